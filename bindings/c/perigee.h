@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * perigee.h: the flat C interface of libperigee, for front ends (the Lua layer is one).
+ *
+ * CAVEATS, first:
+ *  - Nothing throws. A function that can fail returns PG_OK (0) or a PG_E_* code of perigee/plugin.h; pgc_error() then
+ *    describes the failure, until the next failing call of the same thread.
+ *  - PG_E_RETRY: memory is short and nothing has happened. Release what you can, call pgc_again(), and reissue once.
+ *  - pgc_tensor* is a counted reference. A function that hands one out gives you a reference: pgc_release it.
+ *    Functions that take one borrow it.
+ *  - Ambient state (gradient mode, device scope, recording graph, stream) belongs to the calling thread.
+ *  - All functions may be called from any thread unless they say otherwise. None calls back into the front end but
+ *    those that take a function pointer, during the call.
+ *  - Numbers of axes and positions count from 0 here; front ends with another base translate.
+ */
+#ifndef PERIGEE_H
+#define PERIGEE_H
+
+#include "perigee/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PGC_API PG_EXPORT
+
+typedef struct pgc_tensor pgc_tensor;
+typedef struct pgc_graph pgc_graph;
+typedef struct pgc_session pgc_session;
+
+/* ---- process ---- */
+PGC_API const char *pgc_version(void);
+/* Adds a folder of plugins behind PERIGEE_PLUGIN_PATH. Reads manifests only; plugins load when first needed. */
+PGC_API int32_t pgc_add_plugin_path(const char *folder);
+PGC_API int32_t pgc_load_plugin(const char *absolute_path);
+/* JSON: [{"name","kinds","version","path","state","reason"}]. state: found, loaded, available, unavailable. `load` 1
+ * loads each first. The string lives until the thread's next call that returns JSON. */
+PGC_API const char *pgc_plugins_json(int32_t load);
+/* JSON: {"devices": [{"name","type","index","device","description","memory_total","memory_free","accelerator"}],
+ * "unavailable": [{"type","reason"}]}; "device" is the number used everywhere below. */
+PGC_API const char *pgc_devices_json(void);
+/* Waits for all devices, destroys everything in order, closes plugins. Also runs at exit. Later calls fail. */
+PGC_API int32_t pgc_shutdown(void);
+PGC_API const pg_error *pgc_error(void);
+/* The next call may take its last resort instead of answering PG_E_RETRY. */
+PGC_API void pgc_again(void);
+PGC_API int32_t pgc_set_threads(int32_t count);
+PGC_API int32_t pgc_threads(void);
+
+/* ---- ambient state of this thread: each returns the old value ---- */
+PGC_API int32_t pgc_set_grad_enabled(int32_t on);
+PGC_API int32_t pgc_grad_enabled(void);
+PGC_API int32_t pgc_set_device(int32_t device);       /* -1: none in force */
+PGC_API int32_t pgc_device(void);
+PGC_API pgc_graph *pgc_set_graph(pgc_graph *graph);   /* NULL: eager */
+PGC_API int32_t pgc_set_stream(int32_t index);        /* of the current device, from 0 */
+PGC_API uint32_t pgc_set_default_dtype(uint32_t dtype);
+PGC_API uint32_t pgc_default_dtype(void);
+
+/* ---- devices and memory ---- */
+PGC_API int32_t pgc_find_device(const char *name, int32_t *device); /* "cpu", "sim:1", "/gpu:0", "/device:GPU:1" */
+PGC_API const char *pgc_device_name(int32_t device);                /* "cpu:0"; NULL: no such device */
+PGC_API int32_t pgc_synchronize(int32_t device);                    /* -1: all; raises what failed asynchronously */
+typedef struct pgc_memory_stats {
+  uint64_t live, reserved, peak, limit; /* bytes; limit 0: none */
+  uint64_t allocations, device_allocations; /* served; asked of the device */
+} pgc_memory_stats;
+PGC_API int32_t pgc_get_memory_stats(int32_t device, pgc_memory_stats *out);
+PGC_API int32_t pgc_set_memory_limit(int32_t device, uint64_t bytes);
+PGC_API int32_t pgc_empty_cache(int32_t device); /* -1: all */
+/* Bytes that live tensors hold over all devices, cheap to ask: what a collecting front end paces itself by. */
+PGC_API uint64_t pgc_live_bytes(void);
+
+/* ---- operators ---- */
+/* JSON of one operator: name, doc, category, role, inputs, outputs, attributes with kind, offset and default, attr_size,
+ * static_size, traits. NULL when there is none of that name. */
+PGC_API const char *pgc_op_json(const char *name);
+PGC_API const char *pgc_op_names_json(void);
+PGC_API int32_t pgc_find_op(const char *name, uint32_t *op);
+PGC_API const void *pgc_op_defaults(uint32_t op); /* attr_size bytes */
+#define PGC_IN_PLACE 1u /* result goes into the first input, a new reference to which is returned */
+/* Runs or records an operator. inputs: flat, NULL where absent; groups: tensors in each declared input, NULL: one each.
+ * attrs: its packed struct, NULL: defaults. outputs: room for all visible outputs; variadic ones for all their tensors. */
+PGC_API int32_t pgc_call(uint32_t op, pgc_tensor *const *inputs, uint32_t input_count, const uint32_t *groups,
+                         const void *attrs, uint32_t flags, pgc_tensor **outputs, uint32_t output_count);
+/* The commonest forms: all inputs single, one output. */
+PGC_API int32_t pgc_call1(uint32_t op, pgc_tensor *x, const void *attrs, pgc_tensor **output);
+PGC_API int32_t pgc_call2(uint32_t op, pgc_tensor *x, pgc_tensor *y, const void *attrs, pgc_tensor **output);
+
+/* ---- tensors ---- */
+PGC_API void pgc_retain(pgc_tensor *tensor);
+PGC_API void pgc_release(pgc_tensor *tensor);
+PGC_API void pgc_release_many(pgc_tensor *const *tensors, uint32_t count);
+/* A dense tensor from host memory, which is copied before the call returns. device -1: the current or default one. */
+PGC_API int32_t pgc_from_host(uint32_t dtype, uint32_t rank, const int64_t *shape, const void *data, int32_t device,
+                              pgc_tensor **output);
+/* Copies the elements, row-major, in the tensor's dtype, to host memory; waits for them. bytes must match. */
+PGC_API int32_t pgc_to_host(pgc_tensor *tensor, void *target, uint64_t bytes);
+/* shape, stride, dtype; buffer is 0. Lives as long as the tensor. A graph tensor's shape may hold symbols. */
+PGC_API const pg_tensor *pgc_describe(const pgc_tensor *tensor);
+PGC_API int32_t pgc_device_of(const pgc_tensor *tensor);
+/* The address of a host-visible tensor's element 0, after its device's work is done; NULL for others. */
+PGC_API void *pgc_data(pgc_tensor *tensor);
+PGC_API uint64_t pgc_storage_id(const pgc_tensor *tensor);  /* equal: they share memory */
+PGC_API uint64_t pgc_version_of(const pgc_tensor *tensor);  /* raised by every write */
+PGC_API int32_t pgc_is_graph_tensor(const pgc_tensor *tensor);
+/* A word for the front end: set it to find its own object again. 0 at first. */
+PGC_API uint64_t pgc_tag(const pgc_tensor *tensor);
+PGC_API void pgc_set_tag(pgc_tensor *tensor, uint64_t tag);
+/* A symbolic dimension as text ("batch", "2*batch+1"), or the number. Lives until the thread's next such call. */
+PGC_API const char *pgc_dim_name(int64_t dimension);
+/* Makes `target` show `source`'s memory and description: how a lazily made parameter is filled. Same graph or eager. */
+PGC_API int32_t pgc_assign(pgc_tensor *target, pgc_tensor *source);
+
+/* ---- gradients ---- */
+PGC_API int32_t pgc_requires_grad(const pgc_tensor *tensor);
+PGC_API int32_t pgc_set_requires_grad(pgc_tensor *tensor, int32_t on); /* leaves of a floating dtype only */
+PGC_API int32_t pgc_is_leaf(const pgc_tensor *tensor);
+PGC_API int32_t pgc_grad_of(pgc_tensor *tensor, pgc_tensor **output); /* NULL where there is none yet */
+PGC_API int32_t pgc_set_grad(pgc_tensor *tensor, pgc_tensor *gradient); /* NULL clears */
+PGC_API void pgc_clear_grads(pgc_tensor *const *tensors, uint32_t count);
+PGC_API int32_t pgc_detach(pgc_tensor *tensor, pgc_tensor **output); /* same memory, no history */
+/* Adds into the gradients of leaves. seeds: NULL, or a cotangent per root (NULL entries: ones, for one-element roots). */
+PGC_API int32_t pgc_backward(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32_t root_count, int32_t retain_graph,
+                             int32_t create_graph);
+/* gradients[i] of the roots with respect to inputs[i]; NULL where unused. */
+PGC_API int32_t pgc_gradients(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32_t root_count,
+                              pgc_tensor *const *inputs, uint32_t input_count, int32_t retain_graph, int32_t create_graph,
+                              pgc_tensor **gradients);
+
+/* ---- random numbers ---- */
+PGC_API int32_t pgc_manual_seed(uint64_t seed);
+PGC_API int32_t pgc_rng_state(uint64_t *seed, uint64_t *offset);
+PGC_API int32_t pgc_set_rng_state(uint64_t seed, uint64_t offset);
+
+/* ---- layers and optimizers from plugins ---- */
+PGC_API const char *pgc_layer_json(const char *name);     /* like pgc_op_json, with parameters */
+PGC_API const char *pgc_layer_names_json(void);
+PGC_API int32_t pgc_find_layer(const char *name, uint32_t *layer);
+/* Fills the inferred attribute (input may be NULL when it is given) and describes each declared parameter. */
+PGC_API int32_t pgc_layer_parameters(uint32_t layer, void *attrs, pgc_tensor *input, pg_param *params);
+PGC_API int32_t pgc_layer_call(uint32_t layer, const void *attrs, int32_t training, pgc_tensor *const *params,
+                               pgc_tensor *const *inputs, pgc_tensor **outputs);
+PGC_API const char *pgc_optimizer_json(const char *name); /* with slots */
+PGC_API const char *pgc_optimizer_names_json(void);
+PGC_API int32_t pgc_find_optimizer(const char *name, uint32_t *optimizer);
+PGC_API int32_t pgc_optimizer_slots(uint32_t optimizer, const void *attrs, uint64_t *mask);
+PGC_API int32_t pgc_optimizer_step(uint32_t optimizer, const void *attrs, uint64_t step, uint32_t count,
+                                   pgc_tensor *const *params, pgc_tensor *const *gradients, pgc_tensor *const *state);
+
+/* ---- files ---- */
+typedef struct pgc_file pgc_file; /* what was read: named tensors on the CPU, and notes */
+PGC_API int32_t pgc_read(const char *path, const char *options, pgc_file **output);
+PGC_API uint32_t pgc_file_count(const pgc_file *file);
+PGC_API const char *pgc_file_name(const pgc_file *file, uint32_t index);
+PGC_API pgc_tensor *pgc_file_tensor(const pgc_file *file, uint32_t index); /* a new reference */
+PGC_API const char *pgc_file_note(const pgc_file *file, const char *key);  /* NULL: no such note */
+PGC_API void pgc_file_close(pgc_file *file);
+/* Atomic: a temporary file beside it, fsync, rename, fsync of the folder. notes: key, value, key, value, ... */
+PGC_API int32_t pgc_write(const char *path, uint32_t count, const char *const *names, pgc_tensor *const *tensors,
+                          uint32_t note_count, const char *const *notes);
+
+/* ---- graphs ---- */
+PGC_API int32_t pgc_graph_create(pgc_graph **output);
+PGC_API void pgc_graph_release(pgc_graph *graph);
+/* Dimensions: names[i] NULL: shape[i]; else that symbol. */
+PGC_API int32_t pgc_graph_placeholder(pgc_graph *graph, const char *name, uint32_t dtype, uint32_t rank, const int64_t *shape,
+                                      const char *const *symbols, pgc_tensor **output);
+/* A variable: state that lives between runs, first holding `value` (eager). */
+PGC_API int32_t pgc_graph_variable(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
+PGC_API int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
+PGC_API int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
+PGC_API int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
+PGC_API const char *pgc_graph_text(pgc_graph *graph); /* a line per node */
+PGC_API const char *pgc_graph_dot(pgc_graph *graph);
+PGC_API int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
+PGC_API void pgc_session_release(pgc_session *session);
+/* fetches and feeds are graph tensors; values and results eager ones. Variables keep what the run wrote. */
+PGC_API int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
+                                pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
+                                pgc_tensor **results);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * perigee/plugin.h: the C interface between Perigee's core and its plugins.
+ *
+ * This header is the specification. A plugin includes it (or plugin.hpp, the C++ SDK over it) and its vendor's
+ * headers, imports no symbol of the core and exports exactly one: the constant `pg_plugin_v1`.
+ *
+ * CAVEATS, first:
+ *  - No function of a table may let a C++ exception or a longjmp leave it.
+ *  - A function that can fail returns a code (PG_OK or PG_E_*) and, when it fails, fills the caller's pg_error.
+ *  - `size` in every struct is the end of its last field as its writer knew it (PG_SIZE), never sizeof. A reader asks
+ *    PG_HAS before it touches a field that a later minor version appended. Arrays of sized structs are arrays of
+ *    pointers, because the element size differs between versions.
+ *  - Struct members have fixed width. No bool, long, enum or bit-field.
+ *  - Strings are UTF-8, NUL-terminated. A string that a plugin's table points to lives until the plugin is closed.
+ *  - Interfaces are drafts (`/0`): host and plugin must agree on the exact number until they freeze as `/1`.
+ *
+ * THREADS. Every function is tagged:
+ *  [loader]  called from one thread at a time, while plugins load or close;
+ *  [any]     may be called from any thread at any time between open and close;
+ *  [stream]  may be called from any thread, but one at a time for one stream.
+ *
+ * LIFETIME. Who creates, destroys. The host destroys prepared kernels, then buffers, then events, then streams, then
+ * calls close. close with live objects answers PG_E_BUSY. A library stays mapped until the process ends.
+ */
+#ifndef PERIGEE_PLUGIN_H
+#define PERIGEE_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- versions, sizes ------------------------------------------------------------------------------------------- */
+
+#define PG_MAGIC 0x31474750u /* "PGG1", little endian */
+#define PG_ABI_MINOR 0u      /* raised by one whenever a field or function is appended */
+#define PG_MAX_RANK 8        /* dimensions of a tensor */
+
+/* The end of `last` in `type`: what a writer stores in `size`. */
+#define PG_SIZE(type, last) ((uint32_t)(offsetof(type, last) + sizeof(((type *)0)->last)))
+/* Whether the struct behind `p`, as its writer made it, holds `field`. */
+#define PG_HAS(p, type, field) ((p)->size >= PG_SIZE(type, field))
+
+#if defined(__GNUC__)
+#define PG_EXPORT __attribute__((visibility("default")))
+#else
+#define PG_EXPORT
+#endif
+
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
+
+#define PG_OK 0
+#define PG_E_INVALID_ARGUMENT 1
+#define PG_E_OUT_OF_MEMORY 2
+#define PG_E_NOT_SUPPORTED 3
+#define PG_E_NOT_FOUND 4
+#define PG_E_FAILED_PRECONDITION 5
+#define PG_E_DATA_LOSS 6
+#define PG_E_DEADLINE_EXCEEDED 7
+#define PG_E_INTERNAL 8
+#define PG_E_BUSY 9          /* close: objects are alive; query: work is pending (not an error there) */
+#define PG_E_RETRY 10        /* host to front end only: memory is short, nothing has happened yet, free some and reissue */
+#define PG_E_UNIMPLEMENTED 11 /* the other side is older and lacks this optional function */
+
+#define PG_ERROR_DEVICE_LOST 1u /* flag: every later call on the device will fail too */
+
+/* Owned by the caller, so that it works when memory is out. `message` has no trailing newline. */
+typedef struct pg_error {
+  uint32_t size;
+  int32_t code;
+  int64_t native;    /* the vendor's error number, or 0 */
+  uint32_t flags;    /* PG_ERROR_* */
+  uint32_t device;   /* ordinal of the device it happened on */
+  char where[64];    /* function or operator */
+  char message[416]; /* what, with got and expected; begins in lower case */
+} pg_error;
+
+/* ---- dtypes ---------------------------------------------------------------------------------------------------- */
+
+/* Kinds are DLPack's codes, so that tensors can be exchanged without a table. */
+#define PG_INT 0u
+#define PG_UINT 1u
+#define PG_FLOAT 2u
+#define PG_BFLOAT 4u
+#define PG_COMPLEX 5u /* bits count both parts: complex64 has 64 */
+#define PG_BOOL 6u
+#define PG_FLOAT8_E4M3 10u
+#define PG_FLOAT8_E5M2 12u
+
+/* A dtype in one number, as attributes carry it. 0 means "none given". */
+#define PG_DTYPE(code, bits) (((uint32_t)(code) << 16) | (uint32_t)(bits))
+#define PG_F64 PG_DTYPE(PG_FLOAT, 64)
+#define PG_F32 PG_DTYPE(PG_FLOAT, 32)
+#define PG_F16 PG_DTYPE(PG_FLOAT, 16)
+#define PG_BF16 PG_DTYPE(PG_BFLOAT, 16)
+#define PG_I64 PG_DTYPE(PG_INT, 64)
+#define PG_I32 PG_DTYPE(PG_INT, 32)
+#define PG_I16 PG_DTYPE(PG_INT, 16)
+#define PG_I8 PG_DTYPE(PG_INT, 8)
+#define PG_U8 PG_DTYPE(PG_UINT, 8)
+#define PG_B8 PG_DTYPE(PG_BOOL, 8)
+#define PG_C64 PG_DTYPE(PG_COMPLEX, 64)
+#define PG_C128 PG_DTYPE(PG_COMPLEX, 128)
+
+/* ---- tensors and dimensions ------------------------------------------------------------------------------------ */
+
+#define PG_CLASS_DENSE 0u
+
+/* What a plugin sees of a tensor: a buffer handle and an offset, never a bare pointer. On a host-visible device the
+ * handle is the address. Where only the description matters (infer, prepare), buffer is 0. */
+typedef struct pg_tensor {
+  uint32_t size;
+  uint16_t dtype_code, dtype_bits;
+  uint32_t rank, flags;
+  const int64_t *shape;  /* rank dimensions; may hold symbols where the host says so */
+  const int64_t *stride; /* in elements, 0 where broadcast, never negative; NULL: not known yet (symbolic) */
+  uint64_t buffer;
+  uint64_t offset;       /* bytes from the buffer's start to element 0 */
+  uint64_t bit_offset;   /* 0 but for sub-byte dtypes */
+  uint64_t layout;       /* 0: strides say it all */
+  uint32_t class_id, component_count;
+  const struct pg_tensor *const *components;
+} pg_tensor;
+
+/* A dimension below this names an expression over the host's symbols ("batch"). Plugins never compute with dimensions
+ * themselves where a symbol may occur: they ask the host (pg_host.dim_*). */
+#define PG_DIM_SYMBOLIC (-((int64_t)1 << 62))
+#define PG_DIM_IS_SYMBOLIC(d) ((d) < PG_DIM_SYMBOLIC)
+
+/* ---- attributes ------------------------------------------------------------------------------------------------ */
+
+#define PG_ATTR_BOOL 1u   /* int32_t, 0 or 1 */
+#define PG_ATTR_INT 2u    /* int64_t */
+#define PG_ATTR_FLOAT 3u  /* double */
+#define PG_ATTR_DTYPE 4u  /* uint32_t, PG_DTYPE or 0 */
+#define PG_ATTR_CHOICE 5u /* int32_t, an index into `choices` */
+#define PG_ATTR_AXIS 6u   /* int64_t, from 0, negative from the end (front ends translate their own base) */
+#define PG_ATTR_INTS 7u   /* pg_ints: a list of plain numbers; front ends accept one number n for {n, n} if PG_ATTR_PAIR */
+#define PG_ATTR_AXES 8u   /* pg_ints of axes, from 0, negative from the end */
+#define PG_ATTR_DIMS 9u   /* pg_ints of dimensions: may hold symbols, and -1 where the operator infers one */
+#define PG_ATTR_DEVICE 10u /* int32_t, the host's device number */
+#define PG_ATTR_SCALAR 11u /* pg_scalar: a number in place of a tensor */
+
+/* Attribute flags. Static attributes are part of a kernel's key; runtime attributes are arguments of launch. */
+#define PG_ATTR_RUNTIME 1u
+#define PG_ATTR_REQUIRED 2u
+#define PG_ATTR_PAIR 4u     /* one number stands for the list {n, n, ...} that the operator wants */
+#define PG_ATTR_INTERNAL 8u /* filled by the host or by other operators; front ends do not show it */
+
+typedef struct pg_ints {
+  int64_t count;
+  int64_t value[PG_MAX_RANK];
+} pg_ints;
+
+/* A plain number in place of the declared input `input`, which is then absent. Static, since its kind decides the dtype;
+ * the number itself is the runtime attribute (a double) at pg_attr_info.value. */
+#define PG_SCALAR_NONE 0
+#define PG_SCALAR_BOOL 1
+#define PG_SCALAR_INT 2
+#define PG_SCALAR_FLOAT 3
+typedef struct pg_scalar {
+  int32_t kind, input;
+} pg_scalar;
+
+/* Attributes travel as one packed struct that the plugin lays out. All runtime attributes lie at or behind
+ * `static_size` (pg_op_info); bytes that no attribute covers are zero. */
+typedef struct pg_attr_info {
+  uint32_t size;
+  uint32_t kind, flags;
+  uint32_t offset;             /* bytes into the packed struct */
+  const char *name, *doc;
+  const char *const *choices;  /* PG_ATTR_CHOICE: the names, by index */
+  uint32_t choice_count;
+  uint32_t value; /* PG_ATTR_SCALAR: offset of the number, an internal runtime attribute of kind PG_ATTR_FLOAT */
+} pg_attr_info;
+
+/* ---- services of the host -------------------------------------------------------------------------------------- */
+
+typedef struct pg_builder pg_builder; /* emits operators; valid only during the call that received it */
+typedef uint64_t pg_value;            /* a tensor inside that call; 0 is "absent" */
+
+struct pg_op_info;
+
+#define PG_LOG_DEBUG 0
+#define PG_LOG_INFO 1
+#define PG_LOG_WARNING 2
+#define PG_LOG_ERROR 3
+
+typedef struct pg_host {
+  uint32_t size, abi_minor;
+  void *context; /* first argument of every function below; names the plugin that was opened with this table */
+
+  void (*log)(void *context, int32_t level, const char *message); /* [any] */
+
+  /* Runs body(argument, begin, end) over [0, count) in pieces of at least `grain`, on the one thread runtime of the
+   * process, and returns when all are done. Runs inline when there is one piece or when called from inside itself.
+   * body must not throw. [any] */
+  void (*parallel_for)(void *context, int64_t count, int64_t grain, void (*body)(void *argument, int64_t begin, int64_t end),
+                       void *argument);
+  int32_t (*thread_count)(void *context); /* threads that parallel_for may use; at least 1 [any] */
+
+  /* Dimensions. Plain numbers work too. An overflow or an impossible request gives -1 and sets an error that the call
+   * in progress will raise. [any] */
+  int32_t (*dim_equal)(void *context, int64_t a, int64_t b); /* 1: equal, or assumed so because a symbol is involved */
+  int64_t (*dim_add)(void *context, int64_t a, int64_t b);   /* subtract with dim_mul(b, -1) */
+  int64_t (*dim_mul)(void *context, int64_t a, int64_t b);
+  int64_t (*dim_div)(void *context, int64_t a, int64_t b);   /* rounds down; b > 0 */
+  int64_t (*dim_max)(void *context, int64_t a, int64_t b);
+
+  /* Looks an operator up by name, loading its plugin if it must. *info lives as long as the process. [any] */
+  int32_t (*op_find)(void *context, const char *name, uint32_t *op, const struct pg_op_info **info, pg_error *error);
+
+  /* Emits an operator. `inputs` is flat: groups[i] values for the i-th declared input (NULL groups: one each). `attrs`
+   * is the operator's packed struct (NULL: its defaults). Values made here live until the callback returns. `flags`
+   * are PG_EMIT_*. Hidden outputs come behind the visible ones; fewer may be asked for. [any] */
+  int32_t (*emit)(pg_builder *builder, uint32_t op, const pg_value *inputs, const uint32_t *groups, uint32_t input_count,
+                  const void *attrs, uint32_t flags, pg_value *outputs, uint32_t output_count, pg_error *error);
+  /* The description of a value: buffer is 0, shape may hold symbols. Valid while the value is. [any] */
+  const pg_tensor *(*describe)(pg_builder *builder, pg_value value);
+  /* The host's device number of a value, for PG_ATTR_DEVICE. [any] */
+  int32_t (*device_of)(pg_builder *builder, pg_value value);
+} pg_host;
+
+#define PG_EMIT_IN_PLACE 1u /* write the first output into the first input; the schema must say PG_OP_IN_PLACE */
+
+/* ---- the entry ------------------------------------------------------------------------------------------------- */
+
+typedef struct pg_plugin {
+  uint32_t magic, size;              /* PG_MAGIC, PG_SIZE(pg_plugin, close) */
+  uint32_t abi_minor;                /* PG_ABI_MINOR of the header it was built with */
+  uint32_t min_host_minor;           /* refuse hosts older than this */
+  const char *name, *version, *kinds; /* "cpu", "1.0.0", "device,kernels" */
+  int32_t (*open)(const pg_host *host, void **self, pg_error *error); /* [loader]; host outlives self */
+  const void *(*iface)(void *self, const char *id);                   /* [loader] NULL where it has none; lives until close */
+  int32_t (*close)(void *self, pg_error *error);                      /* [loader] joins the plugin's threads */
+} pg_plugin;
+/* extern const pg_plugin pg_plugin_v1; is the one exported symbol. */
+
+/* ---- pg.ops/0: what operators are ------------------------------------------------------------------------------ */
+
+#define PG_IFACE_OPS "pg.ops/0"
+
+/* Input flags. */
+#define PG_INPUT_OPTIONAL 1u
+#define PG_INPUT_VARIADIC 2u  /* a group of any length */
+#define PG_INPUT_MUTATES 4u   /* the kernel writes into it; it counts as a new version afterwards */
+#define PG_INPUT_PROMOTE 8u   /* takes part in dtype promotion; the host casts it to the common dtype */
+#define PG_INPUT_META 16u     /* only shape and dtype are read, never the contents */
+#define PG_INPUT_HOST_SCALAR 32u /* a 0-dim tensor of another device may be copied over silently */
+
+/* Output flags. */
+#define PG_OUTPUT_HIDDEN 1u   /* between forward and backward only (indices, masks, statistics) */
+#define PG_OUTPUT_DYNAMIC 2u  /* infer gives upper bounds; the kernel publishes the extents (pg_launch.extents) */
+#define PG_OUTPUT_VARIADIC 4u /* as many as there are tensors in input group `like` */
+
+/* Traits. */
+#define PG_OP_ELEMENTWISE 1u
+#define PG_OP_REDUCTION 2u
+#define PG_OP_VIEW 4u        /* no kernel: outputs alias input 0 with the strides that infer gives */
+#define PG_OP_IN_PLACE 8u    /* output 0 may be written into input 0 */
+#define PG_OP_FLOAT_RESULT 16u /* promotion lifts integers and booleans to the default float dtype (div, exp) */
+#define PG_OP_CREATES 32u    /* makes a tensor of nothing: placed by the device scope, dtype by attribute "dtype" */
+#define PG_OP_NO_GRAD 64u    /* outputs never need gradients */
+
+#define PG_EFFECT_NONE 0u
+#define PG_EFFECT_RANDOM 1u  /* has internal runtime attributes "seed" and "offset" (PG_ATTR_INT), filled by the host */
+#define PG_EFFECT_ORDERED 2u /* never removed, merged or reordered */
+
+/* Numeric classes for mixed precision. */
+#define PG_NUMERIC_KEEP 0u    /* runs in the dtype it is given */
+#define PG_NUMERIC_LOWER 1u   /* matrix products, convolutions: safe and faster in 16 bits */
+#define PG_NUMERIC_FLOAT32 2u /* losses, sums, exponentials: wants float32 */
+
+/* dtype masks */
+#define PG_M_BOOL 1u
+#define PG_M_INT 2u /* u8 i8 i16 i32 i64 */
+#define PG_M_FLOAT 4u /* f16 bf16 f32 f64 */
+#define PG_M_COMPLEX 8u
+#define PG_M_ANY 15u
+
+typedef struct pg_input_info {
+  uint32_t size, flags;
+  uint32_t dtypes; /* PG_M_* */
+  uint32_t reserved;
+  const char *name, *doc;
+} pg_input_info;
+
+typedef struct pg_output_info {
+  uint32_t size, flags;
+  uint32_t like; /* PG_OUTPUT_VARIADIC: the input group it follows */
+  uint32_t reserved;
+  const char *name, *doc;
+} pg_output_info;
+
+/* What infer writes for an output. */
+#define PG_META_VIEW 1u /* stride and offset are given: the output aliases input 0 */
+#define PG_META_COPY 2u /* a view operator that cannot be one here: the host makes input 0 contiguous first, and asks
+                           again (reshape of a transposed tensor) */
+typedef struct pg_meta {
+  uint32_t size, flags;
+  uint16_t dtype_code, dtype_bits;
+  uint32_t rank;
+  int64_t shape[PG_MAX_RANK];
+  int64_t stride[PG_MAX_RANK]; /* elements */
+  int64_t offset;              /* elements, relative to input 0's element 0 */
+} pg_meta;
+
+typedef struct pg_infer {
+  uint32_t size;
+  uint32_t symbolic;     /* 1: dimensions may be symbols and strides are unknown; view operators give shapes only */
+  void *user;            /* pg_op_info.user */
+  uint32_t input_count, output_count;
+  const pg_tensor *const *inputs; /* flat; NULL where absent */
+  const uint32_t *groups;         /* tensors in each declared input */
+  const void *attrs;
+  pg_meta *const *outputs; /* flat, hidden ones last; size is set, the rest is infer's to write */
+} pg_infer;
+
+typedef struct pg_grad {
+  uint32_t size;
+  uint32_t reserved;
+  void *user;
+  pg_builder *builder;
+  uint32_t input_count, output_count;
+  const pg_value *inputs;     /* those not declared as saved may only be described or used as PG_INPUT_META */
+  const uint32_t *groups;
+  const pg_value *outputs;    /* likewise; hidden ones are always there */
+  const pg_value *cotangents; /* an output's; 0 where nothing flowed */
+  const uint8_t *needed;      /* an input's */
+  const void *attrs;
+  pg_value *gradients;        /* an input's; leave 0 where there is none */
+} pg_grad;
+
+/* decompose: emit simpler operators that compute `outputs` (hidden ones are not asked for).
+ * write_back, for views: outputs[0] is inputs[0] with the part that the view shows replaced by inputs[1]. */
+typedef struct pg_expand {
+  uint32_t size;
+  uint32_t reserved;
+  void *user;
+  pg_builder *builder;
+  uint32_t input_count, output_count;
+  const pg_value *inputs;
+  const uint32_t *groups;
+  const void *attrs;
+  pg_value *outputs;
+} pg_expand;
+
+typedef struct pg_op_info {
+  uint32_t size;
+  uint32_t traits, effect, numeric;
+  const char *name, *doc;
+  const char *category; /* "elementwise", "reduction", "view", "matrix", "neural", "random", ...: chapters of the reference */
+  /* The role this operator plays for the host, or NULL. One schema claims a role. Computed by kernels: "accumulate"
+   * (x, y) -> x + y; "sum_like" (dy, META x) -> dy summed to x's shape; "zeros_like", "ones_like" (META x);
+   * "all_finite" (variadic) -> bool. Carried out by the device's own copy and fill entries: "clone" (x); "cast" (x;
+   * dtype); "transfer" (x; device); "fill" (; DIMS shape, FLOAT value, DTYPE dtype); "copy" (dst MUTATES, src). */
+  const char *role;
+  uint32_t input_count, output_count, attr_count;
+  uint32_t attr_size, static_size; /* bytes of the packed struct, and of its static part */
+  const pg_input_info *const *inputs;
+  const pg_output_info *const *outputs; /* hidden ones last */
+  const pg_attr_info *const *attrs;
+  const void *defaults;            /* attr_size bytes */
+  uint64_t saved_inputs, saved_outputs; /* by declared position: all that grad may use the contents of */
+  void *user;                      /* handed back in every call below */
+  int32_t (*infer)(const pg_infer *call, pg_error *error);       /* [any] */
+  int32_t (*grad)(const pg_grad *call, pg_error *error);         /* [any] NULL: not differentiable */
+  int32_t (*decompose)(const pg_expand *call, pg_error *error);  /* [any] NULL: none */
+  int32_t (*write_back)(const pg_expand *call, pg_error *error); /* [any] views only; NULL: not writable */
+} pg_op_info;
+
+typedef struct pg_ops {
+  uint32_t size;
+  uint32_t count;
+  const pg_op_info *const *ops;
+} pg_ops;
+
+/* ---- pg.device/0: what a device is ----------------------------------------------------------------------------- */
+
+#define PG_IFACE_DEVICE "pg.device/0"
+
+#define PG_MEMORY_DEVICE 0u
+#define PG_MEMORY_PINNED 1u /* host memory the device copies from and to without staging; the handle is the address */
+
+#define PG_DEVICE_HOST_VISIBLE 1u /* buffer handles are addresses that the host may use */
+#define PG_DEVICE_SYNCHRONOUS 2u  /* every call has happened when it returns; streams and events are formalities */
+#define PG_DEVICE_ACCELERATOR 4u  /* counts as "gpu:n" when the type says so in `aliases` */
+
+typedef struct pg_device_properties {
+  uint32_t size, flags; /* PG_DEVICE_* */
+  char name[128];       /* "AMD EPYC (AVX2)" */
+  uint64_t memory_total, memory_free; /* bytes; 0: unknown */
+  uint32_t stream_count; /* streams worth having; at least 1 */
+  uint32_t alignment;    /* of allocations, in bytes */
+  uint32_t compute_units, reserved;
+} pg_device_properties;
+
+/* `device` counts from 0 within the plugin. Streams and events are handles that the plugin makes; 0 is none. */
+typedef struct pg_device {
+  uint32_t size;
+  uint32_t reserved;
+  const char *type;    /* "cpu": devices are "cpu:0", ... */
+  const char *aliases; /* "gpu", or "" */
+  /* Required. */
+  int32_t (*count)(void *self, uint32_t *count, pg_error *error);                                  /* [any] 0 with a reason in error->message and PG_OK: none here */
+  int32_t (*properties)(void *self, uint32_t device, pg_device_properties *out, pg_error *error);  /* [any] */
+  int32_t (*alloc)(void *self, uint32_t device, uint32_t kind, uint64_t bytes, uint64_t *buffer, pg_error *error); /* [any] bytes > 0 */
+  int32_t (*free)(void *self, uint32_t device, uint32_t kind, uint64_t buffer, pg_error *error);   /* [any] no work may be pending on it */
+  int32_t (*stream_create)(void *self, uint32_t device, uint64_t *stream, pg_error *error);        /* [any] */
+  int32_t (*stream_destroy)(void *self, uint32_t device, uint64_t stream, pg_error *error);        /* [any] */
+  int32_t (*stream_sync)(void *self, uint32_t device, uint64_t stream, pg_error *error);           /* [any] reports what failed on it since; error->native is the failed `sequence` */
+  int32_t (*event_create)(void *self, uint32_t device, uint64_t *event, pg_error *error);          /* [any] */
+  int32_t (*event_destroy)(void *self, uint32_t device, uint64_t event, pg_error *error);          /* [any] */
+  int32_t (*event_record)(void *self, uint32_t device, uint64_t event, uint64_t stream, pg_error *error); /* [stream] */
+  int32_t (*event_wait)(void *self, uint32_t device, uint64_t event, uint64_t stream, pg_error *error);   /* [stream] makes the stream wait; poison passes on */
+  int32_t (*event_query)(void *self, uint32_t device, uint64_t event, pg_error *error);            /* [any] PG_OK: passed; PG_E_BUSY: not yet */
+  int32_t (*event_sync)(void *self, uint32_t device, uint64_t event, pg_error *error);             /* [any] */
+  /* Host memory must stay valid until the stream has passed the copy: the host stages pageable memory itself. */
+  int32_t (*upload)(void *self, uint32_t device, uint64_t buffer, uint64_t offset, const void *source, uint64_t bytes, uint64_t stream, uint64_t sequence, pg_error *error);  /* [stream] */
+  int32_t (*download)(void *self, uint32_t device, void *target, uint64_t buffer, uint64_t offset, uint64_t bytes, uint64_t stream, uint64_t sequence, pg_error *error);      /* [stream] */
+  /* Strided copy within the device, converting the dtype: any pair of dtypes, any strides, source stride 0 included,
+   * same shape. float to int truncates towards zero; to bool: not equal to zero. */
+  int32_t (*copy)(void *self, uint32_t device, const pg_tensor *target, const pg_tensor *source, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] */
+  /* Sets every element to `value` converted to the dtype. */
+  int32_t (*fill)(void *self, uint32_t device, const pg_tensor *target, double value, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] */
+  /* Optional. */
+  int32_t (*peer)(void *self, uint32_t target_device, uint64_t target, uint64_t target_offset, uint32_t source_device, uint64_t source, uint64_t source_offset, uint64_t bytes, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] dense bytes between two devices of this plugin, on the target's stream */
+  int32_t (*event_elapsed)(void *self, uint32_t device, uint64_t start, uint64_t stop, double *seconds, pg_error *error); /* [any] both passed */
+  int32_t (*native)(void *self, uint32_t device, const char *what, uint64_t handle, uint64_t *native, pg_error *error);   /* [any] what: "stream", "buffer" */
+} pg_device;
+
+/* ---- pg.kernels/0: what computes operators on a device --------------------------------------------------------- */
+
+#define PG_IFACE_KERNELS "pg.kernels/0"
+
+/* What a prepared kernel may be reused for. */
+#define PG_KEY_SHAPES 0u /* exactly the shapes and strides it was prepared with */
+#define PG_KEY_CLASS 1u  /* any shapes: launch reads them from pg_launch.inputs */
+
+typedef struct pg_kernel_info {
+  uint32_t size;
+  uint32_t key;      /* PG_KEY_* */
+  const char *op;    /* operator's name */
+  uint64_t packs;    /* declared inputs that the kernel may want in a private layout */
+} pg_kernel_info;
+
+/* A call without its data: what supports and prepare see. Tensors are flat, absent ones NULL. */
+typedef struct pg_call {
+  uint32_t size;
+  uint32_t device;
+  const struct pg_op_info *op;
+  uint32_t input_count, output_count;
+  const pg_tensor *const *inputs;
+  const uint32_t *groups;
+  const pg_tensor *const *outputs; /* hidden ones last */
+  const void *attrs;               /* the static part is meaningful */
+} pg_call;
+
+/* prepare writes what the call needs. */
+typedef struct pg_prepared {
+  uint32_t size;
+  uint32_t reserved;
+  void *kernel;         /* the plugin's own; given to launch, and to release when the host drops it */
+  uint64_t workspace;   /* bytes of scratch memory that launch wants */
+  uint64_t pack_bytes[8]; /* by declared input: size of its private layout, 0: takes it as it is. An input's packed
+                             form is made once per (storage, version) and reused; see pack. */
+} pg_prepared;
+
+typedef struct pg_address {
+  uint64_t buffer, offset; /* offset in bytes, of element 0 */
+} pg_address;
+
+typedef struct pg_launch {
+  uint32_t size;
+  uint32_t device;
+  uint64_t stream, sequence;
+  uint32_t input_count, output_count;
+  const pg_tensor *const *inputs; /* descriptions, as at prepare; buffer 0 */
+  const pg_tensor *const *outputs;
+  const uint32_t *groups;
+  const pg_address *input;  /* where they are; buffer 0 where absent or empty */
+  const pg_address *output;
+  const pg_address *packed; /* by declared input; buffer 0: not packed, use `input`. NULL: none is */
+  const void *attrs;        /* static and runtime attributes of this very call */
+  pg_address workspace;
+  int64_t *extents;         /* dynamic outputs: pinned memory for rank numbers each, one output after the other, read
+                               by the host after it has synchronised the stream */
+} pg_launch;
+
+typedef struct pg_kernels {
+  uint32_t size;
+  uint32_t count;
+  const char *device_type; /* the pg_device.type it serves, its own or another plugin's */
+  const pg_kernel_info *const *kernels;
+  /* Required. `index` is a position in `kernels`. */
+  int32_t (*supports)(void *self, uint32_t index, const pg_call *call, pg_error *why); /* [any] PG_OK: a launch will succeed; PG_E_NOT_SUPPORTED and the reason */
+  int32_t (*prepare)(void *self, uint32_t index, const pg_call *call, pg_prepared *out, pg_error *error); /* [any] */
+  int32_t (*launch)(void *self, uint32_t index, void *kernel, const pg_launch *launch, pg_error *error);  /* [stream] */
+  void (*release)(void *self, uint32_t index, void *kernel);                                              /* [any] */
+  /* Optional: writes declared input `input` in its private layout to `target`. */
+  int32_t (*pack)(void *self, uint32_t index, void *kernel, uint32_t input, const pg_launch *launch, pg_address target, pg_error *error); /* [stream] */
+} pg_kernels;
+
+/* ---- pg.layer/0: layers, as emitters of operators -------------------------------------------------------------- */
+
+#define PG_IFACE_LAYERS "pg.layer/0"
+
+#define PG_INIT_CONSTANT 0u /* a */
+#define PG_INIT_UNIFORM 1u  /* [a, b) */
+#define PG_INIT_NORMAL 2u   /* mean a, standard deviation b */
+
+typedef struct pg_param {
+  uint32_t size;
+  uint32_t buffer;      /* 1: state, not trained (running statistics) */
+  uint32_t present;     /* 0: switched off by an attribute (bias=false) */
+  uint32_t dtype;       /* 0: the default float dtype */
+  uint32_t rank, init;  /* PG_INIT_* */
+  double a, b;
+  int64_t shape[PG_MAX_RANK];
+} pg_param;
+
+typedef struct pg_layer_build {
+  uint32_t size;
+  uint32_t training;
+  pg_builder *builder;
+  const void *attrs;
+  uint32_t param_count, input_count;
+  const pg_value *params; /* by declared position, 0 where not present */
+  const pg_value *inputs;
+  pg_value *outputs;      /* output_count of the layer */
+} pg_layer_build;
+
+typedef struct pg_layer_info {
+  uint32_t size;
+  uint32_t input_count, output_count, param_count, attr_count, attr_size;
+  const char *name, *doc;              /* "Linear" */
+  const char *const *param_names;      /* "weight", "bias" */
+  const pg_attr_info *const *attrs;    /* in the order of positional arguments */
+  const void *defaults;
+  uint32_t inferred;  /* 1 + the attribute that names the input's size, which the first call may fill in; 0: none. It
+                         is left out when the constructor got one positional number too few. */
+  uint32_t reserved;
+  void *user;
+  /* Checks attributes, fills in the inferred one from the first input (NULL when it is given), describes parameters. [any] */
+  int32_t (*parameters)(void *user, void *attrs, const pg_tensor *input, pg_param *const *params, pg_error *error);
+  int32_t (*build)(void *user, const pg_layer_build *call, pg_error *error); /* [any] */
+} pg_layer_info;
+
+typedef struct pg_layers {
+  uint32_t size;
+  uint32_t count;
+  const pg_layer_info *const *layers;
+} pg_layers;
+
+/* ---- pg.optimizer/0: optimizers, as emitters of updates -------------------------------------------------------- */
+
+#define PG_IFACE_OPTIMIZERS "pg.optimizer/0"
+
+typedef struct pg_optimizer_step {
+  uint32_t size;
+  uint32_t reserved;
+  pg_builder *builder;
+  const void *attrs;  /* hyperparameters as they are now (schedules change them) */
+  uint64_t step;      /* this one's number, from 1 */
+  uint32_t count;     /* parameters */
+  uint32_t slot_count;
+  const pg_value *params, *gradients; /* count each; no gradient is 0 */
+  const pg_value *state;              /* slot-major: state[slot * count + i] */
+} pg_optimizer_step;
+
+typedef struct pg_optimizer_info {
+  uint32_t size;
+  uint32_t attr_count, attr_size, slot_count;
+  const char *name, *doc;          /* "Adam" */
+  const pg_attr_info *const *attrs; /* the front end takes parameters first, these by name */
+  const void *defaults;
+  const char *const *slots;        /* "exp_avg": state shaped like its parameter, zero at first */
+  void *user;
+  int32_t (*slots_used)(void *user, const void *attrs, uint64_t *mask, pg_error *error);          /* [any] also checks attributes */
+  int32_t (*build_update)(void *user, const pg_optimizer_step *call, pg_error *error); /* [any] updates params and state in place */
+} pg_optimizer_info;
+
+typedef struct pg_optimizers {
+  uint32_t size;
+  uint32_t count;
+  const pg_optimizer_info *const *optimizers;
+} pg_optimizers;
+
+/* ---- pg.format/0: files of tensors ----------------------------------------------------------------------------- */
+
+#define PG_IFACE_FORMATS "pg.format/0"
+
+/* The host's side of reading. `tensor` returns memory for a dense, row-major tensor, which the reader fills before its
+ * next call; NULL: stop, error is filled. `note` receives metadata. */
+typedef struct pg_sink {
+  uint32_t size;
+  uint32_t reserved;
+  void *context;
+  void *(*tensor)(void *context, const char *name, uint32_t dtype, uint32_t rank, const int64_t *shape, pg_error *error);
+  int32_t (*note)(void *context, const char *key, const char *value, pg_error *error);
+} pg_sink;
+
+typedef struct pg_named_tensor {
+  uint32_t size;
+  uint32_t reserved;
+  const char *name;
+  const pg_tensor *tensor; /* dense, row-major, in host memory: buffer is its address */
+} pg_named_tensor;
+
+typedef struct pg_format_info {
+  uint32_t size;
+  uint32_t reserved;
+  const char *name, *doc;
+  const char *extensions; /* ".safetensors .st"; the longest that fits the path wins */
+  void *user;
+  const char *options; /* what `options` of read may say, as "key=default key=default"; "" for none */
+  /* options: "key=value" lines. A damaged file is PG_E_DATA_LOSS with the offset and what was wrong. [any] */
+  int32_t (*read)(void *user, const char *path, const char *options, const pg_sink *sink, pg_error *error);
+  /* Writes to `path` and makes it durable (fsync); the host gives a temporary name and renames. NULL: read only. [any] */
+  int32_t (*write)(void *user, const char *path, uint32_t count, const pg_named_tensor *const *items, uint32_t note_count,
+                   const char *const *notes, pg_error *error); /* notes: key, value, key, value, ... */
+} pg_format_info;
+
+typedef struct pg_formats {
+  uint32_t size;
+  uint32_t count;
+  const pg_format_info *const *formats;
+} pg_formats;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

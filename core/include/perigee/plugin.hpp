@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// perigee/plugin.hpp: what every C++ plugin needs: the entry, errors, and the host's services.
+// The other SDK headers build on it: op.hpp (schemas), device.hpp, kernel.hpp, layer.hpp, optimizer.hpp, format.hpp.
+#pragma once
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "perigee/plugin.h"
+
+namespace pg {
+
+// Thrown inside a plugin; the trampolines below turn it into a code and a pg_error.
+class Error : public std::exception {
+ public:
+  Error(int32_t code, std::string message, int64_t native = 0, uint32_t flags = 0)
+      : code(code), native(native), flags(flags), message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+  int32_t code;
+  int64_t native;
+  uint32_t flags;
+
+ private:
+  std::string message_;
+};
+
+// printf-style text.
+__attribute__((format(printf, 1, 2))) inline std::string format(const char* pattern, ...) {
+  va_list arguments, again;
+  va_start(arguments, pattern);
+  va_copy(again, arguments);
+  int length = std::vsnprintf(nullptr, 0, pattern, arguments);
+  va_end(arguments);
+  std::string text(length > 0 ? static_cast<size_t>(length) : 0, '\0');
+  if (length > 0) std::vsnprintf(text.data(), text.size() + 1, pattern, again);
+  va_end(again);
+  return text;
+}
+
+[[noreturn]] inline void fail(int32_t code, std::string message) { throw Error(code, std::move(message)); }
+[[noreturn]] inline void fail_argument(std::string message) { throw Error(PG_E_INVALID_ARGUMENT, std::move(message)); }
+[[noreturn]] inline void fail_support(std::string message) { throw Error(PG_E_NOT_SUPPORTED, std::move(message)); }
+
+// Fills `error` (which may be NULL) and returns the code. Truncates what does not fit; never throws.
+inline int32_t set_error(pg_error* error, int32_t code, const char* where, const char* message, int64_t native = 0,
+                         uint32_t flags = 0) noexcept {
+  if (error == nullptr) return code;
+  error->code = code;
+  error->native = native;
+  error->flags = flags;
+  std::snprintf(error->where, sizeof error->where, "%s", where == nullptr ? "" : where);
+  std::snprintf(error->message, sizeof error->message, "%s", message == nullptr ? "" : message);
+  return code;
+}
+
+inline pg_error make_error() {
+  pg_error error{};
+  error.size = PG_SIZE(pg_error, message);
+  return error;
+}
+
+// Runs `body` and catches all that it throws: the trampoline of every function a plugin hands to the host.
+// `body` may return nothing, or a code of its own.
+template <class Body>
+int32_t guard(pg_error* error, const char* where, Body&& body) noexcept {
+  try {
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+      return PG_OK;
+    } else {
+      return body();
+    }
+  } catch (const Error& e) {
+    return set_error(error, e.code, where, e.what(), e.native, e.flags);
+  } catch (const std::bad_alloc&) {
+    return set_error(error, PG_E_OUT_OF_MEMORY, where, "out of host memory");
+  } catch (const std::exception& e) {
+    return set_error(error, PG_E_INTERNAL, where, e.what());
+  } catch (...) {
+    return set_error(error, PG_E_INTERNAL, where, "unknown exception");
+  }
+}
+
+// Throws what the host reported.
+inline void check(int32_t code, const pg_error& error) {
+  if (code != PG_OK) throw Error(code, error.message, error.native, error.flags);
+}
+
+// The host's table: one per plugin library, set when it is opened.
+inline const pg_host* host = nullptr;
+
+inline void log(int32_t level, const std::string& message) { host->log(host->context, level, message.c_str()); }
+inline int thread_count() { return host->thread_count(host->context); }
+
+// body(begin, end) over [0, count) on the process's one thread runtime. body must not throw.
+template <class Body>
+void parallel_for(int64_t count, int64_t grain, Body&& body) {
+  auto call = [](void* argument, int64_t begin, int64_t end) { (*static_cast<std::decay_t<Body>*>(argument))(begin, end); };
+  std::decay_t<Body> copy(std::forward<Body>(body));
+  host->parallel_for(host->context, count, grain, call, &copy);
+}
+
+// Dimensions: plain numbers or the host's symbols.
+inline bool dim_equal(int64_t a, int64_t b) { return a == b || host->dim_equal(host->context, a, b) != 0; }
+inline int64_t dim_add(int64_t a, int64_t b) { return host->dim_add(host->context, a, b); }
+inline int64_t dim_sub(int64_t a, int64_t b) { return dim_add(a, host->dim_mul(host->context, b, -1)); }
+inline int64_t dim_mul(int64_t a, int64_t b) { return host->dim_mul(host->context, a, b); }
+inline int64_t dim_div(int64_t a, int64_t b) { return host->dim_div(host->context, a, b); }
+inline int64_t dim_max(int64_t a, int64_t b) { return host->dim_max(host->context, a, b); }
+
+// "[2, 3]"; symbols print as "?".
+inline std::string shape_text(const pg_tensor& t) {
+  std::string text = "[";
+  for (uint32_t i = 0; i < t.rank; i++) {
+    if (i > 0) text += ", ";
+    text += PG_DIM_IS_SYMBOLIC(t.shape[i]) ? std::string("?") : std::to_string(t.shape[i]);
+  }
+  return text + "]";
+}
+
+inline uint32_t dtype_of(const pg_tensor& t) { return PG_DTYPE(t.dtype_code, t.dtype_bits); }
+inline int64_t dtype_bytes(uint32_t dtype) { return ((dtype & 0xffffu) + 7) / 8; }
+
+inline const char* dtype_name(uint32_t dtype) {
+  switch (dtype) {
+    case PG_F64: return "float64";
+    case PG_F32: return "float32";
+    case PG_F16: return "float16";
+    case PG_BF16: return "bfloat16";
+    case PG_I64: return "int64";
+    case PG_I32: return "int32";
+    case PG_I16: return "int16";
+    case PG_I8: return "int8";
+    case PG_U8: return "uint8";
+    case PG_B8: return "bool";
+    case PG_C64: return "complex64";
+    case PG_C128: return "complex128";
+    case 0: return "none";
+    default: return "unknown";
+  }
+}
+
+// The PG_M_* class of a dtype.
+inline uint32_t dtype_class(uint32_t dtype) {
+  switch (dtype >> 16) {
+    case PG_BOOL: return PG_M_BOOL;
+    case PG_INT:
+    case PG_UINT: return PG_M_INT;
+    case PG_COMPLEX: return PG_M_COMPLEX;
+    default: return PG_M_FLOAT;
+  }
+}
+
+inline int64_t element_count(const pg_tensor& t) {
+  int64_t count = 1;
+  for (uint32_t i = 0; i < t.rank; i++) count *= t.shape[i];
+  return count;
+}
+
+// What PG_PLUGIN expects of its argument: a type with these members. `iface` returns NULL for ids it does not have.
+//   struct Cpu { Cpu(); ~Cpu(); const void* iface(const char* id); };
+// The constructor runs in open, the destructor in close; `busy()` is optional and makes close answer PG_E_BUSY.
+template <class Plugin>
+struct Entry {
+  static int32_t open(const pg_host* table, void** self, pg_error* error) noexcept {
+    return guard(error, "open", [&] {
+      host = table;
+      *self = new Plugin();
+    });
+  }
+  static const void* iface(void* self, const char* id) noexcept {
+    try {
+      return static_cast<Plugin*>(self)->iface(id);
+    } catch (...) {
+      return nullptr;
+    }
+  }
+  static int32_t close(void* self, pg_error* error) noexcept {
+    return guard(error, "close", [&]() -> int32_t {
+      auto* plugin = static_cast<Plugin*>(self);
+      if constexpr (requires { plugin->busy(); }) {
+        if (plugin->busy()) return set_error(error, PG_E_BUSY, "close", "objects of this plugin are alive");
+      }
+      delete plugin;
+      return PG_OK;
+    });
+  }
+};
+
+}  // namespace pg
+
+// Defines the one exported symbol. Once per plugin.
+#define PG_PLUGIN(Type, name, version, kinds)                                                                        \
+  extern "C" PG_EXPORT const pg_plugin pg_plugin_v1;                                                                 \
+  const pg_plugin pg_plugin_v1 = {PG_MAGIC, PG_SIZE(pg_plugin, close),   PG_ABI_MINOR,           0u,                  \
+                                  name,     version,                     kinds,                  pg::Entry<Type>::open, \
+                                  pg::Entry<Type>::iface, pg::Entry<Type>::close};
