@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices as the core sees them: a plugin's pg_device, its streams, events, staged copies and memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memory.hpp"
+#include "perigee/plugin.hpp"
+
+namespace perigee {
+
+struct LoadedPlugin;
+
+// An event that has been recorded on a stream. Goes back to its device's pool when dropped.
+class Event {
+ public:
+  Event() = default;
+  Event(Device* device, uint64_t handle) : device_(device), handle_(handle) {}
+  Event(Event&& other) noexcept : device_(other.device_), handle_(other.handle_) { other.device_ = nullptr; }
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+  bool passed() const;  // also true when it never will be, because its stream failed
+  void wait() const;
+  explicit operator bool() const { return device_ != nullptr; }
+  uint64_t handle() const { return handle_; }
+
+ private:
+  Device* device_ = nullptr;
+  uint64_t handle_ = 0;
+};
+
+// One device. Lives until shutdown. Methods throw pg::Error.
+class Device {
+ public:
+  Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, int32_t id);
+  ~Device();
+
+  const int32_t id;        // the number used everywhere in the process
+  const uint32_t ordinal;  // within its plugin
+  const std::string type, name;  // "sim", "sim:1"
+  pg_device_properties properties{};
+  bool host_visible = false, synchronous = false, accelerator = false;
+  CachingAllocator allocator;
+
+  LoadedPlugin* plugin() const { return plugin_; }
+  const pg_device* table() const { return table_; }
+  void* self() const;
+
+  // Streams are numbered from 0; made when first used. The handle is what the plugin knows.
+  uint64_t stream(uint32_t index);
+  // A number for work about to be submitted, by which an asynchronous failure is traced back to `what` (the name of an
+  // operator; a pointer that lives as long as the process). Cheap; 0 on synchronous devices.
+  uint64_t sequence(const char* what);
+  Event record(uint32_t stream);
+  void wait(uint32_t stream, const Event& event);  // makes the stream wait for it
+  void synchronize(uint32_t stream);
+  void synchronize();  // all streams
+
+  // Dense bytes between the host and a block. upload copies `source` before it returns (staged where the device is
+  // asynchronous); download returns when the bytes are there.
+  void upload(pg_address target, const void* source, uint64_t bytes, uint32_t stream);
+  void download(void* target, pg_address source, uint64_t bytes, uint32_t stream);
+  // On the device; both tensors carry buffers.
+  void copy(const pg_tensor& target, const pg_tensor& source, uint32_t stream, const char* what);
+  void fill(const pg_tensor& target, double value, uint32_t stream, const char* what);
+  // Dense bytes from another device: peer where the plugin offers it, else through the host. Ordered behind both
+  // streams' earlier work.
+  void copy_from(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream, uint64_t bytes);
+
+  // Pinned host memory for results that a kernel publishes (dynamic extents); reused.
+  struct Pinned {
+    Device* device = nullptr;
+    void* data = nullptr;
+    uint64_t bytes = 0;
+  };
+  Pinned pinned(uint64_t bytes);
+  void release(Pinned pinned);
+
+  // Waits for everything and frees streams, events, staging and memory. Called once, before the plugin is closed.
+  void close() noexcept;
+
+ private:
+  friend class Event;
+  friend class CachingAllocator;
+  [[noreturn]] void fail(int32_t code, pg_error& error, const char* what);
+  LoadedPlugin* plugin_;
+  const pg_device* table_;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// All devices of all plugins that could be loaded, in the order cpu first, then by plugin name and ordinal; made when
+// first asked for (loads device plugins), or for one type only.
+const std::vector<Device*>& devices();
+Device& device(int32_t id);                    // throws PG_E_INVALID_ARGUMENT for numbers that do not exist
+Device& find_device(const std::string& name);  // "cpu", "sim:1", "/gpu:0", "/device:GPU:1"; the error lists what there is
+Device& default_device();                      // cpu:0
+std::string devices_json();
+
+}  // namespace perigee

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds plugins, loads them with Boost.DLL, checks and copies their tables.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "perigee/plugin.hpp"
+
+namespace perigee {
+
+enum class PluginState { found, loaded, available, unavailable };
+
+// A plugin on disk or in memory. Never destroyed before the process ends; its library stays mapped.
+struct LoadedPlugin {
+  std::string name, kinds, version, path, reason;
+  PluginState state = PluginState::found;
+  const pg_plugin* entry = nullptr;
+  void* self = nullptr;
+  pg_host host{};  // the table it was opened with; context points to this LoadedPlugin
+  // Host-side copies of its tables: missing optional entries answer PG_E_UNIMPLEMENTED. NULL where it has none.
+  const pg_ops* ops = nullptr;
+  const pg_device* device = nullptr;
+  const pg_kernels* kernels = nullptr;
+  const pg_layers* layers = nullptr;
+  const pg_optimizers* optimizers = nullptr;
+  const pg_formats* formats = nullptr;
+  std::vector<std::shared_ptr<void>> keep;  // library handle, table copies
+};
+
+// Search order: explicit loads, PERIGEE_PLUGIN_PATH (folders separated by ':'), folders added by add_plugin_path.
+void add_plugin_path(const std::string& folder);
+// Reads manifests of all folders on the path (once; again after add_plugin_path). Two of one name are an error that both carry as reason.
+const std::vector<LoadedPlugin*>& find_plugins();
+// Loads one by absolute path, or one that was found. Throws what is wrong; a found one also keeps it as its reason.
+LoadedPlugin* load_plugin(const std::string& path);
+void load_plugin(LoadedPlugin* plugin);
+// Loads every plugin whose manifest names the kind ("ops", "device", "kernels", ...) and registers its tables.
+// Failures become reasons. Cheap when there is nothing to do.
+void load_kind(const std::string& kind);
+void load_device_type(const std::string& type);  // the device plugin named so, and kernels for it
+std::string plugins_json(bool load);
+// The services handed to plugins; defined in host.cpp (builder and dimensions) and parallel.cpp (threads).
+pg_host make_host(LoadedPlugin* plugin);
+// Devices, then plugins, in order. Idempotent; also an exit handler.
+void shutdown();
+
+}  // namespace perigee
