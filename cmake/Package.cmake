@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is installed besides plugins and scripts: headers, libraries, and the CMake package that out-of-tree plugins find.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY core/include/perigee DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(FILES bindings/c/perigee.h DESTINATION include)
+install(TARGETS perigee_plugin_sdk EXPORT PerigeeTargets)
+if(TARGET perigee)
+  install(TARGETS perigee EXPORT PerigeeTargets LIBRARY DESTINATION ${PERIGEE_LIB_FOLDER})
+endif()
+install(EXPORT PerigeeTargets NAMESPACE Perigee:: DESTINATION ${PERIGEE_CMAKE_FOLDER})
+
+configure_package_config_file(cmake/PerigeeConfig.cmake.in ${PROJECT_BINARY_DIR}/PerigeeConfig.cmake
+  INSTALL_DESTINATION ${PERIGEE_CMAKE_FOLDER})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/PerigeeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/PerigeeConfig.cmake ${PROJECT_BINARY_DIR}/PerigeeConfigVersion.cmake
+  cmake/PerigeePlugin.cmake cmake/CheckPlugin.cmake cmake/plugin.map DESTINATION ${PERIGEE_CMAKE_FOLDER})

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# perigee_add_plugin(NAME
+#   SOURCES file...          # what it is made of
+#   KINDS "device,kernels"   # as in PG_PLUGIN
+#   [VERSION 1.0.0]          # default: the project's version
+#   [LINK target...]         # libraries to link
+#   [NEEDS_LIBS name...]     # shared libraries (by file name) without which it cannot load; reported by name
+#   [CPU_FEATURES name...])  # processor features (as in /proc/cpuinfo) without which it cannot run
+#
+# Builds NAME.so, which exports pg_plugin_v1 and nothing else, and beside it the manifest NAME.json that the host reads
+# before it loads the library. In Perigee's own tree and with an installed Perigee alike; g++ and clang++.
+
+set(PERIGEE_PLUGIN_MODULE_DIR ${CMAKE_CURRENT_LIST_DIR})
+
+function(perigee_add_plugin name)
+  cmake_parse_arguments(arg "" "KINDS;VERSION" "SOURCES;LINK;NEEDS_LIBS;CPU_FEATURES" ${ARGN})
+  if(NOT arg_SOURCES OR NOT arg_KINDS)
+    message(FATAL_ERROR "perigee_add_plugin(${name}): SOURCES and KINDS are needed")
+  endif()
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "perigee_add_plugin(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_VERSION)
+    set(arg_VERSION ${PROJECT_VERSION})
+  endif()
+
+  # Target names are global; plugin names ("cpu") would clash with other targets and folders.
+  set(target perigee_plugin_${name})
+  add_library(${target} MODULE ${arg_SOURCES})
+  set(folder ${CMAKE_BINARY_DIR}/lib/perigee/plugins)
+  set_target_properties(${target} PROPERTIES
+    PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${folder}
+    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON INSTALL_RPATH "")
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  # Unique symbols are merged across plugins even under RTLD_LOCAL, and pin the library for good.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
+  target_link_libraries(${target} PRIVATE Perigee::plugin_sdk ${arg_LINK})
+
+  set(script ${PERIGEE_PLUGIN_MODULE_DIR}/plugin.map)
+  target_link_options(${target} PRIVATE -Wl,--version-script=${script} -Wl,-z,now)
+  if(NOT PERIGEE_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,--no-undefined)
+  endif()
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
+  add_custom_command(TARGET ${target} POST_BUILD VERBATIM
+    COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} -D FILE=$<TARGET_FILE:${target}>
+            -P ${PERIGEE_PLUGIN_MODULE_DIR}/CheckPlugin.cmake)
+
+  _perigee_write_manifest(${name} ${folder}/${name}.json)
+  install(TARGETS ${target} LIBRARY DESTINATION lib/perigee/plugins)
+  install(FILES ${folder}/${name}.json DESTINATION lib/perigee/plugins)
+endfunction()
+
+# Reads the caller's arg_*.
+function(_perigee_write_manifest name path)
+  foreach(list NEEDS_LIBS CPU_FEATURES)
+    list(TRANSFORM arg_${list} REPLACE "(.+)" "\"\\1\"")
+    list(JOIN arg_${list} ", " ${list})
+  endforeach()
+  get_target_property(include Perigee::plugin_sdk INTERFACE_INCLUDE_DIRECTORIES)
+  string(REGEX REPLACE "^\\$<BUILD_INTERFACE:([^>]+)>.*" "\\1" include "${include}")
+  file(STRINGS ${include}/perigee/plugin.h line REGEX "^#define PG_ABI_MINOR ")
+  string(REGEX MATCH "[0-9]+" minor "${line}")
+  set(text "{\n  \"name\": \"${name}\",\n  \"version\": \"${arg_VERSION}\",\n  \"kinds\": \"${arg_KINDS}\",\n")
+  string(APPEND text "  \"abi\": 1,\n  \"abi_minor\": ${minor},\n")
+  string(APPEND text "  \"libraries\": [${NEEDS_LIBS}],\n  \"cpu_features\": [${CPU_FEATURES}]\n}\n")
+  file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
+endfunction()

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Lua side in the build tree: a folder like the installed one, made of links, so that an edited script needs no build.
+# (Links an entry each, not one for the folder: `native` comes from elsewhere.)
+
+set(lua_folder ${PROJECT_BINARY_DIR}/${PERIGEE_LUA_FOLDER})
+file(MAKE_DIRECTORY ${lua_folder})
+file(GLOB entries CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scripts/perigee/*)
+file(GLOB native ${PROJECT_SOURCE_DIR}/bindings/lua/native)
+file(GLOB linked LIST_DIRECTORIES true ${lua_folder}/*)
+if(linked)
+  file(REMOVE ${linked})
+endif()
+foreach(entry IN LISTS entries native)
+  get_filename_component(name ${entry} NAME)
+  file(CREATE_LINK ${entry} ${lua_folder}/${name} SYMBOLIC)
+endforeach()
+
+foreach(source scripts/perigee bindings/lua/native)
+  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${source})
+    set(target ${PERIGEE_LUA_FOLDER})
+    if(source MATCHES "native$")
+      string(APPEND target /native)
+    endif()
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${source}/ DESTINATION ${target} FILES_MATCHING PATTERN "*.lua")
+  endif()
+endforeach()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# What holds for every target: build type, compiler cache, sanitizers, output folders, which plugins are built.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(PERIGEE_CCACHE ccache)
+if(PERIGEE_CCACHE)
+  foreach(language C CXX CUDA)
+    if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${PERIGEE_CCACHE})
+    endif()
+  endforeach()
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+add_compile_options(-Wall -Wextra)
+if(PERIGEE_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(PERIGEE_SANITIZE)
+  add_compile_options(-fsanitize=${PERIGEE_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${PERIGEE_SANITIZE})
+  if(PERIGEE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# The build tree looks like an installation, so that nothing has to know which of the two it runs from. The library
+# folder is always "lib": libperigee finds its plugins, and the executable its library, relative to themselves.
+set(PERIGEE_BIN_FOLDER bin)
+set(PERIGEE_LIB_FOLDER lib)
+set(PERIGEE_PLUGIN_FOLDER lib/perigee/plugins)
+set(PERIGEE_LUA_FOLDER share/lua/5.1/perigee)
+set(PERIGEE_CMAKE_FOLDER lib/cmake/Perigee)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${PERIGEE_BIN_FOLDER})
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${PERIGEE_LIB_FOLDER})
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+
+# Every folder of plugins/ that has a CMakeLists.txt; cuda only where nvcc is.
+file(GLOB found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/plugins ${PROJECT_SOURCE_DIR}/plugins/*/CMakeLists.txt)
+list(TRANSFORM found REPLACE "/CMakeLists.txt$" "" OUTPUT_VARIABLE PERIGEE_PLUGINS)
+if("cuda" IN_LIST PERIGEE_PLUGINS AND NOT PERIGEE_CUDA STREQUAL "ON")
+  find_program(PERIGEE_NVCC nvcc PATHS /usr/local/cuda/bin)
+  if(PERIGEE_CUDA STREQUAL "OFF" OR NOT PERIGEE_NVCC)
+    list(REMOVE_ITEM PERIGEE_PLUGINS cuda)
+    message(STATUS "CUDA plugin: not built (PERIGEE_CUDA=${PERIGEE_CUDA}, nvcc: ${PERIGEE_NVCC})")
+  endif()
+endif()
