@@ -15,3 +15,17 @@ configure_package_config_file(cmake/PerigeeConfig.cmake.in ${PROJECT_BINARY_DIR}
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/PerigeeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/PerigeeConfig.cmake ${PROJECT_BINARY_DIR}/PerigeeConfigVersion.cmake
   cmake/PerigeePlugin.cmake cmake/CheckPlugin.cmake cmake/plugin.map DESTINATION ${PERIGEE_CMAKE_FOLDER})
+
+# What a script needs: everything but the tests.
+add_custom_target(perigee_runtime)
+foreach(folder core bindings/c bindings/lua ${PERIGEE_PLUGINS})
+  if(NOT folder MATCHES "core|bindings")
+    string(PREPEND folder plugins/)
+  endif()
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${folder}/CMakeLists.txt)
+    get_property(targets DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} PROPERTY BUILDSYSTEM_TARGETS)
+    foreach(target IN LISTS targets)
+      add_dependencies(perigee_runtime ${target})
+    endforeach()
+  endif()
+endforeach()

@@ -1,0 +1,6 @@
+-- SPDX-License-Identifier: Apache-2.0
+std = "luajit"
+max_line_length = 120
+-- Arguments that an interface dictates, and loop variables, may go unused.
+unused_args = false
+self = false
