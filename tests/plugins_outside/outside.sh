@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# outside.sh COMPILER PREFIX WORK: copies every plugin's folder out of the tree, builds it there as a project of its own
+# against the Perigee installed at PREFIX, and works with nothing but those plugins.
+set -e
+compiler=$1 prefix=$2 work=$3
+tree=$(cd "$(dirname "$0")/../.." && pwd)
+command -v "$compiler" >/dev/null || { echo "$compiler is not installed"; exit 1; }
+rm -rf "$work"
+mkdir -p "$work/plugins"
+
+# Not optimised much: here it matters whether it builds and loads. Release builds of the same files are tested elsewhere.
+options=(-G Ninja -DCMAKE_BUILD_TYPE=None "-DCMAKE_CXX_FLAGS=-O1" "-DCMAKE_CXX_COMPILER=$compiler"
+  "-DCMAKE_PREFIX_PATH=$prefix")
+command -v ccache >/dev/null && options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+for list in "$prefix"/lib/perigee/plugins/*.json; do
+  name=$(basename "$list" .json)
+  [ "$name" = cuda ] && continue # another compiler, and minutes
+  echo "$compiler: $name"
+  cp -r "$tree/plugins/$name" "$work/$name"
+  cmake -S "$work/$name" -B "$work/$name-build" "${options[@]}" >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
+  cmake --build "$work/$name-build" >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
+  cmake --install "$work/$name-build" --prefix "$work/installed" >/dev/null
+done
+
+# A copy of the installation without plugins of its own: whatever runs comes from outside.
+cp -r "$prefix" "$work/bare"
+rm -r "$work/bare/lib/perigee/plugins"
+export PERIGEE_PLUGIN_PATH=$work/installed/lib/perigee/plugins
+"$work/bare/bin/perigee" plugins
+"$work/bare/bin/perigee" "$tree/tests/plugins_outside/work.lua"
