@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which way a product is computed. Measured on two cores each of a Xeon with AVX-512 and AMX (MEASUREMENTS.md) and of an
+// EPYC with AVX2 (README.md in this folder):
+//  - below about 1000 multiplications, calling oneDNN costs more (0.3 to 0.6 us) than a plain loop takes;
+//  - with AVX2, dnnl_sgemm and the matmul primitive run the same kernel: dnnl_sgemm has 0.5 us less overhead;
+//  - with AVX-512, dnnl_sgemm is ahead on plain operands, the primitive on transposed ones, and ahead of both is the
+//    primitive with b in its private layout.
+#include "linalg/product.hpp"
+
+#include "onednn/onednn.hpp"
+
+namespace pg::cpu {
+namespace {
+
+constexpr int64_t kSmallWork = 1000;  // multiplications
+
+// Drops axes of size 1, merges neighbours that all operands step through evenly, and turns a last axis along which b is
+// the same into rows.
+void simplify(ProductShape& s) {
+  std::vector<BatchAxis> merged;
+  for (const BatchAxis& axis : s.batch) {
+    if (axis.size == 1) continue;
+    if (!merged.empty()) {
+      BatchAxis& last = merged.back();
+      if (last.a == axis.a * axis.size && last.b == axis.b * axis.size && last.c == axis.c * axis.size) {
+        last = {last.size * axis.size, axis.a, axis.b, axis.c};
+        continue;
+      }
+    }
+    merged.push_back(axis);
+  }
+  s.batch = std::move(merged);
+  while (!s.batch.empty() && s.batch.back().b == 0) {
+    const BatchAxis& last = s.batch.back();
+    bool even = s.m == 1 || (last.a == s.a.row * s.m && last.c == s.c.row * s.m);
+    if (!even) break;
+    if (s.m == 1) s.a.row = last.a, s.c.row = last.c;
+    s.m *= last.size;
+    s.batch.pop_back();
+  }
+}
+
+// c is filled with zeros or the bias: the product over an empty k. Nothing is done where c is empty.
+template <class T>
+class Emptiness final : public Product {
+ public:
+  explicit Emptiness(const ProductShape& shape) : s_(shape) {}
+  void run(const ProductData& data) override { fill(data, 0, 0); }
+
+ private:
+  void fill(const ProductData& data, size_t axis, int64_t offset) {
+    if (axis < s_.batch.size()) {
+      for (int64_t i = 0; i < s_.batch[axis].size; i++) fill(data, axis + 1, offset + i * s_.batch[axis].c);
+      return;
+    }
+    for (int64_t i = 0; i < s_.m; i++) {
+      for (int64_t j = 0; j < s_.n; j++) {
+        T value = s_.bias ? static_cast<const T*>(data.bias)[j * s_.bias_stride] : T{};
+        static_cast<T*>(data.c)[offset + i * s_.c.row + j * s_.c.column] = value;
+      }
+    }
+  }
+  ProductShape s_;
+};
+
+}  // namespace
+
+void check_product_dtype(uint32_t dtype) {
+  with_number(dtype, [](auto) {});
+}
+
+std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b) {
+  check_product_dtype(shape.dtype);
+  simplify(shape);
+  int64_t results = shape.m * shape.n;
+  for (const BatchAxis& axis : shape.batch) results *= axis.size;
+  if (results == 0 || shape.k == 0) {
+    return with_number(shape.dtype, [&](auto type) -> std::unique_ptr<Product> {
+      return std::make_unique<Emptiness<typename decltype(type)::type>>(shape);
+    });
+  }
+  if (results * shape.k <= kSmallWork) return make_small_product(shape);
+  bool transposed = shape.a.column != 1 || shape.b.column != 1;
+  if (shape.dtype == PG_F32 && !(onednn::has_avx512() && (transposed || constant_b || !shape.batch.empty()))) {
+    return make_sgemm_product(shape);
+  }
+  if (auto product = make_primitive_product(shape, constant_b)) return product;
+  return shape.dtype == PG_F32 ? make_sgemm_product(shape) : make_own_product(shape);
+}
+
+}  // namespace pg::cpu

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A batch of matrix products, c = a b (+ bias): what matmul and linear both are once their shapes have been read.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "linalg/dense.hpp"
+
+namespace pg::cpu {
+
+struct Strides {
+  int64_t row = 0, column = 0;  // in elements
+};
+
+struct BatchAxis {
+  int64_t size, a, b, c;  // strides in elements, 0 where an operand is broadcast
+};
+
+struct ProductShape {
+  uint32_t dtype = 0;
+  int64_t m = 0, n = 0, k = 0;
+  Strides a, b, c;               // a is [m, k], b [k, n], c [m, n]
+  std::vector<BatchAxis> batch;  // outermost first
+  bool bias = false;             // [n], added to every row
+  int64_t bias_stride = 0;
+};
+
+struct ProductData {
+  const void *a, *b, *bias;
+  void* c;
+  void* workspace;
+  const void* packed_b;  // b as pack() wrote it, or NULL
+};
+
+// One way to compute it, chosen when the shape is known.
+class Product {
+ public:
+  virtual ~Product() = default;
+  virtual void run(const ProductData& data) = 0;
+  virtual uint64_t workspace() const { return 0; }
+  virtual uint64_t packed_bytes() const { return 0; }  // 0: takes b as it is
+  virtual void pack(const void* b, void* target) { (void)b, (void)target; }
+};
+
+// Throws PG_E_NOT_SUPPORTED for dtypes that have no product.
+void check_product_dtype(uint32_t dtype);
+
+// `constant_b`: b may be worth a private layout.
+std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b);
+
+// The ways, in product_*.cpp.
+std::unique_ptr<Product> make_small_product(const ProductShape& shape);                     // loops, one thread
+std::unique_ptr<Product> make_own_product(const ProductShape& shape);                       // gemm.hpp
+std::unique_ptr<Product> make_sgemm_product(const ProductShape& shape);                     // float32
+std::unique_ptr<Product> make_primitive_product(const ProductShape& shape, bool constant_b);  // NULL: oneDNN has none
+
+}  // namespace pg::cpu
