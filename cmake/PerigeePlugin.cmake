@@ -5,7 +5,9 @@
 #   [VERSION 1.0.0]          # default: the project's version
 #   [LINK target...]         # libraries to link
 #   [NEEDS_LIBS name...]     # shared libraries (by file name) without which it cannot load; reported by name
-#   [CPU_FEATURES name...])  # processor features (as in /proc/cpuinfo) without which it cannot run
+#   [CPU_FEATURES name...]   # processor features (as in /proc/cpuinfo) without which it cannot run
+#   [FOLDER folder]          # put it there and do not install it: plugins that only tests load
+# )
 #
 # Builds NAME.so, which exports pg_plugin_v1 and nothing else, and beside it the manifest NAME.json that the host reads
 # before it loads the library. In Perigee's own tree and with an installed Perigee alike; g++ and clang++.
@@ -13,7 +15,7 @@
 set(PERIGEE_PLUGIN_MODULE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
 function(perigee_add_plugin name)
-  cmake_parse_arguments(arg "" "KINDS;VERSION" "SOURCES;LINK;NEEDS_LIBS;CPU_FEATURES" ${ARGN})
+  cmake_parse_arguments(arg "" "KINDS;VERSION;FOLDER" "SOURCES;LINK;NEEDS_LIBS;CPU_FEATURES" ${ARGN})
   if(NOT arg_SOURCES OR NOT arg_KINDS)
     message(FATAL_ERROR "perigee_add_plugin(${name}): SOURCES and KINDS are needed")
   endif()
@@ -28,11 +30,15 @@ function(perigee_add_plugin name)
   set(target perigee_plugin_${name})
   add_library(${target} MODULE ${arg_SOURCES})
   set(folder ${CMAKE_BINARY_DIR}/lib/perigee/plugins)
+  if(arg_FOLDER)
+    set(folder ${arg_FOLDER})
+  endif()
   set_target_properties(${target} PROPERTIES
     PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${folder}
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON INSTALL_RPATH "")
   target_compile_features(${target} PRIVATE cxx_std_20)
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   # Unique symbols are merged across plugins even under RTLD_LOCAL, and pin the library for good.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
   target_link_libraries(${target} PRIVATE Perigee::plugin_sdk ${arg_LINK})
@@ -48,8 +54,10 @@ function(perigee_add_plugin name)
             -P ${PERIGEE_PLUGIN_MODULE_DIR}/CheckPlugin.cmake)
 
   _perigee_write_manifest(${name} ${folder}/${name}.json)
-  install(TARGETS ${target} LIBRARY DESTINATION lib/perigee/plugins)
-  install(FILES ${folder}/${name}.json DESTINATION lib/perigee/plugins)
+  if(NOT arg_FOLDER)
+    install(TARGETS ${target} LIBRARY DESTINATION lib/perigee/plugins)
+    install(FILES ${folder}/${name}.json DESTINATION lib/perigee/plugins)
+  endif()
 endfunction()
 
 # Reads the caller's arg_*.

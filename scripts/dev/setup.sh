@@ -42,14 +42,12 @@ configure() {
   first_build=1
 }
 
-# build TARGET...: silent when there is nothing to do.
+# build TARGET...: says nothing when there is nothing to do.
 build() {
-  if [ -n "$first_build" ]; then
-    say "building in $build"
-    ninja -C "$build" "$@" >&2 || die "the build failed"
-  else
-    ninja -C "$build" --quiet "$@" >&2 || die "the build failed"
-  fi
+  local quiet=--quiet
+  [ -z "$first_build" ] || { quiet=; say "building in $build"; }
+  # shellcheck disable=SC2086 # empty or one option
+  (set -o pipefail; ninja -C "$build" $quiet "$@" | sed -u '/^ninja: \(no work\|Entering\)/d' >&2) || die "the build failed"
 }
 
 # One at a time in a build folder. The lock is given up at exec and at exit.
