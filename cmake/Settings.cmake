@@ -28,7 +28,7 @@ if(PERIGEE_WERROR)
 endif()
 
 if(PERIGEE_SANITIZE)
-  add_compile_options(-fsanitize=${PERIGEE_SANITIZE} -fno-omit-frame-pointer -g)
+  add_compile_options(-O1 -fsanitize=${PERIGEE_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${PERIGEE_SANITIZE})
   if(PERIGEE_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)
