@@ -1,0 +1,169 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The declarations of bindings/c/perigee.h, and the structs of perigee/plugin.h that pass through it, as LuaJIT reads
+-- them. tests/lua/cdef_test.lua compares the function list with the header.
+
+return [[
+typedef struct pg_error {
+  uint32_t size;
+  int32_t code;
+  int64_t native;
+  uint32_t flags;
+  uint32_t device;
+  char where[64];
+  char message[416];
+} pg_error;
+typedef struct pg_tensor {
+  uint32_t size;
+  uint16_t dtype_code, dtype_bits;
+  uint32_t rank, flags;
+  const int64_t *shape;
+  const int64_t *stride;
+  uint64_t buffer;
+  uint64_t offset;
+  uint64_t bit_offset;
+  uint64_t layout;
+  uint32_t class_id, component_count;
+  const struct pg_tensor *const *components;
+} pg_tensor;
+typedef struct pg_ints {
+  int64_t count;
+  int64_t value[8];
+} pg_ints;
+typedef struct pg_scalar {
+  int32_t kind, input;
+} pg_scalar;
+typedef struct pg_param {
+  uint32_t size;
+  uint32_t buffer;
+  uint32_t present;
+  uint32_t dtype;
+  uint32_t rank, init;
+  double a, b;
+  int64_t shape[8];
+} pg_param;
+
+typedef struct pgc_tensor pgc_tensor;
+typedef struct pgc_graph pgc_graph;
+typedef struct pgc_session pgc_session;
+const char *pgc_version(void);
+int32_t pgc_add_plugin_path(const char *folder);
+int32_t pgc_load_plugin(const char *absolute_path);
+const char *pgc_plugins_json(int32_t load);
+const char *pgc_devices_json(void);
+int32_t pgc_shutdown(void);
+const pg_error *pgc_error(void);
+void pgc_again(void);
+int32_t pgc_set_threads(int32_t count);
+int32_t pgc_threads(void);
+int32_t pgc_set_grad_enabled(int32_t on);
+int32_t pgc_grad_enabled(void);
+int32_t pgc_set_device(int32_t device);
+int32_t pgc_device(void);
+pgc_graph *pgc_set_graph(pgc_graph *graph);
+int32_t pgc_set_stream(int32_t index);
+uint32_t pgc_set_default_dtype(uint32_t dtype);
+uint32_t pgc_default_dtype(void);
+int32_t pgc_find_device(const char *name, int32_t *device);
+const char *pgc_device_name(int32_t device);
+int32_t pgc_synchronize(int32_t device);
+typedef struct pgc_memory_stats {
+  uint64_t live, reserved, peak, limit;
+  uint64_t allocations, device_allocations;
+} pgc_memory_stats;
+int32_t pgc_get_memory_stats(int32_t device, pgc_memory_stats *out);
+int32_t pgc_set_memory_limit(int32_t device, uint64_t bytes);
+int32_t pgc_empty_cache(int32_t device);
+uint64_t pgc_live_bytes(void);
+const char *pgc_op_json(const char *name);
+const char *pgc_op_names_json(void);
+int32_t pgc_find_op(const char *name, uint32_t *op);
+const void *pgc_op_defaults(uint32_t op);
+int32_t pgc_call(uint32_t op, pgc_tensor *const *inputs, uint32_t input_count, const uint32_t *groups,
+                         const void *attrs, uint32_t flags, pgc_tensor **outputs, uint32_t output_count);
+int32_t pgc_call1(uint32_t op, pgc_tensor *x, const void *attrs, pgc_tensor **output);
+int32_t pgc_call2(uint32_t op, pgc_tensor *x, pgc_tensor *y, const void *attrs, pgc_tensor **output);
+void pgc_retain(pgc_tensor *tensor);
+void pgc_release(pgc_tensor *tensor);
+void pgc_release_many(pgc_tensor *const *tensors, uint32_t count);
+int32_t pgc_from_host(uint32_t dtype, uint32_t rank, const int64_t *shape, const void *data, int32_t device,
+                              pgc_tensor **output);
+int32_t pgc_to_host(pgc_tensor *tensor, void *target, uint64_t bytes);
+const pg_tensor *pgc_describe(const pgc_tensor *tensor);
+int32_t pgc_device_of(const pgc_tensor *tensor);
+void *pgc_data(pgc_tensor *tensor);
+uint64_t pgc_storage_id(const pgc_tensor *tensor);
+uint64_t pgc_version_of(const pgc_tensor *tensor);
+int32_t pgc_is_graph_tensor(const pgc_tensor *tensor);
+uint64_t pgc_tag(const pgc_tensor *tensor);
+void pgc_set_tag(pgc_tensor *tensor, uint64_t tag);
+const char *pgc_dim_name(int64_t dimension);
+int32_t pgc_assign(pgc_tensor *target, pgc_tensor *source);
+int32_t pgc_requires_grad(const pgc_tensor *tensor);
+int32_t pgc_set_requires_grad(pgc_tensor *tensor, int32_t on);
+int32_t pgc_is_leaf(const pgc_tensor *tensor);
+int32_t pgc_grad_of(pgc_tensor *tensor, pgc_tensor **output);
+int32_t pgc_set_grad(pgc_tensor *tensor, pgc_tensor *gradient);
+void pgc_clear_grads(pgc_tensor *const *tensors, uint32_t count);
+int32_t pgc_detach(pgc_tensor *tensor, pgc_tensor **output);
+int32_t pgc_backward(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32_t root_count, int32_t retain_graph,
+                             int32_t create_graph);
+int32_t pgc_gradients(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32_t root_count,
+                              pgc_tensor *const *inputs, uint32_t input_count, int32_t retain_graph, int32_t create_graph,
+                              pgc_tensor **gradients);
+int32_t pgc_manual_seed(uint64_t seed);
+int32_t pgc_rng_state(uint64_t *seed, uint64_t *offset);
+int32_t pgc_set_rng_state(uint64_t seed, uint64_t offset);
+const char *pgc_layer_json(const char *name);
+const char *pgc_layer_names_json(void);
+int32_t pgc_find_layer(const char *name, uint32_t *layer);
+int32_t pgc_layer_parameters(uint32_t layer, void *attrs, pgc_tensor *input, pg_param *params);
+int32_t pgc_layer_call(uint32_t layer, const void *attrs, int32_t training, pgc_tensor *const *params,
+                               pgc_tensor *const *inputs, pgc_tensor **outputs);
+const char *pgc_optimizer_json(const char *name);
+const char *pgc_optimizer_names_json(void);
+int32_t pgc_find_optimizer(const char *name, uint32_t *optimizer);
+int32_t pgc_optimizer_slots(uint32_t optimizer, const void *attrs, uint64_t *mask);
+int32_t pgc_optimizer_step(uint32_t optimizer, const void *attrs, uint64_t step, uint32_t count,
+                                   pgc_tensor *const *params, pgc_tensor *const *gradients, pgc_tensor *const *state);
+typedef struct pgc_file pgc_file;
+int32_t pgc_read(const char *path, const char *options, pgc_file **output);
+uint32_t pgc_file_count(const pgc_file *file);
+const char *pgc_file_name(const pgc_file *file, uint32_t index);
+pgc_tensor *pgc_file_tensor(const pgc_file *file, uint32_t index);
+const char *pgc_file_note(const pgc_file *file, const char *key);
+void pgc_file_close(pgc_file *file);
+int32_t pgc_write(const char *path, uint32_t count, const char *const *names, pgc_tensor *const *tensors,
+                          uint32_t note_count, const char *const *notes);
+int32_t pgc_graph_create(pgc_graph **output);
+void pgc_graph_release(pgc_graph *graph);
+int32_t pgc_graph_placeholder(pgc_graph *graph, const char *name, uint32_t dtype, uint32_t rank, const int64_t *shape,
+                                      const char *const *symbols, pgc_tensor **output);
+int32_t pgc_graph_variable(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
+int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
+int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
+int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
+const char *pgc_graph_text(pgc_graph *graph);
+const char *pgc_graph_dot(pgc_graph *graph);
+int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
+void pgc_session_release(pgc_session *session);
+int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
+                                pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
+                                pgc_tensor **results);
+
+typedef struct perigee_handle {
+  pgc_tensor *ptr;
+  uint32_t slot;
+} perigee_handle;
+typedef struct perigee_slots {
+  pgc_tensor **ptrs;
+  int32_t *free;
+  int32_t top, capacity;
+  uint64_t limit;
+  int32_t scoped;
+} perigee_slots;
+typedef struct perigee_timespec {
+  int64_t seconds, nanoseconds;
+} perigee_timespec;
+int perigee_setenv(const char *name, const char *value, int overwrite) __asm__("setenv");
+int perigee_clock(int clock, perigee_timespec *time) __asm__("clock_gettime");
+]]

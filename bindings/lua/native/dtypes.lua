@@ -1,0 +1,46 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Names of dtypes, their codes (PG_DTYPE of plugin.h) and the C types that hold their elements on the host.
+
+local errors = require "perigee.native.errors"
+local suggest = require "perigee.native.suggest"
+
+local INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL = 0, 1, 2, 4, 5, 6
+
+local rows = { -- name, short form, kind, bits, C type
+  { "float64", "f64", FLOAT, 64, "double" }, { "float32", "f32", FLOAT, 32, "float" },
+  { "float16", "f16", FLOAT, 16, "uint16_t" }, { "bfloat16", "bf16", BFLOAT, 16, "uint16_t" },
+  { "int64", "i64", INT, 64, "int64_t" }, { "int32", "i32", INT, 32, "int32_t" },
+  { "int16", "i16", INT, 16, "int16_t" }, { "int8", "i8", INT, 8, "int8_t" },
+  { "uint8", "u8", UINT, 8, "uint8_t" }, { "bool", "b8", BOOL, 8, "uint8_t" },
+  { "complex64", "c64", COMPLEX, 64, "float" }, { "complex128", "c128", COMPLEX, 128, "double" },
+}
+
+local M = { by_code = {}, by_name = {}, names = {} }
+
+for _, row in ipairs(rows) do
+  local name, short, kind, bits, ctype = row[1], row[2], row[3], row[4], row[5]
+  local dtype = {
+    name = name, code = kind * 65536 + bits, kind = kind, bytes = bits / 8, ctype = ctype,
+    floating = kind == FLOAT or kind == BFLOAT, integer = kind == INT or kind == UINT,
+    boolean = kind == BOOL, complex = kind == COMPLEX,
+    direct = kind ~= BFLOAT and kind ~= COMPLEX and name ~= "float16", -- the C type's values are the elements
+  }
+  M.by_code[dtype.code], M.by_name[name], M.by_name[short] = dtype, dtype, dtype
+  M.names[#M.names + 1] = name
+end
+
+---The description of a dtype given by name or short form; raises.
+---@param name string
+---@param where string operator or function that asks
+function M.find(name, where)
+  local dtype = type(name) == "string" and M.by_name[name]
+  if dtype then return dtype end
+  if type(name) ~= "string" then
+    errors.raise("invalid_argument", where, ("dtype must be a name, got %s"):format(errors.describe(name)))
+  end
+  local near = suggest(name, M.names)
+  errors.raise("invalid_argument", where, ("unknown dtype %q"):format(name),
+               near and ("did you mean %q?"):format(near) or "dtypes are " .. table.concat(M.names, " "))
+end
+
+return M

@@ -1,0 +1,99 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Errors as Lua values: tables that behave like strings where that is handy. Their message begins with the nearest
+-- script line that is still on the stack.
+
+local ffi = require "ffi"
+
+local M = {}
+
+local codes = {
+  [1] = "invalid_argument", [2] = "out_of_memory", [3] = "not_supported", [4] = "not_found",
+  [5] = "failed_precondition", [6] = "data_loss", [7] = "deadline_exceeded", [8] = "internal",
+  [9] = "failed_precondition", [10] = "out_of_memory", [11] = "not_supported",
+}
+
+local Error = { __name = "perigee.error" }
+local methods = {}
+for _, name in ipairs { "match", "find", "sub", "gsub", "lower", "upper", "gmatch", "len", "rep", "format" } do
+  methods[name] = function(self, ...) return string[name](self.message, ...) end
+end
+Error.__index = methods
+function Error.__tostring(self) return self.message end
+function Error.__concat(a, b) return tostring(a) .. tostring(b) end
+
+---Folders and chunk names whose frames are Perigee's own.
+local own = {}
+function M.add_own_source(prefix) own[#own + 1] = prefix end
+M.add_own_source("=perigee:")
+
+local function is_own(source)
+  for i = 1, #own do
+    if source:sub(1, #own[i]) == own[i] then return true end
+  end
+  return false
+end
+M.is_own_source = is_own
+
+local function frame_name(info)
+  local source = info.short_src
+  if info.source:sub(1, 1) == "@" then source = info.source:sub(2):gsub("^%./", "") end
+  if info.currentline and info.currentline > 0 then return source .. ":" .. info.currentline end
+  return ("%s:%d-%d"):format(source, info.linedefined, info.lastlinedefined)
+end
+
+---Where the user's script stands: "net.lua:12", or nil when no script is on the stack.
+function M.script_line()
+  local level = 2
+  while true do
+    local info = debug.getinfo(level, "Sl")
+    if not info then return nil end
+    if info.what ~= "C" and not is_own(info.source) then return frame_name(info) end
+    level = level + 1
+  end
+end
+
+---Builds an error value; `where` is an operator or a layer path, `hint` may be nil.
+function M.new(code, where, message, hint)
+  local line = M.script_line()
+  local text = message
+  if where and where ~= "" then text = where .. ": " .. text end
+  if line then text = line .. ": " .. text end
+  if hint then text = text .. " (" .. hint .. ")" end
+  return setmetatable({ code = code, message = text, where = where, traceback = debug.traceback("", 2):sub(2) }, Error)
+end
+
+---Raises.
+---@param code string invalid_argument, out_of_memory, not_supported, not_found, failed_precondition, ...
+function M.raise(code, where, message, hint) error(M.new(code, where, message, hint), 0) end
+
+function M.is_error(value) return getmetatable(value) == Error end
+
+---A short name of a value for "got ..." in messages.
+function M.describe(value)
+  local kind = type(value)
+  if kind == "nil" then return "nil" end
+  if kind == "number" or kind == "boolean" then return kind .. " " .. tostring(value) end
+  if kind == "string" then return ("string %q"):format(#value > 40 and value:sub(1, 37) .. "..." or value) end
+  if kind == "cdata" then
+    if ffi.istype("perigee_handle", value) then
+      if value.ptr == nil then return "a closed tensor" end
+      return ("tensor %s %s"):format(value.dtype, tostring(value.shape))
+    end
+    return "cdata " .. tostring(ffi.typeof(value))
+  end
+  if kind == "table" and M.is_error(value) then return "an error" end
+  return "a " .. kind
+end
+
+---Raises what the thread's last failing C call left behind. `where` replaces the core's when given.
+function M.raise_native(C, where, hint)
+  local e = C.pgc_error()
+  local from = ffi.string(e.where)
+  local message = ffi.string(e.message)
+  if where and where ~= from and from ~= "" and message:find(from, 1, true) ~= 1 then
+    message = from .. ": " .. message
+  end
+  M.raise(codes[e.code] or "internal", where or from, message, hint)
+end
+
+return M

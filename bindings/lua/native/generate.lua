@@ -1,0 +1,173 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Writes the Lua function of an operator. What hot loops use is spelt out, so that it compiles to one C call: tensors
+-- only, one tensor and one number, one tensor and the first attribute as a number. The rest goes to the call grammar.
+
+local ffi = require "ffi"
+local handles = require "perigee.native.handles"
+local attributes = require "perigee.native.attributes"
+
+local kinds = attributes.kinds
+
+local head = [[
+local C, ffi, Handle, wrap, op, operators, handles, scratch = ...
+local istype, floor, select, type = ffi.istype, math.floor, select, type
+local id, out, any, where = op.id, scratch.out, operators.call_any, scratch.where
+local call1, call2, call = C.pgc_call1, C.pgc_call2, C.pgc_call
+local ins, attrs, first, scalar, value = scratch.ins, scratch.attrs, scratch.first, scratch.scalar, scratch.value
+local release = C.pgc_release
+local huge = 2^63
+local function closed(x, y)
+  if x and x.ptr == nil then handles.raise_closed(x, where) end
+  if y and y.ptr == nil then handles.raise_closed(y, where) end
+end
+]]
+
+-- One native call with its reissue after an answer of "retry". $call is the expression, $attrs what it was given.
+local issue = [[
+  local rc = $call
+  if rc ~= 0 then
+    if rc == 10 then
+      operators.make_room()
+      $again
+      rc = $call
+    end
+    if rc ~= 0 then operators.fail(op, where, $attrs, $first) end
+  end
+]]
+
+local give = { [false] = "  return wrap(out[0])\n", [true] = "  release(out[0])\n  return x\n" }
+
+local function expand(template, names)
+  return (template:gsub("%$(%l+)", function(name) return names[name] or error("no value for $" .. name) end))
+end
+
+local function native_call(inputs, attrs, in_place)
+  if in_place then
+    return ("call(id, ins, %d, nil, %s, 1, out, 1)"):format(#inputs, attrs)
+  end
+  return ("call%d(id, %s, %s, out)"):format(#inputs, table.concat(inputs, ", "), attrs)
+end
+
+-- Statements that run the operator on the pointer expressions `inputs` and return the result.
+local function body(inputs, attrs, in_place, first)
+  local lines, again = {}, ""
+  if in_place then
+    for i, input in ipairs(inputs) do lines[i] = ("  ins[%d] = %s\n"):format(i - 1, input) end
+    again = table.concat(lines)
+  end
+  local call = native_call(inputs, attrs, in_place)
+  return table.concat(lines) ..
+         expand(issue, { call = call, again = again, attrs = attrs, first = first }) ..
+         give[in_place]
+end
+
+local function unary(op, in_place)
+  local parts = { head, "return function(x, a, ...)\n", "if istype(Handle, x) then\n  local p = x.ptr\n",
+                  "  if p == nil then closed(x) end\n" }
+  local attr = op.visible[1]
+  if not (attr and attr.required) then
+    parts[#parts + 1] = "if a == nil and select('#', ...) == 0 then\n" .. body({ "p" }, "nil", in_place, "x") .. "end\n"
+  end
+  if attr and attr.pair == 0 and not (op.visible[2] and op.visible[2].required) then
+    local store
+    if attr.kind == kinds.axis or attr.kind == kinds.axes then
+      store = "a ~= 0 and floor(a) == a then\n  first[0] = a > 0 and a - 1 or a\n"
+    elseif attr.kind == kinds.ints or attr.kind == kinds.dims or attr.kind == kinds.int then
+      store = "floor(a) == a then\n  first[0] = a\n"
+    elseif attr.kind == kinds.float then
+      store = "true then\n  first[0] = a\n"
+    end
+    if store then
+      parts[#parts + 1] = "if type(a) == 'number' and select('#', ...) == 0 and " .. store ..
+                          body({ "p" }, "attrs", in_place, "x") .. "end\n"
+    end
+  end
+  parts[#parts + 1] = ("end\nreturn any(op, %s, select('#', ...) + (a ~= nil and 2 or select('#', ...) > 0 and 2 or x ~= nil and 1 or 0), x, a, ...)\nend\n"):format(in_place)
+  return table.concat(parts)
+end
+
+local store_scalar = [[
+    scalar.kind = floor($number) == $number and $number < huge and $number > -huge and 2 or 3
+    scalar.input = $index
+    value[0] = $number
+]]
+
+local function binary(op, in_place)
+  local parts = { head, "return function(x, y, ...)\nif select('#', ...) == 0 then\n",
+                  "if istype(Handle, x) then\n",
+                  "if istype(Handle, y) then\n  local p, q = x.ptr, y.ptr\n",
+                  "  if p == nil or q == nil then closed(x, y) end\n",
+                  body({ "p", "q" }, "nil", in_place, "x") }
+  if op.scalar then
+    parts[#parts + 1] = "elseif type(y) == 'number' then\n  local p = x.ptr\n  if p == nil then closed(x) end\n" ..
+                        expand(store_scalar, { number = "y", index = "1" }) ..
+                        body({ "p", "nil" }, "attrs", in_place, "x") .. "end\n"
+    if not in_place then
+      parts[#parts + 1] = "elseif type(x) == 'number' and istype(Handle, y) then\n  local q = y.ptr\n" ..
+                          "  if q == nil then closed(y) end\n" ..
+                          expand(store_scalar, { number = "x", index = "0" }) ..
+                          body({ "nil", "q" }, "attrs", in_place, "y") .. "end\n"
+    else
+      parts[#parts + 1] = "end\n"
+    end
+  else
+    parts[#parts + 1] = "end\nend\n"
+  end
+  parts[#parts + 1] = ("end\nreturn any(op, %s, select('#', ...) + (y ~= nil and 2 or select('#', ...) > 0 and 2 or x ~= nil and 1 or 0), x, y, ...)\nend\n"):format(in_place)
+  return table.concat(parts)
+end
+
+local function general(_, in_place)
+  return head .. ("return function(...) return any(op, %s, select('#', ...), ...) end"):format(in_place)
+end
+
+-- Which form an operator's declaration allows.
+local function pick(op)
+  local count = #op.inputs
+  if op.variadic or op.visible_outputs ~= 1 then return general end
+  for _, input in ipairs(op.inputs) do
+    if input.optional and not op.scalar then return general end
+  end
+  if count == 1 then return unary end
+  if count ~= 2 then return general end
+  for _, attr in ipairs(op.visible) do
+    if attr.required then return general end
+  end
+  return binary
+end
+
+-- Structs that the function writes into; each keeps the defaults in what it does not write.
+local function make_scratch(op, in_place)
+  local scratch = { out = ffi.new("pgc_tensor *[1]"), ins = ffi.new("pgc_tensor *[2]"),
+                    attrs = ffi.new("uint8_t[?]", math.max(op.attr_size, 8)),
+                    where = in_place and op.name .. "_" or op.name }
+  ffi.copy(scratch.attrs, op.defaults, op.attr_size)
+  if op.scalar then
+    scratch.scalar = ffi.cast("pg_scalar *", scratch.attrs + op.scalar.offset)
+    scratch.value = ffi.cast("double *", scratch.attrs + op.scalar.value)
+  end
+  local attr = op.visible[1]
+  if attr then
+    local at = scratch.attrs + attr.offset
+    if attr.kind == kinds.axes or attr.kind == kinds.ints or attr.kind == kinds.dims then
+      local list = ffi.cast("pg_ints *", at)
+      list.count = 1
+      scratch.first = list.value
+    else
+      scratch.first = ffi.cast(attr.kind == kinds.float and "double *" or "int64_t *", at)
+    end
+  end
+  return scratch
+end
+
+local M = {}
+
+function M.start(C, operators)
+  return function(op, in_place)
+    local text = pick(op)(op, in_place)
+    local chunk = assert(loadstring(text, "=perigee:" .. op.name))
+    return chunk(C, ffi, handles.Handle, handles.wrap, op, operators, handles, make_scratch(op, in_place))
+  end
+end
+
+return M

@@ -1,0 +1,87 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Gradients: backward, gradients of roots with respect to inputs, detaching, identity of native tensors.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+local handles = require "perigee.native.handles"
+local operators = require "perigee.native.operators"
+local tensor = require "perigee.native.tensor"
+
+local M = {}
+local C
+local out = ffi.new("pgc_tensor *[1]")
+
+---A C array of tensors; `false` entries are absent. Answers the array and its length.
+function M.array(list, count, where)
+  count = count or #list
+  local array = ffi.new("pgc_tensor *[?]", math.max(count, 1))
+  for i = 1, count do
+    if list[i] then
+      tensor.check_open(list[i], where)
+      array[i - 1] = list[i].ptr
+    end
+  end
+  return array, count
+end
+
+-- Issues `call`, once more when memory is short.
+local function issue(where, call, ...)
+  local rc = call(...)
+  if rc == 10 then
+    operators.make_room()
+    rc = call(...)
+  end
+  if rc ~= 0 then errors.raise_native(C, where) end
+end
+
+---roots and seeds are lists; seeds may be nil.
+function M.backward(roots, seeds, retain_graph, create_graph)
+  local list, count = M.array(roots, nil, "backward")
+  issue("backward", C.pgc_backward, list, seeds and M.array(seeds, count, "backward") or nil, count,
+        retain_graph and 1 or 0, create_graph and 1 or 0)
+end
+
+---Gradients of roots with respect to inputs: a list with nil where unused.
+function M.gradients(roots, seeds, inputs, retain_graph, create_graph)
+  local list, count = M.array(roots, nil, "grad")
+  local wanted, n = M.array(inputs, nil, "grad")
+  local results = ffi.new("pgc_tensor *[?]", math.max(n, 1))
+  issue("grad", C.pgc_gradients, list, seeds and M.array(seeds, count, "grad") or nil, count, wanted, n,
+        retain_graph and 1 or 0, create_graph and 1 or 0, results)
+  local gradients = {}
+  for i = 1, n do
+    if results[i - 1] ~= nil then gradients[i] = handles.wrap(results[i - 1]) end
+  end
+  return gradients, n
+end
+
+function M.detach(t)
+  if C.pgc_detach(t.ptr, out) ~= 0 then errors.raise_native(C, "detach") end
+  return handles.wrap(out[0])
+end
+
+function M.set_grad(t, gradient)
+  tensor.check_open(t, "grad")
+  if C.pgc_set_grad(t.ptr, gradient and gradient.ptr or nil) ~= 0 then errors.raise_native(C, "grad") end
+end
+
+function M.clear_grads(list)
+  local array, count = M.array(list, nil, "zero_grad")
+  C.pgc_clear_grads(array, count)
+end
+
+---Makes `target` show `source`'s memory.
+function M.assign(target, source)
+  tensor.check_open(target, "assign")
+  tensor.check_open(source, "assign")
+  if C.pgc_assign(target.ptr, source.ptr) ~= 0 then errors.raise_native(C, "assign") end
+end
+
+function M.identity(t) return tonumber(ffi.cast("uintptr_t", t.ptr)) end
+function M.storage(t) return tonumber(C.pgc_storage_id(t.ptr)) end
+function M.version_of(t) return tonumber(C.pgc_version_of(t.ptr)) end
+function M.is_graph_tensor(t) return C.pgc_is_graph_tensor(t.ptr) ~= 0 end
+
+function M.start(library) C = library end
+
+return M

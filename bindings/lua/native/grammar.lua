@@ -1,0 +1,210 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The one call grammar: `f(2, 3)`, `f{2, 3, dtype="int64"}` and `f({2, 3}, {dtype="int64"})` are the same call.
+
+local errors = require "perigee.native.errors"
+local suggest = require "perigee.native.suggest"
+local handles = require "perigee.native.handles"
+local dtypes = require "perigee.native.dtypes"
+
+local M = {}
+local is_tensor = handles.is_tensor
+local describe = errors.describe
+
+-- A table that may be taken apart: not an object of somebody's class. Shapes say that they are lists.
+local function is_plain(v)
+  if type(v) ~= "table" then return false end
+  local meta = getmetatable(v)
+  return meta == nil or (type(meta) == "table" and meta.__perigee_list == true)
+end
+M.is_plain = is_plain
+
+-- Numbers of array entries, whether there are names, and the highest position.
+local function survey(t)
+  local count, highest, named = 0, 0, false
+  for k in pairs(t) do
+    if type(k) == "number" then
+      count = count + 1
+      if k > highest then highest = k end
+    else
+      named = true
+    end
+  end
+  return count, highest, named
+end
+
+-- Splits a call into positional values, their number, and named options (or nil).
+local function split(where, n, ...)
+  local args = { ... }
+  local last = args[n]
+  if n == 0 or not is_plain(last) then return args, n end
+  local count, highest, named = survey(last)
+  if n > 1 and not named then return args, n end
+  if count ~= highest then
+    errors.raise("invalid_argument", where,
+                 ("the argument table has a hole: %d entries up to position %d"):format(count, highest))
+  end
+  args[n] = nil
+  for i = 1, highest do args[n - 1 + i] = last[i] end
+  return args, n - 1 + highest, named and last or nil
+end
+M.split = split
+
+local checks = {
+  number = function(v) return type(v) == "number" end,
+  integer = function(v) return type(v) == "number" and v == math.floor(v) and math.abs(v) < 2 ^ 53 end,
+  boolean = function(v) return type(v) == "boolean" end,
+  string = function(v) return type(v) == "string" end,
+  table = function(v) return type(v) == "table" end,
+  ["function"] = function(v)
+    if type(v) == "function" then return true end
+    local meta = getmetatable(v)
+    return type(meta) == "table" and meta.__call ~= nil
+  end,
+  tensor = is_tensor,
+  device = function(v) return type(v) == "string" end,
+}
+local expected = {
+  integer = "a whole number", boolean = "true or false", axis = "an axis (a whole number)",
+  axes = "an axis or a list of axes", list = "a list of whole numbers", tensors = "a list of tensors",
+  device = "a device name such as \"cpu\"", ["function"] = "a function",
+}
+
+local function reject(where, name, kind, v)
+  errors.raise("invalid_argument", where,
+               ("%s must be %s, got %s"):format(name, expected[kind] or "a " .. kind, describe(v)))
+end
+
+local function check_axis(where, name, v)
+  if type(v) ~= "number" or v ~= math.floor(v) then reject(where, name, "axis", v) end
+  if v == 0 then
+    errors.raise("invalid_argument", where, name .. " is 0, but axes count from 1", "the first axis is 1, the last -1")
+  end
+end
+
+-- Checks a value against its kind and brings it into one form.
+local function check(where, name, kind, v)
+  if kind == "any" or kind == "pair" then return v end
+  if kind == "dtype" then return dtypes.find(v, where).name end
+  if kind == "axis" then
+    check_axis(where, name, v)
+    return v
+  end
+  if kind == "list" or kind == "axes" then
+    if type(v) == "number" then v = { v } end
+    if type(v) ~= "table" then reject(where, name, kind, v) end
+    local count, highest, named = survey(v)
+    if named or count ~= highest then reject(where, name .. " (which has holes or names)", kind, v) end
+    for _, x in ipairs(v) do
+      if kind == "axes" then check_axis(where, name, x) end
+      if not checks.integer(x) and type(x) ~= "string" then reject(where, name, kind, x) end
+    end
+    return v
+  end
+  if kind == "tensors" then
+    if is_tensor(v) then return { v } end
+    if type(v) ~= "table" then reject(where, name, kind, v) end
+    for i = 1, survey(v) do
+      if not is_tensor(v[i]) then reject(where, ("%s[%d]"):format(name, i), "tensor", v[i]) end
+    end
+    return v
+  end
+  if not checks[kind](v) then reject(where, name, kind, v) end
+  return v
+end
+
+local function is_run(kind, v) -- may this value be one of several that make up a list?
+  if kind == "tensors" then return is_tensor(v) end
+  return type(v) == "number" or (type(v) == "string" and kind == "list")
+end
+
+-- Positional values to parameters. A list takes one table, or all the numbers that follow.
+function M.place(where, params, args, n, out)
+  local at, index = 1, 1
+  while at <= n do
+    local param = params[index]
+    while param and param.named do
+      index = index + 1
+      param = params[index]
+    end
+    if not param then
+      errors.raise("invalid_argument", where,
+                   ("too many arguments: %s is one more than it takes"):format(describe(args[at])))
+    end
+    local name, kind = param[1], param[2]
+    local v = args[at]
+    at = at + 1
+    if (kind == "list" or kind == "axes" or kind == "tensors") and is_run(kind, v) then
+      local list = { v }
+      while at <= n and is_run(kind, args[at]) do
+        list[#list + 1] = args[at]
+        at = at + 1
+      end
+      v = list
+    end
+    if v ~= nil then out[name] = check(where, name, kind, v) end
+    index = index + 1
+  end
+end
+
+local function unknown(where, names, key)
+  if key == "dim" or key == "dims" then
+    errors.raise("invalid_argument", where, ("unknown option %q"):format(key), "axes count from 1 here: dim=0 is axis=1")
+  end
+  local near = suggest(tostring(key), names)
+  errors.raise("invalid_argument", where, ("unknown option %q"):format(tostring(key)),
+               near and ("did you mean %q?"):format(near) or
+               (#names > 0 and "options are " .. table.concat(names, ", ") or "it takes none"))
+end
+
+-- Named values to parameters.
+function M.name_options(where, params, named, out)
+  local by_name = params.by_name
+  for key, v in pairs(named) do
+    if type(key) ~= "number" then
+      local param = by_name[key]
+      if not param then unknown(where, params.names, key) end
+      if out[key] ~= nil then
+        errors.raise("invalid_argument", where, ("%s is given twice, by position and by name"):format(key))
+      end
+      out[key] = check(where, key, param[2], v)
+    end
+  end
+end
+
+function M.index(params)
+  params.by_name, params.names = {}, {}
+  for i, param in ipairs(params) do
+    params.by_name[param[1]] = param
+    params.names[i] = param[1]
+  end
+  return params
+end
+
+---Parses a call into one table by parameter name. `params` has been through M.index.
+function M.parse(where, params, n, ...)
+  local args, count, named = split(where, n, ...)
+  local out = {}
+  M.place(where, params, args, count, out)
+  if named then M.name_options(where, params, named, out) end
+  for _, param in ipairs(params) do
+    local name = param[1]
+    if out[name] == nil then
+      if param.required then
+        errors.raise("invalid_argument", where, ("argument %q is missing"):format(name))
+      end
+      out[name] = param.default
+    end
+  end
+  return out
+end
+
+---A parser for one function: see bindings/lua/README.md.
+---@param where string what messages call the function
+---@param params table[]
+---@return fun(...): table
+function M.signature(where, params)
+  M.index(params)
+  return function(...) return M.parse(where, params, select("#", ...), ...) end
+end
+
+return M

@@ -1,0 +1,81 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Graphs and sessions. They are few and long-lived, so these have finalizers.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+local handles = require "perigee.native.handles"
+local gradients = require "perigee.native.gradients"
+local attributes = require "perigee.native.attributes"
+
+local M = {}
+local C
+local out = ffi.new("pgc_tensor *[1]")
+
+local function check(rc, where)
+  if rc ~= 0 then errors.raise_native(C, where) end
+end
+
+function M.create()
+  local graph = ffi.new("pgc_graph *[1]")
+  check(C.pgc_graph_create(graph), "graph")
+  return ffi.gc(graph[0], C.pgc_graph_release)
+end
+
+---Makes a graph (nil: none) the one that operators are recorded into; answers the old one.
+function M.set_current(graph) return C.pgc_set_graph(graph) end
+
+---Dimensions are numbers, or strings for symbolic ones.
+function M.placeholder(graph, name, dtype, shape)
+  local dims, symbols = ffi.new("int64_t[8]"), ffi.new("const char *[8]")
+  for i, d in ipairs(shape) do
+    if type(d) == "string" then symbols[i - 1] = d else dims[i - 1] = d end
+  end
+  check(C.pgc_graph_placeholder(graph, name, dtype.code, #shape, dims, symbols, out), "placeholder")
+  local t = handles.wrap(out[0])
+  local d = C.pgc_describe(t.ptr)
+  for i, dim in ipairs(shape) do
+    if type(dim) == "string" then attributes.add_symbol(dim, d.shape[i - 1]) end
+  end
+  return t
+end
+
+function M.variable(graph, name, value)
+  check(C.pgc_graph_variable(graph, name, value.ptr, out), "variable")
+  return handles.wrap(out[0])
+end
+
+function M.constant(graph, name, value)
+  check(C.pgc_graph_constant(graph, name, value.ptr, out), "constant")
+  return handles.wrap(out[0])
+end
+
+function M.set_name(graph, t, name) check(C.pgc_graph_set_name(graph, t.ptr, name), "graph") end
+
+function M.find(graph, name)
+  check(C.pgc_graph_find(graph, name, out), "graph")
+  return handles.wrap(out[0])
+end
+
+function M.text(graph) return ffi.string(C.pgc_graph_text(graph)) end
+function M.dot(graph) return ffi.string(C.pgc_graph_dot(graph)) end
+
+function M.create_session(graph)
+  local session = ffi.new("pgc_session *[1]")
+  check(C.pgc_session_create(graph, session), "Session")
+  return ffi.gc(session[0], C.pgc_session_release)
+end
+
+---Lists of graph tensors to fetch, of graph tensors fed and of their values.
+function M.run(session, fetches, feeds, values)
+  local count = #fetches
+  local results = ffi.new("pgc_tensor *[?]", math.max(count, 1))
+  check(C.pgc_session_run(session, gradients.array(fetches, count, "run"), count, gradients.array(feeds, #feeds, "run"),
+                          gradients.array(values, #feeds, "run"), #feeds, results), "Session:run")
+  local list = {}
+  for i = 1, count do list[i] = handles.wrap(results[i - 1]) end
+  return list
+end
+
+function M.start(library) C = library end
+
+return M

@@ -1,0 +1,192 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Tensor handles. A handle has no finalizer: those cost 280 to 415 ns each, and one that fires while a trace is being
+-- recorded blacklists the operator. Instead each handle owns a slot; `objects[slot]` refers to it weakly, and `ptrs[slot]`
+-- keeps its native reference. Once a collector cycle has ended, slots whose object is gone are released in one call.
+--
+-- Looking for dead slots happens when the free slots run out, or when the native bytes have grown past a limit. Either
+-- takes the cycle that the host's collector has just ended, if it freed enough, else drives one full cycle. Free slots
+-- are handed out in proportion to the Lua heap, so that what a cycle costs is spread over as many handles.
+--
+-- Finalizers of the host must not call Perigee: they would run in the middle of a call.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+
+local M = {}
+
+local Handle = ffi.typeof("perigee_handle")
+local S = ffi.new("perigee_slots")
+local objects = setmetatable({}, { __mode = "v" })
+local sentinel = setmetatable({}, { __mode = "v" }) -- loses its entry in every collector cycle
+local anchors = {}
+local closed_by = { "t:free()" } -- what closed a handle, by the number that a closed handle keeps in `slot`
+local scope_log -- slots made in the innermost pg.scope
+local C
+
+local MIN_SLOTS, MAX_SLOTS = 2048, 262144
+local SLOTS_PER_KB = 16             -- of Lua heap
+local MIN_GARBAGE = 64 * 1024 * 1024 -- native bytes
+
+local function grow(capacity)
+  local ptrs = ffi.new("pgc_tensor *[?]", capacity + 1)
+  local free = ffi.new("int32_t[?]", capacity + 1)
+  local old = S.capacity
+  if old > 0 then
+    ffi.copy(ptrs, S.ptrs, (old + 1) * ffi.sizeof("void *"))
+    ffi.copy(free, S.free, S.top * 4)
+  end
+  anchors.ptrs, anchors.free, anchors.dead = ptrs, free, ffi.new("pgc_tensor *[?]", capacity + 1)
+  S.ptrs, S.free, S.capacity = ptrs, free, capacity
+  -- Lowest slots on top of the stack.
+  local top, added = S.top, capacity - old
+  for i = top - 1, 0, -1 do free[i + added] = free[i] end
+  for i = 1, added do
+    objects[old + i] = false -- makes room in the array part
+    free[added - i] = old + i
+  end
+  S.top = top + added
+end
+
+-- Releases the slots whose objects a collector cycle has cleared. Answers how many.
+local function sweep()
+  local ptrs, free, dead, top, count = S.ptrs, S.free, anchors.dead, S.top, 0
+  for slot = S.capacity, 1, -1 do
+    if objects[slot] == nil then
+      dead[count] = ptrs[slot]
+      count = count + 1
+      ptrs[slot] = nil
+      objects[slot] = false
+      free[top] = slot
+      top = top + 1
+    end
+  end
+  S.top = top
+  if count > 0 then C.pgc_release_many(dead, count) end
+  sentinel[1] = {}
+  return count
+end
+
+local function full_cycle()
+  local running = collectgarbage("isrunning") -- a collection would restart a stopped collector
+  collectgarbage("collect")
+  if not running then collectgarbage("stop") end
+end
+
+local function wanted_slots()
+  return math.min(MAX_SLOTS, math.max(MIN_SLOTS, math.floor(collectgarbage("count") * SLOTS_PER_KB)))
+end
+
+-- What may be alive before the next look: a quarter more than now, but not so little that cycles over a large Lua heap
+-- would follow each other closely.
+local function set_limit()
+  local live = tonumber(C.pgc_live_bytes())
+  S.limit = live + math.max(MIN_GARBAGE, live / 4, collectgarbage("count") * 1024)
+end
+
+-- Out of free slots, or past the limit of native bytes.
+local function pressure()
+  local wanted = wanted_slots()
+  if sentinel[1] == nil then sweep() end
+  if S.top < wanted / 2 or C.pgc_live_bytes() > S.limit then
+    if S.capacity > 0 then
+      full_cycle()
+      sweep()
+    end
+    if S.top < wanted / 2 then grow(S.capacity + math.max(wanted - S.top, math.floor(S.capacity / 2))) end
+  end
+  set_limit()
+end
+
+---A new handle that takes over one native reference.
+local function wrap(p)
+  if S.top == 0 or C.pgc_live_bytes() > S.limit then pressure() end
+  local top = S.top - 1
+  S.top = top
+  local slot = S.free[top]
+  S.ptrs[slot] = p
+  local handle = Handle(p, slot)
+  objects[slot] = handle
+  if S.scoped ~= 0 then scope_log[#scope_log + 1] = slot end
+  return handle
+end
+
+---The handle that already shows this native tensor, if it is alive, else a new one that will be found again. Takes over
+---one reference.
+local function wrap_shared(p)
+  local slot = tonumber(C.pgc_tag(p))
+  if slot ~= 0 and slot <= S.capacity and S.ptrs[slot] == p and objects[slot] then
+    local handle = objects[slot]
+    C.pgc_release(p)
+    return handle
+  end
+  local handle = wrap(p)
+  C.pgc_set_tag(p, handle.slot)
+  return handle
+end
+
+---Lets a handle be found again by wrap_shared.
+function M.share(handle) C.pgc_set_tag(handle.ptr, handle.slot) end
+
+---Releases a handle at once. `reason` is a number from M.reason.
+function M.close(handle, reason)
+  if handle.ptr == nil then return end
+  local slot = handle.slot
+  S.ptrs[slot] = nil
+  objects[slot] = false
+  S.free[S.top] = slot
+  S.top = S.top + 1
+  local p = handle.ptr
+  handle.ptr, handle.slot = nil, reason or 1
+  C.pgc_release(p)
+end
+
+function M.reason(text)
+  closed_by[#closed_by + 1] = text
+  return #closed_by
+end
+
+function M.raise_closed(handle, where)
+  errors.raise("failed_precondition", where, "this tensor was closed by " .. tostring(closed_by[handle.slot]),
+               "pg.keep(t) takes a tensor out of its scope")
+end
+
+---Releases everything that is dead, at the price of a full collector cycle.
+function M.reclaim()
+  full_cycle()
+  sweep()
+  set_limit()
+end
+
+---Starts to log the slots made from now on; answers what to give to `end_log`.
+function M.begin_log()
+  local outer = scope_log
+  scope_log = {}
+  S.scoped = 1
+  return outer or false
+end
+
+---Ends the innermost log and answers it. Without `outer` (false) nothing is logged any more.
+function M.end_log(outer)
+  local log = scope_log
+  scope_log = outer or nil
+  S.scoped = outer and 1 or 0
+  return log
+end
+
+---The innermost log, and setting it: for scopes that are left and entered again by coroutines.
+function M.current_log() return scope_log or false end
+function M.set_log(log)
+  scope_log = log or nil
+  S.scoped = log and 1 or 0
+end
+
+function M.object(slot) return objects[slot] or nil end
+
+function M.live_handles() return S.capacity - S.top end
+
+function M.start(library) C = library end
+
+function M.is_tensor(value) return ffi.istype(Handle, value) end
+
+M.Handle, M.wrap, M.wrap_shared = Handle, wrap, wrap_shared
+return M

@@ -1,0 +1,209 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Between Lua's numbers and tensors: nested tables in, nested tables and numbers out.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+local handles = require "perigee.native.handles"
+local operators = require "perigee.native.operators"
+local dtypes = require "perigee.native.dtypes"
+local tensor = require "perigee.native.tensor"
+
+local M = {}
+local C
+local out = ffi.new("pgc_tensor *[1]")
+local MAX_RANK = 8
+local EXACT = 2 ^ 53
+
+local function is_number(v)
+  return type(v) == "number" or ffi.istype("int64_t", v) or ffi.istype("uint64_t", v)
+end
+
+-- "[2][1]" for an error about an element.
+local function place(path, depth)
+  local parts = {}
+  for i = 1, depth do parts[i] = "[" .. path[i] .. "]" end
+  return table.concat(parts)
+end
+
+-- The shape that the first elements give.
+local function survey(where, data)
+  local shape, v = {}, data
+  while type(v) == "table" do
+    if #shape == MAX_RANK then
+      errors.raise("invalid_argument", where, ("tables are nested deeper than %d dimensions"):format(MAX_RANK))
+    end
+    shape[#shape + 1] = #v
+    if #v == 0 then break end
+    v = v[1]
+  end
+  return shape
+end
+
+-- Elements in row-major order; answers the list, its length and whether all are booleans.
+local function flatten(where, data, shape)
+  local list, n, booleans, path, rank = {}, 0, 0, {}, #shape
+  local function ragged(depth, got)
+    local at = depth == 1 and "the outermost list" or "the list at " .. place(path, depth - 1)
+    errors.raise("invalid_argument", where, ("the data is ragged: %s has %s, expected %d entries"):format(
+                   at, got, shape[depth]))
+  end
+  local function walk(v, depth)
+    if depth > rank then
+      if type(v) == "boolean" then booleans = booleans + 1
+      elseif not is_number(v) then
+        errors.raise("invalid_argument", where,
+                     ("data%s must be a number or a boolean, got %s"):format(place(path, rank), errors.describe(v)),
+                     handles.is_tensor(v) and "pg.stack joins tensors" or nil)
+      end
+      n = n + 1
+      list[n] = v
+      return
+    end
+    if type(v) ~= "table" then
+      errors.raise("invalid_argument", where, ("the data is ragged: expected a list at %s, got %s"):format(
+                     place(path, depth - 1), errors.describe(v)))
+    end
+    local count = 0
+    for k in pairs(v) do
+      if type(k) ~= "number" then
+        errors.raise("invalid_argument", where, ("data%s has an entry named %q"):format(place(path, depth - 1), tostring(k)))
+      end
+      count = count + 1
+    end
+    if count ~= shape[depth] then ragged(depth, count) end
+    for i = 1, count do
+      path[depth] = i
+      if v[i] == nil then
+        errors.raise("invalid_argument", where, "the data has a hole at " .. place(path, depth))
+      end
+      walk(v[i], depth + 1)
+    end
+  end
+  walk(data, 1)
+  if booleans > 0 and booleans < n then
+    errors.raise("invalid_argument", where, "numbers and booleans are mixed in the data")
+  end
+  return list, n, booleans > 0
+end
+
+local function fill(where, buffer, list, n, dtype)
+  if dtype.boolean then
+    for i = 1, n do
+      local v = list[i]
+      buffer[i - 1] = (v == true or (v ~= false and v ~= 0)) and 1 or 0
+    end
+    return
+  end
+  for i = 1, n do
+    local v = list[i]
+    if v == true then v = 1 elseif v == false then v = 0 end
+    if dtype.integer and type(v) == "number" and v ~= math.floor(v) then
+      errors.raise("invalid_argument", where, ("%s cannot hold %s"):format(dtype.name, tostring(v)), "give a float dtype")
+    end
+    buffer[i - 1] = v
+  end
+end
+
+---A tensor of nested lists, a number or a boolean. dtype and device (a number) may be nil.
+function M.from_lua(where, data, dtype, device)
+  local shape = survey(where, data)
+  local list, n, boolean = flatten(where, data, shape)
+  if not dtype then
+    dtype = boolean and dtypes.by_name.bool or dtypes.by_code[C.pgc_default_dtype()]
+  end
+  local host = dtype.direct and dtype or dtypes.by_name[dtype.complex and "float64" or "float32"]
+  local buffer = ffi.new(ffi.typeof("$[?]", ffi.typeof(host.ctype)), math.max(n, 1))
+  fill(where, buffer, list, n, host)
+  local dims = ffi.new("int64_t[8]", shape)
+  local rc = C.pgc_from_host(host.code, #shape, dims, buffer, device or -1, out)
+  if rc == 10 then
+    operators.make_room()
+    rc = C.pgc_from_host(host.code, #shape, dims, buffer, device or -1, out)
+  end
+  if rc ~= 0 then errors.raise_native(C, where) end
+  local t = handles.wrap(out[0])
+  if host ~= dtype then t = operators.call("cast", { t }, { dtype = dtype.name }) end
+  return t
+end
+
+---A tensor of raw bytes in host memory order (files, tests). `bytes` is a string.
+function M.from_bytes(where, bytes, dtype, shape, device)
+  local count = 1
+  for i = 1, #shape do count = count * shape[i] end
+  if #bytes ~= count * dtype.bytes then
+    errors.raise("invalid_argument", where, ("%d bytes for %d elements of %s"):format(#bytes, count, dtype.name))
+  end
+  local rc = C.pgc_from_host(dtype.code, #shape, ffi.new("int64_t[8]", shape), bytes, device or -1, out)
+  if rc ~= 0 then errors.raise_native(C, where) end
+  return handles.wrap(out[0])
+end
+
+-- The elements in host memory, row-major: a C array, their number and their dtype.
+local function fetch(where, t)
+  local dtype = tensor.dtype(t)
+  if dtype.complex then errors.raise("not_supported", where, dtype.name .. " has no form in Lua numbers yet") end
+  if not dtype.direct then
+    t = operators.call("cast", { t }, { dtype = "float32" })
+    dtype = dtypes.by_name.float32
+  end
+  local n = M.numel(t)
+  local buffer = ffi.new(ffi.typeof("$[?]", ffi.typeof(dtype.ctype)), math.max(n, 1))
+  if C.pgc_to_host(t.ptr, buffer, n * dtype.bytes) ~= 0 then errors.raise_native(C, where) end
+  return buffer, n, dtype
+end
+
+function M.numel(t)
+  local d, n = C.pgc_describe(t.ptr), 1
+  for i = 0, d.rank - 1 do n = n * tonumber(d.shape[i]) end
+  return n
+end
+
+local function to_number(where, v, dtype)
+  if dtype.boolean then return v ~= 0 end
+  local number = tonumber(v)
+  if dtype.name == "int64" and math.abs(number) > EXACT then
+    errors.raise("invalid_argument", where, ("%s does not fit a Lua number"):format(tostring(v)),
+                 "t:item_int64() gives a 64-bit integer")
+  end
+  return number
+end
+
+---The elements as one flat Lua list, and the list's length.
+function M.flat(t, where)
+  local buffer, n, dtype = fetch(where or "totable", t)
+  local list = {}
+  for i = 1, n do list[i] = to_number(where or "totable", buffer[i - 1], dtype) end
+  return list, n
+end
+
+---The elements as a string of bytes, row-major.
+function M.bytes(t, where)
+  local dtype = tensor.dtype(t)
+  local size = M.numel(t) * dtype.bytes
+  local buffer = ffi.new("uint8_t[?]", math.max(size, 1))
+  if C.pgc_to_host(t.ptr, buffer, size) ~= 0 then errors.raise_native(C, where or "bytes") end
+  return ffi.string(buffer, size)
+end
+
+local function only_element(t, where)
+  local n = M.numel(t)
+  if n ~= 1 then
+    errors.raise("invalid_argument", where, ("needs one element, got a tensor %s with %d"):format(tostring(t.shape), n))
+  end
+  return fetch(where, t)
+end
+
+function M.item(t)
+  local buffer, _, dtype = only_element(t, "item")
+  return to_number("item", buffer[0], dtype)
+end
+
+function M.item_int64(t)
+  local buffer, _, dtype = only_element(t, "item_int64")
+  if not dtype.integer then errors.raise("invalid_argument", "item_int64", "needs an integer tensor, got " .. dtype.name) end
+  return ffi.new("int64_t", buffer[0])
+end
+
+function M.start(library) C = library end
+
+return M

@@ -1,0 +1,95 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Devices, memory, plugins, threads, random seeds: the state of the process and of the calling thread.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+local dtypes = require "perigee.native.dtypes"
+local json = require "perigee.native.json"
+local tensor = require "perigee.native.tensor"
+local operators = require "perigee.native.operators"
+
+local M = {}
+local C
+local number = ffi.new("int32_t[1]")
+
+local function check(rc, where)
+  if rc ~= 0 then errors.raise_native(C, where) end
+end
+
+---The number of a device by name; raises, listing what there is.
+function M.find_device(name, where)
+  if type(name) == "number" then return name end
+  if type(name) ~= "string" then
+    errors.raise("invalid_argument", where, "device must be a name such as \"cpu\", got " .. errors.describe(name))
+  end
+  check(C.pgc_find_device(name, number), where)
+  return number[0]
+end
+
+function M.device_name(index)
+  local name = C.pgc_device_name(index)
+  return name ~= nil and tensor.canonical_device(ffi.string(name)) or nil
+end
+
+function M.devices() return json(ffi.string(C.pgc_devices_json())) end
+
+---Sets the ambient device (-1: none) and answers the old one.
+function M.set_device(index) return C.pgc_set_device(index) end
+function M.set_grad_enabled(on) return C.pgc_set_grad_enabled(on and 1 or 0) ~= 0 end
+function M.grad_enabled() return C.pgc_grad_enabled() ~= 0 end
+function M.current_device() return C.pgc_device() end
+
+function M.synchronize(index) check(C.pgc_synchronize(index or -1), "synchronize") end
+
+function M.memory_stats(index)
+  local stats = ffi.new("pgc_memory_stats")
+  check(C.pgc_get_memory_stats(index, stats), "memory.stats")
+  local result = {}
+  for _, name in ipairs { "live", "reserved", "peak", "limit", "allocations", "device_allocations" } do
+    result[name] = tonumber(stats[name])
+  end
+  return result
+end
+
+function M.set_memory_limit(index, bytes) check(C.pgc_set_memory_limit(index, bytes), "memory_limit") end
+function M.empty_cache(index) check(C.pgc_empty_cache(index or -1), "empty_cache") end
+function M.live_bytes() return tonumber(C.pgc_live_bytes()) end
+
+function M.set_threads(count) check(C.pgc_set_threads(count), "config.set") end
+function M.threads() return C.pgc_threads() end
+
+function M.set_default_dtype(name)
+  return dtypes.by_code[C.pgc_set_default_dtype(dtypes.find(name, "set_default_dtype").code)].name
+end
+function M.default_dtype() return dtypes.by_code[C.pgc_default_dtype()].name end
+
+function M.manual_seed(seed) check(C.pgc_manual_seed(seed), "manual_seed") end
+function M.rng_state()
+  local state = ffi.new("uint64_t[2]")
+  check(C.pgc_rng_state(state, state + 1), "rng_state")
+  return tostring(state[0]):gsub("ULL", ""), tonumber(state[1])
+end
+function M.set_rng_state(seed, offset)
+  local value = 0ULL
+  for digit in tostring(seed):gmatch("%d") do value = value * 10 + tonumber(digit) end
+  check(C.pgc_set_rng_state(value, offset), "set_rng_state")
+end
+
+function M.load_plugin(path)
+  check(C.pgc_load_plugin(path), "load_plugin")
+  operators.refresh()
+end
+function M.plugins(load) return json(ffi.string(C.pgc_plugins_json(load and 1 or 0))) end
+function M.shutdown() check(C.pgc_shutdown(), "shutdown") end
+function M.version() return ffi.string(C.pgc_version()) end
+
+local time = ffi.new("perigee_timespec")
+---Seconds from some fixed moment.
+function M.clock()
+  ffi.C.perigee_clock(1, time)
+  return tonumber(time.seconds) + tonumber(time.nanoseconds) * 1e-9
+end
+
+function M.start(library) C = library end
+
+return M

@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The nearest of some names to a misspelt one.
+
+-- Edit distance with transpositions (Damerau, restricted).
+local function distance(a, b)
+  local before, last, row = {}, {}, {}
+  for j = 0, #b do last[j] = j end
+  for i = 1, #a do
+    row = { [0] = i }
+    for j = 1, #b do
+      local cost = a:byte(i) == b:byte(j) and 0 or 1
+      local best = math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + cost)
+      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
+        best = math.min(best, before[j - 2] + 1)
+      end
+      row[j] = best
+    end
+    before, last = last, row
+  end
+  return last[#b]
+end
+
+---The nearest candidate, or nil when none is near.
+---@param name string
+---@param candidates string[]
+---@return string?
+local function suggest(name, candidates)
+  local best, best_distance
+  for _, candidate in ipairs(candidates) do
+    local d = distance(name:lower(), candidate:lower())
+    if not best or d < best_distance or (d == best_distance and candidate < best) then
+      best, best_distance = candidate, d
+    end
+  end
+  if best and best_distance <= math.max(1, math.floor(#name / 3)) then return best end
+end
+
+return suggest

@@ -1,0 +1,212 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The tensor type as Lua sees it: fields, methods, arithmetic. What needs no FFI (indexing, printing, views) comes from
+-- scripts/perigee through `hooks` and `methods`.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+local handles = require "perigee.native.handles"
+local attributes = require "perigee.native.attributes"
+local operators = require "perigee.native.operators"
+local dtypes = require "perigee.native.dtypes"
+local make_shape = require "perigee.native.shape"
+local suggest = require "perigee.native.suggest"
+
+local M = {}
+local Handle, wrap_shared, is_tensor = handles.Handle, handles.wrap_shared, handles.is_tensor
+local methods, hooks = {}, {}
+M.methods, M.hooks = methods, hooks
+local C
+local out = ffi.new("pgc_tensor *[1]")
+local SYMBOLIC = -(2LL ^ 62)
+
+local function check_open(t, where)
+  if not is_tensor(t) then
+    errors.raise("invalid_argument", where, "self must be a tensor, got " .. errors.describe(t), "call it with a colon")
+  end
+  if t.ptr == nil then handles.raise_closed(t, where) end
+end
+M.check_open = check_open
+
+---Number of axes.
+function M.rank(t) return C.pgc_describe(t.ptr).rank end
+
+local function dimension(d)
+  if d >= SYMBOLIC then return tonumber(d) end
+  local text = ffi.string(C.pgc_dim_name(d))
+  attributes.add_symbol(text, d)
+  return text
+end
+
+---Size of an axis, counted from 1.
+function M.size(t, axis) return dimension(C.pgc_describe(t.ptr).shape[axis - 1]) end
+
+function M.dtype(t)
+  local d = C.pgc_describe(t.ptr)
+  return dtypes.by_code[d.dtype_code * 65536 + d.dtype_bits]
+end
+
+function M.strides(t)
+  local d, list = C.pgc_describe(t.ptr), {}
+  for i = 1, d.rank do list[i] = tonumber(d.stride[i - 1]) end
+  return list
+end
+
+local fields = {}
+
+function fields.shape(t)
+  check_open(t, "shape")
+  local d, list = C.pgc_describe(t.ptr), {}
+  for i = 1, d.rank do list[i] = dimension(d.shape[i - 1]) end
+  return make_shape(list)
+end
+
+function fields.dtype(t)
+  check_open(t, "dtype")
+  return M.dtype(t).name
+end
+
+function fields.device(t)
+  check_open(t, "device")
+  local name = C.pgc_device_name(C.pgc_device_of(t.ptr))
+  return name ~= nil and M.canonical_device(ffi.string(name)) or nil
+end
+
+---"cpu:0" is called "cpu".
+function M.canonical_device(name) return name == "cpu:0" and "cpu" or name end
+
+function fields.requires_grad(t)
+  check_open(t, "requires_grad")
+  return C.pgc_requires_grad(t.ptr) ~= 0
+end
+
+function fields.is_leaf(t)
+  check_open(t, "is_leaf")
+  return C.pgc_is_leaf(t.ptr) ~= 0
+end
+
+function fields.grad(t)
+  check_open(t, "grad")
+  if C.pgc_grad_of(t.ptr, out) ~= 0 then errors.raise_native(C, "grad") end
+  if out[0] == nil then return nil end
+  return wrap_shared(out[0])
+end
+
+local setters = {}
+
+function setters.grad(t, v)
+  if v ~= nil then check_open(v, "grad") end
+  if C.pgc_set_grad(t.ptr, v ~= nil and v.ptr or nil) ~= 0 then errors.raise_native(C, "grad") end
+end
+
+function setters.requires_grad(t, v)
+  if type(v) ~= "boolean" then
+    errors.raise("invalid_argument", "requires_grad", "must be true or false, got " .. errors.describe(v))
+  end
+  if C.pgc_set_requires_grad(t.ptr, v and 1 or 0) ~= 0 then errors.raise_native(C, "requires_grad") end
+end
+
+local function all_names()
+  local names = {}
+  for name in pairs(fields) do names[#names + 1] = name end
+  for name in pairs(methods) do names[#names + 1] = name end
+  for _, name in ipairs(operators.names()) do names[#names + 1] = name end
+  return names
+end
+
+local function raise_unknown(key, what)
+  local near = suggest(key, all_names())
+  errors.raise("invalid_argument", nil, ("a tensor has no %s %q"):format(what, key), near and ("did you mean %q?"):format(near))
+end
+
+-- Everything but a known method.
+local function index_slow(t, key)
+  local field = fields[key]
+  if field then return field(t) end
+  if type(key) ~= "string" then
+    check_open(t, "index")
+    return hooks.index(t, key)
+  end
+  if operators.is_method(key) then
+    local f = operators.get_function(key)
+    if f then
+      methods[key] = f
+      return f
+    end
+  end
+  if key == "..." then return hooks.index(t, key) end
+  raise_unknown(key, "field or method")
+end
+
+local meta = {}
+
+function meta.__index(t, key)
+  local method = methods[key]
+  if method then return method end
+  return index_slow(t, key)
+end
+
+function meta.__newindex(t, key, value)
+  check_open(t, "assignment")
+  if type(key) == "string" and key ~= "..." then
+    local set = setters[key]
+    if not set then raise_unknown(key, fields[key] and "settable field" or "field") end
+    return set(t, value)
+  end
+  hooks.newindex(t, key, value)
+end
+
+function meta.__len(t)
+  check_open(t, "#")
+  if M.rank(t) == 0 then errors.raise("invalid_argument", "#", "a 0-dim tensor has no length") end
+  return M.size(t, 1)
+end
+
+-- a + b and its kin: the operator's function is looked up once.
+local function arithmetic(name)
+  local f
+  return function(a, b)
+    if not f then f = operators.get_function(name) end
+    return f(a, b)
+  end
+end
+
+local function refuse_order()
+  errors.raise("invalid_argument", nil, "tensors have no order that Lua's < and <= could answer with one boolean",
+               "a:lt(b), a:le(b), a:gt(b) and a:ge(b) compare elementwise")
+end
+
+local function refuse_pairs()
+  errors.raise("invalid_argument", nil, "pairs and ipairs do not work on tensors", "use: for i, row in t:rows() do")
+end
+
+local function set_up_arithmetic()
+  for event, name in pairs { __add = "add", __sub = "sub", __mul = "mul", __div = "div", __pow = "pow", __mod = "remainder" } do
+    meta[event] = arithmetic(name)
+  end
+  meta.__unm = function(a) return operators.get_function("neg")(a) end
+  meta.__eq = rawequal
+  meta.__lt, meta.__le = refuse_order, refuse_order
+  meta.__pairs, meta.__ipairs = refuse_pairs, refuse_pairs
+  meta.__tostring = function(t)
+    if t.ptr == nil then return "<closed tensor>" end
+    return hooks.tostring(t)
+  end
+  meta.__concat = function(a, b) return tostring(a) .. tostring(b) end
+  meta.__call = function() errors.raise("invalid_argument", nil, "a tensor cannot be called") end
+end
+
+function M.start(library)
+  C = library
+  set_up_arithmetic()
+  ffi.metatype(Handle, meta)
+end
+
+---Defines a method; its first argument is checked to be an open tensor.
+function M.define(name, f)
+  methods[name] = function(t, ...)
+    if not (ffi.istype(Handle, t) and t.ptr ~= nil) then check_open(t, name) end
+    return f(t, ...)
+  end
+end
+
+return M
