@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// perigee/layer.hpp: how a layer is written: a plain struct of attributes with their defaults, and two functions.
+//
+//   struct Linear {
+//     int64_t in = 0, out = 0;
+//     pg::Bool bias = true;
+//     void parameters(pg::Params& p) {                     // check and infer attributes, describe the parameters
+//       p.infer(in, "in", -1);
+//       p.positive(out, "out");
+//       p.uniform(0, {out, in}, 1 / std::sqrt(double(in)));
+//     }
+//     pg::Value build(const pg::LayerCall& c) const {      // emit operators
+//       static constinit pg::OpRef op("linear");
+//       return c.call(op).input(c.input()).input(c.param(0)).input(c.param(1)).emit();
+//     }
+//   };
+//   PG_LAYER(Linear, "Linear", "y = x weight^T + bias").inferred(&Linear::in, "in", "...").params({"weight", "bias"});
+//
+// The file registers itself. The struct is the packed attribute struct of the C table, so it must be trivially
+// copyable. Attributes are declared in the order of positional arguments. A plugin answers iface(PG_IFACE_LAYERS) with
+// pg::layer_table().
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "perigee/emit.hpp"
+
+namespace pg {
+
+// A boolean attribute, in the C table's width.
+struct Bool {
+  constexpr Bool(bool on = false) : value(on) {}
+  constexpr operator bool() const { return value != 0; }
+  int32_t value;
+};
+
+// ---- the attribute list of a struct, shared by layers and optimizers ----
+
+class AttrList {
+ public:
+  template <class T, class Field>
+  pg_attr_info& add(Field T::*field, uint32_t kind, const char* name, const char* doc, uint32_t flags) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    static const T probe{};
+    auto info = std::make_unique<pg_attr_info>();
+    *info = {};
+    info->size = PG_SIZE(pg_attr_info, value);
+    info->kind = kind;
+    info->flags = flags;
+    info->offset =
+        static_cast<uint32_t>(reinterpret_cast<const char*>(&(probe.*field)) - reinterpret_cast<const char*>(&probe));
+    info->name = name;
+    info->doc = doc;
+    raw_.push_back(info.get());
+    owned_.push_back(std::move(info));
+    return *owned_.back();
+  }
+  template <class Field>
+  static constexpr uint32_t kind_of() {
+    if constexpr (std::is_same_v<Field, Bool>) return PG_ATTR_BOOL;
+    if constexpr (std::is_same_v<Field, int64_t>) return PG_ATTR_INT;
+    if constexpr (std::is_same_v<Field, double>) return PG_ATTR_FLOAT;
+    if constexpr (std::is_same_v<Field, pg_ints>) return PG_ATTR_INTS;
+    return 0;
+  }
+  uint32_t count() const { return static_cast<uint32_t>(raw_.size()); }
+  const pg_attr_info* const* data() const { return raw_.data(); }
+
+ private:
+  std::vector<std::unique_ptr<pg_attr_info>> owned_;
+  std::vector<const pg_attr_info*> raw_;
+};
+
+// ---- describing parameters ----
+
+class Params {
+ public:
+  Params(const char* layer, const pg_tensor* input, pg_param* const* params, uint32_t count)
+      : layer(layer), input(input), params_(params), count_(count) {
+    for (uint32_t i = 0; i < count; i++) params_[i]->present = 0;
+  }
+  const char* const layer;
+  const pg_tensor* const input;  // the first one; NULL when nothing is to infer
+
+  // Fills `value` with the input's size along `axis` (negative: from the end) if it is not known yet.
+  void infer(int64_t& value, const char* name, int axis) const {
+    if (value == 0 && input != nullptr) {
+      int64_t rank = input->rank, at = axis < 0 ? axis + rank : axis;
+      if (at < 0 || at >= rank) fail_argument(std::string("an input ") + shape_text(*input) + " has too few axes");
+      value = input->shape[at];
+      if (PG_DIM_IS_SYMBOLIC(value)) fail_argument(format("%s cannot be inferred from a symbolic size", name));
+    }
+    positive(value, name);
+  }
+  static void positive(int64_t value, const char* name) {
+    if (value <= 0) fail_argument(format("%s must be positive, got %lld", name, static_cast<long long>(value)));
+  }
+  static void positive(const pg_ints& list, const char* name) {
+    for (int64_t i = 0; i < list.count; i++) positive(list.value[i], name);
+  }
+  static void not_negative(const pg_ints& list, const char* name) {
+    for (int64_t i = 0; i < list.count; i++) {
+      if (list.value[i] < 0) {
+        fail_argument(format("%s must not be negative, got %lld", name, static_cast<long long>(list.value[i])));
+      }
+    }
+  }
+
+  // Values uniform in [-bound, bound).
+  void uniform(uint32_t index, const pg_ints& shape, double bound) {
+    set(index, shape, PG_INIT_UNIFORM, -bound, bound);
+  }
+  void normal(uint32_t index, const pg_ints& shape, double mean, double std) {
+    set(index, shape, PG_INIT_NORMAL, mean, std);
+  }
+  void constant(uint32_t index, const pg_ints& shape, double value) { set(index, shape, PG_INIT_CONSTANT, value, 0); }
+  // State that is not trained.
+  void buffer(uint32_t index, const pg_ints& shape, double value) {
+    constant(index, shape, value);
+    params_[index]->buffer = 1;
+  }
+
+ private:
+  void set(uint32_t index, const pg_ints& shape, uint32_t init, double a, double b) {
+    if (index >= count_) fail(PG_E_INTERNAL, format("%s has no parameter %u", layer, index));
+    pg_param& p = *params_[index];
+    p.buffer = 0, p.present = 1, p.dtype = 0;
+    p.rank = static_cast<uint32_t>(shape.count);
+    p.init = init, p.a = a, p.b = b;
+    std::memcpy(p.shape, shape.value, sizeof p.shape);
+  }
+  pg_param* const* params_;
+  uint32_t count_;
+};
+
+// ---- a call ----
+
+class LayerCall {
+ public:
+  LayerCall(const pg_layer_build* raw, const void* extra) : raw_(raw), extra_(extra) {}
+  bool training() const { return raw_->training != 0; }
+  Value input(uint32_t index = 0) const { return {raw_->builder, raw_->inputs[index]}; }
+  Value param(uint32_t index) const { return {raw_->builder, raw_->params[index]}; }
+  Call call(const OpRef& op) const { return Call(raw_->builder, op); }
+  // What registration passed along: the row of a family.
+  template <class T>
+  const T& extra() const {
+    return *static_cast<const T*>(extra_);
+  }
+
+ private:
+  const pg_layer_build* raw_;
+  const void* extra_;
+};
+
+// ---- registration ----
+
+inline std::vector<const pg_layer_info*>& layer_entries() {
+  static auto* entries = new std::vector<const pg_layer_info*>();  // never destroyed: tables point into it
+  return *entries;
+}
+
+template <class T>
+class LayerSchema {
+ public:
+  LayerSchema(const char* name, const char* doc, const void* extra = nullptr) : extra_(extra) {
+    static_assert(std::is_trivially_copyable_v<T>, "the struct is copied as bytes");
+    info_.size = PG_SIZE(pg_layer_info, build);
+    info_.input_count = info_.output_count = 1;
+    info_.attr_size = std::is_empty_v<T> ? 0 : static_cast<uint32_t>(sizeof(T));
+    info_.name = name, info_.doc = doc;
+    info_.defaults = &defaults_;
+    info_.user = this;
+    info_.parameters = parameters;
+    info_.build = build;
+    layer_entries().push_back(&info_);
+  }
+  LayerSchema(const LayerSchema&) = delete;
+
+  // The next attribute; its kind follows from the field's type.
+  template <class Field>
+  LayerSchema& attr(Field T::*field, const char* name, const char* doc, uint32_t flags = 0) {
+    return add(field, AttrList::kind_of<Field>(), name, doc, flags);
+  }
+  LayerSchema& axis(int64_t T::*field, const char* name, const char* doc) {
+    return add(field, PG_ATTR_AXIS, name, doc, 0);
+  }
+  LayerSchema& pair(pg_ints T::*field, const char* name, const char* doc, uint32_t flags = 0) {
+    return add(field, PG_ATTR_INTS, name, doc, flags | PG_ATTR_PAIR);
+  }
+  template <size_t N>
+  LayerSchema& choice(int32_t T::*field, const char* name, const char* doc, const char* const (&choices)[N]) {
+    pg_attr_info& info = attrs_.add(field, PG_ATTR_CHOICE, name, doc, 0);
+    info.choices = choices, info.choice_count = N;
+    return publish();
+  }
+  // The attribute that names the input's size: the first call may fill it in. 0 is "not known yet".
+  LayerSchema& inferred(int64_t T::*field, const char* name, const char* doc) {
+    add(field, PG_ATTR_INT, name, doc, PG_ATTR_REQUIRED);
+    info_.inferred = attrs_.count();
+    return *this;
+  }
+  LayerSchema& params(std::initializer_list<const char*> names) {
+    names_ = names;
+    info_.param_count = static_cast<uint32_t>(names_.size());
+    info_.param_names = names_.data();
+    return *this;
+  }
+
+ private:
+  template <class Field>
+  LayerSchema& add(Field T::*field, uint32_t kind, const char* name, const char* doc, uint32_t flags) {
+    attrs_.add(field, kind, name, doc, flags);
+    return publish();
+  }
+  LayerSchema& publish() {
+    info_.attrs = attrs_.data();
+    info_.attr_count = attrs_.count();
+    return *this;
+  }
+
+  static int32_t parameters(void* user, void* attrs, const pg_tensor* input, pg_param* const* params,
+                            pg_error* error) noexcept {
+    auto& self = *static_cast<LayerSchema*>(user);
+    return guard(error, self.info_.name, [&] {
+      Params description(self.info_.name, input, params, self.info_.param_count);
+      static_cast<T*>(attrs)->parameters(description);
+    });
+  }
+  static int32_t build(void* user, const pg_layer_build* call, pg_error* error) noexcept {
+    auto& self = *static_cast<LayerSchema*>(user);
+    return guard(error, self.info_.name, [&] {
+      static const T none{};
+      const T& attrs = call->attrs == nullptr ? none : *static_cast<const T*>(call->attrs);
+      call->outputs[0] = attrs.build(LayerCall(call, self.extra_)).id;
+    });
+  }
+
+  T defaults_{};
+  pg_layer_info info_{};
+  AttrList attrs_;
+  std::vector<const char*> names_;
+  const void* extra_;
+};
+
+// The schema lives as long as the process: the table points into it.
+template <class T>
+LayerSchema<T>& add_layer(const char* name, const char* doc, const void* extra = nullptr) {
+  return *new LayerSchema<T>(name, doc, extra);
+}
+
+inline const pg_layers* layer_table() {
+  static pg_layers table{};
+  table = {PG_SIZE(pg_layers, layers), static_cast<uint32_t>(layer_entries().size()), layer_entries().data()};
+  return &table;
+}
+
+}  // namespace pg
+
+#define PG_LAYER(Type, name, doc) [[maybe_unused]] static auto& pg_layer_##Type = pg::add_layer<Type>(name, doc)

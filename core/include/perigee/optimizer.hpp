@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// perigee/optimizer.hpp: how an optimizer is written: a plain struct of hyperparameters and three functions.
+//
+//   struct Sgd {
+//     double lr = 1e-3, momentum = 0;
+//     void check() const;                                  // throws on hyperparameters that make no sense
+//     uint64_t slots() const { return momentum != 0; }     // mask of the state that these hyperparameters need
+//     void update(const pg::OptimizerStep& s) const;       // emit operators, in place on parameters and state
+//   };
+//   PG_OPTIMIZER(Sgd, "SGD", "...").attr(&Sgd::lr, "lr", "learning rate").slots({"momentum_buffer"});
+//
+// The struct is the packed attribute struct of the C table. A plugin answers iface(PG_IFACE_OPTIMIZERS) with
+// pg::optimizer_table().
+#pragma once
+
+#include <cmath>
+
+#include "perigee/layer.hpp"
+
+namespace pg {
+
+// Parameters that one multi-tensor operator updates: one dtype, one device.
+struct UpdateGroup {
+  std::vector<Value> params, gradients;
+  std::vector<std::vector<Value>> state;  // by slot; empty where the slot is not in use
+};
+
+class OptimizerStep {
+ public:
+  explicit OptimizerStep(const pg_optimizer_step* raw) : raw_(raw) {}
+  pg_builder* builder() const { return raw_->builder; }
+  uint64_t number() const { return raw_->step; }
+  Call call(const OpRef& op) const { return Call(raw_->builder, op); }
+
+  // Those parameters that have gradients, by dtype and device, in order.
+  std::vector<UpdateGroup> groups() const {
+    std::vector<UpdateGroup> groups;
+    for (uint32_t i = 0; i < raw_->count; i++) {
+      if (raw_->gradients[i] == 0) continue;
+      Value param{raw_->builder, raw_->params[i]};
+      UpdateGroup& group = find(groups, param);
+      group.params.push_back(param);
+      group.gradients.push_back({raw_->builder, raw_->gradients[i]});
+      for (uint32_t slot = 0; slot < raw_->slot_count; slot++) {
+        pg_value state = raw_->state[static_cast<size_t>(slot) * raw_->count + i];
+        if (state != 0) group.state[slot].push_back({raw_->builder, state});
+      }
+    }
+    return groups;
+  }
+
+ private:
+  UpdateGroup& find(std::vector<UpdateGroup>& groups, Value param) const {
+    uint32_t dtype = param.dtype();
+    int32_t device = param.device();
+    for (UpdateGroup& group : groups) {
+      if (group.params[0].dtype() == dtype && group.params[0].device() == device) return group;
+    }
+    groups.emplace_back();
+    groups.back().state.resize(raw_->slot_count);
+    return groups.back();
+  }
+  const pg_optimizer_step* raw_;
+};
+
+// Hyperparameter checks. Written so that NaN fails.
+inline void check_not_negative(double value, const char* name) {
+  if (!(value >= 0) || std::isinf(value)) fail_argument(format("%s must be 0 or more, got %g", name, value));
+}
+inline void check_fraction(double value, const char* name) {
+  if (!(value >= 0 && value < 1)) fail_argument(format("%s must lie in [0, 1), got %g", name, value));
+}
+
+// ---- registration ----
+
+inline std::vector<const pg_optimizer_info*>& optimizer_entries() {
+  static auto* entries = new std::vector<const pg_optimizer_info*>();  // never destroyed: tables point into it
+  return *entries;
+}
+
+template <class T>
+class OptimizerSchema {
+ public:
+  OptimizerSchema(const char* name, const char* doc) {
+    info_.size = PG_SIZE(pg_optimizer_info, build_update);
+    info_.attr_size = sizeof(T);
+    info_.name = name, info_.doc = doc;
+    info_.defaults = &defaults_;
+    info_.user = this;
+    info_.slots_used = slots_used;
+    info_.build_update = build_update;
+    optimizer_entries().push_back(&info_);
+  }
+  OptimizerSchema(const OptimizerSchema&) = delete;
+
+  // `Base` is T, or what T begins with.
+  template <class Base, class Field>
+  OptimizerSchema& attr(Field Base::*field, const char* name, const char* doc) {
+    static_assert(std::is_base_of_v<Base, T>);
+    attrs_.add(field, AttrList::kind_of<Field>(), name, doc, PG_ATTR_RUNTIME);
+    info_.attrs = attrs_.data();
+    info_.attr_count = attrs_.count();
+    return *this;
+  }
+  OptimizerSchema& slots(std::initializer_list<const char*> names) {
+    names_ = names;
+    info_.slots = names_.data();
+    info_.slot_count = static_cast<uint32_t>(names_.size());
+    return *this;
+  }
+
+ private:
+  static int32_t slots_used(void* user, const void* attrs, uint64_t* mask, pg_error* error) noexcept {
+    auto& self = *static_cast<OptimizerSchema*>(user);
+    return guard(error, self.info_.name, [&] {
+      const T& options = *static_cast<const T*>(attrs);
+      options.check();
+      *mask = options.slots();
+    });
+  }
+  static int32_t build_update(void* user, const pg_optimizer_step* call, pg_error* error) noexcept {
+    auto& self = *static_cast<OptimizerSchema*>(user);
+    return guard(error, self.info_.name, [&] {
+      const T& options = *static_cast<const T*>(call->attrs);
+      options.check();  // schedules change hyperparameters between steps
+      options.update(OptimizerStep(call));
+    });
+  }
+
+  T defaults_{};
+  pg_optimizer_info info_{};
+  AttrList attrs_;
+  std::vector<const char*> names_;
+};
+
+// The schema lives as long as the process: the table points into it.
+template <class T>
+OptimizerSchema<T>& add_optimizer(const char* name, const char* doc) {
+  return *new OptimizerSchema<T>(name, doc);
+}
+
+inline const pg_optimizers* optimizer_table() {
+  static pg_optimizers table{};
+  table = {PG_SIZE(pg_optimizers, optimizers), static_cast<uint32_t>(optimizer_entries().size()),
+           optimizer_entries().data()};
+  return &table;
+}
+
+}  // namespace pg
+
+#define PG_OPTIMIZER(Type, name, doc) \
+  [[maybe_unused]] static auto& pg_optimizer_##Type = pg::add_optimizer<Type>(name, doc)

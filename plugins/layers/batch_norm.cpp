@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation (Ioffe and Szegedy, 2015): one struct, a row for each number of dimensions.
+#include "perigee/layer.hpp"
+
+namespace {
+
+struct Row {
+  const char *name, *doc;
+  uint32_t least_rank, most_rank;
+};
+constexpr Row kRows[] = {
+    {"BatchNorm1d", "Normalises each channel of [N, C] or [N, C, L] over the batch, then scales and shifts it.", 2, 3},
+    {"BatchNorm2d", "Normalises each channel of [N, C, H, W] over the batch, then scales and shifts it.", 4, 4},
+    {"BatchNorm3d", "Normalises each channel of [N, C, D, H, W] over the batch, then scales and shifts it.", 5, 5},
+};
+
+struct BatchNorm {
+  int64_t features = 0;
+  double eps = 1e-5, momentum = 0.1;
+  pg::Bool affine = true;
+
+  void parameters(pg::Params& p) {
+    p.infer(features, "features", 1);
+    if (!(eps > 0)) pg::fail_argument(pg::format("eps must be positive, got %g", eps));
+    if (!(momentum >= 0 && momentum <= 1))
+      pg::fail_argument(pg::format("momentum must lie in [0, 1], got %g", momentum));
+    pg_ints shape = pg::make_ints({features});
+    if (affine) {
+      p.constant(0, shape, 1);
+      p.constant(1, shape, 0);
+    }
+    p.buffer(2, shape, 0);
+    p.buffer(3, shape, 1);
+  }
+  pg::Value build(const pg::LayerCall& c) const {
+    static constinit pg::OpRef op("batch_norm", "training", "momentum", "eps");
+    const Row& row = c.extra<Row>();
+    const pg_tensor& x = c.input().meta();
+    if (x.rank < row.least_rank || x.rank > row.most_rank) {
+      pg::fail_argument(pg::format("expected an input of %u axes, got %s", row.most_rank, pg::shape_text(x).c_str()));
+    }
+    pg::Call call = c.call(op);
+    call.input(c.input());
+    for (uint32_t i = 0; i < 4; i++) call.input(c.param(i));
+    return call.set(0, c.training()).set(1, momentum).set(2, eps).emit();
+  }
+};
+
+[[maybe_unused]] const int registered = [] {
+  for (const Row& row : kRows) {
+    pg::add_layer<BatchNorm>(row.name, row.doc, &row)
+        .inferred(&BatchNorm::features, "features", "channels: the size of axis 2 of the input")
+        .attr(&BatchNorm::eps, "eps", "added to the variance")
+        .attr(&BatchNorm::momentum, "momentum", "weight of a new batch in the running statistics")
+        .attr(&BatchNorm::affine, "affine", "whether to learn a scale and a shift for each channel")
+        .params({"weight", "bias", "running_mean", "running_var"});
+  }
+  return 0;
+}();
+
+}  // namespace

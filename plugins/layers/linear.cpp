@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "perigee/layer.hpp"
+
+namespace {
+
+struct Linear {
+  int64_t in = 0, out = 0;
+  pg::Bool bias = true;
+
+  void parameters(pg::Params& p) {
+    p.positive(out, "out");
+    p.infer(in, "in", -1);
+    double bound = 1 / std::sqrt(static_cast<double>(in));  // PyTorch's: kaiming uniform with a = sqrt(5)
+    p.uniform(0, pg::make_ints({out, in}), bound);
+    if (bias) p.uniform(1, pg::make_ints({out}), bound);
+  }
+  pg::Value build(const pg::LayerCall& c) const {
+    static constinit pg::OpRef op("linear");
+    return c.call(op).input(c.input()).input(c.param(0)).input(c.param(1)).emit();
+  }
+};
+
+PG_LAYER(Linear, "Linear", "x weight^T + bias over the last axis: [..., in] to [..., out]. weight is [out, in].")
+    .inferred(&Linear::in, "in", "size of the input's last axis")
+    .attr(&Linear::out, "out", "size of the output's last axis", PG_ATTR_REQUIRED)
+    .attr(&Linear::bias, "bias", "whether to add a bias [out]")
+    .params({"weight", "bias"});
+
+}  // namespace
