@@ -94,17 +94,17 @@ struct DeviceEntries {
     return guard(error, "event_wait", [&] { get(self).event_wait(device, event, stream); });
   }
   static int32_t event_query(void* self, uint32_t device, uint64_t event, pg_error* error) noexcept {
-    return guard(error, "event_query", [&]() -> int32_t {
-      return get(self).event_query(device, event) ? PG_OK : PG_E_BUSY;
-    });
+    return guard(error, "event_query",
+                 [&]() -> int32_t { return get(self).event_query(device, event) ? PG_OK : PG_E_BUSY; });
   }
   static int32_t event_sync(void* self, uint32_t device, uint64_t event, pg_error* error) noexcept {
     return guard(error, "event_sync", [&] { get(self).event_sync(device, event); });
   }
   static int32_t upload(void* self, uint32_t device, uint64_t buffer, uint64_t offset, const void* source,
                         uint64_t bytes, uint64_t stream, uint64_t sequence, pg_error* error) noexcept {
-    return guard(error, "upload",
-                 [&] { get(self).upload(device, pg_address{buffer, offset}, source, bytes, Ticket{stream, sequence}); });
+    return guard(error, "upload", [&] {
+      get(self).upload(device, pg_address{buffer, offset}, source, bytes, Ticket{stream, sequence});
+    });
   }
   static int32_t download(void* self, uint32_t device, void* target, uint64_t buffer, uint64_t offset, uint64_t bytes,
                           uint64_t stream, uint64_t sequence, pg_error* error) noexcept {

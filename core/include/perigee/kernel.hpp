@@ -2,9 +2,10 @@
 // perigee/kernel.hpp: how kernels are written.
 //
 //   struct Relu : pg::Kernel {
-//     static void supports(const pg::Call& call);        // returns when a launch will succeed, else pg::fail_support(why)
-//     Relu(const pg::Call& call, pg::Plan& plan);        // prepare: look at shapes and attributes once
-//     void launch(const pg_launch& launch) override;     // addresses are known now: run, allocate nothing
+//     static void supports(const pg::Call& call);        // returns when a launch will succeed, else
+//     pg::fail_support(why) Relu(const pg::Call& call, pg::Plan& plan);        // prepare: look at shapes and
+//     attributes once void launch(const pg_launch& launch) override;     // addresses are known now: run, allocate
+//     nothing
 //   };
 //   PG_KERNEL("relu", Relu);                             // the file registers itself
 //
@@ -41,11 +42,15 @@ template <class T>
 T read_attr(const void* attrs, uint32_t kind, uint32_t offset) {
   if constexpr (std::is_arithmetic_v<T>) {
     switch (kind) {
-      case PG_ATTR_FLOAT: return static_cast<T>(read_at<double>(attrs, offset));
+      case PG_ATTR_FLOAT:
+        return static_cast<T>(read_at<double>(attrs, offset));
       case PG_ATTR_INT:
-      case PG_ATTR_AXIS: return static_cast<T>(read_at<int64_t>(attrs, offset));
-      case PG_ATTR_DTYPE: return static_cast<T>(read_at<uint32_t>(attrs, offset));
-      default: return static_cast<T>(read_at<int32_t>(attrs, offset));  // bool, choice, device
+      case PG_ATTR_AXIS:
+        return static_cast<T>(read_at<int64_t>(attrs, offset));
+      case PG_ATTR_DTYPE:
+        return static_cast<T>(read_at<uint32_t>(attrs, offset));
+      default:
+        return static_cast<T>(read_at<int32_t>(attrs, offset));  // bool, choice, device
     }
   } else {
     return read_at<T>(attrs, offset);
@@ -191,11 +196,10 @@ inline std::vector<KernelEntry>& kernel_entries() {
 
 template <class Type>
 int add_kernel(const char* op, uint32_t key = PG_KEY_SHAPES, uint64_t packs = 0) {
-  kernel_entries().push_back({{PG_SIZE(pg_kernel_info, packs), key, op, packs},
-                              [](const Call& call) { Type::supports(call); },
-                              [](const Call& call, Plan& plan) -> std::unique_ptr<Kernel> {
-                                return std::make_unique<Type>(call, plan);
-                              }});
+  kernel_entries().push_back(
+      {{PG_SIZE(pg_kernel_info, packs), key, op, packs},
+       [](const Call& call) { Type::supports(call); },
+       [](const Call& call, Plan& plan) -> std::unique_ptr<Kernel> { return std::make_unique<Type>(call, plan); }});
   return 0;
 }
 
@@ -255,6 +259,6 @@ inline const pg_kernels* kernel_table(const char* device_type) {
 #define PG_CONCAT_(a, b) a##b
 #define PG_CONCAT(a, b) PG_CONCAT_(a, b)
 // PG_KERNEL("softmax", Softmax); PG_KERNEL("linear", Linear, PG_KEY_SHAPES, 1u << 1);
-#define PG_KERNEL(op, Type, ...) \
+#define PG_KERNEL(op, Type, ...)                                         \
   [[maybe_unused]] static const int PG_CONCAT(pg_kernel_, __COUNTER__) = \
       pg::add_kernel<Type>(op __VA_OPT__(, ) __VA_ARGS__)

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two-operand arithmetic and comparisons; either operand may be a number.
+#include "block_loop.hpp"
+#include "perigee/kernels/math.hpp"
+
+namespace cpu {
+namespace {
+
+BinaryOp find_op(const pg::Call& call) {
+#define PG_ROW(name, Op) \
+  if (call.is(#name)) return b##Op;
+  PG_MATH_BINARY(PG_ROW)
+  PG_MATH_BINARY_FLOAT(PG_ROW)
+  PG_MATH_COMPARE(PG_ROW)
+#undef PG_ROW
+  pg::fail(PG_E_INTERNAL, "unknown operator");
+}
+
+bool compares(BinaryOp op) { return op >= bEq; }
+
+struct Binary final : pg::Kernel {
+  static const pg_tensor& operand(const pg::Call& call) { return call.has(0) ? call.in(0) : call.in(1); }
+
+  static void supports(const pg::Call& call) {
+    require_all_dense(call);
+    BinaryOp op = find_op(call);
+    Storage s = storage_of(operand(call));
+    if (call.has(0) && call.has(1) && storage_of(call.in(0)) != storage_of(call.in(1))) refuse(call);
+    if (storage_of(call.out(0)) != (compares(op) ? sBool : s)) refuse(call);
+    if (s == sBool && (op == bSub || op == bDiv || op == bPow || op == bRemainder || op == bFloorDiv)) refuse(call);
+    if (simd->binary[op][kComputeOf[s]] == nullptr) refuse(call);
+  }
+
+  Binary(const pg::Call& call, pg::Plan&) : op_(find_op(call)) {
+    Storage s = storage_of(operand(call));
+    compute_ = kComputeOf[s];
+    Storage type = kStorageOf[compute_];
+    number_ = call.has(0) ? (call.has(1) ? -1 : 1) : 0;
+    if (number_ >= 0) value_ = call.scalar_value();
+    const pg_tensor* a = call.has(0) ? &call.in(0) : nullptr;
+    const pg_tensor* b = call.has(1) ? &call.in(1) : nullptr;
+    loop_ = BlockLoop<3>({{&call.out(0), compares(op_) ? sBool : type}, {a, type}, {b, type}});
+    run_ = simd->binary[op_][compute_];
+    divides_ = (op_ == bRemainder || op_ == bFloorDiv) && !is_float(s);
+  }
+
+  void launch(const pg_launch& launch) override {
+    void* base[3] = {pg::output(launch, 0), const_cast<void*>(pg::input(launch, 0)),
+                     const_cast<void*>(pg::input(launch, 1))};
+    alignas(8) char number[8];
+    BinaryFn run = run_;
+    if (number_ >= 0) {
+      double value = value_(launch);
+      base[1 + number_] = number;
+      if (op_ == bPow && number_ == 1) {
+        if (simple_power(base, value)) return;
+      }
+      put_number(kStorageOf[compute_], value, number);
+    }
+    if (divides_) return launch_dividing(base);
+    loop_.run(base, [run](void* const* p, int64_t n) { run(p[1], p[2], p[0], n); });
+  }
+
+ private:
+  // Powers that are cheaper, and exact, in another way.
+  bool simple_power(void* const (&base)[3], double exponent) const {
+    if (compute_ > kF64) {
+      if (exponent < 0) pg::fail_argument("pow: integers cannot be raised to a negative integer power");
+      if (exponent != 2) return false;
+    }
+    if (exponent == 2) {
+      BinaryFn mul = simd->binary[bMul][compute_];
+      alignas(8) char unused[8] = {};
+      void* const with[3] = {base[0], base[1], unused};
+      loop_.run(with, [mul](void* const* p, int64_t n) { mul(p[1], p[1], p[0], n); });
+      return true;
+    }
+    if (exponent == 0.5 || exponent == -0.5) {
+      UnaryFn root = simd->unary[exponent > 0 ? uSqrt : uRsqrt][compute_];
+      alignas(8) char unused[8] = {};
+      void* const with[3] = {base[0], base[1], unused};
+      loop_.run(with, [root](void* const* p, int64_t n) { root(p[1], p[0], n, nullptr); });
+      return true;
+    }
+    return false;
+  }
+
+  void launch_dividing(void* const (&base)[3]) const {
+    bool wide = compute_ == kI64;
+    int zeros = 0;
+    BinaryFn run = run_;
+    int* found = &zeros;
+    loop_.run(base, [=](void* const* p, int64_t n) {
+      int any = 0;
+      if (wide) {
+        for (int64_t i = 0; i < n; i++) any |= static_cast<const int64_t*>(p[2])[i] == 0;
+      } else {
+        for (int64_t i = 0; i < n; i++) any |= static_cast<const int32_t*>(p[2])[i] == 0;
+      }
+      if (any != 0) __atomic_store_n(found, 1, __ATOMIC_RELAXED);
+      run(p[1], p[2], p[0], n);
+    });
+    if (zeros != 0) pg::fail_argument("integer division by zero");
+  }
+
+  BinaryOp op_;
+  Compute compute_;
+  int number_ = -1;  // which operand is a number; -1: none
+  bool divides_ = false;
+  BinaryFn run_;
+  pg::Runtime<double> value_;
+  BlockLoop<3> loop_;
+};
+
+#define PG_ROW(name, Op) PG_KERNEL(#name, Binary);
+PG_MATH_BINARY(PG_ROW)
+PG_MATH_BINARY_FLOAT(PG_ROW)
+PG_MATH_COMPARE(PG_ROW)
+#undef PG_ROW
+
+}  // namespace
+}  // namespace cpu

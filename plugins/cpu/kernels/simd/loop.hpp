@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// For the files of this folder only: each is compiled once per instruction set, into namespace cpu::PG_CPU_ISA.
+// Nothing in them may be emitted as a weak symbol, or the linker could give AVX-512 code to an older processor: all
+// templates are in anonymous namespaces, all shared helpers always_inline, no standard containers or algorithms.
+#pragma once
+
+#include "../../simd.hpp"
+
+#ifndef PG_CPU_ISA
+#define PG_CPU_ISA generic
+#endif
+
+// No dependence between iterations, so that the compiler vectorises also where output and input are the same memory.
+#if defined(__clang__)
+#define PG_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define PG_LOOP _Pragma("GCC ivdep")
+#endif
+
+namespace cpu::PG_CPU_ISA {
+
+void fill_binary(Simd& table);
+void fill_unary(Simd& table);
+void fill_move(Simd& table);
+void fill_reduce(Simd& table);
+void fill_rows(Simd& table);
+
+}  // namespace cpu::PG_CPU_ISA

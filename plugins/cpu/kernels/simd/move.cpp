@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversions of 16-bit floats, selection, and stores past the caches.
+#include <cstring>
+
+#include "loop.hpp"
+#include "perigee/kernels/float16.hpp"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace cpu::PG_CPU_ISA {
+namespace {
+
+template <class From>
+void widen(const void* source, void* target, int64_t n) {
+  const From* s = static_cast<const From*>(source);
+  float* t = static_cast<float*>(target);
+  int64_t i = 0;
+#if defined(__F16C__)
+  if constexpr (sizeof(From) == sizeof(pg::f16) && __is_same(From, pg::f16)) {
+    for (; i + 8 <= n; i += 8) {
+      _mm256_storeu_ps(t + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
+    }
+  }
+#endif
+  PG_LOOP
+  for (int64_t k = i; k < n; k++) t[k] = pg::to_float(s[k]);
+}
+
+void narrow_f16(const void* source, void* target, int64_t n) {
+  const float* s = static_cast<const float*>(source);
+  pg::f16* t = static_cast<pg::f16*>(target);
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8) {
+    __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(t + i), half);
+  }
+#endif
+  for (; i < n; i++) t[i] = pg::to_f16(s[i]);
+}
+
+void narrow_bf16(const void* source, void* target, int64_t n) {
+  const float* s = static_cast<const float*>(source);
+  pg::bf16* t = static_cast<pg::bf16*>(target);
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) t[i] = pg::to_bf16(s[i]);
+}
+
+template <class T>
+void select(const uint8_t* condition, const void* x, const void* y, void* out, int64_t n) {
+  const T *a = static_cast<const T*>(x), *b = static_cast<const T*>(y);
+  T* o = static_cast<T*>(out);
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) {
+    T from_a = a[i], from_b = b[i];
+    o[i] = condition[i] != 0 ? from_a : from_b;
+  }
+}
+
+#if defined(__AVX2__)
+void stream_copy(void* target, const void* source, int64_t bytes) {
+  char* t = static_cast<char*>(target);
+  const char* s = static_cast<const char*>(source);
+  int64_t head = static_cast<int64_t>((32 - reinterpret_cast<uintptr_t>(t) % 32) % 32);
+  if (head > bytes) head = bytes;
+  memcpy(t, s, static_cast<size_t>(head));
+  int64_t i = head;
+  for (; i + 128 <= bytes; i += 128) {
+    __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(s + i));
+    __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(s + i + 32));
+    __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(s + i + 64));
+    __m256i d = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(s + i + 96));
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(t + i), a);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(t + i + 32), b);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(t + i + 64), c);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(t + i + 96), d);
+  }
+  memcpy(t + i, s + i, static_cast<size_t>(bytes - i));
+}
+void stream_fence() { _mm_sfence(); }
+#else
+void stream_copy(void* target, const void* source, int64_t bytes) {
+  memcpy(target, source, static_cast<size_t>(bytes));
+}
+void stream_fence() {}
+#endif
+
+}  // namespace
+
+void fill_move(Simd& table) {
+  table.f16_to_f32 = widen<pg::f16>;
+  table.bf16_to_f32 = widen<pg::bf16>;
+  table.f32_to_f16 = narrow_f16;
+  table.f32_to_bf16 = narrow_bf16;
+  table.select[0] = select<uint8_t>;
+  table.select[1] = select<uint16_t>;
+  table.select[2] = select<uint32_t>;
+  table.select[3] = select<uint64_t>;
+  table.stream_copy = stream_copy;
+  table.stream_fence = stream_fence;
+}
+
+}  // namespace cpu::PG_CPU_ISA

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole-row functions and optimizer updates in float32.
+#include "loop.hpp"
+#include "perigee/kernels/math.hpp"
+
+namespace cpu::PG_CPU_ISA {
+namespace {
+
+constexpr int64_t kLanes = 32;
+
+float largest(const float* x, int64_t n) {
+  float lane[kLanes];
+  for (int64_t j = 0; j < kLanes; j++) lane[j] = -INFINITY;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t j = 0; j < kLanes; j++) lane[j] = pg::math::Maximum()(lane[j], x[i + j]);
+  }
+  for (int64_t j = 0; i + j < n; j++) lane[j] = pg::math::Maximum()(lane[j], x[i + j]);
+  float top = lane[0];
+  for (int64_t j = 1; j < kLanes; j++) top = pg::math::Maximum()(top, lane[j]);
+  return top;
+}
+
+// sum of e^(x - shift); writes the exponentials where `y` is given.
+double exponentials(const float* x, float* y, int64_t n, float shift) {
+  float lane[kLanes] = {};
+  double total = 0;
+  int64_t i = 0;
+  for (int64_t stop = 0; i + kLanes <= n;) {
+    stop = i + 64 * kLanes < n ? i + 64 * kLanes : n;  // float lanes for a while, then into the double
+    for (; i + kLanes <= stop; i += kLanes) {
+      PG_LOOP
+      for (int64_t j = 0; j < kLanes; j++) {
+        float e = pg::math::fast_exp(x[i + j] - shift);
+        if (y != nullptr) y[i + j] = e;
+        lane[j] += e;
+      }
+    }
+    for (int64_t j = 0; j < kLanes; j++) total += static_cast<double>(lane[j]), lane[j] = 0;
+  }
+  for (; i < n; i++) {
+    float e = pg::math::fast_exp(x[i] - shift);
+    if (y != nullptr) y[i] = e;
+    total += static_cast<double>(e);
+  }
+  return total;
+}
+
+void softmax_row(const float* x, float* y, int64_t n) {
+  double total = exponentials(x, y, n, largest(x, n));
+  float scale = static_cast<float>(1.0 / total);
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) y[i] *= scale;
+}
+
+void log_softmax_row(const float* x, float* y, int64_t n) {
+  float top = largest(x, n);
+  float log_total = static_cast<float>(__builtin_log(exponentials(x, nullptr, n, top)));
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) y[i] = (x[i] - top) - log_total;
+}
+
+void adam(float* param, const float* grad, float* m, float* v, int64_t n, const AdamStep& s) {
+  const AdamStep c = s;
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) {
+    float p = param[i] * c.decoupled_decay;
+    float g = __builtin_fmaf(c.decay, p, grad[i] * c.grad_scale);
+    float first = __builtin_fmaf(c.beta1, m[i] - g, g);
+    float second = __builtin_fmaf(c.beta2, v[i] - g * g, g * g);
+    m[i] = first;
+    v[i] = second;
+    param[i] = p - c.step_size * first / __builtin_fmaf(__builtin_sqrtf(second), c.inv_sqrt_correction2, c.eps);
+  }
+}
+
+// buffer NULL: no momentum.
+void sgd(float* param, const float* grad, float* buffer, int64_t n, const SgdStep& s) {
+  const SgdStep c = s;
+  if (buffer == nullptr) {
+    PG_LOOP
+    for (int64_t i = 0; i < n; i++) param[i] -= c.lr * __builtin_fmaf(c.weight_decay, param[i], grad[i]);
+    return;
+  }
+  float keep = c.first != 0 ? 0.0f : c.momentum, take = c.first != 0 ? 1.0f : 1.0f - c.dampening;
+  float look = c.nesterov != 0 ? c.momentum : 1.0f, direct = c.nesterov != 0 ? 1.0f : 0.0f;
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) {
+    float g = __builtin_fmaf(c.weight_decay, param[i], grad[i]);
+    float b = __builtin_fmaf(keep, buffer[i], take * g);
+    buffer[i] = b;
+    param[i] -= c.lr * __builtin_fmaf(look, b, direct * g);
+  }
+}
+
+}  // namespace
+
+void fill_rows(Simd& table) {
+  table.softmax_row = softmax_row;
+  table.log_softmax_row = log_softmax_row;
+  table.adam = adam;
+  table.sgd = sgd;
+}
+
+}  // namespace cpu::PG_CPU_ISA

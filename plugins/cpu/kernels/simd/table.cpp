@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// This instruction set's table.
+#include "loop.hpp"
+
+#define PG_TEXT_(x) #x
+#define PG_TEXT(x) PG_TEXT_(x)
+
+namespace cpu::PG_CPU_ISA {
+
+const Simd* make_table() {
+  static Simd table{};
+  table.name = PG_TEXT(PG_CPU_ISA);
+  fill_binary(table);
+  fill_unary(table);
+  fill_move(table);
+  fill_reduce(table);
+  fill_rows(table);
+  return &table;
+}
+
+}  // namespace cpu::PG_CPU_ISA

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner loops, compiled once per instruction set from kernels/simd/*.cpp; the table of the best one that this
+// processor has is chosen when the plugin opens. Everything else in the plugin is compiled for the baseline.
+//
+// Loops work on dense blocks of a compute type; converting, gathering and threading are their callers' work.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cpu {
+
+// What arithmetic is done in. The 16-bit floats compute in f32, bool and the smaller integers in i32.
+enum Compute : uint8_t { kF32, kF64, kI64, kI32, kComputeCount };
+
+// Storage dtypes, densely numbered.
+enum Storage : uint8_t { sF64, sF32, sF16, sBF16, sI64, sI32, sI16, sI8, sU8, sBool, kStorageCount };
+
+using BinaryFn = void (*)(const void* a, const void* b, void* out, int64_t n);
+using UnaryFn = void (*)(const void* x, void* out, int64_t n, const void* params);
+using ConvertFn = void (*)(const void* source, void* target, int64_t n);
+// Chooses between x and y by byte-sized conditions; by element size.
+using SelectFn = void (*)(const uint8_t* condition, const void* x, const void* y, void* out, int64_t n);
+
+// A running reduction of one output element. f: floating accumulations, i: integer ones; which is used depends on the
+// operator and the compute type. `count` elements have gone in.
+struct Acc {
+  double f = 0, m2 = 0;
+  int64_t i = 0, count = 0;
+};
+// Takes n dense elements, of which the first has position `base` in the reduced axis.
+using ReduceFn = void (*)(const void* x, int64_t n, int64_t base, Acc* acc);
+// acc[j] = acc[j] op x[i * stride + j] for rows i and columns j, in the compute type.
+using ColumnFn = void (*)(const void* x, int64_t stride, int64_t rows, int64_t columns, void* acc);
+
+enum BinaryOp : uint8_t {
+  bAdd,
+  bSub,
+  bMul,
+  bMaximum,
+  bMinimum,
+  bPow,
+  bRemainder,
+  bFloorDiv,
+  bDiv,
+  bAtan2,
+  bEq,
+  bNe,
+  bLt,
+  bLe,
+  bGt,
+  bGe,
+  bLogicalAnd,
+  bLogicalOr,
+  bLogicalXor,
+  kBinaryCount
+};
+enum UnaryOp : uint8_t {
+  uNeg,
+  uAbs,
+  uSign,
+  uSquare,
+  uRelu,
+  uClamp,
+  uReciprocal,
+  uExp,
+  uExpm1,
+  uLog,
+  uLog1p,
+  uLog2,
+  uLog10,
+  uSqrt,
+  uRsqrt,
+  uSin,
+  uCos,
+  uTan,
+  uSinh,
+  uCosh,
+  uTanh,
+  uAsin,
+  uAcos,
+  uAtan,
+  uErf,
+  uErfc,
+  uFloor,
+  uCeil,
+  uRound,
+  uTrunc,
+  uSigmoid,
+  uSilu,
+  uGelu,
+  uGeluTanh,
+  uSoftplus,
+  uLeakyRelu,
+  uElu,
+  uIsNan,
+  uIsInf,
+  uIsFinite,
+  uLogicalNot,
+  kUnaryCount
+};
+enum ReduceOp : uint8_t { rSum, rProd, rAmax, rAmin, rAny, rAll, rArgmax, rArgmin, rVar, rLogsumexp, kReduceCount };
+
+struct AdamStep {
+  float step_size, beta1, beta2, eps, decay, decoupled_decay, grad_scale, inv_sqrt_correction2;
+};
+struct SgdStep {
+  float lr, momentum, dampening, weight_decay;
+  int32_t nesterov, first;
+};
+
+struct Simd {
+  const char* name;
+  BinaryFn binary[kBinaryCount][kComputeCount];  // NULL: the operator is not defined for the type
+  UnaryFn unary[kUnaryCount][kComputeCount];
+  SelectFn select[4];  // elements of 1, 2, 4, 8 bytes
+  ConvertFn f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16;
+  ReduceFn reduce[kReduceCount][kComputeCount];
+  ColumnFn column[kReduceCount][kComputeCount];
+  // Writes past the caches; `target` need not be aligned. Call stream_fence when a thread is done.
+  void (*stream_copy)(void* target, const void* source, int64_t bytes);
+  void (*stream_fence)();
+  // Rows of n elements: y = softmax(x), or its logarithm, in f32. x may be y.
+  void (*softmax_row)(const float* x, float* y, int64_t n);
+  void (*log_softmax_row)(const float* x, float* y, int64_t n);
+  void (*adam)(float* param, const float* grad, float* m, float* v, int64_t n, const AdamStep& step);
+  void (*sgd)(float* param, const float* grad, float* buffer, int64_t n, const SgdStep& step);
+};
+
+// The table in use. Set by choose_simd.
+extern const Simd* simd;
+// Picks the table; returns the reason where the processor has none of the instruction sets. PERIGEE_CPU_ISA=avx2 picks
+// a lesser one (for tests).
+const char* choose_simd();
+
+}  // namespace cpu

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage.hpp"
+
+#include <type_traits>
+
+namespace cpu {
+
+Storage storage_of(uint32_t dtype) {
+  switch (dtype) {
+    case PG_F64:
+      return sF64;
+    case PG_F32:
+      return sF32;
+    case PG_F16:
+      return sF16;
+    case PG_BF16:
+      return sBF16;
+    case PG_I64:
+      return sI64;
+    case PG_I32:
+      return sI32;
+    case PG_I16:
+      return sI16;
+    case PG_I8:
+      return sI8;
+    case PG_U8:
+      return sU8;
+    case PG_B8:
+      return sBool;
+    default:
+      return kStorageCount;
+  }
+}
+
+namespace {
+
+template <class To, class From>
+To cast(From x) {
+  if constexpr (std::is_same_v<To, bool>)
+    return x != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4)
+    return static_cast<To>(static_cast<int32_t>(x));  // wraps, where a direct cast would be undefined
+  else
+    return static_cast<To>(x);
+}
+
+template <class From, class To>
+void convert_plain(const void* source, void* target, int64_t n) {
+  const From* s = static_cast<const From*>(source);
+  To* t = static_cast<To*>(target);
+  for (int64_t i = 0; i < n; i++) t[i] = cast<To>(s[i]);
+}
+
+template <class T>
+constexpr bool is_half = std::is_same_v<T, pg::f16> || std::is_same_v<T, pg::bf16>;
+
+ConvertFn plain_converter(Storage from, Storage to) {
+  return visit(from, [&](auto a) -> ConvertFn {
+    return visit(to, [&](auto b) -> ConvertFn {
+      using From = decltype(a);
+      using To = decltype(b);
+      if constexpr (is_half<From> || is_half<To>)
+        return nullptr;
+      else
+        return convert_plain<From, To>;
+    });
+  });
+}
+
+struct Converters {
+  ConvertFn plain[kStorageCount][kStorageCount];
+  Converters() {
+    for (int i = 0; i < kStorageCount; i++) {
+      for (int j = 0; j < kStorageCount; j++) plain[i][j] = plain_converter(Storage(i), Storage(j));
+    }
+  }
+};
+const Converters converters;
+
+bool half(Storage s) { return s == sF16 || s == sBF16; }
+
+}  // namespace
+
+void convert(Storage from, Storage to, const void* source, void* target, int64_t n) {
+  if (from == to) {
+    std::memcpy(target, source, static_cast<size_t>(n * kStorageBytes[from]));
+  } else if (from == sF32 && half(to)) {
+    (to == sF16 ? simd->f32_to_f16 : simd->f32_to_bf16)(source, target, n);
+  } else if (half(from) && to == sF32) {
+    (from == sF16 ? simd->f16_to_f32 : simd->bf16_to_f32)(source, target, n);
+  } else if (!half(from) && !half(to)) {
+    converters.plain[from][to](source, target, n);
+  } else {  // by way of float32
+    alignas(64) float middle[kBlock];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      int64_t m = n - i < kBlock ? n - i : kBlock;
+      convert(from, sF32, static_cast<const char*>(source) + i * kStorageBytes[from], middle, m);
+      convert(sF32, to, middle, static_cast<char*>(target) + i * kStorageBytes[to], m);
+    }
+  }
+}
+
+void put_number(Storage to, double value, void* target) {
+  if (half(to)) {
+    float narrow = static_cast<float>(value);
+    uint16_t bits = to == sF16 ? pg::to_f16(narrow).bits : pg::to_bf16(narrow).bits;
+    std::memcpy(target, &bits, sizeof bits);
+  } else {
+    converters.plain[sF64][to](&value, target, 1);
+  }
+}
+
+void fill_elements(void* target, const void* value, int bytes, int64_t n) {
+  visit_bytes(bytes, [&](auto zero) {
+    using E = decltype(zero);
+    E element;
+    std::memcpy(&element, value, sizeof element);
+    E* t = static_cast<E*>(target);
+    for (int64_t i = 0; i < n; i++) t[i] = element;
+  });
+}
+
+}  // namespace cpu

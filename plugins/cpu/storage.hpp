@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dtypes as the kernels number them, what they compute in, and conversions.
+#pragma once
+
+#include <cstring>
+
+#include "perigee/kernel.hpp"
+#include "perigee/kernels/float16.hpp"
+#include "simd.hpp"
+
+namespace cpu {
+
+constexpr int64_t kBlock = 1024;   // elements that are converted or gathered at a time: they stay in the L1 cache
+constexpr int64_t kGrain = 32768;  // elements below which a second thread costs more than it brings
+constexpr int64_t kStreamBytes = int64_t{4} << 20;  // outputs from here on are written past the caches
+
+// kStorageCount for dtypes that these kernels do not know.
+Storage storage_of(uint32_t dtype);
+inline Storage storage_of(const pg_tensor& t) { return storage_of(pg::dtype_of(t)); }
+constexpr int kStorageBytes[] = {8, 4, 2, 2, 8, 4, 2, 1, 1, 1};
+constexpr Compute kComputeOf[] = {kF64, kF32, kF32, kF32, kI64, kI32, kI32, kI32, kI32, kI32};
+constexpr Storage kStorageOf[] = {sF32, sF64, sI64, sI32};  // of a Compute
+inline bool is_float(Storage s) { return s <= sBF16; }
+
+// Converts n dense elements. float to int truncates towards zero; to bool: not equal to zero.
+void convert(Storage from, Storage to, const void* source, void* target, int64_t n);
+// One number in a storage type; `target` needs 8 bytes.
+void put_number(Storage to, double value, void* target);
+// Sets n dense elements of `bytes` each to the element at `value`.
+void fill_elements(void* target, const void* value, int bytes, int64_t n);
+
+// Calls f with a value of the storage type's C++ type: visit(s, [&](auto zero) { using T = decltype(zero); ... }).
+template <class F>
+auto visit(Storage s, F&& f) {
+  switch (s) {
+    case sF64:
+      return f(double{});
+    case sF32:
+      return f(float{});
+    case sF16:
+      return f(pg::f16{});
+    case sBF16:
+      return f(pg::bf16{});
+    case sI64:
+      return f(int64_t{});
+    case sI32:
+      return f(int32_t{});
+    case sI16:
+      return f(int16_t{});
+    case sI8:
+      return f(int8_t{});
+    case sU8:
+      return f(uint8_t{});
+    default:
+      return f(bool{});
+  }
+}
+// By size only, for code that moves elements without looking at them.
+template <class F>
+auto visit_bytes(int bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    default:
+      return f(uint64_t{});
+  }
+}
+
+// ---- for `supports` ----
+
+inline void require_dense(const pg::Call& call, const pg_tensor& t) {
+  if (t.class_id != PG_CLASS_DENSE || t.layout != 0 || t.bit_offset != 0) {
+    pg::fail_support(pg::format("%s on cpu takes dense tensors in plain layouts", call.op()));
+  }
+  if (storage_of(t) == kStorageCount) {
+    pg::fail_support(pg::format("%s on cpu does not take %s", call.op(), pg::dtype_name(pg::dtype_of(t))));
+  }
+}
+// All inputs and outputs are dense and of known dtypes.
+inline void require_all_dense(const pg::Call& call) {
+  for (uint32_t i = 0; i < call.input_count(); i++) {
+    if (call.has(i)) require_dense(call, call.in(i));
+  }
+  for (uint32_t i = 0; i < call.output_count(); i++) require_dense(call, call.out(i));
+}
+[[noreturn]] inline void refuse(const pg::Call& call) {
+  pg::fail_support(pg::format("%s on cpu does not take (%s)", call.op(), pg::describe(call).c_str()));
+}
+
+}  // namespace cpu
