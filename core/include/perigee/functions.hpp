@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// perigee/functions.hpp: the common operators as C++ functions on pg::Value. Any other operator is an OpRef and a Call.
+#pragma once
+
+#include <algorithm>
+
+#include "perigee/emit.hpp"
+
+namespace pg {
+
+// A name as a template argument: each instance of the functions below holds its own looked-up operator.
+template <size_t N>
+struct OpName {
+  char text[N];
+  constexpr OpName(const char (&name)[N]) { std::copy_n(name, N, text); }
+};
+
+// One or more tensors in, one out, all attributes at their defaults.
+template <OpName name, class... Values>
+Value apply(Value first, Values... rest) {
+  static constinit OpRef op(name.text);
+  Call call(first.builder, op);
+  call.input(first);
+  (call.input(rest), ...);
+  return call.emit();
+}
+
+// x `name` number, number `name` x.
+template <OpName name>
+Value apply_right(Value x, double number) {
+  static constinit OpRef op(name.text, "scalar");
+  return Call(x.builder, op).input(x).input(Value{}).number(0, 1, number).emit();
+}
+template <OpName name>
+Value apply_left(double number, Value x) {
+  static constinit OpRef op(name.text, "scalar");
+  return Call(x.builder, op).input(Value{}).input(x).number(0, 0, number).emit();
+}
+
+#define PG_BINARY_FUNCTION(function, name)                                               \
+  inline Value function(Value x, Value y) { return apply<name>(x, y); }                  \
+  inline Value function(Value x, double number) { return apply_right<name>(x, number); } \
+  inline Value function(double number, Value x) { return apply_left<name>(number, x); }
+PG_BINARY_FUNCTION(operator+, "add")
+PG_BINARY_FUNCTION(operator-, "sub")
+PG_BINARY_FUNCTION(operator*, "mul")
+PG_BINARY_FUNCTION(operator/, "div")
+PG_BINARY_FUNCTION(pow, "pow")
+PG_BINARY_FUNCTION(maximum, "maximum")
+PG_BINARY_FUNCTION(minimum, "minimum")
+PG_BINARY_FUNCTION(floor_div, "floor_div")
+PG_BINARY_FUNCTION(eq, "eq")
+PG_BINARY_FUNCTION(ne, "ne")
+PG_BINARY_FUNCTION(lt, "lt")
+PG_BINARY_FUNCTION(le, "le")
+PG_BINARY_FUNCTION(gt, "gt")
+PG_BINARY_FUNCTION(ge, "ge")
+PG_BINARY_FUNCTION(logical_and, "logical_and")
+#undef PG_BINARY_FUNCTION
+
+#define PG_UNARY_FUNCTION(function) \
+  inline Value function(Value x) { return apply<#function>(x); }
+inline Value operator-(Value x) { return apply<"neg">(x); }
+PG_UNARY_FUNCTION(abs)
+PG_UNARY_FUNCTION(sign)
+PG_UNARY_FUNCTION(square)
+PG_UNARY_FUNCTION(reciprocal)
+PG_UNARY_FUNCTION(exp)
+PG_UNARY_FUNCTION(log)
+PG_UNARY_FUNCTION(sqrt)
+PG_UNARY_FUNCTION(rsqrt)
+PG_UNARY_FUNCTION(sin)
+PG_UNARY_FUNCTION(cos)
+PG_UNARY_FUNCTION(sinh)
+PG_UNARY_FUNCTION(cosh)
+PG_UNARY_FUNCTION(tanh)
+PG_UNARY_FUNCTION(erf)
+PG_UNARY_FUNCTION(sigmoid)
+PG_UNARY_FUNCTION(relu)
+PG_UNARY_FUNCTION(floor)
+PG_UNARY_FUNCTION(isfinite)
+PG_UNARY_FUNCTION(logical_not)
+PG_UNARY_FUNCTION(clone)
+PG_UNARY_FUNCTION(zeros_like)
+PG_UNARY_FUNCTION(ones_like)
+#undef PG_UNARY_FUNCTION
+
+// ---- shapes ----
+
+// dy summed to the shape of x: undoes broadcasting. Free where the shapes are the same.
+inline Value sum_like(Value dy, Value x) { return same_dims(dy.meta(), x.meta()) ? dy : apply<"sum_like">(dy, x); }
+inline Value expand_like(Value x, Value like) {
+  return same_dims(x.meta(), like.meta()) ? x : apply<"expand_like">(x, like);
+}
+inline Value reshape_like(Value x, Value like) {
+  return same_dims(x.meta(), like.meta()) ? x : apply<"reshape_like">(x, like);
+}
+inline Value reshape(Value x, const pg_ints& shape) {
+  static constinit OpRef op("reshape", "shape");
+  return Call(x.builder, op).input(x).set(0, shape).emit();
+}
+inline Value permute(Value x, const pg_ints& axes) {
+  static constinit OpRef op("permute", "axes");
+  return Call(x.builder, op).input(x).set(0, axes).emit();
+}
+inline Value unsqueeze(Value x, int64_t axis) {
+  static constinit OpRef op("unsqueeze", "axis");
+  return Call(x.builder, op).input(x).set(0, axis).emit();
+}
+inline Value squeeze(Value x, const pg_ints& axes) {
+  static constinit OpRef op("squeeze", "axes");
+  return Call(x.builder, op).input(x).set(0, axes).emit();
+}
+inline Value cast(Value x, uint32_t dtype) {
+  if (x.dtype() == dtype) return x;
+  static constinit OpRef op("cast", "dtype");
+  return Call(x.builder, op).input(x).set(0, dtype).emit();
+}
+inline Value where(Value condition, Value x, Value y) { return apply<"where">(condition, x, y); }
+inline Value where(Value condition, Value x, double y) {
+  static constinit OpRef op("where", "scalar");
+  return Call(x.builder, op).input(condition).input(x).input(Value{}).number(0, 2, y).emit();
+}
+inline Value where(Value condition, double x, Value y) {
+  static constinit OpRef op("where", "scalar");
+  return Call(y.builder, op).input(condition).input(Value{}).input(y).number(0, 1, x).emit();
+}
+
+// ---- reductions: no axes means all of them ----
+
+template <OpName name>
+Value reduce(Value x, const pg_ints& axes = {}, bool keepdim = false) {
+  static constinit OpRef op(name.text, "axes", "keepdim");
+  return Call(x.builder, op).input(x).set(0, axes).set(1, keepdim).emit();
+}
+inline Value sum(Value x, const pg_ints& axes = {}, bool keepdim = false) { return reduce<"sum">(x, axes, keepdim); }
+inline Value mean(Value x, const pg_ints& axes = {}, bool keepdim = false) { return reduce<"mean">(x, axes, keepdim); }
+inline Value amax(Value x, const pg_ints& axes = {}, bool keepdim = false) { return reduce<"amax">(x, axes, keepdim); }
+// Along one axis.
+template <OpName name>
+Value along(Value x, int64_t axis) {
+  static constinit OpRef op(name.text, "axis");
+  return Call(x.builder, op).input(x).set(0, axis).emit();
+}
+inline Value cumsum(Value x, int64_t axis) { return along<"cumsum">(x, axis); }
+inline Value softmax(Value x, int64_t axis) { return along<"softmax">(x, axis); }
+inline Value log_softmax(Value x, int64_t axis) { return along<"log_softmax">(x, axis); }
+
+// ---- matrices and indices ----
+
+// transpose_*: the last two axes of that operand swapped.
+inline Value matmul(Value x, Value y, bool transpose_x = false, bool transpose_y = false) {
+  static constinit OpRef op("matmul", "transpose_x", "transpose_y");
+  return Call(x.builder, op).input(x).input(y).set(0, transpose_x).set(1, transpose_y).emit();
+}
+inline Value gather(Value x, Value index, int64_t axis) {
+  static constinit OpRef op("gather", "axis");
+  return Call(x.builder, op).input(x).input(index).set(0, axis).emit();
+}
+
+}  // namespace pg

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// perigee/op.hpp: how operators are declared. At namespace scope of a plugin's source:
+//
+//   PG_OP("softmax")
+//       .category("neural")
+//       .doc("Exponentials scaled to sum to 1 along `axis`.")
+//       .input("x", kFloating, "[...]")
+//       .attr<Axis>("axis", -1, "axis to normalise")
+//       .output("y", "shape of x")
+//       .shape([](ShapeContext& c) { c.check_axis("axis", 0); c.out(0) = c.in(0); })
+//       .saves("y")                                    // all that backward may use the contents of
+//       .grad([](GradContext& g) { ... g.din(0) = ...; });
+//
+// and once a plugin: `static OpTable table; ... iface: return table.iface()`. Tables are built, and schemas checked, in
+// OpTable's constructor, that is in open(): a faulty schema is an error of the load, by name.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "perigee/op_context.hpp"
+
+namespace pg {
+
+// Dtype masks of inputs.
+inline constexpr uint32_t kBool = PG_M_BOOL, kFloating = PG_M_FLOAT, kInteger = PG_M_INT;
+inline constexpr uint32_t kReal = PG_M_INT | PG_M_FLOAT, kRealOrBool = kReal | PG_M_BOOL, kAnyDtype = PG_M_ANY;
+
+class OpBuilder {
+ public:
+  explicit OpBuilder(std::string name) : name_(std::move(name)) {}
+  OpBuilder(const OpBuilder&) = delete;
+
+  OpBuilder& doc(std::string text) { return doc_ = std::move(text), *this; }
+  OpBuilder& category(const char* chapter) { return category_ = chapter, *this; }
+  OpBuilder& role(const char* role) { return role_ = role, *this; }
+  OpBuilder& traits(uint32_t traits) { return traits_ |= traits, *this; }
+  OpBuilder& numeric(uint32_t numeric) { return numeric_ = numeric, *this; }
+  OpBuilder& ordered() { return effect_ = PG_EFFECT_ORDERED, *this; }
+  // Draws random numbers; the host fills the attributes "seed" and "offset".
+  OpBuilder& random() {
+    effect_ = PG_EFFECT_RANDOM;
+    attr<int>("seed", 0, "filled by the host").runtime().internal();
+    return attr<int>("offset", 0, "filled by the host").runtime().internal();
+  }
+
+  // flags: PG_INPUT_*
+  OpBuilder& input(const char* name, uint32_t dtypes, const char* doc, uint32_t flags = 0) {
+    inputs_.push_back({PG_SIZE(pg_input_info, doc), flags, dtypes, 0, name, doc});
+    return *this;
+  }
+  // flags: PG_OUTPUT_*; `like`: the input group that a variadic output follows
+  OpBuilder& output(const char* name, const char* doc, uint32_t flags = 0, uint32_t like = 0) {
+    outputs_.push_back({PG_SIZE(pg_output_info, doc), flags, like, 0, name, doc});
+    return *this;
+  }
+  OpBuilder& hidden(const char* name, const char* doc) { return output(name, doc, PG_OUTPUT_HIDDEN); }
+
+  // ---- attributes. Modifiers apply to the last one ----
+  template <class T>
+  OpBuilder& attr(const char* name, typename AttrKind<T>::type value, const char* doc) {
+    typename AttrKind<T>::stored stored = static_cast<typename AttrKind<T>::stored>(value);
+    Attr& a = attrs_.emplace_back();
+    a.info = {PG_SIZE(pg_attr_info, value), AttrKind<T>::kind, 0, 0, name, doc, nullptr, 0, 0};
+    a.bytes = sizeof stored;
+    std::memcpy(a.value, &stored, sizeof stored);
+    return *this;
+  }
+  OpBuilder& choice(const char* name, std::vector<const char*> names, int32_t value, const char* doc) {
+    attr<Choice>(name, value, doc);
+    attrs_.back().choices = std::move(names);
+    return *this;
+  }
+  // A Lua number in place of one of the inputs: static attribute "scalar" and the runtime number "value".
+  OpBuilder& scalar() {
+    attr<pg_scalar>("scalar", {}, "a number in place of an input");
+    return attr<double>("value", 0, "the number").runtime().internal();
+  }
+  OpBuilder& runtime() { return flag(PG_ATTR_RUNTIME); }
+  OpBuilder& required() { return flag(PG_ATTR_REQUIRED); }
+  OpBuilder& pair() { return flag(PG_ATTR_PAIR); }
+  OpBuilder& internal() { return flag(PG_ATTR_INTERNAL); }
+
+  // ---- rules ----
+  OpBuilder& shape(std::function<void(ShapeContext&)> rule) { return shape_ = std::move(rule), *this; }
+  OpBuilder& grad(std::function<void(GradContext&)> rule) { return grad_ = std::move(rule), *this; }
+  OpBuilder& decompose(std::function<void(ExpandContext&)> rule) { return decompose_ = std::move(rule), *this; }
+  OpBuilder& write_back(std::function<void(ExpandContext&)> rule) { return write_back_ = std::move(rule), *this; }
+  // Inputs and outputs that grad uses the contents of.
+  template <class... Names>
+  OpBuilder& saves(Names... names) {
+    (saved_.push_back(names), ...);
+    return *this;
+  }
+
+  // Lays the attributes out and fills the C tables. Throws on what is inconsistent.
+  const pg_op_info* build();
+
+ private:
+  struct Attr {
+    pg_attr_info info;
+    uint32_t bytes;
+    alignas(8) char value[sizeof(pg_ints)];
+    std::vector<const char*> choices;
+  };
+  OpBuilder& flag(uint32_t flag) { return attrs_.back().info.flags |= flag, *this; }
+  void lay_out();
+  void resolve_saved();
+  void check() const;
+  [[noreturn]] void bad(const std::string& what) const { fail(PG_E_INTERNAL, "operator " + name_ + ": " + what); }
+
+  static int32_t infer(const pg_infer* call, pg_error* error) noexcept;
+  static int32_t run_grad(const pg_grad* call, pg_error* error) noexcept;
+  static int32_t run_decompose(const pg_expand* call, pg_error* error) noexcept;
+  static int32_t run_write_back(const pg_expand* call, pg_error* error) noexcept;
+  void check_inputs(const ShapeContext& c) const;
+
+  std::string name_, doc_;
+  const char *category_ = "other", *role_ = nullptr;
+  uint32_t traits_ = 0, effect_ = PG_EFFECT_NONE, numeric_ = PG_NUMERIC_KEEP;
+  std::vector<pg_input_info> inputs_;
+  std::vector<pg_output_info> outputs_;
+  std::deque<Attr> attrs_;
+  std::vector<const char*> saved_;
+  std::function<void(ShapeContext&)> shape_;
+  std::function<void(GradContext&)> grad_;
+  std::function<void(ExpandContext&)> decompose_, write_back_;
+
+  pg_op_info info_{};
+  std::vector<const pg_input_info*> input_table_;
+  std::vector<const pg_output_info*> output_table_;
+  std::vector<const pg_attr_info*> attr_table_;
+  std::vector<uint64_t> defaults_;
+};
+
+// All operators of this plugin, in the order of their declaration.
+inline std::deque<OpBuilder>& declared_ops() {
+  static std::deque<OpBuilder> ops;
+  return ops;
+}
+inline OpBuilder& declare_op(std::string name) { return declared_ops().emplace_back(std::move(name)); }
+
+#define PG_OP_JOIN2(a, b) a##b
+#define PG_OP_JOIN(a, b) PG_OP_JOIN2(a, b)
+#define PG_OP(name) \
+  [[maybe_unused]] static ::pg::OpBuilder& PG_OP_JOIN(pg_declared_op_, __COUNTER__) = ::pg::declare_op(name)
+
+// The plugin's pg.ops interface.
+class OpTable {
+ public:
+  OpTable() {
+    for (OpBuilder& op : declared_ops()) infos_.push_back(op.build());
+    table_ = {PG_SIZE(pg_ops, ops), static_cast<uint32_t>(infos_.size()), infos_.data()};
+  }
+  const pg_ops* iface() const { return &table_; }
+
+ private:
+  std::vector<const pg_op_info*> infos_;
+  pg_ops table_;
+};
+
+}  // namespace pg
+
+#include "perigee/op_build.hpp"

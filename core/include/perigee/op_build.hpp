@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// perigee/op_build.hpp: from an OpBuilder to the tables of plugin.h. Included by op.hpp.
+#pragma once
+
+#include "perigee/op.hpp"
+
+namespace pg {
+
+// Static attributes first, then runtime ones, each on 8 bytes.
+inline void OpBuilder::lay_out() {
+  uint32_t end = 0;
+  for (uint32_t runtime : {0u, PG_ATTR_RUNTIME}) {
+    for (Attr& a : attrs_) {
+      if ((a.info.flags & PG_ATTR_RUNTIME) != runtime) continue;
+      a.info.offset = end;
+      end += (a.bytes + 7) / 8 * 8;
+      a.info.choices = a.choices.empty() ? nullptr : a.choices.data();
+      a.info.choice_count = static_cast<uint32_t>(a.choices.size());
+    }
+    if (runtime == 0) info_.static_size = end;
+  }
+  info_.attr_size = end;
+  defaults_.assign(end / 8, 0);
+  for (Attr& a : attrs_) std::memcpy(reinterpret_cast<char*>(defaults_.data()) + a.info.offset, a.value, a.bytes);
+  for (Attr& a : attrs_) {
+    if (a.info.kind != PG_ATTR_SCALAR) continue;
+    for (Attr& number : attrs_)
+      if (std::strcmp(number.info.name, "value") == 0) a.info.value = number.info.offset;
+  }
+}
+
+inline void OpBuilder::resolve_saved() {
+  for (const char* name : saved_) {
+    bool found = false;
+    for (size_t i = 0; i < inputs_.size(); i++) {
+      if (std::strcmp(inputs_[i].name, name) != 0) continue;
+      info_.saved_inputs |= uint64_t{1} << i;
+      found = true;
+    }
+    for (size_t i = 0; i < outputs_.size(); i++) {
+      if (std::strcmp(outputs_[i].name, name) != 0) continue;
+      info_.saved_outputs |= uint64_t{1} << i;
+      found = true;
+    }
+    if (!found) bad(std::string("saves '") + name + "', which is neither an input nor an output");
+  }
+}
+
+inline void OpBuilder::check() const {
+  if (doc_.empty()) bad("has no documentation");
+  if (!shape_) bad("has no shape rule");
+  if (inputs_.size() > 16) bad("more than 16 inputs");
+  bool hidden = false;
+  for (const pg_output_info& o : outputs_) {
+    if (hidden && (o.flags & PG_OUTPUT_HIDDEN) == 0) bad("hidden outputs come last");
+    hidden = (o.flags & PG_OUTPUT_HIDDEN) != 0;
+    if ((o.flags & PG_OUTPUT_VARIADIC) != 0 && o.like >= inputs_.size()) bad("an output follows an input it lacks");
+  }
+  for (size_t i = 0; i < attrs_.size(); i++)
+    for (size_t k = 0; k < i; k++)
+      if (std::strcmp(attrs_[i].info.name, attrs_[k].info.name) == 0)
+        bad(std::string("attribute '") + attrs_[i].info.name + "' is declared twice");
+  if (grad_ && (traits_ & PG_OP_NO_GRAD) != 0) bad("has a gradient and is declared without one");
+}
+
+inline const pg_op_info* OpBuilder::build() {
+  check();
+  info_ = {};
+  lay_out();
+  resolve_saved();
+  input_table_.clear();
+  output_table_.clear();
+  attr_table_.clear();
+  for (const pg_input_info& i : inputs_) input_table_.push_back(&i);
+  for (const pg_output_info& o : outputs_) output_table_.push_back(&o);
+  for (const Attr& a : attrs_) attr_table_.push_back(&a.info);
+  info_.size = PG_SIZE(pg_op_info, write_back);
+  info_.traits = traits_;
+  info_.effect = effect_;
+  info_.numeric = numeric_;
+  info_.name = name_.c_str();
+  info_.doc = doc_.c_str();
+  info_.category = category_;
+  info_.role = role_;
+  info_.input_count = static_cast<uint32_t>(inputs_.size());
+  info_.output_count = static_cast<uint32_t>(outputs_.size());
+  info_.attr_count = static_cast<uint32_t>(attrs_.size());
+  info_.inputs = input_table_.data();
+  info_.outputs = output_table_.data();
+  info_.attrs = attr_table_.data();
+  info_.defaults = defaults_.data();
+  info_.user = this;
+  info_.infer = infer;
+  info_.grad = grad_ ? run_grad : nullptr;
+  info_.decompose = decompose_ ? run_decompose : nullptr;
+  info_.write_back = write_back_ ? run_write_back : nullptr;
+  return &info_;
+}
+
+inline std::string dtype_mask_text(uint32_t mask) {
+  std::string text;
+  const char* names[] = {"bool", "integer", "floating", "complex"};
+  for (uint32_t i = 0; i < 4; i++) {
+    if ((mask >> i & 1u) == 0) continue;
+    if (!text.empty()) text += " or ";
+    text += names[i];
+  }
+  return text;
+}
+
+inline void OpBuilder::check_inputs(const ShapeContext& c) const {
+  bool scalar = false;
+  for (const Attr& a : attrs_) scalar = scalar || a.info.kind == PG_ATTR_SCALAR;
+  pg_scalar number = scalar ? c.get<pg_scalar>("scalar") : pg_scalar{};
+  for (uint32_t i = 0; i < inputs_.size(); i++) {
+    const pg_input_info& input = inputs_[i];
+    bool stands_in = number.kind != PG_SCALAR_NONE && number.input == static_cast<int32_t>(i);
+    for (const pg_tensor* t : c.group(i)) {
+      if (t == nullptr) {
+        if ((input.flags & PG_INPUT_OPTIONAL) == 0 || (scalar && (input.flags & PG_INPUT_PROMOTE) != 0 && !stands_in))
+          fail_argument(format("%s is missing", input.name));
+        continue;
+      }
+      if (stands_in) fail_argument(format("%s is given both as a tensor and as a number", input.name));
+      if ((input.dtypes & dtype_class(dtype_of(*t))) == 0)
+        fail_argument(format("%s is %s; expected %s", input.name, dtype_name(dtype_of(*t)),
+                             dtype_mask_text(input.dtypes).c_str()));
+    }
+  }
+}
+
+inline int32_t OpBuilder::infer(const pg_infer* call, pg_error* error) noexcept {
+  const auto& op = *static_cast<const OpBuilder*>(call->user);
+  return guard(error, op.name_.c_str(), [&] {
+    ShapeContext context(*call, op.info_);
+    op.check_inputs(context);
+    op.shape_(context);
+  });
+}
+
+inline int32_t OpBuilder::run_grad(const pg_grad* call, pg_error* error) noexcept {
+  const auto& op = *static_cast<const OpBuilder*>(call->user);
+  return guard(error, op.name_.c_str(), [&] {
+    GradContext context(*call, op.info_);
+    op.grad_(context);
+  });
+}
+
+inline int32_t OpBuilder::run_decompose(const pg_expand* call, pg_error* error) noexcept {
+  const auto& op = *static_cast<const OpBuilder*>(call->user);
+  return guard(error, op.name_.c_str(), [&] {
+    ExpandContext context(*call, op.info_);
+    op.decompose_(context);
+  });
+}
+
+inline int32_t OpBuilder::run_write_back(const pg_expand* call, pg_error* error) noexcept {
+  const auto& op = *static_cast<const OpBuilder*>(call->user);
+  return guard(error, op.name_.c_str(), [&] {
+    ExpandContext context(*call, op.info_);
+    op.write_back_(context);
+  });
+}
+
+}  // namespace pg

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise operators of two tensors, or of a tensor and a number: a row each.
+#include "operand.hpp"
+
+namespace pg {
+namespace {
+
+// x, y: operands; z: the result; d: its cotangent. Results still have the broadcast shape.
+using Derivative = Operand (*)(const Operand& x, const Operand& y, Value z, Value d);
+
+enum class Result { same, floating, boolean };
+
+struct Binary {
+  const char *name, *doc;
+  uint32_t dtypes;
+  Result result;
+  Derivative dx, dy;  // NULL: not differentiable
+  const char* saves;  // letters of x, y, z
+  const char* role = nullptr;
+  uint32_t numeric = PG_NUMERIC_KEEP;
+};
+
+Operand pow_dx(const Operand& x, const Operand& y, Value, Value d) {
+  if (y.is_number()) {
+    if (y.number == 0) return zeros_like(d);
+    if (y.number == 2) return d * (x.value * 2.0);
+    return d * (y * power(x, y - 1.0));
+  }
+  // 0 where y is 0, whatever x is: 0 * x^-1 would be NaN at x = 0.
+  return where(eq(y.value, 0.0), 0.0, (d * (y * power(x, y - 1.0))).value);
+}
+
+Operand pow_dy(const Operand& x, const Operand& y, Value z, Value d) {
+  Operand plain = d * (z * logarithm(x));
+  if (x.is_number()) return x.number == 0 ? Operand(where(ge(y.value, 0.0), 0.0, plain.value)) : plain;
+  // 0^y is 0 (or 1) for all y >= 0: its slope is 0 there, not 0 * log 0.
+  Value flat = logical_and(eq(x.value, 0.0), compare<"ge">(y, 0.0));
+  return where(flat, 0.0, plain.value);
+}
+
+// Of the larger (smaller) operand all, of equal ones half each; NaN passes it on.
+template <OpName loses>
+Operand pick(const Operand& mine, const Operand& other, Value d) {
+  Value tie = where(compare<"eq">(mine, other), d * 0.5, d);
+  return where(compare<loses>(mine, other), 0.0, tie);
+}
+
+Operand circle(const Operand& x, const Operand& y, Value d) { return d / (x * x + y * y); }
+
+const Binary kBinary[] = {
+    {"add", "Sum of x and y. Of booleans: whether either is true.", kAnyDtype, Result::same,
+     [](auto&, auto&, Value, Value d) -> Operand { return d; },
+     [](auto&, auto&, Value, Value d) -> Operand { return d; }, "", "accumulate"},
+    {"sub", "x minus y.", kReal | PG_M_COMPLEX, Result::same, [](auto&, auto&, Value, Value d) -> Operand { return d; },
+     [](auto&, auto&, Value, Value d) -> Operand { return -d; }, ""},
+    {"mul", "Product of x and y. Of booleans: whether both are true.", kAnyDtype, Result::same,
+     [](auto&, auto& y, Value, Value d) -> Operand { return d * y; },
+     [](auto& x, auto&, Value, Value d) -> Operand { return d * x; }, "xy"},
+    {"div", "x divided by y; integers give a floating result.", kAnyDtype, Result::floating,
+     [](auto&, auto& y, Value, Value d) -> Operand { return d / y; },
+     [](auto&, auto& y, Value z, Value d) -> Operand { return -(d * (z / y)); }, "yz"},
+    {"pow", "x to the power of y. Integers stay integers, and then a negative exponent is an error.",
+     kReal | PG_M_COMPLEX, Result::same, pow_dx, pow_dy, "xyz", nullptr, PG_NUMERIC_FLOAT32},
+    {"maximum", "The larger of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.",
+     kRealOrBool, Result::same, [](auto& x, auto& y, Value, Value d) -> Operand { return pick<"lt">(x, y, d); },
+     [](auto& x, auto& y, Value, Value d) -> Operand { return pick<"lt">(y, x, d); }, "xy"},
+    {"minimum", "The smaller of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.",
+     kRealOrBool, Result::same, [](auto& x, auto& y, Value, Value d) -> Operand { return pick<"gt">(x, y, d); },
+     [](auto& x, auto& y, Value, Value d) -> Operand { return pick<"gt">(y, x, d); }, "xy"},
+    {"remainder", "x - y * floor(x / y): has the sign of y. Integer division by zero is an error.", kReal, Result::same,
+     [](auto&, auto&, Value, Value d) -> Operand { return d; },
+     [](auto& x, auto& y, Value, Value d) -> Operand { return -(d * floor_divide(x, y)); }, "xy"},
+    {"floor_div", "floor(x / y), in the dtype of the operands. Integer division by zero is an error.", kReal,
+     Result::same, nullptr, nullptr, ""},
+    {"atan2", "Angle of the point (y, x), that is with x as the ordinate, in radians, in [-pi, pi].", kRealOrBool,
+     Result::floating, [](auto& x, auto& y, Value, Value d) -> Operand { return circle(x, y, d) * y; },
+     [](auto& x, auto& y, Value, Value d) -> Operand { return -(circle(x, y, d) * x); }, "xy"},
+    {"eq", "Whether x equals y.", kAnyDtype, Result::boolean, nullptr, nullptr, ""},
+    {"ne", "Whether x differs from y.", kAnyDtype, Result::boolean, nullptr, nullptr, ""},
+    {"lt", "Whether x is less than y.", kRealOrBool, Result::boolean, nullptr, nullptr, ""},
+    {"le", "Whether x is less than or equal to y.", kRealOrBool, Result::boolean, nullptr, nullptr, ""},
+    {"gt", "Whether x is greater than y.", kRealOrBool, Result::boolean, nullptr, nullptr, ""},
+    {"ge", "Whether x is greater than or equal to y.", kRealOrBool, Result::boolean, nullptr, nullptr, ""},
+    {"logical_and", "Whether x and y are both not zero.", kAnyDtype, Result::boolean, nullptr, nullptr, ""},
+    {"logical_or", "Whether x or y is not zero.", kAnyDtype, Result::boolean, nullptr, nullptr, ""},
+    {"logical_xor", "Whether exactly one of x and y is not zero.", kAnyDtype, Result::boolean, nullptr, nullptr, ""},
+};
+
+void infer(ShapeContext& c, Result result) {
+  uint32_t some = c.has(0) ? 0 : 1;
+  c.need(c.has(some), "x and y are both numbers; one must be a tensor");
+  if (c.has(0) && c.has(1)) c.check_same_dtype(1, 0);
+  if (result == Result::floating)
+    c.need((dtype_class(c.dtype(some)) & (PG_M_FLOAT | PG_M_COMPLEX)) != 0, "%s is %s; expected a floating dtype",
+           c.name(some), dtype_name(c.dtype(some)));
+  Shape shape = c.has(0) && c.has(1) ? broadcast(c.shape(0), c.shape(1)) : c.shape(some);
+  c.out(0).set(result == Result::boolean ? PG_B8 : c.dtype(some), shape);
+}
+
+void differentiate(GradContext& g, Derivative dx, Derivative dy) {
+  Value d = g.dout(0);
+  Operand x = g.has(0) ? Operand(g.in(0)) : Operand(g.number());
+  Operand y = g.has(1) ? Operand(g.in(1)) : Operand(g.number());
+  if (g.needed(0)) g.din(0) = sum_like(dx(x, y, g.out(0), d).value, g.in(0));
+  if (g.needed(1)) g.din(1) = sum_like(dy(x, y, g.out(0), d).value, g.in(1));
+}
+
+void declare(const Binary& row) {
+  uint32_t promoted = PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL | PG_INPUT_HOST_SCALAR;
+  OpBuilder& op = declare_op(row.name)
+                      .category("elementwise")
+                      .doc(row.doc)
+                      .role(row.role)
+                      .input("x", row.dtypes, "any shape, or a number", promoted)
+                      .input("y", row.dtypes, "a shape that broadcasts with x, or a number", promoted)
+                      .scalar()
+                      .output("z", "the shape that x and y broadcast to")
+                      .traits(PG_OP_ELEMENTWISE | PG_OP_IN_PLACE)
+                      .numeric(row.numeric)
+                      .shape([result = row.result](ShapeContext& c) { infer(c, result); });
+  if (row.result == Result::floating) op.traits(PG_OP_FLOAT_RESULT);
+  if (row.dx == nullptr) {
+    op.traits(PG_OP_NO_GRAD);
+    return;
+  }
+  op.grad([dx = row.dx, dy = row.dy](GradContext& g) { differentiate(g, dx, dy); });
+  for (const char* letter = row.saves; *letter != '\0'; letter++)
+    op.saves(*letter == 'x' ? "x" : *letter == 'y' ? "y" : "z");
+}
+
+const bool declared = [] {
+  for (const Binary& row : kBinary) declare(row);
+  return true;
+}();
+
+}  // namespace
+}  // namespace pg

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../rules.hpp"
+
+namespace pg {
+namespace {
+
+PG_OP("masked_fill")
+    .category("elementwise")
+    .doc("x with `value` where mask is true.")
+    .input("x", kRealOrBool, "any shape")
+    .input("mask", kBool, "a shape that broadcasts to that of x")
+    .attr<double>("value", 0, "what to write, converted to the dtype of x")
+    .runtime()
+    .output("y", "shape of x")
+    .traits(PG_OP_ELEMENTWISE | PG_OP_IN_PLACE)
+    .shape([](ShapeContext& c) {
+      Shape shape = broadcast(c.shape(0), c.shape(1));
+      bool fits = shape.rank == c.rank(0);
+      for (uint32_t i = 0; fits && i < shape.rank; i++) fits = shape[i].may_equal(c.dim(0, i));
+      c.need(fits, "%s does not broadcast to %s", c.text(1).c_str(), c.text(0).c_str());
+      c.out(0) = c.in(0);
+    })
+    .saves("mask")
+    .grad([](GradContext& g) { g.din(0) = where(g.in(1), 0.0, g.dout(0)); });
+
+}  // namespace
+}  // namespace pg

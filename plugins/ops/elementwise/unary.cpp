@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise operators of one tensor without attributes: a row each.
+#include <cmath>
+
+#include "../rules.hpp"
+
+namespace pg {
+namespace {
+
+// x: input, y: result, d: cotangent of the result.
+using Derivative = Value (*)(Value x, Value y, Value d);
+
+enum class Result { same, floating, boolean };
+
+struct Unary {
+  const char *name, *doc;
+  uint32_t dtypes;
+  Result result;
+  Derivative dx;      // NULL: not differentiable
+  const char* saves;  // letters of x and y. y where possible: then the in-place form is differentiable too
+  uint32_t numeric = PG_NUMERIC_KEEP;
+};
+
+constexpr uint32_t kNumber = kReal | PG_M_COMPLEX;
+constexpr uint32_t kWide = PG_NUMERIC_FLOAT32;
+const double kLn2 = std::log(2.0), kLn10 = std::log(10.0), kErfSlope = 2 / std::sqrt(std::acos(-1.0));
+
+Value zero(Value x, Value, Value) { return zeros_like(x); }
+
+const Unary kUnary[] = {
+    {"neg", "-x.", kNumber, Result::same, [](Value, Value, Value d) { return -d; }, ""},
+    {"abs", "Absolute value.", kReal, Result::same, [](Value x, Value, Value d) { return d * sign(x); }, "x"},
+    {"sign", "-1, 0 or 1, as x is negative, zero or positive.", kRealOrBool, Result::same, zero, ""},
+    {"square", "x * x.", kNumber, Result::same, [](Value x, Value, Value d) { return d * (x * 2.0); }, "x"},
+    {"reciprocal", "1 / x.", kRealOrBool, Result::floating, [](Value, Value y, Value d) { return -(d * square(y)); },
+     "y", kWide},
+    {"exp", "e to the power of x.", kRealOrBool, Result::floating, [](Value, Value y, Value d) { return d * y; }, "y",
+     kWide},
+    {"expm1", "exp(x) - 1, exact near 0.", kRealOrBool, Result::floating,
+     [](Value, Value y, Value d) { return d * (y + 1.0); }, "y", kWide},
+    {"log", "Natural logarithm.", kRealOrBool, Result::floating, [](Value x, Value, Value d) { return d / x; }, "x",
+     kWide},
+    {"log1p", "log(1 + x), exact near 0.", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d / (x + 1.0); }, "x", kWide},
+    {"log2", "Logarithm to base 2.", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d / (x * kLn2); }, "x", kWide},
+    {"log10", "Logarithm to base 10.", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d / (x * kLn10); }, "x", kWide},
+    {"sqrt", "Square root.", kRealOrBool, Result::floating, [](Value, Value y, Value d) { return d / (y * 2.0); }, "y"},
+    {"rsqrt", "1 / sqrt(x).", kRealOrBool, Result::floating,
+     [](Value, Value y, Value d) { return d * (y * square(y) * -0.5); }, "y", kWide},
+    {"sin", "Sine of x in radians.", kRealOrBool, Result::floating, [](Value x, Value, Value d) { return d * cos(x); },
+     "x"},
+    {"cos", "Cosine of x in radians.", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return -(d * sin(x)); }, "x"},
+    {"tan", "Tangent of x in radians.", kRealOrBool, Result::floating,
+     [](Value, Value y, Value d) { return d * (square(y) + 1.0); }, "y", kWide},
+    {"sinh", "Hyperbolic sine.", kRealOrBool, Result::floating, [](Value x, Value, Value d) { return d * cosh(x); },
+     "x", kWide},
+    {"cosh", "Hyperbolic cosine.", kRealOrBool, Result::floating, [](Value x, Value, Value d) { return d * sinh(x); },
+     "x", kWide},
+    {"tanh", "Hyperbolic tangent.", kRealOrBool, Result::floating,
+     [](Value, Value y, Value d) { return d * (1.0 - square(y)); }, "y"},
+    {"asin", "Arc sine, in radians, in [-pi/2, pi/2].", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d * rsqrt(1.0 - square(x)); }, "x", kWide},
+    {"acos", "Arc cosine, in radians, in [0, pi].", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return -(d * rsqrt(1.0 - square(x))); }, "x", kWide},
+    {"atan", "Arc tangent, in radians, in [-pi/2, pi/2].", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d / (square(x) + 1.0); }, "x"},
+    {"erf", "Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d * (exp(-square(x)) * kErfSlope); }, "x"},
+    {"erfc", "1 - erf(x), exact for large x.", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d * (exp(-square(x)) * -kErfSlope); }, "x"},
+    {"sigmoid", "1 / (1 + exp(-x)).", kRealOrBool, Result::floating,
+     [](Value, Value y, Value d) { return d * (y * (1.0 - y)); }, "y"},
+    {"relu", "max(x, 0); its slope at 0 is 0.", kReal, Result::same,
+     [](Value, Value y, Value d) { return where(gt(y, 0.0), d, 0.0); }, "y"},
+    {"silu", "x * sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017).", kFloating, Result::same,
+     [](Value x, Value, Value d) {
+       Value s = sigmoid(x);
+       return d * (s * (x * (1.0 - s) + 1.0));
+     },
+     "x"},
+    {"softplus", "log(1 + exp(x)), without overflow.", kFloating, Result::same,
+     [](Value x, Value, Value d) { return d * sigmoid(x); }, "x", kWide},
+    {"floor", "The largest integer that is not above x.", kReal, Result::same, zero, ""},
+    {"ceil", "The smallest integer that is not below x.", kReal, Result::same, zero, ""},
+    {"round", "The nearest integer; halves go to the even one.", kReal, Result::same, zero, ""},
+    {"trunc", "x without its fraction.", kReal, Result::same, zero, ""},
+    {"isnan", "Whether x is not a number.", kRealOrBool, Result::boolean, nullptr, ""},
+    {"isinf", "Whether x is infinite.", kRealOrBool, Result::boolean, nullptr, ""},
+    {"isfinite", "Whether x is neither infinite nor NaN.", kRealOrBool, Result::boolean, nullptr, ""},
+    {"logical_not", "Whether x is zero.", kAnyDtype, Result::boolean, nullptr, ""},
+};
+
+void declare(const Unary& row) {
+  uint32_t flags = row.result == Result::floating ? PG_INPUT_PROMOTE : 0;
+  OpBuilder& op = declare_op(row.name)
+                      .category("elementwise")
+                      .doc(row.doc)
+                      .input("x", row.dtypes, "any shape", flags)
+                      .output("y", "shape of x")
+                      .traits(PG_OP_ELEMENTWISE | PG_OP_IN_PLACE)
+                      .numeric(row.numeric)
+                      .shape([result = row.result](ShapeContext& c) {
+                        if (result == Result::floating) check_floating(c, 0);
+                        c.out(0).set(result == Result::boolean ? PG_B8 : c.dtype(0), c.shape(0));
+                      });
+  if (row.result == Result::floating) op.traits(PG_OP_FLOAT_RESULT);
+  if (row.dx == nullptr) {
+    op.traits(PG_OP_NO_GRAD);
+    return;
+  }
+  op.grad([dx = row.dx](GradContext& g) { g.din(0) = dx(g.in(0), g.out(0), g.dout(0)); });
+  for (const char* letter = row.saves; *letter != '\0'; letter++) op.saves(*letter == 'x' ? "x" : "y");
+}
+
+const bool declared = [] {
+  for (const Unary& row : kUnary) declare(row);
+  return true;
+}();
+
+}  // namespace
+}  // namespace pg

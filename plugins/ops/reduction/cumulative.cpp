@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// cumsum and cumprod.
+#include "../rules.hpp"
+
+namespace pg {
+namespace {
+
+void infer(ShapeContext& c) {
+  c.check_axis("axis", 0);
+  bool lift = (dtype_class(c.dtype(0)) & (PG_M_INT | PG_M_BOOL)) != 0;
+  c.out(0).set(lift ? PG_I64 : c.dtype(0), c.shape(0));
+}
+
+// Sums from each element to the end.
+Value suffix_sum(Value v, int64_t axis) { return v - cumsum(v, axis) + sum(v, make_ints({axis}), true); }
+
+Value cumprod_slope(Value x, Value y, Value d, int64_t axis) {
+  // Before the first zero: sum over j >= k of d_j y_j / x_k. At it: the same sum with that zero left out of the
+  // products. Behind it every product holds the zero, so the slope is 0.
+  Value zero = eq(x, 0.0), seen = cumsum(zero, axis);
+  Value first = logical_and(zero, eq(seen, 1.0));
+  Value before = suffix_sum(d * y, axis) / where(zero, 1.0, x);
+  Value at = suffix_sum(d * along<"cumprod">(where(first, 1.0, x), axis), axis);
+  return where(first, at, where(gt(seen, 0.0), 0.0, before));
+}
+
+OpBuilder& declare(const char* name, const char* doc) {
+  return declare_op(name)
+      .category("reduction")
+      .doc(doc)
+      .input("x", kRealOrBool, "[...]")
+      .attr<Axis>("axis", 0, "axis to run along")
+      .required()
+      .output("y", "shape of x")
+      .numeric(PG_NUMERIC_FLOAT32)
+      .shape(infer);
+}
+
+const bool declared = [] {
+  declare("cumsum", "Sums of the elements up to each; of integers and booleans in int64.").grad([](GradContext& g) {
+    g.din(0) = suffix_sum(g.dout(0), g.get<Axis>("axis"));
+  });
+  declare("cumprod", "Products of the elements up to each; of integers and booleans in int64.")
+      .saves("x", "y")
+      .grad([](GradContext& g) { g.din(0) = cumprod_slope(g.in(0), g.out(0), g.dout(0), g.get<Axis>("axis")); });
+  return true;
+}();
+
+}  // namespace
+}  // namespace pg

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators that the host carries out with a device's own copy entry.
+#include "../rules.hpp"
+
+namespace pg {
+namespace {
+
+PG_OP("clone")
+    .category("memory")
+    .doc("A dense copy.")
+    .role("clone")
+    .input("x", kAnyDtype, "any shape")
+    .output("y", "shape of x")
+    .shape(like_input)
+    .grad([](GradContext& g) { g.din(0) = g.dout(0); });
+
+PG_OP("cast")
+    .category("memory")
+    .doc("x in another dtype. Floating to integer truncates towards zero; to bool: not equal to zero.")
+    .role("cast")
+    .input("x", kAnyDtype, "any shape")
+    .attr<Dtype>("dtype", 0, "the dtype")
+    .required()
+    .output("y", "shape of x")
+    .shape([](ShapeContext& c) {
+      uint32_t dtype = c.get<Dtype>("dtype");
+      c.need(dtype != 0, "no dtype is given");
+      c.out(0).set(dtype, c.shape(0));
+    })
+    .grad([](GradContext& g) { g.din(0) = cast(g.dout(0), g.in(0).dtype()); });
+
+PG_OP("transfer")
+    .category("memory")
+    .doc("x on another device.")
+    .role("transfer")
+    .input("x", kAnyDtype, "any shape")
+    .attr<DeviceNumber>("device", 0, "the host's device number")
+    .required()
+    .output("y", "shape of x")
+    .shape(like_input)
+    .grad([](GradContext& g) {
+      static constinit OpRef op("transfer", "device");
+      g.din(0) = Call(g.builder(), op).input(g.dout(0)).set(0, g.in(0).device()).emit();
+    });
+
+PG_OP("copy")
+    .category("memory")
+    .doc("Writes src, broadcast and cast, into dst.")
+    .role("copy")
+    .input("dst", kAnyDtype, "any shape", PG_INPUT_MUTATES)
+    .input("src", kAnyDtype, "a shape that broadcasts to that of dst")
+    .traits(PG_OP_NO_GRAD)
+    .shape([](ShapeContext& c) {
+      Shape shape = broadcast(c.shape(0), c.shape(1));
+      bool fits = shape.rank == c.rank(0);
+      for (uint32_t i = 0; fits && i < shape.rank; i++) fits = shape[i].may_equal(c.dim(0, i));
+      c.need(fits, "%s does not broadcast to %s", c.text(1).c_str(), c.text(0).c_str());
+    });
+
+}  // namespace
+}  // namespace pg
