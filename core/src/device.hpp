@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ class Event {
   uint64_t handle() const { return handle_; }
 
  private:
+  friend class Device;
   Device* device_ = nullptr;
   uint64_t handle_ = 0;
 };
@@ -58,6 +60,12 @@ class Device {
   void wait(uint32_t stream, const Event& event);  // makes the stream wait for it
   void synchronize(uint32_t stream);
   void synchronize();  // all streams
+  // Waits for all streams without raising; what failed is kept for the next synchronize.
+  void drain() noexcept;
+  // Submissions to one stream go one at a time: hold this around a launch. Costs nothing on a synchronous device, whose
+  // calls are over when they return and may come from several threads. Recursive.
+  std::unique_lock<std::recursive_mutex> lock(uint32_t stream);
+  bool lost() const;  // a sticky failure: every later call fails at once
 
   // Dense bytes between the host and a block. upload copies `source` before it returns (staged where the device is
   // asynchronous); download returns when the bytes are there.
@@ -82,10 +90,23 @@ class Device {
   // Waits for everything and frees streams, events, staging and memory. Called once, before the plugin is closed.
   void close() noexcept;
 
+  // Throws what the plugin reported of `what`; an asynchronous failure is named by the operator that caused it. Marks
+  // the device lost when the plugin says so. For launches too.
+  [[noreturn]] void fail(int32_t code, const pg_error& error, const char* what);
+  void warn(const char* what, const pg_error& error) noexcept;  // where nobody could catch it
+
  private:
   friend class Event;
   friend class CachingAllocator;
-  [[noreturn]] void fail(int32_t code, pg_error& error, const char* what);
+  void check(int32_t code, const pg_error& error, const char* what) {
+    if (code != PG_OK) fail(code, error, what);
+  }
+  void check_alive() const;
+  void upload_staged(pg_address target, const char* source, uint64_t bytes, uint32_t stream);
+  void reclaim_staging(uint64_t wanted);
+  void download_staged(char* target, pg_address source, uint64_t bytes, uint32_t stream);
+  bool copy_peer(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream,
+                 uint64_t bytes);
   LoadedPlugin* plugin_;
   const pg_device* table_;
   struct State;

@@ -23,6 +23,7 @@ struct Block {
   Device* device = nullptr;
   uint32_t home = 0;         // index of the stream it was allocated for
   uint32_t used_on = 0;      // bit i: also used on stream i since; its reuse then waits for that stream
+  uint32_t size_class = 0;   // the allocator's own
   Block* next = nullptr;     // in a free list
   void* segment = nullptr;   // the allocator's own
 };
@@ -45,6 +46,11 @@ class CachingAllocator {
   void empty_cache();            // gives unused segments back to the device
   void set_limit(uint64_t bytes);  // of reserved memory; 0: none
   MemoryStats stats() const;
+  // Called once by the device, before the first block: alignment of blocks, and whether streams matter.
+  void configure(uint64_t alignment, bool synchronous);
+  // Gives all memory back to the device, which must be idle. Blocks that are still held become void; freeing them
+  // stays allowed, asking for more does not.
+  void close() noexcept;
 
  private:
   struct State;

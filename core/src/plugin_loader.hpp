@@ -27,6 +27,12 @@ struct LoadedPlugin {
   const pg_optimizers* optimizers = nullptr;
   const pg_formats* formats = nullptr;
   std::vector<std::shared_ptr<void>> keep;  // library handle, table copies
+  // From the manifest beside the library, which may be absent.
+  bool has_manifest = false, duplicate = false;
+  std::vector<std::string> libraries, cpu_features;  // without which it cannot load
+  std::vector<std::string> device_types;             // types its kernels serve; empty: not said
+  bool opened = false;   // between open and close
+  bool loading = false;  // its open is running: what it looks up meanwhile must not load it again
 };
 
 // Search order: explicit loads, PERIGEE_PLUGIN_PATH (folders separated by ':'), folders added by add_plugin_path.
@@ -40,7 +46,12 @@ void load_plugin(LoadedPlugin* plugin);
 // Failures become reasons. Cheap when there is nothing to do.
 void load_kind(const std::string& kind);
 void load_device_type(const std::string& type);  // the device plugin named so, and kernels for it
+bool has_kind(const LoadedPlugin& plugin, const std::string& kind);  // "layer" and "layers" are the same
 std::string plugins_json(bool load);
+// Every plugin that could not be used, "cuda: no driver; sim: ...", for messages; empty when there is none.
+std::string unavailable_text();
+// Runs at shutdown before devices close, last added first: who holds prepared kernels or blocks releases them here.
+void add_shutdown_hook(void (*hook)());
 // The services handed to plugins; defined in host.cpp (builder and dimensions) and parallel.cpp (threads).
 pg_host make_host(LoadedPlugin* plugin);
 // Devices, then plugins, in order. Idempotent; also an exit handler.

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the C API share: handles, and the one way in which failures become codes.
+#pragma once
+
+#include "builder.hpp"
+#include "graph.hpp"
+#include "perigee.h"
+#include "tape.hpp"
+
+namespace perigee::api {
+
+pg_error& last_error();
+// Text that lives until the thread's next call that returns text.
+const char* keep_text(std::string text);
+
+inline Tensor* get(pgc_tensor* t) { return reinterpret_cast<Tensor*>(t); }
+inline const Tensor* get(const pgc_tensor* t) { return reinterpret_cast<const Tensor*>(t); }
+inline Tensor* const* get(pgc_tensor* const* t) { return reinterpret_cast<Tensor* const*>(t); }
+inline pgc_tensor* give(TensorRef t) { return reinterpret_cast<pgc_tensor*>(t.release()); }
+
+// Runs `body`; what it throws becomes a code and pgc_error(). Out of memory answers PG_E_RETRY the first time.
+int32_t failed(const std::exception* e, const char* where) noexcept;
+template <class Body>
+int32_t run(const char* where, Body&& body) noexcept {
+  try {
+    body();
+    return PG_OK;
+  } catch (const std::exception& e) {
+    return failed(&e, where);
+  } catch (...) {
+    return failed(nullptr, where);
+  }
+}
+
+}  // namespace perigee::api

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs and sessions.
+#include "api.hpp"
+#include "session.hpp"
+
+using namespace perigee;
+using namespace perigee::api;
+
+namespace {
+Graph& graph_of(pgc_graph* g) { return *reinterpret_cast<Graph*>(g); }
+}  // namespace
+
+int32_t pgc_graph_create(pgc_graph** output) {
+  return run("graph", [&] { *output = reinterpret_cast<pgc_graph*>(new Graph()); });
+}
+void pgc_graph_release(pgc_graph* graph) {
+  // Variables' tensors and the copies it remembers point back to it.
+  GraphRef held = GraphRef::adopt(&graph_of(graph));
+  held->transfers.clear();
+}
+int32_t pgc_graph_placeholder(pgc_graph* graph, const char* name, uint32_t dtype, uint32_t rank, const int64_t* shape,
+                              const char* const* symbols, pgc_tensor** output) {
+  return run("placeholder", [&] { *output = give(graph_placeholder(graph_of(graph), name, dtype, rank, shape, symbols)); });
+}
+int32_t pgc_graph_variable(pgc_graph* graph, const char* name, pgc_tensor* value, pgc_tensor** output) {
+  return run("variable", [&] { *output = give(graph_variable(graph_of(graph), name, *get(value))); });
+}
+int32_t pgc_graph_constant(pgc_graph* graph, const char* name, pgc_tensor* value, pgc_tensor** output) {
+  return run("constant", [&] { *output = give(graph_constant(graph_of(graph), name == nullptr ? "" : name, *get(value))); });
+}
+int32_t pgc_graph_set_name(pgc_graph* graph, pgc_tensor* tensor, const char* name) {
+  return run("name", [&] { graph_set_name(graph_of(graph), *get(tensor), name); });
+}
+int32_t pgc_graph_find(pgc_graph* graph, const char* name, pgc_tensor** output) {
+  return run("graph", [&] { *output = give(graph_find(graph_of(graph), name)); });
+}
+const char* pgc_graph_text(pgc_graph* graph) {
+  const char* text = nullptr;
+  run("graph", [&] { text = keep_text(graph_text(graph_of(graph))); });
+  return text;
+}
+const char* pgc_graph_dot(pgc_graph* graph) {
+  const char* text = nullptr;
+  run("graph", [&] { text = keep_text(graph_dot(graph_of(graph))); });
+  return text;
+}
+int32_t pgc_session_create(pgc_graph* graph, pgc_session** output) {
+  return run("Session", [&] { *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph)))); });
+}
+void pgc_session_release(pgc_session* session) { delete reinterpret_cast<Session*>(session); }
+int32_t pgc_session_run(pgc_session* session, pgc_tensor* const* fetches, uint32_t fetch_count, pgc_tensor* const* feeds,
+                        pgc_tensor* const* values, uint32_t feed_count, pgc_tensor** results) {
+  return run("run", [&] {
+    std::vector<TensorRef> made(fetch_count);
+    reinterpret_cast<Session*>(session)->run(get(fetches), fetch_count, get(feeds), get(values), feed_count, made.data());
+    for (uint32_t i = 0; i < fetch_count; i++) results[i] = give(std::move(made[i]));
+  });
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers and optimizers that plugins provide.
+#include "api.hpp"
+
+using namespace perigee;
+using namespace perigee::api;
+
+namespace {
+
+template <class Find>
+const char* json(const char* where, Find&& find) {
+  const char* text = nullptr;
+  run(where, [&] {
+    std::string found = find();
+    if (!found.empty()) text = keep_text(std::move(found));
+  });
+  return text;
+}
+
+std::vector<pg_value> values(pgc_tensor* const* tensors, uint32_t count) {
+  std::vector<pg_value> v(count);
+  for (uint32_t i = 0; i < count; i++) v[i] = reinterpret_cast<pg_value>(tensors[i]);
+  return v;
+}
+
+}  // namespace
+
+const char* pgc_layer_json(const char* name) {
+  return json("layer", [&] { return layer_json(name); });
+}
+const char* pgc_layer_names_json(void) { return json("layers", layer_names_json); }
+int32_t pgc_find_layer(const char* name, uint32_t* id) {
+  return run("layer", [&] {
+    const Layer* found = find_layer(name);
+    if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no layer '%s'", name));
+    *id = found->id;
+  });
+}
+int32_t pgc_layer_parameters(uint32_t id, void* attrs, pgc_tensor* input, pg_param* params) {
+  const pg_layer_info& info = *layer(id).info;
+  return run(info.name, [&] {
+    std::vector<pg_param*> pointers;
+    for (uint32_t i = 0; i < info.param_count; i++) {
+      params[i] = pg_param{};
+      params[i].size = PG_SIZE(pg_param, shape);
+      pointers.push_back(&params[i]);
+    }
+    pg_error error = pg::make_error();
+    pg::check(info.parameters(info.user, attrs, input != nullptr ? &get(input)->meta->view : nullptr, pointers.data(), &error),
+              error);
+  });
+}
+int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, pgc_tensor* const* params, pgc_tensor* const* inputs,
+                       pgc_tensor** outputs) {
+  const pg_layer_info& info = *layer(id).info;
+  return run(info.name, [&] {
+    pg_builder builder;
+    std::vector<pg_value> p = values(params, info.param_count), in = values(inputs, info.input_count), out(info.output_count, 0);
+    pg_layer_build ask{};
+    ask.size = PG_SIZE(pg_layer_build, outputs);
+    ask.training = training != 0;
+    ask.builder = &builder;
+    ask.attrs = attrs;
+    ask.param_count = info.param_count;
+    ask.input_count = info.input_count;
+    ask.params = p.data();
+    ask.inputs = in.data();
+    ask.outputs = out.data();
+    pg_error error = pg::make_error();
+    pg::check(info.build(info.user, &ask, &error), error);
+    for (uint32_t i = 0; i < info.output_count; i++) {
+      if (out[i] == 0) pg::fail(PG_E_INTERNAL, "build left an output empty");
+      outputs[i] = give(TensorRef::share(pg_builder::tensor(out[i])));
+    }
+  });
+}
+
+const char* pgc_optimizer_json(const char* name) {
+  return json("optimizer", [&] { return optimizer_json(name); });
+}
+const char* pgc_optimizer_names_json(void) { return json("optimizers", optimizer_names_json); }
+int32_t pgc_find_optimizer(const char* name, uint32_t* id) {
+  return run("optimizer", [&] {
+    const Optimizer* found = find_optimizer(name);
+    if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no optimizer '%s'", name));
+    *id = found->id;
+  });
+}
+int32_t pgc_optimizer_slots(uint32_t id, const void* attrs, uint64_t* mask) {
+  const pg_optimizer_info& info = *optimizer(id).info;
+  return run(info.name, [&] {
+    pg_error error = pg::make_error();
+    pg::check(info.slots_used(info.user, attrs, mask, &error), error);
+  });
+}
+int32_t pgc_optimizer_step(uint32_t id, const void* attrs, uint64_t step, uint32_t count, pgc_tensor* const* params,
+                           pgc_tensor* const* gradients, pgc_tensor* const* state) {
+  const pg_optimizer_info& info = *optimizer(id).info;
+  return run(info.name, [&] {
+    Scoped<bool> no_grad(ambient().grad_enabled, false);
+    pg_builder builder;
+    std::vector<pg_value> p = values(params, count), g = values(gradients, count), s = values(state, count * info.slot_count);
+    pg_optimizer_step ask{};
+    ask.size = PG_SIZE(pg_optimizer_step, state);
+    ask.builder = &builder;
+    ask.attrs = attrs;
+    ask.step = step;
+    ask.count = count;
+    ask.slot_count = info.slot_count;
+    ask.params = p.data();
+    ask.gradients = g.data();
+    ask.state = s.data();
+    pg_error error = pg::make_error();
+    pg::check(info.build_update(info.user, &ask, &error), error);
+  });
+}

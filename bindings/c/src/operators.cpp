@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators, tensors and gradients.
+#include "api.hpp"
+#include "dims.hpp"
+
+using namespace perigee;
+using namespace perigee::api;
+
+namespace {
+
+// A thread's result slots: operators have few outputs, and a call must not allocate.
+constexpr uint32_t few = 8;
+
+[[noreturn]] void fail_graph() {
+  pg::fail(PG_E_FAILED_PRECONDITION, "a tensor of a graph has no contents; fetch it with session:run");
+}
+
+const char* text_or_null(std::string text) { return text.empty() ? nullptr : keep_text(std::move(text)); }
+
+}  // namespace
+
+const char* pgc_op_json(const char* name) {
+  const char* text = nullptr;
+  run("op", [&] { text = text_or_null(op_json(name)); });
+  return text;
+}
+const char* pgc_op_names_json(void) {
+  const char* text = nullptr;
+  run("ops", [&] { text = keep_text(op_names_json()); });
+  return text;
+}
+int32_t pgc_find_op(const char* name, uint32_t* id) {
+  return run("op", [&] {
+    const Op* found = find_op(name);
+    if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no operator '%s'", name));
+    *id = found->id;
+  });
+}
+const void* pgc_op_defaults(uint32_t id) { return id < op_count() ? op(id).info->defaults : nullptr; }
+
+int32_t pgc_call(uint32_t id, pgc_tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
+                 uint32_t flags, pgc_tensor** outputs, uint32_t output_count) {
+  const Op& target = op(id);
+  return run(target.info->name, [&] {
+    SmallVector<TensorRef, few> made(output_count);
+    call(target, get(inputs), input_count, groups, attrs, flags, made.data(), output_count);
+    for (uint32_t i = 0; i < output_count; i++) outputs[i] = give(std::move(made[i]));
+  });
+}
+
+int32_t pgc_call1(uint32_t id, pgc_tensor* x, const void* attrs, pgc_tensor** output) {
+  const Op& target = op(id);
+  return run(target.info->name, [&] {
+    TensorRef made;
+    Tensor* input = get(x);
+    call(target, &input, 1, nullptr, attrs, 0, &made, 1);
+    *output = give(std::move(made));
+  });
+}
+
+int32_t pgc_call2(uint32_t id, pgc_tensor* x, pgc_tensor* y, const void* attrs, pgc_tensor** output) {
+  const Op& target = op(id);
+  return run(target.info->name, [&] {
+    TensorRef made;
+    Tensor* inputs[2] = {get(x), get(y)};
+    call(target, inputs, 2, nullptr, attrs, 0, &made, 1);
+    *output = give(std::move(made));
+  });
+}
+
+void pgc_retain(pgc_tensor* t) { get(t)->refs.fetch_add(1, std::memory_order_relaxed); }
+void pgc_release(pgc_tensor* t) { TensorRef::drop(get(t)); }
+void pgc_release_many(pgc_tensor* const* tensors, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) TensorRef::drop(get(tensors[i]));
+}
+
+int32_t pgc_from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const void* data, int32_t id, pgc_tensor** output) {
+  return run("tensor", [&] {
+    int32_t chosen = id >= 0 ? id : ambient().device;
+    *output = give(from_host(dtype, rank, shape, data, chosen >= 0 ? device(chosen) : default_device()));
+  });
+}
+
+int32_t pgc_to_host(pgc_tensor* t, void* target, uint64_t bytes) {
+  return run("to_host", [&] {
+    Tensor& x = *get(t);
+    if (x.is_graph()) fail_graph();
+    if (bytes != static_cast<uint64_t>(x.meta->bytes))
+      pg::fail_argument(pg::format("room for %llu bytes; the tensor has %lld", static_cast<unsigned long long>(bytes),
+                                   static_cast<long long>(x.meta->bytes)));
+    to_host(x, target);
+  });
+}
+
+const pg_tensor* pgc_describe(const pgc_tensor* t) { return &get(t)->meta->view; }
+int32_t pgc_device_of(const pgc_tensor* t) { return get(t)->device->id; }
+void* pgc_data(pgc_tensor* t) {
+  Tensor& x = *get(t);
+  if (!x.storage || !x.device->host_visible) return nullptr;
+  pg_address a = x.address();
+  return a.buffer == 0 ? nullptr : reinterpret_cast<void*>(a.buffer + a.offset);
+}
+uint64_t pgc_storage_id(const pgc_tensor* t) { return reinterpret_cast<uint64_t>(get(t)->storage.get()); }
+uint64_t pgc_version_of(const pgc_tensor* t) {
+  const Tensor& x = *get(t);
+  return x.storage ? x.storage->version.load(std::memory_order_relaxed) : base_of(const_cast<Tensor&>(x)).epoch;
+}
+int32_t pgc_is_graph_tensor(const pgc_tensor* t) { return get(t)->is_graph(); }
+uint64_t pgc_tag(const pgc_tensor* t) { return get(t)->tag; }
+void pgc_set_tag(pgc_tensor* t, uint64_t tag) { get(t)->tag = tag; }
+const char* pgc_dim_name(int64_t dimension) {
+  const char* text = nullptr;
+  run("dim", [&] { text = keep_text(dim_text(dimension)); });
+  return text;
+}
+int32_t pgc_assign(pgc_tensor* t, pgc_tensor* s) {
+  return run("assign", [&] {
+    Tensor &target = *get(t), &source = *get(s);
+    if (target.is_graph() != source.is_graph()) pg::fail_argument("a tensor of a graph and an eager one cannot be exchanged");
+    bool leaf = target.requires_grad;
+    if (leaf) set_requires_grad(target, false);
+    target.meta = source.meta;
+    target.storage = source.storage;
+    target.offset = source.offset;
+    target.device = source.device;
+    target.graph = source.graph;
+    target.value = source.value;
+    target.view = nullptr;
+    if (leaf) set_requires_grad(target, true);
+  });
+}
+
+int32_t pgc_requires_grad(const pgc_tensor* t) { return needs_gradient(const_cast<Tensor&>(*get(t))); }
+int32_t pgc_set_requires_grad(pgc_tensor* t, int32_t on) {
+  return run("requires_grad", [&] { set_requires_grad(*get(t), on != 0); });
+}
+int32_t pgc_is_leaf(const pgc_tensor* t) {
+  auto& x = const_cast<Tensor&>(*get(t));
+  Edge edge = edge_of(x);
+  return !edge.node || edge.node->kind == NodeKind::leaf;
+}
+int32_t pgc_grad_of(pgc_tensor* t, pgc_tensor** output) {
+  Tensor& x = *get(t);
+  *output = x.requires_grad && x.node ? give(x.node->gradient) : nullptr;
+  return PG_OK;
+}
+int32_t pgc_set_grad(pgc_tensor* t, pgc_tensor* g) {
+  return run("grad", [&] {
+    Tensor& x = *get(t);
+    if (g == nullptr) {
+      if (x.requires_grad) x.node->gradient = nullptr;
+      return;
+    }
+    Tensor& gradient = *get(g);
+    if (!x.requires_grad) pg::fail(PG_E_FAILED_PRECONDITION, "only a leaf that requires gradients has a gradient");
+    if (!same_shape(*x.meta, *gradient.meta) || x.meta->dtype != gradient.meta->dtype || x.device != gradient.device)
+      pg::fail_argument(pg::format("the gradient is %s %s on %s; expected %s %s on %s", pg::dtype_name(gradient.meta->dtype),
+                                   shape_text(*gradient.meta).c_str(), gradient.device->name.c_str(),
+                                   pg::dtype_name(x.meta->dtype), shape_text(*x.meta).c_str(), x.device->name.c_str()));
+    x.node->gradient = TensorRef::share(&gradient);
+  });
+}
+void pgc_clear_grads(pgc_tensor* const* tensors, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (get(tensors[i])->requires_grad) get(tensors[i])->node->gradient = nullptr;
+}
+int32_t pgc_detach(pgc_tensor* t, pgc_tensor** output) {
+  return run("detach", [&] { *output = give(alias(*get(t))); });
+}
+int32_t pgc_backward(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32_t root_count, int32_t retain_graph,
+                     int32_t create_graph) {
+  return run("backward", [&] {
+    backward({get(roots), get(seeds), root_count, nullptr, 0, retain_graph != 0, create_graph != 0, nullptr});
+  });
+}
+int32_t pgc_gradients(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32_t root_count, pgc_tensor* const* inputs,
+                      uint32_t input_count, int32_t retain_graph, int32_t create_graph, pgc_tensor** gradients) {
+  return run("grad", [&] {
+    for (uint32_t i = 0; i < input_count; i++) gradients[i] = nullptr;
+    if (input_count == 0) return;
+    backward({get(roots), get(seeds), root_count, get(inputs), input_count, retain_graph != 0, create_graph != 0,
+              reinterpret_cast<Tensor**>(gradients)});
+  });
+}

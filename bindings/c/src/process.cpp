@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process: errors, plugins, devices, ambient state, random numbers.
+#include "api.hpp"
+#include "parallel.hpp"
+#include "plugin_loader.hpp"
+#include "rng.hpp"
+#include "signature.hpp"
+
+namespace perigee::api {
+
+pg_error& last_error() {
+  thread_local pg_error error = pg::make_error();
+  return error;
+}
+
+const char* keep_text(std::string text) {
+  thread_local std::string kept;
+  kept = std::move(text);
+  return kept.c_str();
+}
+
+int32_t failed(const std::exception* e, const char* where) noexcept {
+  pg_error& error = last_error();
+  bool last_resort = std::exchange(ambient().last_resort, false);
+  int32_t code = PG_E_INTERNAL;
+  if (auto* known = dynamic_cast<const pg::Error*>(e)) {
+    code = pg::set_error(&error, known->code, where, known->what(), known->native, known->flags);
+  } else if (dynamic_cast<const std::bad_alloc*>(e) != nullptr) {
+    code = pg::set_error(&error, PG_E_OUT_OF_MEMORY, where, "out of host memory");
+  } else {
+    code = pg::set_error(&error, PG_E_INTERNAL, where, e != nullptr ? e->what() : "unknown exception");
+  }
+  return code == PG_E_OUT_OF_MEMORY && !last_resort ? PG_E_RETRY : code;
+}
+
+}  // namespace perigee::api
+
+using namespace perigee;
+using namespace perigee::api;
+
+const char* pgc_version(void) { return PERIGEE_VERSION; }
+const pg_error* pgc_error(void) { return &last_error(); }
+void pgc_again(void) { ambient().last_resort = true; }
+
+int32_t pgc_add_plugin_path(const char* folder) {
+  return run("add_plugin_path", [&] { add_plugin_path(folder); });
+}
+int32_t pgc_load_plugin(const char* path) {
+  return run("load_plugin", [&] { load_plugin(path); });
+}
+const char* pgc_plugins_json(int32_t load) {
+  const char* text = nullptr;
+  run("plugins", [&] { text = keep_text(plugins_json(load != 0)); });
+  return text;
+}
+const char* pgc_devices_json(void) {
+  const char* text = nullptr;
+  run("devices", [&] { text = keep_text(devices_json()); });
+  return text;
+}
+int32_t pgc_shutdown(void) {
+  return run("shutdown", [] { shutdown(); });
+}
+int32_t pgc_set_threads(int32_t count) {
+  return run("threads", [&] {
+    if (count < 1) pg::fail_argument(pg::format("%d threads; expected at least 1", count));
+    set_thread_count(count);
+  });
+}
+int32_t pgc_threads(void) { return thread_count(); }
+
+int32_t pgc_set_grad_enabled(int32_t on) { return std::exchange(ambient().grad_enabled, on != 0); }
+int32_t pgc_grad_enabled(void) { return ambient().grad_enabled; }
+int32_t pgc_set_device(int32_t device) { return std::exchange(ambient().device, device); }
+int32_t pgc_device(void) { return ambient().device; }
+pgc_graph* pgc_set_graph(pgc_graph* graph) {
+  return reinterpret_cast<pgc_graph*>(std::exchange(ambient().graph, reinterpret_cast<Graph*>(graph)));
+}
+int32_t pgc_set_stream(int32_t index) {
+  return static_cast<int32_t>(std::exchange(ambient().stream, static_cast<uint32_t>(index < 0 ? 0 : index)));
+}
+uint32_t pgc_set_default_dtype(uint32_t dtype) {
+  if (pg::dtype_class(dtype) != PG_M_FLOAT) return ambient().default_dtype;
+  return std::exchange(ambient().default_dtype, dtype);
+}
+uint32_t pgc_default_dtype(void) { return ambient().default_dtype; }
+
+int32_t pgc_find_device(const char* name, int32_t* out) {
+  return run("device", [&] { *out = find_device(name).id; });
+}
+const char* pgc_device_name(int32_t id) {
+  const char* name = nullptr;
+  run("device", [&] { name = device(id).name.c_str(); });
+  return name;
+}
+int32_t pgc_synchronize(int32_t id) {
+  return run("synchronize", [&] {
+    if (id >= 0) return device(id).synchronize();
+    for (Device* d : devices()) d->synchronize();
+  });
+}
+int32_t pgc_get_memory_stats(int32_t id, pgc_memory_stats* out) {
+  return run("memory.stats", [&] {
+    MemoryStats s = device(id).allocator.stats();
+    *out = {s.live, s.reserved, s.peak, s.limit, s.allocations, s.device_allocations};
+  });
+}
+int32_t pgc_set_memory_limit(int32_t id, uint64_t bytes) {
+  return run("memory_limit", [&] { device(id).allocator.set_limit(bytes); });
+}
+int32_t pgc_empty_cache(int32_t id) {
+  return run("empty_cache", [&] {
+    if (id >= 0) return device(id).allocator.empty_cache();
+    for (Device* d : devices()) d->allocator.empty_cache();
+  });
+}
+uint64_t pgc_live_bytes(void) { return live_bytes(); }
+
+int32_t pgc_manual_seed(uint64_t seed) {
+  manual_seed(seed);
+  return PG_OK;
+}
+int32_t pgc_rng_state(uint64_t* seed, uint64_t* offset) {
+  RngState s = rng_state();
+  *seed = s.seed;
+  *offset = s.offset;
+  return PG_OK;
+}
+int32_t pgc_set_rng_state(uint64_t seed, uint64_t offset) {
+  set_rng_state({seed, offset});
+  return PG_OK;
+}

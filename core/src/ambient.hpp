@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of the calling thread that operators depend on.
+#pragma once
+
+#include <cstdint>
+
+#include "perigee/plugin.h"
+
+namespace perigee {
+
+struct Graph;
+
+struct Ambient {
+  bool grad_enabled = true;
+  bool last_resort = false;       // memory is short and the front end has released what it could
+  int32_t device = -1;            // explicit placement; -1: none
+  uint32_t stream = 0;
+  uint32_t default_dtype = PG_F32;
+  Graph* graph = nullptr;         // recording into it
+};
+
+inline Ambient& ambient() {
+  thread_local Ambient state;
+  return state;
+}
+
+// Sets one member for the life of a scope.
+template <class T>
+class Scoped {
+ public:
+  Scoped(T& place, T value) : place_(place), old_(place) { place = value; }
+  ~Scoped() { place_ = old_; }
+  Scoped(const Scoped&) = delete;
+  Scoped& operator=(const Scoped&) = delete;
+
+ private:
+  T& place_;
+  T old_;
+};
+
+}  // namespace perigee

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an operator call passes through the interposers to the eager or the graph builder.
+#include "builder.hpp"
+#include "eager.hpp"
+#include "graph.hpp"
+#include "signature.hpp"
+#include "tape.hpp"
+
+namespace perigee {
+namespace {
+
+// The device of a call that needs neither promotion nor placement, or NULL when the slow way must decide.
+inline Device* plain_device(Tensor* const* inputs, uint32_t count, bool& graph) {
+  Device* device = nullptr;
+  for (uint32_t i = 0; i < count; i++) {
+    Tensor* x = inputs[i];
+    if (x == nullptr) continue;
+    if (x->is_graph()) graph = true;
+    if (device == nullptr) device = x->device;
+    if (x->device != device) return nullptr;
+  }
+  int32_t scope = ambient().device;
+  return device != nullptr && (scope < 0 || scope == device->id) ? device : nullptr;
+}
+
+void fill_groups(PendingCall& pending, const uint32_t* groups) {
+  uint32_t declared = pending.op.info->input_count, total = 0;
+  if (groups != nullptr) {
+    pending.groups.assign(groups, groups + declared);
+  } else {
+    pending.groups.assign(declared, 1);
+  }
+  for (uint32_t g : pending.groups) total += g;
+  if (groups == nullptr && pending.inputs.size() < declared) {  // trailing optional inputs may be left out
+    pending.inputs.resize(declared, nullptr);
+  } else if (total != pending.inputs.size()) {
+    pg::fail_argument(pg::format("got %zu inputs; expected %u", pending.inputs.size(), total));
+  }
+}
+
+// Creation without a dtype makes the default one.
+void fill_dtype(PendingCall& pending) {
+  if (!(pending.op.info->traits & PG_OP_CREATES) || pending.op.dtype_offset == UINT32_MAX) return;
+  uint32_t dtype;
+  std::memcpy(&dtype, pending.attrs.data() + pending.op.dtype_offset, sizeof dtype);
+  if (dtype == 0) std::memcpy(pending.attrs.data() + pending.op.dtype_offset, &ambient().default_dtype, sizeof dtype);
+}
+
+void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
+                 uint32_t flags, TensorRef* outputs, uint32_t output_count) {
+  PendingCall pending{op, {inputs, inputs + input_count}, {}, {}, flags, nullptr, {}};
+  auto* bytes = static_cast<const uint8_t*>(attrs);
+  pending.attrs.assign(bytes, bytes + op.info->attr_size);
+  fill_groups(pending, groups);
+  fill_dtype(pending);
+  check_inputs(pending);
+  if (pending.in_place() && (pending.inputs.empty() || pending.inputs[0] == nullptr))
+    pg::fail_argument("the in-place form needs a tensor as first argument");
+  promote(pending);
+  place(pending);
+  bool graph = ambient().graph != nullptr && (op.info->traits & PG_OP_CREATES);
+  for (Tensor* x : pending.inputs) graph |= x != nullptr && x->is_graph();
+  if (graph) {
+    record(pending, outputs, output_count);
+    return;
+  }
+  SignatureKey key{&op, pending.device, pending.inputs.data(), static_cast<uint32_t>(pending.inputs.size()),
+                   pending.groups.data(), pending.attrs.data(), pending.in_place()};
+  SignatureRef s = find_signature(key, hash_key(key));
+  run_eager(*s, pending.inputs.data(), pending.attrs.data(), outputs, output_count);
+}
+
+}  // namespace
+
+void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
+          uint32_t flags, TensorRef* outputs, uint32_t output_count) {
+  if (attrs == nullptr) attrs = op.info->defaults;
+  bool graph = ambient().graph != nullptr && (op.info->traits & PG_OP_CREATES);
+  if (op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr)) {
+    if (Device* device = plain_device(inputs, input_count, graph); device != nullptr && !graph) {
+      SignatureKey key{&op, device, inputs, input_count, groups, attrs, (flags & emit_in_place) != 0};
+      if (Signature* s = recent_signature(key, hash_key(key)); s != nullptr) {
+        SignatureRef held = SignatureRef::share(s);  // the call may make others and evict it
+        run_eager(*s, inputs, attrs, outputs, output_count);
+        return;
+      }
+    }
+  }
+  call_slowly(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
+}
+
+TensorRef call1(const Op& op, std::initializer_list<Tensor*> inputs, const void* attrs, uint32_t flags) {
+  TensorRef output;
+  call(op, inputs.begin(), static_cast<uint32_t>(inputs.size()), nullptr, attrs, flags, &output, 1);
+  return output;
+}
+
+TensorRef emit_cast(Tensor& x, uint32_t dtype) {
+  const Op& op = role_op(Role::cast);
+  std::vector<uint8_t> attrs(static_cast<const uint8_t*>(op.info->defaults),
+                             static_cast<const uint8_t*>(op.info->defaults) + op.info->attr_size);
+  std::memcpy(attrs.data() + op.dtype_offset, &dtype, sizeof dtype);
+  Scoped<int32_t> here(ambient().device, -1);
+  return call1(op, {&x}, attrs.data());
+}
+
+TensorRef emit_clone(Tensor& x) { return call1(role_op(Role::clone), {&x}); }
+
+TensorRef emit_transfer(Tensor& x, Device& device) {
+  const Op& op = role_op(Role::transfer);
+  std::vector<uint8_t> attrs(static_cast<const uint8_t*>(op.info->defaults),
+                             static_cast<const uint8_t*>(op.info->defaults) + op.info->attr_size);
+  std::memcpy(attrs.data() + op.device_offset, &device.id, sizeof device.id);
+  return call1(op, {&x}, attrs.data());
+}
+
+uint32_t output_total(const Op& op, const uint32_t* groups, uint32_t* visible) {
+  uint32_t total = 0;
+  if (visible != nullptr) *visible = 0;
+  for (uint32_t i = 0; i < op.info->output_count; i++) {
+    const pg_output_info& out = *op.info->outputs[i];
+    uint32_t count = out.flags & PG_OUTPUT_VARIADIC ? groups[out.like] : 1;
+    total += count;
+    if (visible != nullptr && !(out.flags & PG_OUTPUT_HIDDEN)) *visible += count;
+  }
+  return total;
+}
+
+void infer(const Op& op, const pg_tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
+           bool symbolic, pg_meta* metas, uint32_t output_count) {
+  SmallVector<pg_meta*, 4> pointers;
+  for (uint32_t i = 0; i < output_count; i++) {
+    metas[i] = pg_meta{};
+    metas[i].size = PG_SIZE(pg_meta, offset);
+    pointers.push_back(&metas[i]);
+  }
+  pg_infer ask{};
+  ask.size = PG_SIZE(pg_infer, outputs);
+  ask.symbolic = symbolic ? 1 : 0;
+  ask.user = op.info->user;
+  ask.input_count = input_count;
+  ask.output_count = output_count;
+  ask.inputs = inputs;
+  ask.groups = groups;
+  ask.attrs = attrs;
+  ask.outputs = pointers.data();
+  pg_error error = pg::make_error();
+  clear_dim_error();
+  int32_t code = op.info->infer(&ask, &error);
+  raise_pending_dim_error();  // says more than what the schema made of the -1 it saw
+  pg::check(code, error);
+}
+
+}  // namespace perigee

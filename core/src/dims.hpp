@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Symbolic dimensions: sums of products of symbols ("2*batch + 1"), quotients and maxima, kept in one normal form so
+// that equal expressions get the same number. A dimension is a plain int64, or the number of such an expression.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "perigee/plugin.hpp"
+
+namespace perigee {
+
+using Bindings = std::map<int64_t, int64_t>;  // symbol -> size
+
+int64_t make_symbol(const std::string& name);  // a new one, even if the name was used before
+int64_t dim_add(int64_t a, int64_t b);         // overflow throws PG_E_INVALID_ARGUMENT
+int64_t dim_mul(int64_t a, int64_t b);
+int64_t dim_div(int64_t a, int64_t b);  // rounds down
+int64_t dim_max(int64_t a, int64_t b);
+// True when equal, or when that cannot be refuted because a symbol is involved.
+bool dim_equal(int64_t a, int64_t b);
+int64_t dim_value(int64_t dimension, const Bindings& bindings);  // throws when a symbol has no size
+std::string dim_text(int64_t dimension);
+
+}  // namespace perigee

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eager.hpp"
+
+#include "rng.hpp"
+
+namespace perigee {
+namespace {
+
+using Tensors = SmallVector<TensorRef, 4>;
+using Pointers = SmallVector<Tensor*, 4>;
+
+Pointers pointers(const Tensors& tensors) {
+  Pointers raw;
+  for (const TensorRef& t : tensors) raw.push_back(t.get());
+  return raw;
+}
+
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  if (!a.storage || a.storage.get() != b.storage.get()) return false;
+  return a.offset < b.offset + b.meta->span && b.offset < a.offset + a.meta->span;
+}
+
+// A kernel may write its output before it has read all of another input that shares the memory in another order.
+void separate_overlaps(Pointers& inputs, Tensors& keep) {
+  Tensor& target = *inputs[0];
+  for (size_t i = 1; i < inputs.size(); i++) {
+    Tensor* x = inputs[i];
+    if (x == nullptr || !may_overlap(target, *x)) continue;
+    if (x->meta.get() == target.meta.get() && x->offset == target.offset) continue;
+    keep.push_back(copy_dense(*x, x->meta->dtype));
+    inputs[i] = keep.back().get();
+  }
+}
+
+Tensors allocate_outputs(Signature& s, Tensor* const* inputs) {
+  Tensors made;
+  for (size_t i = 0; i < s.outputs.size(); i++) {
+    if (i == 0 && s.in_place) {
+      made.push_back(TensorRef::share(inputs[0]));
+    } else {
+      made.push_back(make_dense(*s.device, s.outputs[i].meta));
+    }
+  }
+  return made;
+}
+
+// The private-layout copy of an input, once it has been used twice without a change in between.
+pg_address packed_address(Signature& s, Tensor& x, uint32_t input, const pg_launch& launch) {
+  Storage& storage = *x.storage;
+  if (!storage.packed) storage.packed = std::make_unique<std::vector<Packed>>();
+  uint64_t version = storage.version.load(std::memory_order_relaxed);
+  Packed* entry = nullptr;
+  for (Packed& p : *storage.packed)
+    if (p.signature == &s && p.input == input) entry = &p;
+  if (entry == nullptr) {
+    storage.packed->push_back({&s, input, version, nullptr});
+    return {0, 0};
+  }
+  if (entry->version != version) {  // changed since: forget the old form, wait for a second use
+    if (entry->block != nullptr) storage.device->allocator.free(entry->block);
+    *entry = {&s, input, version, nullptr};
+    return {0, 0};
+  }
+  if (entry->block == nullptr) {
+    Block* block = storage.device->allocator.alloc(s.pack_bytes[input], ambient().stream);
+    pg_error error = pg::make_error();
+    int32_t code = s.kernel.table->pack(s.kernel.self, s.kernel.index, s.prepared, input, &launch,
+                                        {block->buffer, block->offset}, &error);
+    if (code != PG_OK) storage.device->allocator.free(block);
+    pg::check(code, error);
+    entry->block = block;
+  }
+  return {entry->block->buffer, entry->block->offset};
+}
+
+struct Scratch {
+  Device& device;
+  Block* block = nullptr;
+  Device::Pinned extents{};
+  ~Scratch() {
+    if (block != nullptr) device.allocator.free(block);
+    if (extents.data != nullptr) device.release(extents);
+  }
+};
+
+// Reads what a dynamic kernel published and cuts its outputs to size.
+void cut_dynamic(Signature& s, const int64_t* extents, Tensors& outputs) {
+  for (size_t i = 0; i < s.outputs.size(); i++) {
+    const Meta& bound = *s.outputs[i].meta;
+    if (s.outputs[i].dynamic) {
+      MetaRef exact = intern_meta(bound.dtype, bound.rank, extents);
+      TensorRef cut = make_tensor(exact, outputs[i]->storage, 0, s.device);
+      // A copy, unless little would be saved: the bound may be far more than what is left.
+      outputs[i] = exact->bytes * 2 > bound.bytes ? cut : copy_dense(*cut, exact->dtype);
+    }
+    extents += bound.rank;
+  }
+}
+
+void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
+  SmallVector<pg_address, 6> in(inputs.size()), out(outputs.size());
+  uint32_t stream = s.device->synchronous ? 0 : ambient().stream;
+  for (size_t i = 0; i < inputs.size(); i++) in[i] = inputs[i] != nullptr ? inputs[i]->address() : pg_address{0, 0};
+  for (size_t i = 0; i < outputs.size(); i++) out[i] = outputs[i]->address();
+  if (!s.device->synchronous) {
+    uint32_t flat = 0;
+    for (uint32_t i = 0; i < s.op->info->input_count; i++)
+      for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
+        if (inputs[flat] != nullptr && inputs[flat]->storage)
+          use_on(*inputs[flat]->storage, stream, (s.op->info->inputs[i]->flags & PG_INPUT_MUTATES) != 0);
+    if (s.in_place) use_on(*inputs[0]->storage, stream, true);
+  }
+  Scratch scratch{*s.device};
+  pg_launch launch{};
+  launch.size = PG_SIZE(pg_launch, extents);
+  launch.device = s.device->ordinal;
+  launch.stream = s.device->stream(stream);
+  launch.sequence = s.device->sequence(s.op->info->name);
+  launch.input_count = static_cast<uint32_t>(inputs.size());
+  launch.output_count = static_cast<uint32_t>(outputs.size());
+  launch.inputs = s.input_views.data();
+  launch.outputs = s.output_views.data();
+  launch.groups = s.groups.data();
+  launch.input = in.data();
+  launch.output = out.data();
+  launch.attrs = attrs;
+  if (s.workspace > 0) {
+    scratch.block = s.device->allocator.alloc(s.workspace, stream);
+    launch.workspace = {scratch.block->buffer, scratch.block->offset};
+  }
+  if (s.dynamic) {
+    uint64_t count = 0;
+    for (OutputPlan& o : s.outputs) count += o.meta->rank;
+    scratch.extents = s.device->pinned(std::max<uint64_t>(count, 1) * sizeof(int64_t));
+    launch.extents = static_cast<int64_t*>(scratch.extents.data);
+  }
+  pg_address packed[8] = {};
+  if (s.packs && s.op->info->input_count == inputs.size()) {
+    for (uint32_t i = 0; i < inputs.size() && i < 8; i++)
+      if (s.pack_bytes[i] != 0 && inputs[i] != nullptr) packed[i] = packed_address(s, *inputs[i], i, launch);
+    launch.packed = packed;
+  }
+  pg_error error;
+  error.size = PG_SIZE(pg_error, message);
+  error.native = 0;
+  error.flags = 0;
+  error.message[0] = '\0';
+  int32_t code = s.kernel.table->launch(s.kernel.self, s.kernel.index, s.prepared, &launch, &error);
+  if (code != PG_OK) pg::check(code, error);
+  if (s.dynamic) {
+    s.device->synchronize(stream);
+    cut_dynamic(s, launch.extents, outputs);
+  }
+}
+
+void run_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
+  Tensors keep;
+  if (!s.densify.empty())
+    for (size_t i = 0; i < inputs.size(); i++)
+      if (s.densify[i]) {
+        keep.push_back(copy_dense(*inputs[i], inputs[i]->meta->dtype));
+        inputs[i] = keep.back().get();
+      }
+  if (s.in_place) separate_overlaps(inputs, keep);
+  if (s.op->info->effect != PG_EFFECT_RANDOM) {
+    launch_kernel(s, inputs, attrs, outputs);
+    return;
+  }
+  auto* bytes = static_cast<const uint8_t*>(attrs);
+  SmallVector<uint8_t, 256> seeded(bytes, bytes + s.op->info->attr_size);
+  RngState state = draw(s.outputs.empty() ? 1 : s.outputs[0].meta->numel);
+  std::memcpy(seeded.data() + s.op->seed_offset, &state.seed, sizeof state.seed);
+  std::memcpy(seeded.data() + s.op->offset_offset, &state.offset, sizeof state.offset);
+  launch_kernel(s, inputs, seeded.data(), outputs);
+}
+
+// Copy and fill are the device's own entries.
+void run_entry(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
+  Tensor& y = *outputs[0];
+  if (y.meta->numel == 0) return;
+  uint32_t stream = s.device->synchronous ? 0 : ambient().stream;
+  if (s.how == How::fill) {
+    double value;
+    std::memcpy(&value, static_cast<const uint8_t*>(attrs) + s.op->value_offset, sizeof value);
+    s.device->fill(with_address(y), value, stream, s.op->info->name);
+    return;
+  }
+  Tensor& x = s.how == How::copy ? *inputs[1] : *inputs[0];
+  if (s.how == How::transfer) {
+    outputs[0] = x.device == s.device ? alias(x) : move_to(x, *s.device);
+    return;
+  }
+  pg_tensor source = with_address(x), target = with_address(y);
+  int64_t stride[PG_MAX_RANK] = {};
+  if (s.how == How::copy) {  // broadcast the source
+    uint32_t lead = y.meta->rank - x.meta->rank;
+    for (uint32_t i = 0; i < x.meta->rank; i++)
+      stride[lead + i] = x.meta->shape[i] == 1 ? 0 : x.meta->stride[i];
+    source.rank = y.meta->rank;
+    source.shape = y.meta->shape;
+    source.stride = stride;
+  }
+  use_on(*x.storage, stream, false);
+  use_on(*y.storage, stream, true);
+  s.device->copy(target, source, stream, s.op->info->name);
+}
+
+void run_view(Signature& s, const Pointers& inputs, const void* attrs, Tensors& outputs) {
+  Tensor& x = *inputs[0];
+  auto* bytes = static_cast<const uint8_t*>(attrs);
+  for (OutputPlan& plan : s.outputs) {
+    TensorRef y = make_tensor(plan.meta, x.storage, x.offset + plan.view_offset, s.device);
+    y->view = std::make_unique<ViewInfo>(ViewInfo{TensorRef::share(&x), s.op, {bytes, bytes + s.op->info->attr_size}, {}, 0});
+    for (size_t i = 1; i < inputs.size(); i++) y->view->others.push_back(describe_only(*inputs[i]));
+    y->view->epoch = base_of(x).epoch;
+    outputs.push_back(std::move(y));
+  }
+}
+
+void run_decomposed(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
+  pg_builder builder;
+  SmallVector<pg_value, 4> in, out(output_count, 0);
+  for (size_t i = 0; i < s.inputs.size(); i++) in.push_back(reinterpret_cast<pg_value>(inputs[i]));
+  pg_expand ask{};
+  ask.size = PG_SIZE(pg_expand, outputs);
+  ask.user = s.op->info->user;
+  ask.builder = &builder;
+  ask.input_count = static_cast<uint32_t>(in.size());
+  ask.output_count = output_count;
+  ask.inputs = in.data();
+  ask.groups = s.groups.data();
+  ask.attrs = attrs;
+  ask.outputs = out.data();
+  pg_error error = pg::make_error();
+  pg::check(s.op->info->decompose(&ask, &error), error);
+  for (uint32_t i = 0; i < output_count; i++) {
+    if (out[i] == 0) pg::fail(PG_E_INTERNAL, "its decomposition left an output empty");
+    outputs[i] = TensorRef::share(pg_builder::tensor(out[i]));
+  }
+}
+
+[[noreturn]] void fail_empty(const Tensor& tensor, const char* name) {
+  std::string stale = stale_reason(tensor);
+  if (!stale.empty()) pg::fail(PG_E_FAILED_PRECONDITION, stale);
+  pg::fail(PG_E_INTERNAL, pg::format("%s has no contents here: its operator did not declare it as saved", name));
+}
+
+void check_contents(const Signature& s, Tensor* const* inputs) {
+  for (size_t i = 0; i < s.inputs.size(); i++) {
+    if (inputs[i] == nullptr || inputs[i]->storage) continue;
+    uint32_t flat = static_cast<uint32_t>(i), declared = 0;
+    while (flat >= s.groups[declared]) flat -= s.groups[declared++];
+    const pg_input_info& in = *s.op->info->inputs[declared];
+    if (!(in.flags & PG_INPUT_META)) fail_empty(*inputs[i], in.name);
+  }
+}
+
+void check_writes(Signature& s, Tensor* const* inputs) {
+  if (s.in_place) check_writable(*inputs[0], s.op->info->name);
+  if (!s.writes || (s.op->info->traits & PG_OP_NO_GRAD)) return;
+  uint32_t flat = 0;
+  for (uint32_t i = 0; i < s.op->info->input_count; i++)
+    for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
+      if (inputs[flat] != nullptr && (s.op->info->inputs[i]->flags & PG_INPUT_MUTATES))
+        check_writable(*inputs[flat], s.op->info->name);
+}
+
+void raise_versions(Signature& s, Tensor* const* inputs) {
+  if (s.in_place && inputs[0]->storage) inputs[0]->storage->version.fetch_add(1, std::memory_order_relaxed);
+  if (!s.writes) return;
+  uint32_t flat = 0;
+  for (uint32_t i = 0; i < s.op->info->input_count; i++)
+    for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
+      if (inputs[flat] != nullptr && inputs[flat]->storage && (s.op->info->inputs[i]->flags & PG_INPUT_MUTATES))
+        inputs[flat]->storage->version.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
+  if (output_count > s.visible && output_count > s.outputs.size())
+    pg::fail_argument(pg::format("has %zu outputs; %u were asked for", s.outputs.size(), output_count));
+  check_contents(s, inputs);
+  if (s.how == How::decompose) return run_decomposed(s, inputs, attrs, outputs, output_count);
+  if (s.how == How::reshape_copy) {
+    TensorRef dense = emit_clone(*inputs[0]);
+    SmallVector<Tensor*, 4> again(inputs, inputs + s.inputs.size());
+    again[0] = dense.get();
+    return call(*s.op, again.data(), static_cast<uint32_t>(again.size()), s.groups.data(), attrs, 0, outputs, output_count);
+  }
+  if (s.in_place || s.writes) check_writes(s, inputs);
+  Pointers used(inputs, inputs + s.inputs.size());
+  Tensors made;
+  if (s.how == How::view) {
+    run_view(s, used, attrs, made);
+  } else if (s.how == How::transfer) {
+    made.resize(1);
+    made[0] = alias(*used[0]);
+    run_entry(s, used, attrs, made);
+  } else {
+    made = allocate_outputs(s, inputs);
+    if (s.how == How::kernel) {
+      run_kernel(s, used, attrs, made);
+    } else {
+      run_entry(s, used, attrs, made);
+    }
+  }
+  // The tape sees the caller's inputs, before versions are raised.
+  if (ambient().grad_enabled) {
+    Pointers raw = pointers(made);
+    TapeCall noted{s.op, inputs, static_cast<uint32_t>(s.inputs.size()), s.groups.data(), attrs, raw.data(),
+                   static_cast<uint32_t>(raw.size()), s.in_place};
+    if (wants_tape(noted)) {
+      NodeRef node = make_node(noted);
+      raise_versions(s, inputs);
+      if (s.in_place) {
+        record_write(*inputs[0], node);
+      } else {
+        attach_node(node, raw.data(), s.visible);
+      }
+    } else {
+      raise_versions(s, inputs);
+    }
+  } else {
+    raise_versions(s, inputs);
+  }
+  for (uint32_t i = 0; i < output_count; i++) outputs[i] = std::move(made[i]);
+}
+
+}  // namespace perigee

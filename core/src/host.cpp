@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The services that plugins receive: dimensions, threads, and the builder.
+#include <optional>
+
+#include "builder.hpp"
+#include "dims.hpp"
+#include "log.hpp"
+#include "parallel.hpp"
+#include "plugin_loader.hpp"
+
+namespace perigee {
+namespace {
+
+// A dimension service cannot fail by itself: the callback in progress fails when it returns.
+thread_local std::optional<pg::Error> dim_error;
+
+template <class Body>
+int64_t dimension(Body&& body) {
+  try {
+    return body();
+  } catch (const pg::Error& e) {
+    defer_dim_error(e);
+    return -1;
+  }
+}
+
+int32_t emit(pg_builder* builder, uint32_t id, const pg_value* inputs, const uint32_t* groups, uint32_t input_count,
+             const void* attrs, uint32_t flags, pg_value* outputs, uint32_t output_count, pg_error* error) {
+  return pg::guard(error, "emit", [&] {
+    const Op& target = op(id);
+    try {
+      std::vector<TensorRef> made(output_count);
+      call(target, reinterpret_cast<Tensor* const*>(inputs), input_count, groups, attrs, flags, made.data(), output_count);
+      for (uint32_t i = 0; i < output_count; i++) outputs[i] = builder->add(std::move(made[i]));
+    } catch (pg::Error& e) {
+      throw pg::Error(e.code, target.info->name + std::string(": ") + e.what(), e.native, e.flags);
+    }
+  });
+}
+
+int32_t op_find(void*, const char* name, uint32_t* id, const pg_op_info** info, pg_error* error) {
+  return pg::guard(error, "op_find", [&] {
+    const Op* found = find_op(name);
+    if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no operator '%s'", name));
+    *id = found->id;
+    if (info != nullptr) *info = found->info;
+  });
+}
+
+}  // namespace
+
+void defer_dim_error(const pg::Error& error) { dim_error = error; }
+void clear_dim_error() { dim_error.reset(); }
+void raise_pending_dim_error() {
+  if (!dim_error) return;
+  pg::Error error = *dim_error;
+  dim_error.reset();
+  throw error;
+}
+
+pg_host make_host(LoadedPlugin* plugin) {
+  pg_host h{};
+  h.size = PG_SIZE(pg_host, device_of);
+  h.abi_minor = PG_ABI_MINOR;
+  h.context = plugin;
+  h.log = [](void* context, int32_t level, const char* message) {
+    write_log(level, static_cast<LoadedPlugin*>(context)->name + ": " + message);
+  };
+  h.parallel_for = [](void*, int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* argument) {
+    parallel_for(count, grain, body, argument);
+  };
+  h.thread_count = [](void*) { return static_cast<int32_t>(thread_count()); };
+  h.dim_equal = [](void*, int64_t a, int64_t b) -> int32_t {
+    return static_cast<int32_t>(dimension([&] { return static_cast<int64_t>(dim_equal(a, b)); }));
+  };
+  h.dim_add = [](void*, int64_t a, int64_t b) { return dimension([&] { return dim_add(a, b); }); };
+  h.dim_mul = [](void*, int64_t a, int64_t b) { return dimension([&] { return dim_mul(a, b); }); };
+  h.dim_div = [](void*, int64_t a, int64_t b) { return dimension([&] { return dim_div(a, b); }); };
+  h.dim_max = [](void*, int64_t a, int64_t b) { return dimension([&] { return dim_max(a, b); }); };
+  h.op_find = op_find;
+  h.emit = emit;
+  h.describe = [](pg_builder*, pg_value value) -> const pg_tensor* {
+    return value == 0 ? nullptr : &pg_builder::tensor(value)->meta->view;
+  };
+  h.device_of = [](pg_builder*, pg_value value) { return pg_builder::tensor(value)->device->id; };
+  return h;
+}
+
+}  // namespace perigee

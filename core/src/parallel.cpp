@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+
+#if defined(__SANITIZE_THREAD__)
+#define PERIGEE_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PERIGEE_TSAN 1
+#endif
+#endif
+
+namespace perigee {
+
+namespace {
+
+std::atomic<int> wanted_threads{0};
+thread_local bool inside = false;
+
+// libgomp is not instrumented, so the thread sanitizer cannot see its fork and join: tell it.
+#ifdef PERIGEE_TSAN
+extern "C" void __tsan_acquire(void*);
+extern "C" void __tsan_release(void*);
+char fork_tag, join_tag;
+void before_fork() { __tsan_release(&fork_tag); }
+void after_fork() { __tsan_acquire(&fork_tag); }
+void before_join() { __tsan_release(&join_tag); }
+void after_join() { __tsan_acquire(&join_tag); }
+#else
+void before_fork() {}
+void after_fork() {}
+void before_join() {}
+void after_join() {}
+#endif
+
+void run_piece(int64_t begin, int64_t end, void (*body)(void*, int64_t, int64_t), void* argument) {
+  if (begin >= end) return;
+  inside = true;
+  body(argument, begin, end);
+  inside = false;
+}
+
+}  // namespace
+
+int thread_count() {
+  int threads = wanted_threads.load(std::memory_order_relaxed);
+  if (threads == 0) {
+    // Honours OMP_NUM_THREADS and the process's affinity; starts no thread.
+    threads = std::max(1, omp_get_max_threads());
+    int unset = 0;
+    if (!wanted_threads.compare_exchange_strong(unset, threads)) threads = unset;
+  }
+  return threads;
+}
+
+void set_thread_count(int count) {
+  int threads = count < 1 ? std::max(1, omp_get_num_procs()) : count;
+  wanted_threads.store(threads, std::memory_order_relaxed);
+  omp_set_num_threads(threads);  // for libraries that open regions of their own on this thread
+}
+
+void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* argument) {
+  if (count <= 0) return;
+  int64_t pieces = inside ? 1 : count / std::max<int64_t>(grain, 1);
+  if (pieces > 1) pieces = std::min<int64_t>(pieces, thread_count());
+  if (pieces <= 1) {
+    body(argument, 0, count);
+    return;
+  }
+  before_fork();
+#pragma omp parallel num_threads(static_cast<int>(pieces))
+  {
+    after_fork();
+    // The runtime may give fewer threads than were asked for.
+    const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
+    const int64_t size = count / parts, rest = count % parts;
+    const int64_t begin = part * size + std::min(part, rest);
+    run_piece(begin, begin + size + (part < rest ? 1 : 0), body, argument);
+    before_join();
+  }
+  after_join();
+}
+
+}  // namespace perigee

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one thread runtime of the process (OpenMP, so that it is the same as oneDNN's).
+#pragma once
+
+#include <cstdint>
+
+namespace perigee {
+
+// body(argument, begin, end) over [0, count), in at most thread_count() pieces of at least `grain`. Runs inline when
+// that makes one piece, or when called from inside itself; then no thread is started. body must not throw.
+void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* argument);
+int thread_count();
+void set_thread_count(int count);  // below 1: as many as there are processors
+
+}  // namespace perigee

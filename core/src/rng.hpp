@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The generator's state: a seed, and how many counter blocks have been handed out.
+#pragma once
+
+#include <cstdint>
+
+namespace perigee {
+
+struct RngState {
+  uint64_t seed, offset;
+};
+void manual_seed(uint64_t seed);
+RngState rng_state();
+void set_rng_state(RngState state);
+// Reserves counter blocks for `elements` draws and returns where they begin.
+RngState draw(int64_t elements);
+
+}  // namespace perigee

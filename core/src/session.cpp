@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.hpp"
+
+#include "tape.hpp"
+
+namespace perigee {
+
+struct Session::Run {
+  Graph& g;
+  std::map<uint32_t, TensorRef>& variables;
+  Bindings bindings{};
+  std::vector<TensorRef> values{};
+  std::vector<uint32_t> uses{};     // readers of a value that are still to come
+  std::vector<uint8_t> needed{};    // by node
+  std::vector<uint8_t> borrowed{};  // by value: memory that is not this run's to write into
+
+  void bind(uint32_t id, Tensor& value) {
+    GraphValue& v = g.values[id];
+    if (v.meta->rank != value.meta->rank || v.meta->dtype != value.meta->dtype)
+      pg::fail_argument(pg::format("'%s' was fed %s %s; expected %s %s", v.name.c_str(), pg::dtype_name(value.meta->dtype),
+                                   shape_text(*value.meta).c_str(), pg::dtype_name(v.meta->dtype), shape_text(*v.meta).c_str()));
+    for (uint32_t i = 0; i < v.meta->rank; i++) {
+      int64_t want = v.meta->shape[i], got = value.meta->shape[i];
+      if (PG_DIM_IS_SYMBOLIC(want) && v.kind == ValueKind::placeholder) want = bindings.try_emplace(want, got).first->second;
+      if (!PG_DIM_IS_SYMBOLIC(want) && want != got)
+        pg::fail_argument(pg::format("'%s' was fed shape %s; expected %s%s", v.name.c_str(), shape_text(*value.meta).c_str(),
+                                     shape_text(*v.meta).c_str(),
+                                     want == v.meta->shape[i] ? "" : pg::format(" with %s = %lld", dim_text(v.meta->shape[i]).c_str(),
+                                                                                static_cast<long long>(want)).c_str()));
+    }
+    values[id] = value.device == v.device ? TensorRef::share(&value) : move_to(value, *v.device);
+    borrowed[id] = values[id].get() == &value;
+  }
+
+  void need(uint32_t id) {
+    std::vector<uint32_t> open{id};
+    while (!open.empty()) {
+      uint32_t next = open.back();
+      open.pop_back();
+      uses[next]++;
+      if (values[next] || g.values[next].kind != ValueKind::node) continue;
+      GraphNode& n = g.nodes[g.values[next].node];
+      if (std::exchange(needed[g.values[next].node], 1)) continue;
+      for (uint32_t input : n.inputs)
+        if (input != UINT32_MAX) open.push_back(input);
+    }
+  }
+
+  TensorRef& value(uint32_t id) {
+    GraphValue& v = g.values[id];
+    if (values[id]) return values[id];
+    if (v.kind == ValueKind::placeholder)
+      pg::fail(PG_E_FAILED_PRECONDITION, "placeholder '" + v.name + "' was not fed");
+    if (v.kind == ValueKind::variable) values[id] = variables.at(id);
+    if (v.kind == ValueKind::constant) values[id] = v.eager;
+    borrowed[id] = 1;
+    return values[id];
+  }
+
+  // Symbols in attributes get this run's sizes.
+  std::vector<uint8_t> attrs_of(const GraphNode& n) {
+    std::vector<uint8_t> attrs = n.attrs;
+    if (!n.op->has_dims) return attrs;
+    for (uint32_t i = 0; i < n.op->info->attr_count; i++) {
+      const pg_attr_info& a = *n.op->info->attrs[i];
+      if (a.kind != PG_ATTR_DIMS) continue;
+      pg_ints list;
+      std::memcpy(&list, attrs.data() + a.offset, sizeof list);
+      for (int64_t k = 0; k < list.count; k++) list.value[k] = dim_value(list.value[k], bindings);
+      std::memcpy(attrs.data() + a.offset, &list, sizeof list);
+    }
+    return attrs;
+  }
+
+  void run_node(const GraphNode& n) {
+    std::vector<TensorRef> hold(n.inputs.size());
+    std::vector<Tensor*> inputs(n.inputs.size(), nullptr);
+    for (size_t i = 0; i < n.inputs.size(); i++) {
+      if (n.inputs[i] == UINT32_MAX) continue;
+      hold[i] = value(n.inputs[i]);
+      for (auto& [input, id] : n.writes)
+        if (input == i) hold[i] = writable(n.inputs[i], hold[i]), values[id] = hold[i];
+      inputs[i] = hold[i].get();
+    }
+    std::vector<TensorRef> outputs(n.outputs.size());
+    Scoped<int32_t> place(ambient().device, n.inputs.empty() || n.op->role == Role::transfer ? n.device->id : -1);
+    try {
+      call(*n.op, inputs.data(), static_cast<uint32_t>(inputs.size()), n.groups.data(), attrs_of(n).data(), 0, outputs.data(),
+           static_cast<uint32_t>(outputs.size()));
+    } catch (pg::Error& e) {
+      throw pg::Error(e.code, n.name + " (" + n.op->info->name + "): " + e.what(), e.native, e.flags);
+    }
+    for (size_t i = 0; i < outputs.size(); i++) {
+      values[n.outputs[i]] = std::move(outputs[i]);
+      learn(n.outputs[i]);
+    }
+    for (uint32_t id : n.inputs)
+      if (id != UINT32_MAX && --uses[id] == 0) values[id] = nullptr;
+  }
+
+  // What a kernel may write into: the value's own memory where nobody else will read it, else a copy.
+  TensorRef writable(uint32_t id, const TensorRef& tensor) {
+    bool sole = !borrowed[id] && uses[id] == 1 && !tensor->view && tensor->storage->refs.load() == 1;
+    return sole ? tensor : copy_dense(*tensor, tensor->meta->dtype);
+  }
+
+  // A size that only became known now.
+  void learn(uint32_t id) {
+    const Meta& want = *g.values[id].meta;
+    for (uint32_t i = 0; want.symbolic && i < want.rank; i++)
+      if (PG_DIM_IS_SYMBOLIC(want.shape[i])) bindings.try_emplace(want.shape[i], values[id]->meta->shape[i]);
+  }
+};
+
+Session::Session(GraphRef graph) : graph_(std::move(graph)) {
+  for (uint32_t id = 0; id < graph_->values.size(); id++)
+    if (graph_->values[id].kind == ValueKind::variable)
+      variables_[id] = copy_dense(*graph_->values[id].eager, graph_->values[id].meta->dtype);
+}
+
+void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values,
+                  uint32_t feed_count, TensorRef* results) {
+  std::lock_guard lock(mutex_);
+  Graph& g = *graph_;
+  for (auto& [id, last] : g.latest)  // made since the session was
+    if (!variables_.count(id)) variables_[id] = copy_dense(*g.values[id].eager, g.values[id].meta->dtype);
+  Scoped<bool> no_grad(ambient().grad_enabled, false);
+  Scoped<Graph*> eager(ambient().graph, nullptr);
+  Run run{g, variables_};
+  run.values.resize(g.values.size());
+  run.uses.assign(g.values.size(), 0);
+  run.needed.assign(g.nodes.size(), 0);
+  run.borrowed.assign(g.values.size(), 0);
+  for (uint32_t i = 0; i < feed_count; i++) {
+    if (!feeds[i]->is_graph() || feeds[i]->graph.get() != &g) pg::fail_argument("a feed is not a tensor of this graph");
+    run.bind(feeds[i]->value, *values[i]);
+  }
+  for (uint32_t i = 0; i < fetch_count; i++) {
+    if (!fetches[i]->is_graph() || fetches[i]->graph.get() != &g) pg::fail_argument("a fetch is not a tensor of this graph");
+    run.need(fetches[i]->value);
+  }
+  for (uint32_t n = 0; n < g.nodes.size(); n++)  // ordered effects happen in every run
+    if (g.nodes[n].op->info->effect == PG_EFFECT_ORDERED && !g.nodes[n].outputs.empty()) run.need(g.nodes[n].outputs[0]);
+  // A variable's last value is kept where the run makes it.
+  for (auto& [id, last] : g.latest)
+    if (last != id && run.needed[g.values[last].node]) run.uses[last]++;
+  for (uint32_t n = 0; n < g.nodes.size(); n++)
+    if (run.needed[n]) run.run_node(g.nodes[n]);
+  std::vector<TensorRef> fetched;
+  for (uint32_t i = 0; i < fetch_count; i++) {
+    TensorRef& v = run.value(fetches[i]->value);
+    // The caller may write into what it gets: never a variable's or a constant's own memory.
+    bool own = !run.borrowed[fetches[i]->value] && !v->view;
+    fetched.push_back(own ? alias(*v) : copy_dense(*v, v->meta->dtype));
+  }
+  for (auto& [id, last] : g.latest) {
+    if (last == id || !run.needed[g.values[last].node] || !run.values[last]) continue;
+    TensorRef& now = run.values[last];
+    variables_[id] = now->view || now->storage->refs.load() > 1 ? copy_dense(*now, now->meta->dtype) : now;
+  }
+  for (uint32_t i = 0; i < fetch_count; i++) results[i] = std::move(fetched[i]);
+}
+
+}  // namespace perigee

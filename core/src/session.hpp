@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a graph: the nodes that the fetched values need, once each, in the order they were recorded.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "dims.hpp"
+#include "graph.hpp"
+
+namespace perigee {
+
+class Session {
+ public:
+  explicit Session(GraphRef graph);
+  // fetches and feeds are tensors of the graph. Variables take their last values when the run has succeeded; a run
+  // that fails leaves them as they were.
+  void run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values, uint32_t feed_count,
+           TensorRef* results);
+
+ private:
+  struct Run;
+  GraphRef graph_;
+  std::mutex mutex_;  // one run at a time
+  std::map<uint32_t, TensorRef> variables_;
+};
+
+}  // namespace perigee

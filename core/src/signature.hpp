@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operator call comes down to for given descriptions: outputs' descriptions and a prepared kernel. Made once
+// per (operator, device, descriptions, static attributes) and found again by a hash and a compare.
+#pragma once
+
+#include <vector>
+
+#include "builder.hpp"
+#include "tape.hpp"
+
+namespace perigee {
+
+enum class How : uint8_t { kernel, view, clone, cast, copy, fill, transfer, decompose, reshape_copy };
+
+struct OutputPlan {
+  MetaRef meta;
+  int64_t view_offset = 0;  // bytes
+  bool dynamic = false;
+};
+
+struct Signature {
+  std::atomic<uint32_t> refs{1};
+  const Op* op = nullptr;
+  Device* device = nullptr;
+  bool in_place = false;
+  How how = How::kernel;
+  uint64_t hash = 0;
+  std::vector<MetaRef> inputs;        // null where absent
+  std::vector<uint32_t> groups;
+  std::vector<uint8_t> attrs;         // the static part
+  std::vector<OutputPlan> outputs;    // all, hidden ones last
+  uint32_t visible = 0;
+  bool dynamic = false, writes = false;
+  // A kernel's.
+  Kernel kernel;
+  void* prepared = nullptr;
+  uint64_t workspace = 0;
+  uint64_t pack_bytes[8] = {};
+  bool packs = false;
+  std::vector<uint8_t> densify;       // inputs that the kernel wants dense; empty: none
+  std::vector<MetaRef> dense;         // what input_views of those point into
+  std::vector<const pg_tensor*> input_views, output_views;
+
+  ~Signature();
+  static void destroy(Signature* s) { delete s; }
+};
+using SignatureRef = Ref<Signature>;
+
+// What identifies a signature.
+struct SignatureKey {
+  const Op* op;
+  Device* device;
+  Tensor* const* inputs;
+  uint32_t input_count;
+  const uint32_t* groups;
+  const void* attrs;
+  bool in_place;
+};
+uint64_t hash_key(const SignatureKey& key);
+bool matches(const Signature& s, const SignatureKey& key, uint64_t hash);
+// The calling thread's recently used signatures: NULL when it is not among them. Valid until its next call.
+Signature* recent_signature(const SignatureKey& key, uint64_t hash);
+// Finds or makes one. Throws with the reasons when nothing can compute the call.
+SignatureRef find_signature(const SignatureKey& key, uint64_t hash);
+void clear_signatures();  // at shutdown: releases prepared kernels
+uint64_t signature_count();
+
+}  // namespace perigee

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tape: which operator made which tensor of what, with what its gradient rule may use.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <vector>
+
+#include "tensor.hpp"
+
+namespace perigee {
+
+template <class T, size_t N>
+using SmallVector = boost::container::small_vector<T, N>;
+
+struct Edge {
+  NodeRef node;
+  uint32_t output = 0;
+};
+
+// An input as it was when the operator ran.
+struct InputRecord {
+  Edge edge;        // empty: nothing to differentiate
+  TensorRef saved;  // contents, where the schema declares them saved
+  uint64_t version = 0;
+  MetaRef meta;     // null: the input was absent
+  Device* device = nullptr;
+  uint32_t value = 0;  // in the graph
+};
+
+struct OutputRecord {
+  MetaRef meta;
+  Device* device = nullptr;
+  TensorRef saved;  // an alias without history, where declared saved; hidden ones always
+  uint64_t version = 0;
+  uint32_t value = 0;
+  bool hidden = false;
+};
+
+enum class NodeKind : uint8_t { op, leaf, write_view };
+
+struct Node {
+  std::atomic<uint32_t> refs{1};
+  NodeKind kind = NodeKind::op;
+  bool released = false;   // by a backward pass that did not retain it
+  uint64_t sequence = 0;   // edges lead from higher to lower ones
+  const Op* op = nullptr;
+  SmallVector<InputRecord, 3> inputs;
+  SmallVector<OutputRecord, 1> outputs;
+  SmallVector<uint32_t, 3> groups;
+  SmallVector<uint8_t, 64> attrs;
+  GraphRef graph;
+  TensorRef gradient;      // of a leaf
+  // write_view: the view operators from base to view, outermost first. inputs: the base before, the value written.
+  struct Step {
+    const Op* op;
+    std::vector<uint8_t> attrs;
+    std::vector<TensorRef> others;
+  };
+  std::vector<Step> chain;
+
+  static void destroy(Node* node);
+};
+
+uint64_t next_node_sequence();
+bool is_differentiable(uint32_t dtype);
+// Where a tensor's history begins; brings a view up to date whose base was written to since.
+Edge edge_of(Tensor& tensor);
+inline bool needs_gradient(Tensor& tensor) {
+  return tensor.node || (tensor.view && base_of(tensor).epoch != tensor.view->epoch && edge_of(tensor).node);
+}
+void set_requires_grad(Tensor& tensor, bool on);
+
+// What an operator call was, as the tape sees it. Inputs are flat.
+struct TapeCall {
+  const Op* op;
+  Tensor* const* inputs;
+  uint32_t input_count;
+  const uint32_t* groups;   // declared inputs' lengths
+  const void* attrs;
+  Tensor* const* outputs;   // all, hidden ones last
+  uint32_t output_count;
+  bool in_place = false;
+};
+// Whether the call must be recorded: gradients are on, and something it depends on needs one.
+bool wants_tape(const TapeCall& call);
+// The node for a call, saving what its schema declares. Call it before versions are raised; attach it afterwards.
+NodeRef make_node(const TapeCall& call);
+void attach_node(const NodeRef& node, Tensor* const* outputs, uint32_t count);
+// An eager write into `target` (in_place operator, recorded as `node`'s output 0): gives target, and the base that it
+// may be a view of, the new history.
+void record_write(Tensor& target, const NodeRef& node);
+// Throws when writing into `target` would break gradients: leaves that require them, and views of such leaves.
+void check_writable(Tensor& target, const char* op);
+
+using ViewChain = std::vector<Node::Step>;
+ViewChain chain_of(const Tensor& view);                      // from its base to it
+TensorRef apply_chain(const ViewChain& chain, Tensor& base);  // the same view of another tensor
+// `base` with the part that the chain shows replaced by `value`; emits operators.
+TensorRef write_back(const ViewChain& chain, Tensor& base, Tensor& value);
+// Why a description that a gradient rule got has no contents; empty where the rule simply did not declare it as saved.
+std::string stale_reason(const Tensor& tensor);
+
+struct BackwardCall {
+  Tensor* const* roots;
+  Tensor* const* seeds;  // NULL, or entries that may be NULL
+  uint32_t root_count;
+  Tensor* const* inputs = nullptr;  // NULL: accumulate into leaves
+  uint32_t input_count = 0;
+  bool retain_graph = false, create_graph = false;
+  Tensor** gradients = nullptr;
+};
+void backward(const BackwardCall& call);
+
+}  // namespace perigee
