@@ -58,6 +58,9 @@ const Layer& layer(uint32_t id);
 const Optimizer* find_optimizer(const std::string& name);
 const Optimizer& optimizer(uint32_t id);
 const pg_format_info* find_format(const std::string& path);  // by extension; throws listing the known ones
+std::vector<std::string> op_names();
+std::vector<std::string> layer_names();
+std::vector<std::string> optimizer_names();
 std::string op_json(const std::string& name);                // empty when there is none
 std::string op_names_json();
 std::string layer_json(const std::string& name);

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// All devices of the process: made when their plugin loads, found by number and by name.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <tuple>
+
+#include "device.hpp"
+#include "log.hpp"
+#include "plugin_state.hpp"
+
+namespace perigee {
+
+namespace {
+
+constexpr int32_t kMaxDevices = 256;
+
+// Never destroyed: tensors may outlive everything else. Written with the loader's mutex held.
+struct DeviceList {
+  std::array<std::atomic<Device*>, kMaxDevices> by_id{};
+  std::atomic<int32_t> count{0};
+  // In the order users see; replaced, never changed, since callers iterate over it.
+  std::vector<std::unique_ptr<const std::vector<Device*>>> lists;
+};
+DeviceList& device_list() {
+  static auto& list = *new DeviceList;
+  return list;
+}
+
+void publish() {
+  DeviceList& list = device_list();
+  auto sorted = std::make_unique<std::vector<Device*>>();
+  for (int32_t i = 0; i < list.count; i++) sorted->push_back(list.by_id[i]);
+  std::sort(sorted->begin(), sorted->end(), [](const Device* a, const Device* b) {
+    auto key = [](const Device* d) { return std::make_tuple(d->type != "cpu", d->plugin()->name, d->ordinal); };
+    return key(a) < key(b);
+  });
+  list.lists.push_back(std::move(sorted));
+}
+
+const std::vector<Device*>& known_devices() {
+  static const std::vector<Device*> none;
+  std::lock_guard guard(loader().mutex);
+  return device_list().lists.empty() ? none : *device_list().lists.back();
+}
+
+bool has_alias(const Device& device, const std::string& alias) {
+  std::istringstream aliases(device.table()->aliases);
+  for (std::string each; aliases >> each;) {
+    if (each.back() == ',') each.pop_back();
+    if (each == alias) return true;
+  }
+  return false;
+}
+
+struct DeviceName {
+  std::string type;
+  uint32_t index = 0;
+};
+
+// "cpu", "sim:1", "/gpu:0", "/device:GPU:1".
+DeviceName parse_name(const std::string& name) {
+  std::string text;
+  for (char c : name) text += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  if (!text.empty() && text[0] == '/') text.erase(0, 1);
+  if (text.rfind("device:", 0) == 0) text.erase(0, 7);
+  const size_t colon = text.find(':');
+  DeviceName parsed{text.substr(0, colon), 0};
+  bool good = !parsed.type.empty();
+  if (colon != std::string::npos) {
+    const std::string digits = text.substr(colon + 1);
+    good = good && !digits.empty() && digits.size() <= 6 && digits.find_first_not_of("0123456789") == std::string::npos;
+    if (good) parsed.index = static_cast<uint32_t>(std::stoul(digits));
+  }
+  if (!good) {
+    pg::fail_argument("'" + name + "' is not a device name; expected TYPE or TYPE:NUMBER, such as \"cpu\" or \"gpu:0\"");
+  }
+  return parsed;
+}
+
+Device* pick(const DeviceName& wanted) {
+  uint32_t seen = 0;
+  for (Device* device : known_devices()) {
+    if (device->type == wanted.type && device->ordinal == wanted.index) return device;
+  }
+  for (Device* device : known_devices()) {
+    if (has_alias(*device, wanted.type) && seen++ == wanted.index) return device;
+  }
+  return nullptr;
+}
+
+bool offers_devices(const LoadedPlugin& plugin) {
+  return has_kind(plugin, "device") || (!plugin.has_manifest && plugin.state == PluginState::unavailable);
+}
+
+[[noreturn]] void fail_unknown(const std::string& name) {
+  std::string text = "there is no device '" + name + "'; ";
+  const auto& all = devices();
+  if (all.empty()) text += "no device plugin could be loaded";
+  for (size_t i = 0; i < all.size(); i++) text += (i == 0 ? "there are " : ", ") + all[i]->name;
+  for (const LoadedPlugin* plugin : find_plugins()) {
+    if (plugin->state != PluginState::unavailable || !offers_devices(*plugin)) continue;
+    text += "; '" + plugin->name + "' is unavailable: " + plugin->reason;
+  }
+  pg::fail(PG_E_NOT_FOUND, text);
+}
+
+}  // namespace
+
+bool device_type_taken(const std::string& type, std::string& by) {
+  for (const Device* device : known_devices()) {
+    if (device->type != type) continue;
+    by = device->plugin()->name;
+    return true;
+  }
+  return false;
+}
+
+void make_devices(LoadedPlugin& plugin, uint32_t count) {
+  DeviceList& list = device_list();
+  for (uint32_t ordinal = 0; ordinal < count; ordinal++) {
+    const int32_t id = list.count;
+    if (id >= kMaxDevices) pg::fail_support(pg::format("more than %d devices", kMaxDevices));
+    list.by_id[id] = new Device(&plugin, plugin.device, ordinal, id);
+    list.count = id + 1;
+  }
+  if (count > 0) publish();
+}
+
+void close_devices() noexcept {
+  DeviceList& list = device_list();
+  for (int32_t i = list.count - 1; i >= 0; i--) list.by_id[i].load()->close();
+}
+
+const std::vector<Device*>& devices() {
+  load_kind("device");
+  return known_devices();
+}
+
+Device& device(int32_t id) {
+  DeviceList& list = device_list();
+  const int32_t count = list.count.load(std::memory_order_acquire);
+  if (id < 0 || id >= count) pg::fail_argument(pg::format("there is no device number %d; there are %d", id, count));
+  return *list.by_id[id].load(std::memory_order_relaxed);
+}
+
+Device& find_device(const std::string& name) {
+  const DeviceName wanted = parse_name(name);
+  load_device_type(wanted.type);
+  if (Device* found = pick(wanted)) return *found;
+  load_kind("device");  // an alias, or a plugin that is not named like its devices
+  if (Device* found = pick(wanted)) return *found;
+  fail_unknown(name);
+}
+
+Device& default_device() {
+  static std::atomic<Device*> cached{nullptr};
+  Device* found = cached.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    found = &find_device("cpu:0");
+    cached.store(found, std::memory_order_release);
+  }
+  return *found;
+}
+
+std::string devices_json() {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array(), unavailable = nlohmann::ordered_json::array();
+  for (Device* device : devices()) {
+    // Asked anew, for the free memory of this moment.
+    pg_device_properties now = device->properties;
+    pg_error error = pg::make_error();
+    if (device->table()->properties(device->self(), device->ordinal, &now, &error) != PG_OK) now = device->properties;
+    list.push_back({{"name", device->name},
+                    {"type", device->type},
+                    {"index", device->ordinal},
+                    {"device", device->id},
+                    {"description", std::string(device->properties.name)},
+                    {"memory_total", now.memory_total},
+                    {"memory_free", now.memory_free},
+                    {"accelerator", device->accelerator}});
+  }
+  for (const LoadedPlugin* plugin : find_plugins()) {
+    if (plugin->state != PluginState::unavailable || !offers_devices(*plugin)) continue;
+    unavailable.push_back({{"type", plugin->name}, {"reason", plugin->reason}});
+  }
+  nlohmann::ordered_json all{{"devices", list}, {"unavailable", unavailable}};
+  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace perigee

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptions of what is registered, for front ends. Kinds, flags, traits and masks are plugin.h's numbers.
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "registry.hpp"
+#include "registry_check.hpp"
+
+namespace perigee {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+
+const char* text_of(const char* text) { return text == nullptr ? "" : text; }
+
+template <class T>
+T read(const void* defaults, uint32_t offset) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(defaults) + offset, sizeof value);
+  return value;
+}
+
+// JSON has no infinities: "inf", "-inf" and "nan" stand for them.
+Json number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+Json default_of(const pg_attr_info& attr, const void* defaults) {
+  switch (attr.kind) {
+    case PG_ATTR_BOOL: return read<int32_t>(defaults, attr.offset) != 0;
+    case PG_ATTR_INT:
+    case PG_ATTR_AXIS: return read<int64_t>(defaults, attr.offset);
+    case PG_ATTR_FLOAT: return number(read<double>(defaults, attr.offset));
+    case PG_ATTR_DEVICE: return read<int32_t>(defaults, attr.offset);
+    case PG_ATTR_DTYPE: {
+      const auto dtype = read<uint32_t>(defaults, attr.offset);
+      return dtype == 0 ? Json(nullptr) : Json(pg::dtype_name(dtype));
+    }
+    case PG_ATTR_CHOICE: {
+      const auto choice = read<int32_t>(defaults, attr.offset);
+      return choice >= 0 && static_cast<uint32_t>(choice) < attr.choice_count ? Json(attr.choices[choice]) : Json(nullptr);
+    }
+    case PG_ATTR_INTS:
+    case PG_ATTR_AXES:
+    case PG_ATTR_DIMS: {
+      const auto list = read<pg_ints>(defaults, attr.offset);
+      Json values = Json::array();
+      for (int64_t i = 0; i < list.count && i < PG_MAX_RANK; i++) values.push_back(list.value[i]);
+      return values;
+    }
+    default: return nullptr;
+  }
+}
+
+Json attrs_json(const pg_attr_info* const* attrs, uint32_t count, const void* defaults) {
+  Json list = Json::array();
+  for (uint32_t i = 0; i < count; i++) {
+    const pg_attr_info& attr = *attrs[i];
+    Json json{{"name", attr.name}, {"doc", text_of(attr.doc)}, {"kind", attr.kind},
+              {"flags", attr.flags}, {"offset", attr.offset}};
+    if (attr.kind == PG_ATTR_CHOICE) {
+      json["choices"] = std::vector<std::string>(attr.choices, attr.choices + attr.choice_count);
+    }
+    if (attr.kind == PG_ATTR_SCALAR) json["value"] = attr.value;
+    if ((attr.flags & PG_ATTR_REQUIRED) == 0) {
+      Json value = default_of(attr, defaults);
+      if (!value.is_null()) json["default"] = std::move(value);
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json ends_json(const pg_op_info& info, bool inputs) {
+  Json list = Json::array();
+  for (uint32_t i = 0; inputs && i < info.input_count; i++) {
+    const pg_input_info& input = *info.inputs[i];
+    list.push_back({{"name", input.name}, {"doc", text_of(input.doc)}, {"flags", input.flags}, {"dtypes", input.dtypes}});
+  }
+  for (uint32_t i = 0; !inputs && i < info.output_count; i++) {
+    const pg_output_info& output = *info.outputs[i];
+    list.push_back({{"name", output.name}, {"doc", text_of(output.doc)}, {"flags", output.flags}, {"like", output.like}});
+  }
+  return list;
+}
+
+Json strings_json(const char* const* texts, uint32_t count) {
+  Json list = Json::array();
+  for (uint32_t i = 0; i < count; i++) list.push_back(text_of(texts[i]));
+  return list;
+}
+
+}  // namespace
+
+std::string op_json(const std::string& name) {
+  const Op* op = find_op(name);
+  if (op == nullptr) return "";
+  const pg_op_info& info = *op->info;
+  return dump(Json{{"name", info.name},
+                   {"doc", text_of(info.doc)},
+                   {"category", text_of(info.category)},
+                   {"role", text_of(info.role)},
+                   {"traits", info.traits},
+                   {"effect", info.effect},
+                   {"numeric", info.numeric},
+                   {"inputs", ends_json(info, true)},
+                   {"outputs", ends_json(info, false)},
+                   {"attrs", attrs_json(info.attrs, info.attr_count, info.defaults)},
+                   {"attr_size", info.attr_size},
+                   {"static_size", info.static_size},
+                   {"differentiable", info.grad != nullptr},
+                   {"id", op->id}});
+}
+
+std::string op_names_json() { return dump(Json(op_names())); }
+
+std::string layer_json(const std::string& name) {
+  const Layer* layer = find_layer(name);
+  if (layer == nullptr) return "";
+  const pg_layer_info& info = *layer->info;
+  return dump(Json{{"name", info.name},
+                   {"doc", text_of(info.doc)},
+                   {"input_count", info.input_count},
+                   {"output_count", info.output_count},
+                   {"params", strings_json(info.param_names, info.param_count)},
+                   {"attrs", attrs_json(info.attrs, info.attr_count, info.defaults)},
+                   {"attr_size", info.attr_size},
+                   {"inferred", info.inferred},
+                   {"id", layer->id}});
+}
+
+std::string layer_names_json() { return dump(Json(layer_names())); }
+
+std::string optimizer_json(const std::string& name) {
+  const Optimizer* optimizer = find_optimizer(name);
+  if (optimizer == nullptr) return "";
+  const pg_optimizer_info& info = *optimizer->info;
+  return dump(Json{{"name", info.name},
+                   {"doc", text_of(info.doc)},
+                   {"slots", strings_json(info.slots, info.slot_count)},
+                   {"attrs", attrs_json(info.attrs, info.attr_count, info.defaults)},
+                   {"attr_size", info.attr_size},
+                   {"id", optimizer->id}});
+}
+
+std::string optimizer_names_json() { return dump(Json(optimizer_names())); }
+
+}  // namespace perigee
