@@ -4,6 +4,8 @@
 // extra.
 #pragma once
 
+#include <algorithm>
+
 #include "perigee/kernels/strided.hpp"
 #include "storage.hpp"
 
@@ -57,6 +59,22 @@ class BlockLoop {
     pg::parallel_for(nest_.count, kGrain, piece);
   }
 
+  // Only looks at operand 1: body(dense block, n).
+  template <class Body>
+  void read(void* base, const Body& body) const {
+    auto piece = [this, base, &body](int64_t begin, int64_t end) {
+      alignas(64) char buffer[kBlock * 8];
+      bool filled = false;
+      for (int64_t p = begin, n = 0; p < end; p += n) {
+        n = end - p < kBlock ? end - p : kBlock;
+        if (rows_ && nest_.rank > 1) n = std::min(n, nest_.inner() - p % nest_.inner());
+        body(load(1, base, p, n, buffer, &filled), n);
+      }
+    };
+    if (nest_.count <= kGrain) return piece(0, nest_.count);
+    pg::parallel_for(nest_.count, kGrain, piece);
+  }
+
  private:
   template <class Body>
   __attribute__((noinline)) void run_range(void* const (&base)[N], int64_t begin, int64_t end, const Body& body) const {
@@ -69,8 +87,7 @@ class BlockLoop {
     for (int64_t p = begin, n = 0; p < end; p += n) {
       n = end - p < step ? end - p : step;
       if (rows_ && nest_.rank > 1) {
-        int64_t left = nest_.inner() - p % nest_.inner();
-        n = n < left ? n : left;
+        n = std::min(n, nest_.inner() - p % nest_.inner());
       }
       for (int k = 1; k < N; k++) pointer[k] = load(k, base[k], p, n, buffer[k], &filled[k]);
       void* direct = stream ? nullptr : direct_address(0, base[0], p);

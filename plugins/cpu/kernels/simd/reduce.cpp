@@ -144,6 +144,7 @@ void moments(const void* data, int64_t n, int64_t, Acc* acc) {
 template <class T>
 void logsumexp(const void* data, int64_t n, int64_t, Acc* acc) {
   if (n == 0) return;
+  if (acc->f != acc->f) return;  // NaN stays
   const T* x = static_cast<const T*>(data);
   T top = fold<pg::math::Maximum>(x, n, x[0]);
   double largest = acc->count == 0 || !(static_cast<double>(top) <= acc->f) ? static_cast<double>(top) : acc->f;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors of nothing, or of another's shape: zeros_like ones_like arange; and all_finite.
+#include "block_loop.hpp"
+#include "copy.hpp"
+
+namespace cpu {
+namespace {
+
+template <int kValue>
+struct FillLike final : pg::Kernel {
+  static void supports(const pg::Call& call) { require_dense(call, call.out(0)); }
+  FillLike(const pg::Call&, pg::Plan&) {}
+  void launch(const pg_launch& launch) override {
+    if (launch.output[0].buffer != 0) fill_tensor(at_address(*launch.outputs[0], launch.output[0]), kValue);
+  }
+};
+using Zeros = FillLike<0>;
+using Ones = FillLike<1>;
+PG_KERNEL("zeros_like", Zeros);
+PG_KERNEL("ones_like", Ones);
+
+// start + i * step, in float64 (int64 where both are whole and the dtype is an integer).
+struct Arange final : pg::Kernel {
+  static void supports(const pg::Call& call) { require_dense(call, call.out(0)); }
+  Arange(const pg::Call& call, pg::Plan&)
+      : start_(call.runtime<double>("start")), step_(call.runtime<double>("step")), to_(storage_of(call.out(0))) {
+    const pg_tensor& out = call.out(0);
+    count_ = pg::element_count(out);
+    stride_ = out.rank == 0 ? 1 : out.stride[0];
+  }
+  void launch(const pg_launch& launch) override {
+    double start = start_(launch), step = step_(launch);
+    char* out = pg::output<char>(launch, 0);
+    int bytes = kStorageBytes[to_];
+    auto piece = [=, this](int64_t begin, int64_t end) {
+      alignas(64) double values[kBlock];
+      alignas(64) char converted[kBlock * 8];
+      for (int64_t p = begin; p < end; p += kBlock) {
+        int64_t n = end - p < kBlock ? end - p : kBlock;
+        for (int64_t i = 0; i < n; i++) values[i] = start + static_cast<double>(p + i) * step;
+        convert(sF64, to_, values, converted, n);
+        if (stride_ == 1)
+          std::memcpy(out + p * bytes, converted, static_cast<size_t>(n * bytes));
+        else
+          scatter(out, bytes, 1, &count_, &stride_, p, n, converted);
+      }
+    };
+    if (count_ <= kGrain) return piece(0, count_);
+    pg::parallel_for(count_, kGrain, piece);
+  }
+
+ private:
+  pg::Runtime<double> start_, step_;
+  Storage to_;
+  int64_t count_, stride_;
+};
+PG_KERNEL("arange", Arange);
+
+// Whether no element of any tensor is infinite or NaN. Shapes are read at launch.
+struct AllFinite final : pg::Kernel {
+  static void supports(const pg::Call& call) {
+    require_all_dense(call);
+    if (storage_of(call.out(0)) != sBool) refuse(call);
+  }
+  AllFinite(const pg::Call&, pg::Plan&) {}
+  void launch(const pg_launch& launch) override {
+    bool finite = true;
+    for (uint32_t i = 0; i < launch.input_count && finite; i++) {
+      finite = tensor_finite(*launch.inputs[i], const_cast<void*>(pg::input(launch, i)));
+    }
+    *pg::output<uint8_t>(launch, 0) = finite ? 1 : 0;
+  }
+
+ private:
+  static bool tensor_finite(const pg_tensor& t, void* data) {
+    Storage s = storage_of(t);
+    if (!is_float(s)) return true;
+    Compute compute = kComputeOf[s];
+    UnaryFn test = simd->unary[uIsFinite][compute];
+    int bad = 0;
+    int* found = &bad;
+    BlockLoop<2> loop({{&t, kStorageOf[compute]}, {&t, kStorageOf[compute]}});
+    loop.read(data, [=](const void* block, int64_t n) {
+      alignas(64) uint8_t finite[kBlock];
+      for (int64_t i = 0; i < n; i += kBlock) {
+        int64_t m = n - i < kBlock ? n - i : kBlock;
+        test(static_cast<const char*>(block) + i * kStorageBytes[kStorageOf[compute]], finite, m, nullptr);
+        if (std::memchr(finite, 0, static_cast<size_t>(m)) != nullptr) __atomic_store_n(found, 1, __ATOMIC_RELAXED);
+      }
+    });
+    return bad == 0;
+  }
+};
+PG_KERNEL("all_finite", AllFinite, PG_KEY_CLASS);
+
+}  // namespace
+}  // namespace cpu

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over a set of axes: sum mean prod amax amin any all var std logsumexp argmax argmin sum_like.
+#include "copy.hpp"
+#include "reduction.hpp"
+
+namespace cpu {
+namespace {
+
+struct Row {
+  const char* op;
+  ReduceOp reduce;
+  Finish finish;
+};
+constexpr Row kRows[] = {
+    {"sum", rSum, Finish::value},          {"mean", rSum, Finish::mean},
+    {"prod", rProd, Finish::value},        {"amax", rAmax, Finish::value},
+    {"amin", rAmin, Finish::value},        {"any", rAny, Finish::truth},
+    {"all", rAll, Finish::truth},          {"var", rVar, Finish::variance},
+    {"std", rVar, Finish::deviation},      {"logsumexp", rLogsumexp, Finish::logsumexp},
+    {"argmax", rArgmax, Finish::position}, {"argmin", rArgmin, Finish::position},
+};
+
+const Row& find_row(const pg::Call& call) {
+  for (const Row& row : kRows) {
+    if (call.is(row.op)) return row;
+  }
+  pg::fail(PG_E_INTERNAL, "unknown operator");
+}
+
+uint32_t axes_of(const pg::Call& call, const Row& row) {
+  uint32_t rank = call.in(0).rank;
+  if (row.finish != Finish::position) return call.axis_mask("axes", rank);
+  if (call.attr<bool>("flat")) return (1u << rank) - 1;
+  return rank == 0 ? 0 : 1u << call.axis("axis", rank);
+}
+
+struct Reduce final : pg::Kernel {
+  static void supports(const pg::Call& call) {
+    require_all_dense(call);
+    const Row& row = find_row(call);
+    Storage x = storage_of(call.in(0)), out = storage_of(call.out(0));
+    bool floats_only = row.finish == Finish::variance || row.finish == Finish::deviation ||
+                       row.finish == Finish::logsumexp || row.finish == Finish::mean;
+    if (floats_only && (!is_float(x) || !is_float(out))) refuse(call);
+    if (row.finish == Finish::truth && out != sBool) refuse(call);
+    if (row.finish == Finish::position && is_float(out)) refuse(call);
+    if (row.finish == Finish::value && is_float(x) != is_float(out)) refuse(call);
+  }
+  Reduce(const pg::Call& call, pg::Plan&)
+      : reduction_(find_row(call).reduce, find_row(call).finish, call.in(0), call.out(0), axes_of(call, find_row(call)),
+                   find_row(call).reduce == rVar ? call.attr<double>("correction") : 0.0) {}
+  void launch(const pg_launch& launch) override { reduction_.run(pg::input(launch, 0), pg::output(launch, 0)); }
+
+ private:
+  Reduction reduction_;
+};
+
+// dy summed to the shape of x, which broadcasting had expanded.
+struct SumLike final : pg::Kernel {
+  static void supports(const pg::Call& call) {
+    require_all_dense(call);
+    if (storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
+  }
+  static uint32_t axes(const pg::Call& call) {
+    const pg_tensor &dy = call.in(0), &out = call.out(0);
+    uint32_t mask = 0, lead = dy.rank - out.rank;
+    for (uint32_t i = 0; i < dy.rank; i++) {
+      if (i < lead || (out.shape[i - lead] == 1 && dy.shape[i] != 1)) mask |= 1u << i;
+    }
+    return mask;
+  }
+  SumLike(const pg::Call& call, pg::Plan&)
+      : same_(axes(call) == 0), reduction_(rSum, Finish::value, call.in(0), call.out(0), axes(call)) {}
+  void launch(const pg_launch& launch) override {
+    if (same_) {
+      copy_tensor(at_address(*launch.outputs[0], launch.output[0]), at_address(*launch.inputs[0], launch.input[0]));
+    } else {
+      reduction_.run(pg::input(launch, 0), pg::output(launch, 0));
+    }
+  }
+
+ private:
+  bool same_;
+  Reduction reduction_;
+};
+
+const int registered = [] {
+  for (const Row& row : kRows) pg::add_kernel<Reduce>(row.op);
+  return pg::add_kernel<SumLike>("sum_like");
+}();
+
+}  // namespace
+}  // namespace cpu

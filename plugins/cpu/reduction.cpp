@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reduction.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace cpu {
+namespace {
+
+constexpr int64_t kChunk = 65536;    // elements of one output that one piece of work takes
+constexpr int64_t kTile = 64;        // columns that are reduced together
+constexpr int64_t kRowsAtOnce = 64;  // rows that are added up in the compute type before going into double
+
+int64_t position_of(const Acc& acc) {
+  int64_t at;
+  std::memcpy(&at, &acc.m2, sizeof at);
+  return at;
+}
+
+}  // namespace
+
+Reduction::Reduction(ReduceOp op, Finish finish, const pg_tensor& x, const pg_tensor& out, uint32_t axes,
+                     double correction)
+    : op_(op), finish_(finish), correction_(correction), from_(storage_of(x)), to_(storage_of(out)) {
+  compute_ = kComputeOf[from_];
+  block_ = simd->reduce[op][compute_];
+  column_ = simd->column[op][compute_];
+  int64_t kept_shape[PG_MAX_RANK], kept_stride[2][PG_MAX_RANK], reduced_shape[PG_MAX_RANK],
+      reduced_stride[1][PG_MAX_RANK];
+  uint32_t kept = 0, reduced = 0;
+  // Outputs with ones in place of the reduced axes are x's dimensions aligned at the end; without, they follow in
+  // order.
+  uint32_t remaining = 0;
+  for (uint32_t i = 0; i < x.rank; i++) remaining += (axes >> i & 1u) == 0;
+  bool aligned = out.rank != remaining;
+  for (uint32_t i = 0; i < x.rank; i++) {
+    if (axes >> i & 1u) {
+      reduced_shape[reduced] = x.shape[i];
+      reduced_stride[0][reduced++] = x.stride[i];
+    } else {
+      uint32_t at = aligned ? i - (x.rank - out.rank) : kept;
+      kept_shape[kept] = x.shape[i];
+      kept_stride[0][kept] = out.stride[at];
+      kept_stride[1][kept++] = x.stride[i];
+    }
+  }
+  kept_ = pg::make_nest<2>(kept, kept_shape, kept_stride, true);
+  bool by_position = finish == Finish::position;
+  reduced_ = pg::make_nest<1>(reduced, reduced_shape, reduced_stride, !by_position);
+  if (reduced_.count == 0 && (op == rAmax || op == rAmin || op == rArgmax || op == rArgmin) && kept_.count > 0) {
+    pg::fail_argument("the largest or smallest of no elements is not defined");
+  }
+  in_columns_ = columns_pay();
+}
+
+bool Reduction::columns_pay() const {
+  if (column_ == nullptr || kept_.rank == 0 || reduced_.count == 0) return false;
+  if (finish_ != Finish::value && finish_ != Finish::mean) return false;
+  return kept_.inner_stride(1) == 1 && kept_.inner() >= 8 && (reduced_.rank > 0 && reduced_.inner_stride(0) != 1);
+}
+
+void Reduction::run(const void* x, void* out) const {
+  if (kept_.count == 0) return;
+  if (in_columns_)
+    run_columns(static_cast<const char*>(x), static_cast<char*>(out));
+  else
+    run_rows(static_cast<const char*>(x), static_cast<char*>(out));
+}
+
+// ---- each output by itself ----
+
+void Reduction::run_rows(const char* x, char* out) const {
+  int from = kStorageBytes[from_], to = kStorageBytes[to_];
+  int64_t chunks = std::max<int64_t>(1, (reduced_.count + kChunk - 1) / kChunk);
+  if (chunks == 1) {
+    auto piece = [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; k++) {
+        Acc acc;
+        reduce_range(x + kept_.offset(1, k) * from, 0, reduced_.count, &acc);
+        put(out + kept_.offset(0, k) * to, acc);
+      }
+    };
+    if (kept_.count * reduced_.count <= kGrain) return piece(0, kept_.count);
+    return pg::parallel_for(kept_.count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, reduced_.count)), piece);
+  }
+  std::vector<Acc> partial(static_cast<size_t>(kept_.count * chunks));
+  pg::parallel_for(kept_.count * chunks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t work = begin; work < end; work++) {
+      int64_t k = work / chunks, first = work % chunks * kChunk;
+      reduce_range(x + kept_.offset(1, k) * from, first, std::min(first + kChunk, reduced_.count),
+                   &partial[static_cast<size_t>(work)]);
+    }
+  });
+  for (int64_t k = 0; k < kept_.count; k++) {
+    Acc total = partial[static_cast<size_t>(k * chunks)];
+    for (int64_t c = 1; c < chunks; c++) merge(&total, partial[static_cast<size_t>(k * chunks + c)]);
+    put(out + kept_.offset(0, k) * to, total);
+  }
+}
+
+void Reduction::reduce_range(const char* x, int64_t begin, int64_t end, Acc* acc) const {
+  int bytes = kStorageBytes[from_];
+  Storage type = kStorageOf[compute_];
+  bool linear = reduced_.linear(0);
+  alignas(64) char raw[kBlock * 8], values[kBlock * 8];
+  for (int64_t p = begin; p < end; p += kBlock) {
+    int64_t n = std::min(kBlock, end - p);
+    const void* block = x + p * bytes;
+    if (!linear) {
+      gather(x, bytes, reduced_.rank, reduced_.shape, reduced_.stride[0], p, n, raw);
+      block = raw;
+    }
+    if (from_ != type) {
+      convert(from_, type, block, values, n);
+      block = values;
+    }
+    block_(block, n, p, acc);
+  }
+}
+
+void Reduction::merge(Acc* into, const Acc& other) const {
+  bool floating = compute_ <= kF64;
+  Acc before = *into;
+  into->count += other.count;
+  switch (op_) {
+    case rSum:
+      into->f += other.f;
+      into->i = static_cast<int64_t>(static_cast<uint64_t>(into->i) + static_cast<uint64_t>(other.i));
+      break;
+    case rProd:
+      into->f *= other.f;
+      into->i = static_cast<int64_t>(static_cast<uint64_t>(into->i) * static_cast<uint64_t>(other.i));
+      break;
+    case rAny:
+      into->i = into->i != 0 || other.i != 0;
+      break;
+    case rAll:
+      into->i = into->i != 0 && other.i != 0;
+      break;
+    case rAmax:
+    case rAmin:
+    case rArgmax:
+    case rArgmin: {
+      bool largest = op_ == rAmax || op_ == rArgmax;
+      bool better = floating ? (largest ? other.f > before.f : other.f < before.f) ||
+                                   (std::isnan(other.f) && !std::isnan(before.f))
+                             : (largest ? other.i > before.i : other.i < before.i);
+      if (better) into->f = other.f, into->i = other.i, into->m2 = other.m2;
+      break;
+    }
+    case rVar: {
+      double a = static_cast<double>(before.count), b = static_cast<double>(other.count), delta = other.f - before.f;
+      into->m2 += other.m2 + delta * delta * a * b / (a + b);
+      into->f += delta * b / (a + b);
+      break;
+    }
+    default: {  // logsumexp
+      if (std::isnan(before.f)) break;
+      double top = other.f > before.f || std::isnan(other.f) ? other.f : before.f;
+      double shift = std::isinf(top) ? 0.0 : top;
+      into->m2 = (before.m2 > 0 ? before.m2 * std::exp((std::isinf(before.f) ? 0.0 : before.f) - shift) : before.m2) +
+                 (other.m2 > 0 ? other.m2 * std::exp((std::isinf(other.f) ? 0.0 : other.f) - shift) : other.m2);
+      into->f = top;
+    }
+  }
+}
+
+void Reduction::put(char* out, const Acc& acc) const {
+  bool floating = compute_ <= kF64;
+  double n = static_cast<double>(acc.count);
+  switch (finish_) {
+    case Finish::value:
+      if (acc.count == 0) return put_number(to_, op_ == rProd ? 1.0 : 0.0, out);
+      if (floating) return put_number(to_, acc.f, out);
+      return convert(sI64, to_, &acc.i, out, 1);
+    case Finish::mean:
+      return put_number(to_, (floating ? acc.f : static_cast<double>(acc.i)) / n, out);
+    case Finish::truth:
+      return put_number(to_, acc.count == 0 ? op_ == rAll : acc.i != 0, out);
+    case Finish::position: {
+      int64_t at = position_of(acc);
+      return convert(sI64, to_, &at, out, 1);
+    }
+    case Finish::variance:
+      return put_number(to_, acc.m2 / std::max(0.0, n - correction_), out);
+    case Finish::deviation:
+      return put_number(to_, std::sqrt(acc.m2 / std::max(0.0, n - correction_)), out);
+    case Finish::logsumexp:
+      if (acc.count == 0) return put_number(to_, -std::numeric_limits<double>::infinity(), out);
+      return put_number(to_, (std::isinf(acc.f) ? 0.0 : acc.f) + std::log(acc.m2), out);
+  }
+}
+
+// ---- neighbouring outputs together ----
+
+void Reduction::run_columns(const char* x, char* out) const {
+  int64_t inner = kept_.inner(), tiles = (inner + kTile - 1) / kTile, outer = kept_.count / inner;
+  int64_t work = std::min(kTile, inner) * reduced_.count;
+  auto piece = [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; tile++) {
+      switch (compute_) {
+        case kF32:
+          column_tile<float>(x, out, tile);
+          break;
+        case kF64:
+          column_tile<double>(x, out, tile);
+          break;
+        case kI64:
+          column_tile<int64_t>(x, out, tile);
+          break;
+        default:
+          column_tile<int32_t>(x, out, tile);
+      }
+    }
+  };
+  if (kept_.count * reduced_.count <= kGrain) return piece(0, outer * tiles);
+  pg::parallel_for(outer * tiles, std::max<int64_t>(1, kGrain / work), piece);
+}
+
+template <class T>
+void Reduction::column_tile(const char* x, char* out, int64_t tile) const {
+  int64_t inner = kept_.inner(), tiles = (inner + kTile - 1) / kTile;
+  int64_t first = tile / tiles * inner + tile % tiles * kTile;
+  int64_t width = std::min(kTile, inner - tile % tiles * kTile);
+  int from = kStorageBytes[from_], to = kStorageBytes[to_];
+  Storage type = kStorageOf[compute_];
+  const char* start = x + kept_.offset(1, first) * from;
+  alignas(64) T acc[kTile];
+  alignas(64) T rows[kRowsAtOnce * kTile];
+  double total[kTile] = {};
+  bool sums = op_ == rSum, empty = true;
+  int64_t count = reduced_.count, run = reduced_.inner(), step = reduced_.inner_stride(0);
+  for (int64_t p = 0; p < count;) {
+    int64_t n = std::min({kRowsAtOnce, count - p, run - p % run});
+    const char* row = start + reduced_.offset(0, p) * from;
+    const void* data = row;
+    int64_t stride = step;
+    if (from_ != type) {
+      for (int64_t i = 0; i < n; i++) convert(from_, type, row + i * step * from, rows + i * width, width);
+      data = rows;
+      stride = width;
+    }
+    if (sums)
+      std::fill_n(acc, width, T(0));
+    else if (empty)
+      std::copy_n(static_cast<const T*>(data), width, acc);
+    column_(data, stride, n, width, acc);
+    if (sums) {
+      for (int64_t j = 0; j < width; j++) total[j] += static_cast<double>(acc[j]);
+    }
+    empty = false;
+    p += n;
+  }
+  double scale = finish_ == Finish::mean ? 1.0 / static_cast<double>(count) : 1.0;
+  int64_t step_out = kept_.inner_stride(0);
+  char* target = out + kept_.offset(0, first) * to;
+  for (int64_t j = 0; j < width; j++) {
+    if (sums)
+      put_number(to_, finish_ == Finish::mean ? total[j] * scale : total[j], target + j * step_out * to);
+    else
+      convert(type, to_, acc + j, target + j * step_out * to, 1);
+  }
+}
+
+}  // namespace cpu

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over any set of axes. The order of additions depends on shapes and strides only, never on threads.
+#pragma once
+
+#include "block_loop.hpp"
+
+namespace cpu {
+
+// What becomes of an accumulator at the end.
+enum class Finish : uint8_t { value, mean, truth, position, variance, deviation, logsumexp };
+
+class Reduction {
+ public:
+  // Bit i of `axes`: x's axis i is reduced. The output has x's remaining axes in order, with or without ones in
+  // between.
+  Reduction(ReduceOp op, Finish finish, const pg_tensor& x, const pg_tensor& out, uint32_t axes, double correction = 0);
+  void run(const void* x, void* out) const;
+
+ private:
+  bool columns_pay() const;
+  void run_rows(const char* x, char* out) const;
+  void run_columns(const char* x, char* out) const;
+  template <class T>
+  void column_tile(const char* x, char* out, int64_t tile) const;
+  void reduce_range(const char* x, int64_t begin, int64_t end, Acc* acc) const;
+  void merge(Acc* into, const Acc& other) const;
+  void put(char* out, const Acc& acc) const;
+
+  ReduceOp op_;
+  Finish finish_;
+  double correction_;
+  Storage from_, to_;
+  Compute compute_;
+  ReduceFn block_;
+  ColumnFn column_;
+  pg::Nest<2> kept_;     // output, x
+  pg::Nest<1> reduced_;  // x
+  bool in_columns_ = false;
+};
+
+}  // namespace cpu
