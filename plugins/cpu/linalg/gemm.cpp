@@ -105,9 +105,7 @@ struct Block {
   int64_t rows, columns, depth;
   const Accumulator<T>*a, *b;
   Matrix<T> c;
-  const T* bias;
-  int64_t bias_stride;
-  bool first;
+  Start<T> start;
 
   void tile(Microkernel<Accumulator<T>> kernel, int64_t i, int64_t j) const {
     using A = Accumulator<T>;
@@ -117,8 +115,9 @@ struct Block {
     for (int64_t r = 0; r < kRows; r++) {
       for (int64_t s = 0; s < width; s++) {
         bool inside = r < height && s < breadth;
-        A start = bias != nullptr && inside ? load<T>(bias[(j + s) * bias_stride]) : A(0);
-        sums[r * width + s] = first || !inside ? start : load<T>(c.data[(i + r) * c.row + (j + s) * c.column]);
+        A sum = start.bias != nullptr && inside ? load<T>(start.bias[(j + s) * start.bias_stride]) : A(0);
+        if (start.add && inside) sum = load<T>(c.data[(i + r) * c.row + (j + s) * c.column]);
+        sums[r * width + s] = sum;
       }
     }
     kernel(depth, a + i * depth, b + j * depth, sums);
@@ -150,8 +149,8 @@ uint64_t gemm_workspace(int64_t m, int64_t n, int64_t k) {
 }
 
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, const T* bias,
-          int64_t bias_stride, void* scratch) {
+void gemm(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Start<T> start,
+          void* scratch) {
   using A = Accumulator<T>;
   static const Microkernel<A> kernel = choose_microkernel<A>();
   int64_t deep = depth_block<T>(k);
@@ -166,8 +165,9 @@ void gemm(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b,
         int64_t rows = std::min(kBlockRows, m - i);
         pack_panels(a.data + i * a.row + p * a.column, a.row, a.column, rows, depth, kRows, panels_a);
         Matrix<T> part{c.data + i * c.row + j * c.column, c.row, c.column};
-        const T* part_bias = bias == nullptr ? nullptr : bias + j * bias_stride;
-        Block<T>{rows, columns, depth, panels_a, panels_b, part, part_bias, bias_stride, p == 0}.run(kernel);
+        Start<T> part_start = p == 0 ? start : Start<T>{nullptr, 1, true};
+        if (part_start.bias != nullptr) part_start.bias += j * start.bias_stride;
+        Block<T>{rows, columns, depth, panels_a, panels_b, part, part_start}.run(kernel);
       }
     }
   }
@@ -175,7 +175,7 @@ void gemm(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b,
 
 #define PG_GEMM(T)                                                                                                     \
   template uint64_t gemm_workspace<T>(int64_t, int64_t, int64_t);                                                      \
-  template void gemm<T>(int64_t, int64_t, int64_t, Matrix<const T>, Matrix<const T>, Matrix<T>, const T*, int64_t, void*);
+  template void gemm<T>(int64_t, int64_t, int64_t, Matrix<const T>, Matrix<const T>, Matrix<T>, Start<T>, void*);
 PG_GEMM(float)
 PG_GEMM(double)
 PG_GEMM(BFloat16)

@@ -18,10 +18,18 @@ struct Matrix {
 template <class T>
 uint64_t gemm_workspace(int64_t m, int64_t n, int64_t k);
 
-// c[m, n] = a[m, k] b[k, n] + bias[n] (bias may be NULL; `bias_stride` in elements). The result does not depend on the
-// number of threads. `scratch` is aligned to 64 bytes. m, n and k are positive.
+// What c starts from: nothing, a bias per column, or what it holds.
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, const T* bias,
-          int64_t bias_stride, void* scratch);
+struct Start {
+  const T* bias = nullptr;
+  int64_t bias_stride = 1;  // in elements
+  bool add = false;         // c += a b
+};
+
+// c[m, n] = a[m, k] b[k, n] + start. The result does not depend on the number of threads. `scratch` is aligned to 64
+// bytes. m, n and k are positive.
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Start<T> start,
+          void* scratch);
 
 }  // namespace pg::cpu

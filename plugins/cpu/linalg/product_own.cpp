@@ -19,8 +19,8 @@ class OwnProduct final : public Product {
       Matrix<const T> a{static_cast<const T*>(data.a) + at.a, s_.a.row, s_.a.column};
       Matrix<const T> b{static_cast<const T*>(data.b) + at.b, s_.b.row, s_.b.column};
       Matrix<T> c{static_cast<T*>(data.c) + at.c, s_.c.row, s_.c.column};
-      const T* bias = s_.bias ? static_cast<const T*>(data.bias) : nullptr;
-      gemm<T>(s_.m, s_.n, s_.k, a, b, c, bias, s_.bias_stride, scratch + static_cast<uint64_t>(slice) * scratch_bytes(one_));
+      Start<T> start{s_.bias ? static_cast<const T*>(data.bias) : nullptr, s_.bias_stride};
+      gemm<T>(s_.m, s_.n, s_.k, a, b, c, start, scratch + static_cast<uint64_t>(slice) * scratch_bytes(one_));
     });
   }
 

@@ -80,7 +80,7 @@ Step::Step(const dnnl::primitive& primitive, const std::vector<Argument>& argume
   }
 }
 
-void Step::run(std::initializer_list<void*> addresses) {
+void Step::run(const std::vector<void*>& addresses) {
   std::lock_guard lock(*mutex_);
   size_t i = 0;
   for (void* address : addresses) {

@@ -62,7 +62,7 @@ class Step {
   Step() = default;
   Step(const dnnl::primitive& primitive, const std::vector<Argument>& arguments);
   // Addresses in the order of `arguments`.
-  void run(std::initializer_list<void*> addresses);
+  void run(const std::vector<void*>& addresses);
 
  private:
   dnnl::primitive primitive_;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conv/conv.hpp"
+#include "onednn/onednn.hpp"
+
+namespace pg::cpu {
+namespace {
+
+// A dense float32 stand-in for a tensor of 16-bit floats.
+struct Wide {
+  int64_t shape[4], stride[4], dense_stride[4], count = 1;
+
+  explicit Wide(const pg_tensor& t) {
+    for (uint32_t i = 4; i-- > 0;) {
+      shape[i] = t.shape[i], stride[i] = t.stride[i], dense_stride[i] = count;
+      count *= t.shape[i];
+    }
+  }
+  pg_tensor describe(pg_tensor t) const {
+    t.dtype_code = PG_FLOAT, t.dtype_bits = 32;
+    t.shape = shape, t.stride = dense_stride;
+    return t;
+  }
+  uint64_t bytes() const { return static_cast<uint64_t>(count) * sizeof(float); }
+};
+
+template <class T>
+class WidenedConvolution final : public Convolution {
+ public:
+  explicit WidenedConvolution(const ConvShape& s)
+      : kind_(s.kind), outputs_(s.o), bias_stride_(s.bias ? s.bias_stride : 0), x_(s.x), weight_(s.weight), y_(s.y) {
+    ConvShape wide = s;
+    wide.dtype = PG_F32;
+    wide.x = x_.describe(s.x), wide.weight = weight_.describe(s.weight), wide.y = y_.describe(s.y);
+    wide.bias_stride = 1;
+    inner_ = make_convolution(wide);
+  }
+
+  uint64_t workspace() const override {
+    Scratch scratch;
+    reserve(scratch);
+    return scratch.bytes();
+  }
+
+  void run(const ConvData& d) override {
+    Scratch scratch(d.workspace);
+    Pieces p = reserve(scratch);
+    widen_into(x_, d.x, p.x), widen_into(weight_, d.weight, p.weight), widen_into(y_, d.y, p.y);
+    if (d.bias != nullptr) gather(1, &outputs_, &bias_stride_, static_cast<const T*>(d.bias), p.bias);
+    const Wide& result = kind_ == ConvKind::kForward ? y_ : kind_ == ConvKind::kInputGradient ? x_ : weight_;
+    float* sums = kind_ == ConvKind::kForward ? p.y : kind_ == ConvKind::kInputGradient ? p.x : p.weight;
+    auto given = [&](const void* original, const float* copy) { return original == nullptr ? nullptr : copy; };
+    inner_->run({given(d.x, p.x), given(d.weight, p.weight), given(d.y, p.y), given(d.bias, p.bias), sums, p.inner, nullptr});
+    scatter(4, result.shape, result.dense_stride, sums, static_cast<T*>(d.result));
+  }
+
+ private:
+  struct Pieces {
+    float *x, *weight, *y, *bias;
+    void* inner;
+  };
+  Pieces reserve(Scratch& scratch) const {
+    auto take = [&](uint64_t bytes) { return static_cast<float*>(scratch.take(bytes)); };
+    return {take(x_.bytes()), take(weight_.bytes()), take(y_.bytes()),
+            take(static_cast<uint64_t>(outputs_) * sizeof(float)), scratch.take(inner_->workspace())};
+  }
+  static void widen_into(const Wide& w, const void* data, float* out) {
+    if (data != nullptr) gather(4, w.shape, w.stride, static_cast<const T*>(data), out);
+  }
+
+  ConvKind kind_;
+  int64_t outputs_, bias_stride_;
+  Wide x_, weight_, y_;
+  std::unique_ptr<Convolution> inner_;
+};
+
+}  // namespace
+
+std::unique_ptr<Convolution> make_widened_convolution(const ConvShape& shape) {
+  if (shape.dtype == PG_BF16) return std::make_unique<WidenedConvolution<BFloat16>>(shape);
+  return std::make_unique<WidenedConvolution<Half>>(shape);
+}
+
+std::unique_ptr<Convolution> make_convolution(const ConvShape& shape) {
+  if (auto convolution = make_onednn_convolution(shape)) return convolution;
+  if (shape.dtype == PG_F32 || shape.dtype == PG_F64) return make_column_convolution(shape);
+  return make_widened_convolution(shape);
+}
+
+}  // namespace pg::cpu

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A primitive whose tensors may lie otherwise in memory than it wants them: reorders into and out of the host's
+// workspace happen around it. A constant operand may be packed once into the wanted layout instead.
+#pragma once
+
+#include "linalg/dense.hpp"
+#include "onednn/onednn.hpp"
+
+namespace pg::cpu::onednn {
+
+struct Operand {
+  int id;             // DNNL_ARG_*
+  Desc given, wanted; // the tensor's layout and the primitive's
+  bool output = false;
+};
+
+class Adapted {
+ public:
+  Adapted() = default;
+  Adapted(const dnnl::primitive& primitive, std::vector<Operand> operands, const Desc& scratchpad);
+
+  uint64_t workspace() const;
+  // Bytes of operand i in the wanted layout; 0 where it is taken as it is.
+  uint64_t packed_bytes(size_t i) const { return moves(i) ? operands_[i].wanted.get_size() : 0; }
+  void pack(size_t i, const void* from, void* to) { reorders_[i].run(from, to, nullptr); }
+
+  // Addresses by operand; packed[i], where not NULL, takes the place of address i.
+  void run(std::vector<void*> addresses, const std::vector<const void*>& packed, void* workspace);
+
+ private:
+  bool moves(size_t i) const { return operands_[i].given != operands_[i].wanted; }
+  std::vector<Operand> operands_;
+  std::vector<Reorder> reorders_;
+  uint64_t scratchpad_ = 0;
+  Step step_;
+};
+
+}  // namespace pg::cpu::onednn
