@@ -78,8 +78,8 @@ std::unique_lock<std::recursive_mutex> Device::lock(uint32_t stream) {
 
 uint64_t Device::stream(uint32_t index) {
   if (index >= State::kStreams) {
-    pg::fail_argument(pg::format("stream %u is out of range on %s; streams are 0 to %u", index, name.c_str(),
-                                 State::kStreams - 1));
+    pg::fail_argument(
+        pg::format("stream %u is out of range on %s; streams are 0 to %u", index, name.c_str(), State::kStreams - 1));
   }
   if (state_->lost.load(std::memory_order_relaxed) || state_->closed.load(std::memory_order_relaxed)) check_alive();
   uint64_t handle = state_->streams[index].load(std::memory_order_acquire);

@@ -11,7 +11,7 @@ namespace perigee {
 
 namespace {
 
-constexpr uint64_t kPiece = 4ull << 20;         // bytes staged at a time
+constexpr uint64_t kPiece = 4ull << 20;          // bytes staged at a time
 constexpr uint64_t kStagingLimit = 64ull << 20;  // pinned memory that uploads in flight may hold
 
 // Sizes of pinned memory are powers of two, so that they can be used again.

@@ -75,7 +75,8 @@ DeviceName parse_name(const std::string& name) {
     if (good) parsed.index = static_cast<uint32_t>(std::stoul(digits));
   }
   if (!good) {
-    pg::fail_argument("'" + name + "' is not a device name; expected TYPE or TYPE:NUMBER, such as \"cpu\" or \"gpu:0\"");
+    pg::fail_argument("'" + name +
+                      "' is not a device name; expected TYPE or TYPE:NUMBER, such as \"cpu\" or \"gpu:0\"");
   }
   return parsed;
 }

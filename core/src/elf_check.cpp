@@ -60,7 +60,8 @@ std::string library_defect(const std::string& path) {
   file.seekg(0);
   file.read(reinterpret_cast<char*>(&header), sizeof header);
   const auto got = static_cast<size_t>(file.gcount());
-  if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "is not a shared library (no ELF header)";
+  if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return "is not a shared library (no ELF header)";
   if (got < sizeof header) return truncated(size, sizeof header);
   if (std::string defect = header_defect(header, size); !defect.empty()) return defect;
 

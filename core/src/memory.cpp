@@ -77,7 +77,8 @@ Block* CachingAllocator::alloc(uint64_t bytes, uint32_t stream) {
   }
   // Nothing is in flight on a synchronous device, so all its streams share one pool.
   uint32_t home = s.synchronous ? 0 : stream;
-  if (home >= kMaxStreams) pg::fail_argument(pg::format("stream %u is out of range; there are %u", stream, kMaxStreams));
+  if (home >= kMaxStreams)
+    pg::fail_argument(pg::format("stream %u is out of range; there are %u", stream, kMaxStreams));
   if (bytes == 0) return s.alloc_empty();
   if (bytes > (UINT64_MAX >> 1)) s.fail_exhausted(bytes, pg::make_error());
   uint64_t units = (bytes + s.unit - 1) >> s.unit_shift;

@@ -38,7 +38,7 @@ constexpr uint32_t kEmptyClass = 0xfffeu;  // of a block of zero bytes
 constexpr uint32_t kSmallUnits = 512;      // small: up to so many alignment units (32 KiB at 64 bytes)
 constexpr uint32_t kSmallClasses = 16 + 5 * 4;
 constexpr uint32_t kMaxStreams = 32;
-constexpr uint32_t kChunkKinds = 3;        // below 1 MiB, up to 10 MiB, larger
+constexpr uint32_t kChunkKinds = 3;  // below 1 MiB, up to 10 MiB, larger
 
 // Small sizes in units: 1..16, then four steps a doubling up to kSmallUnits.
 inline uint32_t class_of(uint64_t units) {
@@ -84,7 +84,7 @@ struct ChunkOrder {
 
 // Memory freed on one stream is reused in that stream's order, so each has its own.
 struct StreamPool {
-  std::array<Block*, kSmallClasses> small{};  // guarded by `spin`
+  std::array<Block*, kSmallClasses> small{};                          // guarded by `spin`
   std::array<std::set<Chunk*, ChunkOrder>, kChunkKinds> free_chunks;  // guarded by `mutex`
 };
 
@@ -92,7 +92,7 @@ struct CachingAllocator::State {
   explicit State(Device& device) : device(device) {}
 
   Device& device;
-  uint64_t unit = 64;    // alignment; a power of two. Set when the first block is asked for
+  uint64_t unit = 64;  // alignment; a power of two. Set when the first block is asked for
   uint32_t unit_shift = 6;
   bool synchronous = false;
 
@@ -129,15 +129,15 @@ struct CachingAllocator::State {
   Block* alloc_small(uint32_t size_class, uint32_t home);
   Block* alloc_empty();
   Block* alloc_large(uint64_t bytes, uint32_t home);
-  void give_back(Block* block);        // into its free list; statistics are the caller's
-  void defer(Block* block);            // until the other streams that used it have passed
-  void poll_deferred(bool wait);       // mutex held
+  void give_back(Block* block);                     // into its free list; statistics are the caller's
+  void defer(Block* block);                         // until the other streams that used it have passed
+  void poll_deferred(bool wait);                    // mutex held
   void refill(uint32_t size_class, uint32_t home);  // mutex held
 
   // memory_segments.cpp; all with `mutex` held.
-  Chunk* take_chunk(uint64_t bytes, uint32_t home);  // throws out of memory
+  Chunk* take_chunk(uint64_t bytes, uint32_t home);                 // throws out of memory
   Chunk* find_chunk(uint64_t bytes, uint32_t home, uint32_t kind);  // NULL: none fits
-  bool grow(uint64_t bytes, uint32_t home, pg_error& error);  // a segment with room for `bytes`
+  bool grow(uint64_t bytes, uint32_t home, pg_error& error);        // a segment with room for `bytes`
   bool map_segment(uint64_t bytes, uint32_t kind, uint32_t home, pg_error& error);
   void return_chunk(Chunk* chunk);
   void release_slabs(uint32_t home);

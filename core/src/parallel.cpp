@@ -72,7 +72,7 @@ void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int
     return;
   }
   before_fork();
-#pragma omp parallel num_threads(static_cast<int>(pieces))
+#pragma omp parallel num_threads(static_cast <int>(pieces))
   {
     after_fork();
     // The runtime may give fewer threads than were asked for.

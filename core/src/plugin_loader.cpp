@@ -192,8 +192,8 @@ void open_plugin(LoadedPlugin& plugin) {
     std::string none;
     if (plugin.device != nullptr) {
       if (std::string by; device_type_taken(plugin.device->type, by)) {
-        pg::fail(PG_E_FAILED_PRECONDITION,
-                 std::string("devices of type '") + plugin.device->type + "' are provided by plugin '" + by + "' already");
+        pg::fail(PG_E_FAILED_PRECONDITION, std::string("devices of type '") + plugin.device->type +
+                                               "' are provided by plugin '" + by + "' already");
       }
       call_plugin("count", [&](pg_error* error) {
         int32_t code = plugin.device->count(plugin.self, &count, error);
@@ -250,7 +250,8 @@ LoadedPlugin* load_plugin(const std::string& path) {
   auto fresh = std::make_unique<LoadedPlugin>();
   fresh->path = canonical;
   size_t begin = canonical.rfind('/') + 1;
-  fresh->name = canonical.substr(begin, canonical.rfind('.') > begin ? canonical.rfind('.') - begin : std::string::npos);
+  fresh->name =
+      canonical.substr(begin, canonical.rfind('.') > begin ? canonical.rfind('.') - begin : std::string::npos);
   LoadedPlugin& plugin = add_plugin(std::move(fresh));
   load_plugin(&plugin);
   return &plugin;

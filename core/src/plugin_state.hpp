@@ -21,9 +21,9 @@ struct Loader {
   std::vector<std::unique_ptr<LoadedPlugin>> plugins;
   // The list that find_plugins hands out; replaced, never changed, when one is added, since callers iterate over it.
   std::vector<std::unique_ptr<const std::vector<LoadedPlugin*>>> lists;
-  std::vector<LoadedPlugin*> opened;          // in the order in which they were
-  uint64_t generation = 1;                    // raised whenever a plugin is found
-  std::map<std::string, uint64_t> done;       // "kind ops": generation up to which that has been loaded
+  std::vector<LoadedPlugin*> opened;     // in the order in which they were
+  uint64_t generation = 1;               // raised whenever a plugin is found
+  std::map<std::string, uint64_t> done;  // "kind ops": generation up to which that has been loaded
   std::vector<void (*)()> shutdown_hooks;
   bool shut_down = false;
 };
@@ -34,6 +34,6 @@ void search_folders();                                           // mutex held
 void make_devices(LoadedPlugin& plugin, uint32_t count);         // device_list.cpp; mutex held
 bool device_type_taken(const std::string& type, std::string& by);
 void close_devices() noexcept;
-std::string absolute_path(const std::string& path);              // symbolic links resolved where it exists
+std::string absolute_path(const std::string& path);  // symbolic links resolved where it exists
 
 }  // namespace perigee

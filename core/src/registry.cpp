@@ -19,8 +19,7 @@ namespace {
 
 constexpr uint32_t kMaxOps = 4096;
 constexpr std::array<const char*, static_cast<size_t>(Role::count)> kRoleNames = {
-    "",           "accumulate", "sum_like", "zeros_like", "ones_like", "all_finite",
-    "clone",      "cast",       "transfer", "fill",       "copy"};
+    "", "accumulate", "sum_like", "zeros_like", "ones_like", "all_finite", "clone", "cast", "transfer", "fill", "copy"};
 
 using KernelList = std::vector<Kernel>;
 
@@ -192,7 +191,8 @@ const Op& role_op(Role role) {
   if (op != nullptr) return *op;
   std::string text = std::string("no operator claims the role '") + kRoleNames[static_cast<size_t>(role)] + "'";
   const std::string reasons = unavailable_text();
-  pg::fail(PG_E_FAILED_PRECONDITION, text + (reasons.empty() ? "; is the plugin 'ops' on the search path?" : "; " + reasons));
+  pg::fail(PG_E_FAILED_PRECONDITION,
+           text + (reasons.empty() ? "; is the plugin 'ops' on the search path?" : "; " + reasons));
 }
 
 const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_type) {

@@ -27,7 +27,8 @@ void check_place(const Packed& p, const pg_attr_info& attr) {
   const uint32_t bytes = attr_bytes(attr.kind);
   if (bytes == 0) fail_attr(p, attr, pg::format("has the unknown kind %u", attr.kind));
   if (attr.offset > p.attr_size || bytes > p.attr_size - attr.offset) {
-    fail_attr(p, attr, pg::format("at offset %u, %u bytes, lies outside the struct of %u", attr.offset, bytes, p.attr_size));
+    fail_attr(p, attr,
+              pg::format("at offset %u, %u bytes, lies outside the struct of %u", attr.offset, bytes, p.attr_size));
   }
   const uint32_t alignment = bytes >= 8 && attr.kind != PG_ATTR_SCALAR ? 8 : 4;
   if (attr.offset % alignment != 0) fail_attr(p, attr, pg::format("at offset %u is not aligned", attr.offset));
@@ -58,7 +59,8 @@ void check_details(const Packed& p, const pg_attr_info& attr) {
 }
 
 void check_attrs(const Packed& p) {
-  if (p.static_size != kNoParts && p.static_size > p.attr_size) pg::fail_argument(p.owner + ": static_size is larger than attr_size");
+  if (p.static_size != kNoParts && p.static_size > p.attr_size)
+    pg::fail_argument(p.owner + ": static_size is larger than attr_size");
   if (p.attr_size > 0 && p.defaults == nullptr) pg::fail_argument(p.owner + ": required field 'defaults' is missing");
   std::set<std::string> names;
   std::vector<const pg_attr_info*> sorted(p.attrs, p.attrs + p.attr_count);
@@ -108,15 +110,20 @@ uint32_t attr_bytes(uint32_t kind) {
     case PG_ATTR_BOOL:
     case PG_ATTR_DTYPE:
     case PG_ATTR_CHOICE:
-    case PG_ATTR_DEVICE: return 4;
+    case PG_ATTR_DEVICE:
+      return 4;
     case PG_ATTR_INT:
     case PG_ATTR_FLOAT:
-    case PG_ATTR_AXIS: return 8;
-    case PG_ATTR_SCALAR: return sizeof(pg_scalar);
+    case PG_ATTR_AXIS:
+      return 8;
+    case PG_ATTR_SCALAR:
+      return sizeof(pg_scalar);
     case PG_ATTR_INTS:
     case PG_ATTR_AXES:
-    case PG_ATTR_DIMS: return sizeof(pg_ints);
-    default: return 0;
+    case PG_ATTR_DIMS:
+      return sizeof(pg_ints);
+    default:
+      return 0;
   }
 }
 
@@ -158,7 +165,8 @@ void check_optimizer(const pg_optimizer_info& info) {
 
 void NameCheck::add(const std::string& name, const LoadedPlugin* holder) {
   const std::string what = std::string(sort_) + " '" + name + "'";
-  if (holder != nullptr) pg::fail(PG_E_FAILED_PRECONDITION, what + " is provided by plugin '" + holder->name + "' already");
+  if (holder != nullptr)
+    pg::fail(PG_E_FAILED_PRECONDITION, what + " is provided by plugin '" + holder->name + "' already");
   if (!names_.insert(name).second) pg::fail_argument(what + " is provided twice");
 }
 

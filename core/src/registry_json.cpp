@@ -33,18 +33,23 @@ Json number(double value) {
 
 Json default_of(const pg_attr_info& attr, const void* defaults) {
   switch (attr.kind) {
-    case PG_ATTR_BOOL: return read<int32_t>(defaults, attr.offset) != 0;
+    case PG_ATTR_BOOL:
+      return read<int32_t>(defaults, attr.offset) != 0;
     case PG_ATTR_INT:
-    case PG_ATTR_AXIS: return read<int64_t>(defaults, attr.offset);
-    case PG_ATTR_FLOAT: return number(read<double>(defaults, attr.offset));
-    case PG_ATTR_DEVICE: return read<int32_t>(defaults, attr.offset);
+    case PG_ATTR_AXIS:
+      return read<int64_t>(defaults, attr.offset);
+    case PG_ATTR_FLOAT:
+      return number(read<double>(defaults, attr.offset));
+    case PG_ATTR_DEVICE:
+      return read<int32_t>(defaults, attr.offset);
     case PG_ATTR_DTYPE: {
       const auto dtype = read<uint32_t>(defaults, attr.offset);
       return dtype == 0 ? Json(nullptr) : Json(pg::dtype_name(dtype));
     }
     case PG_ATTR_CHOICE: {
       const auto choice = read<int32_t>(defaults, attr.offset);
-      return choice >= 0 && static_cast<uint32_t>(choice) < attr.choice_count ? Json(attr.choices[choice]) : Json(nullptr);
+      return choice >= 0 && static_cast<uint32_t>(choice) < attr.choice_count ? Json(attr.choices[choice])
+                                                                              : Json(nullptr);
     }
     case PG_ATTR_INTS:
     case PG_ATTR_AXES:
@@ -54,7 +59,8 @@ Json default_of(const pg_attr_info& attr, const void* defaults) {
       for (int64_t i = 0; i < list.count && i < PG_MAX_RANK; i++) values.push_back(list.value[i]);
       return values;
     }
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -62,8 +68,11 @@ Json attrs_json(const pg_attr_info* const* attrs, uint32_t count, const void* de
   Json list = Json::array();
   for (uint32_t i = 0; i < count; i++) {
     const pg_attr_info& attr = *attrs[i];
-    Json json{{"name", attr.name}, {"doc", text_of(attr.doc)}, {"kind", attr.kind},
-              {"flags", attr.flags}, {"offset", attr.offset}};
+    Json json{{"name", attr.name},
+              {"doc", text_of(attr.doc)},
+              {"kind", attr.kind},
+              {"flags", attr.flags},
+              {"offset", attr.offset}};
     if (attr.kind == PG_ATTR_CHOICE) {
       json["choices"] = std::vector<std::string>(attr.choices, attr.choices + attr.choice_count);
     }
@@ -81,11 +90,13 @@ Json ends_json(const pg_op_info& info, bool inputs) {
   Json list = Json::array();
   for (uint32_t i = 0; inputs && i < info.input_count; i++) {
     const pg_input_info& input = *info.inputs[i];
-    list.push_back({{"name", input.name}, {"doc", text_of(input.doc)}, {"flags", input.flags}, {"dtypes", input.dtypes}});
+    list.push_back(
+        {{"name", input.name}, {"doc", text_of(input.doc)}, {"flags", input.flags}, {"dtypes", input.dtypes}});
   }
   for (uint32_t i = 0; !inputs && i < info.output_count; i++) {
     const pg_output_info& output = *info.outputs[i];
-    list.push_back({{"name", output.name}, {"doc", text_of(output.doc)}, {"flags", output.flags}, {"like", output.like}});
+    list.push_back(
+        {{"name", output.name}, {"doc", text_of(output.doc)}, {"flags", output.flags}, {"like", output.like}});
   }
   return list;
 }

@@ -52,8 +52,8 @@ T copy_struct(const void* raw, const std::string& where, uint32_t required) {
   if (raw == nullptr) pg::fail(PG_E_INVALID_ARGUMENT, where + ": an entry is NULL");
   const uint32_t size = size_of(raw);
   if (size < required) {
-    pg::fail(PG_E_INVALID_ARGUMENT,
-             pg::format("%s: the struct says it has %u bytes; its required part has %u", where.c_str(), size, required));
+    pg::fail(PG_E_INVALID_ARGUMENT, pg::format("%s: the struct says it has %u bytes; its required part has %u",
+                                               where.c_str(), size, required));
   }
   T copy{};
   static_assert(kKnown<T> != 0);
@@ -139,7 +139,8 @@ void copy_op(pg_op_info& op, const std::string& where, TableMemory& keep) {
 
 const pg_ops* copy_ops(const void* raw, TableMemory& keep) {
   auto* table = keep_table(copy_struct<pg_ops>(raw, PG_IFACE_OPS, PG_SIZE(pg_ops, ops)), keep);
-  auto& ops = copy_array(table->ops, table->count, std::string(PG_IFACE_OPS) + ": ops", PG_SIZE(pg_op_info, infer), keep);
+  auto& ops =
+      copy_array(table->ops, table->count, std::string(PG_IFACE_OPS) + ": ops", PG_SIZE(pg_op_info, infer), keep);
   for (pg_op_info& op : ops.items) copy_op(op, PG_IFACE_OPS, keep);
   table->ops = ops.pointers.data();
   return table;
@@ -183,8 +184,8 @@ const pg_kernels* copy_kernels(const void* raw, TableMemory& keep) {
   require(table->launch, where, "launch");
   require(table->release, where, "release");
   if (table->pack == nullptr) table->pack = stub_pack;
-  auto& kernels = copy_array(table->kernels, table->count, std::string(where) + ": kernels",
-                             PG_SIZE(pg_kernel_info, op), keep);
+  auto& kernels =
+      copy_array(table->kernels, table->count, std::string(where) + ": kernels", PG_SIZE(pg_kernel_info, op), keep);
   for (const pg_kernel_info& kernel : kernels.items) require(kernel.op, where, "op");
   table->kernels = kernels.pointers.data();
   return table;
