@@ -3,11 +3,12 @@
 #pragma once
 
 #if defined(__CUDACC__)
-#define PG_HD __host__ __device__
+#define PG_HD __host__ __device__ __forceinline__
 #else
-#define PG_HD
+// always_inline: these headers are compiled for several instruction sets into one library, so no out-of-line copy of a
+// function may exist for the linker to pick.
+#define PG_HD inline __attribute__((always_inline))
 #endif
 
-// What shared scalar functions are declared with. Internal linkage on purpose: a plugin compiles the same header with
-// several instruction sets, and the linker must not replace one copy by another.
-#define PG_HD_INLINE PG_HD static inline
+// For free functions: no symbol leaves the source file.
+#define PG_HD_INLINE static PG_HD

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// perigee/kernels/reference/random.hpp: what operators draw; philox.hpp is the specification.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+
+#include "perigee/kernels/philox.hpp"
+#include "perigee/kernels/reference/operand.hpp"
+
+namespace pg::reference {
+
+struct Draw {
+  uint64_t seed, offset;
+};
+
+// [low, high): float64 draws in double, all else in float32; the 16-bit types from as many bits as they hold.
+inline void uniform(Draw d, double low, double high, const Operand& y) {
+  uint64_t n = static_cast<uint64_t>(y.count());
+  if (y.dtype == PG_F64) {
+    std::vector<double> out(n);
+    philox::fill_uniform_f64(out.data(), 0, n, d.seed, d.offset);
+    for (double& u : out) u = philox::between(u, low, high);
+    return write(y, out);
+  }
+  std::vector<float> out(n);
+  for (uint64_t i = 0; i < n; i++) {
+    float u = y.dtype == PG_F16    ? philox::uniform_f16(d.seed, d.offset, i)
+              : y.dtype == PG_BF16 ? philox::uniform_bf16(d.seed, d.offset, i)
+                                   : philox::uniform_f32(d.seed, d.offset, i);
+    out[i] = philox::between(u, static_cast<float>(low), static_cast<float>(high));
+  }
+  write(y, out);
+}
+
+inline void normal(Draw d, double mean, double deviation, const Operand& y) {
+  uint64_t n = static_cast<uint64_t>(y.count());
+  if (y.dtype == PG_F64) {
+    std::vector<double> out(n);
+    philox::fill_normal_f64(out.data(), 0, n, d.seed, d.offset);
+    for (double& z : out) z = philox::fused(deviation, z, mean);
+    return write(y, out);
+  }
+  std::vector<float> out(n);
+  philox::fill_normal_f32(out.data(), 0, n, d.seed, d.offset);
+  for (float& z : out) z = philox::fused(static_cast<float>(deviation), z, static_cast<float>(mean));
+  write(y, out);
+}
+
+inline void randint(Draw d, int64_t low, int64_t high, const Operand& y) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < y.count(); i++) {
+    out.push_back(philox::integer(d.seed, d.offset, static_cast<uint64_t>(i), low, high));
+  }
+  write(y, out);
+}
+
+inline void randperm(Draw d, const Operand& y) {
+  std::vector<uint64_t> keys(static_cast<size_t>(y.count()));
+  philox::fill_pairs(keys.data(), 0, keys.size(), d.seed, d.offset);
+  std::vector<int64_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return keys[a] < keys[b]; });
+  write(y, order);
+}
+
+inline void bernoulli(Draw d, const Operand& p, const Operand& y) {
+  auto chance = read<double>(p);
+  std::vector<int64_t> out;
+  for (uint64_t i = 0; i < chance.size(); i++) {
+    bool hit = p.dtype == PG_F64 ? philox::uniform_f64(d.seed, d.offset, i) < chance[i]
+                                 : philox::uniform_f32(d.seed, d.offset, i) < static_cast<float>(chance[i]);
+    out.push_back(hit);
+  }
+  write(y, out);
+}
+
+// y = x mask / (1 - p). Not training: y = x, and the mask is all ones.
+inline void dropout(Draw d, const Operand& x, double p, bool training, const Operand& y, const Operand& mask) {
+  uint64_t n = static_cast<uint64_t>(x.count());
+  std::vector<uint8_t> keep(n, 1);
+  if (training) philox::fill_keep(keep.data(), 0, n, d.seed, d.offset, p);
+  with_compute(x.dtype, [&](auto tag) {
+    using W = decltype(tag);
+    W scale = training ? static_cast<W>(1 / (1 - p)) : W(1);
+    auto values = read<W>(x);
+    for (uint64_t i = 0; i < n; i++) values[i] = keep[i] ? values[i] * scale : W(0);
+    write(y, values);
+  });
+  if (mask) write(mask, std::vector<int64_t>(keep.begin(), keep.end()));
+}
+
+}  // namespace pg::reference

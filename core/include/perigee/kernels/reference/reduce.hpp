@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// perigee/kernels/reference/reduce.hpp: reductions over a set of axes, and running sums.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "perigee/kernels/reference/operand.hpp"
+
+namespace pg::reference {
+
+// Calls body(group) for each result in row-major order; group holds the elements that it is reduced from, in order.
+// Bit i of `axes`: axis i is reduced.
+template <class W, class Body>
+void each_group(const Operand& x, uint32_t axes, Body&& body) {
+  Dims kept, kept_stride, gone, gone_stride;
+  Dims stride = dense(x.shape);
+  for (size_t i = 0; i < x.shape.size(); i++) {
+    bool reduced = axes >> i & 1;
+    (reduced ? gone : kept).push_back(x.shape[i]);
+    (reduced ? gone_stride : kept_stride).push_back(stride[i]);
+  }
+  std::vector<W> values = read<W>(x), group;
+  each_offset(kept, kept_stride, [&](int64_t base) {
+    group.clear();
+    each_offset(gone, gone_stride, [&](int64_t at) { group.push_back(values[base + at]); });
+    body(group);
+  });
+}
+
+// y = f(group), computed in W and returned in any number type.
+template <class W, class F>
+void reduce(const Operand& x, uint32_t axes, const Operand& y, F f) {
+  std::vector<decltype(f(std::vector<W>()))> out;
+  each_group<W>(x, axes, [&](const std::vector<W>& group) { out.push_back(f(group)); });
+  write(y, out);
+}
+
+struct SumOf {
+  template <class W>
+  Sum<W> operator()(const std::vector<W>& group) const {
+    Sum<W> sum = 0;
+    for (W x : group) {
+      if constexpr (is_float<W>)
+        sum += x;
+      else
+        sum = static_cast<int64_t>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(x));  // wraps around
+    }
+    return sum;
+  }
+};
+
+struct ProductOf {
+  template <class W>
+  Sum<W> operator()(const std::vector<W>& group) const {
+    Sum<W> product = 1;
+    for (W x : group) {
+      if constexpr (is_float<W>)
+        product *= x;
+      else
+        product = static_cast<int64_t>(static_cast<uint64_t>(product) * static_cast<uint64_t>(x));
+    }
+    return product;
+  }
+};
+
+struct MeanOf {
+  template <class W>
+  double operator()(const std::vector<W>& group) const {
+    return static_cast<double>(SumOf()(group)) / static_cast<double>(group.size());
+  }
+};
+
+// Whether x goes before the best so far: larger (sign 1) or smaller (sign -1); NaN beats all. The first of equals
+// stays.
+template <class W>
+bool better(W x, W best, int sign) {
+  if (best != best) return false;
+  return x != x || (sign > 0 ? x > best : x < best);
+}
+
+struct ExtremeOf {
+  int sign;
+  template <class W>
+  W operator()(const std::vector<W>& group) const {
+    if (group.empty()) fail_argument("an empty tensor has no largest or smallest element");
+    W best = group[0];
+    for (W x : group) {
+      if (better(x, best, sign)) best = x;
+    }
+    return best;
+  }
+};
+
+struct PlaceOf {  // argmax, argmin
+  int sign;
+  template <class W>
+  int64_t operator()(const std::vector<W>& group) const {
+    if (group.empty()) fail_argument("an empty tensor has no largest or smallest element");
+    size_t best = 0;
+    for (size_t i = 1; i < group.size(); i++) {
+      if (better(group[i], group[best], sign)) best = i;
+    }
+    return static_cast<int64_t>(best);
+  }
+};
+
+struct VarianceOf {
+  int64_t correction;
+  bool root;  // the standard deviation
+  template <class W>
+  double operator()(const std::vector<W>& group) const {
+    double mean = MeanOf()(group), sum = 0;
+    for (W x : group) sum += (static_cast<double>(x) - mean) * (static_cast<double>(x) - mean);
+    double freedom = std::max(0.0, static_cast<double>(group.size()) - static_cast<double>(correction));
+    double variance = sum / freedom;
+    return root ? std::sqrt(variance) : variance;
+  }
+};
+
+struct LogSumExpOf {
+  template <class W>
+  double operator()(const std::vector<W>& group) const {
+    double most = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (W x : group) most = x > most || x != x ? static_cast<double>(x) : most;
+    if (!std::isfinite(most)) return most;
+    for (W x : group) sum += std::exp(static_cast<double>(x) - most);
+    return most + std::log(sum);
+  }
+};
+
+struct AnyOf {
+  template <class W>
+  int64_t operator()(const std::vector<W>& group) const {
+    for (W x : group) {
+      if (x != W(0)) return 1;
+    }
+    return 0;
+  }
+};
+
+struct AllOf {
+  template <class W>
+  int64_t operator()(const std::vector<W>& group) const {
+    for (W x : group) {
+      if (x == W(0)) return 0;
+    }
+    return 1;
+  }
+};
+
+// Running sums or products along an axis.
+template <class W>
+void cumulate(const Operand& x, int64_t axis, bool products, const Operand& y) {
+  std::vector<Sum<W>> values = read<Sum<W>>(x);
+  AxisSplit s(x.shape, axis);
+  for (int64_t b = 0; b < s.before; b++) {
+    for (int64_t a = 0; a < s.after; a++) {
+      for (int64_t i = 1; i < s.length; i++) {
+        Sum<W>* at = &values[(b * s.length + i) * s.after + a];
+        *at = products ? at[-s.after] * at[0] : at[-s.after] + at[0];
+      }
+    }
+  }
+  write(y, values);
+}
+
+// dy summed to the shape of y, of which it is a broadcast.
+inline void sum_like(const Operand& dy, const Operand& y) {
+  Dims shape(dy.shape.size() - y.shape.size(), 1);  // y's, with the leading ones spelled out
+  shape.insert(shape.end(), y.shape.begin(), y.shape.end());
+  uint32_t axes = 0;
+  for (size_t i = 0; i < shape.size(); i++) axes |= (shape[i] != dy.shape[i] ? 1u : 0u) << i;
+  with_compute(dy.dtype, [&](auto tag) { reduce<decltype(tag)>(dy, axes, y, SumOf()); });
+}
+
+inline void all_finite(const std::vector<Operand>& xs, const Operand& y) {
+  int64_t finite = 1;
+  for (const Operand& x : xs) {
+    for (double value : read<double>(x)) finite &= std::isfinite(value) ? 1 : 0;
+  }
+  write(y, std::vector<int64_t>{finite});
+}
+
+}  // namespace pg::reference

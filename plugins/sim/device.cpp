@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device.hpp"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "convert.hpp"
+
+namespace sim {
+namespace {
+
+using pg::reference::Operand;
+
+[[noreturn]] void fail_lost(uint32_t device) {
+  throw pg::Error(PG_E_INTERNAL, pg::format("sim:%u is lost", device), 0, PG_ERROR_DEVICE_LOST);
+}
+
+void raise(const Failure& failure) {
+  throw pg::Error(failure.code, failure.where.empty() ? failure.message : failure.where + ": " + failure.message,
+                  failure.sequence, failure.flags);
+}
+
+}  // namespace
+
+uint64_t extent_bytes(const pg_tensor& tensor) {
+  int64_t last = 0;
+  for (uint32_t i = 0; i < tensor.rank; i++) {
+    if (tensor.shape[i] == 0) return 0;
+    last += (tensor.shape[i] - 1) * tensor.stride[i];
+  }
+  return static_cast<uint64_t>((last + 1) * pg::dtype_bytes(pg::dtype_of(tensor)));
+}
+
+Device::Device(Settings settings) : settings_(std::move(settings)), process_(getpid()) {
+  for (uint32_t i = 0; i < settings_.devices; i++) devices_.push_back(std::make_unique<One>(i, settings_.memory));
+}
+
+Device::One& Device::one(uint32_t device) {
+  if (device >= devices_.size()) {
+    pg::fail_argument(pg::format("device %u; there are %zu", device, devices_.size()));
+  }
+  if (getpid() != process_) {
+    throw pg::Error(PG_E_FAILED_PRECONDITION,
+                    "used after fork: the simulated accelerator's threads stayed in the parent");
+  }
+  return *devices_[device];
+}
+
+Device::One& Device::alive(uint32_t device) {
+  One& found = one(device);
+  if (found.lost) fail_lost(device);
+  return found;
+}
+
+uint32_t Device::count(std::string&) { return static_cast<uint32_t>(devices_.size()); }
+
+void Device::properties(uint32_t device, pg_device_properties& out) {
+  One& found = one(device);
+  out.flags = settings_.gpu ? PG_DEVICE_ACCELERATOR : 0;
+  std::snprintf(out.name, sizeof out.name, "simulated accelerator %u", device);
+  out.memory_total = found.memory.limit();
+  out.memory_free = found.memory.limit() == 0 ? 0 : found.memory.limit() - found.memory.used();
+  out.stream_count = 2;
+  out.alignment = 64;
+  out.compute_units = 1;
+}
+
+uint64_t Device::alloc(uint32_t device, uint32_t kind, uint64_t bytes) {
+  One& found = alive(device);
+  if (bytes == 0) pg::fail_argument("0 bytes");
+  if (kind == PG_MEMORY_PINNED) return found.memory.alloc_pinned(bytes);
+  if (kind != PG_MEMORY_DEVICE) pg::fail_support(pg::format("memory kind %u", kind));
+  if (int64_t n = ++allocs_; n == settings_.fail_alloc) {
+    throw pg::Error(PG_E_OUT_OF_MEMORY,
+                    pg::format("allocation %lld fails because PERIGEE_SIM_FAIL says so", static_cast<long long>(n)));
+  }
+  return found.memory.alloc(bytes);
+}
+
+// Works on a lost device too, so that a program can put it away.
+void Device::free(uint32_t device, uint32_t kind, uint64_t buffer) {
+  if (kind == PG_MEMORY_PINNED) return one(device).memory.free_pinned(buffer);
+  one(device).memory.free(buffer);
+}
+
+uint64_t Device::stream_create(uint32_t device) {
+  alive(device);
+  std::lock_guard lock(mutex_);
+  uint64_t handle = ++serial_;
+  streams_[handle] = {device, std::make_shared<Stream>(settings_.jitter, settings_.seed, handle)};
+  return handle;
+}
+
+void Device::stream_destroy(uint32_t device, uint64_t handle) {
+  std::shared_ptr<Stream> drained = stream(device, handle);  // joins its thread outside the lock
+  std::lock_guard lock(mutex_);
+  streams_.erase(handle);
+}
+
+std::shared_ptr<Stream> Device::stream(uint32_t device, uint64_t handle) {
+  one(device);
+  std::lock_guard lock(mutex_);
+  auto found = streams_.find(handle);
+  if (found == streams_.end()) pg::fail_argument(pg::format("no stream %llu", static_cast<unsigned long long>(handle)));
+  if (found->second.first != device) {
+    pg::fail_argument(pg::format("the stream belongs to sim:%u, the call is for sim:%u", found->second.first, device));
+  }
+  return found->second.second;
+}
+
+std::shared_ptr<Event> Device::event(uint64_t handle) {
+  std::lock_guard lock(mutex_);
+  auto found = events_.find(handle);
+  if (found == events_.end()) pg::fail_argument(pg::format("no event %llu", static_cast<unsigned long long>(handle)));
+  return found->second;
+}
+
+void Device::stream_sync(uint32_t device, uint64_t handle) {
+  std::optional<Failure> failure = stream(device, handle)->sync();
+  if (failure) raise(*failure);
+  alive(device);
+}
+
+uint64_t Device::event_create(uint32_t device) {
+  alive(device);
+  std::lock_guard lock(mutex_);
+  uint64_t handle = ++serial_;
+  events_[handle] = std::make_shared<Event>();
+  return handle;
+}
+
+void Device::event_destroy(uint32_t device, uint64_t handle) {
+  one(device);
+  event(handle);
+  std::lock_guard lock(mutex_);
+  events_.erase(handle);
+}
+
+void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
+  auto mark = std::make_shared<Mark>();
+  std::shared_ptr<Event> recorded = event(handle);
+  stream(device, on)->record(mark);
+  recorded->set(mark);
+}
+
+// Events of other devices may be waited for, so `device` names the stream's.
+void Device::event_wait(uint32_t device, uint64_t handle, uint64_t on) {
+  std::shared_ptr<Mark> mark = event(handle)->mark();
+  std::shared_ptr<Stream> waiter = stream(device, on);
+  if (mark) waiter->wait(mark);
+}
+
+bool Device::event_query(uint32_t device, uint64_t handle) {
+  one(device);
+  std::shared_ptr<Mark> mark = event(handle)->mark();
+  return !mark || mark->finished();
+}
+
+void Device::event_sync(uint32_t device, uint64_t handle) {
+  one(device);
+  std::shared_ptr<Mark> mark = event(handle)->mark();
+  if (!mark) return;
+  if (std::optional<Failure> failure = mark->wait()) raise(*failure);
+}
+
+double Device::event_elapsed(uint32_t device, uint64_t start, uint64_t stop) {
+  one(device);
+  std::shared_ptr<Mark> from = event(start)->mark(), to = event(stop)->mark();
+  if (!from || !to || !from->finished() || !to->finished()) {
+    throw pg::Error(PG_E_FAILED_PRECONDITION, "both events must have been recorded and have passed");
+  }
+  return std::chrono::duration<double>(to->time() - from->time()).count();
+}
+
+void Device::queue(uint32_t device, pg::Ticket ticket, const char* what, std::function<void()> body) {
+  One& found = alive(device);
+  stream(device, ticket.stream)->push(ticket.sequence, what, [&found, device, body = std::move(body)] {
+    if (found.lost) fail_lost(device);
+    body();
+  });
+}
+
+void Device::launch(uint32_t device, pg::Ticket ticket, const char* op, std::function<void()> body) {
+  int64_t n = ++launches_;
+  if (n == settings_.fail_launch) {
+    body = [n] {
+      pg::fail(PG_E_INTERNAL,
+               pg::format("launch %lld fails because PERIGEE_SIM_FAIL says so", static_cast<long long>(n)));
+    };
+  } else if (n == settings_.lose_device) {
+    body = [lost = &one(device).lost, device] {
+      *lost = true;
+      fail_lost(device);
+    };
+  }
+  queue(device, ticket, op, std::move(body));
+}
+
+void Device::queue_copy(uint32_t device, pg::Ticket ticket, const char* what, std::function<void()> body) {
+  int64_t n = ++copies_;
+  if (n == settings_.fail_copy) {
+    body = [n] {
+      pg::fail(PG_E_INTERNAL,
+               pg::format("copy %lld fails because PERIGEE_SIM_FAIL says so", static_cast<long long>(n)));
+    };
+  }
+  queue(device, ticket, what, std::move(body));
+}
+
+void Device::upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket) {
+  Use to = alive(device).memory.use(target.buffer, target.offset, bytes, "upload");
+  queue_copy(device, ticket, "upload", [to, source, bytes] { std::memcpy(to.data(), source, bytes); });
+}
+
+void Device::download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket) {
+  Use from = alive(device).memory.use(source.buffer, source.offset, bytes, "download");
+  queue_copy(device, ticket, "download", [from, target, bytes] { std::memcpy(target, from.data(), bytes); });
+}
+
+void Device::peer(uint32_t target_device, pg_address target, uint32_t source_device, pg_address source, uint64_t bytes,
+                  pg::Ticket ticket) {
+  Use to = alive(target_device).memory.use(target.buffer, target.offset, bytes, "peer copy, target");
+  Use from = alive(source_device).memory.use(source.buffer, source.offset, bytes, "peer copy, source");
+  queue_copy(target_device, ticket, "peer", [to, from, bytes] { std::memmove(to.data(), from.data(), bytes); });
+}
+
+Use Device::use(uint32_t device, const pg_tensor& tensor, pg_address address, const char* what) {
+  uint64_t bytes = extent_bytes(tensor);
+  if (bytes == 0) return {};
+  return alive(device).memory.use(address.buffer, address.offset, bytes, what);
+}
+
+void Device::copy(uint32_t device, const pg_tensor& target, const pg_tensor& source, pg::Ticket ticket) {
+  Use to = use(device, target, {target.buffer, target.offset}, "copy, target");
+  Use from = use(device, source, {source.buffer, source.offset}, "copy, source");
+  Operand out(target, to.data()), in(source, from.data());
+  if (out.shape != in.shape) {
+    pg::fail_argument(
+        pg::format("copy: target %s, source %s", pg::shape_text(target).c_str(), pg::shape_text(source).c_str()));
+  }
+  check_dtype(out.dtype);
+  check_dtype(in.dtype);
+  if (out.count() > 0) queue_copy(device, ticket, "copy", [to, from, out, in] { copy_elements(out, in); });
+}
+
+void Device::fill(uint32_t device, const pg_tensor& target, double value, pg::Ticket ticket) {
+  Use to = use(device, target, {target.buffer, target.offset}, "fill");
+  Operand out(target, to.data());
+  check_dtype(out.dtype);
+  if (out.count() > 0) queue_copy(device, ticket, "fill", [to, out, value] { fill_elements(out, value); });
+}
+
+bool Device::busy() {
+  std::lock_guard lock(mutex_);
+  if (!streams_.empty() || !events_.empty()) return true;
+  for (const auto& device : devices_) {
+    if (!device->memory.empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace sim

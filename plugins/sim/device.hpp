@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device side of the plugin: what perigee/device.hpp asks for, over Memory and Stream.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "memory.hpp"
+#include "perigee/device.hpp"
+#include "settings.hpp"
+#include "stream.hpp"
+
+namespace sim {
+
+class Device {
+ public:
+  static constexpr const char *type = "sim", *aliases = "";
+
+  explicit Device(Settings settings);
+
+  uint32_t count(std::string& reason);
+  void properties(uint32_t device, pg_device_properties& out);
+  uint64_t alloc(uint32_t device, uint32_t kind, uint64_t bytes);
+  void free(uint32_t device, uint32_t kind, uint64_t buffer);
+  uint64_t stream_create(uint32_t device);
+  void stream_destroy(uint32_t device, uint64_t stream);
+  void stream_sync(uint32_t device, uint64_t stream);
+  uint64_t event_create(uint32_t device);
+  void event_destroy(uint32_t device, uint64_t event);
+  void event_record(uint32_t device, uint64_t event, uint64_t stream);
+  void event_wait(uint32_t device, uint64_t event, uint64_t stream);
+  bool event_query(uint32_t device, uint64_t event);
+  void event_sync(uint32_t device, uint64_t event);
+  double event_elapsed(uint32_t device, uint64_t start, uint64_t stop);
+  void upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket);
+  void download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket);
+  void copy(uint32_t device, const pg_tensor& target, const pg_tensor& source, pg::Ticket ticket);
+  void fill(uint32_t device, const pg_tensor& target, double value, pg::Ticket ticket);
+  void peer(uint32_t target_device, pg_address target, uint32_t source_device, pg_address source, uint64_t bytes,
+            pg::Ticket ticket);
+
+  // For kernels: the bytes that a tensor at an address covers, and a place in a stream's queue.
+  Use use(uint32_t device, const pg_tensor& tensor, pg_address address, const char* what);
+  void launch(uint32_t device, pg::Ticket ticket, const char* op, std::function<void()> body);
+
+  const Settings& settings() const { return settings_; }
+  bool busy();
+
+ private:
+  struct One {  // a device
+    One(uint32_t number, uint64_t limit) : memory(number, limit) {}
+    Memory memory;
+    std::atomic<bool> lost{false};
+  };
+  One& one(uint32_t device);
+  One& alive(uint32_t device);  // throws when the device is lost
+  std::shared_ptr<Stream> stream(uint32_t device, uint64_t handle);
+  std::shared_ptr<Event> event(uint64_t handle);
+  void queue(uint32_t device, pg::Ticket ticket, const char* what, std::function<void()> body);
+  void queue_copy(uint32_t device, pg::Ticket ticket, const char* what, std::function<void()> body);
+
+  const Settings settings_;
+  const int process_;  // a child of fork has none of the threads
+  std::vector<std::unique_ptr<One>> devices_;
+  std::atomic<int64_t> allocs_{0}, launches_{0}, copies_{0};
+  std::mutex mutex_;
+  uint64_t serial_ = 0;
+  std::map<uint64_t, std::pair<uint32_t, std::shared_ptr<Stream>>> streams_;
+  std::map<uint64_t, std::shared_ptr<Event>> events_;
+};
+
+// Number of bytes from element 0 to the end of the last; 0 for an empty tensor.
+uint64_t extent_bytes(const pg_tensor& tensor);
+
+}  // namespace sim

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creation, random numbers, and reductions across tensors.
+#include "perigee/kernels/reference/create.hpp"
+
+#include "../launch.hpp"
+#include "perigee/kernels/reference/random.hpp"
+
+namespace sim {
+namespace {
+
+namespace reference = pg::reference;
+
+template <int Value>
+void constant(const Work& work) {
+  reference::fill(Value, work.out(0));
+}
+void fill(const Work& work) { reference::fill(work.attr<double>("value"), work.out(0)); }
+void arange(const Work& work) { reference::arange(work.attr<double>("start"), work.attr<double>("step"), work.out(0)); }
+
+reference::Draw draw(const Work& work) {
+  return {static_cast<uint64_t>(work.attr<int64_t>("seed")), static_cast<uint64_t>(work.attr<int64_t>("offset"))};
+}
+
+void uniform(const Work& work) {
+  reference::uniform(draw(work), work.attr<double>("low"), work.attr<double>("high"), work.out(0));
+}
+void normal(const Work& work) {
+  reference::normal(draw(work), work.attr<double>("mean"), work.attr<double>("std"), work.out(0));
+}
+void randint(const Work& work) {
+  auto low = work.attr<int64_t>("low"), high = work.attr<int64_t>("high");
+  if (low >= high) {
+    pg::fail_argument(
+        pg::format("there are no integers in [%lld, %lld)", static_cast<long long>(low), static_cast<long long>(high)));
+  }
+  reference::randint(draw(work), low, high, work.out(0));
+}
+void randperm(const Work& work) { reference::randperm(draw(work), work.out(0)); }
+void bernoulli(const Work& work) { reference::bernoulli(draw(work), work.in(0), work.out(0)); }
+void dropout(const Work& work) {
+  reference::dropout(draw(work), work.in(0), work.attr<double>("p"), work.attr<bool>("training"), work.out(0),
+                     work.output(1));
+}
+
+void all_reduce(const Work& work) { reference::all_reduce(work.group(0), work.choice("op"), work.outputs()); }
+
+PG_SIM_KERNEL("zeros_like", constant<0>, kAny);
+PG_SIM_KERNEL("ones_like", constant<1>, kAny);
+PG_SIM_KERNEL("fill", fill, kAny);
+PG_SIM_KERNEL("arange", arange, kAny);
+PG_SIM_KERNEL("uniform", uniform, kAny);
+PG_SIM_KERNEL("normal", normal, kAny);
+PG_SIM_KERNEL("randint", randint, kAny);
+PG_SIM_KERNEL("randperm", randperm, kAny);
+PG_SIM_KERNEL("bernoulli", bernoulli, kFloats);
+PG_SIM_KERNEL("dropout", dropout, kFloats);
+PG_SIM_KERNEL("all_reduce", all_reduce, kAny);
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "perigee/kernels/reference/index.hpp"
+
+#include "../launch.hpp"
+
+namespace sim {
+namespace {
+
+namespace reference = pg::reference;
+
+void embedding(const Work& work) { reference::index_select(work.in(0), work.in(1), 0, work.out(0), "embedding"); }
+void embedding_grad(const Work& work) {
+  reference::index_select_grad(work.in(0), work.in(1), 0, work.attr<int64_t>("padding_idx"), work.out(0),
+                               "embedding_grad");
+}
+void index_select(const Work& work) {
+  reference::index_select(work.in(0), work.in(1), work.axis("axis", work.in(0).rank()), work.out(0), "index_select");
+}
+void index_select_grad(const Work& work) {
+  int64_t axis = work.axis("axis", work.out(0).rank());
+  reference::index_select_grad(work.in(0), work.in(1), axis, -1, work.out(0), "index_select_grad");
+}
+void gather(const Work& work) {
+  reference::gather(work.in(0), work.in(1), work.axis("axis", work.in(0).rank()), work.out(0));
+}
+void gather_grad(const Work& work) {
+  reference::gather_grad(work.in(0), work.in(1), work.axis("axis", work.out(0).rank()), work.out(0));
+}
+
+void nonzero(const Work& work) {
+  int64_t count = reference::nonzero(work.in(0), work.out(0));
+  work.publish(0, {count, work.in(0).rank()});
+}
+void masked_select(const Work& work) {
+  const Operand &x = work.in(0), &mask = work.in(1);
+  reference::Dims shape(std::max(x.shape.size(), mask.shape.size()), 1);  // what the two broadcast to
+  for (const Operand* side : {&x, &mask}) {
+    size_t lead = shape.size() - side->shape.size();
+    for (size_t i = 0; i < side->shape.size(); i++) {
+      if (side->shape[i] != 1) shape[lead + i] = side->shape[i];
+    }
+  }
+  work.publish(0, {reference::masked_select(x, mask, shape, work.out(0))});
+}
+void masked_select_grad(const Work& work) { reference::masked_select_grad(work.in(0), work.in(1), work.out(0)); }
+
+void one_hot(const Work& work) { reference::one_hot(work.in(0), work.attr<int64_t>("classes"), work.out(0)); }
+void cat(const Work& work) { reference::cat(work.group(0), work.axis("axis", work.out(0).rank()), work.out(0)); }
+
+void slice_grad(const Work& work) {
+  reference::slice_scatter({}, work.in(0), work.list("starts"), work.list("steps"), work.list("drop"), work.out(0));
+}
+void slice_scatter(const Work& work) {
+  reference::slice_scatter(work.in(0), work.in(1), work.list("starts"), work.list("steps"), work.list("drop"),
+                           work.out(0));
+}
+
+PG_SIM_KERNEL("embedding", embedding, kAny);
+PG_SIM_KERNEL("embedding_grad", embedding_grad, kAny);
+PG_SIM_KERNEL("index_select", index_select, kAny);
+PG_SIM_KERNEL("index_select_grad", index_select_grad, kAny);
+PG_SIM_KERNEL("gather", gather, kAny);
+PG_SIM_KERNEL("gather_grad", gather_grad, kAny);
+PG_SIM_KERNEL("nonzero", nonzero, kAny);
+PG_SIM_KERNEL("masked_select", masked_select, kAny);
+PG_SIM_KERNEL("masked_select_grad", masked_select_grad, kAny);
+PG_SIM_KERNEL("one_hot", one_hot, kAny);
+PG_SIM_KERNEL("cat", cat, kAny);
+PG_SIM_KERNEL("slice_grad", slice_grad, kAny);
+PG_SIM_KERNEL("slice_scatter", slice_scatter, kAny);
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin.hpp"
+
+#include "perigee/kernel.hpp"
+
+namespace sim {
+
+Plugin* plugin = nullptr;
+
+// A kernel that is switched off is simply not there, as on hardware that lacks it.
+static void choose_kernels(const std::set<std::string>& missing) {
+  static const std::vector<pg::KernelEntry> all = pg::kernel_entries();
+  pg::kernel_entries() = all;  // the plugin may have been open before, with another choice
+  for (const std::string& op : missing) {
+    size_t gone =
+        std::erase_if(pg::kernel_entries(), [&](const pg::KernelEntry& entry) { return op == entry.info.op; });
+    if (gone == 0) pg::log(PG_LOG_WARNING, "PERIGEE_SIM_MISSING: there is no kernel for " + op);
+  }
+}
+
+Plugin::Plugin() : device_(read_settings()), table_(pg::device_table<Plugin>) {
+  if (plugin != nullptr) throw pg::Error(PG_E_FAILED_PRECONDITION, "the simulated accelerator is open already");
+  if (device_.settings().gpu) table_.aliases = "gpu";
+  choose_kernels(device_.settings().missing);
+  plugin = this;
+}
+
+Plugin::~Plugin() { plugin = nullptr; }
+
+const void* Plugin::iface(const char* id) {
+  if (std::strcmp(id, PG_IFACE_DEVICE) == 0) return &table_;
+  if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return pg::kernel_table(Device::type);
+  return nullptr;
+}
+
+}  // namespace sim
+
+PG_PLUGIN(sim::Plugin, "sim", "0.1.0", "device,kernels")

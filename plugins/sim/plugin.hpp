@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin as a whole: one per process, between open and close.
+#pragma once
+
+#include "device.hpp"
+
+namespace sim {
+
+class Plugin {
+ public:
+  Plugin();
+  ~Plugin();
+  const void* iface(const char* id);
+  Device& device() { return device_; }
+  bool busy() { return device_.busy(); }
+
+ private:
+  Device device_;
+  pg_device table_;
+};
+
+// Kernels are not told which instance they belong to; there is only this one.
+extern Plugin* plugin;
+
+}  // namespace sim
