@@ -52,11 +52,16 @@ function M.script_line()
   end
 end
 
+---Set by the layer code: answers the path of the layer that is running ("net.0: Linear"), or nil.
+M.layer_path = nil
+
 ---Builds an error value; `where` is an operator or a layer path, `hint` may be nil.
 function M.new(code, where, message, hint)
   local line = M.script_line()
   local text = message
   if where and where ~= "" then text = where .. ": " .. text end
+  local path = M.layer_path and M.layer_path()
+  if path then text = path .. ": " .. text end
   if line then text = line .. ": " .. text end
   if hint then text = text .. " (" .. hint .. ")" end
   return setmetatable({ code = code, message = text, where = where, traceback = debug.traceback("", 2):sub(2) }, Error)

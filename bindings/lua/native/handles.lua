@@ -20,7 +20,7 @@ local objects = setmetatable({}, { __mode = "v" })
 local sentinel = setmetatable({}, { __mode = "v" }) -- loses its entry in every collector cycle
 local anchors = {}
 local closed_by = { "t:free()" } -- what closed a handle, by the number that a closed handle keeps in `slot`
-local scope_log -- slots made in the innermost pg.scope
+local scope_log -- handles made in the innermost pg.scope, weakly: { n = count, ... }
 local C
 
 local MIN_SLOTS, MAX_SLOTS = 2048, 262144
@@ -106,7 +106,10 @@ local function wrap(p)
   S.ptrs[slot] = p
   local handle = Handle(p, slot)
   objects[slot] = handle
-  if S.scoped ~= 0 then scope_log[#scope_log + 1] = slot end
+  if S.scoped ~= 0 then
+    local n = scope_log.n + 1
+    scope_log.n, scope_log[n] = n, handle
+  end
   return handle
 end
 
@@ -140,9 +143,14 @@ function M.close(handle, reason)
   C.pgc_release(p)
 end
 
+---The number of a reason: what closed a handle, as text.
 function M.reason(text)
-  closed_by[#closed_by + 1] = text
-  return #closed_by
+  local number = closed_by[text]
+  if not number then
+    number = #closed_by + 1
+    closed_by[number], closed_by[text] = text, number
+  end
+  return number
 end
 
 function M.raise_closed(handle, where)
@@ -157,30 +165,17 @@ function M.reclaim()
   set_limit()
 end
 
----Starts to log the slots made from now on; answers what to give to `end_log`.
-function M.begin_log()
-  local outer = scope_log
-  scope_log = {}
-  S.scoped = 1
-  return outer or false
-end
+local weak = { __mode = "v" }
 
----Ends the innermost log and answers it. Without `outer` (false) nothing is logged any more.
-function M.end_log(outer)
-  local log = scope_log
-  scope_log = outer or nil
-  S.scoped = outer and 1 or 0
-  return log
-end
+---An empty log for set_log.
+function M.new_log() return setmetatable({ n = 0 }, weak) end
 
----The innermost log, and setting it: for scopes that are left and entered again by coroutines.
+---The log in force, and setting it (false: none).
 function M.current_log() return scope_log or false end
 function M.set_log(log)
   scope_log = log or nil
   S.scoped = log and 1 or 0
 end
-
-function M.object(slot) return objects[slot] or nil end
 
 function M.live_handles() return S.capacity - S.top end
 

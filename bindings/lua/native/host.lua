@@ -176,6 +176,18 @@ function M.flat(t, where)
   return list, n
 end
 
+---The elements of an integer or bool tensor as text, exactly.
+function M.flat_text(t)
+  local buffer, n, dtype = fetch("tostring", t)
+  local list = {}
+  for i = 1, n do
+    local v = buffer[i - 1]
+    if dtype.boolean then list[i] = v ~= 0 and "true" or "false"
+    else list[i] = (tostring(v):gsub("U?LL$", "")) end
+  end
+  return list
+end
+
 ---The elements as a string of bytes, row-major.
 function M.bytes(t, where)
   local dtype = tensor.dtype(t)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the layers above use (bindings/lua/README.md). Kept in the registry: a ctype takes one metatable in the life of a
--- Lua state, so a second `require` after clearing package.loaded must find the first one's modules. The library is
+-- What the layers above use (bindings/lua/README.md). Kept in the registry: a ctype takes one metatable in the life of
+-- a Lua state, so a second `require` after clearing package.loaded must find the first one's modules. The library is
 -- loaded by `native.start`, or by touching whatever needs it.
 
 local registry = debug and debug.getregistry and debug.getregistry() or package.loaded
@@ -19,7 +19,8 @@ local function start()
   native.home = home
 
   local module = {}
-  for _, name in ipairs { "handles", "operators", "tensor", "host", "process", "gradients", "layers", "files", "graphs" } do
+  local names = { "handles", "operators", "tensor", "host", "process", "gradients", "layers", "files", "graphs" }
+  for _, name in ipairs(names) do
     module[name] = require("perigee.native." .. name)
     module[name].start(C)
   end
@@ -29,7 +30,7 @@ local function start()
   for _, source in ipairs { module.process, module.gradients, module.layers, module.files } do
     for key, value in pairs(source) do native[key] = value end
   end
-  native.raise, native.is_error, native.describe = errors.raise, errors.is_error, errors.describe
+  native.errors, native.raise, native.is_error, native.describe = errors, errors.raise, errors.is_error, errors.describe
   native.script_line, native.is_own_source = errors.script_line, errors.is_own_source
   native.signature, native.parse, native.is_plain = grammar.signature, grammar.parse, grammar.is_plain
   native.suggest = require "perigee.native.suggest"

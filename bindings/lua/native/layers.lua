@@ -125,19 +125,17 @@ end
 local Layer = { __index = setmetatable({}, { __index = Attributes }) }
 local layer_methods = Layer.__index
 
--- Positional numbers up to the required ones: with one too few, the inferred attribute is the one left out.
+-- With one positional argument fewer than the required ones, the inferred attribute is the one left out.
 local function leave_out_inferred(info, args, count, named)
   local attr = info.attributes[info.inferred]
   if not attr or (named and named[attr.name] ~= nil) then return args, count end
-  local required = 0
-  for _, a in ipairs(info.visible) do
-    if a.required and not (named and named[a.name] ~= nil) then required = required + 1 end
-  end
-  if count >= math.max(required, 1) and not (named and count == 0) then return args, count end
-  local shifted, position = {}, 1
+  local required, position = 0, 1
   for i, a in ipairs(info.visible) do
+    if a.required and not (named and named[a.name] ~= nil) then required = required + 1 end
     if a == attr then position = i end
   end
+  if count ~= required - 1 then return args, count end
+  local shifted = {}
   for i = 1, count do shifted[i < position and i or i + 1] = args[i] end
   return shifted, count >= position and count + 1 or count, attr
 end

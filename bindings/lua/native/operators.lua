@@ -214,9 +214,9 @@ local function call_parsed(op, where, o, in_place)
   local list, count, groups
   ffi.copy(op.attrs, op.defaults, op.attr_size)
   list, count, groups = collect_inputs(op, where, o)
-  for _, attr in ipairs(op.visible) do
+  for _, attr in ipairs(op.attributes) do -- internal ones too: M.call may give them
     local v = o[attr.name]
-    if v ~= nil then attributes.write(where, attr, op.attrs, v) end
+    if v ~= nil and attr.kind ~= kinds.scalar then attributes.write(where, attr, op.attrs, v) end
   end
   return run(op, where, list, count, groups, in_place)
 end

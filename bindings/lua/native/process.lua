@@ -79,6 +79,7 @@ function M.load_plugin(path)
   check(C.pgc_load_plugin(path), "load_plugin")
   operators.refresh()
 end
+function M.plugins_text(load) return ffi.string(C.pgc_plugins_json(load and 1 or 0)) end
 function M.plugins(load) return json(ffi.string(C.pgc_plugins_json(load and 1 or 0))) end
 function M.shutdown() check(C.pgc_shutdown(), "shutdown") end
 function M.version() return ffi.string(C.pgc_version()) end

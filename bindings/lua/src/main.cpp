@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// perigee: runs scripts and commands. Commands are Lua (scripts/perigee/command); this file only tells them apart.
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "line_editor.hpp"
+#include "state.hpp"
+
+namespace {
+
+using perigee::State;
+
+constexpr const char* kUsage =
+    "usage: perigee [options] [script.lua [args]]\n"
+    "  perigee                       read, run and print expressions\n"
+    "  perigee script.lua [args]     run a script (- for standard input)\n"
+    "  perigee -e code [args]        run code\n"
+    "  perigee test [path...]        run *_test.lua files; --filter PATTERN, --device NAME\n"
+    "  perigee plugins [--json]      plugins, their state and the reason where one is unavailable\n"
+    "  perigee devices               devices, and why others are not there\n"
+    "  perigee --version | --help\n";
+
+bool is_command(const char* word) {
+  for (const char* command : {"test", "plugins", "devices", "repl"}) {
+    if (std::strcmp(word, command) == 0) return true;
+  }
+  return false;
+}
+
+// perigee.command.main(word, args...) -> exit status.
+int run_command(lua_State* L, const char* word, int argc, char** argv, int first) {
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "perigee.command.main");
+  if (!perigee::call(L, 1, 1)) return 1;
+  lua_pushstring(L, word);
+  for (int i = first; i < argc; ++i) lua_pushstring(L, argv[i]);
+  if (!perigee::call(L, 1 + argc - first, 1)) return 1;
+  return static_cast<int>(lua_tointeger(L, -1));
+}
+
+// The loaded chunk is on the stack, or its syntax error.
+int run_chunk(lua_State* L, int load_status, int argc, char** argv, int script) {
+  if (load_status != 0) {
+    std::fprintf(stderr, "perigee: %s\n", lua_tostring(L, -1));
+    return 1;
+  }
+  perigee::set_arguments(L, argc, argv, script);
+  for (int i = script + 1; i < argc; ++i) lua_pushstring(L, argv[i]);
+  return perigee::call(L, argc - script - 1, 0) ? 0 : 1;
+}
+
+// Text only: bytecode from who knows where can crash the process.
+int run_script(lua_State* L, int argc, char** argv) {
+  const char* path = std::strcmp(argv[1], "-") == 0 ? nullptr : argv[1];
+  return run_chunk(L, luaL_loadfilex(L, path, "t"), argc, argv, 1);
+}
+
+int run_code(lua_State* L, int argc, char** argv) {
+  if (argc < 3) {
+    std::fputs("perigee: -e needs code\n", stderr);
+    return 2;
+  }
+  return run_chunk(L, luaL_loadbufferx(L, argv[2], std::strlen(argv[2]), "=(command line)", "t"), argc, argv, 2);
+}
+
+// What the REPL needs from here, and settings that a host of our own may make.
+void prepare(lua_State* L) {
+  lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+  lua_newtable(L);
+  lua_pushcfunction(L, perigee::lua_read_line);
+  lua_setfield(L, -2, "read");
+  lua_pushcfunction(L, perigee::lua_history);
+  lua_setfield(L, -2, "history");
+  lua_setfield(L, -2, "perigee.command.line_editor");
+  lua_pop(L, 1);
+  // More room for compiled code than LuaJIT's default of half a megabyte.
+  luaL_dostring(L, "require('jit.opt').start('maxmcode=32768', 'maxtrace=16384', 'maxsnap=1000')");
+}
+
+int run(int argc, char** argv) {
+  if (argc > 1 && (std::strcmp(argv[1], "--version") == 0 || std::strcmp(argv[1], "-v") == 0)) {
+    std::printf("Perigee %s (%s)\n", PERIGEE_VERSION, LUAJIT_VERSION);
+    return 0;
+  }
+  if (argc > 1 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  State state = perigee::make_state(perigee::find_home());
+  if (!state) {
+    std::fputs("perigee: out of memory\n", stderr);
+    return 1;
+  }
+  lua_State* L = state.get();
+  prepare(L);
+  if (argc < 2) return run_command(L, "repl", argc, argv, 1);
+  if (is_command(argv[1])) return run_command(L, argv[1], argc, argv, 2);
+  if (std::strcmp(argv[1], "-e") == 0) return run_code(L, argc, argv);
+  if (argv[1][0] == '-' && argv[1][1] != '\0') {
+    std::fprintf(stderr, "perigee: unknown option %s\n%s", argv[1], kUsage);
+    return 2;
+  }
+  return run_script(L, argc, argv);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run(argc, argv); }

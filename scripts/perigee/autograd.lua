@@ -1,0 +1,162 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Gradients, and the scopes of ambient state: no_grad, device, scope.
+
+return function(pg, native)
+  local define, tensor = native.tensor.define, native.tensor
+
+  local function check_function(where, fn)
+    if type(fn) ~= "function" then
+      native.raise("invalid_argument", where, "needs a function, got " .. native.describe(fn))
+    end
+  end
+
+  local read_backward = native.signature("backward", {
+    { "gradient", "tensor" }, { "retain_graph", "boolean", named = true }, { "create_graph", "boolean", named = true } })
+
+  ---Adds the gradients of this tensor into `.grad` of the leaves it came from.
+  define("backward", function(t, ...)
+    local o = read_backward(...)
+    local retain = o.retain_graph
+    if retain == nil then retain = o.create_graph end
+    native.backward({ t }, o.gradient and { o.gradient } or nil, retain, o.create_graph)
+  end)
+
+  local read_grad = native.signature("grad", {
+    { "outputs", "tensors", required = true }, { "inputs", "tensors", required = true },
+    { "grad_outputs", "tensors", named = true }, { "retain_graph", "boolean", named = true },
+    { "create_graph", "boolean", named = true }, { "allow_unused", "boolean", named = true } })
+
+  ---Gradients of outputs with respect to inputs: one value an input. `{create_graph=true}` allows higher orders.
+  function pg.grad(outputs, ...)
+    local args, n = { ... }, select("#", ...)
+    if native.is_tensor(outputs) then outputs = { outputs } end
+    if native.is_tensor(args[1]) then args[1] = { args[1] } end
+    local o = read_grad(outputs, unpack(args, 1, n))
+    local retain = o.retain_graph
+    if retain == nil then retain = o.create_graph end
+    local gradients, count = native.gradients(o.outputs, o.grad_outputs, o.inputs, retain, o.create_graph)
+    for i = 1, count do
+      if not gradients[i] and not o.allow_unused then
+        native.raise("failed_precondition", "grad", ("the outputs do not depend on input %d"):format(i),
+                     "allow_unused=true gives nil for it")
+      end
+    end
+    return unpack(gradients, 1, count)
+  end
+
+  ---Makes gradients flow to this tensor.
+  define("requires_grad_", function(t, on)
+    t.requires_grad = on == nil or on
+    return t
+  end)
+  define("zero_grad", function(t) native.clear_grads { t } end)
+
+  function pg.is_grad_enabled() return native.grad_enabled() end
+
+  local function grad_scope(name, on)
+    pg[name] = function(fn, ...)
+      check_function(name, fn)
+      return native.with(function() return native.set_grad_enabled(on) end, native.set_grad_enabled, fn, ...)
+    end
+  end
+  ---pg.no_grad(fn, ...): nothing in fn is recorded for gradients.
+  grad_scope("no_grad", false)
+  grad_scope("enable_grad", true)
+  grad_scope("inference_mode", false)
+
+  ---pg.device(name, fn, ...): what fn makes is made there. pg.device() names the device in force.
+  function pg.device(name, fn, ...)
+    if name == nil and fn == nil then return native.device_name(math.max(0, native.current_device())) end
+    check_function("device", fn)
+    local number = native.find_device(name, "device")
+    return native.with(function() return native.set_device(number) end, native.set_device, fn, ...)
+  end
+
+  -- ---- pg.scope ----
+
+  local handles = native.handles
+  local innermost -- { log, kept } of the scope that is running
+
+  local function spare(kept, ...)
+    for i = 1, select("#", ...) do
+      local v = select(i, ...)
+      if native.is_tensor(v) then kept[v] = true end
+      if type(v) == "table" and getmetatable(v) == nil then
+        for _, x in pairs(v) do
+          if native.is_tensor(x) then kept[x] = true end
+        end
+      end
+    end
+  end
+
+  -- Closes what the scope made but what is kept, which is passed to the scope around it.
+  local function close_scope(scope)
+    local reason
+    for i = 1, scope.log.n do
+      local t = scope.log[i]
+      if t and scope.kept[t] then
+        if scope.outer then
+          local log = scope.outer.log
+          log.n, log[log.n + 1] = log.n + 1, t
+        end
+      elseif t then
+        reason = reason or handles.reason("pg.scope at " .. scope.line)
+        handles.close(t, reason)
+      end
+    end
+  end
+
+  local function end_scope(scope, ok, ...)
+    if ok then spare(scope.kept, ...) end
+    close_scope(scope)
+    if not ok then error((...), 0) end
+    return ...
+  end
+
+  ---Runs fn(...) and closes every tensor it made, but for what it returns (also in a table) or gives to pg.keep.
+  function pg.scope(fn, ...)
+    check_function("scope", fn)
+    local scope = { log = handles.new_log(), kept = {}, outer = innermost, line = native.script_line() or "?" }
+    local function enter()
+      local old = { log = handles.current_log(), scope = innermost }
+      handles.set_log(scope.log)
+      innermost = scope
+      return old
+    end
+    local function leave(old)
+      handles.set_log(old.log)
+      innermost = old.scope
+    end
+    return end_scope(scope, pcall(native.with, enter, leave, fn, ...))
+  end
+
+  ---Keeps a tensor beyond the innermost scope. Answers it.
+  function pg.keep(t)
+    tensor.check_open(t, "keep")
+    local scope = innermost
+    while scope do -- out of all scopes: what is kept may be stored anywhere
+      scope.kept[t] = true
+      scope = scope.outer
+    end
+    return t
+  end
+
+  -- ---- tape ----
+
+  local Tape = {}
+  Tape.__index = Tape
+
+  ---Gradients of a target with respect to a list of tensors, as a list.
+  function Tape.gradient(_, target, sources)
+    local gradients, n = native.gradients({ target }, nil, sources, true, false)
+    local list = {}
+    for i = 1, n do list[i] = gradients[i] end
+    return list
+  end
+
+  ---pg.tape(function(tape) ... return tape:gradient(loss, {w}) end): records whatever the ambient mode.
+  function pg.tape(fn, ...)
+    check_function("tape", fn)
+    return pg.enable_grad(fn, setmetatable({}, Tape), ...)
+  end
+end

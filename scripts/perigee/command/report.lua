@@ -1,0 +1,29 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Turns an error into text for the terminal: the message, then the user's frames. Perigee's own frames are left out.
+
+-- Frames of Perigee, of C and of the executable's start are noise; all frames stay when none is the user's.
+local function trim(traceback)
+  local kept, dir = {}, (debug.getinfo(1, "S").source:match("^@(.*)[/\\]command[/\\][^/\\]*$")) or "?"
+  for line in traceback:gmatch("[^\n]+") do
+    local own = line:find(dir, 1, true) or line:find("[perigee:", 1, true) or line:find("^%s*%[C%]") or
+                line:find("perigee:", 1, true) or line:find("(command line)' '", 1, true)
+    if line ~= "stack traceback:" and not own then kept[#kept + 1] = line end
+  end
+  return kept
+end
+
+---@param err any
+---@return string
+return function(err)
+  local meta = getmetatable(err)
+  local text
+  if type(err) == "string" or (type(meta) == "table" and meta.__tostring) then
+    text = tostring(err)
+  else
+    text = ("(error object is a %s value)"):format(type(err))
+  end
+  local traceback = type(err) == "table" and rawget(err, "traceback") or debug.traceback("", 2)
+  local frames = trim(type(traceback) == "string" and traceback or "")
+  if #frames == 0 then return text end
+  return text .. "\nstack traceback:\n" .. table.concat(frames, "\n")
+end

@@ -1,0 +1,184 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- perigee test [folder|file...] [--filter PATTERN] [--device NAME]: runs *_test.lua files. In them:
+--   test("name", function(t) t.equal(got, expected) t.close(a, b, tolerance) t.raises(fn, "pattern") t.skip("why") end)
+-- t.device is the device of --device, which is also in force.
+
+local report = require "perigee.command.report"
+
+local SKIP = {} -- what t.skip throws
+
+local function fail(message, level) error(message, (level or 1) + 2) end
+
+local function show(v)
+  if type(v) == "string" then return ("%q"):format(v) end
+  if type(v) == "table" and getmetatable(v) == nil then
+    local parts = {}
+    for i, x in ipairs(v) do parts[i] = show(x) end
+    for k, x in pairs(v) do
+      if type(k) ~= "number" or k > #v or k < 1 then parts[#parts + 1] = tostring(k) .. "=" .. show(x) end
+    end
+    return "{" .. table.concat(parts, ", ") .. "}"
+  end
+  return tostring(v)
+end
+
+local function same(a, b)
+  if type(a) ~= "table" or type(b) ~= "table" then
+    return a == b or (a ~= a and b ~= b and type(a) == "number" and type(b) == "number")
+  end
+  for k, v in pairs(a) do
+    if not same(v, b[k]) then return false end
+  end
+  for k in pairs(b) do
+    if a[k] == nil then return false end
+  end
+  return true
+end
+
+-- Where nested lists of numbers differ by more than the tolerance, as text; nil: nowhere.
+local function difference(a, b, tolerance, path)
+  if type(a) == "table" and type(b) == "table" then
+    if #a ~= #b then return ("%s has %d entries, expected %d"):format(path, #a, #b) end
+    for i = 1, #a do
+      local d = difference(a[i], b[i], tolerance, path .. "[" .. i .. "]")
+      if d then return d end
+    end
+    return nil
+  end
+  if type(a) == "number" and type(b) == "number" then
+    if a == b or (a ~= a and b ~= b) or math.abs(a - b) <= tolerance * math.max(1, math.abs(b)) then return nil end
+  elseif a == b then
+    return nil
+  end
+  return ("%s is %s, expected %s"):format(path, show(a), show(b))
+end
+
+local function plain(v)
+  local pg = require "perigee"
+  if type(v) == "cdata" and pg.is_tensor(v) then return v:totable() end
+  return v
+end
+
+local t = {}
+
+---Equal by value; tables and tensors by their entries.
+function t.equal(got, expected)
+  local a, b = plain(got), plain(expected)
+  if not same(a, b) then fail(("got %s, expected %s"):format(show(a), show(b))) end
+end
+
+---Numbers, nested lists or tensors equal but for `tolerance` (relative above 1, else absolute).
+function t.close(got, expected, tolerance)
+  local d = difference(plain(got), plain(expected), tolerance or 1e-5, "value")
+  if d then fail(d) end
+end
+
+---fn raises, and the message fits the pattern. Answers the error.
+function t.raises(fn, pattern)
+  local ok, err = pcall(fn)
+  if ok then fail("nothing was raised") end
+  if pattern and not tostring(err):find(pattern) then
+    fail(("the error does not fit %q: %s"):format(pattern, tostring(err)))
+  end
+  return err
+end
+
+function t.ok(value, message)
+  if not value then fail(message or ("got %s, expected something true"):format(show(value))) end
+  return value
+end
+
+function t.skip(reason) error({ skip = SKIP, reason = reason or "" }, 0) end
+
+-- ---- running ----
+
+local function read_words(...)
+  local o, words, i = { paths = {} }, { ... }, 1
+  while i <= #words do
+    local word = words[i]
+    if word == "--filter" or word == "--device" then
+      o[word:sub(3)], i = words[i + 1], i + 1
+      if not words[i] then return nil, word .. " needs a value" end
+    elseif word:sub(1, 2) == "--" then
+      return nil, "unknown option " .. word
+    else
+      o.paths[#o.paths + 1] = word
+    end
+    i = i + 1
+  end
+  if #o.paths == 0 then o.paths[1] = "." end
+  return o
+end
+
+local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
+
+-- Test files of a path. Folders are searched by find(1): Lua cannot list them.
+local function files_of(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local is_file = file:read(0) ~= nil or file:seek("end") == 0 and path:find("%.lua$")
+  file:close()
+  if is_file and path:find("%.lua$") then return { path } end
+  local list = {}
+  local pipe = assert(io.popen("find " .. quoted(path) .. " -name '*_test.lua' -type f | LC_ALL=C sort"))
+  for line in pipe:lines() do list[#list + 1] = line end
+  pipe:close()
+  return list
+end
+
+local function run_one(state, file, name, fn)
+  local ok, err = xpcall(fn, function(e)
+    if type(e) == "table" and rawget(e, "skip") == SKIP then return e end
+    return report(e)
+  end, t)
+  if ok then
+    state.passed = state.passed + 1
+  elseif type(err) == "table" then
+    state.skipped = state.skipped + 1
+    print(("SKIP %s: %s: %s"):format(file, name, tostring(err.reason)))
+  else
+    state.failed = state.failed + 1
+    print(("FAIL %s: %s\n  %s"):format(file, name, (err:gsub("\n", "\n  "))))
+  end
+end
+
+local function run_file(state, file, filter)
+  local chunk, message = loadfile(file, "t")
+  if not chunk then
+    state.failed = state.failed + 1
+    print("FAIL " .. message)
+    return
+  end
+  local env = setmetatable({ test = function(name, fn)
+    if not filter or name:find(filter) or file:find(filter) then run_one(state, file, name, fn) end
+  end }, { __index = _G, __newindex = _G })
+  setfenv(chunk, env)
+  local ok, err = xpcall(chunk, report)
+  if not ok then
+    state.failed = state.failed + 1
+    print(("FAIL %s: outside of its tests\n  %s"):format(file, (err:gsub("\n", "\n  "))))
+  end
+end
+
+return function(...)
+  local o, message = read_words(...)
+  if not o then
+    io.stderr:write("perigee test: ", message, "\n")
+    return 2
+  end
+  local state = { passed = 0, failed = 0, skipped = 0 }
+  local function run_all()
+    for _, path in ipairs(o.paths) do
+      local files = files_of(path)
+      if not files then
+        io.stderr:write("perigee test: there is no ", path, "\n")
+        state.failed = state.failed + 1
+      end
+      for _, file in ipairs(files or {}) do run_file(state, file, o.filter) end
+    end
+  end
+  t.device = o.device
+  if o.device then require("perigee").device(o.device, run_all) else run_all() end
+  print(("%d passed, %d failed, %d skipped"):format(state.passed, state.failed, state.skipped))
+  return state.failed == 0 and 0 or 1
+end

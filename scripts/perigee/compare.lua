@@ -1,0 +1,77 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Comparing whole tensors, and functions whose result depends on how they are called: max, min, where.
+
+return function(pg, native)
+  local call, tensor, define = native.call, native.tensor, native.tensor.define
+
+  local function check_pair(where, a, b)
+    for i, t in ipairs { a, b } do
+      if not native.is_tensor(t) then
+        native.raise("invalid_argument", where, ("argument %d must be a tensor, got %s"):format(i, native.describe(t)))
+      end
+      tensor.check_open(t, where)
+    end
+  end
+
+  ---Whether shapes, dtypes and all elements are the same.
+  function pg.equal(a, b)
+    check_pair("equal", a, b)
+    if a.shape ~= b.shape or a.dtype ~= b.dtype then return false end
+    return pg.no_grad(function() return a:eq(b):all():item() end)
+  end
+
+  local read_allclose = native.signature("allclose", {
+    { "a", "tensor", required = true }, { "b", "tensor", required = true }, { "rtol", "number", default = 1e-5 },
+    { "atol", "number", default = 1e-8 }, { "equal_nan", "boolean", default = false } })
+
+  ---Whether |a - b| <= atol + rtol * |b| everywhere, after broadcasting.
+  function pg.allclose(...)
+    local o = read_allclose(...)
+    return pg.no_grad(function()
+      local a, b = o.a:to("float64"), o.b:to("float64")
+      local close = (a - b):abs():le(b:abs() * o.rtol + o.atol):logical_or(a:eq(b))
+      if o.equal_nan then close = close:logical_or(a:isnan():logical_and(b:isnan())) end
+      return close:all():item()
+    end)
+  end
+
+  native.methods.equal, native.methods.allclose = pg.equal, pg.allclose
+
+  -- max(x) over all; max(x, axis) values and positions (contents from 0); max(x, y) elementwise.
+  local function extreme(name, reduce, position, elementwise)
+    local read = native.signature(name, { { "axis", "any" }, { "keepdim", "boolean", default = false } })
+    local function f(x, ...)
+      tensor.check_open(x, name)
+      local o = read(...)
+      if native.is_tensor(o.axis) then return call(elementwise, { x, o.axis }) end
+      if o.axis == nil then return call(reduce, { x }) end
+      local axis = tensor.axis_of(name, x, o.axis)
+      local values = call(reduce, { x }, { axes = { axis }, keepdim = o.keepdim })
+      return values, call(position, { x }, { axis = axis, flat = false, keepdim = o.keepdim })
+    end
+    native.methods[name], pg[name] = f, f
+  end
+  extreme("max", "amax", "argmax", "maximum")
+  extreme("min", "amin", "argmin", "minimum")
+
+  -- The operator wants `flat` beside an axis; users give an axis or none.
+  local function arg_extreme(name)
+    local read = native.signature(name, { { "axis", "axis" }, { "keepdim", "boolean", default = false } })
+    local function f(x, ...)
+      tensor.check_open(x, name)
+      local o = read(...)
+      if not o.axis then return call(name, { x }, { flat = true, keepdim = o.keepdim }) end
+      return call(name, { x }, { axis = tensor.axis_of(name, x, o.axis), flat = false, keepdim = o.keepdim })
+    end
+    native.methods[name], pg[name] = f, f
+  end
+  arg_extreme("argmax")
+  arg_extreme("argmin")
+
+  ---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
+  function pg.where(condition, ...)
+    if select("#", ...) == 0 and native.is_tensor(condition) then return condition:nonzero() end
+    return native.op("where")(condition, ...)
+  end
+  define("where", function(condition, ...) return pg.where(condition, ...) end)
+end

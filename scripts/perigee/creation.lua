@@ -1,0 +1,209 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Functions that make tensors.
+
+local OPTIONS = { { "dtype", "dtype", named = true }, { "device", "device", named = true },
+                  { "requires_grad", "boolean", named = true } }
+
+return function(pg, native)
+  local call = native.call
+
+  -- Runs fn(...) with `device` (a name or nil) in force.
+  local function on(device, where, fn, ...)
+    if not device then return fn(...) end
+    local number = native.find_device(device, where)
+    return native.with(function() return native.set_device(number) end, native.set_device, fn, ...)
+  end
+
+  local function finish(t, o)
+    if o.requires_grad then t.requires_grad = true end
+    return t
+  end
+
+  -- Defines pg[name]: parameters, then the common options; make(o) gives the tensor.
+  local function creator(name, params, make)
+    for _, option in ipairs(OPTIONS) do params[#params + 1] = option end
+    local read = native.signature(name, params)
+    pg[name] = function(...)
+      local o = read(...)
+      return finish(on(o.device, name, make, o), o)
+    end
+  end
+
+  local function default(o) return o.dtype or native.default_dtype() end
+
+  local function check_sizes(where, shape)
+    for i, d in ipairs(shape) do
+      if type(d) == "number" and d < 0 then
+        native.raise("invalid_argument", where, ("size %d of axis %d is negative"):format(d, i))
+      end
+    end
+    return shape
+  end
+
+  local function fill(where, shape, value, dtype)
+    return call("fill", {}, { shape = check_sizes(where, shape), value = value, dtype = dtype })
+  end
+
+  local function shape_param() return { "shape", "list", required = true } end
+
+  ---Zeros: `pg.zeros(2, 3)`, `pg.zeros{2, 3, dtype="int64"}`.
+  ---@param ... integer|integer[]|{dtype: string?, device: string?, requires_grad: boolean?}
+  ---@return perigee.Tensor
+  creator("zeros", { shape_param() }, function(o) return fill("zeros", o.shape, 0, default(o)) end)
+  creator("ones", { shape_param() }, function(o) return fill("ones", o.shape, 1, default(o)) end)
+  ---Memory whose contents mean nothing yet. (It is zeroed.)
+  creator("empty", { shape_param() }, function(o) return fill("empty", o.shape, 0, default(o)) end)
+
+  ---Every element `value`: `pg.full({2, 3}, 7)`. A boolean gives bool.
+  creator("full", { shape_param(), { "value", "any", required = true } }, function(o)
+    local value = o.value
+    if type(value) == "boolean" then return fill("full", o.shape, value and 1 or 0, o.dtype or "bool") end
+    if type(value) ~= "number" then
+      native.raise("invalid_argument", "full", "value must be a number or a boolean, got " .. native.describe(value))
+    end
+    return fill("full", o.shape, value, default(o))
+  end)
+
+  -- ..._like: the shape, and unless given the dtype and device of another tensor.
+  local function like(name, make)
+    local params = { { "x", "tensor", required = true }, { "value", "any" } }
+    if name ~= "full_like" then params[2] = nil end
+    creator(name, params, function(o)
+      local device = o.device or o.x.device
+      return on(device, name, make, o.x.shape, o.dtype or o.x.dtype, o.value)
+    end)
+    native.methods[name] = pg[name]
+  end
+  like("zeros_like", function(shape, dtype) return fill("zeros_like", shape, 0, dtype) end)
+  like("ones_like", function(shape, dtype) return fill("ones_like", shape, 1, dtype) end)
+  like("empty_like", function(shape, dtype) return fill("empty_like", shape, 0, dtype) end)
+  like("full_like", function(shape, dtype, value)
+    if value == nil then native.raise("invalid_argument", "full_like", "argument \"value\" is missing") end
+    return fill("full_like", shape, value, dtype)
+  end)
+  like("rand_like", function(shape, dtype) return call("uniform", {}, { shape = shape, dtype = dtype }) end)
+  like("randn_like", function(shape, dtype) return call("normal", {}, { shape = shape, dtype = dtype }) end)
+
+  creator("rand", { shape_param() }, function(o)
+    return call("uniform", {}, { shape = check_sizes("rand", o.shape), dtype = default(o) })
+  end)
+  creator("randn", { shape_param() }, function(o)
+    return call("normal", {}, { shape = check_sizes("randn", o.shape), dtype = default(o) })
+  end)
+
+  ---Whole numbers from low (included) to high (excluded): `pg.randint(0, 10, {2, 3})`, `pg.randint(10, {2, 3})`.
+  creator("randint", { { "low", "any", required = true }, { "high", "any", required = true }, { "shape", "list" } },
+    function(o)
+      if type(o.high) == "table" and not o.shape then o.low, o.high, o.shape = 0, o.low, o.high end
+      if not o.shape then native.raise("invalid_argument", "randint", "argument \"shape\" is missing") end
+      return call("randint", {}, { low = o.low, high = o.high, shape = check_sizes("randint", o.shape),
+                                   dtype = o.dtype or "int64" })
+    end)
+  ---The numbers 0 to n-1 in random order.
+  creator("randperm", { { "n", "integer", required = true } }, function(o)
+    return call("randperm", {}, { n = o.n, dtype = o.dtype or "int64" })
+  end)
+
+  ---`pg.arange(5)`, `pg.arange(0, 10, 2)`: from start, step by step, stop excluded. int64 if all are whole.
+  creator("arange", { { "start", "number", required = true }, { "stop", "number" }, { "step", "number", default = 1 } },
+    function(o)
+      local start, stop, step = o.start, o.stop, o.step
+      if not stop then start, stop = 0, start end
+      if step == 0 then native.raise("invalid_argument", "arange", "step is 0") end
+      local whole = start == math.floor(start) and stop == math.floor(stop) and step == math.floor(step)
+      local count = math.max(0, math.ceil((stop - start) / step))
+      return call("arange", {}, { start = start, stop = stop, step = step, count = count,
+                                  dtype = o.dtype or (whole and "int64") or native.default_dtype() })
+    end)
+
+  local function from_lua(where, data, o)
+    local number = o.device and native.find_device(o.device, where)
+    return native.host.from_lua(where, data, o.dtype and native.dtypes.by_name[o.dtype], number)
+  end
+
+  ---`count` numbers from first to last, both included.
+  creator("linspace", { { "first", "number", required = true }, { "last", "number", required = true },
+                        { "count", "integer", required = true } }, function(o)
+    if o.count < 0 then native.raise("invalid_argument", "linspace", "count is negative") end
+    local list = {}
+    for i = 1, o.count do
+      local part = o.count > 1 and (i - 1) / (o.count - 1) or 0
+      list[i] = o.first * (1 - part) + o.last * part
+    end
+    return from_lua("linspace", list, o)
+  end)
+
+  ---The identity matrix, [n, m] (m defaults to n).
+  creator("eye", { { "n", "integer", required = true }, { "m", "integer" } }, function(o)
+    local rows, columns = pg.arange(o.n), pg.arange(o.m or o.n)
+    return call("cast", { rows:unsqueeze(2):eq(columns) }, { dtype = default(o) })
+  end)
+
+  local read_options = native.signature("tensor", {
+    { "data", "any" }, { "dtype", "dtype", named = true }, { "device", "device", named = true },
+    { "requires_grad", "boolean", named = true } })
+
+  -- pg.tensor{1, 2, dtype="int64"}: the array part is the data. One nested list in it is the positional argument.
+  local function from_table_call(data)
+    local list, options, named = {}, {}, false
+    for k, v in pairs(data) do
+      if type(k) == "string" then
+        options[k] = v
+        named = true
+      else
+        list[k] = v
+      end
+    end
+    if not named then return data, options end
+    if #list == 1 and type(list[1]) == "table" then list = list[1] end
+    return list, options
+  end
+
+  ---A tensor of numbers or booleans: a nested table, a number, or a copy of another tensor.
+  ---@param data any
+  ---@param options? {dtype: string?, device: string?, requires_grad: boolean?}
+  ---@return perigee.Tensor
+  function pg.tensor(data, options, ...)
+    if select("#", ...) > 0 or (options ~= nil and type(options) ~= "table") then
+      native.raise("invalid_argument", "tensor", "takes the data and a table of options", "pg.tensor({1, 2, 3}) is a list")
+    end
+    if data == nil then native.raise("invalid_argument", "tensor", "argument \"data\" is missing") end
+    if type(data) == "table" and not options then data, options = from_table_call(data) end
+    local o = read_options(options or {})
+    if native.is_tensor(data) then
+      local t = data:detach():clone()
+      if o.device then t = t:to(o.device) end
+      return finish(o.dtype and t:to(o.dtype) or t, o)
+    end
+    return finish(from_lua("tensor", data, o), o)
+  end
+
+  ---Positions that count from 1 (Lua numbers) as an index tensor, whose contents count from 0.
+  ---@param ... integer|integer[]
+  function pg.indices(...)
+    local list = select("#", ...) == 1 and type((...)) == "table" and (...) or { ... }
+    local contents = {}
+    for i, p in ipairs(list) do
+      if type(p) ~= "number" or p ~= math.floor(p) or p < 1 then
+        native.raise("invalid_argument", "indices", ("position %d must be a whole number from 1, got %s"):format(
+                       i, native.describe(p)))
+      end
+      contents[i] = p - 1
+    end
+    return native.host.from_lua("indices", contents, native.dtypes.by_name.int64)
+  end
+
+  ---Seeds every random draw that follows.
+  ---@param seed integer
+  function pg.manual_seed(seed)
+    if type(seed) ~= "number" or seed ~= math.floor(seed) or seed < 0 then
+      native.raise("invalid_argument", "manual_seed", "seed must be a whole number from 0, got " .. native.describe(seed))
+    end
+    native.manual_seed(seed)
+  end
+
+  ---The float dtype that numbers from Lua get. Answers the one before.
+  function pg.set_default_dtype(name) return native.set_default_dtype(name) end
+  function pg.get_default_dtype() return native.default_dtype() end
+  function pg.is_tensor(v) return native.is_tensor(v) end
+end

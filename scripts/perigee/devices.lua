@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Devices, memory, plugins and settings of the process.
+
+return function(pg, native)
+  ---Devices there are: a list of { name, type, index, memory_total, ... }, with `.unavailable` giving reasons.
+  ---`kind` narrows it to a type or to "gpu" (any accelerator).
+  ---@param kind? string
+  function pg.devices(kind)
+    local all = native.devices()
+    local list = { unavailable = all.unavailable }
+    for _, d in ipairs(all.devices) do
+      if kind == nil or d.type == kind or (kind == "gpu" and d.accelerator and d.accelerator ~= 0) then
+        d.name = native.tensor.canonical_device(d.name)
+        list[#list + 1] = d
+      end
+    end
+    return list
+  end
+
+  ---Waits for a device (nil: for all). What failed asynchronously is raised here.
+  function pg.synchronize(device) native.synchronize(device and native.find_device(device, "synchronize")) end
+
+  pg.memory = {}
+  ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
+  function pg.memory.stats(device)
+    return native.memory_stats(native.find_device(device or pg.device(), "memory.stats"))
+  end
+  function pg.memory.empty_cache(device)
+    native.handles.reclaim()
+    native.empty_cache(device and native.find_device(device, "memory.empty_cache"))
+  end
+  ---Releases everything that is unreachable, now.
+  function pg.memory.collect() native.handles.reclaim() end
+
+  local units = { [""] = 1, B = 1, K = 2 ^ 10, KB = 2 ^ 10, M = 2 ^ 20, MB = 2 ^ 20, G = 2 ^ 30, GB = 2 ^ 30, T = 2 ^ 40, TB = 2 ^ 40 }
+  local function bytes(where, v)
+    if type(v) == "number" and v >= 0 then return v end
+    local number, unit = tostring(v):match("^%s*([%d%.]+)%s*(%a*)%s*$")
+    local factor = unit and units[unit:upper():gsub("IB$", "B")]
+    if type(v) ~= "string" or not tonumber(number) or not factor then
+      native.raise("invalid_argument", where, "a size must be bytes or text like \"10GB\", got " .. native.describe(v))
+    end
+    return math.floor(tonumber(number) * factor)
+  end
+
+  pg.config = {}
+  ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
+  function pg.config.memory_limit(device, size)
+    native.set_memory_limit(native.find_device(device, "config.memory_limit"), bytes("config.memory_limit", size))
+  end
+
+  local read_settings = native.signature("config.set", { { "threads", "integer", named = true } })
+  ---`pg.config.set{threads=2}`
+  function pg.config.set(...)
+    local o = read_settings(...)
+    if o.threads then native.set_threads(o.threads) end
+  end
+  function pg.config.get() return { threads = native.threads() } end
+
+  ---Loads a plugin by path (made absolute by the caller).
+  function pg.load_plugin(path)
+    if type(path) ~= "string" then
+      native.raise("invalid_argument", "load_plugin", "needs a path, got " .. native.describe(path))
+    end
+    native.load_plugin(path)
+  end
+  ---All plugins found: a list of { name, kinds, version, path, state, reason }.
+  function pg.plugins(options) return native.plugins(options and options.load) end
+  function pg.version() return native.version() end
+end

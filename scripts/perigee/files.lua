@@ -1,0 +1,67 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- pg.save and pg.load: layers and tables of tensors in files. The path's extension names the format.
+
+local native = require "perigee.native"
+local walk = require "perigee.nn.walk"
+
+local files = {}
+
+local function check_path(where, path)
+  if type(path) ~= "string" or path == "" then
+    native.raise("invalid_argument", where, "path must be a string, got " .. native.describe(path))
+  end
+end
+
+local function check_names(where, tensors, names)
+  for _, name in ipairs(names) do
+    if type(name) ~= "string" or not native.is_tensor(tensors[name]) then
+      native.raise("invalid_argument", where, ("%s must be a tensor under a name, got %s"):format(tostring(name),
+                   native.describe(tensors[name])))
+    end
+  end
+end
+
+---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
+---@param path string "model.safetensors"
+---@param what table a layer or { name = tensor }
+---@param options? { notes: table<string, string> }
+function files.save(path, what, options)
+  check_path("save", path)
+  local tensors, names
+  if walk.is_layer(what) then
+    if walk.is_lazy(what) then
+      native.raise("failed_precondition", "save", "the model's sizes are not known before its first input",
+                   "call it once")
+    end
+    tensors, names = what:state()
+  elseif type(what) == "table" then
+    tensors, names = what, {}
+    for name in pairs(what) do names[#names + 1] = name end
+    check_names("save", tensors, names)
+    table.sort(names)
+  else
+    native.raise("invalid_argument", "save", "needs a layer or a table of tensors, got " .. native.describe(what))
+  end
+  local list = {}
+  for i, name in ipairs(names) do list[i] = tensors[name] end
+  native.write(path, names, list, options and options.notes)
+end
+
+---Reads a file of tensors. With a layer, loads them into it and returns the layer.
+---@param path string
+---@param into? table a layer
+---@param options? { strict: boolean } as in load_state
+---@return table tensors by name, or the layer
+---@return fun(key: string): string? note the file's notes
+function files.load(path, into, options)
+  check_path("load", path)
+  local tensors, _, note = native.read(path)
+  if into == nil then return tensors, note end
+  if not walk.is_layer(into) then
+    native.raise("invalid_argument", "load", "the second argument must be a layer, got " .. native.describe(into))
+  end
+  into:load_state(tensors, options)
+  return into, note
+end
+
+return files

@@ -1,0 +1,66 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- pg.gradcheck: gradients against central differences in float64.
+
+local native = require "perigee.native"
+local pg = require "perigee"
+
+local read = native.signature("gradcheck", {
+  { "fn", "function", required = true }, { "inputs", "tensors", required = true },
+  { "eps", "number", default = 1e-6, named = true }, { "rtol", "number", default = 1e-4, named = true },
+  { "atol", "number", default = 1e-6, named = true } })
+
+-- A fixed direction for the outputs, so that one backward pass covers them all.
+local function direction(t)
+  local n = t:numel()
+  return (pg.arange(n, { dtype = "float64" }) * 0.7390851332151607 + 0.25):sin():reshape(t.shape):add(1.5)
+end
+
+local function project(fn, inputs)
+  local total = 0
+  for _, y in ipairs { fn(unpack(inputs)) } do
+    if native.dtypes.by_name[y.dtype].floating then total = total + (y:to("float64") * direction(y)):sum() end
+  end
+  return total
+end
+
+-- (f(x + eps) - f(x - eps)) / 2 eps for each element of one input.
+local function numeric(fn, inputs, k, eps)
+  local data, n = native.host.flat(inputs[k])
+  local slopes = {}
+  local function at(i, delta)
+    local moved = { unpack(inputs) }
+    local old = data[i]
+    data[i] = old + delta
+    moved[k] = pg.tensor(data, { dtype = "float64" }):reshape(inputs[k].shape)
+    data[i] = old
+    return project(fn, moved):item()
+  end
+  for i = 1, n do slopes[i] = (at(i, eps) - at(i, -eps)) / (2 * eps) end
+  return slopes, n
+end
+
+---Raises, naming the first element that differs, unless fn's gradients are right. Answers true.
+---@param fn fun(...): perigee.Tensor
+local function gradcheck(...)
+  local o = read(...)
+  local inputs, leaves = {}, {}
+  for i, t in ipairs(o.inputs) do
+    inputs[i] = t:detach():to("float64"):clone()
+    leaves[i] = inputs[i]:detach():clone():requires_grad_()
+  end
+  local gradients = { pg.grad({ project(o.fn, leaves) }, leaves, { allow_unused = true }) }
+  for k = 1, #inputs do
+    local slopes, n = pg.no_grad(numeric, o.fn, inputs, k, o.eps)
+    local got = gradients[k] and native.host.flat(gradients[k]) or {}
+    for i = 1, n do
+      local g = got[i] or 0
+      if not (math.abs(g - slopes[i]) <= o.atol + o.rtol * math.abs(slopes[i])) then
+        native.raise("failed_precondition", "gradcheck",
+                     ("input %d, element %d: the gradient is %.9g, differences give %.9g"):format(k, i, g, slopes[i]))
+      end
+    end
+  end
+  return true
+end
+
+return { gradcheck = gradcheck }

@@ -1,0 +1,173 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- pg.graph and pg.Session: graphs that are built once and run often.
+
+local native = require "perigee.native"
+local pg = require "perigee"
+
+local graphs = native.graphs
+
+local Graph = {}
+Graph.__index = Graph
+
+local read_placeholder = native.signature("placeholder", {
+  { "name", "string", required = true }, { "shape", "table", required = true, named = true },
+  { "dtype", "dtype", named = true } })
+
+---An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name symbolic dimensions.
+function Graph:placeholder(...)
+  local o = read_placeholder(...)
+  local dtype = native.dtypes.find(o.dtype or native.default_dtype(), "placeholder")
+  return graphs.placeholder(self.native, o.name, dtype, o.shape)
+end
+
+-- Runs fn outside of the graph that is being recorded: initial values are eager.
+local function eagerly(fn, ...)
+  return native.with(function() return graphs.set_current(nil) end, graphs.set_current, fn, ...)
+end
+
+local function glorot(shape, normal)
+  local fan_in, fan_out = shape[#shape], shape[1]
+  local limit = math.sqrt((normal and 2 or 6) / (fan_in + fan_out))
+  return normal and pg.randn(shape) * limit or (pg.rand(shape) * 2 - 1) * limit
+end
+
+local initializers = {
+  zeros = function(shape) return pg.zeros(shape) end,
+  ones = function(shape) return pg.ones(shape) end,
+  uniform = function(shape) return pg.rand(shape) end,
+  normal = function(shape) return pg.randn(shape) end,
+  glorot_uniform = function(shape) return glorot(shape, false) end,
+  glorot_normal = function(shape) return glorot(shape, true) end,
+}
+
+local read_variable = native.signature("variable", {
+  { "name", "string", required = true }, { "shape", "table", named = true }, { "init", "any", named = true },
+  { "dtype", "dtype", named = true } })
+
+---State that lives between runs: `g:variable{"w", shape={3, 2}, init="glorot_uniform"}`; init may be a tensor.
+function Graph:variable(...)
+  local o = read_variable(...)
+  local value = o.init
+  if not native.is_tensor(value) then
+    local make = initializers[value or "zeros"]
+    if not make or not o.shape then
+      local near = type(value) == "string" and native.suggest(value, { "zeros", "ones", "uniform", "normal",
+                                                                       "glorot_uniform", "glorot_normal" })
+      native.raise("invalid_argument", "variable", "needs a shape and an initializer, or init as a tensor",
+                   near and ("did you mean %q?"):format(near))
+    end
+    value = eagerly(make, o.shape)
+  end
+  if o.dtype then value = eagerly(value.to, value, o.dtype) end
+  return graphs.variable(self.native, o.name, value)
+end
+
+local read_constant = native.signature("constant", {
+  { "value", "any", required = true }, { "name", "string", named = true }, { "dtype", "dtype", named = true } })
+
+---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`.
+function Graph:constant(...)
+  local o = read_constant(...)
+  local value = native.is_tensor(o.value) and o.value or eagerly(pg.tensor, o.value, { dtype = o.dtype })
+  self.constants = self.constants + 1
+  return graphs.constant(self.native, o.name or ("constant_" .. self.constants), value)
+end
+
+---A tensor of the graph by name, or by the name it was returned under.
+function Graph:find(name)
+  return self.results[name] or graphs.find(self.native, name)
+end
+
+local function resolve(self, v)
+  if native.is_tensor(v) then return v end
+  if type(v) ~= "string" then
+    native.raise("invalid_argument", "graph", "needs a name or a tensor of the graph, got " .. native.describe(v))
+  end
+  return self:find(v)
+end
+
+-- Runs fn so that operators are recorded into this graph.
+local function record(self, fn, ...)
+  return native.with(function() return graphs.set_current(self.native) end, graphs.set_current, fn, ...)
+end
+
+---Adds the gradients of one tensor with respect to others: `g:gradients("loss", {"w"})` is a list.
+function Graph:gradients(target, sources)
+  local list = {}
+  for i, v in ipairs(sources) do list[i] = resolve(self, v) end
+  local root = resolve(self, target)
+  return record(self, function()
+    local gradients = native.gradients({ root }, nil, list, true, true)
+    return gradients
+  end)
+end
+
+---A line per node, as text.
+function Graph:text() return graphs.text(self.native) end
+function Graph:print() print(self:text()) end
+
+---The graph in the dot language, written to a file when a path is given.
+function Graph:dot(path)
+  local text = graphs.dot(self.native)
+  if not path then return text end
+  local file, message = io.open(path, "wb")
+  if not file then native.raise("not_found", "dot", message) end
+  file:write(text)
+  file:close()
+end
+
+---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, or one tensor.
+local function graph(fn)
+  if type(fn) ~= "function" then
+    native.raise("invalid_argument", "graph", "needs a function, got " .. native.describe(fn))
+  end
+  local self = setmetatable({ native = graphs.create(), results = {}, constants = 0 }, Graph)
+  local results = record(self, fn, self)
+  if native.is_tensor(results) then results = { output = results } end
+  for name, t in pairs(results or {}) do
+    if not native.is_tensor(t) then
+      native.raise("invalid_argument", "graph", ("result %s must be a tensor, got %s"):format(tostring(name), native.describe(t)))
+    end
+    self.results[name] = t
+    if type(name) == "string" then graphs.set_name(self.native, t, name) end
+  end
+  return self
+end
+
+local Session = {}
+Session.__index = Session
+
+---A session runs a graph: `pg.Session{g}`.
+local read_session = native.signature("Session", { { "graph", "table", required = true } })
+local function new_session(...)
+  local self = setmetatable({ graph = read_session(...).graph }, Session)
+  if getmetatable(self.graph) ~= Graph then native.raise("invalid_argument", "Session", "needs a graph from pg.graph") end
+  self.native = graphs.create_session(self.graph.native)
+  return self
+end
+
+local function feed_lists(self, feeds)
+  local targets, values = {}, {}
+  for name, value in pairs(feeds or {}) do
+    targets[#targets + 1] = resolve(self.graph, name)
+    values[#values + 1] = native.is_tensor(value) and value or pg.tensor(value)
+  end
+  return targets, values
+end
+
+---Runs what is fetched: one name or tensor gives one result, a list of names a table by name, of tensors a list.
+function Session:run(fetches, feeds)
+  local single = type(fetches) ~= "table"
+  local list = single and { fetches } or fetches
+  local wanted = {}
+  for i, v in ipairs(list) do wanted[i] = resolve(self.graph, v) end
+  local targets, values = feed_lists(self, feeds)
+  local results = graphs.run(self.native, wanted, targets, values)
+  if single then return results[1] end
+  for i, v in ipairs(list) do
+    if type(v) == "string" then results[v], results[i] = results[i], nil end
+  end
+  return results
+end
+
+return { graph = graph, Session = new_session }

@@ -1,0 +1,55 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- require "perigee": the table that scripts call `pg`. Nothing is loaded before it is touched. The table is kept in the
+-- registry, so that a script that clears package.loaded gets the same one again.
+
+local registry = debug and debug.getregistry and debug.getregistry() or package.loaded
+local KEY = "perigee"
+if registry[KEY] then return registry[KEY] end
+
+---@class perigee
+local pg = {}
+registry[KEY] = pg
+
+-- Sub-tables, and functions that modules of their own provide.
+local modules = {
+  nn = "perigee.nn", optim = "perigee.optim", data = "perigee.data", amp = "perigee.amp",
+  callbacks = "perigee.callbacks", fit = "perigee.fit",
+}
+local providers = {
+  save = "perigee.files", load = "perigee.files", load_npy = "perigee.npy", save_npy = "perigee.npy",
+  bench = "perigee.bench", gradcheck = "perigee.gradcheck",
+  graph = "perigee.graph", Session = "perigee.graph",
+}
+local core = { "creation", "views", "indexing", "printing", "compare", "autograd", "devices" }
+
+-- Makes the tensor functions: loads libperigee, but no plugin and no thread.
+local function start(native)
+  setmetatable(pg, nil)
+  native.start()
+  for _, name in ipairs(core) do require("perigee." .. name)(pg, native) end
+  setmetatable(pg, { __index = function(_, key)
+    local value
+    if modules[key] then
+      value = require(modules[key])
+    elseif providers[key] then
+      value = require(providers[key])[key]
+    elseif type(key) == "string" then
+      value = native.op(key)
+    end
+    if value == nil then
+      local names = native.op_names()
+      for name in pairs(pg) do names[#names + 1] = name end
+      local near = native.suggest(tostring(key), names)
+      native.raise("not_found", nil, ("perigee has no %q"):format(tostring(key)), near and ("did you mean %q?"):format(near))
+    end
+    rawset(pg, key, value)
+    return value
+  end })
+end
+
+setmetatable(pg, { __index = function(_, key)
+  start(require "perigee.native")
+  return pg[key]
+end })
+
+return pg

@@ -1,0 +1,354 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Methods on tensors that the operators do not give by themselves: asking, moving between devices and dtypes, and the
+-- family of views built on slice, permute, reshape.
+
+return function(pg, native)
+  local methods, tensor, call = native.methods, native.tensor, native.call
+  local rank, size, define = tensor.rank, tensor.size, tensor.define
+
+  -- Defines a method and the function pg[name].
+  local function both(name, f)
+    define(name, f)
+    pg[name] = methods[name]
+  end
+
+  ---An axis from 1, made positive; raises. `extra` allows one beyond the last (unsqueeze, stack).
+  local function axis_of(where, t, axis, extra)
+    local last = rank(t) + (extra or 0)
+    if type(axis) ~= "number" or axis ~= math.floor(axis) then
+      native.raise("invalid_argument", where, "axis must be a whole number, got " .. native.describe(axis))
+    end
+    if axis == 0 then
+      native.raise("invalid_argument", where, "axis is 0, but axes count from 1", "the first axis is 1, the last -1")
+    end
+    if axis > last or axis < -last then
+      native.raise("invalid_argument", where, ("axis %d is out of range for a tensor %s; expected 1..%d or -%d..-1"):format(
+                     axis, tostring(t.shape), last, last))
+    end
+    return axis > 0 and axis or last + 1 + axis
+  end
+  tensor.axis_of = axis_of
+
+  -- ---- asking ----
+
+  ---Number of axes.
+  define("dim", function(t) return rank(t) end)
+  define("numel", function(t) return native.host.numel(t) end)
+  ---The size of an axis, or the shape.
+  define("size", function(t, axis)
+    if axis == nil then return t.shape end
+    return size(t, axis_of("size", t, axis))
+  end)
+  define("stride", function(t) return tensor.strides(t) end)
+  ---The one element as a Lua number or boolean.
+  define("item", native.host.item)
+  ---The one element of an integer tensor as a 64-bit integer.
+  define("item_int64", native.host.item_int64)
+
+  ---Nested Lua tables of the elements; a number for a 0-dim tensor.
+  define("totable", function(t)
+    local shape, flat = t.shape, native.host.flat(t, "totable")
+    if #shape == 0 then return flat[1] end
+    local at = 0
+    local function build(axis)
+      local list = {}
+      for i = 1, shape[axis] do
+        if axis == #shape then
+          at = at + 1
+          list[i] = flat[at]
+        else
+          list[i] = build(axis + 1)
+        end
+      end
+      return list
+    end
+    return build(1)
+  end)
+
+  ---Whether the shape is this: `t:has_shape{2, 3}`.
+  define("has_shape", function(t, ...)
+    local expected = select("#", ...) == 1 and type((...)) == "table" and (...) or { ... }
+    if #expected ~= rank(t) then return false end
+    for i, d in ipairs(expected) do
+      if size(t, i) ~= d then return false end
+    end
+    return true
+  end)
+
+  ---The contents of an index tensor as Lua numbers that count from 1.
+  define("positions", function(t)
+    if not native.dtypes.by_name[t.dtype].integer then
+      native.raise("invalid_argument", "positions", "needs an integer tensor, got " .. t.dtype)
+    end
+    local flat, n = native.host.flat(t, "positions")
+    for i = 1, n do flat[i] = flat[i] + 1 end
+    return flat
+  end)
+
+  define("is_contiguous", function(t)
+    local strides, expected = tensor.strides(t), 1
+    for i = #strides, 1, -1 do
+      local n = size(t, i)
+      if n == 0 then return true end
+      if n ~= 1 and strides[i] ~= expected then return false end
+      expected = expected * n
+    end
+    return true
+  end)
+
+  -- ---- moving ----
+
+  local read_to = native.signature("to", { { "device", "device" }, { "dtype", "dtype" } })
+  ---Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`, `t:to(other)`.
+  define("to", function(t, target, second)
+    local device, dtype
+    local function take(v)
+      if v == nil then return end
+      if native.is_tensor(v) then device, dtype = v.device, v.dtype
+      elseif type(v) == "string" and native.dtypes.by_name[v] then dtype = native.dtypes.by_name[v].name
+      elseif type(v) == "string" then device = v
+      else native.raise("invalid_argument", "to", "needs a device or a dtype, got " .. native.describe(v)) end
+    end
+    if type(target) == "table" then
+      local o = read_to(target)
+      device, dtype = o.device, o.dtype
+    else
+      take(target)
+      take(second)
+    end
+    if dtype and dtype ~= t.dtype then t = call("cast", { t }, { dtype = dtype }) end
+    if device then
+      local number = native.find_device(device, "to")
+      if native.device_name(number) ~= t.device then t = call("transfer", { t }, { device = number }) end
+    end
+    return t
+  end)
+  define("cpu", function(t) return t:to("cpu") end)
+  for name, dtype in pairs { float = "float32", double = "float64", half = "float16", long = "int64", int = "int32" } do
+    define(name, function(t) return t:to(dtype) end)
+  end
+  ---The tensor itself when its elements lie in row-major order, else a copy that does.
+  define("contiguous", function(t) return t:is_contiguous() and t or t:clone() end)
+  ---The same memory without history.
+  both("detach", native.detach)
+
+  ---Releases the tensor's memory now. Using it afterwards is an error.
+  methods.free = function(t)
+    tensor.check_open(t, "free")
+    native.handles.close(t)
+  end
+
+  define("copy_", function(t, source)
+    if type(source) == "number" or type(source) == "boolean" then source = t:full_like(source) end
+    if not native.is_tensor(source) then
+      native.raise("invalid_argument", "copy_", "source must be a tensor or a number, got " .. native.describe(source))
+    end
+    call("copy", { t, source })
+    return t
+  end)
+  define("fill_", function(t, value)
+    if type(value) ~= "number" and type(value) ~= "boolean" then
+      native.raise("invalid_argument", "fill_", "value must be a number, got " .. native.describe(value))
+    end
+    local scalar = pg.full({ {}, value, dtype = t.dtype, device = t.device })
+    call("copy", { t, scalar })
+    return t
+  end)
+  define("zero_", function(t) return t:fill_(0) end)
+
+  -- ---- views ----
+
+  define("view", function(t, ...) return t:reshape(...) end)
+  define("reshape_as", function(t, other) return t:reshape(other.shape) end)
+  define("expand_as", function(t, other) return t:expand(other.shape) end)
+  define("view_as", function(t, other) return t:reshape(other.shape) end)
+
+  ---Swaps two axes.
+  both("transpose", function(t, a, b)
+    a, b = axis_of("transpose", t, a), axis_of("transpose", t, b)
+    local axes = {}
+    for i = 1, rank(t) do axes[i] = i end
+    axes[a], axes[b] = axes[b], axes[a]
+    return call("permute", { t }, { axes = axes })
+  end)
+
+  ---A matrix transposed; tensors of less than two axes as they are.
+  both("t", function(t)
+    if rank(t) > 2 then
+      native.raise("invalid_argument", "t", ("needs at most 2 axes, got %s"):format(tostring(t.shape)), "use transpose(a, b)")
+    end
+    return rank(t) == 2 and t:transpose(1, 2) or t
+  end)
+  define("mT", function(t) return t:transpose(-2, -1) end)
+
+  local read_flatten = native.signature("flatten", { { "first", "axis", default = 1 }, { "last", "axis", default = -1 } })
+  ---Joins the axes from first to last.
+  both("flatten", function(t, ...)
+    local o = read_flatten(...)
+    if rank(t) == 0 then return t:reshape(1) end
+    local first, last = axis_of("flatten", t, o.first), axis_of("flatten", t, o.last)
+    if first > last then native.raise("invalid_argument", "flatten", ("first axis %d is behind last axis %d"):format(first, last)) end
+    local shape, joined = {}, 1
+    for i = 1, rank(t) do
+      local d = size(t, i)
+      if i < first or i > last then
+        shape[#shape + 1] = d
+      else
+        joined = (type(d) == "number" and joined ~= -1) and joined * d or -1
+        if i == last then shape[#shape + 1] = joined end
+      end
+    end
+    return t:reshape(shape)
+  end)
+
+  ---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
+  both("movedim", function(t, from, to)
+    from, to = type(from) == "table" and from or { from }, type(to) == "table" and to or { to }
+    if #from ~= #to then native.raise("invalid_argument", "movedim", "as many targets as sources are needed") end
+    local axes, taken = {}, {}
+    for i = 1, #from do
+      local source = axis_of("movedim", t, from[i])
+      axes[axis_of("movedim", t, to[i])], taken[source] = source, true
+    end
+    local next_free = 1
+    for i = 1, rank(t) do
+      if not axes[i] then
+        while taken[next_free] do next_free = next_free + 1 end
+        axes[i], taken[next_free] = next_free, true
+      end
+    end
+    return call("permute", { t }, { axes = axes })
+  end)
+
+  -- The part first..last (from 0, end excluded) of one axis.
+  local function part(t, axis, first, stop, drop)
+    local starts, stops, steps, drops = {}, {}, {}, {}
+    for i = 1, axis do
+      starts[i], stops[i], steps[i], drops[i] = 0, tensor.TO_END, 1, 0
+    end
+    starts[axis], stops[axis], drops[axis] = first, stop, drop and 1 or 0
+    return call("slice", { t }, { starts = starts, stops = stops, steps = steps, drop = drops })
+  end
+  tensor.TO_END = 2 ^ 52
+
+  local read_select = native.signature("select", { { "axis", "axis", required = true }, { "index", "integer", required = true } })
+  ---One position of an axis, which disappears.
+  both("select", function(t, ...)
+    local o = read_select(...)
+    local axis = axis_of("select", t, o.axis)
+    return tensor.select(t, axis, o.index)
+  end)
+
+  ---t at one position (from 1) of an axis, checked.
+  function tensor.select(t, axis, i)
+    local n = size(t, axis)
+    if i ~= math.floor(i) or i == 0 or (type(n) == "number" and (i > n or i < -n)) then
+      native.raise("invalid_argument", "index", i == 0 and "position 0, but positions count from 1" or
+                   ("%s is out of range for axis %d of a tensor %s; expected 1..%s or -%s..-1"):format(
+                     tostring(i), axis, tostring(t.shape), tostring(n), tostring(n)))
+    end
+    return part(t, axis, i > 0 and i - 1 or i, (i == -1) and tensor.TO_END or (i > 0 and i or i + 1), true)
+  end
+
+  local read_narrow = native.signature("narrow", { { "axis", "axis", required = true }, { "start", "integer", required = true },
+                                                   { "length", "integer", required = true } })
+  ---`length` positions of an axis from position `start` (from 1).
+  both("narrow", function(t, ...)
+    local o = read_narrow(...)
+    local axis = axis_of("narrow", t, o.axis)
+    local n = size(t, axis)
+    local start = o.start < 0 and n + o.start or o.start - 1
+    if o.start == 0 or o.length < 0 or start < 0 or start + o.length > n then
+      native.raise("invalid_argument", "narrow", ("start %d and length %d do not fit axis %d of a tensor %s"):format(
+                     o.start, o.length, axis, tostring(t.shape)))
+    end
+    return part(t, axis, start, start + o.length)
+  end)
+
+  -- Parts of the given sizes along an axis.
+  local function cut(t, axis, sizes)
+    local parts, at = {}, 0
+    for i, n in ipairs(sizes) do
+      parts[i] = part(t, axis, at, at + n)
+      at = at + n
+    end
+    return parts
+  end
+
+  local function even(n, each)
+    local sizes = {}
+    while n > 0 do
+      sizes[#sizes + 1] = math.min(each, n)
+      n = n - each
+    end
+    return sizes
+  end
+
+  local read_split = native.signature("split", { { "size", "any", required = true }, { "axis", "axis", default = 1 } })
+  ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
+  both("split", function(t, ...)
+    if select("#", ...) == 1 and type((...)) == "table" and type((...)[1]) == "number" and #(...) > 1 then
+      return t:split { (...), axis = (...).axis } -- a list of sizes alone
+    end
+    local o = read_split(...)
+    local axis = axis_of("split", t, o.axis)
+    local n = size(t, axis)
+    if type(o.size) == "table" then
+      local sum = 0
+      for _, s in ipairs(o.size) do sum = sum + s end
+      if sum ~= n then
+        native.raise("invalid_argument", "split", ("the sizes sum to %d, but axis %d of %s has %d"):format(
+                       sum, axis, tostring(t.shape), n))
+      end
+      return cut(t, axis, o.size)
+    end
+    if type(o.size) ~= "number" or o.size < 1 or o.size ~= math.floor(o.size) then
+      native.raise("invalid_argument", "split", "size must be a whole number from 1, got " .. native.describe(o.size))
+    end
+    return cut(t, axis, even(n, o.size))
+  end)
+
+  local read_chunk = native.signature("chunk", { { "count", "integer", required = true }, { "axis", "axis", default = 1 } })
+  ---A list of at most `count` parts of equal size along an axis.
+  both("chunk", function(t, ...)
+    local o = read_chunk(...)
+    if o.count < 1 then native.raise("invalid_argument", "chunk", "count must be at least 1") end
+    local axis = axis_of("chunk", t, o.axis)
+    local n = size(t, axis)
+    return cut(t, axis, even(n, math.max(1, math.ceil(n / o.count))))
+  end)
+
+  local read_unbind = native.signature("unbind", { { "axis", "axis", default = 1 } })
+  ---A list of the tensor at each position of an axis.
+  both("unbind", function(t, ...)
+    local axis = axis_of("unbind", t, read_unbind(...).axis)
+    local list = {}
+    for i = 1, size(t, axis) do list[i] = tensor.select(t, axis, i) end
+    return list
+  end)
+
+  local read_stack = native.signature("stack", { { "tensors", "tensors", required = true }, { "axis", "axis", default = 1 } })
+  ---Joins tensors of one shape along a new axis.
+  function pg.stack(...)
+    local o = read_stack(...)
+    if #o.tensors == 0 then native.raise("invalid_argument", "stack", "needs at least one tensor") end
+    local axis, list = axis_of("stack", o.tensors[1], o.axis, 1), {}
+    for i, t in ipairs(o.tensors) do
+      if t.shape ~= o.tensors[1].shape then
+        native.raise("invalid_argument", "stack", ("tensor %d has shape %s, the first has %s"):format(
+                       i, tostring(t.shape), tostring(o.tensors[1].shape)))
+      end
+      list[i] = t:unsqueeze(axis)
+    end
+    return call("cat", { list }, { axis = axis })
+  end
+
+  ---for i, row in t:rows() do: the positions of the first axis.
+  define("rows", function(t)
+    local n, i = #t, 0
+    return function()
+      i = i + 1
+      if i <= n then return i, tensor.select(t, 1, i) end
+    end
+  end)
+end
