@@ -27,7 +27,7 @@ function M.add_symbol(text, dimension) symbols[text] = dimension end
 function M.find_symbol(text) return symbols[text] end
 
 local function reject(where, attr, expected, got)
-  errors.raise("invalid_argument", where, ("%s must be %s, got %s"):format(attr.name, expected, errors.describe(got)))
+  errors.raise("invalid_argument", where, ("%s must be %s, got %s"):format(attr.shown, expected, errors.describe(got)))
 end
 
 local function whole(where, attr, v, expected)
@@ -44,7 +44,7 @@ end
 local function axis(where, attr, v)
   v = whole(where, attr, v)
   if v == 0 then
-    errors.raise("invalid_argument", where, ("%s is 0, but axes count from 1"):format(attr.name),
+    errors.raise("invalid_argument", where, ("%s is 0, but axes count from 1"):format(attr.shown),
                  "the first axis is 1, the last -1")
   end
   return v > 0 and v - 1 or v
@@ -66,10 +66,11 @@ local function list_length(where, attr, v)
     if k > highest then highest = k end
   end
   if n ~= highest then
-    errors.raise("invalid_argument", where, ("%s has a hole: %d entries up to position %d"):format(attr.name, n, highest))
+    errors.raise("invalid_argument", where,
+                 ("%s has a hole: %d entries up to position %d"):format(attr.shown, n, highest))
   end
   if n > MAX_RANK then
-    errors.raise("invalid_argument", where, ("%s has %d entries; at most %d dimensions"):format(attr.name, n, MAX_RANK))
+    errors.raise("invalid_argument", where, ("%s has %d entries; at most %d dimensions"):format(attr.shown, n, MAX_RANK))
   end
   return n
 end
@@ -108,7 +109,8 @@ local write = {
     if not index then
       local near = type(v) == "string" and suggest(v, attr.choices)
       errors.raise("invalid_argument", where,
-                   ("%s must be one of %s, got %s"):format(attr.name, table.concat(attr.choices, ", "), errors.describe(v)),
+                   ("%s must be one of %s, got %s"):format(
+                     attr.shown, table.concat(attr.choices, ", "), errors.describe(v)),
                    near and ("did you mean %q?"):format(near))
     end
     ffi.cast(int32_p, base + attr.offset)[0] = index
@@ -172,6 +174,7 @@ function M.prepare(list)
     attr.internal = math.floor(attr.flags / M.INTERNAL) % 2 == 1
     attr.required = math.floor(attr.flags / M.REQUIRED) % 2 == 1
     attr.pair = 0
+    attr.shown = attr.kind == AXES and attr.name == "axes" and "axis" or attr.name -- what users call it
     if math.floor(attr.flags / M.PAIR) % 2 == 1 then
       attr.pair = type(attr.default) == "table" and #attr.default > 0 and #attr.default or 2
     end

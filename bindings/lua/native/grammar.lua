@@ -130,7 +130,7 @@ function M.place(where, params, args, n, out)
       errors.raise("invalid_argument", where,
                    ("too many arguments: %s is one more than it takes"):format(describe(args[at])))
     end
-    local name, kind = param[1], param[2]
+    local name, kind, shown = param[1], param[2], param.alias or param[1]
     local v = args[at]
     at = at + 1
     if (kind == "list" or kind == "axes" or kind == "tensors") and is_run(kind, v) then
@@ -141,7 +141,7 @@ function M.place(where, params, args, n, out)
       end
       v = list
     end
-    if v ~= nil then out[name] = check(where, name, kind, v) end
+    if v ~= nil then out[name] = check(where, shown, kind, v) end
     index = index + 1
   end
 end
@@ -163,10 +163,9 @@ function M.name_options(where, params, named, out)
     if type(key) ~= "number" then
       local param = by_name[key]
       if not param then unknown(where, params.names, key) end
-      if out[key] ~= nil then
-        errors.raise("invalid_argument", where, ("%s is given twice, by position and by name"):format(key))
-      end
-      out[key] = check(where, key, param[2], v)
+      local name = param[1]
+      if out[name] ~= nil then errors.raise("invalid_argument", where, ("%s is given twice"):format(key)) end
+      out[name] = check(where, key, param[2], v)
     end
   end
 end
@@ -175,7 +174,8 @@ function M.index(params)
   params.by_name, params.names = {}, {}
   for i, param in ipairs(params) do
     params.by_name[param[1]] = param
-    params.names[i] = param[1]
+    params.names[i] = param.alias or param[1]
+    if param.alias then params.by_name[param.alias] = param end
   end
   return params
 end
@@ -190,7 +190,7 @@ function M.parse(where, params, n, ...)
     local name = param[1]
     if out[name] == nil then
       if param.required then
-        errors.raise("invalid_argument", where, ("argument %q is missing"):format(name))
+        errors.raise("invalid_argument", where, ("argument %q is missing"):format(param.alias or name))
       end
       out[name] = param.default
     end

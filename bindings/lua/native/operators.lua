@@ -38,7 +38,8 @@ local function make_params(op)
   end
   for _, attr in ipairs(op.visible) do
     local kind = attr.pair > 0 and "pair" or grammar_kind[attr.kind] or "any"
-    params[#params + 1] = { attr.name, kind, required = attr.required }
+    local alias = attr.shown ~= attr.name and attr.shown or nil
+    params[#params + 1] = { attr.name, kind, required = attr.required, alias = alias }
   end
   return grammar.index(params)
 end
@@ -93,9 +94,8 @@ local function raise_axis(op, where, attrs, first)
   local function check(attr, v)
     if v <= rank and v >= -rank then return end
     errors.raise("invalid_argument", where,
-                 rank == 0 and ("%s %d is out of range for %s, which has no axes"):format(attr.name, v, op.inputs[1].name) or
                  ("%s %d is out of range for %s %s; expected 1..%d or -%d..-1"):format(
-                   attr.name, v, op.inputs[1].name, shape_text(first), rank, rank))
+                   attr.shown, v, op.inputs[1].name, shape_text(first), rank, rank))
   end
   for _, attr in ipairs(op.visible) do
     if attr.kind == kinds.axis then check(attr, attributes.read(attr, attrs)) end
