@@ -6,18 +6,18 @@
 namespace {
 
 struct Conv2d {
-  int64_t in = 0, out = 0;
+  int64_t inputs = 0, out = 0;
   pg_ints kernel{}, stride = pg::make_ints({1, 1}), padding = pg::make_ints({0, 0}), dilation = pg::make_ints({1, 1});
   int64_t groups = 1;
   pg::Bool bias = true;
 
   void parameters(pg::Params& p) {
     p.positive(out, "out");
-    p.infer(in, "in", -3);
+    p.infer(inputs, "inputs", -3);
     check(p);
-    auto fan_in = static_cast<double>(in / groups) * static_cast<double>(kernel.value[0] * kernel.value[1]);
+    auto fan_in = static_cast<double>(inputs / groups) * static_cast<double>(kernel.value[0] * kernel.value[1]);
     double bound = 1 / std::sqrt(fan_in);  // PyTorch's: kaiming uniform with a = sqrt(5)
-    p.uniform(0, pg::make_ints({out, in / groups, kernel.value[0], kernel.value[1]}), bound);
+    p.uniform(0, pg::make_ints({out, inputs / groups, kernel.value[0], kernel.value[1]}), bound);
     if (bias) p.uniform(1, pg::make_ints({out}), bound);
   }
   pg::Value build(const pg::LayerCall& c) const {
@@ -43,15 +43,16 @@ struct Conv2d {
     p.positive(dilation, "dilation");
     p.not_negative(padding, "padding");
     p.positive(groups, "groups");
-    if (in % groups != 0 || out % groups != 0) {
-      pg::fail_argument(pg::format("in %lld and out %lld must be multiples of groups %lld", static_cast<long long>(in),
-                                   static_cast<long long>(out), static_cast<long long>(groups)));
+    if (inputs % groups != 0 || out % groups != 0) {
+      pg::fail_argument(pg::format("inputs %lld and out %lld must be multiples of groups %lld",
+                                   static_cast<long long>(inputs), static_cast<long long>(out),
+                                   static_cast<long long>(groups)));
     }
   }
 };
 
-PG_LAYER(Conv2d, "Conv2d", "Cross-correlation of images [N, in, H, W] with weight [out, in / groups, kh, kw].")
-    .inferred(&Conv2d::in, "in", "channels of the input")
+PG_LAYER(Conv2d, "Conv2d", "Cross-correlation of images [N, inputs, H, W] with weight [out, inputs / groups, kh, kw].")
+    .inferred(&Conv2d::inputs, "inputs", "channels of the input")
     .attr(&Conv2d::out, "out", "channels of the output", PG_ATTR_REQUIRED)
     .pair(&Conv2d::kernel, "kernel", "height and width of the window", PG_ATTR_REQUIRED)
     .pair(&Conv2d::stride, "stride", "steps of the window, in pixels")

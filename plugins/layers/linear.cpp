@@ -6,14 +6,14 @@
 namespace {
 
 struct Linear {
-  int64_t in = 0, out = 0;
+  int64_t inputs = 0, out = 0;
   pg::Bool bias = true;
 
   void parameters(pg::Params& p) {
     p.positive(out, "out");
-    p.infer(in, "in", -1);
-    double bound = 1 / std::sqrt(static_cast<double>(in));  // PyTorch's: kaiming uniform with a = sqrt(5)
-    p.uniform(0, pg::make_ints({out, in}), bound);
+    p.infer(inputs, "inputs", -1);
+    double bound = 1 / std::sqrt(static_cast<double>(inputs));  // PyTorch's: kaiming uniform with a = sqrt(5)
+    p.uniform(0, pg::make_ints({out, inputs}), bound);
     if (bias) p.uniform(1, pg::make_ints({out}), bound);
   }
   pg::Value build(const pg::LayerCall& c) const {
@@ -22,8 +22,9 @@ struct Linear {
   }
 };
 
-PG_LAYER(Linear, "Linear", "x weight^T + bias over the last axis: [..., in] to [..., out]. weight is [out, in].")
-    .inferred(&Linear::in, "in", "size of the input's last axis")
+PG_LAYER(Linear, "Linear",
+         "x weight^T + bias over the last axis: [..., inputs] to [..., out]. weight is [out, inputs].")
+    .inferred(&Linear::inputs, "inputs", "size of the input's last axis")
     .attr(&Linear::out, "out", "size of the output's last axis", PG_ATTR_REQUIRED)
     .attr(&Linear::bias, "bias", "whether to add a bias [out]")
     .params({"weight", "bias"});

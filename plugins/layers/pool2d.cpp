@@ -45,7 +45,12 @@ struct AvgPool2d {
   pg::Value build(const pg::LayerCall& c) const {
     static constinit pg::OpRef op("avg_pool2d", "kernel", "stride", "padding", "ceil_mode", "count_include_pad");
     pg::Call call = c.call(op);
-    call.input(c.input()).set(0, kernel).set(1, stride).set(2, padding).set(3, bool(ceil_mode)).set(4, bool(count_include_pad));
+    call.input(c.input())
+        .set(0, kernel)
+        .set(1, stride)
+        .set(2, padding)
+        .set(3, bool(ceil_mode))
+        .set(4, bool(count_include_pad));
     return call.emit();
   }
 };

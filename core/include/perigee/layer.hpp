@@ -2,19 +2,20 @@
 // perigee/layer.hpp: how a layer is written: a plain struct of attributes with their defaults, and two functions.
 //
 //   struct Linear {
-//     int64_t in = 0, out = 0;
+//     int64_t inputs = 0, out = 0;
 //     pg::Bool bias = true;
 //     void parameters(pg::Params& p) {                     // check and infer attributes, describe the parameters
-//       p.infer(in, "in", -1);
+//       p.infer(inputs, "inputs", -1);
 //       p.positive(out, "out");
-//       p.uniform(0, {out, in}, 1 / std::sqrt(double(in)));
+//       p.uniform(0, {out, inputs}, 1 / std::sqrt(double(inputs)));
 //     }
 //     pg::Value build(const pg::LayerCall& c) const {      // emit operators
 //       static constinit pg::OpRef op("linear");
 //       return c.call(op).input(c.input()).input(c.param(0)).input(c.param(1)).emit();
 //     }
 //   };
-//   PG_LAYER(Linear, "Linear", "y = x weight^T + bias").inferred(&Linear::in, "in", "...").params({"weight", "bias"});
+//   PG_LAYER(Linear, "Linear", "y = x weight^T + bias").inferred(&Linear::inputs, "inputs", "...").params({"weight",
+//   "bias"});
 //
 // The file registers itself. The struct is the packed attribute struct of the C table, so it must be trivially
 // copyable. Attributes are declared in the order of positional arguments. A plugin answers iface(PG_IFACE_LAYERS) with

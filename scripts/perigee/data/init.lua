@@ -1,0 +1,88 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- perigee.data: where samples come from. Every source is a pipeline (pipeline.lua): a number of samples, and a way to
+-- get them by position.
+
+local native = require "perigee.native"
+local pipeline = require "perigee.data.pipeline"
+
+local data = { is_dataset = pipeline.is_dataset }
+
+local function check_slices(tensors)
+  local count, first
+  for name, t in pairs(tensors) do
+    if type(name) ~= "string" or not native.is_tensor(t) then
+      native.raise("invalid_argument", "data.from_slices", ("%s must be a tensor under a name, got %s"):format(
+                     tostring(name), native.describe(t)))
+    end
+    if t:dim() == 0 then
+      native.raise("invalid_argument", "data.from_slices", name .. " has no axes to slice")
+    end
+    if count and #t ~= count then
+      native.raise("invalid_argument", "data.from_slices", ("%s has %d samples, %s has %d"):format(first, count, name,
+                   #t))
+    end
+    count, first = #t, name
+  end
+  if not count then native.raise("invalid_argument", "data.from_slices", "needs at least one tensor") end
+  return count
+end
+
+---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
+---@param tensors table<string, table>
+function data.from_slices(tensors)
+  if type(tensors) ~= "table" then
+    native.raise("invalid_argument", "data.from_slices", "needs a table of tensors, got " .. native.describe(tensors))
+  end
+  local count, own = check_slices(tensors), {}
+  for name, t in pairs(tensors) do own[name] = t:detach() end
+  return pipeline.source {
+    count = count,
+    get = function(i)
+      local sample = {}
+      for name, t in pairs(own) do sample[name] = t[i] end
+      return sample
+    end,
+    -- Many at once: one gather a tensor in place of a copy a sample.
+    gather = function(positions)
+      local contents = {}
+      for i, position in ipairs(positions) do contents[i] = position - 1 end
+      local batch = {}
+      for name, t in pairs(own) do
+        local index = require("perigee").tensor(contents, { dtype = "int64", device = t.device })
+        batch[name] = native.call("index_select", { t, index }, { axis = 1 })
+      end
+      return batch
+    end,
+  }
+end
+
+---`n` samples by number: get(i), i from 1, returns a table.
+function data.from_index(...)
+  local o = native.signature("data.from_index", { { "n", "integer", required = true },
+                                                   { "get", "function", required = true } })(...)
+  if o.n < 0 then native.raise("invalid_argument", "data.from_index", "n must not be negative") end
+  return pipeline.source { count = o.n, get = o.get }
+end
+
+---The numbers 0 .. n - 1, as samples { value = number }.
+function data.range(n)
+  if type(n) ~= "number" or n < 0 or n ~= math.floor(n) then
+    native.raise("invalid_argument", "data.range", "needs a count of 0 or more, got " .. native.describe(n))
+  end
+  return pipeline.source { count = n, get = function(i) return { value = i - 1 } end }
+end
+
+local read_csv
+---A file of numbers, plain or .gz, as a tensor [rows, columns].
+---Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
+function data.csv(...)
+  read_csv = read_csv or native.signature("data.csv", {
+    { "path", "string", required = true }, { "delimiter", "string", named = true },
+    { "skip", "integer", named = true }, { "dtype", "dtype", named = true } })
+  local o = read_csv(...)
+  local tensors = native.read(o.path, { delimiter = o.delimiter, skip = o.skip, dtype = o.dtype })
+  if not tensors.data then native.raise("invalid_argument", "data.csv", o.path .. " is not a csv file") end
+  return tensors.data
+end
+
+return data

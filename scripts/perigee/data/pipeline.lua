@@ -1,0 +1,204 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Pipelines: a chain of stages over a source with random access. A stage is { count, get(i), gather(positions) }; the
+-- order of an epoch is drawn when each() begins. All runs on the script's thread, when the next element is wanted.
+
+local native = require "perigee.native"
+local order = require "perigee.data.order"
+
+local Dataset = {}
+
+-- Lua 5.1 asks no metamethod for # of a table, but does so for a userdata: a dataset is a proxy of its fields.
+local fields = setmetatable({}, { __mode = "k" })
+local template = newproxy(true)
+local meta = getmetatable(template)
+
+function meta.__index(self, key)
+  local method = Dataset[key]
+  if method ~= nil then return method end
+  return fields[self][key]
+end
+function meta.__newindex(_, key)
+  native.raise("invalid_argument", "data", ("a dataset has no settable field %q"):format(tostring(key)))
+end
+function meta.__len(self) return fields[self].size end
+function meta.__tostring(self) return ("Dataset(%d %s)"):format(self.size, self.batched and "batches" or "samples") end
+
+local function new(own)
+  local self = newproxy(template)
+  fields[self] = own
+  return self
+end
+
+---A pipeline over { count, get, gather }; gather(positions), if there, gets many elements as one batch.
+local function source(stage) return new { stage = function() return stage end, size = stage.count, epoch = 0 } end
+
+local function derive(parent, size, make, batched)
+  return new { size = size, epoch = 0, batched = batched or parent.batched,
+               stage = function(epoch) return make(parent.stage(epoch), epoch) end }
+end
+
+local function check_count(where, n)
+  if type(n) ~= "number" or n ~= math.floor(n) or n < 0 then
+    native.raise("invalid_argument", where, "needs a count of 0 or more, got " .. native.describe(n))
+  end
+end
+
+-- The stage seen through a list or function of positions.
+local function through(stage, count, position)
+  local gather = stage.gather and function(positions)
+    local mapped = {}
+    for i, p in ipairs(positions) do mapped[i] = position(p) end
+    return stage.gather(mapped)
+  end
+  return { count = count, get = function(i) return stage.get(position(i)) end, gather = gather }
+end
+
+---The first n elements.
+function Dataset:take(n)
+  check_count("take", n)
+  local count = math.min(n, self.size)
+  return derive(self, count, function(stage) return through(stage, count, function(i) return i end) end)
+end
+
+---All but the first n elements.
+function Dataset:skip(n)
+  check_count("skip", n)
+  local count = math.max(self.size - n, 0)
+  return derive(self, count, function(stage) return through(stage, count, function(i) return i + n end) end)
+end
+
+---The pipeline n times over; an order that is drawn by epoch stays the same within one pass.
+function Dataset:repeated(n)
+  check_count("repeated", n)
+  local size = self.size
+  return derive(self, size * n, function(stage)
+    return through(stage, size * n, function(i) return (i - 1) % size + 1 end)
+  end)
+end
+
+---Every n-th element, beginning with element i, which counts from 0.
+function Dataset:shard(...)
+  local o = native.signature("shard", { { "n", "integer", required = true }, { "i", "integer", required = true } })(...)
+  if o.n < 1 or o.i < 0 or o.i >= o.n then
+    native.raise("invalid_argument", "shard", ("shard %d of %d does not exist"):format(o.i, o.n), "shards count from 0")
+  end
+  local count = math.max(math.ceil((self.size - o.i) / o.n), 0)
+  return derive(self, count, function(stage)
+    return through(stage, count, function(k) return (k - 1) * o.n + o.i + 1 end)
+  end)
+end
+
+local read_shuffle
+---A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible.
+---@param ... any buffer?, seed=, every_epoch=true
+function Dataset:shuffle(...)
+  read_shuffle = read_shuffle or native.signature("shuffle", {
+    { "buffer", "integer" }, { "seed", "integer", named = true, default = 0 },
+    { "every_epoch", "boolean", named = true, default = true } })
+  local o = read_shuffle(...)
+  if o.buffer and o.buffer < 1 then native.raise("invalid_argument", "shuffle", "buffer must be at least 1") end
+  local size = self.size
+  return derive(self, size, function(stage, epoch)
+    local positions = order.shuffled(size, o.seed, o.every_epoch and epoch or 1, o.buffer)
+    return through(stage, size, function(i) return positions[i] end)
+  end)
+end
+
+---fn(sample) -> sample, for each element.
+function Dataset:map(fn, ...)
+  if native.is_plain(fn) then fn = fn[1] end
+  if type(fn) ~= "function" then
+    native.raise("invalid_argument", "map", "needs a function, got " .. native.describe(fn))
+  end
+  return derive(self, self.size, function(stage)
+    return { count = stage.count, get = function(i)
+      local sample = fn(stage.get(i))
+      if sample == nil then native.raise("invalid_argument", "map", "the function returned nil") end
+      return sample
+    end }
+  end)
+end
+
+-- Samples as one batch: tensors are stacked, numbers and booleans become a tensor, the rest a list.
+local function collate(samples)
+  local pg = require "perigee"
+  local batch = {}
+  for name, first in pairs(samples[1]) do
+    local values = {}
+    for i, sample in ipairs(samples) do
+      values[i] = sample[name]
+      if values[i] == nil then
+        native.raise("invalid_argument", "batch", ("sample %d has no %q, unlike the first"):format(i, tostring(name)))
+      end
+    end
+    if native.is_tensor(first) then
+      for i, t in ipairs(values) do values[i] = t:unsqueeze(1) end
+      batch[name] = pg.cat(values, { axis = 1 })
+    elseif type(first) == "number" or type(first) == "boolean" then
+      batch[name] = pg.tensor(values)
+    else
+      batch[name] = values
+    end
+  end
+  return batch
+end
+
+local read_batch
+---Groups of `size` elements; the last may be smaller.
+function Dataset:batch(...)
+  read_batch = read_batch or native.signature("batch", {
+    { "size", "integer", required = true }, { "drop_last", "boolean", named = true, default = false } })
+  local o = read_batch(...)
+  if o.size < 1 then native.raise("invalid_argument", "batch", "size must be at least 1, got " .. o.size) end
+  local elements = self.size
+  local count = o.drop_last and math.floor(elements / o.size) or math.ceil(elements / o.size)
+  return derive(self, count, function(stage)
+    return { count = count, get = function(i)
+      local positions, samples = {}, {}
+      for k = (i - 1) * o.size + 1, math.min(i * o.size, elements) do positions[#positions + 1] = k end
+      if stage.gather then return stage.gather(positions) end
+      for k, position in ipairs(positions) do samples[k] = stage.get(position) end
+      return collate(samples)
+    end }
+  end, true)
+end
+
+---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves.
+function Dataset:split(...)
+  local fractions = native.is_plain((...)) and (...) or { ... }
+  local sum, parts, begin = 0, {}, 0
+  for i, f in ipairs(fractions) do
+    if type(f) ~= "number" or not (f >= 0 and f <= 1) then
+      native.raise("invalid_argument", "split", ("fraction %d must be in [0, 1], got %s"):format(i, native.describe(f)))
+    end
+    sum = sum + f
+  end
+  if #fractions == 0 or sum > 1 + 1e-9 then
+    native.raise("invalid_argument", "split", ("the fractions sum to %g, expected at most 1"):format(sum))
+  end
+  local reached = 0
+  for i, f in ipairs(fractions) do
+    reached = reached + f
+    local stop = math.min(math.floor(reached * self.size + 0.5), self.size)
+    if i == #fractions and sum > 1 - 1e-9 then stop = self.size end
+    parts[i] = self:skip(begin):take(stop - begin)
+    begin = stop
+  end
+  return unpack(parts)
+end
+
+---`for step, element in ds:each() do`. Each call draws a new epoch's order.
+function Dataset:each()
+  local own = fields[self]
+  own.epoch = own.epoch + 1
+  local stage, i = own.stage(own.epoch), 0
+  return function()
+    if i >= stage.count then return nil end
+    i = i + 1
+    return i, stage.get(i)
+  end
+end
+
+local function is_dataset(v) return fields[v] ~= nil end
+
+return { source = source, is_dataset = is_dataset }

@@ -1,0 +1,255 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- model:fit, model:evaluate, model:predict: the training loop that most scripts need, in terms of the public parts.
+
+local native = require "perigee.native"
+local inputs = require "perigee.fit.inputs"
+local metrics = require "perigee.fit.metrics"
+local new_history = require "perigee.fit.history"
+local new_progress = require "perigee.fit.progress"
+local walk = require "perigee.nn.walk"
+
+local fit = {}
+
+local shared = {
+  { "data", "any" }, { "x", "any", named = true }, { "y", "any", named = true },
+  { "loss", "any", named = true }, { "metrics", "any", named = true }, { "batch_size", "integer", named = true },
+}
+local function with_shared(more)
+  local list = {}
+  for i, param in ipairs(shared) do list[i] = param end
+  for _, param in ipairs(more) do list[#list + 1] = param end
+  return list
+end
+
+local read_fit = native.signature("fit", with_shared {
+  { "validation", "any", named = true }, { "validation_split", "number", named = true },
+  { "optimizer", "any", named = true }, { "epochs", "integer", named = true, default = 1 },
+  { "accumulate", "integer", named = true, default = 1 }, { "clip_norm", "number", named = true },
+  { "callbacks", "table", named = true }, { "verbose", "integer", named = true, default = 1 },
+  { "shuffle", "boolean", named = true, default = true }, { "seed", "integer", named = true, default = 0 },
+})
+local read_evaluate = native.signature("evaluate", with_shared {})
+local read_predict = native.signature("predict", {
+  { "x", "tensor", required = true }, { "batch_size", "integer", named = true, default = 256 } })
+
+-- A name of nn, a function, or a layer such as nn.MSELoss{}.
+local function resolve_loss(where, loss)
+  local nn = require "perigee.nn"
+  if type(loss) == "string" then
+    local losses = require "perigee.nn.losses"
+    if type(losses[loss]) == "function" then return losses[loss] end
+    local names = {}
+    for name, value in pairs(losses) do
+      if type(value) == "function" then names[#names + 1] = name end
+    end
+    local near = native.suggest(loss, names)
+    native.raise("invalid_argument", where, ("unknown loss %q"):format(loss),
+                 near and ("did you mean %q?"):format(near))
+  end
+  if type(loss) == "function" or nn.is_layer(loss) then return loss end
+  native.raise("invalid_argument", where, "loss must be a name, a function or a layer, got " .. native.describe(loss))
+end
+
+local function resolve_optimizer(model, given)
+  local optim = require "perigee.optim"
+  if given == nil then given = "Adam" end
+  if type(given) == "string" then given = optim[given] {} end
+  if not optim.is_optimizer(given) then
+    native.raise("invalid_argument", "fit", "optimizer must be an optimizer or a name, got " .. native.describe(given))
+  end
+  if not given:is_bound() then given:bind(model:parameters()) end
+  return given
+end
+
+-- Runs fn with the model in the given mode and puts every layer's mode back, also after an error.
+local function in_mode(model, training, fn, ...)
+  local function enter()
+    local old = {}
+    for _, layer in ipairs(walk.modules(model)) do old[layer] = layer.training end
+    model:train(training)
+    return old
+  end
+  local function back(old)
+    for layer, mode in pairs(old) do rawset(layer, "training", mode) end
+  end
+  return native.with(enter, back, fn, ...)
+end
+
+local function new_means(job)
+  local means = { loss = metrics.mean() }
+  for _, metric in ipairs(job.metrics) do means[metric.name] = metrics.mean() end
+  return means
+end
+
+local function add_means(job, means, loss, prediction, y, count)
+  means.loss:add(loss, count)
+  for _, metric in ipairs(job.metrics) do means[metric.name]:add(metric.fn(prediction, y), count) end
+end
+
+-- { name, number } pairs, the loss first.
+local function read_means(job, means, prefix)
+  local list = { { prefix .. "loss", means.loss:value() } }
+  for _, metric in ipairs(job.metrics) do
+    list[#list + 1] = { prefix .. metric.name, means[metric.name]:value() }
+  end
+  return list
+end
+
+local function check_loss(loss)
+  if not native.is_tensor(loss) or loss:dim() ~= 0 then
+    native.raise("invalid_argument", "fit", "the loss must be a 0-dim tensor, got " .. native.describe(loss))
+  end
+end
+
+-- One pass over the batches that changes the parameters.
+local function train_epoch(job, progress)
+  local pg = require "perigee"
+  local optim = require "perigee.optim"
+  local means, total = new_means(job), #job.train
+  local group, waiting = 1, 0
+  for step, batch in job.train:each() do
+    local x, y, count = inputs.unpack("fit", batch, job.device)
+    if waiting == 0 then
+      job.optimizer:zero_grad()
+      group = math.min(job.accumulate, total - step + 1)
+    end
+    local prediction = job.model(x)
+    local loss = job.loss(prediction, y)
+    check_loss(loss);
+    (group > 1 and loss / group or loss):backward()
+    waiting = waiting + 1
+    if waiting == group then
+      waiting = 0
+      if job.clip_norm then optim.clip_grad_norm_(job.params, job.clip_norm) end
+      job.optimizer:step()
+    end
+    pg.no_grad(add_means, job, means, loss, prediction, y, count)
+    progress:update(step, count, function() return read_means(job, means, "") end)
+    job.notify("on_batch_end", step)
+    if job.stop then break end
+  end
+  return read_means(job, means, "")
+end
+
+local function evaluate_batches(job, batches)
+  local means = new_means(job)
+  for _, batch in batches:each() do
+    local x, y, count = inputs.unpack("evaluate", batch, job.device)
+    local prediction = job.model(x)
+    add_means(job, means, job.loss(prediction, y), prediction, y, count)
+  end
+  return means
+end
+
+local function evaluate_in_mode(job, batches, prefix)
+  local means = in_mode(job.model, false, require("perigee").no_grad, evaluate_batches, job, batches)
+  return read_means(job, means, prefix)
+end
+
+-- Callbacks are functions, called at each epoch's end, or tables with on_train_begin, on_epoch_begin, on_batch_end,
+-- on_epoch_end, on_train_end. All get the job: { model, optimizer, epoch, history, stop }; stop = true ends it.
+local function notifier(job, callbacks)
+  for i, callback in ipairs(callbacks) do
+    if type(callback) ~= "function" and type(callback) ~= "table" then
+      native.raise("invalid_argument", "fit", ("callback %d must be a function or a table, got %s"):format(i,
+                   native.describe(callback)))
+    end
+  end
+  return function(event, argument)
+    for _, callback in ipairs(callbacks) do
+      if type(callback) == "function" then
+        if event == "on_epoch_end" then callback(job, argument) end
+      elseif callback[event] then
+        callback[event](callback, job, argument)
+      end
+    end
+  end
+end
+
+local function run_epoch(job, epoch)
+  job.epoch = epoch
+  job.notify("on_epoch_begin", epoch)
+  local progress = new_progress(epoch, job.epochs, #job.train, job.verbose)
+  local ok, values = pcall(train_epoch, job, progress)
+  if not ok then
+    progress:abort()
+    error(values, 0)
+  end
+  if job.validation then
+    for _, pair in ipairs(evaluate_in_mode(job, job.validation, "val_")) do values[#values + 1] = pair end
+  end
+  progress:finish(values)
+  local entry = { epoch = epoch, seconds = progress.elapsed }
+  for _, pair in ipairs(values) do entry[pair[1]] = pair[2] end
+  job.history[epoch] = entry
+  job.notify("on_epoch_end", entry)
+end
+
+local function check_counts(o)
+  for _, name in ipairs { "epochs", "accumulate" } do
+    if o[name] < 1 then
+      native.raise("invalid_argument", "fit", ("%s must be at least 1, got %d"):format(name, o[name]))
+    end
+  end
+  if o.batch_size and o.batch_size < 1 then
+    native.raise("invalid_argument", "fit", "batch_size must be at least 1, got " .. o.batch_size)
+  end
+end
+
+---Trains. Options: data (a dataset of batches or samples x, y) or x= and y=, validation or validation_split, loss and
+---metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, accumulate, clip_norm, callbacks, verbose
+---(0 nothing, 1 a bar on a terminal, 2 lines).
+---@return table history an entry an epoch: history[3].loss, .val_accuracy; #history
+function fit.fit(self, ...)
+  local o = read_fit(...)
+  check_counts(o)
+  local job = { model = self, epochs = o.epochs, accumulate = o.accumulate, clip_norm = o.clip_norm,
+                verbose = o.verbose, history = new_history(), stop = false }
+  job.loss = resolve_loss("fit", o.loss)
+  job.metrics = metrics.resolve("fit", o.metrics)
+  job.train, job.validation = inputs.training("fit", o)
+  job.optimizer = resolve_optimizer(self, o.optimizer)
+  job.params, job.device = self:parameters(), inputs.device_of(self)
+  job.notify = notifier(job, o.callbacks or {})
+  self[walk.META].trained = { loss = job.loss, metrics = job.metrics }
+  in_mode(self, true, function()
+    job.notify("on_train_begin")
+    for epoch = 1, job.epochs do
+      run_epoch(job, epoch)
+      if job.stop then break end
+    end
+    job.notify("on_train_end")
+  end)
+  return job.history
+end
+
+---Means over a dataset in evaluation mode: { loss=, accuracy= }. Loss and metrics are those of fit unless given.
+function fit.evaluate(self, ...)
+  local o = read_evaluate(...)
+  local trained = self[walk.META].trained or {}
+  local job = { model = self, device = inputs.device_of(self) }
+  job.loss = o.loss ~= nil and resolve_loss("evaluate", o.loss) or trained.loss
+  if not job.loss then native.raise("invalid_argument", "evaluate", "needs loss=, since fit has not been called") end
+  job.metrics = o.metrics ~= nil and metrics.resolve("evaluate", o.metrics) or trained.metrics or {}
+  local result = {}
+  for _, pair in ipairs(evaluate_in_mode(job, inputs.evaluation("evaluate", o), "")) do result[pair[1]] = pair[2] end
+  return result
+end
+
+---The model's output for x [N, ...], computed in batches in evaluation mode, without gradients.
+function fit.predict(self, ...)
+  local o = read_predict(...)
+  local pg = require "perigee"
+  local device = inputs.device_of(self)
+  local function run()
+    local parts, count = {}, #o.x
+    for first = 1, math.max(count, 1), o.batch_size do
+      local part = o.x[{ { first, math.min(first + o.batch_size - 1, count) } }]
+      parts[#parts + 1] = self(device and part:to(device) or part)
+    end
+    return #parts == 1 and parts[1] or pg.cat(parts, { axis = 1 })
+  end
+  return in_mode(self, false, pg.no_grad, run)
+end
+
+return fit

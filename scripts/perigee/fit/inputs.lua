@@ -1,0 +1,93 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Batches for fit, evaluate and predict: from datasets, or from tensors x and y.
+
+local native = require "perigee.native"
+local pipeline = require "perigee.data.pipeline"
+
+local inputs = {}
+local BATCH = 32
+
+local function check_dataset(where, name, value)
+  if not pipeline.is_dataset(value) then
+    native.raise("invalid_argument", where, ("%s must be a dataset, got %s"):format(name, native.describe(value)),
+                 "data.from_slices{ x=..., y=... }")
+  end
+end
+
+-- Batches of a dataset that may have been batched already.
+local function batched(dataset, size)
+  if dataset.batched then return dataset end
+  return dataset:batch(size or BATCH)
+end
+
+local function from_tensors(where, x, y)
+  for name, t in pairs { x = x, y = y } do
+    if not native.is_tensor(t) then
+      native.raise("invalid_argument", where, ("%s must be a tensor, got %s"):format(name, native.describe(t)))
+    end
+  end
+  if not x or not y then native.raise("invalid_argument", where, "needs data=, or both x= and y=") end
+  return require("perigee.data").from_slices { x = x, y = y }
+end
+
+---Training and validation batches as fit's options say. The validation part of x and y is their end.
+function inputs.training(where, o)
+  local train, validation
+  if o.data ~= nil then
+    check_dataset(where, "data", o.data)
+    if o.x ~= nil or o.y ~= nil or o.validation_split then
+      native.raise("invalid_argument", where, "x, y and validation_split do not go with data")
+    end
+    train = o.data
+  else
+    train = from_tensors(where, o.x, o.y)
+    if o.validation_split then
+      if not (o.validation_split > 0 and o.validation_split < 1) then
+        native.raise("invalid_argument", where, "validation_split must lie between 0 and 1, got " .. o.validation_split)
+      end
+      train, validation = train:split { 1 - o.validation_split, o.validation_split }
+    end
+    if o.shuffle then train = train:shuffle { seed = o.seed } end
+  end
+  if o.validation ~= nil then
+    check_dataset(where, "validation", o.validation)
+    validation = o.validation
+  end
+  if #train == 0 then native.raise("invalid_argument", where, "there are no samples to train on") end
+  return batched(train, o.batch_size), validation and batched(validation, o.batch_size)
+end
+
+---Batches for evaluate.
+function inputs.evaluation(where, o)
+  if o.data ~= nil then
+    check_dataset(where, "data", o.data)
+    return batched(o.data, o.batch_size)
+  end
+  return batched(from_tensors(where, o.x, o.y), o.batch_size)
+end
+
+---Where the model computes: the device of its first parameter, or nil.
+function inputs.device_of(model)
+  local first = model:parameters()[1]
+  return first and first.device
+end
+
+local function move(t, device)
+  if not native.is_tensor(t) or not device or t.device == device then return t end
+  return t:to(device)
+end
+
+---x, y and the number of samples of a batch, on the model's device.
+function inputs.unpack(where, batch, device)
+  local x, y = batch.x or batch[1], batch.y or batch[2]
+  if not native.is_tensor(x) or not native.is_tensor(y) then
+    local names = {}
+    for name in pairs(batch) do names[#names + 1] = tostring(name) end
+    table.sort(names)
+    native.raise("invalid_argument", where, "a batch must hold tensors x and y; it holds " .. table.concat(names, ", "),
+                 "rename with ds:map")
+  end
+  return move(x, device), move(y, device), #x
+end
+
+return inputs

@@ -1,0 +1,76 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Progress of an epoch: a bar that is drawn over itself on a terminal, one plain line at the epoch's end elsewhere.
+
+local native = require "perigee.native"
+
+local Progress = {}
+Progress.__index = Progress
+
+local WIDTH, INTERVAL = 24, 0.1 -- characters, seconds between redraws
+
+---@param total integer batches in the epoch
+---@param verbose integer 0 nothing, 1 a bar on a terminal, 2 lines only
+local function new(epoch, epochs, total, verbose)
+  local live = verbose == 1 and native.is_terminal(1)
+  return setmetatable({ label = ("epoch %d/%d"):format(epoch, epochs), total = total, verbose = verbose, live = live,
+                        start = native.clock(), drawn = -math.huge, samples = 0, length = 0 }, Progress)
+end
+
+local function duration(seconds)
+  if seconds < 60 then return ("%.0fs"):format(seconds) end
+  return ("%d:%02d"):format(math.floor(seconds / 60), math.floor(seconds % 60))
+end
+
+local function rate_text(rate)
+  if rate >= 1e4 then return ("%.0fk"):format(rate / 1e3) end
+  return ("%.0f"):format(rate)
+end
+
+local function values_text(values)
+  local parts = {}
+  for _, pair in ipairs(values) do parts[#parts + 1] = ("%s %.4f"):format(pair[1], pair[2]) end
+  return table.concat(parts, "  ")
+end
+
+local function overwrite(self, text)
+  local padding = (" "):rep(math.max(self.length - #text, 0))
+  io.stdout:write("\r", text, padding)
+  io.stdout:flush()
+  self.length = #text
+end
+
+---Counts a batch. `values` is asked for { name, number } pairs only when the bar is drawn: it waits for the device.
+function Progress:update(done, samples, values)
+  self.samples = self.samples + samples
+  if not self.live then return end
+  local now = native.clock()
+  if now - self.drawn < INTERVAL then return end
+  self.drawn = now
+  local elapsed = now - self.start
+  local filled = math.floor(done / self.total * WIDTH)
+  local bar = ("="):rep(filled) .. (filled < WIDTH and ">" or "") .. ("."):rep(WIDTH - filled - 1)
+  overwrite(self, ("%s [%s] %d/%d  %s/s  %s left  %s"):format(self.label, bar, done, self.total,
+            rate_text(self.samples / elapsed), duration(elapsed / done * (self.total - done)), values_text(values())))
+end
+
+---The epoch's line, with its means.
+function Progress:finish(values)
+  self.elapsed = native.clock() - self.start
+  if self.verbose == 0 then return end
+  local text = ("%s  %s  %s/s  %s"):format(self.label, duration(self.elapsed),
+                                           rate_text(self.samples / math.max(self.elapsed, 1e-9)), values_text(values))
+  if self.live then
+    overwrite(self, text)
+    io.stdout:write("\n")
+  else
+    io.stdout:write(text, "\n")
+  end
+  io.stdout:flush()
+end
+
+---Something went wrong: what is printed next begins on a line of its own.
+function Progress:abort()
+  if self.live and self.length > 0 then io.stdout:write("\n") end
+end
+
+return new

@@ -1,0 +1,76 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Layers made of layers. Entries stand at positions from 1: model[2], #model.
+
+local native = require "perigee.native"
+local Module = require "perigee.nn.module"
+local walk = require "perigee.nn.walk"
+
+local containers = {}
+
+-- A function may stand where a layer does: it has no parameters.
+local function add(self, where, layer)
+  if not walk.is_layer(layer) then
+    if type(layer) ~= "function" then
+      native.raise("invalid_argument", where, ("entry %d must be a layer, got %s"):format(#self + 1,
+                   native.describe(layer)))
+    end
+    layer = containers.Function(layer)
+  end
+  self[#self + 1] = layer
+end
+
+local function add_all(self, where, ...)
+  local list = { ... }
+  if select("#", ...) == 1 and type(list[1]) == "table" and not walk.is_layer(list[1]) then list = list[1] end
+  local count = 0
+  for key in pairs(list) do
+    if type(key) ~= "number" then
+      native.raise("invalid_argument", where, ("unknown option %q"):format(tostring(key)), "it takes layers")
+    end
+    count = count + 1
+  end
+  for i = 1, count do add(self, where, list[i]) end
+end
+
+---A function as a layer without parameters.
+local Function = Module.class("Function")
+containers.Function = Function
+function Function:init(fn) self.fn = fn end
+function Function:forward(...) return self.fn(...) end
+
+---Layers one after the other: what one returns is the next one's input.
+local Sequential = Module.class("Sequential")
+containers.Sequential = Sequential
+function Sequential:init(...) add_all(self, "Sequential", ...) end
+function Sequential:forward(...)
+  local count = #self
+  if count == 0 then return ... end
+  local x = self[1](...)
+  for i = 2, count do x = self[i](x) end
+  return x
+end
+function Sequential:append(layer)
+  add(self, "Sequential", layer)
+  return self
+end
+
+---A list of layers that has no forward of its own.
+local ModuleList = Module.class("ModuleList")
+containers.ModuleList = ModuleList
+function ModuleList:init(...) add_all(self, "ModuleList", ...) end
+function ModuleList:append(layer)
+  add(self, "ModuleList", layer)
+  return self
+end
+
+---x + layer(x): nn.Residual{layer, ...} runs its layers in sequence.
+local Residual = Module.class("Residual")
+containers.Residual = Residual
+function Residual:init(...) add_all(self, "Residual", ...) end
+function Residual:forward(x) return x + Sequential.forward(self, x) end
+
+local Identity = Module.class("Identity")
+containers.Identity = Identity
+function Identity:forward(...) return ... end
+
+return containers

@@ -1,0 +1,57 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- perigee.nn: layers, losses, initialisers. nn.NAME is a class written here or made from a plugin's layer at first use.
+
+local native = require "perigee.native"
+local Module = require "perigee.nn.module"
+local containers = require "perigee.nn.containers"
+local losses = require "perigee.nn.losses"
+local walk = require "perigee.nn.walk"
+local path = require "perigee.nn.path"
+
+local nn = {
+  class = Module.class,
+  Module = Module,
+  init = require("perigee.nn.initialise").functions,
+}
+
+for name, class in pairs(containers) do nn[name] = class end
+for name, value in pairs(losses) do nn[name] = value end
+
+---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
+---@param tensor table
+---@param options? {requires_grad: boolean}
+function nn.Parameter(tensor, options)
+  if not native.is_tensor(tensor) then
+    native.raise("invalid_argument", "nn.Parameter", "needs a tensor, got " .. native.describe(tensor))
+  end
+  local p = tensor:detach()
+  p.requires_grad = not (options and options.requires_grad == false)
+  walk.mark_parameter(p)
+  return p
+end
+
+function nn.is_layer(v) return walk.is_layer(v) end
+function nn.is_parameter(v) return native.is_tensor(v) and walk.is_parameter(v) end
+
+local aliases = { Dense = "Linear" }
+
+local function unknown(name)
+  local names = native.layer_names()
+  for known in pairs(nn) do names[#names + 1] = known end
+  local near = native.suggest(name, names)
+  native.raise("not_found", nil, ("nn has no %q"):format(name), near and ("did you mean nn.%s?"):format(near))
+end
+
+setmetatable(nn, { __index = function(_, name)
+  if type(name) ~= "string" then return nil end
+  if aliases[name] then return nn[aliases[name]] end
+  if not native.layer(name) then unknown(name) end
+  local class = require "perigee.nn.plugin_layer"(name)
+  rawset(nn, name, class)
+  return class
+end })
+
+-- Errors name the layer that was being called.
+require("perigee.native.errors").layer_path = path.text
+
+return nn

@@ -1,0 +1,78 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Initial values of parameters. `nn.init.*` fill an existing tensor; `fans` are those of a weight [out, in, ...].
+
+local native = require "perigee.native"
+
+local initialise = {}
+
+---A tensor as a layer's description wants it: { shape, dtype, init, a, b }.
+function initialise.tensor(spec)
+  if spec.init == "uniform" then
+    return native.call("uniform", {}, { shape = spec.shape, dtype = spec.dtype, low = spec.a, high = spec.b })
+  elseif spec.init == "normal" then
+    return native.call("normal", {}, { shape = spec.shape, dtype = spec.dtype, mean = spec.a, std = spec.b })
+  end
+  return native.call("fill", {}, { shape = spec.shape, dtype = spec.dtype, value = spec.a })
+end
+
+---A tensor without elements, to be filled in later.
+function initialise.empty(dtype) return native.call("fill", {}, { shape = { 0 }, dtype = dtype, value = 0 }) end
+
+local function fill(t, spec)
+  local pg = require "perigee"
+  spec.shape, spec.dtype = t.shape, t.dtype
+  pg.no_grad(function() native.call("copy", { t, pg.device(t.device, initialise.tensor, spec) }) end)
+  return t
+end
+
+local function fans(t)
+  local shape = t.shape
+  if #shape < 2 then
+    native.raise("invalid_argument", "nn.init", "needs a tensor of two axes or more, got " .. tostring(shape))
+  end
+  local window = 1
+  for i = 3, #shape do window = window * shape[i] end
+  return shape[2] * window, shape[1] * window
+end
+
+-- sqrt(2) for ReLU and so on: how much a nonlinearity shrinks what passes (He et al., 2015).
+local function gain_of(nonlinearity, slope)
+  if nonlinearity == nil or nonlinearity == "linear" or nonlinearity == "sigmoid" then return 1 end
+  if nonlinearity == "tanh" then return 5 / 3 end
+  if nonlinearity == "relu" then return math.sqrt(2) end
+  if nonlinearity == "leaky_relu" then return math.sqrt(2 / (1 + (slope or 0.01) ^ 2)) end
+  native.raise("invalid_argument", "nn.init", ("unknown nonlinearity %q"):format(tostring(nonlinearity)))
+end
+
+local init = {}
+initialise.functions = init
+
+function init.constant_(t, value) return fill(t, { init = "constant", a = value }) end
+function init.zeros_(t) return init.constant_(t, 0) end
+function init.ones_(t) return init.constant_(t, 1) end
+function init.uniform_(t, low, high) return fill(t, { init = "uniform", a = low or 0, b = high or 1 }) end
+function init.normal_(t, mean, std) return fill(t, { init = "normal", a = mean or 0, b = std or 1 }) end
+
+---Glorot and Bengio, 2010.
+function init.xavier_uniform_(t, gain)
+  local fan_in, fan_out = fans(t)
+  local bound = (gain or 1) * math.sqrt(6 / (fan_in + fan_out))
+  return init.uniform_(t, -bound, bound)
+end
+function init.xavier_normal_(t, gain)
+  local fan_in, fan_out = fans(t)
+  return init.normal_(t, 0, (gain or 1) * math.sqrt(2 / (fan_in + fan_out)))
+end
+
+---He et al., 2015.
+function init.kaiming_uniform_(t, options)
+  local o = options or {}
+  local bound = gain_of(o.nonlinearity or "relu", o.a) * math.sqrt(3 / (fans(t)))
+  return init.uniform_(t, -bound, bound)
+end
+function init.kaiming_normal_(t, options)
+  local o = options or {}
+  return init.normal_(t, 0, gain_of(o.nonlinearity or "relu", o.a) / math.sqrt((fans(t))))
+end
+
+return initialise

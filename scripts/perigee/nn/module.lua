@@ -1,0 +1,178 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What every layer is: a table whose layers, parameters and lists of layers count in the order they were assigned.
+
+local native = require "perigee.native"
+local path = require "perigee.nn.path"
+local walk = require "perigee.nn.walk"
+
+local META = walk.META
+
+---@class perigee.Layer
+---@field training boolean whether dropout and normalisation behave as in training
+local Module = {}
+
+local function call(self, ...)
+  local hooks = self[META].hooks
+  if not hooks then return path.call(self, ...) end
+  local inputs = { n = select("#", ...), ... }
+  local output = path.call(self, ...)
+  for _, hook in ipairs(hooks) do
+    local changed = hook(self, inputs, output)
+    if changed ~= nil then output = changed end
+  end
+  return output
+end
+
+-- Sees each field's first assignment, which is what its order follows; what it holds is looked at when it is asked for.
+local function assign(self, key, value)
+  if type(key) == "string" and Module[key] ~= nil then
+    native.raise("invalid_argument", "nn", ("%q is a method of every layer and cannot be a field"):format(key))
+  end
+  local meta = rawget(self, META)
+  if not meta then
+    native.raise("failed_precondition", "nn", "this is not a layer", "make one by calling its class: Net{...}")
+  end
+  if value ~= nil and (type(key) == "string" or type(key) == "number") and not meta.known[key] then
+    meta.known[key] = true
+    meta.keys[#meta.keys + 1] = key
+  end
+  rawset(self, key, value)
+end
+
+local function construct(class, ...)
+  local self = setmetatable({ [META] = { keys = {}, known = {}, buffers = {} }, training = true }, class)
+  if class.init then class.init(self, ...) end
+  return self
+end
+
+---A new class of layers. `parent` is the class to extend (`parent.init(self, ...)` is super).
+---@param name string what printing and messages call it
+---@param parent? table
+---@return table
+function Module.class(name, parent)
+  if type(name) ~= "string" then
+    native.raise("invalid_argument", "nn.class", "name must be a string, got " .. native.describe(name))
+  end
+  if parent ~= nil and not (type(parent) == "table" and rawget(parent, "__perigee_layer")) then
+    native.raise("invalid_argument", "nn.class", "the second argument must be a class of layers, got " ..
+                 native.describe(parent))
+  end
+  local class = { __name = name, __perigee_layer = true, __newindex = assign, __call = call,
+                  __tostring = function(self) return require("perigee.nn.show").tree(self) end }
+  class.__index = class
+  return setmetatable(class, { __index = parent or Module, __call = construct })
+end
+
+function Module.forward(self)
+  native.raise("not_supported", getmetatable(self).__name, "this layer has no forward", "define function " ..
+               getmetatable(self).__name .. ":forward(x)")
+end
+
+---Registers state that is saved and moved with the layer but not trained.
+function Module.buffer(self, name, tensor)
+  if type(name) ~= "string" then
+    native.raise("invalid_argument", "buffer", "name must be a string, got " .. native.describe(name))
+  end
+  if not native.is_tensor(tensor) then
+    native.raise("invalid_argument", "buffer", "the value must be a tensor, got " .. native.describe(tensor))
+  end
+  self[META].buffers[name] = true
+  self[name] = tensor
+  return tensor
+end
+
+---Runs `fn(layer, inputs, output)` after every forward; what it returns, if anything, replaces the output.
+---@return table handle with :remove()
+function Module.hook(self, event, fn)
+  if event ~= "forward" then
+    native.raise("invalid_argument", "hook", ("unknown event %q"):format(tostring(event)), "events are \"forward\"")
+  end
+  local meta = self[META]
+  meta.hooks = meta.hooks or {}
+  table.insert(meta.hooks, fn)
+  return { remove = function()
+    for i, hook in ipairs(meta.hooks or {}) do
+      if hook == fn then
+        table.remove(meta.hooks, i)
+        break
+      end
+    end
+    if meta.hooks and #meta.hooks == 0 then meta.hooks = nil end
+  end }
+end
+
+---All parameters, each once, in order.
+---@return table list of tensors
+function Module.parameters(self) return walk.parameters(self) end
+
+---`for name, parameter in model:named_parameters() do`: names as in state().
+function Module.named_parameters(self) return walk.iterate(self, "parameter") end
+function Module.named_buffers(self) return walk.iterate(self, "buffer") end
+
+---Number of elements of all parameters.
+---@param options? {trainable: boolean} only those that need gradients
+function Module.count_parameters(self, options)
+  local count = 0
+  for _, p in ipairs(self:parameters()) do
+    if p:numel() == 0 and walk.is_lazy(self) then
+      native.raise("failed_precondition", "count_parameters", "sizes are not known before the first input",
+                   "call the model once, or model:summary{input={...}}")
+    end
+    if not (options and options.trainable) or p.requires_grad then count = count + p:numel() end
+  end
+  return count
+end
+
+---Bytes that parameters and buffers take.
+function Module.size(self)
+  local bytes, seen = 0, {}
+  for _, kind in ipairs { "parameter", "buffer" } do
+    for _, t in walk.iterate(self, kind) do
+      if not seen[t] then
+        seen[t] = true
+        bytes = bytes + t:numel() * native.dtypes.by_name[t.dtype].bytes
+      end
+    end
+  end
+  return bytes
+end
+
+---The layer and all layers inside it, outermost first, each once.
+function Module.modules(self) return walk.modules(self) end
+---The layers directly inside.
+function Module.children(self) return walk.children(self) end
+
+---Calls fn(layer) for this and every inner layer.
+function Module.apply(self, fn)
+  for _, layer in ipairs(walk.modules(self)) do fn(layer) end
+  return self
+end
+
+function Module.train(self, on)
+  if on == nil then on = true end
+  for _, layer in ipairs(walk.modules(self)) do rawset(layer, "training", on) end
+  return self
+end
+
+function Module.eval(self) return self:train(false) end
+
+local function set_trainable(self, on)
+  for _, p in ipairs(self:parameters()) do p.requires_grad = on end
+  return self
+end
+
+---Parameters need no gradients any more.
+function Module.freeze(self) return set_trainable(self, false) end
+function Module.unfreeze(self) return set_trainable(self, true) end
+
+function Module.zero_grad(self) native.clear_grads(self:parameters()) end
+
+for name, source in pairs { state = "state", load_state = "state", to = "state", clone = "state", summary = "show",
+                            fit = "fit", evaluate = "fit", predict = "fit" } do
+  Module[name] = function(self, ...)
+    return require(source == "fit" and "perigee.fit" or "perigee.nn." .. source)[name](self, ...)
+  end
+end
+function Module.cpu(self) return self:to("cpu") end
+
+return Module

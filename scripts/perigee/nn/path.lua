@@ -1,0 +1,50 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Which layers are being called, outermost first: what messages name as the place of an error. Read off the stack when
+-- something has gone wrong, so that a call costs nothing for it and an error leaves nothing behind.
+
+local path = {}
+
+local function pass(...) return ... end
+
+---Calls a layer's forward. Its frame stays on the stack meanwhile: `pass` keeps the call from being a tail call.
+function path.call(self, ...) return pass(self:forward(...)) end
+
+-- The layers whose calls stand on the stack, outermost first.
+local function callers()
+  local layers, level = {}, 3
+  while true do
+    local info = debug.getinfo(level, "f")
+    if not info then return layers end
+    if info.func == path.call then
+      local _, layer = debug.getlocal(level, 1)
+      table.insert(layers, 1, layer)
+    end
+    level = level + 1
+  end
+end
+
+-- "blocks.0" when `child` is a field, an entry or a list entry of `parent`.
+local function field_of(parent, child)
+  for _, entry in ipairs(require("perigee.nn.walk").entries(parent)) do
+    if entry.value == child then return entry.name end
+  end
+end
+
+local function class_of(layer) return getmetatable(layer).__name end
+
+---The layers in progress as "Net.blocks.0 (Conv2d)", or nil.
+function path.text()
+  local layers = callers()
+  local first, names = #layers, {}
+  if first == 0 then return nil end
+  while first > 1 do
+    local name = field_of(layers[first - 1], layers[first])
+    if not name then break end
+    table.insert(names, 1, name)
+    first = first - 1
+  end
+  if #names == 0 then return class_of(layers[#layers]) end
+  return ("%s.%s (%s)"):format(class_of(layers[first]), table.concat(names, "."), class_of(layers[#layers]))
+end
+
+return path

@@ -1,0 +1,94 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Classes for the layers that plugins provide. Parameters exist from the start, so that an optimizer may hold them;
+-- those whose shape waits for the first input are empty until then and filled in place.
+
+local native = require "perigee.native"
+local Module = require "perigee.nn.module"
+local walk = require "perigee.nn.walk"
+local initialise = require "perigee.nn.initialise"
+
+local META = walk.META
+
+-- What a description's initialiser cannot say.
+local afterwards = {
+  Embedding = function(layer, attributes)
+    local index = attributes:get("padding_idx")
+    if index >= 0 then
+      require("perigee").no_grad(function() layer.weight[index + 1] = 0 end)
+    end
+  end,
+}
+
+local function parameter(layer, spec, tensor)
+  if spec.buffer then return layer:buffer(spec.name, tensor) end
+  tensor.requires_grad = true
+  walk.mark_parameter(tensor)
+  layer[spec.name] = tensor
+end
+
+-- Which parameters there will be does not depend on the input's size: asked of a second object, with a size of its own.
+local function lazy_specs(name, ...)
+  local probe = native.new_layer(name, ...)
+  local info = native.layer(name)
+  local groups = info.by_name.groups and probe:get("groups") or 1
+  probe:set(info.attributes[info.inferred].name, groups)
+  return probe:parameters()
+end
+
+local function init(class_name, self, ...)
+  local attributes = native.new_layer(class_name, ...)
+  local meta = self[META]
+  meta.attributes = attributes
+  meta.lazy = attributes:needs_input()
+  local specs = meta.lazy and lazy_specs(class_name, ...) or attributes:parameters()
+  for _, spec in ipairs(specs) do
+    if spec.present then
+      parameter(self, spec, meta.lazy and initialise.empty(spec.dtype) or initialise.tensor(spec))
+    end
+  end
+  if not meta.lazy and afterwards[class_name] then afterwards[class_name](self, attributes) end
+  meta.names, meta.params = {}, {}
+  for i, spec in ipairs(specs) do meta.names[i] = spec.name end
+end
+
+-- The first input is here: shapes are known now. Values that load_state brought stay.
+local function materialise(self, class_name, input)
+  local meta = self[META]
+  local pg = require "perigee"
+  if not native.is_tensor(input) then
+    native.raise("invalid_argument", class_name, "the input must be a tensor, got " .. native.describe(input))
+  end
+  local specs = meta.attributes:parameters(input)
+  pg.no_grad(function()
+    for _, spec in ipairs(specs) do
+      local target = spec.present and rawget(self, spec.name)
+      if target and target:numel() == 0 then
+        spec.dtype = target.dtype
+        native.assign(target, pg.device(input.device, initialise.tensor, spec))
+      elseif target and not target:has_shape(spec.shape) then
+        native.raise("invalid_argument", class_name, ("%s was loaded as %s, but this input needs %s"):format(
+                       spec.name, tostring(target.shape), tostring(native.shape(spec.shape))))
+      end
+    end
+  end)
+  meta.lazy = false
+  if afterwards[class_name] then afterwards[class_name](self, meta.attributes) end
+end
+
+---The class of a plugin's layer.
+---@param name string as in nn.NAME
+return function(name)
+  local class = Module.class(name)
+  class.init = function(self, ...) return init(name, self, ...) end
+
+  class.forward = function(self, ...)
+    local meta = self[META]
+    if meta.lazy then materialise(self, name, (...)) end
+    local params, names = meta.params, meta.names
+    for i = 1, #names do params[i] = rawget(self, names[i]) or false end
+    return meta.attributes:call(self.training, params, ...)
+  end
+
+  class.describe = function(self) return self[META].attributes:describe() end
+  return class
+end

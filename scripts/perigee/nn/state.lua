@@ -1,0 +1,184 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A layer's tensors by name: saving, loading, moving, copying.
+
+local native = require "perigee.native"
+local walk = require "perigee.nn.walk"
+
+local state = {}
+local META = walk.META
+
+---Parameters and buffers by name, without history, sharing the layer's memory. The array part of the second result has
+---the names in order.
+function state.state(self)
+  local tensors, names = {}, {}
+  walk.tensors(self, function(name, t)
+    tensors[name] = t:detach()
+    names[#names + 1] = name
+  end)
+  return tensors, names
+end
+
+-- Files of PyTorch count batches beside a normalisation's statistics. Nothing here reads that number.
+local function is_counter(name) return name:match("num_batches_tracked$") ~= nil end
+
+local function compare(self, given)
+  local missing, unexpected, own = {}, {}, {}
+  walk.tensors(self, function(name)
+    own[name] = true
+    if given[name] == nil then missing[#missing + 1] = name end
+  end)
+  for name in pairs(given) do
+    if type(name) ~= "string" or (not own[name] and not is_counter(name)) then
+      unexpected[#unexpected + 1] = tostring(name)
+    end
+  end
+  table.sort(unexpected)
+  return missing, unexpected
+end
+
+local function list_some(names)
+  local shown = table.concat(names, ", ", 1, math.min(#names, 8))
+  return #names > 8 and ("%s and %d more"):format(shown, #names - 8) or shown
+end
+
+local function check(name, target, value)
+  if not native.is_tensor(value) then
+    native.raise("invalid_argument", "load_state", ("%s must be a tensor, got %s"):format(name, native.describe(value)))
+  end
+  if target:numel() > 0 and target.shape ~= value.shape then
+    native.raise("invalid_argument", "load_state", ("%s is %s here but %s in what is loaded"):format(name,
+                 tostring(target.shape), tostring(value.shape)))
+  end
+end
+
+-- An empty tensor waits for its shape: it takes the loaded one's.
+local function copy_into(target, value)
+  value = value:detach()
+  if target:numel() == 0 then
+    native.assign(target, value:clone():to(target.dtype):to(target.device))
+  else
+    native.call("copy", { target, value:to(target.device) })
+  end
+end
+
+---Copies tensors in by name. All names and shapes are checked before anything is changed.
+---@param given table tensors by name, as state() or pg.load give them
+---@param options? {strict: boolean} false: names may be missing or left over
+---@return string[] missing, string[] unexpected
+function state.load_state(self, given, options)
+  if type(given) ~= "table" then
+    native.raise("invalid_argument", "load_state", "needs a table of tensors, got " .. native.describe(given))
+  end
+  for key in pairs(options or {}) do
+    if key ~= "strict" then
+      native.raise("invalid_argument", "load_state", ("unknown option %q"):format(tostring(key)))
+    end
+  end
+  local missing, unexpected = compare(self, given)
+  if not (options and options.strict == false) and #missing + #unexpected > 0 then
+    native.raise("invalid_argument", "load_state", ("names differ. Missing: %s. Unexpected: %s"):format(
+                   #missing > 0 and list_some(missing) or "none", #unexpected > 0 and list_some(unexpected) or "none"),
+                 "{strict=false} loads the rest")
+  end
+  walk.tensors(self, function(name, t)
+    if given[name] ~= nil then check(name, t, given[name]) end
+  end)
+  require("perigee").no_grad(function()
+    walk.tensors(self, function(name, t)
+      if given[name] ~= nil then copy_into(t, given[name]) end
+    end)
+  end)
+  return missing, unexpected
+end
+
+local function move(t, device, dtype)
+  local floating = t.dtype:find("float", 1, true) ~= nil
+  local moved = t:detach()
+  if device then moved = moved:to(device) end
+  if dtype and floating then moved = moved:to(dtype) end
+  if moved.device == t.device and moved.dtype == t.dtype then return end
+  local gradient = t.grad
+  if gradient then native.set_grad(t, nil) end
+  native.assign(t, moved)
+  if gradient then
+    gradient = gradient:detach():to(t.device):to(t.dtype)
+    native.set_grad(t, gradient)
+  end
+end
+
+---Moves parameters and buffers in place: optimizers that hold them keep working. A dtype applies to floating tensors.
+---@param target string a device ("cuda:0") or a dtype ("bfloat16")
+function state.to(self, target, second)
+  require("perigee").no_grad(function()
+    for _, name in ipairs { target, second } do
+      if type(name) ~= "string" then
+        native.raise("invalid_argument", "to", "needs a device or a dtype, got " .. native.describe(name))
+      end
+      local dtype = native.dtypes.by_name[name]
+      if dtype and not dtype.name:find("float", 1, true) then
+        native.raise("invalid_argument", "to", "a layer's dtype must be a floating one, got " .. dtype.name)
+      end
+      local seen = {}
+      walk.tensors(self, function(_, t)
+        if not seen[t] then
+          seen[t] = true
+          move(t, not dtype and name or nil, dtype and dtype.name or nil)
+        end
+      end)
+    end
+  end)
+  return self
+end
+
+local function clone_tensor(t)
+  local copy = t:detach():clone()
+  if walk.is_parameter(t) then
+    copy.requires_grad = t.requires_grad
+    walk.mark_parameter(copy)
+  end
+  return copy
+end
+
+-- A size that still waits for the first input is left out again.
+local function copy_attributes(attributes)
+  local info, options = attributes.info, {}
+  for _, attr in ipairs(info.visible) do options[attr.name] = attributes:get(attr.name) end
+  if attributes:needs_input() then options[info.attributes[info.inferred].name] = nil end
+  return native.new_layer(info.name, options)
+end
+
+-- Deep for layers, plain tables and registered tensors; everything else is shared. `memo` keeps shared things shared.
+local function clone_value(v, memo, registered)
+  if native.is_tensor(v) then
+    if not registered and not walk.is_parameter(v) then return v end
+    memo[v] = memo[v] or clone_tensor(v)
+    return memo[v]
+  end
+  if type(v) ~= "table" then return v end
+  if memo[v] then return memo[v] end
+  if not walk.is_layer(v) and getmetatable(v) ~= nil then return v end
+  local copy = {}
+  memo[v] = copy
+  local meta = rawget(v, META)
+  for key, value in pairs(v) do
+    if key ~= META then copy[key] = clone_value(value, memo, meta and meta.buffers[key]) end
+  end
+  if meta then
+    local own = {}
+    for key, value in pairs(meta) do own[key] = value end
+    own.hooks, own.params = nil, {}
+    own.keys, own.known, own.buffers = {}, {}, {}
+    for i, key in ipairs(meta.keys) do own.keys[i], own.known[key] = key, true end
+    for key in pairs(meta.buffers) do own.buffers[key] = true end
+    if meta.attributes then own.attributes = copy_attributes(meta.attributes) end
+    copy[META] = own
+  end
+  return setmetatable(copy, getmetatable(v))
+end
+
+---A copy with parameters and buffers of its own. Hooks stay behind.
+function state.clone(self)
+  return require("perigee").no_grad(clone_value, self, {}, false)
+end
+
+return state

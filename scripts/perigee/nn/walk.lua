@@ -1,0 +1,123 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Going through a layer: what its fields hold, in the order of their first assignment. State names count from 0.
+
+local native = require "perigee.native"
+
+local walk = {}
+
+-- The field of every layer that holds its book-keeping.
+local META = setmetatable({}, { __name = "perigee.layer" })
+walk.META = META
+
+-- Tensors that are parameters. Weak: a tensor that nobody holds is none.
+local parameters = setmetatable({}, { __mode = "k" })
+
+function walk.mark_parameter(t) parameters[t] = true end
+function walk.is_parameter(t) return parameters[t] == true end
+function walk.is_layer(v) return type(v) == "table" and rawget(v, META) ~= nil end
+
+-- A plain list of layers or parameters.
+local function is_list(v)
+  if type(v) ~= "table" or getmetatable(v) ~= nil or v[1] == nil then return false end
+  for i = 1, #v do
+    if not walk.is_layer(v[i]) and not (native.is_tensor(v[i]) and parameters[v[i]]) then return false end
+  end
+  return true
+end
+
+local function classify(meta, key, v)
+  if walk.is_layer(v) then return "layer" end
+  if native.is_tensor(v) then
+    if parameters[v] then return "parameter" end
+    if meta.buffers[key] then return "buffer" end
+  end
+end
+
+---The layers, parameters and buffers directly in `layer`: list of { name, kind, value }.
+function walk.entries(layer)
+  local meta, list = layer[META], {}
+  for _, key in ipairs(meta.keys) do
+    local v = rawget(layer, key)
+    local name = type(key) == "number" and tostring(key - 1) or key
+    local kind = classify(meta, key, v)
+    if kind then
+      list[#list + 1] = { name = name, kind = kind, value = v, key = key }
+    elseif is_list(v) then
+      for i = 1, #v do
+        list[#list + 1] = { name = name .. "." .. (i - 1), kind = classify(meta, key, v[i]), value = v[i], key = key,
+                            position = i }
+      end
+    end
+  end
+  return list
+end
+
+-- Depth first. `open` guards against a layer that contains itself.
+local function visit(layer, prefix, fn, open)
+  if open[layer] then return end
+  open[layer] = true
+  for _, entry in ipairs(walk.entries(layer)) do
+    local name = prefix .. entry.name
+    if entry.kind == "layer" then
+      visit(entry.value, name .. ".", fn, open)
+    else
+      fn(name, entry.value, entry.kind, layer)
+    end
+  end
+  open[layer] = nil
+end
+
+---fn(name, tensor, kind, owner) for every parameter and buffer; shared ones under each of their names.
+function walk.tensors(layer, fn) visit(layer, "", fn, {}) end
+
+---`for name, tensor in`: those of one kind, each once.
+function walk.iterate(layer, wanted)
+  local names, tensors, seen, i = {}, {}, {}, 0
+  walk.tensors(layer, function(name, t, kind)
+    if kind == wanted and not seen[t] then
+      seen[t] = true
+      names[#names + 1], tensors[#tensors + 1] = name, t
+    end
+  end)
+  return function()
+    i = i + 1
+    return names[i], tensors[i]
+  end
+end
+
+function walk.parameters(layer)
+  local list = {}
+  for _, p in walk.iterate(layer, "parameter") do list[#list + 1] = p end
+  return list
+end
+
+---This layer and all inside, each once, outermost first.
+function walk.modules(layer)
+  local list, seen = {}, {}
+  local function add(l)
+    if seen[l] then return end
+    seen[l] = true
+    list[#list + 1] = l
+    for _, child in ipairs(walk.children(l)) do add(child) end
+  end
+  add(layer)
+  return list
+end
+
+function walk.children(layer)
+  local list = {}
+  for _, entry in ipairs(walk.entries(layer)) do
+    if entry.kind == "layer" then list[#list + 1] = entry.value end
+  end
+  return list
+end
+
+---Whether some layer inside still waits for its first input.
+function walk.is_lazy(layer)
+  for _, l in ipairs(walk.modules(layer)) do
+    if l[META].lazy then return true end
+  end
+  return false
+end
+
+return walk

@@ -1,0 +1,247 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The one optimizer class: parameter groups, state by parameter, steps. What a step does is the plugin's.
+
+local native = require "perigee.native"
+local walk = require "perigee.nn.walk"
+
+---@class perigee.Optimizer
+---@field groups table[] parameter groups from 1: group.params, and the hyperparameters as fields (group.lr = 0.01)
+local Optimizer = {}
+Optimizer.__index = Optimizer
+
+-- betas = {a, b} is how everyone writes beta1 and beta2.
+local function split_betas(where, options)
+  if options.betas == nil then return options end
+  local betas, copy = options.betas, {}
+  if type(betas) ~= "table" or #betas ~= 2 then
+    native.raise("invalid_argument", where, "betas must be two numbers, got " .. native.describe(betas))
+  end
+  for key, value in pairs(options) do copy[key] = value end
+  copy.betas, copy.beta1, copy.beta2 = nil, betas[1], betas[2]
+  return copy
+end
+
+-- A group's fields are the native hyperparameters themselves, so that a schedule's write is all it takes.
+local Group = {}
+function Group.__index(group, key)
+  local attributes = rawget(group, "attributes")
+  if key == "betas" then return { attributes:get("beta1"), attributes:get("beta2") } end
+  if attributes.info.by_name[key] then return attributes:get(key) end
+end
+function Group.__newindex(group, key, value)
+  local attributes = rawget(group, "attributes")
+  if key == "betas" then
+    local split = split_betas(attributes.info.name, { betas = value })
+    attributes:set("beta1", split.beta1)
+    attributes:set("beta2", split.beta2)
+  elseif attributes.info.by_name[key] then
+    attributes:set(key, value)
+  else
+    local near = native.suggest(tostring(key), attributes.info.names)
+    native.raise("invalid_argument", attributes.info.name, ("a parameter group has no %q"):format(tostring(key)),
+                 near and ("did you mean %q?"):format(near))
+  end
+end
+
+local function check_parameter(self, where, p, i)
+  if not native.is_tensor(p) then
+    native.raise("invalid_argument", where, ("parameter %d must be a tensor, got %s"):format(i, native.describe(p)))
+  end
+  if not p.is_leaf then
+    native.raise("invalid_argument", where, ("parameter %d is the result of an operation"):format(i),
+                 "optimizers change leaves: tensors made with requires_grad")
+  end
+  if self.seen[p] then
+    native.raise("invalid_argument", where, ("parameter %d is there twice"):format(i))
+  end
+  self.seen[p] = true
+end
+
+---Adds a parameter group: { params = {...}, lr = ... }; what it does not say is as in the constructor.
+function Optimizer:add_group(group)
+  local where, options, params = self.name, {}, group.params
+  for key, value in pairs(self.defaults) do options[key] = value end
+  for key, value in pairs(split_betas(where, group)) do
+    if key ~= "params" then options[key] = value end
+  end
+  if walk.is_layer(params) then params = params:parameters() end
+  if native.is_tensor(params) then params = { params } end
+  if type(params) ~= "table" then
+    native.raise("invalid_argument", where, "params must be a list of tensors, got " .. native.describe(params))
+  end
+  local list = {}
+  for i, p in ipairs(params) do
+    check_parameter(self, where, p, i)
+    list[i] = p
+  end
+  local steps = {}
+  for i = 1, #list do steps[i] = 0 end
+  local entry = { params = list, steps = steps, slots = {}, attributes = native.new_optimizer(where, options) }
+  self.groups[#self.groups + 1] = setmetatable(entry, Group)
+end
+
+---`optim.Adam{params, lr=1e-3}`: a list of tensors, a layer, or a list of groups. Without parameters it is a recipe
+---that model:fit binds to the model.
+function Optimizer.new(name, ...)
+  local first, options = ..., {}
+  local positional
+  if select("#", ...) == 1 and native.is_plain(first) then
+    for key, value in pairs(first) do
+      if type(key) == "string" then options[key] = value end
+    end
+    positional = first[1]
+    if native.is_tensor(positional) then -- a bare list of tensors, perhaps with options beside them
+      positional = {}
+      for i, p in ipairs(first) do positional[i] = p end
+    elseif first[2] ~= nil then
+      native.raise("invalid_argument", name, "too many arguments: parameters, then options by name")
+    end
+  else
+    positional, options = first, select(2, ...) or {}
+  end
+  local self = setmetatable({ name = name, defaults = split_betas(name, options), groups = {},
+                              seen = setmetatable({}, { __mode = "k" }) }, Optimizer)
+  native.new_optimizer(name, self.defaults) -- checks the options, also when there are no parameters yet
+  if positional ~= nil then self:bind(positional) end
+  return self
+end
+
+---Gives a recipe its parameters.
+function Optimizer:bind(params)
+  local is_groups = type(params) == "table" and not walk.is_layer(params) and type(params[1]) == "table" and
+                    not native.is_tensor(params[1])
+  if is_groups then
+    for _, group in ipairs(params) do self:add_group(group) end
+  else
+    self:add_group { params = params }
+  end
+  if #self.groups[1].params == 0 then
+    native.raise("invalid_argument", self.name, "the list of parameters is empty")
+  end
+  return self
+end
+
+function Optimizer:is_bound() return #self.groups > 0 end
+
+local function zeros_for(p) return native.call("zeros_like", { p }) end
+
+-- Parameters with gradients, collected by the number of the step they are at: as a rule all at the same one.
+local function collect(group)
+  local batches, order = {}, {}
+  for i, p in ipairs(group.params) do
+    local gradient = p.grad
+    if gradient then
+      local step = group.steps[i] + 1
+      local batch = batches[step]
+      if not batch then
+        batch = { step = step, index = {}, params = {}, gradients = {} }
+        batches[step], order[#order + 1] = batch, batch
+      end
+      local n = #batch.params + 1
+      batch.index[n], batch.params[n], batch.gradients[n] = i, p, gradient
+    end
+  end
+  return order
+end
+
+local function step_group(group)
+  local attributes = group.attributes
+  local names = attributes:slots()
+  for _, batch in ipairs(collect(group)) do
+    local state = {}
+    for _, slot in ipairs(names) do
+      local own, list = group.slots[slot] or {}, {}
+      group.slots[slot] = own
+      for n, i in ipairs(batch.index) do
+        if not own[i] then own[i] = zeros_for(batch.params[n]) end
+        list[n] = own[i]
+      end
+      state[slot] = list
+    end
+    attributes:step(batch.step, batch.params, batch.gradients, state)
+    for _, i in ipairs(batch.index) do group.steps[i] = batch.step end
+  end
+end
+
+local function step_all(self)
+  for _, group in ipairs(self.groups) do step_group(group) end
+end
+
+---Updates all parameters that have gradients.
+function Optimizer:step()
+  if not self:is_bound() then
+    native.raise("failed_precondition", self.name, "has no parameters yet", "optim." .. self.name ..
+                 "{model:parameters(), ...}")
+  end
+  require("perigee").no_grad(step_all, self)
+end
+
+---Forgets the gradients of all parameters.
+function Optimizer:zero_grad()
+  for _, group in ipairs(self.groups) do native.clear_grads(group.params) end
+end
+
+---Hyperparameters, step counts and state: groups[i] = { options = {...}, steps = {...}, slots = { name = {...} } }.
+function Optimizer:state()
+  local groups = {}
+  for g, group in ipairs(self.groups) do
+    local entry = { options = {}, steps = {}, slots = {} }
+    for _, key in ipairs(group.attributes.info.names) do entry.options[key] = group.attributes:get(key) end
+    for i, step in ipairs(group.steps) do entry.steps[i] = step end
+    for slot, list in pairs(group.slots) do
+      entry.slots[slot] = {}
+      for i in ipairs(group.params) do entry.slots[slot][i] = list[i] and list[i]:detach():clone() or false end
+    end
+    groups[g] = entry
+  end
+  return { optimizer = self.name, groups = groups }
+end
+
+local function check_state(self, saved)
+  local function refuse(text) native.raise("invalid_argument", self.name .. ":load_state", text) end
+  if type(saved) ~= "table" or type(saved.groups) ~= "table" then refuse("needs what state() returned") end
+  if saved.optimizer ~= self.name then refuse("the state is one of " .. tostring(saved.optimizer)) end
+  if #saved.groups ~= #self.groups then
+    refuse(("%d parameter groups, expected %d"):format(#saved.groups, #self.groups))
+  end
+  for g, group in ipairs(self.groups) do
+    local entry = saved.groups[g]
+    if #entry.steps ~= #group.params then
+      refuse(("group %d has %d parameters, expected %d"):format(g, #entry.steps, #group.params))
+    end
+    for slot, list in pairs(entry.slots) do
+      for i, p in ipairs(group.params) do
+        if list[i] and list[i].shape ~= p.shape then
+          refuse(("%s of parameter %d is %s, expected %s"):format(slot, i, tostring(list[i].shape), tostring(p.shape)))
+        end
+      end
+    end
+  end
+end
+
+---Takes up where state() was taken. Everything is checked before anything is changed.
+function Optimizer:load_state(saved)
+  check_state(self, saved)
+  for g, group in ipairs(self.groups) do
+    local entry = saved.groups[g]
+    for key, value in pairs(entry.options) do group.attributes:set(key, value) end
+    for i in ipairs(group.params) do group.steps[i] = entry.steps[i] end
+    rawset(group, "slots", {})
+    for slot, list in pairs(entry.slots) do
+      group.slots[slot] = {}
+      for i, p in ipairs(group.params) do
+        group.slots[slot][i] = list[i] and list[i]:detach():clone():to(p.device) or nil
+      end
+    end
+  end
+  return self
+end
+
+function Optimizer:__tostring()
+  local count = 0
+  for _, group in ipairs(self.groups) do count = count + #group.params end
+  local options = self.groups[1] and self.groups[1].attributes or native.new_optimizer(self.name, self.defaults)
+  return ("%s(%d parameters; %s)"):format(self.name, count, options:describe())
+end
+
+return Optimizer
