@@ -124,6 +124,14 @@ struct Simd {
   void (*softmax_row)(const float* x, float* y, int64_t n);
   void (*log_softmax_row)(const float* x, float* y, int64_t n);
   void (*adam)(float* param, const float* grad, float* m, float* v, int64_t n, const AdamStep& step);
+  // Elements [begin, end) of the random sequence (seed, offset); see perigee/kernels/philox.hpp.
+  void (*words)(uint32_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
+  void (*pairs)(uint64_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
+  void (*uniform_f32)(float* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
+  void (*uniform_f64)(double* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
+  void (*normal_f32)(float* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
+  void (*normal_f64)(double* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
+  void (*keep)(uint8_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset, double p);
   void (*sgd)(float* param, const float* grad, float* buffer, int64_t n, const SgdStep& step);
 };
 

@@ -24,5 +24,6 @@ void fill_unary(Simd& table);
 void fill_move(Simd& table);
 void fill_reduce(Simd& table);
 void fill_rows(Simd& table);
+void fill_random(Simd& table);
 
 }  // namespace cpu::PG_CPU_ISA

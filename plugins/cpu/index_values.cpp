@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index_values.hpp"
+
+#include <algorithm>
+
+#include "block_loop.hpp"
+
+namespace cpu {
+
+IndexValues::IndexValues(const pg_tensor& index) : storage_(storage_of(index)), rank_(index.rank) {
+  int64_t stride[1][PG_MAX_RANK];
+  for (uint32_t i = 0; i < rank_; i++) stride[0][i] = index.stride[i], shape_[i] = index.shape[i];
+  nest_ = pg::make_nest<1>(rank_, shape_, stride, false);
+  direct_ = storage_ == sI64 && nest_.linear(0);
+}
+
+const int64_t* IndexValues::read(const void* data, void* scratch) const {
+  if (direct_) return static_cast<const int64_t*>(data);
+  alignas(64) char raw[kBlock * 8];
+  auto* values = static_cast<int64_t*>(scratch);
+  for (int64_t p = 0; p < nest_.count; p += kBlock) {
+    int64_t n = std::min(kBlock, nest_.count - p);
+    gather(data, kStorageBytes[storage_], nest_.rank, nest_.shape, nest_.stride[0], p, n, raw);
+    convert(storage_, sI64, raw, values + p, n);
+  }
+  return values;
+}
+
+void IndexValues::check(const int64_t* values, int64_t size, const char* op, const char* what, int64_t skip) const {
+  int64_t bad = 0;
+  auto limit = static_cast<uint64_t>(size);
+  for (int64_t i = 0; i < nest_.count; i++) bad |= static_cast<uint64_t>(values[i]) >= limit && values[i] != skip;
+  if (bad == 0) return;
+  int64_t at = 0;
+  while (static_cast<uint64_t>(values[at]) < limit || values[at] == skip) at++;
+  std::string position = "]";
+  int64_t rest = at;
+  for (uint32_t i = rank_; i-- > 0; rest /= shape_[i]) {
+    position = std::to_string(rest % shape_[i]) + (position == "]" ? "" : ", ") + position;
+  }
+  pg::fail_argument(pg::format("%s: %s %lld at position [%s is out of range; expected 0 to %lld", op, what,
+                               static_cast<long long>(values[at]), position.c_str(), static_cast<long long>(size - 1)));
+}
+
+}  // namespace cpu

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross entropy of class numbers, and its gradient:
+//   loss_i = -(1 - s) w[t_i] log p_i[t_i] - s/C sum_c w[c] log p_i[c]
+// with label smoothing s; the mean divides by the sum of w[t_i]. Rows whose target is ignore_index count nowhere.
+#include <cmath>
+
+#include "axis_rows.hpp"
+#include "index_values.hpp"
+#include "softmax_row.hpp"
+
+namespace cpu {
+namespace {
+
+enum Reduce { kMean, kSum, kNone };
+
+int64_t class_axis(const pg_tensor& t) { return t.rank == 1 ? 0 : 1; }
+
+// What both directions need: targets, class weights, options.
+struct Common {
+  Common(const pg::Call& call, const pg_tensor& logits, uint32_t target, uint32_t weight, pg::Plan& plan)
+      : classes(logits.shape[class_axis(logits)]),
+        ignore(call.attr<int64_t>("ignore_index")),
+        reduce(static_cast<Reduce>(call.attr<int>("reduction"))),
+        smoothing(call.runtime<double>("label_smoothing")),
+        target_input(target),
+        weight_input(call.has(weight) ? weight : UINT32_MAX),
+        targets(call.in(target)) {
+    if (weight_input != UINT32_MAX) {
+      weight_storage = storage_of(call.in(weight));
+      weight_stride = call.in(weight).stride[0];
+    }
+    index_bytes = (targets.workspace() + 63) / 64 * 64;
+    plan.workspace = index_bytes + static_cast<uint64_t>(targets.count() + classes) * 8;
+  }
+
+  // Checked targets, and the weights of the classes in float64 (empty: all 1) behind them in the workspace.
+  const int64_t* read_targets(const pg_launch& launch) const {
+    auto* scratch = pg::host_pointer<char>(launch.workspace);
+    const int64_t* t = targets.read(pg::input(launch, target_input), scratch);
+    targets.check(t, classes, "cross_entropy", "target", ignore);
+    return t;
+  }
+  double* rows(const pg_launch& launch) const {
+    return reinterpret_cast<double*>(pg::host_pointer<char>(launch.workspace) + index_bytes);
+  }
+  const double* read_weights(const pg_launch& launch) const {
+    double* weights = rows(launch) + targets.count();
+    if (weight_input == UINT32_MAX) {
+      std::fill_n(weights, classes, 1.0);
+    } else {
+      const char* from = pg::input<const char>(launch, weight_input);
+      for (int64_t c = 0; c < classes; c++) {
+        convert(weight_storage, sF64, from + c * weight_stride * kStorageBytes[weight_storage], weights + c, 1);
+      }
+    }
+    return weights;
+  }
+  double total_weight(const int64_t* t, const double* weights) const {
+    double total = 0;
+    for (int64_t i = 0; i < targets.count(); i++) total += t[i] == ignore ? 0.0 : weights[t[i]];
+    return total;
+  }
+
+  int64_t classes, ignore;
+  Reduce reduce;
+  pg::Runtime<double> smoothing;
+  uint32_t target_input, weight_input;
+  IndexValues targets;
+  Storage weight_storage = sF32;
+  int64_t weight_stride = 0;
+  uint64_t index_bytes = 0;
+};
+
+void require_shapes(const pg::Call& call, const pg_tensor& logits, uint32_t target, uint32_t weight) {
+  require_all_dense(call);
+  if (!is_float(storage_of(logits)) || !is_index(call.in(target)) || logits.rank == 0) refuse(call);
+  if (call.in(target).rank + 1 != logits.rank) refuse(call);
+  if (call.has(weight) && call.in(weight).rank != 1) refuse(call);
+}
+
+// Element i of a line, as double.
+double at(const void* line, bool wide, int64_t i) {
+  return wide ? static_cast<const double*>(line)[i] : static_cast<double>(static_cast<const float*>(line)[i]);
+}
+
+struct CrossEntropy final : pg::Kernel {
+  static void supports(const pg::Call& call) {
+    require_shapes(call, call.in(0), 1, 2);
+    for (uint32_t i = 0; i < call.output_count(); i++) {
+      if (!is_float(storage_of(call.out(i)))) refuse(call);
+    }
+  }
+  CrossEntropy(const pg::Call& call, pg::Plan& plan)
+      : common_(call, call.in(0), 1, 2, plan), loss_storage_(storage_of(call.out(0))) {
+    bool hidden = call.output_count() > 1;
+    const pg_tensor* logs = hidden ? &call.out(1) : nullptr;
+    const pg_tensor* losses = common_.reduce == kNone ? &call.out(0) : nullptr;
+    rows_ = AxisRows<3>({&call.in(0), logs, losses}, class_axis(call.in(0)));
+    hidden_ = hidden;
+  }
+
+  void launch(const pg_launch& launch) override {
+    const int64_t* targets = common_.read_targets(launch);
+    const double* weights = common_.read_weights(launch);
+    double* losses = common_.rows(launch);
+    double smoothing = common_.smoothing(launch);
+    const void* x = pg::input(launch, 0);
+    void* logs = hidden_ ? pg::output(launch, 1) : nullptr;
+    bool wide = rows_.storage(0) == sF64;
+    Storage type = wide ? sF64 : sF32;
+    rows_.each([&](int64_t begin, int64_t end) {
+      bool in_place = hidden_ && rows_.direct(1, type);
+      std::vector<char> scratch(in_place && rows_.direct(0, type) ? 0 : static_cast<size_t>(rows_.length()) * 8);
+      for (int64_t i = begin; i < end; i++) {
+        const void* source = rows_.load(0, rows_.line(0, x, i), type, scratch.data());
+        void* target = hidden_ ? rows_.line(1, logs, i) : nullptr;
+        void* line = in_place ? target : scratch.data();
+        softmax_row(wide, true, source, line, rows_.length());
+        if (hidden_ && !in_place) rows_.store(1, target, type, line);
+        losses[i] = targets[i] == common_.ignore ? 0.0 : row_loss(line, wide, targets[i], weights, smoothing);
+      }
+    });
+    finish(launch, losses, targets, weights);
+  }
+
+ private:
+  double row_loss(const void* logs, bool wide, int64_t target, const double* weights, double smoothing) const {
+    double loss = -weights[target] * at(logs, wide, target);
+    if (smoothing == 0) return loss;
+    double spread = 0;
+    for (int64_t c = 0; c < common_.classes; c++) spread -= weights[c] * at(logs, wide, c);
+    return (1 - smoothing) * loss + smoothing / static_cast<double>(common_.classes) * spread;
+  }
+  void finish(const pg_launch& launch, const double* losses, const int64_t* targets, const double* weights) const {
+    char* out = pg::output<char>(launch, 0);
+    if (common_.reduce == kNone) {
+      for (int64_t i = 0; i < rows_.count(); i++) put_number(loss_storage_, losses[i], rows_.line(2, out, i));
+      return;
+    }
+    double total = 0;
+    for (int64_t i = 0; i < rows_.count(); i++) total += losses[i];
+    if (common_.reduce == kMean) total /= common_.total_weight(targets, weights);
+    put_number(loss_storage_, total, out);
+  }
+
+  Common common_;
+  Storage loss_storage_;
+  bool hidden_ = false;
+  AxisRows<3> rows_;  // logits, log_probs, losses
+};
+PG_KERNEL("cross_entropy", CrossEntropy);
+
+struct CrossEntropyGrad final : pg::Kernel {
+  static void supports(const pg::Call& call) {
+    require_shapes(call, call.in(1), 2, 3);
+    if (!is_float(storage_of(call.in(0))) || !is_float(storage_of(call.out(0)))) refuse(call);
+  }
+  CrossEntropyGrad(const pg::Call& call, pg::Plan& plan)
+      : common_(call, call.in(1), 2, 3, plan), loss_storage_(storage_of(call.in(0))) {
+    const pg_tensor* losses = common_.reduce == kNone ? &call.in(0) : nullptr;
+    rows_ = AxisRows<3>({&call.out(0), &call.in(1), losses}, class_axis(call.in(1)));
+  }
+
+  void launch(const pg_launch& launch) override {
+    const int64_t* targets = common_.read_targets(launch);
+    const double* weights = common_.read_weights(launch);
+    double smoothing = common_.smoothing(launch), all = 0;
+    for (int64_t c = 0; c < common_.classes; c++) all += weights[c];
+    double divide = common_.reduce == kMean ? common_.total_weight(targets, weights) : 1.0;
+    double each = smoothing / static_cast<double>(common_.classes);
+    const char* flow = pg::input<const char>(launch, 0);
+    const void* logs = pg::input(launch, 1);
+    void* out = pg::output(launch, 0);
+    Storage type = rows_.storage(0) == sF64 ? sF64 : sF32;
+    rows_.each([&](int64_t begin, int64_t end) {
+      std::vector<char> scratch(static_cast<size_t>(rows_.length()) * 16);
+      for (int64_t i = begin; i < end; i++) {
+        double upstream;
+        convert(loss_storage_, sF64,
+                rows_.storage(2) == loss_storage_ && common_.reduce == kNone ? rows_.line(2, flow, i) : flow, &upstream,
+                1);
+        Row row{targets[i], upstream / divide,
+                (1 - smoothing) * (targets[i] == common_.ignore ? 0 : weights[targets[i]]), each, 0};
+        row.share = row.hit + each * all;
+        if (targets[i] == common_.ignore) row.scale = 0, row.target = -1;
+        const void* source = rows_.load(1, rows_.line(1, logs, i), type, scratch.data());
+        void* target = rows_.line(0, out, i);
+        void* line = rows_.direct(0, type) ? target : scratch.data() + rows_.length() * 8;
+        if (type == sF64)
+          fill_row(row, weights, static_cast<const double*>(source), static_cast<double*>(line));
+        else
+          fill_row(row, weights, static_cast<const float*>(source), static_cast<float*>(line));
+        if (line != target) rows_.store(0, target, type, line);
+      }
+    });
+  }
+
+ private:
+  struct Row {
+    int64_t target;
+    double scale, hit, each, share;
+  };
+  // scale (share p[c] - each w[c] - hit [c = target])
+  template <class T>
+  void fill_row(const Row& row, const double* weights, const T* logs, T* out) const {
+    int64_t n = rows_.length();
+    if (row.target < 0) return std::fill_n(out, n, T(0)), void();
+    Compute compute = sizeof(T) == 8 ? kF64 : kF32;
+    simd->unary[uExp][compute](logs, out, n, nullptr);
+    T factor = static_cast<T>(row.scale * row.share);
+    for (int64_t c = 0; c < n; c++) out[c] *= factor;
+    if (row.each != 0) {
+      for (int64_t c = 0; c < n; c++) out[c] -= static_cast<T>(row.scale * row.each * weights[c]);
+    }
+    out[row.target] -= static_cast<T>(row.scale * row.hit);
+  }
+
+  Common common_;
+  Storage loss_storage_;
+  AxisRows<3> rows_;  // dlogits, log_probs, dloss
+};
+PG_KERNEL("cross_entropy_grad", CrossEntropyGrad);
+
+}  // namespace
+}  // namespace cpu

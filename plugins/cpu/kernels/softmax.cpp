@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax and log_softmax along an axis: in float64 for float64, in float32 for the rest.
+#include <cmath>
+
+#include "axis_rows.hpp"
+#include "softmax_row.hpp"
+
+namespace cpu {
+namespace {
+
+struct Softmax final : pg::Kernel {
+  static void supports(const pg::Call& call) {
+    require_all_dense(call);
+    Storage s = storage_of(call.in(0));
+    if (!is_float(s) || storage_of(call.out(0)) != s) refuse(call);
+  }
+  Softmax(const pg::Call& call, pg::Plan&)
+      : log_(call.is("log_softmax")), rows_({&call.out(0), &call.in(0)}, call.axis("axis", call.in(0).rank)) {}
+
+  void launch(const pg_launch& launch) override {
+    void* out = pg::output(launch, 0);
+    const void* x = pg::input(launch, 0);
+    bool wide = rows_.storage(0) == sF64;
+    Storage type = wide ? sF64 : sF32;
+    rows_.each([&](int64_t begin, int64_t end) {
+      std::vector<char> scratch;
+      if (!rows_.direct(0, type) || !rows_.direct(1, type)) scratch.resize(static_cast<size_t>(rows_.length()) * 8);
+      for (int64_t i = begin; i < end; i++) {
+        void* target = rows_.line(0, out, i);
+        const void* source = rows_.load(1, rows_.line(1, x, i), type, scratch.data());
+        void* result = rows_.direct(0, type) ? target : scratch.data();
+        softmax_row(wide, log_, source, result, rows_.length());
+        if (result != target) rows_.store(0, target, type, result);
+      }
+    });
+  }
+
+ private:
+  bool log_;
+  AxisRows<2> rows_;
+};
+PG_KERNEL("softmax", Softmax);
+PG_KERNEL("log_softmax", Softmax);
+
+}  // namespace
+}  // namespace cpu
