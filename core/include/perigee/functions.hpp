@@ -25,16 +25,23 @@ Value apply(Value first, Values... rest) {
   return call.emit();
 }
 
+// The kind of a number next to x: a whole number leaves an integer tensor its dtype. Next to a floating tensor it is
+// always FLOAT, so that a number which happens to be whole makes no signature of its own.
+inline int scalar_kind(Value x, double number) {
+  bool integral = (dtype_class(x.dtype()) & (PG_M_INT | PG_M_BOOL)) != 0;
+  return integral && number == __builtin_trunc(number) ? PG_SCALAR_INT : PG_SCALAR_FLOAT;
+}
+
 // x `name` number, number `name` x.
 template <OpName name>
 Value apply_right(Value x, double number) {
   static constinit OpRef op(name.text, "scalar");
-  return Call(x.builder, op).input(x).input(Value{}).number(0, 1, number).emit();
+  return Call(x.builder, op).input(x).input(Value{}).number(0, 1, number, scalar_kind(x, number)).emit();
 }
 template <OpName name>
 Value apply_left(double number, Value x) {
   static constinit OpRef op(name.text, "scalar");
-  return Call(x.builder, op).input(Value{}).input(x).number(0, 0, number).emit();
+  return Call(x.builder, op).input(Value{}).input(x).number(0, 0, number, scalar_kind(x, number)).emit();
 }
 
 #define PG_BINARY_FUNCTION(function, name)                                               \
@@ -119,11 +126,11 @@ inline Value cast(Value x, uint32_t dtype) {
 inline Value where(Value condition, Value x, Value y) { return apply<"where">(condition, x, y); }
 inline Value where(Value condition, Value x, double y) {
   static constinit OpRef op("where", "scalar");
-  return Call(x.builder, op).input(condition).input(x).input(Value{}).number(0, 2, y).emit();
+  return Call(x.builder, op).input(condition).input(x).input(Value{}).number(0, 2, y, scalar_kind(x, y)).emit();
 }
 inline Value where(Value condition, double x, Value y) {
   static constinit OpRef op("where", "scalar");
-  return Call(y.builder, op).input(condition).input(Value{}).input(y).number(0, 1, x).emit();
+  return Call(y.builder, op).input(condition).input(Value{}).input(y).number(0, 1, x, scalar_kind(y, x)).emit();
 }
 
 // ---- reductions: no axes means all of them ----

@@ -45,17 +45,22 @@ PG_OP("transfer")
 
 PG_OP("copy")
     .category("memory")
-    .doc("Writes src, broadcast and cast, into dst.")
+    .doc(
+        "Writes src, broadcast and cast, into dst. The host always runs it in place; recorded in a graph, y is dst's "
+        "next value.")
     .role("copy")
-    .input("dst", kAnyDtype, "any shape", PG_INPUT_MUTATES)
+    .input("dst", kAnyDtype, "any shape", PG_INPUT_META)
     .input("src", kAnyDtype, "a shape that broadcasts to that of dst")
-    .traits(PG_OP_NO_GRAD)
+    .output("y", "shape and dtype of dst")
+    .traits(PG_OP_IN_PLACE)
     .shape([](ShapeContext& c) {
       Shape shape = broadcast(c.shape(0), c.shape(1));
       bool fits = shape.rank == c.rank(0);
       for (uint32_t i = 0; fits && i < shape.rank; i++) fits = shape[i].may_equal(c.dim(0, i));
       c.need(fits, "%s does not broadcast to %s", c.text(1).c_str(), c.text(0).c_str());
-    });
+      c.out(0).set(c.dtype(0), c.shape(0));
+    })
+    .grad([](GradContext& g) { g.din(1) = cast(sum_like(g.dout(0), g.in(1)), g.in(1).dtype()); });
 
 }  // namespace
 }  // namespace pg

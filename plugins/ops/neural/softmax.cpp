@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../rules.hpp"
+
+namespace pg {
+namespace {
+
+PG_OP("softmax")
+    .category("neural")
+    .doc("Exponentials scaled to sum to 1 along `axis`: exp(x) / sum(exp(x)), without overflow.")
+    .input("x", kFloating, "[...]")
+    .attr<Axis>("axis", -1, "axis to normalise")
+    .output("y", "shape of x")
+    .numeric(PG_NUMERIC_FLOAT32)
+    .shape([](ShapeContext& c) {
+      c.check_axis("axis", 0);
+      c.out(0) = c.in(0);
+    })
+    .saves("y")
+    .grad([](GradContext& g) {
+      Value y = g.out(0), dy = g.dout(0);
+      g.din(0) = y * (dy - sum(y * dy, make_ints({g.get<Axis>("axis")}), true));
+    })
+    .decompose([](ExpandContext& e) {
+      pg_ints axis = make_ints({e.get<Axis>("axis")});
+      Value power = exp(e.in(0) - amax(e.in(0), axis, true));
+      e.out(0) = power / sum(power, axis, true);
+    });
+
+}  // namespace
+}  // namespace pg
