@@ -1,0 +1,150 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Pipelines, fit, evaluate, predict.
+
+local pg = require "perigee"
+local nn, optim, data = pg.nn, pg.optim, pg.data
+
+local function numbers(ds)
+  local list = {}
+  for _, s in ds:each() do list[#list + 1] = s.value end
+  return list
+end
+
+test("pipelines: take, skip, map, shard, repeated, split, counts", function(t)
+  local ds = data.range(10)
+  t.equal(#ds, 10)
+  t.equal(numbers(ds:take(3)), { 0, 1, 2 })
+  t.equal(numbers(ds:skip(8)), { 8, 9 })
+  t.equal(numbers(ds:skip(20)), {})
+  t.equal(numbers(ds:map(function(s) return { value = s.value * 2 } end):take(2)), { 0, 2 })
+  t.equal(numbers(ds:shard { 3, 1 }), { 1, 4, 7 })
+  t.equal(#ds:repeated(3), 30)
+  local a, b = ds:split { 0.8, 0.2 }
+  t.equal({ #a, numbers(b) }, { 8, { 8, 9 } })
+  t.raises(function() ds:split { 0.8, 0.4 } end, "sum")
+end)
+
+test("shuffling draws a new, repeatable order each epoch", function(t)
+  local function make() return data.range(50):shuffle { seed = 3 } end
+  local a, b = make(), make()
+  local first, second = numbers(a), numbers(a)
+  t.equal(numbers(b), first)
+  t.equal(numbers(b), second)
+  local changed, sorted = false, {}
+  for i, v in ipairs(first) do
+    changed = changed or v ~= second[i]
+    sorted[i] = v
+  end
+  t.ok(changed)
+  table.sort(sorted)
+  t.equal(sorted, numbers(data.range(50)))
+  for i, v in ipairs(numbers(data.range(50):shuffle { 5, seed = 1 })) do t.ok(v < i + 5) end
+  local fixed = data.range(20):shuffle { seed = 1, every_epoch = false }
+  t.equal(numbers(fixed), numbers(fixed))
+end)
+
+test("batches of slices and of samples", function(t)
+  local ds = data.from_slices { x = pg.arange(5):reshape(5, 1), y = pg.arange(5) }
+  local shapes = {}
+  for step, b in ds:batch(2):each() do shapes[step] = { b.x.shape[1], b.y:totable()[1] } end
+  t.equal(shapes, { { 2, 0 }, { 2, 2 }, { 1, 4 } })
+  t.equal(#ds:batch { 2, drop_last = true }, 2)
+  local mapped = ds:map(function(s) return { x = s.x * 2, n = 1, name = "a" } end):batch(5)
+  for _, b in mapped:each() do
+    t.equal(b.x:totable(), { { 0 }, { 2 }, { 4 }, { 6 }, { 8 } })
+    t.ok(b.n:has_shape { 5 })
+    t.equal(b.name[5], "a")
+  end
+  t.raises(function() data.from_slices { x = pg.zeros { 2 }, y = pg.zeros { 3 } } end, "samples")
+  t.raises(function() ds:batch { 0 } end, "at least 1")
+  t.raises(function() ds:batch { 2, drop_lst = true } end, "drop_last")
+end)
+
+-- Two separable clouds.
+local function clouds(n)
+  pg.manual_seed(5)
+  local y = pg.arange(n):remainder(2)
+  local x = pg.randn { n, 2 } * 0.3 + (y:to("float32") * 2 - 1):unsqueeze(2)
+  return x, y
+end
+
+local function classifier()
+  pg.manual_seed(1)
+  return nn.Sequential { nn.Linear { 2, 8 }, nn.ReLU {}, nn.Linear { 2 } }
+end
+
+test("fit learns, and keeps a history", function(t)
+  local x, y = clouds(64)
+  local model = classifier()
+  local history = model:fit { x = x, y = y, validation_split = 0.25, loss = "cross_entropy", metrics = { "accuracy" },
+                              optimizer = optim.Adam { lr = 0.05 }, epochs = 5, batch_size = 16, verbose = 0 }
+  t.equal(#history, 5)
+  t.ok(history[5].loss < history[1].loss)
+  t.ok(history[5].val_accuracy > 0.9)
+  t.equal(model.training, true)
+  local result = model:evaluate { x = x, y = y }
+  t.ok(result.accuracy > 0.9 and result.loss < history[1].loss)
+  local scores = model:predict(x)
+  t.ok(scores:has_shape { 64, 2 } and not scores.requires_grad)
+  t.equal(model:predict { x, batch_size = 10 }:totable(), scores:totable())
+  t.ok(tostring(history):find("val_accuracy"))
+end)
+
+test("the same seed gives the same bits", function(t)
+  local x, y = clouds(32)
+  local function train()
+    local model = classifier()
+    model:fit { x = x, y = y, loss = "cross_entropy", epochs = 2, batch_size = 8, verbose = 0 }
+    return model[1].weight:totable()
+  end
+  t.equal(train(), train())
+end)
+
+test("accumulated batches are one large batch", function(t)
+  local x, y = clouds(32)
+  local function train(batch, accumulate)
+    local model = classifier()
+    model:fit { x = x, y = y, loss = "cross_entropy", optimizer = optim.SGD { lr = 0.1 }, epochs = 2, verbose = 0,
+                shuffle = false, batch_size = batch, accumulate = accumulate }
+    return model[1].weight:totable()
+  end
+  t.close(train(8, 4), train(32, 1), 1e-5)
+end)
+
+test("losses and metrics as functions, callbacks, clipping", function(t)
+  local x, y = clouds(16)
+  local events = {}
+  local model = nn.Linear { 2, 1 }
+  local history = model:fit {
+    data = data.from_slices { x = x, y = y:to("float32"):unsqueeze(2) }:batch(8),
+    loss = nn.MSELoss {}, metrics = { "mae", far = function(p, target) return (p - target):abs():max() end },
+    clip_norm = 0.5, epochs = 10, verbose = 0,
+    callbacks = { { on_epoch_end = function(_, job, entry)
+      events[#events + 1] = entry.loss
+      if job.epoch == 2 then job.stop = true end
+    end } },
+  }
+  t.equal(#history, 2)
+  t.equal(#events, 2)
+  t.ok(history[1].far >= history[1].mae)
+end)
+
+test("what fit refuses", function(t)
+  local x, y = clouds(8)
+  local model = classifier()
+  local function fit(o)
+    return function()
+      o.verbose = 0
+      model:fit(o)
+    end
+  end
+  t.raises(fit { x = x, y = y, loss = "cross_entrpy" }, "cross_entropy")
+  t.raises(fit { x = x, y = y, loss = "cross_entropy", metrics = { "acuracy" } }, "accuracy")
+  t.raises(fit { x = x, y = y, loss = "cross_entropy", epoch = 3 }, "epochs")
+  t.raises(fit { x = x, loss = "cross_entropy" }, "both x= and y=")
+  t.raises(fit { x = x, y = y }, "loss")
+  t.raises(fit { data = 3, loss = "mse" }, "dataset")
+  t.raises(fit { x = x, y = y, loss = "cross_entropy", epochs = 0 }, "at least 1")
+  t.raises(fit { x = x, y = y, loss = function(p) return p end }, "0%-dim")
+  t.raises(function() nn.Linear { 2, 2 }:evaluate { x = x, y = y } end, "loss")
+end)

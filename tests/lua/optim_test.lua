@@ -1,0 +1,156 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Optimizers against their update rules in plain Lua; groups, state, clipping, schedules.
+
+local pg = require "perigee"
+local optim, nn = pg.optim, pg.nn
+
+-- Steps down f(w) = sum(w^2 * k) by hand and by the optimizer.
+local K = { 1, 3 }
+local function run(t, make, rule, steps)
+  local w = pg.tensor({ 1, -2 }, { requires_grad = true })
+  local k = pg.tensor(K)
+  local optimizer = make { { w } }
+  local expected, state = { 1, -2 }, { {}, {} }
+  for step = 1, steps do
+    optimizer:zero_grad()
+    (w * w * k):sum():backward()
+    optimizer:step()
+    for i = 1, 2 do expected[i] = rule(expected[i], 2 * expected[i] * K[i], state[i], step) end
+    t.close(w:totable(), expected, 1e-5)
+  end
+end
+
+local function sgd(o)
+  return function(w, g, s, step)
+    g = g + (o.weight_decay or 0) * w
+    if o.momentum then
+      s.b = step == 1 and g or o.momentum * s.b + (1 - (o.dampening or 0)) * g
+      g = o.nesterov and g + o.momentum * s.b or s.b
+    end
+    return w - o.lr * g
+  end
+end
+
+local function adam(o, decoupled)
+  return function(w, g, s, step)
+    if decoupled then w = w - o.lr * o.weight_decay * w else g = g + (o.weight_decay or 0) * w end
+    s.m = 0.9 * (s.m or 0) + 0.1 * g
+    s.v = 0.99 * (s.v or 0) + 0.01 * g * g
+    return w - o.lr * (s.m / (1 - 0.9 ^ step)) / (math.sqrt(s.v / (1 - 0.99 ^ step)) + 1e-8)
+  end
+end
+
+test("SGD in its variants", function(t)
+  for _, o in ipairs { { lr = 0.1 }, { lr = 0.1, momentum = 0.9 }, { lr = 0.1, momentum = 0.9, dampening = 0.5 },
+                       { lr = 0.05, momentum = 0.9, nesterov = true }, { lr = 0.1, weight_decay = 0.1 } } do
+    run(t, function(params)
+      for key, value in pairs(o) do params[key] = value end
+      return optim.SGD(params)
+    end, sgd(o), 4)
+  end
+end)
+
+test("Adam and AdamW", function(t)
+  run(t, function(p) return optim.Adam { p[1], lr = 0.1, betas = { 0.9, 0.99 } } end, adam { lr = 0.1 }, 5)
+  run(t, function(p) return optim.Adam { p[1], lr = 0.1, betas = { 0.9, 0.99 }, weight_decay = 0.2 } end,
+      adam { lr = 0.1, weight_decay = 0.2 }, 5)
+  run(t, function(p) return optim.AdamW { p[1], lr = 0.1, betas = { 0.9, 0.99 }, weight_decay = 0.2 } end,
+      adam({ lr = 0.1, weight_decay = 0.2 }, true), 5)
+end)
+
+test("parameter groups have rates of their own", function(t)
+  local a, b = pg.tensor({ 1 }, { requires_grad = true }), pg.tensor({ 1 }, { requires_grad = true })
+  local optimizer = optim.SGD { { { params = { a } }, { params = { b }, lr = 0.5 } }, lr = 0.1 }
+  t.equal(optimizer.groups[2].lr, 0.5)
+  local loss = (a + b):sum()
+  loss:backward()
+  optimizer:step()
+  t.close({ a:item(), b:item() }, { 0.9, 0.5 })
+  optimizer.groups[1].lr = 0
+  optimizer:step()
+  t.close({ a:item(), b:item() }, { 0.9, 0 })
+  optimizer:zero_grad()
+  t.equal(a.grad, nil)
+end)
+
+test("parameters without a gradient stay, and count their own steps", function(t)
+  local a, b = pg.tensor({ 1 }, { requires_grad = true }), pg.tensor({ 1 }, { requires_grad = true })
+  local optimizer = optim.Adam { { a, b }, lr = 0.1 }
+  a:sum():backward()
+  optimizer:step()
+  t.equal(b:item(), 1)
+  b:sum():backward()
+  optimizer:step()
+  t.close(b:item(), 0.9) -- a first step of Adam has the length lr
+end)
+
+test("state goes on where it was", function(t)
+  local function train(model, optimizer, steps)
+    for _ = 1, steps do
+      optimizer:zero_grad()
+      model(pg.ones { 2, 3 }):square():sum():backward()
+      optimizer:step()
+    end
+  end
+  local a = nn.Linear { 3, 2 }
+  local b = a:clone()
+  local first = optim.Adam { a:parameters(), lr = 0.01 }
+  train(a, first, 3)
+  b:load_state(a:state())
+  local second = optim.Adam { b:parameters(), lr = 0.5 }
+  second:load_state(first:state())
+  t.equal(second.groups[1].lr, 0.01)
+  train(a, first, 3)
+  train(b, second, 3)
+  t.equal(b.weight:totable(), a.weight:totable())
+  t.raises(function() optim.SGD({ a:parameters(), lr = 1 }):load_state(first:state()) end, "Adam")
+end)
+
+test("clipping", function(t)
+  local a, b = pg.tensor({ 1, 1 }, { requires_grad = true }), pg.tensor({ 1 }, { requires_grad = true })
+  local loss = (a * pg.tensor { 3, 0 }):sum() + (b * 4):sum()
+  loss:backward()
+  t.close(optim.clip_grad_norm_({ a, b }, 1):item(), 5)
+  t.close(a.grad:totable(), { 0.6, 0 })
+  t.close(b.grad:totable(), { 0.8 })
+  t.close(optim.clip_grad_norm_({ a, b }, 10):item(), 1)
+  t.close(b.grad:totable(), { 0.8 })
+  optim.clip_grad_value_({ a, b }, 0.7)
+  t.close(b.grad:totable(), { 0.7 })
+  t.raises(function() optim.clip_grad_norm_({ a }, -1) end, "positive")
+end)
+
+test("schedules", function(t)
+  local w = pg.tensor({ 1 }, { requires_grad = true })
+  local function rates(make, steps)
+    local optimizer = optim.SGD { { w }, lr = 1 }
+    local schedule, list = make(optimizer), {}
+    for i = 1, steps do
+      list[i] = optimizer.groups[1].lr
+      schedule:step()
+    end
+    return list
+  end
+  t.close(rates(function(o) return optim.sched.Step { o, every = 2 } end, 4), { 1, 1, 0.1, 0.1 })
+  t.close(rates(function(o) return optim.sched.MultiStep { o, milestones = { 1, 3 }, gamma = 0.5 } end, 4),
+          { 1, 0.5, 0.5, 0.25 })
+  t.close(rates(function(o) return optim.sched.Exponential { o, gamma = 0.5 } end, 3), { 1, 0.5, 0.25 })
+  t.close(rates(function(o) return optim.sched.Cosine { o, total = 2 } end, 4), { 1, 0.5, 0, 0 })
+  t.close(rates(function(o) return optim.sched.Polynomial { o, total = 4 } end, 3), { 1, 0.75, 0.5 })
+end)
+
+test("what optimizers refuse", function(t)
+  local w = pg.tensor({ 1 }, { requires_grad = true })
+  t.raises(function() optim.Adam { { w }, lr = -1 } end, "lr must be 0 or more")
+  t.raises(function() optim.Adam { { w }, lr = 0 / 0 } end, "lr")
+  t.raises(function() optim.Adam { { w }, betas = { 0.9, 1 } } end, "beta2")
+  t.raises(function() optim.Adam { { w }, leraning_rate = 1 } end, "unknown option")
+  t.raises(function() optim.SGD { { w }, nesterov = true } end, "momentum")
+  t.raises(function() optim.SGD { { w, w } } end, "twice")
+  t.raises(function() optim.SGD { { w * 2 } } end, "leaves")
+  t.raises(function() optim.SGD { {} } end, "empty")
+  t.raises(function() optim.SGD({ lr = 1 }):step() end, "no parameters")
+  t.raises(function() return optim.Adamm end, "optim.Adam")
+  local optimizer = optim.SGD { { w } }
+  t.raises(function() optimizer.groups[1].lrr = 1 end, "lr")
+end)
