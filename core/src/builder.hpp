@@ -22,6 +22,7 @@ struct pg_builder {
 namespace perigee {
 
 constexpr uint32_t emit_in_place = PG_EMIT_IN_PLACE;
+constexpr uint32_t emit_functional = 1u << 31;  // a graph's replay: "copy" makes a new tensor
 
 // Runs `op` at once, or records it, after promotion and placement; the tape notes it. `inputs` is flat (NULL: absent),
 // groups[i] of them for the i-th declared input (NULL: one each). attrs NULL: defaults. Writes new references to

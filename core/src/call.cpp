@@ -7,6 +7,9 @@
 #include "tape.hpp"
 
 namespace perigee {
+
+constinit thread_local Ambient thread_ambient;
+
 namespace {
 
 // The device of a call that needs neither promotion nor placement, or NULL when the slow way must decide.
@@ -75,6 +78,7 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
 void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
           uint32_t flags, TensorRef* outputs, uint32_t output_count) {
   if (attrs == nullptr) attrs = op.info->defaults;
+  if (op.role == Role::copy && !(flags & emit_functional)) flags |= emit_in_place;
   bool graph = ambient().graph != nullptr && (op.info->traits & PG_OP_CREATES);
   if (op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr)) {
     if (Device* device = plain_device(inputs, input_count, graph); device != nullptr && !graph) {

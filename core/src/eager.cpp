@@ -275,12 +275,62 @@ void raise_versions(Signature& s, Tensor* const* inputs) {
         inputs[flat]->storage->version.fetch_add(1, std::memory_order_relaxed);
 }
 
+// A call without any of the special cases. Writes all outputs to `made`.
+void run_plain(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* made) {
+  pg_address in[Signature::plain_inputs], out[Signature::plain_outputs];
+  size_t input_count = s.inputs.size(), output_count = s.outputs.size();
+  for (size_t i = 0; i < input_count; i++) in[i] = inputs[i] != nullptr ? inputs[i]->address() : pg_address{0, 0};
+  for (size_t i = 0; i < output_count; i++) {
+    made[i] = make_dense(*s.device, s.outputs[i].meta);
+    out[i] = made[i]->address();
+  }
+  Scratch scratch{*s.device};
+  if (s.workspace > 0) scratch.block = s.device->allocator.alloc(s.workspace, 0);
+  pg_launch launch{PG_SIZE(pg_launch, extents),
+                   s.device->ordinal,
+                   s.stream,
+                   0,
+                   static_cast<uint32_t>(input_count),
+                   static_cast<uint32_t>(output_count),
+                   s.input_views.data(),
+                   s.output_views.data(),
+                   s.groups.data(),
+                   in,
+                   out,
+                   nullptr,
+                   attrs,
+                   scratch.block != nullptr ? pg_address{scratch.block->buffer, scratch.block->offset} : pg_address{0, 0},
+                   nullptr};
+  pg_error error;  // not cleared: half a kilobyte that only a failure fills
+  error.size = PG_SIZE(pg_error, message);
+  error.native = 0;
+  error.flags = 0;
+  error.message[0] = '\0';
+  int32_t code = s.kernel.table->launch(s.kernel.self, s.kernel.index, s.prepared, &launch, &error);
+  if (code != PG_OK) [[unlikely]]
+    pg::check(code, error);
+}
+
+void run_plain_recorded(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
+  TensorRef made[Signature::plain_outputs];
+  run_plain(s, inputs, attrs, made);
+  if (ambient().grad_enabled) {
+    Tensor* raw[Signature::plain_outputs];
+    for (size_t i = 0; i < s.outputs.size(); i++) raw[i] = made[i].get();
+    TapeCall noted{s.op, inputs, static_cast<uint32_t>(s.inputs.size()), s.groups.data(), attrs, raw,
+                   static_cast<uint32_t>(s.outputs.size())};
+    if (wants_tape(noted)) attach_node(make_node(noted), raw, s.visible);
+  }
+  for (uint32_t i = 0; i < output_count; i++) outputs[i] = std::move(made[i]);
+}
+
 }  // namespace
 
 void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
   if (output_count > s.visible && output_count > s.outputs.size())
     pg::fail_argument(pg::format("has %zu outputs; %u were asked for", s.outputs.size(), output_count));
   check_contents(s, inputs);
+  if (s.plain) return run_plain_recorded(s, inputs, attrs, outputs, output_count);
   if (s.how == How::decompose) return run_decomposed(s, inputs, attrs, outputs, output_count);
   if (s.how == How::reshape_copy) {
     TensorRef dense = emit_clone(*inputs[0]);

@@ -60,7 +60,7 @@ void place(PendingCall& call) {
     Tensor* x = call.inputs[i];
     if (x == nullptr || x->device == call.device) continue;
     if (call.input_flags(i) & (PG_INPUT_META)) continue;
-    bool travels = graph || ambient().device >= 0 || x->meta->rank == 0;
+    bool travels = graph || ambient().device >= 0 || x->meta->rank == 0 || call.op.role == Role::copy;
     if (!travels) fail_mixed(call);
     if (call.input_flags(i) & PG_INPUT_MUTATES) fail_mixed(call);
     call.keep.push_back(emit_transfer(*x, *call.device));

@@ -85,7 +85,8 @@ struct Session::Run {
     std::vector<TensorRef> outputs(n.outputs.size());
     Scoped<int32_t> place(ambient().device, n.inputs.empty() || n.op->role == Role::transfer ? n.device->id : -1);
     try {
-      call(*n.op, inputs.data(), static_cast<uint32_t>(inputs.size()), n.groups.data(), attrs_of(n).data(), 0, outputs.data(),
+      call(*n.op, inputs.data(), static_cast<uint32_t>(inputs.size()), n.groups.data(), attrs_of(n).data(), emit_functional,
+           outputs.data(),
            static_cast<uint32_t>(outputs.size()));
     } catch (pg::Error& e) {
       throw pg::Error(e.code, n.name + " (" + n.op->info->name + "): " + e.what(), e.native, e.flags);

@@ -33,10 +33,11 @@ struct Recent {
   uint64_t generation = 0;
   SignatureRef slots[recent_slots];
 };
+// Leaked on purpose: releasing prepared kernels is the cache's business, which may be gone when a thread ends.
+constinit thread_local Recent* thread_recent __attribute__((tls_model("initial-exec"))) = nullptr;
 Recent& recent() {
-  // Leaked on purpose: releasing prepared kernels is the cache's business, which may be gone when a thread ends.
-  thread_local Recent* instance = new Recent();
-  return *instance;
+  if (thread_recent == nullptr) thread_recent = new Recent();
+  return *thread_recent;
 }
 
 // ---- making one ----
@@ -216,6 +217,10 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
   maker.plan_outputs();
   maker.plan_in_place();
   maker.choose();
+  s.plain = s.how == How::kernel && s.device->synchronous && !s.in_place && !s.writes && !s.dynamic && !s.packs &&
+            s.densify.empty() && info.effect != PG_EFFECT_RANDOM && key.input_count <= Signature::plain_inputs &&
+            s.outputs.size() <= Signature::plain_outputs;
+  if (s.plain) s.stream = s.device->stream(0);
   s.dense = std::move(maker.dense_);
   return made;
 }

@@ -31,10 +31,13 @@ struct Signature {
   std::vector<OutputPlan> outputs;    // all, hidden ones last
   uint32_t visible = 0;
   bool dynamic = false, writes = false;
+  // Nothing but: allocate outputs, launch, note. What most calls are, and worth a short way.
+  static constexpr uint32_t plain_inputs = 6, plain_outputs = 4;
+  bool plain = false;
   // A kernel's.
   Kernel kernel;
   void* prepared = nullptr;
-  uint64_t workspace = 0;
+  uint64_t workspace = 0, stream = 0;
   uint64_t pack_bytes[8] = {};
   bool packs = false;
   std::vector<uint8_t> densify;       // inputs that the kernel wants dense; empty: none

@@ -356,7 +356,8 @@ typedef struct pg_op_info {
   /* The role this operator plays for the host, or NULL. One schema claims a role. Computed by kernels: "accumulate"
    * (x, y) -> x + y; "sum_like" (dy, META x) -> dy summed to x's shape; "zeros_like", "ones_like" (META x);
    * "all_finite" (variadic) -> bool. Carried out by the device's own copy and fill entries: "clone" (x); "cast" (x;
-   * dtype); "transfer" (x; device); "fill" (; DIMS shape, FLOAT value, DTYPE dtype); "copy" (dst MUTATES, src). */
+   * dtype); "transfer" (x; device); "fill" (; DIMS shape, FLOAT value, DTYPE dtype); "copy" (META dst, src) -> dst's
+   * next contents, always run in place but in graphs. */
   const char *role;
   uint32_t input_count, output_count, attr_count;
   uint32_t attr_size, static_size; /* bytes of the packed struct, and of its static part */

@@ -43,24 +43,24 @@ PG_OP("transfer")
       g.din(0) = Call(g.builder(), op).input(g.dout(0)).set(0, g.in(0).device()).emit();
     });
 
+// Always written into dst: the in-place form is the only one outside of a graph's replay.
 PG_OP("copy")
     .category("memory")
-    .doc(
-        "Writes src, broadcast and cast, into dst. The host always runs it in place; recorded in a graph, y is dst's "
-        "next value.")
+    .doc("Writes src, broadcast and cast, into dst.")
     .role("copy")
-    .input("dst", kAnyDtype, "any shape", PG_INPUT_META)
+    .input("dst", kAnyDtype, "any shape", PG_INPUT_MUTATES)
     .input("src", kAnyDtype, "a shape that broadcasts to that of dst")
-    .output("y", "shape and dtype of dst")
+    .output("y", "dst")
     .traits(PG_OP_IN_PLACE)
     .shape([](ShapeContext& c) {
-      Shape shape = broadcast(c.shape(0), c.shape(1));
-      bool fits = shape.rank == c.rank(0);
-      for (uint32_t i = 0; fits && i < shape.rank; i++) fits = shape[i].may_equal(c.dim(0, i));
-      c.need(fits, "%s does not broadcast to %s", c.text(1).c_str(), c.text(0).c_str());
-      c.out(0).set(c.dtype(0), c.shape(0));
+      check_broadcasts_to(c, 1, 0);
+      c.out(0) = c.in(0);
     })
-    .grad([](GradContext& g) { g.din(1) = cast(sum_like(g.dout(0), g.in(1)), g.in(1).dtype()); });
+    .grad([](GradContext& g) {
+      Value dy = g.dout(0);
+      if (g.needed(0)) g.din(0) = zeros_like(dy);
+      if (g.needed(1)) g.din(1) = cast(sum_like(dy, g.in(1)), g.in(1).dtype());
+    });
 
 }  // namespace
 }  // namespace pg
