@@ -11,7 +11,8 @@ return function(pg, native)
   end
 
   local read_backward = native.signature("backward", {
-    { "gradient", "tensor" }, { "retain_graph", "boolean", named = true }, { "create_graph", "boolean", named = true } })
+    { "gradient", "tensor" }, { "retain_graph", "boolean", named = true },
+    { "create_graph", "boolean", named = true } })
 
   ---Adds the gradients of this tensor into `.grad` of the leaves it came from.
   define("backward", function(t, ...)

@@ -8,8 +8,8 @@ local read = native.signature("bench", {
   { "fn", "function", required = true }, { "warmup", "integer", default = 3 },
   { "iterations", "integer", default = 20 }, { "items", "number", default = 1 } })
 
----Runs fn and measures each iteration with the devices synchronised.
----@return { mean: number, p50: number, p99: number, min: number, throughput: number, iterations: integer } seconds; items a second
+---Runs fn and measures each iteration with the devices synchronised. Times in seconds, throughput in items a second.
+---@return { mean: number, p50: number, p99: number, min: number, throughput: number, iterations: integer }
 local function bench(...)
   local o = read(...)
   for _ = 1, o.warmup do o.fn() end

@@ -165,7 +165,8 @@ return function(pg, native)
   ---@return perigee.Tensor
   function pg.tensor(data, options, ...)
     if select("#", ...) > 0 or (options ~= nil and type(options) ~= "table") then
-      native.raise("invalid_argument", "tensor", "takes the data and a table of options", "pg.tensor({1, 2, 3}) is a list")
+      native.raise("invalid_argument", "tensor", "takes the data and a table of options",
+                   "pg.tensor({1, 2, 3}) is a list")
     end
     if data == nil then native.raise("invalid_argument", "tensor", "argument \"data\" is missing") end
     if type(data) == "table" and not options then data, options = from_table_call(data) end
@@ -197,7 +198,8 @@ return function(pg, native)
   ---@param seed integer
   function pg.manual_seed(seed)
     if type(seed) ~= "number" or seed ~= math.floor(seed) or seed < 0 then
-      native.raise("invalid_argument", "manual_seed", "seed must be a whole number from 0, got " .. native.describe(seed))
+      native.raise("invalid_argument", "manual_seed",
+                   "seed must be a whole number from 0, got " .. native.describe(seed))
     end
     native.manual_seed(seed)
   end

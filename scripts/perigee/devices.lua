@@ -32,7 +32,8 @@ return function(pg, native)
   ---Releases everything that is unreachable, now.
   function pg.memory.collect() native.handles.reclaim() end
 
-  local units = { [""] = 1, B = 1, K = 2 ^ 10, KB = 2 ^ 10, M = 2 ^ 20, MB = 2 ^ 20, G = 2 ^ 30, GB = 2 ^ 30, T = 2 ^ 40, TB = 2 ^ 40 }
+  local units = { [""] = 1, B = 1, K = 2 ^ 10, KB = 2 ^ 10, M = 2 ^ 20, MB = 2 ^ 20, G = 2 ^ 30, GB = 2 ^ 30,
+                  T = 2 ^ 40, TB = 2 ^ 40 }
   local function bytes(where, v)
     if type(v) == "number" and v >= 0 then return v end
     local number, unit = tostring(v):match("^%s*([%d%.]+)%s*(%a*)%s*$")

@@ -54,7 +54,8 @@ local function gradcheck(...)
     local got = gradients[k] and native.host.flat(gradients[k]) or {}
     for i = 1, n do
       local g = got[i] or 0
-      if not (math.abs(g - slopes[i]) <= o.atol + o.rtol * math.abs(slopes[i])) then
+      local close = math.abs(g - slopes[i]) <= o.atol + o.rtol * math.abs(slopes[i])
+      if not close then -- NaN too
         native.raise("failed_precondition", "gradcheck",
                      ("input %d, element %d: the gradient is %.9g, differences give %.9g"):format(k, i, g, slopes[i]))
       end

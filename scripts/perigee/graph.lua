@@ -97,8 +97,7 @@ function Graph:gradients(target, sources)
   for i, v in ipairs(sources) do list[i] = resolve(self, v) end
   local root = resolve(self, target)
   return record(self, function()
-    local gradients = native.gradients({ root }, nil, list, true, true)
-    return gradients
+    return (native.gradients({ root }, nil, list, true, true))
   end)
 end
 
@@ -126,7 +125,8 @@ local function graph(fn)
   if native.is_tensor(results) then results = { output = results } end
   for name, t in pairs(results or {}) do
     if not native.is_tensor(t) then
-      native.raise("invalid_argument", "graph", ("result %s must be a tensor, got %s"):format(tostring(name), native.describe(t)))
+      native.raise("invalid_argument", "graph",
+                   ("result %s must be a tensor, got %s"):format(tostring(name), native.describe(t)))
     end
     self.results[name] = t
     if type(name) == "string" then graphs.set_name(self.native, t, name) end
@@ -141,7 +141,9 @@ Session.__index = Session
 local read_session = native.signature("Session", { { "graph", "table", required = true } })
 local function new_session(...)
   local self = setmetatable({ graph = read_session(...).graph }, Session)
-  if getmetatable(self.graph) ~= Graph then native.raise("invalid_argument", "Session", "needs a graph from pg.graph") end
+  if getmetatable(self.graph) ~= Graph then
+    native.raise("invalid_argument", "Session", "needs a graph from pg.graph")
+  end
   self.native = graphs.create_session(self.graph.native)
   return self
 end

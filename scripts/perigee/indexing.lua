@@ -22,10 +22,15 @@ return function(pg, native)
     local first, last, step = entry[1], entry[2], entry[3]
     if first == nil and last == nil and step == nil then return 0, tensor.TO_END, 1 end
     if first == nil or last == nil or #entry > 3 then
-      bad(("a slice has two or three numbers, got %d"):format(#entry), "{first, last[, step]}, both ends included; {} is all")
+      bad(("a slice has two or three numbers, got %d"):format(#entry),
+          "{first, last[, step]}, both ends included; {} is all")
     end
-    if first == 0 or last == 0 then bad("position 0 in a slice, but positions count from 1", "the first is 1, the last -1") end
-    if step ~= nil and step < 1 then bad(("the step of a slice must be at least 1, got %d"):format(step), "flip reverses") end
+    if first == 0 or last == 0 then
+      bad("position 0 in a slice, but positions count from 1", "the first is 1, the last -1")
+    end
+    if step ~= nil and step < 1 then
+      bad(("the step of a slice must be at least 1, got %d"):format(step), "flip reverses")
+    end
     local start = first > 0 and first - 1 or first
     local stop = last
     if last == -1 then stop = tensor.TO_END elseif last < 0 then stop = last + 1 end
@@ -79,7 +84,7 @@ return function(pg, native)
   -- The part of the key that gives a view. Answers the view, the tensors met as {axis of the view, tensor}, and whether
   -- anything was cut.
   local function basic(t, entries)
-    local starts, stops, steps, drops, tensors, new = {}, {}, {}, {}, {}, {}
+    local tensors, new = {}, {}
     local axis, view_axis, cut = 0, 0, false
     for _, entry in ipairs(entries) do
       if entry == newaxis then
@@ -87,30 +92,29 @@ return function(pg, native)
         new[#new + 1] = view_axis
       else
         axis = axis + 1
-        starts[axis], stops[axis], steps[axis], drops[axis] = 0, tensor.TO_END, 1, 0
+        tensor.slice_axis(axis, 0, tensor.TO_END, 1, 0)
         if type(entry) == "number" then
           check_position(t, axis, entry)
-          starts[axis] = entry > 0 and entry - 1 or entry
-          stops[axis] = entry == -1 and tensor.TO_END or starts[axis] + 1
-          drops[axis], cut = 1, true
+          local start = entry > 0 and entry - 1 or entry
+          tensor.slice_axis(axis, start, entry == -1 and tensor.TO_END or start + 1, 1, 1)
+          cut = true
         elseif is_tensor(entry) then
           view_axis = view_axis + 1
           tensors[#tensors + 1] = { axis = view_axis, index = entry }
           for _ = 2, axes_of(entry) do
             axis, view_axis = axis + 1, view_axis + 1
-            starts[axis], stops[axis], steps[axis], drops[axis] = 0, tensor.TO_END, 1, 0
+            tensor.slice_axis(axis, 0, tensor.TO_END, 1, 0)
           end
         elseif type(entry) == "table" and getmetatable(entry) == nil then
-          starts[axis], stops[axis], steps[axis] = read_slice(entry)
+          local start, stop, step = read_slice(entry)
+          tensor.slice_axis(axis, start, stop, step, 0)
           view_axis, cut = view_axis + 1, cut or next(entry) ~= nil
         else
           bad("an entry must be a number, a slice, a tensor, \"...\" or pg.newaxis, got " .. native.describe(entry))
         end
       end
     end
-    if cut then
-      t = call("slice", { t }, { starts = starts, stops = stops, steps = steps, drop = drops })
-    end
+    if cut then t = tensor.slice(t, axis) end
     for _, position in ipairs(new) do t = t:unsqueeze(position) end
     return t, tensors, cut or #new > 0
   end
@@ -188,7 +192,8 @@ return function(pg, native)
     for _ = rank(mask) + axis, rank(t) do mask = mask:unsqueeze(-1) end
     if is_tensor(value) then
       if native.host.numel(value) ~= 1 then
-        native.raise("not_supported", "assignment", ("a tensor %s assigned through a mask"):format(tostring(value.shape)),
+        native.raise("not_supported", "assignment",
+                     ("a tensor %s assigned through a mask"):format(tostring(value.shape)),
                      "assign a number or a tensor of one element, or use pg.where")
       end
       t:copy_(call("where", { mask, value:reshape({}), t }))
@@ -199,7 +204,8 @@ return function(pg, native)
 
   function native.hooks.newindex(t, key, value)
     if type(value) ~= "number" and type(value) ~= "boolean" and not is_tensor(value) then
-      native.raise("invalid_argument", "assignment", "the value must be a number or a tensor, got " .. native.describe(value),
+      native.raise("invalid_argument", "assignment",
+                   "the value must be a number or a tensor, got " .. native.describe(value),
                    type(value) == "table" and "pg.tensor makes a tensor of a table" or nil)
     end
     if is_tensor(value) then tensor.check_open(value, "assignment") end
@@ -212,7 +218,8 @@ return function(pg, native)
     if not tensors[1] then return view:copy_(value) end
     local index = tensors[1].index
     if index.dtype == "bool" then return assign_mask(view, tensors[1].axis, index, value) end
-    native.raise("not_supported", "assignment", "there is no operator yet that writes at the contents of an index tensor",
+    native.raise("not_supported", "assignment",
+                 "there is no operator yet that writes at the contents of an index tensor",
                  "assign slices, or use a mask")
   end
 end

@@ -40,7 +40,8 @@ local function start(native)
       local names = native.op_names()
       for name in pairs(pg) do names[#names + 1] = name end
       local near = native.suggest(tostring(key), names)
-      native.raise("not_found", nil, ("perigee has no %q"):format(tostring(key)), near and ("did you mean %q?"):format(near))
+      native.raise("not_found", nil, ("perigee has no %q"):format(tostring(key)),
+                   near and ("did you mean %q?"):format(near))
     end
     rawset(pg, key, value)
     return value

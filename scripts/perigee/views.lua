@@ -22,7 +22,8 @@ return function(pg, native)
       native.raise("invalid_argument", where, "axis is 0, but axes count from 1", "the first axis is 1, the last -1")
     end
     if axis > last or axis < -last then
-      native.raise("invalid_argument", where, ("axis %d is out of range for a tensor %s; expected 1..%d or -%d..-1"):format(
+      native.raise("invalid_argument", where,
+                   ("axis %d is out of range for a tensor %s; expected 1..%d or -%d..-1"):format(
                      axis, tostring(t.shape), last, last))
     end
     return axis > 0 and axis or last + 1 + axis
@@ -99,7 +100,8 @@ return function(pg, native)
   -- ---- moving ----
 
   local read_to = native.signature("to", { { "device", "device" }, { "dtype", "dtype" } })
-  ---Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`, `t:to(other)`.
+  ---Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`,
+  ---`t:to(other)`.
   define("to", function(t, target, second)
     local device, dtype
     local function take(v)
@@ -175,19 +177,23 @@ return function(pg, native)
   ---A matrix transposed; tensors of less than two axes as they are.
   both("t", function(t)
     if rank(t) > 2 then
-      native.raise("invalid_argument", "t", ("needs at most 2 axes, got %s"):format(tostring(t.shape)), "use transpose(a, b)")
+      native.raise("invalid_argument", "t", ("needs at most 2 axes, got %s"):format(tostring(t.shape)),
+                   "use transpose(a, b)")
     end
     return rank(t) == 2 and t:transpose(1, 2) or t
   end)
   define("mT", function(t) return t:transpose(-2, -1) end)
 
-  local read_flatten = native.signature("flatten", { { "first", "axis", default = 1 }, { "last", "axis", default = -1 } })
+  local read_flatten = native.signature("flatten", {
+    { "first", "axis", default = 1 }, { "last", "axis", default = -1 } })
   ---Joins the axes from first to last.
   both("flatten", function(t, ...)
     local o = read_flatten(...)
     if rank(t) == 0 then return t:reshape(1) end
     local first, last = axis_of("flatten", t, o.first), axis_of("flatten", t, o.last)
-    if first > last then native.raise("invalid_argument", "flatten", ("first axis %d is behind last axis %d"):format(first, last)) end
+    if first > last then
+      native.raise("invalid_argument", "flatten", ("first axis %d is behind last axis %d"):format(first, last))
+    end
     local shape, joined = {}, 1
     for i = 1, rank(t) do
       local d = size(t, i)
@@ -220,18 +226,31 @@ return function(pg, native)
     return call("permute", { t }, { axes = axes })
   end)
 
-  -- The part first..last (from 0, end excluded) of one axis.
-  local function part(t, axis, first, stop, drop)
-    local starts, stops, steps, drops = {}, {}, {}, {}
-    for i = 1, axis do
-      starts[i], stops[i], steps[i], drops[i] = 0, tensor.TO_END, 1, 0
-    end
-    starts[axis], stops[axis], drops[axis] = first, stop, drop and 1 or 0
-    return call("slice", { t }, { starts = starts, stops = stops, steps = steps, drop = drops })
-  end
   tensor.TO_END = 2 ^ 52
 
-  local read_select = native.signature("select", { { "axis", "axis", required = true }, { "index", "integer", required = true } })
+  local run_slice, slice, slice_struct = native.prepare("slice")
+  local starts, stops, steps, drops = slice.starts.value, slice.stops.value, slice.steps.value, slice.drop.value
+  tensor.slice_struct = slice_struct
+
+  ---Sets what becomes of an axis (from 1) in the next tensor.slice: from 0, end excluded.
+  function tensor.slice_axis(axis, start, stop, step, drop)
+    starts[axis - 1], stops[axis - 1], steps[axis - 1], drops[axis - 1] = start, stop, step, drop
+  end
+
+  ---Cuts by what slice_axis said of the first `count` axes.
+  function tensor.slice(t, count)
+    slice.starts.count, slice.stops.count, slice.steps.count, slice.drop.count = count, count, count, count
+    return run_slice(t)
+  end
+
+  -- The part first..last (from 0, end excluded) of one axis.
+  local function part(t, axis, first, stop, drop)
+    for i = 1, axis - 1 do tensor.slice_axis(i, 0, tensor.TO_END, 1, 0) end
+    tensor.slice_axis(axis, first, stop, 1, drop and 1 or 0)
+    return tensor.slice(t, axis)
+  end
+  local read_select = native.signature("select", {
+    { "axis", "axis", required = true }, { "index", "integer", required = true } })
   ---One position of an axis, which disappears.
   both("select", function(t, ...)
     local o = read_select(...)
@@ -242,7 +261,10 @@ return function(pg, native)
   ---t at one position (from 1) of an axis, checked.
   function tensor.select(t, axis, i)
     local n = size(t, axis)
-    if i ~= math.floor(i) or i == 0 or (type(n) == "number" and (i > n or i < -n)) then
+    if i ~= math.floor(i) then
+      native.raise("invalid_argument", "index", ("position %s is not whole"):format(tostring(i)))
+    end
+    if i == 0 or (type(n) == "number" and (i > n or i < -n)) then
       native.raise("invalid_argument", "index", i == 0 and "position 0, but positions count from 1" or
                    ("%s is out of range for axis %d of a tensor %s; expected 1..%s or -%s..-1"):format(
                      tostring(i), axis, tostring(t.shape), tostring(n), tostring(n)))
@@ -250,8 +272,9 @@ return function(pg, native)
     return part(t, axis, i > 0 and i - 1 or i, (i == -1) and tensor.TO_END or (i > 0 and i or i + 1), true)
   end
 
-  local read_narrow = native.signature("narrow", { { "axis", "axis", required = true }, { "start", "integer", required = true },
-                                                   { "length", "integer", required = true } })
+  local read_narrow = native.signature("narrow", {
+    { "axis", "axis", required = true }, { "start", "integer", required = true },
+    { "length", "integer", required = true } })
   ---`length` positions of an axis from position `start` (from 1).
   both("narrow", function(t, ...)
     local o = read_narrow(...)
@@ -284,7 +307,8 @@ return function(pg, native)
     return sizes
   end
 
-  local read_split = native.signature("split", { { "size", "any", required = true }, { "axis", "axis", default = 1 } })
+  local read_split = native.signature("split", {
+    { "size", "any", required = true }, { "axis", "axis", default = 1 } })
   ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
   both("split", function(t, ...)
     if select("#", ...) == 1 and type((...)) == "table" and type((...)[1]) == "number" and #(...) > 1 then
@@ -308,7 +332,8 @@ return function(pg, native)
     return cut(t, axis, even(n, o.size))
   end)
 
-  local read_chunk = native.signature("chunk", { { "count", "integer", required = true }, { "axis", "axis", default = 1 } })
+  local read_chunk = native.signature("chunk", {
+    { "count", "integer", required = true }, { "axis", "axis", default = 1 } })
   ---A list of at most `count` parts of equal size along an axis.
   both("chunk", function(t, ...)
     local o = read_chunk(...)
@@ -327,7 +352,8 @@ return function(pg, native)
     return list
   end)
 
-  local read_stack = native.signature("stack", { { "tensors", "tensors", required = true }, { "axis", "axis", default = 1 } })
+  local read_stack = native.signature("stack", {
+    { "tensors", "tensors", required = true }, { "axis", "axis", default = 1 } })
   ---Joins tensors of one shape along a new axis.
   function pg.stack(...)
     local o = read_stack(...)

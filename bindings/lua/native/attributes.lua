@@ -70,7 +70,8 @@ local function list_length(where, attr, v)
                  ("%s has a hole: %d entries up to position %d"):format(attr.shown, n, highest))
   end
   if n > MAX_RANK then
-    errors.raise("invalid_argument", where, ("%s has %d entries; at most %d dimensions"):format(attr.shown, n, MAX_RANK))
+    errors.raise("invalid_argument", where,
+                 ("%s has %d entries; at most %d dimensions"):format(attr.shown, n, MAX_RANK))
   end
   return n
 end

@@ -108,7 +108,8 @@ int32_t pgc_detach(pgc_tensor *tensor, pgc_tensor **output);
 int32_t pgc_backward(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32_t root_count, int32_t retain_graph,
                              int32_t create_graph);
 int32_t pgc_gradients(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32_t root_count,
-                              pgc_tensor *const *inputs, uint32_t input_count, int32_t retain_graph, int32_t create_graph,
+                              pgc_tensor *const *inputs, uint32_t input_count, int32_t retain_graph,
+    int32_t create_graph,
                               pgc_tensor **gradients);
 int32_t pgc_manual_seed(uint64_t seed);
 int32_t pgc_rng_state(uint64_t *seed, uint64_t *offset);
@@ -165,5 +166,6 @@ typedef struct perigee_timespec {
   int64_t seconds, nanoseconds;
 } perigee_timespec;
 int perigee_setenv(const char *name, const char *value, int overwrite) __asm__("setenv");
+int perigee_isatty(int descriptor) __asm__("isatty");
 int perigee_clock(int clock, perigee_timespec *time) __asm__("clock_gettime");
 ]]

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Names of dtypes, their codes (PG_DTYPE of plugin.h) and the C types that hold their elements on the host.
 
+local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local suggest = require "perigee.native.suggest"
 
@@ -23,6 +24,7 @@ for _, row in ipairs(rows) do
     name = name, code = kind * 65536 + bits, kind = kind, bytes = bits / 8, ctype = ctype,
     floating = kind == FLOAT or kind == BFLOAT, integer = kind == INT or kind == UINT,
     boolean = kind == BOOL, complex = kind == COMPLEX,
+    array = ffi.typeof(ctype .. "[?]"), single = ffi.new(ctype .. "[1]"),
     direct = kind ~= BFLOAT and kind ~= COMPLEX and name ~= "float16", -- the C type's values are the elements
   }
   M.by_code[dtype.code], M.by_name[name], M.by_name[short] = dtype, dtype, dtype

@@ -15,7 +15,8 @@ local id, out, any, where = op.id, scratch.out, operators.call_any, scratch.wher
 local call1, call2, call = C.pgc_call1, C.pgc_call2, C.pgc_call
 local ins, attrs, first, scalar, value = scratch.ins, scratch.attrs, scratch.first, scratch.scalar, scratch.value
 local release = C.pgc_release
-local huge = 2^63
+local first_list, huge = scratch.first_list, 2^63
+local function whole(v) return type(v) == 'number' and floor(v) == v end
 local function closed(x, y)
   if x and x.ptr == nil then handles.raise_closed(x, where) end
   if y and y.ptr == nil then handles.raise_closed(y, where) end
@@ -61,28 +62,69 @@ local function body(inputs, attrs, in_place, first)
          give[in_place]
 end
 
+-- The call grammar, with the count of arguments: trailing nils are left out.
+local unary_fallback = [[
+end
+  local more = select('#', ...)
+  local n = more > 0 and more + 5 or d ~= nil and 5 or c ~= nil and 4 or b ~= nil and 3 or a ~= nil and 2
+  return any(op, $flag, n or (x ~= nil and 1 or 0), x, a, b, c, d, ...)
+end
+]]
+local binary_fallback = [[
+end
+  local more = select('#', ...)
+  return any(op, $flag, more > 0 and more + 2 or y ~= nil and 2 or x ~= nil and 1 or 0, x, y, ...)
+end
+]]
+
+-- One tensor, then up to four whole numbers that make up the list attribute.
+local list_form = [[
+if type(a) == 'number' and floor(a) == a $nonzero and select('#', ...) == 0 then
+  local n = d and 4 or c and 3 or b and 2 or 1
+  if (n < 2 or whole(b)) and (n < 3 or whole(c)) and (n < 4 or whole(d)) then
+    first_list.count = n
+    first[0] = $a
+    if n > 1 then first[1] = $b end
+    if n > 2 then first[2] = $c end
+    if n > 3 then first[3] = $d end
+$body
+  end
+end
+]]
+
+-- Statements for the call with its first attribute as a number, or nil where it takes no number.
+local function number_form(attr, in_place)
+  local run = body({ "p" }, "attrs", in_place, "x")
+  if attr.kind == kinds.axes or attr.kind == kinds.ints or attr.kind == kinds.dims then
+    local names = { body = run, nonzero = "" }
+    for _, name in ipairs { "a", "b", "c", "d" } do names[name] = name end
+    if attr.kind == kinds.axes then
+      names.nonzero = "and a ~= 0 and b ~= 0 and c ~= 0 and d ~= 0"
+      for _, name in ipairs { "a", "b", "c", "d" } do names[name] = ("%s > 0 and %s - 1 or %s"):format(name, name, name) end
+    end
+    return expand(list_form, names)
+  end
+  local test, value = nil, "a"
+  if attr.kind == kinds.axis then test, value = "a ~= 0 and floor(a) == a", "a > 0 and a - 1 or a"
+  elseif attr.kind == kinds.int then test = "floor(a) == a"
+  elseif attr.kind == kinds.float then test = "true" end
+  if not test then return "" end
+  return ("if type(a) == 'number' and b == nil and select('#', ...) == 0 and %s then\n  first[0] = %s\n%send\n"):format(
+           test, value, run)
+end
+
 local function unary(op, in_place)
-  local parts = { head, "return function(x, a, ...)\n", "if istype(Handle, x) then\n  local p = x.ptr\n",
+  local parts = { head, "return function(x, a, b, c, d, ...)\n", "if istype(Handle, x) then\n  local p = x.ptr\n",
                   "  if p == nil then closed(x) end\n" }
-  local attr = op.visible[1]
+  local attr, second = op.visible[1], op.visible[2]
   if not (attr and attr.required) then
-    parts[#parts + 1] = "if a == nil and select('#', ...) == 0 then\n" .. body({ "p" }, "nil", in_place, "x") .. "end\n"
+    parts[#parts + 1] = "if a == nil and b == nil and c == nil and d == nil and select('#', ...) == 0 then\n" ..
+                        body({ "p" }, "nil", in_place, "x") .. "end\n"
   end
-  if attr and attr.pair == 0 and not (op.visible[2] and op.visible[2].required) then
-    local store
-    if attr.kind == kinds.axis or attr.kind == kinds.axes then
-      store = "a ~= 0 and floor(a) == a then\n  first[0] = a > 0 and a - 1 or a\n"
-    elseif attr.kind == kinds.ints or attr.kind == kinds.dims or attr.kind == kinds.int then
-      store = "floor(a) == a then\n  first[0] = a\n"
-    elseif attr.kind == kinds.float then
-      store = "true then\n  first[0] = a\n"
-    end
-    if store then
-      parts[#parts + 1] = "if type(a) == 'number' and select('#', ...) == 0 and " .. store ..
-                          body({ "p" }, "attrs", in_place, "x") .. "end\n"
-    end
+  if attr and attr.pair == 0 and not (second and second.required) then
+    parts[#parts + 1] = number_form(attr, in_place)
   end
-  parts[#parts + 1] = ("end\nreturn any(op, %s, select('#', ...) + (a ~= nil and 2 or select('#', ...) > 0 and 2 or x ~= nil and 1 or 0), x, a, ...)\nend\n"):format(in_place)
+  parts[#parts + 1] = expand(unary_fallback, { flag = tostring(in_place) })
   return table.concat(parts)
 end
 
@@ -113,7 +155,7 @@ local function binary(op, in_place)
   else
     parts[#parts + 1] = "end\nend\n"
   end
-  parts[#parts + 1] = ("end\nreturn any(op, %s, select('#', ...) + (y ~= nil and 2 or select('#', ...) > 0 and 2 or x ~= nil and 1 or 0), x, y, ...)\nend\n"):format(in_place)
+  parts[#parts + 1] = expand(binary_fallback, { flag = tostring(in_place) })
   return table.concat(parts)
 end
 
@@ -152,7 +194,7 @@ local function make_scratch(op, in_place)
     if attr.kind == kinds.axes or attr.kind == kinds.ints or attr.kind == kinds.dims then
       local list = ffi.cast("pg_ints *", at)
       list.count = 1
-      scratch.first = list.value
+      scratch.first, scratch.first_list = list.value, list
     else
       scratch.first = ffi.cast(attr.kind == kinds.float and "double *" or "int64_t *", at)
     end

@@ -9,12 +9,13 @@ local tensor = require "perigee.native.tensor"
 
 local M = {}
 local C
+local pointers = ffi.typeof("pgc_tensor *[?]")
 local out = ffi.new("pgc_tensor *[1]")
 
 ---A C array of tensors; `false` entries are absent. Answers the array and its length.
 function M.array(list, count, where)
   count = count or #list
-  local array = ffi.new("pgc_tensor *[?]", math.max(count, 1))
+  local array = pointers(math.max(count, 1))
   for i = 1, count do
     if list[i] then
       tensor.check_open(list[i], where)
@@ -45,7 +46,7 @@ end
 function M.gradients(roots, seeds, inputs, retain_graph, create_graph)
   local list, count = M.array(roots, nil, "grad")
   local wanted, n = M.array(inputs, nil, "grad")
-  local results = ffi.new("pgc_tensor *[?]", math.max(n, 1))
+  local results = pointers(math.max(n, 1))
   issue("grad", C.pgc_gradients, list, seeds and M.array(seeds, count, "grad") or nil, count, wanted, n,
         retain_graph and 1 or 0, create_graph and 1 or 0, results)
   local gradients = {}

@@ -148,7 +148,8 @@ end
 
 local function unknown(where, names, key)
   if key == "dim" or key == "dims" then
-    errors.raise("invalid_argument", where, ("unknown option %q"):format(key), "axes count from 1 here: dim=0 is axis=1")
+    errors.raise("invalid_argument", where, ("unknown option %q"):format(key),
+                 "axes count from 1 here: dim=0 is axis=1")
   end
   local near = suggest(tostring(key), names)
   errors.raise("invalid_argument", where, ("unknown option %q"):format(tostring(key)),

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Tensor handles. A handle has no finalizer: those cost 280 to 415 ns each, and one that fires while a trace is being
--- recorded blacklists the operator. Instead each handle owns a slot; `objects[slot]` refers to it weakly, and `ptrs[slot]`
--- keeps its native reference. Once a collector cycle has ended, slots whose object is gone are released in one call.
+-- recorded blacklists the operator. Instead each handle owns a slot; `objects[slot]` refers to it weakly, and
+-- `ptrs[slot]` keeps its native reference. Once a collector cycle has ended, slots whose object is gone are released
+-- in one call.
 --
 -- Looking for dead slots happens when the free slots run out, or when the native bytes have grown past a limit. Either
 -- takes the cycle that the host's collector has just ended, if it freed enough, else drives one full cycle. Free slots

@@ -12,7 +12,6 @@ local M = {}
 local C
 local out = ffi.new("pgc_tensor *[1]")
 local MAX_RANK = 8
-local EXACT = 2 ^ 53
 
 local function is_number(v)
   return type(v) == "number" or ffi.istype("int64_t", v) or ffi.istype("uint64_t", v)
@@ -63,19 +62,22 @@ local function flatten(where, data, shape)
       errors.raise("invalid_argument", where, ("the data is ragged: expected a list at %s, got %s"):format(
                      place(path, depth - 1), errors.describe(v)))
     end
-    local count = 0
+    local count, highest = 0, 0
     for k in pairs(v) do
       if type(k) ~= "number" then
-        errors.raise("invalid_argument", where, ("data%s has an entry named %q"):format(place(path, depth - 1), tostring(k)))
+        errors.raise("invalid_argument", where,
+                     ("data%s has an entry named %q"):format(place(path, depth - 1), tostring(k)))
       end
       count = count + 1
+      if k > highest then highest = k end
+    end
+    if highest ~= count then
+      errors.raise("invalid_argument", where, ("data%s has a hole: %d entries up to position %d"):format(
+                     place(path, depth - 1), count, highest))
     end
     if count ~= shape[depth] then ragged(depth, count) end
     for i = 1, count do
       path[depth] = i
-      if v[i] == nil then
-        errors.raise("invalid_argument", where, "the data has a hole at " .. place(path, depth))
-      end
       walk(v[i], depth + 1)
     end
   end
@@ -98,7 +100,8 @@ local function fill(where, buffer, list, n, dtype)
     local v = list[i]
     if v == true then v = 1 elseif v == false then v = 0 end
     if dtype.integer and type(v) == "number" and v ~= math.floor(v) then
-      errors.raise("invalid_argument", where, ("%s cannot hold %s"):format(dtype.name, tostring(v)), "give a float dtype")
+      errors.raise("invalid_argument", where, ("%s cannot hold %s"):format(dtype.name, tostring(v)),
+                   "give a float dtype")
     end
     buffer[i - 1] = v
   end
@@ -112,7 +115,7 @@ function M.from_lua(where, data, dtype, device)
     dtype = boolean and dtypes.by_name.bool or dtypes.by_code[C.pgc_default_dtype()]
   end
   local host = dtype.direct and dtype or dtypes.by_name[dtype.complex and "float64" or "float32"]
-  local buffer = ffi.new(ffi.typeof("$[?]", ffi.typeof(host.ctype)), math.max(n, 1))
+  local buffer = host.array(math.max(n, 1))
   fill(where, buffer, list, n, host)
   local dims = ffi.new("int64_t[8]", shape)
   local rc = C.pgc_from_host(host.code, #shape, dims, buffer, device or -1, out)
@@ -139,15 +142,15 @@ function M.from_bytes(where, bytes, dtype, shape, device)
 end
 
 -- The elements in host memory, row-major: a C array, their number and their dtype.
-local function fetch(where, t)
+local function fetch(where, t, single)
   local dtype = tensor.dtype(t)
   if dtype.complex then errors.raise("not_supported", where, dtype.name .. " has no form in Lua numbers yet") end
   if not dtype.direct then
     t = operators.call("cast", { t }, { dtype = "float32" })
     dtype = dtypes.by_name.float32
   end
-  local n = M.numel(t)
-  local buffer = ffi.new(ffi.typeof("$[?]", ffi.typeof(dtype.ctype)), math.max(n, 1))
+  local n = single and 1 or M.numel(t)
+  local buffer = single and dtype.single or dtype.array(math.max(n, 1))
   if C.pgc_to_host(t.ptr, buffer, n * dtype.bytes) ~= 0 then errors.raise_native(C, where) end
   return buffer, n, dtype
 end
@@ -161,7 +164,7 @@ end
 local function to_number(where, v, dtype)
   if dtype.boolean then return v ~= 0 end
   local number = tonumber(v)
-  if dtype.name == "int64" and math.abs(number) > EXACT then
+  if dtype.name == "int64" and ffi.cast("int64_t", number) ~= v then
     errors.raise("invalid_argument", where, ("%s does not fit a Lua number"):format(tostring(v)),
                  "t:item_int64() gives a 64-bit integer")
   end
@@ -202,7 +205,7 @@ local function only_element(t, where)
   if n ~= 1 then
     errors.raise("invalid_argument", where, ("needs one element, got a tensor %s with %d"):format(tostring(t.shape), n))
   end
-  return fetch(where, t)
+  return fetch(where, t, true)
 end
 
 function M.item(t)
@@ -212,7 +215,9 @@ end
 
 function M.item_int64(t)
   local buffer, _, dtype = only_element(t, "item_int64")
-  if not dtype.integer then errors.raise("invalid_argument", "item_int64", "needs an integer tensor, got " .. dtype.name) end
+  if not dtype.integer then
+    errors.raise("invalid_argument", "item_int64", "needs an integer tensor, got " .. dtype.name)
+  end
   return ffi.new("int64_t", buffer[0])
 end
 

@@ -19,7 +19,8 @@ local function start()
   native.home = home
 
   local module = {}
-  local names = { "handles", "operators", "tensor", "host", "process", "gradients", "layers", "files", "graphs" }
+  local names = { "handles", "operators", "prepared", "tensor", "host", "process", "gradients", "layers", "files",
+                  "graphs" }
   for _, name in ipairs(names) do
     module[name] = require("perigee.native." .. name)
     module[name].start(C)
@@ -40,6 +41,7 @@ local function start()
   native.host, native.graphs, native.process = module.host, module.graphs, module.process
   native.call, native.op, native.op_names = module.operators.call, module.operators.get_function, module.operators.names
   native.is_tensor, native.methods, native.hooks = module.handles.is_tensor, module.tensor.methods, module.tensor.hooks
+  native.prepare = module.prepared.prepare
   native.json = require "perigee.native.json"
   native.start = function() end
   return native

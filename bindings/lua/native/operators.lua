@@ -19,6 +19,11 @@ local RETRY = 10
 local kinds = attributes.kinds
 local is_tensor = handles.is_tensor
 
+local pointers, sizes_of = ffi.typeof("pgc_tensor *[?]"), ffi.typeof("uint32_t[?]")
+local scalar_p, double_p = ffi.typeof("pg_scalar *"), ffi.typeof("double *")
+local FEW = 16
+local few_inputs, few_outputs = pointers(FEW), pointers(FEW) -- for calls of few tensors: no allocation
+
 local C
 local known, functions = {}, {} -- by name
 local generate
@@ -133,13 +138,13 @@ local function bad_input(op, where, input, v)
 end
 
 local function put_scalar(op, where, index, v)
-  local scalar = ffi.cast("pg_scalar *", op.attrs + op.scalar.offset)
+  local scalar = ffi.cast(scalar_p, op.attrs + op.scalar.offset)
   if scalar.kind ~= 0 then
     errors.raise("invalid_argument", where, "only one argument may be a number", "make a tensor with pg.tensor(number)")
   end
   local kind, number = scalar_kind(v)
   scalar.kind, scalar.input = kind, index
-  ffi.cast("double *", op.attrs + op.scalar.value)[0] = number
+  ffi.cast(double_p, op.attrs + op.scalar.value)[0] = number
 end
 
 local function put_tensor(op, where, input, v, list, count)
@@ -190,11 +195,11 @@ end
 
 -- Runs an operator whose attributes stand in op.attrs.
 local function run(op, where, list, count, groups, in_place)
-  local inputs = ffi.new("pgc_tensor *[?]", math.max(count, 1))
+  local inputs = count <= FEW and few_inputs or pointers(count)
   for i = 1, count do inputs[i - 1] = list[i] and list[i].ptr or nil end
-  local sizes = groups and ffi.new("uint32_t[?]", #groups, groups) or nil
+  local sizes = groups and sizes_of(#groups, groups) or nil
   local outputs = output_count(op, groups)
-  local out = ffi.new("pgc_tensor *[?]", math.max(outputs, 1))
+  local out = outputs <= FEW and few_outputs or pointers(outputs)
   local flags = in_place and 1 or 0
   local rc = C.pgc_call(op.id, inputs, count, sizes, op.attrs, flags, out, outputs)
   if rc == RETRY then

@@ -84,6 +84,9 @@ function M.plugins(load) return json(ffi.string(C.pgc_plugins_json(load and 1 or
 function M.shutdown() check(C.pgc_shutdown(), "shutdown") end
 function M.version() return ffi.string(C.pgc_version()) end
 
+---Whether a file descriptor (1: standard output) is a terminal.
+function M.is_terminal(descriptor) return ffi.C.perigee_isatty(descriptor) ~= 0 end
+
 local time = ffi.new("perigee_timespec")
 ---Seconds from some fixed moment.
 function M.clock()

@@ -115,7 +115,8 @@ end
 
 local function raise_unknown(key, what)
   local near = suggest(key, all_names())
-  errors.raise("invalid_argument", nil, ("a tensor has no %s %q"):format(what, key), near and ("did you mean %q?"):format(near))
+  errors.raise("invalid_argument", nil, ("a tensor has no %s %q"):format(what, key),
+               near and ("did you mean %q?"):format(near))
 end
 
 -- Everything but a known method.
@@ -180,7 +181,8 @@ local function refuse_pairs()
 end
 
 local function set_up_arithmetic()
-  for event, name in pairs { __add = "add", __sub = "sub", __mul = "mul", __div = "div", __pow = "pow", __mod = "remainder" } do
+  local events = { __add = "add", __sub = "sub", __mul = "mul", __div = "div", __pow = "pow", __mod = "remainder" }
+  for event, name in pairs(events) do
     meta[event] = arithmetic(name)
   end
   meta.__unm = function(a) return operators.get_function("neg")(a) end
