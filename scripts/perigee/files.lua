@@ -33,7 +33,7 @@ function files.save(path, what, options)
       native.raise("failed_precondition", "save", "the model's sizes are not known before its first input",
                    "call it once")
     end
-    tensors, names = what:state()
+    tensors, names = what:state(), walk.names(what)
   elseif type(what) == "table" then
     tensors, names = what, {}
     for name in pairs(what) do names[#names + 1] = name end

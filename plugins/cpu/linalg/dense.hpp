@@ -88,4 +88,37 @@ void scatter(uint32_t rank, const int64_t* shape, const int64_t* stride, const F
   });
 }
 
+// An input that a kernel wants dense: taken as it lies, or copied into the workspace at launch.
+class DenseInput {
+ public:
+  DenseInput() = default;
+  explicit DenseInput(const pg_tensor& t)
+      : copies_(!is_dense(t)), rank_(t.rank), element_(dtype_bytes(dtype_of(t))), count_(element_count(t)) {
+    std::copy_n(t.shape, t.rank, shape_), std::copy_n(t.stride, t.rank, stride_);
+  }
+  // With data: its dense address. Without: reserves the room.
+  const void* get(const void* data, Scratch& scratch) const {
+    if (!copies_) return data;
+    void* copy = scratch.take(static_cast<uint64_t>(count_ * element_));
+    if (data == nullptr) return copy;
+    switch (element_) {
+      case 1: move<uint8_t>(data, copy); break;
+      case 2: move<uint16_t>(data, copy); break;
+      case 4: move<uint32_t>(data, copy); break;
+      default: move<uint64_t>(data, copy);
+    }
+    return copy;
+  }
+
+ private:
+  template <class T>
+  void move(const void* data, void* copy) const {
+    gather(rank_, shape_, stride_, static_cast<const T*>(data), static_cast<T*>(copy));
+  }
+  bool copies_ = false;
+  uint32_t rank_ = 0;
+  int64_t element_ = 0, count_ = 0;
+  int64_t shape_[PG_MAX_RANK], stride_[PG_MAX_RANK];
+};
+
 }  // namespace pg::cpu

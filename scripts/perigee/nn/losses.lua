@@ -47,7 +47,8 @@ end
 ---Softmax and negative log likelihood in one: logits [N, C] or [N, C, ...], labels int64 [N, ...] from 0.
 ---Options: weight [C], ignore_index = -100, label_smoothing = 0, reduction = "mean".
 function losses.cross_entropy(logits, labels, options)
-  return native.op("cross_entropy")(logits, labels, options or {})
+  if options == nil or next(options) == nil then return native.op("cross_entropy")(logits, labels) end
+  return native.op("cross_entropy")(logits, labels, options)
 end
 
 ---Negative log likelihood of log probabilities [N, C] or [N, C, ...]; labels int64 [N, ...] from 0.

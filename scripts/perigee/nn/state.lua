@@ -7,15 +7,12 @@ local walk = require "perigee.nn.walk"
 local state = {}
 local META = walk.META
 
----Parameters and buffers by name, without history, sharing the layer's memory. The array part of the second result has
----the names in order.
+---Parameters and buffers by name, without history, sharing the layer's memory.
+---@return table<string, table>
 function state.state(self)
-  local tensors, names = {}, {}
-  walk.tensors(self, function(name, t)
-    tensors[name] = t:detach()
-    names[#names + 1] = name
-  end)
-  return tensors, names
+  local tensors = {}
+  walk.tensors(self, function(name, t) tensors[name] = t:detach() end)
+  return tensors
 end
 
 -- Files of PyTorch count batches beside a normalisation's statistics. Nothing here reads that number.

@@ -70,6 +70,13 @@ end
 ---fn(name, tensor, kind, owner) for every parameter and buffer; shared ones under each of their names.
 function walk.tensors(layer, fn) visit(layer, "", fn, {}) end
 
+---Names of all parameters and buffers, in order.
+function walk.names(layer)
+  local names = {}
+  walk.tensors(layer, function(name) names[#names + 1] = name end)
+  return names
+end
+
 ---`for name, tensor in`: those of one kind, each once.
 function walk.iterate(layer, wanted)
   local names, tensors, seen, i = {}, {}, {}, 0

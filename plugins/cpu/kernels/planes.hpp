@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What pooling kernels share: windows over planes [h, w], and sums into planes.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/windows.hpp"
+#include "linalg/dense.hpp"
+
+namespace pg::cpu {
+
+struct Pool {
+  int64_t planes = 1, h, w, oh, ow, kernel[2], stride[2], padding[2], dilation[2] = {1, 1};
+};
+
+// x or dx, and y or dy: [..., h, w] and [..., oh, ow].
+inline Pool read_pool(const Call& call, const pg_tensor& x, const pg_tensor& y) {
+  if (x.rank < 3 || x.rank != y.rank) fail_argument(format("%s: x must have 3 or 4 axes", call.op()));
+  Pool p;
+  for (uint32_t i = 0; i + 2 < x.rank; i++) p.planes *= x.shape[i];
+  p.h = x.shape[x.rank - 2], p.w = x.shape[x.rank - 1], p.oh = y.shape[y.rank - 2], p.ow = y.shape[y.rank - 1];
+  read_pair(call, "kernel", p.kernel);
+  read_pair(call, "stride", p.stride, p.kernel), read_pair(call, "padding", p.padding);
+  return p;
+}
+
+// The taps begin .. end - 1 of a window that lie inside 0 .. size - 1. `first` is where tap 0 lies.
+struct Taps {
+  int64_t begin, end;
+};
+inline Taps taps_inside(int64_t first, int64_t count, int64_t dilation, int64_t size) {
+  int64_t begin = first < 0 ? (-first + dilation - 1) / dilation : 0;
+  int64_t end = first >= size ? 0 : std::min(count, (size - first + dilation - 1) / dilation);
+  return {std::min(begin, std::max<int64_t>(end, 0)), std::max<int64_t>(end, 0)};
+}
+
+inline int64_t plane_grain(int64_t work) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, work)); }
+
+// Planes of sums. 16-bit floats are summed in float32 planes of the workspace, one per slice of threads.
+template <class T>
+class PlaneSums {
+ public:
+  static constexpr bool kDirect = std::is_same_v<T, Accumulator<T>>;
+  PlaneSums() = default;
+  PlaneSums(int64_t planes, int64_t size) : planes_(planes), size_(size) {
+    slices_ = std::max<int64_t>(1, std::min<int64_t>(thread_count(), planes));
+  }
+  uint64_t bytes() const {
+    return kDirect ? 0 : static_cast<uint64_t>(slices_ * size_) * sizeof(Accumulator<T>) + 64;
+  }
+
+  // add(plane, sums) adds to zeroed sums[size].
+  template <class Add>
+  void run(T* out, void* workspace, Add&& add) const {
+    auto* scratch = static_cast<Accumulator<T>*>(Scratch(workspace).take(0));
+    int64_t planes = planes_, size = size_, slices = slices_;
+    if (planes * size == 0) return;
+    if constexpr (kDirect) {
+      parallel_for(planes, plane_grain(size), [&](int64_t begin, int64_t end) {
+        for (int64_t plane = begin; plane < end; plane++) {
+          std::fill_n(out + plane * size, size, T{});
+          add(plane, out + plane * size);
+        }
+      });
+    } else {
+      parallel_for(slices, plane_grain(planes / slices * size), [&](int64_t begin, int64_t end) {
+        for (int64_t slice = begin; slice < end; slice++) {
+          Accumulator<T>* sums = scratch + slice * size;
+          for (int64_t plane = planes * slice / slices; plane < planes * (slice + 1) / slices; plane++) {
+            std::fill_n(sums, size, Accumulator<T>{});
+            add(plane, sums);
+            for (int64_t i = 0; i < size; i++) out[plane * size + i] = store<T>(sums[i]);
+          }
+        }
+      });
+    }
+  }
+
+ private:
+  int64_t planes_ = 0, size_ = 0, slices_ = 1;
+};
+
+}  // namespace pg::cpu
