@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random kernels draw what philox.hpp defines, element by element.
+#include <algorithm>
+
+#include "harness.hpp"
+#include "perigee/kernels/philox.hpp"
+
+using namespace test;
+namespace philox = pg::philox;
+
+namespace {
+
+constexpr int64_t kSeed = 1234567, kOffset = 89;
+
+Operation draw(const char* op, Tensor to, std::vector<Attr> attrs = {}, std::vector<std::vector<Tensor>> inputs = {}) {
+  attrs.push_back(integer("seed", kSeed));
+  attrs.push_back(integer("offset", kOffset));
+  return {op, inputs, attrs, {std::move(to)}};
+}
+
+}  // namespace
+
+TEST_CASE("uniform, normal and randint") {
+  Sim sim;
+  Tensor u = sim.run(draw("uniform", out(PG_F32, {3, 5}), {real("low", -1), real("high", 3)}))[0];
+  Tensor d = sim.run(draw("uniform", out(PG_F64, {7}), {real("low", 0), real("high", 1)}))[0];
+  Tensor half = sim.run(draw("uniform", out(PG_F16, {300}), {real("low", 0), real("high", 1)}))[0];
+  Tensor z = sim.run(draw("normal", out(PG_F32, {7}), {real("mean", 2), real("std", 3)}))[0];
+  Tensor k = sim.run(draw("randint", out(PG_I64, {9}), {integer("low", -2), integer("high", 5)}))[0];
+  for (uint64_t i = 0; i < 15; i++)
+    CHECK(u.values[i] == philox::between(philox::uniform_f32(kSeed, kOffset, i), -1.0f, 3.0f));
+  for (uint64_t i = 0; i < 7; i++) {
+    CHECK(d.values[i] == philox::uniform_f64(kSeed, kOffset, i));
+    CHECK(z.values[i] == philox::fused(3.0f, philox::normal_f32(kSeed, kOffset, i), 2.0f));
+  }
+  for (uint64_t i = 0; i < 300; i++)
+    CHECK((half.values[i] == philox::uniform_f16(kSeed, kOffset, i) && half.values[i] < 1));
+  for (uint64_t i = 0; i < 9; i++) CHECK(k.values[i] == static_cast<double>(philox::integer(kSeed, kOffset, i, -2, 5)));
+}
+
+TEST_CASE("randperm holds each number once, in the order of its keys") {
+  Sim sim;
+  Tensor p = sim.run(draw("randperm", out(PG_I64, {50})))[0];
+  for (size_t i = 1; i < 50; i++) {
+    CHECK(philox::pair(kSeed, kOffset, static_cast<uint64_t>(p.values[i - 1])) <
+          philox::pair(kSeed, kOffset, static_cast<uint64_t>(p.values[i])));
+  }
+  Values sorted = p.values;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < 50; i++) CHECK(sorted[i] == static_cast<double>(i));
+}
+
+TEST_CASE("dropout keeps what its uniforms say") {
+  Sim sim;
+  Tensor x = f32({40}, Values(40, 2.0));
+  Operation call = draw("dropout", out(PG_F32, {40}), {real("p", 0.25), flag("training", true)}, {{x}});
+  call.outputs.push_back(out(PG_B8, {40}));
+  auto results = sim.run(call);
+  for (uint64_t i = 0; i < 40; i++) {
+    bool keep = philox::uniform_f32(kSeed, kOffset, i) >= 0.25f;
+    CHECK(results[1].values[i] == keep);
+    CHECK(results[0].values[i] == (keep ? 2.0f * static_cast<float>(1 / 0.75) : 0.0f));
+  }
+  call.attrs[1] = flag("training", false);
+  check(sim.run(call)[0], x.values);
+  Tensor all = sim.run(draw("bernoulli", out(PG_F32, {4}), {}, {{f32({4}, {0, 1, 0, 1})}}))[0];
+  check(all, {0, 1, 0, 1});
+}
