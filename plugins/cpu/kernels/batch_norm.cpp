@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// batch_norm(x, weight?, bias?, running_mean?, running_var?) -> y, mean, invstd and batch_norm_grad(dy, x, weight?, mean,
+// invstd) -> dx, dweight, dbias. x is [n, c, s]: a task is a few channels, whose elements are read twice (statistics,
+// then result) while they are in cache. Long planes are summed along s; short ones (s = 1 after a linear layer) down n,
+// many channels side by side.
+#include "kernels/normalise.hpp"
+
+namespace pg::cpu {
+namespace {
+
+constexpr int64_t kLongPlane = 32, kShortWidth = 128;
+
+struct Channels {
+  int64_t n = 1, c = 1, s = 1, block = 1;  // block: channels of a task
+
+  Channels() = default;
+  explicit Channels(const pg_tensor& x) {
+    if (x.rank < 2) fail_argument("batch_norm: x must have at least 2 axes");
+    n = x.shape[0], c = x.shape[1];
+    for (uint32_t i = 2; i < x.rank; i++) s *= x.shape[i];
+    if (s < kLongPlane) block = std::max<int64_t>(1, kShortWidth / std::max<int64_t>(s, 1));
+  }
+  bool is_long() const { return s >= kLongPlane; }
+  int64_t blocks() const { return (c + block - 1) / block; }
+  int64_t grain() const { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n * s * block)); }
+};
+
+// sums[q][channel] += the sums over n and s of f(position, channel)[q], for the channels of one block.
+template <class A, int64_t Count, class F>
+PG_INLINE void sum_block(const Channels& g, int64_t first, int64_t channels, const F& f, double (*sums)[kShortWidth]) {
+  if (g.is_long()) {
+    for (int64_t i = 0; i < g.n; i++) {
+      int64_t at = (i * g.c + first) * g.s;
+      for (int64_t q = 0; q < Count; q++) {
+        sums[q][0] += sum_lanes<A>(g.s, [&](int64_t j) __attribute__((always_inline)) { return f(at + j, 0, q); });
+      }
+    }
+    return;
+  }
+  alignas(64) A wide[Count][kShortWidth];
+  int64_t width = channels * g.s;
+  for (int64_t q = 0; q < Count; q++) {
+    for (int64_t j = 0; j < width; j++) wide[q][j] = 0;
+    for (int64_t i = 0; i < g.n; i++) {
+      int64_t at = (i * g.c + first) * g.s;
+      if (g.s == 1) {
+        for (int64_t j = 0; j < width; j++) wide[q][j] += f(at + j, j, q);
+      } else {
+        for (int64_t c = 0, j = 0; c < channels; c++) {
+          for (int64_t end = j + g.s; j < end; j++) wide[q][j] += f(at + j, c, q);
+        }
+      }
+    }
+    for (int64_t c = 0, j = 0; c < channels; c++) {
+      for (int64_t end = j + g.s; j < end; j++) sums[q][c] += static_cast<double>(wide[q][j]);
+    }
+  }
+}
+
+// body(position, channel of the block) for every element of the block.
+template <class F>
+PG_INLINE void each_in_block(const Channels& g, int64_t first, int64_t channels, const F& f) {
+  for (int64_t i = 0; i < g.n; i++) {
+    int64_t at = (i * g.c + first) * g.s, width = channels * g.s;
+    if (g.is_long()) {
+      for (int64_t j = 0; j < g.s; j++) f(at + j, 0);
+    } else if (g.s == 1) {
+      for (int64_t j = 0; j < width; j++) f(at + j, j);
+    } else {
+      for (int64_t c = 0, j = 0; c < channels; c++) {
+        for (int64_t end = j + g.s; j < end; j++) f(at + j, c);
+      }
+    }
+  }
+}
+
+class BatchNorm final : public Kernel {
+ public:
+  static void supports(const Call& call) {
+    require_norm_dtypes(call, 0, 1, 4);
+    Channels{call.in(0)};
+  }
+  BatchNorm(const Call& call, Plan& plan)
+      : dtype_(dtype_of(call.in(0))), g_(call.in(0)), x_(call.in(0)), training_(call.attr<bool>("training")),
+        momentum_(call.runtime<double>("momentum")), eps_(call.runtime<double>("eps")) {
+    for (uint32_t i = 0; i < 4; i++) parameters_[i] = Parameter(call, i + 1);
+    has_mean_ = call.output_count() > 1, has_invstd_ = call.output_count() > 2;
+    Scratch scratch;
+    x_.get(nullptr, scratch);
+    for (int i = 0; i < 5; i++) scratch.take(static_cast<uint64_t>(g_.c) * 8);
+    plan.workspace = scratch.bytes();
+  }
+  void launch(const pg_launch& launch) override {
+    with_float(dtype_, [&](auto type) { run<typename decltype(type)::type>(launch); });
+  }
+
+ private:
+  template <class T>
+  void run(const pg_launch& launch) {
+    using A = Statistic<T>;
+    Scratch scratch(host_pointer(launch.workspace));
+    auto* x = static_cast<const T*>(x_.get(input(launch, 0), scratch));
+    auto vector = [&] { return static_cast<A*>(scratch.take(static_cast<uint64_t>(g_.c) * 8)); };
+    A *weight = vector(), *bias = vector(), *mean = vector(), *var = vector(), *invstd = vector();
+    parameters_[0].read<A>(launch, scratch, g_.c, 1, weight), parameters_[1].read<A>(launch, scratch, g_.c, 0, bias);
+    if (!training_) {
+      parameters_[2].read<A>(launch, scratch, g_.c, 0, mean), parameters_[3].read<A>(launch, scratch, g_.c, 1, var);
+    }
+    normalise(x, output<T>(launch, 0), weight, bias, mean, var, invstd, eps_(launch));
+    if (training_) track(launch, mean, var);
+    if (has_mean_) std::copy_n(mean, g_.c, output<A>(launch, 1));
+    if (has_invstd_) std::copy_n(invstd, g_.c, output<A>(launch, 2));
+  }
+
+  template <class T, class A = Statistic<T>>
+  void normalise(const T* x, T* y, const A* weight, const A* bias, A* mean, A* var, A* invstd, double eps) const {
+    const Channels& g = g_;
+    const bool training = training_;
+    vector_for(g.blocks(), g.grain(), [=, &g](int64_t begin, int64_t end) __attribute__((always_inline)) {
+      for (int64_t task = begin; task < end; task++) {
+        int64_t first = task * g.block, channels = std::min(g.block, g.c - first);
+        if (training) statistics<T>(g, x, first, channels, mean, var);
+        A scale[kShortWidth], shift[kShortWidth], center[kShortWidth];
+        for (int64_t c = 0; c < channels; c++) {
+          invstd[first + c] = static_cast<A>(1 / std::sqrt(static_cast<double>(var[first + c]) + eps));
+          scale[c] = invstd[first + c] * weight[first + c], shift[c] = bias[first + c], center[c] = mean[first + c];
+        }
+        each_in_block(g, first, channels, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
+          y[at] = store<T>((load<T>(x[at]) - center[c]) * scale[c] + shift[c]);
+        });
+      }
+    });
+  }
+
+  // Mean, then the mean square distance from it: two passes, for the variance of data far from zero.
+  template <class T, class A = Statistic<T>>
+  PG_INLINE static void statistics(const Channels& g, const T* x, int64_t first, int64_t channels, A* mean, A* var) {
+    double sums[1][kShortWidth] = {}, squares[1][kShortWidth] = {};
+    double count = static_cast<double>(g.n * g.s);
+    auto value = [&](int64_t at, int64_t, int64_t) __attribute__((always_inline)) { return load<T>(x[at]); };
+    sum_block<A, 1>(g, first, channels, value, sums);
+    for (int64_t c = 0; c < channels; c++) mean[first + c] = static_cast<A>(sums[0][c] / count);
+    const A* center = mean + first;
+    auto square = [&](int64_t at, int64_t c, int64_t) __attribute__((always_inline)) {
+      A d = load<T>(x[at]) - center[c];
+      return d * d;
+    };
+    sum_block<A, 1>(g, first, channels, square, squares);
+    for (int64_t c = 0; c < channels; c++) var[first + c] = static_cast<A>(squares[0][c] / count);
+  }
+
+  template <class A>
+  void track(const pg_launch& launch, const A* mean, const A* var) const {
+    double m = momentum_(launch), count = static_cast<double>(g_.n * g_.s), unbiased = count / (count - 1);
+    if (count == 0) return;
+    parameters_[2].update(launch, g_.c, [&](int64_t i, double old) { return (1 - m) * old + m * static_cast<double>(mean[i]); });
+    parameters_[3].update(launch, g_.c, [&](int64_t i, double old) {
+      return (1 - m) * old + m * unbiased * static_cast<double>(var[i]);
+    });
+  }
+
+  uint32_t dtype_;
+  Channels g_;
+  DenseInput x_;
+  bool training_, has_mean_, has_invstd_;
+  Runtime<double> momentum_, eps_;
+  Parameter parameters_[4];  // weight, bias, running mean, running variance
+};
+
+class BatchNormGrad final : public Kernel {
+ public:
+  static void supports(const Call& call) {
+    require_norm_dtypes(call, 1, 2, 4);
+    if (dtype_of(call.in(0)) != dtype_of(call.in(1))) fail_support("dy and x must share one dtype");
+    Channels{call.in(1)};
+  }
+  BatchNormGrad(const Call& call, Plan& plan)
+      : dtype_(dtype_of(call.in(1))), g_(call.in(1)), dy_(call.in(0)), x_(call.in(1)),
+        training_(call.attr<bool>("training")), outputs_(call.output_count()) {
+    for (uint32_t i = 0; i < 3; i++) parameters_[i] = Parameter(call, i + 2);
+    for (uint32_t i = 1; i < outputs_; i++) output_dtype_[i] = dtype_of(call.out(i));
+    Scratch scratch;
+    dy_.get(nullptr, scratch), x_.get(nullptr, scratch);
+    for (int i = 0; i < 5; i++) scratch.take(static_cast<uint64_t>(g_.c) * 8);
+    plan.workspace = scratch.bytes();
+  }
+  void launch(const pg_launch& launch) override {
+    with_float(dtype_, [&](auto type) { run<typename decltype(type)::type>(launch); });
+  }
+
+ private:
+  template <class T>
+  void run(const pg_launch& launch) {
+    using A = Statistic<T>;
+    Scratch scratch(host_pointer(launch.workspace));
+    auto* dy = static_cast<const T*>(dy_.get(input(launch, 0), scratch));
+    auto* x = static_cast<const T*>(x_.get(input(launch, 1), scratch));
+    auto vector = [&] { return static_cast<A*>(scratch.take(static_cast<uint64_t>(g_.c) * 8)); };
+    A *weight = vector(), *mean = vector(), *invstd = vector(), *dweight = vector(), *dbias = vector();
+    parameters_[0].read<A>(launch, scratch, g_.c, 1, weight);
+    parameters_[1].read<A>(launch, scratch, g_.c, 0, mean), parameters_[2].read<A>(launch, scratch, g_.c, 1, invstd);
+    differentiate(dy, x, output<T>(launch, 0), weight, mean, invstd, dweight, dbias);
+    if (outputs_ > 1) write_parameter(output_dtype_[1], dweight, g_.c, output(launch, 1));
+    if (outputs_ > 2) write_parameter(output_dtype_[2], dbias, g_.c, output(launch, 2));
+  }
+
+  // With xh = (x - mean) invstd: dbias = sum dy, dweight = sum dy xh, and in training
+  // dx = weight invstd (dy - mean(dy) - xh mean(dy xh)).
+  template <class T, class A = Statistic<T>>
+  void differentiate(const T* dy, const T* x, T* dx, const A* weight, const A* mean, const A* invstd, A* dweight,
+                     A* dbias) const {
+    const Channels& g = g_;
+    const bool training = training_;
+    vector_for(g.blocks(), g.grain(), [=, &g](int64_t begin, int64_t end) __attribute__((always_inline)) {
+      for (int64_t task = begin; task < end; task++) {
+        int64_t first = task * g.block, channels = std::min(g.block, g.c - first);
+        double sums[2][kShortWidth] = {}, count = static_cast<double>(g.n * g.s);
+        const A* center = mean + first;
+        auto terms = [&](int64_t at, int64_t c, int64_t q) __attribute__((always_inline)) {
+          A d = load<T>(dy[at]);
+          return q == 0 ? d : d * (load<T>(x[at]) - center[c]);
+        };
+        sum_block<A, 2>(g, first, channels, terms, sums);
+        A a[kShortWidth], b[kShortWidth], shift[kShortWidth];
+        for (int64_t c = 0; c < channels; c++) {
+          double s = static_cast<double>(invstd[first + c]), w = static_cast<double>(weight[first + c]) * s;
+          dbias[first + c] = static_cast<A>(sums[0][c]), dweight[first + c] = static_cast<A>(sums[1][c] * s);
+          a[c] = static_cast<A>(w);
+          b[c] = training ? static_cast<A>(-w * s * s * sums[1][c] / count) : A(0);
+          shift[c] = training ? static_cast<A>(-w * sums[0][c] / count) : A(0);
+        }
+        each_in_block(g, first, channels, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
+          dx[at] = store<T>(a[c] * load<T>(dy[at]) + b[c] * (load<T>(x[at]) - center[c]) + shift[c]);
+        });
+      }
+    });
+  }
+
+  uint32_t dtype_;
+  Channels g_;
+  DenseInput dy_, x_;
+  bool training_;
+  uint32_t outputs_, output_dtype_[3] = {};
+  Parameter parameters_[3];  // weight, mean, invstd
+};
+
+PG_KERNEL("batch_norm", BatchNorm);
+PG_KERNEL("batch_norm_grad", BatchNormGrad);
+
+}  // namespace
+}  // namespace pg::cpu
