@@ -4,6 +4,8 @@
 local OPTIONS = { { "dtype", "dtype", named = true }, { "device", "device", named = true },
                   { "requires_grad", "boolean", named = true } }
 
+jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
+
 return function(pg, native)
   local call = native.call
 

@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- t[...] and t[...] = v. Positions count from 1; numbers and slices give views; masks and index tensors give copies.
 
+jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
+
 return function(pg, native)
   local tensor, call = native.tensor, native.call
   local rank, size = tensor.rank, tensor.size

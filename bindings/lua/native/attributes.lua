@@ -8,6 +8,7 @@ local dtypes = require "perigee.native.dtypes"
 local suggest = require "perigee.native.suggest"
 
 local M = {}
+jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
 
 -- PG_ATTR_*
 local BOOL, INT, FLOAT, DTYPE, CHOICE, AXIS, INTS, AXES, DIMS, DEVICE, SCALAR = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11

@@ -7,6 +7,7 @@ local handles = require "perigee.native.handles"
 local dtypes = require "perigee.native.dtypes"
 
 local M = {}
+jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
 local is_tensor = handles.is_tensor
 local describe = errors.describe
 

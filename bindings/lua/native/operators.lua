@@ -10,6 +10,7 @@ local grammar = require "perigee.native.grammar"
 local json = require "perigee.native.json"
 
 local M = {}
+jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
 
 local OPTIONAL, VARIADIC = 1, 2           -- PG_INPUT_*
 local HIDDEN, OUTPUT_VARIADIC = 1, 4      -- PG_OUTPUT_*
