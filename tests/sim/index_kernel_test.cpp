@@ -65,6 +65,12 @@ TEST_CASE("one_hot, cat and parts of slices") {
                    {axis("axis", 1)},
                    {out(PG_F32, {2, 3})}};
   check(sim.run(cat)[0], {1, 3, 4, 2, 5, 6});
+  Operation pieces = {"cat_grad", {{f32({2, 3}, {1, 3, 4, 2, 5, 6})}, cat.inputs[0]}, {axis("axis", 1)}, {}};
+  pieces.meta_input = 1;
+  pieces.outputs = {out(PG_F32, {2, 1}), out(PG_F32, {2, 0}), out(PG_F32, {2, 2})};
+  auto cut = sim.run(pieces);
+  check(cut[0], {1, 2});
+  check(cut[2], {3, 4, 5, 6});
   std::vector<Attr> part = {list("starts", {1, -3}), list("stops", {2, 9}), list("steps", {1, 2}),
                             list("drop", {1, 0})};
   Operation grad = {"slice_grad", {{f32({2}, {7, 8})}, {f32({2, 3}, {})}}, part, {out(PG_F32, {2, 3})}};

@@ -157,9 +157,9 @@ TEST_CASE("Softmax and the cross entropy") {
 
 TEST_CASE("Adam and SGD") {
   Sim sim;
-  std::vector<Attr> attrs = {real("lr", 0.1),         real("beta1", 0.9),      real("beta2", 0.99),
-                             real("eps", 0),          real("weight_decay", 0), real("step", 1),
-                             real("grad_scale", 0.5), flag("decoupled", false)};
+  std::vector<Attr> attrs = {real("lr", 0.1),       real("beta1", 0.9),      real("beta2", 0.99),
+                             real("eps", 0),        real("weight_decay", 0), real("step", 1),
+                             real("grad_scale", 2), flag("decoupled", false)};
   Operation adam = {"adam",
                     {{f32({2}, {1, 2}), f32({1}, {3})},
                      {f32({2}, {4, -4}), f32({1}, {2})},

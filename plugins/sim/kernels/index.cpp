@@ -46,6 +46,9 @@ void masked_select_grad(const Work& work) { reference::masked_select_grad(work.i
 
 void one_hot(const Work& work) { reference::one_hot(work.in(0), work.attr<int64_t>("classes"), work.out(0)); }
 void cat(const Work& work) { reference::cat(work.group(0), work.axis("axis", work.out(0).rank()), work.out(0)); }
+void cat_grad(const Work& work) {
+  reference::cat_grad(work.in(0), work.axis("axis", work.in(0).rank()), work.outputs());
+}
 
 void slice_grad(const Work& work) {
   reference::slice_scatter({}, work.in(0), work.list("starts"), work.list("steps"), work.list("drop"), work.out(0));
@@ -66,6 +69,7 @@ PG_SIM_KERNEL("masked_select", masked_select, kAny);
 PG_SIM_KERNEL("masked_select_grad", masked_select_grad, kAny);
 PG_SIM_KERNEL("one_hot", one_hot, kAny);
 PG_SIM_KERNEL("cat", cat, kAny);
+PG_SIM_KERNEL("cat_grad", cat_grad, kAny);
 PG_SIM_KERNEL("slice_grad", slice_grad, kAny);
 PG_SIM_KERNEL("slice_scatter", slice_scatter, kAny);
 

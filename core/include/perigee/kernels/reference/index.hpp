@@ -152,18 +152,31 @@ inline void one_hot(const Operand& index, int64_t classes, const Operand& y) {
   write(y, out);
 }
 
-// Each x is copied to its part of y.
+// Calls body(i, part of `whole` that belongs to piece i) for the pieces that make it up along an axis.
+template <class Body>
+void each_piece(const Operand& whole, const std::vector<Operand>& pieces, int64_t axis, Body&& body) {
+  int64_t start = 0;
+  for (size_t i = 0; i < pieces.size(); i++) {
+    Operand part = whole;
+    part.shape = pieces[i].shape;
+    if (part.rank() == whole.rank() && part.count() > 0) {
+      part.data = static_cast<char*>(whole.data) + start * whole.stride[axis] * dtype_bytes(whole.dtype);
+      body(i, part);
+      start += part.shape[axis];
+    }
+  }
+}
+
 inline void cat(const std::vector<Operand>& xs, int64_t axis, const Operand& y) {
   with_compute(y.dtype, [&](auto tag) {
-    int64_t start = 0, size = dtype_bytes(y.dtype);
-    for (const Operand& x : xs) {
-      if (x.rank() != y.rank()) continue;  // a legacy empty [0] joins anything
-      Operand part = y;
-      part.shape = x.shape;
-      part.data = static_cast<char*>(y.data) + start * y.stride[axis] * size;
-      write(part, read<decltype(tag)>(x));
-      start += x.shape[axis];
-    }
+    each_piece(y, xs, axis, [&](size_t i, const Operand& part) { write(part, read<decltype(tag)>(xs[i])); });
+  });
+}
+
+// dxs: the pieces of dy.
+inline void cat_grad(const Operand& dy, int64_t axis, const std::vector<Operand>& dxs) {
+  with_compute(dy.dtype, [&](auto tag) {
+    each_piece(dy, dxs, axis, [&](size_t i, const Operand& part) { write(dxs[i], read<decltype(tag)>(part)); });
   });
 }
 

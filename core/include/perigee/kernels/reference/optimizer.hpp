@@ -8,7 +8,7 @@
 
 namespace pg::reference {
 
-// Kingma and Ba 2015; `decoupled` weight decay: Loshchilov and Hutter 2019. Gradients are multiplied by grad_scale.
+// Kingma and Ba 2015; `decoupled` weight decay: Loshchilov and Hutter 2019. Gradients are divided by grad_scale.
 struct Adam {
   double lr, beta1, beta2, eps, weight_decay, step, grad_scale;
   bool decoupled;
@@ -19,7 +19,7 @@ inline void adam(const Adam& a, const Operand& param, const Operand& gradient, c
   auto p = read<double>(param), g = read<double>(gradient), m = read<double>(exp_avg), v = read<double>(exp_avg_sq);
   double correction1 = 1 - std::pow(a.beta1, a.step), correction2 = 1 - std::pow(a.beta2, a.step);
   for (size_t i = 0; i < p.size(); i++) {
-    double grad = g[i] * a.grad_scale;
+    double grad = g[i] / a.grad_scale;
     if (a.decoupled)
       p[i] -= a.lr * a.weight_decay * p[i];
     else
