@@ -46,27 +46,36 @@ struct Direct {  // the matmul primitive over plain row-major operands
 };
 
 void compare(int64_t m, int64_t n, int64_t k, bool transpose) {
-  harness::Tensor x(PG_F32, {m, k}), y(PG_F32, transpose ? harness::Dims{n, k} : harness::Dims{k, n}), z(PG_F32, {m, n});
+  harness::Tensor x(PG_F32, {m, k}), y(PG_F32, transpose ? harness::Dims{n, k} : harness::Dims{k, n}),
+      z(PG_F32, {m, n});
   x.random(), y.random();
   auto* a = reinterpret_cast<float*>(x.storage.data());
   auto* b = reinterpret_cast<float*>(y.storage.data());
   auto* c = reinterpret_cast<float*>(z.storage.data());
-  harness::Prepared own("matmul", {harness::Attr::flag("transpose_x", false), harness::Attr::flag("transpose_y", transpose)},
+  harness::Prepared own("matmul",
+                        {harness::Attr::flag("transpose_x", false), harness::Attr::flag("transpose_y", transpose)},
                         {&x, &y}, {&z});
   Direct direct(m, n, k, transpose, a, b, c);
   std::vector<double> ours, sgemm, primitive;
   int64_t work = m * n * k, turns = std::clamp<int64_t>(4000000000 / work, 9, 301), inner = work < 100000 ? 100 : 1;
-  auto repeat = [&](auto&& body) { return seconds([&] { for (int64_t i = 0; i < inner; i++) body(); }) / inner; };
+  auto repeat = [&](auto&& body) {
+    return seconds([&] {
+             for (int64_t i = 0; i < inner; i++) body();
+           }) /
+           inner;
+  };
   for (int64_t turn = 0; turn < turns + 2; turn++) {
     double t0 = repeat([&] { own.launch(); });
-    double t1 = repeat([&] { dnnl_sgemm('N', transpose ? 'T' : 'N', m, n, k, 1, a, k, b, transpose ? k : n, 0, c, n); });
+    double t1 =
+        repeat([&] { dnnl_sgemm('N', transpose ? 'T' : 'N', m, n, k, 1, a, k, b, transpose ? k : n, 0, c, n); });
     double t2 = repeat([&] { direct.run(); });
     if (turn >= 2) ours.push_back(t0), sgemm.push_back(t1), primitive.push_back(t2);
   }
   double best = std::min(median(sgemm), median(primitive)), flops = 2.0 * static_cast<double>(work);
-  std::printf("%5ld x %5ld x %5ld %s  perigee %9.1f us (%5.0f GFLOP/s)  sgemm %9.1f us  primitive %9.1f us  ratio %.3f\n",
-              m, n, k, transpose ? "y^T" : "y  ", median(ours) * 1e6, flops / median(ours) / 1e9, median(sgemm) * 1e6,
-              median(primitive) * 1e6, median(ours) / best);
+  std::printf(
+      "%5ld x %5ld x %5ld %s  perigee %9.1f us (%5.0f GFLOP/s)  sgemm %9.1f us  primitive %9.1f us  ratio %.3f\n", m, n,
+      k, transpose ? "y^T" : "y  ", median(ours) * 1e6, flops / median(ours) / 1e9, median(sgemm) * 1e6,
+      median(primitive) * 1e6, median(ours) / best);
 }
 
 }  // namespace

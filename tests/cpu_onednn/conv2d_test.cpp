@@ -36,10 +36,13 @@ struct Conv {
 
 void check_conv(uint32_t dtype, const Conv& v, Layout lx, Layout lw, bool with_bias) {
   Dims xs{v.n, v.c, v.h, v.w}, ws{v.o, v.c / v.groups, v.kh, v.kw}, ys{v.n, v.o, v.out(0), v.out(1)};
-  std::vector<Attr> attrs = {{"stride", v.stride}, {"padding", v.padding}, {"dilation", v.dilation}, Attr::integer("groups", v.groups)};
-  Tensor x(dtype, xs, lx), weight(dtype, ws, lw), bias(dtype, {v.o}), y(dtype, ys), dy(dtype, ys, lx), dx(dtype, xs), dw(dtype, ws);
+  std::vector<Attr> attrs = {
+      {"stride", v.stride}, {"padding", v.padding}, {"dilation", v.dilation}, Attr::integer("groups", v.groups)};
+  Tensor x(dtype, xs, lx), weight(dtype, ws, lw), bias(dtype, {v.o}), y(dtype, ys), dy(dtype, ys, lx), dx(dtype, xs),
+      dw(dtype, ws);
   x.random(), weight.random(), bias.random(), dy.random();
-  std::vector<double> ey(static_cast<size_t>(y.size())), ex(static_cast<size_t>(x.size())), ew(static_cast<size_t>(weight.size()));
+  std::vector<double> ey(static_cast<size_t>(y.size())), ex(static_cast<size_t>(x.size())),
+      ew(static_cast<size_t>(weight.size()));
   if (with_bias) {
     for (int64_t i = 0; i < y.size(); i++) ey[static_cast<size_t>(i)] = bias.get(i / (v.out(0) * v.out(1)) % v.o);
   }
@@ -67,8 +70,16 @@ TEST_CASE("conv2d and its gradients: shapes, strides, groups, layouts") {
     check_conv(dtype, {2, 1, 8, 8, 4, 3, 3, 1, {1, 1}, {1, 1}, {1, 1}}, Layout::kDense, Layout::kDense, true);
     for (int trial = 0; trial < 20; trial++) {
       int64_t groups = between(1, 3);
-      Conv v{between(1, 3), groups * between(1, 5), between(5, 12), between(5, 12), groups * between(1, 5), between(1, 3),
-             between(1, 3), groups,        {between(1, 3), between(1, 3)}, {between(0, 2), between(0, 2)},
+      Conv v{between(1, 3),
+             groups * between(1, 5),
+             between(5, 12),
+             between(5, 12),
+             groups * between(1, 5),
+             between(1, 3),
+             between(1, 3),
+             groups,
+             {between(1, 3), between(1, 3)},
+             {between(0, 2), between(0, 2)},
              {between(1, 2), between(1, 2)}};
       check_conv(dtype, v, any_layout(), any_layout(), trial % 2 == 0);
     }
@@ -83,7 +94,8 @@ TEST_CASE("conv2d: empties and broadcast inputs") {
     Tensor one(dtype, {1, 1, 1, 1}), weight(dtype, {2, 1, 3, 3}), y(dtype, {2, 2, 2, 2});
     one.fill(2), weight.fill(0.5);
     Tensor x = one.expand(0, 2).expand(2, 4).expand(3, 4);
-    run("conv2d", {{"stride", Dims{1, 1}}, {"padding", Dims{0, 0}}, {"dilation", Dims{1, 1}}, Attr::integer("groups", 1)},
+    run("conv2d",
+        {{"stride", Dims{1, 1}}, {"padding", Dims{0, 0}}, {"dilation", Dims{1, 1}}, Attr::integer("groups", 1)},
         {&x, &weight, nullptr}, {&y});
     check_close(y, std::vector<double>(16, 9.0), tolerance(dtype, 9), "expanded");
   }

@@ -16,7 +16,7 @@ void parallel_for(void*, int64_t count, int64_t grain, void (*body)(void*, int64
     if (count > 0) body(argument, 0, count);
     return;
   }
-#pragma omp parallel for num_threads(static_cast<int>(pieces))
+#pragma omp parallel for num_threads(static_cast <int>(pieces))
   for (int64_t i = 0; i < pieces; i++) body(argument, count * i / pieces, count * (i + 1) / pieces);
 }
 int32_t thread_count(void*) { return omp_get_max_threads(); }
@@ -83,8 +83,15 @@ Prepared::Prepared(const std::string& op, std::vector<Attr> attrs, std::vector<T
                          : attrs_[i].kind == PG_ATTR_FLOAT ? static_cast<const void*>(&attrs_[i].number)
                                                            : static_cast<const void*>(&integer);
     std::memcpy(packed_attrs_.data() + at, source, attrs_[i].kind == PG_ATTR_BOOL ? 4 : size);
-    infos_[i] = {PG_SIZE(pg_attr_info, value), attrs_[i].kind, 0, static_cast<uint32_t>(at), attrs_[i].name.c_str(), "",
-                 nullptr,                      0,              0};
+    infos_[i] = {PG_SIZE(pg_attr_info, value),
+                 attrs_[i].kind,
+                 0,
+                 static_cast<uint32_t>(at),
+                 attrs_[i].name.c_str(),
+                 "",
+                 nullptr,
+                 0,
+                 0};
     info_list_.push_back(&infos_[i]);
   }
   op_.size = PG_SIZE(pg_op_info, write_back);
@@ -93,8 +100,14 @@ Prepared::Prepared(const std::string& op, std::vector<Attr> attrs, std::vector<T
   op_.attrs = info_list_.data();
   describe(inputs_, input_tensors_, input_list_);
   describe(outputs_, output_tensors_, output_list_);
-  pg_call call{PG_SIZE(pg_call, attrs), 0, &op_, static_cast<uint32_t>(inputs_.size()),
-               static_cast<uint32_t>(outputs_.size()), input_list_.data(), nullptr, output_list_.data(),
+  pg_call call{PG_SIZE(pg_call, attrs),
+               0,
+               &op_,
+               static_cast<uint32_t>(inputs_.size()),
+               static_cast<uint32_t>(outputs_.size()),
+               input_list_.data(),
+               nullptr,
+               output_list_.data(),
                packed_attrs_.data()};
   pg_error error = pg::make_error();
   check(table->supports(nullptr, index_, &call, &error), error);
@@ -110,9 +123,21 @@ Prepared::Prepared(const std::string& op, std::vector<Attr> attrs, std::vector<T
     output_addresses_.push_back({absent ? 0 : reinterpret_cast<uint64_t>(t->storage.data()), 0});
   }
   uint64_t base = reinterpret_cast<uint64_t>(workspace_.data());
-  launch_ = {PG_SIZE(pg_launch, extents), 0, 0, 0, call.input_count, call.output_count, input_list_.data(),
-             output_list_.data(), nullptr, input_addresses_.data(), output_addresses_.data(), nullptr,
-             packed_attrs_.data(), {prepared_.workspace == 0 ? 0 : base, (64 - base % 64) % 64}, nullptr};
+  launch_ = {PG_SIZE(pg_launch, extents),
+             0,
+             0,
+             0,
+             call.input_count,
+             call.output_count,
+             input_list_.data(),
+             output_list_.data(),
+             nullptr,
+             input_addresses_.data(),
+             output_addresses_.data(),
+             nullptr,
+             packed_attrs_.data(),
+             {prepared_.workspace == 0 ? 0 : base, (64 - base % 64) % 64},
+             nullptr};
 }
 
 Prepared::~Prepared() {
@@ -125,7 +150,8 @@ void Prepared::launch() {
 }
 
 bool Prepared::packs() const {
-  return std::any_of(std::begin(prepared_.pack_bytes), std::end(prepared_.pack_bytes), [](uint64_t b) { return b > 0; });
+  return std::any_of(std::begin(prepared_.pack_bytes), std::end(prepared_.pack_bytes),
+                     [](uint64_t b) { return b > 0; });
 }
 
 void Prepared::pack() {

@@ -28,7 +28,7 @@ struct Tensor {
   double get(int64_t index) const;  // by row-major position
   void set(int64_t index, double value);
   double at(std::initializer_list<int64_t> index) const;
-  int64_t position(int64_t index) const;  // in elements of storage
+  int64_t position(int64_t index) const;             // in elements of storage
   Tensor& random(double low = -1, double high = 1);  // integers for integer dtypes
   Tensor& fill(double value);
   Tensor expand(size_t axis, int64_t count) const;  // stride 0 along an axis of size 1

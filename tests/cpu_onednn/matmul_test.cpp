@@ -168,7 +168,8 @@ TEST_CASE("16-bit floats: conversions are exact, rounding is to nearest even, sp
       kernel.launch();
       if (x.get(0) == 0) continue;  // 0 + -0 is 0
       uint16_t expected = static_cast<uint16_t>(i);
-      if (z.get(0) == z.get(0) ? bits(z) != expected : x.get(0) == x.get(0)) FAIL("bits " << i << " became " << bits(z));
+      if (z.get(0) == z.get(0) ? bits(z) != expected : x.get(0) == x.get(0))
+        FAIL("bits " << i << " became " << bits(z));
     }
   }
 }

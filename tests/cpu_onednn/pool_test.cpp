@@ -30,7 +30,10 @@ Window any_window() {
 }
 
 std::vector<Attr> attrs_of(const Window& v) {
-  return {{"kernel", v.kernel}, {"stride", v.stride}, {"padding", v.padding}, {"dilation", v.dilation},
+  return {{"kernel", v.kernel},
+          {"stride", v.stride},
+          {"padding", v.padding},
+          {"dilation", v.dilation},
           Attr::flag("ceil_mode", v.ceil_mode)};
 }
 
@@ -92,4 +95,47 @@ TEST_CASE("max_pool2d: an empty stride is the kernel's size; wrong indices are a
   CHECK_THROWS_WITH(run("max_pool2d_gather", {}, {&x, &indices}, {&y}), Catch::Contains("index 16 is out of range"));
   Tensor dx(PG_F32, {1, 1, 4, 4});
   CHECK_THROWS_WITH(run("max_pool2d_grad", {}, {&y, &indices, &x}, {&dx}), Catch::Contains("index 16 is out of range"));
+}
+
+TEST_CASE("avg_pool2d and its gradient") {
+  for (uint32_t dtype : {PG_F32, PG_F64, PG_BF16, PG_F16}) {
+    for (int trial = 0; trial < 30; trial++) {
+      Window v = any_window();
+      bool with_padding = between(0, 1) != 0;
+      Dims shape{between(0, 3), between(1, 4), between(5, 10), between(5, 10)};
+      Dims out{shape[0], shape[1], pooled(shape[2], v.kernel[0], v.stride[0], v.padding[0], 1, v.ceil_mode),
+               pooled(shape[3], v.kernel[1], v.stride[1], v.padding[1], 1, v.ceil_mode)};
+      Layout layout = any_layout();
+      Tensor x(dtype, shape, layout), y(dtype, out), dy(dtype, out, layout), dx(dtype, shape);
+      x.random(), dy.random();
+      std::vector<double> values, gradient(static_cast<size_t>(x.size()));
+      for (int64_t i = 0; i < y.size(); i++) {
+        int64_t ox = i % out[3], oy = i / out[3] % out[2], plane = i / out[3] / out[2], whole = 0, inside = 0;
+        double sum = 0;
+        std::vector<size_t> places;
+        for (int64_t a = 0; a < v.kernel[0]; a++) {
+          for (int64_t b = 0; b < v.kernel[1]; b++) {
+            int64_t sy = oy * v.stride[0] - v.padding[0] + a, sx = ox * v.stride[1] - v.padding[1] + b;
+            whole += sy < shape[2] + v.padding[0] && sx < shape[3] + v.padding[1];
+            if (sy < 0 || sx < 0 || sy >= shape[2] || sx >= shape[3]) continue;
+            inside++;
+            places.push_back(static_cast<size_t>((plane * shape[2] + sy) * shape[3] + sx));
+            sum += x.get(static_cast<int64_t>(places.back()));
+          }
+        }
+        auto divisor = static_cast<double>(with_padding ? whole : inside);
+        values.push_back(sum / divisor);
+        for (size_t place : places) gradient[place] += dy.get(i) / divisor;
+      }
+      std::vector<Attr> attrs = {{"kernel", v.kernel},
+                                 {"stride", v.stride},
+                                 {"padding", v.padding},
+                                 Attr::flag("ceil_mode", v.ceil_mode),
+                                 Attr::flag("count_include_pad", with_padding)};
+      run("avg_pool2d", attrs, {&x}, {&y});
+      check_close(y, values, tolerance(dtype, 9), "avg_pool2d");
+      run("avg_pool2d_grad", attrs, {&dy, &x}, {&dx});
+      check_close(dx, gradient, tolerance(dtype, 9), "avg_pool2d_grad");
+    }
+  }
 }

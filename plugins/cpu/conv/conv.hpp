@@ -10,8 +10,8 @@ namespace pg::cpu {
 
 enum class ConvKind { kForward, kInputGradient, kWeightGradient };
 
-// All three are y [n, o, oh, ow] = x [n, c, h, w] * weight [o, c / groups, kh, kw]: of the three tensors one is asked for,
-// the other two are given.
+// All three are y [n, o, oh, ow] = x [n, c, h, w] * weight [o, c / groups, kh, kw]: of the three tensors one is asked
+// for, the other two are given.
 struct ConvShape {
   ConvKind kind;
   uint32_t dtype;

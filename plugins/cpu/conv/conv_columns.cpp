@@ -92,7 +92,8 @@ class ColumnConvolution final : public Convolution {
   void start_forward(const T* bias, T* y) const {
     int64_t o = s_.o, plane = plane_, step = s_.bias_stride;
     parallel_for(s_.n * o, std::max<int64_t>(1, 16384 / (plane + 1)), [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) std::fill_n(y + i * plane, plane, bias == nullptr ? T{} : bias[i % o * step]);
+      for (int64_t i = begin; i < end; i++)
+        std::fill_n(y + i * plane, plane, bias == nullptr ? T{} : bias[i % o * step]);
     });
   }
 

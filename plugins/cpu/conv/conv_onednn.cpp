@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's convolutions run several times faster in a layout of their own than in plain NCHW (MEASUREMENTS.md), even with
-// reorders on both sides. Channels-last tensors are taken as they lie.
+// oneDNN's convolutions run several times faster in a layout of their own than in plain NCHW (MEASUREMENTS.md), even
+// with reorders on both sides. Channels-last tensors are taken as they lie.
 #include "conv/conv.hpp"
 #include "onednn/adapted.hpp"
 
@@ -42,18 +42,22 @@ class OnednnConvolution final : public Convolution {
   }
 
   uint64_t workspace() const override { return adapted_.workspace(); }
-  uint64_t packed_bytes() const override {
-    return kind_ == ConvKind::kWeightGradient ? 0 : adapted_.packed_bytes(1);
-  }
+  uint64_t packed_bytes() const override { return kind_ == ConvKind::kWeightGradient ? 0 : adapted_.packed_bytes(1); }
   void pack(const void* weight, void* target) override { adapted_.pack(1, weight, target); }
 
   void run(const ConvData& d) override {
     auto address = [](const void* p) { return const_cast<void*>(p); };
     std::vector<void*> addresses;
     switch (kind_) {
-      case ConvKind::kForward: addresses = {address(d.x), address(d.weight), d.result}; break;
-      case ConvKind::kInputGradient: addresses = {address(d.y), address(d.weight), d.result}; break;
-      case ConvKind::kWeightGradient: addresses = {address(d.y), address(d.x), d.result}; break;
+      case ConvKind::kForward:
+        addresses = {address(d.x), address(d.weight), d.result};
+        break;
+      case ConvKind::kInputGradient:
+        addresses = {address(d.y), address(d.weight), d.result};
+        break;
+      case ConvKind::kWeightGradient:
+        addresses = {address(d.y), address(d.x), d.result};
+        break;
     }
     if (bias_) addresses.push_back(address(d.bias));
     adapted_.run(std::move(addresses), {nullptr, d.packed_weight}, d.workspace);

@@ -49,7 +49,8 @@ class WidenedConvolution final : public Convolution {
     const Wide& result = kind_ == ConvKind::kForward ? y_ : kind_ == ConvKind::kInputGradient ? x_ : weight_;
     float* sums = kind_ == ConvKind::kForward ? p.y : kind_ == ConvKind::kInputGradient ? p.x : p.weight;
     auto given = [&](const void* original, const float* copy) { return original == nullptr ? nullptr : copy; };
-    inner_->run({given(d.x, p.x), given(d.weight, p.weight), given(d.y, p.y), given(d.bias, p.bias), sums, p.inner, nullptr});
+    inner_->run(
+        {given(d.x, p.x), given(d.weight, p.weight), given(d.y, p.y), given(d.bias, p.bias), sums, p.inner, nullptr});
     scatter(4, result.shape, result.dense_stride, sums, static_cast<T*>(d.result));
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch_norm(x, weight?, bias?, running_mean?, running_var?) -> y, mean, invstd and batch_norm_grad(dy, x, weight?, mean,
-// invstd) -> dx, dweight, dbias. x is [n, c, s]: a task is a few channels, whose elements are read twice (statistics,
-// then result) while they are in cache. Long planes are summed along s; short ones (s = 1 after a linear layer) down n,
-// many channels side by side.
+// batch_norm(x, weight?, bias?, running_mean?, running_var?) -> y, mean, invstd and batch_norm_grad(dy, x, weight?,
+// mean, invstd) -> dx, dweight, dbias. x is [n, c, s]: a task is a few channels, whose elements are read twice
+// (statistics, then result) while they are in cache. Long planes are summed along s; short ones (s = 1 after a linear
+// layer) down n, many channels side by side.
 #include "kernels/normalise.hpp"
 
 namespace pg::cpu {
@@ -32,7 +32,8 @@ PG_INLINE void sum_block(const Channels& g, int64_t first, int64_t channels, con
     for (int64_t i = 0; i < g.n; i++) {
       int64_t at = (i * g.c + first) * g.s;
       for (int64_t q = 0; q < Count; q++) {
-        sums[q][0] += sum_lanes<A>(g.s, [&](int64_t j) __attribute__((always_inline)) { return f(at + j, 0, q); });
+        sums[q][0] += sum_lanes<A>(
+            g.s, [&](int64_t j) __attribute__((always_inline)) { return f(at + j, 0, q); });
       }
     }
     return;
@@ -81,8 +82,12 @@ class BatchNorm final : public Kernel {
     Channels{call.in(0)};
   }
   BatchNorm(const Call& call, Plan& plan)
-      : dtype_(dtype_of(call.in(0))), g_(call.in(0)), x_(call.in(0)), training_(call.attr<bool>("training")),
-        momentum_(call.runtime<double>("momentum")), eps_(call.runtime<double>("eps")) {
+      : dtype_(dtype_of(call.in(0))),
+        g_(call.in(0)),
+        x_(call.in(0)),
+        training_(call.attr<bool>("training")),
+        momentum_(call.runtime<double>("momentum")),
+        eps_(call.runtime<double>("eps")) {
     for (uint32_t i = 0; i < 4; i++) parameters_[i] = Parameter(call, i + 1);
     has_mean_ = call.output_count() > 1, has_invstd_ = call.output_count() > 2;
     Scratch scratch;
@@ -116,20 +121,22 @@ class BatchNorm final : public Kernel {
   void normalise(const T* x, T* y, const A* weight, const A* bias, A* mean, A* var, A* invstd, double eps) const {
     const Channels& g = g_;
     const bool training = training_;
-    vector_for(g.blocks(), g.grain(), [=, &g](int64_t begin, int64_t end) __attribute__((always_inline)) {
-      for (int64_t task = begin; task < end; task++) {
-        int64_t first = task * g.block, channels = std::min(g.block, g.c - first);
-        if (training) statistics<T>(g, x, first, channels, mean, var);
-        A scale[kShortWidth], shift[kShortWidth], center[kShortWidth];
-        for (int64_t c = 0; c < channels; c++) {
-          invstd[first + c] = static_cast<A>(1 / std::sqrt(static_cast<double>(var[first + c]) + eps));
-          scale[c] = invstd[first + c] * weight[first + c], shift[c] = bias[first + c], center[c] = mean[first + c];
-        }
-        each_in_block(g, first, channels, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
-          y[at] = store<T>((load<T>(x[at]) - center[c]) * scale[c] + shift[c]);
+    vector_for(
+        g.blocks(), g.grain(), [ =, &g ](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t task = begin; task < end; task++) {
+            int64_t first = task * g.block, channels = std::min(g.block, g.c - first);
+            if (training) statistics<T>(g, x, first, channels, mean, var);
+            A scale[kShortWidth], shift[kShortWidth], center[kShortWidth];
+            for (int64_t c = 0; c < channels; c++) {
+              invstd[first + c] = static_cast<A>(1 / std::sqrt(static_cast<double>(var[first + c]) + eps));
+              scale[c] = invstd[first + c] * weight[first + c], shift[c] = bias[first + c], center[c] = mean[first + c];
+            }
+            each_in_block(
+                g, first, channels, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
+                  y[at] = store<T>((load<T>(x[at]) - center[c]) * scale[c] + shift[c]);
+                });
+          }
         });
-      }
-    });
   }
 
   // Mean, then the mean square distance from it: two passes, for the variance of data far from zero.
@@ -153,7 +160,8 @@ class BatchNorm final : public Kernel {
   void track(const pg_launch& launch, const A* mean, const A* var) const {
     double m = momentum_(launch), count = static_cast<double>(g_.n * g_.s), unbiased = count / (count - 1);
     if (count == 0) return;
-    parameters_[2].update(launch, g_.c, [&](int64_t i, double old) { return (1 - m) * old + m * static_cast<double>(mean[i]); });
+    parameters_[2].update(launch, g_.c,
+                          [&](int64_t i, double old) { return (1 - m) * old + m * static_cast<double>(mean[i]); });
     parameters_[3].update(launch, g_.c, [&](int64_t i, double old) {
       return (1 - m) * old + m * unbiased * static_cast<double>(var[i]);
     });
@@ -175,8 +183,12 @@ class BatchNormGrad final : public Kernel {
     Channels{call.in(1)};
   }
   BatchNormGrad(const Call& call, Plan& plan)
-      : dtype_(dtype_of(call.in(1))), g_(call.in(1)), dy_(call.in(0)), x_(call.in(1)),
-        training_(call.attr<bool>("training")), outputs_(call.output_count()) {
+      : dtype_(dtype_of(call.in(1))),
+        g_(call.in(1)),
+        dy_(call.in(0)),
+        x_(call.in(1)),
+        training_(call.attr<bool>("training")),
+        outputs_(call.output_count()) {
     for (uint32_t i = 0; i < 3; i++) parameters_[i] = Parameter(call, i + 2);
     for (uint32_t i = 1; i < outputs_; i++) output_dtype_[i] = dtype_of(call.out(i));
     Scratch scratch;
@@ -211,29 +223,31 @@ class BatchNormGrad final : public Kernel {
                      A* dbias) const {
     const Channels& g = g_;
     const bool training = training_;
-    vector_for(g.blocks(), g.grain(), [=, &g](int64_t begin, int64_t end) __attribute__((always_inline)) {
-      for (int64_t task = begin; task < end; task++) {
-        int64_t first = task * g.block, channels = std::min(g.block, g.c - first);
-        double sums[2][kShortWidth] = {}, count = static_cast<double>(g.n * g.s);
-        const A* center = mean + first;
-        auto terms = [&](int64_t at, int64_t c, int64_t q) __attribute__((always_inline)) {
-          A d = load<T>(dy[at]);
-          return q == 0 ? d : d * (load<T>(x[at]) - center[c]);
-        };
-        sum_block<A, 2>(g, first, channels, terms, sums);
-        A a[kShortWidth], b[kShortWidth], shift[kShortWidth];
-        for (int64_t c = 0; c < channels; c++) {
-          double s = static_cast<double>(invstd[first + c]), w = static_cast<double>(weight[first + c]) * s;
-          dbias[first + c] = static_cast<A>(sums[0][c]), dweight[first + c] = static_cast<A>(sums[1][c] * s);
-          a[c] = static_cast<A>(w);
-          b[c] = training ? static_cast<A>(-w * s * s * sums[1][c] / count) : A(0);
-          shift[c] = training ? static_cast<A>(-w * sums[0][c] / count) : A(0);
-        }
-        each_in_block(g, first, channels, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
-          dx[at] = store<T>(a[c] * load<T>(dy[at]) + b[c] * (load<T>(x[at]) - center[c]) + shift[c]);
+    vector_for(
+        g.blocks(), g.grain(), [ =, &g ](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t task = begin; task < end; task++) {
+            int64_t first = task * g.block, channels = std::min(g.block, g.c - first);
+            double sums[2][kShortWidth] = {}, count = static_cast<double>(g.n * g.s);
+            const A* center = mean + first;
+            auto terms = [&](int64_t at, int64_t c, int64_t q) __attribute__((always_inline)) {
+              A d = load<T>(dy[at]);
+              return q == 0 ? d : d * (load<T>(x[at]) - center[c]);
+            };
+            sum_block<A, 2>(g, first, channels, terms, sums);
+            A a[kShortWidth], b[kShortWidth], shift[kShortWidth];
+            for (int64_t c = 0; c < channels; c++) {
+              double s = static_cast<double>(invstd[first + c]), w = static_cast<double>(weight[first + c]) * s;
+              dbias[first + c] = static_cast<A>(sums[0][c]), dweight[first + c] = static_cast<A>(sums[1][c] * s);
+              a[c] = static_cast<A>(w);
+              b[c] = training ? static_cast<A>(-w * s * s * sums[1][c] / count) : A(0);
+              shift[c] = training ? static_cast<A>(-w * sums[0][c] / count) : A(0);
+            }
+            each_in_block(
+                g, first, channels, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
+                  dx[at] = store<T>(a[c] * load<T>(dy[at]) + b[c] * (load<T>(x[at]) - center[c]) + shift[c]);
+                });
+          }
         });
-      }
-    });
   }
 
   uint32_t dtype_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv2d(x, weight, bias?), conv2d_grad_input(dy, weight, x) and conv2d_grad_weight(dy, x, weight); of the last input of
-// the gradients only the shape counts.
+// conv2d(x, weight, bias?), conv2d_grad_input(dy, weight, x) and conv2d_grad_weight(dy, x, weight); of the last input
+// of the gradients only the shape counts.
 #include "conv/conv.hpp"
 #include "kernels/windows.hpp"
 
@@ -57,9 +57,15 @@ class Conv2d final : public Kernel {
     ConvData d{};
     d.result = output(launch, 0), d.workspace = host_pointer(launch.workspace);
     switch (kind_) {
-      case ConvKind::kForward: d.x = first, d.weight = second, d.bias = bias_ ? input(launch, 2) : nullptr; break;
-      case ConvKind::kInputGradient: d.y = first, d.weight = second; break;
-      case ConvKind::kWeightGradient: d.y = first, d.x = second; break;
+      case ConvKind::kForward:
+        d.x = first, d.weight = second, d.bias = bias_ ? input(launch, 2) : nullptr;
+        break;
+      case ConvKind::kInputGradient:
+        d.y = first, d.weight = second;
+        break;
+      case ConvKind::kWeightGradient:
+        d.y = first, d.x = second;
+        break;
     }
     if (launch.packed != nullptr) d.packed_weight = host_pointer<const void>(launch.packed[1]);
     convolution_->run(d);

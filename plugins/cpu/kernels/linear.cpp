@@ -41,7 +41,8 @@ class Linear final : public Kernel {
   void launch(const pg_launch& launch) override {
     const void* packed = launch.packed == nullptr ? nullptr : host_pointer<const void>(launch.packed[1]);
     const void* bias = bias_ ? input(launch, 2) : nullptr;
-    product_->run({input(launch, 0), input(launch, 1), bias, output(launch, 0), host_pointer(launch.workspace), packed});
+    product_->run(
+        {input(launch, 0), input(launch, 1), bias, output(launch, 0), host_pointer(launch.workspace), packed});
   }
   void pack(uint32_t, const pg_launch& launch, pg_address target) override {
     product_->pack(input(launch, 1), host_pointer(target));

@@ -66,7 +66,8 @@ class Matmul final : public Kernel {
   }
   void launch(const pg_launch& launch) override {
     const void* packed = launch.packed == nullptr ? nullptr : host_pointer<const void>(launch.packed[1]);
-    product_->run({input(launch, 0), input(launch, 1), nullptr, output(launch, 0), host_pointer(launch.workspace), packed});
+    product_->run(
+        {input(launch, 0), input(launch, 1), nullptr, output(launch, 0), host_pointer(launch.workspace), packed});
   }
   void pack(uint32_t, const pg_launch& launch, pg_address target) override {
     product_->pack(input(launch, 1), host_pointer(target));

@@ -98,7 +98,8 @@ inline void require_norm_dtypes(const Call& call, uint32_t x, uint32_t first, ui
     if (!call.has(i)) continue;
     uint32_t own = dtype_of(call.in(i));
     if (own != dtype && own != statistics_dtype(dtype)) {
-      fail_support(format("%s: input %u is %s; expected the dtype of x or of its statistics", call.op(), i, dtype_name(own)));
+      fail_support(
+          format("%s: input %u is %s; expected the dtype of x or of its statistics", call.op(), i, dtype_name(own)));
     }
   }
   for (uint32_t i = 0; i < call.output_count(); i++) {

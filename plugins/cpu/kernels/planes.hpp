@@ -46,9 +46,7 @@ class PlaneSums {
   PlaneSums(int64_t planes, int64_t size) : planes_(planes), size_(size) {
     slices_ = std::max<int64_t>(1, std::min<int64_t>(thread_count(), planes));
   }
-  uint64_t bytes() const {
-    return kDirect ? 0 : static_cast<uint64_t>(slices_ * size_) * sizeof(Accumulator<T>) + 64;
-  }
+  uint64_t bytes() const { return kDirect ? 0 : static_cast<uint64_t>(slices_ * size_) * sizeof(Accumulator<T>) + 64; }
 
   // add(plane, sums) adds to zeroed sums[size].
   template <class Add>

@@ -25,8 +25,8 @@ int64_t depth_block(int64_t k) {
   return std::is_same_v<T, Accumulator<T>> ? std::min(k, kBlockDepth) : k;
 }
 
-// tile[MR][NR] += a panel x b panel. The tile's columns are done in vectors of `Width` bytes, two at a time, so that the
-// accumulators stay in registers whatever the instruction set.
+// tile[MR][NR] += a panel x b panel. The tile's columns are done in vectors of `Width` bytes, two at a time, so that
+// the accumulators stay in registers whatever the instruction set.
 template <class A, int Width>
 [[gnu::always_inline]] inline void multiply(int64_t k, const A* a, const A* b, A* tile) {
   typedef A Vector __attribute__((vector_size(Width), aligned(sizeof(A)), may_alias));
@@ -64,8 +64,8 @@ __attribute__((target("avx2,fma"))) void multiply_avx2(int64_t k, const A* a, co
   multiply<A, 32>(k, a, b, tile);
 }
 template <class A>
-__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,fma"))) void multiply_avx512(int64_t k, const A* a, const A* b,
-                                                                                       A* tile) {
+__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,fma"))) void multiply_avx512(int64_t k, const A* a,
+                                                                                       const A* b, A* tile) {
   multiply<A, 64>(k, a, b, tile);
 }
 
@@ -122,7 +122,8 @@ struct Block {
     }
     kernel(depth, a + i * depth, b + j * depth, sums);
     for (int64_t r = 0; r < height; r++) {
-      for (int64_t s = 0; s < breadth; s++) c.data[(i + r) * c.row + (j + s) * c.column] = store<T>(sums[r * width + s]);
+      for (int64_t s = 0; s < breadth; s++)
+        c.data[(i + r) * c.row + (j + s) * c.column] = store<T>(sums[r * width + s]);
     }
   }
 
@@ -173,8 +174,8 @@ void gemm(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b,
   }
 }
 
-#define PG_GEMM(T)                                                                                                     \
-  template uint64_t gemm_workspace<T>(int64_t, int64_t, int64_t);                                                      \
+#define PG_GEMM(T)                                                \
+  template uint64_t gemm_workspace<T>(int64_t, int64_t, int64_t); \
   template void gemm<T>(int64_t, int64_t, int64_t, Matrix<const T>, Matrix<const T>, Matrix<T>, Start<T>, void*);
 PG_GEMM(float)
 PG_GEMM(double)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops compiled for three instruction sets, the best one taken at run time. What the body calls must be inlined into it
-// (PG_INLINE), or it stays compiled for the baseline.
+// Loops compiled for three instruction sets, the best one taken at run time. What the body calls must be inlined into
+// it (PG_INLINE), or it stays compiled for the baseline.
 #pragma once
 
 #include "perigee/plugin.hpp"
@@ -27,7 +27,7 @@ __attribute__((target("avx2,fma"))) void call_avx2(const Body& body, int64_t beg
 }
 template <class Body>
 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma"))) void call_avx512(const Body& body, int64_t begin,
-                                                                                         int64_t end) {
+                                                                                        int64_t end) {
   body(begin, end);
 }
 
@@ -36,9 +36,12 @@ template <class Body>
 void vector_for(int64_t count, int64_t grain, const Body& body) {
   parallel_for(count, grain, [&body](int64_t begin, int64_t end) {
     switch (isa()) {
-      case Isa::kAvx512: return call_avx512(body, begin, end);
-      case Isa::kAvx2: return call_avx2(body, begin, end);
-      default: return body(begin, end);
+      case Isa::kAvx512:
+        return call_avx512(body, begin, end);
+      case Isa::kAvx2:
+        return call_avx2(body, begin, end);
+      default:
+        return body(begin, end);
     }
   });
 }

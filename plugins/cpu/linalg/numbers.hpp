@@ -22,7 +22,8 @@ inline float widen(BFloat16 x) { return std::bit_cast<float>(static_cast<uint32_
 
 // Exact. Multiplying by 2^112 moves the exponent's bias and makes subnormals normal; infinities and NaN are patched.
 inline float widen(Half x) {
-  uint32_t sign = static_cast<uint32_t>(x.bits & 0x8000u) << 16, magnitude = static_cast<uint32_t>(x.bits & 0x7fffu) << 13;
+  uint32_t sign = static_cast<uint32_t>(x.bits & 0x8000u) << 16, magnitude = static_cast<uint32_t>(x.bits & 0x7fffu)
+                                                                             << 13;
   uint32_t value = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
   value |= magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
   return std::bit_cast<float>(value | sign);
@@ -92,11 +93,16 @@ struct Type {
 template <class Body>
 auto with_float(uint32_t dtype, Body&& body) {
   switch (dtype) {
-    case PG_F32: return body(Type<float>{});
-    case PG_F64: return body(Type<double>{});
-    case PG_BF16: return body(Type<BFloat16>{});
-    case PG_F16: return body(Type<Half>{});
-    default: fail_support(format("dtype %s is not a real float", dtype_name(dtype)));
+    case PG_F32:
+      return body(Type<float>{});
+    case PG_F64:
+      return body(Type<double>{});
+    case PG_BF16:
+      return body(Type<BFloat16>{});
+    case PG_F16:
+      return body(Type<Half>{});
+    default:
+      fail_support(format("dtype %s is not a real float", dtype_name(dtype)));
   }
 }
 
@@ -104,12 +110,18 @@ auto with_float(uint32_t dtype, Body&& body) {
 template <class Body>
 auto with_number(uint32_t dtype, Body&& body) {
   switch (dtype) {
-    case PG_I64: return body(Type<int64_t>{});
-    case PG_I32: return body(Type<int32_t>{});
-    case PG_I16: return body(Type<int16_t>{});
-    case PG_I8: return body(Type<int8_t>{});
-    case PG_U8: return body(Type<uint8_t>{});
-    default: return with_float(dtype, body);
+    case PG_I64:
+      return body(Type<int64_t>{});
+    case PG_I32:
+      return body(Type<int32_t>{});
+    case PG_I16:
+      return body(Type<int16_t>{});
+    case PG_I8:
+      return body(Type<int8_t>{});
+    case PG_U8:
+      return body(Type<uint8_t>{});
+    default:
+      return with_float(dtype, body);
   }
 }
 

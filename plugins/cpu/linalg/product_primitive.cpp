@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by oneDNN's matmul primitive: strided operands as they are, or b in the layout that the primitive likes best,
-// written once by pack() or, for 16-bit floats (whose kernels are several times slower without), before every run.
+// Products by oneDNN's matmul primitive: strided operands as they are, or b in the layout that the primitive likes
+// best, written once by pack() or, for 16-bit floats (whose kernels are several times slower without), before every
+// run.
 #include "linalg/blas.hpp"
 #include "onednn/onednn.hpp"
 

@@ -9,8 +9,8 @@
 namespace pg::cpu::onednn {
 
 struct Operand {
-  int id;             // DNNL_ARG_*
-  Desc given, wanted; // the tensor's layout and the primitive's
+  int id;              // DNNL_ARG_*
+  Desc given, wanted;  // the tensor's layout and the primitive's
   bool output = false;
 };
 

@@ -21,19 +21,23 @@ static dnnl_stream_t stream() {
 
 void check(dnnl_status_t status, const char* what) {
   if (status == dnnl_success) return;
-  int32_t code = status == dnnl_out_of_memory         ? PG_E_OUT_OF_MEMORY
-                 : status == dnnl_unimplemented       ? PG_E_NOT_SUPPORTED
-                 : status == dnnl_invalid_arguments   ? PG_E_INVALID_ARGUMENT
-                                                      : PG_E_INTERNAL;
+  int32_t code = status == dnnl_out_of_memory       ? PG_E_OUT_OF_MEMORY
+                 : status == dnnl_unimplemented     ? PG_E_NOT_SUPPORTED
+                 : status == dnnl_invalid_arguments ? PG_E_INVALID_ARGUMENT
+                                                    : PG_E_INTERNAL;
   throw Error(code, format("oneDNN: %s failed with %s", what, dnnl_status2str(status)), status);
 }
 
 DataType data_type(uint32_t dtype) {
   switch (dtype) {
-    case PG_F32: return DataType::f32;
-    case PG_BF16: return DataType::bf16;
-    case PG_F16: return DataType::f16;
-    default: return DataType::undef;
+    case PG_F32:
+      return DataType::f32;
+    case PG_BF16:
+      return DataType::bf16;
+    case PG_F16:
+      return DataType::f16;
+    default:
+      return DataType::undef;
   }
 }
 
