@@ -13,7 +13,8 @@ local function run(t, make, rule, steps)
   local expected, state = { 1, -2 }, { {}, {} }
   for step = 1, steps do
     optimizer:zero_grad()
-    (w * w * k):sum():backward()
+    local loss = (w * w * k):sum()
+    loss:backward()
     optimizer:step()
     for i = 1, 2 do expected[i] = rule(expected[i], 2 * expected[i] * K[i], state[i], step) end
     t.close(w:totable(), expected, 1e-5)

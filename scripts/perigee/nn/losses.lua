@@ -60,9 +60,9 @@ function losses.nll(log_probs, labels, options)
   local axis = log_probs:dim() == 1 and 1 or 2
   local counts = labels:ne(o.ignore_index)
   local index = labels:masked_fill(labels:eq(o.ignore_index), 0)
-  local picked = log_probs:gather(axis, index:unsqueeze(axis)):squeeze(axis):neg()
+  local picked = log_probs:gather(index:unsqueeze(axis), { axis = axis }):squeeze(axis):neg()
   local weights = counts:to(log_probs.dtype)
-  if o.weight then weights = weights * o.weight:index_select(1, index:flatten()):reshape(index.shape) end
+  if o.weight then weights = weights * o.weight:index_select(index:flatten(), { axis = 1 }):reshape(index.shape) end
   local values = picked * weights
   if o.reduction == "mean" then return values:sum() / weights:sum() end
   return reduce("nll", values, o.reduction)

@@ -39,6 +39,7 @@ local function init(class_name, self, ...)
   local attributes = native.new_layer(class_name, ...)
   local meta = self[META]
   meta.attributes = attributes
+  attributes.where = "" -- the layer's path says more than its class
   meta.lazy = attributes:needs_input()
   local specs = meta.lazy and lazy_specs(class_name, ...) or attributes:parameters()
   for _, spec in ipairs(specs) do
