@@ -43,7 +43,9 @@ int run_command(lua_State* L, const char* word, int argc, char** argv, int first
 // The loaded chunk is on the stack, or its syntax error.
 int run_chunk(lua_State* L, int load_status, int argc, char** argv, int script) {
   if (load_status != 0) {
-    std::fprintf(stderr, "perigee: %s\n", lua_tostring(L, -1));
+    const std::string message = lua_tostring(L, -1);
+    const bool binary = message.find("wrong mode") != std::string::npos;
+    std::fprintf(stderr, "perigee: %s%s\n", binary ? argv[script] : "", binary ? ": bytecode is refused" : message.c_str());
     return 1;
   }
   perigee::set_arguments(L, argc, argv, script);

@@ -24,12 +24,12 @@ local function keep_locals(text)
 end
 
 local function compile(text)
-  local chunk = loadstring("return " .. text, "=stdin")
+  local chunk, problem = loadstring("return " .. text, "=stdin")
   if chunk then return chunk end
-  local kept = keep_locals(text)
-  chunk = loadstring(kept, "=stdin")
+  chunk = loadstring(keep_locals(text), "=stdin")
   if chunk then return chunk end
-  return loadstring(text, "=stdin")
+  local plain, message = loadstring(text, "=stdin")
+  return plain, problem:find("<eof>", 1, true) and problem or message
 end
 
 local function unfinished(message) return message:find("<eof>", 1, true) ~= nil end
