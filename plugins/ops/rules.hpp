@@ -15,6 +15,13 @@ inline void check_floating(const ShapeContext& c, uint32_t input) {
          dtype_name(c.dtype(input)));
 }
 
+inline void check_broadcasts_to(const ShapeContext& c, uint32_t input, uint32_t target) {
+  Shape shape = broadcast(c.shape(target), c.shape(input));
+  bool fits = shape.rank == c.rank(target);
+  for (uint32_t i = 0; fits && i < shape.rank; i++) fits = shape[i].may_equal(c.dim(target, i));
+  c.need(fits, "%s does not broadcast to %s", c.text(input).c_str(), c.text(target).c_str());
+}
+
 inline uint32_t dtype_or(uint32_t dtype, uint32_t otherwise) { return dtype == 0 ? otherwise : dtype; }
 
 // The number of elements that one result of a reduction over `axes` covers; -1 where a symbol is involved.

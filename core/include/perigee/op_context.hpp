@@ -245,7 +245,10 @@ class ShapeContext : public AttrReader {
   uint32_t rank(uint32_t input) const { return in(input).rank; }
   uint32_t dtype(uint32_t input) const { return dtype_of(in(input)); }
   const char* name(uint32_t input) const { return info().inputs[input]->name; }
-  std::string text(uint32_t input) const { return name(input) + (" " + shape_text(in(input))); }
+  std::string text(uint32_t input) const {
+    std::string text = name(input);  // not `" " + ...`: g++ 12 warns of an overlap that is none
+    return text.append(" ").append(shape_text(in(input)));
+  }
 
   uint32_t output_count() const { return call_.output_count; }
   OutputMeta out(uint32_t output) { return OutputMeta(*call_.outputs[output], call_); }

@@ -14,10 +14,7 @@ PG_OP("masked_fill")
     .output("y", "shape of x")
     .traits(PG_OP_ELEMENTWISE | PG_OP_IN_PLACE)
     .shape([](ShapeContext& c) {
-      Shape shape = broadcast(c.shape(0), c.shape(1));
-      bool fits = shape.rank == c.rank(0);
-      for (uint32_t i = 0; fits && i < shape.rank; i++) fits = shape[i].may_equal(c.dim(0, i));
-      c.need(fits, "%s does not broadcast to %s", c.text(1).c_str(), c.text(0).c_str());
+      check_broadcasts_to(c, 1, 0);
       c.out(0) = c.in(0);
     })
     .saves("mask")

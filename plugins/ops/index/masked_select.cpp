@@ -5,13 +5,6 @@
 namespace pg {
 namespace {
 
-void check_mask(const ShapeContext& c, uint32_t x, uint32_t mask) {
-  Shape shape = broadcast(c.shape(x), c.shape(mask));
-  bool fits = shape.rank == c.rank(x);
-  for (uint32_t i = 0; fits && i < shape.rank; i++) fits = shape[i].may_equal(c.dim(x, i));
-  c.need(fits, "%s does not broadcast to %s", c.text(mask).c_str(), c.text(x).c_str());
-}
-
 const bool declared = [] {
   declare_op("masked_select")
       .category("index")
@@ -20,7 +13,7 @@ const bool declared = [] {
       .input("mask", kBool, "a shape that broadcasts to that of x")
       .output("y", "[n]", PG_OUTPUT_DYNAMIC)
       .shape([](ShapeContext& c) {
-        check_mask(c, 0, 1);
+        check_broadcasts_to(c, 1, 0);
         c.out(0).set(c.dtype(0), Shape{c.shape(0).count()});
       })
       .saves("mask")
@@ -34,7 +27,7 @@ const bool declared = [] {
       .input("x", kRealOrBool, "[...]", PG_INPUT_META)
       .output("dx", "shape of x")
       .shape([](ShapeContext& c) {
-        check_mask(c, 2, 1);
+        check_broadcasts_to(c, 1, 2);
         c.check_rank(0, 1, 1);
         c.out(0).set(c.dtype(0), c.shape(2));
       })

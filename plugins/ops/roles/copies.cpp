@@ -48,7 +48,7 @@ PG_OP("copy")
     .category("memory")
     .doc("Writes src, broadcast and cast, into dst.")
     .role("copy")
-    .input("dst", kAnyDtype, "any shape", PG_INPUT_MUTATES)
+    .input("dst", kAnyDtype, "any shape; only described: the host writes", PG_INPUT_META)
     .input("src", kAnyDtype, "a shape that broadcasts to that of dst")
     .output("y", "dst")
     .traits(PG_OP_IN_PLACE)
@@ -57,9 +57,7 @@ PG_OP("copy")
       c.out(0) = c.in(0);
     })
     .grad([](GradContext& g) {
-      Value dy = g.dout(0);
-      if (g.needed(0)) g.din(0) = zeros_like(dy);
-      if (g.needed(1)) g.din(1) = cast(sum_like(dy, g.in(1)), g.in(1).dtype());
+      if (g.needed(1)) g.din(1) = cast(sum_like(g.dout(0), g.in(1)), g.in(1).dtype());
     });
 
 }  // namespace

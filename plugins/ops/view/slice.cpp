@@ -86,8 +86,7 @@ Value slice_scatter(const ValueContext& c, Value x, Value part) {
 
 void write(Value target, Value source) {
   static constinit OpRef op("copy");
-  Value none;
-  Call(target.builder, op).input(target).input(source).emit(&none, 0);
+  Call(target.builder, op).input(target).input(source).emit(PG_EMIT_IN_PLACE);
 }
 
 void check_part(ShapeContext& c, uint32_t part, uint32_t whole) {
