@@ -256,7 +256,7 @@ class Pass {
     uint64_t version = saved.storage ? saved.storage->version.load(std::memory_order_relaxed) : 0;
     if (version != record.version) return stale(node, record, index, version, is_output);
     if constexpr (is_output) {
-      if (record.hidden) return record.saved;
+      if (!is_differentiable(saved.meta->dtype)) return record.saved;
       TensorRef copy = alias(saved);  // linked here, not at record time: a node must not own itself
       copy->node = NodeRef::share(&node);
       copy->output = index;

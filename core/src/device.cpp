@@ -180,7 +180,8 @@ void Device::close() noexcept {
   if (state_->closed) return;
   drain();
   allocator.close();
-  state_->staged.clear();  // their events go back to the pool first
+  for (State::Staged& upload : state_->staged) release(upload.pinned);
+  state_->staged.clear();  // their events go back to the pool
   state_->closed = true;
   pg_error error = pg::make_error();
   for (auto& list : state_->free_pinned) {

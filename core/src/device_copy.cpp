@@ -184,6 +184,7 @@ void Device::download_staged(char* target, pg_address source, uint64_t bytes, ui
       piece.event = record(stream);
       done += count;
     }
+    synchronize(stream);  // raises what failed before the bytes were written
     pieces[turn].finish();
     pieces[turn ^ 1].finish();
   } catch (const pg::Error&) {

@@ -10,23 +10,27 @@ namespace perigee {
 
 namespace {
 
-// All allocators of the process, for live_bytes; they are never destroyed before it ends.
-struct AllocatorList {
-  SpinLock lock;
-  std::vector<const std::atomic<uint64_t>*> live;
+// The live counters of all allocators, for live_bytes, which is asked after every operator: read without a lock.
+// Slots are never taken away, only emptied.
+struct LiveCounters {
+  static constexpr size_t most = 256;
+  std::array<std::atomic<const std::atomic<uint64_t>*>, most> slots{};
+  std::atomic<size_t> count{0};
 };
-AllocatorList& allocator_list() {
-  static auto& list = *new AllocatorList;
-  return list;
+LiveCounters& live_counters() {
+  static auto& counters = *new LiveCounters;
+  return counters;
 }
 
 }  // namespace
 
 uint64_t live_bytes() {
-  AllocatorList& list = allocator_list();
-  std::lock_guard guard(list.lock);
+  LiveCounters& counters = live_counters();
   uint64_t sum = 0;
-  for (const auto* live : list.live) sum += live->load(std::memory_order_relaxed);
+  size_t count = std::min(counters.count.load(std::memory_order_acquire), LiveCounters::most);
+  for (size_t i = 0; i < count; i++)
+    if (const auto* live = counters.slots[i].load(std::memory_order_acquire); live != nullptr)
+      sum += live->load(std::memory_order_relaxed);
   return sum;
 }
 
@@ -40,16 +44,15 @@ std::string bytes_text(uint64_t bytes) {
 }
 
 CachingAllocator::CachingAllocator(Device& device) : state_(new State(device)) {
-  std::lock_guard guard(allocator_list().lock);
-  allocator_list().live.push_back(&state_->live);
+  size_t slot = live_counters().count.fetch_add(1);
+  if (slot < LiveCounters::most) live_counters().slots[slot].store(&state_->live, std::memory_order_release);
 }
 
 // Blocks may outlive the device's closing (tensors that scripts still hold at exit), so their headers stay.
 CachingAllocator::~CachingAllocator() {
   close();
-  AllocatorList& list = allocator_list();
-  std::lock_guard guard(list.lock);
-  std::erase(list.live, &state_->live);
+  for (auto& slot : live_counters().slots)
+    if (slot.load() == &state_->live) slot.store(nullptr);
 }
 
 void CachingAllocator::configure(uint64_t alignment, bool synchronous) {
