@@ -4,3 +4,6 @@ max_line_length = 120
 -- Arguments that an interface dictates, and loop variables, may go unused.
 unused_args = false
 self = false
+
+-- The scripted suite: `perigee test` gives these to its files.
+files["tests/lua"] = { globals = { "test" } }
