@@ -39,8 +39,9 @@ Part part_of(const ShapeContext& c, const pg_tensor& x, const char* name, uint32
     return part;
   }
   part.start = clamp_position(start, size);
-  Dim span = clamp_position(stop, size) - part.start;
-  part.length = part.step == 1 ? max(span, 0) : (max(span, 0) + Dim(part.step - 1)) / Dim(part.step);
+  // Without needless maxima: a whole axis keeps its very symbol.
+  Dim end = clamp_position(stop, size), span = part.start.is(0) ? end : max(end - part.start, 0);
+  part.length = part.step == 1 ? span : (span + Dim(part.step - 1)) / Dim(part.step);
   return part;
 }
 
