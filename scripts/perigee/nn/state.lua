@@ -3,6 +3,7 @@
 
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
+local initialise = require "perigee.nn.initialise"
 
 local state = {}
 local META = walk.META
@@ -91,7 +92,11 @@ end
 local function move(t, device, dtype)
   local floating = t.dtype:find("float", 1, true) ~= nil
   local moved = t:detach()
-  if device then moved = moved:to(device) end
+  if device and t:numel() == 0 then -- made anew: there is nothing to copy
+    moved = require("perigee").device(device, initialise.empty, t.dtype)
+  elseif device then
+    moved = moved:to(device)
+  end
   if dtype and floating then moved = moved:to(dtype) end
   if moved.device == t.device and moved.dtype == t.dtype then return end
   local gradient = t.grad
