@@ -210,3 +210,25 @@ test("what save refuses", function(t)
   t.raises(function() pg.save("x.safetensors", nn.Linear { 3 }) end, "first input")
   t.raises(function() pg.save("/nowhere/at/all.safetensors", { a = pg.ones { 1 } }) end, "nowhere")
 end)
+
+test("random damage is an error or harmless, never a crash", function(t)
+  local path = temporary(".safetensors")
+  pg.save(path, { a = pg.ones { 3, 2 }, b = pg.arange(4), c = pg.tensor { true, false } }, { notes = { k = "v" } })
+  local file = assert(io.open(path, "rb"))
+  local bytes = file:read("*a")
+  file:close()
+  os.remove(path)
+  local state = 12345
+  local function draw(n)
+    state = (state * 1103515245 + 12345) % 2 ^ 31
+    return math.floor(state / 2 ^ 31 * n)
+  end
+  for _ = 1, 400 do
+    local at, count = draw(#bytes) + 1, draw(4)
+    local damaged = bytes:sub(1, at - 1) .. string.char(draw(256)) .. bytes:sub(at + count)
+    with_file(".safetensors", damaged, function(name)
+      local ok, err = pcall(pg.load, name)
+      t.ok(ok or err.code == "data_loss" or err.code == "not_supported", tostring(err))
+    end)
+  end
+end)

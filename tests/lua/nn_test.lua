@@ -199,3 +199,32 @@ test("losses against their definitions", function(t)
   t.raises(function() nn.mse(pg.zeros { 3, 1 }, pg.zeros { 3 }) end, "{3, 1}")
   t.raises(function() nn.mse(a, b, { reductoin = "sum" }) end, "reduction")
 end)
+
+test("summary fills in sizes and counts", function(t)
+  local model = nn.Sequential { nn.Conv2d { out = 4, kernel = 3 }, nn.BatchNorm2d {}, nn.Flatten {}, nn.Linear { 10 } }
+  local lines, own_print = {}, print
+  rawset(_G, "print", function(text) lines[#lines + 1] = text end)
+  local ok, err = pcall(model.summary, model, { input = { 1, 8, 8 } })
+  rawset(_G, "print", own_print)
+  t.ok(ok, tostring(err))
+  t.ok(lines[1]:find("3 (Linear)", 1, true) and lines[1]:find("{1, 10}", 1, true), lines[1])
+  t.equal(model:count_parameters(), 40 + 8 + 4 * 36 * 10 + 10)
+  t.equal(model.training, true)
+end)
+
+test("layers without weights, and embeddings", function(t)
+  local x = pg.tensor { -1, 0, 2 }
+  t.close(nn.LeakyReLU { 0.2 }(x), pg.tensor { -0.2, 0, 2 })
+  t.close(nn.ELU {}(x), pg.tensor { math.exp(-1) - 1, 0, 2 })
+  t.close(nn.Softmax { axis = 1 }(pg.ones { 4 }), pg.full({ 4 }, 0.25))
+  t.close(nn.GELU {}(pg.ones { 1 }):item(), 0.8413447, 1e-5)
+  t.close(nn.AvgPool2d { 2 }(pg.arange(4):to("float32"):reshape(1, 1, 2, 2)):item(), 1.5)
+  t.ok(nn.Flatten {}(pg.zeros { 2, 3, 4 }):has_shape { 2, 12 })
+  t.ok(nn.Flatten { 1, 2 }(pg.zeros { 2, 3, 4 }):has_shape { 6, 4 })
+  local rows = nn.LayerNorm { 4 }(pg.randn { 2, 4 })
+  t.close(rows:mean { axis = 2 }, pg.zeros { 2 }, 1e-5)
+  local embedding = nn.Embedding { 5, 3, padding_idx = 0 }
+  t.close(embedding(pg.tensor({ 0 }, { dtype = "int64" })), pg.zeros { 1, 3 })
+  t.raises(function() embedding(pg.tensor({ 5 }, { dtype = "int64" })) end, "5")
+  t.close(nn.Residual { nn.Identity {} }(pg.ones { 2 }), pg.full({ 2 }, 2))
+end)

@@ -44,7 +44,7 @@ local function own_count(layer)
 end
 
 -- Runs the model once and notes every layer's output shape, in the order of calls.
-local function trace(self, shape, dtype)
+local function trace(self, size)
   local pg = require "perigee"
   local rows, handles, names = {}, {}, {}
   local function name_all(layer, prefix)
@@ -69,7 +69,7 @@ local function trace(self, shape, dtype)
   local first = self:parameters()[1]
   local ok, problem = pcall(pg.no_grad, function()
     self:eval()
-    local x = pg.device(first and first.device or "cpu", function() return pg.zeros(shape, { dtype = dtype }) end)
+    local x = pg.device(first and first.device or "cpu", function() return pg.zeros(size) end)
     return self(x)
   end)
   for _, handle in ipairs(handles) do handle:remove() end
@@ -85,9 +85,9 @@ function show.summary(self, options)
   if type(options) ~= "table" or type(options.input) ~= "table" then
     native.raise("invalid_argument", "summary", "needs the shape of one sample", "model:summary{input={1, 28, 28}}")
   end
-  local shape = { 1 }
-  for i, size in ipairs(options.input) do shape[i + 1] = size end
-  local rows = trace(self, shape, options.dtype)
+  local size = { 1, dtype = options.dtype }
+  for i, n in ipairs(options.input) do size[i + 1] = n end
+  local rows = trace(self, size)
   local lines = { ("%-32s %-20s %12s"):format("layer", "output", "parameters") }
   for _, row in ipairs(rows) do
     local label = ("%s (%s)"):format(row.name, getmetatable(row.layer).__name)
