@@ -59,7 +59,10 @@ function Graph:variable(...)
     value = eagerly(make, o.shape)
   end
   if o.dtype then value = eagerly(value.to, value, o.dtype) end
-  return graphs.variable(self.native, o.name, value)
+  local variable = graphs.variable(self.native, o.name, value)
+  if native.dtypes.by_name[variable.dtype].floating then variable.requires_grad = true end
+  self.results[o.name] = variable -- a tensor of its own: what is found by name again has no history
+  return variable
 end
 
 local read_constant = native.signature("constant", {

@@ -100,7 +100,7 @@ local function number_form(attr, in_place)
     for _, name in ipairs { "a", "b", "c", "d" } do names[name] = name end
     if attr.kind == kinds.axes then
       names.nonzero = "and a ~= 0 and b ~= 0 and c ~= 0 and d ~= 0"
-      for _, name in ipairs { "a", "b", "c", "d" } do names[name] = ("%s > 0 and %s - 1 or %s"):format(name, name, name) end
+      for _, name in ipairs { "a", "b", "c", "d" } do names[name] = (("@ > 0 and @ - 1 or @"):gsub("@", name)) end
     end
     return expand(list_form, names)
   end

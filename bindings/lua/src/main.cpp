@@ -45,7 +45,8 @@ int run_chunk(lua_State* L, int load_status, int argc, char** argv, int script) 
   if (load_status != 0) {
     const std::string message = lua_tostring(L, -1);
     const bool binary = message.find("wrong mode") != std::string::npos;
-    std::fprintf(stderr, "perigee: %s%s\n", binary ? argv[script] : "", binary ? ": bytecode is refused" : message.c_str());
+    std::fprintf(stderr, "perigee: %s%s\n", binary ? argv[script] : "",
+                 binary ? ": bytecode is refused" : message.c_str());
     return 1;
   }
   perigee::set_arguments(L, argc, argv, script);

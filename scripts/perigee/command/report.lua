@@ -4,6 +4,7 @@
 -- Frames of Perigee, of C and of the executable's start are noise; all frames stay when none is the user's.
 local function trim(traceback)
   local kept, dir = {}, (debug.getinfo(1, "S").source:match("^@(.*)[/\\]command[/\\][^/\\]*$")) or "?"
+  dir = dir:sub(-16) -- tracebacks shorten paths from the left
   for line in traceback:gmatch("[^\n]+") do
     local own = line:find(dir, 1, true) or line:find("[perigee:", 1, true) or line:find("^%s*%[C%]") or
                 line:find("perigee:", 1, true) or line:find("(command line)' '", 1, true)
