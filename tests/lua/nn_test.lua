@@ -225,6 +225,6 @@ test("layers without weights, and embeddings", function(t)
   t.close(rows:mean { axis = 2 }, pg.zeros { 2 }, 1e-5)
   local embedding = nn.Embedding { 5, 3, padding_idx = 0 }
   t.close(embedding(pg.tensor({ 0 }, { dtype = "int64" })), pg.zeros { 1, 3 })
-  t.raises(function() embedding(pg.tensor({ 5 }, { dtype = "int64" })) end, "5")
+  t.raises(function() embedding(pg.tensor({ 5 }, { dtype = "int64" })):totable() end, "5") -- read: it may come late
   t.close(nn.Residual { nn.Identity {} }(pg.ones { 2 }), pg.full({ 2 }, 2))
 end)
