@@ -130,6 +130,17 @@ void make_devices(LoadedPlugin& plugin, uint32_t count) {
   if (count > 0) publish();
 }
 
+void drain_devices() noexcept {
+  DeviceList& list = device_list();
+  for (int32_t i = 0; i < list.count; i++) {
+    try {
+      list.by_id[i].load()->synchronize();
+    } catch (const std::exception& e) {
+      write_log(PG_LOG_WARNING, list.by_id[i].load()->name + std::string(": ") + e.what());
+    }
+  }
+}
+
 void close_devices() noexcept {
   DeviceList& list = device_list();
   for (int32_t i = list.count - 1; i >= 0; i--) list.by_id[i].load()->close();

@@ -168,10 +168,16 @@ void run_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outp
   }
   auto* bytes = static_cast<const uint8_t*>(attrs);
   SmallVector<uint8_t, 256> seeded(bytes, bytes + s.op->info->attr_size);
-  RngState state = draw(s.outputs.empty() ? 1 : s.outputs[0].meta->numel);
+  int64_t elements = s.outputs.empty() ? 1 : s.outputs[0].meta->numel;
+  RngState state = draw(elements);
   std::memcpy(seeded.data() + s.op->seed_offset, &state.seed, sizeof state.seed);
   std::memcpy(seeded.data() + s.op->offset_offset, &state.offset, sizeof state.offset);
-  launch_kernel(s, inputs, seeded.data(), outputs);
+  try {
+    launch_kernel(s, inputs, seeded.data(), outputs);
+  } catch (const pg::Error&) {
+    undo_draw(elements, state);  // a call that is reissued must draw the same
+    throw;
+  }
 }
 
 // Copy and fill are the device's own entries.

@@ -267,6 +267,7 @@ void shutdown() {
   std::lock_guard guard(l.mutex);
   if (l.shut_down) return;
   l.shut_down = true;
+  drain_devices();  // nothing may be running when prepared kernels go
   for (auto hook = l.shutdown_hooks.rbegin(); hook != l.shutdown_hooks.rend(); ++hook) (*hook)();
   close_devices();
   for (auto plugin = l.opened.rbegin(); plugin != l.opened.rend(); ++plugin) close_plugin(**plugin);

@@ -33,6 +33,7 @@ LoadedPlugin& add_plugin(std::unique_ptr<LoadedPlugin> plugin);  // mutex held
 void search_folders();                                           // mutex held
 void make_devices(LoadedPlugin& plugin, uint32_t count);         // device_list.cpp; mutex held
 bool device_type_taken(const std::string& type, std::string& by);
+void drain_devices() noexcept;  // waits for all work; failures are logged
 void close_devices() noexcept;
 std::string absolute_path(const std::string& path);  // symbolic links resolved where it exists
 

@@ -14,5 +14,7 @@ RngState rng_state();
 void set_rng_state(RngState state);
 // Reserves counter blocks for `elements` draws and returns where they begin.
 RngState draw(int64_t elements);
+// Gives a reservation that begins at `begin` back, unless another came after it.
+void undo_draw(int64_t elements, RngState begin);
 
 }  // namespace perigee

@@ -25,7 +25,10 @@ struct Cache {
   std::atomic<uint64_t> generation{0};
 };
 Cache& cache() {
-  static Cache* instance = new Cache();
+  static Cache* instance = [] {
+    add_shutdown_hook(clear_signatures);
+    return new Cache();
+  }();
   return *instance;
 }
 

@@ -15,7 +15,14 @@ void Storage::destroy(Storage* storage) {
   delete storage;
 }
 
-void Tensor::destroy(Tensor* tensor) { delete tensor; }
+// A view of a view of ... is taken apart in a loop: a script can make chains of any length.
+void Tensor::destroy(Tensor* tensor) {
+  while (tensor != nullptr) {
+    Tensor* parent = tensor->view ? tensor->view->parent.release() : nullptr;
+    delete tensor;
+    tensor = parent != nullptr && parent->refs.fetch_sub(1, std::memory_order_acq_rel) == 1 ? parent : nullptr;
+  }
+}
 
 StorageRef allocate(Device& device, uint64_t bytes) {
   uint32_t stream = device.synchronous ? 0 : ambient().stream;
