@@ -42,6 +42,7 @@ local function describe(name, text, find, where)
   grammar.index(info.grammar)
   info.slots = names_of(info.slots)
   info.params = names_of(info.params or info.parameters)
+  info.inputs, info.outputs = info.inputs or info.input_count, info.outputs or info.output_count
   return info
 end
 
