@@ -11,7 +11,7 @@ namespace {
 template <class A>
 bool beats(A value, A best) {
   if constexpr (std::is_floating_point_v<A>) {
-    return value > best || value != value;
+    return static_cast<bool>(static_cast<int>(value > best) | static_cast<int>(value != value));
   } else {
     return value > best;
   }
@@ -78,14 +78,12 @@ class MaxPool2d final : public Kernel {
   // The common window, without branches.
   template <class T>
   T best_of_four(const T* x, int64_t at, int64_t& index) const {
-    int64_t places[4] = {at, at + 1, at + p_.w, at + p_.w + 1};
-    Accumulator<T> best = load<T>(x[at]);
+    const int64_t places[4] = {at, at + 1, at + p_.w, at + p_.w + 1};
     index = at;
-    for (int i = 1; i < 4; i++) {
-      Accumulator<T> value = load<T>(x[places[i]]);
-      bool better = beats(signed_value<T>(value), signed_value<T>(best));
-      best = better ? value : best;
-      index = better ? places[i] : index;
+    for (int i = 1; i < 4; i++) {  // masks, since compilers turn a choice into a branch that data mispredicts
+      auto mask =
+          -static_cast<int64_t>(beats(signed_value<T>(load<T>(x[places[i]])), signed_value<T>(load<T>(x[index]))));
+      index ^= (index ^ places[i]) & mask;
     }
     return x[index];
   }
