@@ -19,7 +19,7 @@ void parallel(void*, int64_t count, int64_t grain, void (*body)(void*, int64_t, 
     if (count > 0) body(argument, 0, count);
     return;
   }
-#pragma omp parallel for num_threads(static_cast<int>(pieces))
+#pragma omp parallel for num_threads(static_cast <int>(pieces))
   for (int64_t i = 0; i < pieces; i++) body(argument, count * i / pieces, count * (i + 1) / pieces);
 }
 int32_t threads(void*) { return omp_get_max_threads(); }
@@ -71,10 +71,14 @@ std::vector<char> pack(const Call& call, const pg_op_info& op) {
   attrs.resize(op.attr_size + 8);
   for (const auto& [name, value] : call.numbers) {
     const pg_attr_info& info = pg::find_attr(op, name.c_str());
-    if (info.kind == PG_ATTR_FLOAT) put(attrs, info.offset, value);
-    else if (info.kind == PG_ATTR_INT || info.kind == PG_ATTR_AXIS) put(attrs, info.offset, static_cast<int64_t>(value));
-    else if (info.kind == PG_ATTR_DTYPE) put(attrs, info.offset, static_cast<uint32_t>(value));
-    else put(attrs, info.offset, static_cast<int32_t>(value));
+    if (info.kind == PG_ATTR_FLOAT)
+      put(attrs, info.offset, value);
+    else if (info.kind == PG_ATTR_INT || info.kind == PG_ATTR_AXIS)
+      put(attrs, info.offset, static_cast<int64_t>(value));
+    else if (info.kind == PG_ATTR_DTYPE)
+      put(attrs, info.offset, static_cast<uint32_t>(value));
+    else
+      put(attrs, info.offset, static_cast<int32_t>(value));
   }
   for (const auto& [name, values] : call.lists) {
     pg_ints ints{static_cast<int64_t>(values.size()), {}};
@@ -103,8 +107,15 @@ std::vector<Tensor> infer(const Call& call, const pg_op_info& op, const std::vec
   std::vector<pg_meta> metas(count);
   std::vector<pg_meta*> list;
   for (pg_meta& meta : metas) meta.size = PG_SIZE(pg_meta, offset), list.push_back(&meta);
-  pg_infer ask{PG_SIZE(pg_infer, outputs), 0, op.user, static_cast<uint32_t>(inputs.size()), count, inputs.data(),
-               groups.data(), attrs.data(), list.data()};
+  pg_infer ask{PG_SIZE(pg_infer, outputs),
+               0,
+               op.user,
+               static_cast<uint32_t>(inputs.size()),
+               count,
+               inputs.data(),
+               groups.data(),
+               attrs.data(),
+               list.data()};
   pg_error error = pg::make_error();
   check(op.infer(&ask, &error), error);
   std::vector<Tensor> outputs;
@@ -162,8 +173,20 @@ Tensor::Tensor(uint32_t dtype, Dims dims, Layout layout) : dtype(dtype), shape(s
 }
 Tensor& Tensor::operator=(const Tensor& other) {
   dtype = other.dtype, shape = other.shape, stride = other.stride, bytes = other.bytes;
-  view = {PG_SIZE(pg_tensor, components), static_cast<uint16_t>(dtype >> 16), static_cast<uint16_t>(dtype),
-          static_cast<uint32_t>(shape.size()), 0, shape.data(), stride.data(), 0, 0, 0, 0, PG_CLASS_DENSE, 0, nullptr};
+  view = {PG_SIZE(pg_tensor, components),
+          static_cast<uint16_t>(dtype >> 16),
+          static_cast<uint16_t>(dtype),
+          static_cast<uint32_t>(shape.size()),
+          0,
+          shape.data(),
+          stride.data(),
+          0,
+          0,
+          0,
+          0,
+          PG_CLASS_DENSE,
+          0,
+          nullptr};
   return *this;
 }
 Tensor& Tensor::set(const std::vector<double>& values) {
@@ -217,8 +240,15 @@ std::vector<Tensor> Call::run() {
   uint32_t index = 0;
   while (index < table.count && op != table.kernels[index]->op) index++;
   if (index == table.count) throw std::runtime_error("no kernel for " + op);
-  pg_call call{PG_SIZE(pg_call, attrs), 0, info, static_cast<uint32_t>(metas.size()),
-               static_cast<uint32_t>(outputs.size()), metas.data(), groups.data(), output_metas.data(), attrs.data()};
+  pg_call call{PG_SIZE(pg_call, attrs),
+               0,
+               info,
+               static_cast<uint32_t>(metas.size()),
+               static_cast<uint32_t>(outputs.size()),
+               metas.data(),
+               groups.data(),
+               output_metas.data(),
+               attrs.data()};
   pg_error error = pg::make_error();
   check(table.supports(cpu().self, index, &call, &error), error);
   Prepared p{table, index};
@@ -227,14 +257,27 @@ std::vector<Tensor> Call::run() {
   std::vector<char> workspace(p.prepared.workspace + 64, static_cast<char>(0x5a));
   uint64_t base = (reinterpret_cast<uint64_t>(workspace.data()) + 63) / 64 * 64;
   std::vector<int64_t> extents(outputs.size() * PG_MAX_RANK, -1);
-  pg_launch launch{PG_SIZE(pg_launch, extents), 0, 0, 0, call.input_count, call.output_count, metas.data(),
-                   output_metas.data(), groups.data(), addresses.data(), output_addresses.data(), nullptr, attrs.data(),
-                   {p.prepared.workspace == 0 ? 0 : base, 0}, extents.data()};
+  pg_launch launch{PG_SIZE(pg_launch, extents),
+                   0,
+                   0,
+                   0,
+                   call.input_count,
+                   call.output_count,
+                   metas.data(),
+                   output_metas.data(),
+                   groups.data(),
+                   addresses.data(),
+                   output_addresses.data(),
+                   nullptr,
+                   attrs.data(),
+                   {p.prepared.workspace == 0 ? 0 : base, 0},
+                   extents.data()};
   check(table.launch(cpu().self, index, p.prepared.kernel, &launch, &error), error);
   if (info->output_count > 0 && (info->outputs[0]->flags & PG_OUTPUT_DYNAMIC) != 0) {
     Dims shape(extents.begin(), extents.begin() + static_cast<int64_t>(outputs[0].shape.size()));
     Tensor cut(outputs[0].dtype, shape);
-    std::memcpy(cut.bytes.data(), outputs[0].bytes.data(), static_cast<size_t>(cut.count() * pg::dtype_bytes(cut.dtype)));
+    std::memcpy(cut.bytes.data(), outputs[0].bytes.data(),
+                static_cast<size_t>(cut.count() * pg::dtype_bytes(cut.dtype)));
     outputs[0] = cut;
   }
   return outputs;
@@ -242,11 +285,16 @@ std::vector<Tensor> Call::run() {
 
 double tolerance(uint32_t dtype) {
   switch (dtype) {
-    case PG_F64: return 1e-14;
-    case PG_F32: return 1e-6;
-    case PG_F16: return 1.0 / 1024;
-    case PG_BF16: return 1.0 / 128;
-    default: return 0;
+    case PG_F64:
+      return 1e-14;
+    case PG_F32:
+      return 1e-6;
+    case PG_F16:
+      return 1.0 / 1024;
+    case PG_BF16:
+      return 1.0 / 128;
+    default:
+      return 0;
   }
 }
 
@@ -256,8 +304,8 @@ void check_values(const Tensor& got, const std::vector<double>& expected, double
   for (size_t i = 0; i < values.size(); i++) {
     double g = values[i], e = expected[i];
     if (g == e || (std::isnan(g) && std::isnan(e)) || std::fabs(g - e) <= tolerance * (1 + std::fabs(e))) continue;
-    FAIL("element " << i << " of " << pg::dtype_name(got.dtype) << pg::shape_text(got.view) << " is " << g << ", expected "
-                    << e);
+    FAIL("element " << i << " of " << pg::dtype_name(got.dtype) << pg::shape_text(got.view) << " is " << g
+                    << ", expected " << e);
   }
 }
 

@@ -112,7 +112,8 @@ PG_KERNEL("slice_grad", SliceGrad);
 struct SliceScatter final : pg::Kernel {
   static void supports(const pg::Call& call) {
     require_all_dense(call);
-    if (storage_of(call.in(0)) != storage_of(call.out(0)) || storage_of(call.in(1)) != storage_of(call.out(0))) refuse(call);
+    if (storage_of(call.in(0)) != storage_of(call.out(0)) || storage_of(call.in(1)) != storage_of(call.out(0)))
+      refuse(call);
   }
   SliceScatter(const pg::Call& call, pg::Plan&) : slice_(call, call.out(0), call.in(1)) {}
   void launch(const pg_launch& launch) override {

@@ -46,8 +46,9 @@ struct Adam final : pg::Kernel {
   void launch(const pg_launch& launch) override {
     double lr = lr_(launch), beta1 = beta1_(launch), beta2 = beta2_(launch), decay = decay_(launch), t = step_(launch);
     double correction1 = 1 - std::pow(beta1, t), root2 = std::sqrt(1 - std::pow(beta2, t));
-    Numbers w{lr / correction1, beta1,    beta2, eps_(launch), decoupled_ ? 0 : decay, decoupled_ ? 1 - lr * decay : 1,
-              1 / scale_(launch),   1 / root2};
+    Numbers w{
+        lr / correction1,   beta1,    beta2, eps_(launch), decoupled_ ? 0 : decay, decoupled_ ? 1 - lr * decay : 1,
+        1 / scale_(launch), 1 / root2};
     AdamStep narrow{static_cast<float>(w.step_size),  static_cast<float>(w.beta1),    static_cast<float>(w.beta2),
                     static_cast<float>(w.eps),        static_cast<float>(w.decay),    static_cast<float>(w.keep),
                     static_cast<float>(w.grad_scale), static_cast<float>(w.inv_root2)};
