@@ -145,6 +145,7 @@ PGC_API const char *pgc_optimizer_json(const char *name); /* with slots */
 PGC_API const char *pgc_optimizer_names_json(void);
 PGC_API int32_t pgc_find_optimizer(const char *name, uint32_t *optimizer);
 PGC_API int32_t pgc_optimizer_slots(uint32_t optimizer, const void *attrs, uint64_t *mask);
+/* gradients NULL: each parameter's own. */
 PGC_API int32_t pgc_optimizer_step(uint32_t optimizer, const void *attrs, uint64_t step, uint32_t count,
                                    pgc_tensor *const *params, pgc_tensor *const *gradients, pgc_tensor *const *state);
 

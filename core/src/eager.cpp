@@ -182,6 +182,10 @@ void run_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outp
 
 // Copy and fill are the device's own entries.
 void run_entry(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
+  if (s.how == How::transfer) {
+    outputs[0] = inputs[0]->device == s.device ? alias(*inputs[0]) : move_to(*inputs[0], *s.device);
+    return;
+  }
   Tensor& y = *outputs[0];
   if (y.meta->numel == 0) return;
   uint32_t stream = s.device->synchronous ? 0 : ambient().stream;
@@ -192,10 +196,6 @@ void run_entry(Signature& s, Pointers& inputs, const void* attrs, Tensors& outpu
     return;
   }
   Tensor& x = s.how == How::copy ? *inputs[1] : *inputs[0];
-  if (s.how == How::transfer) {
-    outputs[0] = x.device == s.device ? alias(x) : move_to(x, *s.device);
-    return;
-  }
   pg_tensor source = with_address(x), target = with_address(y);
   int64_t stride[PG_MAX_RANK] = {};
   if (s.how == How::copy) {  // broadcast the source
@@ -351,7 +351,6 @@ void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
     run_view(s, used, attrs, made);
   } else if (s.how == How::transfer) {
     made.resize(1);
-    made[0] = alias(*used[0]);
     run_entry(s, used, attrs, made);
   } else {
     made = allocate_outputs(s, inputs);

@@ -99,7 +99,12 @@ int32_t pgc_optimizer_step(uint32_t id, const void* attrs, uint64_t step, uint32
   return run(info.name, [&] {
     Scoped<bool> no_grad(ambient().grad_enabled, false);
     pg_builder builder;
-    std::vector<pg_value> p = values(params, count), g = values(gradients, count), s = values(state, count * info.slot_count);
+    std::vector<pg_value> p = values(params, count), g(count), s = values(state, count * info.slot_count);
+    for (uint32_t i = 0; i < count; i++) {
+      Tensor& x = *get(params[i]);
+      Tensor* own = x.requires_grad && x.node ? x.node->gradient.get() : nullptr;
+      g[i] = reinterpret_cast<pg_value>(gradients != nullptr ? get(gradients[i]) : own);
+    }
     pg_optimizer_step ask{};
     ask.size = PG_SIZE(pg_optimizer_step, state);
     ask.builder = &builder;
