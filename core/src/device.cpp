@@ -50,6 +50,9 @@ void Device::fail(int32_t code, const pg_error& error, const char* what) {
   if (asynchronous && next - sequence < State::kRing) {
     const char* op = state_->names[sequence % State::kRing].load(std::memory_order_relaxed);
     text = pg::format("%s (number %llu): ", op == nullptr ? "?" : op, static_cast<unsigned long long>(sequence));
+    // The plugin and the kernel may each have named the operator already.
+    for (std::string again = std::string(op == nullptr ? "?" : op) + ": "; message.starts_with(again);)
+      message.erase(0, again.size());
   } else if (asynchronous) {
     text = pg::format("operator number %llu: ", static_cast<unsigned long long>(sequence));
   } else {

@@ -31,6 +31,8 @@ TensorRef tensor_of(Graph& g, uint32_t value) {
   TensorRef t = make_tensor(v.meta, nullptr, 0, v.device);
   t->graph = GraphRef::share(&g);
   t->value = value;
+  t->node = v.history;
+  t->output = v.output;
   return t;
 }
 
@@ -39,6 +41,7 @@ TensorRef source_tensor(Graph& g, uint32_t value) {
   TensorRef t = tensor_of(g, value);
   if (is_differentiable(t->meta->dtype)) set_requires_grad(*t, true);
   t->requires_grad = false;  // a source of the graph, not a leaf that collects
+  g.values[value].history = t->node;
   return t;
 }
 
@@ -144,6 +147,10 @@ struct Recorder {
     TapeCall noted{&call.op, call.inputs.data(), static_cast<uint32_t>(call.inputs.size()), call.groups.data(),
                    call.attrs.data(), raw.data(), static_cast<uint32_t>(raw.size())};
     if (ambient().grad_enabled && wants_tape(noted)) attach_node(make_node(noted), raw.data(), visible);
+    for (uint32_t i = 0; i < made.size(); i++) {
+      g.values[node.outputs[i]].history = made[i]->node;
+      g.values[node.outputs[i]].output = made[i]->output;
+    }
     for (auto& [input, id] : node.writes) adopt(*call.inputs[input], *tensor_of(g, id));
     if ((info.traits & PG_OP_VIEW) && call.inputs[0]->is_graph()) remember_view(*made[0]);
     if (call.in_place()) {
@@ -164,6 +171,11 @@ struct Recorder {
 };
 
 }  // namespace
+
+void Graph::forget_history() {
+  transfers.clear();
+  for (GraphValue& v : values) v.history = nullptr;
+}
 
 TensorRef graph_placeholder(Graph& g, const std::string& name, uint32_t dtype, uint32_t rank, const int64_t* shape,
                             const char* const* symbols) {
@@ -207,7 +219,8 @@ TensorRef graph_find(Graph& g, const std::string& name) {
       if (g.values[id].kind != ValueKind::node && known.size() < 200) known += (known.empty() ? "" : ", ") + n;
     pg::fail(PG_E_NOT_FOUND, "the graph has no tensor named '" + name + "'; its inputs and variables are: " + known);
   }
-  return tensor_of(g, it->second);
+  auto latest = g.latest.find(it->second);
+  return tensor_of(g, latest == g.latest.end() ? it->second : latest->second);
 }
 
 void graph_set_name(Graph& g, Tensor& tensor, const std::string& name) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "builder.hpp"
+#include "tape.hpp"
 
 namespace perigee {
 
@@ -21,6 +22,8 @@ struct GraphValue {
   std::string name;
   TensorRef eager;        // a constant's contents; a variable's first ones
   uint32_t variable = UINT32_MAX;  // of which variable it is a later value
+  NodeRef history;        // on the tape, for a tensor that is looked up by name
+  uint32_t output = 0;
 };
 
 struct GraphNode {
@@ -45,6 +48,8 @@ struct Graph {
   std::map<uint32_t, uint32_t> latest;         // variable's first value -> its last one
   std::map<const Storage*, uint32_t> captured; // eager tensors used in the graph
 
+  // What refers back to the graph: dropped when the front end lets go of it, so that it can die.
+  void forget_history();
   static void destroy(Graph* graph) { delete graph; }
 };
 

@@ -14,9 +14,8 @@ int32_t pgc_graph_create(pgc_graph** output) {
   return run("graph", [&] { *output = reinterpret_cast<pgc_graph*>(new Graph()); });
 }
 void pgc_graph_release(pgc_graph* graph) {
-  // Variables' tensors and the copies it remembers point back to it.
   GraphRef held = GraphRef::adopt(&graph_of(graph));
-  held->transfers.clear();
+  held->forget_history();
 }
 int32_t pgc_graph_placeholder(pgc_graph* graph, const char* name, uint32_t dtype, uint32_t rank, const int64_t* shape,
                               const char* const* symbols, pgc_tensor** output) {
