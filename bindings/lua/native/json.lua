@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Reads the JSON that libperigee hands out. A file of its own and not lua-cjson, so that `require "perigee"` needs
--- nothing but LuaJIT. null becomes nil.
+-- nothing but LuaJIT. null becomes nil, unless the caller names another value.
 
+local null -- what null becomes in the text that is being read
 local escapes = { ['"'] = '"', ["\\"] = "\\", ["/"] = "/", b = "\b", f = "\f", n = "\n", r = "\r", t = "\t" }
 
 local function fail(text, at, what)
@@ -82,13 +83,15 @@ function read_value(text, at)
   local after = at + #word
   if word == "true" then return true, after end
   if word == "false" then return false, after end
-  if word == "null" then return nil, after end
+  if word == "null" then return null, after end
   return tonumber(word) or fail(text, at, "bad number"), after
 end
 
 ---@param text string
+---@param null_value? any what null becomes; nil leaves holes in arrays
 ---@return any
-return function(text)
+return function(text, null_value)
+  null = null_value
   local value, at = read_value(text, skip(text, 1))
   if skip(text, at) <= #text then fail(text, at, "something behind the value") end
   return value
