@@ -48,11 +48,12 @@ CachingAllocator::CachingAllocator(Device& device) : state_(new State(device)) {
   if (slot < LiveCounters::most) live_counters().slots[slot].store(&state_->live, std::memory_order_release);
 }
 
-// Blocks may outlive the device's closing (tensors that scripts still hold at exit), so their headers stay.
+// Closing keeps the headers of blocks, which scripts may still hold at exit; only destruction ends them.
 CachingAllocator::~CachingAllocator() {
   close();
   for (auto& slot : live_counters().slots)
     if (slot.load() == &state_->live) slot.store(nullptr);
+  delete state_;
 }
 
 void CachingAllocator::configure(uint64_t alignment, bool synchronous) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segments: raw allocations of the device, split into chunks and merged again. Every function runs with `mutex` held.
 #include <algorithm>
+#include <utility>
 
 #include "memory_state.hpp"
 
@@ -180,12 +181,21 @@ void CachingAllocator::State::release_segments(bool all) {
     int32_t code = device.table()->free(device.self(), device.ordinal, PG_MEMORY_DEVICE, segment->buffer, &error);
     if (code != PG_OK) device.warn("free", error);
     reserved.fetch_sub(segment->bytes, std::memory_order_relaxed);
-    if (!all) {  // else headers stay, for blocks that are held beyond the device's end
-      pool(segment->home).free_chunks[segment->kind].erase(segment->first);
-      delete segment->first;
+    if (all) {  // headers stay, for blocks that are held beyond the device's end
+      ++segment;
+      continue;
     }
+    pool(segment->home).free_chunks[segment->kind].erase(segment->first);
+    delete segment->first;
     segment = segments.erase(segment);
   }
+}
+
+CachingAllocator::State::~State() {
+  for (Segment& segment : segments) {
+    for (Chunk* chunk = segment.first; chunk != nullptr;) delete std::exchange(chunk, chunk->after);
+  }
+  for (auto& pool : pools) delete pool.load();
 }
 
 void CachingAllocator::State::fail_exhausted(uint64_t bytes, const pg_error& error) {

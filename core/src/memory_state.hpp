@@ -90,6 +90,7 @@ struct StreamPool {
 
 struct CachingAllocator::State {
   explicit State(Device& device) : device(device) {}
+  ~State();
 
   Device& device;
   uint64_t unit = 64;  // alignment; a power of two. Set when the first block is asked for
