@@ -20,7 +20,7 @@ local providers = {
   bench = "perigee.bench", gradcheck = "perigee.gradcheck",
   graph = "perigee.graph", Session = "perigee.graph",
 }
-local core = { "creation", "views", "indexing", "printing", "compare", "autograd", "devices" }
+local core = { "creation", "views", "indexing", "printing", "compare", "compose", "pad", "autograd", "devices" }
 
 -- Makes the tensor functions: loads libperigee, but no plugin and no thread.
 local function start(native)

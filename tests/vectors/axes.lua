@@ -24,4 +24,7 @@ function M.along(x, d, f)
   return f(x:reshape(1), 1):reshape {}
 end
 
+---Says, in a row's call, that Perigee has the operator without this (a text): the case is skipped under that name.
+function M.lacks(what) error({ lacks = what }, 0) end
+
 return M

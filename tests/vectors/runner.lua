@@ -112,7 +112,11 @@ local function run_case(case, tensors)
     check_outputs(state, row, case, got)
     check_gradients(state, case, got)
   end)
-  result.state, result.message = ok and "passed" or "failed", not ok and tostring(err) or nil
+  if not ok and type(err) == "table" and rawget(err, "lacks") then
+    result.state, result.name = "skipped", err.lacks
+  else
+    result.state, result.message = ok and "passed" or "failed", not ok and tostring(err) or nil
+  end
   return result
 end
 

@@ -2,6 +2,7 @@
 -- Elementwise functions that take more than tensors, and products of matrices.
 
 local pg = require "perigee"
+local axes = require "vectors.axes"
 
 local rows = {}
 
@@ -54,8 +55,9 @@ for _, name in ipairs { "mul", "pow", "remainder", "fmod", "maximum", "minimum",
   rows[name] = { params = { "other" }, call = function(x, a) return pg[name](x, a.other) end }
 end
 
-rows["round.decimals_3"] = { needs = "round to decimals", params = {} }
-rows["round.decimals_neg_3"] = rows["round.decimals_3"]
-rows["round.decimals_0"] = { needs = "round", params = { "decimals" }, call = function(x) return x:round() end }
+rows.round = { params = { "decimals" }, call = function(x, a)
+  if a.decimals and a.decimals ~= 0 then axes.lacks("round to decimals") end
+  return x:round()
+end }
 
 return rows

@@ -2,6 +2,7 @@
 -- Functions of torch.nn.functional other than losses.
 
 local pg = require "perigee"
+local axes = require "vectors.axes"
 
 local rows = {}
 
@@ -17,22 +18,22 @@ end
 
 local function pair(v) return type(v) == "table" and (v[2] and v or { v[1], v[1] }) or { v, v } end
 
--- "valid" is no padding; "same" keeps the size, where both sides can get equally much.
-local function padding_of(a)
-  if a.padding == "valid" then return 0 end
-  if a.padding ~= "same" then return a.padding end
-  local dilation, padding = pair(a.dilation or 1), {}
-  for i = 1, 2 do
+-- "valid" is no padding; "same" keeps the size, with the odd one behind.
+local function pad_as_named(x, a)
+  if a.padding == "valid" then return x, 0 end
+  if a.padding ~= "same" then return x, a.padding end
+  local dilation, widths = pair(a.dilation or 1), {}
+  for i = 2, 1, -1 do
     local all = dilation[i] * (a.weight.shape[2 + i] - 1)
-    if all % 2 == 1 then error("padding \"same\" of an even kernel has no translation", 0) end
-    padding[i] = all / 2
+    widths[#widths + 1], widths[#widths + 2] = math.floor(all / 2), math.ceil(all / 2)
   end
-  return padding
+  return x:pad(widths), 0
 end
 
 row("conv2d", { "weight", "bias", "stride", "padding", "dilation", "groups" }, function(x, a)
-  return batched(x, 4, function(y)
-    return pg.conv2d(y, a.weight, a.bias, { stride = a.stride and pair(a.stride), padding = padding_of(a),
+  return batched(x, 4, function(image)
+    local y, padding = pad_as_named(image, a)
+    return pg.conv2d(y, a.weight, a.bias, { stride = a.stride and pair(a.stride), padding = padding,
                                             dilation = a.dilation, groups = a.groups })
   end)
 end)
@@ -48,29 +49,23 @@ end, 1)
 
 row("avg_pool2d", { "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override" },
   function(x, a)
-    local kernel = pair(a.kernel_size)
-    local function pool(include)
-      return batched(x, 4, function(y)
-        return pg.avg_pool2d(y, { kernel = kernel, stride = a.stride and pair(a.stride),
-                                  padding = a.padding and pair(a.padding), ceil_mode = a.ceil_mode,
-                                  count_include_pad = include })
-      end)
-    end
-    if a.divisor_override then error("divisor_override has no translation", 0) end
-    return pool(a.count_include_pad)
+    if a.divisor_override then axes.lacks("avg_pool2d with a divisor of one's own") end
+    return batched(x, 4, function(y)
+      return pg.avg_pool2d(y, { kernel = pair(a.kernel_size), stride = a.stride and pair(a.stride),
+                                padding = a.padding and pair(a.padding), ceil_mode = a.ceil_mode,
+                                count_include_pad = a.count_include_pad })
+    end)
   end)
 
 row("batch_norm", { "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps" }, function(x, a)
+  if x:dim() < 2 then axes.lacks("batch_norm of less than two axes") end
   return pg.batch_norm { x, weight = a.weight, bias = a.bias, running_mean = a.running_mean,
                          running_var = a.running_var, training = a.training or false, momentum = a.momentum,
                          eps = a.eps }
 end)
 
 row("layer_norm", { "normalized_shape", "weight", "bias", "eps" }, function(x, a)
-  local dims = #a.normalized_shape
-  local function flat(t) return t end
-  return pg.layer_norm { x, weight = a.weight and flat(a.weight), bias = a.bias and flat(a.bias), dims = dims,
-                         eps = a.eps }
+  return pg.layer_norm { x, weight = a.weight, bias = a.bias, dims = #a.normalized_shape, eps = a.eps }
 end)
 
 -- The samples put the weights first.

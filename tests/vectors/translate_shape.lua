@@ -17,9 +17,11 @@ rows.expand = { params = { "size" }, call = function(x, a) return x:expand(a.siz
 
 rows.flip = { params = { "dims" }, call = function(x, a) return x:flip(axes.axes(x, a.dims) or {}) end }
 
+-- Of an index without elements PyTorch does not mind the dtype.
 rows.gather = { params = { "dim", "index" }, call = function(x, a)
-  if x:dim() == 0 then return x:reshape(1):gather(a.index:reshape(-1), 1):reshape(a.index.shape) end
-  return x:gather(a.index, axis(a.dim))
+  local index = a.index:numel() == 0 and a.index:to("int64") or a.index
+  if x:dim() == 0 then return x:reshape(1):gather(index:reshape(-1), 1):reshape(index.shape) end
+  return x:gather(index, axis(a.dim))
 end }
 
 rows.index_select = { params = { "dim", "index" }, call = function(x, a)

@@ -84,7 +84,7 @@ end
 
 -- Checks a value against its kind and brings it into one form.
 local function check(where, name, kind, v)
-  if kind == "any" or kind == "pair" then return v end
+  if kind == "any" or kind == "single" or kind == "pair" then return v end
   if kind == "dtype" then return dtypes.find(v, where).name end
   if kind == "axis" then
     check_axis(where, name, v)
@@ -142,7 +142,8 @@ function M.place(where, params, args, n, out)
       end
       v = list
     end
-    if v ~= nil then out[name] = check(where, shown, kind, v) end
+    local no_options = (kind == "single" or kind == "pair") and is_plain(v) and next(v) == nil -- x:elu{}
+    if v ~= nil and not no_options then out[name] = check(where, shown, kind, v) end
     index = index + 1
   end
 end

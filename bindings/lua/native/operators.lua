@@ -43,7 +43,7 @@ local function make_params(op)
     params[#params + 1] = { input.name, kind }
   end
   for _, attr in ipairs(op.visible) do
-    local kind = attr.pair > 0 and "pair" or grammar_kind[attr.kind] or "any"
+    local kind = attr.pair > 0 and "pair" or grammar_kind[attr.kind] or "single"
     local alias = attr.shown ~= attr.name and attr.shown or nil
     params[#params + 1] = { attr.name, kind, required = attr.required, alias = alias }
   end

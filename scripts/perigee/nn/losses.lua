@@ -44,9 +44,29 @@ local function check_shapes(where, x, y)
   end
 end
 
----Softmax and negative log likelihood in one: logits [N, C] or [N, C, ...], labels int64 [N, ...] from 0.
----Options: weight [C], ignore_index = -100, label_smoothing = 0, reduction = "mean".
+-- Cross entropy against probabilities of all classes; "mean" is over everything but the classes.
+local function cross_entropy_of_probabilities(logits, target, options)
+  local o = read_options("cross_entropy", options, { weight = false, label_smoothing = 0 })
+  check_shapes("cross_entropy", logits, target)
+  local axis = logits:dim() == 1 and 1 or 2
+  local classes = logits:size(axis)
+  if o.label_smoothing ~= 0 then target = target * (1 - o.label_smoothing) + o.label_smoothing / classes end
+  local log_probs = logits:log_softmax(axis)
+  if o.weight then
+    local shape = {}
+    for i = 1, logits:dim() do shape[i] = i == axis and classes or 1 end
+    log_probs = log_probs * o.weight:reshape(shape)
+  end
+  return reduce("cross_entropy", (log_probs * target):sum(axis):neg(), o.reduction)
+end
+
+---Softmax and negative log likelihood in one: logits [N, C] or [N, C, ...], labels int64 [N, ...] from 0, or
+---probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
+---label_smoothing = 0, reduction = "mean".
 function losses.cross_entropy(logits, labels, options)
+  if native.is_tensor(labels) and native.dtypes.by_name[labels.dtype].floating then
+    return cross_entropy_of_probabilities(logits, labels, options)
+  end
   if options == nil or next(options) == nil then return native.op("cross_entropy")(logits, labels) end
   return native.op("cross_entropy")(logits, labels, options)
 end

@@ -1,0 +1,204 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Functions that are a few operators each: joining, repeating, reordering and masking of positions, small products.
+
+return function(pg, native)
+  local tensor = native.tensor
+  local rank, size, axis_of = tensor.rank, tensor.size, tensor.axis_of
+
+  -- Defines pg[name] and the method, whose first argument is the tensor x.
+  local function both(name, params, f)
+    table.insert(params, 1, { "x", "tensor", required = true })
+    local read = native.signature(name, params)
+    local function call(...) return f(read(...)) end
+    pg[name], native.methods[name] = call, call
+  end
+
+  local function positions(x, first, stop, step) return pg.arange(first, stop, step or 1, { device = x.device }) end
+
+  -- ---- products ----
+
+  ---x + weight * (other - x); weight is a tensor or a number.
+  both("lerp", { { "other", "tensor", required = true }, { "weight", "any", required = true } }, function(o)
+    return o.x + (o.other - o.x) * o.weight
+  end)
+
+  ---Matrix products of [b, n, k] and [b, k, m].
+  both("bmm", { { "y", "tensor", required = true } }, function(o)
+    if rank(o.x) ~= 3 or rank(o.y) ~= 3 or size(o.x, 1) ~= size(o.y, 1) then
+      native.raise("invalid_argument", "bmm", ("x is %s and y %s; expected [b, n, k] and [b, k, m]"):format(
+                     tostring(o.x.shape), tostring(o.y.shape)), "matmul broadcasts")
+    end
+    return o.x:matmul(o.y)
+  end)
+
+  ---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
+  both("addmm", { { "a", "tensor", required = true }, { "b", "tensor", required = true },
+                  { "beta", "number", default = 1 }, { "alpha", "number", default = 1 } }, function(o)
+    if rank(o.a) ~= 2 or rank(o.b) ~= 2 then
+      native.raise("invalid_argument", "addmm", ("a is %s and b %s; expected two matrices"):format(
+                     tostring(o.a.shape), tostring(o.b.shape)))
+    end
+    local product = o.a:matmul(o.b)
+    if o.alpha ~= 1 then product = product * o.alpha end
+    if o.beta == 0 then return product + pg.zeros_like(o.x) end -- NaN in x stays out
+    return product + (o.beta == 1 and o.x or o.x * o.beta)
+  end)
+
+  ---Products of every element of x [n] with every one of y [m]: [n, m].
+  both("outer", { { "y", "tensor", required = true } }, function(o)
+    if rank(o.x) ~= 1 or rank(o.y) ~= 1 then
+      native.raise("invalid_argument", "outer", ("x is %s and y %s; expected one axis each"):format(
+                     tostring(o.x.shape), tostring(o.y.shape)))
+    end
+    return o.x:unsqueeze(2) * o.y
+  end)
+
+  -- ---- repeating ----
+
+  -- Every block of x along an axis `count` times: the axis itself (after = 0) or each of its positions (after = 1).
+  local function repeated(x, axis, count, after)
+    local shape, spread = x.shape, x:unsqueeze(axis + after)
+    local wide = spread.shape
+    wide[axis + after] = count
+    shape[axis] = shape[axis] * count
+    return spread:expand(wide):reshape(shape)
+  end
+
+  local function check_count(where, n)
+    if type(n) ~= "number" or n < 0 or n ~= math.floor(n) then
+      native.raise("invalid_argument", where, "counts must be whole numbers from 0, got " .. native.describe(n))
+    end
+  end
+
+  ---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
+  ---for the last axes, more make new axes in front.
+  both("tile", { { "counts", "list", required = true } }, function(o)
+    local x, counts = o.x, o.counts
+    for _ = rank(x) + 1, #counts do x = x:unsqueeze(1) end
+    local result = x
+    for i = 1, #counts do
+      check_count("tile", counts[i])
+      if counts[i] ~= 1 then result = repeated(result, rank(x) - #counts + i, counts[i], 0) end
+    end
+    return rawequal(result, o.x) and x:clone() or result
+  end)
+
+  ---Every position of an axis `count` times in a row; without an axis, of the flat tensor.
+  both("repeat_interleave", { { "count", "integer", required = true }, { "axis", "axis" } }, function(o)
+    check_count("repeat_interleave", o.count)
+    local x = o.axis and o.x or o.x:flatten()
+    return repeated(x, axis_of("repeat_interleave", x, o.axis or 1), o.count, 1)
+  end)
+
+  -- ---- reordering ----
+
+  ---The positions of these axes in reverse order (a copy).
+  both("flip", { { "axes", "axes", required = true, alias = "axis" } }, function(o)
+    local x = o.x
+    for _, a in ipairs(o.axes) do
+      local axis = axis_of("flip", x, a)
+      x = x:index_select(positions(x, size(x, axis) - 1, -1, -1), axis)
+    end
+    return rawequal(x, o.x) and x:clone() or x
+  end)
+
+  local function roll_axis(x, axis, shift)
+    local n = size(x, axis)
+    if n == 0 then return x end
+    local k = shift % n
+    if k == 0 then return x end
+    return pg.cat { x:narrow(axis, n - k + 1, k), x:narrow(axis, 1, n - k), axis = axis }
+  end
+
+  ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
+  both("roll", { { "shifts", "any", required = true }, { "axes", "axes", alias = "axis" } }, function(o)
+    local shifts = type(o.shifts) == "table" and o.shifts or { o.shifts }
+    for _, s in ipairs(shifts) do
+      if type(s) ~= "number" or s ~= math.floor(s) then
+        native.raise("invalid_argument", "roll", "shifts must be whole numbers, got " .. native.describe(s))
+      end
+    end
+    local axes = o.axes and #o.axes > 0 and o.axes or nil
+    if #shifts ~= (axes and #axes or 1) then
+      native.raise("invalid_argument", "roll", ("%d shifts and %d axes; expected as many"):format(
+                     #shifts, axes and #axes or 0))
+    end
+    local x = axes and o.x or o.x:flatten()
+    for i, shift in ipairs(shifts) do x = roll_axis(x, axes and axis_of("roll", x, axes[i]) or 1, shift) end
+    if not axes then x = x:reshape(o.x.shape) end
+    return rawequal(x, o.x) and x:clone() or x
+  end)
+
+  -- ---- triangles and diagonals ----
+
+  -- Column minus row of every element of an [n, m] matrix.
+  local function distance(x, n, m) return positions(x, 0, m) - positions(x, 0, n):unsqueeze(2) end
+
+  local function triangle(name, compare)
+    both(name, { { "diagonal", "integer", default = 0 } }, function(o)
+      if rank(o.x) < 2 then
+        native.raise("invalid_argument", name, ("x is %s; expected at least 2 axes"):format(tostring(o.x.shape)))
+      end
+      local off = distance(o.x, size(o.x, rank(o.x) - 1), size(o.x, rank(o.x)))
+      return pg.where(off[compare](off, o.diagonal), o.x, o.x.dtype == "bool" and false or 0)
+    end)
+  end
+  ---The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
+  triangle("tril", "le")
+  ---The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
+  triangle("triu", "ge")
+
+  ---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
+  both("diag", { { "diagonal", "integer", default = 0 } }, function(o)
+    local x, k = o.x, o.diagonal
+    if rank(x) == 1 then
+      local n = size(x, 1) + math.abs(k)
+      local line = pg.cat { x, pg.zeros { math.abs(k), dtype = x.dtype, device = x.device } }
+      return pg.where(distance(x, n, n):eq(k), k >= 0 and line:unsqueeze(2) or line, 0)
+    end
+    if rank(x) ~= 2 then
+      native.raise("invalid_argument", "diag", ("x is %s; expected 1 or 2 axes"):format(tostring(x.shape)))
+    end
+    local n, m = size(x, 1), size(x, 2)
+    local count = math.max(0, math.min(n + math.min(k, 0), m - math.max(k, 0)))
+    local first = k >= 0 and k or -k * m
+    return x:reshape(-1):index_select(positions(x, first, first + count * (m + 1), m + 1), 1)
+  end)
+
+  -- ---- picking ----
+
+  -- The shape that two tensors broadcast to; nil where they do not.
+  local function broadcast(a, b)
+    local shape, n = {}, math.max(#a, #b)
+    for i = 1, n do
+      local p, q = a[#a - n + i] or 1, b[#b - n + i] or 1
+      if p ~= q and p ~= 1 and q ~= 1 then return nil end
+      shape[i] = p == 1 and q or p
+    end
+    return shape
+  end
+
+  ---The elements of x at `index` (contents from 0) along an axis; the other axes broadcast. Without an axis, of flat x.
+  both("take_along", { { "index", "tensor", required = true }, { "axis", "axis" } }, function(o)
+    if not o.axis then return o.x:reshape(-1):gather(o.index:reshape(-1), 1) end
+    local axis = axis_of("take_along", o.x, o.axis)
+    local ours, theirs = o.x.shape, o.index.shape
+    ours[axis], theirs[axis] = 1, 1
+    local shape = rank(o.x) == rank(o.index) and broadcast(ours, theirs)
+    if not shape then
+      native.raise("invalid_argument", "take_along", ("index %s does not broadcast with x %s outside of axis %d"):format(
+                     tostring(o.index.shape), tostring(o.x.shape), axis))
+    end
+    shape[axis] = size(o.index, axis)
+    local index = o.index:expand(shape)
+    shape[axis] = size(o.x, axis)
+    return o.x:expand(shape):gather(index, axis)
+  end)
+
+  ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
+  both("masked_select", { { "mask", "tensor", required = true } }, function(o)
+    local x, shape = o.x, broadcast(o.x.shape, o.mask.shape)
+    if shape and not x:has_shape(shape) then x = x:expand(shape) end
+    return native.call("masked_select", { x, o.mask })
+  end)
+end
