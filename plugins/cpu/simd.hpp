@@ -117,7 +117,7 @@ struct Simd {
   ConvertFn f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16;
   ReduceFn reduce[kReduceCount][kComputeCount];
   ColumnFn column[kReduceCount][kComputeCount];
-  // Writes past the caches; `target` need not be aligned. Call stream_fence when a thread is done.
+  // Writes past the caches; `target` need not be aligned. KernelCall stream_fence when a thread is done.
   void (*stream_copy)(void* target, const void* source, int64_t bytes);
   void (*stream_fence)();
   // Rows of n elements: y = softmax(x), or its logarithm, in f32. x may be y.

@@ -72,7 +72,7 @@ auto visit_bytes(int bytes, F&& f) {
 
 // ---- for `supports` ----
 
-inline void require_dense(const pg::Call& call, const pg_tensor& t) {
+inline void require_dense(const pg::KernelCall& call, const pg_tensor& t) {
   if (t.class_id != PG_CLASS_DENSE || t.layout != 0 || t.bit_offset != 0) {
     pg::fail_support(pg::format("%s on cpu takes dense tensors in plain layouts", call.op()));
   }
@@ -81,13 +81,13 @@ inline void require_dense(const pg::Call& call, const pg_tensor& t) {
   }
 }
 // All inputs and outputs are dense and of known dtypes.
-inline void require_all_dense(const pg::Call& call) {
+inline void require_all_dense(const pg::KernelCall& call) {
   for (uint32_t i = 0; i < call.input_count(); i++) {
     if (call.has(i)) require_dense(call, call.in(i));
   }
   for (uint32_t i = 0; i < call.output_count(); i++) require_dense(call, call.out(i));
 }
-[[noreturn]] inline void refuse(const pg::Call& call) {
+[[noreturn]] inline void refuse(const pg::KernelCall& call) {
   pg::fail_support(pg::format("%s on cpu does not take (%s)", call.op(), pg::describe(call).c_str()));
 }
 

@@ -97,7 +97,7 @@ void Work::publish(size_t output, std::initializer_list<int64_t> extents) const 
   std::copy(extents.begin(), extents.end(), at);
 }
 
-void check_dtypes(const pg::Call& call, uint32_t dtypes) {
+void check_dtypes(const pg::KernelCall& call, uint32_t dtypes) {
   auto check = [&](const pg_tensor* tensor, uint32_t allowed, const char* what, uint32_t i) {
     if (tensor == nullptr) return;
     uint32_t dtype = pg::dtype_of(*tensor);

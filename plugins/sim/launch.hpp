@@ -61,18 +61,18 @@ class Work {
   std::vector<Use> uses_;
 };
 
-void check_dtypes(const pg::Call& call, uint32_t dtypes);
+void check_dtypes(const pg::KernelCall& call, uint32_t dtypes);
 void launch(const pg_op_info* op, const pg_launch& launch, void (*run)(const Work&));
 
 // `also`: a kernel's own conditions, thrown as pg::Error.
-template <void (*Run)(const Work&), uint32_t Dtypes, void (*Also)(const pg::Call&) = nullptr>
+template <void (*Run)(const Work&), uint32_t Dtypes, void (*Also)(const pg::KernelCall&) = nullptr>
 class SimKernel : public pg::Kernel {
  public:
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     check_dtypes(call, Dtypes);
     if constexpr (Also != nullptr) Also(call);
   }
-  SimKernel(const pg::Call& call, pg::Plan&) : op_(call.raw->op) {}
+  SimKernel(const pg::KernelCall& call, pg::Plan&) : op_(call.raw->op) {}
   void launch(const pg_launch& call) override { sim::launch(op_, call, Run); }
 
  private:

@@ -25,7 +25,7 @@ void check_binary(const char* op, F f, bool bools, bool compares) {
                                                             {{33000}, {33000}}}) {
         Tensor x(dtype, a, layout), y(dtype, b, layout);
         x.random(-9, 9), y.random(1, 4);
-        Tensor got = Call(op).in(x).in(y).one();
+        Tensor got = KernelCall(op).in(x).in(y).one();
         Tensor expected(compares ? PG_B8 : dtype, got.shape);
         pg::reference::binary(x.operand(), y.operand(), expected.operand(), f);
         check_close(got, expected, tolerance(dtype), std::string(op) + " " + pg::dtype_name(dtype));
@@ -58,21 +58,21 @@ TEST_CASE("two operands, every dtype, layouts and broadcasting") {
 TEST_CASE("a number in place of an operand") {
   Tensor x(PG_F32, {2, 3});
   x.set({1, 2, 3, 4, 5, 6});
-  check_values(Call("add").in(x).none().number(1, 0.5).one(), {1.5, 2.5, 3.5, 4.5, 5.5, 6.5});
-  check_values(Call("sub").none().in(x).number(0, 10).one(), {9, 8, 7, 6, 5, 4});
-  check_values(Call("pow").in(x).none().number(1, 2).one(), {1, 4, 9, 16, 25, 36});
-  check_values(Call("pow").in(x).none().number(1, 0.5).one(),
+  check_values(KernelCall("add").in(x).none().number(1, 0.5).one(), {1.5, 2.5, 3.5, 4.5, 5.5, 6.5});
+  check_values(KernelCall("sub").none().in(x).number(0, 10).one(), {9, 8, 7, 6, 5, 4});
+  check_values(KernelCall("pow").in(x).none().number(1, 2).one(), {1, 4, 9, 16, 25, 36});
+  check_values(KernelCall("pow").in(x).none().number(1, 0.5).one(),
                {1, std::sqrt(2), std::sqrt(3), 2, std::sqrt(5), std::sqrt(6)});
-  check_values(Call("pow").in(x).none().number(1, 3).one(), {1, 8, 27, 64, 125, 216});
-  check_values(Call("gt").in(x).none().number(1, 3.5).one(), {0, 0, 0, 1, 1, 1});
+  check_values(KernelCall("pow").in(x).none().number(1, 3).one(), {1, 8, 27, 64, 125, 216});
+  check_values(KernelCall("gt").in(x).none().number(1, 3.5).one(), {0, 0, 0, 1, 1, 1});
   Tensor n(PG_I64, {3});
   n.set({-7, 7, 8});
-  check_values(Call("floor_div").in(n).none().number(1, 2).one(), {-4, 3, 4});
-  CHECK_THROWS_WITH(Call("floor_div").in(n).none().number(1, 0).one(), Catch::Contains("division by zero"));
-  CHECK_THROWS_WITH(Call("pow").in(n).none().number(1, -1).one(), Catch::Contains("negative"));
+  check_values(KernelCall("floor_div").in(n).none().number(1, 2).one(), {-4, 3, 4});
+  CHECK_THROWS_WITH(KernelCall("floor_div").in(n).none().number(1, 0).one(), Catch::Contains("division by zero"));
+  CHECK_THROWS_WITH(KernelCall("pow").in(n).none().number(1, -1).one(), Catch::Contains("negative"));
   Tensor large(PG_F32, {300, 1000});
   large.random();
-  Tensor got = Call("mul").in(large).none().number(1, 3).one(), expected = large;
+  Tensor got = KernelCall("mul").in(large).none().number(1, 3).one(), expected = large;
   auto values = large.values();
   for (double& v : values) v *= 3;
   check_values(got, values);
@@ -83,13 +83,13 @@ TEST_CASE("in place, and outputs that are not dense") {
   x.random(), y.random();
   Tensor expected(PG_F32, {40, 50});
   pg::reference::binary(x.operand(), y.operand(), expected.operand(), pg::math::Add());
-  Call call("add");
+  KernelCall call("add");
   call.in(x).in(y).in_place = true;
   check_close(call.one(), expected, 1e-6, "in place");
   for (uint32_t dtype : {PG_F32, PG_BF16}) {
     Tensor a(dtype, {40, 50}), out(dtype, {40, 50});
     a.random();
-    Call square("square");
+    KernelCall square("square");
     square.in(a).output_layout = Layout::reversed;
     pg::reference::unary(a.operand(), out.operand(), {}, pg::math::Square());
     check_close(square.one(), out, tolerance(dtype), "reversed output");
@@ -149,7 +149,7 @@ TEST_CASE("one operand in float32, float64 and 16 bits against the standard libr
       auto values = x.values();
       for (double& v : values) v = row.f(v);
       INFO(row.op << " " << pg::dtype_name(dtype));
-      check_values(Call(row.op).in(x).one(), values, tolerance(dtype));
+      check_values(KernelCall(row.op).in(x).one(), values, tolerance(dtype));
     }
   }
 }
@@ -170,7 +170,7 @@ TEST_CASE("float32 functions are accurate to a few units in the last place, ever
   x.set(points);
   auto exact = x.values();
   for (auto [op, f] : rows) {
-    auto got = Call(op).in(x).one().values();
+    auto got = KernelCall(op).in(x).one().values();
     for (size_t i = 0; i < exact.size(); i++) {
       double want = f(exact[i]);
       auto rounded = static_cast<float>(want);
@@ -185,24 +185,24 @@ TEST_CASE("float32 functions are accurate to a few units in the last place, ever
 TEST_CASE("predicates, bounds, and choices") {
   Tensor x(PG_F32, {5});
   x.set({1, NAN, INFINITY, -INFINITY, 0});
-  check_values(Call("isnan").in(x).one(), {0, 1, 0, 0, 0});
-  check_values(Call("isinf").in(x).one(), {0, 0, 1, 1, 0});
-  check_values(Call("isfinite").in(x).one(), {1, 0, 0, 0, 1});
-  check_values(Call("logical_not").in(x).one(), {0, 0, 0, 0, 1});
-  check_values(Call("relu").in(x).one(), {1, NAN, INFINITY, 0, 0});
-  check_values(Call("clamp").in(x).with("min", -1).with("max", 0.5).one(), {0.5, NAN, 0.5, -1, 0});
+  check_values(KernelCall("isnan").in(x).one(), {0, 1, 0, 0, 0});
+  check_values(KernelCall("isinf").in(x).one(), {0, 0, 1, 1, 0});
+  check_values(KernelCall("isfinite").in(x).one(), {1, 0, 0, 0, 1});
+  check_values(KernelCall("logical_not").in(x).one(), {0, 0, 0, 0, 1});
+  check_values(KernelCall("relu").in(x).one(), {1, NAN, INFINITY, 0, 0});
+  check_values(KernelCall("clamp").in(x).with("min", -1).with("max", 0.5).one(), {0.5, NAN, 0.5, -1, 0});
   Tensor n(PG_I64, {3});
   n.set({-5, 3, 9});
-  check_values(Call("clamp").in(n).with("max", 4).one(), {-5, 3, 4});
+  check_values(KernelCall("clamp").in(n).with("max", 4).one(), {-5, 3, 4});
   Tensor mask(PG_B8, {3, 1}), a(PG_I16, {3, 2}), b(PG_I16, {2});
   mask.set({1, 0, 1}), a.set({1, 2, 3, 4, 5, 6}), b.set({-1, -2});
-  check_values(Call("where").in(mask).in(a).in(b).one(), {1, 2, -1, -2, 5, 6});
-  check_values(Call("where").in(mask).none().in(a).number(1, 7).one(), {7, 7, 3, 4, 7, 7});
-  check_values(Call("masked_fill").in(a).in(mask).with("value", 9).one(), {9, 9, 3, 4, 9, 9});
+  check_values(KernelCall("where").in(mask).in(a).in(b).one(), {1, 2, -1, -2, 5, 6});
+  check_values(KernelCall("where").in(mask).none().in(a).number(1, 7).one(), {7, 7, 3, 4, 7, 7});
+  check_values(KernelCall("masked_fill").in(a).in(mask).with("value", 9).one(), {9, 9, 3, 4, 9, 9});
 }
 
 TEST_CASE("elementwise operators say what they do not take") {
   Tensor b(PG_B8, {2}), i(PG_I64, {2});
-  CHECK_THROWS_AS(Call("sub").in(b).in(b).one(), pg::Error);
-  CHECK_THROWS_AS(Call("exp").in(i).one(), pg::Error);
+  CHECK_THROWS_AS(KernelCall("sub").in(b).in(b).one(), pg::Error);
+  CHECK_THROWS_AS(KernelCall("exp").in(i).one(), pg::Error);
 }

@@ -66,7 +66,7 @@ void put(std::vector<char>& attrs, uint32_t offset, T value) {
   std::memcpy(attrs.data() + offset, &value, sizeof value);
 }
 
-std::vector<char> pack(const Call& call, const pg_op_info& op) {
+std::vector<char> pack(const KernelCall& call, const pg_op_info& op) {
   std::vector<char> attrs(static_cast<const char*>(op.defaults), static_cast<const char*>(op.defaults) + op.attr_size);
   attrs.resize(op.attr_size + 8);
   for (const auto& [name, value] : call.numbers) {
@@ -97,7 +97,7 @@ std::vector<char> pack(const Call& call, const pg_op_info& op) {
   return attrs;
 }
 
-std::vector<Tensor> infer(const Call& call, const pg_op_info& op, const std::vector<const pg_tensor*>& inputs,
+std::vector<Tensor> infer(const KernelCall& call, const pg_op_info& op, const std::vector<const pg_tensor*>& inputs,
                           const std::vector<uint32_t>& groups, const std::vector<char>& attrs) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < op.output_count; i++) {
@@ -216,7 +216,7 @@ pg_tensor Tensor::placed() const {
   return t;
 }
 
-std::vector<Tensor> Call::run() {
+std::vector<Tensor> KernelCall::run() {
   const pg_op_info* info = find_op(op);
   if (info == nullptr) throw std::runtime_error("no operator " + op);
   std::vector<const pg_tensor*> metas;

@@ -40,8 +40,8 @@ struct Tensor {
   pg_tensor placed() const;  // the view with its address
 };
 
-struct Call {
-  explicit Call(std::string op) : op(std::move(op)) {}
+struct KernelCall {
+  explicit KernelCall(std::string op) : op(std::move(op)) {}
   std::string op;
   std::vector<std::vector<const Tensor*>> inputs;
   std::map<std::string, double> numbers;
@@ -52,12 +52,12 @@ struct Call {
   bool in_place = false;       // output 0 is input 0
   Layout output_layout = Layout::dense;
 
-  Call& in(const Tensor& t) { return inputs.push_back({&t}), *this; }
-  Call& none() { return inputs.push_back({nullptr}), *this; }
-  Call& group(std::vector<const Tensor*> g) { return inputs.push_back(std::move(g)), *this; }
-  Call& number(int input, double value) { return scalar_input = input, scalar = value, *this; }
-  Call& with(const char* name, double value) { return numbers[name] = value, *this; }
-  Call& list(const char* name, Dims value) { return lists[name] = std::move(value), *this; }
+  KernelCall& in(const Tensor& t) { return inputs.push_back({&t}), *this; }
+  KernelCall& none() { return inputs.push_back({nullptr}), *this; }
+  KernelCall& group(std::vector<const Tensor*> g) { return inputs.push_back(std::move(g)), *this; }
+  KernelCall& number(int input, double value) { return scalar_input = input, scalar = value, *this; }
+  KernelCall& with(const char* name, double value) { return numbers[name] = value, *this; }
+  KernelCall& list(const char* name, Dims value) { return lists[name] = std::move(value), *this; }
   // Infers, prepares, launches. Throws pg::Error. Dynamic outputs are cut to their extents.
   std::vector<Tensor> run();
   Tensor one() { return run()[0]; }

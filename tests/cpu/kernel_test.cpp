@@ -68,7 +68,7 @@ TEST_CASE("reductions over any axes") {
             if (mask >> i & 1u) axes.push_back(i);
           }
           double keep = mask % 2;
-          auto go = [&](const char* op) { return Call(op).in(x).list("axes", axes).with("keepdim", keep).one(); };
+          auto go = [&](const char* op) { return KernelCall(op).in(x).list("axes", axes).with("keepdim", keep).one(); };
           INFO(pg::dtype_name(dtype) << " " << pg::shape_text(x.view) << " mask " << mask);
           double tol = tolerance(dtype) * 4;
           auto values = x.values();
@@ -113,24 +113,24 @@ TEST_CASE("reductions over any axes") {
   large.random(0, 1);
   double exact = 0;
   for (double v : large.values()) exact += v;
-  check_values(Call("sum").in(large).one(), {exact}, 1e-7);
+  check_values(KernelCall("sum").in(large).one(), {exact}, 1e-7);
   truth.set({0, 1, 0, 1, 1, 1});
-  check_values(Call("any").in(truth).list("axes", {0}).one(), {1, 1, 1});
-  check_values(Call("all").in(truth).list("axes", {1}).one(), {0, 1});
-  check_values(Call("sum").in(truth).one(), {4});
-  check_values(Call("prod").in(Tensor(PG_F32, {0})).one(), {1});
-  CHECK_THROWS_AS(Call("amax").in(Tensor(PG_F32, {0, 2})).list("axes", {0}).one(), pg::Error);
+  check_values(KernelCall("any").in(truth).list("axes", {0}).one(), {1, 1, 1});
+  check_values(KernelCall("all").in(truth).list("axes", {1}).one(), {0, 1});
+  check_values(KernelCall("sum").in(truth).one(), {4});
+  check_values(KernelCall("prod").in(Tensor(PG_F32, {0})).one(), {1});
+  CHECK_THROWS_AS(KernelCall("amax").in(Tensor(PG_F32, {0, 2})).list("axes", {0}).one(), pg::Error);
   Tensor p(PG_F32, {2, 4});
   p.set({1, 5, 5, -2, NAN, 0, 1, NAN});
-  check_values(Call("argmax").in(p).with("flat", 0).with("axis", 1).one(), {1, 0});
-  check_values(Call("argmin").in(p).with("flat", 0).with("axis", -1).one(), {3, 0});
-  check_values(Call("argmax").in(p).one(), {4});
-  check_values(Call("cumsum").in(truth).with("axis", 1).one(), {0, 1, 1, 1, 2, 3});
-  check_values(Call("all_finite").group({&large, &p}).one(), {0});
-  check_values(Call("all_finite").group({&large}).one(), {1});
+  check_values(KernelCall("argmax").in(p).with("flat", 0).with("axis", 1).one(), {1, 0});
+  check_values(KernelCall("argmin").in(p).with("flat", 0).with("axis", -1).one(), {3, 0});
+  check_values(KernelCall("argmax").in(p).one(), {4});
+  check_values(KernelCall("cumsum").in(truth).with("axis", 1).one(), {0, 1, 1, 1, 2, 3});
+  check_values(KernelCall("all_finite").group({&large, &p}).one(), {0});
+  check_values(KernelCall("all_finite").group({&large}).one(), {1});
   Tensor dy(PG_F32, {4, 3, 5}), like(PG_F32, {3, 1});
   dy.random();
-  Tensor got = Call("sum_like").in(dy).in(like).one(), expected(PG_F32, {3, 1});
+  Tensor got = KernelCall("sum_like").in(dy).in(like).one(), expected(PG_F32, {3, 1});
   ref::sum_like(dy.operand(), expected.operand());
   check_close(got, expected, 1e-6, "sum_like");
 }
@@ -142,9 +142,9 @@ TEST_CASE("softmax and cross entropy") {
         Tensor x(dtype, {4, 37, 5}, layout), y(dtype, {4, 37, 5});
         x.random(-8, 8);
         ref::softmax(x.operand(), axis, y.operand());
-        check_close(Call("softmax").in(x).with("axis", axis).one(), y, tolerance(dtype), "softmax");
+        check_close(KernelCall("softmax").in(x).with("axis", axis).one(), y, tolerance(dtype), "softmax");
         ref::log_softmax(x.operand(), axis, y.operand());
-        check_close(Call("log_softmax").in(x).with("axis", axis).one(), y, tolerance(dtype), "log_softmax");
+        check_close(KernelCall("log_softmax").in(x).with("axis", axis).one(), y, tolerance(dtype), "log_softmax");
       }
     }
   }
@@ -157,7 +157,7 @@ TEST_CASE("softmax and cross entropy") {
         targets[4] = -100;
         t.set(targets);
         ref::CrossEntropy options{-100, static_cast<ref::Reduction>(reduction), smoothing};
-        Call call("cross_entropy");
+        KernelCall call("cross_entropy");
         call.in(x).in(t).with("reduction", reduction).with("label_smoothing", smoothing);
         weighted ? call.in(w) : call.none();
         auto got = call.run();
@@ -167,7 +167,7 @@ TEST_CASE("softmax and cross entropy") {
         check_close(got[0], loss, 2e-6, "loss");
         check_close(got[1], logs, 2e-6, "log_probs");
         dloss.random();
-        Call back("cross_entropy_grad");
+        KernelCall back("cross_entropy_grad");
         back.in(dloss).in(got[1]).in(t).with("reduction", reduction).with("label_smoothing", smoothing);
         weighted ? back.in(w) : back.none();
         ref::cross_entropy_grad(dloss.operand(), got[1].operand(), t.operand(), weight, options, dx.operand());
@@ -177,7 +177,7 @@ TEST_CASE("softmax and cross entropy") {
   }
   Tensor x(PG_F32, {2, 3}), t(PG_I64, {2});
   x.random(), t.set({0, 3});
-  CHECK_THROWS_WITH(Call("cross_entropy").in(x).in(t).none().run(), Catch::Contains("target 3 at position [1]"));
+  CHECK_THROWS_WITH(KernelCall("cross_entropy").in(x).in(t).none().run(), Catch::Contains("target 3 at position [1]"));
 }
 
 TEST_CASE("reading and writing by index") {
@@ -188,25 +188,25 @@ TEST_CASE("reading and writing by index") {
       for (int64_t axis : {0, 1, 2}) {
         double limit = static_cast<double>(x.shape[axis]);
         index.random(0, limit);
-        Tensor got = Call("index_select").in(x).in(index).with("axis", axis).one(), want(dtype, got.shape);
+        Tensor got = KernelCall("index_select").in(x).in(index).with("axis", axis).one(), want(dtype, got.shape);
         ref::index_select(x.operand(), index.operand(), axis, want.operand(), "index_select");
         check_close(got, want, 0, "index_select");
-        Tensor back = Call("index_select_grad").in(got).in(index).in(x).with("axis", axis).one(), dx(dtype, x.shape);
+        Tensor back = KernelCall("index_select_grad").in(got).in(index).in(x).with("axis", axis).one(), dx(dtype, x.shape);
         ref::index_select_grad(got.operand(), index.operand(), axis, -1, dx.operand(), "");
         check_close(back, dx, tolerance(dtype), "index_select_grad");
         g_index.random(0, 3);
-        got = Call("gather").in(x).in(g_index).with("axis", axis).one();
+        got = KernelCall("gather").in(x).in(g_index).with("axis", axis).one();
         want = Tensor(dtype, got.shape);
         ref::gather(x.operand(), g_index.operand(), axis, want.operand());
         check_close(got, want, 0, "gather");
         if (dtype == PG_I64) continue;
-        back = Call("gather_grad").in(got).in(g_index).in(x).with("axis", axis).one();
+        back = KernelCall("gather_grad").in(got).in(g_index).in(x).with("axis", axis).one();
         ref::gather_grad(got.operand(), g_index.operand(), axis, dx.operand());
         check_close(back, dx, tolerance(dtype), "gather_grad");
       }
       Tensor mask(PG_B8, {7, 5}, layout), part(dtype, {6, 2, 5}, layout);
       mask.random(0, 2), part.random();
-      Tensor picked = Call("masked_select").in(x).in(mask).one();
+      Tensor picked = KernelCall("masked_select").in(x).in(mask).one();
       Tensor all(dtype, {x.count()});
       int64_t n = ref::masked_select(x.operand(), mask.operand(), x.shape, all.operand());
       REQUIRE(picked.count() == n);
@@ -215,30 +215,30 @@ TEST_CASE("reading and writing by index") {
       check_values(picked, values, 0);
       Tensor dx(dtype, x.shape);
       ref::masked_select_grad(picked.operand(), mask.operand(), dx.operand());
-      check_close(Call("masked_select_grad").in(picked).in(mask).in(x).one(), dx, 0, "masked_select_grad");
-      Tensor joined = Call("cat").group({&x, &part}).with("axis", 1).one();
+      check_close(KernelCall("masked_select_grad").in(picked).in(mask).in(x).one(), dx, 0, "masked_select_grad");
+      Tensor joined = KernelCall("cat").group({&x, &part}).with("axis", 1).one();
       CHECK(joined.shape == Dims{6, 9, 5});
-      auto cut = Call("cat_grad").in(joined).group({&x, &part}).with("axis", 1).run();
+      auto cut = KernelCall("cat_grad").in(joined).group({&x, &part}).with("axis", 1).run();
       CHECK(cut[0].values() == x.values());
       CHECK(cut[1].values() == part.values());
     }
   }
   Tensor weight(PG_F32, {10, 4}), tokens(PG_I64, {2, 3});
   weight.random(), tokens.set({1, 2, 3, 4, 12, 0});
-  CHECK_THROWS_WITH(Call("embedding").in(weight).in(tokens).one(), Catch::Contains("token 12 at position [1, 1]"));
+  CHECK_THROWS_WITH(KernelCall("embedding").in(weight).in(tokens).one(), Catch::Contains("token 12 at position [1, 1]"));
   Tensor sparse(PG_F32, {3, 4}), scalar(PG_F32, {});
   sparse.set({0, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 3}), scalar.set({5});
-  check_values(Call("nonzero").in(sparse).one(), {0, 1, 1, 0, 2, 3});
-  CHECK(Call("nonzero").in(scalar).one().shape == Dims{1, 0});
+  check_values(KernelCall("nonzero").in(sparse).one(), {0, 1, 1, 0, 2, 3});
+  CHECK(KernelCall("nonzero").in(scalar).one().shape == Dims{1, 0});
   Tensor classes(PG_I64, {2});
   classes.set({2, 0});
-  check_values(Call("one_hot").in(classes).with("classes", 3).one(), {0, 0, 1, 1, 0, 0});
+  check_values(KernelCall("one_hot").in(classes).with("classes", 3).one(), {0, 0, 1, 1, 0, 0});
   Tensor dy(PG_F32, {2}), whole(PG_F32, {3, 4});
   dy.set({7, 8}), whole.random();
-  auto sliced = [&](Call& c) {
+  auto sliced = [&](KernelCall& c) {
     return c.list("starts", {-2, 0}).list("stops", {-1, 4}).list("steps", {1, 2}).list("drop", {1, 0}).one();
   };
-  Call grad("slice_grad"), scatter("slice_scatter");
+  KernelCall grad("slice_grad"), scatter("slice_scatter");
   check_values(sliced(grad.in(dy).in(whole)), {0, 0, 0, 0, 7, 0, 8, 0, 0, 0, 0, 0});
   auto values = whole.values();
   values[4] = 7, values[6] = 8;
@@ -249,7 +249,7 @@ TEST_CASE("random numbers are those of the specification, bit for bit") {
   ref::Draw draw{123456789012345ull, 77};
   for (uint32_t dtype : {PG_F64, PG_F32, PG_F16, PG_BF16}) {
     Tensor want(dtype, {9001});
-    Call uniform("uniform"), normal("normal");
+    KernelCall uniform("uniform"), normal("normal");
     uniform.seed = normal.seed = {draw.seed, draw.offset};
     ref::uniform(draw, -1, 3, want.operand());
     CHECK(uniform.list("shape", {9001}).with("dtype", dtype).with("low", -1).with("high", 3).one().bytes == want.bytes);
@@ -257,7 +257,7 @@ TEST_CASE("random numbers are those of the specification, bit for bit") {
     CHECK(normal.list("shape", {9001}).with("dtype", dtype).with("mean", 1).with("std", 2).one().bytes == want.bytes);
     Tensor x(dtype, {91, 99}), y(dtype, {91, 99}), mask(PG_B8, {91, 99});
     x.random();
-    Call dropout("dropout");
+    KernelCall dropout("dropout");
     dropout.seed = {draw.seed, draw.offset};
     auto got = dropout.in(x).with("p", 0.3).with("training", 1).run();
     ref::dropout(draw, x.operand(), 0.3, true, y.operand(), mask.operand());
@@ -265,13 +265,13 @@ TEST_CASE("random numbers are those of the specification, bit for bit") {
     CHECK(got[1].bytes == mask.bytes);
     Tensor p(dtype, {1000}), hits(dtype, {1000});
     p.random(0, 1);
-    Call bernoulli("bernoulli");
+    KernelCall bernoulli("bernoulli");
     bernoulli.seed = {draw.seed, draw.offset};
     ref::bernoulli(draw, p.operand(), hits.operand());
     CHECK(bernoulli.in(p).one().bytes == hits.bytes);
   }
   Tensor integers(PG_I64, {5000}), order(PG_I64, {5000});
-  Call randint("randint"), randperm("randperm");
+  KernelCall randint("randint"), randperm("randperm");
   randint.seed = randperm.seed = {draw.seed, draw.offset};
   ref::randint(draw, -5, 90, integers.operand());
   CHECK(randint.list("shape", {5000}).with("low", -5).with("high", 90).one().bytes == integers.bytes);
@@ -289,7 +289,7 @@ TEST_CASE("optimizer steps over many tensors, and all_reduce") {
       }
     }
     std::vector<Tensor> want = t;
-    Call adam("adam");
+    KernelCall adam("adam");
     for (size_t k = 0; k < 4; k++) adam.group({&t[4 * k], &t[4 * k + 1], &t[4 * k + 2], &t[4 * k + 3]});
     adam.with("lr", 0.01).with("weight_decay", 0.1).with("step", 3).with("decoupled", 1).run();
     for (size_t i = 0; i < 4; i++) {
@@ -297,7 +297,7 @@ TEST_CASE("optimizer steps over many tensors, and all_reduce") {
                 want[8 + i].operand(), want[12 + i].operand());
     }
     for (size_t i = 0; i < 16; i++) check_close(t[i], want[i], tolerance(dtype), "adam");
-    Call sgd("sgd");
+    KernelCall sgd("sgd");
     for (size_t k = 0; k < 3; k++) sgd.group({&t[4 * k], &t[4 * k + 1], &t[4 * k + 2], &t[4 * k + 3]});
     sgd.with("lr", 0.1).with("momentum", 0.9).with("weight_decay", 0.01).with("nesterov", 1).run();
     want = t;
@@ -306,7 +306,7 @@ TEST_CASE("optimizer steps over many tensors, and all_reduce") {
       ref::sgd({0.1, 0.9, 0, 0.01, true, false}, want[i].operand(), want[4 + i].operand(), want[8 + i].operand());
       check_close(t[i], want[i], tolerance(dtype), "sgd");
     }
-    auto ys = Call("all_reduce").group({&t[0], &t[4], &t[8]}).with("op", 1).run();
+    auto ys = KernelCall("all_reduce").group({&t[0], &t[4], &t[8]}).with("op", 1).run();
     auto a = t[0].values(), b = t[4].values(), c = t[8].values();
     for (size_t i = 0; i < a.size(); i++) a[i] = (a[i] + b[i] + c[i]) / 3;
     for (const Tensor& y : ys) check_values(y, a, tolerance(dtype));

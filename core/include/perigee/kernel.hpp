@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // perigee/kernel.hpp: how kernels are written.
 //
+// clang-format off
 //   struct Relu : pg::Kernel {
-//     static void supports(const pg::Call& call);        // returns when a launch will succeed, else
-//     pg::fail_support(why) Relu(const pg::Call& call, pg::Plan& plan);        // prepare: look at shapes and
-//     attributes once void launch(const pg_launch& launch) override;     // addresses are known now: run, allocate
-//     nothing
+//     static void supports(const pg::KernelCall& call);     // returns when a launch will succeed, else pg::fail_support(why)
+//     Relu(const pg::KernelCall& call, pg::Plan& plan);     // prepare: look at shapes and attributes, once
+//     void launch(const pg_launch& launch) override;        // addresses are known now: run, allocate nothing
 //   };
-//   PG_KERNEL("relu", Relu);                             // the file registers itself
+//   PG_KERNEL("relu", Relu);                                // the file registers itself
+// clang-format on
 //
 // One class may serve several operators: PG_KERNEL per name, and call.op() tells which. PG_KERNEL's optional arguments
 // are the key (PG_KEY_SHAPES, PG_KEY_CLASS) and the mask of inputs that it may want packed.
@@ -67,9 +68,9 @@ struct Runtime {
 // ---- a call, as supports and prepare see it ----
 
 // Inputs are addressed by flat position, which is the declared position unless the operator has variadic inputs.
-class Call {
+class KernelCall {
  public:
-  explicit Call(const pg_call* raw) : raw(raw) {}
+  explicit KernelCall(const pg_call* raw) : raw(raw) {}
   const pg_call* const raw;
 
   const char* op() const { return raw->op->name; }
@@ -140,7 +141,7 @@ class Call {
 };
 
 // "float32[2, 3] strides [3, 1], int64[4]": what was asked for, for messages.
-inline std::string describe(const Call& call) {
+inline std::string describe(const KernelCall& call) {
   std::string text;
   for (uint32_t i = 0; i < call.input_count(); i++) {
     if (i > 0) text += ", ";
@@ -185,8 +186,8 @@ T* output(const pg_launch& launch, uint32_t i) {
 
 struct KernelEntry {
   pg_kernel_info info;
-  void (*supports)(const Call& call);
-  std::unique_ptr<Kernel> (*prepare)(const Call& call, Plan& plan);
+  void (*supports)(const KernelCall& call);
+  std::unique_ptr<Kernel> (*prepare)(const KernelCall& call, Plan& plan);
 };
 
 inline std::vector<KernelEntry>& kernel_entries() {
@@ -198,8 +199,8 @@ template <class Type>
 int add_kernel(const char* op, uint32_t key = PG_KEY_SHAPES, uint64_t packs = 0) {
   kernel_entries().push_back(
       {{PG_SIZE(pg_kernel_info, packs), key, op, packs},
-       [](const Call& call) { Type::supports(call); },
-       [](const Call& call, Plan& plan) -> std::unique_ptr<Kernel> { return std::make_unique<Type>(call, plan); }});
+       [](const KernelCall& call) { Type::supports(call); },
+       [](const KernelCall& call, Plan& plan) -> std::unique_ptr<Kernel> { return std::make_unique<Type>(call, plan); }});
   return 0;
 }
 
@@ -207,13 +208,13 @@ namespace detail {
 
 inline int32_t kernel_supports(void*, uint32_t index, const pg_call* call, pg_error* why) noexcept {
   const KernelEntry& entry = kernel_entries()[index];
-  return guard(why, entry.info.op, [&] { entry.supports(Call(call)); });
+  return guard(why, entry.info.op, [&] { entry.supports(KernelCall(call)); });
 }
 inline int32_t kernel_prepare(void*, uint32_t index, const pg_call* call, pg_prepared* out, pg_error* error) noexcept {
   const KernelEntry& entry = kernel_entries()[index];
   return guard(error, entry.info.op, [&] {
     Plan plan;
-    std::unique_ptr<Kernel> kernel = entry.prepare(Call(call), plan);
+    std::unique_ptr<Kernel> kernel = entry.prepare(KernelCall(call), plan);
     out->workspace = plan.workspace;
     std::memcpy(out->pack_bytes, plan.pack_bytes, sizeof plan.pack_bytes);
     out->kernel = kernel.release();

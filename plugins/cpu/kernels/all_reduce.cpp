@@ -11,7 +11,7 @@ namespace {
 enum Choice { kSum, kMean, kMax, kMin };
 
 struct AllReduce final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (call.input_count() == 0) pg::fail_support("all_reduce needs at least one tensor");
     for (uint32_t i = 0; i < call.input_count(); i++) {
@@ -20,7 +20,7 @@ struct AllReduce final : pg::Kernel {
     }
     if (!is_float(storage_of(call.in(0))) && call.attr<int>("op") == kMean) refuse(call);
   }
-  AllReduce(const pg::Call& call, pg::Plan&)
+  AllReduce(const pg::KernelCall& call, pg::Plan&)
       : choice_(static_cast<Choice>(call.attr<int>("op"))), storage_(storage_of(call.in(0))) {
     compute_ = kComputeOf[storage_];
     for (uint32_t i = 0; i < call.input_count(); i++) xs_.emplace_back(call.in(i), kStorageOf[compute_]);

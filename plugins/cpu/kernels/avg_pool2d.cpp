@@ -29,12 +29,12 @@ struct Windows {
 
 class AvgPool2d final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     require_float(call, dtype_of(call.in(0)));
     if (!is_dense(call.out(0))) fail_support("the result must be dense");
     read_pool(call, call.in(0), call.out(0));
   }
-  AvgPool2d(const Call& call, Plan& plan)
+  AvgPool2d(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(0))),
         windows_{read_pool(call, call.in(0), call.out(0)), call.attr<bool>("count_include_pad")},
         x_(call.in(0)) {
@@ -78,12 +78,12 @@ class AvgPool2d final : public Kernel {
 
 class AvgPool2dGrad final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     require_float(call, dtype_of(call.in(0)));
     if (!is_dense(call.out(0))) fail_support("the result must be dense");
     read_pool(call, call.out(0), call.in(0));
   }
-  AvgPool2dGrad(const Call& call, Plan& plan)
+  AvgPool2dGrad(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(0))),
         windows_{read_pool(call, call.out(0), call.in(0)), call.attr<bool>("count_include_pad")},
         dy_(call.in(0)) {

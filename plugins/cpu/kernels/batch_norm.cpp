@@ -77,11 +77,11 @@ PG_INLINE void each_in_block(const Channels& g, int64_t first, int64_t channels,
 
 class BatchNorm final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     require_norm_dtypes(call, 0, 1, 4);
     Channels{call.in(0)};
   }
-  BatchNorm(const Call& call, Plan& plan)
+  BatchNorm(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(0))),
         g_(call.in(0)),
         x_(call.in(0)),
@@ -177,12 +177,12 @@ class BatchNorm final : public Kernel {
 
 class BatchNormGrad final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     require_norm_dtypes(call, 1, 2, 4);
     if (dtype_of(call.in(0)) != dtype_of(call.in(1))) fail_support("dy and x must share one dtype");
     Channels{call.in(1)};
   }
-  BatchNormGrad(const Call& call, Plan& plan)
+  BatchNormGrad(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(1))),
         g_(call.in(1)),
         dy_(call.in(0)),

@@ -6,7 +6,7 @@
 namespace cpu {
 namespace {
 
-BinaryOp find_op(const pg::Call& call) {
+BinaryOp find_op(const pg::KernelCall& call) {
 #define PG_ROW(name, Op) \
   if (call.is(#name)) return b##Op;
   PG_MATH_BINARY(PG_ROW)
@@ -19,9 +19,9 @@ BinaryOp find_op(const pg::Call& call) {
 bool compares(BinaryOp op) { return op >= bEq; }
 
 struct Binary final : pg::Kernel {
-  static const pg_tensor& operand(const pg::Call& call) { return call.has(0) ? call.in(0) : call.in(1); }
+  static const pg_tensor& operand(const pg::KernelCall& call) { return call.has(0) ? call.in(0) : call.in(1); }
 
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     BinaryOp op = find_op(call);
     Storage s = storage_of(operand(call));
@@ -31,7 +31,7 @@ struct Binary final : pg::Kernel {
     if (simd->binary[op][kComputeOf[s]] == nullptr) refuse(call);
   }
 
-  Binary(const pg::Call& call, pg::Plan&) : op_(find_op(call)) {
+  Binary(const pg::KernelCall& call, pg::Plan&) : op_(find_op(call)) {
     Storage s = storage_of(operand(call));
     compute_ = kComputeOf[s];
     Storage type = kStorageOf[compute_];

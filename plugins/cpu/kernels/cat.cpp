@@ -11,13 +11,13 @@ namespace cpu {
 namespace {
 
 struct Cat final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     for (uint32_t i = 0; i < call.input_count(); i++) {
       if (storage_of(call.in(i)) != storage_of(call.out(0))) refuse(call);
     }
   }
-  Cat(const pg::Call& call, pg::Plan&) : axis_(call.axis("axis", call.out(0).rank)) {}
+  Cat(const pg::KernelCall& call, pg::Plan&) : axis_(call.axis("axis", call.out(0).rank)) {}
   void launch(const pg_launch& launch) override {
     pg_tensor out = at_address(*launch.outputs[0], launch.output[0]);
     int64_t bytes = kStorageBytes[storage_of(out)];
@@ -38,13 +38,13 @@ PG_KERNEL("cat", Cat);
 
 // The parts of dy that cat made of its inputs.
 struct CatGrad final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     for (uint32_t i = 0; i < call.output_count(); i++) {
       if (storage_of(call.out(i)) != storage_of(call.in(0))) refuse(call);
     }
   }
-  CatGrad(const pg::Call& call, pg::Plan&) : axis_(call.axis("axis", call.in(0).rank)) {}
+  CatGrad(const pg::KernelCall& call, pg::Plan&) : axis_(call.axis("axis", call.in(0).rank)) {}
   void launch(const pg_launch& launch) override {
     pg_tensor dy = at_address(*launch.inputs[0], launch.input[0]);
     int64_t bytes = kStorageBytes[storage_of(dy)];
@@ -66,7 +66,7 @@ PG_KERNEL("cat_grad", CatGrad);
 // A part of a tensor, by the attributes of slice: per axis a start, a stop, a step, and whether the axis is dropped.
 class Slice {
  public:
-  Slice(const pg::Call& call, const pg_tensor& whole, const pg_tensor& part) {
+  Slice(const pg::KernelCall& call, const pg_tensor& whole, const pg_tensor& part) {
     auto starts = call.attr<pg_ints>("starts"), steps = call.attr<pg_ints>("steps"), drop = call.attr<pg_ints>("drop");
     uint32_t kept = 0;
     for (uint32_t i = 0; i < whole.rank; i++) {
@@ -92,11 +92,11 @@ class Slice {
 };
 
 struct SliceGrad final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
   }
-  SliceGrad(const pg::Call& call, pg::Plan&) : slice_(call, call.out(0), call.in(0)) {}
+  SliceGrad(const pg::KernelCall& call, pg::Plan&) : slice_(call, call.out(0), call.in(0)) {}
   void launch(const pg_launch& launch) override {
     if (launch.output[0].buffer == 0) return;
     pg_tensor out = at_address(*launch.outputs[0], launch.output[0]);
@@ -110,12 +110,12 @@ struct SliceGrad final : pg::Kernel {
 PG_KERNEL("slice_grad", SliceGrad);
 
 struct SliceScatter final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (storage_of(call.in(0)) != storage_of(call.out(0)) || storage_of(call.in(1)) != storage_of(call.out(0)))
       refuse(call);
   }
-  SliceScatter(const pg::Call& call, pg::Plan&) : slice_(call, call.out(0), call.in(1)) {}
+  SliceScatter(const pg::KernelCall& call, pg::Plan&) : slice_(call, call.out(0), call.in(1)) {}
   void launch(const pg_launch& launch) override {
     if (launch.output[0].buffer == 0) return;
     pg_tensor out = at_address(*launch.outputs[0], launch.output[0]);
@@ -129,11 +129,11 @@ struct SliceScatter final : pg::Kernel {
 PG_KERNEL("slice_scatter", SliceScatter);
 
 struct OneHot final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (!is_index(call.in(0)) || storage_of(call.out(0)) != sI64 || !pg::is_contiguous(call.out(0))) refuse(call);
   }
-  OneHot(const pg::Call& call, pg::Plan& plan) : index_(call.in(0)), classes_(call.attr<int64_t>("classes")) {
+  OneHot(const pg::KernelCall& call, pg::Plan& plan) : index_(call.in(0)), classes_(call.attr<int64_t>("classes")) {
     plan.workspace = index_.workspace();
   }
   void launch(const pg_launch& launch) override {

@@ -7,7 +7,7 @@
 namespace pg::cpu {
 namespace {
 
-ConvShape read_shape(const Call& call) {
+ConvShape read_shape(const KernelCall& call) {
   ConvShape s{};
   const pg_tensor& result = call.out(0);
   if (call.is("conv2d")) {
@@ -36,7 +36,7 @@ ConvShape read_shape(const Call& call) {
 
 class Conv2d final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     ConvShape s = read_shape(call);
     require_float(call, s.dtype);
     bool same = dtype_of(s.x) == s.dtype && dtype_of(s.weight) == s.dtype && dtype_of(s.y) == s.dtype;
@@ -44,7 +44,7 @@ class Conv2d final : public Kernel {
     if (!is_dense(call.out(0))) fail_support("the result must be dense");
   }
 
-  Conv2d(const Call& call, Plan& plan) {
+  Conv2d(const KernelCall& call, Plan& plan) {
     ConvShape s = read_shape(call);
     kind_ = s.kind, bias_ = s.bias;
     convolution_ = make_convolution(s);

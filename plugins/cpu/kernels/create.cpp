@@ -8,8 +8,8 @@ namespace {
 
 template <int kValue>
 struct FillLike final : pg::Kernel {
-  static void supports(const pg::Call& call) { require_dense(call, call.out(0)); }
-  FillLike(const pg::Call&, pg::Plan&) {}
+  static void supports(const pg::KernelCall& call) { require_dense(call, call.out(0)); }
+  FillLike(const pg::KernelCall&, pg::Plan&) {}
   void launch(const pg_launch& launch) override {
     if (launch.output[0].buffer != 0) fill_tensor(at_address(*launch.outputs[0], launch.output[0]), kValue);
   }
@@ -21,8 +21,8 @@ PG_KERNEL("ones_like", Ones);
 
 // start + i * step, in float64 (int64 where both are whole and the dtype is an integer).
 struct Arange final : pg::Kernel {
-  static void supports(const pg::Call& call) { require_dense(call, call.out(0)); }
-  Arange(const pg::Call& call, pg::Plan&)
+  static void supports(const pg::KernelCall& call) { require_dense(call, call.out(0)); }
+  Arange(const pg::KernelCall& call, pg::Plan&)
       : start_(call.runtime<double>("start")), step_(call.runtime<double>("step")), to_(storage_of(call.out(0))) {
     const pg_tensor& out = call.out(0);
     count_ = pg::element_count(out);
@@ -58,11 +58,11 @@ PG_KERNEL("arange", Arange);
 
 // Whether no element of any tensor is infinite or NaN. Shapes are read at launch.
 struct AllFinite final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (storage_of(call.out(0)) != sBool) refuse(call);
   }
-  AllFinite(const pg::Call&, pg::Plan&) {}
+  AllFinite(const pg::KernelCall&, pg::Plan&) {}
   void launch(const pg_launch& launch) override {
     bool finite = true;
     for (uint32_t i = 0; i < launch.input_count && finite; i++) {

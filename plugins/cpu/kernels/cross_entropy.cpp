@@ -17,7 +17,7 @@ int64_t class_axis(const pg_tensor& t) { return t.rank == 1 ? 0 : 1; }
 
 // What both directions need: targets, class weights, options.
 struct Common {
-  Common(const pg::Call& call, const pg_tensor& logits, uint32_t target, uint32_t weight, pg::Plan& plan)
+  Common(const pg::KernelCall& call, const pg_tensor& logits, uint32_t target, uint32_t weight, pg::Plan& plan)
       : classes(logits.shape[class_axis(logits)]),
         ignore(call.attr<int64_t>("ignore_index")),
         reduce(static_cast<Reduce>(call.attr<int>("reduction"))),
@@ -71,7 +71,7 @@ struct Common {
   uint64_t index_bytes = 0;
 };
 
-void require_shapes(const pg::Call& call, const pg_tensor& logits, uint32_t target, uint32_t weight) {
+void require_shapes(const pg::KernelCall& call, const pg_tensor& logits, uint32_t target, uint32_t weight) {
   require_all_dense(call);
   if (!is_float(storage_of(logits)) || !is_index(call.in(target)) || logits.rank == 0) refuse(call);
   if (call.in(target).rank + 1 != logits.rank) refuse(call);
@@ -84,13 +84,13 @@ double at(const void* line, bool wide, int64_t i) {
 }
 
 struct CrossEntropy final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_shapes(call, call.in(0), 1, 2);
     for (uint32_t i = 0; i < call.output_count(); i++) {
       if (!is_float(storage_of(call.out(i)))) refuse(call);
     }
   }
-  CrossEntropy(const pg::Call& call, pg::Plan& plan)
+  CrossEntropy(const pg::KernelCall& call, pg::Plan& plan)
       : common_(call, call.in(0), 1, 2, plan), loss_storage_(storage_of(call.out(0))) {
     bool hidden = call.output_count() > 1;
     const pg_tensor* logs = hidden ? &call.out(1) : nullptr;
@@ -151,11 +151,11 @@ struct CrossEntropy final : pg::Kernel {
 PG_KERNEL("cross_entropy", CrossEntropy);
 
 struct CrossEntropyGrad final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_shapes(call, call.in(1), 2, 3);
     if (!is_float(storage_of(call.in(0))) || !is_float(storage_of(call.out(0)))) refuse(call);
   }
-  CrossEntropyGrad(const pg::Call& call, pg::Plan& plan)
+  CrossEntropyGrad(const pg::KernelCall& call, pg::Plan& plan)
       : common_(call, call.in(1), 2, 3, plan), loss_storage_(storage_of(call.in(0))) {
     const pg_tensor* losses = common_.reduce == kNone ? &call.in(0) : nullptr;
     rows_ = AxisRows<3>({&call.out(0), &call.in(1), losses}, class_axis(call.in(1)));

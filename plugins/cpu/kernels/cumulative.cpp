@@ -6,11 +6,11 @@ namespace cpu {
 namespace {
 
 struct Cumulative final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (is_float(storage_of(call.in(0))) != is_float(storage_of(call.out(0)))) refuse(call);
   }
-  Cumulative(const pg::Call& call, pg::Plan&)
+  Cumulative(const pg::KernelCall& call, pg::Plan&)
       : product_(call.is("cumprod")), rows_({&call.out(0), &call.in(0)}, call.axis("axis", call.in(0).rank)) {}
 
   void launch(const pg_launch& launch) override {

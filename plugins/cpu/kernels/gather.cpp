@@ -13,12 +13,12 @@ namespace {
 int64_t size_along(const pg_tensor& t, int64_t axis) { return t.rank == 0 ? 1 : t.shape[axis]; }
 
 struct Gather final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (!is_index(call.in(1)) || storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
     if (call.in(0).rank != call.in(1).rank) refuse(call);
   }
-  Gather(const pg::Call& call, pg::Plan& plan) : index_(call.in(1)) {
+  Gather(const pg::KernelCall& call, pg::Plan& plan) : index_(call.in(1)) {
     int64_t axis = call.axis("axis", call.in(0).rank);
     size_ = size_along(call.in(0), axis);
     rows_ = AxisRows<2>({&call.out(0), &call.in(0)}, axis);  // lines of the index; x has at least as many
@@ -66,12 +66,12 @@ PG_KERNEL("gather", Gather);
 
 // Lines along the axis are independent: each is summed by one thread, in order.
 struct GatherGrad final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (!is_index(call.in(1)) || storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
     if (!is_float(storage_of(call.out(0))) || call.in(1).rank != call.out(0).rank) refuse(call);
   }
-  GatherGrad(const pg::Call& call, pg::Plan& plan) : index_(call.in(1)) {
+  GatherGrad(const pg::KernelCall& call, pg::Plan& plan) : index_(call.in(1)) {
     int64_t axis = call.axis("axis", call.out(0).rank);
     size_ = size_along(call.out(0), axis);
     const pg_tensor& index = call.in(1);

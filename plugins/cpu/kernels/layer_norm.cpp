@@ -11,7 +11,7 @@ struct Rows {
   int64_t count = 1, size = 1;
 
   Rows() = default;
-  Rows(const Call& call, const pg_tensor& x) {
+  Rows(const KernelCall& call, const pg_tensor& x) {
     auto dims = call.attr<int64_t>("dims");
     if (dims < 1 || dims > x.rank) fail_argument(format("%s: dims is out of range", call.op()));
     for (uint32_t i = 0; i < x.rank; i++) (i + dims < x.rank ? count : size) *= x.shape[i];
@@ -22,11 +22,11 @@ struct Rows {
 
 class LayerNorm final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     require_norm_dtypes(call, 0, 1, 2);
     Rows(call, call.in(0));
   }
-  LayerNorm(const Call& call, Plan& plan)
+  LayerNorm(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(0))),
         rows_(call, call.in(0)),
         x_(call.in(0)),
@@ -91,12 +91,12 @@ class LayerNorm final : public Kernel {
 
 class LayerNormGrad final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     require_norm_dtypes(call, 1, 2, 4);
     if (dtype_of(call.in(0)) != dtype_of(call.in(1))) fail_support("dy and x must share one dtype");
     Rows(call, call.in(1));
   }
-  LayerNormGrad(const Call& call, Plan& plan)
+  LayerNormGrad(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(1))),
         rows_(call, call.in(1)),
         dy_(call.in(0)),

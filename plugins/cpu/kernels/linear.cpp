@@ -6,7 +6,7 @@
 namespace pg::cpu {
 namespace {
 
-ProductShape read_shape(const Call& call) {
+ProductShape read_shape(const KernelCall& call) {
   const pg_tensor &x = call.in(0), &weight = call.in(1), &y = call.out(0);
   if (x.rank < 1 || weight.rank != 2 || x.shape[x.rank - 1] != weight.shape[1]) {
     fail_argument(format("linear: x %s does not fit weight %s", shape_text(x).c_str(), shape_text(weight).c_str()));
@@ -29,12 +29,12 @@ ProductShape read_shape(const Call& call) {
 
 class Linear final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     check_product_dtype(dtype_of(call.in(0)));
     if (!is_dense(call.out(0))) fail_support("the result must be dense");
     read_shape(call);
   }
-  Linear(const Call& call, Plan& plan) : bias_(call.has(2)), product_(make_product(read_shape(call), true)) {
+  Linear(const KernelCall& call, Plan& plan) : bias_(call.has(2)), product_(make_product(read_shape(call), true)) {
     plan.workspace = product_->workspace();
     plan.pack_bytes[1] = product_->packed_bytes();
   }

@@ -31,7 +31,7 @@ int64_t batch_step(const pg_tensor& t, const Operand& o, uint32_t axis) {
   return t.shape[i] == 1 ? 0 : t.stride[i];
 }
 
-ProductShape read_shape(const Call& call) {
+ProductShape read_shape(const KernelCall& call) {
   const pg_tensor &x = call.in(0), &y = call.in(1), &z = call.out(0);
   if (x.rank == 0 || y.rank == 0) fail_argument("matmul: 0-dimensional operands have no product");
   if (dtype_of(x) != dtype_of(y) || dtype_of(x) != dtype_of(z)) fail_support("operands must share one dtype");
@@ -55,12 +55,12 @@ ProductShape read_shape(const Call& call) {
 
 class Matmul final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     check_product_dtype(dtype_of(call.in(0)));
     if (!is_dense(call.out(0))) fail_support("the result must be dense");
     read_shape(call);
   }
-  Matmul(const Call& call, Plan& plan) : product_(make_product(read_shape(call), call.in(1).rank == 2)) {
+  Matmul(const KernelCall& call, Plan& plan) : product_(make_product(read_shape(call), call.in(1).rank == 2)) {
     plan.workspace = product_->workspace();
     plan.pack_bytes[1] = product_->packed_bytes();
   }

@@ -19,14 +19,14 @@ bool beats(A value, A best) {
 
 class MaxPool2d final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     uint32_t dtype = dtype_of(call.in(0));
     with_number(dtype, [](auto) {});
     bool dense = is_dense(call.out(0)) && (call.output_count() < 2 || is_dense(call.out(1)));
     if (!dense) fail_support("the results must be dense");
     read_pool(call, call.in(0), call.out(0));
   }
-  MaxPool2d(const Call& call, Plan& plan) : dtype_(dtype_of(call.in(0))), x_(call.in(0)) {
+  MaxPool2d(const KernelCall& call, Plan& plan) : dtype_(dtype_of(call.in(0))), x_(call.in(0)) {
     p_ = read_pool(call, call.in(0), call.out(0));
     read_pair(call, "dilation", p_.dilation);
     Scratch scratch;
@@ -137,7 +137,7 @@ struct Indexed {
   }
 };
 
-void require_index_dtype(const Call& call, uint32_t i) {
+void require_index_dtype(const KernelCall& call, uint32_t i) {
   if (dtype_of(call.in(i)) != PG_I64) fail_support(format("%s: indices must be int64", call.op()));
   if (!is_dense(call.out(0))) fail_support("the result must be dense");
 }
@@ -149,12 +149,12 @@ void require_index_dtype(const Call& call, uint32_t i) {
 
 class MaxPool2dGrad final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     require_float(call, dtype_of(call.in(0)));
     require_index_dtype(call, 1);
     Indexed(call.out(0), call.in(0));
   }
-  MaxPool2dGrad(const Call& call, Plan& plan)
+  MaxPool2dGrad(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(0))), shape_(call.out(0), call.in(0)), dy_(call.in(0)), indices_(call.in(1)) {
     Scratch scratch;
     dy_.get(nullptr, scratch), indices_.get(nullptr, scratch);
@@ -196,12 +196,12 @@ class MaxPool2dGrad final : public Kernel {
 
 class MaxPool2dGather final : public Kernel {
  public:
-  static void supports(const Call& call) {
+  static void supports(const KernelCall& call) {
     with_number(dtype_of(call.in(0)), [](auto) {});
     require_index_dtype(call, 1);
     Indexed(call.in(0), call.out(0));
   }
-  MaxPool2dGather(const Call& call, Plan& plan)
+  MaxPool2dGather(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(0))), shape_(call.in(0), call.out(0)), x_(call.in(0)), indices_(call.in(1)) {
     Scratch scratch;
     x_.get(nullptr, scratch), indices_.get(nullptr, scratch);

@@ -58,11 +58,11 @@ int64_t count_true(const DenseReader& reader, const void* base, int64_t begin, i
 }
 
 struct NonZero final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (storage_of(call.out(0)) != sI64) refuse(call);
   }
-  NonZero(const pg::Call& call, pg::Plan&) : truth_(call.in(0), sBool), rank_(call.in(0).rank) {
+  NonZero(const pg::KernelCall& call, pg::Plan&) : truth_(call.in(0), sBool), rank_(call.in(0).rank) {
     for (uint32_t i = 0; i < rank_; i++) shape_[i] = call.in(0).shape[i];
   }
   void launch(const pg_launch& launch) override {
@@ -111,11 +111,11 @@ struct Broadcast {
 };
 
 struct MaskedSelect final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (storage_of(call.in(1)) != sBool || storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
   }
-  MaskedSelect(const pg::Call& call, pg::Plan&) : storage_(storage_of(call.in(0))) {
+  MaskedSelect(const pg::KernelCall& call, pg::Plan&) : storage_(storage_of(call.in(0))) {
     x_ = DenseReader(Broadcast(call.in(0), call.in(1)).tensor, storage_);
     mask_ = DenseReader(Broadcast(call.in(1), call.in(0)).tensor, sBool);
   }
@@ -148,7 +148,7 @@ PG_KERNEL("masked_select", MaskedSelect);
 
 // dx gets dy's elements one after the other where the mask is true, else 0. The mask broadcasts to dx.
 struct MaskedSelectGrad final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (storage_of(call.in(1)) != sBool || storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
     if (!pg::is_contiguous(call.out(0)) || call.in(1).rank > call.out(0).rank) refuse(call);
@@ -158,7 +158,7 @@ struct MaskedSelectGrad final : pg::Kernel {
       if (m != 1 && m != call.out(0).shape[lead + i]) refuse(call);
     }
   }
-  MaskedSelectGrad(const pg::Call& call, pg::Plan&)
+  MaskedSelectGrad(const pg::KernelCall& call, pg::Plan&)
       : storage_(storage_of(call.out(0))), step_(call.in(0).rank == 0 ? 0 : call.in(0).stride[0]) {
     mask_ = DenseReader(Broadcast(call.in(1), call.out(0)).tensor, sBool);
   }

@@ -36,7 +36,7 @@ PG_INLINE double sum_lanes(int64_t count, const F& f) {
 class Parameter {
  public:
   Parameter() = default;
-  Parameter(const Call& call, uint32_t i) : index_(i) {
+  Parameter(const KernelCall& call, uint32_t i) : index_(i) {
     if (!call.has(i)) return;
     const pg_tensor& t = call.in(i);
     present_ = true, dtype_ = dtype_of(t), tensor_ = DenseInput(t);
@@ -91,7 +91,7 @@ void write_parameter(uint32_t dtype, const A* values, int64_t count, void* out) 
   });
 }
 
-inline void require_norm_dtypes(const Call& call, uint32_t x, uint32_t first, uint32_t last) {
+inline void require_norm_dtypes(const KernelCall& call, uint32_t x, uint32_t first, uint32_t last) {
   uint32_t dtype = dtype_of(call.in(x));
   with_float(dtype, [](auto) {});
   for (uint32_t i = first; i <= last; i++) {

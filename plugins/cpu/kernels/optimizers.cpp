@@ -7,7 +7,7 @@
 namespace cpu {
 namespace {
 
-void require_floats(const pg::Call& call) {
+void require_floats(const pg::KernelCall& call) {
   for (uint32_t i = 0; i < call.input_count(); i++) {
     if (!call.has(i)) continue;
     require_dense(call, call.in(i));
@@ -17,7 +17,7 @@ void require_floats(const pg::Call& call) {
 
 // The operands of all tensors, group after group; groups may be empty.
 template <int N>
-MultiTensor<N> all_tensors(const pg::Call& call) {
+MultiTensor<N> all_tensors(const pg::KernelCall& call) {
   size_t count = call.group(0);
   std::vector<const pg_tensor*> tensors(N * count, nullptr);
   for (uint32_t k = 0; k < N; k++) {
@@ -30,8 +30,8 @@ MultiTensor<N> all_tensors(const pg::Call& call) {
 }
 
 struct Adam final : pg::Kernel {
-  static void supports(const pg::Call& call) { require_floats(call); }
-  Adam(const pg::Call& call, pg::Plan&)
+  static void supports(const pg::KernelCall& call) { require_floats(call); }
+  Adam(const pg::KernelCall& call, pg::Plan&)
       : count_(call.group(0)),
         lr_(call.runtime<double>("lr")),
         beta1_(call.runtime<double>("beta1")),
@@ -83,8 +83,8 @@ struct Adam final : pg::Kernel {
 PG_KERNEL("adam", Adam);
 
 struct Sgd final : pg::Kernel {
-  static void supports(const pg::Call& call) { require_floats(call); }
-  Sgd(const pg::Call& call, pg::Plan&)
+  static void supports(const pg::KernelCall& call) { require_floats(call); }
+  Sgd(const pg::KernelCall& call, pg::Plan&)
       : count_(call.group(0)),
         lr_(call.runtime<double>("lr")),
         momentum_(call.runtime<double>("momentum")),

@@ -15,7 +15,7 @@ struct Pool {
 };
 
 // x or dx, and y or dy: [..., h, w] and [..., oh, ow].
-inline Pool read_pool(const Call& call, const pg_tensor& x, const pg_tensor& y) {
+inline Pool read_pool(const KernelCall& call, const pg_tensor& x, const pg_tensor& y) {
   if (x.rank < 3 || x.rank != y.rank) fail_argument(format("%s: x must have 3 or 4 axes", call.op()));
   Pool p;
   for (uint32_t i = 0; i + 2 < x.rank; i++) p.planes *= x.shape[i];

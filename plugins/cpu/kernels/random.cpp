@@ -12,7 +12,7 @@ namespace cpu {
 namespace {
 
 struct Seed {
-  explicit Seed(const pg::Call& call) : seed(call.runtime<int64_t>("seed")), offset(call.runtime<int64_t>("offset")) {}
+  explicit Seed(const pg::KernelCall& call) : seed(call.runtime<int64_t>("seed")), offset(call.runtime<int64_t>("offset")) {}
   pg::Runtime<int64_t> seed, offset;
 };
 struct Draw {
@@ -48,11 +48,11 @@ void generate(const pg_tensor& out, void* base, Storage type, const Make& make) 
 }
 
 struct Uniform final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (!is_float(storage_of(call.out(0)))) refuse(call);
   }
-  Uniform(const pg::Call& call, pg::Plan&)
+  Uniform(const pg::KernelCall& call, pg::Plan&)
       : seed_(call), low_(call.runtime<double>("low")), high_(call.runtime<double>("high")) {}
   void launch(const pg_launch& launch) override {
     Draw d(seed_, launch);
@@ -91,8 +91,8 @@ struct Uniform final : pg::Kernel {
 PG_KERNEL("uniform", Uniform);
 
 struct Normal final : pg::Kernel {
-  static void supports(const pg::Call& call) { Uniform::supports(call); }
-  Normal(const pg::Call& call, pg::Plan&)
+  static void supports(const pg::KernelCall& call) { Uniform::supports(call); }
+  Normal(const pg::KernelCall& call, pg::Plan&)
       : seed_(call), mean_(call.runtime<double>("mean")), std_(call.runtime<double>("std")) {}
   void launch(const pg_launch& launch) override {
     Draw d(seed_, launch);
@@ -120,8 +120,8 @@ struct Normal final : pg::Kernel {
 PG_KERNEL("normal", Normal);
 
 struct RandInt final : pg::Kernel {
-  static void supports(const pg::Call& call) { require_all_dense(call); }
-  RandInt(const pg::Call& call, pg::Plan&)
+  static void supports(const pg::KernelCall& call) { require_all_dense(call); }
+  RandInt(const pg::KernelCall& call, pg::Plan&)
       : seed_(call), low_(call.runtime<int64_t>("low")), high_(call.runtime<int64_t>("high")) {}
   void launch(const pg_launch& launch) override {
     Draw d(seed_, launch);
@@ -145,8 +145,8 @@ struct RandInt final : pg::Kernel {
 PG_KERNEL("randint", RandInt);
 
 struct RandPerm final : pg::Kernel {
-  static void supports(const pg::Call& call) { require_all_dense(call); }
-  RandPerm(const pg::Call& call, pg::Plan&) : seed_(call) {}
+  static void supports(const pg::KernelCall& call) { require_all_dense(call); }
+  RandPerm(const pg::KernelCall& call, pg::Plan&) : seed_(call) {}
   void launch(const pg_launch& launch) override {
     Draw d(seed_, launch);
     int64_t n = pg::element_count(*launch.outputs[0]);
@@ -167,11 +167,11 @@ struct RandPerm final : pg::Kernel {
 PG_KERNEL("randperm", RandPerm);
 
 struct Bernoulli final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (!is_float(storage_of(call.in(0)))) refuse(call);
   }
-  Bernoulli(const pg::Call& call, pg::Plan&) : seed_(call) {}
+  Bernoulli(const pg::KernelCall& call, pg::Plan&) : seed_(call) {}
   void launch(const pg_launch& launch) override {
     Draw d(seed_, launch);
     const pg_tensor& p = *launch.inputs[0];
@@ -204,13 +204,13 @@ PG_KERNEL("bernoulli", Bernoulli);
 
 // y = x mask / (1 - p); the mask is kept for the gradient.
 struct Dropout final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     Storage s = storage_of(call.in(0));
     if (!is_float(s) || storage_of(call.out(0)) != s) refuse(call);
     if (call.output_count() > 1 && storage_of(call.out(1)) != sBool) refuse(call);
   }
-  Dropout(const pg::Call& call, pg::Plan&)
+  Dropout(const pg::KernelCall& call, pg::Plan&)
       : seed_(call), p_(call.runtime<double>("p")), training_(call.runtime<bool>("training")) {}
   void launch(const pg_launch& launch) override {
     const pg_tensor &x = *launch.inputs[0], &y = *launch.outputs[0];

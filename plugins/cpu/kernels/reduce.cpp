@@ -20,14 +20,14 @@ constexpr Row kRows[] = {
     {"argmax", rArgmax, Finish::position}, {"argmin", rArgmin, Finish::position},
 };
 
-const Row& find_row(const pg::Call& call) {
+const Row& find_row(const pg::KernelCall& call) {
   for (const Row& row : kRows) {
     if (call.is(row.op)) return row;
   }
   pg::fail(PG_E_INTERNAL, "unknown operator");
 }
 
-uint32_t axes_of(const pg::Call& call, const Row& row) {
+uint32_t axes_of(const pg::KernelCall& call, const Row& row) {
   uint32_t rank = call.in(0).rank;
   if (row.finish != Finish::position) return call.axis_mask("axes", rank);
   if (call.attr<bool>("flat")) return (1u << rank) - 1;
@@ -35,7 +35,7 @@ uint32_t axes_of(const pg::Call& call, const Row& row) {
 }
 
 struct Reduce final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     const Row& row = find_row(call);
     Storage x = storage_of(call.in(0)), out = storage_of(call.out(0));
@@ -46,7 +46,7 @@ struct Reduce final : pg::Kernel {
     if (row.finish == Finish::position && is_float(out)) refuse(call);
     if (row.finish == Finish::value && is_float(x) != is_float(out)) refuse(call);
   }
-  Reduce(const pg::Call& call, pg::Plan&)
+  Reduce(const pg::KernelCall& call, pg::Plan&)
       : reduction_(find_row(call).reduce, find_row(call).finish, call.in(0), call.out(0), axes_of(call, find_row(call)),
                    find_row(call).reduce == rVar ? call.attr<double>("correction") : 0.0) {}
   void launch(const pg_launch& launch) override { reduction_.run(pg::input(launch, 0), pg::output(launch, 0)); }
@@ -57,11 +57,11 @@ struct Reduce final : pg::Kernel {
 
 // dy summed to the shape of x, which broadcasting had expanded.
 struct SumLike final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
   }
-  static uint32_t axes(const pg::Call& call) {
+  static uint32_t axes(const pg::KernelCall& call) {
     const pg_tensor &dy = call.in(0), &out = call.out(0);
     uint32_t mask = 0, lead = dy.rank - out.rank;
     for (uint32_t i = 0; i < dy.rank; i++) {
@@ -69,7 +69,7 @@ struct SumLike final : pg::Kernel {
     }
     return mask;
   }
-  SumLike(const pg::Call& call, pg::Plan&)
+  SumLike(const pg::KernelCall& call, pg::Plan&)
       : same_(axes(call) == 0), reduction_(rSum, Finish::value, call.in(0), call.out(0), axes(call)) {}
   void launch(const pg_launch& launch) override {
     if (same_) {

@@ -9,12 +9,12 @@ namespace cpu {
 namespace {
 
 struct Softmax final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     Storage s = storage_of(call.in(0));
     if (!is_float(s) || storage_of(call.out(0)) != s) refuse(call);
   }
-  Softmax(const pg::Call& call, pg::Plan&)
+  Softmax(const pg::KernelCall& call, pg::Plan&)
       : log_(call.is("log_softmax")), rows_({&call.out(0), &call.in(0)}, call.axis("axis", call.in(0).rank)) {}
 
   void launch(const pg_launch& launch) override {

@@ -6,7 +6,7 @@
 namespace cpu {
 namespace {
 
-UnaryOp find_op(const pg::Call& call) {
+UnaryOp find_op(const pg::KernelCall& call) {
   if (call.is("gelu")) return call.attr<int>("approximate") != 0 ? uGeluTanh : uGelu;
 #define PG_ROW(name, Op) \
   if (call.is(#name)) return u##Op;
@@ -21,7 +21,7 @@ bool predicate(UnaryOp op) { return op >= uIsNan; }
 bool rounds(UnaryOp op) { return op == uFloor || op == uCeil || op == uRound || op == uTrunc; }
 
 struct Unary final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     UnaryOp op = find_op(call);
     Storage s = storage_of(call.in(0));
@@ -31,7 +31,7 @@ struct Unary final : pg::Kernel {
     if (simd->unary[op][kComputeOf[s]] == nullptr) refuse(call);
   }
 
-  Unary(const pg::Call& call, pg::Plan&) {
+  Unary(const pg::KernelCall& call, pg::Plan&) {
     UnaryOp op = find_op(call);
     Storage s = storage_of(call.in(0));
     type_ = kStorageOf[kComputeOf[s]];

@@ -8,7 +8,7 @@ namespace {
 SelectFn select_of(int bytes) { return simd->select[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3]; }
 
 struct Where final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     Storage s = storage_of(call.out(0));
     if (storage_of(call.in(0)) != sBool) refuse(call);
@@ -16,7 +16,7 @@ struct Where final : pg::Kernel {
       if (call.has(i) && storage_of(call.in(i)) != s) refuse(call);
     }
   }
-  Where(const pg::Call& call, pg::Plan&) : type_(storage_of(call.out(0))) {
+  Where(const pg::KernelCall& call, pg::Plan&) : type_(storage_of(call.out(0))) {
     const pg_tensor* x = call.has(1) ? &call.in(1) : nullptr;
     const pg_tensor* y = call.has(2) ? &call.in(2) : nullptr;
     if (x == nullptr || y == nullptr) number_ = x == nullptr ? 2 : 3, value_ = call.scalar_value();
@@ -44,11 +44,11 @@ struct Where final : pg::Kernel {
 PG_KERNEL("where", Where);
 
 struct MaskedFill final : pg::Kernel {
-  static void supports(const pg::Call& call) {
+  static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (storage_of(call.in(1)) != sBool || storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
   }
-  MaskedFill(const pg::Call& call, pg::Plan&) : type_(storage_of(call.out(0))), value_(call.runtime<double>("value")) {
+  MaskedFill(const pg::KernelCall& call, pg::Plan&) : type_(storage_of(call.out(0))), value_(call.runtime<double>("value")) {
     loop_ = BlockLoop<4>({{&call.out(0), type_}, {&call.in(1), sBool}, {nullptr, type_}, {&call.in(0), type_}});
   }
   void launch(const pg_launch& launch) override {
