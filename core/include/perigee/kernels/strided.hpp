@@ -76,14 +76,16 @@ Nest<N> make_nest(uint32_t rank, const int64_t* shape, const int64_t (*stride)[P
   return nest;
 }
 
-// Row-major and without gaps.
+// Row-major and without gaps. Of a tensor without elements the strides say nothing.
 inline bool is_contiguous(const pg_tensor& t) {
   int64_t expected = 1;
+  bool dense = true;
   for (uint32_t i = t.rank; i-- > 0;) {
-    if (t.shape[i] != 1 && t.stride[i] != expected) return false;
+    if (t.shape[i] == 0) return true;
+    if (t.shape[i] != 1 && t.stride[i] != expected) dense = false;
     expected *= t.shape[i];
   }
-  return true;
+  return dense;
 }
 
 }  // namespace pg
