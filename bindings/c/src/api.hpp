@@ -18,6 +18,13 @@ inline const Tensor* get(const pgc_tensor* t) { return reinterpret_cast<const Te
 inline Tensor* const* get(pgc_tensor* const* t) { return reinterpret_cast<Tensor* const*>(t); }
 inline pgc_tensor* give(TensorRef t) { return reinterpret_cast<pgc_tensor*>(t.release()); }
 
+// The tensor of a function that needs contents.
+inline Tensor& eager(pgc_tensor* t, const char* what) {
+  if (get(t)->is_graph())
+    pg::fail(PG_E_FAILED_PRECONDITION, std::string(what) + " is a tensor of a graph and has no contents here; fetch it with session:run, or make it outside of pg.graph");
+  return *get(t);
+}
+
 // Runs `body`; what it throws becomes a code and pgc_error(). Out of memory answers PG_E_RETRY the first time.
 int32_t failed(const std::exception* e, const char* where) noexcept;
 template <class Body>

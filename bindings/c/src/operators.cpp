@@ -11,10 +11,6 @@ namespace {
 // A thread's result slots: operators have few outputs, and a call must not allocate.
 constexpr uint32_t few = 8;
 
-[[noreturn]] void fail_graph() {
-  pg::fail(PG_E_FAILED_PRECONDITION, "a tensor of a graph has no contents; fetch it with session:run");
-}
-
 const char* text_or_null(std::string text) { return text.empty() ? nullptr : keep_text(std::move(text)); }
 
 }  // namespace
@@ -83,8 +79,7 @@ int32_t pgc_from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const
 
 int32_t pgc_to_host(pgc_tensor* t, void* target, uint64_t bytes) {
   return run("to_host", [&] {
-    Tensor& x = *get(t);
-    if (x.is_graph()) fail_graph();
+    Tensor& x = eager(t, "this");
     if (bytes != static_cast<uint64_t>(x.meta->bytes))
       pg::fail_argument(pg::format("room for %llu bytes; the tensor has %lld", static_cast<unsigned long long>(bytes),
                                    static_cast<long long>(x.meta->bytes)));
@@ -151,7 +146,7 @@ int32_t pgc_set_grad(pgc_tensor* t, pgc_tensor* g) {
       if (x.requires_grad) x.node->gradient = nullptr;
       return;
     }
-    Tensor& gradient = *get(g);
+    Tensor& gradient = eager(g, "the gradient");
     if (!x.requires_grad) pg::fail(PG_E_FAILED_PRECONDITION, "only a leaf that requires gradients has a gradient");
     if (!same_shape(*x.meta, *gradient.meta) || x.meta->dtype != gradient.meta->dtype || x.device != gradient.device)
       pg::fail_argument(pg::format("the gradient is %s %s on %s; expected %s %s on %s", pg::dtype_name(gradient.meta->dtype),
@@ -170,6 +165,9 @@ int32_t pgc_detach(pgc_tensor* t, pgc_tensor** output) {
 int32_t pgc_backward(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32_t root_count, int32_t retain_graph,
                      int32_t create_graph) {
   return run("backward", [&] {
+    for (uint32_t i = 0; i < root_count; i++)
+      if (get(roots[i])->is_graph())
+        pg::fail(PG_E_FAILED_PRECONDITION, "this is a tensor of a graph: g:gradients(loss, {...}) adds its gradients to the graph");
     backward({get(roots), get(seeds), root_count, nullptr, 0, retain_graph != 0, create_graph != 0, nullptr});
   });
 }
