@@ -186,7 +186,7 @@ return function(pg, native)
     ours[axis], theirs[axis] = 1, 1
     local shape = rank(o.x) == rank(o.index) and broadcast(ours, theirs)
     if not shape then
-      native.raise("invalid_argument", "take_along", ("index %s does not broadcast with x %s outside of axis %d"):format(
+      native.raise("invalid_argument", "take_along", ("index %s does not broadcast with x %s off axis %d"):format(
                      tostring(o.index.shape), tostring(o.x.shape), axis))
     end
     shape[axis] = size(o.index, axis)

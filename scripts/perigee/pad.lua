@@ -87,7 +87,8 @@ return function(pg, native)
     { "value", "number", default = 0 } })
 
   ---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
-  ---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate, circular.
+  ---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate,
+  ---circular.
   function pg.pad(...)
     local o = read(...)
     if o.mode ~= "constant" and not source[o.mode] then

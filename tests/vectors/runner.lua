@@ -120,14 +120,23 @@ local function run_case(case, tensors)
   return result
 end
 
----Runs the cases of one file. Answers a list of {state = "passed"|"failed"|"skipped", name, title, message}.
-function M.run_file(path)
+local function load_tensors(path, device)
+  local tensors = pg.load(path)
+  if device then
+    for key, t in pairs(tensors) do tensors[key] = t:to(device) end
+  end
+  return tensors
+end
+
+---Runs the cases of one file, on `device` if given. Answers a list of {state = "passed"|"failed"|"skipped", name,
+---title, message}.
+function M.run_file(path, device)
   local results = {}
   local tensors
   for line in io.lines(path) do
     if line:find("%S") then
       local ok, case = pcall(json, line, NULL)
-      if ok and not tensors then ok, tensors = pcall(pg.load, (path:gsub("%.jsonl$", ".safetensors"))) end
+      if ok and not tensors then ok, tensors = pcall(load_tensors, path:gsub("%.jsonl$", ".safetensors"), device) end
       if not ok then
         results[#results + 1] = { state = "failed", name = path, title = path,
                                   message = tostring(tensors or case) }
