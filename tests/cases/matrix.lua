@@ -1,0 +1,79 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Matrix products.
+
+local array = require "cases.array"
+local S = require "cases.specs"
+local F, V = S.F, S.V
+
+local function swapped(a)
+  local r = #a.shape
+  local shape = { unpack(a.shape) }
+  shape[r], shape[r - 1] = shape[r - 1], shape[r]
+  return array.build(shape, function(ix)
+    local from = { unpack(ix) }
+    from[r], from[r - 1] = ix[r - 1], ix[r]
+    return a.data[array.at(a, from)]
+  end)
+end
+
+local function without(shape, n)
+  local out = {}
+  for i = 1, #shape - n do out[i] = shape[i] end
+  return out
+end
+
+local function matmul(x, y, tx, ty)
+  local row, column = #x.shape == 1, #y.shape == 1
+  if row then x = array.new({ 1, x.shape[1] }, x.data) elseif tx then x = swapped(x) end
+  if column then y = array.new({ y.shape[1], 1 }, y.data) elseif ty then y = swapped(y) end
+  local batch = array.broadcast_shape(without(x.shape, 2), without(y.shape, 2))
+  local shape = { unpack(batch) }
+  if not row then shape[#shape + 1] = x.shape[#x.shape - 1] end
+  if not column then shape[#shape + 1] = y.shape[#y.shape] end
+  local inner = x.shape[#x.shape]
+  return array.build(shape, function(ix)
+    local i, j = row and 0 or ix[#batch + 1], column and 0 or ix[#ix]
+    local s = 0
+    for k = 0, inner - 1 do
+      local a, b = {}, {}
+      for n = 1, #batch do a[n], b[n] = ix[n], ix[n] end
+      a[#batch + 1], a[#batch + 2], b[#batch + 1], b[#batch + 2] = i, k, k, j
+      s = s + array.shown(x, a) * array.shown(y, b)
+    end
+    return s
+  end)
+end
+
+local rows = {}
+
+rows.matmul = {
+  class = "sum", ref = function(a, o) return matmul(a[1], a[2], o.transpose_x, o.transpose_y) end,
+  cases = {
+    { F { 3, 4 }, F { 4, 5 } }, { F { 3, 2, 4 }, F { 3, 4, 5 } }, { F { 3, 2, 4 }, F { 4, 5 } }, { F { 4 }, F { 4 } },
+    { F { 3, 4 }, F { 4 } }, { F { 4 }, F { 4, 5 } }, { F { 3, 2, 4 }, F { 4 } }, { F { 4 }, F { 3, 4, 2 } },
+    { F { 3, 1, 2, 4 }, F { 5, 4, 2 } }, { F { 2, 4 }, F { 3, 4, 5 } },
+    { F { 4, 3 }, F { 4, 5 }, attrs = { transpose_x = true } }, { F { 3, 4 }, F { 5, 4 }, attrs = { transpose_y = true } },
+    { F { 2, 4, 3 }, F { 2, 5, 4 }, attrs = { transpose_x = true, transpose_y = true } },
+    { F { 3, 2, 4 }, F { 5, 4 }, attrs = { transpose_y = true } }, { F { 3, 4, 2 }, F { 4, 5 }, attrs = { transpose_x = true } },
+    { F { 3, 0 }, F { 0, 5 } }, { F { 0, 4 }, F { 4, 5 } }, { F { 0, 2, 4 }, F { 4, 5 } }, { F { 17, 33 }, F { 33, 19 }, grad = false },
+    { V({ 2, 2 }, { 0 / 0, 1, 2, 3 }), V({ 2, 2 }, { 1, 2, 3, 1 / 0 }), grad = false, special = true },
+  },
+  bad = { { { F { 2, 3 }, F { 4, 5 } }, nil, "do not fit" }, { { F {}, F { 2, 2 } }, nil, "axis" }, { { F { 2, 2, 3 }, F { 3, 3, 4 } }, nil, "broadcast" },
+          { { F { 2, 2 }, 2 }, nil, "tensor" } },
+}
+
+rows.linear = {
+  class = "sum",
+  ref = function(a)
+    local y = matmul(a[1], a[2], false, true)
+    return a[3] and array.map(function(v, b) return v + b end, y, a[3]) or y
+  end,
+  cases = {
+    { F { 3, 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 4 }, F { 5, 4 } }, { F { 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 2, 4 }, F { 5, 4 }, F { 5 } },
+    { F { 0, 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 0 }, F { 5, 0 }, F { 5 } }, { F { 9, 33 }, F { 17, 33 }, F { 17 }, grad = false },
+  },
+  bad = { { { F { 3, 4 }, F { 5, 3 } }, nil, "last axis of x" }, { { F { 3, 4 }, F { 5, 4 }, F { 4 } }, nil, "first axis of weight" },
+          { { F {}, F { 5, 4 } }, nil, "axis" }, { { F { 3, 4 }, F { 4 } }, nil, "axes" } },
+}
+
+return rows

@@ -1,0 +1,95 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- First and second derivatives against central differences in float64.
+
+local here = debug.getinfo(1, "S").source:match("^@(.*)operators/[^/]*$") or "../"
+package.path = here .. "../?.lua;" .. here .. "../?/init.lua;" .. package.path
+
+local pg = require "perigee"
+local native = require "perigee.native"
+local check, array = require "cases.check", require "cases.array"
+
+-- Fixed weights for the elements of a tensor, so that one number stands for all of them.
+local function weights(t, salt)
+  return check.tensor(array.fill(check.array(t).shape, function(i) return math.sin(i * 0.739 + salt) + 1.5 end), t.dtype)
+end
+
+local function project(list, salt)
+  local total
+  for k, y in ipairs(list) do
+    if y and native.dtypes.by_name[y.dtype].floating and y.requires_grad then
+      local term = (y * weights(y, k + salt)):sum()
+      total = total and total + term or term
+    end
+  end
+  return total
+end
+
+-- The arguments of a case with fresh leaves; `moved`: arrays in place of the leaves' values.
+local function prepare(op, row, case, moved)
+  local args = check.tensors(op, case, "float64")
+  local wanted, leaves = {}, {}
+  for i, t in ipairs(check.leaves(op, row, args)) do wanted[t] = i end
+  args = check.map_tensors(op, args, function(t)
+    local i = wanted[t]
+    if not i then return t end
+    leaves[i] = moved and check.tensor(moved[i], "float64") or t
+    leaves[i].requires_grad = true
+    return leaves[i]
+  end)
+  return args, leaves
+end
+
+local function outputs(op, case, args)
+  return { native.call(op.name, args, case.attrs) }
+end
+
+-- The number whose derivative is checked: of order 1 the outputs' projection, of order 2 that of the gradients.
+local function value(op, row, case, order, moved)
+  local args, leaves = prepare(op, row, case, moved)
+  pg.manual_seed(5)
+  local loss = project(outputs(op, case, args), 0)
+  if order == 1 or not loss then return loss, leaves end
+  local first = pg.grad(loss, leaves, { create_graph = true, allow_unused = true })
+  if native.is_tensor(first) then first = { first } end
+  local list = {}
+  for i = 1, #leaves do list[i] = first[i] or false end
+  return project(list, 20), leaves
+end
+
+local EPS = { 1e-6, 1e-5 }
+
+local function check_order(op, row, case, order)
+  local loss, leaves = value(op, row, case, order)
+  local gradients = {}
+  if loss then
+    gradients = { pg.grad({ loss }, leaves, { allow_unused = true }) }
+    if type(gradients[1]) == "table" then gradients = gradients[1] end
+  end
+  local values, eps = {}, EPS[order]
+  for i, leaf in ipairs(leaves) do values[i] = check.array(leaf) end
+  for i, leaf in ipairs(leaves) do
+    local got = gradients[i] and check.array(gradients[i]).data or {}
+    for k, x in ipairs(values[i].data) do
+      local function at(d)
+        values[i].data[k] = x + d
+        local v = value(op, row, case, order, values)
+        return v and v:item() or 0
+      end
+      local slope = (at(eps) - at(-eps)) / (2 * eps)
+      values[i].data[k] = x
+      local g = got[k] or 0
+      if not (math.abs(g - slope) <= 1e-5 + 1e-5 * math.abs(slope)) then
+        error(("order %d, input %d, element %d of %s: the gradient is %.9g, differences give %.9g"):format(
+                order, i, k, tostring(leaf.shape), g, slope), 0)
+      end
+    end
+  end
+end
+
+check.for_each(require "cases", function(op, row, case, name)
+  if not check.differentiable(op, row, case) or case.special then return end
+  test("gradient/" .. name, function() check_order(op, row, case, 1) end)
+  if row.second ~= false and case.second ~= false then
+    test("second/" .. name, function() check_order(op, row, case, 2) end)
+  end
+end)
