@@ -114,6 +114,7 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   pg_launch launch{};
   launch.size = PG_SIZE(pg_launch, extents);
   launch.device = s.device->ordinal;
+  auto turn = s.device->lock(stream);  // a stream takes work from one thread at a time
   launch.stream = s.device->stream(stream);
   launch.sequence = s.device->sequence(s.op->info->name);
   launch.input_count = static_cast<uint32_t>(inputs.size());

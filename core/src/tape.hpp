@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "recycle.hpp"
 #include "tensor.hpp"
 
 namespace perigee {
@@ -39,7 +40,7 @@ struct OutputRecord {
 
 enum class NodeKind : uint8_t { op, leaf, write_view };
 
-struct Node {
+struct Node : Recycled<Node> {
   std::atomic<uint32_t> refs{1};
   NodeKind kind = NodeKind::op;
   bool released = false;   // by a backward pass that did not retain it

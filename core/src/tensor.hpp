@@ -10,6 +10,7 @@
 
 #include "device.hpp"
 #include "meta.hpp"
+#include "recycle.hpp"
 #include "ref.hpp"
 #include "registry.hpp"
 
@@ -32,7 +33,7 @@ struct Packed {
   Block* block;  // NULL: only seen so far
 };
 
-struct Storage {
+struct Storage : Recycled<Storage> {
   std::atomic<uint32_t> refs{1};
   uint32_t last_stream = 0;  // index of the stream that wrote last
   Block* block = nullptr;
@@ -57,7 +58,7 @@ struct ViewInfo {
   uint64_t epoch = 0;  // the base's, when this view's history was last brought up to date
 };
 
-struct Tensor {
+struct Tensor : Recycled<Tensor> {
   std::atomic<uint32_t> refs{1};
   uint32_t output = 0;    // which of the node's outputs this is
   bool requires_grad = false;  // a leaf that collects gradients
