@@ -87,6 +87,7 @@ return function(pg, native)
   end)
 
   define("is_contiguous", function(t)
+    if native.is_graph_tensor(t) then return true end -- values of a graph have no layout of their own
     local strides, expected = tensor.strides(t), 1
     for i = #strides, 1, -1 do
       local n = size(t, i)

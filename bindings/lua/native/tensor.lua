@@ -47,6 +47,7 @@ end
 
 function M.strides(t)
   local d, list = C.pgc_describe(t.ptr), {}
+  if d.stride == nil then errors.raise("failed_precondition", "stride", "is not known in a graph") end
   for i = 1, d.rank do list[i] = tonumber(d.stride[i - 1]) end
   return list
 end
