@@ -47,14 +47,21 @@ TensorRef source_tensor(Graph& g, uint32_t value) {
 
 Device* scope_device(Device* otherwise) { return ambient().device >= 0 ? &device(ambient().device) : otherwise; }
 
-// The value of an input now. An eager tensor is taken in as a constant; a view whose base was written to is made anew.
+// An eager tensor that is used in a graph is taken in by identity: runs see what it holds then.
+uint32_t capture(Graph& g, Tensor& x) {
+  auto [it, fresh] = g.captured.try_emplace(x.storage.get(), 0);
+  if (!fresh && g.values[it->second].meta.get() == x.meta.get() && g.values[it->second].eager->offset == x.offset)
+    return it->second;
+  it->second = add_value(g, ValueKind::constant, x.meta, x.device, "captured");
+  g.values[it->second].eager = alias(x);
+  return it->second;
+}
+
+// The value of an input now. A view whose base was written to is made anew.
 uint32_t value_of(Graph& g, Tensor& x, bool meta_only) {
   if (!x.is_graph()) {
     if (meta_only && !x.storage) pg::fail(PG_E_INTERNAL, "a description from outside cannot enter a graph");
-    auto [it, fresh] = g.captured.try_emplace(x.storage.get(), 0);
-    if (!fresh && g.values[it->second].meta.get() == x.meta.get() && g.values[it->second].eager->offset == x.offset)
-      return it->second;
-    return it->second = graph_constant(g, "constant", x)->value;
+    return capture(g, x);
   }
   if (x.graph.get() != &g) pg::fail_argument("a tensor of another graph cannot be used here");
   if (x.view && x.view->epoch != base_of(x).epoch) {
@@ -206,8 +213,9 @@ TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value) {
 
 TensorRef graph_constant(Graph& g, const std::string& name, Tensor& value) {
   Device* place = scope_device(value.device);
-  uint32_t id = add_value(g, ValueKind::constant, value.meta, place, name.empty() ? "constant" : name);
-  g.values[id].eager = place == value.device ? alias(value) : move_to(value, *place);
+  uint32_t id = add_value(g, ValueKind::constant, dense_meta(*value.meta, value.meta->dtype), place,
+                          name.empty() ? "constant" : name);
+  g.values[id].eager = place == value.device ? copy_dense(value, value.meta->dtype) : move_to(value, *place);
   return tensor_of(g, id);
 }
 

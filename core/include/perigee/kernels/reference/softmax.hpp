@@ -27,9 +27,19 @@ inline std::vector<double> log_softmax_of(const Operand& x, int64_t axis) {
 
 inline void log_softmax(const Operand& x, int64_t axis, const Operand& y) { write(y, log_softmax_of(x, axis)); }
 
+// Not as exp(log_softmax): the logarithm of large inputs would lose the digits behind the point.
 inline void softmax(const Operand& x, int64_t axis, const Operand& y) {
-  auto values = log_softmax_of(x, axis);
-  for (double& value : values) value = std::exp(value);
+  auto values = read<double>(x);
+  AxisSplit s(x.shape, axis);
+  for (int64_t b = 0; b < s.before; b++) {
+    for (int64_t a = 0; a < s.after; a++) {
+      double* line = values.data() + b * s.length * s.after + a;
+      double most = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (int64_t i = 0; i < s.length; i++) most = std::max(most, line[i * s.after]);
+      for (int64_t i = 0; i < s.length; i++) sum += line[i * s.after] = std::exp(line[i * s.after] - most);
+      for (int64_t i = 0; i < s.length; i++) line[i * s.after] /= sum;
+    }
+  }
   write(y, values);
 }
 
