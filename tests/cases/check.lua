@@ -112,10 +112,11 @@ function C.differentiable(op, row, case)
 end
 
 ---The tensors of a case whose gradients are to be checked.
-function C.leaves(op, row, args)
+function C.leaves(op, row, case, args)
   local list = {}
   C.each(op, args, function(t, input, i)
-    local wanted = not row.grad or row.grad[i]
+    local only = type(case.grad) == "table" and case.grad or row.grad
+    local wanted = not only or only[i]
     if wanted and native.dtypes.by_name[t.dtype].floating and not C.is_meta(input) and not C.is_mutated(input) then
       list[#list + 1] = t
     end

@@ -26,16 +26,19 @@ Operand pow_dx(const Operand& x, const Operand& y, Value, Value d) {
     if (y.number == 2) return d * (x.value * 2.0);
     return d * (y * power(x, y - 1.0));
   }
-  // 0 where y is 0, whatever x is: 0 * x^-1 would be NaN at x = 0.
-  return where(eq(y.value, 0.0), 0.0, (d * (y * power(x, y - 1.0))).value);
+  // At x = y = 0 the slope is 0, not 0 * 0^-1: there any other base will do, which keeps second derivatives finite too.
+  Value origin = logical_and(eq(x.value, 0.0), eq(y.value, 0.0));
+  return d * (y * power(where(origin, 1.0, x.value), y - 1.0));
 }
 
 Operand pow_dy(const Operand& x, const Operand& y, Value z, Value d) {
-  Operand plain = d * (z * logarithm(x));
-  if (x.is_number()) return x.number == 0 ? Operand(where(ge(y.value, 0.0), 0.0, plain.value)) : plain;
+  if (x.is_number()) {
+    Operand plain = d * (z * logarithm(x));
+    return x.number == 0 ? Operand(where(ge(y.value, 0.0), 0.0, plain.value)) : plain;
+  }
   // 0^y is 0 (or 1) for all y >= 0: its slope is 0 there, not 0 * log 0.
   Value flat = logical_and(eq(x.value, 0.0), compare<"ge">(y, 0.0));
-  return where(flat, 0.0, plain.value);
+  return where(flat, 0.0, d * (z * log(where(flat, 1.0, x.value))));
 }
 
 // Of the larger (smaller) operand all, of equal ones half each; NaN passes it on.

@@ -39,9 +39,9 @@ const bool declared = [] {
 
   axis_attr(declare_op("gather_grad").category("index"))
       .doc("Zeros in the shape of x, plus each element of dy where gather read it; equal places add up, in order.")
-      .input("dy", kAnyDtype, "shape of index")
+      .input("dy", kFloating, "shape of index")
       .input("index", kInteger, "as many axes as x: from 0")
-      .input("x", kAnyDtype, "[...]", PG_INPUT_META)
+      .input("x", kFloating, "[...]", PG_INPUT_META)
       .output("dx", "shape of x")
       .shape([](ShapeContext& c) {
         check_gather(c, 2, 1);

@@ -32,9 +32,9 @@ const bool declared = [] {
 
   axis_attr(declare_op("index_select_grad").category("index"))
       .doc("Zeros in the shape of x, plus each slice of dy at its index along `axis`; equal indices add up, in order.")
-      .input("dy", kAnyDtype, "x with n slices along axis")
+      .input("dy", kReal, "x with n slices along axis")
       .input("index", kInteger, "[n] or []: from 0")
-      .input("x", kAnyDtype, "[...]", PG_INPUT_META)
+      .input("x", kReal, "[...]", PG_INPUT_META)
       .output("dx", "shape of x")
       .shape([](ShapeContext& c) {
         Shape want = selected(c, 2, 1);

@@ -68,8 +68,8 @@ PG_OP("matmul")
         "Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that "
         "axis "
         "is missing in the result.")
-    .input("x", kRealOrBool, "[..., m, k] or [k]", PG_INPUT_PROMOTE)
-    .input("y", kRealOrBool, "[..., k, n] or [k]", PG_INPUT_PROMOTE)
+    .input("x", kReal, "[..., m, k] or [k]", PG_INPUT_PROMOTE)
+    .input("y", kReal, "[..., k, n] or [k]", PG_INPUT_PROMOTE)
     .attr<bool>("transpose_x", false, "x is given as [..., k, m]")
     .attr<bool>("transpose_y", false, "y is given as [..., n, k]")
     .output("z", "[..., m, n]")

@@ -14,14 +14,21 @@ void infer(ShapeContext& c) {
 // Sums from each element to the end.
 Value suffix_sum(Value v, int64_t axis) { return v - cumsum(v, axis) + sum(v, make_ints({axis}), true); }
 
-Value cumprod_slope(Value x, Value y, Value d, int64_t axis) {
-  // Before the first zero: sum over j >= k of d_j y_j / x_k. At it: the same sum with that zero left out of the
-  // products. Behind it every product holds the zero, so the slope is 0.
+// Before the first zero: sum over j >= k of d_j y_j / x_k. At it: the same sum with that zero left out of the products.
+// Behind it every product holds the zero, so the slope is 0; but its derivative by that zero is the slope without it,
+// which `deeper` levels follow (one reaches second derivatives).
+Value cumprod_slope(Value x, Value y, Value d, int64_t axis, int deeper) {
   Value zero = eq(x, 0.0), seen = cumsum(zero, axis);
-  Value first = logical_and(zero, eq(seen, 1.0));
-  Value before = suffix_sum(d * y, axis) / where(zero, 1.0, x);
-  Value at = suffix_sum(d * along<"cumprod">(where(first, 1.0, x), axis), axis);
-  return where(first, at, where(gt(seen, 0.0), 0.0, before));
+  Value first = logical_and(zero, eq(seen, 1.0)), rest = where(first, 1.0, x);
+  Value product = along<"cumprod">(rest, axis);
+  Value before = suffix_sum(d * y, axis) / where(zero, 1.0, x), at = suffix_sum(d * product, axis);
+  Value behind = Value();
+  if (deeper > 0) {
+    Value hollow = sum(where(first, x, 0.0), make_ints({axis}), true);  // 0, with the derivative by the zero
+    behind = hollow * cumprod_slope(rest, product, d, axis, deeper - 1);
+  }
+  Value others = behind ? where(gt(seen, 0.0), behind, before) : where(gt(seen, 0.0), 0.0, before);
+  return where(first, at, others);
 }
 
 OpBuilder& declare(const char* name, const char* doc) {
@@ -42,7 +49,7 @@ const bool declared = [] {
   });
   declare("cumprod", "Products of the elements up to each; of integers and booleans in int64.")
       .saves("x", "y")
-      .grad([](GradContext& g) { g.din(0) = cumprod_slope(g.in(0), g.out(0), g.dout(0), g.get<Axis>("axis")); });
+      .grad([](GradContext& g) { g.din(0) = cumprod_slope(g.in(0), g.out(0), g.dout(0), g.get<Axis>("axis"), 1); });
   return true;
 }();
 

@@ -29,12 +29,16 @@ Value extreme(const Gradient& g) {
   return where(hit, g.d / ties, 0.0);
 }
 
-// The product of the others: y / x, but where zeros are, only a single one has a slope.
+// The product of the others: y / x, but where zeros are, only a single one has a slope. `hollow`, the sum of the zeros,
+// is 0 itself and carries the derivatives by them: of one zero for the other elements, of two for each other. (Third
+// derivatives by three zeros are left out.)
 Value product_slope(const Gradient& g) {
   pg_ints axes = axis_list(g.axes);
   Value zero = eq(g.x, 0.0), filled = where(zero, 1.0, g.x);
   Value others = reduce<"prod">(filled, axes, true), zeros = sum(zero, axes, true);
-  Value at_zero = where(eq(zeros, 1.0), others, 0.0), elsewhere = where(eq(zeros, 0.0), others, 0.0) / filled;
+  Value hollow = sum(where(zero, g.x, 0.0), axes, true), one = eq(zeros, 1.0);
+  Value at_zero = where(one, others, where(eq(zeros, 2.0), others * (hollow - g.x), 0.0));
+  Value elsewhere = where(eq(zeros, 0.0), others, where(one, others * hollow, 0.0)) / filled;
   return g.d * where(zero, at_zero, elsewhere);
 }
 

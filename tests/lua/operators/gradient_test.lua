@@ -24,11 +24,19 @@ local function project(list, salt)
   return total
 end
 
+-- Statistics that are inputs of their own are those of x: they move with it.
+local function follow(op, case, args)
+  local before = check.map_tensors(op, args, check.array)
+  for i in ipairs(op.inputs) do
+    if type(case[i]) == "table" and case[i].kind == "statistics" then args[i] = check.tensor(case[i].compute(before), "float64") end
+  end
+end
+
 -- The arguments of a case with fresh leaves; `moved`: arrays in place of the leaves' values.
 local function prepare(op, row, case, moved)
   local args = check.tensors(op, case, "float64")
   local wanted, leaves = {}, {}
-  for i, t in ipairs(check.leaves(op, row, args)) do wanted[t] = i end
+  for i, t in ipairs(check.leaves(op, row, case, args)) do wanted[t] = i end
   args = check.map_tensors(op, args, function(t)
     local i = wanted[t]
     if not i then return t end
@@ -36,6 +44,7 @@ local function prepare(op, row, case, moved)
     leaves[i].requires_grad = true
     return leaves[i]
   end)
+  if moved then follow(op, case, args) end
   return args, leaves
 end
 

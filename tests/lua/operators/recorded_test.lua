@@ -15,7 +15,7 @@ local function floating(t) return native.dtypes.by_name[t.dtype].floating end
 local function batch_of(op, args)
   local size
   check.map_tensors(op, args, function(t)
-    if not size and t:dim() > 0 then size = t.shape[1] end
+    if not size and t:dim() > 0 and t.shape[1] ~= 1 then size = t.shape[1] end
     return t
   end)
   return size
@@ -40,7 +40,7 @@ end
 local function eager(op, row, case, args)
   pg.manual_seed(9)
   args = check.map_tensors(op, args, function(t) return t:clone() end)
-  local leaves = check.differentiable(op, row, case) and check.leaves(op, row, args) or {}
+  local leaves = check.differentiable(op, row, case) and check.leaves(op, row, case, args) or {}
   for _, leaf in ipairs(leaves) do leaf.requires_grad = true end
   local mutated = {}
   check.map_tensors(op, args, function(t, input)
@@ -61,7 +61,7 @@ end
 local function build(op, row, case, args, want, size)
   local feeds, variables, sources, results = {}, {}, {}, {}
   local is_leaf = {}
-  for i, leaf in ipairs(check.differentiable(op, row, case) and check.leaves(op, row, args) or {}) do is_leaf[leaf] = i end
+  for i, leaf in ipairs(check.differentiable(op, row, case) and check.leaves(op, row, case, args) or {}) do is_leaf[leaf] = i end
   local g = pg.graph(function(g)
     local count = 0
     local nodes = check.map_tensors(op, args, function(t, input)
