@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- perigee tests/vectors.lua [FOLDER]: operators against reference vectors (format: tests/vectors/data/README.md), in
--- float64. Without a folder, those under tests/vectors/data. A case is skipped when Perigee has no such operator.
+-- perigee tests/vectors.lua [FOLDER [DEVICE]]: operators against reference vectors in float64 (their format:
+-- tests/vectors/data/README.md; without a folder, those). A case is skipped when Perigee has no such operator.
 
 local here = arg[0]:match("^(.*)/[^/]*$") or "."
 package.path = here .. "/?.lua;" .. package.path
@@ -18,7 +18,7 @@ end
 local total = { passed = 0, failed = 0, skipped = 0 }
 local missing, names = {}, {}
 for _, path in ipairs(files) do
-  for _, result in ipairs(runner.run_file(path)) do
+  for _, result in ipairs(runner.run_file(path, arg[2])) do
     total[result.state] = total[result.state] + 1
     if result.state == "failed" then
       print(("FAIL %s: %s"):format(result.title, result.message))

@@ -140,7 +140,8 @@ return function(pg, native)
         native.raise("invalid_argument", name, ("x is %s; expected at least 2 axes"):format(tostring(o.x.shape)))
       end
       local off = distance(o.x, size(o.x, rank(o.x) - 1), size(o.x, rank(o.x)))
-      return pg.where(off[compare](off, o.diagonal), o.x, o.x.dtype == "bool" and false or 0)
+      local kept = off[compare](off, o.diagonal)
+      return o.x.dtype == "bool" and kept:logical_and(o.x) or pg.where(kept, o.x, 0)
     end)
   end
   ---The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
@@ -193,6 +194,16 @@ return function(pg, native)
     local index = o.index:expand(shape)
     shape[axis] = size(o.x, axis)
     return o.x:expand(shape):gather(index, axis)
+  end)
+
+  ---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
+  both("masked_fill", { { "mask", "tensor", required = true }, { "value", "any", required = true } }, function(o)
+    local x, mask = o.x, o.mask
+    if not native.is_tensor(o.value) then
+      local shape = broadcast(x.shape, mask.shape)
+      if not shape or x:has_shape(shape) then return native.op("masked_fill")(x, mask, o.value) end
+    end
+    return pg.where(mask, o.value, x)
   end)
 
   ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].

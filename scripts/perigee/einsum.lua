@@ -38,7 +38,7 @@ end
 local function index_of(labels)
   local at = {}
   for i, label in ipairs(labels) do
-    if at[label] then refuse(("label %s stands twice in one term"):format(label), "take the diagonal first") end
+    if at[label] then refuse(("label %s stands twice in the result"):format(label)) end
     at[label] = i
   end
   return at
@@ -55,6 +55,26 @@ local function check_sizes(labels, x, sizes)
     end
     if not sizes[label] or sizes[label] == 1 then sizes[label] = n end
   end
+end
+
+-- Each label once: of two axes with one label the diagonal.
+local function take_diagonals(part)
+  local first = {}
+  for i, label in ipairs(part.labels) do
+    if first[label] then
+      local n, labels, order = size(part.x, i), {}, {}
+      if size(part.x, first[label]) ~= n then refuse(("label %s has two sizes in one term"):format(label)) end
+      for j, other in ipairs(part.labels) do
+        if other ~= label then labels[#labels + 1], order[#order + 1] = other, j end
+      end
+      labels[#labels + 1], order[#order + 1], order[#order + 2] = label, first[label], i
+      local x = part.x:permute(order):flatten(-2, -1)
+      local index = native.call("arange", {}, { start = 0, stop = n * n, step = n + 1, count = n, dtype = "int64" })
+      return take_diagonals { x = x:index_select(index:to(x.device), -1), labels = labels }
+    end
+    first[label] = i
+  end
+  return part
 end
 
 -- Sums out what is not needed any more.
@@ -132,9 +152,9 @@ local function read_terms(equation, tensors)
   for i, term in ipairs(terms) do
     local count = dot_count(term, tensors[i])
     dots = math.max(dots, count)
-    parts[i] = { x = tensors[i], labels = labels_of(term, count) }
-    index_of(parts[i].labels)
-    check_sizes(parts[i].labels, tensors[i], sizes)
+    local labels = labels_of(term, count)
+    check_sizes(labels, tensors[i], sizes)
+    parts[i] = take_diagonals { x = tensors[i], labels = labels }
   end
   local wanted = labels_of(output or implied_output(terms, dots), dots)
   for _, label in ipairs(wanted) do

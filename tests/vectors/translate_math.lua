@@ -41,10 +41,7 @@ rows.einsum = { params = { "equation" }, call = function(list, a) return pg.eins
 
 rows.lerp = { params = { "end", "weight" }, call = function(x, a) return x:lerp(a["end"], a.weight) end }
 
-rows.masked_fill = { params = { "mask", "value" }, call = function(x, a)
-  if pg.is_tensor(a.value) then return pg.where(a.mask, a.value, x) end
-  return x:masked_fill(a.mask, a.value)
-end }
+rows.masked_fill = { params = { "mask", "value" }, call = function(x, a) return x:masked_fill(a.mask, a.value) end }
 
 rows.nan_to_num = { params = { "nan", "posinf", "neginf" }, call = function(x, a)
   return x:nan_to_num { nan = a.nan, posinf = a.posinf, neginf = a.neginf }

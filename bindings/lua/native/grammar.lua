@@ -113,6 +113,8 @@ local function check(where, name, kind, v)
   return v
 end
 
+local takes_table = { any = true, table = true, list = true, axes = true, tensors = true, ["function"] = true }
+
 local function is_run(kind, v) -- may this value be one of several that make up a list?
   if kind == "tensors" then return is_tensor(v) end
   return type(v) == "number" or (type(v) == "string" and kind == "list")
@@ -142,7 +144,7 @@ function M.place(where, params, args, n, out)
       end
       v = list
     end
-    local no_options = (kind == "single" or kind == "pair") and is_plain(v) and next(v) == nil -- x:elu{}
+    local no_options = not takes_table[kind] and is_plain(v) and next(v) == nil -- x:elu{}
     if v ~= nil and not no_options then out[name] = check(where, shown, kind, v) end
     index = index + 1
   end

@@ -162,7 +162,7 @@ local function collect_inputs(op, where, o)
     local v, before = o[input.name], count
     if input.variadic then
       for _, t in ipairs(v or {}) do count = put_tensor(op, where, input, t, list, count) end
-    elseif v == nil or v == false then
+    elseif v == nil or (v == false and not op.scalar) then
       if not input.optional or (op.scalar and i <= 2) then
         errors.raise("invalid_argument", where, ("argument %q is missing"):format(input.name))
       end
