@@ -16,6 +16,7 @@ return function(pg, native)
 
   ---Adds the gradients of this tensor into `.grad` of the leaves it came from.
   define("backward", function(t, ...)
+    if select("#", ...) == 0 then return native.backward_plain(t) end
     local o = read_backward(...)
     local retain = o.retain_graph
     if retain == nil then retain = o.create_graph end

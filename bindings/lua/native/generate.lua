@@ -17,6 +17,12 @@ local ins, attrs, first, scalar, value = scratch.ins, scratch.attrs, scratch.fir
 local release = C.pgc_release
 local first_list, huge = scratch.first_list, 2^63
 local function whole(v) return type(v) == 'number' and floor(v) == v end
+local function last(...)
+  for i = select('#', ...), 1, -1 do
+    if (select(i, ...)) ~= nil then return i end
+  end
+  return 0
+end
 local function closed(x, y)
   if x and x.ptr == nil then handles.raise_closed(x, where) end
   if y and y.ptr == nil then handles.raise_closed(y, where) end
@@ -74,6 +80,13 @@ local binary_fallback = [[
 end
   local more = select('#', ...)
   return any(op, $flag, more > 0 and more + 2 or y ~= nil and 2 or x ~= nil and 1 or 0, x, y, ...)
+end
+]]
+
+local optional_fallback = [[
+  local n = select('#', ...)
+  if n > 0 then return any(op, $flag, n + $count, $list, ...) end
+  return any(op, $flag, last($list), $list)
 end
 ]]
 
@@ -163,10 +176,44 @@ local function general(_, in_place)
   return head .. ("return function(...) return any(op, %s, select('#', ...), ...) end"):format(in_place)
 end
 
+-- Tensors that must be there, then tensors that may be: linear(x, weight, bias), cross_entropy(logits, labels).
+local function with_optional(op, in_place)
+  local names, tests, stores = {}, {}, {}
+  for i, input in ipairs(op.inputs) do
+    local x = "x" .. i
+    names[i] = x
+    tests[i] = input.optional and ("(%s == nil or istype(Handle, %s))"):format(x, x) or ("istype(Handle, %s)"):format(x)
+    local store = ("  if %s.ptr == nil then closed(%s) end\n  ins[%d] = %s.ptr\n"):format(x, x, i - 1, x)
+    stores[i] = input.optional and ("  if %s ~= nil then\n%s  else\n  ins[%d] = nil\n  end\n"):format(x, store, i - 1) or
+                store
+  end
+  local list = table.concat(names, ", ")
+  local store = table.concat(stores)
+  local run = expand(issue, { call = ("call(id, ins, %d, nil, nil, 0, out, 1)"):format(#names), again = store,
+                              attrs = "nil", first = "x1" })
+  return table.concat { head, "return function(", list, ", ...)\nif select('#', ...) == 0 and ",
+                        table.concat(tests, " and "), " then\n", store, run, give[false], "end\n",
+                        expand(optional_fallback, { flag = tostring(in_place), count = tostring(#names), list = list }) }
+end
+
+-- Whether tensors alone make a call: some that must be there, then only ones that may.
+local function may_end_early(op)
+  local seen = false
+  for i, input in ipairs(op.inputs) do
+    if input.optional then seen = true elseif seen then return false end
+    if i == 1 and input.optional then return false end
+  end
+  for _, attr in ipairs(op.visible) do
+    if attr.required then return false end
+  end
+  return seen and #op.inputs <= 5
+end
+
 -- Which form an operator's declaration allows.
-local function pick(op)
+local function pick(op, in_place)
   local count = #op.inputs
   if op.variadic or op.visible_outputs ~= 1 then return general end
+  if not op.scalar and not in_place and may_end_early(op) then return with_optional end
   for _, input in ipairs(op.inputs) do
     if input.optional and not op.scalar then return general end
   end
@@ -180,7 +227,7 @@ end
 
 -- Structs that the function writes into; each keeps the defaults in what it does not write.
 local function make_scratch(op, in_place)
-  local scratch = { out = ffi.new("pgc_tensor *[1]"), ins = ffi.new("pgc_tensor *[2]"),
+  local scratch = { out = ffi.new("pgc_tensor *[1]"), ins = ffi.new("pgc_tensor *[?]", math.max(#op.inputs, 2)),
                     attrs = ffi.new("uint8_t[?]", math.max(op.attr_size, 8)),
                     where = in_place and op.name .. "_" or op.name }
   ffi.copy(scratch.attrs, op.defaults, op.attr_size)
@@ -206,7 +253,7 @@ local M = {}
 
 function M.start(C, operators)
   return function(op, in_place)
-    local text = pick(op)(op, in_place)
+    local text = pick(op, in_place)(op, in_place)
     local chunk = assert(loadstring(text, "=perigee:" .. op.name))
     return chunk(C, ffi, handles.Handle, handles.wrap, op, operators, handles, make_scratch(op, in_place))
   end

@@ -42,6 +42,20 @@ function M.backward(roots, seeds, retain_graph, create_graph)
         retain_graph and 1 or 0, create_graph and 1 or 0)
 end
 
+local root = ffi.new("pgc_tensor *[1]")
+
+---backward of one open tensor without options: what training loops call.
+function M.backward_plain(t)
+  root[0] = t.ptr
+  local rc = C.pgc_backward(root, nil, 1, 0, 0)
+  if rc == 10 then
+    operators.make_room()
+    root[0] = t.ptr
+    rc = C.pgc_backward(root, nil, 1, 0, 0)
+  end
+  if rc ~= 0 then errors.raise_native(C, "backward") end
+end
+
 ---Gradients of roots with respect to inputs: a list with nil where unused.
 function M.gradients(roots, seeds, inputs, retain_graph, create_graph)
   local list, count = M.array(roots, nil, "grad")

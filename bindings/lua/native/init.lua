@@ -20,7 +20,7 @@ local function start()
 
   local module = {}
   local names = { "handles", "operators", "prepared", "tensor", "host", "process", "gradients", "layers", "files",
-                  "graphs" }
+                  "graphs", "layer_call", "update_plan" }
   for _, name in ipairs(names) do
     module[name] = require("perigee.native." .. name)
     module[name].start(C)
@@ -42,6 +42,7 @@ local function start()
   native.call, native.op, native.op_names = module.operators.call, module.operators.get_function, module.operators.names
   native.is_tensor, native.methods, native.hooks = module.handles.is_tensor, module.tensor.methods, module.tensor.hooks
   native.prepare = module.prepared.prepare
+  native.compile_layer, native.update_plan = module.layer_call.compile, module.update_plan.update_plan
   native.json = require "perigee.native.json"
   native.start = function() end
   return native

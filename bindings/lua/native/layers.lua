@@ -179,49 +179,6 @@ function layer_methods.parameters(self, input)
   return list
 end
 
----Runs or records the layer.
-function layer_methods.call(self, training, params, ...)
-  local info, where = self.info, self.where or self.info.name
-  local param_array, input_array = self.param_array, self.input_array
-  if not param_array then
-    param_array = ffi.new("pgc_tensor *[?]", math.max(#info.params, 1))
-    input_array = ffi.new("pgc_tensor *[?]", math.max(info.inputs, 1))
-    self.param_array, self.input_array = param_array, input_array
-    self.output_array = ffi.new("pgc_tensor *[?]", math.max(info.outputs, 1))
-  end
-  for i = 1, #info.params do
-    local p = params[i]
-    if p then
-      if p.ptr == nil then handles.raise_closed(p, where) end
-      param_array[i - 1] = p.ptr
-    else
-      param_array[i - 1] = nil
-    end
-  end
-  if select("#", ...) ~= info.inputs then
-    errors.raise("invalid_argument", where, ("takes %d inputs, got %d"):format(info.inputs, select("#", ...)))
-  end
-  for i = 1, info.inputs do
-    local x = select(i, ...)
-    if not handles.is_tensor(x) or x.ptr == nil then
-      if handles.is_tensor(x) then handles.raise_closed(x, where) end
-      errors.raise("invalid_argument", where, "the input must be a tensor, got " .. errors.describe(x))
-    end
-    input_array[i - 1] = x.ptr
-  end
-  local out = self.output_array
-  local rc = C.pgc_layer_call(info.id, self.struct, training and 1 or 0, param_array, input_array, out)
-  if rc == 10 then
-    operators.make_room()
-    rc = C.pgc_layer_call(info.id, self.struct, training and 1 or 0, param_array, input_array, out)
-  end
-  if rc ~= 0 then errors.raise_native(C, where) end
-  if info.outputs == 1 then return handles.wrap(out[0]) end
-  local results = {}
-  for i = 1, info.outputs do results[i] = handles.wrap(out[i - 1]) end
-  return unpack(results, 1, info.outputs)
-end
-
 -- ---- optimizers ----
 
 local Optimizer = { __index = setmetatable({}, { __index = Attributes }) }

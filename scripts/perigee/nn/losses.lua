@@ -5,6 +5,7 @@ local native = require "perigee.native"
 local Module = require "perigee.nn.module"
 
 local losses = {}
+local cross_entropy -- the operator's function, once it has been asked for
 
 local function read_options(where, options, known)
   options = options or {}
@@ -67,8 +68,9 @@ function losses.cross_entropy(logits, labels, options)
   if native.is_tensor(labels) and native.dtypes.by_name[labels.dtype].floating then
     return cross_entropy_of_probabilities(logits, labels, options)
   end
-  if options == nil or next(options) == nil then return native.op("cross_entropy")(logits, labels) end
-  return native.op("cross_entropy")(logits, labels, options)
+  cross_entropy = cross_entropy or native.op("cross_entropy")
+  if options == nil or next(options) == nil then return cross_entropy(logits, labels) end
+  return cross_entropy(logits, labels, options)
 end
 
 ---Negative log likelihood of log probabilities [N, C] or [N, C, ...]; labels int64 [N, ...] from 0.

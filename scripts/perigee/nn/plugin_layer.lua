@@ -48,7 +48,7 @@ local function init(class_name, self, ...)
     end
   end
   if not meta.lazy and afterwards[class_name] then afterwards[class_name](self, attributes) end
-  meta.names, meta.params = {}, {}
+  meta.names = {}
   for i, spec in ipairs(specs) do meta.names[i] = spec.name end
 end
 
@@ -85,9 +85,13 @@ return function(name)
   class.forward = function(self, ...)
     local meta = self[META]
     if meta.lazy then materialise(self, name, (...)) end
-    local params, names = meta.params, meta.names
-    for i = 1, #names do params[i] = rawget(self, names[i]) or false end
-    return meta.attributes:call(self.training, params, ...)
+    local attributes = meta.attributes
+    local run = attributes.run
+    if not run then
+      run = native.compile_layer(attributes, meta.names)
+      attributes.run = run
+    end
+    return run(self, ...)
   end
 
   class.describe = function(self) return self[META].attributes:describe() end

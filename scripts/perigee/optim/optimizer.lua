@@ -76,7 +76,8 @@ function Optimizer:add_group(group)
   end
   local steps = {}
   for i = 1, #list do steps[i] = 0 end
-  local entry = { params = list, steps = steps, slots = {}, attributes = native.new_optimizer(where, options) }
+  local entry = { params = list, steps = steps, slots = {}, plan = false,
+                  attributes = native.new_optimizer(where, options) }
   self.groups[#self.groups + 1] = setmetatable(entry, Group)
 end
 
@@ -144,7 +145,26 @@ local function collect(group)
   return order
 end
 
-local function step_group(group)
+-- What most steps are: all parameters have gradients and are at the same step. Answers whether it was one of them.
+local function step_together(group)
+  local plan, steps = group.plan, group.steps
+  if not plan or not plan:step(steps[1] + 1) then return false end
+  local step = steps[1] + 1
+  for i = 1, #steps do steps[i] = step end
+  return true
+end
+
+-- A plan for the steps to come, where this one brought all parameters to the same count.
+local function make_plan(group)
+  group.plan = false
+  if #group.steps == 0 then return end
+  for i = 1, #group.steps do
+    if group.steps[i] == 0 or group.steps[i] ~= group.steps[1] then return end
+  end
+  group.plan = native.update_plan(group.attributes, group.params, group.slots)
+end
+
+local function step_apart(group)
   local attributes = group.attributes
   local names = attributes:slots()
   for _, batch in ipairs(collect(group)) do
@@ -161,10 +181,7 @@ local function step_group(group)
     attributes:step(batch.step, batch.params, batch.gradients, state)
     for _, i in ipairs(batch.index) do group.steps[i] = batch.step end
   end
-end
-
-local function step_all(self)
-  for _, group in ipairs(self.groups) do step_group(group) end
+  make_plan(group)
 end
 
 ---Updates all parameters that have gradients.
@@ -173,12 +190,16 @@ function Optimizer:step()
     native.raise("failed_precondition", self.name, "has no parameters yet", "optim." .. self.name ..
                  "{model:parameters(), ...}")
   end
-  require("perigee").no_grad(step_all, self)
+  for _, group in ipairs(self.groups) do
+    if not step_together(group) then require("perigee").no_grad(step_apart, group) end
+  end
 end
 
 ---Forgets the gradients of all parameters.
 function Optimizer:zero_grad()
-  for _, group in ipairs(self.groups) do native.clear_grads(group.params) end
+  for _, group in ipairs(self.groups) do
+    if not (group.plan and group.plan:clear_gradients()) then native.clear_grads(group.params) end
+  end
 end
 
 ---Hyperparameters, step counts and state: groups[i] = { options = {...}, steps = {...}, slots = { name = {...} } }.
@@ -226,7 +247,7 @@ function Optimizer:load_state(saved)
     local entry = saved.groups[g]
     for key, value in pairs(entry.options) do group.attributes:set(key, value) end
     for i in ipairs(group.params) do group.steps[i] = entry.steps[i] end
-    rawset(group, "slots", {})
+    group.slots, group.plan = {}, false
     for slot, list in pairs(entry.slots) do
       group.slots[slot] = {}
       for i, p in ipairs(group.params) do

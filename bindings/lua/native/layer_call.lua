@@ -1,0 +1,72 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Writes the Lua function that runs a plugin's layer: parameters by name, inputs by position, spelt out without loops,
+-- so that it compiles to one C call.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+local handles = require "perigee.native.handles"
+local operators = require "perigee.native.operators"
+
+local M = {}
+local C
+
+local head = [[
+local C, Handle, wrap, istype, attributes, params, inputs, out, is = ...
+local id, struct, call = attributes.info.id, attributes.struct, C.pgc_layer_call
+local rawget, select = rawget, select
+]]
+
+local function text_of(info, names)
+  local arguments, parts = {}, { head }
+  for i = 1, info.inputs do arguments[i] = "x" .. i end
+  local function add(text, ...) parts[#parts + 1] = text:format(...) end
+  add("return function(layer, %s...)\nif select('#', ...) ~= 0 then is.surplus(select('#', ...)) end\n",
+      table.concat(arguments, ", ") .. (info.inputs > 0 and ", " or ""))
+  for i, x in ipairs(arguments) do
+    add("if not istype(Handle, %s) or %s.ptr == nil then is.wrong(%s) end\ninputs[%d] = %s.ptr\n", x, x, x, i - 1, x)
+  end
+  for i, name in ipairs(names) do
+    add("local p = rawget(layer, %q)\nif p then\nif p.ptr == nil then is.wrong(p) end\n", name)
+    add("params[%d] = p.ptr\nelse\nparams[%d] = nil\nend\n", i - 1, i - 1)
+  end
+  add("local training = rawget(layer, 'training') and 1 or 0\n")
+  add("local rc = call(id, struct, training, params, inputs, out)\n")
+  add("if rc == 10 then\nis.short()\nrc = call(id, struct, training, params, inputs, out)\nend\n")
+  add("if rc ~= 0 then is.failed() end\n")
+  local results = {}
+  for i = 1, info.outputs do results[i] = ("wrap(out[%d])"):format(i - 1) end
+  add("return %s\nend\n", table.concat(results, ", "))
+  return table.concat(parts)
+end
+
+-- What the function calls when something is not as it should be.
+local function exits(attributes)
+  local info = attributes.info
+  local function where() return attributes.where or info.name end
+  return {
+    surplus = function(more)
+      errors.raise("invalid_argument", where(), ("takes %d inputs, got %d"):format(info.inputs, info.inputs + more))
+    end,
+    wrong = function(x)
+      if handles.is_tensor(x) then handles.raise_closed(x, where()) end
+      errors.raise("invalid_argument", where(), "the input must be a tensor, got " .. errors.describe(x))
+    end,
+    short = function() operators.make_room() end,
+    failed = function() errors.raise_native(C, where()) end,
+  }
+end
+
+local function pointers(count) return ffi.new("pgc_tensor *[?]", math.max(count, 1)) end
+
+---The function(layer, inputs...) that runs a layer with these attributes. Parameters are the layer's own fields, by the
+---given names; so is `training`.
+function M.compile(attributes, names)
+  local info = attributes.info
+  local chunk = assert(loadstring(text_of(info, names), "=perigee:" .. info.name))
+  return chunk(C, handles.Handle, handles.wrap, ffi.istype, attributes, pointers(#names), pointers(info.inputs),
+               pointers(info.outputs), exits(attributes))
+end
+
+function M.start(library) C = library end
+
+return M
