@@ -50,6 +50,7 @@ struct PendingCall {
 };
 void check_inputs(PendingCall& call);
 void promote(PendingCall& call);
+void check_dtypes(const PendingCall& call);
 void place(PendingCall& call);
 // How many outputs the call has, hidden ones included, and how many of them are visible.
 uint32_t output_total(const Op& op, const uint32_t* groups, uint32_t* visible);

@@ -60,6 +60,7 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
   if (pending.in_place() && (pending.inputs.empty() || pending.inputs[0] == nullptr))
     pg::fail_argument("the in-place form needs a tensor as first argument");
   promote(pending);
+  check_dtypes(pending);
   place(pending);
   bool graph = ambient().graph != nullptr && (op.info->traits & PG_OP_CREATES);
   for (Tensor* x : pending.inputs) graph |= x != nullptr && x->is_graph();

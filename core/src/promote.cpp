@@ -66,19 +66,28 @@ void check_inputs(PendingCall& call) {
   for (uint32_t i = 0; i < info.input_count; i++) {
     const pg_input_info& in = *info.inputs[i];
     for (uint32_t k = 0; k < call.groups[i]; k++, flat++) {
-      Tensor* x = call.inputs[flat];
-      if (x == nullptr) {
-        bool scalar = false;
-        if (call.op.scalar_attr >= 0) {
-          auto* s = reinterpret_cast<const pg_scalar*>(call.attrs.data() + info.attrs[call.op.scalar_attr]->offset);
-          scalar = s->kind != PG_SCALAR_NONE && s->input == static_cast<int32_t>(i);
-        }
-        // Where a number may stand in, the input is declared optional; without the number it is missing after all.
-        if (!scalar && (!(in.flags & PG_INPUT_OPTIONAL) || (call.op.scalar_attr >= 0 && (in.flags & PG_INPUT_PROMOTE))))
-          pg::fail_argument(pg::format("argument %u (%s) is missing", i + 1, in.name));
-        continue;
+      if (call.inputs[flat] != nullptr) continue;
+      bool scalar = false;
+      if (call.op.scalar_attr >= 0) {
+        auto* s = reinterpret_cast<const pg_scalar*>(call.attrs.data() + info.attrs[call.op.scalar_attr]->offset);
+        scalar = s->kind != PG_SCALAR_NONE && s->input == static_cast<int32_t>(i);
       }
-      if (in.dtypes != 0 && !(in.dtypes & pg::dtype_class(x->meta->dtype)))
+      // Where a number may stand in, the input is declared optional; without the number it is missing after all.
+      if (!scalar && (!(in.flags & PG_INPUT_OPTIONAL) || (call.op.scalar_attr >= 0 && (in.flags & PG_INPUT_PROMOTE))))
+        pg::fail_argument(pg::format("argument %u (%s) is missing", i + 1, in.name));
+    }
+  }
+}
+
+// After promotion: bool may join integers where the operator takes those.
+void check_dtypes(const PendingCall& call) {
+  const pg_op_info& info = *call.op.info;
+  uint32_t flat = 0;
+  for (uint32_t i = 0; i < info.input_count; i++) {
+    const pg_input_info& in = *info.inputs[i];
+    for (uint32_t k = 0; k < call.groups[i]; k++, flat++) {
+      Tensor* x = call.inputs[flat];
+      if (x != nullptr && in.dtypes != 0 && !(in.dtypes & pg::dtype_class(x->meta->dtype)))
         pg::fail_argument(pg::format("%s is %s; expected %s", in.name, pg::dtype_name(x->meta->dtype),
                                      mask_text(in.dtypes).c_str()));
     }

@@ -89,7 +89,9 @@ struct Session::Run {
            outputs.data(),
            static_cast<uint32_t>(outputs.size()));
     } catch (pg::Error& e) {
-      throw pg::Error(e.code, n.name + " (" + n.op->info->name + "): " + e.what(), e.native, e.flags);
+      std::string text = e.what(), op = n.op->info->name;
+      if (text.starts_with(op + ": ")) text.erase(0, op.size() + 2);
+      throw pg::Error(e.code, (n.name == op ? op : n.name + " (" + op + ")") + ": " + text, e.native, e.flags);
     }
     for (size_t i = 0; i < outputs.size(); i++) {
       values[n.outputs[i]] = std::move(outputs[i]);

@@ -31,6 +31,7 @@ template <class Body>
 int32_t run(const char* where, Body&& body) noexcept {
   try {
     body();
+    ambient().last_resort = false;
     return PG_OK;
   } catch (const std::exception& e) {
     return failed(&e, where);

@@ -23,8 +23,14 @@ int32_t failed(const std::exception* e, const char* where) noexcept {
   pg_error& error = last_error();
   bool last_resort = std::exchange(ambient().last_resort, false);
   int32_t code = PG_E_INTERNAL;
+  // A kernel may have named its operator already.
+  auto message = [&](const char* text) {
+    size_t length = std::strlen(where);
+    while (std::strncmp(text, where, length) == 0 && std::strncmp(text + length, ": ", 2) == 0) text += length + 2;
+    return text;
+  };
   if (auto* known = dynamic_cast<const pg::Error*>(e)) {
-    code = pg::set_error(&error, known->code, where, known->what(), known->native, known->flags);
+    code = pg::set_error(&error, known->code, where, message(known->what()), known->native, known->flags);
   } else if (dynamic_cast<const std::bad_alloc*>(e) != nullptr) {
     code = pg::set_error(&error, PG_E_OUT_OF_MEMORY, where, "out of host memory");
   } else {
