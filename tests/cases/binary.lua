@@ -109,7 +109,8 @@ rows.masked_fill = {
     { F {}, B {}, attrs = { value = 1 } },
     { F { 3, 0 }, B { 1 }, attrs = { value = 1 } },
   },
-  bad = { { { F { 3 }, B { 2, 3 } }, { value = 1 }, "does not broadcast" }, { { F { 3 }, F { 3 } }, { value = 1 }, "bool" } },
+  bad = { { { F { 3 }, B { 2, 3 } }, { value = 1 }, "does not broadcast" },
+    { { F { 3 }, F { 3 } }, { value = 1 }, "bool" } },
 }
 
 return rows

@@ -194,7 +194,8 @@ function C.compare(got, want, class, dtype, what)
   local least = dtype == "float16" and 2 ^ -24 or 1e-38 -- denormal numbers have no relative precision
   for i, v in ipairs(want.data) do
     local x = a.data[i]
-    if not close(x, v, relative * math.max(math.abs(v) < math.huge and math.abs(v) or 0, scale) + least * (relative > 0 and 1 or 0)) then
+    if not close(x, v, relative * math.max(math.abs(v) < math.huge and math.abs(v) or 0,
+      scale) + least * (relative > 0 and 1 or 0)) then
       error(("%s, element %d of %s: got %.17g, expected %.17g"):format(what, i, shape_text(a.shape), x, v), 0)
     end
   end

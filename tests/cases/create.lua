@@ -8,14 +8,18 @@ local F = S.F
 local rows = {}
 rows.fill = {
   class = "exact", ref = function(_, o) return array.fill(o.shape, o.value or 0) end, creates = true,
-  cases = { { attrs = { shape = { 3, 4 }, value = 2 } }, { attrs = { shape = {}, value = 1 } }, { attrs = { shape = { 3, 0 }, value = 1 } },
+  cases = { { attrs = { shape = { 3, 4 }, value = 2 } }, { attrs = { shape = {}, value = 1 } },
+    { attrs = { shape = { 3, 0 }, value = 1 } },
             { attrs = { shape = { 2 } } } },
-  bad = { { {}, { value = 1 }, "missing" }, { {}, { shape = { -1 } }, nil }, { {}, { shape = { 2 ^ 40, 2 ^ 40 } }, nil } },
+  bad = { { {}, { value = 1 }, "missing" }, { {}, { shape = { -1 } }, nil },
+    { {}, { shape = { 2 ^ 40, 2 ^ 40 } }, nil } },
 }
 rows.arange = {
   class = "exact", creates = true, class_of_dtype = true,
-  ref = function(_, o) return array.fill({ o.count }, function(i) return (o.start or 0) + (i - 1) * (o.step or 1) end) end,
-  cases = { { attrs = { count = 5, start = 2, stop = 7, step = 1 } }, { attrs = { count = 4, start = 8, stop = 0, step = -2 }, signed = true },
+  ref = function(_, o) return array.fill({ o.count },
+    function(i) return (o.start or 0) + (i - 1) * (o.step or 1) end) end,
+  cases = { { attrs = { count = 5, start = 2, stop = 7, step = 1 } },
+    { attrs = { count = 4, start = 8, stop = 0, step = -2 }, signed = true },
             { attrs = { count = 0, start = 0, stop = 0, step = 1 } } },
   bad = { { {}, { count = -1 }, nil } },
 }

@@ -27,9 +27,11 @@ local function joined(list, axis)
 end
 rows.cat = {
   class = "exact", ref = function(a, o) return joined(a[1], o.axis) end,
-  cases = { { { F { 3, 4 }, F { 2, 4 } }, attrs = { axis = 1 } }, { { F { 3, 4 }, F { 3, 1 }, F { 3, 2 } }, attrs = { axis = -1 } },
+  cases = { { { F { 3, 4 }, F { 2, 4 } }, attrs = { axis = 1 } },
+    { { F { 3, 4 }, F { 3, 1 }, F { 3, 2 } }, attrs = { axis = -1 } },
             { { F { 3, 4 } }, attrs = { axis = 2 } }, { { F { 3, 0 }, F { 3, 2 } }, attrs = { axis = 2 } },
-            { { F { 0 }, F { 0 } }, attrs = { axis = 1 } }, { { F { 3, 2, 2 }, F { 3, 1, 2 } }, attrs = { axis = 2 } } },
+            { { F { 0 }, F { 0 } }, attrs = { axis = 1 } },
+              { { F { 3, 2, 2 }, F { 3, 1, 2 } }, attrs = { axis = 2 } } },
   bad = { { { { F { 3, 4 }, F { 3, 3 } } }, { axis = 1 }, "xs%[2%]" }, { { {} }, { axis = 1 }, "empty" },
           { { { F { 3, 4 } } }, { axis = 3 }, "out of range" } },
 }
@@ -63,10 +65,13 @@ local function gathered(x, ix_array, axis)
 end
 rows.gather = {
   class = "exact", ref = function(a, o) return gathered(a[1], a[2], axis_of(a[1], o.axis)) end,
-  cases = { { F { 3, 4 }, I({ 3, 2 }, 0, 3), attrs = { axis = 2 } }, { F { 3, 4 }, I({ 5, 4 }, 0, 2), attrs = { axis = 1 } },
-            { F { 3, 4 }, I({ 2, 6 }, 0, 3), attrs = { axis = -1 } }, { F { 3, 2, 2 }, I({ 3, 3, 2 }, 0, 1), attrs = { axis = 2 } },
+  cases = { { F { 3, 4 }, I({ 3, 2 }, 0, 3), attrs = { axis = 2 } },
+    { F { 3, 4 }, I({ 5, 4 }, 0, 2), attrs = { axis = 1 } },
+            { F { 3, 4 }, I({ 2, 6 }, 0, 3), attrs = { axis = -1 } },
+              { F { 3, 2, 2 }, I({ 3, 3, 2 }, 0, 1), attrs = { axis = 2 } },
             { F { 3, 4 }, I({ 3, 0 }, 0, 0), attrs = { axis = 2 } }, { F {}, I({}, 0, 0), attrs = { axis = 1 } } },
-  bad = { { { F { 3, 4 }, index({ 0, 4 }, { 1, 2 }) }, { axis = 2 }, "4" }, { { F { 3, 4 }, index({ -1 }, { 1, 1 }) }, { axis = 2 }, "%-1" },
+  bad = { { { F { 3, 4 }, index({ 0, 4 }, { 1, 2 }) }, { axis = 2 }, "4" },
+    { { F { 3, 4 }, index({ -1 }, { 1, 1 }) }, { axis = 2 }, "%-1" },
           { { F { 3, 4 }, index { 0 } }, { axis = 1 }, "axes" }, { { F { 3 }, F { 3 } }, { axis = 1 }, "index" } },
 }
 rows.gather_grad = {
@@ -95,11 +100,14 @@ local function selected(x, at, axis)
 end
 rows.index_select = {
   class = "exact", ref = function(a, o) return selected(a[1], a[2], o.axis) end,
-  cases = { { F { 3, 4 }, index { 2, 0, 2 }, attrs = { axis = 1 }, symbolic = false }, { F { 3, 4 }, index { 1, 3 }, attrs = { axis = -1 } },
-            { F { 3, 4 }, index({ 2 }, {}), attrs = { axis = 2 } }, { F { 5, 2, 3 }, index { 1, 1, 0, 0 }, attrs = { axis = 2 } },
+  cases = { { F { 3, 4 }, index { 2, 0, 2 }, attrs = { axis = 1 }, symbolic = false },
+    { F { 3, 4 }, index { 1, 3 }, attrs = { axis = -1 } },
+            { F { 3, 4 }, index({ 2 }, {}), attrs = { axis = 2 } },
+              { F { 5, 2, 3 }, index { 1, 1, 0, 0 }, attrs = { axis = 2 } },
             { F { 3, 4 }, index({}, { 0 }), attrs = { axis = 1 } }, { F { 3, 0 }, index { 1 }, attrs = { axis = 1 } } },
   bad = { { { F { 3, 4 }, index { 0, 3 } }, { axis = 1 }, "3" }, { { F { 3, 4 }, index { -1 } }, { axis = 1 }, "%-1" },
-          { { F { 3, 4 }, index({ 0 }, { 1, 1 }) }, { axis = 1 }, "axes" }, { { F { 3, 4 }, index { 0 } }, { axis = 3 }, "out of range" } },
+          { { F { 3, 4 }, index({ 0 }, { 1, 1 }) }, { axis = 1 }, "axes" },
+            { { F { 3, 4 }, index { 0 } }, { axis = 3 }, "out of range" } },
 }
 rows.index_select_grad = {
   class = "sum",
@@ -120,7 +128,8 @@ end
 local function mask(shape, ...) return V(shape, { ... }, "bool") end
 rows.masked_select = {
   class = "exact", ref = function(a) return masked(a[1], a[2]) end,
-  cases = { { F { 3, 4 }, B { 3, 4 } }, { F { 3, 4 }, mask({ 4 }, 1, 0, 0, 1) }, { F { 3 }, mask({ 3 }, 0) }, { F {}, mask({}, 1) },
+  cases = { { F { 3, 4 }, B { 3, 4 } }, { F { 3, 4 }, mask({ 4 }, 1, 0, 0, 1) }, { F { 3 }, mask({ 3 }, 0) },
+    { F {}, mask({}, 1) },
             { F { 3, 0 }, B { 3, 0 } }, { F { 70 }, B { 70 } } },
   bad = { { { F { 3, 4 }, B { 3 } }, nil, "broadcast" }, { { F { 3 }, F { 3 } }, nil, "bool" } },
 }
@@ -134,7 +143,8 @@ rows.masked_select_grad = {
       return a[1].data[at]
     end)
   end,
-  cases = { { F { 6 }, mask({ 4 }, 1, 0, 0, 1), F { 3, 4 } }, { F { 3 }, mask({ 3 }, 1), F { 3 } }, { F { 0 }, mask({ 3 }, 0), F { 3 } } },
+  cases = { { F { 6 }, mask({ 4 }, 1, 0, 0, 1), F { 3, 4 } }, { F { 3 }, mask({ 3 }, 1), F { 3 } },
+    { F { 0 }, mask({ 3 }, 0), F { 3 } } },
   bad = { { { F { 2, 2 }, mask({ 4 }, 1), F { 4 } }, nil, nil } },
 }
 
@@ -150,7 +160,8 @@ rows.nonzero = {
     end
     return array.new({ n, #a[1].shape }, data)
   end,
-  cases = { { V({ 3, 4 }, { 0, 1, 0, 0, 2 }) }, { V({ 3, 4 }, { 0 }) }, { V({}, { 3 }) }, { V({}, { 0 }) }, { F { 3, 0 } },
+  cases = { { V({ 3, 4 }, { 0, 1, 0, 0, 2 }) }, { V({ 3, 4 }, { 0 }) }, { V({}, { 3 }) }, { V({}, { 0 }) },
+    { F { 3, 0 } },
             { V({ 90 }, { 0, 1, 1 }) }, { V({ 2, 3, 4 }, { 1, 0, 0 / 0, 0, 0 }), special = true } },
   bad = { { { "text" }, nil, "tensor" } },
 }
@@ -167,7 +178,8 @@ rows.one_hot = {
   end,
   cases = { { I({ 3 }, 0, 3), attrs = { classes = 4 } }, { I({ 3, 2 }, 0, 1), attrs = { classes = 2 } },
             { I({}, 2, 2), attrs = { classes = 3 } }, { I({ 0 }, 0, 0), attrs = { classes = 3 } } },
-  bad = { { { index { 0, 3 } }, { classes = 3 }, "3" }, { { index { -1 } }, { classes = 3 }, "%-1" }, { { index { 0 } }, { classes = 0 }, "at least 1" },
+  bad = { { { index { 0, 3 } }, { classes = 3 }, "3" }, { { index { -1 } }, { classes = 3 }, "%-1" },
+    { { index { 0 } }, { classes = 0 }, "at least 1" },
           { { F { 2 } }, { classes = 2 }, "index" } },
 }
 
@@ -182,10 +194,13 @@ end
 rows.embedding = {
   class = "exact", ref = function(a) return looked_up(a[1], a[2]) end,
   cases = { { F { 5, 4 }, index { 4, 0, 4 } }, { F { 5, 4 }, I({ 2, 3 }, 0, 4) }, { F { 5, 4 }, index({ 2 }, {}) },
-            { F { 5, 4 }, index({}, { 0 }) }, { F { 5, 4 }, index { 1, 2, 1 }, attrs = { padding_idx = 1 }, grad = false },
+            { F { 5, 4 }, index({}, { 0 }) }, { F { 5, 4 }, index { 1, 2, 1 }, attrs = { padding_idx = 1 },
+              grad = false },
             { F { 5, 40 }, I({ 9 }, 0, 4) } },
-  bad = { { { F { 5, 4 }, index { 0, 5 } }, nil, "5" }, { { F { 5, 4 }, index { -1 } }, nil, "%-1" }, { { F { 5 }, index { 0 } }, nil, "axes" },
-          { { F { 5, 4 }, index { 0 } }, { padding_idx = 5 }, "padding_idx" }, { { F { 5, 4 }, F { 2 } }, nil, "index" } },
+  bad = { { { F { 5, 4 }, index { 0, 5 } }, nil, "5" }, { { F { 5, 4 }, index { -1 } }, nil, "%-1" },
+    { { F { 5 }, index { 0 } }, nil, "axes" },
+          { { F { 5, 4 }, index { 0 } }, { padding_idx = 5 }, "padding_idx" },
+            { { F { 5, 4 }, F { 2 } }, nil, "index" } },
 }
 rows.embedding_grad = {
   class = "sum",
@@ -199,9 +214,11 @@ rows.embedding_grad = {
       return y
     end)
   end,
-  cases = { { F { 3, 4 }, index { 4, 0, 4 }, F { 5, 4 } }, { F { 3, 2 }, index { 1, 2, 1 }, F { 5, 2 }, attrs = { padding_idx = 1 } },
+  cases = { { F { 3, 4 }, index { 4, 0, 4 }, F { 5, 4 } },
+    { F { 3, 2 }, index { 1, 2, 1 }, F { 5, 2 }, attrs = { padding_idx = 1 } },
             { F { 0, 2 }, index({}, { 0 }), F { 5, 2 } }, { F { 2, 3, 2 }, I({ 2, 3 }, 0, 4), F { 5, 2 } } },
-  bad = { { { F { 1, 4 }, index { 5 }, F { 5, 4 } }, nil, "5" }, { { F { 1, 3 }, index { 0 }, F { 5, 4 } }, nil, nil } },
+  bad = { { { F { 1, 4 }, index { 5 }, F { 5, 4 } }, nil, "5" },
+    { { F { 1, 3 }, index { 0 }, F { 5, 4 } }, nil, nil } },
 }
 
 return rows

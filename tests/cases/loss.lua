@@ -48,13 +48,18 @@ rows.cross_entropy = {
   cases = {
     { F { 3, 4 }, targets { 0, 3, 1 } }, { F { 3, 4 }, targets { 0, 3, 1 }, attrs = { reduction = "sum" } },
     { F { 3, 4 }, targets { 0, 3, 1 }, attrs = { reduction = "none" } }, { F { 3, 4 }, targets { 0, -100, 1 } },
-    { F { 3, 4 }, targets { 2, 3, 2 }, attrs = { ignore_index = 2 } }, { F { 3, 4 }, targets { 0, 3, 1 }, attrs = { label_smoothing = 0.1 } },
-    { F { 3, 4 }, targets { 0, 3, 1 }, F({ 4 }, 0.5, 2) }, { F { 3, 4 }, targets { 0, 3, 1 }, F({ 4 }, 0.5, 2), attrs = { label_smoothing = 0.2 } },
-    { F { 3, 4, 2 }, I({ 3, 2 }, 0, 3), attrs = { reduction = "none" } }, { F { 3, 4, 2 }, I({ 3, 2 }, 0, 3) }, { F { 4 }, targets({ 2 }, {}) },
+    { F { 3, 4 }, targets { 2, 3, 2 }, attrs = { ignore_index = 2 } },
+      { F { 3, 4 }, targets { 0, 3, 1 }, attrs = { label_smoothing = 0.1 } },
+    { F { 3, 4 }, targets { 0, 3, 1 }, F({ 4 }, 0.5, 2) },
+      { F { 3, 4 }, targets { 0, 3, 1 }, F({ 4 }, 0.5, 2), attrs = { label_smoothing = 0.2 } },
+    { F { 3, 4, 2 }, I({ 3, 2 }, 0, 3), attrs = { reduction = "none" } }, { F { 3, 4, 2 }, I({ 3, 2 }, 0, 3) },
+      { F { 4 }, targets({ 2 }, {}) },
     { F { 0, 4 }, targets({}, { 0 }), attrs = { reduction = "sum" } },
   },
-  bad = { { { F { 2, 4 }, targets { 0, 4 } }, nil, "4" }, { { F { 2, 4 }, targets { 0, -1 } }, nil, "%-1" }, { { F { 2, 4 }, targets { 0 } }, nil, "does not fit" },
-          { { F { 2, 4 }, targets { 0, 1 }, F { 3 } }, nil, "number of classes" }, { { F { 2, 4 }, targets { 0, 1 } }, { reduction = "men" }, "mean" },
+  bad = { { { F { 2, 4 }, targets { 0, 4 } }, nil, "4" }, { { F { 2, 4 }, targets { 0, -1 } }, nil, "%-1" },
+    { { F { 2, 4 }, targets { 0 } }, nil, "does not fit" },
+          { { F { 2, 4 }, targets { 0, 1 }, F { 3 } }, nil, "number of classes" },
+            { { F { 2, 4 }, targets { 0, 1 } }, { reduction = "men" }, "mean" },
           { { F { 2, 4 }, F { 2 } }, nil, "target" } },
 }
 
@@ -69,7 +74,8 @@ rows.cross_entropy_grad = {
   end,
   grad = { true, true }, second = false,
   cases = {
-    { F {}, log_probs { 3, 4 }, targets { 0, 3, 1 } }, { F { 3 }, log_probs { 3, 4 }, targets { 0, -100, 1 }, attrs = { reduction = "none" } },
+    { F {}, log_probs { 3, 4 }, targets { 0, 3, 1 } },
+      { F { 3 }, log_probs { 3, 4 }, targets { 0, -100, 1 }, attrs = { reduction = "none" } },
     { F {}, log_probs { 3, 4 }, targets { 0, 3, 1 }, F({ 4 }, 0.5, 2), attrs = { label_smoothing = 0.2 } },
     { F {}, log_probs { 4 }, targets({ 2 }, {}) },
   },

@@ -52,13 +52,17 @@ rows.matmul = {
     { F { 3, 4 }, F { 4, 5 } }, { F { 3, 2, 4 }, F { 3, 4, 5 } }, { F { 3, 2, 4 }, F { 4, 5 } }, { F { 4 }, F { 4 } },
     { F { 3, 4 }, F { 4 } }, { F { 4 }, F { 4, 5 } }, { F { 3, 2, 4 }, F { 4 } }, { F { 4 }, F { 3, 4, 2 } },
     { F { 3, 1, 2, 4 }, F { 5, 4, 2 } }, { F { 2, 4 }, F { 3, 4, 5 } },
-    { F { 4, 3 }, F { 4, 5 }, attrs = { transpose_x = true } }, { F { 3, 4 }, F { 5, 4 }, attrs = { transpose_y = true } },
+    { F { 4, 3 }, F { 4, 5 }, attrs = { transpose_x = true } },
+      { F { 3, 4 }, F { 5, 4 }, attrs = { transpose_y = true } },
     { F { 2, 4, 3 }, F { 2, 5, 4 }, attrs = { transpose_x = true, transpose_y = true } },
-    { F { 3, 2, 4 }, F { 5, 4 }, attrs = { transpose_y = true } }, { F { 3, 4, 2 }, F { 4, 5 }, attrs = { transpose_x = true } },
-    { F { 3, 0 }, F { 0, 5 } }, { F { 0, 4 }, F { 4, 5 } }, { F { 0, 2, 4 }, F { 4, 5 } }, { F { 17, 33 }, F { 33, 19 }, grad = false },
+    { F { 3, 2, 4 }, F { 5, 4 }, attrs = { transpose_y = true } },
+      { F { 3, 4, 2 }, F { 4, 5 }, attrs = { transpose_x = true } },
+    { F { 3, 0 }, F { 0, 5 } }, { F { 0, 4 }, F { 4, 5 } }, { F { 0, 2, 4 }, F { 4, 5 } },
+      { F { 17, 33 }, F { 33, 19 }, grad = false },
     { V({ 2, 2 }, { 0 / 0, 1, 2, 3 }), V({ 2, 2 }, { 1, 2, 3, 1 / 0 }), grad = false, special = true },
   },
-  bad = { { { F { 2, 3 }, F { 4, 5 } }, nil, "do not fit" }, { { F {}, F { 2, 2 } }, nil, "axis" }, { { F { 2, 2, 3 }, F { 3, 3, 4 } }, nil, "broadcast" },
+  bad = { { { F { 2, 3 }, F { 4, 5 } }, nil, "do not fit" }, { { F {}, F { 2, 2 } }, nil, "axis" },
+    { { F { 2, 2, 3 }, F { 3, 3, 4 } }, nil, "broadcast" },
           { { F { 2, 2 }, 2 }, nil, "tensor" } },
 }
 
@@ -69,10 +73,13 @@ rows.linear = {
     return a[3] and array.map(function(v, b) return v + b end, y, a[3]) or y
   end,
   cases = {
-    { F { 3, 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 4 }, F { 5, 4 } }, { F { 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 2, 4 }, F { 5, 4 }, F { 5 } },
-    { F { 0, 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 0 }, F { 5, 0 }, F { 5 } }, { F { 9, 33 }, F { 17, 33 }, F { 17 }, grad = false },
+    { F { 3, 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 4 }, F { 5, 4 } }, { F { 4 }, F { 5, 4 }, F { 5 } },
+      { F { 3, 2, 4 }, F { 5, 4 }, F { 5 } },
+    { F { 0, 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 0 }, F { 5, 0 }, F { 5 } },
+      { F { 9, 33 }, F { 17, 33 }, F { 17 }, grad = false },
   },
-  bad = { { { F { 3, 4 }, F { 5, 3 } }, nil, "last axis of x" }, { { F { 3, 4 }, F { 5, 4 }, F { 4 } }, nil, "first axis of weight" },
+  bad = { { { F { 3, 4 }, F { 5, 3 } }, nil, "last axis of x" },
+    { { F { 3, 4 }, F { 5, 4 }, F { 4 } }, nil, "first axis of weight" },
           { { F {}, F { 5, 4 } }, nil, "axis" }, { { F { 3, 4 }, F { 4 } }, nil, "axes" } },
 }
 

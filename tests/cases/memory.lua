@@ -8,7 +8,8 @@ local F, V = S.F, S.V
 local rows = {}
 local function same(a) return a[1] end
 
-rows.clone = { class = "exact", ref = same, cases = { { F { 3, 4 } }, { F {} }, { F { 3, 0 } }, { V({ 3 }, { 0 / 0, 1 / 0, -1 }), special = true, grad = false } },
+rows.clone = { class = "exact", ref = same, cases = { { F { 3, 4 } }, { F {} }, { F { 3, 0 } },
+  { V({ 3 }, { 0 / 0, 1 / 0, -1 }), special = true, grad = false } },
                bad = { { { 1 }, nil, "tensor" } } }
 
 local function truncated(x) return x < 0 and math.ceil(x) or math.floor(x) end
@@ -21,20 +22,25 @@ rows.cast = {
     end, a[1])
   end,
   cases = { { F { 3, 4 }, attrs = { dtype = "float64" } }, { F { 3, 4 }, attrs = { dtype = "int32" }, grad = false },
-            { F { 3, 4 }, attrs = { dtype = "bool" }, grad = false }, { V({ 4 }, { 0, -1.75, 2.5, 3 }), attrs = { dtype = "float32" }, grad = false },
-            { V({ 4 }, { 0, -1.75, 2.5, 3 }), attrs = { dtype = "bfloat16" }, grad = false }, { V({ 4 }, { 0, -1.75, 2.5, 3 }), attrs = { dtype = "float16" }, grad = false },
-            { F {}, attrs = { dtype = "int64" }, grad = false }, { F { 3, 0 }, attrs = { dtype = "int8" }, grad = false } },
+            { F { 3, 4 }, attrs = { dtype = "bool" }, grad = false },
+              { V({ 4 }, { 0, -1.75, 2.5, 3 }), attrs = { dtype = "float32" }, grad = false },
+            { V({ 4 }, { 0, -1.75, 2.5, 3 }), attrs = { dtype = "bfloat16" }, grad = false },
+              { V({ 4 }, { 0, -1.75, 2.5, 3 }), attrs = { dtype = "float16" }, grad = false },
+            { F {}, attrs = { dtype = "int64" }, grad = false },
+              { F { 3, 0 }, attrs = { dtype = "int8" }, grad = false } },
   bad = { { { F { 2 } }, { dtype = "flaot32" }, "float32" }, { { F { 2 } }, nil, "missing" } },
 }
 rows.transfer = {
   class = "exact", ref = same,
-  cases = { { F { 3, 4 }, attrs = { device = "cpu" } }, { F { 3, 0 }, attrs = { device = "cpu" } }, { F {}, attrs = { device = "cpu" } } },
+  cases = { { F { 3, 4 }, attrs = { device = "cpu" } }, { F { 3, 0 }, attrs = { device = "cpu" } },
+    { F {}, attrs = { device = "cpu" } } },
   bad = { { { F { 2 } }, { device = "nowhere:0" }, "nowhere" } },
 }
 rows.copy = {
   class = "exact", grad = { false, true },
   ref = function(a) return array.build(a[1].shape, function(ix) return array.shown(a[2], ix) end) end,
-  cases = { { F { 3, 4 }, F { 3, 4 } }, { F { 3, 4 }, F { 4 } }, { F { 3, 4 }, F {} }, { F {}, F {} }, { F { 3, 0 }, F { 1 } } },
+  cases = { { F { 3, 4 }, F { 3, 4 } }, { F { 3, 4 }, F { 4 } }, { F { 3, 4 }, F {} }, { F {}, F {} },
+    { F { 3, 0 }, F { 1 } } },
   bad = { { { F { 3 }, F { 2, 3 } }, nil, "does not broadcast" } }, graph = false,
 }
 

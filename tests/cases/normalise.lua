@@ -24,9 +24,12 @@ local function softmax_row(finish, special)
         return out
       end)
     end,
-    cases = { { F { 3, 4 } }, { F { 3, 4 }, attrs = { axis = 1 } }, { F { 3, 2, 4 }, attrs = { axis = 2 } }, { F { 40 } }, { F {} },
-              { F { 3, 0 } }, { F { 0, 4 } }, { V({ 2, 2 }, { 1000, 1000, -1000, -1001 }), grad = false, special = true }, special },
-    bad = { { { F { 2, 3 } }, { axis = 3 }, "axis 3 is out of range.*1%.%.2" }, { { F { 2, 3 } }, { axis = 0 }, "count from 1" },
+    cases = { { F { 3, 4 } }, { F { 3, 4 }, attrs = { axis = 1 } }, { F { 3, 2, 4 }, attrs = { axis = 2 } },
+      { F { 40 } }, { F {} },
+              { F { 3, 0 } }, { F { 0, 4 } }, { V({ 2, 2 }, { 1000, 1000, -1000, -1001 }), grad = false,
+                special = true }, special },
+    bad = { { { F { 2, 3 } }, { axis = 3 }, "axis 3 is out of range.*1%.%.2" },
+      { { F { 2, 3 } }, { axis = 0 }, "count from 1" },
             { { S.I({ 2 }, 0, 3) }, nil, "int64" } },
   }
 end
@@ -61,13 +64,14 @@ local function affine(x, group, inner, mean, var, weight, bias, eps)
 end
 
 local function batch_norm(a, o)
-  local x, mean, var, n = a[1], nil, nil, nil
-  if o.training then mean, var, n = statistics(x, channel) else mean, var = a[4].data, a[5].data end
+  local x, mean, var, n = a[1], a[4] and a[4].data, a[5] and a[5].data, nil
+  if o.training then mean, var, n = statistics(x, channel) end
   local out = { affine(x, channel, channel, mean, var, a[2], a[3], o.eps) }
   if a[4] then
     local m = o.momentum or 0.1
     local function moved(old, new)
-      return array.fill(old.shape, function(c) return o.training and (1 - m) * old.data[c] + m * new(c) or old.data[c] end)
+      return array.fill(old.shape, function(c) return o.training
+        and (1 - m) * old.data[c] + m * new(c) or old.data[c] end)
     end
     out[2] = moved(a[4], function(c) return mean[c] end)
     out[3] = moved(a[5], function(c) return var[c] * n[c] / (n[c] - 1) end)
@@ -126,8 +130,10 @@ rows.batch_norm_grad = {
     end, a[3], x, a[3], a[1], { x.shape[2] })
   end,
   cases = {
-    { F { 3, 2, 4 }, F { 3, 2, 4 }, F { 2 }, S.statistics(batch_mean), S.statistics(batch_invstd), attrs = { training = true } },
-    { F { 3, 2, 4 }, F { 3, 2, 4 }, false, S.statistics(batch_mean), S.statistics(batch_invstd), attrs = { training = true } },
+    { F { 3, 2, 4 }, F { 3, 2, 4 }, F { 2 }, S.statistics(batch_mean), S.statistics(batch_invstd),
+      attrs = { training = true } },
+    { F { 3, 2, 4 }, F { 3, 2, 4 }, false, S.statistics(batch_mean), S.statistics(batch_invstd),
+      attrs = { training = true } },
     { F { 3, 2 }, F { 3, 2 }, F { 2 }, fixed { 2 }, fixed { 2 }, attrs = { training = false } },
   },
   bad = { { { F { 3, 2 }, F { 3, 3 }, false, F { 3 }, F { 3 } }, { training = true }, nil } },
@@ -160,10 +166,13 @@ end
 rows.layer_norm = {
   class = "composed", ref = function(a, o) return { layer_norm(a[1], a[2], a[3], o) } end,
   cases = {
-    { F { 3, 4 }, F { 4 }, F { 4 } }, { F { 3, 4 } }, { F { 3, 4 }, F { 4 } }, { F { 3, 2, 4 }, F { 2, 4 }, F { 2, 4 }, attrs = { dims = 2 } },
-    { F { 4 }, F { 4 }, F { 4 }, attrs = { eps = 1e-3 } }, { F { 0, 4 }, F { 4 }, F { 4 } }, { F { 3, 40 }, F { 40 }, F { 40 }, grad = false },
+    { F { 3, 4 }, F { 4 }, F { 4 } }, { F { 3, 4 } }, { F { 3, 4 }, F { 4 } },
+      { F { 3, 2, 4 }, F { 2, 4 }, F { 2, 4 }, attrs = { dims = 2 } },
+    { F { 4 }, F { 4 }, F { 4 }, attrs = { eps = 1e-3 } }, { F { 0, 4 }, F { 4 }, F { 4 } },
+      { F { 3, 40 }, F { 40 }, F { 40 }, grad = false },
   },
-  bad = { { { F { 3, 4 }, F { 3 } }, nil, "weight" }, { { F { 3, 4 } }, { dims = 3 }, "dims" }, { { F {} }, nil, nil } },
+  bad = { { { F { 3, 4 }, F { 3 } }, nil, "weight" }, { { F { 3, 4 } }, { dims = 3 }, "dims" },
+    { { F {} }, nil, nil } },
 }
 local function row_statistics(o, pick)
   return S.statistics(function(b)
@@ -178,7 +187,8 @@ rows.layer_norm_grad = {
   class = "differences", grad = { true, true, true },
   ref = function(a, o)
     local _, _, inner = split(a[2], o)
-    return normal_grads(function(v, weight, bias) return layer_norm(v, weight, bias, o) end, a[3], a[2], a[3], a[1], inner)
+    return normal_grads(function(v, weight, bias) return layer_norm(v, weight, bias, o) end, a[3], a[2], a[3], a[1],
+      inner)
   end,
   cases = {
     { F { 3, 4 }, F { 3, 4 }, F { 4 }, means {}, inverses {}, attrs = {} },

@@ -27,7 +27,8 @@ rows.uniform = {
     within(list, low, high)
     if #list > 1000 then near(mean(list), (low + high) / 2, 0.05 * (high - low), "mean") end
   end,
-  cases = { { attrs = { shape = { 40, 50 } } }, { attrs = { shape = { 7 }, low = -2, high = 3 } }, { attrs = { shape = {} } }, { attrs = { shape = { 0, 3 } } } },
+  cases = { { attrs = { shape = { 40, 50 } } }, { attrs = { shape = { 7 }, low = -2, high = 3 } },
+    { attrs = { shape = {} } }, { attrs = { shape = { 0, 3 } } } },
   bad = { { {}, { shape = { -1 } }, nil }, { {}, { shape = { 2 }, dtype = "int64" }, "int64" } },
 }
 rows.normal = {
@@ -39,7 +40,8 @@ rows.normal = {
     near(m, o.mean or 0, 0.15 * (o.std or 1), "mean")
     near(math.sqrt(s / #list), o.std or 1, 0.1 * (o.std or 1), "deviation")
   end,
-  cases = { { attrs = { shape = { 40, 50 } } }, { attrs = { shape = { 2000 }, mean = 3, std = 0.5 } }, { attrs = { shape = { 5 } } },
+  cases = { { attrs = { shape = { 40, 50 } } }, { attrs = { shape = { 2000 }, mean = 3, std = 0.5 } },
+    { attrs = { shape = { 5 } } },
             { attrs = { shape = {} } }, { attrs = { shape = { 0 } } } },
   bad = { { {}, { shape = { 2 }, dtype = "bool" }, "bool" } },
 }
@@ -49,7 +51,8 @@ rows.randint = {
     within(list, o.low or 0, o.high)
     for _, x in ipairs(list) do if x ~= math.floor(x) then error("not whole", 0) end end
   end,
-  cases = { { attrs = { shape = { 100 }, low = 2, high = 9 } }, { attrs = { shape = {}, high = 3 } }, { attrs = { shape = { 0 }, high = 3 } } },
+  cases = { { attrs = { shape = { 100 }, low = 2, high = 9 } }, { attrs = { shape = {}, high = 3 } },
+    { attrs = { shape = { 0 }, high = 3 } } },
   bad = { { {}, { shape = { 2 }, low = 3, high = 3 }, nil }, { {}, { shape = { 2 } }, "missing" } },
 }
 rows.randperm = {
@@ -67,7 +70,8 @@ rows.bernoulli = {
   holds = function(list)
     for _, x in ipairs(list) do if x ~= 0 and x ~= 1 then error(x .. " is neither 0 nor 1", 0) end end
   end,
-  cases = { { F({ 30, 7 }, 0, 1) }, { V({ 4 }, { 0, 1, 0, 1 }), expect = { 0, 1, 0, 1 } }, { F({}, 0, 1) }, { F({ 0 }, 0, 1) } },
+  cases = { { F({ 30, 7 }, 0, 1) }, { V({ 4 }, { 0, 1, 0, 1 }), expect = { 0, 1, 0, 1 } }, { F({}, 0, 1) },
+    { F({ 0 }, 0, 1) } },
   bad = { { { S.I({ 2 }, 0, 1) }, nil, "int64" } },
 }
 rows.dropout = {
@@ -78,9 +82,11 @@ rows.dropout = {
     for _, x in ipairs(list) do if x == 0 then zeros = zeros + 1 end end
     near(zeros / #list, o.p or 0.5, 0.15, "share of zeros")
   end,
-  cases = { { F({ 30, 10 }, 1, 2), attrs = { p = 0.3, training = true } }, { F { 3, 4 }, attrs = { p = 0.5, training = false } },
+  cases = { { F({ 30, 10 }, 1, 2), attrs = { p = 0.3, training = true } },
+    { F { 3, 4 }, attrs = { p = 0.5, training = false } },
             { V({ 3 }, { 1, 2, 3 }), attrs = { p = 1, training = true }, expect = { 0, 0, 0 } },
-            { V({ 3 }, { 1, 2, 3 }), attrs = { p = 0, training = true }, expect = { 1, 2, 3 } }, { F({}, 1, 2), attrs = { training = true } },
+            { V({ 3 }, { 1, 2, 3 }), attrs = { p = 0, training = true }, expect = { 1, 2, 3 } },
+              { F({}, 1, 2), attrs = { training = true } },
             { F { 0, 3 }, attrs = { training = true } } },
   bad = { { { F { 2 } }, { p = 1.5, training = true }, nil }, { { S.I({ 2 }, 0, 1) }, nil, "int64" } },
 }

@@ -142,7 +142,8 @@ local function running(class, step, spec)
     cases = {
       { spec { 3, 4 }, attrs = { axis = 1 } }, { spec { 3, 4 }, attrs = { axis = -1 } },
       { spec { 3, 2, 4 }, attrs = { axis = 2 } }, { spec {}, attrs = { axis = 1 } },
-      { spec { 3, 0 }, attrs = { axis = 1 } }, { spec { 0 }, attrs = { axis = 1 } }, { spec { 40 }, attrs = { axis = 1 } },
+      { spec { 3, 0 }, attrs = { axis = 1 } }, { spec { 0 }, attrs = { axis = 1 } },
+        { spec { 40 }, attrs = { axis = 1 } },
     },
     bad = { { { F { 2, 3 } }, { axis = 3 }, "out of range" }, { { F { 2, 3 } }, nil, "missing" },
             { { F { 2, 3 } }, { axis = 0 }, "count from 1" } },
@@ -160,7 +161,8 @@ rows.all_finite = {
     end
     return array.new({}, { 1 })
   end,
-  cases = { { { F { 3, 4 }, F {} } }, { { F { 3 }, V({ 2 }, { 1, inf }) }, special = true }, { { V({ 2 }, { nan, 1 }) }, special = true }, { { F { 0 } } } },
+  cases = { { { F { 3, 4 }, F {} } }, { { F { 3 }, V({ 2 }, { 1, inf }) }, special = true },
+    { { V({ 2 }, { nan, 1 }) }, special = true }, { { F { 0 } } } },
   bad = { { { { 1 } }, nil, "tensor" } },
 }
 

@@ -14,7 +14,8 @@ end
 
 function S.seed(n) state = n % 2147483646 + 1 end
 
----Floating numbers in [low, high], by default [-2, 2]; where a sweep makes them integers, in `whole`, by default [-3, 3].
+---Floating numbers in [low, high], by default [-2, 2]; where a sweep makes them integers, in `whole`, by default
+---[-3, 3].
 function S.F(shape, low, high, whole)
   return { shape = shape, kind = "float", low = low or -2, high = high or 2, whole = whole or { -3, 3 } }
 end

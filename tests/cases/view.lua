@@ -48,10 +48,12 @@ rows.permute = {
 
 rows.reshape = {
   class = "exact", ref = function(a, o) return shaped(a[1], resolve(o.shape, #a[1].data)) end,
-  cases = { { F { 3, 4 }, attrs = { shape = { 2, 6 } }, symbolic = false }, { F { 5, 4 }, attrs = { shape = { -1, 2 } } },
+  cases = { { F { 3, 4 }, attrs = { shape = { 2, 6 } }, symbolic = false },
+    { F { 5, 4 }, attrs = { shape = { -1, 2 } } },
             { F { 3, 4 }, attrs = { shape = { -1 } } }, { F { 3, 0 }, attrs = { shape = { 0, 7 } }, symbolic = false },
             { F {}, attrs = { shape = { 1, 1 } } }, { F { 1 }, attrs = { shape = {} } } },
-  bad = { { { F { 2, 3 } }, { shape = { 4 } }, "6 elements" }, { { F { 2, 3 } }, { shape = { -1, -1 } }, "more than one" },
+  bad = { { { F { 2, 3 } }, { shape = { 4 } }, "6 elements" },
+    { { F { 2, 3 } }, { shape = { -1, -1 } }, "more than one" },
           { { F { 2, 3 } }, { shape = { -2, 3 } }, "negative" }, { { F { 0 } }, { shape = { 0, -1 } }, "any size" },
           { { F { 2, 3 } }, { shape = { 2 ^ 40, 2 ^ 40 } }, nil } },
 }
@@ -69,10 +71,12 @@ rows.expand = {
     for i, d in ipairs(o.shape) do shape[i] = d == -1 and a[1].shape[i - skip] or d end
     return expanded(a[1], shape)
   end,
-  cases = { { F { 3, 1 }, attrs = { shape = { 3, 4 } }, symbolic = false }, { F { 3, 1 }, attrs = { shape = { -1, 4 } } },
+  cases = { { F { 3, 1 }, attrs = { shape = { 3, 4 } }, symbolic = false },
+    { F { 3, 1 }, attrs = { shape = { -1, 4 } } },
             { F { 4 }, attrs = { shape = { 2, 3, 4 } }, symbolic = false }, { F {}, attrs = { shape = { 3 } } },
             { F { 1 }, attrs = { shape = { 0 } } } },
-  bad = { { { F { 2, 3 } }, { shape = { 2, 4 } }, "does not broadcast" }, { { F { 3 } }, { shape = { -1, 3 } }, "no size" },
+  bad = { { { F { 2, 3 } }, { shape = { 2, 4 } }, "does not broadcast" },
+    { { F { 3 } }, { shape = { -1, 3 } }, "no size" },
           { { F { 2, 3 } }, { shape = { 3 } }, "does not broadcast" } },
 }
 rows.expand_like = {
@@ -90,7 +94,8 @@ rows.squeeze = {
     end
     return shaped(a[1], shape)
   end,
-  cases = { { F { 3, 1, 4, 1 } }, { F { 3, 1, 4, 1 }, attrs = { axes = { 2 } } }, { F { 3, 1 }, attrs = { axes = { -1 } } },
+  cases = { { F { 3, 1, 4, 1 } }, { F { 3, 1, 4, 1 }, attrs = { axes = { 2 } } },
+    { F { 3, 1 }, attrs = { axes = { -1 } } },
             { F { 1, 1 } }, { F { 3, 1, 0 } }, { F {} } },
   bad = { { { F { 2, 1 } }, { axes = { 3 } }, "out of range" } },
 }
@@ -101,7 +106,8 @@ rows.unsqueeze = {
     table.insert(shape, o.axis > 0 and o.axis or #shape + 2 + o.axis, 1)
     return shaped(a[1], shape)
   end,
-  cases = { { F { 3, 4 }, attrs = { axis = 1 } }, { F { 3, 4 }, attrs = { axis = 3 } }, { F { 3, 4 }, attrs = { axis = -1 } },
+  cases = { { F { 3, 4 }, attrs = { axis = 1 } }, { F { 3, 4 }, attrs = { axis = 3 } },
+    { F { 3, 4 }, attrs = { axis = -1 } },
             { F {}, attrs = { axis = 1 } }, { F { 3, 0 }, attrs = { axis = 2 } } },
   bad = { { { F { 2, 3 } }, { axis = 4 }, "out of range" }, { { F { 2, 3 } }, { axis = 0 }, "count from 1" } },
 }
@@ -171,8 +177,10 @@ local bad_attrs = { starts = { 7 }, stops = { 8 }, steps = { 1 }, drop = { 1 } }
 rows.slice = {
   class = "exact", ref = function(a, o) return cut(a[1], o) end,
   cases = slice_cases(function(x) return { F(x) } end),
-  bad = { { { F { 5 } }, bad_attrs, "position 8 is out of range" }, { { F { 5 } }, { steps = { 0 }, starts = { 0 } }, "at least 1" },
-          { { F { 5 } }, { starts = { 0, 0 } }, "2 positions" }, { { F { 0 } }, { starts = { 0 }, drop = { 1 } }, "empty" } },
+  bad = { { { F { 5 } }, bad_attrs, "position 8 is out of range" },
+    { { F { 5 } }, { steps = { 0 }, starts = { 0 } }, "at least 1" },
+          { { F { 5 } }, { starts = { 0, 0 } }, "2 positions" },
+            { { F { 0 } }, { starts = { 0 }, drop = { 1 } }, "empty" } },
 }
 rows.slice_grad = {
   class = "exact", ref = function(a, o) return put(array.fill(a[2].shape, 0), a[1], o) end,

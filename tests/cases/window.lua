@@ -29,7 +29,8 @@ end
 
 local function geometry(o, window)
   window = pair(window)
-  return { window = window, stride = pair(o.stride, o.kernel or 1), padding = pair(o.padding, 0), dilation = pair(o.dilation, 1) }
+  return { window = window, stride = pair(o.stride, o.kernel or 1), padding = pair(o.padding, 0),
+    dilation = pair(o.dilation, 1) }
 end
 
 local function out_size(g, x, ceil)
@@ -77,8 +78,10 @@ end
 rows.conv2d = {
   class = "sum", ref = function(a, o) return conv(a[1], a[2], a[3] or nil, o) end,
   cases = conv_cases(function(xs, ws, _, i) return { F(xs), F(ws), i % 2 == 1 and F { ws[1] } or false } end),
-  bad = { { { F { 2, 3, 5, 5 }, F(w) }, nil, "channels" }, { { F { 2, 2, 2, 2 }, F(w) }, nil, "smaller than the window" }, { { F { 2, 2 }, F(w) }, nil, "axes" },
-          { { F(x), F(w) }, { stride = 0 }, "at least 1" }, { { F(x), F(w) }, { groups = 3 }, nil }, { { F(x), F(w), F { 3 } }, nil, "bias" } },
+  bad = { { { F { 2, 3, 5, 5 }, F(w) }, nil, "channels" },
+    { { F { 2, 2, 2, 2 }, F(w) }, nil, "smaller than the window" }, { { F { 2, 2 }, F(w) }, nil, "axes" },
+          { { F(x), F(w) }, { stride = 0 }, "at least 1" }, { { F(x), F(w) }, { groups = 3 }, nil },
+            { { F(x), F(w), F { 3 } }, nil, "bias" } },
 }
 rows.conv2d_grad_input = {
   class = "sum",
@@ -109,13 +112,17 @@ end
 rows.max_pool2d = {
   class = "exact", ref = function(a, o) return largest(a[1], o) end,
   cases = {
-    { D { 3, 2, 4, 6 }, attrs = { kernel = 2 } }, { D { 3, 1, 5, 5 }, attrs = { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } } },
-    { D { 3, 1, 5, 5 }, attrs = { kernel = 2, ceil_mode = true } }, { D { 3, 1, 7, 6 }, attrs = { kernel = 2, stride = 1, dilation = 2 } },
+    { D { 3, 2, 4, 6 }, attrs = { kernel = 2 } }, { D { 3, 1, 5, 5 },
+      attrs = { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } } },
+    { D { 3, 1, 5, 5 }, attrs = { kernel = 2, ceil_mode = true } },
+      { D { 3, 1, 7, 6 }, attrs = { kernel = 2, stride = 1, dilation = 2 } },
     { D { 0, 2, 4, 4 }, attrs = { kernel = 2 } },
     { V({ 1, 1, 2, 4 }, { 0 / 0, 1, 2, 3, 4, 5, 6, -1 / 0 }), attrs = { kernel = 2 }, grad = false, special = true },
   },
-  bad = { { { F { 2, 2 } }, { kernel = 2 }, "axes" }, { { F { 1, 1, 2, 2 } }, { kernel = 3 }, "smaller than the window" }, { { F { 1, 1, 4, 4 } }, nil, "missing" },
-          { { F { 1, 1, 4, 4 } }, { kernel = 2, padding = 2 }, "more than half" }, { { F { 1, 1, 4, 4 } }, { kernel = 0 }, "at least 1" } },
+  bad = { { { F { 2, 2 } }, { kernel = 2 }, "axes" },
+    { { F { 1, 1, 2, 2 } }, { kernel = 3 }, "smaller than the window" }, { { F { 1, 1, 4, 4 } }, nil, "missing" },
+          { { F { 1, 1, 4, 4 } }, { kernel = 2, padding = 2 }, "more than half" },
+            { { F { 1, 1, 4, 4 } }, { kernel = 0 }, "at least 1" } },
 }
 
 local function taken(a, at)
@@ -132,7 +139,8 @@ rows.max_pool2d_gather = {
 rows.max_pool2d_grad = {
   class = "sum",
   ref = function(a) return array.adjoint(a[3].shape, a[1], function(v) return taken(v, a[2]) end) end,
-  cases = { { F { 3, 2, 2, 2 }, I({ 3, 2, 2, 2 }, 0, 19), F { 3, 2, 4, 5 } }, { F { 0, 2, 2, 2 }, I({ 0, 2, 2, 2 }, 0, 19), F { 0, 2, 4, 5 } } },
+  cases = { { F { 3, 2, 2, 2 }, I({ 3, 2, 2, 2 }, 0, 19), F { 3, 2, 4, 5 } },
+    { F { 0, 2, 2, 2 }, I({ 0, 2, 2, 2 }, 0, 19), F { 0, 2, 4, 5 } } },
   bad = { { { F { 1, 1, 1, 1 }, I({ 1, 2, 1, 1 }, 0, 3), F { 1, 1, 2, 2 } }, nil, "as in x" } },
 }
 

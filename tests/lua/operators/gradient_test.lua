@@ -10,7 +10,8 @@ local check, array = require "cases.check", require "cases.array"
 
 -- Fixed weights for the elements of a tensor, so that one number stands for all of them.
 local function weights(t, salt)
-  return check.tensor(array.fill(check.array(t).shape, function(i) return math.sin(i * 0.739 + salt) + 1.5 end), t.dtype)
+  return check.tensor(array.fill(check.array(t).shape, function(i) return math.sin(i * 0.739 + salt) + 1.5 end),
+    t.dtype)
 end
 
 local function project(list, salt)
@@ -28,7 +29,8 @@ end
 local function follow(op, case, args)
   local before = check.map_tensors(op, args, check.array)
   for i in ipairs(op.inputs) do
-    if type(case[i]) == "table" and case[i].kind == "statistics" then args[i] = check.tensor(case[i].compute(before), "float64") end
+    if type(case[i]) == "table" and case[i].kind == "statistics" then args[i] = check.tensor(case[i].compute(before),
+      "float64") end
   end
 end
 
@@ -87,7 +89,8 @@ local function check_order(op, row, case, order)
       local slope = (at(eps) - at(-eps)) / (2 * eps)
       values[i].data[k] = x
       local g = got[k] or 0
-      if not (math.abs(g - slope) <= 1e-5 + 1e-5 * math.abs(slope)) then
+      local off = math.abs(g - slope)
+      if off ~= off or off > 1e-5 + 1e-5 * math.abs(slope) then
         error(("order %d, input %d, element %d of %s: the gradient is %.9g, differences give %.9g"):format(
                 order, i, k, tostring(leaf.shape), g, slope), 0)
       end
