@@ -49,11 +49,11 @@ function Graph:variable(...)
   local o = read_variable(...)
   local value = o.init
   if not native.is_tensor(value) then
-    local make = initializers[value or "zeros"]
+    local make = type(value) == "function" and value or initializers[value or "zeros"]
     if not make or not o.shape then
       local near = type(value) == "string" and native.suggest(value, { "zeros", "ones", "uniform", "normal",
                                                                        "glorot_uniform", "glorot_normal" })
-      native.raise("invalid_argument", "variable", "needs a shape and an initializer, or init as a tensor",
+      native.raise("invalid_argument", "variable", "needs a shape and an initializer (a name or a function of the shape), or init as a tensor",
                    near and ("did you mean %q?"):format(near))
     end
     value = eagerly(make, o.shape)
@@ -78,7 +78,15 @@ end
 
 ---A tensor of the graph by name, or by the name it was returned under.
 function Graph:find(name)
-  return self.results[name] or graphs.find(self.native, name)
+  if self.results[name] then return self.results[name] end
+  local ok, found = pcall(graphs.find, self.native, name)
+  if ok then return found end
+  local names = {}
+  for known in pairs(self.results) do names[#names + 1] = tostring(known) end
+  table.sort(names)
+  local near = native.suggest(name, names)
+  native.raise("not_found", "graph", found.message:match("the graph has no tensor.*") or found.message,
+               near and ("did you mean %q?"):format(near) or "its results are: " .. table.concat(names, ", "))
 end
 
 local function resolve(self, v)
@@ -126,6 +134,10 @@ local function graph(fn)
   local self = setmetatable({ native = graphs.create(), results = {}, constants = 0 }, Graph)
   local results = record(self, fn, self)
   if native.is_tensor(results) then results = { output = results } end
+  if results ~= nil and (type(results) ~= "table" or getmetatable(results)) then
+    native.raise("invalid_argument", "graph",
+                 "the function must return a tensor or a table of tensors, got " .. native.describe(results))
+  end
   for name, t in pairs(results or {}) do
     if not native.is_tensor(t) then
       native.raise("invalid_argument", "graph",
@@ -153,6 +165,9 @@ end
 
 local function feed_lists(self, feeds)
   local targets, values = {}, {}
+  if feeds ~= nil and type(feeds) ~= "table" then
+    native.raise("invalid_argument", "Session:run", "feeds must be a table by name, got " .. native.describe(feeds))
+  end
   for name, value in pairs(feeds or {}) do
     targets[#targets + 1] = resolve(self.graph, name)
     values[#values + 1] = native.is_tensor(value) and value or pg.tensor(value)
@@ -160,19 +175,28 @@ local function feed_lists(self, feeds)
   return targets, values
 end
 
----Runs what is fetched: one name or tensor gives one result, a list of names a table by name, of tensors a list.
-function Session:run(fetches, feeds)
-  local single = type(fetches) ~= "table"
-  local list = single and { fetches } or fetches
-  local wanted = {}
-  for i, v in ipairs(list) do wanted[i] = resolve(self.graph, v) end
-  local targets, values = feed_lists(self, feeds)
-  local results = graphs.run(self.native, wanted, targets, values)
-  if single then return results[1] end
-  for i, v in ipairs(list) do
-    if type(v) == "string" then results[v], results[i] = results[i], nil end
+-- What a fetch asks for: tensors, and the key that each result goes under.
+local function read_fetches(self, fetches)
+  local wanted, keys = {}, {}
+  for key, v in pairs(fetches) do
+    wanted[#wanted + 1] = resolve(self.graph, v)
+    keys[#keys + 1] = type(key) == "number" and type(v) == "string" and v or key
   end
-  return results
+  return wanted, keys
+end
+
+---Runs what is fetched: one name or tensor gives one result; a table gives a table: by name for what is listed by
+---name, else by the key that stood there.
+function Session:run(fetches, feeds)
+  if type(fetches) ~= "table" then
+    local targets, values = feed_lists(self, feeds)
+    return graphs.run(self.native, { resolve(self.graph, fetches) }, targets, values)[1]
+  end
+  local wanted, keys = read_fetches(self, fetches)
+  local targets, values = feed_lists(self, feeds)
+  local results, named = graphs.run(self.native, wanted, targets, values), {}
+  for i, key in ipairs(keys) do named[key] = results[i] end
+  return named
 end
 
 return { graph = graph, Session = new_session }

@@ -12,6 +12,16 @@ return function(pg, native)
     pg[name] = methods[name]
   end
 
+  -- Size of an axis where a number is needed: a symbolic one has none while a graph is built.
+  local function known_size(where, t, axis)
+    local n = size(t, axis)
+    if type(n) ~= "number" then
+      native.raise("failed_precondition", where,
+                   ("axis %d of %s has no size before the graph runs"):format(axis, tostring(t.shape)))
+    end
+    return n
+  end
+
   ---An axis from 1, made positive; raises. `extra` allows one beyond the last (unsqueeze, stack).
   local function axis_of(where, t, axis, extra)
     local last = rank(t) + (extra or 0)
@@ -280,7 +290,7 @@ return function(pg, native)
   both("narrow", function(t, ...)
     local o = read_narrow(...)
     local axis = axis_of("narrow", t, o.axis)
-    local n = size(t, axis)
+    local n = known_size("narrow", t, axis)
     local start = o.start < 0 and n + o.start or o.start - 1
     if o.start == 0 or o.length < 0 or start < 0 or start + o.length > n then
       native.raise("invalid_argument", "narrow", ("start %d and length %d do not fit axis %d of a tensor %s"):format(
@@ -317,7 +327,7 @@ return function(pg, native)
     end
     local o = read_split(...)
     local axis = axis_of("split", t, o.axis)
-    local n = size(t, axis)
+    local n = known_size("split", t, axis)
     if type(o.size) == "table" then
       local sum = 0
       for _, s in ipairs(o.size) do sum = sum + s end
@@ -340,7 +350,7 @@ return function(pg, native)
     local o = read_chunk(...)
     if o.count < 1 then native.raise("invalid_argument", "chunk", "count must be at least 1") end
     local axis = axis_of("chunk", t, o.axis)
-    local n = size(t, axis)
+    local n = known_size("chunk", t, axis)
     return cut(t, axis, even(n, math.max(1, math.ceil(n / o.count))))
   end)
 
@@ -349,7 +359,7 @@ return function(pg, native)
   both("unbind", function(t, ...)
     local axis = axis_of("unbind", t, read_unbind(...).axis)
     local list = {}
-    for i = 1, size(t, axis) do list[i] = tensor.select(t, axis, i) end
+    for i = 1, known_size("unbind", t, axis) do list[i] = tensor.select(t, axis, i) end
     return list
   end)
 
@@ -372,7 +382,7 @@ return function(pg, native)
 
   ---for i, row in t:rows() do: the positions of the first axis.
   define("rows", function(t)
-    local n, i = #t, 0
+    local n, i = t:dim() == 0 and #t or known_size("rows", t, 1), 0
     return function()
       i = i + 1
       if i <= n then return i, tensor.select(t, 1, i) end

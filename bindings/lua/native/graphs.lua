@@ -6,6 +6,8 @@ local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
 local gradients = require "perigee.native.gradients"
 local attributes = require "perigee.native.attributes"
+local operators = require "perigee.native.operators"
+local check_open = require("perigee.native.tensor").check_open
 
 local M = {}
 local C
@@ -40,16 +42,21 @@ function M.placeholder(graph, name, dtype, shape)
 end
 
 function M.variable(graph, name, value)
+  check_open(value, "variable")
   check(C.pgc_graph_variable(graph, name, value.ptr, out), "variable")
   return handles.wrap(out[0])
 end
 
 function M.constant(graph, name, value)
+  check_open(value, "constant")
   check(C.pgc_graph_constant(graph, name, value.ptr, out), "constant")
   return handles.wrap(out[0])
 end
 
-function M.set_name(graph, t, name) check(C.pgc_graph_set_name(graph, t.ptr, name), "graph") end
+function M.set_name(graph, t, name)
+  check_open(t, "graph")
+  check(C.pgc_graph_set_name(graph, t.ptr, name), "graph")
+end
 
 function M.find(graph, name)
   check(C.pgc_graph_find(graph, name, out), "graph")
@@ -69,8 +76,14 @@ end
 function M.run(session, fetches, feeds, values)
   local count = #fetches
   local results = ffi.new("pgc_tensor *[?]", math.max(count, 1))
-  check(C.pgc_session_run(session, gradients.array(fetches, count, "run"), count, gradients.array(feeds, #feeds, "run"),
-                          gradients.array(values, #feeds, "run"), #feeds, results), "Session:run")
+  local wanted, targets = gradients.array(fetches, count, "run"), gradients.array(feeds, #feeds, "run")
+  local fed = gradients.array(values, #feeds, "run")
+  local rc = C.pgc_session_run(session, wanted, count, targets, fed, #feeds, results)
+  if rc == 10 then -- memory is short
+    operators.make_room()
+    rc = C.pgc_session_run(session, wanted, count, targets, fed, #feeds, results)
+  end
+  check(rc, "Session:run")
   local list = {}
   for i = 1, count do list[i] = handles.wrap(results[i - 1]) end
   return list

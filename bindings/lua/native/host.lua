@@ -157,7 +157,13 @@ end
 
 function M.numel(t)
   local d, n = C.pgc_describe(t.ptr), 1
-  for i = 0, d.rank - 1 do n = n * tonumber(d.shape[i]) end
+  for i = 0, d.rank - 1 do
+    if d.shape[i] < 0 then
+      errors.raise("failed_precondition", "numel", ("a tensor %s of a graph has no size before the graph runs"):format(
+                     tostring(t.shape)))
+    end
+    n = n * tonumber(d.shape[i])
+  end
   return n
 end
 
