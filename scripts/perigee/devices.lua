@@ -20,6 +20,16 @@ return function(pg, native)
   ---Waits for a device (nil: for all). What failed asynchronously is raised here.
   function pg.synchronize(device) native.synchronize(device and native.find_device(device, "synchronize")) end
 
+  ---Runs fn(...) with its operators on stream `index` (from 0) of the devices they run on, so that independent work may
+  ---overlap on an asynchronous device. Tensors may cross streams: what touches them waits for what wrote them.
+  ---@param index integer 0 to 31
+  function pg.stream(index, fn, ...)
+    if type(index) ~= "number" or index ~= math.floor(index) or index < 0 or index > 31 then
+      native.raise("invalid_argument", "stream", "index must be a whole number from 0 to 31, got " .. native.describe(index))
+    end
+    return native.with(function() return native.set_stream(index) end, native.set_stream, fn, ...)
+  end
+
   pg.memory = {}
   ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
   function pg.memory.stats(device)

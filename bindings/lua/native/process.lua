@@ -35,6 +35,7 @@ function M.devices() return json(ffi.string(C.pgc_devices_json())) end
 
 ---Sets the ambient device (-1: none) and answers the old one.
 function M.set_device(index) return C.pgc_set_device(index) end
+function M.set_stream(index) return C.pgc_set_stream(index) end
 function M.set_grad_enabled(on) return C.pgc_set_grad_enabled(on and 1 or 0) ~= 0 end
 function M.grad_enabled() return C.pgc_grad_enabled() ~= 0 end
 function M.current_device() return C.pgc_device() end

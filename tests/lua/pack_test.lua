@@ -1,0 +1,47 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Weights in a private layout: made once per contents, remade when they change, never seen from outside.
+
+local pg = require "perigee"
+
+-- The direct definition, for a 3x3 kernel with padding 1.
+local function reference(x, w)
+  local padded = pg.zeros { x.shape[1], x.shape[2], x.shape[3] + 2, x.shape[4] + 2 }
+  padded[{ {}, {}, { 2, -2 }, { 2, -2 } }] = x
+  local y = pg.zeros { x.shape[1], w.shape[1], x.shape[3], x.shape[4] }
+  for i = 1, 3 do
+    for j = 1, 3 do
+      local window = padded[{ {}, {}, { i, i + x.shape[3] - 1 }, { j, j + x.shape[4] - 1 } }]
+      local part = window:permute(1, 3, 4, 2):matmul(w[{ {}, {}, i, j }]:t())
+      y = y + part:permute(1, 4, 2, 3)
+    end
+  end
+  return y
+end
+
+test("a convolution's weights are packed once and follow their changes", function(t)
+  pg.manual_seed(3)
+  local x, w = pg.randn { 2, 16, 9, 9 }, pg.randn { 32, 16, 3, 3 }
+  local options = { padding = 1 }
+  pg.no_grad(function()
+    for round = 1, 3 do
+      local expected = reference(x, w)
+      for _ = 1, 4 do t.close(pg.conv2d(x, w, options), expected, 1e-3) end
+      w:mul_(-0.5 * round)
+      local change = w[{ { 1, 4 } }]
+      change:add_(1) -- through a view of it
+    end
+  end)
+end)
+
+test("packed forms go with their weights", function(t)
+  local function live() pg.memory.collect() return pg.memory.stats("cpu").live end
+  local x = pg.randn { 1, 32, 8, 8 }
+  local before = live()
+  pg.no_grad(function()
+    for _ = 1, 5 do
+      local w = pg.randn { 64, 32, 3, 3 }
+      for _ = 1, 3 do pg.conv2d(x, w, { padding = 1 }) end
+    end
+  end)
+  t.equal(live(), before)
+end)
