@@ -77,6 +77,7 @@ inline void bernoulli(Draw d, const Operand& p, const Operand& y) {
 
 // y = x mask / (1 - p). Not training: y = x, and the mask is all ones.
 inline void dropout(Draw d, const Operand& x, double p, bool training, const Operand& y, const Operand& mask) {
+  if (!(p >= 0 && p <= 1)) fail_argument(format("dropout: p is %g; expected 0 to 1", p));
   uint64_t n = static_cast<uint64_t>(x.count());
   std::vector<uint8_t> keep(n, 1);
   if (training) philox::fill_keep(keep.data(), 0, n, d.seed, d.offset, p);
