@@ -9,24 +9,28 @@ local pg = require "perigee"
 local M = {}
 
 local rows = {}
-for _, name in ipairs { "shape", "math", "reduction", "neural", "loss" } do
+for _, name in ipairs { "create", "shape", "math", "reduction", "neural", "loss" } do
   for key, row in pairs(require("vectors.translate_" .. name)) do
     assert(rows[key] == nil, key)
     rows[key] = row
   end
 end
 
+local probe = pg.zeros { 1 } -- to ask for methods
+
 -- Whether Perigee has a function ("roll", "nn.mse") or a method of that name.
 local function exists(name)
-  local space, rest = pg, name
-  if name:find("^nn%.") then space, rest = pg.nn, name:sub(4) end
-  local ok, value = pcall(function() return space[rest] end)
-  return ok and value ~= nil
+  local function has(space, key)
+    local ok, value = pcall(function() return space[key] end)
+    return ok and type(value) == "function"
+  end
+  if name:find("^nn%.") then return has(pg.nn, name:sub(4)) end
+  return has(pg, name) or has(probe, name)
 end
 
 -- Only tensors, and no names: the call is the same in both.
 local function is_plain(case)
-  if next(case.kwargs) ~= nil or not case.input.tensor then return false end
+  if next(case.kwargs) ~= nil or type(case.input) ~= "table" or not case.input.tensor then return false end
   for _, v in ipairs(case.args) do
     if type(v) ~= "table" or not v.tensor then return false end
   end
@@ -39,18 +43,15 @@ local function plain_row(name, case)
   return { params = params, call = function(x, a)
     local list = {}
     for i, param in ipairs(params) do list[i] = a[param] end
-    return pg[name](x, unpack(list))
+    return x[name](x, unpack(list))
   end }
 end
 
 ---The row for a case; or nil, and whether Perigee lacks the operator.
 function M.find(case)
-  local own = case.op:gsub("^nn%.functional%.", "")
   local row = rows[case.op .. "." .. case.variant] or rows[case.op]
-  for _, name in ipairs(type(row) == "table" and type(row.needs) == "table" and row.needs or
-                        { row and row.needs or own }) do
-    if not exists(name) then return nil, true end
-  end
+  local own = case.op:gsub("^nn%.functional%.", "")
+  if not exists(row and row.needs or own) then return nil, true end
   if row then return row, false end
   return is_plain(case) and plain_row(own, case) or nil, false
 end

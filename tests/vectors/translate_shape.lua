@@ -59,6 +59,7 @@ rows.permute = { params = { "dims" }, call = function(x, a) return x:permute(axe
 rows["repeat"] = { needs = "tile", params = { "sizes" }, call = function(x, a) return x:tile(a.sizes) end }
 
 rows.repeat_interleave = { params = { "repeats", "dim" }, call = function(x, a)
+  if pg.is_tensor(a.repeats) then axes.lacks("repeat_interleave by a tensor") end
   return x:repeat_interleave(a.repeats, { axis = axis(a.dim) })
 end }
 

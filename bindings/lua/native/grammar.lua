@@ -123,6 +123,9 @@ end
 -- Positional values to parameters. A list takes one table, or all the numbers that follow.
 function M.place(where, params, args, n, out)
   local at, index = 1, 1
+  if params.axis_may_lead and type(args[2]) == "number" and is_tensor(args[3]) then
+    args[2], args[3] = args[3], args[2] -- x:gather(axis, index), as well as x:gather(index, axis)
+  end
   while at <= n do
     local param = params[index]
     while param and param.named do
@@ -130,6 +133,7 @@ function M.place(where, params, args, n, out)
       param = params[index]
     end
     if not param then
+      if at == n and is_plain(args[at]) and next(args[at]) == nil then return end -- x:zeros_like{}
       errors.raise("invalid_argument", where,
                    ("too many arguments: %s is one more than it takes"):format(describe(args[at])))
     end
@@ -177,6 +181,8 @@ end
 
 function M.index(params)
   params.by_name, params.names = {}, {}
+  local second, third = params[2], params[3]
+  params.axis_may_lead = third and second[2] == "any" and third[2] == "axis" and third.required
   for i, param in ipairs(params) do
     params.by_name[param[1]] = param
     params.names[i] = param.alias or param[1]
