@@ -58,7 +58,8 @@ end
 local function median(list) return quantile(list, 0.5) end
 
 local function spread(list, format)
-  return (format .. " (" .. format .. " to " .. format .. ")"):format(median(list), quantile(list, 0), quantile(list, 1))
+  format = ("%s (%s to %s)"):format(format, format, format)
+  return format:format(median(list), quantile(list, 0), quantile(list, 1))
 end
 
 local function show_time(list)
@@ -87,8 +88,9 @@ end
 local function print_row(label, r, target)
   print(("%-24s  %-30s  %s"):format(label, show_time(r.wall), r.torch_wall[1] and show_time(r.torch_wall) or ""))
   if not r.wall_ratio[1] then return end
-  print(("%-24s  ratio %s; of processor time %s%s"):format("", spread(r.wall_ratio, "%.3f"), spread(r.cpu_ratio, "%.3f"),
-        target and ("; aim %.2f"):format(target) or ""))
+  local aim = target and ("; aim %.2f"):format(target) or ""
+  print(("%-24s  ratio %s; of processor time %s%s"):format("", spread(r.wall_ratio, "%.3f"),
+        spread(r.cpu_ratio, "%.3f"), aim))
 end
 
 -- From fork to the end of the process, through the shell; what the shell itself takes is measured beside it.
@@ -117,8 +119,8 @@ end
 local function bandwidth()
   local add, stream, torch, ratio = {}, {}, {}, {}
   for i = 1, repeats do
-    local a, s, t = ours("add_large"), numbers(quote(build .. "/tests/bin/bench_stream") .. " 2>/dev/null"),
-                    theirs("add_large", cores)
+    local a, t = ours("add_large"), theirs("add_large", cores)
+    local s = numbers(quote(build .. "/tests/bin/bench_stream") .. " 2>/dev/null")
     add[i] = 12 * 16777216 / a[1]
     if s then stream[i], ratio[i] = s[1], add[i] / s[1] end
     if t then torch[i] = 12 * 16777216 / t[1] end
@@ -132,8 +134,8 @@ end
 
 local function dropped()
   local r = ours("dropped")
-  print(("%-24s  resident %.0f MiB after 100, %.0f after all, %.0f at the peak"):format("100,000 tensors of 1 MiB", r[1],
-        r[2], r[3]))
+  print(("%-24s  resident %.0f MiB after 100, %.0f after all, %.0f at the peak"):format("100,000 tensors of 1 MiB",
+        r[1], r[2], r[3]))
 end
 
 local function matmul()
@@ -154,7 +156,8 @@ local function processor()
 end
 
 io.stdout:setvbuf("no")
-print(("%s on %s, %d cores; medians of %d with least and most"):format(os.date("%Y-%m-%d"), processor(), cores, repeats))
+print(("%s on %s, %d cores; medians of %d with least and most"):format(os.date("%Y-%m-%d"), processor(), cores,
+      repeats))
 if python == "" then
   print("no Python with torch: Perigee alone")
 else

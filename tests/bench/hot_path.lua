@@ -103,3 +103,4 @@ local items = {
 local run = items[arg[1] or ""]
 if not run then error("hot_path.lua needs the name of an item; see its end", 0) end
 run()
+assert(#live == 20000)

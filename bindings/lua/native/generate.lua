@@ -177,15 +177,18 @@ local function general(_, in_place)
 end
 
 -- Tensors that must be there, then tensors that may be: linear(x, weight, bias), cross_entropy(logits, labels).
-local function with_optional(op, in_place)
+local function with_optional(op)
   local names, tests, stores = {}, {}, {}
   for i, input in ipairs(op.inputs) do
     local x = "x" .. i
     names[i] = x
-    tests[i] = input.optional and ("(%s == nil or istype(Handle, %s))"):format(x, x) or ("istype(Handle, %s)"):format(x)
+    tests[i] = ("istype(Handle, %s)"):format(x)
     local store = ("  if %s.ptr == nil then closed(%s) end\n  ins[%d] = %s.ptr\n"):format(x, x, i - 1, x)
-    stores[i] = input.optional and ("  if %s ~= nil then\n%s  else\n  ins[%d] = nil\n  end\n"):format(x, store, i - 1) or
-                store
+    stores[i] = store
+    if input.optional then
+      tests[i] = ("(%s == nil or %s)"):format(x, tests[i])
+      stores[i] = ("  if %s ~= nil then\n%s  else\n  ins[%d] = nil\n  end\n"):format(x, store, i - 1)
+    end
   end
   local list = table.concat(names, ", ")
   local store = table.concat(stores)
@@ -193,7 +196,7 @@ local function with_optional(op, in_place)
                               attrs = "nil", first = "x1" })
   return table.concat { head, "return function(", list, ", ...)\nif select('#', ...) == 0 and ",
                         table.concat(tests, " and "), " then\n", store, run, give[false], "end\n",
-                        expand(optional_fallback, { flag = tostring(in_place), count = tostring(#names), list = list }) }
+                        expand(optional_fallback, { flag = "false", count = tostring(#names), list = list }) }
 end
 
 -- Whether tensors alone make a call: some that must be there, then only ones that may.

@@ -3,7 +3,6 @@
 
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
-local handles = require "perigee.native.handles"
 local operators = require "perigee.native.operators"
 local attributes = require "perigee.native.attributes"
 local grammar = require "perigee.native.grammar"

@@ -3,7 +3,6 @@
 
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
-local handles = require "perigee.native.handles"
 local operators = require "perigee.native.operators"
 
 local M = {}
@@ -58,7 +57,8 @@ end
 function Plan.step(plan, step)
   local attributes = plan.attributes
   local info, struct = attributes.info, attributes.struct
-  if #plan.params ~= plan.count or not all_open(plan.params) or slots_used(attributes) ~= plan.slots then return false end
+  if #plan.params ~= plan.count or not all_open(plan.params) then return false end
+  if slots_used(attributes) ~= plan.slots then return false end
   for _, slot in ipairs(info.slots) do
     if plan.state[slot] and not all_open(plan.state[slot]) then return false end
   end
