@@ -4,6 +4,9 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
+# Another clone finds in the compiler cache what this one compiled.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
+
 say() { echo "perigee: $*" >&2; }
 die() { say "$*"; exit 1; }
 
