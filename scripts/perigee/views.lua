@@ -245,7 +245,8 @@ return function(pg, native)
 
   ---Sets what becomes of an axis (from 1) in the next tensor.slice: from 0, end excluded.
   function tensor.slice_axis(axis, start, stop, step, drop)
-    starts[axis - 1], stops[axis - 1], steps[axis - 1], drops[axis - 1] = start, stop, step, drop
+    starts[axis - 1], steps[axis - 1], drops[axis - 1] = start, step, drop
+    if stop == tensor.TO_END then stops[axis - 1] = 0x7fffffffffffffffLL else stops[axis - 1] = stop end
   end
 
   ---Cuts by what slice_axis said of the first `count` axes.
