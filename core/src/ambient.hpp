@@ -12,11 +12,11 @@ struct Graph;
 
 struct Ambient {
   bool grad_enabled = true;
-  bool last_resort = false;       // memory is short and the front end has released what it could
-  int32_t device = -1;            // explicit placement; -1: none
+  bool last_resort = false;  // memory is short and the front end has released what it could
+  int32_t device = -1;       // explicit placement; -1: none
   uint32_t stream = 0;
   uint32_t default_dtype = PG_F32;
-  Graph* graph = nullptr;         // recording into it
+  Graph* graph = nullptr;  // recording into it
 };
 
 // Asked for several times by every operator: the model saves a call each time, and costs a few bytes of static space.

@@ -43,7 +43,7 @@ struct PendingCall {
   std::vector<uint32_t> groups;  // by declared input
   std::vector<uint8_t> attrs;
   uint32_t flags;
-  Device* device = nullptr;      // where it will run
+  Device* device = nullptr;  // where it will run
   std::vector<TensorRef> keep;
   bool in_place() const { return (flags & emit_in_place) != 0; }
   uint32_t input_flags(uint32_t flat) const;  // of the declared input that a flat one belongs to
@@ -55,8 +55,8 @@ void place(PendingCall& call);
 // How many outputs the call has, hidden ones included, and how many of them are visible.
 uint32_t output_total(const Op& op, const uint32_t* groups, uint32_t* visible);
 // Asks the schema. metas has room for all outputs.
-void infer(const Op& op, const pg_tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
-           bool symbolic, pg_meta* metas, uint32_t output_count);
+void infer(const Op& op, const pg_tensor* const* inputs, uint32_t input_count, const uint32_t* groups,
+           const void* attrs, bool symbolic, pg_meta* metas, uint32_t output_count);
 
 // Throws a size error that a dimension service left behind during a callback.
 void raise_pending_dim_error();

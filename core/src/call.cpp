@@ -68,8 +68,13 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
     record(pending, outputs, output_count);
     return;
   }
-  SignatureKey key{&op, pending.device, pending.inputs.data(), static_cast<uint32_t>(pending.inputs.size()),
-                   pending.groups.data(), pending.attrs.data(), pending.in_place()};
+  SignatureKey key{&op,
+                   pending.device,
+                   pending.inputs.data(),
+                   static_cast<uint32_t>(pending.inputs.size()),
+                   pending.groups.data(),
+                   pending.attrs.data(),
+                   pending.in_place()};
   SignatureRef s = find_signature(key, hash_key(key));
   run_eager(*s, pending.inputs.data(), pending.attrs.data(), outputs, output_count);
 }
@@ -131,8 +136,8 @@ uint32_t output_total(const Op& op, const uint32_t* groups, uint32_t* visible) {
   return total;
 }
 
-void infer(const Op& op, const pg_tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
-           bool symbolic, pg_meta* metas, uint32_t output_count) {
+void infer(const Op& op, const pg_tensor* const* inputs, uint32_t input_count, const uint32_t* groups,
+           const void* attrs, bool symbolic, pg_meta* metas, uint32_t output_count) {
   SmallVector<pg_meta*, 4> pointers;
   for (uint32_t i = 0; i < output_count; i++) {
     metas[i] = pg_meta{};

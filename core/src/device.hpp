@@ -40,8 +40,8 @@ class Device {
   Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, int32_t id);
   ~Device();
 
-  const int32_t id;        // the number used everywhere in the process
-  const uint32_t ordinal;  // within its plugin
+  const int32_t id;              // the number used everywhere in the process
+  const uint32_t ordinal;        // within its plugin
   const std::string type, name;  // "sim", "sim:1"
   pg_device_properties properties{};
   bool host_visible = false, synchronous = false, accelerator = false;
@@ -76,7 +76,8 @@ class Device {
   void fill(const pg_tensor& target, double value, uint32_t stream, const char* what);
   // Dense bytes from another device: peer where the plugin offers it, else through the host. Ordered behind both
   // streams' earlier work.
-  void copy_from(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream, uint64_t bytes);
+  void copy_from(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream,
+                 uint64_t bytes);
 
   // Pinned host memory for results that a kernel publishes (dynamic extents); reused.
   struct Pinned {
@@ -116,9 +117,10 @@ class Device {
 // All devices of all plugins that could be loaded, in the order cpu first, then by plugin name and ordinal; made when
 // first asked for (loads device plugins), or for one type only.
 const std::vector<Device*>& devices();
-Device& device(int32_t id);                    // throws PG_E_INVALID_ARGUMENT for numbers that do not exist
-Device& find_device(const std::string& name);  // "cpu", "sim:1", "/gpu:0", "/device:GPU:1"; the error lists what there is
-Device& default_device();                      // cpu:0
+Device& device(int32_t id);  // throws PG_E_INVALID_ARGUMENT for numbers that do not exist
+Device& find_device(
+    const std::string& name);  // "cpu", "sim:1", "/gpu:0", "/device:GPU:1"; the error lists what there is
+Device& default_device();      // cpu:0
 std::string devices_json();
 
 }  // namespace perigee

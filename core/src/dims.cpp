@@ -15,8 +15,8 @@ struct Atom {
   std::string name;
   int64_t a, b;
 };
-using Product = std::vector<int64_t>;         // atom numbers, sorted
-using Sum = std::map<Product, int64_t>;       // product -> factor; the empty product is the constant
+using Product = std::vector<int64_t>;    // atom numbers, sorted
+using Sum = std::map<Product, int64_t>;  // product -> factor; the empty product is the constant
 
 struct Table {
   std::recursive_mutex mutex;

@@ -201,8 +201,7 @@ void run_entry(Signature& s, Pointers& inputs, const void* attrs, Tensors& outpu
   int64_t stride[PG_MAX_RANK] = {};
   if (s.how == How::copy) {  // broadcast the source
     uint32_t lead = y.meta->rank - x.meta->rank;
-    for (uint32_t i = 0; i < x.meta->rank; i++)
-      stride[lead + i] = x.meta->shape[i] == 1 ? 0 : x.meta->stride[i];
+    for (uint32_t i = 0; i < x.meta->rank; i++) stride[lead + i] = x.meta->shape[i] == 1 ? 0 : x.meta->stride[i];
     source.rank = y.meta->rank;
     source.shape = y.meta->shape;
     source.stride = stride;
@@ -217,7 +216,8 @@ void run_view(Signature& s, const Pointers& inputs, const void* attrs, Tensors& 
   auto* bytes = static_cast<const uint8_t*>(attrs);
   for (OutputPlan& plan : s.outputs) {
     TensorRef y = make_tensor(plan.meta, x.storage, x.offset + plan.view_offset, s.device);
-    y->view = std::make_unique<ViewInfo>(ViewInfo{TensorRef::share(&x), s.op, {bytes, bytes + s.op->info->attr_size}, {}, 0});
+    y->view =
+        std::make_unique<ViewInfo>(ViewInfo{TensorRef::share(&x), s.op, {bytes, bytes + s.op->info->attr_size}, {}, 0});
     for (size_t i = 1; i < inputs.size(); i++) y->view->others.push_back(describe_only(*inputs[i]));
     y->view->epoch = base_of(x).epoch;
     outputs.push_back(std::move(y));
@@ -293,21 +293,22 @@ void run_plain(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
   }
   Scratch scratch{*s.device};
   if (s.workspace > 0) scratch.block = s.device->allocator.alloc(s.workspace, 0);
-  pg_launch launch{PG_SIZE(pg_launch, extents),
-                   s.device->ordinal,
-                   s.stream,
-                   0,
-                   static_cast<uint32_t>(input_count),
-                   static_cast<uint32_t>(output_count),
-                   s.input_views.data(),
-                   s.output_views.data(),
-                   s.groups.data(),
-                   in,
-                   out,
-                   nullptr,
-                   attrs,
-                   scratch.block != nullptr ? pg_address{scratch.block->buffer, scratch.block->offset} : pg_address{0, 0},
-                   nullptr};
+  pg_launch launch{
+      PG_SIZE(pg_launch, extents),
+      s.device->ordinal,
+      s.stream,
+      0,
+      static_cast<uint32_t>(input_count),
+      static_cast<uint32_t>(output_count),
+      s.input_views.data(),
+      s.output_views.data(),
+      s.groups.data(),
+      in,
+      out,
+      nullptr,
+      attrs,
+      scratch.block != nullptr ? pg_address{scratch.block->buffer, scratch.block->offset} : pg_address{0, 0},
+      nullptr};
   pg_error error;  // not cleared: half a kilobyte that only a failure fills
   error.size = PG_SIZE(pg_error, message);
   error.native = 0;
@@ -318,14 +319,15 @@ void run_plain(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
     pg::check(code, error);
 }
 
-void run_plain_recorded(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
+void run_plain_recorded(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs,
+                        uint32_t output_count) {
   TensorRef made[Signature::plain_outputs];
   run_plain(s, inputs, attrs, made);
   if (ambient().grad_enabled) {
     Tensor* raw[Signature::plain_outputs];
     for (size_t i = 0; i < s.outputs.size(); i++) raw[i] = made[i].get();
-    TapeCall noted{s.op, inputs, static_cast<uint32_t>(s.inputs.size()), s.groups.data(), attrs, raw,
-                   static_cast<uint32_t>(s.outputs.size())};
+    TapeCall noted{s.op,  inputs, static_cast<uint32_t>(s.inputs.size()), s.groups.data(),
+                   attrs, raw,    static_cast<uint32_t>(s.outputs.size())};
     if (wants_tape(noted)) attach_node(make_node(noted), raw, s.visible);
   }
   for (uint32_t i = 0; i < output_count; i++) outputs[i] = std::move(made[i]);
@@ -343,7 +345,8 @@ void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
     TensorRef dense = emit_clone(*inputs[0]);
     SmallVector<Tensor*, 4> again(inputs, inputs + s.inputs.size());
     again[0] = dense.get();
-    return call(*s.op, again.data(), static_cast<uint32_t>(again.size()), s.groups.data(), attrs, 0, outputs, output_count);
+    return call(*s.op, again.data(), static_cast<uint32_t>(again.size()), s.groups.data(), attrs, 0, outputs,
+                output_count);
   }
   if (s.in_place || s.writes) check_writes(s, inputs);
   Pointers used(inputs, inputs + s.inputs.size());
@@ -364,8 +367,8 @@ void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
   // The tape sees the caller's inputs, before versions are raised.
   if (ambient().grad_enabled) {
     Pointers raw = pointers(made);
-    TapeCall noted{s.op, inputs, static_cast<uint32_t>(s.inputs.size()), s.groups.data(), attrs, raw.data(),
-                   static_cast<uint32_t>(raw.size()), s.in_place};
+    TapeCall noted{s.op,  inputs,     static_cast<uint32_t>(s.inputs.size()), s.groups.data(),
+                   attrs, raw.data(), static_cast<uint32_t>(raw.size()),      s.in_place};
     if (wants_tape(noted)) {
       NodeRef node = make_node(noted);
       raise_versions(s, inputs);

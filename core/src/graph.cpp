@@ -131,7 +131,8 @@ struct Recorder {
         // How many there are is known at run time: a new symbol.
         if (info.outputs[i]->flags & PG_OUTPUT_DYNAMIC) m.shape[0] = make_symbol(node.name + "_count");
         MetaRef meta = intern_meta(PG_DTYPE(m.dtype_code, m.dtype_bits), m.rank, m.shape);
-        uint32_t id = add_value(g, ValueKind::node, meta, call.device, flat == 0 ? node.name : node.name + "." + info.outputs[i]->name);
+        uint32_t id = add_value(g, ValueKind::node, meta, call.device,
+                                flat == 0 ? node.name : node.name + "." + info.outputs[i]->name);
         g.values[id].node = index;
         node.outputs.push_back(id);
       }
@@ -151,8 +152,8 @@ struct Recorder {
     for (uint32_t id : node.outputs) made.push_back(tensor_of(g, id));
     std::vector<Tensor*> raw;
     for (TensorRef& t : made) raw.push_back(t.get());
-    TapeCall noted{&call.op, call.inputs.data(), static_cast<uint32_t>(call.inputs.size()), call.groups.data(),
-                   call.attrs.data(), raw.data(), static_cast<uint32_t>(raw.size())};
+    TapeCall noted{&call.op,          call.inputs.data(), static_cast<uint32_t>(call.inputs.size()), call.groups.data(),
+                   call.attrs.data(), raw.data(),         static_cast<uint32_t>(raw.size())};
     if (ambient().grad_enabled && wants_tape(noted)) attach_node(make_node(noted), raw.data(), visible);
     for (uint32_t i = 0; i < made.size(); i++) {
       g.values[node.outputs[i]].history = made[i]->node;

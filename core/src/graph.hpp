@@ -18,21 +18,21 @@ struct GraphValue {
   ValueKind kind = ValueKind::node;
   MetaRef meta;
   Device* device = nullptr;
-  uint32_t node = 0;      // that makes it
+  uint32_t node = 0;  // that makes it
   std::string name;
-  TensorRef eager;        // a constant's contents; a variable's first ones
+  TensorRef eager;                 // a constant's contents; a variable's first ones
   uint32_t variable = UINT32_MAX;  // of which variable it is a later value
-  NodeRef history;        // on the tape, for a tensor that is looked up by name
+  NodeRef history;                 // on the tape, for a tensor that is looked up by name
   uint32_t output = 0;
 };
 
 struct GraphNode {
   const Op* op = nullptr;
   Device* device = nullptr;
-  std::vector<uint32_t> inputs;   // values; UINT32_MAX where absent
+  std::vector<uint32_t> inputs;  // values; UINT32_MAX where absent
   std::vector<uint32_t> groups;
   std::vector<uint8_t> attrs;
-  std::vector<uint32_t> outputs;  // all of the operator's, hidden ones last
+  std::vector<uint32_t> outputs;                      // all of the operator's, hidden ones last
   std::vector<std::pair<uint32_t, uint32_t>> writes;  // (flat input, value that it becomes)
   std::string name;
 };
@@ -45,8 +45,8 @@ struct Graph {
   std::map<std::string, uint32_t> name_count;  // to make them unique
   std::map<std::string, int64_t> symbols;
   std::map<std::pair<uint32_t, int32_t>, TensorRef> transfers;  // (value, device) -> its copy there
-  std::map<uint32_t, uint32_t> latest;         // variable's first value -> its last one
-  std::map<const Storage*, uint32_t> captured; // eager tensors used in the graph
+  std::map<uint32_t, uint32_t> latest;                          // variable's first value -> its last one
+  std::map<const Storage*, uint32_t> captured;                  // eager tensors used in the graph
 
   // What refers back to the graph: dropped when the front end lets go of it, so that it can die.
   void forget_history();

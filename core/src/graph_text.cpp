@@ -6,7 +6,9 @@ namespace {
 
 std::string value_text(const Graph& g, uint32_t id) { return id == UINT32_MAX ? "-" : g.values[id].name; }
 
-std::string type_text(const GraphValue& v) { return std::string(pg::dtype_name(v.meta->dtype)) + " " + shape_text(*v.meta); }
+std::string type_text(const GraphValue& v) {
+  return std::string(pg::dtype_name(v.meta->dtype)) + " " + shape_text(*v.meta);
+}
 
 const char* kind_text(ValueKind kind) {
   switch (kind) {
@@ -31,7 +33,8 @@ std::string escaped(const std::string& text) {
 std::string graph_text(const Graph& g) {
   std::string text;
   for (const GraphValue& v : g.values)
-    if (v.kind != ValueKind::node) text += v.name + " = " + kind_text(v.kind) + "  " + type_text(v) + "  " + v.device->name + "\n";
+    if (v.kind != ValueKind::node)
+      text += v.name + " = " + kind_text(v.kind) + "  " + type_text(v) + "  " + v.device->name + "\n";
   for (const GraphNode& n : g.nodes) {
     std::string outputs, inputs;
     for (uint32_t id : n.outputs) outputs += (outputs.empty() ? "" : ", ") + g.values[id].name;

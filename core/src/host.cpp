@@ -30,7 +30,8 @@ int32_t emit(pg_builder* builder, uint32_t id, const pg_value* inputs, const uin
     const Op& target = op(id);
     try {
       std::vector<TensorRef> made(output_count);
-      call(target, reinterpret_cast<Tensor* const*>(inputs), input_count, groups, attrs, flags, made.data(), output_count);
+      call(target, reinterpret_cast<Tensor* const*>(inputs), input_count, groups, attrs, flags, made.data(),
+           output_count);
       for (uint32_t i = 0; i < output_count; i++) outputs[i] = builder->add(std::move(made[i]));
     } catch (pg::Error& e) {
       throw pg::Error(e.code, target.info->name + std::string(": ") + e.what(), e.native, e.flags);

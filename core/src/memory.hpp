@@ -21,15 +21,15 @@ struct Block {
   uint64_t offset = 0;  // bytes into that
   uint64_t bytes = 0;   // capacity; at least what was asked for
   Device* device = nullptr;
-  uint32_t home = 0;         // index of the stream it was allocated for
-  uint32_t used_on = 0;      // bit i: also used on stream i since; its reuse then waits for that stream
-  uint32_t size_class = 0;   // the allocator's own
-  Block* next = nullptr;     // in a free list
-  void* segment = nullptr;   // the allocator's own
+  uint32_t home = 0;        // index of the stream it was allocated for
+  uint32_t used_on = 0;     // bit i: also used on stream i since; its reuse then waits for that stream
+  uint32_t size_class = 0;  // the allocator's own
+  Block* next = nullptr;    // in a free list
+  void* segment = nullptr;  // the allocator's own
 };
 
 struct MemoryStats {
-  uint64_t live = 0, reserved = 0, peak = 0, limit = 0;   // bytes
+  uint64_t live = 0, reserved = 0, peak = 0, limit = 0;  // bytes
   uint64_t allocations = 0, device_allocations = 0;
 };
 
@@ -43,7 +43,7 @@ class CachingAllocator {
   // Throws pg::Error PG_E_OUT_OF_MEMORY, after emptying the cache and asking once more. bytes 0 is allowed.
   Block* alloc(uint64_t bytes, uint32_t stream);
   void free(Block* block) noexcept;
-  void empty_cache();            // gives unused segments back to the device
+  void empty_cache();              // gives unused segments back to the device
   void set_limit(uint64_t bytes);  // of reserved memory; 0: none
   MemoryStats stats() const;
   // Called once by the device, before the first block: alignment of blocks, and whether streams matter.

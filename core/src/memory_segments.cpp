@@ -16,12 +16,9 @@ uint32_t kind_of(uint64_t bytes) { return bytes < kMiB ? 0 : bytes <= 10 * kMiB 
 
 uint64_t segment_size(uint64_t bytes) {
   switch (kind_of(bytes)) {
-    case 0:
-      return 2 * kMiB;
-    case 1:
-      return 20 * kMiB;
-    default:
-      return (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+    case 0: return 2 * kMiB;
+    case 1: return 20 * kMiB;
+    default: return (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
   }
 }
 

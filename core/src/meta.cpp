@@ -109,7 +109,8 @@ MetaRef intern_meta(uint32_t dtype, uint32_t rank, const int64_t* shape, const i
   derive(m);
   derive_strides(m, stride);
   uint64_t h = mix(dtype, rank);
-  for (uint32_t i = 0; i < rank; i++) h = mix(mix(h, static_cast<uint64_t>(m.shape[i])), static_cast<uint64_t>(m.stride[i]));
+  for (uint32_t i = 0; i < rank; i++)
+    h = mix(mix(h, static_cast<uint64_t>(m.shape[i])), static_cast<uint64_t>(m.stride[i]));
 
   Table& t = table();
   std::lock_guard lock(t.mutex);

@@ -21,7 +21,7 @@ struct Meta {
   int64_t bytes = 0;        // numel * size of an element
   int64_t span = 0;         // bytes from element 0 to behind the last one
   uint64_t hash = 0;
-  pg_tensor view{};         // what plugins see; points into this object
+  pg_tensor view{};  // what plugins see; points into this object
   int64_t shape[PG_MAX_RANK] = {};
   int64_t stride[PG_MAX_RANK] = {};
 
@@ -37,7 +37,7 @@ MetaRef intern_meta(uint32_t dtype, uint32_t rank, const int64_t* shape, const i
 MetaRef dense_meta(const Meta& meta, uint32_t dtype);  // same shape, dense
 uint64_t meta_count();                                 // for tests
 
-std::string dim_text(int64_t dimension);  // "3", or the symbol's expression
+std::string dim_text(int64_t dimension);   // "3", or the symbol's expression
 std::string shape_text(const Meta& meta);  // "[2, 3]"
 bool same_shape(const Meta& a, const Meta& b);
 

@@ -15,7 +15,8 @@ namespace {
         text += std::string(" ") + call.op.info->inputs[i]->name + " on " + call.inputs[flat]->device->name + ",";
   }
   text.back() = ';';
-  pg::fail_argument(text + " move one with :to(\"" + call.inputs[0]->device->name + "\"), or wrap the call in pg.device(name, fn)");
+  pg::fail_argument(text + " move one with :to(\"" + call.inputs[0]->device->name +
+                    "\"), or wrap the call in pg.device(name, fn)");
 }
 
 // An explicit scope decides; else the inputs do. In a graph an accelerator wins where they differ; in eager code only

@@ -44,14 +44,10 @@ void load_wanted(const std::string& key, Wanted&& wanted) {
 
 const char* state_name(PluginState state) {
   switch (state) {
-    case PluginState::found:
-      return "found";
-    case PluginState::loaded:
-      return "loaded";
-    case PluginState::available:
-      return "available";
-    default:
-      return "unavailable";
+    case PluginState::found: return "found";
+    case PluginState::loaded: return "loaded";
+    case PluginState::available: return "available";
+    default: return "unavailable";
   }
 }
 

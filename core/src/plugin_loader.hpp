@@ -31,13 +31,14 @@ struct LoadedPlugin {
   bool has_manifest = false, duplicate = false;
   std::vector<std::string> libraries, cpu_features;  // without which it cannot load
   std::vector<std::string> device_types;             // types its kernels serve; empty: not said
-  bool opened = false;   // between open and close
+  bool opened = false;                               // between open and close
   bool loading = false;  // its open is running: what it looks up meanwhile must not load it again
 };
 
 // Search order: explicit loads, PERIGEE_PLUGIN_PATH (folders separated by ':'), folders added by add_plugin_path.
 void add_plugin_path(const std::string& folder);
-// Reads manifests of all folders on the path (once; again after add_plugin_path). Two of one name are an error that both carry as reason.
+// Reads manifests of all folders on the path (once; again after add_plugin_path). Two of one name are an error that
+// both carry as reason.
 const std::vector<LoadedPlugin*>& find_plugins();
 // Loads one by absolute path, or one that was found. Throws what is wrong; a found one also keeps it as its reason.
 LoadedPlugin* load_plugin(const std::string& path);
@@ -45,7 +46,7 @@ void load_plugin(LoadedPlugin* plugin);
 // Loads every plugin whose manifest names the kind ("ops", "device", "kernels", ...) and registers its tables.
 // Failures become reasons. Cheap when there is nothing to do.
 void load_kind(const std::string& kind);
-void load_device_type(const std::string& type);  // the device plugin named so, and kernels for it
+void load_device_type(const std::string& type);                      // the device plugin named so, and kernels for it
 bool has_kind(const LoadedPlugin& plugin, const std::string& kind);  // "layer" and "layers" are the same
 std::string plugins_json(bool load);
 // Every plugin that could not be used, "cuda: no driver; sim: ...", for messages; empty when there is none.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first interposers: input checks, and dtype promotion by PyTorch's rules.
-#include "builder.hpp"
 #include "promote.hpp"
+#include "builder.hpp"
 
 namespace perigee {
 namespace {
@@ -88,8 +88,8 @@ void check_dtypes(const PendingCall& call) {
     for (uint32_t k = 0; k < call.groups[i]; k++, flat++) {
       Tensor* x = call.inputs[flat];
       if (x != nullptr && in.dtypes != 0 && !(in.dtypes & pg::dtype_class(x->meta->dtype)))
-        pg::fail_argument(pg::format("%s is %s; expected %s", in.name, pg::dtype_name(x->meta->dtype),
-                                     mask_text(in.dtypes).c_str()));
+        pg::fail_argument(
+            pg::format("%s is %s; expected %s", in.name, pg::dtype_name(x->meta->dtype), mask_text(in.dtypes).c_str()));
     }
   }
 }
@@ -114,7 +114,8 @@ uint32_t common_dtype(const PendingCall& call) {
   }
   uint32_t result = tensors;
   for (uint32_t weaker : {zero_dim, number})
-    if (weaker != 0) result = result == 0 ? weaker : category(weaker) > category(result) ? promote_dtypes(result, weaker) : result;
+    if (weaker != 0)
+      result = result == 0 ? weaker : category(weaker) > category(result) ? promote_dtypes(result, weaker) : result;
   return result;
 }
 

@@ -13,7 +13,20 @@ namespace perigee {
 struct LoadedPlugin;
 
 // Roles the core needs, each claimed by one schema.
-enum class Role { none, accumulate, sum_like, zeros_like, ones_like, all_finite, clone, cast, transfer, fill, copy, count };
+enum class Role {
+  none,
+  accumulate,
+  sum_like,
+  zeros_like,
+  ones_like,
+  all_finite,
+  clone,
+  cast,
+  transfer,
+  fill,
+  copy,
+  count
+};
 
 struct Op {
   uint32_t id = 0;
@@ -21,14 +34,14 @@ struct Op {
   LoadedPlugin* plugin = nullptr;
   Role role = Role::none;
   uint32_t visible_outputs = 0;
-  bool variadic = false;          // any variadic input or output
-  int32_t scalar_attr = -1;       // position of the PG_ATTR_SCALAR attribute
+  bool variadic = false;                        // any variadic input or output
+  int32_t scalar_attr = -1;                     // position of the PG_ATTR_SCALAR attribute
   uint32_t seed_offset = 0, offset_offset = 0;  // of a random operator's runtime attributes; 0: none
   uint32_t dtype_offset = UINT32_MAX;           // of attribute "dtype" of creation operators, "dtype" of cast
   uint32_t shape_offset = UINT32_MAX;           // of attribute "shape" (PG_ATTR_DIMS)
   uint32_t device_offset = UINT32_MAX;          // of a PG_ATTR_DEVICE attribute
   uint32_t value_offset = UINT32_MAX;           // of the FLOAT attribute "value" of fill
-  bool has_dims = false;          // any PG_ATTR_DIMS attribute
+  bool has_dims = false;                        // any PG_ATTR_DIMS attribute
 };
 
 struct Kernel {
@@ -39,17 +52,26 @@ struct Kernel {
   const pg_kernel_info* info = nullptr;
 };
 
-struct Layer { uint32_t id; const pg_layer_info* info; LoadedPlugin* plugin; };
-struct Optimizer { uint32_t id; const pg_optimizer_info* info; LoadedPlugin* plugin; };
+struct Layer {
+  uint32_t id;
+  const pg_layer_info* info;
+  LoadedPlugin* plugin;
+};
+struct Optimizer {
+  uint32_t id;
+  const pg_optimizer_info* info;
+  LoadedPlugin* plugin;
+};
 
 // Called by the loader. Throw on what is inconsistent (name taken, role taken, attribute outside the struct).
 void register_tables(LoadedPlugin* plugin);
 
-const Op& op(uint32_t id);                     // valid ids only; wait-free
-const Op* find_op(const std::string& name);    // loads plugins of kind "ops" first; NULL when there is none
-const Op& role_op(Role role);                  // throws PG_E_FAILED_PRECONDITION when nobody claims it
+const Op& op(uint32_t id);                   // valid ids only; wait-free
+const Op* find_op(const std::string& name);  // loads plugins of kind "ops" first; NULL when there is none
+const Op& role_op(Role role);                // throws PG_E_FAILED_PRECONDITION when nobody claims it
 uint32_t op_count();
-// Kernels for an operator on a type of device, in the order of registration. Reads are cheap, but cached per signature anyway.
+// Kernels for an operator on a type of device, in the order of registration. Reads are cheap, but cached per signature
+// anyway.
 const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_type);
 // "float32 on cpu, sim" for messages: which device types have a kernel for it.
 std::string kernel_places(const Op& op);
@@ -61,7 +83,7 @@ const pg_format_info* find_format(const std::string& path);  // by extension; th
 std::vector<std::string> op_names();
 std::vector<std::string> layer_names();
 std::vector<std::string> optimizer_names();
-std::string op_json(const std::string& name);                // empty when there is none
+std::string op_json(const std::string& name);  // empty when there is none
 std::string op_names_json();
 std::string layer_json(const std::string& name);
 std::string layer_names_json();

@@ -110,20 +110,15 @@ uint32_t attr_bytes(uint32_t kind) {
     case PG_ATTR_BOOL:
     case PG_ATTR_DTYPE:
     case PG_ATTR_CHOICE:
-    case PG_ATTR_DEVICE:
-      return 4;
+    case PG_ATTR_DEVICE: return 4;
     case PG_ATTR_INT:
     case PG_ATTR_FLOAT:
-    case PG_ATTR_AXIS:
-      return 8;
-    case PG_ATTR_SCALAR:
-      return sizeof(pg_scalar);
+    case PG_ATTR_AXIS: return 8;
+    case PG_ATTR_SCALAR: return sizeof(pg_scalar);
     case PG_ATTR_INTS:
     case PG_ATTR_AXES:
-    case PG_ATTR_DIMS:
-      return sizeof(pg_ints);
-    default:
-      return 0;
+    case PG_ATTR_DIMS: return sizeof(pg_ints);
+    default: return 0;
   }
 }
 

@@ -33,15 +33,11 @@ Json number(double value) {
 
 Json default_of(const pg_attr_info& attr, const void* defaults) {
   switch (attr.kind) {
-    case PG_ATTR_BOOL:
-      return read<int32_t>(defaults, attr.offset) != 0;
+    case PG_ATTR_BOOL: return read<int32_t>(defaults, attr.offset) != 0;
     case PG_ATTR_INT:
-    case PG_ATTR_AXIS:
-      return read<int64_t>(defaults, attr.offset);
-    case PG_ATTR_FLOAT:
-      return number(read<double>(defaults, attr.offset));
-    case PG_ATTR_DEVICE:
-      return read<int32_t>(defaults, attr.offset);
+    case PG_ATTR_AXIS: return read<int64_t>(defaults, attr.offset);
+    case PG_ATTR_FLOAT: return number(read<double>(defaults, attr.offset));
+    case PG_ATTR_DEVICE: return read<int32_t>(defaults, attr.offset);
     case PG_ATTR_DTYPE: {
       const auto dtype = read<uint32_t>(defaults, attr.offset);
       return dtype == 0 ? Json(nullptr) : Json(pg::dtype_name(dtype));
@@ -59,8 +55,7 @@ Json default_of(const pg_attr_info& attr, const void* defaults) {
       for (int64_t i = 0; i < list.count && i < PG_MAX_RANK; i++) values.push_back(list.value[i]);
       return values;
     }
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

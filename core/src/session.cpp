@@ -17,16 +17,21 @@ struct Session::Run {
   void bind(uint32_t id, Tensor& value) {
     GraphValue& v = g.values[id];
     if (v.meta->rank != value.meta->rank || v.meta->dtype != value.meta->dtype)
-      pg::fail_argument(pg::format("'%s' was fed %s %s; expected %s %s", v.name.c_str(), pg::dtype_name(value.meta->dtype),
-                                   shape_text(*value.meta).c_str(), pg::dtype_name(v.meta->dtype), shape_text(*v.meta).c_str()));
+      pg::fail_argument(pg::format("'%s' was fed %s %s; expected %s %s", v.name.c_str(),
+                                   pg::dtype_name(value.meta->dtype), shape_text(*value.meta).c_str(),
+                                   pg::dtype_name(v.meta->dtype), shape_text(*v.meta).c_str()));
     for (uint32_t i = 0; i < v.meta->rank; i++) {
       int64_t want = v.meta->shape[i], got = value.meta->shape[i];
-      if (PG_DIM_IS_SYMBOLIC(want) && v.kind == ValueKind::placeholder) want = bindings.try_emplace(want, got).first->second;
+      if (PG_DIM_IS_SYMBOLIC(want) && v.kind == ValueKind::placeholder)
+        want = bindings.try_emplace(want, got).first->second;
       if (!PG_DIM_IS_SYMBOLIC(want) && want != got)
-        pg::fail_argument(pg::format("'%s' was fed shape %s; expected %s%s", v.name.c_str(), shape_text(*value.meta).c_str(),
-                                     shape_text(*v.meta).c_str(),
-                                     want == v.meta->shape[i] ? "" : pg::format(" with %s = %lld", dim_text(v.meta->shape[i]).c_str(),
-                                                                                static_cast<long long>(want)).c_str()));
+        pg::fail_argument(pg::format(
+            "'%s' was fed shape %s; expected %s%s", v.name.c_str(), shape_text(*value.meta).c_str(),
+            shape_text(*v.meta).c_str(),
+            want == v.meta->shape[i]
+                ? ""
+                : pg::format(" with %s = %lld", dim_text(v.meta->shape[i]).c_str(), static_cast<long long>(want))
+                      .c_str()));
     }
     values[id] = value.device == v.device ? TensorRef::share(&value) : move_to(value, *v.device);
     borrowed[id] = values[id].get() == &value;
@@ -85,9 +90,8 @@ struct Session::Run {
     std::vector<TensorRef> outputs(n.outputs.size());
     Scoped<int32_t> place(ambient().device, n.inputs.empty() || n.op->role == Role::transfer ? n.device->id : -1);
     try {
-      call(*n.op, inputs.data(), static_cast<uint32_t>(inputs.size()), n.groups.data(), attrs_of(n).data(), emit_functional,
-           outputs.data(),
-           static_cast<uint32_t>(outputs.size()));
+      call(*n.op, inputs.data(), static_cast<uint32_t>(inputs.size()), n.groups.data(), attrs_of(n).data(),
+           emit_functional, outputs.data(), static_cast<uint32_t>(outputs.size()));
     } catch (pg::Error& e) {
       std::string text = e.what(), op = n.op->info->name;
       if (text.starts_with(op + ": ")) text.erase(0, op.size() + 2);
@@ -139,11 +143,13 @@ void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* f
     run.bind(feeds[i]->value, *values[i]);
   }
   for (uint32_t i = 0; i < fetch_count; i++) {
-    if (!fetches[i]->is_graph() || fetches[i]->graph.get() != &g) pg::fail_argument("a fetch is not a tensor of this graph");
+    if (!fetches[i]->is_graph() || fetches[i]->graph.get() != &g)
+      pg::fail_argument("a fetch is not a tensor of this graph");
     run.need(fetches[i]->value);
   }
   for (uint32_t n = 0; n < g.nodes.size(); n++)  // ordered effects happen in every run
-    if (g.nodes[n].op->info->effect == PG_EFFECT_ORDERED && !g.nodes[n].outputs.empty()) run.need(g.nodes[n].outputs[0]);
+    if (g.nodes[n].op->info->effect == PG_EFFECT_ORDERED && !g.nodes[n].outputs.empty())
+      run.need(g.nodes[n].outputs[0]);
   // A variable's last value is kept where the run makes it.
   for (auto& [id, last] : g.latest)
     if (last != id && run.needed[g.values[last].node]) run.uses[last]++;

@@ -16,8 +16,8 @@ class Session {
   explicit Session(GraphRef graph);
   // fetches and feeds are tensors of the graph. Variables take their last values when the run has succeeded; a run
   // that fails leaves them as they were.
-  void run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values, uint32_t feed_count,
-           TensorRef* results);
+  void run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values,
+           uint32_t feed_count, TensorRef* results);
 
  private:
   struct Run;

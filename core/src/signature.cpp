@@ -91,7 +91,8 @@ struct Maker {
       pg::fail_argument(pg::format("the result is %s and cannot be written into a tensor of %s",
                                    pg::dtype_name(result.dtype), pg::dtype_name(target.dtype)));
     if (!same_shape(target, result))
-      pg::fail_argument("the result has shape " + shape_text(result) + " and cannot be written into " + shape_text(target));
+      pg::fail_argument("the result has shape " + shape_text(result) + " and cannot be written into " +
+                        shape_text(target));
     for (uint32_t i = 0; i < target.rank; i++)
       if (target.stride[i] == 0 && target.shape[i] > 1)
         pg::fail_argument("cannot write into an expanded tensor: several elements share one place; :clone() it first");
@@ -231,7 +232,8 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
 }  // namespace
 
 Signature::~Signature() {
-  if (prepared != nullptr && kernel.table->release != nullptr) kernel.table->release(kernel.self, kernel.index, prepared);
+  if (prepared != nullptr && kernel.table->release != nullptr)
+    kernel.table->release(kernel.self, kernel.index, prepared);
 }
 
 uint64_t hash_key(const SignatureKey& key) {

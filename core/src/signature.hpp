@@ -25,10 +25,10 @@ struct Signature {
   bool in_place = false;
   How how = How::kernel;
   uint64_t hash = 0;
-  std::vector<MetaRef> inputs;        // null where absent
+  std::vector<MetaRef> inputs;  // null where absent
   std::vector<uint32_t> groups;
-  std::vector<uint8_t> attrs;         // the static part
-  std::vector<OutputPlan> outputs;    // all, hidden ones last
+  std::vector<uint8_t> attrs;       // the static part
+  std::vector<OutputPlan> outputs;  // all, hidden ones last
   uint32_t visible = 0;
   bool dynamic = false, writes = false;
   // Nothing but: allocate outputs, launch, note. What most calls are, and worth a short way.
@@ -40,8 +40,8 @@ struct Signature {
   uint64_t workspace = 0, stream = 0;
   uint64_t pack_bytes[8] = {};
   bool packs = false;
-  std::vector<uint8_t> densify;       // inputs that the kernel wants dense; empty: none
-  std::vector<MetaRef> dense;         // what input_views of those point into
+  std::vector<uint8_t> densify;  // inputs that the kernel wants dense; empty: none
+  std::vector<MetaRef> dense;    // what input_views of those point into
   std::vector<const pg_tensor*> input_views, output_views;
 
   ~Signature();

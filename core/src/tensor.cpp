@@ -105,8 +105,8 @@ TensorRef move_to(Tensor& tensor, Device& device) {
   TensorRef source = tensor.meta->contiguous ? TensorRef::share(&tensor) : copy_dense(tensor, tensor.meta->dtype);
   TensorRef target = make_dense(device, source->meta);
   if (target->meta->numel == 0) return target;
-  device.copy_from(target->address(), ambient().stream, *source->device, source->address(), source->storage->last_stream,
-                   static_cast<uint64_t>(source->meta->bytes));
+  device.copy_from(target->address(), ambient().stream, *source->device, source->address(),
+                   source->storage->last_stream, static_cast<uint64_t>(source->meta->bytes));
   // The source may be freed by now: its memory must not be reused before the copy has read it.
   if (!source->device->synchronous) source->storage->block->used_on |= 1u << source->storage->last_stream;
   return target;

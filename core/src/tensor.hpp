@@ -55,23 +55,23 @@ struct ViewInfo {
   const Op* op;
   std::vector<uint8_t> attrs;
   std::vector<TensorRef> others;  // its further inputs, which are only described
-  uint64_t epoch = 0;  // the base's, when this view's history was last brought up to date
+  uint64_t epoch = 0;             // the base's, when this view's history was last brought up to date
 };
 
 struct Tensor : Recycled<Tensor> {
   std::atomic<uint32_t> refs{1};
-  uint32_t output = 0;    // which of the node's outputs this is
+  uint32_t output = 0;         // which of the node's outputs this is
   bool requires_grad = false;  // a leaf that collects gradients
   MetaRef meta;
   StorageRef storage;
-  int64_t offset = 0;     // bytes into the storage
+  int64_t offset = 0;  // bytes into the storage
   Device* device = nullptr;
-  NodeRef node;           // what made it, on the tape; a leaf's accumulator for leaves that require gradients
+  NodeRef node;  // what made it, on the tape; a leaf's accumulator for leaves that require gradients
   std::unique_ptr<ViewInfo> view;
-  uint64_t epoch = 0;     // of a base: raised when a write through a view or into it changes its history
+  uint64_t epoch = 0;  // of a base: raised when a write through a view or into it changes its history
   GraphRef graph;
-  uint32_t value = 0;     // in the graph
-  uint64_t tag = 0;       // the front end's
+  uint32_t value = 0;  // in the graph
+  uint64_t tag = 0;    // the front end's
 
   pg_address address() const {
     if (!storage || storage->block == nullptr) return {0, 0};
@@ -82,17 +82,17 @@ struct Tensor : Recycled<Tensor> {
 };
 
 TensorRef make_tensor(MetaRef meta, StorageRef storage, int64_t offset, Device* device);
-TensorRef make_dense(Device& device, MetaRef meta);   // fresh, uninitialised
-TensorRef describe_only(const Tensor& tensor);         // same meta and device, no contents
-TensorRef alias(const Tensor& tensor);                 // same contents, no history
-Tensor& base_of(Tensor& tensor);                       // itself, or what it is a view of
-pg_tensor with_address(const Tensor& tensor);          // the description with buffer and offset filled
+TensorRef make_dense(Device& device, MetaRef meta);  // fresh, uninitialised
+TensorRef describe_only(const Tensor& tensor);       // same meta and device, no contents
+TensorRef alias(const Tensor& tensor);               // same contents, no history
+Tensor& base_of(Tensor& tensor);                     // itself, or what it is a view of
+pg_tensor with_address(const Tensor& tensor);        // the description with buffer and offset filled
 // A tensor from or to dense host memory, in its own dtype. to_host waits for the contents.
 TensorRef from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const void* data, Device& device);
 void to_host(Tensor& tensor, void* target);
 // A dense copy on the same device through the device's own copy entry; no history.
 TensorRef copy_dense(Tensor& tensor, uint32_t dtype);
-TensorRef move_to(Tensor& tensor, Device& device);      // dense copy on another device; no history
+TensorRef move_to(Tensor& tensor, Device& device);  // dense copy on another device; no history
 // Before work on `stream` of the tensor's device touches it: waits for other streams' work, remembers this one's.
 void use_on(Storage& storage, uint32_t stream, bool writes);
 

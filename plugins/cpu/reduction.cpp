@@ -133,12 +133,8 @@ void Reduction::merge(Acc* into, const Acc& other) const {
       into->f *= other.f;
       into->i = static_cast<int64_t>(static_cast<uint64_t>(into->i) * static_cast<uint64_t>(other.i));
       break;
-    case rAny:
-      into->i = into->i != 0 || other.i != 0;
-      break;
-    case rAll:
-      into->i = into->i != 0 && other.i != 0;
-      break;
+    case rAny: into->i = into->i != 0 || other.i != 0; break;
+    case rAll: into->i = into->i != 0 && other.i != 0; break;
     case rAmax:
     case rAmin:
     case rArgmax:
@@ -175,18 +171,14 @@ void Reduction::put(char* out, const Acc& acc) const {
       if (acc.count == 0) return put_number(to_, op_ == rProd ? 1.0 : 0.0, out);
       if (floating) return put_number(to_, acc.f, out);
       return convert(sI64, to_, &acc.i, out, 1);
-    case Finish::mean:
-      return put_number(to_, (floating ? acc.f : static_cast<double>(acc.i)) / n, out);
-    case Finish::truth:
-      return put_number(to_, acc.count == 0 ? op_ == rAll : acc.i != 0, out);
+    case Finish::mean: return put_number(to_, (floating ? acc.f : static_cast<double>(acc.i)) / n, out);
+    case Finish::truth: return put_number(to_, acc.count == 0 ? op_ == rAll : acc.i != 0, out);
     case Finish::position: {
       int64_t at = position_of(acc);
       return convert(sI64, to_, &at, out, 1);
     }
-    case Finish::variance:
-      return put_number(to_, acc.m2 / std::max(0.0, n - correction_), out);
-    case Finish::deviation:
-      return put_number(to_, std::sqrt(acc.m2 / std::max(0.0, n - correction_)), out);
+    case Finish::variance: return put_number(to_, acc.m2 / std::max(0.0, n - correction_), out);
+    case Finish::deviation: return put_number(to_, std::sqrt(acc.m2 / std::max(0.0, n - correction_)), out);
     case Finish::logsumexp:
       if (acc.count == 0) return put_number(to_, -std::numeric_limits<double>::infinity(), out);
       return put_number(to_, (std::isinf(acc.f) ? 0.0 : acc.f) + std::log(acc.m2), out);
@@ -201,17 +193,10 @@ void Reduction::run_columns(const char* x, char* out) const {
   auto piece = [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; tile++) {
       switch (compute_) {
-        case kF32:
-          column_tile<float>(x, out, tile);
-          break;
-        case kF64:
-          column_tile<double>(x, out, tile);
-          break;
-        case kI64:
-          column_tile<int64_t>(x, out, tile);
-          break;
-        default:
-          column_tile<int32_t>(x, out, tile);
+        case kF32: column_tile<float>(x, out, tile); break;
+        case kF64: column_tile<double>(x, out, tile); break;
+        case kI64: column_tile<int64_t>(x, out, tile); break;
+        default: column_tile<int32_t>(x, out, tile);
       }
     }
   };

@@ -7,28 +7,17 @@ namespace cpu {
 
 Storage storage_of(uint32_t dtype) {
   switch (dtype) {
-    case PG_F64:
-      return sF64;
-    case PG_F32:
-      return sF32;
-    case PG_F16:
-      return sF16;
-    case PG_BF16:
-      return sBF16;
-    case PG_I64:
-      return sI64;
-    case PG_I32:
-      return sI32;
-    case PG_I16:
-      return sI16;
-    case PG_I8:
-      return sI8;
-    case PG_U8:
-      return sU8;
-    case PG_B8:
-      return sBool;
-    default:
-      return kStorageCount;
+    case PG_F64: return sF64;
+    case PG_F32: return sF32;
+    case PG_F16: return sF16;
+    case PG_BF16: return sBF16;
+    case PG_I64: return sI64;
+    case PG_I32: return sI32;
+    case PG_I16: return sI16;
+    case PG_I8: return sI8;
+    case PG_U8: return sU8;
+    case PG_B8: return sBool;
+    default: return kStorageCount;
   }
 }
 

@@ -33,40 +33,26 @@ void fill_elements(void* target, const void* value, int bytes, int64_t n);
 template <class F>
 auto visit(Storage s, F&& f) {
   switch (s) {
-    case sF64:
-      return f(double{});
-    case sF32:
-      return f(float{});
-    case sF16:
-      return f(pg::f16{});
-    case sBF16:
-      return f(pg::bf16{});
-    case sI64:
-      return f(int64_t{});
-    case sI32:
-      return f(int32_t{});
-    case sI16:
-      return f(int16_t{});
-    case sI8:
-      return f(int8_t{});
-    case sU8:
-      return f(uint8_t{});
-    default:
-      return f(bool{});
+    case sF64: return f(double{});
+    case sF32: return f(float{});
+    case sF16: return f(pg::f16{});
+    case sBF16: return f(pg::bf16{});
+    case sI64: return f(int64_t{});
+    case sI32: return f(int32_t{});
+    case sI16: return f(int16_t{});
+    case sI8: return f(int8_t{});
+    case sU8: return f(uint8_t{});
+    default: return f(bool{});
   }
 }
 // By size only, for code that moves elements without looking at them.
 template <class F>
 auto visit_bytes(int bytes, F&& f) {
   switch (bytes) {
-    case 1:
-      return f(uint8_t{});
-    case 2:
-      return f(uint16_t{});
-    case 4:
-      return f(uint32_t{});
-    default:
-      return f(uint64_t{});
+    case 1: return f(uint8_t{});
+    case 2: return f(uint16_t{});
+    case 4: return f(uint32_t{});
+    default: return f(uint64_t{});
   }
 }
 

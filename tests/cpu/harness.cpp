@@ -285,16 +285,11 @@ std::vector<Tensor> KernelCall::run() {
 
 double tolerance(uint32_t dtype) {
   switch (dtype) {
-    case PG_F64:
-      return 1e-14;
-    case PG_F32:
-      return 1e-6;
-    case PG_F16:
-      return 1.0 / 1024;
-    case PG_BF16:
-      return 1.0 / 128;
-    default:
-      return 0;
+    case PG_F64: return 1e-14;
+    case PG_F32: return 1e-6;
+    case PG_F16: return 1.0 / 1024;
+    case PG_BF16: return 1.0 / 128;
+    default: return 0;
   }
 }
 

@@ -191,7 +191,8 @@ TEST_CASE("reading and writing by index") {
         Tensor got = KernelCall("index_select").in(x).in(index).with("axis", axis).one(), want(dtype, got.shape);
         ref::index_select(x.operand(), index.operand(), axis, want.operand(), "index_select");
         check_close(got, want, 0, "index_select");
-        Tensor back = KernelCall("index_select_grad").in(got).in(index).in(x).with("axis", axis).one(), dx(dtype, x.shape);
+        Tensor back = KernelCall("index_select_grad").in(got).in(index).in(x).with("axis", axis).one(),
+               dx(dtype, x.shape);
         ref::index_select_grad(got.operand(), index.operand(), axis, -1, dx.operand(), "");
         check_close(back, dx, tolerance(dtype), "index_select_grad");
         g_index.random(0, 3);
@@ -225,7 +226,8 @@ TEST_CASE("reading and writing by index") {
   }
   Tensor weight(PG_F32, {10, 4}), tokens(PG_I64, {2, 3});
   weight.random(), tokens.set({1, 2, 3, 4, 12, 0});
-  CHECK_THROWS_WITH(KernelCall("embedding").in(weight).in(tokens).one(), Catch::Contains("token 12 at position [1, 1]"));
+  CHECK_THROWS_WITH(KernelCall("embedding").in(weight).in(tokens).one(),
+                    Catch::Contains("token 12 at position [1, 1]"));
   Tensor sparse(PG_F32, {3, 4}), scalar(PG_F32, {});
   sparse.set({0, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 3}), scalar.set({5});
   check_values(KernelCall("nonzero").in(sparse).one(), {0, 1, 1, 0, 2, 3});

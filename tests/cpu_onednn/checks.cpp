@@ -26,16 +26,11 @@ void run(const std::string& op, std::vector<Attr> attrs, std::vector<Tensor*> in
 double tolerance(uint32_t dtype, int64_t terms) {
   double scale = std::sqrt(static_cast<double>(std::max<int64_t>(terms, 1)));
   switch (dtype) {
-    case PG_F64:
-      return 1e-13 * scale;
-    case PG_F32:
-      return 1e-6 * scale;
-    case PG_BF16:
-      return 1.0 / 128;
-    case PG_F16:
-      return 1.0 / 1024;
-    default:
-      return 0;
+    case PG_F64: return 1e-13 * scale;
+    case PG_F32: return 1e-6 * scale;
+    case PG_BF16: return 1.0 / 128;
+    case PG_F16: return 1.0 / 1024;
+    default: return 0;
   }
 }
 

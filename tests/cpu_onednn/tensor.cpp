@@ -68,56 +68,32 @@ double Tensor::get(int64_t index) const {
   int64_t p = position(index);
   auto& bytes = const_cast<std::vector<unsigned char>&>(storage);
   switch (dtype) {
-    case PG_F64:
-      return element<double>(bytes, p);
-    case PG_F32:
-      return element<float>(bytes, p);
-    case PG_BF16:
-      return std::bit_cast<float>(static_cast<uint32_t>(element<uint16_t>(bytes, p)) << 16);
-    case PG_F16:
-      return half_to_float(element<uint16_t>(bytes, p));
-    case PG_I64:
-      return static_cast<double>(element<int64_t>(bytes, p));
-    case PG_I32:
-      return element<int32_t>(bytes, p);
-    case PG_I8:
-      return element<int8_t>(bytes, p);
-    case PG_U8:
-      return element<uint8_t>(bytes, p);
-    default:
-      throw std::runtime_error("dtype");
+    case PG_F64: return element<double>(bytes, p);
+    case PG_F32: return element<float>(bytes, p);
+    case PG_BF16: return std::bit_cast<float>(static_cast<uint32_t>(element<uint16_t>(bytes, p)) << 16);
+    case PG_F16: return half_to_float(element<uint16_t>(bytes, p));
+    case PG_I64: return static_cast<double>(element<int64_t>(bytes, p));
+    case PG_I32: return element<int32_t>(bytes, p);
+    case PG_I8: return element<int8_t>(bytes, p);
+    case PG_U8: return element<uint8_t>(bytes, p);
+    default: throw std::runtime_error("dtype");
   }
 }
 
 void Tensor::set(int64_t index, double value) {
   int64_t p = position(index);
   switch (dtype) {
-    case PG_F64:
-      element<double>(storage, p) = value;
-      break;
-    case PG_F32:
-      element<float>(storage, p) = static_cast<float>(value);
-      break;
+    case PG_F64: element<double>(storage, p) = value; break;
+    case PG_F32: element<float>(storage, p) = static_cast<float>(value); break;
     case PG_BF16:
       element<uint16_t>(storage, p) = static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16);
       break;
-    case PG_F16:
-      element<uint16_t>(storage, p) = float_to_half(value);
-      break;
-    case PG_I64:
-      element<int64_t>(storage, p) = static_cast<int64_t>(value);
-      break;
-    case PG_I32:
-      element<int32_t>(storage, p) = static_cast<int32_t>(value);
-      break;
-    case PG_I8:
-      element<int8_t>(storage, p) = static_cast<int8_t>(value);
-      break;
-    case PG_U8:
-      element<uint8_t>(storage, p) = static_cast<uint8_t>(value);
-      break;
-    default:
-      throw std::runtime_error("dtype");
+    case PG_F16: element<uint16_t>(storage, p) = float_to_half(value); break;
+    case PG_I64: element<int64_t>(storage, p) = static_cast<int64_t>(value); break;
+    case PG_I32: element<int32_t>(storage, p) = static_cast<int32_t>(value); break;
+    case PG_I8: element<int8_t>(storage, p) = static_cast<int8_t>(value); break;
+    case PG_U8: element<uint8_t>(storage, p) = static_cast<uint8_t>(value); break;
+    default: throw std::runtime_error("dtype");
   }
 }
 

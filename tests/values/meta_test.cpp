@@ -42,7 +42,8 @@ TEST_CASE("no elements and no dimensions", "[meta]") {
 }
 
 TEST_CASE("impossible sizes are errors", "[meta]") {
-  int64_t negative[] = {2, -3}, huge[] = {int64_t{1} << 40, int64_t{1} << 40}, huge_empty[] = {int64_t{1} << 40, 0, int64_t{1} << 40};
+  int64_t negative[] = {2, -3}, huge[] = {int64_t{1} << 40, int64_t{1} << 40},
+          huge_empty[] = {int64_t{1} << 40, 0, int64_t{1} << 40};
   int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
   CHECK_THROWS_WITH(intern_meta(PG_F32, 2, negative), "shape [2, -3] has a negative size");
   CHECK_THROWS_WITH(intern_meta(PG_F32, 2, huge), Catch::Contains("more bytes than an int64 can count"));

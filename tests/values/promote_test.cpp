@@ -11,7 +11,8 @@ using perigee::promote_dtypes;
 
 namespace {
 
-const std::vector<uint32_t> dtypes{PG_B8, PG_U8, PG_I8, PG_I16, PG_I32, PG_I64, PG_F16, PG_BF16, PG_F32, PG_F64, PG_C64, PG_C128};
+const std::vector<uint32_t> dtypes{PG_B8,  PG_U8,   PG_I8,  PG_I16, PG_I32, PG_I64,
+                                   PG_F16, PG_BF16, PG_F32, PG_F64, PG_C64, PG_C128};
 
 // A row and a column for each of `dtypes`, in that order.
 const uint32_t table[12][12] = {

@@ -21,7 +21,9 @@ inline pgc_tensor* give(TensorRef t) { return reinterpret_cast<pgc_tensor*>(t.re
 // The tensor of a function that needs contents.
 inline Tensor& eager(pgc_tensor* t, const char* what) {
   if (get(t)->is_graph())
-    pg::fail(PG_E_FAILED_PRECONDITION, std::string(what) + " is a tensor of a graph and has no contents here; fetch it with session:run, or make it outside of pg.graph");
+    pg::fail(PG_E_FAILED_PRECONDITION, std::string(what) +
+                                           " is a tensor of a graph and has no contents here; fetch it with "
+                                           "session:run, or make it outside of pg.graph");
   return *get(t);
 }
 

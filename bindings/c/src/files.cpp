@@ -19,7 +19,8 @@ struct pgc_file {
 
 namespace {
 
-void* sink_tensor(void* context, const char* name, uint32_t dtype, uint32_t rank, const int64_t* shape, pg_error* error) {
+void* sink_tensor(void* context, const char* name, uint32_t dtype, uint32_t rank, const int64_t* shape,
+                  pg_error* error) {
   void* data = nullptr;
   int32_t code = pg::guard(error, "read", [&] {
     TensorRef t = make_dense(default_device(), intern_meta(dtype, rank, shape));
@@ -99,15 +100,16 @@ const char* pgc_file_note(const pgc_file* file, const char* key) {
 }
 void pgc_file_close(pgc_file* file) { delete file; }
 
-int32_t pgc_write(const char* path, uint32_t count, const char* const* names, pgc_tensor* const* tensors, uint32_t note_count,
-                  const char* const* notes) {
+int32_t pgc_write(const char* path, uint32_t count, const char* const* names, pgc_tensor* const* tensors,
+                  uint32_t note_count, const char* const* notes) {
   return run("save", [&] {
     const pg_format_info* format = find_format(path);
     if (format->write == nullptr) pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s files can only be read", format->name));
     HostTensors host = gather(count, names, tensors);
     std::filesystem::path target(path);
-    std::filesystem::path temporary = target.parent_path() / ("." + target.filename().string() + "." + std::to_string(::getpid()) +
-                                                              ".tmp" + target.extension().string());
+    std::filesystem::path temporary =
+        target.parent_path() /
+        ("." + target.filename().string() + "." + std::to_string(::getpid()) + ".tmp" + target.extension().string());
     pg_error error = pg::make_error();
     int32_t result =
         format->write(format->user, temporary.c_str(), count, host.pointers.data(), note_count, notes, &error);

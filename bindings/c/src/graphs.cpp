@@ -19,13 +19,17 @@ void pgc_graph_release(pgc_graph* graph) {
 }
 int32_t pgc_graph_placeholder(pgc_graph* graph, const char* name, uint32_t dtype, uint32_t rank, const int64_t* shape,
                               const char* const* symbols, pgc_tensor** output) {
-  return run("placeholder", [&] { *output = give(graph_placeholder(graph_of(graph), name, dtype, rank, shape, symbols)); });
+  return run("placeholder",
+             [&] { *output = give(graph_placeholder(graph_of(graph), name, dtype, rank, shape, symbols)); });
 }
 int32_t pgc_graph_variable(pgc_graph* graph, const char* name, pgc_tensor* value, pgc_tensor** output) {
-  return run("variable", [&] { *output = give(graph_variable(graph_of(graph), name, eager(value, "the initial value"))); });
+  return run("variable",
+             [&] { *output = give(graph_variable(graph_of(graph), name, eager(value, "the initial value"))); });
 }
 int32_t pgc_graph_constant(pgc_graph* graph, const char* name, pgc_tensor* value, pgc_tensor** output) {
-  return run("constant", [&] { *output = give(graph_constant(graph_of(graph), name == nullptr ? "" : name, eager(value, "the value"))); });
+  return run("constant", [&] {
+    *output = give(graph_constant(graph_of(graph), name == nullptr ? "" : name, eager(value, "the value")));
+  });
 }
 int32_t pgc_graph_set_name(pgc_graph* graph, pgc_tensor* tensor, const char* name) {
   return run("name", [&] { graph_set_name(graph_of(graph), *get(tensor), name); });
@@ -44,15 +48,18 @@ const char* pgc_graph_dot(pgc_graph* graph) {
   return text;
 }
 int32_t pgc_session_create(pgc_graph* graph, pgc_session** output) {
-  return run("Session", [&] { *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph)))); });
+  return run("Session",
+             [&] { *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph)))); });
 }
 void pgc_session_release(pgc_session* session) { delete reinterpret_cast<Session*>(session); }
-int32_t pgc_session_run(pgc_session* session, pgc_tensor* const* fetches, uint32_t fetch_count, pgc_tensor* const* feeds,
-                        pgc_tensor* const* values, uint32_t feed_count, pgc_tensor** results) {
+int32_t pgc_session_run(pgc_session* session, pgc_tensor* const* fetches, uint32_t fetch_count,
+                        pgc_tensor* const* feeds, pgc_tensor* const* values, uint32_t feed_count,
+                        pgc_tensor** results) {
   return run("run", [&] {
     for (uint32_t i = 0; i < feed_count; i++) eager(values[i], "what is fed");
     std::vector<TensorRef> made(fetch_count);
-    reinterpret_cast<Session*>(session)->run(get(fetches), fetch_count, get(feeds), get(values), feed_count, made.data());
+    reinterpret_cast<Session*>(session)->run(get(fetches), fetch_count, get(feeds), get(values), feed_count,
+                                             made.data());
     for (uint32_t i = 0; i < fetch_count; i++) results[i] = give(std::move(made[i]));
   });
 }

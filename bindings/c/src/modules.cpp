@@ -46,16 +46,18 @@ int32_t pgc_layer_parameters(uint32_t id, void* attrs, pgc_tensor* input, pg_par
       pointers.push_back(&params[i]);
     }
     pg_error error = pg::make_error();
-    pg::check(info.parameters(info.user, attrs, input != nullptr ? &get(input)->meta->view : nullptr, pointers.data(), &error),
+    pg::check(info.parameters(info.user, attrs, input != nullptr ? &get(input)->meta->view : nullptr, pointers.data(),
+                              &error),
               error);
   });
 }
-int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, pgc_tensor* const* params, pgc_tensor* const* inputs,
-                       pgc_tensor** outputs) {
+int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, pgc_tensor* const* params,
+                       pgc_tensor* const* inputs, pgc_tensor** outputs) {
   const pg_layer_info& info = *layer(id).info;
   return run(info.name, [&] {
     pg_builder builder;
-    std::vector<pg_value> p = values(params, info.param_count), in = values(inputs, info.input_count), out(info.output_count, 0);
+    std::vector<pg_value> p = values(params, info.param_count), in = values(inputs, info.input_count),
+                          out(info.output_count, 0);
     pg_layer_build ask{};
     ask.size = PG_SIZE(pg_layer_build, outputs);
     ask.training = training != 0;

@@ -34,8 +34,8 @@ int32_t pgc_find_op(const char* name, uint32_t* id) {
 }
 const void* pgc_op_defaults(uint32_t id) { return id < op_count() ? op(id).info->defaults : nullptr; }
 
-int32_t pgc_call(uint32_t id, pgc_tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
-                 uint32_t flags, pgc_tensor** outputs, uint32_t output_count) {
+int32_t pgc_call(uint32_t id, pgc_tensor* const* inputs, uint32_t input_count, const uint32_t* groups,
+                 const void* attrs, uint32_t flags, pgc_tensor** outputs, uint32_t output_count) {
   const Op& target = op(id);
   return run(target.info->name, [&] {
     SmallVector<TensorRef, few> made(output_count);
@@ -70,7 +70,8 @@ void pgc_release_many(pgc_tensor* const* tensors, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) TensorRef::drop(get(tensors[i]));
 }
 
-int32_t pgc_from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const void* data, int32_t id, pgc_tensor** output) {
+int32_t pgc_from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const void* data, int32_t id,
+                      pgc_tensor** output) {
   return run("tensor", [&] {
     int32_t chosen = id >= 0 ? id : ambient().device;
     *output = give(from_host(dtype, rank, shape, data, chosen >= 0 ? device(chosen) : default_device()));
@@ -111,7 +112,8 @@ const char* pgc_dim_name(int64_t dimension) {
 int32_t pgc_assign(pgc_tensor* t, pgc_tensor* s) {
   return run("assign", [&] {
     Tensor &target = *get(t), &source = *get(s);
-    if (target.is_graph() != source.is_graph()) pg::fail_argument("a tensor of a graph and an eager one cannot be exchanged");
+    if (target.is_graph() != source.is_graph())
+      pg::fail_argument("a tensor of a graph and an eager one cannot be exchanged");
     bool leaf = target.requires_grad;
     if (leaf) set_requires_grad(target, false);
     target.meta = source.meta;
@@ -149,9 +151,10 @@ int32_t pgc_set_grad(pgc_tensor* t, pgc_tensor* g) {
     Tensor& gradient = eager(g, "the gradient");
     if (!x.requires_grad) pg::fail(PG_E_FAILED_PRECONDITION, "only a leaf that requires gradients has a gradient");
     if (!same_shape(*x.meta, *gradient.meta) || x.meta->dtype != gradient.meta->dtype || x.device != gradient.device)
-      pg::fail_argument(pg::format("the gradient is %s %s on %s; expected %s %s on %s", pg::dtype_name(gradient.meta->dtype),
-                                   shape_text(*gradient.meta).c_str(), gradient.device->name.c_str(),
-                                   pg::dtype_name(x.meta->dtype), shape_text(*x.meta).c_str(), x.device->name.c_str()));
+      pg::fail_argument(pg::format("the gradient is %s %s on %s; expected %s %s on %s",
+                                   pg::dtype_name(gradient.meta->dtype), shape_text(*gradient.meta).c_str(),
+                                   gradient.device->name.c_str(), pg::dtype_name(x.meta->dtype),
+                                   shape_text(*x.meta).c_str(), x.device->name.c_str()));
     x.node->gradient = TensorRef::share(&gradient);
   });
 }
@@ -167,12 +170,14 @@ int32_t pgc_backward(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32_
   return run("backward", [&] {
     for (uint32_t i = 0; i < root_count; i++)
       if (get(roots[i])->is_graph())
-        pg::fail(PG_E_FAILED_PRECONDITION, "this is a tensor of a graph: g:gradients(loss, {...}) adds its gradients to the graph");
+        pg::fail(PG_E_FAILED_PRECONDITION,
+                 "this is a tensor of a graph: g:gradients(loss, {...}) adds its gradients to the graph");
     backward({get(roots), get(seeds), root_count, nullptr, 0, retain_graph != 0, create_graph != 0, nullptr});
   });
 }
-int32_t pgc_gradients(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32_t root_count, pgc_tensor* const* inputs,
-                      uint32_t input_count, int32_t retain_graph, int32_t create_graph, pgc_tensor** gradients) {
+int32_t pgc_gradients(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32_t root_count,
+                      pgc_tensor* const* inputs, uint32_t input_count, int32_t retain_graph, int32_t create_graph,
+                      pgc_tensor** gradients) {
   return run("grad", [&] {
     for (uint32_t i = 0; i < input_count; i++) gradients[i] = nullptr;
     if (input_count == 0) return;

@@ -110,17 +110,12 @@ class Call {
     switch (info.kind) {
       case PG_ATTR_BOOL:
       case PG_ATTR_CHOICE:
-      case PG_ATTR_DEVICE:
-        return write(info.offset, static_cast<int32_t>(number));
+      case PG_ATTR_DEVICE: return write(info.offset, static_cast<int32_t>(number));
       case PG_ATTR_INT:
-      case PG_ATTR_AXIS:
-        return write(info.offset, static_cast<int64_t>(number));
-      case PG_ATTR_FLOAT:
-        return write(info.offset, static_cast<double>(number));
-      case PG_ATTR_DTYPE:
-        return write(info.offset, static_cast<uint32_t>(number));
-      default:
-        fail(PG_E_INTERNAL, format("%s.%s is not a number", op_.info->name, info.name));
+      case PG_ATTR_AXIS: return write(info.offset, static_cast<int64_t>(number));
+      case PG_ATTR_FLOAT: return write(info.offset, static_cast<double>(number));
+      case PG_ATTR_DTYPE: return write(info.offset, static_cast<uint32_t>(number));
+      default: fail(PG_E_INTERNAL, format("%s.%s is not a number", op_.info->name, info.name));
     }
   }
   Call& set(int attr, const pg_ints& list) {

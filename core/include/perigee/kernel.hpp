@@ -43,15 +43,11 @@ template <class T>
 T read_attr(const void* attrs, uint32_t kind, uint32_t offset) {
   if constexpr (std::is_arithmetic_v<T>) {
     switch (kind) {
-      case PG_ATTR_FLOAT:
-        return static_cast<T>(read_at<double>(attrs, offset));
+      case PG_ATTR_FLOAT: return static_cast<T>(read_at<double>(attrs, offset));
       case PG_ATTR_INT:
-      case PG_ATTR_AXIS:
-        return static_cast<T>(read_at<int64_t>(attrs, offset));
-      case PG_ATTR_DTYPE:
-        return static_cast<T>(read_at<uint32_t>(attrs, offset));
-      default:
-        return static_cast<T>(read_at<int32_t>(attrs, offset));  // bool, choice, device
+      case PG_ATTR_AXIS: return static_cast<T>(read_at<int64_t>(attrs, offset));
+      case PG_ATTR_DTYPE: return static_cast<T>(read_at<uint32_t>(attrs, offset));
+      default: return static_cast<T>(read_at<int32_t>(attrs, offset));  // bool, choice, device
     }
   } else {
     return read_at<T>(attrs, offset);
@@ -197,10 +193,11 @@ inline std::vector<KernelEntry>& kernel_entries() {
 
 template <class Type>
 int add_kernel(const char* op, uint32_t key = PG_KEY_SHAPES, uint64_t packs = 0) {
-  kernel_entries().push_back(
-      {{PG_SIZE(pg_kernel_info, packs), key, op, packs},
-       [](const KernelCall& call) { Type::supports(call); },
-       [](const KernelCall& call, Plan& plan) -> std::unique_ptr<Kernel> { return std::make_unique<Type>(call, plan); }});
+  kernel_entries().push_back({{PG_SIZE(pg_kernel_info, packs), key, op, packs},
+                              [](const KernelCall& call) { Type::supports(call); },
+                              [](const KernelCall& call, Plan& plan) -> std::unique_ptr<Kernel> {
+                                return std::make_unique<Type>(call, plan);
+                              }});
   return 0;
 }
 

@@ -101,7 +101,9 @@ inline int thread_count() { return host->thread_count(host->context); }
 // body(begin, end) over [0, count) on the process's one thread runtime. body must not throw.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
-  auto call = [](void* argument, int64_t begin, int64_t end) { (*static_cast<std::decay_t<Body>*>(argument))(begin, end); };
+  auto call = [](void* argument, int64_t begin, int64_t end) {
+    (*static_cast<std::decay_t<Body>*>(argument))(begin, end);
+  };
   std::decay_t<Body> copy(std::forward<Body>(body));
   host->parallel_for(host->context, count, grain, call, &copy);
 }
@@ -196,8 +198,15 @@ struct Entry {
 }  // namespace pg
 
 // Defines the one exported symbol. Once per plugin.
-#define PG_PLUGIN(Type, name, version, kinds)                                                                        \
-  extern "C" PG_EXPORT const pg_plugin pg_plugin_v1;                                                                 \
-  const pg_plugin pg_plugin_v1 = {PG_MAGIC, PG_SIZE(pg_plugin, close),   PG_ABI_MINOR,           0u,                  \
-                                  name,     version,                     kinds,                  pg::Entry<Type>::open, \
-                                  pg::Entry<Type>::iface, pg::Entry<Type>::close};
+#define PG_PLUGIN(Type, name, version, kinds)                \
+  extern "C" PG_EXPORT const pg_plugin pg_plugin_v1;         \
+  const pg_plugin pg_plugin_v1 = {PG_MAGIC,                  \
+                                  PG_SIZE(pg_plugin, close), \
+                                  PG_ABI_MINOR,              \
+                                  0u,                        \
+                                  name,                      \
+                                  version,                   \
+                                  kinds,                     \
+                                  pg::Entry<Type>::open,     \
+                                  pg::Entry<Type>::iface,    \
+                                  pg::Entry<Type>::close};

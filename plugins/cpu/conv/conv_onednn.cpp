@@ -49,15 +49,9 @@ class OnednnConvolution final : public Convolution {
     auto address = [](const void* p) { return const_cast<void*>(p); };
     std::vector<void*> addresses;
     switch (kind_) {
-      case ConvKind::kForward:
-        addresses = {address(d.x), address(d.weight), d.result};
-        break;
-      case ConvKind::kInputGradient:
-        addresses = {address(d.y), address(d.weight), d.result};
-        break;
-      case ConvKind::kWeightGradient:
-        addresses = {address(d.y), address(d.x), d.result};
-        break;
+      case ConvKind::kForward: addresses = {address(d.x), address(d.weight), d.result}; break;
+      case ConvKind::kInputGradient: addresses = {address(d.y), address(d.weight), d.result}; break;
+      case ConvKind::kWeightGradient: addresses = {address(d.y), address(d.x), d.result}; break;
     }
     if (bias_) addresses.push_back(address(d.bias));
     adapted_.run(std::move(addresses), {nullptr, d.packed_weight}, d.workspace);

@@ -57,15 +57,9 @@ class Conv2d final : public Kernel {
     ConvData d{};
     d.result = output(launch, 0), d.workspace = host_pointer(launch.workspace);
     switch (kind_) {
-      case ConvKind::kForward:
-        d.x = first, d.weight = second, d.bias = bias_ ? input(launch, 2) : nullptr;
-        break;
-      case ConvKind::kInputGradient:
-        d.y = first, d.weight = second;
-        break;
-      case ConvKind::kWeightGradient:
-        d.y = first, d.x = second;
-        break;
+      case ConvKind::kForward: d.x = first, d.weight = second, d.bias = bias_ ? input(launch, 2) : nullptr; break;
+      case ConvKind::kInputGradient: d.y = first, d.weight = second; break;
+      case ConvKind::kWeightGradient: d.y = first, d.x = second; break;
     }
     if (launch.packed != nullptr) d.packed_weight = host_pointer<const void>(launch.packed[1]);
     convolution_->run(d);

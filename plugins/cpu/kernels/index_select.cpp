@@ -11,7 +11,9 @@
 namespace cpu {
 namespace {
 
-const char* what(const pg::KernelCall& call) { return call.is("embedding") || call.is("embedding_grad") ? "token" : "index"; }
+const char* what(const pg::KernelCall& call) {
+  return call.is("embedding") || call.is("embedding_grad") ? "token" : "index";
+}
 
 int64_t product(const int64_t* shape, uint32_t begin, uint32_t end) {
   int64_t count = 1;
@@ -25,7 +27,8 @@ struct IndexSelect final : pg::Kernel {
     if (!is_index(call.in(1)) || !pg::is_contiguous(call.out(0))) refuse(call);
     if (storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
   }
-  IndexSelect(const pg::KernelCall& call, pg::Plan& plan) : index_(call.in(1)), op_(call.raw->op->name), what_(what(call)) {
+  IndexSelect(const pg::KernelCall& call, pg::Plan& plan)
+      : index_(call.in(1)), op_(call.raw->op->name), what_(what(call)) {
     const pg_tensor& x = call.in(0);
     uint32_t axis = call.is("embedding") ? 0 : static_cast<uint32_t>(call.axis("axis", x.rank));
     bytes_ = kStorageBytes[storage_of(x)];

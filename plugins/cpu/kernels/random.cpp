@@ -12,7 +12,8 @@ namespace cpu {
 namespace {
 
 struct Seed {
-  explicit Seed(const pg::KernelCall& call) : seed(call.runtime<int64_t>("seed")), offset(call.runtime<int64_t>("offset")) {}
+  explicit Seed(const pg::KernelCall& call)
+      : seed(call.runtime<int64_t>("seed")), offset(call.runtime<int64_t>("offset")) {}
   pg::Runtime<int64_t> seed, offset;
 };
 struct Draw {

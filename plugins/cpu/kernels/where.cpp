@@ -48,7 +48,8 @@ struct MaskedFill final : pg::Kernel {
     require_all_dense(call);
     if (storage_of(call.in(1)) != sBool || storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
   }
-  MaskedFill(const pg::KernelCall& call, pg::Plan&) : type_(storage_of(call.out(0))), value_(call.runtime<double>("value")) {
+  MaskedFill(const pg::KernelCall& call, pg::Plan&)
+      : type_(storage_of(call.out(0))), value_(call.runtime<double>("value")) {
     loop_ = BlockLoop<4>({{&call.out(0), type_}, {&call.in(1), sBool}, {nullptr, type_}, {&call.in(0), type_}});
   }
   void launch(const pg_launch& launch) override {

@@ -103,17 +103,10 @@ class DenseInput {
     void* copy = scratch.take(static_cast<uint64_t>(count_ * element_));
     if (data == nullptr) return copy;
     switch (element_) {
-      case 1:
-        move<uint8_t>(data, copy);
-        break;
-      case 2:
-        move<uint16_t>(data, copy);
-        break;
-      case 4:
-        move<uint32_t>(data, copy);
-        break;
-      default:
-        move<uint64_t>(data, copy);
+      case 1: move<uint8_t>(data, copy); break;
+      case 2: move<uint16_t>(data, copy); break;
+      case 4: move<uint32_t>(data, copy); break;
+      default: move<uint64_t>(data, copy);
     }
     return copy;
   }

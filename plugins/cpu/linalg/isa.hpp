@@ -36,12 +36,9 @@ template <class Body>
 void vector_for(int64_t count, int64_t grain, const Body& body) {
   parallel_for(count, grain, [&body](int64_t begin, int64_t end) {
     switch (isa()) {
-      case Isa::kAvx512:
-        return call_avx512(body, begin, end);
-      case Isa::kAvx2:
-        return call_avx2(body, begin, end);
-      default:
-        return body(begin, end);
+      case Isa::kAvx512: return call_avx512(body, begin, end);
+      case Isa::kAvx2: return call_avx2(body, begin, end);
+      default: return body(begin, end);
     }
   });
 }

@@ -93,16 +93,11 @@ struct Type {
 template <class Body>
 auto with_float(uint32_t dtype, Body&& body) {
   switch (dtype) {
-    case PG_F32:
-      return body(Type<float>{});
-    case PG_F64:
-      return body(Type<double>{});
-    case PG_BF16:
-      return body(Type<BFloat16>{});
-    case PG_F16:
-      return body(Type<Half>{});
-    default:
-      fail_support(format("dtype %s is not a real float", dtype_name(dtype)));
+    case PG_F32: return body(Type<float>{});
+    case PG_F64: return body(Type<double>{});
+    case PG_BF16: return body(Type<BFloat16>{});
+    case PG_F16: return body(Type<Half>{});
+    default: fail_support(format("dtype %s is not a real float", dtype_name(dtype)));
   }
 }
 
@@ -110,18 +105,12 @@ auto with_float(uint32_t dtype, Body&& body) {
 template <class Body>
 auto with_number(uint32_t dtype, Body&& body) {
   switch (dtype) {
-    case PG_I64:
-      return body(Type<int64_t>{});
-    case PG_I32:
-      return body(Type<int32_t>{});
-    case PG_I16:
-      return body(Type<int16_t>{});
-    case PG_I8:
-      return body(Type<int8_t>{});
-    case PG_U8:
-      return body(Type<uint8_t>{});
-    default:
-      return with_float(dtype, body);
+    case PG_I64: return body(Type<int64_t>{});
+    case PG_I32: return body(Type<int32_t>{});
+    case PG_I16: return body(Type<int16_t>{});
+    case PG_I8: return body(Type<int8_t>{});
+    case PG_U8: return body(Type<uint8_t>{});
+    default: return with_float(dtype, body);
   }
 }
 

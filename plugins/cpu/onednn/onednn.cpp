@@ -30,14 +30,10 @@ void check(dnnl_status_t status, const char* what) {
 
 DataType data_type(uint32_t dtype) {
   switch (dtype) {
-    case PG_F32:
-      return DataType::f32;
-    case PG_BF16:
-      return DataType::bf16;
-    case PG_F16:
-      return DataType::f16;
-    default:
-      return DataType::undef;
+    case PG_F32: return DataType::f32;
+    case PG_BF16: return DataType::bf16;
+    case PG_F16: return DataType::f16;
+    default: return DataType::undef;
   }
 }
 

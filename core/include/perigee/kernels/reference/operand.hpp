@@ -85,28 +85,17 @@ T narrow(W x) {
 template <class Body>
 void with_storage(uint32_t dtype, Body&& body) {
   switch (dtype) {
-    case PG_F64:
-      return body(double());
-    case PG_F32:
-      return body(float());
-    case PG_F16:
-      return body(f16());
-    case PG_BF16:
-      return body(bf16());
-    case PG_I64:
-      return body(int64_t());
-    case PG_I32:
-      return body(int32_t());
-    case PG_I16:
-      return body(int16_t());
-    case PG_I8:
-      return body(int8_t());
-    case PG_U8:
-      return body(uint8_t());
-    case PG_B8:
-      return body(b8());
-    default:
-      fail_support(format("%s is not computed with here", dtype_name(dtype)));
+    case PG_F64: return body(double());
+    case PG_F32: return body(float());
+    case PG_F16: return body(f16());
+    case PG_BF16: return body(bf16());
+    case PG_I64: return body(int64_t());
+    case PG_I32: return body(int32_t());
+    case PG_I16: return body(int16_t());
+    case PG_I8: return body(int8_t());
+    case PG_U8: return body(uint8_t());
+    case PG_B8: return body(b8());
+    default: fail_support(format("%s is not computed with here", dtype_name(dtype)));
   }
 }
 
