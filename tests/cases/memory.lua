@@ -33,7 +33,8 @@ rows.cast = {
 rows.transfer = {
   class = "exact", ref = same,
   cases = { { F { 3, 4 }, attrs = { device = "cpu" } }, { F { 3, 0 }, attrs = { device = "cpu" } },
-    { F {}, attrs = { device = "cpu" } } },
+    { F {}, attrs = { device = "cpu" } },
+    { F { 3, 4 }, attrs = { device = "sim:0" } }, { F { 3, 0 }, attrs = { device = "sim:0" } } },
   bad = { { { F { 2 } }, { device = "nowhere:0" }, "nowhere" } },
 }
 rows.copy = {

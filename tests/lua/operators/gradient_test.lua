@@ -10,8 +10,8 @@ local check, array = require "cases.check", require "cases.array"
 
 -- Fixed weights for the elements of a tensor, so that one number stands for all of them.
 local function weights(t, salt)
-  return check.tensor(array.fill(check.array(t).shape, function(i) return math.sin(i * 0.739 + salt) + 1.5 end),
-    t.dtype)
+  local a = array.fill(check.array(t).shape, function(i) return math.sin(i * 0.739 + salt) + 1.5 end)
+  return check.tensor(a, t.dtype):to(t.device)
 end
 
 local function project(list, salt)

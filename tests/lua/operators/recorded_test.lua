@@ -22,7 +22,8 @@ local function batch_of(op, args)
 end
 
 local function weights(t, k)
-  return check.tensor(array.fill(check.array(t).shape, function(i) return math.sin(i * 0.739 + k) + 1.5 end), t.dtype)
+  local a = array.fill(check.array(t).shape, function(i) return math.sin(i * 0.739 + k) + 1.5 end)
+  return check.tensor(a, t.dtype):to(t.device)
 end
 
 -- Sum of the outputs times fixed weights; nil when nothing has a gradient.

@@ -1,0 +1,81 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Cases of a size that is dealt out to several threads, by operator: simulated device against CPU,
+-- which share no loops.
+
+local S = require "cases.specs"
+local F, D, I, B, V = S.F, S.D, S.I, S.B, S.V
+
+local wide, long = { 130, 517 }, { 70001 }
+local cases = {}
+
+local function add(name, ...) cases[name] = { ... } end
+
+for _, name in ipairs { "add", "sub", "mul", "div", "maximum", "minimum", "remainder", "floor_div", "eq", "lt",
+                        "logical_and", "atan2" } do
+  local positive = function(shape) return F(shape, 0.5, 3) end
+  add(name, { F(wide), positive(wide) }, { F(wide), positive { 517 } }, { F { 130, 1 }, positive { 517 } },
+      { F(long), 1.5 })
+end
+add("pow", { F(wide, 0.5, 3), F(wide) }, { F(wide), 2 })
+for _, name in ipairs { "neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "tanh", "erf", "erfc", "sigmoid",
+                        "relu", "silu", "gelu", "softplus", "floor", "round", "isnan", "logical_not", "atan", "elu",
+                        "leaky_relu", "clone" } do
+  add(name, { F(wide) }, { F(long, -8, 8) })
+end
+for _, name in ipairs { "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal" } do add(name,
+  { F(long, 0.01, 50) }) end
+add("clamp", { F(wide), attrs = { min = -1, max = 1 } })
+add("where", { B(wide), F(wide), F { 517 } })
+add("masked_fill", { F(wide), B { 130, 1 }, attrs = { value = 2 } })
+
+for _, name in ipairs { "sum", "mean", "prod", "amax", "amin", "logsumexp", "any", "all", "var", "std" } do
+  local spec = name == "prod" and function(s) return F(s, 0.97, 1.03) end or F
+  add(name, { spec(wide) }, { spec(wide), attrs = { axes = { 1 } } }, { spec(wide), attrs = { axes = { 2 } } },
+      { spec { 40, 33, 52 }, attrs = { axes = { 2 } } }, { spec { 40, 33, 52 }, attrs = { axes = { 1, 3 } } })
+end
+for _, name in ipairs { "argmax", "argmin" } do
+  add(name, { D(long) }, { D(wide), attrs = { axis = 1, flat = false } },
+    { D(wide), attrs = { axis = 2, flat = false } })
+end
+add("cumsum", { F(wide), attrs = { axis = 1 } }, { F(wide), attrs = { axis = 2 } })
+add("cumprod", { F(wide, 0.97, 1.03), attrs = { axis = 1 } })
+add("sum_like", { F(wide), F { 517 } }, { F(wide), F { 130, 1 } })
+
+add("cat", { { F(wide), F { 70, 517 } }, attrs = { axis = 1 } }, { { F(wide), F { 130, 9 } }, attrs = { axis = 2 } })
+add("gather", { F(wide), I({ 130, 700 }, 0, 516), attrs = { axis = 2 } },
+  { F(wide), I({ 99, 517 }, 0, 129), attrs = { axis = 1 } })
+add("gather_grad", { F { 130, 700 }, I({ 130, 700 }, 0, 516), F(wide), attrs = { axis = 2 } })
+add("index_select", { F(wide), I({ 700 }, 0, 129), attrs = { axis = 1 } },
+  { F(wide), I({ 700 }, 0, 516), attrs = { axis = 2 } })
+add("index_select_grad", { F { 700, 517 }, I({ 700 }, 0, 129), F(wide), attrs = { axis = 1 } })
+add("embedding", { F { 300, 65 }, I({ 40, 50 }, 0, 299) })
+add("embedding_grad", { F { 40, 50, 65 }, I({ 40, 50 }, 0, 299), F { 300, 65 } })
+add("masked_select", { F(wide), B(wide) })
+add("nonzero", { V(long, { 0, 1, 0, 0, 2, 3, 0 }) })
+add("one_hot", { I({ 5000 }, 0, 16), attrs = { classes = 17 } })
+
+add("matmul", { F { 130, 97 }, F { 97, 115 } }, { F { 12, 33, 40 }, F { 12, 40, 29 } },
+    { F { 65, 300 }, F { 300, 65 }, attrs = {} }, { F { 97, 130 }, F { 97, 115 }, attrs = { transpose_x = true } })
+add("linear", { F { 130, 97 }, F { 115, 97 }, F { 115 } })
+add("conv2d", { F { 4, 8, 24, 20 }, F { 12, 8, 3, 3 }, F { 12 }, attrs = { padding = 1 } },
+    { F { 4, 8, 24, 20 }, F { 8, 1, 3, 3 }, false, attrs = { groups = 8, stride = 2 } })
+add("conv2d_grad_input", { F { 4, 12, 24, 20 }, F { 12, 8, 3, 3 }, F { 4, 8, 24, 20 }, attrs = { padding = 1 } })
+add("conv2d_grad_weight", { F { 4, 12, 24, 20 }, F { 4, 8, 24, 20 }, F { 12, 8, 3, 3 }, attrs = { padding = 1 } })
+add("max_pool2d", { D { 5, 16, 30, 30 }, attrs = { kernel = 3, stride = 2, padding = 1 } })
+add("avg_pool2d", { F { 5, 16, 30, 30 }, attrs = { kernel = 3, stride = 2, padding = 1 } })
+add("avg_pool2d_grad", { F { 5, 16, 15, 15 }, F { 5, 16, 30, 30 }, attrs = { kernel = 3, stride = 2, padding = 1 } })
+add("batch_norm", { F { 6, 16, 24, 20 }, F { 16 }, F { 16 }, F { 16 }, F({ 16 }, 0.5, 2), attrs = { training = true } },
+    { F { 600, 70 }, F { 70 }, F { 70 }, F { 70 }, F({ 70 }, 0.5, 2), attrs = { training = false } })
+add("layer_norm", { F(wide), F { 517 }, F { 517 } })
+add("softmax", { F(wide) }, { F(wide), attrs = { axis = 1 } })
+add("log_softmax", { F(wide) }, { F(wide), attrs = { axis = 1 } })
+add("cross_entropy", { F(wide), I({ 130 }, 0, 516) }, { F { 9, 30, 40, 11 }, I({ 9, 40, 11 }, 0, 29) })
+
+add("uniform", { attrs = { shape = long } })
+add("normal", { attrs = { shape = long } })
+add("randint", { attrs = { shape = long, low = -5, high = 12345 } })
+add("randperm", { attrs = { n = 70001 } })
+add("bernoulli", { F(long, 0, 1) })
+add("dropout", { F(wide), attrs = { p = 0.3, training = true } })
+
+return cases
