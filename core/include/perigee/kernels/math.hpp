@@ -221,15 +221,17 @@ struct LogicalXor {
 };
 
 // X(operator name, functor)
+// clang-format off
 #define PG_MATH_BINARY(X) \
-  X(add, Add)             \
-  X(sub, Sub)             \
-  X(mul, Mul) X(maximum, Maximum) X(minimum, Minimum) X(pow, Pow) X(remainder, Remainder) X(floor_div, FloorDiv)
+  X(add, Add) X(sub, Sub) X(mul, Mul) X(maximum, Maximum) X(minimum, Minimum) X(pow, Pow) \
+  X(remainder, Remainder) X(floor_div, FloorDiv)
+// clang-format on
 #define PG_MATH_BINARY_FLOAT(X) X(div, Div) X(atan2, Atan2)
+// clang-format off
 #define PG_MATH_COMPARE(X) \
-  X(eq, Eq)                \
-  X(ne, Ne)                \
-  X(lt, Lt) X(le, Le) X(gt, Gt) X(ge, Ge) X(logical_and, LogicalAnd) X(logical_or, LogicalOr) X(logical_xor, LogicalXor)
+  X(eq, Eq) X(ne, Ne) X(lt, Lt) X(le, Le) X(gt, Gt) X(ge, Ge) X(logical_and, LogicalAnd) \
+  X(logical_or, LogicalOr) X(logical_xor, LogicalXor)
+// clang-format on
 
 // ---- unary; `p` are the operator's parameters ----
 
@@ -508,15 +510,14 @@ struct LogicalNot {
 };
 
 #define PG_MATH_UNARY(X) X(neg, Neg) X(abs, Abs) X(sign, Sign) X(square, Square) X(relu, Relu) X(clamp, Clamp)
-#define PG_MATH_UNARY_FLOAT(X)                                                                                    \
-  X(reciprocal, Reciprocal)                                                                                       \
-  X(exp, Exp)                                                                                                     \
-  X(expm1, Expm1)                                                                                                 \
-  X(log, Log) X(log1p, Log1p) X(log2, Log2) X(log10, Log10) X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(sin, Sin) X(cos, Cos) \
-      X(tan, Tan) X(sinh, Sinh) X(cosh, Cosh) X(tanh, Tanh) X(asin, Asin) X(acos, Acos) X(atan, Atan) X(erf, Erf) \
-          X(erfc, Erfc) X(floor, Floor) X(ceil, Ceil) X(round, Round) X(trunc, Trunc) X(sigmoid, Sigmoid)         \
-              X(silu, Silu) X(gelu, Gelu) X(gelu_tanh, GeluTanh) X(softplus, Softplus) X(leaky_relu, LeakyRelu)   \
-                  X(elu, Elu)
+// clang-format off
+#define PG_MATH_UNARY_FLOAT(X) \
+  X(reciprocal, Reciprocal) X(exp, Exp) X(expm1, Expm1) X(log, Log) X(log1p, Log1p) X(log2, Log2) \
+  X(log10, Log10) X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(sin, Sin) X(cos, Cos) X(tan, Tan) X(sinh, Sinh) X(cosh, Cosh) \
+  X(tanh, Tanh) X(asin, Asin) X(acos, Acos) X(atan, Atan) X(erf, Erf) X(erfc, Erfc) X(floor, Floor) \
+  X(ceil, Ceil) X(round, Round) X(trunc, Trunc) X(sigmoid, Sigmoid) X(silu, Silu) X(gelu, Gelu) \
+  X(gelu_tanh, GeluTanh) X(softplus, Softplus) X(leaky_relu, LeakyRelu) X(elu, Elu)
+// clang-format on
 #define PG_MATH_PREDICATE(X) X(isnan, IsNan) X(isinf, IsInf) X(isfinite, IsFinite) X(logical_not, LogicalNot)
 
 }  // namespace pg::math
