@@ -13,9 +13,26 @@ local read_placeholder = native.signature("placeholder", {
   { "name", "string", required = true }, { "shape", "table", required = true, named = true },
   { "dtype", "dtype", named = true } })
 
+-- Sizes from 0 and names of symbols, without holes.
+local function check_dimensions(shape)
+  local count = 0
+  for i, d in pairs(shape) do
+    count = count + 1
+    local fits = type(d) == "string" and d ~= "" or type(d) == "number" and d >= 0 and d == math.floor(d) and d < 2 ^ 53
+    if type(i) ~= "number" or not fits then
+      native.raise("invalid_argument", "placeholder",
+                   ("shape[%s] must be a size or the name of a symbol, got %s"):format(tostring(i), native.describe(d)))
+    end
+  end
+  if count ~= #shape or count > 0 and shape[1] == nil then
+    native.raise("invalid_argument", "placeholder", "the shape has a hole")
+  end
+end
+
 ---An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name symbolic dimensions.
 function Graph:placeholder(...)
   local o = read_placeholder(...)
+  check_dimensions(o.shape)
   local dtype = native.dtypes.find(o.dtype or native.default_dtype(), "placeholder")
   return graphs.placeholder(self.native, o.name, dtype, o.shape)
 end
@@ -105,6 +122,10 @@ end
 ---Adds the gradients of one tensor with respect to others: `g:gradients("loss", {"w"})` is a list.
 function Graph:gradients(target, sources)
   local list = {}
+  if type(sources) == "string" or native.is_tensor(sources) then sources = { sources } end
+  if type(sources) ~= "table" then
+    native.raise("invalid_argument", "gradients", "needs a list of names or tensors, got " .. native.describe(sources))
+  end
   for i, v in ipairs(sources) do list[i] = resolve(self, v) end
   local root = resolve(self, target)
   return record(self, function()
@@ -168,7 +189,11 @@ local function feed_lists(self, feeds)
   if feeds ~= nil and type(feeds) ~= "table" then
     native.raise("invalid_argument", "Session:run", "feeds must be a table by name, got " .. native.describe(feeds))
   end
-  for name, value in pairs(feeds or {}) do
+  local names = {}
+  for name in pairs(feeds or {}) do names[#names + 1] = name end
+  table.sort(names, function(a, b) return tostring(a) < tostring(b) end) -- so that errors do not depend on the hash
+  for _, name in ipairs(names) do
+    local value = feeds[name]
     targets[#targets + 1] = resolve(self.graph, name)
     values[#values + 1] = native.is_tensor(value) and value or pg.tensor(value)
   end

@@ -28,7 +28,7 @@ function M.set_current(graph) return C.pgc_set_graph(graph) end
 
 ---Dimensions are numbers, or strings for symbolic ones.
 function M.placeholder(graph, name, dtype, shape)
-  local dims, symbols = ffi.new("int64_t[8]"), ffi.new("const char *[8]")
+  local dims, symbols = ffi.new("int64_t[?]", math.max(#shape, 1)), ffi.new("const char *[?]", math.max(#shape, 1))
   for i, d in ipairs(shape) do
     if type(d) == "string" then symbols[i - 1] = d else dims[i - 1] = d end
   end
