@@ -25,7 +25,7 @@ local scope_log -- handles made in the innermost pg.scope, weakly: { n = count, 
 local C
 
 local MIN_SLOTS, MAX_SLOTS = 2048, 262144
-local SLOTS_PER_KB = 24            -- of Lua heap
+local SLOTS_PER_KB = 8             -- of Lua heap; more, and what is not yet collected no longer fits the caches
 local MIN_GARBAGE = 64 * 1024 * 1024 -- native bytes
 
 local function grow(capacity)
