@@ -42,7 +42,12 @@ function A.index(shape, p)
   return index
 end
 
-function A.get(a, ...) return a.data[A.at(a, { ... })] end
+---The element at two or four indices (from 0); convolutions read millions.
+function A.get(a, i, j, k, l)
+  local s = a.shape
+  if not k then return a.data[i * s[2] + j + 1] end
+  return a.data[((i * s[2] + j) * s[3] + k) * s[4] + l + 1]
+end
 
 ---An array whose element at indices ix (from 0) is f(ix).
 function A.build(shape, f)

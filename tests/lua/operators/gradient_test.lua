@@ -68,6 +68,7 @@ local function value(op, row, case, order, moved)
 end
 
 local EPS = { 1e-6, 1e-5 }
+local MOST = 30 -- elements of an input that are moved, evenly spread
 
 local function check_order(op, row, case, order)
   local loss, leaves = value(op, row, case, order)
@@ -80,7 +81,9 @@ local function check_order(op, row, case, order)
   for i, leaf in ipairs(leaves) do values[i] = check.array(leaf) end
   for i, leaf in ipairs(leaves) do
     local got = gradients[i] and check.array(gradients[i]).data or {}
-    for k, x in ipairs(values[i].data) do
+    local count = #values[i].data
+    for k = 1, count, math.floor(count / MOST) + 1 do
+      local x = values[i].data[k]
       local function at(d)
         values[i].data[k] = x + d
         local v = value(op, row, case, order, values)
