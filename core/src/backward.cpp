@@ -217,11 +217,11 @@ class Pass {
 
   void step_write(Node& node, Arrived& in) {
     Tensor& dy = *in.cotangents[0];
-    if (wanted(node.inputs[1].edge)) arrive(node.inputs[1].edge, apply_chain(node.chain, dy));
+    if (wanted(node.inputs[1].edge)) arrive(node.inputs[1].edge, apply_chain(*node.chain, dy));
     if (!wanted(node.inputs[0].edge)) return;
-    TensorRef part = apply_chain(node.chain, dy);
+    TensorRef part = apply_chain(*node.chain, dy);
     TensorRef zeros = call1(role_op(Role::zeros_like), {part.get()});
-    arrive(node.inputs[0].edge, write_back(node.chain, dy, *zeros));
+    arrive(node.inputs[0].edge, write_back(*node.chain, dy, *zeros));
   }
 
   static void check_gradient(const Node& node, uint32_t i, const Tensor& gradient) {

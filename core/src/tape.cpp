@@ -192,7 +192,7 @@ void record_write(Tensor& target, const NodeRef& node) {
   write->outputs.emplace_back();
   write->outputs[0].meta = base.meta;
   write->outputs[0].device = base.device;
-  write->chain = chain_of(target);
+  write->chain = std::make_unique<ViewChain>(chain_of(target));
   write->sequence = next_node_sequence();
   attach_node(write, std::array<Tensor*, 1>{&base}.data(), 1);
   base.epoch++;

@@ -22,11 +22,11 @@ struct Edge {
 // An input as it was when the operator ran.
 struct InputRecord {
   Edge edge;        // empty: nothing to differentiate
+  uint32_t value = 0;  // in the graph
   TensorRef saved;  // contents, where the schema declares them saved
   uint64_t version = 0;
   MetaRef meta;     // null: the input was absent
   Device* device = nullptr;
-  uint32_t value = 0;  // in the graph
 };
 
 struct OutputRecord {
@@ -46,10 +46,11 @@ struct Node : Recycled<Node> {
   bool released = false;   // by a backward pass that did not retain it
   uint64_t sequence = 0;   // edges lead from higher to lower ones
   const Op* op = nullptr;
-  SmallVector<InputRecord, 3> inputs;
+  // Nodes die in bulk, long after they were made: their size is cache misses.
+  SmallVector<InputRecord, 2> inputs;
   SmallVector<OutputRecord, 1> outputs;
-  SmallVector<uint32_t, 3> groups;
-  SmallVector<uint8_t, 64> attrs;
+  SmallVector<uint32_t, 2> groups;
+  SmallVector<uint8_t, 24> attrs;
   GraphRef graph;
   TensorRef gradient;      // of a leaf
   // write_view: the view operators from base to view, outermost first. inputs: the base before, the value written.
@@ -58,7 +59,7 @@ struct Node : Recycled<Node> {
     std::vector<uint8_t> attrs;
     std::vector<TensorRef> others;
   };
-  std::vector<Step> chain;
+  std::unique_ptr<std::vector<Step>> chain;
 
   static void destroy(Node* node);
 };
