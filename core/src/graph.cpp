@@ -107,8 +107,18 @@ struct Recorder {
     node.attrs = call.attrs;
     for (uint32_t i = 0; i < call.inputs.size(); i++) {
       Tensor* x = call.inputs[i];
+      if (x != nullptr && !x->is_graph()) check_not_written(i);
       node.inputs.push_back(x == nullptr ? UINT32_MAX : value_of(g, *x, (call.input_flags(i) & PG_INPUT_META) != 0));
     }
+  }
+
+  // Eager tensors are constants here.
+  void check_not_written(uint32_t i) const {
+    if (!(call.input_flags(i) & PG_INPUT_MUTATES) && !(call.in_place() && i == 0)) return;
+    uint32_t declared = 0, flat = i;
+    while (flat >= call.groups[declared]) flat -= call.groups[declared++];
+    pg::fail_argument(pg::format("would write into %s, an eager tensor, which is a constant in a graph; make it a g:variable",
+                                 info.inputs[declared]->name));
   }
 
   void infer_outputs() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The services that plugins receive: dimensions, threads, and the builder.
+#include <array>
 #include <optional>
 
 #include "builder.hpp"
@@ -61,7 +62,7 @@ void raise_pending_dim_error() {
 
 pg_host make_host(LoadedPlugin* plugin) {
   pg_host h{};
-  h.size = PG_SIZE(pg_host, device_of);
+  h.size = PG_SIZE(pg_host, dim_name);
   h.abi_minor = PG_ABI_MINOR;
   h.context = plugin;
   h.log = [](void* context, int32_t level, const char* message) {
@@ -84,6 +85,17 @@ pg_host make_host(LoadedPlugin* plugin) {
     return value == 0 ? nullptr : &pg_builder::tensor(value)->meta->view;
   };
   h.device_of = [](pg_builder*, pg_value value) { return pg_builder::tensor(value)->device->id; };
+  h.dim_name = [](void*, int64_t d) -> const char* {
+    thread_local std::array<std::string, 8> texts;
+    thread_local size_t next = 0;
+    std::string& text = texts[next++ % texts.size()];
+    try {
+      text = dim_text(d);
+    } catch (const std::exception&) {
+      text = "?";
+    }
+    return text.c_str();
+  };
   return h;
 }
 

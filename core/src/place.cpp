@@ -52,11 +52,12 @@ void place(PendingCall& call) {
   }
   bool graph = ambient().graph != nullptr;
   for (Tensor* x : call.inputs) graph |= x != nullptr && x->is_graph();
-  bool writes = call.in_place();
-  for (uint32_t i = 0; i < call.inputs.size(); i++) writes |= (call.input_flags(i) & PG_INPUT_MUTATES) != 0;
+  // What is written to, or only looked at, stays where it is, whatever the scope says; the rest comes to it.
   bool view = (call.op.info->traits & PG_OP_VIEW) != 0;
-  // What is written to, or only looked at, stays where it is, whatever the scope says.
-  call.device = (writes || view) && call.inputs[0] != nullptr ? call.inputs[0]->device : choose(call, graph);
+  Tensor* fixed = call.in_place() || view ? call.inputs[0] : nullptr;
+  for (uint32_t i = 0; i < call.inputs.size() && fixed == nullptr; i++)
+    if (call.input_flags(i) & PG_INPUT_MUTATES) fixed = call.inputs[i];
+  call.device = fixed != nullptr ? fixed->device : choose(call, graph);
   for (uint32_t i = 0; i < call.inputs.size(); i++) {
     Tensor* x = call.inputs[i];
     if (x == nullptr || x->device == call.device) continue;

@@ -222,6 +222,8 @@ typedef struct pg_host {
   const pg_tensor *(*describe)(pg_builder *builder, pg_value value);
   /* The host's device number of a value, for PG_ATTR_DEVICE. [any] */
   int32_t (*device_of)(pg_builder *builder, pg_value value);
+  /* A dimension as text for messages ("batch", "3"). Valid until the thread's eighth next call. [any] */
+  const char *(*dim_name)(void *context, int64_t dimension);
 } pg_host;
 
 #define PG_EMIT_IN_PLACE 1u /* write the first output into the first input; the schema must say PG_OP_IN_PLACE */

@@ -116,13 +116,17 @@ inline int64_t dim_mul(int64_t a, int64_t b) { return host->dim_mul(host->contex
 inline int64_t dim_div(int64_t a, int64_t b) { return host->dim_div(host->context, a, b); }
 inline int64_t dim_max(int64_t a, int64_t b) { return host->dim_max(host->context, a, b); }
 
-// "[2, 3]"; symbols print as "?".
+// "3", or the symbol's name; "?" where the host cannot tell.
+inline std::string dim_text(int64_t dimension) {
+  if (!PG_DIM_IS_SYMBOLIC(dimension)) return std::to_string(dimension);
+  bool known = host != nullptr && PG_HAS(host, pg_host, dim_name) && host->dim_name != nullptr;
+  return known ? host->dim_name(host->context, dimension) : "?";
+}
+
+// "[2, 3]"
 inline std::string shape_text(const pg_tensor& t) {
   std::string text = "[";
-  for (uint32_t i = 0; i < t.rank; i++) {
-    if (i > 0) text += ", ";
-    text += PG_DIM_IS_SYMBOLIC(t.shape[i]) ? std::string("?") : std::to_string(t.shape[i]);
-  }
+  for (uint32_t i = 0; i < t.rank; i++) text += (i > 0 ? ", " : "") + dim_text(t.shape[i]);
   return text + "]";
 }
 
