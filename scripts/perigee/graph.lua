@@ -70,7 +70,8 @@ function Graph:variable(...)
     if not make or not o.shape then
       local near = type(value) == "string" and native.suggest(value, { "zeros", "ones", "uniform", "normal",
                                                                        "glorot_uniform", "glorot_normal" })
-      native.raise("invalid_argument", "variable", "needs a shape and an initializer (a name or a function of the shape), or init as a tensor",
+      native.raise("invalid_argument", "variable",
+                   "needs init as a tensor, or a shape and init as a name or a function of the shape",
                    near and ("did you mean %q?"):format(near))
     end
     value = eagerly(make, o.shape)

@@ -212,8 +212,8 @@ end
 
 local labels = { 0, 2, 1 }
 local twice = {
-  { "conv2d", function(x, w, b) return pg.conv2d(x, w, b, { stride = 2, padding = 1 }) end, { 1, 2, 5, 5 }, { 3, 2, 3, 3 },
-    { 3 } },
+  { "conv2d", function(x, w, b) return pg.conv2d(x, w, b, { stride = 2, padding = 1 }) end, { 1, 2, 5, 5 },
+    { 3, 2, 3, 3 }, { 3 } },
   { "conv2d with groups", function(x, w) return pg.conv2d(x, w, { dilation = 2, groups = 2 }) end, { 1, 2, 6, 5 },
     { 4, 1, 2, 2 } },
   { "batch_norm in training", function(x, w, b) return (pg.batch_norm(x, w, b, { training = true })) end, { 4, 3, 2 },

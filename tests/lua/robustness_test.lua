@@ -108,7 +108,8 @@ test("no bad input has changed anything", function(t)
 end)
 
 test("sizes that no memory holds", function(t)
-  for _, fn in ipairs { function() return pg.zeros { 2 ^ 45 } end, function() return pg.ones { 1 }:expand(2 ^ 45) + 1 end,
+  for _, fn in ipairs { function() return pg.zeros { 2 ^ 45 } end,
+                        function() return pg.ones { 1 }:expand(2 ^ 45) + 1 end,
                         function() return pg.arange(1e17) end } do
     local err = t.raises(fn, "tried to allocate")
     t.equal(err.code, "out_of_memory")
@@ -211,7 +212,8 @@ local busy = [[
 ]]
 
 process_test("ways to end with live tensors on an asynchronous device", function(t)
-  for ending, status in pairs { [""] = "0", ["os.exit(3)"] = "3", ["os.exit(0, true)"] = "0", ["error('over', 0)"] = "1" } do
+  local endings = { [""] = "0", ["os.exit(3)"] = "3", ["os.exit(0, true)"] = "0", ["error('over', 0)"] = "1" }
+  for ending, status in pairs(endings) do
     local text, got = run(busy .. ending, "PERIGEE_SIM_JITTER=200")
     t.equal({ ending, got }, { ending, status })
     if ending:find("error") then t.ok(text:find("^perigee: over\n"), text)

@@ -38,8 +38,9 @@ void randint(const Work& work) {
 void randperm(const Work& work) { reference::randperm(draw(work), work.out(0)); }
 void bernoulli(const Work& work) { reference::bernoulli(draw(work), work.in(0), work.out(0)); }
 void dropout(const Work& work) {
-  reference::dropout(draw(work), work.in(0), work.attr<double>("p"), work.attr<bool>("training"), work.out(0),
-                     work.output(1));
+  double p = work.attr<double>("p");
+  if (!(p >= 0 && p <= 1)) pg::fail_argument(pg::format("p is %g; expected 0 to 1", p));
+  reference::dropout(draw(work), work.in(0), p, work.attr<bool>("training"), work.out(0), work.output(1));
 }
 
 void all_reduce(const Work& work) { reference::all_reduce(work.group(0), work.choice("op"), work.outputs()); }
