@@ -155,3 +155,35 @@ test("what optimizers refuse", function(t)
   local optimizer = optim.SGD { { w } }
   t.raises(function() optimizer.groups[1].lrr = 1 end, "lr")
 end)
+
+test("steps that are planned ahead notice what changes between them", function(t)
+  local a, b = pg.tensor({ 1 }, { requires_grad = true }), pg.tensor({ 1 }, { requires_grad = true })
+  local optimizer = optim.SGD { { a, b }, lr = 0.5 }
+  local function step(loss)
+    optimizer:zero_grad()
+    loss:backward()
+    optimizer:step()
+  end
+  for _ = 1, 2 do step((a + b):sum()) end
+  t.close(a:totable(), { 0 })
+  step(a:sum()) -- b has no gradient this time
+  t.close(a:totable(), { -0.5 })
+  t.close(b:totable(), { 0 })
+  step((a + b):sum())
+  t.close(b:totable(), { -0.5 })
+
+  local c = pg.tensor({ 1 }, { requires_grad = true })
+  optimizer = optim.SGD { { c }, lr = 0.5 }
+  for _ = 1, 2 do
+    optimizer:zero_grad()
+    c:sum():backward()
+    optimizer:step()
+  end
+  optimizer.groups[1].momentum = 0.5 -- asks for state that there was none of
+  for _ = 1, 2 do
+    optimizer:zero_grad()
+    c:sum():backward()
+    optimizer:step()
+  end
+  t.close(c:totable(), { 0 - 0.5 - 0.75 })
+end)
