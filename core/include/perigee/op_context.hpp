@@ -202,7 +202,7 @@ class OutputMeta {
       if (!shape[i].symbolic() && shape.dims[i] < 0)
         fail_argument(format("the size %lld of axis %u is negative", static_cast<long long>(shape.dims[i]), i + 1));
     }
-    (shape.count() * Dim(dtype_bytes(dtype))).value;
+    static_cast<void>(shape.count() * Dim(dtype_bytes(dtype)));
     meta_.flags = 0;
     meta_.dtype_code = static_cast<uint16_t>(dtype >> 16);
     meta_.dtype_bits = static_cast<uint16_t>(dtype & 0xffffu);
