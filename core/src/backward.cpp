@@ -82,17 +82,18 @@ class Pass {
     for (uint32_t i = 0; i < call_.root_count; i++) {
       Tensor& root = *call_.roots[i];
       Edge edge = edge_of(root);
-      if (!edge.node)
-        pg::fail(PG_E_FAILED_PRECONDITION, "this tensor depends on nothing that requires gradients");
+      if (!edge.node) pg::fail(PG_E_FAILED_PRECONDITION, "this tensor depends on nothing that requires gradients");
       Tensor* given = call_.seeds != nullptr ? call_.seeds[i] : nullptr;
       TensorRef cotangent;
       if (given != nullptr) {
         if (!same_shape(*given->meta, *root.meta))
           pg::fail_argument("the seed has shape " + shape_text(*given->meta) + "; expected " + shape_text(*root.meta));
-        cotangent = given->meta->dtype == root.meta->dtype ? TensorRef::share(given) : emit_cast(*given, root.meta->dtype);
+        cotangent =
+            given->meta->dtype == root.meta->dtype ? TensorRef::share(given) : emit_cast(*given, root.meta->dtype);
       } else {
         if (root.meta->numel != 1 && !root.is_graph())
-          pg::fail_argument("backward needs a tensor of one element, or a seed; this one has shape " + shape_text(*root.meta));
+          pg::fail_argument("backward needs a tensor of one element, or a seed; this one has shape " +
+                            shape_text(*root.meta));
         cotangent = call1(role_op(Role::ones_like), {&root});
       }
       arrive(edge, std::move(cotangent));
@@ -102,8 +103,7 @@ class Pass {
   void find_targets() {
     for (uint32_t i = 0; i < call_.input_count; i++) {
       Edge edge = edge_of(*call_.inputs[i]);
-      if (!edge.node)
-        pg::fail_argument(pg::format("input %u does not require gradients", i + 1));
+      if (!edge.node) pg::fail_argument(pg::format("input %u does not require gradients", i + 1));
       targets_[edge.node.get()] = true;
       leads_[edge.node.get()] = true;
     }
@@ -135,9 +135,7 @@ class Pass {
     return leads_[from];
   }
 
-  bool wanted(const Edge& edge) {
-    return edge.node && (call_.inputs == nullptr || leads_to_target(edge.node.get()));
-  }
+  bool wanted(const Edge& edge) { return edge.node && (call_.inputs == nullptr || leads_to_target(edge.node.get())); }
 
   // ---- cotangents ----
 
@@ -206,7 +204,8 @@ class Pass {
     pg_error error = pg::make_error();
     int32_t code = node.op->info->grad(&ask, &error);
     if (code != PG_OK)
-      throw pg::Error(code, std::string("gradient of ") + node.op->info->name + ": " + error.message, error.native, error.flags);
+      throw pg::Error(code, std::string("gradient of ") + node.op->info->name + ": " + error.message, error.native,
+                      error.flags);
     for (uint32_t i = 0; i < gradients.size(); i++)
       if (gradients[i] != 0 && needed[i]) {
         check_gradient(node, i, *pg_builder::tensor(gradients[i]));
@@ -228,10 +227,9 @@ class Pass {
     const Meta& x = *node.inputs[i].meta;
     if (same_shape(*gradient.meta, x) && gradient.meta->dtype == x.dtype) return;
     if (x.symbolic || gradient.meta->symbolic) return;  // equal only once sizes are known
-    pg::fail(PG_E_INTERNAL,
-             pg::format("gradient of %s: input %u got %s %s; expected %s %s", node.op->info->name, i + 1,
-                        pg::dtype_name(gradient.meta->dtype), shape_text(*gradient.meta).c_str(), pg::dtype_name(x.dtype),
-                        shape_text(x).c_str()));
+    pg::fail(PG_E_INTERNAL, pg::format("gradient of %s: input %u got %s %s; expected %s %s", node.op->info->name, i + 1,
+                                       pg::dtype_name(gradient.meta->dtype), shape_text(*gradient.meta).c_str(),
+                                       pg::dtype_name(x.dtype), shape_text(x).c_str()));
   }
 
   template <class Record>
@@ -274,10 +272,12 @@ class Pass {
     const char* name = is_output ? node.op->info->outputs[std::min(index, node.op->info->output_count - 1)]->name
                                  : node.op->info->inputs[declared]->name;
     stale_notes.emplace_back(
-        empty, pg::format("backward of %s needs its %s '%s' %s, which was modified in place since (version %llu, saved at %llu); "
-                          "write into a :clone() instead",
-                          node.op->info->name, is_output ? "output" : "input", name, shape_text(*record.meta).c_str(),
-                          static_cast<unsigned long long>(version), static_cast<unsigned long long>(record.version)));
+        empty,
+        pg::format(
+            "backward of %s needs its %s '%s' %s, which was modified in place since (version %llu, saved at %llu); "
+            "write into a :clone() instead",
+            node.op->info->name, is_output ? "output" : "input", name, shape_text(*record.meta).c_str(),
+            static_cast<unsigned long long>(version), static_cast<unsigned long long>(record.version)));
     return empty;
   }
 

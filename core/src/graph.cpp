@@ -117,8 +117,9 @@ struct Recorder {
     if (!(call.input_flags(i) & PG_INPUT_MUTATES) && !(call.in_place() && i == 0)) return;
     uint32_t declared = 0, flat = i;
     while (flat >= call.groups[declared]) flat -= call.groups[declared++];
-    pg::fail_argument(pg::format("would write into %s, an eager tensor, which is a constant in a graph; make it a g:variable",
-                                 info.inputs[declared]->name));
+    pg::fail_argument(
+        pg::format("would write into %s, an eager tensor, which is a constant in a graph; make it a g:variable",
+                   info.inputs[declared]->name));
   }
 
   void infer_outputs() {

@@ -64,8 +64,8 @@ void regenerate(Tensor& view) {
   for (TensorRef& t : info.others) inputs.push_back(t.get());
   std::vector<uint32_t> groups(info.op->info->input_count, 1);
   Tensor* output = &view;
-  NodeRef node = make_node({info.op, inputs.data(), static_cast<uint32_t>(inputs.size()), groups.data(), info.attrs.data(),
-                            &output, 1});
+  NodeRef node = make_node(
+      {info.op, inputs.data(), static_cast<uint32_t>(inputs.size()), groups.data(), info.attrs.data(), &output, 1});
   attach_node(node, &output, 1);
 }
 
@@ -102,7 +102,8 @@ void set_requires_grad(Tensor& tensor, bool on) {
                                  pg::dtype_name(tensor.meta->dtype)));
   if (tensor.node && tensor.node->kind != NodeKind::leaf) {
     if (on) return;
-    pg::fail(PG_E_FAILED_PRECONDITION, "requires_grad can only be switched off for leaves; :detach() a computed tensor");
+    pg::fail(PG_E_FAILED_PRECONDITION,
+             "requires_grad can only be switched off for leaves; :detach() a computed tensor");
   }
   tensor.requires_grad = on;
   if (!on) {
@@ -203,8 +204,9 @@ void check_writable(Tensor& target, const char* op) {
   Tensor& base = base_of(target);
   if (!base.requires_grad) return;
   pg::fail(PG_E_FAILED_PRECONDITION,
-           pg::format("%s would write into a %s that requires gradients; wrap it in pg.no_grad(fn), or write into a :clone()",
-                      op, &base == &target ? "leaf" : "view of a leaf"));
+           pg::format(
+               "%s would write into a %s that requires gradients; wrap it in pg.no_grad(fn), or write into a :clone()",
+               op, &base == &target ? "leaf" : "view of a leaf"));
 }
 
 }  // namespace perigee

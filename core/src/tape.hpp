@@ -21,11 +21,11 @@ struct Edge {
 
 // An input as it was when the operator ran.
 struct InputRecord {
-  Edge edge;        // empty: nothing to differentiate
+  Edge edge;           // empty: nothing to differentiate
   uint32_t value = 0;  // in the graph
-  TensorRef saved;  // contents, where the schema declares them saved
+  TensorRef saved;     // contents, where the schema declares them saved
   uint64_t version = 0;
-  MetaRef meta;     // null: the input was absent
+  MetaRef meta;  // null: the input was absent
   Device* device = nullptr;
 };
 
@@ -43,8 +43,8 @@ enum class NodeKind : uint8_t { op, leaf, write_view };
 struct Node : Recycled<Node> {
   std::atomic<uint32_t> refs{1};
   NodeKind kind = NodeKind::op;
-  bool released = false;   // by a backward pass that did not retain it
-  uint64_t sequence = 0;   // edges lead from higher to lower ones
+  bool released = false;  // by a backward pass that did not retain it
+  uint64_t sequence = 0;  // edges lead from higher to lower ones
   const Op* op = nullptr;
   // Nodes die in bulk, long after they were made: their size is cache misses.
   SmallVector<InputRecord, 2> inputs;
@@ -52,7 +52,7 @@ struct Node : Recycled<Node> {
   SmallVector<uint32_t, 2> groups;
   SmallVector<uint8_t, 24> attrs;
   GraphRef graph;
-  TensorRef gradient;      // of a leaf
+  TensorRef gradient;  // of a leaf
   // write_view: the view operators from base to view, outermost first. inputs: the base before, the value written.
   struct Step {
     const Op* op;
@@ -78,9 +78,9 @@ struct TapeCall {
   const Op* op;
   Tensor* const* inputs;
   uint32_t input_count;
-  const uint32_t* groups;   // declared inputs' lengths
+  const uint32_t* groups;  // declared inputs' lengths
   const void* attrs;
-  Tensor* const* outputs;   // all, hidden ones last
+  Tensor* const* outputs;  // all, hidden ones last
   uint32_t output_count;
   bool in_place = false;
 };
@@ -96,7 +96,7 @@ void record_write(Tensor& target, const NodeRef& node);
 void check_writable(Tensor& target, const char* op);
 
 using ViewChain = std::vector<Node::Step>;
-ViewChain chain_of(const Tensor& view);                      // from its base to it
+ViewChain chain_of(const Tensor& view);                       // from its base to it
 TensorRef apply_chain(const ViewChain& chain, Tensor& base);  // the same view of another tensor
 // `base` with the part that the chain shows replaced by `value`; emits operators.
 TensorRef write_back(const ViewChain& chain, Tensor& base, Tensor& value);
