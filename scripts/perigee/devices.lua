@@ -25,7 +25,8 @@ return function(pg, native)
   ---@param index integer 0 to 31
   function pg.stream(index, fn, ...)
     if type(index) ~= "number" or index ~= math.floor(index) or index < 0 or index > 31 then
-      native.raise("invalid_argument", "stream", "index must be a whole number from 0 to 31, got " .. native.describe(index))
+      native.raise("invalid_argument", "stream", "index must be a whole number from 0 to 31, got "
+        .. native.describe(index))
     end
     return native.with(function() return native.set_stream(index) end, native.set_stream, fn, ...)
   end

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Streams: work that touches the same tensors is ordered, whichever stream it runs on, and memory is not reused too early.
+-- Streams: work that touches the same tensors is ordered, whichever stream it runs on, and memory is not reused too
+-- early.
 
 local pg = require "perigee"
 
