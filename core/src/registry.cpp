@@ -206,6 +206,7 @@ const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_
 }
 
 std::string kernel_places(const Op& op) {
+  load_kind("kernels");  // only messages ask: the answer may cost something
   std::string text;
   std::shared_lock guard(registry().mutex);
   auto found = registry().kernels.find(op.info->name);

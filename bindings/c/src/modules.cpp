@@ -17,8 +17,10 @@ const char* json(const char* where, Find&& find) {
   return text;
 }
 
-std::vector<pg_value> values(pgc_tensor* const* tensors, uint32_t count) {
-  std::vector<pg_value> v(count);
+using Values = SmallVector<pg_value, 8>;
+
+Values values(pgc_tensor* const* tensors, uint32_t count) {
+  Values v(count);
   for (uint32_t i = 0; i < count; i++) v[i] = reinterpret_cast<pg_value>(tensors[i]);
   return v;
 }
@@ -56,7 +58,7 @@ int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, pgc_ten
   const pg_layer_info& info = *layer(id).info;
   return run(info.name, [&] {
     pg_builder builder;
-    std::vector<pg_value> p = values(params, info.param_count), in = values(inputs, info.input_count),
+    Values p = values(params, info.param_count), in = values(inputs, info.input_count),
                           out(info.output_count, 0);
     pg_layer_build ask{};
     ask.size = PG_SIZE(pg_layer_build, outputs);
@@ -101,7 +103,7 @@ int32_t pgc_optimizer_step(uint32_t id, const void* attrs, uint64_t step, uint32
   return run(info.name, [&] {
     Scoped<bool> no_grad(ambient().grad_enabled, false);
     pg_builder builder;
-    std::vector<pg_value> p = values(params, count), g(count), s = values(state, count * info.slot_count);
+    Values p = values(params, count), g(count), s = values(state, count * info.slot_count);
     for (uint32_t i = 0; i < count; i++) {
       Tensor& x = *get(params[i]);
       Tensor* own = x.requires_grad && x.node ? x.node->gradient.get() : nullptr;
