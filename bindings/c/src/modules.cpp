@@ -58,8 +58,7 @@ int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, pgc_ten
   const pg_layer_info& info = *layer(id).info;
   return run(info.name, [&] {
     pg_builder builder;
-    Values p = values(params, info.param_count), in = values(inputs, info.input_count),
-                          out(info.output_count, 0);
+    Values p = values(params, info.param_count), in = values(inputs, info.input_count), out(info.output_count, 0);
     pg_layer_build ask{};
     ask.size = PG_SIZE(pg_layer_build, outputs);
     ask.training = training != 0;
