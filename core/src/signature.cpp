@@ -263,7 +263,7 @@ bool matches(const Signature& s, const SignatureKey& key, uint64_t hash) {
   if (key.op->variadic && key.groups != nullptr &&
       std::memcmp(s.groups.data(), key.groups, s.groups.size() * sizeof(uint32_t)) != 0)
     return false;
-  return std::memcmp(s.attrs.data(), key.attrs, s.attrs.size()) == 0;
+  return s.attrs.empty() || std::memcmp(s.attrs.data(), key.attrs, s.attrs.size()) == 0;
 }
 
 Signature* recent_signature(const SignatureKey& key, uint64_t hash) {

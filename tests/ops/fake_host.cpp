@@ -97,7 +97,7 @@ Result infer(const Attrs& attrs, std::vector<Tensor> inputs, std::vector<uint32_
     int64_t step = 1;
     bool dense = in.stride.empty();
     in.stride.resize(in.shape.size());
-    for (size_t k = in.shape.size(); dense && k-- > 0; step *= in.shape[k]) in.stride[k] = step;
+    for (size_t k = in.shape.size(); dense && !symbols && k-- > 0; step *= in.shape[k]) in.stride[k] = step;
     tensors[i].size = PG_SIZE(pg_tensor, components);
     tensors[i].dtype_code = static_cast<uint16_t>(in.dtype >> 16);
     tensors[i].dtype_bits = static_cast<uint16_t>(in.dtype & 0xffff);

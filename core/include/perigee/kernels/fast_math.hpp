@@ -61,9 +61,9 @@ PG_HD float fast_expm1(float x) {
 PG_HD float fast_log(float x) {
   bool subnormal = x < 1.17549435e-38f;
   float scaled = subnormal ? x * 8388608.0f : x;
-  int32_t bits = static_cast<int32_t>(float_bits(scaled));
-  int32_t e = (bits - 0x3f2aaaab) >> 23;  // the mantissa is taken from [2/3, 4/3)
-  float f = bits_float(static_cast<uint32_t>(bits - (e << 23))) - 1.0f;
+  uint32_t bits = float_bits(scaled);  // unsigned: negative numbers, whose result is replaced below, may wrap
+  int32_t e = static_cast<int32_t>(bits - 0x3f2aaaabu) >> 23;  // the mantissa is taken from [2/3, 4/3)
+  float f = bits_float(bits - (static_cast<uint32_t>(e) << 23)) - 1.0f;
   float exponent = static_cast<float>(e) - (subnormal ? 23.0f : 0.0f);
   float p = 0.119159421f;
   p = fmaf_(p, f, -0.124299148f);
