@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// How kernels of this plugin are written: as perigee/kernel.hpp says, but over cuda::Kernel, whose run() finds the
+// device current and the addresses and the stream at hand.
+#pragma once
+
+#include "dtypes.hpp"
+#include "launch.hpp"
+#include "perigee/kernel.hpp"
+#include "stream.hpp"
+
+namespace cuda {
+
+class Launch {
+ public:
+  explicit Launch(const pg_launch& raw) : raw(raw) {}
+  const pg_launch& raw;
+
+  Stream& stream() const { return stream_of(raw.stream); }
+  cudaStream_t native() const { return stream().native; }
+  bool has(uint32_t i) const { return i < raw.input_count && raw.input[i].buffer != 0; }
+  template <class T = void>
+  const T* in(uint32_t i) const {
+    return pointer<const T>(raw.input[i]);
+  }
+  template <class T = void>
+  T* out(uint32_t i) const {
+    return pointer<T>(raw.output[i]);
+  }
+  // An input that the operator MUTATES.
+  template <class T = void>
+  T* mutated(uint32_t i) const {
+    return pointer<T>(raw.input[i]);
+  }
+  template <class T = void>
+  T* workspace() const {
+    return pointer<T>(raw.workspace);
+  }
+  // Runs a kernel on the stream.
+  template <class... P, class... A>
+  void operator()(const Grid& grid, void (*kernel)(P...), A&&... arguments) const {
+    launch(native(), grid, kernel, std::forward<A>(arguments)...);
+  }
+  FaultSite fault_site(FaultKind kind, int64_t limit, const pg_tensor& positions) const {
+    return stream().fault_site(kind, raw.sequence, limit, positions);
+  }
+
+ private:
+  template <class T>
+  static T* pointer(pg_address at) {
+    return at.buffer == 0 ? nullptr : reinterpret_cast<T*>(at.buffer + at.offset);
+  }
+};
+
+class Kernel : public pg::Kernel {
+ public:
+  void launch(const pg_launch& call) final {
+    use_device(call.device);
+    run(Launch(call));
+  }
+  virtual void run(const Launch& launch) = 0;
+};
+
+// What the inputs and outputs of a kernel may be; for supports().
+constexpr uint32_t kFloats = PG_M_FLOAT, kNumbers = PG_M_FLOAT | PG_M_INT, kAny = kNumbers | PG_M_BOOL;
+
+// Throws PG_E_NOT_SUPPORTED for other dtypes, and for tensors that strides do not describe.
+inline void check_dtypes(const pg::KernelCall& call, uint32_t mask) {
+  auto check = [&](const pg_tensor& t) {
+    if ((pg::dtype_class(pg::dtype_of(t)) & mask) == 0) {
+      pg::fail_support(pg::format("CUDA has no %s for %s", call.op(), pg::dtype_name(pg::dtype_of(t))));
+    }
+    if (t.layout != 0 || t.class_id != PG_CLASS_DENSE) pg::fail_support("tensors of a private layout are not read");
+  };
+  for (uint32_t i = 0; i < call.input_count(); i++) {
+    if (call.has(i)) check(call.in(i));
+  }
+  for (uint32_t i = 0; i < call.output_count(); i++) check(call.out(i));
+}
+
+}  // namespace cuda
