@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Devices: scopes, copies, mixing, the same bits everywhere, late failures, memory limits and the way out of them.
--- The simulated accelerator is the second device; PERIGEE_SIM_DEVICES=2 adds a third.
+-- The second device is what PERIGEE_TEST_SECOND names, the device in force, or the simulated accelerator
+-- (PERIGEE_SIM_DEVICES=2 adds another).
 
 local pg = require "perigee"
 
@@ -11,53 +12,55 @@ local function find_sims()
 end
 
 local sims = find_sims()
-local SIM = sims[1]
+local named = os.getenv("PERIGEE_TEST_SECOND") or pg.device()
+if named ~= "cpu" and named ~= sims[1] then table.insert(sims, 1, named) end
+local SECOND = sims[1]
 
 local function device_test(name, fn)
   test(name, function(t)
-    if not SIM then t.skip("there is no simulated accelerator") end
+    if not SECOND then t.skip("there is no second device") end
     fn(t)
   end)
 end
 
 device_test("scopes and options place tensors", function(t)
   pg.device("cpu", function()
-    pg.device(SIM, function()
-      t.equal(pg.zeros { 1 }.device, SIM)
-      t.equal(pg.arange(3).device, SIM)
+    pg.device(SECOND, function()
+      t.equal(pg.zeros { 1 }.device, SECOND)
+      t.equal(pg.arange(3).device, SECOND)
       t.equal(pg.device("cpu", function() return pg.zeros { 1 }.device end), "cpu")
-      t.equal(pg.tensor { 1 }.device, SIM)
+      t.equal(pg.tensor { 1 }.device, SECOND)
       t.equal(pg.ones({ 1 }, { device = "cpu" }).device, "cpu")
     end)
     t.equal(pg.zeros { 1 }.device, "cpu")
-    t.equal(pg.zeros({ 1 }, { device = SIM }).device, SIM)
-    t.raises(function() pg.device(SIM, function() error("mine") end) end, "mine")
+    t.equal(pg.zeros({ 1 }, { device = SECOND }).device, SECOND)
+    t.raises(function() pg.device(SECOND, function() error("mine") end) end, "mine")
     t.equal(pg.zeros { 1 }.device, "cpu")
-    t.equal(pg.zeros_like(pg.ones { 2, device = SIM }).device, SIM)
+    t.equal(pg.zeros_like(pg.ones { 2, device = SECOND }).device, SECOND)
   end)
 end)
 
 device_test("copies keep contents, whatever the strides", function(t)
   local x = pg.device("cpu", function() return pg.arange(12):reshape(3, 4) end)
-  t.equal(x:to(SIM), x)
-  t.equal(x:t():to(SIM), x:t())
-  t.equal(x:t()[{ { 2, 3 } }]:to(SIM)[{ {}, -1 }]:cpu(), { 9, 10 })
-  t.equal(x:to(SIM):t()[{ { 1, -1, 2 } }]:cpu(), x:t()[{ { 1, -1, 2 } }])
-  t.equal(pg.zeros { 0, 3 }:to(SIM).device, SIM)
+  t.equal(x:to(SECOND), x)
+  t.equal(x:t():to(SECOND), x:t())
+  t.equal(x:t()[{ { 2, 3 } }]:to(SECOND)[{ {}, -1 }]:cpu(), { 9, 10 })
+  t.equal(x:to(SECOND):t()[{ { 1, -1, 2 } }]:cpu(), x:t()[{ { 1, -1, 2 } }])
+  t.equal(pg.zeros { 0, 3 }:to(SECOND).device, SECOND)
   t.ok(rawequal(x:to("cpu"), x) or x:to("cpu"):has_shape { 3, 4 })
-  local y = pg.zeros({ 2, 2 }, { device = SIM })
+  local y = pg.zeros({ 2, 2 }, { device = SECOND })
   y:copy_(pg.tensor({ { 1, 2 }, { 3, 4 } }, { device = "cpu" }))
   t.equal(y, { { 1, 2 }, { 3, 4 } })
   y[1] = pg.tensor({ 5, 6 }, { device = "cpu" })
   y[{ {}, 2 }] = 9
   t.equal(y, { { 5, 9 }, { 3, 9 } })
-  t.equal(x:to(SIM):to("float16"):to("cpu"):to("int64"), x)
+  t.equal(x:to(SECOND):to("float16"):to("cpu"):to("int64"), x)
 end)
 
 device_test("inputs on different devices are refused by name", function(t)
   if t.device then t.skip("a device scope moves them") end
-  local a, b = pg.ones({ 2 }, { device = SIM }), pg.ones({ 2 }, { device = "cpu" })
-  local err = t.raises(function() return a + b end, "add: inputs are on different devices: x on " .. SIM)
+  local a, b = pg.ones({ 2 }, { device = SECOND }), pg.ones({ 2 }, { device = "cpu" })
+  local err = t.raises(function() return a + b end, "add: inputs are on different devices: x on " .. SECOND)
   t.ok(err:find(":to(", 1, true))
   t.raises(function() a:add_(b) end, "different devices")
   t.equal(a + pg.tensor(3, { device = "cpu" }), { 4, 4 }, "a 0-dim CPU tensor goes with any device")
@@ -65,7 +68,7 @@ end)
 
 device_test("gradients cross devices", function(t)
   local w = pg.tensor({ 1, 2, 3 }, { device = "cpu", requires_grad = true })
-  local y = w:to(SIM) * 2;
+  local y = w:to(SECOND) * 2;
   (y * y):sum():cpu():backward()
   t.equal(w.grad, { 8, 16, 24 })
   t.equal(w.grad.device, "cpu")
@@ -86,14 +89,14 @@ device_test("every device draws the same bits", function(t)
 end)
 
 device_test("an index out of bounds surfaces once, by name, and poisons nothing", function(t)
-  local index = pg.tensor({ 1, 9 }, { dtype = "int64", device = SIM })
-  local weight = pg.ones({ 4, 2 }, { device = SIM })
+  local index = pg.tensor({ 1, 9 }, { dtype = "int64", device = SECOND })
+  local weight = pg.ones({ 4, 2 }, { device = SECOND })
   for _, fn in ipairs {
     function() return pg.embedding(weight, index) end, function() return weight[index] end,
     function() return pg.cross_entropy(weight[{ { 1, 2 } }], index) end, function() return pg.one_hot(index, 4) end } do
     t.raises(function()
       local y = fn()
-      pg.synchronize(SIM)
+      pg.synchronize(SECOND)
       return y
     end, "9.*at.*%[1%]")
     t.equal(weight + 1, { { 2, 2 }, { 2, 2 }, { 2, 2 }, { 2, 2 } })
@@ -121,23 +124,23 @@ device_test("a network trains as on the CPU", function(t)
     return losses
   end
   if t.device then t.skip("a device scope moves what it computes with") end
-  t.close(train(SIM), train("cpu"), 1e-4)
+  t.close(train(SECOND), train("cpu"), 1e-4)
 end)
 
 device_test("a graph over devices copies where it must", function(t)
   local g = pg.graph(function(g)
     local x = pg.device("cpu", function() return g:placeholder { "x", shape = { "n", 2 } } end)
-    local y = pg.device(SIM, function() return x * 2 end)
+    local y = pg.device(SECOND, function() return x * 2 end)
     return { y = y, z = pg.device("cpu", function() return (y + 1):sum() end) }
   end)
   t.ok(g:text():find("transfer", 1, true))
   local s = pg.Session { g }
   local x = pg.ones({ 3, 2 }, { device = "cpu" })
   local r = s:run({ "y", "z" }, { x = x })
-  t.equal(r.y.device, SIM)
+  t.equal(r.y.device, SECOND)
   t.equal(r.z.device, "cpu")
   t.equal(r.z, 18)
-  t.equal(s:run("z", { x = pg.ones({ 3, 2 }, { device = SIM }) }), 18, "feeds are moved")
+  t.equal(s:run("z", { x = pg.ones({ 3, 2 }, { device = SECOND }) }), 18, "feeds are moved")
 end)
 
 -- Runs fn with so little memory that garbage must be collected now and then.
@@ -150,7 +153,7 @@ local function with_limit(device, size, fn)
   if not ok then error(err, 0) end
 end
 
-for _, device in ipairs { "cpu", SIM } do -- SIM may be nil
+for _, device in ipairs { "cpu", SECOND } do -- SECOND may be nil
   test("memory limit on " .. device .. ": an error with numbers, and the process goes on", function(t)
     with_limit(device, 2 ^ 20, function()
       local keep = {}

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The simulated device against the CPU: equal where nothing rounds and where random bits are drawn.
+-- The device in force, or else the simulated one, against the CPU: equal where nothing rounds and where random bits are
+-- drawn.
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)operators/[^/]*$") or "../"
 package.path = here .. "../?.lua;" .. here .. "../?/init.lua;" .. package.path
@@ -8,7 +9,7 @@ local pg = require "perigee"
 local native = require "perigee.native"
 local check = require "cases.check"
 
-local DEVICE = "sim:0"
+local DEVICE = pg.device() ~= "cpu" and pg.device() or "sim:0"
 local dtypes = { "float32", "float64", "bfloat16", "float16", "int64", "int32", "int16", "int8", "uint8", "bool" }
 
 local function moved(op, args, device)

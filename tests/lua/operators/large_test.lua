@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Sizes that several threads share: the CPU against the simulated device, whose loops are plain ones.
+-- Sizes that several threads share: the CPU against the device in force, or else the simulated one with its plain loops.
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)operators/[^/]*$") or "../"
 package.path = here .. "../?.lua;" .. here .. "../?/init.lua;" .. package.path
@@ -7,6 +7,7 @@ package.path = here .. "../?.lua;" .. here .. "../?/init.lua;" .. package.path
 local pg = require "perigee"
 local native = require "perigee.native"
 local check = require "cases.check"
+local DEVICE = pg.device() ~= "cpu" and pg.device() or "sim:0"
 local rows, large = require "cases".rows, require "cases.large"
 
 local function results(op, case, dtype, device)
@@ -43,7 +44,7 @@ for _, name in ipairs(names) do
       if (row.random and dtype == "float32") or
         (not row.random and (check.takes(op, row, case, dtype) or (name == "one_hot" and dtype == "float32"))) then
         test("large/" .. name .. "/" .. i .. "/" .. dtype, function()
-          local want, got = results(op, case, dtype, "sim:0"), results(op, case, dtype, "cpu")
+          local want, got = results(op, case, dtype, DEVICE), results(op, case, dtype, "cpu")
           for k, y in ipairs(got) do compare(y, want[k], row, "result " .. k) end
         end)
       end
