@@ -5,6 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <type_traits>
 
 #include "perigee/kernels/strided.hpp"
 #include "storage.hpp"
@@ -52,10 +54,24 @@ class BlockLoop {
   // body(pointers, n): pointers[0] is where the block's results go, the others point to dense inputs.
   template <class Body>
   void run(void* const (&base)[N], const Body& body) const {
+    run(base, body, nullptr);
+  }
+  // `past` does the same but writes past the caches: taken for large dense outputs.
+  template <class Body, class Past>
+  void run(void* const (&base)[N], const Body& body, const Past& past) const {
     if (nest_.count == 0) return;
     if (plain_ && nest_.count <= kBlock) return body(base, nest_.count);
     if (nest_.count <= kGrain) return run_range(base, 0, nest_.count, body);
-    auto piece = [this, &base, &body](int64_t begin, int64_t end) { run_range(base, begin, end, body); };
+    bool stream = large_;
+    for (int k = 1; k < N; k++) stream = stream && base[k] != base[0];  // in place: the lines are in the cache anyway
+    auto piece = [&, this](int64_t begin, int64_t end) {
+      if (!stream) return run_range(base, begin, end, body);
+      if constexpr (std::is_same_v<Past, std::nullptr_t>)
+        run_buffered(base, begin, end, body);
+      else
+        run_range(base, begin, end, past);
+      simd->stream_fence();
+    };
     pg::parallel_for(nest_.count, kGrain, piece);
   }
 
@@ -80,22 +96,39 @@ class BlockLoop {
   __attribute__((noinline)) void run_range(void* const (&base)[N], int64_t begin, int64_t end, const Body& body) const {
     alignas(64) char buffer[N][kBlock * 8];
     bool filled[N] = {};
-    bool stream = large_;
-    for (int k = 1; k < N; k++) stream = stream && base[k] != base[0];  // in place: the lines are in the cache anyway
-    int64_t step = plain_ && !stream ? kBlock * 16 : kBlock;
+    int64_t step = plain_ ? kBlock * 16 : kBlock;
     void* pointer[N];
     for (int64_t p = begin, n = 0; p < end; p += n) {
-      n = end - p < step ? end - p : step;
-      if (rows_ && nest_.rank > 1) {
-        n = std::min(n, nest_.inner() - p % nest_.inner());
-      }
+      n = length(p, end, step);
       for (int k = 1; k < N; k++) pointer[k] = load(k, base[k], p, n, buffer[k], &filled[k]);
-      void* direct = stream ? nullptr : direct_address(0, base[0], p);
+      void* direct = direct_address(0, base[0], p);
       pointer[0] = direct != nullptr ? direct : buffer[0];
       body(pointer, n);
-      if (direct == nullptr) store(base[0], p, n, buffer[0], stream);
+      if (direct == nullptr) store(base[0], p, n, buffer[0]);
     }
-    if (stream) simd->stream_fence();
+  }
+
+  // A body that writes through the caches, into a buffer that is then copied past them.
+  template <class Body>
+  __attribute__((noinline)) void run_buffered(void* const (&base)[N], int64_t begin, int64_t end,
+                                              const Body& body) const {
+    alignas(64) char buffer[N][kBlock * 8];
+    bool filled[N] = {};
+    void* pointer[N];
+    int64_t bytes = kStorageBytes[stored_[0]];
+    for (int64_t p = begin, n = 0; p < end; p += n) {
+      n = length(p, end, kBlock / 4);  // short, so that reading and writing memory overlap
+      for (int k = 1; k < N; k++) pointer[k] = load(k, base[k], p, n, buffer[k], &filled[k]);
+      pointer[0] = buffer[0];
+      body(pointer, n);
+      simd->stream_copy(static_cast<char*>(base[0]) + p * bytes, buffer[0], n * bytes);
+    }
+  }
+
+  // Of the block that begins at p.
+  int64_t length(int64_t p, int64_t end, int64_t step) const {
+    int64_t n = end - p < step ? end - p : step;
+    return rows_ && nest_.rank > 1 ? std::min(n, nest_.inner() - p % nest_.inner()) : n;
   }
 
   // Where block p lies, if it can be used as it is.
@@ -131,12 +164,10 @@ class BlockLoop {
     return buffer;
   }
 
-  void store(void* base, int64_t p, int64_t n, const char* buffer, bool stream) const {
+  void store(void* base, int64_t p, int64_t n, const char* buffer) const {
     int bytes = kStorageBytes[stored_[0]];
     char* start = static_cast<char*>(base);
-    if (stream) {
-      simd->stream_copy(start + p * bytes, buffer, n * bytes);
-    } else if (linear_[0]) {
+    if (linear_[0]) {
       convert(type_[0], stored_[0], buffer, start + p * bytes, n);
     } else if (stored_[0] == type_[0]) {
       scatter(base, bytes, nest_.rank, nest_.shape, nest_.stride[0], p, n, buffer);

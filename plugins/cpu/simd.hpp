@@ -112,12 +112,14 @@ struct SgdStep {
 struct Simd {
   const char* name;
   BinaryFn binary[kBinaryCount][kComputeCount];  // NULL: the operator is not defined for the type
+  // The same, written past the caches; stream_fence as for stream_copy. NULL: not worth it.
+  BinaryFn binary_stream[kBinaryCount][kComputeCount];
   UnaryFn unary[kUnaryCount][kComputeCount];
   SelectFn select[4];  // elements of 1, 2, 4, 8 bytes
   ConvertFn f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16;
   ReduceFn reduce[kReduceCount][kComputeCount];
   ColumnFn column[kReduceCount][kComputeCount];
-  // Writes past the caches; `target` need not be aligned. KernelCall stream_fence when a thread is done.
+  // Writes past the caches; `target` need not be aligned. Call stream_fence when a thread is done.
   void (*stream_copy)(void* target, const void* source, int64_t bytes);
   void (*stream_fence)();
   // Rows of n elements: y = softmax(x), or its logarithm, in f32. x may be y.

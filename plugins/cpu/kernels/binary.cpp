@@ -58,7 +58,10 @@ struct Binary final : pg::Kernel {
       put_number(kStorageOf[compute_], value, number);
     }
     if (divides_) return launch_dividing(base);
-    loop_.run(base, [run](void* const* p, int64_t n) { run(p[1], p[2], p[0], n); });
+    auto body = [run](void* const* p, int64_t n) { run(p[1], p[2], p[0], n); };
+    BinaryFn past = simd->binary_stream[op_][compute_];
+    if (past == nullptr) return loop_.run(base, body);
+    loop_.run(base, body, [past](void* const* p, int64_t n) { past(p[1], p[2], p[0], n); });
   }
 
  private:

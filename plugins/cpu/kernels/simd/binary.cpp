@@ -2,6 +2,9 @@
 // Blocks of two-operand arithmetic and comparisons.
 #include "loop.hpp"
 #include "perigee/kernels/math.hpp"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace cpu::PG_CPU_ISA {
 namespace {
@@ -13,6 +16,54 @@ void binary(const void* a, const void* b, void* out, int64_t n) {
   PG_LOOP
   for (int64_t i = 0; i < n; i++) o[i] = static_cast<R>(Op()(x[i], y[i]));
 }
+
+#if defined(__AVX2__)
+// Arithmetic that takes vectors of a compiler's own: theirs of integers wrap around when they are unsigned.
+struct AddLanes {
+  template <class V>
+  V operator()(V a, V b) const {
+    return a + b;
+  }
+};
+struct SubLanes {
+  template <class V>
+  V operator()(V a, V b) const {
+    return a - b;
+  }
+};
+struct MulLanes {
+  template <class V>
+  V operator()(V a, V b) const {
+    return a * b;
+  }
+};
+
+// Straight from registers, a cache line at a time: through a buffer, reading and writing memory overlap less.
+template <class Op, class T>
+void binary_stream(const void* a, const void* b, void* out, int64_t n) {
+  typedef T Lanes __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
+  constexpr int64_t kHalf = 32 / sizeof(T), kLine = 2 * kHalf;
+  const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
+  T* o = static_cast<T*>(out);
+  auto lanes = [](const T* at) { return *reinterpret_cast<const Lanes*>(at); };
+  int64_t i = 0;
+  for (; i < n && reinterpret_cast<uintptr_t>(o + i) % 64 != 0; i++) o[i] = Op()(x[i], y[i]);
+  for (; i + kLine <= n; i += kLine) {
+    Lanes low = Op()(lanes(x + i), lanes(y + i)), high = Op()(lanes(x + i + kHalf), lanes(y + i + kHalf));
+    auto* to = reinterpret_cast<__m256i*>(o + i);
+    _mm256_stream_si256(to, reinterpret_cast<__m256i>(low));
+    _mm256_stream_si256(to + 1, reinterpret_cast<__m256i>(high));
+  }
+  for (; i < n; i++) o[i] = Op()(x[i], y[i]);
+}
+template <class Op>
+void streamed(BinaryFn* row) {
+  row[kF32] = binary_stream<Op, float>;
+  row[kF64] = binary_stream<Op, double>;
+  row[kI64] = binary_stream<Op, uint64_t>;
+  row[kI32] = binary_stream<Op, uint32_t>;
+}
+#endif
 
 template <class Op>
 void same(BinaryFn* row) {
@@ -46,6 +97,11 @@ void fill_binary(Simd& table) {
 #define PG_ROW(name, Op) compare<pg::math::Op>(table.binary[b##Op]);
   PG_MATH_COMPARE(PG_ROW)
 #undef PG_ROW
+#if defined(__AVX2__)
+  streamed<AddLanes>(table.binary_stream[bAdd]);
+  streamed<SubLanes>(table.binary_stream[bSub]);
+  streamed<MulLanes>(table.binary_stream[bMul]);
+#endif
 }
 
 }  // namespace cpu::PG_CPU_ISA
