@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel does about an index out of range: it notes the first in its stream's record, skips the element and goes
-// on; the context stays whole. The record is read when the stream is synchronised, and becomes an error that names the
-// operator.
+// What a kernel does about an index out of range: it notes it in its stream's record, skips the element and goes on;
+// the context stays whole. The record is read when the stream is synchronised, and becomes an error that names the
+// operator. Of several faults the first launch's is kept, and of one launch the one with the lowest position, as on a
+// processor.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,22 @@
 
 namespace cuda {
 
-enum class FaultKind : int32_t { kNone, kIndex, kToken, kTarget, kClass, kDivisionByZero, kNegativePower, kTooMany };
+// A kind's message is in fault.cpp.
+enum class FaultKind : int32_t {
+  kNone,
+  kIndex,           // `value` at `position` is not in [0, limit)
+  kToken,           // as kIndex, in the words of embedding
+  kTarget,          // ... of cross_entropy
+  kClass,           // ... of one_hot
+  kPlane,           // a pooling index is not in [0, limit)
+  kDivisionByZero,  // of integers
+  kNegativePower,   // of integers
+  kTooMany,         // a mask selects more than there is
+};
 
-// In device memory, one a stream, zero when nothing happened.
+// In device memory, one a stream; events and plans have some too. Zero when nothing happened.
 struct FaultRecord {
-  uint32_t claimed;
+  uint32_t lock;
   int32_t kind;       // FaultKind
   uint64_t sequence;  // of the launch
   int64_t value, limit;
@@ -35,15 +47,30 @@ struct FaultSite {
 
 #if defined(__CUDACC__) || defined(PERIGEE_CUDA_EMULATED)
 static __device__ __noinline__ void note_fault(const FaultSite& site, int64_t value, int64_t position) {
-  FaultRecord* record = site.record;
-  if (atomicCAS(&record->claimed, 0u, 1u) != 0u) return;
-  record->kind = static_cast<int32_t>(site.kind);
-  record->sequence = site.sequence;
-  record->value = value;
-  record->limit = site.limit;
-  record->position = position;
-  record->rank = site.rank;
-  for (uint32_t i = 0; i < site.rank; i++) record->shape[i] = site.shape[i];
+  volatile FaultRecord* record = site.record;
+  // Without the lock it may be old news; then the second look decides.
+  auto is_kept = [&] {
+    return record->kind != 0 && (record->sequence != site.sequence || record->position <= position);
+  };
+  for (bool done = is_kept(); !done;) {
+    if (atomicCAS(&site.record->lock, 0u, 1u) != 0u) {
+      done = is_kept();
+      continue;
+    }
+    if (!is_kept()) {
+      record->sequence = site.sequence;
+      record->value = value;
+      record->limit = site.limit;
+      record->position = position;
+      record->rank = site.rank;
+      for (uint32_t i = 0; i < site.rank; i++) record->shape[i] = site.shape[i];
+      __threadfence();
+      record->kind = static_cast<int32_t>(site.kind);
+    }
+    __threadfence();
+    atomicExch(&site.record->lock, 0u);
+    done = true;
+  }
 }
 #endif
 

@@ -10,7 +10,8 @@
 
 namespace cuda {
 
-// Throws: out of memory as PG_E_OUT_OF_MEMORY, a failure that outlives the call with PG_ERROR_DEVICE_LOST.
+// Throws: out of memory as PG_E_OUT_OF_MEMORY, what a captured stream must not do as PG_E_FAILED_PRECONDITION, a
+// failure that outlives the call with PG_ERROR_DEVICE_LOST. `native` is the runtime's number.
 [[noreturn]] void fail_runtime(cudaError_t status, const char* call);
 // Logs it instead: for destructors, and for calls whose failure changes nothing.
 void warn_runtime(cudaError_t status, const char* call) noexcept;
@@ -20,8 +21,29 @@ inline void check_runtime(cudaError_t status, const char* call) {
     fail_runtime(status, call);
 }
 
-// Makes a device the calling thread's current one. Cheap when it is already.
+// "cudaMalloc: out of memory (cudaErrorMemoryAllocation, 2)"; of the call's text only the function's name is shown.
+std::string describe_runtime(cudaError_t status, const char* call);
+// Whether every later call on the device will fail too.
+bool is_sticky(cudaError_t status);
+
+// Makes a device the calling thread's current one. Cheap when it is already: the thread remembers.
 void use_device(uint32_t device);
+
+// Devices are counted among those that this plugin's kernels run on, which may be fewer than CUDA's: the CUDA runtime's
+// number of one. Set once, when they are counted.
+int native_device(uint32_t device);
+void set_native_devices(const int* numbers, uint32_t count);
+constexpr uint32_t kMaxDevices = 64;
+
+// Whether this process has made the device current before.
+bool is_used(uint32_t device);
+// A device that a sticky failure has ended. Forgotten when the plugin is opened: who asks the device learns it again.
+bool is_lost(uint32_t device);
+void forget_lost();
+
+// Runs `action` when the plugin is closed, last come, first served: for vendor libraries' handles. It must not throw.
+void at_close(void (*action)());
+void run_at_close() noexcept;
 
 }  // namespace cuda
 

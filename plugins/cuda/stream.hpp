@@ -2,20 +2,44 @@
 // A stream as the plugin keeps it. The host's handle is its address.
 #pragma once
 
+#include <atomic>
+#include <memory>
+#include <mutex>
+
 #include "fault.hpp"
 #include "runtime.hpp"
 
 namespace cuda {
 
+struct Plan;
+
+// What a vendor's library keeps for one stream (a handle, a workspace), made by its kernels on first use and destroyed
+// before the stream is, with the stream's device current.
+struct Attachment {
+  virtual ~Attachment() = default;
+};
+
 struct Stream {
   uint32_t device = 0;
   cudaStream_t native = nullptr;
-  FaultRecord* faults = nullptr;  // device memory
-  bool may_fault = false;         // a kernel that can fault was launched since the record was last read
+  FaultRecord* faults = nullptr;  // device memory: where kernels note; a plan's while one is captured
+  // Whether a kernel that can fault was ever launched. Never reset: a synchronisation on another thread could not tell
+  // a launch that is about to happen from one that has.
+  std::atomic<bool> may_fault{false};
+  FaultRecord* seen = nullptr;  // pinned memory: what a synchronisation reads
+  std::mutex mutex;             // of `seen`
+  Plan* capture = nullptr;      // what is being captured
+  std::unique_ptr<Attachment> blas, dnn;
+
+  // Throws while a plan is captured. The capture goes on.
+  void refuse_capture(const char* what, const char* why) const {
+    if (capture != nullptr) [[unlikely]]
+      pg::fail(PG_E_FAILED_PRECONDITION, pg::format("%s cannot be captured: %s", what, why));
+  }
 
   // For kernels that can; the tensor of indices gives the positions in the message.
   FaultSite fault_site(FaultKind kind, uint64_t sequence, int64_t limit, const pg_tensor& positions) {
-    may_fault = true;
+    may_fault.store(true, std::memory_order_relaxed);
     FaultSite site;
     site.record = faults;
     site.sequence = sequence;

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams and events, and what they tell of failures.
+//
+// A fault (fault.hpp) is noted in the record of the stream that the kernel ran on. A synchronisation of the stream
+// takes the record and throws what it holds. An event takes a copy along when it is recorded: event_sync throws that
+// too, and a stream that waits for the event adopts it. Unlike on the simulated device, later work is not skipped.
+#include "device.hpp"
+#include "event.hpp"
+#include "fault_host.hpp"
+
+namespace cuda {
+namespace {
+
+// What a synchronisation throws has no number of CUDA's in `native`: the host reads a launch's sequence there, and
+// which launch it was CUDA does not tell.
+void check_sync(cudaError_t status, const char* call) {
+  try {
+    check_runtime(status, call);
+  } catch (pg::Error& error) {
+    error.native = 0;
+    throw;
+  }
+}
+
+[[noreturn]] void fail_timing(cudaError_t status) {
+  (void)cudaGetLastError();
+  throw pg::Error(PG_E_FAILED_PRECONDITION, "both events must have been recorded and have passed",
+                  static_cast<int64_t>(status));
+}
+
+Event& event_on(uint32_t device, uint64_t handle) {
+  use_device(device);
+  if (handle == 0) pg::fail_argument("no event");
+  return event_of(handle);
+}
+
+}  // namespace
+
+Stream& Device::enter(uint32_t device, uint64_t handle) {
+  if (handle == 0) pg::fail_argument("no stream");
+  Stream& stream = stream_of(handle);
+  if (stream.device != device) {
+    pg::fail_argument(pg::format("the stream belongs to cuda:%u, the call is for cuda:%u", stream.device, device));
+  }
+  use_device(device);
+  return stream;
+}
+
+uint64_t Device::stream_create(uint32_t device) {
+  use_device(device);
+  auto stream = std::make_unique<Stream>();
+  stream->device = device;
+  PG_CUDA(cudaStreamCreateWithFlags(&stream->native, cudaStreamNonBlocking));
+  try {
+    void* record = nullptr;
+    PG_CUDA(cudaMalloc(&record, sizeof(FaultRecord)));
+    stream->faults = static_cast<FaultRecord*>(record);
+    PG_CUDA(cudaMemsetAsync(record, 0, sizeof(FaultRecord), stream->native));
+    stream->seen = slots_.take();
+  } catch (...) {
+    PG_CUDA_WARN(cudaFree(stream->faults));
+    PG_CUDA_WARN(cudaStreamDestroy(stream->native));
+    throw;
+  }
+  alive_++;
+  return reinterpret_cast<uint64_t>(stream.release());
+}
+
+void Device::stream_destroy(uint32_t device, uint64_t handle) {
+  std::unique_ptr<Stream> stream(&enter(device, handle));
+  PG_CUDA_WARN(cudaStreamSynchronize(stream->native));
+  stream->dnn.reset();
+  stream->blas.reset();
+  PG_CUDA_WARN(cudaStreamDestroy(stream->native));
+  PG_CUDA_WARN(cudaFree(stream->faults));
+  slots_.give(stream->seen);
+  alive_--;
+}
+
+void Device::stream_sync(uint32_t device, uint64_t handle) {
+  Stream& stream = enter(device, handle);
+  stream.refuse_capture("synchronize", "nothing runs while a plan is captured");
+  if (!stream.may_fault.load(std::memory_order_relaxed)) {
+    check_sync(cudaStreamSynchronize(stream.native), "cudaStreamSynchronize");
+    return;
+  }
+  std::lock_guard lock(stream.mutex);
+  try {
+    move_fault(stream.native, stream.seen, stream.faults, kFaultReplace | kFaultClear);
+  } catch (pg::Error& error) {
+    error.native = 0;  // see check_sync
+    throw;
+  }
+  check_sync(cudaStreamSynchronize(stream.native), "cudaStreamSynchronize");
+  if (stream.seen->kind != 0) throw fault_error(*stream.seen);
+}
+
+uint64_t Device::event_create(uint32_t device) {
+  use_device(device);
+  auto event = std::make_unique<Event>();
+  event->device = device;
+  PG_CUDA(cudaEventCreateWithFlags(&event->native, cudaEventDefault));
+  try {
+    event->faults = slots_.take();
+  } catch (...) {
+    PG_CUDA_WARN(cudaEventDestroy(event->native));
+    throw;
+  }
+  alive_++;
+  return reinterpret_cast<uint64_t>(event.release());
+}
+
+void Device::event_destroy(uint32_t device, uint64_t handle) {
+  std::unique_ptr<Event> event(&event_on(device, handle));
+  PG_CUDA_WARN(cudaEventDestroy(event->native));
+  slots_.give(event->faults);
+  alive_--;
+}
+
+void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
+  Event& event = event_on(device, handle);
+  Stream& stream = enter(device, on);
+  stream.refuse_capture("event_record", "a plan has no events of its own");
+  bool may_fault = stream.may_fault.load(std::memory_order_relaxed);
+  if (may_fault) move_fault(stream.native, event.faults, stream.faults, kFaultReplace);
+  event.may_fault = may_fault;
+  PG_CUDA(cudaEventRecord(event.native, stream.native));
+}
+
+// The event may be another device's.
+void Device::event_wait(uint32_t device, uint64_t handle, uint64_t on) {
+  Event& event = event_on(device, handle);
+  Stream& stream = enter(device, on);
+  stream.refuse_capture("event_wait", "a plan waits for nothing but its own work");
+  PG_CUDA(cudaStreamWaitEvent(stream.native, event.native, 0));
+  if (event.may_fault) {
+    stream.may_fault = true;
+    move_fault(stream.native, stream.faults, event.faults, 0);
+  }
+}
+
+bool Device::event_query(uint32_t device, uint64_t handle) {
+  cudaError_t status = cudaEventQuery(event_on(device, handle).native);
+  if (status == cudaErrorNotReady) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  check_sync(status, "cudaEventQuery");
+  return true;
+}
+
+void Device::event_sync(uint32_t device, uint64_t handle) {
+  Event& event = event_on(device, handle);
+  check_sync(cudaEventSynchronize(event.native), "cudaEventSynchronize");
+  if (event.may_fault && event.faults->kind != 0) throw fault_error(*event.faults);
+}
+
+double Device::event_elapsed(uint32_t device, uint64_t start, uint64_t stop) {
+  Event &from = event_on(device, start), &to = event_on(device, stop);
+  float milliseconds = 0;
+  cudaError_t status = cudaEventElapsedTime(&milliseconds, from.native, to.native);
+  if (status == cudaErrorNotReady || status == cudaErrorInvalidResourceHandle) fail_timing(status);
+  check_runtime(status, "cudaEventElapsedTime");
+  return milliseconds * 1e-3;
+}
+
+}  // namespace cuda

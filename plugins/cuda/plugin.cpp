@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin.hpp"
+
+#include <atomic>
+
+#include "perigee/kernel.hpp"
+
+namespace cuda {
+
+// The runtime's state (current devices, lost devices) is the process's, so there is one plugin object at a time.
+static std::atomic<bool> is_open{false};
+
+Plugin::Plugin() {
+  if (is_open.exchange(true)) throw pg::Error(PG_E_FAILED_PRECONDITION, "the CUDA plugin is open already");
+  forget_lost();
+}
+
+Plugin::~Plugin() {
+  run_at_close();
+  is_open = false;
+}
+
+const void* Plugin::iface(const char* id) {
+  if (std::strcmp(id, PG_IFACE_DEVICE) == 0) return &pg::device_table<Plugin>;
+  if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return pg::kernel_table(Device::type);
+  return nullptr;
+}
+
+}  // namespace cuda
+
+PG_PLUGIN(cuda::Plugin, "cuda", "0.1.0", "device,kernels")
