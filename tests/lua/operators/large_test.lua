@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Sizes that several threads share: the CPU against the device in force, or else the simulated one with its plain loops.
+-- Sizes that several threads share: the CPU against the device in force, or else the simulated one, whose loops are
+-- plain.
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)operators/[^/]*$") or "../"
 package.path = here .. "../?.lua;" .. here .. "../?/init.lua;" .. package.path
