@@ -82,7 +82,8 @@ local function write_budget(families, release)
   local file, names = assert(io.open(path, "w")), {}
   for name in pairs(families) do names[#names + 1] = name end
   table.sort(names)
-  file:write("# Written by scripts/dev/cuda_budget: FILE KERNEL REGISTERS STACK, by ptxas of CUDA release ", release, "\n")
+  file:write("# Written by scripts/dev/cuda_budget: FILE KERNEL REGISTERS STACK. By ptxas of CUDA release ", release,
+             "\n")
   for _, name in ipairs(names) do
     local f = families[name]
     file:write(("%s %d %d\n"):format(name, math.ceil(f.registers / 8) * 8, f.stack))
