@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products by cuBLASLt. Our results are row-major and its matrices column-major, so it is asked for the transposed
+// product: c' = b' a', n rows and m columns, where the bias belongs to the rows as its epilogue wants.
+#include <mutex>
+
+#include "linalg/product.hpp"
+#include "scratch.hpp"
+#include "vendor.hpp"
+
+namespace cuda::linalg {
+namespace {
+
+// What split-K and the like may use; more has gained nothing on Hopper that its vendor reports.
+constexpr uint64_t kWorkspace = uint64_t{32} << 20;
+constexpr uint32_t kAligned = 16;  // bytes: the widest access of a thread
+
+struct Types {
+  cudaDataType_t data, scale;
+  cublasComputeType_t compute;
+};
+
+// No TF32: CUBLAS_COMPUTE_32F multiplies float32 as they are. 16-bit floats are summed in float32.
+std::optional<Types> types_of(uint32_t dtype) {
+  switch (dtype) {
+    case PG_F32: return Types{CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case PG_F64: return Types{CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
+    case PG_F16: return Types{CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case PG_BF16: return Types{CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    default: return std::nullopt;
+  }
+}
+
+// Descriptors that destroy themselves.
+class Operation {
+ public:
+  explicit Operation(const Types& types) { PG_CUBLAS(cublasLtMatmulDescCreate(&desc_, types.compute, types.scale)); }
+  Operation(const Operation&) = delete;
+  ~Operation() { PG_CUBLAS_WARN(cublasLtMatmulDescDestroy(desc_)); }
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t name, const T& value) {
+    PG_CUBLAS(cublasLtMatmulDescSetAttribute(desc_, name, &value, sizeof value));
+  }
+  cublasLtMatmulDesc_t get() const { return desc_; }
+
+ private:
+  cublasLtMatmulDesc_t desc_ = nullptr;
+};
+
+class Layout {
+ public:
+  Layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t step) {
+    PG_CUBLAS(
+        cublasLtMatrixLayoutCreate(&layout_, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld));
+    if (batch == 1) return;
+    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(batch));
+    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step);
+  }
+  Layout(const Layout&) = delete;
+  ~Layout() { PG_CUBLAS_WARN(cublasLtMatrixLayoutDestroy(layout_)); }
+  cublasLtMatrixLayout_t get() const { return layout_; }
+
+ private:
+  template <class T>
+  void set(cublasLtMatrixLayoutAttribute_t name, const T& value) {
+    PG_CUBLAS(cublasLtMatrixLayoutSetAttribute(layout_, name, &value, sizeof value));
+  }
+  cublasLtMatrixLayout_t layout_ = nullptr;
+};
+
+class Preference {
+ public:
+  Preference() { PG_CUBLAS(cublasLtMatmulPreferenceCreate(&preference_)); }
+  Preference(const Preference&) = delete;
+  ~Preference() { PG_CUBLAS_WARN(cublasLtMatmulPreferenceDestroy(preference_)); }
+  template <class T>
+  void set(cublasLtMatmulPreferenceAttributes_t name, const T& value) {
+    PG_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference_, name, &value, sizeof value));
+  }
+  cublasLtMatmulPreference_t get() const { return preference_; }
+
+ private:
+  cublasLtMatmulPreference_t preference_ = nullptr;
+};
+
+// The transposed operand as a matrix of cuBLASLt: `rows` and `columns` are ours.
+Layout layout_of(cudaDataType_t type, const View& view, int64_t rows, int64_t columns, int64_t batch, int64_t step) {
+  return view.column_major ? Layout(type, rows, columns, view.ld, batch, step)
+                           : Layout(type, columns, rows, view.ld, batch, step);
+}
+
+class BlasProduct final : public Product {
+ public:
+  BlasProduct(Calls calls, const Types& types, uint32_t device)
+      : calls_(std::move(calls)),
+        types_(types),
+        item_(pg::dtype_bytes(calls_.shape.dtype)),
+        handle_(blas_handle(device)),
+        operation_(types),
+        a_(layout_of(types.data, calls_.a, calls_.shape.m, calls_.shape.k, calls_.batch.size, calls_.batch.a)),
+        b_(layout_of(types.data, calls_.b, calls_.shape.k, calls_.shape.n, calls_.batch.size, calls_.batch.b)),
+        c_(types.data, calls_.shape.n, calls_.shape.m, calls_.ldc, calls_.batch.size, calls_.batch.c) {
+    set_operation();
+    uint64_t workspace = std::max(find_algorithm(kAligned, aligned_), find_algorithm(0, any_));
+    Scratch scratch;
+    blas_at_ = scratch.take(workspace);
+    const ProductShape& s = calls_.shape;
+    copy_a_ = operand_copy(calls_.copy_a, scratch), copy_b_ = operand_copy(calls_.copy_b, scratch);
+    if (s.bias && s.bias_stride != 1 && s.n > 1) copy_bias_ = OperandCopy(s.dtype, {s.n}, {s.bias_stride}, scratch);
+    workspace_ = scratch.bytes();
+  }
+  // Of any_, which takes every address. The other is only worth having if it is faster.
+  bool found() const { return any_.state == CUBLAS_STATUS_SUCCESS; }
+  uint64_t workspace() const override { return workspace_; }
+
+  void run(cudaStream_t stream, const ProductData& data) const override {
+    auto* a = static_cast<const char*>(copy_a_.run(stream, data.a, data.workspace));
+    auto* b = static_cast<const char*>(copy_b_.run(stream, data.b, data.workspace));
+    auto* c = static_cast<char*>(data.c);
+    // The bias's address is part of the operation, which other threads may be about to run.
+    std::unique_lock lock(bias_mutex_, std::defer_lock);
+    const void* bias = nullptr;
+    if (calls_.shape.bias) {
+      bias = copy_bias_.run(stream, data.bias, data.workspace);
+      lock.lock();
+      operation_.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    }
+    void* scratch = piece(data.workspace, blas_at_);
+    for (int64_t i = 0; i < calls_.count(); i++) {
+      BatchAxis at = calls_.offset(i);
+      call(stream, a + at.a * item_, b + at.b * item_, bias, c + at.c * item_, scratch);
+    }
+  }
+
+ private:
+  OperandCopy operand_copy(const DenseCopy& copy, Scratch& scratch) const {
+    return copy.needed ? OperandCopy(calls_.shape.dtype, copy.shape, copy.stride, scratch) : OperandCopy();
+  }
+
+  void set_operation() {
+    auto transpose = [](const View& view) { return view.column_major ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    operation_.set(CUBLASLT_MATMUL_DESC_TRANSA, transpose(calls_.b));
+    operation_.set(CUBLASLT_MATMUL_DESC_TRANSB, transpose(calls_.a));
+    if (calls_.shape.bias) operation_.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  }
+
+  // For addresses that are multiples of `alignment`, or of an item. Returns the workspace it wants.
+  uint64_t find_algorithm(uint32_t alignment, cublasLtMatmulHeuristicResult_t& result) {
+    result = {};
+    result.state = CUBLAS_STATUS_NOT_SUPPORTED;
+    if (alignment == 0) alignment = static_cast<uint32_t>(item_);
+    Preference preference;
+    preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+    // Partial sums are added up in float32, and in an order that does not depend on who comes first.
+    preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+    auto shared = [&](int64_t step) { return batch_alignment(alignment, calls_.batch, step, item_); };
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, shared(calls_.batch.b));
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shared(calls_.batch.a));
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shared(calls_.batch.c));
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shared(calls_.batch.c));
+    // Its value stands for its alignment; nothing reads from it here.
+    if (calls_.shape.bias) {
+      operation_.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(uintptr_t{alignment}));
+    }
+    int count = 0;
+    cublasLtMatmulHeuristicResult_t best{};
+    cublasStatus_t status = PG_CUBLAS_STATUS(cublasLtMatmulAlgoGetHeuristic(
+        handle_, operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(), 1, &best, &count));
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
+    if (status != CUBLAS_STATUS_SUCCESS || count == 0 || best.state != CUBLAS_STATUS_SUCCESS) return 0;
+    result = best;
+    return result.workspaceSize;
+  }
+
+  void call(cudaStream_t stream, const void* a, const void* b, const void* bias, void* c, void* scratch) const {
+    uintptr_t bits = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
+                     reinterpret_cast<uintptr_t>(bias) | reinterpret_cast<uintptr_t>(c);
+    bool aligned = bits % kAligned == 0 && aligned_.state == CUBLAS_STATUS_SUCCESS;
+    const cublasLtMatmulHeuristicResult_t& chosen = aligned ? aligned_ : any_;
+    float one = 1, zero = 0;
+    double one64 = 1, zero64 = 0;
+    bool wide = types_.scale == CUDA_R_64F;
+    const void* alpha = wide ? static_cast<const void*>(&one64) : &one;
+    const void* beta = wide ? static_cast<const void*>(&zero64) : &zero;
+    PG_CUBLAS(cublasLtMatmul(handle_, operation_.get(), alpha, b, b_.get(), a, a_.get(), beta, c, c_.get(), c, c_.get(),
+                             &chosen.algo, scratch, chosen.workspaceSize, stream));
+  }
+
+  Calls calls_;
+  Types types_;
+  int64_t item_;
+  cublasLtHandle_t handle_;
+  mutable Operation operation_;
+  mutable std::mutex bias_mutex_;
+  Layout a_, b_, c_;
+  cublasLtMatmulHeuristicResult_t aligned_{}, any_{};
+  OperandCopy copy_a_, copy_b_, copy_bias_;
+  uint64_t blas_at_ = 0, workspace_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t device) {
+  std::optional<Types> types = types_of(shape.dtype);
+  if (!types) return nullptr;
+  std::optional<Calls> calls = plan_calls(shape);
+  if (!calls) return nullptr;
+  use_device(device);
+  auto product = std::make_unique<BlasProduct>(std::move(*calls), *types, device);
+  return product->found() ? std::move(product) : nullptr;
+}
+
+}  // namespace cuda::linalg

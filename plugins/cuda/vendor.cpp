@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vendor.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace cuda {
+namespace {
+
+// "cublasLtMatmul" of "cublasLtMatmul(handle, ...)".
+std::string function_of(const char* call) { return std::string(call, std::strcspn(call, "(")); }
+
+// The names that cudnnGetErrorString gives say enough; the last error's text says which condition was not met.
+std::string cudnn_text(cudnnStatus_t status, const char* call) {
+  std::array<char, 512> reason{};
+  cudnnGetLastErrorString(reason.data(), reason.size());
+  std::string text = function_of(call) + ": " + cudnnGetErrorString(status);
+  return reason[0] == '\0' ? text : text + " (" + reason.data() + ")";
+}
+
+std::string cublas_text(cublasStatus_t status, const char* call) {
+  return function_of(call) + ": " + cublasLtGetStatusName(status);
+}
+
+struct Dnn {
+  cudnnHandle_t handle = nullptr;
+  std::mutex busy;
+};
+
+// Handles by device. Never destroyed by static destructors: the driver may be gone by then.
+struct Handles {
+  std::mutex mutex;
+  std::vector<cublasLtHandle_t> blas;
+  std::vector<std::unique_ptr<Dnn>> dnn;
+};
+Handles& handles() {
+  static auto* instance = new Handles();
+  return *instance;
+}
+
+Dnn& dnn_of(uint32_t device) {
+  Handles& all = handles();
+  std::lock_guard lock(all.mutex);
+  if (all.dnn.size() <= device) all.dnn.resize(device + 1);
+  std::unique_ptr<Dnn>& dnn = all.dnn[device];
+  if (dnn == nullptr) {
+    auto fresh = std::make_unique<Dnn>();
+    use_device(device);
+    PG_CUDNN(cudnnCreate(&fresh->handle));
+    dnn = std::move(fresh);
+  }
+  return *dnn;
+}
+
+}  // namespace
+
+void fail_cublas(cublasStatus_t status, const char* call) {
+  int32_t code = PG_E_INTERNAL;
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) code = PG_E_OUT_OF_MEMORY;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH) code = PG_E_NOT_SUPPORTED;
+  throw pg::Error(code, cublas_text(status, call), status);
+}
+
+void fail_cudnn(cudnnStatus_t status, const char* call) {
+  int32_t code = PG_E_INTERNAL;
+  bool memory = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+  if (memory) code = PG_E_OUT_OF_MEMORY;
+  if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) code = PG_E_NOT_SUPPORTED;
+  throw pg::Error(code, cudnn_text(status, call), status);
+}
+
+void warn_cublas(cublasStatus_t status, const char* call) noexcept {
+  pg::guard(nullptr, nullptr, [&] { pg::log(PG_LOG_WARNING, cublas_text(status, call)); });
+}
+void warn_cudnn(cudnnStatus_t status, const char* call) noexcept {
+  pg::guard(nullptr, nullptr, [&] { pg::log(PG_LOG_WARNING, cudnn_text(status, call)); });
+}
+
+cublasLtHandle_t blas_handle(uint32_t device) {
+  Handles& all = handles();
+  std::lock_guard lock(all.mutex);
+  if (all.blas.size() <= device) all.blas.resize(device + 1, nullptr);
+  if (all.blas[device] == nullptr) {
+    use_device(device);
+    PG_CUBLAS(cublasLtCreate(&all.blas[device]));
+  }
+  return all.blas[device];
+}
+
+DnnHandle::DnnHandle(uint32_t device) {
+  Dnn& dnn = dnn_of(device);
+  lock_ = std::unique_lock(dnn.busy);
+  handle_ = dnn.handle;
+}
+DnnHandle::DnnHandle(uint32_t device, cudaStream_t stream) : DnnHandle(device) {
+  PG_CUDNN(cudnnSetStream(handle_, stream));
+}
+
+void release_vendor_handles() noexcept {
+  Handles& all = handles();
+  std::lock_guard lock(all.mutex);
+  for (cublasLtHandle_t handle : all.blas) {
+    if (handle != nullptr) PG_CUBLAS_WARN(cublasLtDestroy(handle));
+  }
+  for (const std::unique_ptr<Dnn>& dnn : all.dnn) {
+    if (dnn != nullptr) PG_CUDNN_WARN(cudnnDestroy(dnn->handle));
+  }
+  all.blas.clear();
+  all.dnn.clear();
+}
+
+}  // namespace cuda
