@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unpacks what gpu_prepare packed, and builds Perigee from nothing with it."""
+import glob
+import os
+import shutil
+import tarfile
+import threading
+
+import machine
+import process
+
+# What Perigee's own libraries load, beside CUDA's.
+NEEDED = ("libluajit-5.1.so.2", "libedit.so.2", "libbsd.so.0", "libmd.so.0", "libtinfo.so.6", "libdnnl.so.2",
+          "libOpenCL.so.1", "libgomp.so.1", "libz.so.1")
+
+
+class Tree:
+    """A folder of the check's own, with the unpacked packages, the carried build and the fresh one."""
+
+    def __init__(self, root, work):
+        self.root, self.work = root, work
+        self.packages = os.path.join(work, "packages")
+        self.carried = os.path.join(work, "carried")
+        self.fresh = os.path.join(work, "build")
+        self.has_packages = self._unpack("packages.tar.xz", self.packages)
+        self.has_carried = self._unpack("build.tar.xz", self.carried)
+
+    def _unpack(self, name, folder):
+        source = os.path.join(self.root, "deps", name)
+        if not os.path.exists(source):
+            return False
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        with tarfile.open(source) as archive:
+            archive.extractall(folder)
+        return True
+
+    def environment(self):
+        """For programs of Perigee's: libraries that the machine lacks, the machine's own first."""
+        known = machine.said_by("ldconfig", "-p") or machine.said_by("/sbin/ldconfig", "-p")
+        run = os.path.join(self.work, "libraries")
+        shutil.rmtree(run, ignore_errors=True)
+        os.makedirs(run)
+        for name in NEEDED:
+            packed = os.path.join(self.packages, "usr/lib/x86_64-linux-gnu", name)
+            if "\t%s " % name not in known and os.path.exists(packed):
+                os.symlink(packed, os.path.join(run, name))
+        env = dict(os.environ)
+        paths = [env.get("LD_LIBRARY_PATH", ""), run] + machine.library_folders()[0]
+        env["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
+        # luajit of the packages: for tests written in Lua.
+        env["PATH"] = ":".join([env.get("PATH", "/usr/bin:/bin"), os.path.join(self.packages, "usr/bin")])
+        return env
+
+    def _build_environment(self):
+        env = self.environment()
+        usr = os.path.join(self.packages, "usr")
+        headers = [os.path.join(usr, "include")] if self.has_packages else []
+        env["CPATH"] = ":".join(headers + machine.header_folders() + list(filter(None, [env.get("CPATH")])))
+        if self.has_packages:
+            env["PKG_CONFIG_SYSROOT_DIR"] = self.packages
+            env["PKG_CONFIG_LIBDIR"] = os.path.join(usr, "lib/x86_64-linux-gnu/pkgconfig")
+        return env
+
+    def _options(self):
+        options = ["-DCMAKE_BUILD_TYPE=Release", "-DPERIGEE_TESTS=ON"]
+        usr = os.path.join(self.packages, "usr")
+        if self.has_packages:
+            options += ["-DCMAKE_PREFIX_PATH=" + usr, "-DBoost_INCLUDE_DIR=" + usr + "/include"]
+            if not shutil.which("pkg-config"):
+                options.append("-DPKG_CONFIG_EXECUTABLE=" + self._pkgconf())
+        nvcc = machine.find_nvcc()
+        if nvcc:
+            options += ["-DPERIGEE_CUDA=ON", "-DPERIGEE_NVCC=" + nvcc]
+            for variable, name in (("PERIGEE_CUDNN", "libcudnn"), ("CUDA_cublasLt_LIBRARY", "libcublasLt")):
+                # As they would be found; or where Python packages have them, which CMake does not look at.
+                found = glob.glob(os.path.join(os.path.dirname(nvcc), "../lib*", name + ".so"))
+                versioned = next((path for path in map(machine.library_path, machine.LIBRARIES)
+                                  if path and os.path.basename(path).startswith(name + ".")), None)
+                if not found and versioned:
+                    options.append("-D%s=%s" % (variable, versioned))
+        return options
+
+    def _pkgconf(self):
+        """A pkg-config that finds its own library."""
+        path = os.path.join(self.work, "pkg-config")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\nLD_LIBRARY_PATH="%s/usr/lib/x86_64-linux-gnu" exec "%s/usr/bin/pkgconf" "$@"\n' %
+                       (self.packages, self.packages))
+        os.chmod(path, 0o755)
+        return path
+
+    def build(self, limit, width):
+        """From nothing; answers the outcomes of configuring and building."""
+        shutil.rmtree(self.fresh, ignore_errors=True)
+        env = self._build_environment()
+        configured = process.run(["cmake", "-S", self.root, "-B", self.fresh, "-G", "Ninja"] + self._options(),
+                                 limit, env, name="cmake")
+        if not configured.ok:
+            return [configured]
+        built = process.run(["nice", "ninja", "-C", self.fresh, "-j", str(width), "-k", "0"],
+                            limit - configured.seconds, env, name="ninja")
+        return [configured, built]
+
+
+class Background:
+    """Something that is done while other parts run."""
+
+    def __init__(self, function, *arguments):
+        self.result = None
+        self.thread = threading.Thread(target=self._run, args=(function, arguments), daemon=True)
+        self.thread.start()
+
+    def _run(self, function, arguments):
+        self.result = function(*arguments)
+
+    def wait(self, limit):
+        self.thread.join(limit)
+        return self.result

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What machine this is, and where CUDA's libraries lie on it. They may be a toolkit's or those of Python packages."""
+import ctypes
+import datetime
+import glob
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+
+# What the plugin links, and what cuDNN loads when it compiles a plan at run time.
+LIBRARIES = ("libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnvrtc.so.13")
+HEADERS = ("cuda_runtime_api.h", "cublasLt.h", "cudnn.h")
+
+
+def said_by(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def find_nvcc():
+    return shutil.which("nvcc") or next(iter(sorted(glob.glob("/usr/local/cuda*/bin/nvcc"), reverse=True)), None)
+
+
+def find_tool(name):
+    """A tool of the toolkit, which need not be on the path."""
+    nvcc = find_nvcc()
+    places = [os.path.dirname(nvcc)] if nvcc else []
+    places += sorted(glob.glob("/usr/local/cuda*/bin") + glob.glob("/usr/local/cuda*/compute-sanitizer"))
+    return shutil.which(name) or next((os.path.join(p, name) for p in places
+                                       if os.access(os.path.join(p, name), os.X_OK)), None)
+
+
+def _roots():
+    nvcc = find_nvcc()
+    roots = [os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))] if nvcc else []
+    roots += sorted(glob.glob("/usr/local/cuda*"), reverse=True)
+    spec = importlib.util.find_spec("nvidia")
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        roots += sorted(glob.glob(os.path.join(place, "cu13*"))) + sorted(glob.glob(os.path.join(place, "*")))
+    return roots
+
+
+def _folders(kinds, system):
+    found = [os.path.join(root, kind) for root in _roots() for kind in kinds]
+    return [folder for folder in found + system if os.path.isdir(folder)]
+
+
+def library_folders():
+    """Folders that hold the libraries which the loader would not find by itself; and what is not anywhere."""
+    known, folders, missing = said_by("ldconfig", "-p") or said_by("/sbin/ldconfig", "-p"), [], []
+    places = _folders(("lib64", "lib", "targets/x86_64-linux/lib"), ["/usr/lib/x86_64-linux-gnu"])
+    for name in LIBRARIES:
+        if re.search(r"^\s*%s " % re.escape(name), known, re.M):
+            continue
+        place = next((p for p in places if os.path.exists(os.path.join(p, name))), None)
+        if not place:
+            missing.append(name)
+        elif place not in folders:
+            folders.append(place)
+    return folders, missing
+
+
+def library_path(name):
+    """The file to link, by its versioned name: a Python package has no other."""
+    places = library_folders()[0] + _folders(("lib64", "lib", "targets/x86_64-linux/lib"), ["/usr/lib/x86_64-linux-gnu"])
+    return next((os.path.join(p, name) for p in places if os.path.exists(os.path.join(p, name))), None)
+
+
+def header_folders():
+    places = _folders(("include", "targets/x86_64-linux/include"), ["/usr/include", "/usr/include/x86_64-linux-gnu"])
+    found = []
+    for name in HEADERS:
+        place = next((p for p in places if os.path.exists(os.path.join(p, name))), None)
+        if place and place not in found and not place.startswith("/usr/include"):
+            found.append(place)
+    return found
+
+
+def _cudnn_version():
+    path = library_path("libcudnn.so.9")
+    try:
+        number = ctypes.CDLL(path).cudnnGetVersion() if path else 0
+    except OSError:
+        number = 0
+    return "%d.%d.%d" % (number // 10000, number // 100 % 100, number % 100) if number else "not found"
+
+
+def commit_of(root):
+    """Named by PERIGEE_COMMIT, by git where there is one, or by the folder that gpu_prepare made."""
+    commit = os.environ.get("PERIGEE_COMMIT") or said_by("git", "-C", root, "rev-parse", "--short=10", "HEAD")
+    if commit:
+        return commit
+    path = os.path.join(root, "deps", "commit")
+    if not os.path.exists(path):
+        return "unknown"
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip()
+
+
+def describe(root, python):
+    """A row a fact. No host name, no paths: the report is committed."""
+    facts = {"date": datetime.date.today().isoformat(), "commit": commit_of(root)}
+    smi = said_by(shutil.which("nvidia-smi") or "/usr/local/nvidia/bin/nvidia-smi",
+                  "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader").splitlines()
+    names = [[cell.strip() for cell in line.split(",")] for line in smi]
+    facts["gpu"] = names[0][0] if names else "none"
+    facts["gpus"] = len(names)
+    facts["driver"] = names[0][1] if names else "none"
+    facts["memory"] = names[0][2] if names else ""
+    nvcc = find_nvcc()
+    release = re.search(r"release ([\d.]+), V([\d.]+)", said_by(nvcc, "--version")) if nvcc else None
+    facts["nvcc"] = release.group(2) if release else "not found"
+    facts["cudnn"] = _cudnn_version()
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        facts["processor"] = (re.search(r"model name\s*:\s*(.*)", file.read()) or ["", "unknown"])[1]
+    facts["cores"] = len(os.sched_getaffinity(0))
+    facts["compiler"] = (said_by("g++", "--version").splitlines() or ["not found"])[0]
+    facts["cmake"] = (said_by("cmake", "--version").splitlines() or ["not found"])[0].replace("cmake version ", "")
+    facts["pytorch"] = said_by(python, "-c", "import torch; print(torch.__version__)") or "not found"
+    return facts

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a part of the check found, and what is read off the outputs of test programs."""
+import re
+import xml.etree.ElementTree as xml
+
+KEPT = 40  # failures of a part whose messages are kept
+
+
+class Part:
+    def __init__(self, name, budget):
+        self.name, self.budget = name, budget
+        self.state, self.reason, self.seconds = "running", "", 0.0
+        self.passed = self.failed = self.skipped = 0
+        self.failures, self.notes, self.tables = [], [], []
+
+    def fail(self, where, message):
+        self.failed += 1
+        if len(self.failures) < KEPT:
+            self.failures.append({"where": where, "message": message.strip()[:2000]})
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def table(self, title, columns, rows):
+        self.tables.append({"title": title, "columns": columns, "rows": rows})
+
+    def skip(self, reason):
+        self.state, self.reason = "skipped", reason
+
+    def finish(self, seconds):
+        self.seconds = round(seconds, 1)
+        if self.state == "running":
+            self.state = "failed" if self.failed else "passed"
+            if not self.failed and not self.passed and not self.tables:
+                self.state, self.reason = "skipped", self.reason or "nothing ran"
+
+    def add_lua(self, outcome, show_skips=False):
+        """Counts and failures of `perigee test` or of tests/vectors.lua."""
+        found = re.findall(r"^(\d+) passed, (\d+) failed, (\d+) skipped", outcome.text, re.M)
+        if found:
+            passed, failed, skipped = map(int, found[-1])
+            self.passed += passed
+            self.skipped += skipped
+        before = self.failed
+        for block in re.split(r"^(?=FAIL |SKIP |\d+ passed, )", outcome.text, flags=re.M):
+            if block.startswith("FAIL "):
+                where, _, message = block[5:].partition("\n")
+                if not message:
+                    where, _, message = block[5:].partition(": ")
+                self.fail(where, message)
+            elif block.startswith("SKIP ") and show_skips:
+                self.note("skipped: " + block[5:].strip())
+        if not found:
+            self.fail(outcome.name, "did not reach its end: %s\n%s" % (outcome.ending(), outcome.tail()))
+        elif self.failed - before < failed:
+            self.failed = before + failed
+        elif outcome.status != 0 and self.failed == before:
+            self.fail(outcome.name, "no test failed, and it ended with %s\n%s" % (outcome.ending(), outcome.tail()))
+
+    def add_junit(self, path):
+        """Counts and failures of ctest --output-junit."""
+        for case in xml.parse(path).getroot().iter("testcase"):
+            status = case.get("status")
+            if status == "run":
+                self.passed += 1
+            elif status == "fail":
+                said = case.findtext("system-out") or ""
+                self.fail(case.get("name"), "\n".join(said.strip().splitlines()[-30:]))
+            else:
+                self.skipped += 1
+                self.note("skipped: " + case.get("name"))
+
+    def as_json(self):
+        names = ("name", "state", "reason", "seconds", "budget", "passed", "failed", "skipped", "failures", "notes",
+                 "tables")
+        return {name: getattr(self, name) for name in names}

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts that run tests: programs in C++, and the Lua suites on the device."""
+import glob
+import os
+import re
+
+import process
+
+
+def lua_jobs(check, folder, *options):
+    """A job a file: a file that dies takes no other with it."""
+    files = sorted(glob.glob(os.path.join(check.root, folder, "*_test.lua")))
+    return [(os.path.relpath(file, check.root), [check.perigee, "test", *options, "--device", check.device, file])
+            for file in files]
+
+
+def plugin(check, part, limit):
+    """That the plugin is there and says what it has; then the programs in C++ that want a device."""
+    listed = process.run([check.perigee, "devices"], 60, check.env)
+    part.note("devices:\n```\n%s\n```" % listed.text.strip())
+    kind = check.device.split(":")[0]
+    if re.search(r"^%s:\d+" % kind, listed.text, re.M):
+        part.passed += 1
+    else:
+        plugins = process.run([check.perigee, "plugins"], 60, check.env)
+        part.fail("perigee devices", "there is no %s\n%s" % (check.device, plugins.text))
+    one = process.run([check.perigee, "-e", 'local pg = require "perigee"; assert((pg.ones{3, device="%s"} * 2):sum()'
+                       ':item() == 6)' % check.device], 60, check.env)
+    part.note("the first operator of a process is done after %.2f s" % one.seconds)
+    if one.ok:
+        part.passed += 1
+    else:
+        part.fail("the first operator", "%s\n%s" % (one.ending(), one.tail()))
+    folder = check.test_build
+    if not folder:
+        part.note("no programs in C++: there is no build with tests")
+        return
+    junit = os.path.join(check.work, "ctest.xml")
+    if os.path.exists(junit):
+        os.remove(junit)
+    outcome = process.run(["ctest", "--test-dir", folder, "-L", "gpu", "-j4", "--timeout", str(int(limit)),
+                           "--no-tests=error", "--output-junit", junit], limit, check.env)
+    if os.path.exists(junit):
+        part.add_junit(junit)
+    else:
+        part.fail("ctest", "%s\n%s" % (outcome.ending(), outcome.tail()))
+
+
+def _run_lua(check, part, jobs, limit, show_skips=False):
+    outcomes = process.run_all(jobs, check.width, limit, check.env, check.work)
+    for outcome in outcomes:
+        part.add_lua(outcome, show_skips)
+    slowest = sorted(outcomes, key=lambda o: -o.seconds)[:3]
+    part.note("slowest: " + ", ".join("%s %.1f s" % (os.path.basename(o.name), o.seconds) for o in slowest))
+
+
+def operators(check, part, limit):
+    """Every case of every operator: against references, against the CPU, all dtypes, views, gradients, bad input."""
+    _run_lua(check, part, lua_jobs(check, "tests/lua/operators"), limit)
+
+
+def vectors(check, part, limit):
+    """What PyTorch computed, in float64."""
+    command = [check.perigee, os.path.join(check.root, "tests/vectors.lua"), os.path.join(check.root, "tests/vectors/data"),
+               check.device]
+    part.add_lua(process.run(command, limit, check.env, check.work, "vectors"), True)
+
+
+def lua(check, part, limit):
+    """The suites of the language, with the device in force; and those about a second device, with it as that."""
+    jobs = [job for job in lua_jobs(check, "tests/lua") if not job[0].endswith("vectors_test.lua")]
+    for name in ("device", "stream"):
+        file = "tests/lua/%s_test.lua" % name
+        jobs.append((file + " beside the CPU", [check.perigee, "test", os.path.join(check.root, file)],
+                     {"PERIGEE_TEST_SECOND": check.device}))
+    _run_lua(check, part, jobs, limit, True)
+
+
+def examples(check, part, limit):
+    """Both learn, and end with a model that predicts what the saved one does."""
+    jobs = []
+    for name in ("01_digits", "02_own_loop"):
+        jobs.append((name, [check.perigee, os.path.join(check.root, "examples", name + ".lua"), "--device", check.device,
+                            "--save", os.path.join(check.work, name + ".safetensors")]
+                     + (["--epochs", "2"] if check.small else [])))
+    least = 60.0 if check.small else 95.0
+    for outcome in process.run_all(jobs, 2, limit, check.env, check.work):
+        accuracy = re.search(r"accuracy on \d+ held-out digits: ([\d.]+) %", outcome.text)
+        if not outcome.ok or not accuracy:
+            part.fail(outcome.name, "%s\n%s" % (outcome.ending(), outcome.tail()))
+        elif float(accuracy.group(1)) < least:
+            part.fail(outcome.name, "an accuracy of %s %%, less than %s" % (accuracy.group(1), least))
+        else:
+            part.passed += 1
+            part.note("%s: accuracy %s %%, %.1f s" % (outcome.name, accuracy.group(1), outcome.seconds))
