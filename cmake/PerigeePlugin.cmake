@@ -5,8 +5,11 @@
 #   [VERSION 1.0.0]          # default: the project's version
 #   [LINK target...]         # libraries to link
 #   [NEEDS_LIBS name...]     # shared libraries (by file name) without which it cannot load; reported by name
+#   [LIB_FOLDERS folder...]  # where those may be when the system does not know them
+#   [LIB_REMEDY text]        # what to do when one is missing; ends the message
 #   [CPU_FEATURES name...]   # processor features (as in /proc/cpuinfo) without which it cannot run
 #   [FOLDER folder]          # put it there and do not install it: plugins that only tests load
+#   [TARGET target]          # default: perigee_plugin_NAME
 # )
 #
 # Builds NAME.so, which exports pg_plugin_v1 and nothing else, and beside it the manifest NAME.json that the host reads
@@ -15,7 +18,7 @@
 set(PERIGEE_PLUGIN_MODULE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
 function(perigee_add_plugin name)
-  cmake_parse_arguments(arg "" "KINDS;VERSION;FOLDER" "SOURCES;LINK;NEEDS_LIBS;CPU_FEATURES" ${ARGN})
+  cmake_parse_arguments(arg "" "KINDS;VERSION;FOLDER;TARGET;LIB_REMEDY" "SOURCES;LINK;NEEDS_LIBS;LIB_FOLDERS;CPU_FEATURES" ${ARGN})
   if(NOT arg_SOURCES OR NOT arg_KINDS)
     message(FATAL_ERROR "perigee_add_plugin(${name}): SOURCES and KINDS are needed")
   endif()
@@ -28,6 +31,9 @@ function(perigee_add_plugin name)
 
   # Target names are global; plugin names ("cpu") would clash with other targets and folders.
   set(target perigee_plugin_${name})
+  if(arg_TARGET)
+    set(target ${arg_TARGET})
+  endif()
   add_library(${target} MODULE ${arg_SOURCES})
   set(folder ${CMAKE_BINARY_DIR}/lib/perigee/plugins)
   if(arg_FOLDER)
@@ -62,7 +68,7 @@ endfunction()
 
 # Reads the caller's arg_*.
 function(_perigee_write_manifest name path)
-  foreach(list NEEDS_LIBS CPU_FEATURES)
+  foreach(list NEEDS_LIBS LIB_FOLDERS CPU_FEATURES)
     list(TRANSFORM arg_${list} REPLACE "(.+)" "\"\\1\"")
     list(JOIN arg_${list} ", " ${list})
   endforeach()
@@ -72,6 +78,12 @@ function(_perigee_write_manifest name path)
   string(REGEX MATCH "[0-9]+" minor "${line}")
   set(text "{\n  \"name\": \"${name}\",\n  \"version\": \"${arg_VERSION}\",\n  \"kinds\": \"${arg_KINDS}\",\n")
   string(APPEND text "  \"abi\": 1,\n  \"abi_minor\": ${minor},\n")
+  if(arg_LIB_FOLDERS)
+    string(APPEND text "  \"library_folders\": [${LIB_FOLDERS}],\n")
+  endif()
+  if(arg_LIB_REMEDY)
+    string(APPEND text "  \"library_remedy\": \"${arg_LIB_REMEDY}\",\n")
+  endif()
   string(APPEND text "  \"libraries\": [${NEEDS_LIBS}],\n  \"cpu_features\": [${CPU_FEATURES}]\n}\n")
   file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
 endfunction()

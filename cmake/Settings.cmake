@@ -26,7 +26,7 @@ add_compile_options(-Wall -Wextra)
 # g++ 12 sees overlaps and overflows inside std::string that are not there.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict;-Wno-stringop-overflow>")
 if(PERIGEE_WERROR)
-  add_compile_options(-Werror)
+  add_compile_options($<IF:$<COMPILE_LANGUAGE:CUDA>,-Werror=all-warnings,-Werror>)
 endif()
 
 # -O3 where time is spent (core, C API, processor kernels); -O2 for the rest, which builds sooner and runs no slower.
@@ -54,13 +54,15 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${PERIGEE_LIB_FOLDER})
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 
-# Every folder of plugins/ that has a CMakeLists.txt; cuda only where nvcc is.
+# Every folder of plugins/ that has a CMakeLists.txt; cuda only where nvcc and cuDNN are.
 file(GLOB found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/plugins ${PROJECT_SOURCE_DIR}/plugins/*/CMakeLists.txt)
 list(TRANSFORM found REPLACE "/CMakeLists.txt$" "" OUTPUT_VARIABLE PERIGEE_PLUGINS)
-if("cuda" IN_LIST PERIGEE_PLUGINS AND NOT PERIGEE_CUDA STREQUAL "ON")
-  find_program(PERIGEE_NVCC nvcc PATHS /usr/local/cuda/bin)
-  if(PERIGEE_CUDA STREQUAL "OFF" OR NOT PERIGEE_NVCC)
+if("cuda" IN_LIST PERIGEE_PLUGINS)
+  include(CudaToolkit)
+  if(PERIGEE_CUDA_MISSING)
     list(REMOVE_ITEM PERIGEE_PLUGINS cuda)
-    message(STATUS "CUDA plugin: not built (PERIGEE_CUDA=${PERIGEE_CUDA}, nvcc: ${PERIGEE_NVCC})")
+    message(STATUS "CUDA plugin: not built: ${PERIGEE_CUDA_MISSING}")
+  else()
+    message(STATUS "CUDA plugin: built with ${PERIGEE_NVCC}")
   endif()
 endif()

@@ -51,6 +51,8 @@ void read_manifest(const fs::path& file, LoadedPlugin& plugin) {
     plugin.kinds = manifest.value("kinds", "");
     plugin.version = manifest.value("version", "");
     read_strings(manifest, "libraries", plugin.libraries);
+    read_strings(manifest, "library_folders", plugin.library_folders);
+    plugin.library_remedy = manifest.value("library_remedy", "");
     read_strings(manifest, "cpu_features", plugin.cpu_features);
     read_strings(manifest, "device_types", plugin.device_types);
   } catch (const nlohmann::json::exception& error) {

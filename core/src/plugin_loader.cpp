@@ -3,6 +3,7 @@
 #include "plugin_loader.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -48,18 +49,30 @@ std::string linker_message(const std::error_code& code) {
   return message != nullptr ? message : code.message();
 }
 
+// Stays open: the plugin is about to use it, and the linker then takes what is there under this name, from whichever
+// folder it came.
+void open_library(const LoadedPlugin& plugin, const std::string& library) {
+  if (dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) return;
+  std::string why = linker_message({}), folders;
+  for (const std::string& folder : plugin.library_folders) {
+    const std::string path = folder + "/" + library;
+    folders += (folders.empty() ? "; also looked in " : ", ") + folder;
+    if (access(path.c_str(), F_OK) != 0) continue;
+    if (dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) return;
+    why = linker_message({});
+  }
+  std::string text = "needs the library " + library + ": " + why + folders;
+  if (!plugin.library_remedy.empty()) text += "; " + plugin.library_remedy;
+  pg::fail(PG_E_NOT_FOUND, text);
+}
+
 void check_requirements(const LoadedPlugin& plugin) {
   for (const std::string& feature : plugin.cpu_features) {
     if (processor_features().count(feature) == 0) {
       pg::fail_support("needs the processor feature '" + feature + "', which this machine lacks");
     }
   }
-  for (const std::string& library : plugin.libraries) {
-    // Stays open: the plugin is about to use it.
-    if (dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) == nullptr) {
-      pg::fail(PG_E_NOT_FOUND, "needs the library " + library + ": " + linker_message({}));
-    }
-  }
+  for (const std::string& library : plugin.libraries) open_library(plugin, library);
 }
 
 boost::dll::shared_library& map_library(LoadedPlugin& plugin) {

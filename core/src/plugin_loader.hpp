@@ -30,6 +30,8 @@ struct LoadedPlugin {
   // From the manifest beside the library, which may be absent.
   bool has_manifest = false, duplicate = false;
   std::vector<std::string> libraries, cpu_features;  // without which it cannot load
+  std::vector<std::string> library_folders;          // where the libraries may be besides the system's folders
+  std::string library_remedy;                        // what to do when one is missing
   std::vector<std::string> device_types;             // types its kernels serve; empty: not said
   bool opened = false;                               // between open and close
   bool loading = false;  // its open is running: what it looks up meanwhile must not load it again

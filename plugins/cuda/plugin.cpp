@@ -7,6 +7,8 @@
 
 namespace cuda {
 
+void release_vendor_handles() noexcept;  // vendor.hpp, whose headers are large
+
 // The runtime's state (current devices, lost devices) is the process's, so there is one plugin object at a time.
 static std::atomic<bool> is_open{false};
 
@@ -16,7 +18,7 @@ Plugin::Plugin() {
 }
 
 Plugin::~Plugin() {
-  run_at_close();
+  release_vendor_handles();
   is_open = false;
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <vector>
 
 namespace cuda {
 namespace {
@@ -45,15 +44,6 @@ int32_t code_of(cudaError_t status) {
     case cudaErrorStreamCaptureWrongThread: return PG_E_FAILED_PRECONDITION;
     default: return PG_E_INTERNAL;
   }
-}
-
-struct AtClose {
-  std::mutex mutex;
-  std::vector<void (*)()> actions;
-};
-AtClose& closing() {
-  static auto& list = *new AtClose;  // never destroyed: the plugin may be opened again
-  return list;
 }
 
 }  // namespace
@@ -138,24 +128,6 @@ bool is_lost(uint32_t device) { return device < kMaxDevices && lost[device].load
 
 void forget_lost() {
   for (auto& flag : lost) flag = false;
-}
-
-void at_close(void (*action)()) {
-  std::lock_guard lock(closing().mutex);
-  closing().actions.push_back(action);
-}
-
-void run_at_close() noexcept {
-  for (;;) {
-    void (*action)() = nullptr;
-    {
-      std::lock_guard lock(closing().mutex);
-      if (closing().actions.empty()) return;
-      action = closing().actions.back();
-      closing().actions.pop_back();
-    }
-    action();
-  }
 }
 
 }  // namespace cuda

@@ -41,10 +41,6 @@ bool is_used(uint32_t device);
 bool is_lost(uint32_t device);
 void forget_lost();
 
-// Runs `action` when the plugin is closed, last come, first served: for vendor libraries' handles. It must not throw.
-void at_close(void (*action)());
-void run_at_close() noexcept;
-
 }  // namespace cuda
 
 #define PG_CUDA(call) ::cuda::check_runtime((call), #call)
