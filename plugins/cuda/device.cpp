@@ -39,7 +39,7 @@ void Device::properties(uint32_t device, pg_device_properties& out) {
   cudaDeviceProp found;
   PG_CUDA(cudaGetDeviceProperties(&found, native_device(device)));
   out.flags = PG_DEVICE_ACCELERATOR;
-  std::snprintf(out.name, sizeof out.name, "%s (compute capability %d.%d)", found.name, found.major, found.minor);
+  std::snprintf(out.name, sizeof out.name, "%.90s (compute capability %d.%d)", found.name, found.major, found.minor);
   out.memory_total = found.totalGlobalMem;
   if (is_used(device) && !is_lost(device)) {
     size_t left = 0, total = 0;
