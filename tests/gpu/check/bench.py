@@ -50,8 +50,8 @@ def bench(check, part, limit):
     size = "small" if check.small else "full"
     commands = [("Perigee", [check.perigee, os.path.join(folder, "bench.lua"), check.device, size], check.env)]
     if check.torch_device:
-        env = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH" or check.keep_libraries}
-        commands.append(("PyTorch", [check.python, os.path.join(folder, "bench.py"), check.torch_device, size], env))
+        # With the environment as it was: it brings libraries of its own.
+        commands.append(("PyTorch", [check.python, os.path.join(folder, "bench.py"), check.torch_device, size], None))
     else:
         part.note("no PyTorch to compare with")
     found = {"Perigee": {}, "PyTorch": {}}

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a part of the check found, and what is read off the outputs of test programs."""
+import os
 import re
 import xml.etree.ElementTree as xml
 
 KEPT = 40  # failures of a part whose messages are kept
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+
+def clean(text):
+    """Without the folders of this machine: the report is committed."""
+    return text.replace(ROOT + "/", "").strip()
 
 
 class Part:
@@ -16,10 +23,10 @@ class Part:
     def fail(self, where, message):
         self.failed += 1
         if len(self.failures) < KEPT:
-            self.failures.append({"where": where, "message": message.strip()[:2000]})
+            self.failures.append({"where": clean(where), "message": clean(message)[:2000]})
 
     def note(self, text):
-        self.notes.append(text)
+        self.notes.append(clean(text))
 
     def table(self, title, columns, rows):
         self.tables.append({"title": title, "columns": columns, "rows": rows})

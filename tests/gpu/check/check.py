@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts in their order, each within its time, and what they share: which build, which device, which folders."""
+import os
+import time
+import traceback
+
+import bench
+import build
+import machine
+import process
+import sanitizer
+import suites
+from part import Part
+
+# Seconds: what a part may take, and what is kept back for it while parts before it run.
+BUDGETS = {"build": (270, 0), "operators": (110, 30), "vectors": (40, 10), "lua": (60, 15), "examples": (60, 20),
+           "plugin": (60, 20), "sanitizer": (130, 40), "bench": (130, 60)}
+NAMES = list(BUDGETS)
+
+
+class Check:
+    def __init__(self, options, root, work):
+        self.root, self.work = root, work
+        self.device, self.small = options.device, options.small
+        self.width, self.rounds = options.jobs, 2
+        self.python, self.torch_device = options.python, options.torch_device
+        self.env, self.test_build = dict(os.environ), None
+        self.options = options
+        self.tree = self.building = None
+        self.perigee = None
+
+    def use(self, prefix, tests=None):
+        self.perigee = os.path.join(prefix, "bin/perigee")
+        self.test_build = tests or self.test_build
+
+    def prepare(self):
+        """Unpacks; with --build DIR there is nothing to unpack."""
+        os.makedirs(self.work, exist_ok=True)
+        self.tree = build.Tree(self.root, self.work)
+        self.env = self.tree.environment()
+        self.env["CUDA_MODULE_LOADING"] = self.env.get("CUDA_MODULE_LOADING", "LAZY")
+        if self.options.plugins:
+            self.env["PERIGEE_PLUGIN_PATH"] = os.path.abspath(self.options.plugins)
+        if self.options.build:
+            folder = os.path.abspath(self.options.build)
+            self.use(folder, folder if os.path.exists(os.path.join(folder, "CTestTestfile.cmake")) else None)
+        elif self.tree.has_carried:
+            self.use(self.tree.carried)
+
+    def usable(self, folder):
+        names = ["bin/perigee", "lib/libperigee.so"]
+        names += ["lib/perigee/plugins/%s.so" % n for n in ("cpu", "ops", "layers", "optimizers", "formats", "cuda")]
+        return [name for name in names if not os.path.exists(os.path.join(folder, name))]
+
+
+def build_part(check, part, limit):
+    """From nothing, on this machine. With a carried build the other parts begin while this goes on."""
+    outcomes = check.building.wait(limit) if check.building else check.tree.build(limit, os.cpu_count())
+    if not outcomes:
+        part.fail("build", "not finished in time")
+        return
+    for outcome in outcomes:
+        if outcome.ok:
+            part.passed += 1
+            part.note("%s: %.0f s" % (outcome.name, outcome.seconds))
+        else:
+            wrong = [line for line in outcome.text.splitlines() if "error" in line.lower() or line.startswith("FAILED")]
+            part.fail(outcome.name, "%s\n%s\n%s" % (outcome.ending(), "\n".join(wrong[:15]), outcome.tail(15)))
+    missing = check.usable(check.tree.fresh)
+    if missing:
+        part.note("not there after the build: " + ", ".join(missing))
+        return
+    check.use(check.tree.fresh, check.tree.fresh)
+    objects = os.path.join(check.tree.fresh, "plugins/cuda/CMakeFiles/perigee_plugin_cuda.dir")
+    folder = os.path.join(check.root, "tests/cuda_budget")
+    budget = process.run(["luajit", folder + "/budget.lua", objects, folder + "/budget.txt"], 60, check.env)
+    part.note("registers, stack, spills: " + budget.tail(1))
+    if budget.ok:
+        part.passed += 1
+    else:
+        part.fail("the budget of registers", budget.tail(30))
+
+
+RUN = {"build": build_part, "operators": suites.operators, "vectors": suites.vectors, "lua": suites.lua,
+       "examples": suites.examples, "plugin": suites.plugin, "sanitizer": sanitizer.sanitizer, "bench": bench.bench}
+
+
+def order(check, wanted):
+    """The build comes first, or, where a carried one serves, behind what can do without it."""
+    names = [name for name in NAMES if name in wanted]
+    if check.options.build:
+        names = [name for name in names if name != "build"]
+    elif "build" in names and check.perigee:
+        names.remove("build")
+        at = next((i for i, name in enumerate(names) if name in ("plugin", "sanitizer", "bench")), len(names))
+        names.insert(at, "build")
+        check.building = build.Background(check.tree.build, BUDGETS["build"][0], os.cpu_count())
+    return names
+
+
+def run_parts(check, names, limit, done):
+    """Calls done(parts) after each part, which writes the report."""
+    end, parts = time.monotonic() + limit, []
+    for at, name in enumerate(names):
+        part = Part(name, BUDGETS[name][0])
+        parts.append(part)
+        start = time.monotonic()
+        left = end - start - sum(BUDGETS[later][1] for later in names[at + 1:])
+        if name != "build" and not check.perigee:
+            part.skip("there is no build to run it with")
+        elif left < 5:
+            part.skip("no time was left")
+        else:
+            try:
+                RUN[name](check, part, min(part.budget, left))
+            except Exception:  # one part's mistake is not the others'
+                part.fail("gpu_check itself", traceback.format_exc())
+        part.finish(time.monotonic() - start)
+        done(parts)
+    return parts
+
+
+def facts(check):
+    return machine.describe(check.root, check.python)
