@@ -10,4 +10,12 @@ namespace cuda {
 void copy_tensor(cudaStream_t stream, const pg_tensor& target, const pg_tensor& source);
 void fill_tensor(cudaStream_t stream, const pg_tensor& target, double value);
 
+// A description with an address.
+inline pg_tensor at_address(const pg_tensor& t, pg_address address) {
+  pg_tensor copy = t;
+  copy.buffer = address.buffer;
+  copy.offset = address.offset;
+  return copy;
+}
+
 }  // namespace cuda

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two-operand arithmetic; either operand may be a number. Cheap operators share a kernel that reads and writes whole
+// packets; the others are bound by their arithmetic and take an element a thread.
+#include "binary.cuh"
+#include "perigee/kernels/math.hpp"
+
+namespace cuda::elementwise {
+namespace {
+
+// Behind the operators: what powers are computed as, of x alone.
+enum Op : int32_t {
+  kAdd,
+  kSub,
+  kMul,
+  kMaximum,
+  kMinimum,
+  kDiv,
+  kSquare,
+  kSqrt,
+  kRsqrt,
+  kPow,
+  kRemainder,
+  kFloorDiv,
+  kAtan2
+};
+
+Op find_op(const pg::KernelCall& call) {
+  if (call.is("add")) return kAdd;
+  if (call.is("sub")) return kSub;
+  if (call.is("mul")) return kMul;
+  if (call.is("maximum")) return kMaximum;
+  if (call.is("minimum")) return kMinimum;
+  if (call.is("div")) return kDiv;
+  if (call.is("pow")) return kPow;
+  if (call.is("remainder")) return kRemainder;
+  if (call.is("floor_div")) return kFloorDiv;
+  return kAtan2;
+}
+
+template <class Op, class T, int V>
+__device__ __forceinline__ void each(const T (&x)[2][V], T (&y)[V]) {
+#pragma unroll
+  for (int i = 0; i < V; i++) y[i] = Op()(x[0][i], x[1][i]);
+}
+
+template <class T>
+struct Cheap : Function<T, T> {
+  static constexpr int kInputs = 2;
+  Op op;
+  template <int V>
+  __device__ __forceinline__ void operator()(int64_t, const T (&x)[2][V], T (&y)[V]) const {
+    using namespace pg::math;
+    switch (op) {
+      case kAdd: return each<Add>(x, y);
+      case kSub: return each<Sub>(x, y);
+      case kMul: return each<Mul>(x, y);
+      case kMaximum: return each<Maximum>(x, y);
+      case kMinimum: return each<Minimum>(x, y);
+      default: break;
+    }
+    if constexpr (is_float<T>) {
+      if (op == kDiv) return each<Div>(x, y);
+      if (op == kSqrt || op == kRsqrt) {
+#pragma unroll
+        for (int i = 0; i < V; i++) y[i] = op == kSqrt ? Sqrt()(x[0][i], x[0]) : Rsqrt()(x[0][i], x[0]);
+        return;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < V; i++) y[i] = Square()(x[0][i], x[0]);
+  }
+};
+
+template <class T>
+struct Costly : Function<T, T> {
+  static constexpr int kInputs = 2;
+  static constexpr uint32_t kWidths = 0;
+  Op op;
+  FaultSite zero;  // integer division by zero
+  template <int V>
+  __device__ __forceinline__ void operator()(int64_t at, const T (&x)[2][V], T (&y)[V]) const {
+    using namespace pg::math;
+    if (op == kPow) return each<Pow>(x, y);
+    if constexpr (is_float<T>) {
+      if (op == kAtan2) return each<Atan2>(x, y);
+    } else {
+      if (x[1][0] == 0) note_fault(zero, 0, at);
+    }
+    if (op == kRemainder) return each<Remainder>(x, y);
+    each<FloorDiv>(x, y);
+  }
+};
+
+class Arithmetic final : public Kernel {
+ public:
+  static void supports(const pg::KernelCall& call) {
+    check_binary(call);
+    uint32_t dtype = pg::dtype_of(operand(call));
+    Op op = find_op(call);
+    bool same = pg::dtype_of(call.out(0)) == dtype;
+    bool floating = pg::dtype_class(dtype) == PG_M_FLOAT;
+    bool of_booleans = op == kAdd || op == kMul || op == kMaximum || op == kMinimum;
+    if (!same || ((op == kDiv || op == kAtan2) && !floating) || (dtype == PG_B8 && !of_booleans)) refuse(call);
+  }
+
+  Arithmetic(const pg::KernelCall& call, pg::Plan&)
+      : op_(find_op(call)),
+        dtype_(pg::dtype_of(operand(call))),
+        whole_(pg::dtype_class(dtype_) != PG_M_FLOAT),
+        number_(number_of_call(call)),
+        value_(call.scalar_value()),
+        loop_(binary_loop(call, op_ < kSquare ? widths_for(dtype_) : 0)) {
+    if (op_ == kPow && number_ == 1) {
+      power_ = binary_loop(call, widths_for(dtype_));
+    }
+  }
+
+  void run(const Launch& launch) override {
+    double value = number_ >= 0 ? value_(launch.raw) : 0;
+    void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
+    if (op_ == kPow && number_ == 1) {
+      if (whole_ && value < 0) pg::fail_argument("integers cannot be raised to a negative integer power");
+      Op other = value == 2 ? kSquare : whole_ ? kPow : value == 0.5 ? kSqrt : value == -0.5 ? kRsqrt : kPow;
+      if (other != kPow) return cheap(launch, power_, data, other, 0);
+    }
+    if (op_ < kSquare) return cheap(launch, loop_, data, op_, value);
+    with_compute(dtype_, [&](auto tag) {
+      Costly<typename decltype(tag)::type> f;
+      f.op = op_;
+      f.number[0] = f.number[1] = narrow<typename decltype(tag)::type>(value);
+      if (whole_ && op_ != kPow && loop_.count() > 0) {
+        f.zero = launch.fault_site(FaultKind::kDivisionByZero, 0, *launch.raw.outputs[0]);
+      }
+      elementwise::run(launch.native(), loop_, data, f);
+    });
+  }
+
+ private:
+  void cheap(const Launch& launch, const Loop<3>& loop, void* const (&data)[3], Op op, double value) const {
+    with_compute(dtype_, [&](auto tag) {
+      Cheap<typename decltype(tag)::type> f;
+      f.op = op;
+      f.number[0] = f.number[1] = narrow<typename decltype(tag)::type>(value);
+      elementwise::run(launch.native(), loop, data, f);
+    });
+  }
+
+  Op op_;
+  uint32_t dtype_;
+  bool whole_;
+  int number_;  // which operand is a number; -1: none
+  pg::Runtime<double> value_;
+  Loop<3> loop_, power_;
+};
+
+PG_KERNEL("add", Arithmetic);
+PG_KERNEL("sub", Arithmetic);
+PG_KERNEL("mul", Arithmetic);
+PG_KERNEL("div", Arithmetic);
+PG_KERNEL("maximum", Arithmetic);
+PG_KERNEL("minimum", Arithmetic);
+PG_KERNEL("pow", Arithmetic);
+PG_KERNEL("remainder", Arithmetic);
+PG_KERNEL("floor_div", Arithmetic);
+PG_KERNEL("atan2", Arithmetic);
+
+}  // namespace
+}  // namespace cuda::elementwise
