@@ -106,6 +106,7 @@ void Device::fill(uint32_t device, const pg_tensor& target, double value, pg::Ti
 void Device::peer(uint32_t target_device, pg_address target, uint32_t source_device, pg_address source, uint64_t bytes,
                   pg::Ticket ticket) {
   Stream& stream = enter(target_device, ticket.stream);
+  stream.refuse_capture("peer", "only work of one device is");
   if (target_device == source_device) {
     PG_CUDA(cudaMemcpyAsync(pointer(target), pointer(source), bytes, cudaMemcpyDeviceToDevice, stream.native));
     return;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -42,14 +43,20 @@ class Device {
             pg::Ticket ticket);
   uint64_t native(uint32_t device, const char* what, uint64_t handle);
 
+  void capture_begin(uint32_t device, uint64_t stream);
+  uint64_t capture_end(uint32_t device, uint64_t stream);
+  void plan_launch(uint32_t device, uint64_t plan, pg::Ticket ticket);
+  void plan_destroy(uint32_t device, uint64_t plan);
+
   bool busy() const { return alive_.load() != 0; }
 
  private:
   Stream& enter(uint32_t device, uint64_t stream);  // makes the device current
   void connect(uint32_t device, uint32_t other);
+  void drop_capture(Stream& stream);
 
   Slots slots_;
-  std::atomic<int64_t> alive_{0};  // allocations, streams and events
+  std::atomic<int64_t> alive_{0};  // allocations, streams, events and plans
   std::mutex mutex_;
   std::vector<uint64_t> connected_;  // pairs of devices that have been made peers where they can be
 };

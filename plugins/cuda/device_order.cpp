@@ -54,11 +54,11 @@ uint64_t Device::stream_create(uint32_t device) {
   try {
     void* record = nullptr;
     PG_CUDA(cudaMalloc(&record, sizeof(FaultRecord)));
-    stream->faults = static_cast<FaultRecord*>(record);
+    stream->own_faults = stream->faults = static_cast<FaultRecord*>(record);
     PG_CUDA(cudaMemsetAsync(record, 0, sizeof(FaultRecord), stream->native));
     stream->seen = slots_.take();
   } catch (...) {
-    PG_CUDA_WARN(cudaFree(stream->faults));
+    PG_CUDA_WARN(cudaFree(stream->own_faults));
     PG_CUDA_WARN(cudaStreamDestroy(stream->native));
     throw;
   }
@@ -68,11 +68,10 @@ uint64_t Device::stream_create(uint32_t device) {
 
 void Device::stream_destroy(uint32_t device, uint64_t handle) {
   std::unique_ptr<Stream> stream(&enter(device, handle));
+  drop_capture(*stream);
   PG_CUDA_WARN(cudaStreamSynchronize(stream->native));
-  stream->dnn.reset();
-  stream->blas.reset();
   PG_CUDA_WARN(cudaStreamDestroy(stream->native));
-  PG_CUDA_WARN(cudaFree(stream->faults));
+  PG_CUDA_WARN(cudaFree(stream->own_faults));
   slots_.give(stream->seen);
   alive_--;
 }
@@ -86,7 +85,7 @@ void Device::stream_sync(uint32_t device, uint64_t handle) {
   }
   std::lock_guard lock(stream.mutex);
   try {
-    move_fault(stream.native, stream.seen, stream.faults, kFaultReplace | kFaultClear);
+    move_fault(stream.native, stream.seen, stream.own_faults, kFaultReplace | kFaultClear);
   } catch (pg::Error& error) {
     error.native = 0;  // see check_sync
     throw;
@@ -122,7 +121,7 @@ void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
   Stream& stream = enter(device, on);
   stream.refuse_capture("event_record", "a plan has no events of its own");
   bool may_fault = stream.may_fault.load(std::memory_order_relaxed);
-  if (may_fault) move_fault(stream.native, event.faults, stream.faults, kFaultReplace);
+  if (may_fault) move_fault(stream.native, event.faults, stream.own_faults, kFaultReplace);
   event.may_fault = may_fault;
   PG_CUDA(cudaEventRecord(event.native, stream.native));
 }
@@ -135,7 +134,7 @@ void Device::event_wait(uint32_t device, uint64_t handle, uint64_t on) {
   PG_CUDA(cudaStreamWaitEvent(stream.native, event.native, 0));
   if (event.may_fault) {
     stream.may_fault = true;
-    move_fault(stream.native, stream.faults, event.faults, 0);
+    move_fault(stream.native, stream.own_faults, event.faults, 0);
   }
 }
 

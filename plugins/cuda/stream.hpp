@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
 #include <mutex>
 
 #include "fault.hpp"
@@ -13,27 +12,22 @@ namespace cuda {
 
 struct Plan;
 
-// What a vendor's library keeps for one stream (a handle, a workspace), made by its kernels on first use and destroyed
-// before the stream is, with the stream's device current.
-struct Attachment {
-  virtual ~Attachment() = default;
-};
-
 struct Stream {
   uint32_t device = 0;
   cudaStream_t native = nullptr;
-  FaultRecord* faults = nullptr;  // device memory: where kernels note; a plan's while one is captured
+  FaultRecord* own_faults = nullptr;  // device memory
+  FaultRecord* faults = nullptr;      // where kernels note: its own, or those of the plan that is being captured
   // Whether a kernel that can fault was ever launched. Never reset: a synchronisation on another thread could not tell
   // a launch that is about to happen from one that has.
   std::atomic<bool> may_fault{false};
-  FaultRecord* seen = nullptr;  // pinned memory: what a synchronisation reads
-  std::mutex mutex;             // of `seen`
-  Plan* capture = nullptr;      // what is being captured
-  std::unique_ptr<Attachment> blas, dnn;
+  FaultRecord* seen = nullptr;          // pinned memory: what a synchronisation reads
+  std::mutex mutex;                     // of `seen`
+  std::atomic<Plan*> capture{nullptr};  // what is being captured
+  bool could_fault = false;             // may_fault before the capture, which counts for the plan
 
   // Throws while a plan is captured. The capture goes on.
   void refuse_capture(const char* what, const char* why) const {
-    if (capture != nullptr) [[unlikely]]
+    if (capture.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
       pg::fail(PG_E_FAILED_PRECONDITION, pg::format("%s cannot be captured: %s", what, why));
   }
 
