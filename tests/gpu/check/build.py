@@ -11,7 +11,7 @@ import process
 
 # What Perigee's own libraries load, beside CUDA's.
 NEEDED = ("libluajit-5.1.so.2", "libedit.so.2", "libbsd.so.0", "libmd.so.0", "libtinfo.so.6", "libdnnl.so.2",
-          "libOpenCL.so.1", "libgomp.so.1", "libz.so.1")
+          "libOpenCL.so.1", "libz.so.1")
 
 
 class Tree:
