@@ -101,6 +101,9 @@ class BlasProduct final : public Product {
         c_(types.data, calls_.shape.n, calls_.shape.m, calls_.ldc, calls_.batch.size, calls_.batch.c) {
     set_operation();
     uint64_t workspace = std::max(find_algorithm(kAligned, aligned_), find_algorithm(0, any_));
+    loops_aligned_ = std::all_of(calls_.loop.begin(), calls_.loop.end(), [&](const BatchAxis& axis) {
+      return (axis.a * item_ | axis.b * item_ | axis.c * item_) % kAligned == 0;
+    });
     Scratch scratch;
     blas_at_ = scratch.take(workspace);
     const ProductShape& s = calls_.shape;
@@ -108,26 +111,34 @@ class BlasProduct final : public Product {
     if (s.bias && s.bias_stride != 1 && s.n > 1) copy_bias_ = OperandCopy(s.dtype, {s.n}, {s.bias_stride}, scratch);
     workspace_ = scratch.bytes();
   }
-  // Of any_, which takes every address. The other is only worth having if it is faster.
-  bool found() const { return any_.state == CUBLAS_STATUS_SUCCESS; }
+  bool takes_aligned() const { return loops_aligned_ && aligned_.state == CUBLAS_STATUS_SUCCESS; }
+  bool takes_any() const { return any_.state == CUBLAS_STATUS_SUCCESS; }
+  // For addresses that cuBLASLt has nothing for.
+  void set_fallback(std::unique_ptr<Product> product) { fallback_ = std::move(product); }
   uint64_t workspace() const override { return workspace_; }
 
   void run(cudaStream_t stream, const ProductData& data) const override {
+    // Copies lie aligned in the workspace; whether all is aligned can be told before they are made.
+    uintptr_t bits = bits_of(data.c);
+    if (!copy_a_.needed()) bits |= bits_of(data.a);
+    if (!copy_b_.needed()) bits |= bits_of(data.b);
+    if (!copy_bias_.needed()) bits |= bits_of(data.bias);
+    bool aligned = takes_aligned() && bits % kAligned == 0;
+    if (!aligned && !takes_any()) return fallback_->run(stream, data);
     auto* a = static_cast<const char*>(copy_a_.run(stream, data.a, data.workspace));
     auto* b = static_cast<const char*>(copy_b_.run(stream, data.b, data.workspace));
     auto* c = static_cast<char*>(data.c);
     // The bias's address is part of the operation, which other threads may be about to run.
     std::unique_lock lock(bias_mutex_, std::defer_lock);
-    const void* bias = nullptr;
     if (calls_.shape.bias) {
-      bias = copy_bias_.run(stream, data.bias, data.workspace);
+      const void* bias = copy_bias_.run(stream, data.bias, data.workspace);
       lock.lock();
       operation_.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     }
     void* scratch = piece(data.workspace, blas_at_);
     for (int64_t i = 0; i < calls_.count(); i++) {
       BatchAxis at = calls_.offset(i);
-      call(stream, a + at.a * item_, b + at.b * item_, bias, c + at.c * item_, scratch);
+      call(stream, aligned ? aligned_ : any_, a + at.a * item_, b + at.b * item_, c + at.c * item_, scratch);
     }
   }
 
@@ -171,11 +182,10 @@ class BlasProduct final : public Product {
     return result.workspaceSize;
   }
 
-  void call(cudaStream_t stream, const void* a, const void* b, const void* bias, void* c, void* scratch) const {
-    uintptr_t bits = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
-                     reinterpret_cast<uintptr_t>(bias) | reinterpret_cast<uintptr_t>(c);
-    bool aligned = bits % kAligned == 0 && aligned_.state == CUBLAS_STATUS_SUCCESS;
-    const cublasLtMatmulHeuristicResult_t& chosen = aligned ? aligned_ : any_;
+  static uintptr_t bits_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
+
+  void call(cudaStream_t stream, const cublasLtMatmulHeuristicResult_t& chosen, const void* a, const void* b, void* c,
+            void* scratch) const {
     float one = 1, zero = 0;
     double one64 = 1, zero64 = 0;
     bool wide = types_.scale == CUDA_R_64F;
@@ -194,7 +204,9 @@ class BlasProduct final : public Product {
   Layout a_, b_, c_;
   cublasLtMatmulHeuristicResult_t aligned_{}, any_{};
   OperandCopy copy_a_, copy_b_, copy_bias_;
+  bool loops_aligned_ = true;
   uint64_t blas_at_ = 0, workspace_ = 0;
+  std::unique_ptr<Product> fallback_;
 };
 
 }  // namespace
@@ -206,7 +218,11 @@ std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t d
   if (!calls) return nullptr;
   use_device(device);
   auto product = std::make_unique<BlasProduct>(std::move(*calls), *types, device);
-  return product->found() ? std::move(product) : nullptr;
+  if (!product->takes_any()) {
+    if (!product->takes_aligned()) return nullptr;
+    product->set_fallback(make_own_product(shape));
+  }
+  return product;
 }
 
 }  // namespace cuda::linalg

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engines that this cuDNN has, and what each of them takes. They are chosen so that the plugin's every way is
+// walked: engines that it must leave out, engines that the heuristics offer and that then refuse, and graphs that none
+// takes.
+#include <atomic>
+
+#include "cudnn_store.hpp"
+
+namespace standin {
+namespace {
+
+std::atomic<bool> refuses{false};
+
+}  // namespace
+
+void refuse_convolutions(bool refuse) { refuses = refuse; }
+
+namespace dnn {
+namespace {
+
+enum Engine { kTensorCores, kAtomic, kPlain, kLast, kFused };
+
+struct Graph {
+  std::vector<Ref> operations;
+  ConvolutionView conv;
+  bool fused;
+
+  explicit Graph(const Object& graph)
+      : operations(graph.parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)),
+        conv(*operations[0]),
+        fused(operations.size() == 2 && is_pointwise(*operations[1])) {}
+
+  bool half() const { return conv.x.type == Number::kF16 || conv.x.type == Number::kBf16; }
+  bool aligned() const { return conv.x.alignment >= 16 && conv.weight.alignment >= 16 && conv.y.alignment >= 16; }
+  // All tensors one way: cuDNN's engines do not mix.
+  bool one_layout() const {
+    bool dense = conv.x.is_dense() && conv.weight.is_dense() && conv.y.is_dense();
+    return dense || (conv.x.is_channels_last() && conv.weight.is_channels_last() && conv.y.is_channels_last());
+  }
+  bool takes(int engine) const {
+    switch (engine) {
+      case kTensorCores: return aligned() && one_layout() && conv.x.shape[1] % 2 == 0 && conv.x.type != Number::kF64;
+      case kAtomic: return true;
+      case kPlain: return one_layout() && (aligned() || !half()) && conv.x.type != Number::kF64;
+      case kLast: return conv.x.type == Number::kF64 && (conv.groups() == 1 || conv.dilation[0] == 1);
+      case kFused: return fused && half() && aligned() && one_layout();
+      default: return false;
+    }
+  }
+};
+
+std::shared_ptr<Object> config(const Ref& graph, int engine, std::vector<cudnnBackendNumericalNote_t> notes) {
+  auto object = std::make_shared<Object>();
+  object->type = CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
+  object->final = true;
+  object->engine = engine, object->notes = std::move(notes);
+  object->parts[CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH] = {graph};
+  return object;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Object>> find_engines(const Ref& graph, cudnnBackendHeurMode_t mode) {
+  if (refuses || !is_convolution(*graph->parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)[0])) return {};
+  Graph g(*graph);
+  if (g.operations.size() > 1) {
+    if (!g.fused || mode != CUDNN_HEUR_MODE_A) return {};
+    return {config(graph, kFused, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE})};
+  }
+  if (mode == CUDNN_HEUR_MODE_FALLBACK) return {config(graph, kLast, {})};
+  if (mode != CUDNN_HEUR_MODE_A) return {};
+  return {config(graph, kTensorCores, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}),
+          config(graph, kAtomic, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}), config(graph, kPlain, {})};
+}
+
+cudnnStatus_t check_plan(Object& plan) {
+  const Object* chosen = plan.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  if (chosen == nullptr || chosen->engine < 0) return refuse(CUDNN_STATUS_BAD_PARAM, "not an engine configuration");
+  Graph g(*chosen->part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH));
+  if (!g.takes(chosen->engine)) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not take the graph");
+  plan.engine = chosen->engine;
+  plan.workspace = 64 * g.conv.weight.extent();
+  plan.parts[CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH] = chosen->parts.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace dnn
+}  // namespace standin
