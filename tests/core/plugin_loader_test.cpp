@@ -48,7 +48,16 @@ const fs::path& bad_folder() {
       fs::copy_file(built / "good.so", made / (std::string(name) + ".so"));
     }
     write_text(made / "needs_library.json",
-               R"({"name": "needs_library", "kinds": "device", "libraries": ["libno-such-driver.so.1"]})");
+               R"({"name": "needs_library", "kinds": "device", "libraries": ["libno-such-driver.so.1"],
+                   "library_folders": ["/no/such/folder"], "library_remedy": "install the driver"})");
+    // Its library is only where its manifest says.
+    fs::create_directory(made / "apart");
+    fs::copy_file(built / "good.so", made / "apart" / "libperigee-apart.so.1");
+    fs::copy_file(built / "good.so", made / "needs_folder.so");
+    write_text(
+        made / "needs_folder.json",
+        R"({"name": "needs_folder", "kinds": "ops", "libraries": ["libperigee-apart.so.1"], "library_folders": [")" +
+            (made / "apart").string() + R"("]})");
     write_text(made / "needs_feature.json",
                R"({"name": "needs_feature", "kinds": "ops", "cpu_features": ["avx9000"]})");
     write_text(made / "bad_manifest.json", R"({"name": "bad_manifest", )");
@@ -101,7 +110,8 @@ TEST_CASE("libraries that are no plugins for this host say why") {
   check_unavailable("missing_symbol", Contains("exports no pg_plugin_v1"));
   check_unavailable("wrong_magic", Contains("wrong magic 0x12345678"));
   check_unavailable("undefined_symbol", Contains("nobody_defines_this"));
-  check_unavailable("needs_newer_host", Contains("needs a host of interface version 1.9"));
+  check_unavailable("needs_newer_host",
+                    Contains("needs a host of interface version 1." + std::to_string(PG_ABI_MINOR + 9)));
   check_unavailable("other_draft", Contains("it has no pg.ops/0"));
 }
 
@@ -123,7 +133,9 @@ TEST_CASE("open may refuse, and even throw") {
 }
 
 TEST_CASE("manifests are read before the library") {
-  check_unavailable("needs_library", Contains("needs the library libno-such-driver.so.1"));
+  check_unavailable("needs_library", Contains("needs the library libno-such-driver.so.1") &&
+                                         Contains("; also looked in /no/such/folder; install the driver"));
+  check_unavailable("needs_folder", Contains("its manifest names it 'needs_folder', the library 'good'"));
   check_unavailable("needs_feature", Contains("needs the processor feature 'avx9000'"));
   check_unavailable("bad_manifest", Contains("bad_manifest.json") && Contains("parse error"));
   check_unavailable("other_name", Contains("its manifest names it 'other_name', the library 'good'"));

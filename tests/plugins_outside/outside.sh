@@ -16,10 +16,14 @@ export CCACHE_SLOPPINESS=pch_defines,time_macros # or ccache passes precompiled 
 command -v ccache >/dev/null && options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 for list in "$prefix"/lib/perigee/plugins/*.json; do
   name=$(basename "$list" .json)
-  [ "$name" = cuda ] && continue # another compiler, and minutes
   echo "$compiler: $name"
   cp -r "$tree/plugins/$name" "$work/$name"
   cmake -S "$work/$name" -B "$work/$name-build" "${options[@]}" >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
+  if [ "$name" = cuda ]; then # its kernels take minutes: that it configures, and that either compiler builds one, is enough
+    cmake --build "$work/cuda-build" --target CMakeFiles/perigee_plugin_cuda.dir/{plugin.cpp,fault_move.cu}.o \
+      >"$work/cuda.log" 2>&1 || { cat "$work/cuda.log"; exit 1; }
+    continue
+  fi
   cmake --build "$work/$name-build" >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
   cmake --install "$work/$name-build" --prefix "$work/installed" >/dev/null
 done
