@@ -88,5 +88,6 @@ int main() {
     compare(8, 8, 8, transpose);
     compare(10, 10, 10, transpose);
     compare(12, 12, 12, transpose);
+    for (int64_t n : {16, 20, 24, 32, 48}) compare(n, n, n, transpose);
   }
 }

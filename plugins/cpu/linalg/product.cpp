@@ -12,7 +12,8 @@
 namespace pg::cpu {
 namespace {
 
-constexpr int64_t kSmallWork = 1000;  // multiplications
+// Multiplications up to which own loops beat a library's call; fewer where b's columns have to be gathered.
+constexpr int64_t kSmallWork = 8000, kSmallGathered = 4096;
 
 // Drops axes of size 1, merges neighbours that all operands step through evenly, and turns a last axis along which b is
 // the same into rows.
@@ -79,7 +80,7 @@ std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b) {
       return std::make_unique<Emptiness<typename decltype(type)::type>>(shape);
     });
   }
-  if (results * shape.k <= kSmallWork) return make_small_product(shape);
+  if (results * shape.k <= (shape.b.column == 1 ? kSmallWork : kSmallGathered)) return make_small_product(shape);
   bool transposed = shape.a.column != 1 || shape.b.column != 1;
   if (shape.dtype == PG_F32 && !(onednn::has_avx512() && (transposed || constant_b || !shape.batch.empty()))) {
     return make_sgemm_product(shape);
