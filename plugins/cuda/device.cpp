@@ -25,6 +25,12 @@ void* pointer(pg_address address) { return reinterpret_cast<void*>(address.buffe
   throw pg::Error(PG_E_OUT_OF_MEMORY, text, static_cast<int64_t>(status));
 }
 
+[[noreturn]] void fail_pinned(uint64_t bytes, cudaError_t status) {
+  (void)cudaGetLastError();
+  std::string text = pg::format("%" PRIu64 " bytes of pinned host memory were asked for: ", bytes);
+  throw pg::Error(PG_E_OUT_OF_MEMORY, text + describe_runtime(status, "cudaHostAlloc"), static_cast<int64_t>(status));
+}
+
 }  // namespace
 
 uint32_t Device::count(std::string& reason) {
@@ -57,7 +63,9 @@ uint64_t Device::alloc(uint32_t device, uint32_t kind, uint64_t bytes) {
   use_device(device);
   void* memory = nullptr;
   if (kind == PG_MEMORY_PINNED) {
-    PG_CUDA(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable));
+    cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+    if (status == cudaErrorMemoryAllocation) fail_pinned(bytes, status);
+    check_runtime(status, "cudaHostAlloc");
   } else if (kind == PG_MEMORY_DEVICE) {
     cudaError_t status = cudaMalloc(&memory, bytes);
     if (status == cudaErrorMemoryAllocation) fail_memory(device, bytes, status);
@@ -74,8 +82,9 @@ void Device::free(uint32_t device, uint32_t kind, uint64_t buffer) {
   use_device(device);
   void* memory = reinterpret_cast<void*>(buffer);
   cudaError_t status = kind == PG_MEMORY_PINNED ? cudaFreeHost(memory) : cudaFree(memory);
-  if (status == cudaSuccess || is_sticky(status) || is_lost(device)) alive_--;
-  if (status != cudaSuccess && !is_lost(device)) fail_runtime(status, "cudaFree");
+  bool gone = status == cudaSuccess || is_lost(device) || is_unloading(status);
+  if (gone || is_sticky(status)) alive_--;
+  if (!gone) fail_runtime(status, kind == PG_MEMORY_PINNED ? "cudaFreeHost" : "cudaFree");
 }
 
 void Device::upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket) {

@@ -92,6 +92,7 @@ void fail_runtime(cudaError_t status, const char* call) {
 
 void warn_runtime(cudaError_t status, const char* call) noexcept {
   (void)cudaGetLastError();
+  if (is_unloading(status)) return;
   if (is_sticky(status) && current != kNoDevice && lost[current].exchange(true)) return;  // has been told
   try {
     pg::log(PG_LOG_WARNING, "cuda: " + describe_runtime(status, call));

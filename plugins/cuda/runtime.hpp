@@ -26,6 +26,9 @@ std::string describe_runtime(cudaError_t status, const char* call);
 // Whether every later call on the device will fail too.
 bool is_sticky(cudaError_t status);
 
+// The process is ending, and the driver is gone before us: what would be waited for or freed is no more.
+inline bool is_unloading(cudaError_t status) { return status == cudaErrorCudartUnloading; }
+
 // Makes a device the calling thread's current one. Cheap when it is already: the thread remembers.
 void use_device(uint32_t device);
 
