@@ -26,6 +26,16 @@ struct Divider {
   }
 };
 
+// Keeps the compiler from unrolling a loop that counts in d: several dimensions at a time are more code, not more
+// speed.
+PG_HD void keep_loop(int& d) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+r"(d));
+#else
+  (void)d;
+#endif
+}
+
 // A size that kernels divide element numbers by. `narrow` is said by the caller: whether all of them are below kNarrow.
 struct Extent {
   int64_t size = 1;
@@ -63,6 +73,7 @@ struct Walk {
   PG_HD void locate(int64_t p, int64_t (&at)[N]) const {
     for (int k = 0; k < N; k++) at[k] = 0;
     for (int d = rank - 1; d > 0; d--) {
+      keep_loop(d);
       int64_t rest = extent[d].split(p, narrow), own = p;
       p = rest;
       for (int k = 0; k < N; k++) at[k] += own * stride[k][d];

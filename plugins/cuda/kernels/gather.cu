@@ -104,6 +104,7 @@ __global__ void __launch_bounds__(kThreads)
     int64_t rest = p, own = 0, at_index = 0, at_dy = 0;
     bool inside = true;
     for (int d = s.rank - 1; d >= 0; d--) {
+      keep_loop(d);
       int64_t place = rest;
       rest = s.extent[d].split(place, s.narrow);
       if (d == s.axis) own = place;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// avg_pool2d(x) -> y and avg_pool2d_grad(dy, x) -> dx, where of x only the shape counts. The divisor is the window's
+// size within the padded plane, or, without count_include_pad, within the plane. Additions are in the cpu's order.
+#include "kernels/pool.cuh"
+
+namespace cuda {
+namespace {
+
+// The extent of a window along one axis that counts in the divisor.
+template <class I>
+__device__ __forceinline__ I counted(const Window<I>& w, int d, I o, bool padded) {
+  I from = w.first(d, o), to = min(from + w.kernel[d], w.size[d] + w.padding[d]);
+  return padded ? to - from : max(I(0), min(to, w.size[d]) - max(from, I(0)));
+}
+template <class S, class I>
+__device__ __forceinline__ Compute<S> divisor(const Window<I>& w, I oy, I ox, bool padded) {
+  int64_t count = static_cast<int64_t>(counted(w, 0, oy, padded)) * counted(w, 1, ox, padded);
+  return static_cast<Compute<S>>(count);
+}
+
+template <class S, class I>
+__global__ void __launch_bounds__(kThreads, 4)
+    average(const __grid_constant__ Window<I> w, const __grid_constant__ PlaneSplit split, int64_t total,
+            const __grid_constant__ PlaneOperand operand, bool padded, const S* x, S* y) {
+  int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < total; p += step) {
+    int64_t row, column, plane = split(p, row, column);
+    I oy = static_cast<I>(row), ox = static_cast<I>(column), top = w.first(0, oy), left = w.first(1, ox);
+    I bottom = min(top + w.kernel[0], w.size[0]), right = min(left + w.kernel[1], w.size[1]);
+    const S* from = x + operand.planes.offset(plane);
+    Compute<S> sum = 0;
+    for (I i = max(top, I(0)); i < bottom; i++) {
+      for (I j = max(left, I(0)); j < right; j++) sum += unpack(from[i * operand.row + j * operand.column]);
+    }
+    y[p] = pack<S>(sum / divisor<S>(w, oy, ox, padded));
+  }
+}
+
+// Windows whose taps, all next to each other, hold `place`: the first of them.
+template <class I>
+__device__ __forceinline__ I first_window(const Window<I>& w, int d, I place) {
+  I after = place + w.padding[d] - w.kernel[d] + 1;
+  return after <= 0 ? 0 : (after + w.stride[d] - 1) / w.stride[d];
+}
+template <class I>
+__device__ __forceinline__ I last_window(const Window<I>& w, int d, I place) {
+  return min((place + w.padding[d]) / w.stride[d], w.out[d] - 1);
+}
+
+// One owner for each element of dx.
+template <class S, class I>
+__global__ void __launch_bounds__(kThreads)
+    spread(const __grid_constant__ Window<I> w, const __grid_constant__ PlaneSplit split, int64_t total,
+           const __grid_constant__ PlaneOperand operand, bool padded, const S* dy, S* dx) {
+  int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < total; p += step) {
+    int64_t row, column, plane = split(p, row, column);
+    I y = static_cast<I>(row), x = static_cast<I>(column), bottom = last_window(w, 0, y), right = last_window(w, 1, x);
+    const S* from = dy + operand.planes.offset(plane);
+    Compute<S> sum = 0;
+    for (I i = first_window(w, 0, y); i <= bottom; i++) {
+      for (I j = first_window(w, 1, x); j <= right; j++) {
+        sum += unpack(from[i * operand.row + j * operand.column]) / divisor<S>(w, i, j, padded);
+      }
+    }
+    dx[p] = pack<S>(sum);
+  }
+}
+
+// Both directions: the operand is x or dy, and the result y or dx.
+class AvgPool2d final : public Kernel {
+ public:
+  static void supports(const pg::KernelCall& call) {
+    check_dtypes(call, kFloats);
+    if (pg::dtype_of(call.in(0)) != pg::dtype_of(call.out(0))) pg::fail_support("the result has another dtype");
+    if (!pg::is_contiguous(call.out(0))) pg::fail_support("the result must be contiguous");
+    shape_of(call);
+  }
+  AvgPool2d(const pg::KernelCall& call, pg::Plan&)
+      : dtype_(pg::dtype_of(call.out(0))),
+        backward_(call.is("avg_pool2d_grad")),
+        padded_(call.attr<bool>("count_include_pad")),
+        shape_(shape_of(call)),
+        operand_(call.in(0)) {
+    if (backward_)
+      split_ = PlaneSplit(shape_.planes, shape_.h, shape_.w);
+    else
+      split_ = PlaneSplit(shape_.planes, shape_.oh, shape_.ow);
+    total_ = shape_.planes * (backward_ ? shape_.size() : shape_.pooled());
+  }
+  void run(const Launch& launch) override {
+    if (shape_.narrow())
+      run_as<int32_t>(launch);
+    else
+      run_as<int64_t>(launch);
+  }
+
+ private:
+  static PoolShape shape_of(const pg::KernelCall& call) {
+    bool backward = call.is("avg_pool2d_grad");
+    return PoolShape(call, backward ? call.out(0) : call.in(0), backward ? call.in(0) : call.out(0));
+  }
+  template <class I>
+  void run_as(const Launch& launch) const {
+    with_float(dtype_, [&](auto tag) {
+      using S = typename decltype(tag)::type;
+      launch(grid_for(total_), backward_ ? spread<S, I> : average<S, I>, shape_.window<I>(), split_, total_, operand_,
+             padded_, launch.in<S>(0), launch.out<S>(0));
+    });
+  }
+
+  uint32_t dtype_;
+  bool backward_, padded_;
+  PoolShape shape_;
+  PlaneOperand operand_;
+  PlaneSplit split_;
+  int64_t total_ = 0;
+};
+PG_KERNEL("avg_pool2d", AvgPool2d);
+PG_KERNEL("avg_pool2d_grad", AvgPool2d);
+
+}  // namespace
+}  // namespace cuda
