@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace perigee {
 
@@ -29,7 +30,7 @@ constexpr uint32_t kKnown<pg_output_info> = PG_SIZE(pg_output_info, doc);
 template <>
 constexpr uint32_t kKnown<pg_attr_info> = PG_SIZE(pg_attr_info, value);
 template <>
-constexpr uint32_t kKnown<pg_device> = PG_SIZE(pg_device, native);
+constexpr uint32_t kKnown<pg_device> = PG_SIZE(pg_device, plan_destroy);
 template <>
 constexpr uint32_t kKnown<pg_kernels> = PG_SIZE(pg_kernels, pack);
 template <>
@@ -111,8 +112,37 @@ int32_t stub_event_elapsed(void*, uint32_t, uint64_t, uint64_t, double*, pg_erro
 int32_t stub_native(void*, uint32_t, const char*, uint64_t, uint64_t*, pg_error* error) {
   return answer_unimplemented(error, "native");
 }
+int32_t stub_capture_begin(void*, uint32_t, uint64_t, pg_error* error) {
+  return answer_unimplemented(error, "capture_begin");
+}
+int32_t stub_capture_end(void*, uint32_t, uint64_t, uint64_t*, pg_error* error) {
+  return answer_unimplemented(error, "capture_end");
+}
+int32_t stub_plan_launch(void*, uint32_t, uint64_t, uint64_t, uint64_t, pg_error* error) {
+  return answer_unimplemented(error, "plan_launch");
+}
+int32_t stub_plan_destroy(void*, uint32_t, uint64_t, pg_error* error) {
+  return answer_unimplemented(error, "plan_destroy");
+}
 int32_t stub_pack(void*, uint32_t, void*, uint32_t, const pg_launch*, pg_address, pg_error* error) {
   return answer_unimplemented(error, "pack");
+}
+
+// Capture's entries come together.
+void complete_capture(pg_device& table, const char* where) {
+  const bool present[] = {table.capture_begin != nullptr, table.capture_end != nullptr, table.plan_launch != nullptr,
+                          table.plan_destroy != nullptr};
+  const auto count = std::count(std::begin(present), std::end(present), true);
+  if (count == std::ssize(present)) return;
+  if (count != 0) {
+    pg::fail(PG_E_INVALID_ARGUMENT, std::string(where) +
+                                        ": capture_begin, capture_end, plan_launch and plan_destroy "
+                                        "belong together, but only some of them are there");
+  }
+  table.capture_begin = stub_capture_begin;
+  table.capture_end = stub_capture_end;
+  table.plan_launch = stub_plan_launch;
+  table.plan_destroy = stub_plan_destroy;
 }
 
 const pg_attr_info* const* copy_attrs(const pg_attr_info* const* raw, uint32_t count, const std::string& where,
@@ -172,6 +202,7 @@ const pg_device* copy_device(const void* raw, TableMemory& keep) {
   if (table->peer == nullptr) table->peer = stub_peer;
   if (table->event_elapsed == nullptr) table->event_elapsed = stub_event_elapsed;
   if (table->native == nullptr) table->native = stub_native;
+  complete_capture(*table, where);
   return table;
 }
 

@@ -190,7 +190,7 @@ AT(pg_device_properties, alignment, 156);
 AT(pg_device_properties, compute_units, 160);
 AT(pg_device_properties, reserved, 164);
 
-SIZE(pg_device, 184);
+SIZE(pg_device, 216);
 AT(pg_device, size, 0);
 AT(pg_device, reserved, 4);
 AT(pg_device, type, 8);
@@ -215,6 +215,10 @@ AT(pg_device, fill, 152);
 AT(pg_device, peer, 160);
 AT(pg_device, event_elapsed, 168);
 AT(pg_device, native, 176);
+AT(pg_device, capture_begin, 184);
+AT(pg_device, capture_end, 192);
+AT(pg_device, plan_launch, 200);
+AT(pg_device, plan_destroy, 208);
 
 SIZE(pg_kernel_info, 24);
 AT(pg_kernel_info, size, 0);

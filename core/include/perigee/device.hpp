@@ -25,6 +25,10 @@
 //               pg::Ticket ticket);
 //     double event_elapsed(uint32_t device, uint64_t start, uint64_t stop);  // seconds
 //     uint64_t native(uint32_t device, const char* what, uint64_t handle);
+//     void capture_begin(uint32_t device, uint64_t stream);                  // all four or none
+//     uint64_t capture_end(uint32_t device, uint64_t stream);                // gives a plan
+//     void plan_launch(uint32_t device, uint64_t plan, pg::Ticket ticket);
+//     void plan_destroy(uint32_t device, uint64_t plan);
 //   };
 //
 // The plugin's class has a method `MyDevice& device()` and answers iface(PG_IFACE_DEVICE) with
@@ -144,10 +148,33 @@ struct DeviceEntries {
     });
   }
 
+  static int32_t capture_begin(void* self, uint32_t device, uint64_t stream, pg_error* error) noexcept {
+    return guard(error, "capture_begin", [&] {
+      if constexpr (requires { &Type::capture_begin; }) get(self).capture_begin(device, stream);
+    });
+  }
+  static int32_t capture_end(void* self, uint32_t device, uint64_t stream, uint64_t* plan, pg_error* error) noexcept {
+    *plan = 0;
+    return guard(error, "capture_end", [&] {
+      if constexpr (requires { &Type::capture_end; }) *plan = get(self).capture_end(device, stream);
+    });
+  }
+  static int32_t plan_launch(void* self, uint32_t device, uint64_t plan, uint64_t stream, uint64_t sequence,
+                             pg_error* error) noexcept {
+    return guard(error, "plan_launch", [&] {
+      if constexpr (requires { &Type::plan_launch; }) get(self).plan_launch(device, plan, Ticket{stream, sequence});
+    });
+  }
+  static int32_t plan_destroy(void* self, uint32_t device, uint64_t plan, pg_error* error) noexcept {
+    return guard(error, "plan_destroy", [&] {
+      if constexpr (requires { &Type::plan_destroy; }) get(self).plan_destroy(device, plan);
+    });
+  }
+
   // Optional entries are NULL where the class has no such method; the host then answers PG_E_UNIMPLEMENTED for it.
   static constexpr pg_device table() {
     pg_device t{};
-    t.size = PG_SIZE(pg_device, native);
+    t.size = PG_SIZE(pg_device, plan_destroy);
     t.type = Type::type;
     t.aliases = Type::aliases;
     t.count = count;
@@ -170,6 +197,12 @@ struct DeviceEntries {
     if constexpr (requires { &Type::peer; }) t.peer = peer;
     if constexpr (requires { &Type::event_elapsed; }) t.event_elapsed = event_elapsed;
     if constexpr (requires { &Type::native; }) t.native = native;
+    if constexpr (requires { &Type::capture_begin; }) {
+      t.capture_begin = capture_begin;
+      t.capture_end = capture_end;
+      t.plan_launch = plan_launch;
+      t.plan_destroy = plan_destroy;
+    }
     return t;
   }
 };

@@ -36,7 +36,7 @@ extern "C" {
 /* ---- versions, sizes ------------------------------------------------------------------------------------------- */
 
 #define PG_MAGIC 0x31474750u /* "PGG1", little endian */
-#define PG_ABI_MINOR 0u      /* raised by one whenever a field or function is appended */
+#define PG_ABI_MINOR 1u      /* raised by one whenever a field or function is appended */
 #define PG_MAX_RANK 8        /* dimensions of a tensor */
 
 /* The end of `last` in `type`: what a writer stores in `size`. */
@@ -433,6 +433,16 @@ typedef struct pg_device {
   int32_t (*peer)(void *self, uint32_t target_device, uint64_t target, uint64_t target_offset, uint32_t source_device, uint64_t source, uint64_t source_offset, uint64_t bytes, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] dense bytes between two devices of this plugin, on the target's stream */
   int32_t (*event_elapsed)(void *self, uint32_t device, uint64_t start, uint64_t stop, double *seconds, pg_error *error); /* [any] both passed */
   int32_t (*native)(void *self, uint32_t device, const char *what, uint64_t handle, uint64_t *native, pg_error *error);   /* [any] what: "stream", "buffer" */
+  /* Optional since minor 1, all four or none: what a stream is given between capture_begin and capture_end is recorded
+   * as a plan instead of run, with the buffers, attributes and workspaces of these very calls, which the host keeps as
+   * they are for the plan's life. In between, the stream takes launches, copy and fill; whatever else is asked of it,
+   * and a kernel that cannot be captured (it allocates, synchronises, or reads host memory), fails with
+   * PG_E_FAILED_PRECONDITION or PG_E_NOT_SUPPORTED. capture_end ends the capture even when it fails, and the stream is
+   * then as usable as before. */
+  int32_t (*capture_begin)(void *self, uint32_t device, uint64_t stream, pg_error *error);                /* [stream] */
+  int32_t (*capture_end)(void *self, uint32_t device, uint64_t stream, uint64_t *plan, pg_error *error);  /* [stream] *plan is 0 when it fails */
+  int32_t (*plan_launch)(void *self, uint32_t device, uint64_t plan, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] one after the other for a plan, on any stream of its device */
+  int32_t (*plan_destroy)(void *self, uint32_t device, uint64_t plan, pg_error *error);                   /* [any] no launch of it may be pending */
 } pg_device;
 
 /* ---- pg.kernels/0: what computes operators on a device --------------------------------------------------------- */
