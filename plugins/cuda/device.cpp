@@ -17,7 +17,7 @@ void* pointer(pg_address address) { return reinterpret_cast<void*>(address.buffe
   std::string text = describe_runtime(status, "cudaMalloc");
   (void)cudaGetLastError();
   size_t left = 0, total = 0;
-  if (cudaMemGetInfo(&left, &total) == cudaSuccess) {
+  if (PG_CUDA_STATUS(cudaMemGetInfo(&left, &total)) == cudaSuccess) {
     text =
         pg::format("%" PRIu64 " bytes were asked for, %zu of %zu are free on cuda:%u: ", bytes, left, total, device) +
         text;
@@ -63,11 +63,11 @@ uint64_t Device::alloc(uint32_t device, uint32_t kind, uint64_t bytes) {
   use_device(device);
   void* memory = nullptr;
   if (kind == PG_MEMORY_PINNED) {
-    cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+    cudaError_t status = PG_CUDA_STATUS(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable));
     if (status == cudaErrorMemoryAllocation) fail_pinned(bytes, status);
     check_runtime(status, "cudaHostAlloc");
   } else if (kind == PG_MEMORY_DEVICE) {
-    cudaError_t status = cudaMalloc(&memory, bytes);
+    cudaError_t status = PG_CUDA_STATUS(cudaMalloc(&memory, bytes));
     if (status == cudaErrorMemoryAllocation) fail_memory(device, bytes, status);
     check_runtime(status, "cudaMalloc");
   } else {
@@ -81,7 +81,8 @@ uint64_t Device::alloc(uint32_t device, uint32_t kind, uint64_t bytes) {
 void Device::free(uint32_t device, uint32_t kind, uint64_t buffer) {
   use_device(device);
   void* memory = reinterpret_cast<void*>(buffer);
-  cudaError_t status = kind == PG_MEMORY_PINNED ? cudaFreeHost(memory) : cudaFree(memory);
+  cudaError_t status =
+      kind == PG_MEMORY_PINNED ? PG_CUDA_STATUS(cudaFreeHost(memory)) : PG_CUDA_STATUS(cudaFree(memory));
   bool gone = status == cudaSuccess || is_lost(device) || is_unloading(status);
   if (gone || is_sticky(status)) alive_--;
   if (!gone) fail_runtime(status, kind == PG_MEMORY_PINNED ? "cudaFreeHost" : "cudaFree");
@@ -133,7 +134,7 @@ void Device::connect(uint32_t device, uint32_t other) {
   int can = 0;
   PG_CUDA(cudaDeviceCanAccessPeer(&can, native_device(device), native_device(other)));
   if (can != 0) {
-    cudaError_t status = cudaDeviceEnablePeerAccess(native_device(other), 0);
+    cudaError_t status = PG_CUDA_STATUS(cudaDeviceEnablePeerAccess(native_device(other), 0));
     if (status == cudaErrorPeerAccessAlreadyEnabled) {
       (void)cudaGetLastError();  // by another library of this process
     } else {

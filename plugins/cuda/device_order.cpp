@@ -80,7 +80,7 @@ void Device::stream_sync(uint32_t device, uint64_t handle) {
   Stream& stream = enter(device, handle);
   stream.refuse_capture("synchronize", "nothing runs while a plan is captured");
   if (!stream.may_fault.load(std::memory_order_relaxed)) {
-    check_sync(cudaStreamSynchronize(stream.native), "cudaStreamSynchronize");
+    check_sync(PG_CUDA_STATUS(cudaStreamSynchronize(stream.native)), "cudaStreamSynchronize");
     return;
   }
   std::lock_guard lock(stream.mutex);
@@ -91,7 +91,7 @@ void Device::stream_sync(uint32_t device, uint64_t handle) {
     error.native = 0;  // see check_sync
     throw;
   }
-  check_sync(cudaStreamSynchronize(stream.native), "cudaStreamSynchronize");
+  check_sync(PG_CUDA_STATUS(cudaStreamSynchronize(stream.native)), "cudaStreamSynchronize");
   if (stream.seen->kind != 0) throw fault_error(*stream.seen);
 }
 
@@ -140,7 +140,7 @@ void Device::event_wait(uint32_t device, uint64_t handle, uint64_t on) {
 }
 
 bool Device::event_query(uint32_t device, uint64_t handle) {
-  cudaError_t status = cudaEventQuery(event_on(device, handle).native);
+  cudaError_t status = PG_CUDA_STATUS(cudaEventQuery(event_on(device, handle).native));
   if (status == cudaErrorNotReady) {
     (void)cudaGetLastError();
     return false;
@@ -151,14 +151,14 @@ bool Device::event_query(uint32_t device, uint64_t handle) {
 
 void Device::event_sync(uint32_t device, uint64_t handle) {
   Event& event = event_on(device, handle);
-  check_sync(cudaEventSynchronize(event.native), "cudaEventSynchronize");
+  check_sync(PG_CUDA_STATUS(cudaEventSynchronize(event.native)), "cudaEventSynchronize");
   if (event.may_fault && event.faults->kind != 0) throw fault_error(*event.faults);
 }
 
 double Device::event_elapsed(uint32_t device, uint64_t start, uint64_t stop) {
   Event &from = event_on(device, start), &to = event_on(device, stop);
   float milliseconds = 0;
-  cudaError_t status = cudaEventElapsedTime(&milliseconds, from.native, to.native);
+  cudaError_t status = PG_CUDA_STATUS(cudaEventElapsedTime(&milliseconds, from.native, to.native));
   if (status == cudaErrorNotReady || status == cudaErrorInvalidResourceHandle) fail_timing(status);
   check_runtime(status, "cudaEventElapsedTime");
   return milliseconds * 1e-3;

@@ -21,7 +21,7 @@ cudaError_t end_capture(Stream& stream, cudaGraph_t* graph, std::unique_ptr<Plan
   plan.reset(stream.capture.exchange(nullptr));
   plan->may_fault = stream.may_fault.exchange(stream.could_fault);
   stream.faults = stream.own_faults;
-  return cudaStreamEndCapture(stream.native, graph);
+  return PG_CUDA_STATUS(cudaStreamEndCapture(stream.native, graph));
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ uint64_t Device::capture_end(uint32_t device, uint64_t handle) {
   const char* call = "cudaStreamEndCapture";
   if (status == cudaSuccess) {
     call = "cudaGraphInstantiate";
-    status = cudaGraphInstantiate(&plan->graph, graph, 0);
+    status = PG_CUDA_STATUS(cudaGraphInstantiate(&plan->graph, graph, 0));
     PG_CUDA_WARN(cudaGraphDestroy(graph));
   }
   if (status != cudaSuccess) {

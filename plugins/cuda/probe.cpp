@@ -30,7 +30,7 @@ std::string driver_remedy() {
 std::string driver_defect(cudaError_t status) {
   (void)cudaGetLastError();
   int driver = 0;
-  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+  if (PG_CUDA_STATUS(cudaDriverGetVersion(&driver)) != cudaSuccess) driver = 0;
   std::string text = describe_runtime(status, "cudaGetDeviceCount");
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (status == cudaErrorInsufficientDriver && driver == 0) {
@@ -49,7 +49,7 @@ std::string driver_defect(cudaError_t status) {
 
 std::string name_of(int device) {
   cudaDeviceProp properties;
-  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return "an unknown GPU";
+  if (PG_CUDA_STATUS(cudaGetDeviceProperties(&properties, device)) != cudaSuccess) return "an unknown GPU";
   return properties.name;
 }
 
@@ -78,7 +78,7 @@ std::string cudnn_defect(long built, long found, long built_cudart, long cudart)
 
 std::vector<int> usable_devices(std::string& reason) {
   int count = 0;
-  cudaError_t status = cudaGetDeviceCount(&count);
+  cudaError_t status = PG_CUDA_STATUS(cudaGetDeviceCount(&count));
   if (status != cudaSuccess) {
     reason = driver_defect(status);
     return {};

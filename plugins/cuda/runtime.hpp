@@ -21,6 +21,8 @@ inline void check_runtime(cudaError_t status, const char* call) {
     fail_runtime(status, call);
 }
 
+[[nodiscard]] inline cudaError_t seen_status(cudaError_t status) { return status; }
+
 // "cudaMalloc: out of memory (cudaErrorMemoryAllocation, 2)"; of the call's text only the function's name is shown.
 std::string describe_runtime(cudaError_t status, const char* call);
 // Whether every later call on the device will fail too.
@@ -47,6 +49,8 @@ void forget_lost();
 }  // namespace cuda
 
 #define PG_CUDA(call) ::cuda::check_runtime((call), #call)
+// Where a failure is one of the answers: the caller looks at the status.
+#define PG_CUDA_STATUS(call) ::cuda::seen_status(call)
 #define PG_CUDA_WARN(call)                                                                          \
   do {                                                                                              \
     if (cudaError_t status_ = (call); status_ != cudaSuccess) ::cuda::warn_runtime(status_, #call); \
