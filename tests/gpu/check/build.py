@@ -3,6 +3,7 @@
 import glob
 import os
 import shutil
+import sys
 import tarfile
 import threading
 
@@ -48,8 +49,9 @@ class Tree:
         env = dict(os.environ)
         paths = [env.get("LD_LIBRARY_PATH", ""), run] + machine.library_folders()[0]
         env["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
-        # luajit of the packages: for tests written in Lua.
-        env["PATH"] = ":".join([env.get("PATH", "/usr/bin:/bin"), os.path.join(self.packages, "usr/bin")])
+        # Behind the machine's own: CMake and ninja as Python packages; luajit of ours, for tests written in Lua.
+        env["PATH"] = ":".join([env.get("PATH", "/usr/bin:/bin"), os.path.dirname(sys.executable),
+                                os.path.join(self.packages, "usr/bin")])
         return env
 
     def _build_environment(self):

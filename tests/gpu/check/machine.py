@@ -8,10 +8,16 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 # What the plugin links, and what cuDNN loads when it compiles a plan at run time.
 LIBRARIES = ("libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnvrtc.so.13")
 HEADERS = ("cuda_runtime_api.h", "cublasLt.h", "cudnn.h")
+
+
+def find_beside_python(name):
+    """CMake and ninja may be Python packages, too."""
+    return shutil.which(name) or shutil.which(name, path=os.path.dirname(sys.executable)) or name
 
 
 def said_by(*command):
@@ -21,27 +27,29 @@ def said_by(*command):
         return ""
 
 
-def find_nvcc():
-    return shutil.which("nvcc") or next(iter(sorted(glob.glob("/usr/local/cuda*/bin/nvcc"), reverse=True)), None)
-
-
-def find_tool(name):
-    """A tool of the toolkit, which need not be on the path."""
-    nvcc = find_nvcc()
-    places = [os.path.dirname(nvcc)] if nvcc else []
-    places += sorted(glob.glob("/usr/local/cuda*/bin") + glob.glob("/usr/local/cuda*/compute-sanitizer"))
-    return shutil.which(name) or next((os.path.join(p, name) for p in places
-                                       if os.access(os.path.join(p, name), os.X_OK)), None)
-
-
-def _roots():
-    nvcc = find_nvcc()
-    roots = [os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))] if nvcc else []
-    roots += sorted(glob.glob("/usr/local/cuda*"), reverse=True)
+def _installed():
+    """Toolkits, and Python packages that hold parts of one."""
+    roots = sorted(glob.glob("/usr/local/cuda*"), reverse=True)
     spec = importlib.util.find_spec("nvidia")
     for place in (spec.submodule_search_locations or []) if spec else []:
         roots += sorted(glob.glob(os.path.join(place, "cu13*"))) + sorted(glob.glob(os.path.join(place, "*")))
     return roots
+
+
+def find_tool(name):
+    """A tool of the toolkit, which need not be on the path."""
+    places = [os.path.join(root, kind) for root in _installed() for kind in ("bin", "compute-sanitizer")]
+    return shutil.which(name) or next((os.path.join(p, name) for p in places
+                                       if os.access(os.path.join(p, name), os.X_OK)), None)
+
+
+def find_nvcc():
+    return find_tool("nvcc")
+
+
+def _roots():
+    nvcc = find_nvcc()
+    return ([os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))] if nvcc else []) + _installed()
 
 
 def _folders(kinds, system):
@@ -119,6 +127,6 @@ def describe(root, python):
         facts["processor"] = (re.search(r"model name\s*:\s*(.*)", file.read()) or ["", "unknown"])[1]
     facts["cores"] = len(os.sched_getaffinity(0))
     facts["compiler"] = (said_by("g++", "--version").splitlines() or ["not found"])[0]
-    facts["cmake"] = (said_by("cmake", "--version").splitlines() or ["not found"])[0].replace("cmake version ", "")
+    facts["cmake"] = (said_by(find_beside_python("cmake"), "--version").splitlines() or ["not found"])[0].replace("cmake version ", "")
     facts["pytorch"] = said_by(python, "-c", "import torch; print(torch.__version__)") or "not found"
     return facts
