@@ -17,7 +17,7 @@ constexpr const char* kUsage =
     "  perigee                       read, run and print expressions\n"
     "  perigee script.lua [args]     run a script (- for standard input)\n"
     "  perigee -e code [args]        run code\n"
-    "  perigee test [path...]        run *_test.lua files; --filter PATTERN, --device NAME\n"
+    "  perigee test [path...]        run *_test.lua files; --filter PATTERN, --device NAME, --verbose\n"
     "  perigee plugins [--json]      plugins, their state and the reason where one is unavailable\n"
     "  perigee devices               devices, and why others are not there\n"
     "  perigee --version | --help\n";

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- perigee test [folder|file...] [--filter PATTERN] [--device NAME]: runs *_test.lua files. In them:
+-- perigee test [folder|file...] [--filter PATTERN] [--device NAME] [--verbose]: runs *_test.lua files. In them:
 --   test("name", function(t) t.equal(got, expected) t.close(a, b, tolerance) t.raises(fn, "pattern") t.skip("why") end)
--- t.device is the device of --device, which is also in force.
+-- t.device is the device of --device, which is also in force. --verbose says each test's name before it runs, and
+-- keeps nothing in buffers: for tests that may end the process.
 
 local report = require "perigee.command.report"
 
@@ -99,6 +100,8 @@ local function read_words(...)
     if word == "--filter" or word == "--device" then
       o[word:sub(3)], i = words[i + 1], i + 1
       if not words[i] then return nil, word .. " needs a value" end
+    elseif word == "--verbose" then
+      o.verbose = true
     elseif word:sub(1, 2) == "--" then
       return nil, "unknown option " .. word
     else
@@ -127,6 +130,7 @@ local function files_of(path)
 end
 
 local function run_one(state, file, name, fn)
+  if state.verbose then io.stderr:write("RUN ", name, "\n") end
   local ok, err = xpcall(fn, function(e)
     if type(e) == "table" and rawget(e, "skip") == SKIP then return e end
     return report(e)
@@ -166,7 +170,8 @@ return function(...)
     io.stderr:write("perigee test: ", message, "\n")
     return 2
   end
-  local state = { passed = 0, failed = 0, skipped = 0 }
+  local state = { passed = 0, failed = 0, skipped = 0, verbose = o.verbose }
+  if o.verbose then io.stdout:setvbuf("line") end
   local function run_all()
     for _, path in ipairs(o.paths) do
       local files = files_of(path)

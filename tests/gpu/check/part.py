@@ -4,7 +4,7 @@ import os
 import re
 import xml.etree.ElementTree as xml
 
-KEPT = 40  # failures of a part whose messages are kept
+KEPT, KEPT_OF_GROUP = 120, 2  # failures of a part, and of an operator in it, whose messages are kept
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 
@@ -19,10 +19,14 @@ class Part:
         self.state, self.reason, self.seconds = "running", "", 0.0
         self.passed = self.failed = self.skipped = 0
         self.failures, self.notes, self.tables = [], [], []
+        self.groups = {}  # failures by operator, or by suite
 
     def fail(self, where, message):
         self.failed += 1
-        if len(self.failures) < KEPT:
+        name = re.search(r": (?:[a-z_]+/)([\w ]+)/", where)
+        group = name.group(1) if name else clean(where).split(":")[0]
+        self.groups[group] = self.groups.get(group, 0) + 1
+        if len(self.failures) < KEPT and self.groups[group] <= KEPT_OF_GROUP:
             self.failures.append({"where": clean(where), "message": clean(message)[:2000]})
 
     def note(self, text):
@@ -36,13 +40,18 @@ class Part:
 
     def finish(self, seconds):
         self.seconds = round(seconds, 1)
+        if self.failed > len(self.failures):
+            most = sorted(self.groups.items(), key=lambda item: -item[1])
+            self.note("failures: " + ", ".join("%s %d" % item for item in most))
         if self.state == "running":
             self.state = "failed" if self.failed else "passed"
             if not self.failed and not self.passed and not self.tables:
                 self.state, self.reason = "skipped", self.reason or "nothing ran"
 
     def add_lua(self, outcome, show_skips=False):
-        """Counts and failures of `perigee test` or of tests/vectors.lua."""
+        """Counts and failures of `perigee test` or of tests/vectors.lua. --verbose says what ran last."""
+        running = re.findall(r"^RUN (.*)$", outcome.text, re.M)
+        outcome.text = re.sub(r"^RUN .*\n", "", outcome.text, flags=re.M)
         found = re.findall(r"^(\d+) passed, (\d+) failed, (\d+) skipped", outcome.text, re.M)
         if found:
             passed, failed, skipped = map(int, found[-1])
@@ -58,7 +67,8 @@ class Part:
             elif block.startswith("SKIP ") and show_skips:
                 self.note("skipped: " + block[5:].strip())
         if not found:
-            self.fail(outcome.name, "did not reach its end: %s\n%s" % (outcome.ending(), outcome.tail()))
+            last = " in %s" % running[-1] if running else ""
+            self.fail(outcome.name, "did not reach its end: %s%s\n%s" % (outcome.ending(), last, outcome.tail()))
         elif self.failed - before < failed:
             self.failed = before + failed
         elif outcome.status != 0 and self.failed == before:

@@ -55,7 +55,7 @@ class Report:
         if part["notes"]:
             lines += [""] + ["- " + note.replace("\n", "\n  ") for note in part["notes"]]
         if part["failed"] > len(part["failures"]):
-            lines += ["", "The first %d of %d failures:" % (len(part["failures"]), part["failed"])]
+            lines += ["", "%d of %d failures:" % (len(part["failures"]), part["failed"])]
         for failure in part["failures"]:
             lines += ["", "%s:" % failure["where"], "", "```"] + failure["message"].splitlines() + ["```"]
         return lines
