@@ -12,12 +12,9 @@ namespace {
 // "cublasLtMatmul" of "cublasLtMatmul(handle, ...)".
 std::string function_of(const char* call) { return std::string(call, std::strcspn(call, "(")); }
 
-// The names that cudnnGetErrorString gives say enough; the last error's text says which condition was not met.
 std::string cudnn_text(cudnnStatus_t status, const char* call) {
-  std::array<char, 512> reason{};
-  cudnnGetLastErrorString(reason.data(), reason.size());
-  std::string text = function_of(call) + ": " + cudnnGetErrorString(status);
-  return reason[0] == '\0' ? text : text + " (" + reason.data() + ")";
+  std::string text = function_of(call) + ": " + cudnnGetErrorString(status), reason = take_cudnn_reason();
+  return reason.empty() ? text : text + " (" + reason + ")";
 }
 
 std::string cublas_text(cublasStatus_t status, const char* call) {
@@ -55,6 +52,13 @@ Dnn& dnn_of(uint32_t device) {
 }
 
 }  // namespace
+
+std::string take_cudnn_reason() {
+  std::array<char, 512> reason{};
+  cudnnGetLastErrorString(reason.data(), reason.size());
+  reason.back() = '\0';
+  return reason.data();
+}
 
 void fail_cublas(cublasStatus_t status, const char* call) {
   int32_t code = PG_E_INTERNAL;

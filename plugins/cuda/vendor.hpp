@@ -28,6 +28,10 @@ inline void check_cudnn(cudnnStatus_t status, const char* call) {
     fail_cudnn(status, call);
 }
 
+// What cuDNN gave as the reason of the calling thread's last failure, once; "" where it gave none. Taking it keeps a
+// refusal that was expected out of the text of a later error.
+std::string take_cudnn_reason();
+
 template <class Status>
 [[nodiscard]] inline Status seen_status(Status status) {
   return status;

@@ -66,7 +66,9 @@ std::optional<Plan> find_plan(uint32_t device, std::span<const Descriptor* const
       plan.descriptor_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
       if (!plan.descriptor_.try_finalize()) continue;
       plan.workspace_ = static_cast<uint64_t>(plan.descriptor_.get_int64(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
-      if (plan.workspace_ <= wanted.workspace) return plan;
+      if (plan.workspace_ > wanted.workspace) continue;
+      take_cudnn_reason();  // of engines that were passed over
+      return plan;
     }
   }
   return std::nullopt;

@@ -2,7 +2,7 @@
 // What lies behind cuBLASLt's handles and descriptors here, and the product itself.
 #pragma once
 
-#include "vendor.hpp"
+#include "numbers.hpp"
 
 // What the heuristics chose, kept in the algorithm's bytes: good for this problem and these alignments only.
 struct StandinAlgorithm {

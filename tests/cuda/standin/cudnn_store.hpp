@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "vendor.hpp"
+#include "numbers.hpp"
 
 namespace standin::dnn {
 

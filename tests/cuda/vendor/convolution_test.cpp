@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions by the stand-in of cuDNN and by the own kernels, against plain loops.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cudnn/conv.hpp"
+#include "fixture.hpp"
+
+using namespace cuda::dnn;
+using namespace vendor_test;
+
+namespace {
+
+struct Case {
+  Four x, weight;
+  int64_t groups = 1, stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1};
+};
+
+const Case kCases[] = {
+    {{2, 4, 6, 5}, {6, 4, 3, 2}},
+    {{2, 4, 7, 6}, {6, 2, 3, 3}, 2, {2, 1}, {1, 2}},
+    {{1, 3, 8, 9}, {2, 3, 3, 2}, 1, {1, 2}, {2, 1}, {2, 3}},
+    {{2, 4, 5, 5}, {4, 1, 3, 3}, 4, {1, 1}, {1, 1}},
+    {{3, 2, 4, 4}, {4, 2, 1, 1}, 1, {3, 3}},
+};
+
+ConvShape shape_of(const Case& c, ConvKind kind, uint32_t dtype) {
+  ConvShape s;
+  s.kind = kind, s.dtype = dtype, s.x = c.x, s.weight = c.weight, s.groups = c.groups;
+  std::copy_n(c.stride, 2, s.stride), std::copy_n(c.padding, 2, s.padding), std::copy_n(c.dilation, 2, s.dilation);
+  s.y = {c.x[0], c.weight[0], 0, 0};
+  for (int i = 0; i < 2; i++) {
+    s.y[i + 2] = (c.x[i + 2] + 2 * c.padding[i] - c.dilation[i] * (c.weight[i + 2] - 1) - 1) / c.stride[i] + 1;
+  }
+  s.x_stride = dense_strides(s.x), s.weight_stride = dense_strides(s.weight), s.y_stride = dense_strides(s.y);
+  return s;
+}
+
+int64_t at(const Four& stride, int64_t a, int64_t b, int64_t c, int64_t d) {
+  return a * stride[0] + b * stride[1] + c * stride[2] + d * stride[3];
+}
+
+// The result, dense, and the sums of the terms' sizes.
+void convolve(const ConvShape& s, const Data& x, const Data& weight, const Data& y, std::vector<double>& sums,
+              std::vector<double>& sizes) {
+  int64_t in = s.weight[1], out = s.weight[0] / s.groups;
+  for (int64_t n = 0; n < s.y[0]; n++)
+    for (int64_t o = 0; o < s.y[1]; o++)
+      for (int64_t i = 0; i < s.y[2]; i++)
+        for (int64_t j = 0; j < s.y[3]; j++)
+          for (int64_t c = 0; c < in; c++)
+            for (int64_t p = 0; p < s.weight[2]; p++)
+              for (int64_t q = 0; q < s.weight[3]; q++) {
+                int64_t h = i * s.stride[0] - s.padding[0] + p * s.dilation[0];
+                int64_t w = j * s.stride[1] - s.padding[1] + q * s.dilation[1], channel = o / out * in + c;
+                if (h < 0 || w < 0 || h >= s.x[2] || w >= s.x[3]) continue;
+                double a, b;
+                int64_t to;
+                if (s.kind == ConvKind::kForward) {
+                  a = x.at(at(s.x_stride, n, channel, h, w)), b = weight.at(at(s.weight_stride, o, c, p, q));
+                  to = at(dense_strides(s.y), n, o, i, j);
+                } else if (s.kind == ConvKind::kInputGradient) {
+                  a = y.at(at(s.y_stride, n, o, i, j)), b = weight.at(at(s.weight_stride, o, c, p, q));
+                  to = at(dense_strides(s.x), n, channel, h, w);
+                } else {
+                  a = y.at(at(s.y_stride, n, o, i, j)), b = x.at(at(s.x_stride, n, channel, h, w));
+                  to = at(dense_strides(s.weight), o, c, p, q);
+                }
+                sums[static_cast<size_t>(to)] += a * b, sizes[static_cast<size_t>(to)] += std::fabs(a * b);
+              }
+}
+
+struct Skips {
+  int64_t x = 0, weight = 0, result = 0;
+};
+
+void check_convolution(const Convolution& convolution, const ConvShape& s, Skips skip = {}) {
+  Data x(s.dtype, 2048, 1, skip.x), weight(s.dtype, 2048, 2, skip.weight), y(s.dtype, 2048, 3), bias(s.dtype, 64, 4),
+      result(s.dtype, 2048, 5, skip.result);
+  Workspace workspace(convolution.workspace());
+  Stream stream;
+  ConvData d{x.address(),      weight.address(),   y.address(), s.bias ? bias.address() : nullptr,
+             result.address(), workspace.address()};
+  (s.kind == ConvKind::kForward ? d.y : s.kind == ConvKind::kInputGradient ? d.x : d.weight) = nullptr;
+  convolution.run(stream.native, d);
+  stream.finish();
+  std::vector<double> sums(static_cast<size_t>(count_of(s.result())), 0), sizes = sums;
+  convolve(s, x, weight, y, sums, sizes);
+  double worst = 0;
+  for (size_t i = 0; i < sums.size(); i++) {
+    auto position = static_cast<int64_t>(i);
+    double addend = s.bias ? bias.at(position / (s.y[2] * s.y[3]) % s.y[1] * s.bias_stride) : 0;
+    double error = std::fabs(result.at(position) - sums[i] - addend);
+    worst = std::max(worst, error / (sizes[i] + std::fabs(addend) + 1));
+  }
+  CHECK(worst <= tolerance(s.dtype, 32));
+}
+
+void check_cudnn(const ConvShape& s, Skips skip = {}, uint64_t executions = 1) {
+  auto convolution = make_cudnn_convolution(s, 0);
+  REQUIRE(convolution);
+  uint64_t before = calls_of("cudnnBackendExecute");
+  check_convolution(*convolution, s, skip);
+  CHECK(calls_of("cudnnBackendExecute") - before == executions);
+}
+
+constexpr ConvKind kKinds[] = {ConvKind::kForward, ConvKind::kInputGradient, ConvKind::kWeightGradient};
+
+}  // namespace
+
+TEST_CASE("layouts are told apart") {
+  Four shape = {2, 3, 4, 5};
+  CHECK(layout_of(shape, {60, 20, 5, 1}) == Layout::kDense);
+  CHECK(layout_of(shape, {60, 1, 15, 3}) == Layout::kChannelsLast);
+  CHECK(layout_of(shape, {120, 20, 5, 1}) == Layout::kOther);
+  CHECK(layout_of(shape, {0, 20, 5, 1}) == Layout::kOther);
+  CHECK(layout_of({2, 1, 4, 5}, {20, 77, 5, 1}) == Layout::kDense);
+  CHECK(layout_of({1, 3, 1, 1}, {9, 1, 9, 9}) == Layout::kDense);  // either: dense
+  CHECK(told_strides({2, 1, 4, 5}, Layout::kDense) == Four{20, 20, 5, 1});
+}
+
+TEST_CASE("only what cuDNN cannot read is copied, at first") {
+  ConvShape s = shape_of(kCases[0], ConvKind::kForward, PG_F32);
+  CHECK(choose_layouts(s, true).all_dense());
+  s.x_stride = channels_last_strides(s.x);
+  s.weight_stride = {1, 100, 2, 1};
+  Layouts given = choose_layouts(s, true), dense = choose_layouts(s, false);
+  CHECK_FALSE(given.copy_x);
+  CHECK(given.x == Layout::kChannelsLast);
+  CHECK(given.copy_weight);
+  CHECK(dense.copy_x);
+  CHECK(dense.all_dense());
+}
+
+TEST_CASE("convolutions by cuDNN") {
+  open_host();
+  for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
+    for (ConvKind kind : kKinds) {
+      for (const Case& c : kCases) {
+        CAPTURE(pg::dtype_name(dtype), static_cast<int>(kind), c.groups);
+        ConvShape s = shape_of(c, kind, dtype);
+        check_cudnn(s);
+        s.weight_stride = {1, s.weight[0], s.weight[0] * s.weight[1], s.weight[0] * s.weight[1] * s.weight[2]};
+        if (kind != ConvKind::kWeightGradient) check_cudnn(s);
+        s.x_stride = channels_last_strides(s.x);
+        if (kind != ConvKind::kInputGradient) check_cudnn(s);
+      }
+    }
+  }
+}
+
+TEST_CASE("a bias is added, by cuDNN for 16-bit floats") {
+  open_host();
+  for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
+    for (int64_t stride : {1, 2}) {
+      ConvShape s = shape_of(kCases[1], ConvKind::kForward, dtype);
+      s.bias = true, s.bias_stride = stride;
+      check_cudnn(s);
+    }
+  }
+}
+
+TEST_CASE("unaligned addresses get a plan of their own, or the own kernels") {
+  open_host();
+  for (Skips skip : {Skips{1, 0, 0}, Skips{0, 1, 0}, Skips{0, 0, 1}}) {
+    check_cudnn(shape_of(kCases[0], ConvKind::kForward, PG_F32), skip, 1);
+    check_cudnn(shape_of(kCases[0], ConvKind::kForward, PG_F16), skip, 0);
+    check_cudnn(shape_of(kCases[1], ConvKind::kForward, PG_F64), skip, 1);
+  }
+}
+
+TEST_CASE("what cuDNN refuses is computed by own kernels, and said") {
+  open_host();
+  standin::refuse_convolutions(true);
+  for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
+    for (ConvKind kind : kKinds) {
+      for (const Case& c : kCases) {
+        ConvShape s = shape_of(c, kind, dtype);
+        s.bias = kind == ConvKind::kForward, s.bias_stride = 2;
+        log_lines().clear();
+        auto convolution = make_convolution(s, 0, "a convolution");
+        REQUIRE(log_lines().size() == 1);
+        CHECK(log_lines()[0] ==
+              "cuDNN has no engine for a convolution (no engine for the graph): own kernels compute it");
+        check_convolution(*convolution, s);
+        s.weight_stride = {1, s.weight[0], s.weight[0] * s.weight[1], s.weight[0] * s.weight[1] * s.weight[2]};
+        if (kind != ConvKind::kWeightGradient) check_convolution(*make_direct_convolution(s), s);
+      }
+    }
+  }
+  standin::refuse_convolutions(false);
+}
+
+TEST_CASE("sums over nothing") {
+  open_host();
+  ConvShape s = shape_of({{2, 0, 4, 4}, {3, 0, 2, 2}}, ConvKind::kForward, PG_F32);
+  s.bias = true;
+  check_convolution(*make_convolution(s, 0, "it"), s);
+  ConvShape gradient = shape_of({{2, 3, 4, 4}, {0, 3, 2, 2}}, ConvKind::kInputGradient, PG_F32);
+  check_convolution(*make_convolution(gradient, 0, "it"), gradient);
+  ConvShape none = shape_of({{0, 3, 4, 4}, {2, 3, 2, 2}}, ConvKind::kWeightGradient, PG_F32);
+  check_convolution(*make_convolution(none, 0, "it"), none);
+}
+
+TEST_CASE("a failing execution names the call and its status") {
+  open_host();
+  ConvShape s = shape_of(kCases[0], ConvKind::kForward, PG_F32);
+  auto convolution = make_convolution(s, 0, "it");
+  standin::fail("cudnnBackendExecute", 1, cudaErrorUnknown);
+  CHECK_THROWS_WITH(check_convolution(*convolution, s), "cudnnBackendExecute: CUDNN_STATUS_EXECUTION_FAILED");
+}
