@@ -7,3 +7,4 @@ self = false
 
 -- The scripted suite: `perigee test` gives these to its files.
 files["tests/lua"] = { globals = { "test" } }
+files["tests/gpu"] = { globals = { "test" } }

@@ -222,6 +222,10 @@ process_test("ways to end with live tensors on an asynchronous device", function
   end
 end)
 
+process_test("a script may begin by asking where it runs", function(t)
+  t.equal({ run('print(require("perigee").device())') }, { "cpu\n", "0" })
+end)
+
 process_test("a failure that nobody waited for is a warning at the end", function(t)
   local text, status = run([[
     local pg = require "perigee"

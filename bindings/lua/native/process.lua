@@ -28,6 +28,10 @@ end
 
 function M.device_name(index)
   local name = C.pgc_device_name(index)
+  if name == nil then -- nothing has asked for devices yet
+    C.pgc_devices_json()
+    name = C.pgc_device_name(index)
+  end
   return name ~= nil and tensor.canonical_device(ffi.string(name)) or nil
 end
 

@@ -128,5 +128,5 @@ def describe(root, python):
     facts["cores"] = len(os.sched_getaffinity(0))
     facts["compiler"] = (said_by("g++", "--version").splitlines() or ["not found"])[0]
     facts["cmake"] = (said_by(find_beside_python("cmake"), "--version").splitlines() or ["not found"])[0].replace("cmake version ", "")
-    facts["pytorch"] = said_by(python, "-c", "import torch; print(torch.__version__)") or "not found"
+    facts["pytorch"] = said_by(python, "-c", "import importlib.metadata as m; print(m.version('torch'))") or "not found"
     return facts
