@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Tensors of more than 2^31 elements on the device in force: a byte each, so that 12 GiB are enough. Skipped where there
--- is less, and on the CPU, which would take minutes. PERIGEE_TEST_HUGE=COUNT rehearses it smaller.
+-- Tensors of more than 2^31 elements on the device in force: a byte each, so that 12 GiB are enough. Skipped where
+-- there is less, and on the CPU, which would take minutes. PERIGEE_TEST_HUGE=COUNT rehearses it smaller.
 
 local pg = require "perigee"
 
