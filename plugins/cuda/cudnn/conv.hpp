@@ -29,10 +29,6 @@ std::unique_ptr<Convolution> make_cudnn_convolution(const ConvShape& shape, uint
 // Own kernels, for every shape, stride and floating dtype: slower by far, and always there.
 std::unique_ptr<Convolution> make_direct_convolution(const ConvShape& shape);
 
-// y [n, o, plane], dense, += bias [o].
-void add_channel_bias(cudaStream_t stream, uint32_t dtype, const Four& shape, const void* bias, int64_t bias_stride,
-                      void* y);
-
 // `what` was asked for, in messages.
 std::unique_ptr<Convolution> make_convolution(const ConvShape& shape, uint32_t device, const std::string& what);
 

@@ -3,6 +3,7 @@
 // makes a second one.
 #include <mutex>
 
+#include "add_bias.hpp"
 #include "cudnn/conv.hpp"
 #include "cudnn/plan.hpp"
 #include "scratch.hpp"
@@ -81,7 +82,7 @@ class Graph {
     std::vector<const Descriptor*> operations = {&convolution};
     Descriptor addition;
     if (fused_bias_) {
-      addition = add_bias();
+      addition = add();
       operations.push_back(&addition);
     }
     Wanted wanted;
@@ -115,7 +116,7 @@ class Graph {
     return std::move(op.finalize());
   }
 
-  Descriptor add_bias() const {
+  Descriptor add() const {
     Descriptor sum(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     sum.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
     sum.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute_type());
@@ -183,7 +184,7 @@ class CudnnConvolution final : public Convolution {
     if (plan == nullptr) return direct_->run(stream, data);
     plan->run(device_, stream, std::span(uids, tensors), std::span(at, tensors), piece(data.workspace, plan_at_));
     if (s_.bias && !attempt_.fused_bias) {
-      add_channel_bias(stream, s_.dtype, s_.y, data.bias, s_.bias_stride, data.result);
+      add_bias(stream, s_.dtype, s_.y[0], s_.y[1], s_.y[2] * s_.y[3], data.bias, s_.bias_stride, data.result);
     }
   }
 

@@ -117,14 +117,6 @@ __global__ void __launch_bounds__(kThreads) weight_gradient(Arguments g) {
   }
 }
 
-template <class S>
-__global__ void __launch_bounds__(kThreads)
-    add_bias(S* y, const S* bias, int64_t bias_stride, int64_t count, int64_t channels, int64_t plane) {
-  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < count; i += gridDim.x * int64_t{kThreads}) {
-    y[i] = pack<S>(unpack(y[i]) + unpack(bias[i / plane % channels * bias_stride]));
-  }
-}
-
 class DirectConvolution final : public Convolution {
  public:
   explicit DirectConvolution(const ConvShape& s) : kind_(s.kind), dtype_(s.dtype) {
@@ -172,16 +164,6 @@ class DirectConvolution final : public Convolution {
 
 std::unique_ptr<Convolution> make_direct_convolution(const ConvShape& shape) {
   return std::make_unique<DirectConvolution>(shape);
-}
-
-void add_channel_bias(cudaStream_t stream, uint32_t dtype, const Four& shape, const void* bias, int64_t bias_stride,
-                      void* y) {
-  int64_t count = count_of(shape);
-  with_float(dtype, [&](auto tag) {
-    using S = typename decltype(tag)::type;
-    launch(stream, grid_for(count), add_bias<S>, static_cast<S*>(y), static_cast<const S*>(bias), bias_stride, count,
-           shape[1], shape[2] * shape[3]);
-  });
 }
 
 }  // namespace cuda::dnn

@@ -3,6 +3,7 @@
 // product: c' = b' a', n rows and m columns, where the bias belongs to the rows as its epilogue wants.
 #include <mutex>
 
+#include "add_bias.hpp"
 #include "linalg/product.hpp"
 #include "scratch.hpp"
 #include "vendor.hpp"
@@ -209,6 +210,25 @@ class BlasProduct final : public Product {
   std::unique_ptr<Product> fallback_;
 };
 
+// For products that cuBLASLt has without its epilogue only. The result is dense.
+class WithBias final : public Product {
+ public:
+  WithBias(const ProductShape& shape, std::unique_ptr<Product> product)
+      : shape_(shape), rows_(shape.m * shape.batch_count()), product_(std::move(product)) {}
+  uint64_t workspace() const override { return product_->workspace(); }
+  void run(cudaStream_t stream, const ProductData& data) const override {
+    ProductData plain = data;
+    plain.bias = nullptr;
+    product_->run(stream, plain);
+    add_bias(stream, shape_.dtype, rows_, shape_.n, 1, data.bias, shape_.bias_stride, data.c);
+  }
+
+ private:
+  ProductShape shape_;
+  int64_t rows_;
+  std::unique_ptr<Product> product_;
+};
+
 }  // namespace
 
 std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t device) {
@@ -218,11 +238,16 @@ std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t d
   if (!calls) return nullptr;
   use_device(device);
   auto product = std::make_unique<BlasProduct>(std::move(*calls), *types, device);
-  if (!product->takes_any()) {
-    if (!product->takes_aligned()) return nullptr;
+  if (product->takes_any()) return product;
+  if (product->takes_aligned()) {
     product->set_fallback(make_own_product(shape));
+    return product;
   }
-  return product;
+  if (!shape.bias) return nullptr;
+  ProductShape plain = shape;
+  plain.bias = false;
+  auto inner = make_blas_product(plain, device);
+  return inner == nullptr ? nullptr : std::make_unique<WithBias>(shape, std::move(inner));
 }
 
 }  // namespace cuda::linalg

@@ -17,6 +17,7 @@ namespace {
 constexpr uint64_t kMagic = 0x706572696765656c;
 
 std::atomic<uint32_t> refused_below{1};
+std::atomic<bool> epilogues_refused{false};
 
 struct Alive {
   std::mutex mutex;
@@ -116,6 +117,7 @@ bool is_readable(const void* address, const StandinMatrix& m) {
 }  // namespace
 
 void refuse_products_below(uint32_t bytes) { refused_below = bytes; }
+void refuse_epilogues(bool refuse) { epilogues_refused = refuse; }
 
 }  // namespace standin
 
@@ -216,6 +218,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   if (cublasStatus_t status = check_problem(op, a, b, c, d); status != CUBLAS_STATUS_SUCCESS) return status;
   *count = 0;
   bool bias = op->epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if (bias && epilogues_refused) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (bias && op->bias == nullptr) return CUBLAS_STATUS_NOT_SUPPORTED;  // its alignment is not known
   uint32_t align = std::min({p->align_a, p->align_b, p->align_c, p->align_d});
   if (align < refused_below) return CUBLAS_STATUS_NOT_SUPPORTED;

@@ -127,6 +127,18 @@ TEST_CASE("a bias is part of the product") {
   }
 }
 
+TEST_CASE("a bias that cuBLASLt does not add is added behind it") {
+  open_host();
+  standin::refuse_epilogues(true);
+  for (uint32_t dtype : {PG_F32, PG_F64, PG_F16}) {
+    ProductShape s = plain(dtype, 5, 7, 9);
+    s.batch = {{3, 90, 0, 35}};
+    s.bias = true, s.bias_stride = 2;
+    check_blas(s);
+  }
+  standin::refuse_epilogues(false);
+}
+
 TEST_CASE("addresses that are aligned to an element only") {
   open_host();
   for (uint32_t dtype : {PG_F32, PG_F16}) {
