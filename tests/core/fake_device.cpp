@@ -171,6 +171,10 @@ FakePlugin::FakePlugin(FakeOptions wanted) : options(std::move(wanted)) {
            T::copy,
            T::fill,
            T::peer,
+           nullptr,  // event_elapsed, native
+           nullptr,
+           nullptr,  // capture
+           nullptr,
            nullptr,
            nullptr};
   loaded.name = options.type;
