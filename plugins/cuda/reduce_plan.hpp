@@ -57,14 +57,14 @@ struct ColumnsPlan {
 };
 
 // outer rows of `columns` results, of `elements` elements each.
-inline ColumnsPlan plan_columns(int64_t outer, int64_t columns, int64_t elements) {
+inline ColumnsPlan plan_columns(int64_t outer, int64_t columns, int64_t elements, bool may_split = true) {
   ColumnsPlan plan;
   int64_t behind = power_of_two_up(divide_up(elements, 4), 8);
   plan.lanes = static_cast<int32_t>(power_of_two_up(columns, kReduceThreads / behind));
   behind = kReduceThreads / plan.lanes;
   plan.tiles = divide_up(columns, plan.lanes);
   int64_t blocks = outer * plan.tiles;
-  if (blocks > 0 && blocks < kEnoughBlocks / 2) {
+  if (may_split && blocks > 0 && blocks < kEnoughBlocks / 2) {
     int64_t wanted = std::min(kEnoughBlocks / blocks, elements / (behind * 4 * kPacketsPerThread));
     plan.parts = std::clamp<int64_t>(wanted, 1, kMaxParts);
   }

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax and log_softmax along an axis, and the losses of cross_entropy, which are made of the same numbers: in one
+// pass over lines that fit into shared memory, in two over longer ones (Milakov and Gimelshein 2018).
+#include "softmax.hpp"
+
+#include "loss.cuh"
+#include "reducers.cuh"
+
+namespace cuda {
+namespace {
+
+struct SoftmaxArguments {
+  LineArguments lines;
+  const char* x = nullptr;
+  char* y = nullptr;
+  uint32_t dtype = 0;
+  bool log = false, loses = false;
+  LossArguments loss;
+};
+
+// A line's denominator.
+template <class C>
+struct Total {
+  C top, sum, log_sum;
+
+  __device__ explicit Total(const Powers<C>& p) : top(p.top), sum(static_cast<C>(p.sum)) {
+    if (std::fabs(top) == std::numeric_limits<C>::infinity()) sum = std::numeric_limits<C>::quiet_NaN();
+    log_sum = pg::math::log_of(sum);
+  }
+  __device__ C log_of(C x) const { return (x - top) - log_sum; }
+  __device__ C of(C x) const { return pg::math::exp_of(x - top) / sum; }
+};
+
+// The loss of a line, whose spread is the sum over classes of weight and log-probability; added up in `sums`.
+template <class S, class C>
+__device__ __forceinline__ void add_loss(const SoftmaxArguments& a, const Total<C>& total, int64_t line,
+                                         const int64_t (&at)[kLineOperands], double spread, LossSum& sums) {
+  const LossArguments& loss = a.loss;
+  int64_t t = class_of(loss, line, at[2], a.lines.length, true);
+  double one = 0;
+  if (t >= 0) {
+    C x[1];
+    load<S, 1>(a.dtype, a.x + (at[1] + t * a.lines.step[1]) * int64_t{sizeof(S)}, x);
+    double weight = class_weight(loss, t);
+    one = -weight * static_cast<double>(total.log_of(x[0]));
+    if (loss.smoothing != 0) {
+      one = (1 - loss.smoothing) * one - loss.smoothing / static_cast<double>(a.lines.length) * spread;
+    }
+    sums.weight += weight;
+  }
+  sums.loss += one;
+  if (loss.loss != nullptr) {
+    set_any_float(loss.loss_dtype, loss.loss + at[3] * Access<AnyFloat>::bytes(loss.loss_dtype), one);
+  }
+}
+
+// The sums of a block, of which some threads have some.
+__device__ __forceinline__ void put_sums(const SoftmaxArguments& a, const LossSum& sums) {
+  if (!a.loses) return;
+  LossSum all = merge_group(sums, kReduceThreads, [](LossSum& into, const LossSum& other) {
+    into.loss += other.loss;
+    into.weight += other.weight;
+  });
+  if (threadIdx.x == 0 && a.loss.sums != nullptr) a.loss.sums[blockIdx.x] = all;
+}
+
+// One thread's elements of one line, W at a time.
+template <class S, int W>
+struct LinePart {
+  using C = typename Access<S>::C;
+  const SoftmaxArguments& a;
+  const int64_t (&at)[kLineOperands];
+  C* cache;  // element j of the thread lies at j * lanes
+  int lane;
+
+  template <class Body>
+  __device__ __forceinline__ void each(const Body& body) const {
+    int32_t mine = 0;
+    for (int64_t i = static_cast<int64_t>(lane) * W; i < a.lines.length; i += static_cast<int64_t>(a.lines.lanes) * W) {
+      keep_rolled(i);
+      body(i, cache + mine);
+      mine += W * a.lines.lanes;
+    }
+  }
+  __device__ __forceinline__ void fetch(int64_t i, C (&values)[W]) const {
+    load<S, W>(a.dtype, a.x + (at[1] + i * a.lines.step[1]) * int64_t{sizeof(S)}, values);
+  }
+
+  __device__ __forceinline__ Powers<C> top_or_powers() const {
+    Powers<C> state{0, -std::numeric_limits<C>::infinity()};
+    each([&](int64_t i, C* own) {
+      C values[W];
+      fetch(i, values);
+      if (a.lines.cached) {
+        for (int w = 0; w < W; w++) {
+          own[w * a.lines.lanes] = values[w];
+          state.top = pg::math::Maximum()(state.top, values[w]);
+        }
+      } else {
+        merge_powers(state, powers_of(values));
+      }
+    });
+    return state;
+  }
+  // The sum of e^(x - top); those powers stay in the cache unless logarithms are wanted.
+  __device__ __forceinline__ double cached_sum(C top) const {
+    double sum = 0;
+    each([&](int64_t i, C* own) {
+      C powers[W];
+      for (int w = 0; w < W; w++) {
+        powers[w] = pg::math::exp_of(own[w * a.lines.lanes] - top);
+        if (!a.log) own[w * a.lines.lanes] = powers[w];
+      }
+      sum += static_cast<double>(tree_sum(powers));
+    });
+    return sum;
+  }
+  // Writes the line; the sum of weights and log-probabilities.
+  __device__ __forceinline__ double put(const Total<C>& total) const {
+    double spread = 0;
+    bool spreads = a.loses && a.loss.smoothing != 0;
+    if (a.y == nullptr && !spreads) return 0;
+    each([&](int64_t i, C* own) {
+      C values[W];
+      if (a.lines.cached) {
+        for (int w = 0; w < W; w++) values[w] = own[w * a.lines.lanes];
+      } else {
+        fetch(i, values);
+      }
+      for (int w = 0; w < W; w++) {
+        if (a.log)
+          values[w] = total.log_of(values[w]);
+        else
+          values[w] = a.lines.cached ? values[w] / total.sum : total.of(values[w]);
+        if (spreads) spread += class_weight(a.loss, i + w) * static_cast<double>(values[w]);
+      }
+      if (a.y != nullptr) store<S, W>(a.dtype, a.y + (at[0] + i * a.lines.step[0]) * int64_t{sizeof(S)}, values);
+    });
+    return spread;
+  }
+};
+
+template <class S, int W>
+__device__ __forceinline__ void softmax_line(const SoftmaxArguments& a, int64_t line, bool mine,
+                                             typename Access<S>::C* cache, int lane, LossSum& sums) {
+  using C = typename Access<S>::C;
+  int64_t at[kLineOperands] = {};
+  if (mine) a.lines.lines.locate(line, at);
+  LinePart<S, W> part{a, at, cache, lane};
+  Powers<C> state{0, -std::numeric_limits<C>::infinity()};
+  if (mine) state = part.top_or_powers();
+  auto merge = [](Powers<C>& into, const Powers<C>& other) { merge_powers(into, other); };
+  state = merge_group(state, a.lines.lanes, merge);
+  if (a.lines.cached) state.sum = merge_group(mine ? part.cached_sum(state.top) : 0.0, a.lines.lanes, AddUp());
+  Total<C> total(state);
+  double spread = mine ? part.put(total) : 0;
+  if (!a.loses) return;
+  if (a.loss.smoothing != 0) spread = merge_group(spread, a.lines.lanes, AddUp());
+  if (mine && lane == 0) add_loss<S>(a, total, line, at, spread, sums);
+}
+
+template <class S>
+__global__ void __launch_bounds__(kReduceThreads, 2) softmax_rows(const __grid_constant__ SoftmaxArguments a) {
+  using C = typename Access<S>::C;
+  int lane = static_cast<int>(threadIdx.x) & (a.lines.lanes - 1), group = static_cast<int>(threadIdx.x) / a.lines.lanes;
+  int groups = kReduceThreads / a.lines.lanes;
+  C* cache = dynamic_shared<C>() + group * a.lines.per_group + lane;
+  LossSum sums{0, 0};
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * groups; first < a.lines.lines.count;
+       first += static_cast<int64_t>(gridDim.x) * groups) {
+    keep_rolled(first);
+    int64_t line = first + group;
+    bool mine = line < a.lines.lines.count;
+    if (a.lines.packets)
+      softmax_line<S, Access<S>::kWidth>(a, line, mine, cache, lane, sums);
+    else
+      softmax_line<S, 1>(a, line, mine, cache, lane, sums);
+  }
+  put_sums(a, sums);
+}
+
+// A thread has a line; those behind it take every `behind`th element of the same one.
+template <class S>
+__global__ void __launch_bounds__(kReduceThreads, 2) softmax_columns(const __grid_constant__ SoftmaxArguments a) {
+  using C = typename Access<S>::C;
+  constexpr int U = 4;
+  __shared__ Powers<C> shared[kReduceThreads];
+  __shared__ double spreads[kReduceThreads];
+  const LineArguments& l = a.lines;
+  int thread = static_cast<int>(threadIdx.x), side = thread & (l.lanes - 1), row = thread / l.lanes;
+  int behind = kReduceThreads / l.lanes;
+  LossSum sums{0, 0};
+  int64_t tiles = l.lines.count / l.columns * l.tiles;
+  for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    keep_rolled(tile);
+    int64_t outer = tile / l.tiles, column = (tile - outer * l.tiles) * l.lanes + side;
+    int64_t line = outer * l.columns + column, at[kLineOperands] = {};
+    bool mine = column < l.columns;
+    if (mine) l.lines.locate(line, at);
+    auto fetch = [&](int64_t i, C* value) {
+      load<S, 1>(a.dtype, a.x + (at[1] + i * l.step[1]) * int64_t{sizeof(S)}, value);
+    };
+    Powers<C> state{0, -std::numeric_limits<C>::infinity()};
+    for (int64_t i = row; mine && i < l.length;) {
+      keep_rolled(i);
+      Powers<C> more;
+      if (i + (U - 1) * behind < l.length) {
+        C values[U];
+        for (int u = 0; u < U; u++) fetch(i + u * behind, &values[u]);
+        more = powers_of(values);
+        i += U * behind;
+      } else {
+        C values[1];
+        fetch(i, values);
+        more = powers_of(values);
+        i += behind;
+      }
+      merge_powers(state, more);
+    }
+    shared[thread] = state;
+    __syncthreads();
+    for (int half = behind / 2; half > 0; half /= 2) {
+      keep_rolled(half);
+      if (row < half) merge_powers(shared[thread], shared[thread + half * l.lanes]);
+      __syncthreads();
+    }
+    Total<C> total(shared[side]);
+    double spread = 0;
+    bool spreading = a.loses && a.loss.smoothing != 0;
+    for (int64_t i = row; mine && (a.y != nullptr || spreading) && i < l.length; i += behind) {
+      C value[1];
+      fetch(i, value);
+      value[0] = a.log ? total.log_of(value[0]) : total.of(value[0]);
+      if (spreading) spread += class_weight(a.loss, i) * static_cast<double>(value[0]);
+      if (a.y != nullptr) store<S, 1>(a.dtype, a.y + (at[0] + i * l.step[0]) * int64_t{sizeof(S)}, value);
+    }
+    if (a.loses) {
+      spreads[thread] = spread;
+      __syncthreads();
+      if (mine && row == 0) {
+        for (int r = 1; spreading && r < behind; r++) spread += spreads[r * l.lanes + side];
+        add_loss<S>(a, total, line, at, spread, sums);
+      }
+    }
+    __syncthreads();  // before the next tile's states
+  }
+  put_sums(a, sums);
+}
+
+class Softmax final : public Kernel {
+ public:
+  static void supports(const pg::KernelCall& call) {
+    check_dtypes(call, kFloats);
+    if (pg::dtype_of(call.out(0)) != pg::dtype_of(call.in(0))) pg::fail_support("y must have the dtype of x");
+  }
+  Softmax(const pg::KernelCall& call, pg::Plan&) : dtype_(pg::dtype_of(call.in(0))), log_(call.is("log_softmax")) {
+    with_float_storage(dtype_, [&](auto tag) {
+      using S = typename decltype(tag)::type;
+      shape_ = LineShape({&call.out(0), &call.in(0), nullptr, nullptr}, call.axis("axis", call.in(0).rank),
+                         Access<S>::kWidth, sizeof(typename Access<S>::C));
+    });
+  }
+  void run(const Launch& launch) override {
+    run_softmax(launch, dtype_, shape_, log_, launch.in(0), launch.out(0), nullptr);
+  }
+
+ private:
+  uint32_t dtype_;
+  bool log_;
+  LineShape shape_;
+};
+PG_KERNEL("softmax", Softmax);
+PG_KERNEL("log_softmax", Softmax);
+
+}  // namespace
+
+int64_t run_softmax(const Launch& launch, uint32_t dtype, const LineShape& shape, bool log, const void* x, void* y,
+                    const LossArguments* loss) {
+  SoftmaxArguments a;
+  Grid grid;
+  a.lines = shape.arguments(y, x, grid, loss == nullptr ? kMaxBlocks : kLossBlocks);
+  a.x = static_cast<const char*>(x), a.y = static_cast<char*>(y);
+  a.dtype = dtype, a.log = log, a.loses = loss != nullptr;
+  if (loss != nullptr) a.loss = *loss;
+  with_float_storage(dtype, [&](auto tag) {
+    using S = typename decltype(tag)::type;
+    launch(grid, a.lines.columns > 0 ? softmax_columns<S> : softmax_rows<S>, a);
+  });
+  return grid.x;
+}
+
+}  // namespace cuda
