@@ -25,7 +25,9 @@ namespace cuda::elementwise {
 template <class T>
 constexpr uint32_t widths_of = sizeof(T) == 8             ? 2
                                : std::is_same_v<T, float> ? 8 | 4
-                                                          : 4;
+                               : sizeof(T) == 4           ? 4
+                                                          : 8;
+
 template <class Input, class Output>
 struct Function {
   using In = Input;
@@ -161,6 +163,7 @@ void run(cudaStream_t stream, const LoopOf<F>& loop, void* const (&data)[operand
   if constexpr ((F::kWidths & 2) != 0) {
     if (loop.width() == 2) return run_packets<2>(stream, loop, data, f);
   }
+  if (loop.width() != 1) pg::fail(PG_E_INTERNAL, "an elementwise loop was planned with packets that its kernel lacks");
   run_packets<1>(stream, loop, data, f);
 }
 
@@ -176,6 +179,30 @@ auto with_compute(uint32_t dtype, Body&& body) {
 // Packets of functors with the default widths.
 inline uint32_t widths_for(uint32_t dtype) {
   return with_compute(dtype, [](auto tag) { return widths_of<typename decltype(tag)::type>; });
+}
+
+// body(T()) with unsigned bits of a size, for elements that are only moved.
+template <class Body>
+auto with_bits(int64_t bytes, Body&& body) {
+  switch (bytes) {
+    case 1: return body(uint8_t());
+    case 2: return body(uint16_t());
+    case 4: return body(uint32_t());
+    default: return body(uint64_t());
+  }
+}
+inline uint32_t widths_for_bits(uint32_t dtype) {
+  return with_bits(pg::dtype_bytes(dtype), [](auto zero) { return widths_of<decltype(zero)>; });
+}
+// A number as it lies in memory.
+inline uint64_t bits_of(uint32_t dtype, double value) {
+  uint64_t bits = 0;
+  auto put = [&](auto element) { std::memcpy(&bits, &element, sizeof element); };
+  if (dtype == PG_C64)
+    put(static_cast<float>(value));
+  else
+    with_any(dtype, [&](auto tag) { put(convert<typename decltype(tag)::type>(value)); });
+  return bits;
 }
 
 // A number given by the program, in the compute type: integers lose the fraction.

@@ -139,7 +139,7 @@ class Loop {
     walk_.head = walk_.tail = 0;
     walk_.packets = walk_.items = nest_.count / width_;
     walk_.wide = needs_wide();
-    if (walk_.wide) return;
+    if (walk_.wide || nest_.count == 0) return;
     for (int i = 0; i <= last; i++) walk_.divide[i] = Divider(walk_.shape[i]);
   }
 

@@ -15,7 +15,6 @@ namespace {
 // T: unsigned bits, of one dtype on both sides.
 template <class T>
 struct Move : Function<T, T> {
-  static constexpr uint32_t kWidths = sizeof(T) == 8 ? 2 : sizeof(T) == 4 ? 4 : 8;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], T (&y)[V]) const {
 #pragma unroll
@@ -45,7 +44,6 @@ struct ConvertComplex : Function<Complex, Complex> {
 template <class T>
 struct Fill : Function<T, T> {
   static constexpr int kInputs = 0;
-  static constexpr uint32_t kWidths = Move<T>::kWidths;
   T value;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&)[1][V], T (&y)[V]) const {
@@ -53,17 +51,6 @@ struct Fill : Function<T, T> {
     for (int i = 0; i < V; i++) y[i] = value;
   }
 };
-
-// body(T()) with unsigned bits of a size.
-template <class Body>
-void with_bits(int64_t bytes, Body&& body) {
-  switch (bytes) {
-    case 1: return body(uint8_t());
-    case 2: return body(uint16_t());
-    case 4: return body(uint32_t());
-    default: return body(uint64_t());
-  }
-}
 
 void* start(const pg_tensor& t) { return reinterpret_cast<void*>(t.buffer + t.offset); }
 bool is_complex(const pg_tensor& t) { return pg::dtype_class(pg::dtype_of(t)) == PG_M_COMPLEX; }
@@ -75,7 +62,7 @@ void require_plain(const pg_tensor& t) {
 
 // One dtype, and neither side is dense throughout.
 void copy_moved(cudaStream_t stream, const pg_tensor& target, const pg_tensor& source, int64_t bytes) {
-  Loop<2> loop({raw(target), raw(source)}, 8 | 4 | 2);
+  Loop<2> loop({raw(target), raw(source)}, widths_for_bits(pg::dtype_of(target)));
   if (Transpose transpose; plan_transpose(loop.nest(), transpose)) {
     return copy_transposed(stream, transpose, start(target), start(source), bytes);
   }
@@ -93,21 +80,6 @@ void copy_converted(cudaStream_t stream, const pg_tensor& target, const pg_tenso
 void copy_complex(cudaStream_t stream, const pg_tensor& target, const pg_tensor& source) {
   Loop<2> loop({typed(target), typed(source)}, 0);
   run(stream, loop, {start(target), start(source)}, ConvertComplex());
-}
-
-// The bits of a real number in a dtype.
-uint64_t bits_of(uint32_t dtype, double value) {
-  uint64_t bits = 0;
-  if (dtype == PG_C64) {
-    auto real = static_cast<float>(value);
-    std::memcpy(&bits, &real, sizeof real);
-    return bits;
-  }
-  with_any(dtype, [&](auto tag) {
-    auto element = convert<typename decltype(tag)::type>(value);
-    std::memcpy(&bits, &element, sizeof element);
-  });
-  return bits;
 }
 
 // Whether every byte of an element is the same.
@@ -150,7 +122,7 @@ void fill_tensor(cudaStream_t stream, const pg_tensor& target, double value) {
   int64_t count = pg::element_count(target), bytes = pg::dtype_bytes(dtype);
   if (count == 0) return;
   uint64_t bits = dtype == PG_C128 ? (value != 0 || std::signbit(value) ? 1 : 0) : bits_of(dtype, value);
-  Loop<1> loop({raw(target)}, 8 | 4 | 2);
+  Loop<1> loop({raw(target)}, widths_for_bits(dtype));
   if (loop.nest().linear(0) && even_bytes(bits, dtype == PG_C128 ? 8 : bytes)) {
     PG_CUDA(cudaMemsetAsync(start(target), static_cast<int>(bits & 0xff), static_cast<size_t>(count * bytes), stream));
   } else if (dtype == PG_C128) {

@@ -164,7 +164,7 @@ void with_width(bool wide, Body&& body) {
   else
     body(Tag<float>());
 }
-constexpr uint32_t kEitherWidth = kRandomWidths<float> | kRandomWidths<double>;
+constexpr uint32_t widths(bool wide) { return wide ? kRandomWidths<double> : kRandomWidths<float>; }
 
 class Uniform final : public Kernel {
  public:
@@ -174,7 +174,7 @@ class Uniform final : public Kernel {
         low_(call.runtime<double>("low")),
         high_(call.runtime<double>("high")),
         storage_(storage_of(call.out(0))),
-        loop_({typed(call.out(0))}, kEitherWidth, 1, true) {}
+        loop_({typed(call.out(0))}, widths(storage_ == sF64), 1, true) {}
   void run(const Launch& launch) override {
     with_width(storage_ == sF64, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -203,7 +203,7 @@ class Normal final : public Kernel {
         mean_(call.runtime<double>("mean")),
         deviation_(call.runtime<double>("std")),
         wide_(pg::dtype_of(call.out(0)) == PG_F64),
-        loop_({typed(call.out(0))}, kEitherWidth, 1, true) {}
+        loop_({typed(call.out(0))}, widths(wide_), 1, true) {}
   void run(const Launch& launch) override {
     with_width(wide_, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -259,7 +259,7 @@ class Bernoulli final : public Kernel {
   Bernoulli(const pg::KernelCall& call, pg::Plan&)
       : seed_(call),
         wide_(pg::dtype_of(call.in(0)) == PG_F64),
-        loop_({typed(call.out(0)), typed(call.in(0))}, kEitherWidth, 1, true) {}
+        loop_({typed(call.out(0)), typed(call.in(0))}, widths(wide_), 1, true) {}
   void run(const Launch& launch) override {
     with_width(wide_, [&](auto tag) {
       Chances<typename decltype(tag)::type> f;
@@ -291,8 +291,8 @@ class Dropout final : public Kernel {
         training_(call.runtime<bool>("training")),
         wide_(pg::dtype_of(call.in(0)) == PG_F64),
         masked_(call.output_count() > 1),
-        loop_({typed(call.out(0)), masked_ ? typed(call.out(1)) : number(), typed(call.in(0))}, kEitherWidth, 2, true) {
-  }
+        loop_({typed(call.out(0)), masked_ ? typed(call.out(1)) : number(), typed(call.in(0))}, widths(wide_), 2,
+              true) {}
 
   void run(const Launch& launch) override {
     if (loop_.count() == 0) return;

@@ -9,7 +9,6 @@ namespace {
 template <class T>
 struct Select : Function<T, T> {
   static constexpr int kInputs = 3;  // condition, then, else
-  static constexpr uint32_t kWidths = sizeof(T) == 8 ? 2 : sizeof(T) == 4 ? 4 : 8;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[3][V], T (&y)[V]) const {
 #pragma unroll
@@ -17,29 +16,13 @@ struct Select : Function<T, T> {
   }
 };
 
-// The bits of a number in a dtype.
-uint64_t bits_of(uint32_t dtype, double value) {
-  uint64_t bits = 0;
-  with_any(dtype, [&](auto tag) {
-    auto element = convert<typename decltype(tag)::type>(value);
-    std::memcpy(&bits, &element, sizeof element);
-  });
-  return bits;
-}
-
 void select(const Launch& launch, const Loop<4>& loop, void* const (&data)[4], uint32_t dtype, double number) {
-  auto run_as = [&](auto zero) {
+  with_bits(pg::dtype_bytes(dtype), [&](auto zero) {
     using T = decltype(zero);
     Select<T> f;
     f.number[0] = f.number[1] = static_cast<T>(bits_of(dtype, number));
     run(launch.native(), loop, data, f);
-  };
-  switch (pg::dtype_bytes(dtype)) {
-    case 1: return run_as(uint8_t());
-    case 2: return run_as(uint16_t());
-    case 4: return run_as(uint32_t());
-    default: return run_as(uint64_t());
-  }
+  });
 }
 
 void check_select(const pg::KernelCall& call, uint32_t condition) {
@@ -51,8 +34,6 @@ void check_select(const pg::KernelCall& call, uint32_t condition) {
   if (refused) pg::fail_support(pg::format("%s on cuda does not take (%s)", call.op(), pg::describe(call).c_str()));
 }
 
-constexpr uint32_t kWidths = 8 | 4 | 2;
-
 class Where final : public Kernel {
  public:
   static void supports(const pg::KernelCall& call) {
@@ -63,7 +44,7 @@ class Where final : public Kernel {
       : dtype_(pg::dtype_of(call.out(0))),
         loop_({raw(call.out(0)), typed(call.in(0)), call.has(1) ? raw(call.in(1)) : number(),
                call.has(2) ? raw(call.in(2)) : number()},
-              kWidths) {
+              widths_for_bits(dtype_)) {
     if (!call.has(1) || !call.has(2)) value_ = call.scalar_value();
   }
   void run(const Launch& launch) override {
@@ -85,7 +66,7 @@ class MaskedFill final : public Kernel {
   MaskedFill(const pg::KernelCall& call, pg::Plan&)
       : dtype_(pg::dtype_of(call.out(0))),
         value_(call.runtime<double>("value")),
-        loop_({raw(call.out(0)), typed(call.in(1)), number(), raw(call.in(0))}, kWidths) {}
+        loop_({raw(call.out(0)), typed(call.in(1)), number(), raw(call.in(0))}, widths_for_bits(dtype_)) {}
   void run(const Launch& launch) override {
     void* const data[4] = {launch.out(0), const_cast<void*>(launch.in(1)), nullptr, const_cast<void*>(launch.in(0))};
     select(launch, loop_, data, dtype_, value_(launch.raw));
