@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// What capture_begin, capture_end, plan_launch and plan_destroy promise in plugin.h.
+#include "gpu.hpp"
+#include "standin.hpp"
+
+using Catch::Matchers::Contains;
+using test::Code;
+using test::Gpu;
+using test::Vector;
+using Floats = std::vector<float>;
+
+namespace {
+
+uint64_t end(Gpu& gpu, uint64_t stream) {
+  uint64_t plan = 0;
+  gpu.ok(gpu.device->capture_end, stream, &plan);
+  REQUIRE(plan != 0);
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("what is captured runs when the plan is launched, each time, with what is in the buffers then") {
+  standin::reset();
+  Gpu gpu;
+  const uint64_t stream = gpu.stream(), other = gpu.stream();
+  Vector x = gpu.floats({10, 20, 30}), index = gpu.integers({2, 0}), y = gpu.floats({0, 0}), z = gpu.floats({0, 0});
+  gpu.ok(gpu.device->capture_begin, stream);
+  REQUIRE(gpu.select(x, index, y, stream, 1).code == PG_OK);
+  REQUIRE(gpu.fill(z, 7, stream).code == PG_OK);
+  const uint64_t plan = end(gpu, stream);
+  CHECK(gpu.read(y) == Floats{0, 0});  // recorded, not run
+
+  gpu.ok(gpu.device->plan_launch, plan, stream, uint64_t(2));
+  gpu.ok(gpu.device->stream_sync, stream);
+  CHECK(gpu.read(y) == Floats{30, 10});
+  CHECK(gpu.read(z) == Floats{7, 7});
+
+  gpu.write(index, {1, 1});
+  gpu.ok(gpu.device->plan_launch, plan, other, uint64_t(3));
+  gpu.ok(gpu.device->stream_sync, other);
+  CHECK(gpu.read(y) == Floats{20, 20});
+  gpu.ok(gpu.device->plan_destroy, plan);
+}
+
+TEST_CASE("a plan's faults are its launch's, every time, and leave plan and stream usable") {
+  standin::reset();
+  Gpu gpu;
+  const uint64_t stream = gpu.stream();
+  Vector x = gpu.floats({10, 20, 30}), index = gpu.integers({2, 5}), y = gpu.floats({0, 0});
+  gpu.ok(gpu.device->capture_begin, stream);
+  REQUIRE(gpu.select(x, index, y, stream, 11).code == PG_OK);
+  const uint64_t plan = end(gpu, stream);
+  gpu.ok(gpu.device->stream_sync, stream);
+  for (uint64_t sequence : {21u, 22u}) {
+    gpu.ok(gpu.device->plan_launch, plan, stream, sequence);
+    Code sync = gpu.call(gpu.device->stream_sync, stream);
+    CHECK(sync.code == PG_E_INVALID_ARGUMENT);
+    CHECK(sync.message() == "index 5 at position [1] is out of range; expected 0 to 2");
+    CHECK(sync.error.native == static_cast<int64_t>(sequence));
+  }
+  gpu.write(index, {2, 1});
+  gpu.ok(gpu.device->plan_launch, plan, stream, uint64_t(23));
+  gpu.ok(gpu.device->stream_sync, stream);
+  CHECK(gpu.read(y) == Floats{30, 20});
+  gpu.ok(gpu.device->plan_destroy, plan);
+}
+
+TEST_CASE("what a capture cannot hold is refused, and the capture goes on") {
+  standin::reset();
+  Gpu gpu;
+  const uint64_t stream = gpu.stream(), event = gpu.event();
+  Vector z = gpu.floats({0, 0});
+  float host[2] = {};
+  gpu.ok(gpu.device->capture_begin, stream);
+  REQUIRE(gpu.fill(z, 3, stream).code == PG_OK);
+  auto refused = [](const Code& code) {
+    CHECK(code.code == PG_E_FAILED_PRECONDITION);
+    CHECK_THAT(code.message(), Contains("cannot be captured"));
+  };
+  refused(gpu.call(gpu.device->stream_sync, stream));
+  refused(gpu.call(gpu.device->event_record, event, stream));
+  refused(gpu.call(gpu.device->event_wait, event, stream));
+  refused(gpu.call(gpu.device->upload, z.buffer, uint64_t(0), static_cast<const void*>(host), uint64_t(8), stream,
+                   uint64_t(1)));
+  refused(gpu.call(gpu.device->download, static_cast<void*>(host), z.buffer, uint64_t(0), uint64_t(8), stream,
+                   uint64_t(1)));
+  refused(gpu.call(gpu.device->capture_begin, stream));
+  const uint64_t plan = end(gpu, stream);
+  gpu.ok(gpu.device->plan_launch, plan, stream, uint64_t(4));
+  gpu.ok(gpu.device->stream_sync, stream);
+  CHECK(gpu.read(z) == Floats{3, 3});
+  gpu.ok(gpu.device->plan_destroy, plan);
+}
+
+TEST_CASE("a capture that CUDA gives up is reported, and the stream is as usable as before") {
+  standin::reset();
+  Gpu gpu;
+  const uint64_t stream = gpu.stream();
+  Vector z = gpu.floats({0, 0});
+  uint64_t plan = 99;
+  SECTION("while it was going on") {
+    gpu.ok(gpu.device->capture_begin, stream);
+    standin::fail("cudaStreamEndCapture", 1, cudaErrorStreamCaptureInvalidated);
+    // The stand-in's injection leaves the capture open, so that it is ended twice.
+    Code ended = gpu.call(gpu.device->capture_end, stream, &plan);
+    CHECK(ended.code == PG_E_FAILED_PRECONDITION);
+    CHECK_THAT(ended.message(), Contains("cannot be captured") && Contains("cudaStreamEndCapture"));
+    cudaGraph_t graph = nullptr;
+    uint64_t native = 0;
+    gpu.ok(gpu.device->native, "stream", stream, &native);
+    REQUIRE(cudaStreamEndCapture(reinterpret_cast<cudaStream_t>(native), &graph) == cudaSuccess);
+    REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  }
+  SECTION("when the graph is made ready") {
+    gpu.ok(gpu.device->capture_begin, stream);
+    REQUIRE(gpu.fill(z, 3, stream).code == PG_OK);
+    standin::fail("cudaGraphInstantiate", 1, cudaErrorNotSupported);
+    Code ended = gpu.call(gpu.device->capture_end, stream, &plan);
+    CHECK(ended.code == PG_E_FAILED_PRECONDITION);
+    CHECK_THAT(ended.message(), Contains("cudaGraphInstantiate"));
+  }
+  SECTION("at its start") {
+    standin::fail("cudaStreamBeginCapture", 1, cudaErrorStreamCaptureImplicit);
+    CHECK(gpu.call(gpu.device->capture_begin, stream).code == PG_E_FAILED_PRECONDITION);
+    CHECK_THAT(gpu.call(gpu.device->capture_end, stream, &plan).message(), Contains("is not being captured"));
+  }
+  CHECK(plan == 0);
+  REQUIRE(gpu.fill(z, 5, stream).code == PG_OK);
+  gpu.ok(gpu.device->stream_sync, stream);
+  CHECK(gpu.read(z) == Floats{5, 5});
+  CHECK(standin::live().graphs == 0);
+}
+
+TEST_CASE("a stream that is destroyed while it is captured takes the capture along") {
+  standin::reset();
+  Gpu gpu;
+  const standin::Live before = standin::live();
+  uint64_t stream = 0;
+  gpu.ok(gpu.device->stream_create, &stream);
+  gpu.ok(gpu.device->capture_begin, stream);
+  gpu.ok(gpu.device->stream_destroy, stream);
+  CHECK(standin::live() == before);
+}
+
+TEST_CASE("a plan belongs to a device, and keeps the plugin busy") {
+  standin::reset();
+  standin::set_devices(2);
+  Gpu gpu;
+  const uint64_t stream = gpu.stream();
+  gpu.ok(gpu.device->capture_begin, stream);
+  const uint64_t plan = end(gpu, stream);
+  pg_error error = pg::make_error();
+  CHECK(gpu.device->plan_launch(gpu.self, 1, plan, stream, 1, &error) == PG_E_INVALID_ARGUMENT);
+  CHECK_THAT(error.message, Contains("the plan belongs to cuda:0, the call is for cuda:1"));
+  CHECK(gpu.call(gpu.device->plan_launch, uint64_t(0), stream, uint64_t(1)).code == PG_E_INVALID_ARGUMENT);
+  gpu.ok(gpu.device->plan_launch, plan, stream, uint64_t(1));  // an empty plan does nothing
+  gpu.ok(gpu.device->stream_sync, stream);
+  gpu.ok(gpu.device->plan_destroy, plan);
+}
