@@ -7,8 +7,6 @@
 
 namespace cuda {
 
-constexpr int64_t kCacheBytes = 32 << 10;  // of shared memory that a block keeps lines in
-
 // Operands 0 and 1 have the axis; 2 and 3 may lack it (targets, losses) or be absent.
 constexpr int kLineOperands = 4;
 
@@ -69,16 +67,9 @@ class LineShape {
     } else {
       uintptr_t addresses = reinterpret_cast<uintptr_t>(first) | reinterpret_cast<uintptr_t>(second);
       a.packets = packets_ && (addresses & 15u) == 0;
-      int64_t width = a.packets ? width_ : 1, packets = divide_up(length_, width);
-      bool few = lines_.count < kEnoughBlocks && packets > 64;
-      bool by_block = few || length_ * computed_ * (kReduceThreads / 32) > kCacheBytes;
-      a.lanes = static_cast<int32_t>(by_block ? kReduceThreads : power_of_two_up(packets, 32));
-      int64_t groups = kReduceThreads / a.lanes, own = divide_up(packets, a.lanes) * width * a.lanes;
-      a.cached = groups * own * computed_ <= kCacheBytes;
-      a.per_group = static_cast<int32_t>(a.cached ? own : 0);
-      grid.x = static_cast<uint32_t>(std::min(divide_up(lines_.count, groups), kMaxBlocks));
-      grid.threads = kReduceThreads;
-      grid.shared = static_cast<uint32_t>(groups * a.per_group * computed_);
+      CachedRowsPlan plan = plan_cached_rows(lines_.count, length_, a.packets ? width_ : 1, computed_);
+      a.lanes = plan.lanes, a.cached = plan.cached, a.per_group = plan.per_group;
+      grid = plan.grid;
     }
     grid.x = std::min(grid.x, static_cast<uint32_t>(max_blocks));
     return a;

@@ -47,6 +47,32 @@ inline RowsPlan plan_rows(int64_t results, int64_t elements, int64_t width, bool
   return plan;
 }
 
+constexpr int64_t kCacheBytes = 32 << 10;  // of shared memory that a block keeps lines in
+
+// Lines that are read several times: a group of threads keeps its line in shared memory where that is large enough.
+struct CachedRowsPlan {
+  int32_t lanes = 1;
+  bool cached = false;
+  int32_t per_group = 0;  // elements of shared memory
+  Grid grid;
+};
+
+// computed: bytes of an element in shared memory.
+inline CachedRowsPlan plan_cached_rows(int64_t lines, int64_t length, int64_t width, int64_t computed) {
+  CachedRowsPlan plan;
+  int64_t packets = divide_up(length, width);
+  bool few = lines < kEnoughBlocks && packets > 32 * 2;
+  bool by_block = few || length * computed * (kReduceThreads / 32) > kCacheBytes;
+  plan.lanes = static_cast<int32_t>(by_block ? kReduceThreads : power_of_two_up(packets, 32));
+  int64_t groups = kReduceThreads / plan.lanes, own = divide_up(packets, plan.lanes) * width * plan.lanes;
+  plan.cached = groups * own * computed <= kCacheBytes;
+  plan.per_group = static_cast<int32_t>(plan.cached ? own : 0);
+  plan.grid.x = static_cast<uint32_t>(std::min(divide_up(lines, groups), kMaxBlocks));
+  plan.grid.threads = kReduceThreads;
+  plan.grid.shared = static_cast<uint32_t>(groups * plan.per_group * computed);
+  return plan;
+}
+
 // Neighbouring results (columns) side by side: a thread reduces one of them, and the threads of a block that have the
 // same one share its elements.
 struct ColumnsPlan {

@@ -34,12 +34,13 @@ struct ReducerOf {
   uint32_t dtype = 0;  // of the result
 };
 
-// Sum, or mean (divisor: number of elements). Integers wrap around.
+// Sum, or mean. Integers wrap around.
 template <class S>
 struct SumOf : ReducerOf<S> {
   using C = typename Access<S>::C;
   using State = std::conditional_t<kIsFloat<S>, double, uint64_t>;
-  double divisor = 0;
+  bool mean = false;
+  double count = 0;  // of elements
 
   __device__ void start(State& s) const { s = 0; }
   template <int M, class Place>
@@ -52,7 +53,7 @@ struct SumOf : ReducerOf<S> {
   __device__ void merge(State& into, const State& other) const { into += other; }
   __device__ void finish(int64_t, int64_t at, const State& s) const {
     if constexpr (kIsFloat<S>)
-      put_result<S>(this->dtype, this->out, at, divisor == 0 ? s : s / divisor);
+      put_result<S>(this->dtype, this->out, at, mean ? s / count : s);
     else
       put_result<S>(this->dtype, this->out, at, static_cast<int64_t>(s));
   }

@@ -146,7 +146,8 @@ class Reduce final : public Kernel {
     if constexpr (!std::is_same_v<S, AnyFloat>) {
       if (std::is_same_v<S, int64_t> || kind_ == Kind::kSum || kind_ == Kind::kMean) {
         SumOf<S> r = ready<SumOf<S>>(launch);
-        if (kind_ == Kind::kMean) r.divisor = static_cast<double>(shape_.elements());
+        r.mean = kind_ == Kind::kMean;
+        r.count = static_cast<double>(shape_.elements());
         return start(launch, r);
       }
     }
