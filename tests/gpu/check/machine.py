@@ -12,6 +12,7 @@ import sys
 
 # What the plugin links, and what cuDNN loads when it compiles a plan at run time.
 LIBRARIES = ("libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnvrtc.so.13")
+LIBRARY_FOLDERS = ("lib64", "lib", "targets/x86_64-linux/lib")
 HEADERS = ("cuda_runtime_api.h", "cublasLt.h", "cudnn.h")
 
 
@@ -60,7 +61,7 @@ def _folders(kinds, system):
 def library_folders():
     """Folders that hold the libraries which the loader would not find by itself; and what is not anywhere."""
     known, folders, missing = said_by("ldconfig", "-p") or said_by("/sbin/ldconfig", "-p"), [], []
-    places = _folders(("lib64", "lib", "targets/x86_64-linux/lib"), ["/usr/lib/x86_64-linux-gnu"])
+    places = _folders(LIBRARY_FOLDERS, ["/usr/lib/x86_64-linux-gnu"])
     for name in LIBRARIES:
         if re.search(r"^\s*%s " % re.escape(name), known, re.M):
             continue
@@ -74,7 +75,7 @@ def library_folders():
 
 def library_path(name):
     """The file to link, by its versioned name: a Python package has no other."""
-    places = library_folders()[0] + _folders(("lib64", "lib", "targets/x86_64-linux/lib"), ["/usr/lib/x86_64-linux-gnu"])
+    places = library_folders()[0] + _folders(LIBRARY_FOLDERS, ["/usr/lib/x86_64-linux-gnu"])
     return next((os.path.join(p, name) for p in places if os.path.exists(os.path.join(p, name))), None)
 
 
@@ -127,6 +128,7 @@ def describe(root, python):
         facts["processor"] = (re.search(r"model name\s*:\s*(.*)", file.read()) or ["", "unknown"])[1]
     facts["cores"] = len(os.sched_getaffinity(0))
     facts["compiler"] = (said_by("g++", "--version").splitlines() or ["not found"])[0]
-    facts["cmake"] = (said_by(find_beside_python("cmake"), "--version").splitlines() or ["not found"])[0].replace("cmake version ", "")
+    cmake = said_by(find_beside_python("cmake"), "--version").splitlines() or ["not found"]
+    facts["cmake"] = cmake[0].replace("cmake version ", "")
     facts["pytorch"] = said_by(python, "-c", "import importlib.metadata as m; print(m.version('torch'))") or "not found"
     return facts

@@ -55,8 +55,8 @@ def run(command, limit, env=None, cwd=None, name=None):
     # A file, not a pipe: a process left behind would hold a pipe open.
     with tempfile.TemporaryFile() as said:
         try:
-            process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env,
-                                       cwd=cwd, start_new_session=True)
+            process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                       env=env, cwd=cwd, start_new_session=True)
         except OSError as error:
             return Outcome(name, None, 0.0, str(error), False)
         with _lock:

@@ -71,8 +71,8 @@ def _note_slowest(part, outcomes):
 
 
 def operators(check, part, limit):
-    """Every case of every operator: against references, against the CPU, all dtypes, views, gradients, bad input. A file
-    whose process did not live to its end runs again, a process an operator: then the others' results are known."""
+    """Every case of every operator: against references, against the CPU, all dtypes, views, gradients, bad input. A
+    file whose process did not live to its end runs again, a process an operator: then the others' results are known."""
     end = time.monotonic() + limit
     outcomes = process.run_all(lua_jobs(check, "tests/lua/operators"), check.width, limit, check.env, check.work)
     for outcome in outcomes:
@@ -95,8 +95,8 @@ def _an_operator_each(check, name):
 
 def vectors(check, part, limit):
     """What PyTorch computed, in float64."""
-    command = [check.perigee, os.path.join(check.root, "tests/vectors.lua"), os.path.join(check.root, "tests/vectors/data"),
-               check.device]
+    folder = os.path.join(check.root, "tests")
+    command = [check.perigee, folder + "/vectors.lua", folder + "/vectors/data", check.device]
     part.add_lua(process.run(command, limit, check.env, check.work, "vectors"), True)
 
 
@@ -116,9 +116,9 @@ def examples(check, part, limit):
     """Both learn, and end with a model that predicts what the saved one does."""
     jobs = []
     for name in ("01_digits", "02_own_loop"):
-        jobs.append((name, [check.perigee, os.path.join(check.root, "examples", name + ".lua"), "--device", check.device,
-                            "--save", os.path.join(check.work, name + ".safetensors")]
-                     + (["--epochs", "2"] if check.small else [])))
+        command = [check.perigee, os.path.join(check.root, "examples", name + ".lua"), "--device", check.device]
+        command += ["--save", os.path.join(check.work, name + ".safetensors")]
+        jobs.append((name, command + (["--epochs", "2"] if check.small else [])))
     least = 60.0 if check.small else 95.0
     for outcome in process.run_all(jobs, 2, limit, check.env, check.work):
         accuracy = re.search(r"accuracy on \d+ held-out digits: ([\d.]+) %", outcome.text)
