@@ -21,6 +21,19 @@ std::string cublas_text(cublasStatus_t status, const char* call) {
   return function_of(call) + ": " + cublasLtGetStatusName(status);
 }
 
+// An execution fails for what an earlier kernel did, too: then the runtime knows more.
+[[noreturn]] void fail_vendor(int32_t code, const std::string& text, int64_t status, bool execution) {
+  cudaError_t pending = execution ? cudaPeekAtLastError() : cudaSuccess;
+  if (pending != cudaSuccess) {
+    try {
+      fail_runtime(pending, "the runtime");
+    } catch (const pg::Error& e) {
+      throw pg::Error(e.code, text + "; " + e.what(), status, e.flags);
+    }
+  }
+  throw pg::Error(code, text, status);
+}
+
 struct Dnn {
   cudnnHandle_t handle = nullptr;
   std::mutex busy;
@@ -64,7 +77,8 @@ void fail_cublas(cublasStatus_t status, const char* call) {
   int32_t code = PG_E_INTERNAL;
   if (status == CUBLAS_STATUS_ALLOC_FAILED) code = PG_E_OUT_OF_MEMORY;
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH) code = PG_E_NOT_SUPPORTED;
-  throw pg::Error(code, cublas_text(status, call), status);
+  bool execution = status == CUBLAS_STATUS_EXECUTION_FAILED || status == CUBLAS_STATUS_INTERNAL_ERROR;
+  fail_vendor(code, cublas_text(status, call), status, execution);
 }
 
 void fail_cudnn(cudnnStatus_t status, const char* call) {
@@ -73,7 +87,10 @@ void fail_cudnn(cudnnStatus_t status, const char* call) {
                 status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
   if (memory) code = PG_E_OUT_OF_MEMORY;
   if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) code = PG_E_NOT_SUPPORTED;
-  throw pg::Error(code, cudnn_text(status, call), status);
+  if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_BAD_PARAM) code = PG_E_INVALID_ARGUMENT;
+  int category = CUDNN_STATUS_CATEGORY(status);
+  bool execution = category == CUDNN_STATUS_EXECUTION_FAILED || category == CUDNN_STATUS_INTERNAL_ERROR;
+  fail_vendor(code, cudnn_text(status, call), status, execution);
 }
 
 void warn_cublas(cublasStatus_t status, const char* call) noexcept {

@@ -5,6 +5,7 @@
 
 #include "add_bias.hpp"
 #include "cudnn/conv.hpp"
+#include "cudnn/conv_graph.hpp"
 #include "cudnn/plan.hpp"
 #include "scratch.hpp"
 
@@ -13,18 +14,6 @@ namespace {
 
 constexpr int64_t kAligned = 16;  // bytes: the widest access of a thread
 
-enum Uid : int64_t { kX = 1, kWeight, kY, kBias, kSums };
-
-std::optional<cudnnDataType_t> data_type(uint32_t dtype) {
-  switch (dtype) {
-    case PG_F32: return CUDNN_DATA_FLOAT;
-    case PG_F64: return CUDNN_DATA_DOUBLE;
-    case PG_F16: return CUDNN_DATA_HALF;
-    case PG_BF16: return CUDNN_DATA_BFLOAT16;
-    default: return std::nullopt;
-  }
-}
-
 // What cuDNN is told, and the plan it led to.
 struct Attempt {
   Layouts layouts;
@@ -32,114 +21,19 @@ struct Attempt {
   Plan plan;
 };
 
-struct OperationNames {
-  cudnnBackendDescriptorType_t type;
-  cudnnBackendAttributeName_t alpha, beta, conv, x, weight, y;
-};
-constexpr OperationNames kForwardNames = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-                                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-                                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
-constexpr OperationNames kInputNames = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
-constexpr OperationNames kWeightNames = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
-
-Tensor tensor(int64_t uid, cudnnDataType_t type, const Four& shape, const Four& stride, int64_t alignment) {
-  return {uid, type, {shape.begin(), shape.end()}, {stride.begin(), stride.end()}, alignment, false};
+std::optional<Plan> find(const ConvShape& s, const Layouts& layouts, bool fused_bias, int64_t alignment,
+                         uint32_t device, uint64_t workspace) {
+  Wanted wanted;
+  wanted.exact = s.dtype == PG_F32 || s.dtype == PG_F64;
+  wanted.workspace = workspace;
+  auto graph = std::make_shared<ConvGraph>(s, layouts, fused_bias, alignment);
+  return find_plan(device, graph->operations(), wanted, graph);
 }
-
-// The graph of one convolution, and the search for its plan.
-class Graph {
- public:
-  Graph(const ConvShape& shape, const Layouts& layouts, bool fused_bias, int64_t alignment)
-      : s_(shape), type_(*data_type(shape.dtype)), fused_bias_(fused_bias), alignment_(alignment) {
-    x_ = tensor(kX, type_, s_.x, told_strides(s_.x, layouts.x), alignment).describe();
-    weight_ = tensor(kWeight, type_, s_.weight, told_strides(s_.weight, layouts.weight), alignment).describe();
-    y_ = tensor(kY, type_, s_.y, told_strides(s_.y, layouts.y), alignment).describe();
-    if (fused_bias_) {
-      Tensor sums = tensor(kSums, CUDNN_DATA_FLOAT, s_.y, told_strides(s_.y, layouts.y), alignment);
-      sums.is_virtual = true;
-      sums_ = sums.describe();
-    }
-  }
-
-  std::optional<Plan> find(uint32_t device, uint64_t workspace) const {
-    Descriptor convolution = convolve();
-    std::vector<const Descriptor*> operations = {&convolution};
-    Descriptor addition;
-    if (fused_bias_) {
-      addition = add();
-      operations.push_back(&addition);
-    }
-    Wanted wanted;
-    wanted.exact = s_.dtype == PG_F32 || s_.dtype == PG_F64;
-    wanted.workspace = workspace;
-    return find_plan(device, operations, wanted);
-  }
-
- private:
-  cudnnDataType_t compute_type() const { return s_.dtype == PG_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT; }
-
-  Descriptor convolve() const {
-    Descriptor window(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-    window.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute_type());
-    window.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
-    window.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
-    window.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::span(s_.dilation));
-    window.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::span(s_.stride));
-    window.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::span(s_.padding));
-    window.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::span(s_.padding));
-    window.finalize();
-    const OperationNames& names = s_.kind == ConvKind::kForward         ? kForwardNames
-                                  : s_.kind == ConvKind::kInputGradient ? kInputNames
-                                                                        : kWeightNames;
-    Descriptor op(names.type);
-    op.set(names.conv, window).set(names.x, x_).set(names.weight, weight_).set(names.y, fused_bias_ ? sums_ : y_);
-    if (s_.dtype == PG_F64)
-      op.set(names.alpha, CUDNN_TYPE_DOUBLE, 1.0).set(names.beta, CUDNN_TYPE_DOUBLE, 0.0);
-    else
-      op.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f).set(names.beta, CUDNN_TYPE_FLOAT, 0.0f);
-    return std::move(op.finalize());
-  }
-
-  Descriptor add() const {
-    Descriptor sum(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    sum.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
-    sum.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute_type());
-    sum.finalize();
-    Four shape = {1, s_.y[1], 1, 1};
-    Descriptor bias = tensor(kBias, type_, shape, dense_strides(shape), alignment_).describe();
-    Descriptor op(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    op.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, sum).set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sums_);
-    op.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, bias).set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y_);
-    return std::move(op.finalize());
-  }
-
-  const ConvShape& s_;
-  cudnnDataType_t type_;
-  bool fused_bias_;
-  int64_t alignment_;
-  Descriptor x_, weight_, y_, sums_;
-};
 
 std::optional<Attempt> attempt(const ConvShape& s, uint32_t device, bool as_given, bool fused_bias) {
   Attempt result;
   result.layouts = choose_layouts(s, as_given), result.fused_bias = fused_bias;
-  std::optional<Plan> plan = Graph(s, result.layouts, fused_bias, kAligned).find(device, Wanted().workspace);
+  std::optional<Plan> plan = find(s, result.layouts, fused_bias, kAligned, device, Wanted().workspace);
   if (!plan) return std::nullopt;
   result.plan = std::move(*plan);
   return result;
@@ -199,8 +93,8 @@ class CudnnConvolution final : public Convolution {
     for (void* p : addresses) bits |= reinterpret_cast<uintptr_t>(p);
     if (bits % kAligned == 0) return &attempt_.plan;
     std::call_once(unaligned_once_, [&] {
-      Graph graph(s_, attempt_.layouts, attempt_.fused_bias, pg::dtype_bytes(s_.dtype));
-      unaligned_ = graph.find(device_, attempt_.plan.workspace());
+      unaligned_ = find(s_, attempt_.layouts, attempt_.fused_bias, pg::dtype_bytes(s_.dtype), device_,
+                        attempt_.plan.workspace());
       if (!unaligned_) {
         pg::log(PG_LOG_DEBUG, "cuDNN has no engine for unaligned addresses: own kernels compute a convolution");
         direct_ = make_direct_convolution(s_);

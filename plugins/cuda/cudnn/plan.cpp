@@ -48,17 +48,19 @@ std::vector<Descriptor> engine_configs(const Descriptor& graph, cudnnBackendHeur
 
 }  // namespace
 
-std::optional<Plan> find_plan(uint32_t device, std::span<const Descriptor* const> operations, const Wanted& wanted) {
+std::optional<Plan> find_plan(uint32_t device, std::span<const Descriptor* const> operations, const Wanted& wanted,
+                              std::shared_ptr<const void> parts) {
   use_device(device);
   DnnHandle handle(device);
   std::vector<cudnnBackendDescriptor_t> raw;
   for (const Descriptor* operation : operations) raw.push_back(operation->get());
-  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle.get());
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(raw.size()), raw.data());
-  if (!graph.try_finalize()) return std::nullopt;
+  auto graph = std::make_shared<Descriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph->set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle.get());
+  graph->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(raw.size()),
+             raw.data());
+  if (!graph->try_finalize()) return std::nullopt;
   for (cudnnBackendHeurMode_t mode : kModes) {
-    for (const Descriptor& config : engine_configs(graph, mode)) {
+    for (Descriptor& config : engine_configs(*graph, mode)) {
       if (!keeps_promises(config, wanted)) continue;
       Plan plan;
       plan.descriptor_ = Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -67,6 +69,7 @@ std::optional<Plan> find_plan(uint32_t device, std::span<const Descriptor* const
       if (!plan.descriptor_.try_finalize()) continue;
       plan.workspace_ = static_cast<uint64_t>(plan.descriptor_.get_int64(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
       if (plan.workspace_ > wanted.workspace) continue;
+      plan.parts_ = std::move(parts), plan.graph_ = graph, plan.config_ = std::move(config);
       take_cudnn_reason();  // of engines that were passed over
       return plan;
     }

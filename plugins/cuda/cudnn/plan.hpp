@@ -3,6 +3,7 @@
 // break a promise of ours are left out, and the first that takes the graph becomes the plan.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "cudnn/descriptor.hpp"
@@ -23,12 +24,16 @@ class Plan {
 
  private:
   friend std::optional<Plan> find_plan(uint32_t device, std::span<const Descriptor* const> operations,
-                                       const Wanted& wanted);
-  Descriptor descriptor_;
+                                       const Wanted& wanted, std::shared_ptr<const void> parts);
+  // Whether cuDNN keeps what a plan was made of is not said: all of it lives as long as the plan.
+  std::shared_ptr<const void> parts_;
+  std::shared_ptr<const Descriptor> graph_;
+  Descriptor config_, descriptor_;
   uint64_t workspace_ = 0;
 };
 
-// None: no engine takes the graph under these conditions.
-std::optional<Plan> find_plan(uint32_t device, std::span<const Descriptor* const> operations, const Wanted& wanted);
+// None: no engine takes the graph under these conditions. `parts` holds what the operations are made of.
+std::optional<Plan> find_plan(uint32_t device, std::span<const Descriptor* const> operations, const Wanted& wanted,
+                              std::shared_ptr<const void> parts);
 
 }  // namespace cuda::dnn

@@ -4,9 +4,9 @@
 #include <mutex>
 
 #include "add_bias.hpp"
+#include "linalg/descriptors.hpp"
 #include "linalg/product.hpp"
 #include "scratch.hpp"
-#include "vendor.hpp"
 
 namespace cuda::linalg {
 namespace {
@@ -31,58 +31,6 @@ std::optional<Types> types_of(uint32_t dtype) {
   }
 }
 
-// Descriptors that destroy themselves.
-class Operation {
- public:
-  explicit Operation(const Types& types) { PG_CUBLAS(cublasLtMatmulDescCreate(&desc_, types.compute, types.scale)); }
-  Operation(const Operation&) = delete;
-  ~Operation() { PG_CUBLAS_WARN(cublasLtMatmulDescDestroy(desc_)); }
-  template <class T>
-  void set(cublasLtMatmulDescAttributes_t name, const T& value) {
-    PG_CUBLAS(cublasLtMatmulDescSetAttribute(desc_, name, &value, sizeof value));
-  }
-  cublasLtMatmulDesc_t get() const { return desc_; }
-
- private:
-  cublasLtMatmulDesc_t desc_ = nullptr;
-};
-
-class Layout {
- public:
-  Layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t step) {
-    PG_CUBLAS(
-        cublasLtMatrixLayoutCreate(&layout_, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld));
-    if (batch == 1) return;
-    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(batch));
-    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step);
-  }
-  Layout(const Layout&) = delete;
-  ~Layout() { PG_CUBLAS_WARN(cublasLtMatrixLayoutDestroy(layout_)); }
-  cublasLtMatrixLayout_t get() const { return layout_; }
-
- private:
-  template <class T>
-  void set(cublasLtMatrixLayoutAttribute_t name, const T& value) {
-    PG_CUBLAS(cublasLtMatrixLayoutSetAttribute(layout_, name, &value, sizeof value));
-  }
-  cublasLtMatrixLayout_t layout_ = nullptr;
-};
-
-class Preference {
- public:
-  Preference() { PG_CUBLAS(cublasLtMatmulPreferenceCreate(&preference_)); }
-  Preference(const Preference&) = delete;
-  ~Preference() { PG_CUBLAS_WARN(cublasLtMatmulPreferenceDestroy(preference_)); }
-  template <class T>
-  void set(cublasLtMatmulPreferenceAttributes_t name, const T& value) {
-    PG_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference_, name, &value, sizeof value));
-  }
-  cublasLtMatmulPreference_t get() const { return preference_; }
-
- private:
-  cublasLtMatmulPreference_t preference_ = nullptr;
-};
-
 // The transposed operand as a matrix of cuBLASLt: `rows` and `columns` are ours.
 Layout layout_of(cudaDataType_t type, const View& view, int64_t rows, int64_t columns, int64_t batch, int64_t step) {
   return view.column_major ? Layout(type, rows, columns, view.ld, batch, step)
@@ -96,7 +44,7 @@ class BlasProduct final : public Product {
         types_(types),
         item_(pg::dtype_bytes(calls_.shape.dtype)),
         handle_(blas_handle(device)),
-        operation_(types),
+        operation_(types.compute, types.scale),
         a_(layout_of(types.data, calls_.a, calls_.shape.m, calls_.shape.k, calls_.batch.size, calls_.batch.a)),
         b_(layout_of(types.data, calls_.b, calls_.shape.k, calls_.shape.n, calls_.batch.size, calls_.batch.b)),
         c_(types.data, calls_.shape.n, calls_.shape.m, calls_.ldc, calls_.batch.size, calls_.batch.c) {

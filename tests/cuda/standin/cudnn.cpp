@@ -40,14 +40,13 @@ bool is_handle(const void* handle) {
 cudnnStatus_t set_attribute(Object& object, int name, cudnnBackendAttributeType_t type, int64_t count,
                             const void* values) {
   const Rule* rule = rule_of(object, name);
-  if (rule == nullptr)
-    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the descriptor has no attribute " + std::to_string(name));
+  if (rule == nullptr) return refuse(CUDNN_STATUS_BAD_PARAM, "the descriptor has no attribute " + std::to_string(name));
   bool real = type == CUDNN_TYPE_DOUBLE && rule->type == CUDNN_TYPE_FLOAT;  // factors may be either
   if (type != rule->type && !real) {
     return refuse(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "wrong type for attribute " + std::to_string(name));
   }
   if (count < rule->least || count > rule->most) {
-    return refuse(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "wrong count for attribute " + std::to_string(name));
+    return refuse(CUDNN_STATUS_BAD_PARAM, "wrong count for attribute " + std::to_string(name));
   }
   if (values == nullptr) return refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no values");
   auto* bytes = static_cast<const char*>(values);
@@ -127,10 +126,11 @@ size_t cudnnGetCudartVersion(void) { return CUDART_VERSION; }
 const char* cudnnGetErrorString(cudnnStatus_t status) {
   switch (status) {
     case CUDNN_STATUS_SUCCESS: return "CUDNN_STATUS_SUCCESS";
+    case CUDNN_STATUS_NOT_INITIALIZED: return "CUDNN_STATUS_NOT_INITIALIZED";
     case CUDNN_STATUS_BAD_PARAM: return "CUDNN_STATUS_BAD_PARAM";
     case CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE: return "CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE";
     case CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED: return "CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED";
-    case CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH: return "CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH";
+    case CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER: return "CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER";
     case CUDNN_STATUS_NOT_SUPPORTED: return "CUDNN_STATUS_NOT_SUPPORTED";
     case CUDNN_STATUS_EXECUTION_FAILED: return "CUDNN_STATUS_EXECUTION_FAILED";
     default: return "CUDNN_STATUS_OTHER";
@@ -189,7 +189,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
                                        void* values) {
   std::shared_ptr<Object> object = object_of(descriptor);
   if (object == nullptr || count == nullptr || (requested > 0 && values == nullptr)) return CUDNN_STATUS_BAD_PARAM;
-  if (!object->final) return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "the descriptor is not finalized");
+  if (!object->final) return refuse(CUDNN_STATUS_NOT_INITIALIZED, "the descriptor is not finalized");
   return get_attribute(object, name, type, requested, count, values);
 }
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {

@@ -111,7 +111,8 @@ cudnnStatus_t execute(const Ref& plan, const Object& pack, cudaStream_t stream) 
     auto bytes = static_cast<size_t>(tensor.extent() * number_bytes(tensor.type));
     if (!is_device_range(found->second, bytes)) return refuse(CUDNN_STATUS_EXECUTION_FAILED, "an illegal address");
   }
-  void* workspace = pack.value<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  bool given_workspace = pack.find(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) != nullptr;
+  void* workspace = given_workspace ? pack.value<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) : nullptr;
   auto bytes = static_cast<size_t>(plan->workspace);
   if (!is_device_range(workspace, bytes) || !is_aligned(workspace, 16)) {
     return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the workspace is too small");

@@ -70,7 +70,7 @@ const std::map<cudnnBackendDescriptorType_t, std::vector<Rule>>& rules() {
       {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
        {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, kInt, 1, 64, true},
         {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 1, 64, true},
-        {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, 1, true}}},
+        {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, 1, false}}},
   };
   return table;
 }
@@ -85,8 +85,9 @@ cudnnStatus_t check_tensor(const Object& object) {
     if (t.shape[i] < 1 || t.stride[i] < 1) return bad("dimensions and strides must be positive");
   }
   if (t.type == Number::kNone) return refuse(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "a data type this has not");
-  bool power = t.alignment > 0 && (t.alignment & (t.alignment - 1)) == 0;
-  if (!power || t.alignment < number_bytes(t.type)) return bad("the alignment is not one of the data type's");
+  if (t.alignment <= 0 || t.alignment % number_bytes(t.type) != 0) {
+    return bad("the alignment is not a multiple of the data type's size");
+  }
   return CUDNN_STATUS_SUCCESS;
 }
 

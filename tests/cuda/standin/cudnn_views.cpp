@@ -111,7 +111,7 @@ cudnnStatus_t check_convolution(const Object& operation) {
     return refuse(CUDNN_STATUS_BAD_PARAM, "not a convolution");
   }
   ConvolutionView c(operation);
-  auto wrong = [](const char* why) { return refuse(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, why); };
+  auto wrong = [](const char* why) { return refuse(CUDNN_STATUS_BAD_PARAM, why); };
   if (c.x.shape.size() != 4 || c.weight.shape.size() != 4 || c.y.shape.size() != 4 || c.stride.size() != 2) {
     return refuse(CUDNN_STATUS_NOT_SUPPORTED, "two spatial dimensions only");
   }
@@ -128,7 +128,7 @@ cudnnStatus_t check_convolution(const Object& operation) {
     return refuse(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "data and compute types");
   }
   if ((operation.find(names.alpha)->type == CUDNN_TYPE_DOUBLE) != wide) {
-    return refuse(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "factors are double for double data, else float");
+    return refuse(CUDNN_STATUS_BAD_PARAM, "factors are double for double data, else float");
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -148,7 +148,7 @@ cudnnStatus_t check_pointwise(const Object& operation) {
       y(*operation.part(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
   bool fits = x.shape == y.shape && b.shape.size() == y.shape.size();
   for (size_t i = 0; fits && i < y.shape.size(); i++) fits = b.shape[i] == 1 || b.shape[i] == y.shape[i];
-  return fits ? CUDNN_STATUS_SUCCESS : refuse(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "addends do not fit together");
+  return fits ? CUDNN_STATUS_SUCCESS : refuse(CUDNN_STATUS_BAD_PARAM, "addends do not fit together");
 }
 
 }  // namespace standin::dnn
