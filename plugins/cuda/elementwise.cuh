@@ -96,7 +96,8 @@ __device__ __forceinline__ Place<N> locate(const Walk<N>& walk, int64_t item) {
 }
 
 template <class F, int V, int N>
-__global__ void __launch_bounds__(kThreads) elementwise_kernel(Walk<N> walk, F f) {
+__global__ void __launch_bounds__(kThreads)
+    elementwise_kernel(const __grid_constant__ Walk<N> walk, const __grid_constant__ F f) {
   constexpr int kInputs = F::kInputs > 0 ? F::kInputs : 1;
   using In = typename F::In;
   using Out = typename F::Out;

@@ -1,11 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two-operand arithmetic; either operand may be a number. Cheap operators share a kernel that reads and writes whole
-// packets; the others are bound by their arithmetic and take an element a thread.
-#include "binary.cuh"
+// Two-operand arithmetic and comparisons; either operand may be a number. Cheap operators share a kernel that reads and
+// writes whole packets; the others are bound by their arithmetic and take an element a thread.
+#include "../elementwise.cuh"
+#include "../kernel.hpp"
 #include "perigee/kernels/math.hpp"
 
 namespace cuda::elementwise {
 namespace {
+
+[[noreturn]] void refuse(const pg::KernelCall& call) {
+  pg::fail_support(pg::format("%s on cuda does not take (%s)", call.op(), pg::describe(call).c_str()));
+}
+
+// Whichever is a tensor.
+const pg_tensor& operand(const pg::KernelCall& call) { return call.has(0) ? call.in(0) : call.in(1); }
+
+// The position of the number that stands in for an operand; -1: there is none.
+int number_of_call(const pg::KernelCall& call) { return !call.has(0) ? 0 : !call.has(1) ? 1 : -1; }
+
+void check_binary(const pg::KernelCall& call) {
+  check_dtypes(call, kAny);
+  if (!call.has(0) && !call.has(1)) refuse(call);
+  if (call.has(0) && call.has(1) && pg::dtype_of(call.in(0)) != pg::dtype_of(call.in(1))) refuse(call);
+}
+
+Loop<3> binary_loop(const pg::KernelCall& call, uint32_t widths) {
+  return Loop<3>(
+      {typed(call.out(0)), call.has(0) ? typed(call.in(0)) : number(), call.has(1) ? typed(call.in(1)) : number()},
+      widths);
+}
+
+// ---- arithmetic ----
 
 // Behind the operators: what powers are computed as, of x alone.
 enum Op : int32_t {
@@ -76,16 +101,16 @@ struct Costly : Function<T, T> {
   static constexpr int kInputs = 2;
   static constexpr uint32_t kWidths = 0;
   Op op;
-  FaultSite zero;  // integer division by zero
+  FaultSite fault;  // integers divide by no zero and have no negative powers
   template <int V>
   __device__ __forceinline__ void operator()(int64_t at, const T (&x)[2][V], T (&y)[V]) const {
     using namespace pg::math;
-    if (op == kPow) return each<Pow>(x, y);
-    if constexpr (is_float<T>) {
-      if (op == kAtan2) return each<Atan2>(x, y);
-    } else {
-      if (x[1][0] == 0) note_fault(zero, 0, at);
+    if constexpr (!is_float<T>) {
+      if (op == kPow ? x[1][0] < 0 : x[1][0] == 0) note_fault(fault, x[1][0], at);
+    } else if (op == kAtan2) {
+      return each<Atan2>(x, y);
     }
+    if (op == kPow) return each<Pow>(x, y);
     if (op == kRemainder) return each<Remainder>(x, y);
     each<FloorDiv>(x, y);
   }
@@ -128,8 +153,9 @@ class Arithmetic final : public Kernel {
       Costly<typename decltype(tag)::type> f;
       f.op = op_;
       f.number[0] = f.number[1] = narrow<typename decltype(tag)::type>(value);
-      if (whole_ && op_ != kPow && loop_.count() > 0) {
-        f.zero = launch.fault_site(FaultKind::kDivisionByZero, 0, *launch.raw.outputs[0]);
+      if (whole_ && loop_.count() > 0) {
+        FaultKind kind = op_ == kPow ? FaultKind::kNegativePower : FaultKind::kDivisionByZero;
+        f.fault = launch.fault_site(kind, 0, *launch.raw.outputs[0]);
       }
       elementwise::run(launch.native(), loop_, data, f);
     });
@@ -163,6 +189,75 @@ PG_KERNEL("pow", Arithmetic);
 PG_KERNEL("remainder", Arithmetic);
 PG_KERNEL("floor_div", Arithmetic);
 PG_KERNEL("atan2", Arithmetic);
+
+// ---- comparisons ----
+
+#define PG_ROW(name, Op) k##Op,
+enum Relation : int32_t { PG_MATH_COMPARE(PG_ROW) };
+#undef PG_ROW
+
+Relation find_relation(const pg::KernelCall& call) {
+#define PG_ROW(name, Op) \
+  if (call.is(#name)) return k##Op;
+  PG_MATH_COMPARE(PG_ROW)
+#undef PG_ROW
+  pg::fail(PG_E_INTERNAL, "unknown operator");
+}
+
+template <class T>
+struct Compare : Function<T, Truth> {
+  static constexpr int kInputs = 2;
+  Relation op;
+  template <int V>
+  __device__ __forceinline__ void operator()(int64_t, const T (&x)[2][V], Truth (&y)[V]) const {
+    switch (op) {
+#define PG_ROW(name, Op)                                                                   \
+  case k##Op: {                                                                            \
+    _Pragma("unroll") for (int i = 0; i < V; i++) y[i] = pg::math::Op()(x[0][i], x[1][i]); \
+    break;                                                                                 \
+  }
+      PG_MATH_COMPARE(PG_ROW)
+#undef PG_ROW
+    }
+  }
+};
+
+class Comparison final : public Kernel {
+ public:
+  static void supports(const pg::KernelCall& call) {
+    check_binary(call);
+    if (pg::dtype_of(call.out(0)) != PG_B8) refuse(call);
+  }
+
+  Comparison(const pg::KernelCall& call, pg::Plan&)
+      : op_(find_relation(call)),
+        dtype_(pg::dtype_of(operand(call))),
+        number_(number_of_call(call)),
+        value_(call.scalar_value()),
+        loop_(binary_loop(call, widths_for(dtype_))) {}
+
+  void run(const Launch& launch) override {
+    double value = number_ >= 0 ? value_(launch.raw) : 0;
+    void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
+    with_compute(dtype_, [&](auto tag) {
+      Compare<typename decltype(tag)::type> f;
+      f.op = op_;
+      f.number[0] = f.number[1] = narrow<typename decltype(tag)::type>(value);
+      elementwise::run(launch.native(), loop_, data, f);
+    });
+  }
+
+ private:
+  Relation op_;
+  uint32_t dtype_;
+  int number_;
+  pg::Runtime<double> value_;
+  Loop<3> loop_;
+};
+
+#define PG_ROW(name, Op) PG_KERNEL(#name, Comparison);
+PG_MATH_COMPARE(PG_ROW)
+#undef PG_ROW
 
 }  // namespace
 }  // namespace cuda::elementwise
