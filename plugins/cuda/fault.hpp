@@ -50,13 +50,16 @@ static __device__ __noinline__ void note_fault(const FaultSite& site, int64_t va
   volatile FaultRecord* record = site.record;
   // Without the lock it may be old news; then the second look decides.
   auto is_kept = [&] {
-    return record->kind != 0 && (record->sequence != site.sequence || record->position <= position);
+    if (record->kind == 0) return false;
+    __threadfence();  // what was written before `kind` is read after it
+    return record->sequence != site.sequence || record->position <= position;
   };
   for (bool done = is_kept(); !done;) {
     if (atomicCAS(&site.record->lock, 0u, 1u) != 0u) {
       done = is_kept();
       continue;
     }
+    __threadfence();
     if (!is_kept()) {
       record->sequence = site.sequence;
       record->value = value;

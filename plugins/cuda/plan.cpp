@@ -36,6 +36,7 @@ void Device::capture_begin(uint32_t device, uint64_t handle) {
   plan->faults = static_cast<FaultRecord*>(record);
   try {
     PG_CUDA(cudaMemsetAsync(record, 0, sizeof(FaultRecord), stream.native));
+    PG_CUDA(cudaStreamSynchronize(stream.native));  // the plan may be launched on another stream
     PG_CUDA(cudaStreamBeginCapture(stream.native, cudaStreamCaptureModeRelaxed));
   } catch (...) {
     destroy(std::move(plan));

@@ -31,7 +31,8 @@ bool is_sticky(cudaError_t status);
 // The process is ending, and the driver is gone before us: what would be waited for or freed is no more.
 inline bool is_unloading(cudaError_t status) { return status == cudaErrorCudartUnloading; }
 
-// Makes a device the calling thread's current one. Cheap when it is already: the thread remembers.
+// Makes a device the calling thread's current one. Cheap when it is already: the thread remembers,
+// so nothing else in this plugin may change it.
 void use_device(uint32_t device);
 
 // Devices are counted among those that this plugin's kernels run on, which may be fewer than CUDA's: the CUDA runtime's
