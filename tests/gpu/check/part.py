@@ -27,7 +27,7 @@ class Part:
         group = name.group(1) if name else clean(where).split(":")[0]
         self.groups[group] = self.groups.get(group, 0) + 1
         if len(self.failures) < KEPT and self.groups[group] <= KEPT_OF_GROUP:
-            self.failures.append({"where": clean(where), "message": clean(message)[:2000]})
+            self.failures.append({"where": clean(where), "message": clean(message)[-4000:]})
 
     def note(self, text):
         self.notes.append(clean(text))
@@ -82,7 +82,7 @@ class Part:
                 self.passed += 1
             elif status == "fail":
                 said = case.findtext("system-out") or ""
-                self.fail(case.get("name"), "\n".join(said.strip().splitlines()[-30:]))
+                self.fail(case.get("name"), "\n".join(said.strip().splitlines()[-60:]))
             else:
                 self.skipped += 1
                 self.note("skipped: " + case.get("name"))
