@@ -10,7 +10,7 @@
 #include "runtime.hpp"
 
 #if defined(PERIGEE_CUDA_EMULATED)
-#include "emulator.hpp"
+#include <emulator.hpp>  // on the path where this is defined: tests/cuda/standin
 #elif defined(__CUDACC__)
 #define PG_KERNEL_SHARED __shared__
 #endif
