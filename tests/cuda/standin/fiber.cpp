@@ -63,8 +63,7 @@ perigee_fiber_switch:
 namespace {
 void* first_stack_pointer(char* stack, size_t bytes, FiberEntry entry) {
   auto* top = reinterpret_cast<void**>(stack + bytes);
-  *--top = nullptr;  // the entry finds the alignment of a called function
-  *--top = nullptr;  // and returns to nowhere
+  *--top = nullptr;  // returns to nowhere, and finds the stack aligned as a called function does
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; i++) *--top = nullptr;
   return top;

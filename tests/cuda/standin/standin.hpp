@@ -26,6 +26,8 @@ bool is_device_range(const void* address, size_t bytes);
 // Forgets injected failures, lost devices, counts and settings, and reads PERIGEE_STANDIN_* again. Only while nothing
 // is alive.
 void reset();
+// Forgets injected failures and lost devices, and puts away what is still alive: a new process, as it were.
+void forget();
 // The nth (from 1) call of a function from now on answers `code`. Sticky codes lose the current device. The names
 // "kernel" and "copy" stand for the execution of work on a stream, which fails there, later.
 void fail(const std::string& name, uint64_t nth, cudaError_t code);

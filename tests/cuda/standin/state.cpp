@@ -167,6 +167,23 @@ void reset() {
   read_environment(s);
 }
 
+void forget() {
+  State& s = state();
+  std::unique_lock lock(s.mutex);
+  s.injections.clear();
+  for (DeviceState& d : s.device) d.lost = cudaSuccess;
+  thread_state().last = cudaSuccess;
+  State::Handles left{s.streams, s.events, {}, {}};
+  for (const auto& [address, block] : s.blocks) left.blocks.push_back(block.begin);
+  for (const auto& [address, bytes] : s.host_blocks) left.host_blocks.push_back(const_cast<char*>(address));
+  s.graphs.clear();
+  lock.unlock();
+  for (CUstream_st* stream : left.streams) cudaStreamDestroy(stream);
+  for (CUevent_st* event : left.events) cudaEventDestroy(event);
+  for (char* block : left.blocks) cudaFree(block);
+  for (char* block : left.host_blocks) cudaFreeHost(block);
+}
+
 void fail(const std::string& name, uint64_t nth, cudaError_t code) {
   State& s = state();
   std::lock_guard lock(s.mutex);

@@ -40,6 +40,11 @@ struct Injection {
 };
 
 struct State {
+  struct Handles {
+    std::set<CUstream_st*> streams;
+    std::set<CUevent_st*> events;
+    std::vector<char*> blocks, host_blocks;
+  };
   std::recursive_mutex mutex;
   Driver driver = Driver::kPresent;
   int devices = 1;

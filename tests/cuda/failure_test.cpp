@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every call that the plugin makes into the runtime fails once, in each of its places: each failure is told with the
+// call's name, nothing is leaked, and the next run works.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "scenario.hpp"
+#include "standin.hpp"
+
+namespace {
+
+using scenario::Outcome;
+
+constexpr uint32_t kDevices = 1;
+
+struct Fresh {  // the stand-in as it was, before and after
+  Fresh() { standin::reset(); }
+  ~Fresh() { standin::reset(); }
+};
+
+// The calls of a run without failures.
+std::map<std::string, uint64_t> calls_of_a_run() {
+  standin::forget_calls();
+  Outcome outcome = scenario::run(kDevices);
+  INFO(outcome.text());
+  REQUIRE(outcome.right);
+  REQUIRE(outcome.closed);
+  REQUIRE(standin::live() == standin::Live{});
+  auto calls = standin::calls();
+  // Answers about the thread's own state, which cannot fail in CUDA.
+  for (const char* name : {"cudaGetLastError", "cudaGetErrorName", "cudaGetErrorString"}) calls.erase(name);
+  return calls;
+}
+
+bool is_told(const Outcome& outcome, const std::string& call) { return outcome.text().find(call) != std::string::npos; }
+
+// What puts things away keeps them when it fails, here as in CUDA.
+bool keeps_when_it_fails(const std::string& call) {
+  return call.find("Destroy") != std::string::npos || call.find("Free") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("A run without failures leaves nothing") {
+  Fresh fresh;
+  calls_of_a_run();
+}
+
+TEST_CASE("Each call fails once with an error that passes") {
+  Fresh fresh;
+  std::set<std::string> quiet;
+  for (const auto& [name, count] : calls_of_a_run()) {
+    for (uint64_t nth = 1; nth <= count; nth++) {
+      standin::fail(name, nth, cudaErrorUnknown);
+      Outcome outcome = scenario::run(kDevices);
+      INFO(name << " " << nth << " of " << count << "\n" << outcome.text());
+      if (!is_told(outcome, name)) quiet.insert(name);
+      for (const scenario::Failure& failure : outcome.failures) {
+        CHECK(!failure.code.message().empty());
+        CHECK((failure.code.error.flags & PG_ERROR_DEVICE_LOST) == 0);
+      }
+      if (outcome.opened) CHECK(outcome.closed);
+      if (!keeps_when_it_fails(name)) CHECK(standin::live() == standin::Live{});
+      standin::forget();
+    }
+  }
+  for (const std::string& name : quiet) {
+    INFO(name << " failed and nobody was told");
+    // Their failure changes an explanation only, or has another answer.
+    CHECK((name == "cudaDriverGetVersion" || name == "cudaRuntimeGetVersion"));
+  }
+  calls_of_a_run();
+}
+
+TEST_CASE("Each call fails once with the loss of the device") {
+  Fresh fresh;
+  for (const auto& [name, count] : calls_of_a_run()) {
+    for (uint64_t nth = 1; nth <= count; nth++) {
+      standin::fail(name, nth, cudaErrorIllegalAddress);
+      Outcome outcome = scenario::run(kDevices);
+      INFO(name << " " << nth << " of " << count << "\n" << outcome.text());
+      CHECK((!outcome.failures.empty() || !outcome.warnings.empty()));
+      if (outcome.opened) CHECK(outcome.closed);
+      standin::forget();
+    }
+  }
+  standin::reset();
+  calls_of_a_run();
+}
+
+TEST_CASE("Work that fails on the device is told by who waits for it") {
+  Fresh fresh;
+  for (const char* what : {"kernel", "copy"}) {
+    standin::fail(what, 1, cudaErrorIllegalAddress);
+    Outcome outcome = scenario::run(kDevices);
+    INFO(what << "\n" << outcome.text());
+    REQUIRE(!outcome.failures.empty());
+    CHECK((outcome.failures[0].code.error.flags & PG_ERROR_DEVICE_LOST) != 0);
+    CHECK_THAT(outcome.failures[0].code.message(), Catch::Contains("illegal memory access"));
+    CHECK(outcome.closed);
+    CHECK(standin::live() == standin::Live{});
+    standin::reset();
+  }
+}
+
+TEST_CASE("A hundred times") {
+  Fresh fresh;
+  for (int i = 0; i < 100; i++) {
+    Outcome outcome = scenario::run(kDevices);
+    REQUIRE(outcome.right);
+    REQUIRE(outcome.closed);
+  }
+  CHECK(standin::live() == standin::Live{});
+}
