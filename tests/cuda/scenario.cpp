@@ -32,10 +32,11 @@ class Use {
     if (code.code != PG_OK) out_.failures.push_back({step, code});
     return code.code == PG_OK;
   }
-  // Objects are put away twice if need be: a failure must not keep them.
+  // Again where it failed: a failure must not keep an object. (With a lost device all of it is gone.)
   template <class F, class... A>
   void put_away(const char* step, F function, A... arguments) {
     if (!try_call(step, function, arguments...)) {
+      if ((out_.failures.back().code.error.flags & PG_ERROR_DEVICE_LOST) != 0) return;
       Code again;
       again.code = function(self_, arguments..., &again.error);
     }
