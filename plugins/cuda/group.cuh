@@ -37,6 +37,17 @@ __device__ __forceinline__ T shuffle_xor(const T& value, int mask) {
   return other;
 }
 
+template <class T>
+__device__ __forceinline__ T shuffle_up(const T& value, int distance) {
+  static_assert(sizeof(T) % 4 == 0);
+  uint32_t words[sizeof(T) / 4];
+  memcpy(words, &value, sizeof value);
+  for (uint32_t& word : words) word = __shfl_up_sync(kFullWarp, word, distance);
+  T other;
+  memcpy(&other, words, sizeof other);
+  return other;
+}
+
 // Merges the values of each group: all its threads get the result, if merge(into, other) is commutative the same bits;
 // thread 0 of the group in any case a fixed order. lanes: 1 .. 32, a power of two, or the size of the block. All
 // threads of the block call it.
