@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudnn/conv_graph.hpp"
 
+#include <algorithm>
+
 namespace cuda::dnn {
 namespace {
 
@@ -52,7 +54,8 @@ ConvGraph::ConvGraph(const ConvShape& shape, const Layouts& layouts, bool fused_
   weight_ = tensor(kWeight, type_, s_.weight, told_strides(s_.weight, layouts.weight), alignment).describe();
   y_ = tensor(kY, type_, s_.y, told_strides(s_.y, layouts.y), alignment).describe();
   if (fused_bias_) {
-    Tensor sums = tensor(kSums, CUDNN_DATA_FLOAT, s_.y, told_strides(s_.y, layouts.y), alignment);
+    auto own = std::max<int64_t>(alignment, sizeof(float));  // of numbers wider than y's
+    Tensor sums = tensor(kSums, CUDNN_DATA_FLOAT, s_.y, told_strides(s_.y, layouts.y), own);
     sums.is_virtual = true;
     sums_ = sums.describe();
   }

@@ -166,6 +166,9 @@ TEST_CASE("unaligned addresses get a plan of their own, or the own kernels") {
     check_cudnn(shape_of(kCases[0], ConvKind::kForward, PG_F32), skip, 1);
     check_cudnn(shape_of(kCases[0], ConvKind::kForward, PG_F16), skip, 0);
     check_cudnn(shape_of(kCases[1], ConvKind::kForward, PG_F64), skip, 1);
+    ConvShape biased = shape_of(kCases[0], ConvKind::kForward, PG_BF16);
+    biased.bias = true;
+    check_cudnn(biased, skip, 0);
   }
 }
 

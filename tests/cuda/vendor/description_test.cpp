@@ -47,7 +47,9 @@ TEST_CASE("cuDNN takes every convolution as we describe it") {
       CHECK(ConvGraph(s, choose_layouts(s, true), false, 16).operations().size() == 1);
     }
     ConvShape s = shape_of(ConvKind::kForward, dtype);
-    CHECK(ConvGraph(s, choose_layouts(s, true), true, 16).operations().size() == 2);
+    for (int64_t alignment : {int64_t{16}, pg::dtype_bytes(dtype)}) {
+      CHECK(ConvGraph(s, choose_layouts(s, true), true, alignment).operations().size() == 2);
+    }
   }
 }
 
