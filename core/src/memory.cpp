@@ -2,6 +2,8 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 #include "log.hpp"
 #include "memory_state.hpp"
@@ -41,6 +43,11 @@ std::string bytes_text(uint64_t bytes) {
   size_t unit = 0;
   for (; value >= 1024 && unit + 1 < std::size(kUnits); unit++) value /= 1024;
   return pg::format("%.1f %s", value, kUnits[unit]);
+}
+
+bool exact_memory() {
+  const char* wanted = std::getenv("PERIGEE_MEMORY");
+  return wanted != nullptr && std::strcmp(wanted, "exact") == 0;
 }
 
 CachingAllocator::CachingAllocator(Device& device) : state_(new State(device)) {
@@ -85,6 +92,7 @@ Block* CachingAllocator::alloc(uint64_t bytes, uint32_t stream) {
     pg::fail_argument(pg::format("stream %u is out of range; there are %u", stream, kMaxStreams));
   if (bytes == 0) return s.alloc_empty();
   if (bytes > (UINT64_MAX >> 1)) s.fail_exhausted(bytes, pg::make_error());
+  if (s.exact) return s.alloc_large(bytes, home);
   uint64_t units = (bytes + s.unit - 1) >> s.unit_shift;
   if (units <= kSmallUnits) return s.alloc_small(class_of(units), home);
   return s.alloc_large(units << s.unit_shift, home);
@@ -193,6 +201,7 @@ void CachingAllocator::State::give_back(Block* block) {
   if (block->size_class == kLargeClass) {
     std::lock_guard guard(mutex);
     return_chunk(static_cast<Chunk*>(block->segment));
+    if (exact) release_segments(false);
     return;
   }
   std::lock_guard guard(spin);

@@ -86,6 +86,7 @@ bool CachingAllocator::State::map_segment(uint64_t bytes, uint32_t kind, uint32_
 // The usual size first; the bare need when memory is short.
 bool CachingAllocator::State::grow(uint64_t bytes, uint32_t home, pg_error& error) {
   const uint32_t kind = kind_of(bytes);
+  if (exact) return map_segment(bytes, kind, home, error);
   if (map_segment(segment_size(bytes), kind, home, error)) return true;
   return segment_size(bytes) != bytes && map_segment(bytes, kind, home, error);
 }
@@ -94,6 +95,7 @@ Chunk* CachingAllocator::State::take_chunk(uint64_t bytes, uint32_t home) {
   if (closed) pg::fail(PG_E_FAILED_PRECONDITION, device.name + " has been shut down");
   const uint32_t kind = kind_of(bytes);
   pg_error error = pg::make_error();
+  if (exact) release_segments(false);  // what other streams used until now
   if (Chunk* chunk = find_chunk(bytes, home, kind)) return chunk;
   if (grow(bytes, home, error)) return find_chunk(bytes, home, kind);
   // Exhausted. What other streams still used comes back first, then what is cached.

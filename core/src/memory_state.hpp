@@ -52,6 +52,8 @@ inline uint32_t class_units(uint32_t size_class) {
   return (1u << log) + (step << (log - 2));
 }
 
+bool exact_memory();
+
 // One raw allocation of the device.
 struct Segment {
   uint64_t buffer = 0, bytes = 0;
@@ -96,6 +98,8 @@ struct CachingAllocator::State {
   uint64_t unit = 64;  // alignment; a power of two. Set when the first block is asked for
   uint32_t unit_shift = 6;
   bool synchronous = false;
+  // PERIGEE_MEMORY=exact: nothing is cached, rounded up or shared, so that a memory checker sees where a tensor ends.
+  const bool exact = exact_memory();
 
   SpinLock spin;     // free lists of small blocks, statistics
   std::mutex mutex;  // everything else; never taken while `spin` is held

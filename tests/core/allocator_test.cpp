@@ -291,3 +291,27 @@ TEST_CASE("a block may be freed after its device has been closed") {
   f.memory().free(large);
   CHECK_THROWS_WITH(f.memory().alloc(3 * kMiB, 0), Contains("has been shut down"));
 }
+
+TEST_CASE("exact memory is neither cached nor rounded up nor shared") {
+  setenv("PERIGEE_MEMORY", "exact", 1);
+  Fixture f;
+  unsetenv("PERIGEE_MEMORY");
+  Block *a = f.memory().alloc(12, 0), *b = f.memory().alloc(100001, 0), *none = f.memory().alloc(0, 0);
+  CHECK(a->bytes == 12);
+  CHECK(b->bytes == 100001);
+  CHECK(a->buffer != b->buffer);
+  CHECK(a->offset + b->offset == 0);
+  CHECK(f.memory().stats().reserved == 100013);
+  f.memory().free(a);
+  CHECK(f.memory().stats().reserved == 100001);
+  b->used_on = 1u << 3;
+  f.memory().free(b);
+  Block* c = f.memory().alloc(7, 0);  // of all that went, nothing is kept
+  f.memory().empty_cache();
+  CHECK(f.memory().stats().live == 7);
+  CHECK(c->bytes == 7);
+  f.memory().free(c);
+  f.memory().free(none);
+  f.memory().empty_cache();
+  CHECK(f.memory().stats().reserved == 0);
+}
