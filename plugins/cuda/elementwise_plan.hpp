@@ -158,10 +158,10 @@ class Loop {
     return false;
   }
 
-  // Elements before the output's first aligned packet.
+  // Elements before the output's first aligned packet. Sizes of elements and packets are powers of two.
   int64_t head(const Walk<N>& walk) const {
-    uint64_t bytes = walk.bytes[0], beyond = address(walk, 0) % (bytes * static_cast<uint64_t>(width_));
-    if (beyond == 0 || beyond % bytes != 0) return 0;
+    uint64_t bytes = walk.bytes[0], beyond = address(walk, 0) & (bytes * static_cast<uint64_t>(width_) - 1);
+    if (beyond == 0 || (beyond & (bytes - 1)) != 0) return 0;
     auto head = static_cast<int64_t>(static_cast<uint64_t>(width_) - beyond / bytes);
     return head < nest_.count ? head : nest_.count;
   }
@@ -171,7 +171,7 @@ class Loop {
     if (width_ == 1) return kVector;
     if (nest_.inner_stride(k) == 0) return kSplat;
     uint64_t bytes = walk.bytes[k], start = address(walk, k) + static_cast<uint64_t>(walk.head) * bytes;
-    return ragged_[k] || start % (bytes * static_cast<uint64_t>(width_)) != 0 ? kElements : kVector;
+    return ragged_[k] || (start & (bytes * static_cast<uint64_t>(width_) - 1)) != 0 ? kElements : kVector;
   }
 
   static uint64_t address(const Walk<N>& walk, int k) { return reinterpret_cast<uint64_t>(walk.data[k]); }

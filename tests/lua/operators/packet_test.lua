@@ -11,7 +11,10 @@ local check = require "cases.check"
 
 local DEVICE = pg.device() ~= "cpu" and pg.device() or "sim:0"
 local dtypes = { "float32", "float64", "bfloat16", "float16", "int64", "int32", "int16", "int8", "uint8", "bool" }
-local lengths = { 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 23, 24, 31, 32, 33, 40, 65, 259 }
+-- The simulated device has no packets: there a few will do.
+local lengths = DEVICE:find "^sim" and { 1, 7, 16, 33 }
+  or { 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 23, 24, 31, 32, 33, 40, 65, 259 }
+local row_lengths = DEVICE:find "^sim" and { 4, 33 } or { 1, 4, 7, 8, 16, 24, 33, 64 }
 
 ---The same numbers on the CPU and on the device: small, and none zero but in booleans.
 local function pair(dtype, shape, seed)
@@ -114,7 +117,7 @@ for _, dtype in ipairs(dtypes) do
   test("packet/rows/" .. dtype, function()
     local wide, tall = pair(dtype, { 5, 80 }, 4), pair(dtype, { 5, 1 }, 5)
     local choice = pair("bool", { 5, 80 }, 6)
-    for _, n in ipairs { 1, 4, 7, 8, 16, 24, 33, 64 } do
+    for _, n in ipairs(row_lengths) do
       for _, offset in ipairs { 0, 1, 2, 4, 8, 13 } do
         for name, fn in pairs(all) do
           agree(("%s of rows of %d at %d"):format(name, n, offset), { wide, y, choice, tall }, function(a, b, d, e)
