@@ -70,13 +70,21 @@ void convolve(const ConvShape& s, const Data& x, const Data& weight, const Data&
               }
 }
 
+// Elements from a tensor's first to behind its last: there is no more of it, and what lies behind is guarded.
+int64_t extent(const Four& shape, const Four& stride) {
+  int64_t last = 0;
+  for (size_t i = 0; i < 4; i++) last += (shape[i] - 1) * stride[i];
+  return count_of(shape) == 0 ? 0 : last + 1;
+}
+
 struct Skips {
   int64_t x = 0, weight = 0, result = 0;
 };
 
 void check_convolution(const Convolution& convolution, const ConvShape& s, Skips skip = {}) {
-  Data x(s.dtype, 2048, 1, skip.x), weight(s.dtype, 2048, 2, skip.weight), y(s.dtype, 2048, 3), bias(s.dtype, 64, 4),
-      result(s.dtype, 2048, 5, skip.result);
+  Data x(s.dtype, extent(s.x, s.x_stride), 1, skip.x),
+      weight(s.dtype, extent(s.weight, s.weight_stride), 2, skip.weight), y(s.dtype, extent(s.y, s.y_stride), 3),
+      bias(s.dtype, (s.y[1] - 1) * s.bias_stride + 1, 4), result(s.dtype, count_of(s.result()), 5, skip.result);
   Workspace workspace(convolution.workspace());
   Stream stream;
   ConvData d{x.address(),      weight.address(),   y.address(), s.bias ? bias.address() : nullptr,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fixture.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -46,12 +47,13 @@ Data::Data(uint32_t dtype, int64_t count, uint32_t seed, int64_t skip) : dtype_(
   std::uniform_int_distribution<int> pick(-20, 20);
   with_dtype(dtype, [&](auto one) {
     using S = decltype(one);
-    check(cudaMalloc(&allocation_, static_cast<size_t>(count + skip + 1) * sizeof(S)));
+    check(cudaMalloc(&allocation_, static_cast<size_t>(std::max<int64_t>(count + skip, 1)) * sizeof(S)));
     S* first = static_cast<S*>(allocation_) + skip;
     address_ = first;
     std::vector<S> values(static_cast<size_t>(count));
     bool real = (pg::dtype_class(dtype) & PG_M_FLOAT) != 0;
     for (S& value : values) value = cuda::pack<S>(real ? pick(random) / 16.0 : pick(random));
+    if (count == 0) return;
     check(cudaMemcpy(first, values.data(), values.size() * sizeof(S), cudaMemcpyHostToDevice));
   });
 }

@@ -13,8 +13,6 @@ using namespace vendor_test;
 
 namespace {
 
-constexpr int64_t kRoom = 4096;  // elements of an operand
-
 ProductShape plain(uint32_t dtype, int64_t m, int64_t n, int64_t k) {
   ProductShape s;
   s.dtype = dtype, s.m = m, s.n = n, s.k = k;
@@ -25,6 +23,14 @@ ProductShape plain(uint32_t dtype, int64_t m, int64_t n, int64_t k) {
 struct Skips {
   int64_t a = 0, b = 0, c = 0, bias = 0;
 };
+
+// Elements from an operand's first to behind its last: there is no more of it, and what lies behind is guarded.
+int64_t extent(const ProductShape& s, int64_t BatchAxis::*step, int64_t rows, int64_t columns, Strides strides) {
+  if (rows * columns * s.batch_count() == 0) return 0;
+  int64_t last = (rows - 1) * strides.row + (columns - 1) * strides.column;
+  for (const BatchAxis& axis : s.batch) last += (axis.size - 1) * axis.*step;
+  return last + 1;
+}
 
 // Integers wrap around.
 double wrapped(double value, uint32_t dtype) {
@@ -38,8 +44,10 @@ double wrapped(double value, uint32_t dtype) {
 }
 
 void check_product(const Product& product, const ProductShape& s, Skips skip = {}) {
-  Data a(s.dtype, kRoom, 1, skip.a), b(s.dtype, kRoom, 2, skip.b), c(s.dtype, kRoom, 3, skip.c),
-      bias(s.dtype, 64, 4, skip.bias);
+  Data a(s.dtype, extent(s, &BatchAxis::a, s.m, s.k, s.a), 1, skip.a),
+      b(s.dtype, extent(s, &BatchAxis::b, s.k, s.n, s.b), 2, skip.b),
+      c(s.dtype, extent(s, &BatchAxis::c, s.m, s.n, s.c), 3, skip.c),
+      bias(s.dtype, (s.n - 1) * s.bias_stride + 1, 4, skip.bias);
   Workspace workspace(product.workspace());
   Stream stream;
   product.run(stream.native,
