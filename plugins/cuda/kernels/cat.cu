@@ -2,7 +2,7 @@
 // cat along an axis and its gradient, slices written into tensors, one_hot.
 #include <algorithm>
 
-#include "kernels/index_check.cuh"
+#include "index_operand.hpp"
 #include "kernels/part_copy.cuh"
 
 namespace cuda {

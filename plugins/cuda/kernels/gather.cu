@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gather: y[..., i, ...] = x[..., index[..., i, ...], ...] along an axis; its gradient adds back. The index may be
 // shorter than x along the other axes.
-#include "kernels/index_check.cuh"
+#include "kernels/index_check.hpp"
 #include "kernels/sorted_sum.hpp"
 #include "kernels/sums.hpp"
 #include "units.hpp"
@@ -96,9 +96,7 @@ struct Scattered {
 
 // One owner for each element of dx, which looks through the indices of its line.
 template <class S>
-__global__ void __launch_bounds__(kThreads)
-    scan_lines(const __grid_constant__ Scattered s, const S* dy, S* dx, const __grid_constant__ FaultSite site) {
-  if (blockIdx.x == 0) check_from(threadIdx.x, blockDim.x, s.index, site);
+__global__ void __launch_bounds__(kThreads) scan_lines(const __grid_constant__ Scattered s, const S* dy, S* dx) {
   int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < s.total; p += stride) {
     int64_t rest = p, own = 0, at_index = 0, at_dy = 0;
@@ -179,13 +177,13 @@ class GatherGrad final : public Kernel {
     FaultSite site = launch.fault_site(FaultKind::kIndex, size_, *launch.raw.inputs[1]);
     IndexOperand index = index_;
     index.data = launch.in(1);
-    if (total_ == 0) return check_indices(launch, index, site);
-    if (!scanned_) return sum_sorted(launch, site);
+    if (total_ > 0 && !scanned_) return sum_sorted(launch, site);
+    check_indices(launch, index, site);
     Scattered s = scan_;
     s.index = index;
     with_float(dtype_, [&](auto tag) {
       using S = typename decltype(tag)::type;
-      launch(grid_for(total_), scan_lines<S>, s, launch.in<S>(0), launch.out<S>(0), site);
+      launch(grid_for(total_), scan_lines<S>, s, launch.in<S>(0), launch.out<S>(0));
     });
   }
 

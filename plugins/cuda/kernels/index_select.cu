@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole slices by index along one axis: y[b, i, a] = x[b, index[i], a]. embedding is this along axis 0 of its weight,
 // with an index of any shape. The gradients sum slices back: dx[b, index[i], a] += dy[b, i, a].
-#include "kernels/index_check.cuh"
+#include "kernels/index_check.hpp"
 #include "kernels/sorted_sum.hpp"
 #include "kernels/sums.hpp"
 #include "units.hpp"
@@ -11,7 +11,11 @@ namespace {
 
 __global__ void __launch_bounds__(kThreads)
     check(const __grid_constant__ IndexOperand index, const __grid_constant__ FaultSite site) {
-  check_from(int64_t{blockIdx.x} * blockDim.x + threadIdx.x, int64_t{gridDim.x} * blockDim.x, index, site);
+  int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < index.walk.count; i += stride) {
+    int64_t value = index[i];
+    if (is_outside(value, site.limit)) note_fault(site, value, i);
+  }
 }
 
 // ---- selection ----
@@ -124,9 +128,7 @@ struct SelectGrad {
 
 // One owner for each element of dx, which looks through all indices.
 template <class S>
-__global__ void __launch_bounds__(kThreads)
-    scan_slices(const __grid_constant__ SelectGrad s, const S* dy, S* dx, const __grid_constant__ FaultSite site) {
-  if (blockIdx.x == 0) check_from(threadIdx.x, blockDim.x, s.index, site);
+__global__ void __launch_bounds__(kThreads) scan_slices(const __grid_constant__ SelectGrad s, const S* dy, S* dx) {
   int64_t stride = int64_t{gridDim.x} * blockDim.x, count = s.index.walk.count;
   for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < s.total; p += stride) {
     int64_t a = p, row = s.slice.split(a, s.narrow), b = s.rows.split(row, s.narrow);
@@ -188,11 +190,11 @@ class IndexSelectGrad final : public Kernel {
     FaultSite site = launch.fault_site(fault_, s_.rows.size, *launch.raw.inputs[1]);
     SelectGrad s = s_;
     s.index.data = launch.in(1);
-    if (s.total == 0) return check_indices(launch, s.index, site);
-    if (!scanned_) return sum_sorted(launch, s, site);
+    if (s.total > 0 && !scanned_) return sum_sorted(launch, s, site);
+    check_indices(launch, s.index, site);
     with_sum(dtype_, [&](auto tag) {
       using S = typename decltype(tag)::type;
-      launch(grid_for(s.total), scan_slices<S>, s, launch.in<S>(0), launch.out<S>(0), site);
+      launch(grid_for(s.total), scan_slices<S>, s, launch.in<S>(0), launch.out<S>(0));
     });
   }
 

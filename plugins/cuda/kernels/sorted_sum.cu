@@ -6,6 +6,8 @@
 namespace cuda {
 namespace {
 
+constexpr int kAtOnce = 4;  // entries whose loads are under way together
+
 struct Sums {
   const uint64_t* keys;  // sorted
   const uint32_t* entry;
@@ -33,28 +35,38 @@ struct Part {
 // Sums the runs of each chunk. What goes on from the chunk before is put into heads, what begins here and goes on in
 // the next one into tails.
 template <class S>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 4)
     sum_chunks(const __grid_constant__ Sums s, const S* dy, S* dx, GradSum<S>* heads, GradSum<S>* tails) {
   int64_t total = s.chunks * s.column.size, stride = int64_t{gridDim.x} * blockDim.x;
+  auto nowhere = static_cast<uint64_t>(s.rows);  // the keys behind all others
   for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < total; p += stride) {
     Part part(s, p);
     const S* from = dy + s.before.offset(part.b) + s.inner.offset(part.a);
     uint64_t key = s.keys[part.begin];
     bool is_head = part.begin > 0 && s.keys[part.begin - 1] == key;
     GradSum<S> sum = 0;
-    for (int64_t i = part.begin; i < part.end; i++) {
-      uint64_t next = s.keys[i];
-      if (next != key) {
-        if (is_head)
-          heads[p] = sum;
-        else
-          dx[part.target(s, key)] = from_sum<S>(sum);
-        key = next, is_head = false, sum = 0;
+    for (int64_t first = part.begin; first < part.end; first += kAtOnce) {
+      uint64_t next[kAtOnce];
+      GradSum<S> value[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; i++) {  // loads before the choices that depend on them
+        next[i] = first + i < part.end ? s.keys[first + i] : nowhere;
+        value[i] = next[i] < nowhere ? to_sum(from[s.at.offset(s.entry[first + i])]) : GradSum<S>(0);
       }
-      if (key >= static_cast<uint64_t>(s.rows)) break;  // and so are all that follow
-      sum += to_sum(from[s.at.offset(s.entry[i])]);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; i++) {
+        if (first + i >= part.end) break;
+        if (next[i] != key) {
+          if (is_head)
+            heads[p] = sum;
+          else
+            dx[part.target(s, key)] = from_sum<S>(sum);
+          key = next[i], is_head = false, sum = 0;
+        }
+        sum += value[i];
+      }
     }
-    if (key >= static_cast<uint64_t>(s.rows)) continue;
+    if (key >= nowhere) continue;
     if (is_head)
       heads[p] = sum;
     else if (part.end < s.entries && s.keys[part.end] == key)
