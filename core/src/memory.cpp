@@ -201,7 +201,6 @@ void CachingAllocator::State::give_back(Block* block) {
   if (block->size_class == kLargeClass) {
     std::lock_guard guard(mutex);
     return_chunk(static_cast<Chunk*>(block->segment));
-    if (exact) release_segments(false);
     return;
   }
   std::lock_guard guard(spin);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segments: raw allocations of the device, split into chunks and merged again. Every function runs with `mutex` held.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "memory_state.hpp"
@@ -68,6 +69,7 @@ bool CachingAllocator::State::map_segment(uint64_t bytes, uint32_t kind, uint32_
   Segment& segment = segments.emplace_back();
   segment.buffer = buffer;
   segment.bytes = bytes;
+  segment.self = std::prev(segments.end());
   segment.home = home;
   segment.kind = kind;
   auto* chunk = new Chunk;
@@ -95,7 +97,6 @@ Chunk* CachingAllocator::State::take_chunk(uint64_t bytes, uint32_t home) {
   if (closed) pg::fail(PG_E_FAILED_PRECONDITION, device.name + " has been shut down");
   const uint32_t kind = kind_of(bytes);
   pg_error error = pg::make_error();
-  if (exact) release_segments(false);  // what other streams used until now
   if (Chunk* chunk = find_chunk(bytes, home, kind)) return chunk;
   if (grow(bytes, home, error)) return find_chunk(bytes, home, kind);
   // Exhausted. What other streams still used comes back first, then what is cached.
@@ -132,6 +133,9 @@ void CachingAllocator::State::return_chunk(Chunk* chunk) {
   }
   chunk->free = true;
   chunks.insert(chunk);
+  if (!exact) return;
+  device.drain();
+  release_segment(chunk->segment->self);
 }
 
 // Turns slabs whose blocks are all free back into chunks.
@@ -176,18 +180,26 @@ void CachingAllocator::State::release_segments(bool all) {
       ++segment;
       continue;
     }
-    pg_error error = pg::make_error();
-    int32_t code = device.table()->free(device.self(), device.ordinal, PG_MEMORY_DEVICE, segment->buffer, &error);
-    if (code != PG_OK) device.warn("free", error);
-    reserved.fetch_sub(segment->bytes, std::memory_order_relaxed);
-    if (all) {  // headers stay, for blocks that are held beyond the device's end
-      ++segment;
-      continue;
+    if (all) {
+      give_to_device(*segment++);  // headers stay, for blocks that are held beyond the device's end
+    } else {
+      release_segment(segment++);
     }
-    pool(segment->home).free_chunks[segment->kind].erase(segment->first);
-    delete segment->first;
-    segment = segments.erase(segment);
   }
+}
+
+void CachingAllocator::State::give_to_device(const Segment& segment) {
+  pg_error error = pg::make_error();
+  int32_t code = device.table()->free(device.self(), device.ordinal, PG_MEMORY_DEVICE, segment.buffer, &error);
+  if (code != PG_OK) device.warn("free", error);
+  reserved.fetch_sub(segment.bytes, std::memory_order_relaxed);
+}
+
+void CachingAllocator::State::release_segment(std::list<Segment>::iterator segment) {
+  give_to_device(*segment);
+  pool(segment->home).free_chunks[segment->kind].erase(segment->first);
+  delete segment->first;
+  segments.erase(segment);
 }
 
 CachingAllocator::State::~State() {

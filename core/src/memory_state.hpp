@@ -59,6 +59,7 @@ struct Segment {
   uint64_t buffer = 0, bytes = 0;
   uint32_t home = 0, kind = 0;
   struct Chunk* first = nullptr;
+  std::list<Segment>::iterator self;
 };
 
 // A part of a segment: free, given out as a large block, or cut into small blocks of one class.
@@ -147,6 +148,8 @@ struct CachingAllocator::State {
   void return_chunk(Chunk* chunk);
   void release_slabs(uint32_t home);
   void release_segments(bool all);
+  void release_segment(std::list<Segment>::iterator segment);  // one that is free as a whole
+  void give_to_device(const Segment& segment);
   [[noreturn]] void fail_exhausted(uint64_t bytes, const pg_error& error);
 };
 
