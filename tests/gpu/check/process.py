@@ -13,8 +13,8 @@ _lock = threading.Lock()
 
 
 class Outcome:
-    def __init__(self, name, status, seconds, text, timed_out):
-        self.name, self.status, self.seconds = name, status, seconds
+    def __init__(self, name, command, status, seconds, text, timed_out):
+        self.name, self.command, self.status, self.seconds = name, command, status, seconds
         self.text, self.timed_out = text, timed_out
 
     @property
@@ -58,7 +58,7 @@ def run(command, limit, env=None, cwd=None, name=None):
             process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                        env=env, cwd=cwd, start_new_session=True)
         except OSError as error:
-            return Outcome(name, None, 0.0, str(error), False)
+            return Outcome(name, command, None, 0.0, str(error), False)
         with _lock:
             _alive.add(process)
         timed_out = False
@@ -72,7 +72,7 @@ def run(command, limit, env=None, cwd=None, name=None):
             _alive.discard(process)
         said.seek(0)
         text = said.read().decode("utf-8", "replace")
-    return Outcome(name, process.returncode, time.monotonic() - start, text, timed_out)
+    return Outcome(name, command, process.returncode, time.monotonic() - start, text, timed_out)
 
 
 def run_all(jobs, width, limit, env=None, cwd=None):
@@ -83,7 +83,7 @@ def run_all(jobs, width, limit, env=None, cwd=None):
         own = dict(env or os.environ, **(job[2] if len(job) > 2 else {}))
         left = end - time.monotonic()
         if left < 1:
-            return Outcome(job[0], None, 0.0, "no time was left for it", True)
+            return Outcome(job[0], job[1], None, 0.0, "no time was left for it", True)
         return run(job[1], left, own, cwd, job[0])
 
     with ThreadPoolExecutor(max(1, width)) as pool:
