@@ -37,11 +37,11 @@ struct RowPart {
 
   template <class Body>
   __device__ __forceinline__ void each(const Body& body) const {
-    int32_t mine = 0;
+    uint32_t mine = 0;  // of use where a line is cached; of longer ones it may wrap around
     for (int64_t i = static_cast<int64_t>(lane) * W; i < a.size; i += static_cast<int64_t>(a.lanes) * W) {
       keep_rolled(i);
-      body(i, cache + mine);
-      mine += W * a.lanes;
+      body(i, cache + (a.cached ? mine : 0));
+      mine += static_cast<uint32_t>(W * a.lanes);
     }
   }
   __device__ __forceinline__ void fetch(int64_t i, C (&values)[N][W]) const {

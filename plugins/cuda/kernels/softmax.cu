@@ -75,11 +75,11 @@ struct LinePart {
 
   template <class Body>
   __device__ __forceinline__ void each(const Body& body) const {
-    int32_t mine = 0;
+    uint32_t mine = 0;  // of use where a line is cached; of longer ones it may wrap around
     for (int64_t i = static_cast<int64_t>(lane) * W; i < a.lines.length; i += static_cast<int64_t>(a.lines.lanes) * W) {
       keep_rolled(i);
-      body(i, cache + mine);
-      mine += W * a.lines.lanes;
+      body(i, cache + (a.lines.cached ? mine : 0));
+      mine += static_cast<uint32_t>(W * a.lines.lanes);
     }
   }
   __device__ __forceinline__ void fetch(int64_t i, C (&values)[W]) const {
@@ -105,7 +105,7 @@ struct LinePart {
   // The sum of e^(x - top); those powers stay in the cache unless logarithms are wanted.
   __device__ __forceinline__ double cached_sum(C top) const {
     double sum = 0;
-    each([&](int64_t i, C* own) {
+    each([&](int64_t, C* own) {
       C powers[W];
       for (int w = 0; w < W; w++) {
         powers[w] = pg::math::exp_of(own[w * a.lines.lanes] - top);
