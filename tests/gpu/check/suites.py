@@ -95,8 +95,8 @@ def operators(check, part, limit):
             continue
         part.note("%s broke off and ran again, operator by operator" % outcome.name)
         letters = re.search(r"\[[a-z-]+\]$", outcome.command[-1])
-        again = _an_operator_each(check, outcome.name, letters.group(0) if letters else ".")
-        for again in process.run_all(again, 2 * check.width, end - time.monotonic(), check.env, check.work):
+        jobs = _an_operator_each(check, outcome.name, letters.group(0) if letters else ".")
+        for again in process.run_all(jobs, 2 * check.width, end - time.monotonic(), check.env, check.work):
             part.add_lua(again)
     _note_slowest(part, outcomes)
 
