@@ -169,7 +169,7 @@ class GatherGrad final : public Kernel {
     Others others(dx, axis);
     numbered_ = {walk_together<2>(index, {index.stride, others.stride}), size_, others.step, total_,
                  pg::dtype_of(index)};
-    sorted_ = SortedSum(dtype_, total_, Walk<1>(), walk_of(dy), Walk<1>());
+    sorted_ = SortedSum(call, dtype_, total_, Walk<1>(), walk_of(dy), Walk<1>());
     plan.workspace = sorted_.workspace();
   }
 

@@ -182,7 +182,7 @@ class IndexSelectGrad final : public Kernel {
     s_.narrow = s_.total < kNarrow;
     scanned_ = is_scanned(s_.index.count(), s_.total);
     if (scanned_) return;
-    sorted_ = SortedSum(dtype_, s_.rows.size, s_.before, s_.at, s_.inner);
+    sorted_ = SortedSum(call, dtype_, s_.rows.size, s_.before, s_.at, s_.inner);
     plan.workspace = sorted_.workspace();
   }
 

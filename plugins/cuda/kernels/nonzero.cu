@@ -123,10 +123,11 @@ __global__ void __launch_bounds__(kThreads) place_elements(const __grid_constant
 class Placement {
  public:
   Placement() = default;
-  Placement(const pg_tensor& t, const Walk<1>& walk) : truth_(t, walk) {
+  Placement(const pg::KernelCall& call, const pg_tensor& t, const Walk<1>& walk) : truth_(t, walk) {
     tiles_ = std::max<int64_t>(1, divide_up(walk.count, kTile));
     if (tiles_ == 1) return;
     counts_bytes_ = (static_cast<uint64_t>(tiles_ + 1) * sizeof(int64_t) + 255) / 256 * 256;
+    use_device(call.raw->device);
     sum_bytes_ = exclusive_sum_workspace(tiles_ + 1);
   }
   uint64_t workspace() const { return counts_bytes_ + sum_bytes_; }
@@ -179,7 +180,7 @@ class NonZero final : public Kernel {
     check_dtypes(call, kAny);
     if (pg::dtype_of(call.out(0)) != PG_I64) pg::fail_support("positions are int64");
   }
-  NonZero(const pg::KernelCall& call, pg::Plan& plan) : placement_(call.in(0), walk_of(call.in(0))) {
+  NonZero(const pg::KernelCall& call, pg::Plan& plan) : placement_(call, call.in(0), walk_of(call.in(0))) {
     const pg_tensor& x = call.in(0);
     put_.rank = static_cast<int32_t>(x.rank);
     put_.narrow = placement_.count() < kNarrow;
@@ -236,7 +237,7 @@ class MaskedSelect final : public Kernel {
   }
   MaskedSelect(const pg::KernelCall& call, pg::Plan& plan)
       : bytes_(element_bytes(call.in(0))),
-        placement_(call.in(1), walk_broadcast(call.in(1), call.in(0))),
+        placement_(call, call.in(1), walk_broadcast(call.in(1), call.in(0))),
         x_(walk_broadcast(call.in(0), call.in(1))) {
     plan.workspace = placement_.workspace();
   }
@@ -285,7 +286,7 @@ class MaskedSelectGrad final : public Kernel {
     if (!fits) pg::fail_support("the mask does not broadcast to the result");
   }
   MaskedSelectGrad(const pg::KernelCall& call, pg::Plan& plan)
-      : bytes_(element_bytes(call.out(0))), placement_(call.in(1), walk_broadcast(call.in(1), call.out(0))) {
+      : bytes_(element_bytes(call.out(0))), placement_(call, call.in(1), walk_broadcast(call.in(1), call.out(0))) {
     const pg_tensor& dy = call.in(0);
     step_ = dy.rank == 0 ? 0 : dy.stride[0];
     count_ = pg::element_count(dy);

@@ -105,10 +105,12 @@ constexpr uint64_t round_up(uint64_t bytes) { return (bytes + 255) / 256 * 256; 
 
 }  // namespace
 
-SortedSum::SortedSum(uint32_t dtype, int64_t rows, const Walk<1>& before, const Walk<1>& at, const Walk<1>& inner)
+SortedSum::SortedSum(const pg::KernelCall& call, uint32_t dtype, int64_t rows, const Walk<1>& before, const Walk<1>& at,
+                     const Walk<1>& inner)
     : dtype_(dtype), before_(before), at_(at), inner_(inner), rows_(rows), columns_(before.count * inner.count) {
   chunk_ = chunk_of(entries(), columns_);
   chunks_ = divide_up(entries(), chunk_);
+  use_device(call.raw->device);
   sort_bytes_ = sort_pairs_workspace(entries());
   with_sum(dtype_, [&](auto tag) {
     using S = typename decltype(tag)::type;

@@ -14,7 +14,8 @@ class SortedSum {
  public:
   SortedSum() = default;
   // Where dy's slices lie: `before` by b, `at` by entry, `inner` by a.
-  SortedSum(uint32_t dtype, int64_t rows, const Walk<1>& before, const Walk<1>& at, const Walk<1>& inner);
+  SortedSum(const pg::KernelCall& call, uint32_t dtype, int64_t rows, const Walk<1>& before, const Walk<1>& at,
+            const Walk<1>& inner);
   // Throws where a sort cannot number the entries.
   static void check_entries(int64_t entries);
 
