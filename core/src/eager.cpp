@@ -44,21 +44,32 @@ Tensors allocate_outputs(Signature& s, Tensor* const* inputs) {
   return made;
 }
 
+// Forms of one storage that are kept: enough for a few uses of a weight, not for every window over a long tensor.
+constexpr size_t kPackedForms = 8;
+
 // The private-layout copy of an input, once it has been used twice without a change in between.
 pg_address packed_address(Signature& s, Tensor& x, uint32_t input, const pg_launch& launch) {
   Storage& storage = *x.storage;
   if (!storage.packed) storage.packed = std::make_unique<std::vector<Packed>>();
+  std::vector<Packed>& forms = *storage.packed;
   uint64_t version = storage.version.load(std::memory_order_relaxed);
+  auto drop = [&](Packed& form) {
+    if (form.block != nullptr) storage.device->allocator.free(form.block);
+  };
   Packed* entry = nullptr;
-  for (Packed& p : *storage.packed)
-    if (p.signature == &s && p.input == input) entry = &p;
+  for (Packed& p : forms)
+    if (p.signature == &s && p.input == input && p.offset == x.offset) entry = &p;
   if (entry == nullptr) {
-    storage.packed->push_back({&s, input, version, nullptr});
+    if (forms.size() == kPackedForms) {  // the oldest goes
+      drop(forms.front());
+      forms.erase(forms.begin());
+    }
+    forms.push_back({&s, input, x.offset, version, nullptr});
     return {0, 0};
   }
   if (entry->version != version) {  // changed since: forget the old form, wait for a second use
-    if (entry->block != nullptr) storage.device->allocator.free(entry->block);
-    *entry = {&s, input, version, nullptr};
+    drop(*entry);
+    *entry = {&s, input, x.offset, version, nullptr};
     return {0, 0};
   }
   if (entry->block == nullptr) {

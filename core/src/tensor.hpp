@@ -25,10 +25,12 @@ using TensorRef = Ref<Tensor>;
 using NodeRef = Ref<Node>;
 using GraphRef = Ref<Graph>;
 
-// A private-layout copy of a storage's contents, made for one signature's input.
+// A private-layout copy of the part of a storage that a tensor shows, made for one signature's input (which knows the
+// shape and strides).
 struct Packed {
   const Signature* signature;  // identity only
   uint32_t input;
+  int64_t offset;  // the tensor's
   uint64_t version;
   Block* block;  // NULL: only seen so far
 };

@@ -33,6 +33,21 @@ test("a convolution's weights are packed once and follow their changes", functio
   end)
 end)
 
+test("views of one storage have packed forms of their own", function(t)
+  pg.manual_seed(4)
+  local x, all = pg.randn { 1, 16, 6, 6 }, pg.randn { 12 * 32, 16, 3, 3 }
+  pg.no_grad(function()
+    for round = 1, 3 do
+      for part = 1, 12 do -- more of them than forms are kept
+        local w = all[{ { (part - 1) * 32 + 1, part * 32 } }]
+        t.close(pg.conv2d(x, w, { padding = 1 }), reference(x, w), 1e-3, ("round %d, part %d"):format(round, part))
+      end
+      local w = all[{ { 33, 64 } }]
+      for _ = 1, 3 do t.close(pg.conv2d(x, w, { padding = 1 }), reference(x, w), 1e-3) end
+    end
+  end)
+end)
+
 test("packed forms go with their weights", function(t)
   local function live() pg.memory.collect() return pg.memory.stats("cpu").live end
   local x = pg.randn { 1, 32, 8, 8 }
