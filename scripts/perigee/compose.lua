@@ -15,6 +15,16 @@ return function(pg, native)
 
   local function positions(x, first, stop, step) return pg.arange(first, stop, step or 1, { device = x.device }) end
 
+  -- 0 to n - 1 for an axis of n, which in a graph may be a symbol; and n as a tensor, for arithmetic with it.
+  local function places(x, axis)
+    local n = size(x, axis)
+    if type(n) == "number" then return positions(x, 0, n), n end
+    return pg.device(x.device, function()
+      local attrs = { start = 0, stop = 0, step = 1, count = { n }, dtype = "int64" }
+      return native.call("arange", {}, attrs), pg.ones { n, dtype = "int64" }:sum()
+    end)
+  end
+
   -- ---- products ----
 
   ---x + weight * (other - x); weight is a tensor or a number.
@@ -60,7 +70,7 @@ return function(pg, native)
     local shape, spread = x.shape, x:unsqueeze(axis + after)
     local wide = spread.shape
     wide[axis + after] = count
-    shape[axis] = shape[axis] * count
+    shape[axis] = type(shape[axis]) == "number" and shape[axis] * count or -1
     return spread:expand(wide):reshape(shape)
   end
 
@@ -94,10 +104,13 @@ return function(pg, native)
 
   ---The positions of these axes in reverse order (a copy).
   both("flip", { { "axes", "axes", required = true, alias = "axis" } }, function(o)
-    local x = o.x
+    local x, seen = o.x, {}
     for _, a in ipairs(o.axes) do
       local axis = axis_of("flip", x, a)
-      x = x:index_select(positions(x, size(x, axis) - 1, -1, -1), axis)
+      if seen[axis] then native.raise("invalid_argument", "flip", ("axis %d is given twice"):format(axis)) end
+      seen[axis] = true
+      local place, n = places(x, axis)
+      x = x:index_select(n - 1 - place, axis)
     end
     return rawequal(x, o.x) and x:clone() or x
   end)
@@ -105,6 +118,10 @@ return function(pg, native)
   local function roll_axis(x, axis, shift)
     local n = size(x, axis)
     if n == 0 then return x end
+    if type(n) ~= "number" then
+      local place, count = places(x, axis)
+      return x:index_select((place - shift) % count, axis)
+    end
     local k = shift % n
     if k == 0 then return x end
     return pg.cat { x:narrow(axis, n - k + 1, k), x:narrow(axis, 1, n - k), axis = axis }
@@ -131,15 +148,15 @@ return function(pg, native)
 
   -- ---- triangles and diagonals ----
 
-  -- Column minus row of every element of an [n, m] matrix.
-  local function distance(x, n, m) return positions(x, 0, m) - positions(x, 0, n):unsqueeze(2) end
+  -- Column minus row of every element of [..., n, m] matrices: [n, m].
+  local function distance(x, rows, columns) return (places(x, columns)) - (places(x, rows)):unsqueeze(2) end
 
   local function triangle(name, compare)
     both(name, { { "diagonal", "integer", default = 0 } }, function(o)
       if rank(o.x) < 2 then
         native.raise("invalid_argument", name, ("x is %s; expected at least 2 axes"):format(tostring(o.x.shape)))
       end
-      local off = distance(o.x, size(o.x, rank(o.x) - 1), size(o.x, rank(o.x)))
+      local off = distance(o.x, rank(o.x) - 1, rank(o.x))
       local kept = off[compare](off, o.diagonal)
       return o.x.dtype == "bool" and kept:logical_and(o.x) or pg.where(kept, o.x, 0)
     end)
@@ -153,14 +170,17 @@ return function(pg, native)
   both("diag", { { "diagonal", "integer", default = 0 } }, function(o)
     local x, k = o.x, o.diagonal
     if rank(x) == 1 then
-      local n = size(x, 1) + math.abs(k)
       local line = pg.cat { x, pg.zeros { math.abs(k), dtype = x.dtype, device = x.device } }
-      return pg.where(distance(x, n, n):eq(k), k >= 0 and line:unsqueeze(2) or line, 0)
+      return pg.where(distance(line, 1, 1):eq(k), k >= 0 and line:unsqueeze(2) or line, 0)
     end
     if rank(x) ~= 2 then
       native.raise("invalid_argument", "diag", ("x is %s; expected 1 or 2 axes"):format(tostring(x.shape)))
     end
     local n, m = size(x, 1), size(x, 2)
+    if type(n) ~= "number" or type(m) ~= "number" then
+      native.raise("not_supported", "diag", ("x is %s; the diagonal of a matrix needs sizes that are known"):format(
+                     tostring(x.shape)))
+    end
     local count = math.max(0, math.min(n + math.min(k, 0), m - math.max(k, 0)))
     local first = k >= 0 and k or -k * m
     return x:reshape(-1):index_select(positions(x, first, first + count * (m + 1), m + 1), 1)

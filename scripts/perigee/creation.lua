@@ -114,7 +114,7 @@ return function(pg, native)
       if step == 0 then native.raise("invalid_argument", "arange", "step is 0") end
       local whole = start == math.floor(start) and stop == math.floor(stop) and step == math.floor(step)
       local count = math.max(0, math.ceil((stop - start) / step))
-      return call("arange", {}, { start = start, stop = stop, step = step, count = count,
+      return call("arange", {}, { start = start, stop = stop, step = step, count = { count },
                                   dtype = o.dtype or (whole and "int64") or native.default_dtype() })
     end)
 
@@ -137,7 +137,11 @@ return function(pg, native)
 
   ---The identity matrix, [n, m] (m defaults to n).
   creator("eye", { { "n", "integer", required = true }, { "m", "integer" } }, function(o)
-    local rows, columns = pg.arange(o.n), pg.arange(o.m or o.n)
+    local n, m = o.n, o.m or o.n
+    if n < 0 or m < 0 then
+      native.raise("invalid_argument", "eye", ("sizes must be at least 0, got [%d, %d]"):format(n, m))
+    end
+    local rows, columns = pg.arange(n), pg.arange(m)
     return call("cast", { rows:unsqueeze(2):eq(columns) }, { dtype = default(o) })
   end)
 

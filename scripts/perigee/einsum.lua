@@ -69,7 +69,7 @@ local function take_diagonals(part)
       end
       labels[#labels + 1], order[#order + 1], order[#order + 2] = label, first[label], i
       local x = part.x:permute(order):flatten(-2, -1)
-      local index = native.call("arange", {}, { start = 0, stop = n * n, step = n + 1, count = n, dtype = "int64" })
+      local index = native.call("arange", {}, { start = 0, stop = n * n, step = n + 1, count = { n }, dtype = "int64" })
       return take_diagonals { x = x:index_select(index:to(x.device), -1), labels = labels }
     end
     first[label] = i

@@ -29,6 +29,7 @@ test("flip and roll are copies and count axes from 1", function(t)
   t.equal(x[{ 1, 1 }]:item(), 0)
   t.raises(function() x:flip(0) end, "axes count from 1")
   t.raises(function() x:flip(3) end, "axis 3 is out of range")
+  t.raises(function() x:flip(1, -2) end, "flip: axis 1 is given twice")
   t.raises(function() x:roll({ 1, 2 }, 1) end, "2 shifts and 1 axes")
 end)
 
@@ -101,4 +102,37 @@ end)
 test("an empty table of options is none", function(t)
   t.equal(pg.tensor({ -1, 1 }):elu {}, pg.tensor({ -1, 1 }):elu())
   t.equal(pg.tensor({ 1, 2 }):pad({ 1, 0 }, {}), { 0, 1, 2 })
+end)
+
+test("compositions are recorded with a batch that is a symbol", function(t)
+  local cases = {
+    tril = function(x) return x:tril() end, triu = function(x) return x:triu(-1) end,
+    flip = function(x) return x:flip(1) end, roll = function(x) return x:roll(5, 1) end,
+    tile = function(x) return x:tile(2, 3) end, repeat_interleave = function(x) return x:repeat_interleave(2, 1) end,
+    pad = function(x) return x:pad { 1, 1 } end, stack = function(x) return pg.stack { x, x } end,
+    outer = function(x) return x:sum(2):outer(x:sum(1)) end, chunk = function(x) return x:chunk(3, 2)[2] end,
+    diag = function(x) return x:sum(2):diag(1) end, flat = function(x) return x:flatten() end,
+  }
+  for name, f in pairs(cases) do
+    local session = pg.Session { pg.graph(function(g) return { y = f(g:placeholder { "x", shape = { "n", 3 } }) } end) }
+    for _, n in ipairs { 4, 1, 0 } do
+      local x = pg.rand { n, 3 }
+      local expected, y = f(x), session:run("y", { x = x })
+      t.equal(y.shape, expected.shape, name)
+      t.equal(y, expected, name)
+    end
+  end
+  t.raises(function() pg.graph(function(g) return { y = g:placeholder { "x", shape = { "n", 3 } }:diag() } end) end,
+           "diag: x is .*; the diagonal of a matrix needs sizes that are known")
+end)
+
+test("arguments may come in a table behind the tensor", function(t)
+  local x, index = pg.arange(6):reshape(2, 3), pg.tensor { 0, 2, dtype = "int64" }
+  t.equal(x:index_select { 2, index }, x:index_select(index, 2))
+  t.equal(x:index_select { index, 2 }, x:index_select(index, 2))
+  t.equal(x:clamp { 2, 4 }, x:clamp(2, 4))
+  t.equal(x:sum { 1, 2 }, x:sum { axis = { 1, 2 } }) -- a list where a list is wanted
+  t.raises(function() x:flip(1, -2) end, "axis 1 is given twice")
+  t.raises(function() pg.eye(-1) end, "sizes must be at least 0")
+  t.raises(function() return index ^ (index - 1) end, "negative integer power")
 end)

@@ -33,13 +33,26 @@ local function survey(t)
   return count, highest, named
 end
 
+local takes_table = { any = true, table = true, list = true, axes = true, tensors = true, ["function"] = true }
+
+-- Is the table behind other values one of them, as in x:view({2, 3})? Else it holds arguments, as in x:gather{1, index}.
+local function is_value(param, t)
+  if not param then return true end
+  if not takes_table[param[2]] then return next(t) == nil end
+  if param[2] == "tensors" then return true end
+  for _, v in ipairs(t) do
+    if is_tensor(v) then return false end
+  end
+  return true
+end
+
 -- Splits a call into positional values, their number, and named options (or nil).
-local function split(where, n, ...)
+local function split(where, n, params, ...)
   local args = { ... }
   local last = args[n]
   if n == 0 or not is_plain(last) then return args, n end
   local count, highest, named = survey(last)
-  if n > 1 and not named then return args, n end
+  if n > 1 and not named and is_value(params and params[n], last) then return args, n end
   if count ~= highest then
     errors.raise("invalid_argument", where,
                  ("the argument table has a hole: %d entries up to position %d"):format(count, highest))
@@ -112,8 +125,6 @@ local function check(where, name, kind, v)
   if not checks[kind](v) then reject(where, name, kind, v) end
   return v
 end
-
-local takes_table = { any = true, table = true, list = true, axes = true, tensors = true, ["function"] = true }
 
 local function is_run(kind, v) -- may this value be one of several that make up a list?
   if kind == "tensors" then return is_tensor(v) end
@@ -193,7 +204,7 @@ end
 
 ---Parses a call into one table by parameter name. `params` has been through M.index.
 function M.parse(where, params, n, ...)
-  local args, count, named = split(where, n, ...)
+  local args, count, named = split(where, n, params, ...)
   local out = {}
   M.place(where, params, args, count, out)
   if named then M.name_options(where, params, named, out) end

@@ -41,7 +41,7 @@ struct Binary final : pg::Kernel {
     const pg_tensor* b = call.has(1) ? &call.in(1) : nullptr;
     loop_ = BlockLoop<3>({{&call.out(0), compares(op_) ? sBool : type}, {a, type}, {b, type}});
     run_ = simd->binary[op_][compute_];
-    divides_ = (op_ == bRemainder || op_ == bFloorDiv) && !is_float(s);
+    checked_ = (op_ == bRemainder || op_ == bFloorDiv || op_ == bPow) && !is_float(s);
   }
 
   void launch(const pg_launch& launch) override {
@@ -57,7 +57,7 @@ struct Binary final : pg::Kernel {
       }
       put_number(kStorageOf[compute_], value, number);
     }
-    if (divides_) return launch_dividing(base);
+    if (checked_) return launch_checked(base);
     auto body = [run](void* const* p, int64_t n) { run(p[1], p[2], p[0], n); };
     BinaryFn past = simd->binary_stream[op_][compute_];
     if (past == nullptr) return loop_.run(base, body);
@@ -68,7 +68,7 @@ struct Binary final : pg::Kernel {
   // Powers that are cheaper, and exact, in another way.
   bool simple_power(void* const (&base)[3], double exponent) const {
     if (compute_ > kF64) {
-      if (exponent < 0) pg::fail_argument("pow: integers cannot be raised to a negative integer power");
+      if (exponent < 0) pg::fail_argument(kNegativePower);
       if (exponent != 2) return false;
     }
     if (exponent == 2) {
@@ -88,28 +88,34 @@ struct Binary final : pg::Kernel {
     return false;
   }
 
-  void launch_dividing(void* const (&base)[3]) const {
-    bool wide = compute_ == kI64;
-    int zeros = 0;
+  // Integers divide by no zero and have no negative powers.
+  template <class T>
+  static bool has_bad(const void* values, int64_t n, bool divides) {
+    const T* y = static_cast<const T*>(values);
+    bool bad = false;
+    for (int64_t i = 0; i < n; i++) bad |= divides ? y[i] == 0 : y[i] < 0;
+    return bad;
+  }
+
+  void launch_checked(void* const (&base)[3]) const {
+    int bad = 0, *found = &bad;
     BinaryFn run = run_;
-    int* found = &zeros;
+    const bool wide = compute_ == kI64, divides = op_ != bPow;
     loop_.run(base, [=](void* const* p, int64_t n) {
-      int any = 0;
-      if (wide) {
-        for (int64_t i = 0; i < n; i++) any |= static_cast<const int64_t*>(p[2])[i] == 0;
-      } else {
-        for (int64_t i = 0; i < n; i++) any |= static_cast<const int32_t*>(p[2])[i] == 0;
+      if (wide ? has_bad<int64_t>(p[2], n, divides) : has_bad<int32_t>(p[2], n, divides)) {
+        __atomic_store_n(found, 1, __ATOMIC_RELAXED);
       }
-      if (any != 0) __atomic_store_n(found, 1, __ATOMIC_RELAXED);
       run(p[1], p[2], p[0], n);
     });
-    if (zeros != 0) pg::fail_argument("integer division by zero");
+    if (bad != 0) pg::fail_argument(divides ? "integer division by zero" : kNegativePower);
   }
+
+  static constexpr const char* kNegativePower = "integers cannot be raised to a negative integer power";
 
   BinaryOp op_;
   Compute compute_;
-  int number_ = -1;  // which operand is a number; -1: none
-  bool divides_ = false;
+  int number_ = -1;       // which operand is a number; -1: none
+  bool checked_ = false;  // the right operand has values that are refused
   BinaryFn run_;
   pg::Runtime<double> value_;
   BlockLoop<3> loop_;

@@ -9,7 +9,7 @@ PG_OP("arange")
     .doc(
         "start, start + step, ... : element i is start + i * step, computed in float64 (int64 for integers). The front "
         "end counts the elements: max(0, ceil((stop - start) / step)).")
-    .attr<int>("count", 0, "number of elements")
+    .attr<Dims>("count", {}, "number of elements: one dimension, a symbol in graphs")
     .required()
     .internal()
     .attr<Dtype>("dtype", 0, "the dtype; float32 when none is given")
@@ -21,7 +21,11 @@ PG_OP("arange")
     .runtime()
     .output("y", "[count]")
     .traits(PG_OP_CREATES | PG_OP_NO_GRAD)
-    .shape([](ShapeContext& c) { c.out(0).set(dtype_or(c.get<Dtype>("dtype"), PG_F32), Shape{c.get<int>("count")}); });
+    .shape([](ShapeContext& c) {
+      Shape shape(c.get<Dims>("count"));
+      if (shape.rank != 1) fail_argument("count must be one dimension");
+      c.out(0).set(dtype_or(c.get<Dtype>("dtype"), PG_F32), shape);
+    });
 
 }  // namespace
 }  // namespace pg

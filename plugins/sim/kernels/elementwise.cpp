@@ -39,7 +39,7 @@ void check_divisor(const Operand& a, const Operand& b, const Operand& y) {
     if (pg::dtype_class(y.dtype) == PG_M_FLOAT || pg::dtype_class(a.dtype) == PG_M_FLOAT) return;
     for (int64_t value : pg::reference::read<int64_t>(reference::broadcast(b, y.shape))) {
       if (kDivides && value == 0) pg::fail_argument("integer division by zero");
-      if (!kDivides && value < 0) pg::fail_argument("integers have no negative powers");
+      if (!kDivides && value < 0) pg::fail_argument("integers cannot be raised to a negative integer power");
     }
   }
 }
