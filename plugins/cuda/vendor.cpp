@@ -87,7 +87,6 @@ void fail_cudnn(cudnnStatus_t status, const char* call) {
                 status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
   if (memory) code = PG_E_OUT_OF_MEMORY;
   if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) code = PG_E_NOT_SUPPORTED;
-  if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_BAD_PARAM) code = PG_E_INVALID_ARGUMENT;
   int category = CUDNN_STATUS_CATEGORY(status);
   bool execution = category == CUDNN_STATUS_EXECUTION_FAILED || category == CUDNN_STATUS_INTERNAL_ERROR;
   fail_vendor(code, cudnn_text(status, call), status, execution);

@@ -125,8 +125,12 @@ class BlasProduct final : public Product {
     cublasLtMatmulHeuristicResult_t best{};
     cublasStatus_t status = PG_CUBLAS_STATUS(cublasLtMatmulAlgoGetHeuristic(
         handle_, operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(), 1, &best, &count));
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
-    if (status != CUBLAS_STATUS_SUCCESS || count == 0 || best.state != CUBLAS_STATUS_SUCCESS) return 0;
+    // It calls some combinations that it lacks invalid; if it was ours that is, the log says so.
+    bool invalid = status == CUBLAS_STATUS_INVALID_VALUE;
+    if (invalid) warn_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
+    if (invalid || status == CUBLAS_STATUS_NOT_SUPPORTED) return 0;
+    check_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
+    if (count == 0 || best.state != CUBLAS_STATUS_SUCCESS) return 0;
     result = best;
     return result.workspaceSize;
   }
