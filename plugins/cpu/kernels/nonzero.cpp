@@ -159,13 +159,16 @@ struct MaskedSelectGrad final : pg::Kernel {
     }
   }
   MaskedSelectGrad(const pg::KernelCall& call, pg::Plan&)
-      : storage_(storage_of(call.out(0))), step_(call.in(0).rank == 0 ? 0 : call.in(0).stride[0]) {
+      : storage_(storage_of(call.out(0))),
+        step_(call.in(0).rank == 0 ? 0 : call.in(0).stride[0]),
+        given_(call.in(0).rank == 0 ? 1 : call.in(0).shape[0]) {
     mask_ = DenseReader(Broadcast(call.in(1), call.out(0)).tensor, sBool);
   }
   void launch(const pg_launch& launch) override {
     const void* mask = pg::input(launch, 1);
     auto places =
         count_pieces(mask_.count(), [&](int64_t begin, int64_t end) { return count_true(mask_, mask, begin, end); });
+    if (places.back() > given_) pg::fail_argument("masked_select_grad: the mask selects more elements than dy has");
     visit_bytes(kStorageBytes[storage_], [&](auto zero) {
       using E = decltype(zero);
       const E* dy = pg::input<const E>(launch, 0);
@@ -184,7 +187,7 @@ struct MaskedSelectGrad final : pg::Kernel {
 
  private:
   Storage storage_;
-  int64_t step_;
+  int64_t step_, given_;  // of dy
   DenseReader mask_;
 };
 PG_KERNEL("masked_select_grad", MaskedSelectGrad);

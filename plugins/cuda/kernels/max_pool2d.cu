@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // max_pool2d(x) -> y, indices (h * W + w within the plane); max_pool2d_grad(dy, indices, x) -> dx, where of x only the
-// shape counts; max_pool2d_gather(x, indices). Padding is minus infinity, the first NaN wins, the first of equals is
+// shape counts; max_pool2d_gather(x, indices). Padding is minus infinity, the last NaN wins, the first of equals is
 // taken; -1 is the index of a window that holds nothing but padding.
 #include <cmath>
 
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads)
       for (I j = begin; j < right; j++) {
         I at = left + j * w.dilation[1];
         Compute<S> value = unpack(from[h * operand.row + at * operand.column]);
-        bool better = index < 0 || value > best || (value != value && best == best);
+        bool better = index < 0 || value > best || value != value;
         best = better ? value : best;
         index = better ? h * w.size[1] + at : index;
       }

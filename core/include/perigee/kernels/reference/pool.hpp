@@ -14,7 +14,8 @@ struct Planes {  // of an input and an output of pooling
   int64_t out_size() const { return out_height * out_width; }
 };
 
-// The first of equals wins, and NaN wins over numbers. `indices`: h * width + w within the plane.
+// The first of equals wins; NaN wins over numbers, the last of several over the others (as in PyTorch). `indices`:
+// h * width + w within the plane.
 inline void max_pool2d(const Operand& x, const Window& window, const Operand& y, const Operand& indices) {
   Planes p(x.shape, y.shape);
   with_compute(x.dtype, [&](auto tag) {
@@ -28,8 +29,7 @@ inline void max_pool2d(const Operand& x, const Window& window, const Operand& y,
       each_tap(window, at / p.out_width % p.out_height, at % p.out_width, p.height, p.width,
                [&](int64_t h, int64_t w, int64_t, int64_t) {
                  W value = plane[h * p.width + w];
-                 if (best < 0 || value > plane[best] || (value != value && plane[best] == plane[best]))
-                   best = h * p.width + w;
+                 if (best < 0 || value > plane[best] || value != value) best = h * p.width + w;
                });
       if (best < 0) fail_argument("max_pool2d: a window holds nothing but padding");
       out.push_back(plane[best]);
