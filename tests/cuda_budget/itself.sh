@@ -3,10 +3,12 @@
 # itself.sh BUDGET_LUA: the budget notices more registers, stack, spills, and kernels that came or went.
 command -v luajit >/dev/null || { echo "luajit is not here"; exit 0; }
 set -eu
-tool=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/bin" "$work/objects/kernels"
+mkdir -p "$work/bin" "$work/objects/kernels" "$work/plugins/cuda/kernels" "$work/tests/cuda_budget"
+tool=$work/tests/cuda_budget/budget.lua
+cp "$1" "$tool"
+touch "$work/plugins/cuda/kernels/rows.cu"
 printf '#!/bin/sh\necho "Cuda compilation tools, release 13.0, V13.0.88"\n' >"$work/bin/nvcc"
 chmod +x "$work/bin/nvcc"
 PATH=$work/bin:$PATH
@@ -41,6 +43,8 @@ compile 20 0 8
 fails "spills 16 bytes"
 if check --update; then echo "an update hides spills"; exit 1; fi
 compile 20 0 0
+cp "$work/objects/kernels/rows.cu.o.ptxas" "$work/objects/kernels/deleted.cu.o.ptxas"
+check
 echo "kernels/gone.cu gone 8 0" >>"$work/budget.txt"
 fails "not in the plugin any more"
 sed -i 's/release 13.0/release 12.9/' "$work/budget.txt"
