@@ -223,3 +223,12 @@ test("losses", function(t)
   t.close(ce(ints { 2, 0 }, { label_smoothing = 0.3, reduction = "none" }),
           { 0.7 * 0.40760596 + 0.3 * 1.40760596, math.log(3) })
 end)
+
+test("of several NaN in a window the last is the maximum", function(t)
+  local nan = 0 / 0
+  local x = pg.tensor { { { { 1, nan, nan, 5 } } } }
+  t.equal(pg.max_pool2d(x, { 1, 4 }):isnan():all():item(), true)
+  x:requires_grad_()
+  pg.max_pool2d(x, { 1, 4 }):sum():backward()
+  t.equal(x.grad, { { { { 0, 0, 1, 0 } } } })
+end)
