@@ -28,6 +28,7 @@ class Check:
         self.options = options
         self.tree = self.building = None
         self.perigee = None
+        self._asked, self._reason = None, None
 
     def use(self, prefix, tests=None):
         self.perigee = os.path.join(prefix, "bin/perigee")
@@ -46,6 +47,15 @@ class Check:
             self.use(folder, folder if os.path.exists(os.path.join(folder, "CTestTestfile.cmake")) else None)
         elif self.tree.has_carried:
             self.use(self.tree.carried)
+
+    def no_device(self):
+        """Why the build in use has no such device; None: it has. Asked once a build."""
+        if self._asked != self.perigee:
+            self._asked = self.perigee
+            code = 'require("perigee").ones { 1, device = "%s" }' % self.device
+            outcome = process.run([self.perigee, "-e", code], 60, self.env)
+            self._reason = None if outcome.ok else (outcome.text.strip() or outcome.ending()).splitlines()[0]
+        return self._reason
 
     def usable(self, folder):
         names = ["bin/perigee", "lib/libperigee.so"]
@@ -114,6 +124,8 @@ def run_parts(check, names, limit, done):
             part.skip("there is no build to run it with")
         elif left < 5:
             part.skip("no time was left")
+        elif name not in ("build", "plugin") and check.no_device():
+            part.fail(check.device, check.no_device())
         else:
             try:
                 RUN[name](check, part, min(part.budget, left))
