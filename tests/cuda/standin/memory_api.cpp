@@ -20,7 +20,6 @@ namespace {
 
 using namespace standin;
 
-constexpr size_t kAlignment = 512;  // of cudaMalloc
 constexpr unsigned char kFill = 0xff, kZone = 0xa5;
 constexpr size_t kQuarantine = 256;  // blocks
 
@@ -39,7 +38,7 @@ Zones zones(const Block& block) {
 
 Block map_block(int device, size_t bytes) {
   Block block;
-  size_t rounded = round_up(bytes, kAlignment), pages = round_up(rounded, page());
+  size_t rounded = round_up(bytes, state().alignment), pages = round_up(rounded, page());
   block.device = device;
   block.bytes = bytes;
   block.mapped_bytes = pages + 2 * page();

@@ -25,11 +25,14 @@ void read_injections(State& s, std::string text) {
   }
 }
 
-// PERIGEE_STANDIN_DEVICES, _MEMORY (bytes), _JITTER (microseconds), _DRIVER (absent, old, none), _FAIL; README.md.
+// PERIGEE_STANDIN_DEVICES, _MEMORY and _ALIGNMENT (bytes), _JITTER (microseconds), _DRIVER (absent, old, none), _FAIL;
+// README.md.
 void read_environment(State& s) {
   s.devices = static_cast<int>(number_of("PERIGEE_STANDIN_DEVICES", 1));
   if (s.devices < 0 || s.devices > kMaxDevices) mistake("PERIGEE_STANDIN_DEVICES must be 0 to 16");
   s.memory = static_cast<uint64_t>(number_of("PERIGEE_STANDIN_MEMORY", 4ll << 30));
+  s.alignment = static_cast<size_t>(number_of("PERIGEE_STANDIN_ALIGNMENT", 512));
+  if (s.alignment == 0 || (s.alignment & (s.alignment - 1)) != 0) mistake("PERIGEE_STANDIN_ALIGNMENT: a power of 2");
   s.jitter = static_cast<int>(number_of("PERIGEE_STANDIN_JITTER", 0));
   const char* driver = std::getenv("PERIGEE_STANDIN_DRIVER");
   std::string kind = driver == nullptr ? "" : driver;

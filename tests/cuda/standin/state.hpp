@@ -49,6 +49,7 @@ struct State {
   Driver driver = Driver::kPresent;
   int devices = 1;
   uint64_t memory = uint64_t{4} << 30;
+  size_t alignment = 512;  // of cudaMalloc
   std::atomic<int> jitter{0};
   DeviceState device[kMaxDevices];
   std::map<const char*, Block> blocks;  // by first byte
