@@ -134,5 +134,5 @@ test("arguments may come in a table behind the tensor", function(t)
   t.equal(x:sum { 1, 2 }, x:sum { axis = { 1, 2 } }) -- a list where a list is wanted
   t.raises(function() x:flip(1, -2) end, "axis 1 is given twice")
   t.raises(function() pg.eye(-1) end, "sizes must be at least 0")
-  t.raises(function() return index ^ (index - 1) end, "negative integer power")
+  t.raises(function() return (index ^ (index - 1)):totable() end, "negative integer power")
 end)

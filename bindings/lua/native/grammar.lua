@@ -33,12 +33,14 @@ local function survey(t)
   return count, highest, named
 end
 
+local single = { number = true, integer = true, boolean = true, string = true, tensor = true, axis = true, dtype = true,
+                 device = true }
 local takes_table = { any = true, table = true, list = true, axes = true, tensors = true, ["function"] = true }
 
 -- Is the table behind other values one of them, as in x:view({2, 3})? Else it holds arguments, as in x:gather{1, index}.
 local function is_value(param, t)
   if not param then return true end
-  if not takes_table[param[2]] then return next(t) == nil end
+  if single[param[2]] then return next(t) == nil end
   if param[2] == "tensors" then return true end
   for _, v in ipairs(t) do
     if is_tensor(v) then return false end
