@@ -106,18 +106,18 @@ end)
 
 test("compositions are recorded with a batch that is a symbol", function(t)
   local cases = {
-    tril = function(x) return x:tril() end, triu = function(x) return x:triu(-1) end,
-    flip = function(x) return x:flip(1) end, roll = function(x) return x:roll(5, 1) end,
-    tile = function(x) return x:tile(2, 3) end, repeat_interleave = function(x) return x:repeat_interleave(2, 1) end,
-    pad = function(x) return x:pad { 1, 1 } end, stack = function(x) return pg.stack { x, x } end,
-    outer = function(x) return x:sum(2):outer(x:sum(1)) end, chunk = function(x) return x:chunk(3, 2)[2] end,
-    diag = function(x) return x:sum(2):diag(1) end, flat = function(x) return x:flatten() end,
+    tril = function(a) return a:tril() end, triu = function(a) return a:triu(-1) end,
+    flip = function(a) return a:flip(1) end, roll = function(a) return a:roll(5, 1) end,
+    tile = function(a) return a:tile(2, 3) end, repeat_interleave = function(a) return a:repeat_interleave(2, 1) end,
+    pad = function(a) return a:pad { 1, 1 } end, stack = function(a) return pg.stack { a, a } end,
+    outer = function(a) return a:sum(2):outer(a:sum(1)) end, chunk = function(a) return a:chunk(3, 2)[2] end,
+    diag = function(a) return a:sum(2):diag(1) end, flat = function(a) return a:flatten() end,
   }
   for name, f in pairs(cases) do
     local session = pg.Session { pg.graph(function(g) return { y = f(g:placeholder { "x", shape = { "n", 3 } }) } end) }
     for _, n in ipairs { 4, 1, 0 } do
-      local x = pg.rand { n, 3 }
-      local expected, y = f(x), session:run("y", { x = x })
+      local a = pg.rand { n, 3 }
+      local expected, y = f(a), session:run("y", { x = a })
       t.equal(y.shape, expected.shape, name)
       t.equal(y, expected, name)
     end
@@ -127,12 +127,12 @@ test("compositions are recorded with a batch that is a symbol", function(t)
 end)
 
 test("arguments may come in a table behind the tensor", function(t)
-  local x, index = pg.arange(6):reshape(2, 3), pg.tensor { 0, 2, dtype = "int64" }
-  t.equal(x:index_select { 2, index }, x:index_select(index, 2))
-  t.equal(x:index_select { index, 2 }, x:index_select(index, 2))
-  t.equal(x:clamp { 2, 4 }, x:clamp(2, 4))
-  t.equal(x:sum { 1, 2 }, x:sum { axis = { 1, 2 } }) -- a list where a list is wanted
-  t.raises(function() x:flip(1, -2) end, "axis 1 is given twice")
+  local a, index = pg.arange(6):reshape(2, 3), pg.tensor { 0, 2, dtype = "int64" }
+  t.equal(a:index_select { 2, index }, a:index_select(index, 2))
+  t.equal(a:index_select { index, 2 }, a:index_select(index, 2))
+  t.equal(a:clamp { 2, 4 }, a:clamp(2, 4))
+  t.equal(a:sum { 1, 2 }, a:sum { axis = { 1, 2 } }) -- a list where a list is wanted
+  t.raises(function() a:flip(1, -2) end, "axis 1 is given twice")
   t.raises(function() pg.eye(-1) end, "sizes must be at least 0")
   t.raises(function() return (index ^ (index - 1)):totable() end, "negative integer power")
 end)

@@ -33,11 +33,12 @@ local function survey(t)
   return count, highest, named
 end
 
-local single = { number = true, integer = true, boolean = true, string = true, tensor = true, axis = true, dtype = true,
-                 device = true }
+-- Kinds whose values are no tables.
+local single = { single = true, number = true, integer = true, boolean = true, string = true, tensor = true,
+                 axis = true, dtype = true, device = true }
 local takes_table = { any = true, table = true, list = true, axes = true, tensors = true, ["function"] = true }
 
--- Is the table behind other values one of them, as in x:view({2, 3})? Else it holds arguments, as in x:gather{1, index}.
+-- Is the table behind other values one of them, as in x:view({2, 3})? Else it holds arguments: x:gather{1, index}.
 local function is_value(param, t)
   if not param then return true end
   if single[param[2]] then return next(t) == nil end
