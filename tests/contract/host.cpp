@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 
 namespace contract {
@@ -85,7 +86,17 @@ const pg_host& host() {
   return table;
 }
 
-const pg_plugin& load(const std::string& path) {
+// Where the plugin lies: a build that was carried elsewhere has it in PERIGEE_PLUGIN_PATH, or beside this program.
+static std::string locate(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (fs::exists(path)) return path;
+  const char* folder = std::getenv("PERIGEE_PLUGIN_PATH");
+  fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
+  return (folder != nullptr ? fs::path(folder) : program / "../../lib/perigee/plugins") / fs::path(path).filename();
+}
+
+const pg_plugin& load(const std::string& wanted) {
+  std::string path = locate(wanted);
   static std::map<std::string, const pg_plugin*> loaded;
   const pg_plugin*& entry = loaded[path];
   if (entry == nullptr) {
