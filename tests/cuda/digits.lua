@@ -26,7 +26,7 @@ end
 
 local function loss_on(name)
   local path = os.tmpname() .. ".safetensors"
-  arg = { [0] = folder .. example, "--device", name, "--epochs", "1", "--save", path }
+  rawset(_G, "arg", { [0] = folder .. example, "--device", name, "--epochs", "1", "--save", path })
   package.loaded.digits = digits
   dofile(folder .. example)
   os.remove(path)
@@ -38,4 +38,5 @@ end
 
 local expected, got = loss_on("cpu"), loss_on(device)
 print(("%s: loss %.5f on the processor, %.5f on %s"):format(example, expected, got, device))
-if not (math.abs(got - expected) <= TOLERANCE * expected) then error("they have learnt different things", 0) end
+local near = math.abs(got - expected) <= TOLERANCE * expected -- not, where one is NaN
+if not near then error("they have learnt different things", 0) end
