@@ -46,7 +46,8 @@ struct FaultSite {
 };
 
 #if defined(__CUDACC__) || defined(PERIGEE_CUDA_EMULATED)
-static __device__ __noinline__ void note_fault(const FaultSite& site, int64_t value, int64_t position) {
+[[maybe_unused]] static __device__ __noinline__ void note_fault(const FaultSite& site, int64_t value,
+                                                                int64_t position) {
   volatile FaultRecord* record = site.record;
   // Without the lock it may be old news; then the second look decides.
   auto is_kept = [&] {
