@@ -2,6 +2,7 @@
 // The emulator itself: what it runs, and what it does not let pass.
 #include "emulator.hpp"
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,16 +22,16 @@ void run(emulator::Geometry geometry, void (*kernel)(P...), A... arguments) {
   emulator::run_kernel(geometry, [=] { kernel(arguments...); });
 }
 
-// What a child says before it dies of running the kernel.
-template <class... P, class... A>
-std::string last_words(emulator::Geometry geometry, void (*kernel)(P...), A... arguments) {
+// What a child says before it dies of the body.
+template <class Body>
+std::string last_words_of(Body&& body) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], 2);
-    signal(SIGABRT, SIG_DFL);
-    run(geometry, kernel, arguments...);
+    for (int number : {SIGABRT, SIGSEGV}) signal(number, SIG_DFL);
+    body();
     _exit(0);
   }
   close(ends[1]);
@@ -42,6 +43,11 @@ std::string last_words(emulator::Geometry geometry, void (*kernel)(P...), A... a
   waitpid(child, &status, 0);
   CHECK(!(WIFEXITED(status) && WEXITSTATUS(status) == 0));
   return text;
+}
+
+template <class... P, class... A>
+std::string last_words(emulator::Geometry geometry, void (*kernel)(P...), A... arguments) {
+  return last_words_of([&] { run(geometry, kernel, arguments...); });
 }
 
 __global__ void block_sums(const int* x, int* y) {
@@ -162,4 +168,18 @@ TEST_CASE("What would hang a device ends the process, and says where") {
   CHECK_THAT(last_words(block, parts), Catch::Contains("different barriers") && Catch::Contains("parts"));
   CHECK_THAT(last_words({1, 1, 1, 32, 0}, lanes_part), Catch::Contains("have parted"));
   CHECK_THAT(last_words(block, waits_for_ever), Catch::Contains("for ever") && Catch::Contains("waits_for_ever"));
+}
+
+TEST_CASE("A write beyond a block is found, at the latest when the block is freed") {
+  auto beyond = [](ptrdiff_t at) {
+    return last_words_of([at] {
+      void* memory = nullptr;
+      if (cudaMalloc(&memory, 100) != cudaSuccess) _exit(0);
+      static_cast<volatile char*>(memory)[at] = 1;
+      if (cudaFree(memory) != cudaSuccess) _exit(0);
+    });
+  };
+  CHECK_THAT(beyond(100), Catch::Contains("behind its bounds") || Catch::Contains("AddressSanitizer"));
+  CHECK_THAT(beyond(-1), Catch::Contains("before its bounds") || Catch::Contains("AddressSanitizer"));
+  beyond(512);  // the page that nobody may touch
 }
