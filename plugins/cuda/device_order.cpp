@@ -34,6 +34,35 @@ Event& event_on(uint32_t device, uint64_t handle) {
   return event_of(handle);
 }
 
+// An event may be recorded again as soon as it has been waited for, on any stream: what is under way with its last
+// recording's fault keeps its slot, and the event goes on with another.
+void renew(Event& event, Slots& slots) {
+  std::lock_guard lock(event.mutex);
+  if (!event.is_idle()) {
+    cudaEvent_t native = nullptr;
+    PG_CUDA(cudaEventCreateWithFlags(&native, cudaEventDefault));
+    OwnedEvent fresh(native);
+    event.readers.reserve(event.readers.size() + 1);
+    FaultRecord* slot = slots.take();
+    event.readers.emplace_back(std::exchange(event.native, fresh.release()));
+    slots.retire(std::exchange(event.faults, slot), std::move(event.readers));
+  }
+  event.readers.clear();
+}
+
+// The stream takes over the event's fault.
+void adopt(Event& event, Stream& stream) {
+  std::lock_guard lock(event.mutex);
+  std::erase_if(event.readers, [](const OwnedEvent& reader) { return has_passed(reader.get()); });
+  cudaEvent_t native = nullptr;
+  PG_CUDA(cudaEventCreateWithFlags(&native, cudaEventDisableTiming));
+  OwnedEvent reader(native);
+  event.readers.push_back(std::move(reader));
+  stream.may_fault = true;
+  move_fault(stream.native, stream.own_faults, event.faults, 0);
+  PG_CUDA(cudaEventRecord(native, stream.native));
+}
+
 }  // namespace
 
 Stream& Device::enter(uint32_t device, uint64_t handle) {
@@ -112,9 +141,14 @@ uint64_t Device::event_create(uint32_t device) {
 
 void Device::event_destroy(uint32_t device, uint64_t handle) {
   std::unique_ptr<Event> event(&event_on(device, handle));
-  PG_CUDA_WARN(cudaEventDestroy(event->native));
-  slots_.give(event->faults);
   alive_--;
+  if (event->is_idle()) {
+    PG_CUDA_WARN(cudaEventDestroy(event->native));
+    slots_.give(event->faults);
+  } else {
+    event->readers.emplace_back(event->native);
+    slots_.retire(event->faults, std::move(event->readers));
+  }
 }
 
 void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
@@ -122,6 +156,7 @@ void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
   Stream& stream = enter(device, on);
   stream.refuse_capture("event_record", "a plan has no events of its own");
   bool may_fault = stream.may_fault.load(std::memory_order_relaxed);
+  if (event.may_fault) renew(event, slots_);
   if (may_fault) move_fault(stream.native, event.faults, stream.own_faults, kFaultReplace);
   event.may_fault = may_fault;
   PG_CUDA(cudaEventRecord(event.native, stream.native));
@@ -133,10 +168,7 @@ void Device::event_wait(uint32_t device, uint64_t handle, uint64_t on) {
   Stream& stream = enter(device, on);
   stream.refuse_capture("event_wait", "a plan waits for nothing but its own work");
   PG_CUDA(cudaStreamWaitEvent(stream.native, event.native, 0));
-  if (event.may_fault) {
-    stream.may_fault = true;
-    move_fault(stream.native, stream.own_faults, event.faults, 0);
-  }
+  if (event.may_fault) adopt(event, stream);
 }
 
 bool Device::event_query(uint32_t device, uint64_t handle) {

@@ -4,17 +4,25 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
+#include <vector>
 
 #include "fault.hpp"
 #include "runtime.hpp"
+#include "slots.hpp"
 
 namespace cuda {
 
 struct Event {
   uint32_t device = 0;
   cudaEvent_t native = nullptr;
-  FaultRecord* faults = nullptr;       // pinned memory
+  FaultRecord* faults = nullptr;       // pinned memory, written and read by kernels
   std::atomic<bool> may_fault{false};  // `faults` is written before the event passes
+  std::mutex mutex;                    // of `readers`
+  std::vector<OwnedEvent> readers;     // pass when streams that waited have read `faults`
+
+  // Whether no kernel will touch `faults` any more.
+  bool is_idle() const { return !may_fault || (has_passed(native) && have_passed(readers)); }
 };
 
 inline Event& event_of(uint64_t handle) { return *reinterpret_cast<Event*>(handle); }
