@@ -112,7 +112,7 @@ __device__ __forceinline__ void extend(Reach& reach, int32_t place) {
   atomicMax(&reach.last, place);
 }
 
-// Fills in the reaches of a plane. Returns the position of an index out of range, or -1.
+// Fills in the reaches of a plane. Returns the first position that this thread sees an index out of range at, or -1.
 template <class I>
 __device__ int64_t find_reaches(const Planes& s, const int64_t* indices, Reach* rows, Reach* columns) {
   for (int32_t i = static_cast<int32_t>(threadIdx.x); i < s.row_groups + s.column_groups; i += blockDim.x) {
@@ -136,8 +136,8 @@ __device__ int64_t find_reaches(const Planes& s, const int64_t* indices, Reach* 
           highest = lowest = static_cast<int32_t>(h >> s.row_shift);
           auto group = static_cast<int32_t>(w >> s.column_shift);
           leftmost = min(leftmost, group), rightmost = max(rightmost, group);
-        } else if (index != -1 && bad < 0) {
-          bad = int64_t{oy} * ow + ox;
+        } else if (int64_t position = int64_t{oy} * ow + ox; index != -1 && (bad < 0 || position < bad)) {
+          bad = position;  // a thread goes down its columns one after the other
         }
       }
       for (uint32_t other = lanes / 2; other > 0; other /= 2) {
