@@ -7,8 +7,11 @@ namespace cuda {
 
 bool has_passed(cudaEvent_t event) noexcept {
   cudaError_t status = PG_CUDA_STATUS(cudaEventQuery(event));
-  if (status != cudaSuccess) (void)cudaGetLastError();
-  return status != cudaErrorNotReady;
+  if (status == cudaSuccess) return true;
+  (void)cudaGetLastError();
+  if (status == cudaErrorNotReady) return false;
+  if (!is_sticky(status)) warn_runtime(status, "cudaEventQuery");  // a loss is told by the lost device's own calls
+  return true;
 }
 
 bool have_passed(const std::vector<OwnedEvent>& events) noexcept {
