@@ -135,8 +135,9 @@ void Device::connect(uint32_t device, uint32_t other) {
   PG_CUDA(cudaDeviceCanAccessPeer(&can, native_device(device), native_device(other)));
   if (can != 0) {
     cudaError_t status = PG_CUDA_STATUS(cudaDeviceEnablePeerAccess(native_device(other), 0));
-    if (status == cudaErrorPeerAccessAlreadyEnabled) {
-      (void)cudaGetLastError();  // by another library of this process
+    // By another library of this process; or a device without an NVSwitch has as many peers as it can.
+    if (status == cudaErrorPeerAccessAlreadyEnabled || status == cudaErrorTooManyPeers) {
+      (void)cudaGetLastError();
     } else {
       check_runtime(status, "cudaDeviceEnablePeerAccess");
     }
