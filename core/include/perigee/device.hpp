@@ -32,14 +32,17 @@
 //   };
 //
 // The plugin's class has a method `MyDevice& device()` and answers iface(PG_IFACE_DEVICE) with
-// &pg::device_table<Plugin>. Methods throw pg::Error; what a stream's earlier work did wrong is thrown by stream_sync.
+// &pg::device_table<Plugin>. Methods throw pg::Error; what a stream's earlier work did wrong is thrown by stream_sync
+// and event_sync. What each entry promises, and from which threads it is called, is said in plugin.h (pg_device); an
+// exhausted alloc throws PG_E_OUT_OF_MEMORY. None of the optional methods may be overloaded.
 #pragma once
 
 #include "perigee/plugin.hpp"
 
 namespace pg {
 
-// Where in the order of things a piece of work belongs.
+// Where in the order of things a piece of work belongs: its stream, and its number within the device. A failure that
+// shows later is reported by that number: throw pg::Error(code, message, /*native=*/sequence).
 struct Ticket {
   uint64_t stream, sequence;
 };

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // perigee/emit.hpp: emitting operators into the builder that a callback received. Gradient rules, decompositions,
-// layers and optimizers are all written with it. Values live until the callback returns.
+// layers and optimizers are all written with it. Values live until the callback returns, and are used on its thread.
+//
+//   static constinit pg::OpRef op("softmax", "axis");        // the operator, and the attributes that are set below
+//   pg::Value y = pg::Call(x.builder, op).input(x).set(0, -1).emit();      // 0: the first attribute named in the OpRef
+//
+// LayerCall, OptimizerStep, GradContext and ExpandContext have `call`, which knows the builder. functions.hpp has the
+// common operators as functions.
 #pragma once
 
 #include <atomic>
@@ -13,7 +19,7 @@
 
 namespace pg {
 
-// A tensor inside a callback; may be absent.
+// A tensor inside a callback; may be absent, and then has no meta, rank, dim, dtype or device: test it first.
 struct Value {
   pg_builder* builder = nullptr;
   pg_value id = 0;
@@ -77,7 +83,7 @@ class OpRef {
   mutable std::atomic<const Resolved*> resolved_{nullptr};
 };
 
-// One emission: inputs in declared order, attributes by their position in the OpRef, then emit.
+// One emission: inputs in declared order (at most 16), attributes by their position in the OpRef, then emit.
 class Call {
  public:
   Call(pg_builder* builder, const OpRef& op) : builder_(builder), op_(op.get()) {
@@ -141,7 +147,8 @@ class Call {
     return *this;
   }
 
-  // The first `count` outputs; hidden ones come last.
+  // The first `count` outputs; hidden ones come last. (nullptr, 0) for an operator that only writes into its inputs.
+  // flags: PG_EMIT_IN_PLACE
   void emit(Value* outputs, uint32_t count, uint32_t flags = 0) {
     std::vector<pg_value> heap;
     pg_value few[8] = {};

@@ -5,9 +5,8 @@
 //     static constexpr const char *name = "safetensors", *doc = "...", *extensions = ".safetensors";
 //     static constexpr const char* options = "";                       // "delimiter=, skip=0": names and defaults
 //     static void read(const std::string& path, const pg::Options& options, pg::Sink& sink);
-//     static void write(const std::string& path, const pg::Items& items, const pg::Notes& notes);  // leave out: read
-//     only
-//   };
+//     static void write(const std::string& path, const pg::Items& items, const pg::Notes& notes);
+//   };                                                               // without write: read only
 //   PG_FORMAT(Safetensors);
 //
 // Files are not trusted: what is read from one is checked before it is used. pg::fail_data says where and what is

@@ -2,13 +2,33 @@
 // perigee/kernel.hpp: how kernels are written.
 //
 // clang-format off
-//   struct Relu : pg::Kernel {
-//     static void supports(const pg::KernelCall& call);     // returns when a launch will succeed, else pg::fail_support(why)
-//     Relu(const pg::KernelCall& call, pg::Plan& plan);     // prepare: look at shapes and attributes, once
-//     void launch(const pg_launch& launch) override;        // addresses are known now: run, allocate nothing
+//   struct Scale : pg::Kernel {                           // of an operator "scale" with the runtime attribute "factor"
+//     static void supports(const pg::KernelCall& call) {    // returns when a launch will succeed
+//       const pg_tensor& x = call.in(0);
+//       if (pg::dtype_of(x) != PG_F32) pg::fail_support("takes float32, got " + pg::describe(call));
+//       int64_t dense = 1;                                  // refused, the host asks again with a dense copy
+//       for (uint32_t i = x.rank; i-- > 0 && pg::element_count(x) > 0; dense *= x.shape[i])
+//         if (x.shape[i] > 1 && x.stride[i] != dense) pg::fail_support("takes dense tensors");
+//     }
+//     Scale(const pg::KernelCall& call, pg::Plan&)          // prepare: look at shapes and attributes, once
+//         : count(pg::element_count(call.in(0))), factor(call.runtime<double>("factor")) {}
+//     void launch(const pg_launch& launch) override {       // addresses are known now: run, allocate nothing
+//       const float* x = pg::input<const float>(launch, 0); // NULL where the tensor is empty
+//       float* y = pg::output<float>(launch, 0);
+//       float k = static_cast<float>(factor(launch));
+//       pg::parallel_for(count, 4096, [=](int64_t begin, int64_t end) {
+//         for (int64_t i = begin; i < end; i++) y[i] = x[i] * k;
+//       });
+//     }
+//     int64_t count;
+//     pg::Runtime<double> factor;
 //   };
-//   PG_KERNEL("relu", Relu);                                // the file registers itself
+//   PG_KERNEL("scale", Scale);                              // the file registers itself
 // clang-format on
+//
+// Inputs come with any strides (0 where broadcast, as gradients often are); outputs are dense, but in place output 0
+// has the address and strides of input 0. The KernelCall lives until supports or the constructor returns: keep numbers,
+// not pointers into it. A kernel serves all threads at once: launch changes no member without a lock.
 //
 // One class may serve several operators: PG_KERNEL per name, and call.op() tells which. PG_KERNEL's optional arguments
 // are the key (PG_KEY_SHAPES, PG_KEY_CLASS) and the mask of inputs that it may want packed.
@@ -38,7 +58,8 @@ T read_at(const void* base, uint32_t offset) {
   return value;
 }
 
-// An attribute's value as T: any number kind as any arithmetic T; lists as pg_ints; a scalar operand as pg_scalar.
+// An attribute's value as T: any number kind as any arithmetic T; lists as pg_ints; a scalar operand as pg_scalar. T
+// must fit the kind: a list read as a number is not caught.
 template <class T>
 T read_attr(const void* attrs, uint32_t kind, uint32_t offset) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -136,7 +157,7 @@ class KernelCall {
   }
 };
 
-// "float32[2, 3] strides [3, 1], int64[4]": what was asked for, for messages.
+// "float32[2, 3], int64[4], none": what was asked for, for messages.
 inline std::string describe(const KernelCall& call) {
   std::string text;
   for (uint32_t i = 0; i < call.input_count(); i++) {
@@ -148,11 +169,11 @@ inline std::string describe(const KernelCall& call) {
 
 // What prepare asks of the host.
 struct Plan {
-  uint64_t workspace = 0;
-  uint64_t pack_bytes[8] = {};
+  uint64_t workspace = 0;       // bytes, in launch.workspace
+  uint64_t pack_bytes[8] = {};  // by declared input: bytes of its private layout, which `pack` writes; 0: none
 };
 
-// A prepared kernel.
+// A prepared kernel. It may be destroyed while its last launches are still queued on a stream.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -163,7 +184,7 @@ class Kernel {
   }
 };
 
-// ---- addresses on host-visible devices ----
+// ---- addresses on host-visible devices; NULL where a tensor is absent or empty ----
 
 template <class T = void>
 T* host_pointer(pg_address address) {
@@ -234,7 +255,7 @@ inline int32_t kernel_pack(void*, uint32_t index, void* kernel, uint32_t input, 
 
 }  // namespace detail
 
-// The plugin's table of all kernels registered so far.
+// The plugin's table of all kernels registered so far. One per plugin: for one device type.
 inline const pg_kernels* kernel_table(const char* device_type) {
   static auto* infos = new std::vector<const pg_kernel_info*>();
   static pg_kernels table{};

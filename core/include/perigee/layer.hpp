@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // perigee/layer.hpp: how a layer is written: a plain struct of attributes with their defaults, and two functions.
 //
+// clang-format off
 //   struct Linear {
 //     int64_t inputs = 0, out = 0;
 //     pg::Bool bias = true;
 //     void parameters(pg::Params& p) {                     // check and infer attributes, describe the parameters
-//       p.infer(inputs, "inputs", -1);
 //       p.positive(out, "out");
-//       p.uniform(0, {out, inputs}, 1 / std::sqrt(double(inputs)));
+//       p.infer(inputs, "inputs", -1);
+//       double bound = 1 / std::sqrt(double(inputs));
+//       p.uniform(0, pg::make_ints({out, inputs}), bound); // 0: "weight", the first of params below
+//       if (bias) p.uniform(1, pg::make_ints({out}), bound);   // what is not described is not there
 //     }
 //     pg::Value build(const pg::LayerCall& c) const {      // emit operators
 //       static constinit pg::OpRef op("linear");
 //       return c.call(op).input(c.input()).input(c.param(0)).input(c.param(1)).emit();
 //     }
 //   };
-//   PG_LAYER(Linear, "Linear", "y = x weight^T + bias").inferred(&Linear::inputs, "inputs", "...").params({"weight",
-//   "bias"});
+//   PG_LAYER(Linear, "Linear", "y = x weight^T + bias")    // nn.Linear in Lua
+//       .inferred(&Linear::inputs, "inputs", "size of the input's last axis")
+//       .attr(&Linear::out, "out", "size of the output's last axis", PG_ATTR_REQUIRED)
+//       .attr(&Linear::bias, "bias", "whether to add a bias [out]")
+//       .params({"weight", "bias"});
+// clang-format on
 //
 // The file registers itself. The struct is the packed attribute struct of the C table, so it must be trivially
-// copyable. Attributes are declared in the order of positional arguments. A plugin answers iface(PG_IFACE_LAYERS) with
-// pg::layer_table().
+// copyable, and its fields are pg::Bool, int64_t, double or pg_ints; int32_t for a choice. Attributes are declared in
+// the order of positional arguments. Such a layer has one input and one output; parameters and build may run on any
+// thread. A plugin answers iface(PG_IFACE_LAYERS) with pg::layer_table().
 #pragma once
 
 #include <memory>
@@ -108,6 +116,7 @@ class Params {
     }
   }
 
+  // What a parameter is and begins with. `index` is its place in LayerSchema::params; the dtype is the default one.
   // Values uniform in [-bound, bound).
   void uniform(uint32_t index, const pg_ints& shape, double bound) {
     set(index, shape, PG_INIT_UNIFORM, -bound, bound);
@@ -142,6 +151,7 @@ class LayerCall {
   LayerCall(const pg_layer_build* raw, const void* extra) : raw_(raw), extra_(extra) {}
   bool training() const { return raw_->training != 0; }
   Value input(uint32_t index = 0) const { return {raw_->builder, raw_->inputs[index]}; }
+  // Absent where `parameters` did not describe it.
   Value param(uint32_t index) const { return {raw_->builder, raw_->params[index]}; }
   Call call(const OpRef& op) const { return Call(raw_->builder, op); }
   // What registration passed along: the row of a family.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// perigee/op.hpp: how operators are declared. At namespace scope of a plugin's source:
+// perigee/op.hpp: how operators are declared. At namespace scope of a plugin's source, with `using namespace pg`:
 //
 //   PG_OP("softmax")
 //       .category("neural")
@@ -9,10 +9,15 @@
 //       .output("y", "shape of x")
 //       .shape([](ShapeContext& c) { c.check_axis("axis", 0); c.out(0) = c.in(0); })
 //       .saves("y")                                    // all that backward may use the contents of
-//       .grad([](GradContext& g) { ... g.din(0) = ...; });
+//       .grad([](GradContext& g) {
+//         if (g.needed(0)) g.din(0) = ...;             // of the input's shape and dtype; dout(0) is absent where
+//       });                                            // nothing flowed back
 //
-// and once a plugin: `static OpTable table; ... iface: return table.iface()`. Tables are built, and schemas checked, in
-// OpTable's constructor, that is in open(): a faulty schema is an error of the load, by name.
+// and once a plugin: an OpTable as a member of the plugin's class, whose iface answers PG_IFACE_OPS with its iface().
+// Tables are built, and schemas checked, in OpTable's constructor, which then runs in open(): a faulty schema is an
+// error of the load, by name. (At namespace scope it would run, and throw, while the library is being mapped.)
+//
+// Positions in rules count from 0, in the order of declaration. Rules run on any thread and keep no state.
 #pragma once
 
 #include <deque>
@@ -57,7 +62,7 @@ class OpBuilder {
   }
   OpBuilder& hidden(const char* name, const char* doc) { return output(name, doc, PG_OUTPUT_HIDDEN); }
 
-  // ---- attributes. Modifiers apply to the last one ----
+  // ---- attributes. T: bool int double Axis Axes Ints Dims Dtype DeviceNumber. Modifiers apply to the last one ----
   template <class T>
   OpBuilder& attr(const char* name, typename AttrKind<T>::type value, const char* doc) {
     typename AttrKind<T>::stored stored = static_cast<typename AttrKind<T>::stored>(value);

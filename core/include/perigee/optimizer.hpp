@@ -4,13 +4,24 @@
 //   struct Sgd {
 //     double lr = 1e-3, momentum = 0;
 //     void check() const;                                  // throws on hyperparameters that make no sense
-//     uint64_t slots() const { return momentum != 0; }     // mask of the state that these hyperparameters need
-//     void update(const pg::OptimizerStep& s) const;       // emit operators, in place on parameters and state
+//     uint64_t slots() const { return momentum != 0; }     // mask: bit i, the i-th of `slots` below is needed
+//     void update(const pg::OptimizerStep& s) const {      // emit operators that write parameters and state
+//       static constinit pg::OpRef op("sgd", "lr", "momentum", "first");
+//       for (const pg::UpdateGroup& g : s.groups()) {      // one multi-tensor operator for all that match
+//         pg::Call call = s.call(op);
+//         call.inputs(g.params).inputs(g.gradients).inputs(g.state[0]);
+//         call.set(0, lr).set(1, momentum).set(2, s.number() == 1).emit(nullptr, 0);
+//       }
+//     }
 //   };
-//   PG_OPTIMIZER(Sgd, "SGD", "...").attr(&Sgd::lr, "lr", "learning rate").slots({"momentum_buffer"});
+//   PG_OPTIMIZER(Sgd, "SGD", "...")                        // optim.SGD in Lua
+//       .attr(&Sgd::lr, "lr", "learning rate")
+//       .attr(&Sgd::momentum, "momentum", "part of the last update that goes on")
+//       .slots({"momentum_buffer"});
 //
-// The struct is the packed attribute struct of the C table. A plugin answers iface(PG_IFACE_OPTIMIZERS) with
-// pg::optimizer_table().
+// The struct is the packed attribute struct of the C table; layer.hpp says what its fields may be. An operator that
+// updates declares its parameters and state as PG_INPUT_MUTATES; one with an in-place form is emitted with
+// PG_EMIT_IN_PLACE. A plugin answers iface(PG_IFACE_OPTIMIZERS) with pg::optimizer_table().
 #pragma once
 
 #include <cmath>

@@ -5,6 +5,15 @@
  * This header is the specification. A plugin includes it (or plugin.hpp, the C++ SDK over it) and its vendor's
  * headers, imports no symbol of the core and exports exactly one: the constant `pg_plugin_v1`.
  *
+ * CONTENTS, and the C++ header over each part:
+ *  versions, errors, dtypes, tensors, attributes, pg_host (what a plugin may call), pg_plugin (the entry): plugin.hpp
+ *  pg.ops/0        what operators are: schemas, shape rules, gradients      op.hpp, op_context.hpp, functions.hpp
+ *  pg.device/0     memory, streams, events, copies                          device.hpp
+ *  pg.kernels/0    what computes operators on a device                      kernel.hpp
+ *  pg.layer/0      layers, as emitters of operators                         layer.hpp, emit.hpp, functions.hpp
+ *  pg.optimizer/0  optimizers, as emitters of updates                       optimizer.hpp
+ *  pg.format/0     files of tensors                                         format.hpp
+ *
  * CAVEATS, first:
  *  - No function of a table may let a C++ exception or a longjmp leave it.
  *  - A function that can fail returns a code (PG_OK or PG_E_*) and, when it fails, fills the caller's pg_error.
@@ -12,16 +21,22 @@
  *    PG_HAS before it touches a field that a later minor version appended. Arrays of sized structs are arrays of
  *    pointers, because the element size differs between versions.
  *  - Struct members have fixed width. No bool, long, enum or bit-field.
- *  - Strings are UTF-8, NUL-terminated. A string that a plugin's table points to lives until the plugin is closed.
+ *  - Strings are UTF-8, NUL-terminated. The host copies tables and the structs in their arrays when the plugin loads.
+ *    What those point to beyond that (strings, `choices`, `defaults`, `user`) is the plugin's and lives until close.
+ *  - `reserved` fields, and flags without a name here, are 0.
  *  - Interfaces are drafts (`/0`): host and plugin must agree on the exact number until they freeze as `/1`.
  *
  * THREADS. Every function is tagged:
  *  [loader]  called from one thread at a time, while plugins load or close;
  *  [any]     may be called from any thread at any time between open and close;
- *  [stream]  may be called from any thread, but one at a time for one stream.
+ *  [stream]  may be called from any thread, but one at a time for one stream. On a device that is
+ *            PG_DEVICE_SYNCHRONOUS the host takes no turns: there it means [any].
+ *  [call]    a service that a callback may use on the thread that it was called on, until it returns.
  *
  * LIFETIME. Who creates, destroys. The host destroys prepared kernels, then buffers, then events, then streams, then
- * calls close. close with live objects answers PG_E_BUSY. A library stays mapped until the process ends.
+ * calls close. close with live objects answers PG_E_BUSY, which the host logs. A library stays mapped until the process
+ * ends. What the arguments of a function point to is the caller's and lives until the function returns: copy what work
+ * on a stream will need later. Only pg_op_info lives on, as long as the process.
  */
 #ifndef PERIGEE_PLUGIN_H
 #define PERIGEE_PLUGIN_H
@@ -67,11 +82,13 @@ extern "C" {
 
 #define PG_ERROR_DEVICE_LOST 1u /* flag: every later call on the device will fail too */
 
-/* Owned by the caller, so that it works when memory is out. `message` has no trailing newline. */
+/* Owned by the caller, so that it works when memory is out. `message` has no trailing newline. The caller sets `size`
+ * and an empty `message`; what fails sets `code` to what it returns. After PG_OK it is not read, but for
+ * pg_device.count. */
 typedef struct pg_error {
   uint32_t size;
   int32_t code;
-  int64_t native;    /* the vendor's error number, or 0 */
+  int64_t native;    /* the vendor's error number, or 0; from stream_sync and event_sync the failed sequence, or 0 */
   uint32_t flags;    /* PG_ERROR_* */
   uint32_t device;   /* ordinal of the device it happened on */
   char where[64];    /* function or operator */
@@ -114,14 +131,14 @@ typedef struct pg_error {
 typedef struct pg_tensor {
   uint32_t size;
   uint16_t dtype_code, dtype_bits;
-  uint32_t rank, flags;
+  uint32_t rank, flags;  /* flags: none yet */
   const int64_t *shape;  /* rank dimensions; may hold symbols where the host says so */
   const int64_t *stride; /* in elements, 0 where broadcast, never negative; NULL: not known yet (symbolic) */
   uint64_t buffer;
   uint64_t offset;       /* bytes from the buffer's start to element 0 */
   uint64_t bit_offset;   /* 0 but for sub-byte dtypes */
   uint64_t layout;       /* 0: strides say it all */
-  uint32_t class_id, component_count;
+  uint32_t class_id, component_count; /* PG_CLASS_*; a dense tensor has no components */
   const struct pg_tensor *const *components;
 } pg_tensor;
 
@@ -166,7 +183,8 @@ typedef struct pg_scalar {
 } pg_scalar;
 
 /* Attributes travel as one packed struct that the plugin lays out. All runtime attributes lie at or behind
- * `static_size` (pg_op_info); bytes that no attribute covers are zero. */
+ * `static_size` (pg_op_info), all static ones before it; bytes that no attribute covers are zero. Offsets are multiples
+ * of 8, of 4 for kinds of 4 bytes and pg_scalar. */
 typedef struct pg_attr_info {
   uint32_t size;
   uint32_t kind, flags;
@@ -197,30 +215,32 @@ typedef struct pg_host {
 
   /* Runs body(argument, begin, end) over [0, count) in pieces of at least `grain`, on the one thread runtime of the
    * process, and returns when all are done. Runs inline when there is one piece or when called from inside itself.
-   * body must not throw. [any] */
+   * Where pieces end depends on the number of threads. body must not throw. [any] */
   void (*parallel_for)(void *context, int64_t count, int64_t grain, void (*body)(void *argument, int64_t begin, int64_t end),
                        void *argument);
   int32_t (*thread_count)(void *context); /* threads that parallel_for may use; at least 1 [any] */
 
-  /* Dimensions. Plain numbers work too. An overflow or an impossible request gives -1 and sets an error that the call
-   * in progress will raise. [any] */
+  /* Dimensions. Plain numbers work too. An overflow or an impossible request gives -1; in infer it also sets an error,
+   * which the host raises instead of what infer makes of the -1. [any] */
   int32_t (*dim_equal)(void *context, int64_t a, int64_t b); /* 1: equal, or assumed so because a symbol is involved */
   int64_t (*dim_add)(void *context, int64_t a, int64_t b);   /* subtract with dim_mul(b, -1) */
   int64_t (*dim_mul)(void *context, int64_t a, int64_t b);
   int64_t (*dim_div)(void *context, int64_t a, int64_t b);   /* rounds down; b > 0 */
   int64_t (*dim_max)(void *context, int64_t a, int64_t b);
 
-  /* Looks an operator up by name, loading its plugin if it must. *info lives as long as the process. [any] */
+  /* Looks an operator up by name, loading its plugin if it must; PG_E_NOT_FOUND. *op is its number in this process,
+   * *info (`info` may be NULL) lives as long as the process. [any] */
   int32_t (*op_find)(void *context, const char *name, uint32_t *op, const struct pg_op_info **info, pg_error *error);
 
   /* Emits an operator. `inputs` is flat: groups[i] values for the i-th declared input (NULL groups: one each). `attrs`
-   * is the operator's packed struct (NULL: its defaults). Values made here live until the callback returns. `flags`
-   * are PG_EMIT_*. Hidden outputs come behind the visible ones; fewer may be asked for. [any] */
+   * is the operator's packed struct (NULL: its defaults), copied. Values made here live until the callback returns.
+   * `flags` are PG_EMIT_*. Hidden outputs come behind the visible ones; fewer may be asked for. An absent input is 0;
+   * with NULL groups absent ones at the end may be left out. [call] */
   int32_t (*emit)(pg_builder *builder, uint32_t op, const pg_value *inputs, const uint32_t *groups, uint32_t input_count,
                   const void *attrs, uint32_t flags, pg_value *outputs, uint32_t output_count, pg_error *error);
-  /* The description of a value: buffer is 0, shape may hold symbols. Valid while the value is. [any] */
+  /* The description of a value: buffer is 0, shape may hold symbols. Valid while the value is. NULL for 0. [call] */
   const pg_tensor *(*describe)(pg_builder *builder, pg_value value);
-  /* The host's device number of a value, for PG_ATTR_DEVICE. [any] */
+  /* The host's device number of a value (not 0), for PG_ATTR_DEVICE. [call] */
   int32_t (*device_of)(pg_builder *builder, pg_value value);
   /* A dimension as text for messages ("batch", "3"). Valid until the thread's eighth next call. [any] */
   const char *(*dim_name)(void *context, int64_t dimension);
@@ -230,6 +250,9 @@ typedef struct pg_host {
 
 /* ---- the entry ------------------------------------------------------------------------------------------------- */
 
+/* kinds: of "ops device kernels layers optimizers formats" those that the plugin has, separated by commas. The host
+ * calls open, asks iface once for every interface it knows (one that `kinds` promises and that is NULL fails the load),
+ * and calls close once. A failing open cleans up after itself: there is no close then. No two plugins have one name. */
 typedef struct pg_plugin {
   uint32_t magic, size;              /* PG_MAGIC, PG_SIZE(pg_plugin, close) */
   uint32_t abi_minor;                /* PG_ABI_MINOR of the header it was built with */
@@ -255,14 +278,17 @@ typedef struct pg_plugin {
 
 /* Output flags. */
 #define PG_OUTPUT_HIDDEN 1u   /* between forward and backward only (indices, masks, statistics) */
-#define PG_OUTPUT_DYNAMIC 2u  /* infer gives upper bounds; the kernel publishes the extents (pg_launch.extents) */
+#define PG_OUTPUT_DYNAMIC 2u  /* infer gives upper bounds; the kernel publishes the extents (pg_launch.extents) and
+                                 writes the elements densely, as if the output had had that shape */
 #define PG_OUTPUT_VARIADIC 4u /* as many as there are tensors in input group `like` */
 
 /* Traits. */
 #define PG_OP_ELEMENTWISE 1u
 #define PG_OP_REDUCTION 2u
 #define PG_OP_VIEW 4u        /* no kernel: outputs alias input 0 with the strides that infer gives */
-#define PG_OP_IN_PLACE 8u    /* output 0 may be written into input 0 */
+#define PG_OP_IN_PLACE 8u    /* output 0 may be written into input 0: launch then sees both with one address and one set
+                                of strides, which need not be dense. Another input that shares memory with it lies
+                                there in the same way, or the host has copied it. */
 #define PG_OP_FLOAT_RESULT 16u /* promotion lifts integers and booleans to the default float dtype (div, exp) */
 #define PG_OP_CREATES 32u    /* makes a tensor of nothing: placed by the device scope, dtype by attribute "dtype" */
 #define PG_OP_NO_GRAD 64u    /* outputs never need gradients */
@@ -330,10 +356,10 @@ typedef struct pg_grad {
   const pg_value *inputs;     /* those not declared as saved may only be described or used as PG_INPUT_META */
   const uint32_t *groups;
   const pg_value *outputs;    /* likewise; hidden ones are always there */
-  const pg_value *cotangents; /* an output's; 0 where nothing flowed */
-  const uint8_t *needed;      /* an input's */
+  const pg_value *cotangents; /* an output's, of its shape and dtype; 0 where nothing flowed */
+  const uint8_t *needed;      /* an input's: 0 where the host will drop the gradient, so that it need not be emitted */
   const void *attrs;
-  pg_value *gradients;        /* an input's; leave 0 where there is none */
+  pg_value *gradients;        /* an input's, of its shape and dtype (checked); leave 0 where there is none */
 } pg_grad;
 
 /* decompose: emit simpler operators that compute `outputs` (hidden ones are not asked for).
@@ -366,7 +392,7 @@ typedef struct pg_op_info {
   const pg_input_info *const *inputs;
   const pg_output_info *const *outputs; /* hidden ones last */
   const pg_attr_info *const *attrs;
-  const void *defaults;            /* attr_size bytes */
+  const void *defaults;            /* attr_size bytes; NULL only where that is 0 */
   uint64_t saved_inputs, saved_outputs; /* by declared position: all that grad may use the contents of */
   void *user;                      /* handed back in every call below */
   int32_t (*infer)(const pg_infer *call, pg_error *error);       /* [any] */
@@ -390,23 +416,39 @@ typedef struct pg_ops {
 
 #define PG_DEVICE_HOST_VISIBLE 1u /* buffer handles are addresses that the host may use */
 #define PG_DEVICE_SYNCHRONOUS 2u  /* every call has happened when it returns; streams and events are formalities */
-#define PG_DEVICE_ACCELERATOR 4u  /* counts as "gpu:n" when the type says so in `aliases` */
+#define PG_DEVICE_ACCELERATOR 4u  /* is chosen where a graph's inputs lie on it and on another that is none, and listed
+                                     among the gpus. It is *found* as "gpu:n" when `aliases` says "gpu". */
 
 typedef struct pg_device_properties {
   uint32_t size, flags; /* PG_DEVICE_* */
   char name[128];       /* "AMD EPYC (AVX2)" */
   uint64_t memory_total, memory_free; /* bytes; 0: unknown */
-  uint32_t stream_count; /* streams worth having; at least 1 */
-  uint32_t alignment;    /* of allocations, in bytes */
+  uint32_t stream_count; /* streams worth having; at least 1. A hint: the host makes one when it is first asked for */
+  uint32_t alignment;    /* of allocations, in bytes: a power of two, at least 16. Tensors begin at multiples of it */
   uint32_t compute_units, reserved;
 } pg_device_properties;
 
-/* `device` counts from 0 within the plugin. Streams and events are handles that the plugin makes; 0 is none. */
+/* `device` counts from 0 within the plugin. Buffers, streams and events are handles that the plugin makes; 0 is none.
+ *
+ * count is asked once, when the plugin loads; properties then, and again for the free memory of the moment (the host
+ * sets out->size; write no more). alloc answers PG_E_OUT_OF_MEMORY when there is too little: the host then frees what
+ * it caches and asks again; any other code is final. The host asks for few, large buffers and places tensors in them by
+ * offset. Pinned memory is asked for on asynchronous devices, and by kernels with dynamic outputs on all.
+ *
+ * `sequence` numbers pieces of work: rising within a device, 0 on synchronous ones. A call that fails at once returns a
+ * code. What fails later is reported by stream_sync, and by event_sync of an event recorded behind it, on its stream or
+ * on one that waited for such an event: the code, and in error->native the failed sequence, or 0 where it is not known
+ * (never the vendor's number: the host would take it for a sequence). Later work of a failed stream may be skipped.
+ * stream_sync reports a failure once; the stream is then as usable as before, but for PG_ERROR_DEVICE_LOST.
+ *
+ * Events: one that was never recorded has passed; recording again replaces. The host lets a stream wait only for events
+ * of its own device. On a synchronous device it uses no events and one stream, and calls no stream_sync; where the
+ * device is host-visible too, it copies bytes itself and calls neither upload nor download. */
 typedef struct pg_device {
   uint32_t size;
   uint32_t reserved;
   const char *type;    /* "cpu": devices are "cpu:0", ... */
-  const char *aliases; /* "gpu", or "" */
+  const char *aliases; /* further names for its devices, separated by spaces: "gpu", or "" */
   /* Required. */
   int32_t (*count)(void *self, uint32_t *count, pg_error *error);                                  /* [any] 0 with a reason in error->message and PG_OK: none here */
   int32_t (*properties)(void *self, uint32_t device, pg_device_properties *out, pg_error *error);  /* [any] */
@@ -421,24 +463,27 @@ typedef struct pg_device {
   int32_t (*event_wait)(void *self, uint32_t device, uint64_t event, uint64_t stream, pg_error *error);   /* [stream] makes the stream wait; poison passes on */
   int32_t (*event_query)(void *self, uint32_t device, uint64_t event, pg_error *error);            /* [any] PG_OK: passed; PG_E_BUSY: not yet */
   int32_t (*event_sync)(void *self, uint32_t device, uint64_t event, pg_error *error);             /* [any] */
-  /* Host memory must stay valid until the stream has passed the copy: the host stages pageable memory itself. */
+  /* Host memory stays valid until the stream has passed the copy: the host stages pageable memory itself, and hands an
+   * asynchronous device pinned memory only. 0 bytes: nothing. */
   int32_t (*upload)(void *self, uint32_t device, uint64_t buffer, uint64_t offset, const void *source, uint64_t bytes, uint64_t stream, uint64_t sequence, pg_error *error);  /* [stream] */
   int32_t (*download)(void *self, uint32_t device, void *target, uint64_t buffer, uint64_t offset, uint64_t bytes, uint64_t stream, uint64_t sequence, pg_error *error);      /* [stream] */
   /* Strided copy within the device, converting the dtype: any pair of dtypes, any strides, source stride 0 included,
-   * same shape. float to int truncates towards zero; to bool: not equal to zero. */
+   * same shape, empty included. float to int truncates towards zero, what does not fit gives some number and no error;
+   * to bool: not equal to zero. */
   int32_t (*copy)(void *self, uint32_t device, const pg_tensor *target, const pg_tensor *source, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] */
-  /* Sets every element to `value` converted to the dtype. */
+  /* Sets every element to `value` converted to the dtype, as copy would convert a float64. */
   int32_t (*fill)(void *self, uint32_t device, const pg_tensor *target, double value, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] */
-  /* Optional. */
-  int32_t (*peer)(void *self, uint32_t target_device, uint64_t target, uint64_t target_offset, uint32_t source_device, uint64_t source, uint64_t source_offset, uint64_t bytes, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] dense bytes between two devices of this plugin, on the target's stream */
+  /* Optional. Without peer, or once it has answered PG_E_UNIMPLEMENTED, the host copies through its own memory. It does
+   * not ask for event_elapsed and native yet. */
+  int32_t (*peer)(void *self, uint32_t target_device, uint64_t target, uint64_t target_offset, uint32_t source_device, uint64_t source, uint64_t source_offset, uint64_t bytes, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] dense bytes between two devices of this plugin, which may be one, on the target's stream */
   int32_t (*event_elapsed)(void *self, uint32_t device, uint64_t start, uint64_t stop, double *seconds, pg_error *error); /* [any] both passed */
-  int32_t (*native)(void *self, uint32_t device, const char *what, uint64_t handle, uint64_t *native, pg_error *error);   /* [any] what: "stream", "buffer" */
+  int32_t (*native)(void *self, uint32_t device, const char *what, uint64_t handle, uint64_t *native, pg_error *error);   /* [any] what: "stream", "buffer"; PG_E_NOT_SUPPORTED for others */
   /* Optional since minor 1, all four or none: what a stream is given between capture_begin and capture_end is recorded
    * as a plan instead of run, with the buffers, attributes and workspaces of these very calls, which the host keeps as
    * they are for the plan's life. In between, the stream takes launches, copy and fill; whatever else is asked of it,
    * and a kernel that cannot be captured (it allocates, synchronises, or reads host memory), fails with
    * PG_E_FAILED_PRECONDITION or PG_E_NOT_SUPPORTED. capture_end ends the capture even when it fails, and the stream is
-   * then as usable as before. */
+   * then as usable as before. Not asked for by this host yet. */
   int32_t (*capture_begin)(void *self, uint32_t device, uint64_t stream, pg_error *error);                /* [stream] */
   int32_t (*capture_end)(void *self, uint32_t device, uint64_t stream, uint64_t *plan, pg_error *error);  /* [stream] *plan is 0 when it fails */
   int32_t (*plan_launch)(void *self, uint32_t device, uint64_t plan, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] one after the other for a plan, on any stream of its device */
@@ -451,16 +496,18 @@ typedef struct pg_device {
 
 /* What a prepared kernel may be reused for. */
 #define PG_KEY_SHAPES 0u /* exactly the shapes and strides it was prepared with */
-#define PG_KEY_CLASS 1u  /* any shapes: launch reads them from pg_launch.inputs */
+#define PG_KEY_CLASS 1u  /* any shapes: launch reads them from pg_launch.inputs. A host may prepare for each all the
+                            same; this one does. */
 
 typedef struct pg_kernel_info {
   uint32_t size;
   uint32_t key;      /* PG_KEY_* */
   const char *op;    /* operator's name */
-  uint64_t packs;    /* declared inputs that the kernel may want in a private layout */
+  uint64_t packs;    /* declared inputs that the kernel may want in a private layout; pg_prepared.pack_bytes decides */
 } pg_kernel_info;
 
-/* A call without its data: what supports and prepare see. Tensors are flat, absent ones NULL. */
+/* A call without its data: what supports and prepare see. Tensors are flat, absent ones NULL. Outputs are dense and
+ * row-major, but for one that is written in place. Dimensions are plain numbers here. */
 typedef struct pg_call {
   uint32_t size;
   uint32_t device;
@@ -472,12 +519,12 @@ typedef struct pg_call {
   const void *attrs;               /* the static part is meaningful */
 } pg_call;
 
-/* prepare writes what the call needs. */
+/* prepare writes what the call needs; it is zeroed before, `size` is set. */
 typedef struct pg_prepared {
   uint32_t size;
   uint32_t reserved;
   void *kernel;         /* the plugin's own; given to launch, and to release when the host drops it */
-  uint64_t workspace;   /* bytes of scratch memory that launch wants */
+  uint64_t workspace;   /* bytes of scratch memory that launch wants: aligned like tensors, contents undefined */
   uint64_t pack_bytes[8]; /* by declared input: size of its private layout, 0: takes it as it is. An input's packed
                              form is made once per (storage, version) and reused; see pack. */
 } pg_prepared;
@@ -494,15 +541,23 @@ typedef struct pg_launch {
   const pg_tensor *const *inputs; /* descriptions, as at prepare; buffer 0 */
   const pg_tensor *const *outputs;
   const uint32_t *groups;
-  const pg_address *input;  /* where they are; buffer 0 where absent or empty */
+  const pg_address *input;  /* where they are; buffer 0 where absent or empty (empty calls are launched too) */
   const pg_address *output;
   const pg_address *packed; /* by declared input; buffer 0: not packed, use `input`. NULL: none is */
   const void *attrs;        /* static and runtime attributes of this very call */
-  pg_address workspace;
-  int64_t *extents;         /* dynamic outputs: pinned memory for rank numbers each, one output after the other, read
-                               by the host after it has synchronised the stream */
+  pg_address workspace;     /* the kernel's until the stream has passed this launch; buffer 0: asked for none */
+  int64_t *extents;         /* NULL without dynamic outputs; else pinned memory for the extents of all outputs, rank
+                               numbers each, in order. Those of dynamic ones are read after the stream has been
+                               synchronised */
 } pg_launch;
 
+/* The host asks the kernels for an operator and device type in the order in which they were registered, and takes the
+ * first that supports the call. One that refuses is asked again with strided inputs made dense, where there are any; if
+ * all refuse, the operator is decomposed, or the call fails with every `why`.
+ *
+ * A prepared kernel serves all threads and streams: launch may run at once on several, and must not change it without a
+ * lock. release may come while launches are still queued on a stream: what they use on the device is workspace, not
+ * memory of the kernel's own. launch returns what fails at once; what fails later is reported as pg_device says. */
 typedef struct pg_kernels {
   uint32_t size;
   uint32_t count;
@@ -513,7 +568,8 @@ typedef struct pg_kernels {
   int32_t (*prepare)(void *self, uint32_t index, const pg_call *call, pg_prepared *out, pg_error *error); /* [any] */
   int32_t (*launch)(void *self, uint32_t index, void *kernel, const pg_launch *launch, pg_error *error);  /* [stream] */
   void (*release)(void *self, uint32_t index, void *kernel);                                              /* [any] */
-  /* Optional: writes declared input `input` in its private layout to `target`. */
+  /* Optional: writes declared input `input` in its private layout to `target`, on launch->stream, before the launch
+   * that first uses it. */
   int32_t (*pack)(void *self, uint32_t index, void *kernel, uint32_t input, const pg_launch *launch, pg_address target, pg_error *error); /* [stream] */
 } pg_kernels;
 
@@ -543,7 +599,7 @@ typedef struct pg_layer_build {
   uint32_t param_count, input_count;
   const pg_value *params; /* by declared position, 0 where not present */
   const pg_value *inputs;
-  pg_value *outputs;      /* output_count of the layer */
+  pg_value *outputs;      /* output_count of the layer; all must be set */
 } pg_layer_build;
 
 typedef struct pg_layer_info {
@@ -557,7 +613,8 @@ typedef struct pg_layer_info {
                          is left out when the constructor got one positional number too few. */
   uint32_t reserved;
   void *user;
-  /* Checks attributes, fills in the inferred one from the first input (NULL when it is given), describes parameters. [any] */
+  /* Checks attributes, fills in the inferred one from the first input (NULL when it is given), describes parameters.
+   * `params` are param_count structs, zeroed, `size` set. [any] */
   int32_t (*parameters)(void *user, void *attrs, const pg_tensor *input, pg_param *const *params, pg_error *error);
   int32_t (*build)(void *user, const pg_layer_build *call, pg_error *error); /* [any] */
 } pg_layer_info;
@@ -581,7 +638,7 @@ typedef struct pg_optimizer_step {
   uint32_t count;     /* parameters */
   uint32_t slot_count;
   const pg_value *params, *gradients; /* count each; no gradient is 0 */
-  const pg_value *state;              /* slot-major: state[slot * count + i] */
+  const pg_value *state;              /* slot-major: state[slot * count + i]; 0 where the slot is not in use */
 } pg_optimizer_step;
 
 typedef struct pg_optimizer_info {
@@ -590,10 +647,10 @@ typedef struct pg_optimizer_info {
   const char *name, *doc;          /* "Adam" */
   const pg_attr_info *const *attrs; /* the front end takes parameters first, these by name */
   const void *defaults;
-  const char *const *slots;        /* "exp_avg": state shaped like its parameter, zero at first */
+  const char *const *slots;        /* "exp_avg": state like its parameter (shape, dtype), zero at first; at most 64 */
   void *user;
-  int32_t (*slots_used)(void *user, const void *attrs, uint64_t *mask, pg_error *error);          /* [any] also checks attributes */
-  int32_t (*build_update)(void *user, const pg_optimizer_step *call, pg_error *error); /* [any] updates params and state in place */
+  int32_t (*slots_used)(void *user, const void *attrs, uint64_t *mask, pg_error *error);          /* [any] bit i: slot i is in use; also checks attributes */
+  int32_t (*build_update)(void *user, const pg_optimizer_step *call, pg_error *error); /* [any] updates params and state in place; gradients are not recorded */
 } pg_optimizer_info;
 
 typedef struct pg_optimizers {
@@ -607,7 +664,8 @@ typedef struct pg_optimizers {
 #define PG_IFACE_FORMATS "pg.format/0"
 
 /* The host's side of reading. `tensor` returns memory for a dense, row-major tensor, which the reader fills before its
- * next call; NULL: stop, error is filled. `note` receives metadata. */
+ * next call; NULL with error->code (0 before the call) not PG_OK: stop; NULL and PG_OK: the tensor is empty. `note`
+ * receives metadata, copied. Both may be called during read only, on its thread. */
 typedef struct pg_sink {
   uint32_t size;
   uint32_t reserved;
@@ -630,7 +688,7 @@ typedef struct pg_format_info {
   const char *extensions; /* ".safetensors .st"; the longest that fits the path wins */
   void *user;
   const char *options; /* what `options` of read may say, as "key=default key=default"; "" for none */
-  /* options: "key=value" lines. A damaged file is PG_E_DATA_LOSS with the offset and what was wrong. [any] */
+  /* options: "key=value" lines, or "". A damaged file is PG_E_DATA_LOSS with the offset and what was wrong. [any] */
   int32_t (*read)(void *user, const char *path, const char *options, const pg_sink *sink, pg_error *error);
   /* Writes to `path` and makes it durable (fsync); the host gives a temporary name and renames. NULL: read only. [any] */
   int32_t (*write)(void *user, const char *path, uint32_t count, const pg_named_tensor *const *items, uint32_t note_count,

@@ -1,6 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // perigee/plugin.hpp: what every C++ plugin needs: the entry, errors, and the host's services.
-// The other SDK headers build on it: op.hpp (schemas), device.hpp, kernel.hpp, layer.hpp, optimizer.hpp, format.hpp.
+//
+// The other SDK headers build on it. Each begins with an example:
+//   device.hpp     a device: memory, streams, copies          kernel.hpp     kernels of operators on a device
+//   op.hpp         operators: schema, shape rule, gradient    layer.hpp      layers
+//   optimizer.hpp  optimizers                                 format.hpp     files of tensors
+//   emit.hpp, functions.hpp  emitting operators, which gradients, layers and optimizers do
+//   kernels/       arithmetic that all devices share: math, float16, strided, philox; reference/ defines all operators
+//
+// A plugin with operators and layers, whole (the other sources register themselves; CMake: perigee_add_plugin):
+//
+//   #include "perigee/layer.hpp"
+//   #include "perigee/op.hpp"
+//   struct Mine {
+//     pg::OpTable ops;                                      // a member: a faulty schema is then an error of open
+//     const void* iface(const char* id) {
+//       if (std::strcmp(id, PG_IFACE_OPS) == 0) return ops.iface();
+//       if (std::strcmp(id, PG_IFACE_LAYERS) == 0) return pg::layer_table();
+//       return nullptr;
+//     }
+//   };
+//   PG_PLUGIN(Mine, "mine", "1.0.0", "ops,layers")
 #pragma once
 
 #include <cstdarg>
@@ -92,7 +112,7 @@ inline void check(int32_t code, const pg_error& error) {
   if (code != PG_OK) throw Error(code, error.message, error.native, error.flags);
 }
 
-// The host's table: one per plugin library, set when it is opened.
+// The host's table: one per plugin library, set when it is opened. NULL before, so not for constructors of statics.
 inline const pg_host* host = nullptr;
 
 inline void log(int32_t level, const std::string& message) { host->log(host->context, level, message.c_str()); }
@@ -171,7 +191,8 @@ inline int64_t element_count(const pg_tensor& t) {
 
 // What PG_PLUGIN expects of its argument: a type with these members. `iface` returns NULL for ids it does not have.
 //   struct Cpu { Cpu(); ~Cpu(); const void* iface(const char* id); };
-// The constructor runs in open, the destructor in close; `busy()` is optional and makes close answer PG_E_BUSY.
+// The constructor runs in open (what it throws is why the plugin is unavailable), the destructor in close; `busy()` is
+// optional and makes close answer PG_E_BUSY.
 template <class Plugin>
 struct Entry {
   static int32_t open(const pg_host* table, void** self, pg_error* error) noexcept {
@@ -201,7 +222,8 @@ struct Entry {
 
 }  // namespace pg
 
-// Defines the one exported symbol. Once per plugin.
+// Defines the one exported symbol. Once per plugin; no semicolon behind it.
+// PG_PLUGIN(cpu::Plugin, "cpu", "0.1.0", "device,kernels")
 #define PG_PLUGIN(Type, name, version, kinds)                \
   extern "C" PG_EXPORT const pg_plugin pg_plugin_v1;         \
   const pg_plugin pg_plugin_v1 = {PG_MAGIC,                  \
