@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eager.hpp"
 
+#include <mutex>
+
 #include "rng.hpp"
 
 namespace perigee {
@@ -50,6 +52,10 @@ constexpr size_t kPackedForms = 8;
 // The private-layout copy of an input, once it has been used twice without a change in between.
 pg_address packed_address(Signature& s, Tensor& x, uint32_t input, const pg_launch& launch) {
   Storage& storage = *x.storage;
+  // Calls on a synchronous device may come from several threads, and a weight may be used by all of them.
+  static std::mutex mutex;
+  std::lock_guard guard(mutex);
+  const uint32_t stream = ambient().stream;
   if (!storage.packed) storage.packed = std::make_unique<std::vector<Packed>>();
   std::vector<Packed>& forms = *storage.packed;
   uint64_t version = storage.version.load(std::memory_order_relaxed);
@@ -58,28 +64,32 @@ pg_address packed_address(Signature& s, Tensor& x, uint32_t input, const pg_laun
   };
   Packed* entry = nullptr;
   for (Packed& p : forms)
-    if (p.signature == &s && p.input == input && p.offset == x.offset) entry = &p;
+    if (p.signature == s.serial && p.input == input && p.offset == x.offset) entry = &p;
   if (entry == nullptr) {
     if (forms.size() == kPackedForms) {  // the oldest goes
       drop(forms.front());
       forms.erase(forms.begin());
     }
-    forms.push_back({&s, input, x.offset, version, nullptr});
+    forms.push_back({s.serial, input, x.offset, version, nullptr, stream});
     return {0, 0};
   }
   if (entry->version != version) {  // changed since: forget the old form, wait for a second use
     drop(*entry);
-    *entry = {&s, input, x.offset, version, nullptr};
+    *entry = {s.serial, input, x.offset, version, nullptr, stream};
     return {0, 0};
   }
   if (entry->block == nullptr) {
-    Block* block = storage.device->allocator.alloc(s.pack_bytes[input], ambient().stream);
+    Block* block = storage.device->allocator.alloc(s.pack_bytes[input], stream);
     pg_error error = pg::make_error();
     int32_t code = s.kernel.table->pack(s.kernel.self, s.kernel.index, s.prepared, input, &launch,
                                         {block->buffer, block->offset}, &error);
     if (code != PG_OK) storage.device->allocator.free(block);
     pg::check(code, error);
     entry->block = block;
+    entry->stream = stream;
+  } else if (entry->stream != stream && !storage.device->synchronous) {
+    storage.device->wait(stream, storage.device->record(entry->stream));
+    entry->block->used_on |= 1u << stream;
   }
   return {entry->block->buffer, entry->block->offset};
 }

@@ -73,7 +73,7 @@ pg_host make_host(LoadedPlugin* plugin) {
   };
   h.thread_count = [](void*) { return static_cast<int32_t>(thread_count()); };
   h.dim_equal = [](void*, int64_t a, int64_t b) -> int32_t {
-    return static_cast<int32_t>(dimension([&] { return static_cast<int64_t>(dim_equal(a, b)); }));
+    return dimension([&] { return static_cast<int64_t>(dim_equal(a, b)); }) == 1 ? 1 : 0;
   };
   h.dim_add = [](void*, int64_t a, int64_t b) { return dimension([&] { return dim_add(a, b); }); };
   h.dim_mul = [](void*, int64_t a, int64_t b) { return dimension([&] { return dim_mul(a, b); }); };
@@ -84,7 +84,7 @@ pg_host make_host(LoadedPlugin* plugin) {
   h.describe = [](pg_builder*, pg_value value) -> const pg_tensor* {
     return value == 0 ? nullptr : &pg_builder::tensor(value)->meta->view;
   };
-  h.device_of = [](pg_builder*, pg_value value) { return pg_builder::tensor(value)->device->id; };
+  h.device_of = [](pg_builder*, pg_value value) { return value == 0 ? -1 : pg_builder::tensor(value)->device->id; };
   h.dim_name = [](void*, int64_t d) -> const char* {
     thread_local std::array<std::string, 8> texts;
     thread_local size_t next = 0;

@@ -19,6 +19,8 @@ struct OutputPlan {
 };
 
 struct Signature {
+  static inline std::atomic<uint64_t> made{0};
+  const uint64_t serial = ++made;  // never given twice, as an address may be
   std::atomic<uint32_t> refs{1};
   const Op* op = nullptr;
   Device* device = nullptr;

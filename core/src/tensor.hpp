@@ -28,11 +28,12 @@ using GraphRef = Ref<Graph>;
 // A private-layout copy of the part of a storage that a tensor shows, made for one signature's input (which knows the
 // shape and strides).
 struct Packed {
-  const Signature* signature;  // identity only
+  uint64_t signature;  // its serial
   uint32_t input;
   int64_t offset;  // the tensor's
   uint64_t version;
-  Block* block;  // NULL: only seen so far
+  Block* block;     // NULL: only seen so far
+  uint32_t stream;  // on which it was made
 };
 
 struct Storage : Recycled<Storage> {

@@ -25,7 +25,10 @@ struct Value {
   pg_value id = 0;
 
   explicit operator bool() const { return id != 0; }
-  const pg_tensor& meta() const { return *host->describe(builder, id); }
+  const pg_tensor& meta() const {
+    if (id == 0) fail(PG_E_INTERNAL, "an absent value was asked for its shape or dtype");
+    return *host->describe(builder, id);
+  }
   uint32_t rank() const { return meta().rank; }
   int64_t dim(uint32_t axis) const { return meta().shape[axis]; }
   uint32_t dtype() const { return dtype_of(meta()); }
@@ -100,13 +103,13 @@ class Call {
   // The next declared input; an absent value for an optional one.
   Call& input(Value value) {
     push(value.id);
-    groups_[group_count_++] = 1;
+    add_group(1);
     return *this;
   }
   // The next declared input, a variadic one.
   Call& inputs(std::span<const Value> values) {
     for (const Value& value : values) push(value.id);
-    groups_[group_count_++] = static_cast<uint32_t>(values.size());
+    add_group(static_cast<uint32_t>(values.size()));
     return *this;
   }
 
@@ -188,6 +191,22 @@ class Call {
     }
     values_[input_count_++] = id;
   }
+  void add_group(uint32_t size) {
+    if (group_count_ == kMaxGroups) fail(PG_E_INTERNAL, format("%s: more inputs than are declared", op_.info->name));
+    groups_[group_count_++] = size;
+  }
+  static size_t attr_bytes(uint32_t kind) {
+    switch (kind) {
+      case PG_ATTR_INTS:
+      case PG_ATTR_AXES:
+      case PG_ATTR_DIMS: return sizeof(pg_ints);
+      case PG_ATTR_INT:
+      case PG_ATTR_FLOAT:
+      case PG_ATTR_AXIS: return 8;
+      case PG_ATTR_SCALAR: return sizeof(pg_scalar);
+      default: return 4;
+    }
+  }
   bool same_layout(const pg_op_info& from) const {
     const pg_op_info& to = *op_.info;
     if (from.attr_count != to.attr_count || from.attr_size != to.attr_size) return false;
@@ -200,14 +219,14 @@ class Call {
   void copy_attr(const pg_attr_info& to, const pg_attr_info& from, const void* attrs) {
     if (to.kind != from.kind || std::strcmp(to.name, from.name) != 0) return;
     const char* source = static_cast<const char*>(attrs);
-    bool list = to.kind == PG_ATTR_INTS || to.kind == PG_ATTR_AXES || to.kind == PG_ATTR_DIMS;
-    std::memcpy(attrs_ + to.offset, source + from.offset, list ? sizeof(pg_ints) : 8);
+    std::memcpy(attrs_ + to.offset, source + from.offset, attr_bytes(to.kind));
   }
 
   pg_builder* builder_;
   const OpRef::Resolved& op_;
   uint32_t input_count_ = 0, capacity_ = 16, group_count_ = 0;
-  uint32_t groups_[16];
+  static constexpr uint32_t kMaxGroups = 64;  // the host's bound of declared inputs
+  uint32_t groups_[kMaxGroups];
   pg_value inline_values_[16];
   pg_value* values_ = inline_values_;
   alignas(8) char inline_attrs_[512];

@@ -112,6 +112,7 @@ struct Dim {
   friend Dim operator/(Dim a, Dim b) {
     if (b.is(1)) return a;
     if (a.symbolic() || b.symbolic()) return dim_div(a.value, b.value);
+    if (b.value <= 0) fail_argument(format("a size cannot be divided by %lld", static_cast<long long>(b.value)));
     return a.value >= 0 ? a.value / b.value : -((-a.value + b.value - 1) / b.value);
   }
   friend Dim max(Dim a, Dim b) {
