@@ -5,6 +5,7 @@ local here = debug.getinfo(1, "S").source:match("^@(.*)operators/[^/]*$") or "..
 package.path = here .. "../?.lua;" .. here .. "../?/init.lua;" .. package.path
 
 local native = require "perigee.native"
+local check = require "cases.check"
 local table_ = require "cases"
 
 test("coverage: every operator has a row", function(t)
@@ -30,4 +31,17 @@ for _, name in ipairs(table_.names) do
     t.ok(#row.cases > 0 and #(row.bad or {}) > 0, "a row needs cases and bad inputs")
     t.ok(row.random and row.holds or row.ref and row.class, "a row needs a reference and a class")
   end)
+end
+
+-- On a device whose holes are listed.
+for _, name in ipairs(table_.names) do
+  if check.is_absent(name) then
+    test("coverage/" .. name .. "/absent", function(t)
+      local op, case = native.operators.get(name), table_.rows[name].cases[1]
+      local attrs = {}
+      for k, v in pairs(case.attrs or {}) do attrs[k] = v end
+      local err = t.raises(function() check.call(op, check.tensors(op, case, "float32"), attrs) end)
+      t.equal(err.code, "not_supported", tostring(err))
+    end)
+  end
 end

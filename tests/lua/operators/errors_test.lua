@@ -38,7 +38,7 @@ end
 
 for _, name in ipairs(table_.names) do
   local op, row = native.operators.get(name), table_.rows[name]
-  for i, bad in ipairs(op and row.bad or {}) do
+  for i, bad in ipairs(op and not check.is_absent(name) and row.bad or {}) do
     test("errors/" .. name .. "/" .. i, function(t)
       local args = make(op, bad[1])
       local err = t.raises(function()
