@@ -13,7 +13,10 @@ constexpr std::align_val_t kAlignment{64};
 
 }  // namespace
 
-Allocation::Allocation(uint64_t bytes) : data(static_cast<std::byte*>(::operator new(bytes, kAlignment))), size(bytes) {
+// The sanitizers end the process when a throwing new finds no memory; the form that returns null they let through.
+Allocation::Allocation(uint64_t bytes)
+    : data(static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow))), size(bytes) {
+  if (data == nullptr) throw std::bad_alloc();
   std::memset(data, 0xff, bytes);  // NaN in every float dtype: reading what nobody wrote shows
 }
 
