@@ -9,6 +9,7 @@
 #   [LIB_REMEDY text]        # what to do when one is missing; ends the message
 #   [CPU_FEATURES name...]   # processor features (as in /proc/cpuinfo) without which it cannot run
 #   [FOLDER folder]          # put it there and do not install it: plugins that only tests load
+#   [PRECOMPILE header...]   # headers that most of its files begin with, read once instead of once a file
 #   [TARGET target]          # default: perigee_plugin_NAME
 # )
 #
@@ -18,7 +19,7 @@
 set(PERIGEE_PLUGIN_MODULE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
 function(perigee_add_plugin name)
-  cmake_parse_arguments(arg "" "KINDS;VERSION;FOLDER;TARGET;LIB_REMEDY" "SOURCES;LINK;NEEDS_LIBS;LIB_FOLDERS;CPU_FEATURES" ${ARGN})
+  cmake_parse_arguments(arg "" "KINDS;VERSION;FOLDER;TARGET;LIB_REMEDY" "SOURCES;LINK;NEEDS_LIBS;LIB_FOLDERS;CPU_FEATURES;PRECOMPILE" ${ARGN})
   if(NOT arg_SOURCES OR NOT arg_KINDS)
     message(FATAL_ERROR "perigee_add_plugin(${name}): SOURCES and KINDS are needed")
   endif()
@@ -48,6 +49,9 @@ function(perigee_add_plugin name)
   # Unique symbols are merged across plugins even under RTLD_LOCAL, and pin the library for good.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
   target_link_libraries(${target} PRIVATE Perigee::plugin_sdk ${arg_LINK})
+  if(arg_PRECOMPILE)
+    perigee_precompile(${target} ${arg_PRECOMPILE})
+  endif()
 
   set(script ${PERIGEE_PLUGIN_MODULE_DIR}/plugin.map)
   target_link_options(${target} PRIVATE -Wl,--version-script=${script} -Wl,-z,now)
@@ -64,6 +68,14 @@ function(perigee_add_plugin name)
     install(TARGETS ${target} LIBRARY DESTINATION lib/perigee/plugins)
     install(FILES ${folder}/${name}.json DESTINATION lib/perigee/plugins)
   endif()
+endfunction()
+
+# perigee_precompile(TARGET header...): the C++ sources of TARGET read these headers in precompiled form.
+function(perigee_precompile target)
+  list(TRANSFORM ARGN REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:\\1>" OUTPUT_VARIABLE headers)
+  target_precompile_headers(${target} PRIVATE ${headers})
+  # So that ccache sees what the precompiled header was made of.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endfunction()
 
 # Reads the caller's arg_*.

@@ -7,9 +7,11 @@ endif()
 
 find_program(PERIGEE_CCACHE ccache)
 if(PERIGEE_CCACHE)
+  # Without this it passes by what includes a precompiled header.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${PERIGEE_CCACHE})
   foreach(language C CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      set(CMAKE_${language}_COMPILER_LAUNCHER ${PERIGEE_CCACHE})
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${launcher})
     endif()
   endforeach()
 endif()
@@ -33,7 +35,10 @@ endif()
 set(PERIGEE_HOT_OPTIONS $<$<CONFIG:Release>:-O3>)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
+# Precompiled headers halve the time of short files. The builds under sanitizers do without: they show that each file
+# includes what it needs.
 if(PERIGEE_SANITIZE)
+  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
   set(PERIGEE_HOT_OPTIONS)
   add_compile_options(-O1 -fsanitize=${PERIGEE_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${PERIGEE_SANITIZE})

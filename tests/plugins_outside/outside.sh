@@ -11,7 +11,7 @@ mkdir -p "$work/plugins"
 
 # Not optimised: here it matters whether it builds, loads and works. Release builds of the same files are tested elsewhere.
 options=(-G Ninja -DCMAKE_BUILD_TYPE=None "-DCMAKE_CXX_FLAGS=-O0" "-DCMAKE_CXX_COMPILER=$compiler"
-  "-DCMAKE_PREFIX_PATH=$prefix" "-DCMAKE_PROJECT_INCLUDE=$tree/tests/plugins_outside/quick.cmake")
+  "-DCMAKE_PREFIX_PATH=$prefix")
 export CCACHE_SLOPPINESS=pch_defines,time_macros # or ccache passes precompiled headers by
 command -v ccache >/dev/null && options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 for list in "$prefix"/lib/perigee/plugins/*.json; do
