@@ -83,8 +83,8 @@ return function(pg, native)
     end
   end
 
-  -- The part of the key that gives a view. Answers the view, the tensors met as {axis of the view, tensor}, and whether
-  -- anything was cut.
+  -- The part of the key that gives a view. Answers the view, the tensors met as { axis of the view, index, shown: axis
+  -- of t }, and whether anything was cut.
   local function basic(t, entries)
     local tensors, new = {}, {}
     local axis, view_axis, cut = 0, 0, false
@@ -102,7 +102,7 @@ return function(pg, native)
           cut = true
         elseif is_tensor(entry) then
           view_axis = view_axis + 1
-          tensors[#tensors + 1] = { axis = view_axis, index = entry }
+          tensors[#tensors + 1] = { axis = view_axis, index = entry, shown = axis }
           for _ = 2, axes_of(entry) do
             axis, view_axis = axis + 1, view_axis + 1
             tensor.slice_axis(axis, 0, tensor.TO_END, 1, 0)
@@ -129,11 +129,104 @@ return function(pg, native)
     end
   end
 
+  local function is_mask(index) return index.dtype == "bool" end
+
+  -- An index tensor in a dtype that operators take.
+  local function as_index(index)
+    local dtype = index.dtype
+    if dtype == "int64" or dtype == "int32" then return index end
+    if not native.dtypes.by_name[dtype].integer then
+      bad(("an index tensor must be integer or bool, got %s"):format(dtype), "t:to(\"int64\")")
+    end
+    return index:to("int64")
+  end
+
+  -- ---- several tensors at once ----
+
+  -- Masks as the index tensors of their true elements: a list of { axis of the view, index }, and the view, which has
+  -- an axis more for a mask without axes.
+  local function numbered(view, tensors)
+    local list, added = {}, 0
+    for _, entry in ipairs(tensors) do
+      local axis, index, shown = entry.axis + added, entry.index, entry.shown
+      if not is_mask(index) then
+        list[#list + 1] = { axis = axis, index = as_index(index), shown = shown }
+      elseif rank(index) == 0 then
+        view, added = view:unsqueeze(axis), added + 1
+        list[#list + 1] = { axis = axis, index = index:reshape(1):nonzero():reshape(-1), shown = shown }
+      else
+        check_mask(view, axis, index)
+        local places = index:nonzero()
+        for k = 1, rank(index) do
+          list[#list + 1] = { axis = axis + k - 1, index = tensor.select(places, 2, k), shown = shown + k - 1 }
+        end
+      end
+    end
+    return view, list
+  end
+
+  -- Whether the axes follow each other when those of tensors without axes, which stand for numbers, are taken out.
+  local function in_a_row(list)
+    local last, gone = nil, 0
+    for _, entry in ipairs(list) do
+      if rank(entry.index) == 0 then
+        gone = gone + 1
+      else
+        local at = entry.axis - gone
+        if last and at ~= last + 1 then return false end
+        last = at
+      end
+    end
+    return true
+  end
+
+  -- The view with its indexed axes in a row, the first of them, the index tensors in that order, and the axes' numbers
+  -- in messages. What they broadcast to stands where the first index tensor stood, or in front where they are apart.
+  local function gathered(view, list)
+    local in_front, indexed, first = not in_a_row(list), {}, nil
+    for _, entry in ipairs(list) do
+      indexed[entry.axis] = true
+      if rank(entry.index) > 0 then first = first or entry.axis end
+    end
+    local axes, at = {}, nil
+    local function add_indexed()
+      at = #axes + 1
+      for _, zero_dim in ipairs { true, false } do
+        for _, entry in ipairs(list) do
+          if (rank(entry.index) == 0) == zero_dim then axes[#axes + 1] = entry.axis end
+        end
+      end
+    end
+    first = first or list[1].axis
+    if in_front then add_indexed() end
+    for axis = 1, rank(view) do
+      if not in_front and axis == first then add_indexed() end
+      if not indexed[axis] then axes[#axes + 1] = axis end
+    end
+    local by_axis, indices, shown, moved = {}, {}, {}, false
+    for _, entry in ipairs(list) do by_axis[entry.axis] = entry end
+    for k = 1, #list do
+      local entry = by_axis[axes[at + k - 1]]
+      indices[k], shown[k] = entry.index, entry.shown
+    end
+    for i, axis in ipairs(axes) do moved = moved or i ~= axis end
+    return moved and view:permute(axes) or view, at, indices, shown
+  end
+
+  local function take_several(view, tensors)
+    local list, at, indices, shown
+    view, list = numbered(view, tensors)
+    view, at, indices, shown = gathered(view, list)
+    return call("index", { view, indices }, { axis = at, shown = shown })
+  end
+
+  -- ---- one tensor ----
+
   -- A copy of the elements at the contents of an index tensor along an axis.
-  local function take_index(t, axis, index)
-    local shape = index.shape
-    if #shape == 1 then return call("index_select", { t, index }, { axis = axis }) end
-    local picked = call("index_select", { t, index:reshape(-1) }, { axis = axis })
+  local function take_index(t, axis, index, shown)
+    local shape, attrs = index.shape, { axis = axis, shown = shown }
+    if #shape == 1 then return call("index_select", { t, index }, attrs) end
+    local picked = call("index_select", { t, index:reshape(-1) }, attrs)
     local result = {}
     for i = 1, rank(picked) do
       if i == axis then
@@ -148,27 +241,21 @@ return function(pg, native)
   -- The elements where a mask is true, its axes joined into one.
   local function take_mask(t, axis, mask)
     check_mask(t, axis, mask)
-    if rank(mask) == rank(t) then return call("masked_select", { t, mask }) end
-    if rank(mask) == 0 then bad("a 0-dim mask cannot select a part of a tensor") end
+    if rank(mask) == rank(t) and rank(mask) > 0 then return call("masked_select", { t, mask }) end
     local joined = rank(mask) > 1 and t:flatten(axis, axis + rank(mask) - 1) or t
-    return take_index(joined, axis, mask:reshape(-1):nonzero():reshape(-1))
+    return take_index(joined, axis, mask:reshape(-1):nonzero():reshape(-1), axis)
   end
 
-  local function take(t, axis, index)
-    local dtype = native.dtypes.by_name[index.dtype]
-    if dtype.boolean then return take_mask(t, axis, index) end
-    if not dtype.integer then
-      bad(("an index tensor must be integer or bool, got %s"):format(index.dtype), "t:to(\"int64\")")
+  local function take(t, tensors)
+    if #tensors > 1 then return take_several(t, tensors) end
+    local axis, index = tensors[1].axis, tensors[1].index
+    if is_mask(index) then
+      if rank(index) == 0 then return take_several(t, tensors) end
+      return take_mask(t, axis, index)
     end
+    index = as_index(index)
     if rank(t) == 0 then bad("a 0-dim tensor cannot be indexed") end
-    return take_index(t, axis, index)
-  end
-
-  local function only_one(tensors)
-    if #tensors > 1 then
-      native.raise("not_supported", "index", ("%d index tensors in one index"):format(#tensors),
-                   "index one axis after the other, or use gather")
-    end
+    return take_index(t, axis, index, tensors[1].shown)
   end
 
   function native.hooks.index(t, key)
@@ -178,50 +265,107 @@ return function(pg, native)
     end
     if is_tensor(key) then
       tensor.check_open(key, "index")
-      return take(t, 1, key)
+      return take(t, { { axis = 1, index = key, shown = 1 } })
     end
     if key == "..." then return t:expand(t.shape) end
     if key == newaxis then return t:unsqueeze(1) end
     if type(key) ~= "table" then bad("cannot index a tensor with " .. native.describe(key)) end
     local view, tensors, cut = basic(t, expand(t, key))
-    only_one(tensors)
-    if tensors[1] then return take(view, tensors[1].axis, tensors[1].index) end
+    if tensors[1] then return take(view, tensors) end
     return cut and view or view:expand(view.shape)
   end
 
-  local function assign_mask(t, axis, mask, value)
+  -- ---- writing ----
+
+  -- One value wherever a mask is true: nothing is counted, so nothing waits.
+  local function fill_mask(t, axis, mask, value)
     check_mask(t, axis, mask)
     for _ = rank(mask) + axis, rank(t) do mask = mask:unsqueeze(-1) end
     if is_tensor(value) then
-      if native.host.numel(value) ~= 1 then
-        native.raise("not_supported", "assignment",
-                     ("a tensor %s assigned through a mask"):format(tostring(value.shape)),
-                     "assign a number or a tensor of one element, or use pg.where")
-      end
-      t:copy_(call("where", { mask, value:reshape({}), t }))
+      t:copy_(call("where", { mask, value:reshape({}):to(t.dtype), t }))
     else
       t:masked_fill_(mask, value)
     end
   end
 
-  function native.hooks.newindex(t, key, value)
+  -- Without axes of size 1 in front that the target has no place for.
+  local function fitting(value, most)
+    while rank(value) > most and size(value, 1) == 1 do value = tensor.select(value, 1, 1) end
+    return value
+  end
+
+  local function put_several(view, tensors, value, accumulate)
+    local list, at, indices, shown
+    view, list = numbered(view, tensors)
+    view, at, indices, shown = gathered(view, list)
+    local common = 0
+    for _, index in ipairs(indices) do common = math.max(common, rank(index)) end
+    if is_tensor(value) then
+      value = fitting(value, rank(view) - #indices + common):to(view.dtype)
+    else
+      value = pg.full({ {}, value, dtype = view.dtype, device = view.device })
+    end
+    call("index_put", { view, indices, value }, { axis = at, shown = shown, accumulate = accumulate }, true)
+  end
+
+  local function put(view, tensors, value, accumulate)
+    local index, single = tensors[1].index, not is_tensor(value) or native.host.numel(value) == 1
+    if #tensors == 1 and is_mask(index) and single and not accumulate then
+      return fill_mask(view, tensors[1].axis, index, value)
+    end
+    put_several(view, tensors, value, accumulate)
+  end
+
+  local function check_value(where, value)
     if type(value) ~= "number" and type(value) ~= "boolean" and not is_tensor(value) then
-      native.raise("invalid_argument", "assignment",
-                   "the value must be a number or a tensor, got " .. native.describe(value),
+      native.raise("invalid_argument", where, "the value must be a number or a tensor, got " .. native.describe(value),
                    type(value) == "table" and "pg.tensor makes a tensor of a table" or nil)
     end
-    if is_tensor(value) then tensor.check_open(value, "assignment") end
+    if is_tensor(value) then tensor.check_open(value, where) end
+  end
+
+  function native.hooks.newindex(t, key, value)
+    check_value("assignment", value)
     local view, tensors = t, {}
     if type(key) == "number" then view = native.hooks.index(t, key)
-    elseif is_tensor(key) then tensors = { { axis = 1, index = key } }
-    elseif type(key) == "table" then view, tensors = basic(t, expand(t, key))
-    elseif key ~= "..." then bad("cannot index a tensor with " .. native.describe(key)) end
-    only_one(tensors)
-    if not tensors[1] then return view:copy_(value) end
-    local index = tensors[1].index
-    if index.dtype == "bool" then return assign_mask(view, tensors[1].axis, index, value) end
-    native.raise("not_supported", "assignment",
-                 "there is no operator yet that writes at the contents of an index tensor",
-                 "assign slices, or use a mask")
+    elseif is_tensor(key) then view, tensors = basic(t, expand(t, { key }))
+    elseif type(key) == "table" and key ~= newaxis then view, tensors = basic(t, expand(t, key))
+    elseif key ~= "..." and key ~= newaxis then bad("cannot index a tensor with " .. native.describe(key)) end
+    if tensors[1] then return put(view, tensors, value, false) end
+    view:copy_(is_tensor(value) and fitting(value, rank(view)) or value)
   end
+
+  local read_put = native.signature("index_put", {
+    { "x", "tensor", required = true }, { "index", "any", required = true }, { "values", "any", required = true },
+    { "accumulate", "boolean", default = false } })
+  local function index_put_(o)
+    check_value("index_put", o.values)
+    local key = o.index
+    if type(key) ~= "table" or getmetatable(key) ~= nil then key = { key } end
+    local view, tensors = basic(o.x, expand(o.x, key))
+    if tensors[1] then
+      put(view, tensors, o.values, o.accumulate)
+    elseif o.accumulate then
+      view:add_(o.values)
+    else
+      view:copy_(o.values)
+    end
+    return o.x
+  end
+
+  ---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
+  ---what stands between the brackets of `x[...]`. Of equal places the last one stays, and with `accumulate` all add up.
+  ---@param x perigee.Tensor
+  ---@param index any
+  ---@param values perigee.Tensor|number|boolean
+  ---@param accumulate? boolean
+  ---@return perigee.Tensor
+  function pg.index_put(...)
+    local o = read_put(...)
+    o.x = o.x:clone()
+    return index_put_(o)
+  end
+  native.methods.index_put = pg.index_put
+  ---The same, into x.
+  native.methods.index_put_ = function(...) return index_put_(read_put(...)) end
 end

@@ -20,7 +20,8 @@ local providers = {
   bench = "perigee.bench", gradcheck = "perigee.gradcheck", einsum = "perigee.einsum",
   graph = "perigee.graph", Session = "perigee.graph",
 }
-local core = { "creation", "views", "indexing", "printing", "compare", "compose", "pad", "autograd", "devices" }
+local core = { "creation", "views", "indexing", "scatter", "printing", "compare", "compose", "pad", "autograd",
+               "devices" }
 
 -- Makes the tensor functions: loads libperigee, but no plugin and no thread.
 local function start(native)

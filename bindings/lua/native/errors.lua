@@ -98,6 +98,10 @@ function M.raise_native(C, where, hint)
   if where and where ~= from and from ~= "" and message:find(from, 1, true) ~= 1 then
     message = from .. ": " .. message
   end
+  if where and where:sub(-1) == "_" then -- the in-place form: its operator need not be named again
+    local name = where:sub(1, -2) .. ": "
+    if message:sub(1, #name) == name then message = message:sub(#name + 1) end
+  end
   M.raise(codes[e.code] or "internal", where or from, message, hint)
 end
 

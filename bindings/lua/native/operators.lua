@@ -233,13 +233,14 @@ function M.call_any(op, in_place, n, ...)
   return call_parsed(op, where, grammar.parse(where, op.params, n, ...), in_place)
 end
 
----Calls an operator by name: inputs by declared position, attributes by name, in user terms.
-function M.call(name, inputs, attrs)
+---Calls an operator by name: inputs by declared position, attributes by name, in user terms. `in_place`: the result is
+---written into the first input, which is answered.
+function M.call(name, inputs, attrs, in_place)
   local op = M.get(name) or errors.raise("not_found", name, "there is no such operator")
   local o = {}
   for i, input in ipairs(op.inputs) do o[input.name] = inputs[i] end
   for key, v in pairs(attrs or {}) do o[key] = v end
-  return call_parsed(op, name, o, false)
+  return call_parsed(op, in_place and name .. "_" or name, o, in_place)
 end
 
 ---The Lua function of an operator, or nil. A name that ends in _ is the in-place form.

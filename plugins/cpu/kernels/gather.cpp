@@ -19,7 +19,7 @@ struct Gather final : pg::Kernel {
     if (call.in(0).rank != call.in(1).rank) refuse(call);
   }
   Gather(const pg::KernelCall& call, pg::Plan& plan) : index_(call.in(1)) {
-    int64_t axis = call.axis("axis", call.in(0).rank);
+    int64_t axis = axis_ = call.axis("axis", call.in(0).rank);
     size_ = size_along(call.in(0), axis);
     rows_ = AxisRows<2>({&call.out(0), &call.in(0)}, axis);  // lines of the index; x has at least as many
     plan.workspace = index_.workspace();
@@ -37,7 +37,7 @@ struct Gather final : pg::Kernel {
 
   void launch(const pg_launch& launch) override {
     const int64_t* index = index_.read(pg::input(launch, 1), pg::host_pointer(launch.workspace));
-    index_.check(index, size_, "gather", "index");
+    index_.check(index, size_, "gather", "index", INT64_MIN, axis_ + 1);
     const void* x = pg::input(launch, 0);
     void* out = pg::output(launch, 0);
     visit_bytes(kStorageBytes[rows_.storage(0)], [&](auto zero) {
@@ -56,7 +56,7 @@ struct Gather final : pg::Kernel {
 
  private:
   IndexValues index_;
-  int64_t size_;
+  int64_t size_, axis_;
   AxisRows<2> rows_;
   pg_tensor dense_;
   int64_t shape_[PG_MAX_RANK], stride_[PG_MAX_RANK];
@@ -72,7 +72,7 @@ struct GatherGrad final : pg::Kernel {
     if (!is_float(storage_of(call.out(0))) || call.in(1).rank != call.out(0).rank) refuse(call);
   }
   GatherGrad(const pg::KernelCall& call, pg::Plan& plan) : index_(call.in(1)) {
-    int64_t axis = call.axis("axis", call.out(0).rank);
+    int64_t axis = axis_ = call.axis("axis", call.out(0).rank);
     size_ = size_along(call.out(0), axis);
     const pg_tensor& index = call.in(1);
     dense_ = index;
@@ -88,7 +88,7 @@ struct GatherGrad final : pg::Kernel {
 
   void launch(const pg_launch& launch) override {
     const int64_t* index = index_.read(pg::input(launch, 1), pg::host_pointer(launch.workspace));
-    index_.check(index, size_, "gather_grad", "index");
+    index_.check(index, size_, "gather_grad", "index", INT64_MIN, axis_ + 1);
     if (launch.output[0].buffer == 0) return;
     fill_tensor(at_address(*launch.outputs[0], launch.output[0]), 0.0);
     const void* dy = pg::input(launch, 0);
@@ -113,7 +113,7 @@ struct GatherGrad final : pg::Kernel {
 
  private:
   IndexValues index_;
-  int64_t size_;
+  int64_t size_, axis_;
   pg_tensor dense_;
   int64_t shape_[PG_MAX_RANK], stride_[PG_MAX_RANK];
   AxisRows<3> rows_;  // index, dy, dx

@@ -11,6 +11,10 @@
 namespace cpu {
 namespace {
 
+int64_t shown_axis(const pg::KernelCall& call, uint32_t axis) {
+  auto shown = call.attr<int64_t>("shown");
+  return shown > 0 ? shown : axis + 1;
+}
 const char* what(const pg::KernelCall& call) {
   return call.is("embedding") || call.is("embedding_grad") ? "token" : "index";
 }
@@ -31,6 +35,7 @@ struct IndexSelect final : pg::Kernel {
       : index_(call.in(1)), op_(call.raw->op->name), what_(what(call)) {
     const pg_tensor& x = call.in(0);
     uint32_t axis = call.is("embedding") ? 0 : static_cast<uint32_t>(call.axis("axis", x.rank));
+    if (!call.is("embedding")) shown_ = shown_axis(call, axis);
     bytes_ = kStorageBytes[storage_of(x)];
     size_ = x.rank == 0 ? 1 : x.shape[axis];
     step_ = x.rank == 0 ? 0 : x.stride[axis];
@@ -44,7 +49,7 @@ struct IndexSelect final : pg::Kernel {
 
   void launch(const pg_launch& launch) override {
     const int64_t* index = index_.read(pg::input(launch, 1), pg::host_pointer(launch.workspace));
-    index_.check(index, size_, op_, what_);
+    index_.check(index, size_, op_, what_, INT64_MIN, shown_);
     const char* x = pg::input<const char>(launch, 0);
     char* out = pg::output<char>(launch, 0);
     int64_t n = index_.count(), inner = inner_.count, slices = before_.count * n;
@@ -80,7 +85,7 @@ struct IndexSelect final : pg::Kernel {
   IndexValues index_;
   const char *op_, *what_;
   int bytes_;
-  int64_t size_, step_;
+  int64_t size_, step_, shown_ = 0;  // shown_: the axis in messages, 0: none
   pg::Nest<1> before_, inner_;
 };
 PG_KERNEL("index_select", IndexSelect);
@@ -98,6 +103,7 @@ struct IndexSelectGrad final : pg::Kernel {
     const pg_tensor& out = call.out(0);
     bool embedding = call.is("embedding_grad");
     uint32_t axis = embedding ? 0 : static_cast<uint32_t>(call.axis("axis", out.rank));
+    if (!embedding) shown_ = axis + 1;
     if (embedding) skip_ = call.attr<int64_t>("padding_idx");
     compute_ = kComputeOf[storage_];
     size_ = out.rank == 0 ? 1 : out.shape[axis];
@@ -112,7 +118,7 @@ struct IndexSelectGrad final : pg::Kernel {
   void launch(const pg_launch& launch) override {
     char* scratch = pg::host_pointer<char>(launch.workspace);
     const int64_t* index = index_.read(pg::input(launch, 1), scratch);
-    index_.check(index, size_, op_, what_);
+    index_.check(index, size_, op_, what_, INT64_MIN, shown_);
     int64_t count = before_ * size_ * inner_;
     if (count == 0) return;
     int width = kStorageBytes[kStorageOf[compute_]];
@@ -149,7 +155,7 @@ struct IndexSelectGrad final : pg::Kernel {
   const char *op_, *what_;
   Storage storage_;
   Compute compute_;
-  int64_t size_, before_, inner_, skip_ = -1;
+  int64_t size_, before_, inner_, skip_ = -1, shown_ = 0;  // shown_: the axis in messages, 0: none
   uint64_t index_bytes_;
   bool own_sums_;
   DenseReader dy_;

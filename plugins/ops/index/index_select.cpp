@@ -19,6 +19,8 @@ Shape selected(const ShapeContext& c, uint32_t x, uint32_t index) {
 
 const bool declared = [] {
   axis_attr(declare_op("index_select").category("index"))
+      .attr<int>("shown", 0, "the axis' number in messages, from 1; 0: that of x")
+      .internal()
       .doc("The slices of x at the indices along `axis`, copied. An index out of range is an error that names it.")
       .input("x", kAnyDtype, "[...]")
       .input("index", kInteger, "[n] or []: from 0")

@@ -2,6 +2,7 @@
 #include "perigee/kernels/reference/index.hpp"
 
 #include "../launch.hpp"
+#include "perigee/kernels/reference/scatter.hpp"
 
 namespace sim {
 namespace {
@@ -14,7 +15,8 @@ void embedding_grad(const Work& work) {
                                "embedding_grad");
 }
 void index_select(const Work& work) {
-  reference::index_select(work.in(0), work.in(1), work.axis("axis", work.in(0).rank()), work.out(0), "index_select");
+  reference::index_select(work.in(0), work.in(1), work.axis("axis", work.in(0).rank()), work.out(0), "index_select",
+                          work.attr<int64_t>("shown"));
 }
 void index_select_grad(const Work& work) {
   int64_t axis = work.axis("axis", work.out(0).rank());
@@ -26,6 +28,23 @@ void gather(const Work& work) {
 void gather_grad(const Work& work) {
   reference::gather_grad(work.in(0), work.in(1), work.axis("axis", work.out(0).rank()), work.out(0));
 }
+
+void index(const Work& work) {
+  int64_t axis = work.axis("axis", work.in(0).rank());
+  reference::index(work.in(0), work.group(1), axis, work.list("shown"), work.out(0));
+}
+void index_put(const Work& work) {
+  int64_t axis = work.axis("axis", work.in(0).rank());
+  reference::index_put(work.in(0), work.group(1), work.input(2), axis, work.list("shown"),
+                       work.attr<bool>("accumulate"), work.out(0));
+}
+void scatter_as(const Work& work, const std::string& how, bool include_self) {
+  int64_t axis = work.axis("axis", work.in(0).rank());
+  reference::scatter(work.in(0), work.in(1), work.in(2), axis, how, include_self, work.out(0), work.op());
+}
+void scatter(const Work& work) { scatter_as(work, "write", true); }
+void scatter_add(const Work& work) { scatter_as(work, "sum", true); }
+void scatter_reduce(const Work& work) { scatter_as(work, work.choice("reduce"), work.attr<bool>("include_self")); }
 
 void nonzero(const Work& work) {
   int64_t count = reference::nonzero(work.in(0), work.out(0));
@@ -64,6 +83,11 @@ PG_SIM_KERNEL("index_select", index_select, kAny);
 PG_SIM_KERNEL("index_select_grad", index_select_grad, kAny);
 PG_SIM_KERNEL("gather", gather, kAny);
 PG_SIM_KERNEL("gather_grad", gather_grad, kAny);
+PG_SIM_KERNEL("index", index, kAny);
+PG_SIM_KERNEL("index_put", index_put, kAny);
+PG_SIM_KERNEL("scatter", scatter, kAny);
+PG_SIM_KERNEL("scatter_add", scatter_add, kAny);
+PG_SIM_KERNEL("scatter_reduce", scatter_reduce, kAny);
 PG_SIM_KERNEL("nonzero", nonzero, kAny);
 PG_SIM_KERNEL("masked_select", masked_select, kAny);
 PG_SIM_KERNEL("masked_select_grad", masked_select_grad, kAny);

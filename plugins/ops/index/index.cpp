@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// index, its gradient, and index_put: elements at the contents of several index tensors, which stand for axes in a row
+// ("advanced indexing" of NumPy and PyTorch).
+#include "../rules.hpp"
+
+namespace pg {
+namespace {
+
+constexpr const char* kIndicesDoc = "int64 or int32, of shapes that broadcast with each other: from 0";
+
+OpBuilder& index_attrs(OpBuilder& op) {
+  return op.attr<Axis>("axis", 0, "axis of x that the first index is for; the others are for those behind it")
+      .attr<Ints>("shown", {}, "the axes' numbers in messages, from 1; none: those of x")
+      .internal();
+}
+
+// x with `axis` and those behind it, as many as there are indices, replaced by what the indices broadcast to.
+Shape indexed(const ShapeContext& c, uint32_t x, uint32_t indices) {
+  auto list = c.group(indices);
+  c.need(!list.empty(), "there are no indices; expected at least one");
+  Shape common;
+  for (size_t k = 0; k < list.size(); k++) {
+    c.need(list[k] != nullptr, "indices[%zu] is missing", k + 1);
+    uint32_t dtype = dtype_of(*list[k]);
+    c.need(dtype == PG_I64 || dtype == PG_I32, "indices[%zu] is %s; expected int64 or int32", k + 1, dtype_name(dtype));
+    common = broadcast(common, Shape(*list[k]));
+  }
+  uint32_t axis = c.check_axis("axis", x), count = static_cast<uint32_t>(list.size());
+  c.need(axis + count <= c.rank(x), "%u indices from axis %u on, but %s has %u axes", count, axis + 1,
+         c.text(x).c_str(), c.rank(x));
+  Shape shape;
+  for (uint32_t i = 0; i < axis; i++) shape.push(c.dim(x, i));
+  for (uint32_t i = 0; i < common.rank; i++) shape.push(common[i]);
+  for (uint32_t i = axis + count; i < c.rank(x); i++) shape.push(c.dim(x, i));
+  return shape;
+}
+
+void check_fits(const ShapeContext& c, uint32_t values, const Shape& want) {
+  Shape shape = broadcast(want, c.shape(values));
+  bool fits = shape.rank == want.rank;
+  for (uint32_t i = 0; fits && i < want.rank; i++) fits = shape[i].may_equal(want[i]);
+  c.need(fits, "%s does not broadcast to %s, the shape of what the indices name", c.text(values).c_str(),
+         want.text().c_str());
+}
+
+// `op` with these inputs and the attributes that it shares with the one at hand.
+Value emit(const ValueContext& c, const OpRef& op, Value x, const std::vector<Value>& indices, Value last,
+           uint32_t flags = 0) {
+  Call call(c.builder(), op);
+  call.copy_attrs(c.info(), c.data()).input(x).inputs(indices);
+  if (last) call.input(last);
+  return call.emit(flags);
+}
+Value read(const ValueContext& c, Value x, const std::vector<Value>& indices) {
+  static constinit OpRef op("index");
+  return emit(c, op, x, indices, Value());
+}
+
+const bool declared = [] {
+  index_attrs(declare_op("index").category("index"))
+      .doc(
+          "y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the "
+          "slices, at the contents of index tensors. An index out of range is an error that names it.")
+      .input("x", kAnyDtype, "[...]")
+      .input("indices", kInteger, kIndicesDoc, PG_INPUT_VARIADIC)
+      .output("y", "x with the indexed axes replaced by what the indices broadcast to")
+      .shape([](ShapeContext& c) { c.out(0).set(c.dtype(0), indexed(c, 0, 1)); })
+      .saves("indices")
+      .grad([](GradContext& g) {
+        static constinit OpRef op("index_grad");
+        g.din(0) = emit(g, op, g.dout(0), g.group(1), g.in(0));
+      });
+
+  index_attrs(declare_op("index_grad").category("index"))
+      .doc("Zeros in the shape of x, plus each element of dy where index read it; equal places add up, in order.")
+      .input("dy", kReal, "shape of index(x, indices)")
+      .input("indices", kInteger, kIndicesDoc, PG_INPUT_VARIADIC)
+      .input("x", kReal, "[...]", PG_INPUT_META)
+      .output("dx", "shape of x, dtype of dy")
+      .shape([](ShapeContext& c) {
+        Shape want = indexed(c, 2, 1);
+        c.check_rank(0, want.rank, want.rank);
+        for (uint32_t i = 0; i < want.rank; i++) c.check_dim(0, i, want[i], "the shape of what the indices name");
+        c.out(0).set(c.dtype(0), c.shape(2));
+      })
+      .saves("indices")
+      .grad([](GradContext& g) { g.din(0) = read(g, g.dout(0), g.group(1)); })
+      .decompose([](ExpandContext& e) {
+        static constinit OpRef op("index_put", "axis", "accumulate");
+        Value dx = cast(zeros_like(e.in(2)), e.in(0).dtype());
+        e.out(0) = Call(e.builder(), op)
+                       .input(dx)
+                       .inputs(e.group(1))
+                       .input(e.in(0))
+                       .set(0, e.get<Axis>("axis"))
+                       .set(1, true)
+                       .emit(PG_EMIT_IN_PLACE);
+      });
+
+  index_attrs(declare_op("index_put").category("index"))
+      .attr<bool>("accumulate", false, "add to what stands there; otherwise of equal places the last one stays")
+      .doc(
+          "x with values written, or added, where `index` would read. An index out of range is an error that names it, "
+          "and nothing is written.")
+      .input("x", kRealOrBool, "[...]")
+      .input("indices", kInteger, kIndicesDoc, PG_INPUT_VARIADIC)
+      .input("values", kRealOrBool, "dtype of x, a shape that broadcasts to that of index(x, indices)")
+      .output("y", "shape of x")
+      .traits(PG_OP_IN_PLACE)
+      .shape([](ShapeContext& c) {
+        c.check_same_dtype(2, 0);
+        check_fits(c, 2, indexed(c, 0, 1));
+        c.out(0) = c.in(0);
+      })
+      .saves("indices")
+      .grad([](GradContext& g) {
+        static constinit OpRef op("index_put", "axis", "shown");
+        Value dy = g.dout(0);
+        bool adds = g.get<bool>("accumulate");
+        if (g.needed(0)) {
+          g.din(0) = adds ? dy : emit(g, op, dy, g.group(1), zeros_like(g.in(2)));
+        }
+        if (g.needed(2)) g.din(2) = sum_like(read(g, dy, g.group(1)), g.in(2));
+      });
+  return true;
+}();
+
+}  // namespace
+}  // namespace pg
