@@ -23,10 +23,23 @@ local providers = {
 local core = { "creation", "views", "indexing", "scatter", "printing", "compare", "compose", "pad", "autograd",
                "devices" }
 
+---Names that are there but not loaded yet.
+local function lazy_names()
+  local names = {}
+  for name, module in pairs(modules) do
+    if package.searchpath(module, package.path) then names[#names + 1] = name end
+  end
+  for name, module in pairs(providers) do
+    if package.searchpath(module, package.path) then names[#names + 1] = name end
+  end
+  return names
+end
+
 -- Makes the tensor functions: loads libperigee, but no plugin and no thread.
 local function start(native)
   setmetatable(pg, nil)
   native.start()
+  native.lazy_names = lazy_names
   for _, name in ipairs(core) do require("perigee." .. name)(pg, native) end
   setmetatable(pg, { __index = function(_, key)
     local value

@@ -223,12 +223,16 @@ function M.parse(where, params, n, ...)
   return out
 end
 
+---The parameters of every parser that was made, by the name that messages use: completion and the reference pages.
+M.signatures = {}
+
 ---A parser for one function: see bindings/lua/README.md.
 ---@param where string what messages call the function
 ---@param params table[]
 ---@return fun(...): table
 function M.signature(where, params)
   M.index(params)
+  M.signatures[where] = params
   return function(...) return M.parse(where, params, select("#", ...), ...) end
 end
 

@@ -106,6 +106,13 @@ function setters.requires_grad(t, v)
   if C.pgc_set_requires_grad(t.ptr, v and 1 or 0) ~= 0 then errors.raise_native(C, "requires_grad") end
 end
 
+---Names of the fields.
+function M.field_names()
+  local names = {}
+  for name in pairs(fields) do names[#names + 1] = name end
+  return names
+end
+
 local function all_names()
   local names = {}
   for name in pairs(fields) do names[#names + 1] = name end

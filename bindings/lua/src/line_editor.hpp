@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading lines for the REPL, with editing and history where libedit was found.
+// Reading lines for the REPL: with editing, history and completion where libedit was found and both ends are a
+// terminal, else plain lines.
 #pragma once
 
 struct lua_State;
 
 namespace perigee {
 
-/// Lua function: read(prompt) -> line or nil at the end of input.
-int lua_read_line(lua_State* L);
-
-/// Lua function: history(path) loads it; history(path, line) appends a line. Nothing happens without libedit.
-int lua_history(lua_State* L);
+/// Pushes the table of Lua functions that perigee.command.repl uses:
+///   open(complete)  before the first line. complete(text before the cursor) -> what to insert, what to show (or nil)
+///   read(prompt)    -> line, or nil and "end" or "interrupted", and whether something had been typed
+///   pending()       -> whether more input waits: the lines of a paste, or of a pipe
+///   remember(line)  appends to the history in memory
+///   watch(on)       of interrupt.hpp
+///   make_folder(path)
+///   interactive     whether somebody sits there
+void push_line_editor(lua_State* L);
 
 }  // namespace perigee

@@ -71,11 +71,7 @@ int run_code(lua_State* L, int argc, char** argv) {
 // What the REPL needs from here, and settings that a host of our own may make.
 void prepare(lua_State* L) {
   lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
-  lua_newtable(L);
-  lua_pushcfunction(L, perigee::lua_read_line);
-  lua_setfield(L, -2, "read");
-  lua_pushcfunction(L, perigee::lua_history);
-  lua_setfield(L, -2, "history");
+  perigee::push_line_editor(L);
   lua_setfield(L, -2, "perigee.command.line_editor");
   lua_pop(L, 1);
   // More room for compiled code than LuaJIT's default of half a megabyte.

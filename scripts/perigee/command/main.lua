@@ -55,7 +55,7 @@ function commands.devices()
 end
 
 function commands.test(...) return require("perigee.command.test")(...) end
-function commands.repl(...) return require("perigee.command.repl")(...) end
+function commands.repl(...) return require("perigee.prompt.repl")(...) end
 
 ---@param word string
 ---@return integer status

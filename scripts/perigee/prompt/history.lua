@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The lines of earlier sessions: $XDG_STATE_HOME/perigee/history, a line an entry. A line is appended by one write, so
+-- that sessions side by side keep each other's; what has grown too long is replaced by a rename.
+
+local history = {}
+
+local KEEP = 5000
+
+local function folder()
+  local state = os.getenv("XDG_STATE_HOME")
+  if not state or state:sub(1, 1) ~= "/" then state = (os.getenv("HOME") or "/tmp") .. "/.local/state" end
+  return state .. "/perigee"
+end
+
+---@return string path
+function history.path() return folder() .. "/history" end
+
+local function replace(path, lines, first)
+  local draft = ("%s.%d%s"):format(path, os.time(), tostring({}):match("0x(%x+)") or "")
+  local file = io.open(draft, "w")
+  if not file then return end
+  for i = first, #lines do file:write(lines[i], "\n") end
+  local whole = file:close()
+  if not (whole and os.rename(draft, path)) then os.remove(draft) end
+end
+
+---Gives the lines that were kept to the editor.
+function history.load(editor)
+  if not editor.make_folder(folder()) then return end
+  local file = io.open(history.path(), "r")
+  if not file then return end
+  local lines = {}
+  for line in file:lines() do lines[#lines + 1] = line end
+  file:close()
+  local first = math.max(1, #lines - KEEP + 1)
+  for i = first, #lines do editor.remember(lines[i]) end
+  if #lines > 2 * KEEP then replace(history.path(), lines, first) end
+end
+
+---Keeps one typed line, here and in the file.
+function history.add(editor, line)
+  if not line:find("%S") or line:find("\n") then return end
+  editor.remember(line)
+  local file = io.open(history.path(), "a")
+  if not file then return end
+  file:setvbuf("full", #line + 2)
+  file:write(line, "\n")
+  file:close()
+end
+
+return history

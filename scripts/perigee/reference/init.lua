@@ -1,0 +1,245 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What there is, by the name that users type: operators, layers and optimizers from the schemas of plugins, everything
+-- else from the annotations of this folder's sources. The prompt's help, the reference pages and the stubs for editors
+-- are made of it.
+
+local native = require "perigee.native"
+local annotations = require "perigee.reference.annotations"
+
+local reference = {}
+
+---@class perigee.Entry
+---@field name string "pg.softmax", "tensor:sum", "nn.Linear", "layer:summary", "optim.Adam"
+---@field kind "operator"|"layer"|"optimizer"|"function"|"method"
+---@field doc string
+---@field parameters {name: string, type: string, doc: string, required: boolean, default: any}[]
+---@field inputs? table[] of operators: {name, doc, optional}
+---@field outputs? table[] of operators: {name, doc}
+---@field returns string[]
+---@field file? string
+
+-- What stands before the dot in a source, in the words of users. `false`: nothing that users call.
+local RECEIVERS = {
+  define = "tensor:", both = "pg.", creator = "pg.", like = "pg.", grad_scope = "pg.", triangle = "pg.", extreme =
+  "pg.", arg_extreme = "pg.", methods = "tensor:", Module = "layer:", losses = "nn.", show = "layer:", state =
+  "layer:", fit = "layer:", init = "nn.init.", clip = "optim.", Optimizer = "optimizer:", Dataset = "dataset:", Graph
+  = "graph:", Session = "session:", files = "pg.", class = "nn.", sched = "optim.sched.", History = "history:", walk =
+  false, path = false, tensor = false, hooks = false, meta = false, metrics = false, inputs = false, Progress = false,
+  Mean = false, Handle = false,
+}
+
+-- Files whose one local function is what users call.
+local LOCALS = { ["bench.lua"] = "pg.bench", ["gradcheck.lua"] = "pg.gradcheck", ["einsum.lua"] = "pg.einsum" }
+
+local HIDDEN_FOLDERS = { command = true, prompt = true, reference = true, native = true }
+
+-- The value of a dotted name below pg: "nn.mse", "memory.stats".
+local function find_value(pg, name)
+  local value = pg
+  for part in name:gmatch("[^.]+") do
+    if type(value) ~= "table" then return nil end
+    local ok, next_value = pcall(function() return value[part] end)
+    if not ok then return nil end
+    value = next_value
+  end
+  return value
+end
+
+-- The public names of an annotated definition.
+local function public_names(pg, entry, short_file)
+  if entry.receiver == "local" then
+    local name = LOCALS[short_file]
+    if not name or name:match("[%w_]+$") ~= entry.name then return {} end
+    find_value(pg, (name:gsub("^pg%.", ""))) -- loads it, and so its signature
+    return { name }
+  end
+  local prefix = RECEIVERS[entry.receiver]
+  if prefix == nil then prefix = entry.receiver:gsub("^pg%.?", "") .. "." end
+  if not prefix then return {} end
+  if prefix == "." then prefix = "pg." end
+  if prefix:find(":$") then return { prefix .. entry.name } end
+  local names = {}
+  local bare = (prefix .. entry.name):gsub("^pg%.", "")
+  if find_value(pg, bare) ~= nil then names[1] = bare:find("%.") and bare or "pg." .. bare end
+  if (prefix == "pg." or entry.receiver == "both") and rawget(native.methods, entry.name) then
+    names[#names + 1] = "tensor:" .. entry.name
+  end
+  return names
+end
+
+local function literal(v)
+  if type(v) == "string" then return ("%q"):format(v) end
+  if type(v) ~= "table" then return tostring(v) end
+  local parts = {}
+  for i, x in ipairs(v) do parts[i] = literal(x) end
+  return "{" .. table.concat(parts, ", ") .. "}"
+end
+reference.literal = literal
+
+local TYPES = { integer = "integer", number = "number", boolean = "boolean", string = "string", table = "table",
+                tensor = "perigee.Tensor", tensors = "perigee.Tensor[]", list = "integer|integer[]",
+                pair = "integer|integer[]", axis = "integer", axes = "integer|integer[]", dtype = "perigee.Dtype",
+                device = "string", any = "any", single = "any", ["function"] = "function" }
+
+-- Parameters: by the call grammar's signature where there is one, else as annotated.
+local function parameters_of(entry, name)
+  local bare = name:gsub("^pg%.", ""):gsub("^%a+:", "")
+  local params = native.signatures[bare] or native.signatures[entry.name]
+  local documented = {}
+  for _, p in ipairs(entry.params) do documented[p.name] = p end
+  local list = {}
+  local last = entry.arguments[#entry.arguments]
+  if params and (last == nil or last == "..." or last == "o") then
+    for i, p in ipairs(params) do
+      local said = documented[p.alias or p[1]]
+      if not (i == 1 and name:find(":") and p[1] == "x") then
+        list[#list + 1] = { name = p.alias or p[1], type = said and said.type or TYPES[p[2]] or "any",
+                            doc = said and said.doc or "", required = p.required == true, default = p.default,
+                            named = p.named }
+      end
+    end
+    return list, true
+  end
+  if #entry.params > 0 then
+    for i, p in ipairs(entry.params) do
+      list[i] = { name = p.name, type = p.type, doc = p.doc, required = not p.optional }
+    end
+    return list
+  end
+  for i, argument in ipairs(entry.arguments) do
+    if not (i == 1 and (argument == "self" or argument == "t") and name:find(":")) then
+      list[#list + 1] = { name = argument, type = "any", doc = "", required = true }
+    end
+  end
+  return list
+end
+
+local function from_annotation(entry, name)
+  local parameters, grammar = parameters_of(entry, name)
+  return { name = name, kind = name:find(":") and "method" or "function", doc = table.concat(entry.doc, "\n"),
+           parameters = parameters, grammar = grammar, returns = entry.returns, file = entry.file, line = entry.line }
+end
+
+local KINDS = { "boolean", "integer", "number", "string", "perigee.Dtype", "integer", "integer|integer[]",
+                "integer|integer[]", "integer|integer[]", "string" }
+
+local function attribute(a)
+  return { name = a.shown or a.name, type = a.choices and #a.choices > 0 and "string" or KINDS[a.kind] or "any",
+           doc = a.doc or "", required = a.required, default = a.default, choices = a.choices }
+end
+
+local function attributes_of(list)
+  local parameters = {}
+  for _, a in ipairs(list) do
+    if not a.internal and not (a.name == "seed" or a.name == "offset") then
+      parameters[#parameters + 1] = attribute(a)
+    end
+  end
+  return parameters
+end
+
+-- Operators whose first letters say that only gradients use them are no part of the reference.
+local function is_inner(name) return name:find("_grad") ~= nil or name:find("_like$") and name ~= "expand_like" end
+reference.is_inner = is_inner
+
+local function operator_entry(name)
+  local op = native.operators.get(name)
+  return { name = "pg." .. name, kind = "operator", doc = op.doc, op = op, inputs = op.inputs, outputs = op.outputs,
+           parameters = attributes_of(op.visible), returns = {}, category = op.category,
+           differentiable = op.differentiable, in_place = op.in_place }
+end
+
+local index -- by name
+
+local function sources()
+  local folder = native.module_dir
+  local pipe = assert(io.popen("find -L '" .. folder .. "' -name '*.lua' | LC_ALL=C sort"))
+  local list = {}
+  for path in pipe:lines() do
+    local short = path:sub(#folder + 2)
+    if not HIDDEN_FOLDERS[short:match("^(%w+)/") or ""] then list[#list + 1] = { path = path, short = short } end
+  end
+  pipe:close()
+  return list
+end
+
+local function add_annotated(pg)
+  for _, source in ipairs(sources()) do
+    for _, entry in ipairs(annotations.read(source.path)) do
+      for _, name in ipairs(public_names(pg, entry, source.short)) do
+        local old = index[name]
+        if not old or (entry.documented and (old.doc == "" or old.kind == "operator")) then
+          index[name] = from_annotation(entry, name)
+          index[name].source = source.short
+        end
+      end
+    end
+  end
+end
+
+local function add_described()
+  for _, name in ipairs(native.op_names()) do
+    if not is_inner(name) then index["pg." .. name] = operator_entry(name) end
+  end
+  for _, name in ipairs(native.layer_names()) do
+    local info = native.layer(name)
+    index["nn." .. name] = { name = "nn." .. name, kind = "layer", doc = info.doc, info = info, returns = {},
+                             parameters = attributes_of(info.attributes) }
+  end
+  for _, name in ipairs(native.optimizer_names()) do
+    local info = native.optimizer(name)
+    index["optim." .. name] = { name = "optim." .. name, kind = "optimizer", doc = info.doc, info = info, returns = {},
+                                parameters = attributes_of(info.attributes) }
+  end
+end
+
+---All entries by name. Made once.
+---@return table<string, perigee.Entry>
+function reference.all()
+  if index then return index end
+  local pg = require "perigee"
+  index = {}
+  for _, name in ipairs { "nn", "optim", "data" } do local _ = pg[name] end
+  add_described()
+  add_annotated(pg)
+  return index
+end
+
+local sorted
+
+---Names, sorted.
+---@return string[]
+function reference.names()
+  if sorted then return sorted end
+  sorted = {}
+  for name in pairs(reference.all()) do sorted[#sorted + 1] = name end
+  table.sort(sorted)
+  return sorted
+end
+
+---The entry of a name as users write it, with or without its prefix.
+---@return perigee.Entry?
+function reference.find(name)
+  local all = reference.all()
+  if all[name] then return all[name] end
+  local bare = name:gsub("^pg%.", "")
+  for _, prefix in ipairs { "", "pg.", "nn.", "optim.", "tensor:", "layer:", "optimizer:", "dataset:", "optim.sched.",
+                            "nn.init.", "data.", "graph:", "session:" } do
+    if all[prefix .. bare] then return all[prefix .. bare] end
+  end
+end
+
+---The entry of a function or class.
+---@return perigee.Entry?
+function reference.find_value(value)
+  local pg = require "perigee"
+  for _, name in ipairs(reference.names()) do -- "pg." before "tensor:"
+    local method = name:match("^tensor:(.*)$")
+    local found
+    if method then found = rawget(native.methods, method)
+    elseif not name:find(":") then found = find_value(pg, (name:gsub("^pg%.", ""))) end
+    if rawequal(found, value) then return reference.all()[name] end
+  end
+end
+
+return reference
