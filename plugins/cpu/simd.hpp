@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "perigee/kernels/optimizer.hpp"
+
 namespace cpu {
 
 // What arithmetic is done in. The 16-bit floats compute in f32, bool and the smaller integers in i32.
@@ -101,13 +103,15 @@ enum UnaryOp : uint8_t {
 };
 enum ReduceOp : uint8_t { rSum, rProd, rAmax, rAmin, rAny, rAll, rArgmax, rArgmin, rVar, rLogsumexp, kReduceCount };
 
-struct AdamStep {
-  float step_size, beta1, beta2, eps, decay, decoupled_decay, grad_scale, inv_sqrt_correction2;
+// Rules of perigee/kernels/optimizer.hpp.
+enum UpdateRule : uint8_t {
+#define PG_ROW(name, Rule) r##Rule##Step,
+  PG_UPDATE_RULES(PG_ROW)
+#undef PG_ROW
+      kUpdateCount
 };
-struct SgdStep {
-  float lr, momentum, dampening, weight_decay;
-  int32_t nesterov, first;
-};
+// p: a pointer an operand, NULL where it is absent; rule: the rule's struct.
+using UpdateFn = void (*)(char* const* p, int64_t n, const void* rule);
 
 struct Simd {
   const char* name;
@@ -125,7 +129,6 @@ struct Simd {
   // Rows of n elements: y = softmax(x), or its logarithm, in f32. x may be y.
   void (*softmax_row)(const float* x, float* y, int64_t n);
   void (*log_softmax_row)(const float* x, float* y, int64_t n);
-  void (*adam)(float* param, const float* grad, float* m, float* v, int64_t n, const AdamStep& step);
   // Elements [begin, end) of the random sequence (seed, offset); see perigee/kernels/philox.hpp.
   void (*words)(uint32_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
   void (*pairs)(uint64_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
@@ -134,7 +137,7 @@ struct Simd {
   void (*normal_f32)(float* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
   void (*normal_f64)(double* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
   void (*keep)(uint8_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset, double p);
-  void (*sgd)(float* param, const float* grad, float* buffer, int64_t n, const SgdStep& step);
+  UpdateFn update[kUpdateCount][2];  // float, double
 };
 
 // The table in use. Set by choose_simd.

@@ -165,8 +165,8 @@ Call sgd(Random& r, uint32_t dtype) {
       call.inputs.back().kept = group != 1;
     }
   }
-  call.groups = {2, 2, 2};
-  return call.set("lr", 0.1).set("momentum", 0.9).set("weight_decay", 0.01);
+  call.groups = {2, 2, 2, 0};
+  return call.set("lr", 0.1).set("step", 2).set("momentum", 0.9).set("weight_decay", 0.01);
 }
 
 Call adam(Random& r, uint32_t dtype) {
@@ -178,7 +178,7 @@ Call adam(Random& r, uint32_t dtype) {
       call.inputs.back().kept = group != 1;
     }
   }
-  call.groups = {2, 2, 2, 2};
+  call.groups = {2, 2, 2, 2, 0, 0};
   return call.set("lr", 0.1).set("beta1", 0.9).set("beta2", 0.99).set("eps", 1e-8).set("step", 3);
 }
 

@@ -293,19 +293,22 @@ TEST_CASE("optimizer steps over many tensors, and all_reduce") {
     std::vector<Tensor> want = t;
     KernelCall adam("adam");
     for (size_t k = 0; k < 4; k++) adam.group({&t[4 * k], &t[4 * k + 1], &t[4 * k + 2], &t[4 * k + 3]});
-    adam.with("lr", 0.01).with("weight_decay", 0.1).with("step", 3).with("decoupled", 1).run();
+    adam.group({}).group({}).with("lr", 0.01).with("weight_decay", 0.1).with("step", 3).with("decoupled", 1).run();
+    const double adam_attrs[] = {0.01, 0.1, 3, 1, 0, 0.9, 0.999, 1e-8, 1};
     for (size_t i = 0; i < 4; i++) {
-      ref::adam({0.01, 0.9, 0.999, 1e-8, 0.1, 3, 1, true}, want[i].operand(), want[4 + i].operand(),
-                want[8 + i].operand(), want[12 + i].operand());
+      ref::update(pg::update::Adam<double>(adam_attrs),
+                  {want[i].operand(), want[4 + i].operand(), want[8 + i].operand(), want[12 + i].operand(), {}});
     }
     for (size_t i = 0; i < 16; i++) check_close(t[i], want[i], tolerance(dtype), "adam");
     KernelCall sgd("sgd");
     for (size_t k = 0; k < 3; k++) sgd.group({&t[4 * k], &t[4 * k + 1], &t[4 * k + 2], &t[4 * k + 3]});
-    sgd.with("lr", 0.1).with("momentum", 0.9).with("weight_decay", 0.01).with("nesterov", 1).run();
+    sgd.group({}).with("lr", 0.1).with("momentum", 0.9).with("weight_decay", 0.01).with("nesterov", 1).run();
     want = t;
-    sgd.run();
+    sgd.with("step", 2).run();
+    const double sgd_attrs[] = {0.1, 0.01, 2, 1, 0, 0.9, 0, 1};
     for (size_t i = 0; i < 4; i++) {
-      ref::sgd({0.1, 0.9, 0, 0.01, true, false}, want[i].operand(), want[4 + i].operand(), want[8 + i].operand());
+      ref::update(pg::update::Sgd<double>(sgd_attrs),
+                  {want[i].operand(), want[4 + i].operand(), want[8 + i].operand()});
       check_close(t[i], want[i], tolerance(dtype), "sgd");
     }
     auto ys = KernelCall("all_reduce").group({&t[0], &t[4], &t[8]}).with("op", 1).run();

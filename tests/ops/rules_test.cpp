@@ -106,6 +106,6 @@ TEST_CASE("matrices and neural operators") {
   CHECK(infer(Attrs("nonzero"), {{PG_F32, {2, 3}}}).shape() == Sizes{6, 2});
   CHECK(infer(Attrs("cat").number("axis", -1), {{PG_F32, {2, 3}}, {PG_F32, {2, kBatch}}}, {2}).code == PG_OK);
   CHECK(infer(Attrs("cat"), {{PG_F32, {2, 3}}, {PG_F32, {5, 3}}}, {2}).shape() == Sizes{7, 3});
-  CHECK(infer(Attrs("adam"), {{PG_F32, {2}}, {PG_F32, {3}}, {PG_F32, {2}}, {PG_F32, {2}}}).message ==
-        "grads[1] [3] does not have the shape of its parameter, [2]");
+  CHECK(infer(Attrs("adam"), {{PG_F32, {2}}, {PG_F32, {3}}, {PG_F32, {2}}, {PG_F32, {2}}, none}, {1, 1, 1, 1, 0, 1})
+            .message == "grads[1] [3] does not have the shape of its parameter, [2]");
 }

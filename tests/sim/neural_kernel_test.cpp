@@ -157,14 +157,16 @@ TEST_CASE("Softmax and the cross entropy") {
 
 TEST_CASE("Adam and SGD") {
   Sim sim;
-  std::vector<Attr> attrs = {real("lr", 0.1),       real("beta1", 0.9),      real("beta2", 0.99),
-                             real("eps", 0),        real("weight_decay", 0), real("step", 1),
-                             real("grad_scale", 2), flag("decoupled", false)};
+  std::vector<Attr> attrs = {real("lr", 0.1),       real("beta1", 0.9),       real("beta2", 0.99),
+                             real("eps", 0),        real("weight_decay", 0),  real("step", 1),
+                             real("grad_scale", 2), flag("decoupled", false), flag("maximize", false)};
   Operation adam = {"adam",
                     {{f32({2}, {1, 2}), f32({1}, {3})},
                      {f32({2}, {4, -4}), f32({1}, {2})},
                      {f32({2}, {0, 0}), f32({1}, {0})},
-                     {f32({2}, {0, 0}), f32({1}, {0})}},
+                     {f32({2}, {0, 0}), f32({1}, {0})},
+                     {},
+                     {}},
                     attrs,
                     {}};
   adam.writes_inputs = true;
@@ -175,9 +177,9 @@ TEST_CASE("Adam and SGD") {
   check(results[6], {0.04, 0.04});
 
   Operation sgd = {"sgd",
-                   {{f32({1}, {1})}, {f32({1}, {2})}, {f32({1}, {1})}},
+                   {{f32({1}, {1})}, {f32({1}, {2})}, {f32({1}, {1})}, {}},
                    {real("lr", 0.1), real("momentum", 0.5), real("dampening", 0), real("weight_decay", 1),
-                    flag("nesterov", false), integer("first", 0)},
+                    real("step", 2), real("grad_scale", 1), flag("nesterov", false), flag("maximize", false)},
                    {}};
   sgd.writes_inputs = true;
   results = sim.run(sgd);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// adam (Kingma and Ba 2015; decoupled decay: Loshchilov and Hutter 2019) and sgd: one launch for some eighty tensors,
-// four elements at a time. In float32, float64 for float64 parameters.
-#include <cmath>
-
+// All optimizer steps: one launch for some eighty tensors, four elements at a time. In float32, float64 for float64
+// parameters. Their arithmetic: perigee/kernels/optimizer.hpp.
 #include "access.cuh"
 #include "group.cuh"
 #include "kernel.hpp"
 #include "multi_tensor.hpp"
+#include "perigee/kernels/optimizer.hpp"
 
 namespace cuda {
 namespace {
@@ -62,45 +61,16 @@ __device__ __forceinline__ void write_any(uint8_t code, char* base, int64_t i, b
   }
 }
 
-// Steps change x[0] (the parameter) and the state behind the gradient x[1], one element at a time.
-template <class T>
-struct AdamStep {
-  using A = T;
-  static constexpr int kOperands = 4;
-  A step_size, beta1, beta2, eps, decay, keep, grad_scale, inv_root2;
-
-  __device__ __forceinline__ void operator()(A (&x)[4], bool) const {
-    A param = x[0] * keep, grad = fma(decay, param, x[1] * grad_scale), square = grad * grad;
-    x[2] = fma(beta1, x[2] - grad, grad);
-    x[3] = fma(beta2, x[3] - square, square);
-    x[0] = param - step_size * x[2] / fma(std::sqrt(x[3]), inv_root2, eps);
-  }
-};
-template <class T>
-struct SgdStep {
-  using A = T;
-  static constexpr int kOperands = 3;
-  A lr, momentum, dampening, decay;
-  bool nesterov, first;
-
-  __device__ __forceinline__ void operator()(A (&x)[3], bool has_state) const {
-    A grad = fma(decay, x[0], x[1]);
-    if (has_state) {
-      x[2] = first ? grad : fma(momentum, x[2], (A(1) - dampening) * grad);
-      grad = nesterov ? fma(momentum, x[2], grad) : x[2];
-    }
-    x[0] -= lr * grad;
-  }
-};
-
-// One block: a chunk of one of the table's tensors.
-template <class Step>
+// One block: a chunk of one of the table's tensors. Nothing is done where `found` is true.
+template <class Rule, class A>
 __global__ void __launch_bounds__(kThreads, 2)
-    step_tensors(Step step, const __grid_constant__ TensorTable<Step::kOperands> table) {
-  using A = typename Step::A;
-  constexpr int N = Step::kOperands;
+    step_tensors(Rule rule, const uint8_t* found, const __grid_constant__ TensorTable<Rule::kOperands> table) {
+  constexpr int N = Rule::kOperands;
+  if (found != nullptr && *found != 0) return;
   int t = table.find(blockIdx.x);
-  bool together = table.aligned[t] != 0, has_state = table.at[N - 1][t] != nullptr;
+  bool together = table.aligned[t] != 0;
+  uint32_t present = 0;
+  for (int k = 0; k < N; k++) present |= table.at[k][t] != nullptr ? 1u << k : 0;
   int64_t begin = static_cast<int64_t>(blockIdx.x - table.first_block[t]) * kChunk, size = table.size[t];
   int64_t end = begin + kChunk < size ? begin + kChunk : size;
   for (int64_t i = begin + 4 * static_cast<int64_t>(threadIdx.x); i < end; i += 4 * int64_t{kThreads}) {
@@ -113,7 +83,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     for (int j = 0; j < 4; j++) {
       A one[N];
       for (int k = 0; k < N; k++) one[k] = x[k][j];
-      step(one, has_state);
+      rule(one, present);
       for (int k = 0; k < N; k++) x[k][j] = one[k];
     }
     for (int k = 0; k < N; k++) {
@@ -129,10 +99,13 @@ struct StridedTensor {
   uint8_t code[N] = {};
   Walk<N> walk;
 };
-template <class Step>
-__global__ void __launch_bounds__(kThreads, 2) step_strided(Step step, StridedTensor<Step::kOperands> tensor) {
-  using A = typename Step::A;
-  constexpr int N = Step::kOperands;
+template <class Rule, class A>
+__global__ void __launch_bounds__(kThreads, 2)
+    step_strided(Rule rule, const uint8_t* found, StridedTensor<Rule::kOperands> tensor) {
+  constexpr int N = Rule::kOperands;
+  if (found != nullptr && *found != 0) return;
+  uint32_t present = 0;
+  for (int k = 0; k < N; k++) present |= tensor.at[k] != nullptr ? 1u << k : 0;
   for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < tensor.walk.count;
        i += int64_t{gridDim.x} * kThreads) {
     keep_rolled(i);
@@ -143,7 +116,7 @@ __global__ void __launch_bounds__(kThreads, 2) step_strided(Step step, StridedTe
       if (tensor.at[k] != nullptr) read_any(tensor.code[k], tensor.at[k], at[k], false, 1, x[k]);
       one[k] = x[k][0];
     }
-    step(one, tensor.at[N - 1] != nullptr);
+    rule(one, present);
     for (int k = 0; k < N; k++) {
       x[k][0] = one[k];
       if (k != 1 && tensor.at[k] != nullptr) write_any(tensor.code[k], tensor.at[k], at[k], false, 1, x[k]);
@@ -174,22 +147,22 @@ class Tensors {
     }
   }
 
-  // float steps for most parameters, wide ones for float64.
-  template <template <class> class Step>
-  void run(const Launch& launch, const Step<float>& narrow_step, const Step<double>& wide_step) const {
-    pass(launch, narrow_step, false);
-    pass(launch, wide_step, true);
+  // float rules for most parameters, wide ones for float64.
+  template <template <class> class Rule>
+  void run(const Launch& launch, const uint8_t* found, const double* attrs) const {
+    pass<float>(launch, found, Rule<float>(attrs), false);
+    pass<double>(launch, found, Rule<double>(attrs), true);
   }
 
  private:
-  template <class Step>
-  void pass(const Launch& launch, const Step& step, bool wide) const {
+  template <class A, class Rule>
+  void pass(const Launch& launch, const uint8_t* found, const Rule& rule, bool wide) const {
     TableFiller<N> filler;
     auto start = [&](const TensorTable<N>& table, uint32_t blocks) {
       Grid grid;
       grid.x = blocks;
       grid.threads = kThreads;
-      launch(grid, step_tensors<Step>, step, table);
+      launch(grid, step_tensors<Rule, A>, rule, found, table);
     };
     for (uint32_t i = 0; i < count_; i++) {
       const TensorItem<N>& item = items_[i];
@@ -203,7 +176,7 @@ class Tensors {
       StridedTensor<N> tensor;
       for (uint32_t k = 0; k < N; k++) tensor.at[k] = at[k], tensor.code[k] = item.code[k];
       tensor.walk = Walk<N>(item.nest);
-      launch(grid_for(item.nest.count), step_strided<Step>, step, tensor);
+      launch(grid_for(item.nest.count), step_strided<Rule, A>, rule, found, tensor);
     }
     filler.flush(start);
   }
@@ -213,72 +186,44 @@ class Tensors {
   std::vector<TensorItem<N>> items_;
 };
 
-class Adam final : public Kernel {
+template <template <class> class Rule>
+class Update final : public Kernel {
  public:
-  static void supports(const pg::KernelCall& call) { check_dtypes(call, kFloats); }
-  Adam(const pg::KernelCall& call, pg::Plan&)
-      : lr_(call.runtime<double>("lr")),
-        beta1_(call.runtime<double>("beta1")),
-        beta2_(call.runtime<double>("beta2")),
-        eps_(call.runtime<double>("eps")),
-        decay_(call.runtime<double>("weight_decay")),
-        step_(call.runtime<double>("step")),
-        scale_(call.runtime<double>("grad_scale")),
-        decoupled_(call.attr<bool>("decoupled")),
-        tensors_(call) {}
+  static constexpr int kOperands = Rule<float>::kOperands;
+
+  static void supports(const pg::KernelCall& call) {
+    check_dtypes(call, kFloats | PG_M_BOOL);
+    uint32_t end = call.group_begin(kOperands);
+    for (uint32_t i = 0; i < end; i++) {
+      if (call.has(i) && pg::dtype_class(pg::dtype_of(call.in(i))) != PG_M_FLOAT) {
+        pg::fail_support(pg::format("%s: booleans are not updated", call.op()));
+      }
+    }
+  }
+  Update(const pg::KernelCall& call, pg::Plan&) : found_(call.group_begin(kOperands)), tensors_(call) {
+    pg::Runtime<double>* next = attrs_;
+    for (const char* name : Rule<float>::kAttrs) *next++ = call.runtime<double>(name);
+    conditional_ = call.has(found_);
+  }
 
   void run(const Launch& launch) override {
-    const pg_launch& raw = launch.raw;
-    double lr = lr_(raw), beta1 = beta1_(raw), beta2 = beta2_(raw), decay = decay_(raw), t = step_(raw);
-    double correction1 = 1 - std::pow(beta1, t), root2 = std::sqrt(1 - std::pow(beta2, t));
-    AdamStep<double> wide{
-        lr / correction1, beta1,    beta2, eps_(raw), decoupled_ ? 0 : decay, decoupled_ ? 1 - lr * decay : 1,
-        1 / scale_(raw),  1 / root2};
-    AdamStep<float> step{static_cast<float>(wide.step_size),  static_cast<float>(wide.beta1),
-                         static_cast<float>(wide.beta2),      static_cast<float>(wide.eps),
-                         static_cast<float>(wide.decay),      static_cast<float>(wide.keep),
-                         static_cast<float>(wide.grad_scale), static_cast<float>(wide.inv_root2)};
-    tensors_.run<AdamStep>(launch, step, wide);
+    double values[pg::update::kMaxAttrs];
+    for (size_t i = 0; i < std::size(Rule<float>::kAttrs); i++) values[i] = attrs_[i](launch.raw);
+    tensors_.template run<Rule>(launch, conditional_ ? launch.in<uint8_t>(found_) : nullptr, values);
   }
 
  private:
-  pg::Runtime<double> lr_, beta1_, beta2_, eps_, decay_, step_, scale_;
-  bool decoupled_;
-  Tensors<4> tensors_;
+  pg::Runtime<double> attrs_[pg::update::kMaxAttrs];
+  uint32_t found_;
+  bool conditional_;
+  Tensors<kOperands> tensors_;
 };
-PG_KERNEL("adam", Adam);
 
-class Sgd final : public Kernel {
- public:
-  static void supports(const pg::KernelCall& call) { check_dtypes(call, kFloats); }
-  Sgd(const pg::KernelCall& call, pg::Plan&)
-      : lr_(call.runtime<double>("lr")),
-        momentum_(call.runtime<double>("momentum")),
-        dampening_(call.runtime<double>("dampening")),
-        decay_(call.runtime<double>("weight_decay")),
-        first_(call.runtime<bool>("first")),
-        nesterov_(call.attr<bool>("nesterov")),
-        tensors_(call) {}
-
-  void run(const Launch& launch) override {
-    const pg_launch& raw = launch.raw;
-    SgdStep<double> wide{lr_(raw), momentum_(raw), dampening_(raw), decay_(raw), nesterov_, first_(raw)};
-    SgdStep<float> step{static_cast<float>(wide.lr),
-                        static_cast<float>(wide.momentum),
-                        static_cast<float>(wide.dampening),
-                        static_cast<float>(wide.decay),
-                        wide.nesterov,
-                        wide.first};
-    tensors_.run<SgdStep>(launch, step, wide);
-  }
-
- private:
-  pg::Runtime<double> lr_, momentum_, dampening_, decay_;
-  pg::Runtime<bool> first_;
-  bool nesterov_;
-  Tensors<3> tensors_;
-};
-PG_KERNEL("sgd", Sgd);
+#define PG_ROW(name, Rule)                       \
+  using Rule##Update = Update<pg::update::Rule>; \
+  PG_KERNEL(name, Rule##Update);
+PG_UPDATE_RULES(PG_ROW)
+#undef PG_ROW
 
 }  // namespace
 }  // namespace cuda

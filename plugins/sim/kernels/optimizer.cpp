@@ -6,29 +6,36 @@
 namespace sim {
 namespace {
 
-namespace reference = pg::reference;
-
-void adam(const Work& work) {
-  reference::Adam options = {work.attr<double>("lr"),           work.attr<double>("beta1"),
-                             work.attr<double>("beta2"),        work.attr<double>("eps"),
-                             work.attr<double>("weight_decay"), work.attr<double>("step"),
-                             work.attr<double>("grad_scale"),   work.attr<bool>("decoupled")};
-  auto params = work.group(0), grads = work.group(1), averages = work.group(2), squares = work.group(3);
-  for (size_t i = 0; i < params.size(); i++) reference::adam(options, params[i], grads[i], averages[i], squares[i]);
-}
-
-void sgd(const Work& work) {
-  reference::Sgd options = {work.attr<double>("lr"),        work.attr<double>("momentum"),
-                            work.attr<double>("dampening"), work.attr<double>("weight_decay"),
-                            work.attr<bool>("nesterov"),    work.attr<bool>("first")};
-  auto params = work.group(0), grads = work.group(1), buffers = work.group(2);
-  for (size_t i = 0; i < params.size(); i++) {
-    reference::sgd(options, params[i], grads[i], i < buffers.size() ? buffers[i] : Operand());
+template <class Rule>
+void update(const Work& work) {
+  constexpr uint32_t kOperands = Rule::kOperands;
+  Operand found = work.input(kOperands);
+  if (found && *static_cast<const uint8_t*>(found.data) != 0) return;
+  double attrs[pg::update::kMaxAttrs];
+  double* next = attrs;
+  for (const char* name : Rule::kAttrs) *next++ = work.attr<double>(name);
+  std::vector<Operand> groups[kOperands];
+  for (uint32_t k = 0; k < kOperands; k++) groups[k] = work.group(k);
+  for (size_t i = 0; i < groups[0].size(); i++) {
+    Operand operands[kOperands];
+    for (uint32_t k = 0; k < kOperands; k++) {
+      if (i < groups[k].size()) operands[k] = groups[k][i];
+    }
+    pg::reference::update(Rule(attrs), operands);
   }
 }
 
-PG_SIM_KERNEL("adam", adam, kFloats);
-PG_SIM_KERNEL("sgd", sgd, kFloats);
+void check_found(const pg::KernelCall& call) {
+  for (uint32_t i = 0; i < call.input_count(); i++) {
+    if (call.has(i) && pg::dtype_class(pg::dtype_of(call.in(i))) == PG_M_BOOL && i + 1 != call.input_count()) {
+      pg::fail_support(pg::format("%s: booleans are not updated", call.op()));
+    }
+  }
+}
+
+#define PG_ROW(name, Rule) PG_SIM_KERNEL(name, update<pg::update::Rule<double>>, kFloats | PG_M_BOOL, check_found);
+PG_UPDATE_RULES(PG_ROW)
+#undef PG_ROW
 
 }  // namespace
 }  // namespace sim

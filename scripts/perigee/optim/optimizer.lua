@@ -124,7 +124,12 @@ end
 
 function Optimizer:is_bound() return #self.groups > 0 end
 
-local function zeros_for(p) return native.call("zeros_like", { p }) end
+-- Like its parameter, but float32 where that is a 16-bit float: sums of small terms would stand still in it.
+local function zeros_for(p)
+  local zeros = native.call("zeros_like", { p })
+  local narrow = p.dtype == "float16" or p.dtype == "bfloat16"
+  return narrow and zeros:to("float32") or zeros
+end
 
 -- Parameters with gradients, collected by the number of the step they are at: as a rule all at the same one.
 local function collect(group)

@@ -25,5 +25,6 @@ void fill_move(Simd& table);
 void fill_reduce(Simd& table);
 void fill_rows(Simd& table);
 void fill_random(Simd& table);
+void fill_update(Simd& table);
 
 }  // namespace cpu::PG_CPU_ISA

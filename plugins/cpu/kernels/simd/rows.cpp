@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole-row functions and optimizer updates in float32.
+// Whole-row functions in float32.
 #include "loop.hpp"
 #include "perigee/kernels/math.hpp"
 
@@ -60,46 +60,11 @@ void log_softmax_row(const float* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] = (x[i] - top) - log_total;
 }
 
-void adam(float* param, const float* grad, float* m, float* v, int64_t n, const AdamStep& s) {
-  const AdamStep c = s;
-  PG_LOOP
-  for (int64_t i = 0; i < n; i++) {
-    float p = param[i] * c.decoupled_decay;
-    float g = __builtin_fmaf(c.decay, p, grad[i] * c.grad_scale);
-    float first = __builtin_fmaf(c.beta1, m[i] - g, g);
-    float second = __builtin_fmaf(c.beta2, v[i] - g * g, g * g);
-    m[i] = first;
-    v[i] = second;
-    param[i] = p - c.step_size * first / __builtin_fmaf(__builtin_sqrtf(second), c.inv_sqrt_correction2, c.eps);
-  }
-}
-
-// buffer NULL: no momentum.
-void sgd(float* param, const float* grad, float* buffer, int64_t n, const SgdStep& s) {
-  const SgdStep c = s;
-  if (buffer == nullptr) {
-    PG_LOOP
-    for (int64_t i = 0; i < n; i++) param[i] -= c.lr * __builtin_fmaf(c.weight_decay, param[i], grad[i]);
-    return;
-  }
-  float keep = c.first != 0 ? 0.0f : c.momentum, take = c.first != 0 ? 1.0f : 1.0f - c.dampening;
-  float look = c.nesterov != 0 ? c.momentum : 1.0f, direct = c.nesterov != 0 ? 1.0f : 0.0f;
-  PG_LOOP
-  for (int64_t i = 0; i < n; i++) {
-    float g = __builtin_fmaf(c.weight_decay, param[i], grad[i]);
-    float b = __builtin_fmaf(keep, buffer[i], take * g);
-    buffer[i] = b;
-    param[i] -= c.lr * __builtin_fmaf(look, b, direct * g);
-  }
-}
-
 }  // namespace
 
 void fill_rows(Simd& table) {
   table.softmax_row = softmax_row;
   table.log_softmax_row = log_softmax_row;
-  table.adam = adam;
-  table.sgd = sgd;
 }
 
 }  // namespace cpu::PG_CPU_ISA

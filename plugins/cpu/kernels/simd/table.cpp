@@ -16,6 +16,7 @@ const Simd* make_table() {
   fill_reduce(table);
   fill_rows(table);
   fill_random(table);
+  fill_update(table);
   return &table;
 }
 
