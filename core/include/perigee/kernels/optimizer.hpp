@@ -73,7 +73,7 @@ template <class T>
 struct Sgd {
   static constexpr int kOperands = 3;
   static constexpr uint32_t kOptional = 4;
-  static constexpr const char* kAttrs[] = {PG_UPDATE_ATTRS, "momentum", "dampening", "nesterov"};
+  static constexpr const char* kAttrs[kCommonAttrs + 3] = {PG_UPDATE_ATTRS, "momentum", "dampening", "nesterov"};
   T lr, decay, scale, keep, take, look, direct;
 
   explicit Sgd(const double* a) {
@@ -100,7 +100,7 @@ template <class T>
 struct Adam {
   static constexpr int kOperands = 5;
   static constexpr uint32_t kOptional = 16;
-  static constexpr const char* kAttrs[] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps", "decoupled"};
+  static constexpr const char* kAttrs[kCommonAttrs + 4] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps", "decoupled"};
   T step_size, beta1, beta2, eps, decay, keep, scale, inv_root2;
 
   explicit Adam(const double* a) {
@@ -125,7 +125,7 @@ template <class T>
 struct RmsProp {
   static constexpr int kOperands = 5;
   static constexpr uint32_t kOptional = 8 | 16;
-  static constexpr const char* kAttrs[] = {PG_UPDATE_ATTRS, "alpha", "eps", "momentum"};
+  static constexpr const char* kAttrs[kCommonAttrs + 3] = {PG_UPDATE_ATTRS, "alpha", "eps", "momentum"};
   T lr, decay, scale, alpha, eps, momentum;
 
   explicit RmsProp(const double* a) {
@@ -151,7 +151,7 @@ template <class T>
 struct Lion {
   static constexpr int kOperands = 3;
   static constexpr uint32_t kOptional = 0;
-  static constexpr const char* kAttrs[] = {PG_UPDATE_ATTRS, "beta1", "beta2"};
+  static constexpr const char* kAttrs[kCommonAttrs + 2] = {PG_UPDATE_ATTRS, "beta1", "beta2"};
   T lr, keep, scale, beta1, beta2;
 
   explicit Lion(const double* a) {
@@ -170,7 +170,8 @@ template <class T>
 struct Adagrad {
   static constexpr int kOperands = 3;
   static constexpr uint32_t kOptional = 0;
-  static constexpr const char* kAttrs[] = {PG_UPDATE_ATTRS, "lr_decay", "initial_accumulator_value", "eps"};
+  static constexpr const char* kAttrs[kCommonAttrs + 3] = {PG_UPDATE_ATTRS, "lr_decay", "initial_accumulator_value",
+                                                           "eps"};
   T lr, decay, scale, keep, start, eps;
 
   explicit Adagrad(const double* a) {
@@ -190,7 +191,7 @@ template <class T>
 struct Adadelta {
   static constexpr int kOperands = 4;
   static constexpr uint32_t kOptional = 0;
-  static constexpr const char* kAttrs[] = {PG_UPDATE_ATTRS, "rho", "eps"};
+  static constexpr const char* kAttrs[kCommonAttrs + 2] = {PG_UPDATE_ATTRS, "rho", "eps"};
   T lr, decay, scale, rho, eps;
 
   explicit Adadelta(const double* a) {
@@ -211,7 +212,7 @@ template <class T>
 struct Adamax {
   static constexpr int kOperands = 4;
   static constexpr uint32_t kOptional = 0;
-  static constexpr const char* kAttrs[] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps"};
+  static constexpr const char* kAttrs[kCommonAttrs + 3] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps"};
   T step_size, decay, scale, beta1, beta2, eps;
 
   explicit Adamax(const double* a) {
@@ -232,7 +233,8 @@ template <class T>
 struct NAdam {
   static constexpr int kOperands = 4;
   static constexpr uint32_t kOptional = 0;
-  static constexpr const char* kAttrs[] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps", "mu", "mu_next", "mu_product"};
+  static constexpr const char* kAttrs[kCommonAttrs + 6] = {PG_UPDATE_ATTRS, "beta1",     "beta2", "eps", "mu",
+                                                           "mu_next",       "mu_product"};
   T now, then, decay, scale, beta1, beta2, eps, inv_root2;
 
   explicit NAdam(const double* a) {
@@ -255,7 +257,7 @@ template <class T>
 struct RAdam {
   static constexpr int kOperands = 4;
   static constexpr uint32_t kOptional = 0;
-  static constexpr const char* kAttrs[] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps"};
+  static constexpr const char* kAttrs[kCommonAttrs + 3] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps"};
   T step_size, rectified, plain, decay, scale, beta1, beta2, eps;
 
   explicit RAdam(const double* a) {
@@ -285,7 +287,8 @@ template <class T>
 struct Rprop {
   static constexpr int kOperands = 4;
   static constexpr uint32_t kOptional = 0;
-  static constexpr const char* kAttrs[] = {PG_UPDATE_ATTRS, "etaminus", "etaplus", "step_min", "step_max"};
+  static constexpr const char* kAttrs[kCommonAttrs + 4] = {PG_UPDATE_ATTRS, "etaminus", "etaplus", "step_min",
+                                                           "step_max"};
   T keep, start, decay, scale, minus, plus, least, most;
 
   explicit Rprop(const double* a) {
