@@ -199,7 +199,7 @@ function reference.all()
   if index then return index end
   local pg = require "perigee"
   index = {}
-  for _, name in ipairs { "nn", "optim", "data" } do local _ = pg[name] end
+  for _, name in ipairs(native.lazy_names()) do local _ = pg[name] end -- their signatures are made when they load
   add_described()
   add_annotated(pg)
   return index
