@@ -81,6 +81,7 @@ return function(pg, native)
     local o = read(...)
     local before = {}
     for key, value in pairs(options) do before[key] = value end
+    if before.sci_mode == nil then before.sci_mode = "auto" end
     if o.profile then
       local profile = PROFILES[o.profile] or native.raise("invalid_argument", "set_printoptions",
         ("profile must be default, short or full, got %q"):format(o.profile))
