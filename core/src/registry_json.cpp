@@ -72,7 +72,8 @@ Json attrs_json(const pg_attr_info* const* attrs, uint32_t count, const void* de
       json["choices"] = std::vector<std::string>(attr.choices, attr.choices + attr.choice_count);
     }
     if (attr.kind == PG_ATTR_SCALAR) json["value"] = attr.value;
-    if ((attr.flags & PG_ATTR_REQUIRED) == 0) {
+    // Of a list that one number may stand for the default also says how long it is.
+    if ((attr.flags & PG_ATTR_REQUIRED) == 0 || (attr.flags & PG_ATTR_PAIR) != 0) {
       Json value = default_of(attr, defaults);
       if (!value.is_null()) json["default"] = std::move(value);
     }

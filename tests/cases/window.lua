@@ -1,189 +1,490 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Convolution and pooling.
+-- Convolution and pooling over one to three axes. References walk the windows of every position.
 
 local array = require "cases.array"
 local S = require "cases.specs"
 local F, D, I, V = S.F, S.D, S.I, S.V
 
-local function pair(v, otherwise)
-  if v == nil then v = otherwise end
-  if type(v) == "table" and #v == 0 then v = otherwise end
-  return type(v) == "table" and v or { v, v }
+-- A list of n numbers from one number or a list.
+local function many(v, n, otherwise)
+  if v == nil or (type(v) == "table" and #v == 0) then v = otherwise end
+  if type(v) == "table" then return v end
+  local list = {}
+  for i = 1, n do list[i] = v end
+  return list
 end
 
-local function count(size, window, stride, padding, dilation, ceil)
-  local room = size + 2 * padding - dilation * (window - 1) - 1
-  local n = (ceil and math.ceil or math.floor)(room / stride) + 1
-  if ceil and (n - 1) * stride >= size + padding then n = n - 1 end
+-- Window, stride, dilation, and padding before and behind, by axis.
+local function geometry(o, window)
+  local n = #window
+  local padding, before, behind = many(o.padding, n, 0), {}, {}
+  for i = 1, n do
+    before[i] = #padding == 2 * n and padding[2 * i - 1] or padding[i]
+    behind[i] = #padding == 2 * n and padding[2 * i] or padding[i]
+  end
+  return { window = window, stride = many(o.stride, n, o.kernel or 1), before = before, behind = behind,
+    dilation = many(o.dilation, n, 1) }
+end
+
+local function sizes(a)
+  local list = {}
+  for i = 3, #a.shape do list[i - 2] = a.shape[i] end
+  return list
+end
+
+local function count(size, g, i, ceil)
+  local room = size + g.before[i] + g.behind[i] - g.dilation[i] * (g.window[i] - 1) - 1
+  local n = (ceil and math.ceil or math.floor)(room / g.stride[i]) + 1
+  if ceil and (n - 1) * g.stride[i] >= size + g.before[i] then n = n - 1 end
   return n
 end
 
--- Calls f(h, w, i, j) for the elements of the window at (p, q); h, w may lie in the padding.
-local function walk(o, p, q, f)
-  for i = 0, o.window[1] - 1 do
-    for j = 0, o.window[2] - 1 do
-      f(p * o.stride[1] - o.padding[1] + i * o.dilation[1], q * o.stride[2] - o.padding[2] + j * o.dilation[2], i, j)
+local function out_shape(x, channels, g, ceil)
+  local shape = { x.shape[1], channels }
+  for i, size in ipairs(sizes(x)) do shape[i + 2] = count(size, g, i, ceil) end
+  return shape
+end
+
+-- Calls f(place, tap, padded) for each element of the window at position o (a list): its place in row-major order, nil
+-- outside, and whether it lies within the padding.
+local function walk(g, size, o, f)
+  local n, taps = #size, array.count(g.window)
+  for tap = 1, taps do
+    local at, place, padded = array.index(g.window, tap), 0, true
+    for i = 1, n do
+      local p = o[i] * g.stride[i] - g.before[i] + at[i] * g.dilation[i]
+      if p < 0 or p >= size[i] then
+        padded = padded and p < size[i] + g.behind[i]
+        place = nil
+      end
+      place = place and place * size[i] + p
     end
+    f(place, tap - 1, padded)
   end
 end
 
-local function geometry(o, window)
-  window = pair(window)
-  return { window = window, stride = pair(o.stride, o.kernel or 1), padding = pair(o.padding, 0),
-    dilation = pair(o.dilation, 1) }
+local function positions(ix)
+  local o = {}
+  for i = 3, #ix do o[i - 2] = ix[i] end
+  return o
 end
-
-local function out_size(g, x, ceil)
-  return count(x.shape[3], g.window[1], g.stride[1], g.padding[1], g.dilation[1], ceil),
-         count(x.shape[4], g.window[2], g.stride[2], g.padding[2], g.dilation[2], ceil)
-end
-
-local function inside(x, h, w) return h >= 0 and w >= 0 and h < x.shape[3] and w < x.shape[4] end
 
 local function conv(x, weight, bias, o)
-  local g, groups = geometry(o, { weight.shape[3], weight.shape[4] }), o.groups or 1
-  local h, w = out_size(g, x)
-  local per_in, per_out = weight.shape[2], weight.shape[1] / groups
-  return array.build({ x.shape[1], weight.shape[1], h, w }, function(ix)
+  local g, groups = geometry(o, sizes(weight)), o.groups or 1
+  local size, per_in, per_out = sizes(x), weight.shape[2], weight.shape[1] / groups
+  local plane, taps = array.count(size), array.count(g.window)
+  return array.build(out_shape(x, weight.shape[1], g), function(ix)
     local n, c = ix[1], ix[2]
     local s, first = bias and bias.data[c + 1] or 0, math.floor(c / per_out) * per_in
-    walk(g, ix[3], ix[4], function(a, b, i, j)
-      if not inside(x, a, b) then return end
-      for k = 0, per_in - 1 do s = s + array.get(x, n, first + k, a, b) * array.get(weight, c, k, i, j) end
+    walk(g, size, positions(ix), function(place, tap)
+      if not place then return end
+      for k = 0, per_in - 1 do
+        s = s + x.data[(n * x.shape[2] + first + k) * plane + place + 1] *
+          weight.data[(c * per_in + k) * taps + tap + 1]
+      end
     end)
     return s
   end)
 end
 
+local function conv_transpose(x, weight, bias, o)
+  local g, groups, more = geometry(o, sizes(weight)), o.groups or 1, many(o.output_padding, #x.shape - 2, 0)
+  local per_in, per_out, shape = weight.shape[1] / groups, weight.shape[2], { x.shape[1], weight.shape[2] * groups }
+  for i, size in ipairs(sizes(x)) do
+    shape[i + 2] = (size - 1) * g.stride[i] - g.before[i] - g.behind[i] + g.dilation[i] * (g.window[i] - 1) +
+      more[i] + 1
+  end
+  local y = array.new(shape)
+  local plane, taps = array.count(sizes(y)), array.count(g.window)
+  for p = 1, array.count(shape) do
+    y.data[p] = bias and bias.data[math.floor((p - 1) / plane) % shape[2] + 1] or 0
+  end
+  for p, v in ipairs(x.data) do
+    local ix = array.index(x.shape, p)
+    local first = math.floor(ix[2] / per_in) * per_out
+    walk(g, sizes(y), positions(ix), function(place, tap)
+      if not place then return end
+      for k = 0, per_out - 1 do
+        local at = (ix[1] * shape[2] + first + k) * plane + place + 1
+        y.data[at] = y.data[at] + v * weight.data[(ix[2] * per_out + k) * taps + tap + 1]
+      end
+    end)
+  end
+  return y
+end
+
 local rows = {}
-local x, w = { 3, 2, 5, 4 }, { 4, 2, 3, 2 }
-local variants = {
-  { x, w, {}, { 3, 4, 3, 3 } },
-  { x, w, { stride = 2, padding = 1 }, { 3, 4, 3, 3 } },
-  { x, w, { stride = { 2, 1 }, padding = { 1, 2 }, dilation = { 2, 1 } }, { 3, 4, 2, 7 } },
-  { { 3, 4, 4, 4 }, { 6, 2, 2, 2 }, { groups = 2 }, { 3, 6, 3, 3 } },
-  { { 3, 4, 4, 4 }, { 4, 1, 3, 3 }, { groups = 4, padding = 1 }, { 3, 4, 4, 4 } },
-  { { 3, 2, 3, 3 }, { 2, 2, 1, 1 }, {}, { 3, 2, 3, 3 } },
-  { { 0, 2, 5, 4 }, w, {}, { 0, 4, 3, 3 } },
+
+-- x, weight, attributes, y; gradients of second order of those marked.
+local convolutions = {
+  { { { 3, 2, 6 }, { 4, 2, 3 }, {}, { 3, 4, 4 } },
+    { { 2, 2, 7 }, { 4, 2, 3 }, { stride = 2, padding = 1 }, { 2, 4, 4 }, second = true },
+    { { 2, 4, 6 }, { 6, 2, 2 }, { groups = 2, padding = { 0, 2 }, dilation = 2 }, { 2, 6, 6 }, second = true },
+    { { 0, 2, 5 }, { 4, 2, 2 }, {}, { 0, 4, 4 } } },
+  { { { 3, 2, 5, 4 }, { 4, 2, 3, 2 }, {}, { 3, 4, 3, 3 }, second = true },
+    { { 3, 2, 5, 4 }, { 4, 2, 3, 2 }, { stride = 2, padding = 1 }, { 3, 4, 3, 3 }, second = true },
+    { { 3, 2, 5, 4 }, { 4, 2, 3, 2 }, { stride = { 2, 1 }, padding = { 1, 2 }, dilation = { 2, 1 } }, { 3, 4, 2, 7 },
+      second = true },
+    { { 3, 4, 4, 4 }, { 6, 2, 2, 2 }, { groups = 2 }, { 3, 6, 3, 3 }, second = true },
+    { { 3, 4, 4, 4 }, { 4, 1, 3, 3 }, { groups = 4, padding = 1 }, { 3, 4, 4, 4 } },
+    { { 3, 2, 3, 3 }, { 2, 2, 1, 1 }, {}, { 3, 2, 3, 3 }, second = true },
+    { { 0, 2, 5, 4 }, { 4, 2, 3, 2 }, {}, { 0, 4, 3, 3 } } },
+  { { { 2, 2, 3, 4, 3 }, { 3, 2, 2, 2, 2 }, {}, { 2, 3, 2, 3, 2 } },
+    { { 1, 2, 3, 4, 3 }, { 4, 1, 2, 3, 2 }, { stride = { 1, 2, 1 }, padding = { 1, 1, 0 }, dilation = { 2, 1, 1 },
+      groups = 2 }, { 1, 4, 3, 2, 2 }, second = true },
+    { { 0, 2, 3, 3, 3 }, { 3, 2, 2, 2, 2 }, {}, { 0, 3, 2, 2, 2 } } },
 }
-local function conv_cases(make)
+-- Sizes that differ before and behind.
+local uneven = { { 2, 2, 4, 3 }, { 2, 2, 2, 2 }, { padding = { 0, 1, 1, 0 } }, { 2, 2, 4, 3 }, cuda = false }
+
+local function conv_cases(axes, make)
   local cases = {}
-  for i, v in ipairs(variants) do
+  for i, v in ipairs(convolutions[axes]) do
     cases[i] = make(v[1], v[2], v[4], i)
-    cases[i].attrs = v[3]
-    if i == 5 or i > 5 then cases[i].second = i == 6 end
+    cases[i].attrs, cases[i].second = v[3], v.second or false
   end
   return cases
 end
-rows.conv2d = {
-  class = "sum", ref = function(a, o) return conv(a[1], a[2], a[3] or nil, o) end,
-  cases = conv_cases(function(xs, ws, _, i) return { F(xs), F(ws), i % 2 == 1 and F { ws[1] } or false } end),
-  bad = { { { F { 2, 3, 5, 5 }, F(w) }, nil, "channels" },
-    { { F { 2, 2, 2, 2 }, F(w) }, nil, "smaller than the window" }, { { F { 2, 2 }, F(w) }, nil, "axes" },
-          { { F(x), F(w) }, { stride = 0 }, "at least 1" }, { { F(x), F(w) }, { groups = 3 }, nil },
-            { { F(x), F(w), F { 3 } }, nil, "bias" } },
+
+local conv_bad = {
+  { { { F { 2, 3, 5 }, F { 4, 2, 3 } }, nil, "channels" }, { { F { 2, 2, 2 }, F { 4, 2, 3 } }, nil, "smaller than" },
+    { { F { 2, 2, 5 }, F { 4, 2, 3 } }, { padding = { 1, 1, 1 } }, "3 numbers" } },
+  { { { F { 2, 3, 5, 5 }, F { 4, 2, 3, 2 } }, nil, "channels" },
+    { { F { 2, 2, 2, 2 }, F { 4, 2, 3, 2 } }, nil, "smaller than the window" },
+    { { F { 2, 2 }, F { 4, 2, 3, 2 } }, nil, "axes" },
+    { { F { 3, 2, 5, 4 }, F { 4, 2, 3, 2 } }, { stride = 0 }, "at least 1" },
+    { { F { 3, 2, 5, 4 }, F { 4, 2, 3, 2 } }, { groups = 3 }, nil },
+    { { F { 3, 2, 5, 4 }, F { 4, 2, 3, 2 } }, { padding = { 1, 0, 0, -1 } }, "at least 0" },
+    { { F { 3, 2, 5, 4 }, F { 4, 2, 3, 2 }, F { 3 } }, nil, "bias" } },
+  { { { F { 1, 2, 3, 3 }, F { 3, 2, 2, 2, 2 } }, nil, "5 axes" },
+    { { F { 1, 2, 3, 3, 3 }, F { 3, 2, 2, 2, 2 } }, { dilation = { 1, 2 } }, "dilation has 2 numbers; expected 3" } },
 }
-rows.conv2d_grad_input = {
-  class = "sum",
-  ref = function(a, o) return array.adjoint(a[3].shape, a[1], function(v) return conv(v, a[2], nil, o) end) end,
-  cases = conv_cases(function(xs, ws, ys) return { F(ys), F(ws), F(xs) } end),
-  bad = { { { F { 3, 4, 2, 3 }, F(w), F(x) }, nil, "convolution's result" } },
+for axes = 1, 3 do
+  local name, first = ("conv%dd"):format(axes), convolutions[axes][1]
+  local longer = { unpack(first[4]) }
+  longer[3] = longer[3] + 1
+  rows[name] = {
+    class = "sum", ref = function(a, o) return conv(a[1], a[2], a[3] or nil, o) end, bad = conv_bad[axes],
+    cases = conv_cases(axes, function(xs, ws, _, i) return { F(xs), F(ws), i % 2 == 1 and F { ws[1] } or false } end),
+  }
+  rows[name .. "_grad_input"] = {
+    class = "sum",
+    ref = function(a, o) return array.adjoint(a[3].shape, a[1], function(v) return conv(v, a[2], nil, o) end) end,
+    cases = conv_cases(axes, function(xs, ws, ys) return { F(ys), F(ws), F(xs) } end),
+    bad = { { { F(longer), F(first[2]), F(first[1]) }, nil, "convolution's result" } },
+  }
+  rows[name .. "_grad_weight"] = {
+    class = "sum",
+    ref = function(a, o) return array.adjoint(a[3].shape, a[1], function(v) return conv(a[2], v, nil, o) end) end,
+    cases = conv_cases(axes, function(xs, ws, ys) return { F(ys), F(xs), F(ws) } end),
+    bad = { { { F(longer), F(first[1]), F(first[2]) }, nil, "convolution's result" } },
+  }
+end
+rows.conv2d.cases[#rows.conv2d.cases + 1] = { F(uneven[1]), F(uneven[2]), false, attrs = uneven[3], not_on = "cuda" }
+
+-- x, weight, attributes. The last of each: output_padding as large as the dilation allows.
+local transposes = {
+  { { { 2, 2, 4 }, { 2, 3, 3 }, {} }, { { 2, 4, 3 }, { 4, 2, 3 }, { stride = 2, padding = 1, output_padding = 1,
+      groups = 2 }, second = true },
+    { { 2, 2, 3 }, { 2, 2, 2 }, { stride = 1, dilation = 3, output_padding = 2 } }, { { 0, 2, 3 }, { 2, 2, 2 }, {} } },
+  { { { 2, 2, 3, 4 }, { 2, 3, 3, 2 }, {} },
+    { { 2, 4, 3, 3 }, { 4, 2, 3, 3 }, { stride = { 2, 3 }, padding = { 1, 0 }, output_padding = { 1, 2 }, groups = 2 },
+      second = true },
+    { { 1, 2, 3, 3 }, { 2, 2, 2, 2 }, { stride = { 2, 1 }, padding = 1, dilation = { 3, 2 }, output_padding = { 2, 1 } } },
+    { { 0, 2, 3, 3 }, { 2, 2, 2, 2 }, {} } },
+  { { { 1, 2, 2, 3, 2 }, { 2, 2, 2, 2, 2 }, { stride = { 1, 2, 2 }, padding = { 0, 1, 0 }, output_padding = { 0, 1, 0 } } },
+    { { 1, 2, 2, 2, 2 }, { 2, 1, 2, 1, 2 }, { groups = 2, dilation = 2, output_padding = { 1, 0, 1 } } } },
 }
-rows.conv2d_grad_weight = {
-  class = "sum",
-  ref = function(a, o) return array.adjoint(a[3].shape, a[1], function(v) return conv(a[2], v, nil, o) end) end,
-  cases = conv_cases(function(xs, ws, ys) return { F(ys), F(xs), F(ws) } end),
-  bad = { { { F { 3, 4, 2, 3 }, F(x), F(w) }, nil, "convolution's result" } },
+local transpose_bad = {
+  { { { F { 2, 3, 4 }, F { 2, 3, 3 } }, nil, "channels" },
+    { { F { 2, 2, 4 }, F { 2, 3, 3 } }, { output_padding = 1 }, "less than the stride" } },
+  { { { F { 2, 2, 3, 4 }, F { 2, 3, 3, 2 }, F { 2 } }, nil, "bias" },
+    { { F { 2, 2, 1, 1 }, F { 2, 3, 2, 2 } }, { padding = 1 }, "nothing is left" },
+    { { F { 2, 3, 3, 4 }, F { 3, 3, 3, 2 } }, { groups = 2 }, "do not split" } },
+  { { { F { 2, 2, 3, 4 }, F { 2, 2, 2, 2, 2 } }, nil, "5 axes" } },
 }
+for axes = 1, 3 do
+  local cases = {}
+  for i, v in ipairs(transposes[axes]) do
+    local biased = i % 2 == 0 and F { v[2][2] * (v[3].groups or 1) } or false
+    cases[i] = { F(v[1]), F(v[2]), biased, attrs = v[3], second = v.second or false }
+  end
+  rows[("conv_transpose%dd"):format(axes)] = {
+    class = "sum", ref = function(a, o) return conv_transpose(a[1], a[2], a[3] or nil, o) end, cases = cases,
+    bad = transpose_bad[axes],
+  }
+end
+
+-- ---- pooling ----
+
+local function best_of(best, v)
+  if v ~= v or best ~= best then return 0 / 0 end
+  return math.max(best, v)
+end
 
 local function largest(a, o)
-  local g = geometry(o, o.kernel)
-  local h, wide = out_size(g, a, o.ceil_mode)
-  return array.build({ a.shape[1], a.shape[2], h, wide }, function(ix)
-    local best = -1 / 0
-    walk(g, ix[3], ix[4], function(p, q)
-      if not inside(a, p, q) then return end
-      local v = array.get(a, ix[1], ix[2], p, q)
-      if v ~= v or best ~= best then best = 0 / 0 else best = math.max(best, v) end
+  local size = sizes(a)
+  local g = geometry(o, many(o.kernel, #size))
+  local plane = array.count(size)
+  return array.build(out_shape(a, a.shape[2], g, o.ceil_mode), function(ix)
+    local best, base = -1 / 0, (ix[1] * a.shape[2] + ix[2]) * plane
+    walk(g, size, positions(ix), function(place)
+      if place then best = best_of(best, a.data[base + place + 1]) end
     end)
     return best
   end)
 end
-rows.max_pool2d = {
-  class = "exact", ref = function(a, o) return largest(a[1], o) end,
-  cases = {
-    { D { 3, 2, 4, 6 }, attrs = { kernel = 2 } }, { D { 3, 1, 5, 5 },
-      attrs = { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } } },
+
+local max_cases = {
+  { { D { 3, 2, 8 }, attrs = { kernel = 2 } },
+    { D { 2, 2, 7 }, attrs = { kernel = 3, stride = 2, padding = 1, ceil_mode = true } },
+    { D { 2, 1, 7 }, attrs = { kernel = 2, stride = 1, dilation = 3 } }, { D { 0, 2, 4 }, attrs = { kernel = 2 } } },
+  { { D { 3, 2, 4, 6 }, attrs = { kernel = 2 } },
+    { D { 3, 1, 5, 5 }, attrs = { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } } },
     { D { 3, 1, 5, 5 }, attrs = { kernel = 2, ceil_mode = true } },
-      { D { 3, 1, 7, 6 }, attrs = { kernel = 2, stride = 1, dilation = 2 } },
+    { D { 3, 1, 7, 6 }, attrs = { kernel = 2, stride = 1, dilation = 2 } },
     { D { 0, 2, 4, 4 }, attrs = { kernel = 2 } },
-    { V({ 1, 1, 2, 4 }, { 0 / 0, 1, 2, 3, 4, 5, 6, -1 / 0 }), attrs = { kernel = 2 }, grad = false, special = true },
-  },
-  bad = { { { F { 2, 2 } }, { kernel = 2 }, "axes" },
-    { { F { 1, 1, 2, 2 } }, { kernel = 3 }, "smaller than the window" }, { { F { 1, 1, 4, 4 } }, nil, "missing" },
-          { { F { 1, 1, 4, 4 } }, { kernel = 2, padding = 2 }, "more than half" },
-            { { F { 1, 1, 4, 4 } }, { kernel = 0 }, "at least 1" } },
+    { V({ 1, 1, 2, 4 }, { 0 / 0, 1, 2, 3, 4, 5, 6, -1 / 0 }), attrs = { kernel = 2 }, grad = false, special = true } },
+  { { D { 2, 1, 4, 3, 4 }, attrs = { kernel = 2 } },
+    { D { 1, 2, 4, 4, 3 }, attrs = { kernel = { 2, 3, 2 }, stride = { 2, 1, 2 }, padding = { 1, 1, 0 },
+      dilation = { 1, 1, 2 }, ceil_mode = true } },
+    { D { 0, 2, 4, 4, 4 }, attrs = { kernel = 2 } } },
+}
+local max_bad = {
+  { { { F { 2, 2 } }, { kernel = 2 }, "axes" }, { { F { 1, 1, 2 } }, { kernel = 3 }, "smaller than the window" } },
+  { { { F { 2, 2 } }, { kernel = 2 }, "axes" }, { { F { 1, 1, 2, 2 } }, { kernel = 3 }, "smaller than the window" },
+    { { F { 1, 1, 4, 4 } }, nil, "missing" }, { { F { 1, 1, 4, 4 } }, { kernel = 2, padding = 2 }, "more than half" },
+    { { F { 1, 1, 4, 4 } }, { kernel = 0 }, "at least 1" } },
+  { { { F { 1, 1, 4, 4 } }, { kernel = 2 }, "5 axes" },
+    { { F { 1, 1, 4, 4, 4 } }, { kernel = { 2, 2 } }, "kernel has 2 numbers; expected 3" } },
 }
 
+-- The elements at indices of the plane.
 local function taken(a, at)
-  return array.build(at.shape, function(ix)
-    local p = at.data[array.at(at, ix)]
-    return array.get(a, ix[1], ix[2], math.floor(p / a.shape[4]), p % a.shape[4])
+  local plane, few = array.count(sizes(a)), array.count(sizes(at))
+  return array.fill(at.shape, function(i) return a.data[math.floor((i - 1) / few) * plane + at.data[i] + 1] end)
+end
+
+local planes = { { { 3, 2, 6 }, { 3, 2, 3 }, 5 }, { { 3, 2, 4, 5 }, { 3, 2, 2, 2 }, 19 },
+  { { 2, 2, 2, 3, 2 }, { 2, 2, 1, 2, 2 }, 11 } }
+local function none(shape)
+  local list = { unpack(shape) }
+  list[1] = 0
+  return list
+end
+for axes = 1, 3 do
+  local name, p = ("max_pool%dd"):format(axes), planes[axes]
+  local full, pooled, last = p[1], p[2], p[3]
+  local other = { unpack(pooled) }
+  other[2] = 3
+  rows[name] = { class = "exact", ref = function(a, o) return largest(a[1], o) end, cases = max_cases[axes],
+    bad = max_bad[axes] }
+  rows[name .. "_gather"] = {
+    class = "exact", ref = function(a) return taken(a[1], a[2]) end,
+    cases = { { F(full), I(pooled, 0, last) }, { F(none(full)), I(none(pooled), 0, last) } },
+    bad = { { { F(full), I(other, 0, 1) }, nil, "as in x" } },
+  }
+  rows[name .. "_grad"] = {
+    class = "sum",
+    ref = function(a) return array.adjoint(a[3].shape, a[1], function(v) return taken(v, a[2]) end) end,
+    cases = { { F(pooled), I(pooled, 0, last), F(full) }, { F(none(pooled)), I(none(pooled), 0, last), F(none(full)) } },
+    bad = { { { F(other), I(other, 0, 1), F(full) }, nil, "as in x" } },
+  }
+end
+
+-- f(list of elements, position) over the window of each output of adaptive pooling.
+local function adaptive(a, o, f)
+  local size, plane = sizes(a), array.count(sizes(a))
+  local wanted, shape = many(o.size, #size), { a.shape[1], a.shape[2] }
+  for i, n in ipairs(wanted) do shape[i + 2] = n == -1 and size[i] or n end
+  return array.build(shape, function(ix)
+    local list = {}
+    for place = 0, plane - 1 do
+      local at, inside = array.index(size, place + 1), true
+      for i = 1, #size do
+        local n, p = shape[i + 2], ix[i + 2]
+        inside = inside and at[i] >= math.floor(p * size[i] / n) and at[i] < math.ceil((p + 1) * size[i] / n)
+      end
+      if inside then list[#list + 1] = a.data[(ix[1] * a.shape[2] + ix[2]) * plane + place + 1] end
+    end
+    return f(list)
   end)
 end
-rows.max_pool2d_gather = {
-  class = "exact", ref = function(a) return taken(a[1], a[2]) end,
-  cases = { { F { 3, 2, 4, 5 }, I({ 3, 2, 2, 2 }, 0, 19) }, { F { 0, 2, 4, 5 }, I({ 0, 2, 2, 2 }, 0, 19) } },
-  bad = { { { F { 1, 1, 2, 2 }, I({ 1, 2, 1, 1 }, 0, 3) }, nil, "as in x" } },
+
+local function max_of(list)
+  local best = -1 / 0
+  for _, v in ipairs(list) do best = best_of(best, v) end
+  return best
+end
+local function mean_of(list) return array.sum(list) / #list end
+
+-- Those with `uneven` windows are resampled.
+local uneven_windows = true
+local adaptive_cases = {
+  { { { 3, 2, 7 }, 3, uneven_windows }, { { 2, 2, 3 }, 5, uneven_windows }, { { 2, 2, 6 }, 2 }, { { 2, 2, 4 }, -1 },
+    { { 0, 2, 4 }, 2 } },
+  { { { 3, 2, 7, 5 }, { 3, 2 }, uneven_windows }, { { 2, 1, 4, 6 }, 2 }, { { 2, 2, 4, 3 }, 1 },
+    { { 2, 2, 3, 4 }, { -1, 5 }, uneven_windows }, { { 0, 2, 4, 4 }, 2 } },
+  { { { 2, 1, 4, 6, 2 }, 2 }, { { 1, 2, 2, 4, 2 }, 1 }, { { 2, 1, 3, 5, 4 }, { 2, 3, 2 }, uneven_windows },
+    { { 1, 1, 3, 2, 3 }, { -1, 3, 1 }, uneven_windows }, { { 0, 2, 4, 4, 4 }, 2 } },
 }
-rows.max_pool2d_grad = {
-  class = "sum",
-  ref = function(a) return array.adjoint(a[3].shape, a[1], function(v) return taken(v, a[2]) end) end,
-  cases = { { F { 3, 2, 2, 2 }, I({ 3, 2, 2, 2 }, 0, 19), F { 3, 2, 4, 5 } },
-    { F { 0, 2, 2, 2 }, I({ 0, 2, 2, 2 }, 0, 19), F { 0, 2, 4, 5 } } },
-  bad = { { { F { 1, 1, 1, 1 }, I({ 1, 2, 1, 1 }, 0, 3), F { 1, 1, 2, 2 } }, nil, "as in x" } },
+local adaptive_bad = {
+  { { { F { 2, 2 } }, { size = 2 }, "axes" }, { { F { 2, 2, 4 } }, nil, "missing" },
+    { { F { 2, 2, 4 } }, { size = 0 }, "at least 1" } },
+  { { { F { 2, 2, 0, 4 } }, { size = 2 }, "no windows" }, { { F { 2, 2, 4, 4 } }, { size = -2 }, "at least %-1" } },
+  { { { F { 2, 2, 4, 4 } }, { size = 2 }, "5 axes" },
+    { { F { 2, 2, 4, 4, 4 } }, { size = { 1, 2 } }, "2 numbers; expected 3" } },
 }
+for axes = 1, 3 do
+  local function cases(spec)
+    local list = {}
+    for i, v in ipairs(adaptive_cases[axes]) do
+      list[i] = { spec(v[1]), attrs = { size = v[2] }, not_on = spec == F and v[3] and "cuda" or nil }
+    end
+    return list
+  end
+  rows[("adaptive_max_pool%dd"):format(axes)] = { class = "exact", cases = cases(D), bad = adaptive_bad[axes],
+    ref = function(a, o) return adaptive(a[1], o, max_of) end }
+  rows[("adaptive_avg_pool%dd"):format(axes)] = { class = "sum", cases = cases(F), bad = adaptive_bad[axes],
+    ref = function(a, o) return adaptive(a[1], o, mean_of) end }
+end
 
 local function average(a, o)
-  local g = geometry(o, o.kernel)
-  local h, wide = out_size(g, a, o.ceil_mode)
-  return array.build({ a.shape[1], a.shape[2], h, wide }, function(ix)
-    local s, n = 0, 0
-    walk(g, ix[3], ix[4], function(p, q)
-      if inside(a, p, q) then
-        s = s + array.get(a, ix[1], ix[2], p, q)
-        n = n + 1
-      elseif o.count_include_pad ~= false and p < a.shape[3] + g.padding[1] and q < a.shape[4] + g.padding[2] then
-        n = n + 1
-      end
+  local size = sizes(a)
+  local g, plane = geometry(o, many(o.kernel, #size)), array.count(size)
+  return array.build(out_shape(a, a.shape[2], g, o.ceil_mode), function(ix)
+    local s, n, base = 0, 0, (ix[1] * a.shape[2] + ix[2]) * plane
+    walk(g, size, positions(ix), function(place, _, padded)
+      if place then s = s + a.data[base + place + 1] end
+      if place or (padded and o.count_include_pad ~= false) then n = n + 1 end
     end)
-    return s / n
+    return s / ((o.divisor_override or 0) ~= 0 and o.divisor_override or n)
   end)
 end
+
 local averages = {
-  { { 3, 2, 4, 6 }, { kernel = 2 }, { 3, 2, 2, 3 } },
-  { { 3, 1, 5, 5 }, { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } }, { 3, 1, 3, 4 } },
-  { { 3, 1, 5, 5 }, { kernel = 2, ceil_mode = true }, { 3, 1, 3, 3 } },
-  { { 3, 1, 4, 4 }, { kernel = 3, stride = 2, padding = 1, count_include_pad = false }, { 3, 1, 2, 2 } },
-  { { 3, 1, 4, 4 }, { kernel = 3, stride = 2, padding = 1, ceil_mode = true }, { 3, 1, 3, 3 } },
-  { { 0, 1, 4, 4 }, { kernel = 2 }, { 0, 1, 2, 2 } },
+  { { { 3, 2, 8 }, { kernel = 2 }, { 3, 2, 4 } },
+    { { 2, 1, 7 }, { kernel = 3, stride = 2, padding = 1, ceil_mode = true, count_include_pad = false }, { 2, 1, 4 } },
+    { { 0, 1, 4 }, { kernel = 2 }, { 0, 1, 2 } } },
+  { { { 3, 2, 4, 6 }, { kernel = 2 }, { 3, 2, 2, 3 } },
+    { { 3, 1, 5, 5 }, { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } }, { 3, 1, 3, 4 } },
+    { { 3, 1, 5, 5 }, { kernel = 2, ceil_mode = true }, { 3, 1, 3, 3 } },
+    { { 3, 1, 4, 4 }, { kernel = 3, stride = 2, padding = 1, count_include_pad = false }, { 3, 1, 2, 2 } },
+    { { 3, 1, 4, 4 }, { kernel = 3, stride = 2, padding = 1, ceil_mode = true }, { 3, 1, 3, 3 } },
+    { { 2, 1, 4, 4 }, { kernel = 2, padding = 1, divisor_override = 3 }, { 2, 1, 3, 3 } },
+    { { 0, 1, 4, 4 }, { kernel = 2 }, { 0, 1, 2, 2 } } },
+  { { { 2, 1, 4, 2, 4 }, { kernel = 2 }, { 2, 1, 2, 1, 2 } },
+    { { 1, 1, 4, 4, 3 }, { kernel = { 2, 3, 2 }, stride = { 2, 2, 1 }, padding = { 1, 1, 0 }, ceil_mode = true },
+      { 1, 1, 3, 3, 2 } },
+    { { 1, 1, 3, 4, 3 }, { kernel = 2, stride = 1, padding = 1, count_include_pad = false }, { 1, 1, 4, 5, 4 } },
+    { { 1, 1, 2, 2, 4 }, { kernel = 2, divisor_override = -2 }, { 1, 1, 1, 1, 2 } } },
 }
-local function average_cases(make)
+local function average_cases(axes, make)
   local cases = {}
-  for i, v in ipairs(averages) do
+  for i, v in ipairs(averages[axes]) do
     cases[i] = make(v[1], v[3])
     cases[i].attrs = v[2]
   end
   return cases
 end
-rows.avg_pool2d = {
-  class = "sum", ref = function(a, o) return average(a[1], o) end,
-  cases = average_cases(function(xs) return { F(xs) } end), bad = rows.max_pool2d.bad,
+for axes = 1, 3 do
+  local name, first = ("avg_pool%dd"):format(axes), averages[axes][1]
+  local longer = { unpack(first[3]) }
+  longer[3] = longer[3] + 1
+  rows[name] = { class = "sum", ref = function(a, o) return average(a[1], o) end, bad = max_bad[axes],
+    cases = average_cases(axes, function(xs) return { F(xs) } end) }
+  rows[name .. "_grad"] = {
+    class = "sum",
+    ref = function(a, o) return array.adjoint(a[2].shape, a[1], function(v) return average(v, o) end) end,
+    cases = average_cases(axes, function(xs, ys) return { F(ys), F(xs) } end),
+    bad = { { { F(longer), F(first[1]) }, { kernel = 2 }, "shape of the pooled x" } },
+  }
+end
+
+-- ---- interpolation ----
+
+local function cubic(d)
+  local a = -0.75
+  d = math.abs(d)
+  if d <= 1 then return (a + 2) * d ^ 3 - (a + 3) * d ^ 2 + 1 end
+  return d < 2 and a * d ^ 3 - 5 * a * d ^ 2 + 8 * a * d - 4 * a or 0
+end
+
+-- One line of numbers interpolated to n.
+local function resample_line(list, n, o)
+  local out, last = {}, #list - 1
+  local mode, scale = o.mode or "linear", (o.scale or 0) > 0 and o.scale or #list / n
+  if o.align_corners then scale = n > 1 and last / (n - 1) or 0 end
+  local function at(i) return list[math.min(math.max(i, 0), last) + 1] end
+  for i = 0, n - 1 do
+    local p = o.align_corners and i * scale or (i + 0.5) * scale - 0.5
+    local low = math.floor(p)
+    if mode == "nearest" then
+      out[i + 1] = at(math.floor(i * scale))
+    elseif mode == "area" then
+      local first, stop = math.floor(i * #list / n), math.ceil((i + 1) * #list / n)
+      out[i + 1] = 0
+      for k = first, stop - 1 do out[i + 1] = out[i + 1] + at(k) / (stop - first) end
+    elseif mode == "linear" then
+      p = math.max(p, 0)
+      low = math.floor(p)
+      out[i + 1] = at(low) * (1 - p + low) + at(low + 1) * (p - low)
+    else
+      out[i + 1] = 0
+      for k = -1, 2 do out[i + 1] = out[i + 1] + at(low + k) * cubic(p - low - k) end
+    end
+  end
+  return out
+end
+
+local function resampled(a, o)
+  local axis, shape = (o.axis or -1) % (#a.shape + 1), { unpack(a.shape) }
+  if (o.axis or -1) < 0 then axis = #a.shape + 1 + (o.axis or -1) end
+  shape[axis] = o.size
+  local lines = {}
+  return array.build(shape, function(ix)
+    local key, place = {}, ix[axis]
+    for i, v in ipairs(ix) do key[i] = i == axis and 0 or v end
+    local name = table.concat(key, ",")
+    if not lines[name] then
+      local list = {}
+      for k = 0, a.shape[axis] - 1 do
+        key[axis] = k
+        list[k + 1] = a.data[array.at(a, key)]
+      end
+      lines[name] = resample_line(list, o.size, o)
+    end
+    return lines[name][place + 1]
+  end)
+end
+
+local resamples = {
+  { { 3, 2, 4 }, { size = 7 }, { 3, 2, 7 } }, { { 2, 5, 3 }, { axis = 2, size = 3 }, { 2, 3, 3 } },
+  { { 2, 4 }, { size = 6, align_corners = true }, { 2, 6 } }, { { 2, 4 }, { size = 1, align_corners = true }, { 2, 1 } },
+  { { 2, 3, 2 }, { axis = -2, size = 5, mode = "cubic" }, { 2, 5, 2 } },
+  { { 2, 5 }, { size = 4, mode = "cubic", align_corners = true }, { 2, 4 } },
+  { { 2, 5 }, { size = 3, mode = "nearest" }, { 2, 3 } }, { { 2, 7 }, { size = 3, mode = "area" }, { 2, 3 } },
+  { { 2, 4 }, { size = 6, scale = 1 / 1.7 }, { 2, 6 } }, { { 0, 4 }, { size = 2 }, { 0, 2 } },
 }
-rows.avg_pool2d_grad = {
-  class = "sum", ref = function(a, o) return array.adjoint(a[2].shape, a[1], function(v) return average(v, o) end) end,
-  cases = average_cases(function(xs, ys) return { F(ys), F(xs) } end),
-  bad = { { { F { 1, 1, 1, 1 }, F { 1, 1, 4, 4 } }, { kernel = 2 }, "shape of the pooled x" } },
+local function resample_cases(make)
+  local cases = {}
+  for i, v in ipairs(resamples) do
+    cases[i] = make(v[1], v[3])
+    cases[i].attrs = v[2]
+  end
+  return cases
+end
+rows.resample = {
+  class = "sum", ref = function(a, o) return resampled(a[1], o) end,
+  cases = resample_cases(function(xs) return { F(xs) } end),
+  bad = { { { F { 2, 3 } }, { size = 0 }, "at least 1" }, { { F { 2, 0 } }, { size = 2 }, "nothing to resample" },
+    { { F { 2, 3 } }, nil, "missing" }, { { F { 2, 3 } }, { size = 2, axis = 3 }, "out of range" },
+    { { F { 2, 3 } }, { size = 2, mode = "bilinear" }, "mode must be one of" } },
+}
+rows.resample_grad = {
+  class = "sum", ref = function(a, o) return array.adjoint(a[2].shape, a[1], function(v) return resampled(v, o) end) end,
+  cases = resample_cases(function(xs, ys) return { F(ys), F(xs) } end),
+  bad = { { { F { 2, 3 }, F { 2, 4 } }, { size = 2 }, "shape of the resampled x" } },
 }
 
 return rows

@@ -172,13 +172,15 @@ end
 ---Prepares the attribute list of a description that came as JSON.
 function M.prepare(list)
   local by_name, names, visible = {}, {}, {}
+  local pair = 2 -- what an empty default wants: as many numbers as the list before it
   for _, attr in ipairs(list) do
     attr.internal = math.floor(attr.flags / M.INTERNAL) % 2 == 1
     attr.required = math.floor(attr.flags / M.REQUIRED) % 2 == 1
     attr.pair = 0
     attr.shown = attr.kind == AXES and attr.name == "axes" and "axis" or attr.name -- what users call it
     if math.floor(attr.flags / M.PAIR) % 2 == 1 then
-      attr.pair = type(attr.default) == "table" and #attr.default > 0 and #attr.default or 2
+      attr.pair = type(attr.default) == "table" and #attr.default > 0 and #attr.default or pair
+      pair = attr.pair
     end
     attr.choice_index = {}
     for i, choice in ipairs(attr.choices or {}) do attr.choice_index[choice] = i - 1 end

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two-dimensional convolution and its gradients, once shapes and attributes have been read.
+// Convolution over one to three axes and its gradients, once shapes and attributes have been read.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,58 @@ namespace pg::cpu {
 
 enum class ConvKind { kForward, kInputGradient, kWeightGradient };
 
-// All three are y [n, o, oh, ow] = x [n, c, h, w] * weight [o, c / groups, kh, kw]: of the three tensors one is asked
-// for, the other two are given.
+// How x, weight or y lies: [n, c, h, w] or [n, c, d, h, w]. Sequences are images of one row.
+struct ConvOperand {
+  uint32_t rank = 0;
+  int64_t shape[5] = {}, stride[5] = {};
+
+  ConvOperand() = default;
+  explicit ConvOperand(const pg_tensor& t) {
+    for (uint32_t i = 0; i < t.rank; i++) {
+      if (t.rank == 3 && i == 2) shape[rank] = 1, stride[rank++] = t.shape[2] * t.stride[2];
+      shape[rank] = t.shape[i], stride[rank++] = t.stride[i];
+    }
+  }
+  int64_t count() const {
+    int64_t product = 1;
+    for (uint32_t i = 0; i < rank; i++) product *= shape[i];
+    return product;
+  }
+  // Whether the axes lie in the order 0, 1, 2, ... or, with channels last, 0, 2, ..., 1. Strides of axes of size 1 say
+  // nothing.
+  bool dense() const { return lies(false); }
+  bool channels_last() const { return lies(true) && shape[1] > 1; }
+
+ private:
+  bool lies(bool last) const {
+    int64_t step = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+      uint32_t axis = !last ? rank - 1 - i : i == 0 ? 1 : i + 1 == rank ? 0 : rank - i;
+      if (shape[axis] != 1 && stride[axis] != step) return false;
+      step *= shape[axis];
+    }
+    return true;
+  }
+};
+
+// All kinds are y [n, o, ...] = x [n, c, ...] * weight [o, c / groups, ...]: of the three tensors one is asked for, the
+// other two are given.
 struct ConvShape {
   ConvKind kind;
   uint32_t dtype;
-  int64_t n, c, h, w, o, oh, ow, kh, kw, groups;
-  int64_t stride[2], padding[2], dilation[2];
-  pg_tensor x, weight, y;  // descriptions; shape and stride stay valid while the kernel is being prepared
-  bool bias;               // forward only
+  int64_t n, c, o, groups;
+  int64_t in[3], out[3], kernel[3];  // sizes of depth, height, width; ones in front
+  int64_t stride[3] = {1, 1, 1}, padding[3] = {0, 0, 0}, dilation[3] = {1, 1, 1};  // padding: before each axis
+  ConvOperand x, weight, y;
+  bool bias;  // for the result's channels; never of the weight gradient
   int64_t bias_stride;
+
+  int64_t in_count() const { return in[0] * in[1] * in[2]; }
+  int64_t out_count() const { return out[0] * out[1] * out[2]; }
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  const ConvOperand& result() const {
+    return kind == ConvKind::kForward ? y : kind == ConvKind::kInputGradient ? x : weight;
+  }
 };
 
 struct ConvData {

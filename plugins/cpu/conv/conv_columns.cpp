@@ -8,23 +8,11 @@
 namespace pg::cpu {
 namespace {
 
-// A dense view of a tensor: itself, or a copy in the workspace.
-template <class T>
-const T* densify(const pg_tensor& t, const int64_t* shape, const int64_t* stride, bool dense, const void* data,
-                 Scratch& scratch) {
-  if (dense) return static_cast<const T*>(data);
-  int64_t count = element_count(t);
-  auto* copy = static_cast<T*>(scratch.take(static_cast<uint64_t>(count) * sizeof(T)));
-  if (data != nullptr) gather(t.rank, shape, stride, static_cast<const T*>(data), copy);
-  return copy;
-}
-
 template <class T>
 class ColumnConvolution final : public Convolution {
  public:
   explicit ColumnConvolution(const ConvShape& shape) : s_(shape) {
-    remember(s_.x, x_), remember(s_.weight, weight_), remember(s_.y, y_);
-    depth_ = s_.c / s_.groups * s_.kh * s_.kw, plane_ = s_.oh * s_.ow, outputs_ = s_.o / s_.groups;
+    depth_ = s_.c / s_.groups * s_.taps(), plane_ = s_.out_count(), image_ = s_.in_count(), outputs_ = s_.o / s_.groups;
   }
 
   uint64_t workspace() const override {
@@ -39,14 +27,15 @@ class ColumnConvolution final : public Convolution {
     Pieces p;
     reserve(scratch, data, p);
     auto* result = static_cast<T*>(data.result);
+    const auto* bias = static_cast<const T*>(data.bias);
     bool empty = s_.n * plane_ * outputs_ * depth_ == 0;
     switch (s_.kind) {
       case ConvKind::kForward:
-        start_forward(static_cast<const T*>(data.bias), result);
+        start(bias, result, s_.o, plane_);
         if (!empty) forward(p, result);
         break;
       case ConvKind::kInputGradient:
-        std::fill_n(result, s_.n * s_.c * s_.h * s_.w, T{});
+        start(bias, result, s_.c, image_);
         if (!empty) input_gradient(p, result);
         break;
       case ConvKind::kWeightGradient:
@@ -57,31 +46,24 @@ class ColumnConvolution final : public Convolution {
   }
 
  private:
-  struct Layout {
-    int64_t shape[4], stride[4];
-    bool dense;
-  };
   struct Pieces {
     const T *x = nullptr, *weight = nullptr, *y = nullptr;
     T* columns = nullptr;
     void* gemm = nullptr;
   };
 
-  static void remember(const pg_tensor& t, Layout& layout) {
-    std::copy_n(t.shape, 4, layout.shape), std::copy_n(t.stride, 4, layout.stride);
-    layout.dense = is_dense(t);
+  // A dense view of a tensor: itself, or a copy in the workspace.
+  static const T* densify(const ConvOperand& t, const void* data, Scratch& scratch) {
+    if (t.dense()) return static_cast<const T*>(data);
+    auto* copy = static_cast<T*>(scratch.take(static_cast<uint64_t>(t.count()) * sizeof(T)));
+    if (data != nullptr) gather(t.rank, t.shape, t.stride, static_cast<const T*>(data), copy);
+    return copy;
   }
 
   void reserve(Scratch& scratch, const ConvData& d, Pieces& p) const {
-    auto take = [&](const pg_tensor& t, const Layout& l, const void* data) {
-      return densify<T>(t, l.shape, l.stride, l.dense, data, scratch);
-    };
-    // Element counts come from the remembered shapes: the call's own are gone at launch.
-    pg_tensor x = s_.x, weight = s_.weight, y = s_.y;
-    x.shape = x_.shape, weight.shape = weight_.shape, y.shape = y_.shape;
-    if (s_.kind != ConvKind::kInputGradient) p.x = take(x, x_, d.x);
-    if (s_.kind != ConvKind::kWeightGradient) p.weight = take(weight, weight_, d.weight);
-    if (s_.kind != ConvKind::kForward) p.y = take(y, y_, d.y);
+    if (s_.kind != ConvKind::kInputGradient) p.x = densify(s_.x, d.x, scratch);
+    if (s_.kind != ConvKind::kWeightGradient) p.weight = densify(s_.weight, d.weight, scratch);
+    if (s_.kind != ConvKind::kForward) p.y = densify(s_.y, d.y, scratch);
     p.columns = static_cast<T*>(scratch.take(static_cast<uint64_t>(depth_ * plane_) * sizeof(T)));
     if (depth_ * plane_ * outputs_ == 0) return;
     uint64_t bytes = std::max({gemm_workspace<T>(outputs_, plane_, depth_), gemm_workspace<T>(depth_, plane_, outputs_),
@@ -89,34 +71,37 @@ class ColumnConvolution final : public Convolution {
     p.gemm = scratch.take(bytes);
   }
 
-  void start_forward(const T* bias, T* y) const {
-    int64_t o = s_.o, plane = plane_, step = s_.bias_stride;
-    parallel_for(s_.n * o, std::max<int64_t>(1, 16384 / (plane + 1)), [=](int64_t begin, int64_t end) {
+  void start(const T* bias, T* result, int64_t channels, int64_t size) const {
+    int64_t step = s_.bias_stride;
+    parallel_for(s_.n * channels, std::max<int64_t>(1, 16384 / (size + 1)), [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++)
-        std::fill_n(y + i * plane, plane, bias == nullptr ? T{} : bias[i % o * step]);
+        std::fill_n(result + i * size, size, bias == nullptr ? T{} : bias[i % channels * step]);
     });
   }
 
-  // Calls body(channel, ky, kx, row of the column matrix) for the rows begin .. end of one group.
+  // Calls body(place in the column row, first place in the image, where output 0 looks along the last axis) for the
+  // rows of outputs that row `row` of the column matrix holds; the image's place is -1 outside of it.
   template <class Body>
-  void for_rows(Body&& body) const {
-    int64_t kw = s_.kw, kh = s_.kh;
-    parallel_for(depth_, std::max<int64_t>(1, 16384 / (plane_ + 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; row++) body(row / (kw * kh), row / kw % kh, row % kw, row);
-    });
+  void for_lines(int64_t row, Body&& body) const {
+    const int64_t *in = s_.in, *out = s_.out, *k = s_.kernel;
+    int64_t tap[3] = {row / k[2] / k[1] % k[0], row / k[2] % k[1], row % k[2]}, channel = row / s_.taps(), at[3];
+    int64_t first = tap[2] * s_.dilation[2] - s_.padding[2];
+    for (int64_t line = 0; line < out[0] * out[1]; line++) {
+      int64_t o[2] = {line / out[1], line % out[1]};
+      for (int i = 0; i < 2; i++) at[i] = o[i] * s_.stride[i] - s_.padding[i] + tap[i] * s_.dilation[i];
+      bool inside = at[0] >= 0 && at[0] < in[0] && at[1] >= 0 && at[1] < in[1];
+      body(line * out[2], inside ? ((channel * in[0] + at[0]) * in[1] + at[1]) * in[2] : -1, first);
+    }
   }
 
   void unroll(const T* image, T* columns) const {
-    for_rows([&](int64_t channel, int64_t ky, int64_t kx, int64_t row) {
-      T* out = columns + row * plane_;
-      const T* source = image + channel * s_.h * s_.w;
-      for (int64_t y = 0; y < s_.oh; y++) {
-        int64_t sy = y * s_.stride[0] - s_.padding[0] + ky * s_.dilation[0];
-        bool inside = sy >= 0 && sy < s_.h;
-        for (int64_t x = 0; x < s_.ow; x++) {
-          int64_t sx = x * s_.stride[1] - s_.padding[1] + kx * s_.dilation[1];
-          *out++ = inside && sx >= 0 && sx < s_.w ? source[sy * s_.w + sx] : T{};
-        }
+    parallel_for(depth_, std::max<int64_t>(1, 16384 / (plane_ + 1)), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; row++) {
+        for_lines(row, [&](int64_t to, int64_t from, int64_t first) {
+          T* target = columns + row * plane_ + to;
+          for (int64_t i = 0, x = first; i < s_.out[2]; i++, x += s_.stride[2])
+            target[i] = from >= 0 && x >= 0 && x < s_.in[2] ? image[from + x] : T{};
+        });
       }
     });
   }
@@ -125,17 +110,12 @@ class ColumnConvolution final : public Convolution {
   // threads write the same pixel.
   void roll(const T* columns, T* image) const {
     parallel_for(s_.c / s_.groups, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin * s_.kh * s_.kw; row < end * s_.kh * s_.kw; row++) {
-        int64_t channel = row / (s_.kh * s_.kw), ky = row / s_.kw % s_.kh, kx = row % s_.kw;
-        const T* in = columns + row * plane_;
-        T* target = image + channel * s_.h * s_.w;
-        for (int64_t y = 0; y < s_.oh; y++) {
-          int64_t sy = y * s_.stride[0] - s_.padding[0] + ky * s_.dilation[0];
-          for (int64_t x = 0; x < s_.ow; x++, in++) {
-            int64_t sx = x * s_.stride[1] - s_.padding[1] + kx * s_.dilation[1];
-            if (sy >= 0 && sy < s_.h && sx >= 0 && sx < s_.w) target[sy * s_.w + sx] += *in;
-          }
-        }
+      for (int64_t row = begin * s_.taps(); row < end * s_.taps(); row++) {
+        for_lines(row, [&](int64_t from, int64_t to, int64_t first) {
+          const T* source = columns + row * plane_ + from;
+          for (int64_t i = 0, x = first; to >= 0 && i < s_.out[2]; i++, x += s_.stride[2])
+            if (x >= 0 && x < s_.in[2]) image[to + x] += source[i];
+        });
       }
     });
   }
@@ -144,7 +124,7 @@ class ColumnConvolution final : public Convolution {
   template <class Body>
   void for_groups(Body&& body) const {
     for (int64_t i = 0; i < s_.n * s_.groups; i++) {
-      body(i % s_.groups, i * (s_.c / s_.groups) * s_.h * s_.w, i * outputs_ * plane_);
+      body(i % s_.groups, i * (s_.c / s_.groups) * image_, i * outputs_ * plane_);
     }
   }
 
@@ -173,8 +153,7 @@ class ColumnConvolution final : public Convolution {
   }
 
   ConvShape s_;
-  Layout x_, weight_, y_;
-  int64_t depth_, plane_, outputs_;
+  int64_t depth_, plane_, image_, outputs_;
 };
 
 }  // namespace

@@ -10,29 +10,46 @@ namespace {
 using onednn::Desc;
 using onednn::Dims;
 
-bool lies_channels_last(const pg_tensor& t) {
-  return t.rank == 4 && t.shape[1] > 1 && t.stride[1] == 1 && t.stride[3] == t.shape[1] &&
-         t.stride[2] == t.shape[3] * t.stride[3] && t.stride[0] == t.shape[2] * t.stride[2];
+// A tensor's layout in oneDNN's words. Axes of size 1 may have any stride, which would hide that a tensor is dense.
+Desc given(const ConvOperand& t, onednn::DataType type) {
+  Dims dims(t.shape, t.shape + t.rank);
+  if (t.dense()) return onednn::dense(dims, type);
+  if (t.channels_last()) return onednn::channels_last(dims, type);
+  return Desc(dims, type, Dims(t.stride, t.stride + t.rank));
 }
 
-// A tensor's layout in oneDNN's words. Axes of size 1 may have any stride, which would hide that a tensor is dense.
-Desc given(const pg_tensor& t, const Dims& dims) {
-  onednn::DataType type = onednn::data_type(dtype_of(t));
-  if (is_dense(t)) return onednn::dense(dims, type);
-  if (lies_channels_last(t) && dims.size() == 4) return onednn::channels_last(dims, type);
-  Dims stride(t.stride, t.stride + t.rank);
-  if (dims.size() == 5) stride.insert(stride.begin(), stride[0] * dims[1]);  // groups, outputs within the group, ...
+// Filters [o, c / groups, ...], which oneDNN wants as [groups, o / groups, c / groups, ...] where there are groups.
+Desc given_weight(const ConvOperand& t, int64_t groups, onednn::DataType type) {
+  if (groups == 1) return given(t, type);
+  Dims dims(t.shape, t.shape + t.rank), stride(t.stride, t.stride + t.rank);
+  dims[0] /= groups;
+  dims.insert(dims.begin(), groups);
+  if (t.dense()) return onednn::dense(dims, type);
+  stride.insert(stride.begin(), stride[0] * dims[1]);
   return Desc(dims, type, stride);
+}
+
+// The result's bias, which backward data does not add.
+template <class T>
+void add_bias(const void* bias, void* result, int64_t n, int64_t channels, int64_t size) {
+  const auto* b = static_cast<const T*>(bias);
+  auto* y = static_cast<T*>(result);
+  parallel_for(n * channels, std::max<int64_t>(1, 16384 / (size + 1)), [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      Accumulator<T> more = load<T>(b[i % channels]);
+      for (int64_t k = 0; k < size; k++) y[i * size + k] = store<T>(load<T>(y[i * size + k]) + more);
+    }
+  });
 }
 
 class OnednnConvolution final : public Convolution {
  public:
-  explicit OnednnConvolution(const ConvShape& s) : kind_(s.kind), bias_(s.bias) {
+  explicit OnednnConvolution(const ConvShape& s)
+      : kind_(s.kind), dtype_(s.dtype), n_(s.n), c_(s.c), image_(s.in_count()), bias_(s.bias) {
     onednn::DataType type = onednn::data_type(s.dtype);
-    Dims x{s.n, s.c, s.h, s.w}, y{s.n, s.o, s.oh, s.ow}, weight{s.o, s.c / s.groups, s.kh, s.kw};
-    if (s.groups > 1) weight = {s.groups, s.o / s.groups, s.c / s.groups, s.kh, s.kw};
-    x_ = given(s.x, x), y_ = given(s.y, y), weight_ = given(s.weight, weight);
-    bool last = lies_channels_last(s.kind == ConvKind::kInputGradient ? s.y : s.x);
+    x_ = given(s.x, type), y_ = given(s.y, type), weight_ = given_weight(s.weight, s.groups, type);
+    Dims x = x_.dims(), y = y_.dims(), weight = weight_.dims();
+    bool last = (s.kind == ConvKind::kInputGradient ? s.y : s.x).channels_last();
     auto data = [&](const Dims& dims) { return last ? onednn::channels_last(dims, type) : onednn::any(dims, type); };
     Desc bias({s.o}, type, onednn::Tag::a);
     // Few channels: oneDNN would pad them to a whole vector for the weight gradient, 2.5 times slower with one.
@@ -53,8 +70,11 @@ class OnednnConvolution final : public Convolution {
       case ConvKind::kInputGradient: addresses = {address(d.y), address(d.weight), d.result}; break;
       case ConvKind::kWeightGradient: addresses = {address(d.y), address(d.x), d.result}; break;
     }
-    if (bias_) addresses.push_back(address(d.bias));
+    bool own_bias = bias_ && kind_ == ConvKind::kForward;
+    if (own_bias) addresses.push_back(address(d.bias));
     adapted_.run(std::move(addresses), {nullptr, d.packed_weight}, d.workspace);
+    if (!bias_ || own_bias) return;
+    with_float(dtype_, [&](auto tag) { add_bias<typename decltype(tag)::type>(d.bias, d.result, n_, c_, image_); });
   }
 
  private:
@@ -71,22 +91,24 @@ class OnednnConvolution final : public Convolution {
   void create(const ConvShape& s, const Desc& x, const Desc& weight, const Desc& y, const Desc& bias) {
     constexpr auto direct = dnnl::algorithm::convolution_direct;
     const dnnl::engine& engine = onednn::engine();
-    Dims stride{s.stride[0], s.stride[1]}, dilation{s.dilation[0] - 1, s.dilation[1] - 1};
-    Dims before{s.padding[0], s.padding[1]}, after;
-    // What the last window leaves over need not be padded: oneDNN checks that the sizes fit exactly.
-    after = {(s.oh - 1) * s.stride[0] + (s.kh - 1) * s.dilation[0] + 1 - s.h - s.padding[0],
-             (s.ow - 1) * s.stride[1] + (s.kw - 1) * s.dilation[1] + 1 - s.w - s.padding[1]};
+    Dims stride, dilation, before, after;
+    for (uint32_t i = 5 - s.x.rank; i < 3; i++) {
+      stride.push_back(s.stride[i]), dilation.push_back(s.dilation[i] - 1), before.push_back(s.padding[i]);
+      // What the last window leaves over need not be padded: oneDNN checks that the sizes fit exactly.
+      after.push_back((s.out[i] - 1) * s.stride[i] + (s.kernel[i] - 1) * s.dilation[i] + 1 - s.in[i] - s.padding[i]);
+    }
     auto training = dnnl::prop_kind::forward_training;
+    bool with_bias = s.bias && s.kind == ConvKind::kForward;
     dnnl::convolution_forward::desc forward =
-        s.bias ? dnnl::convolution_forward::desc(training, direct, x, weight, bias, y, stride, dilation, before, after)
-               : dnnl::convolution_forward::desc(training, direct, x, weight, y, stride, dilation, before, after);
+        with_bias ? dnnl::convolution_forward::desc(training, direct, x, weight, bias, y, stride, dilation, before, after)
+                  : dnnl::convolution_forward::desc(training, direct, x, weight, y, stride, dilation, before, after);
     dnnl::convolution_forward::primitive_desc pd(forward, onednn::user_scratchpad(), engine);
     if (s.kind == ConvKind::kForward) {
       require_fast(pd);
       std::vector<onednn::Operand> operands = {{DNNL_ARG_SRC, x_, pd.src_desc()},
                                                {DNNL_ARG_WEIGHTS, weight_, pd.weights_desc()},
                                                {DNNL_ARG_DST, y_, pd.dst_desc(), true}};
-      if (s.bias) operands.push_back({DNNL_ARG_BIAS, bias, bias});
+      if (with_bias) operands.push_back({DNNL_ARG_BIAS, bias, bias});
       adapted_ = onednn::Adapted(dnnl::convolution_forward(pd), std::move(operands), pd.scratchpad_desc());
     } else if (s.kind == ConvKind::kInputGradient) {
       dnnl::convolution_backward_data::desc desc(direct, x, weight, y, stride, dilation, before, after);
@@ -114,12 +136,14 @@ class OnednnConvolution final : public Convolution {
   }
 
   ConvKind kind_;
+  uint32_t dtype_;
+  int64_t n_, c_, image_;
   bool bias_;
   Desc x_, weight_, y_;
   onednn::Adapted adapted_;
 };
 
-bool has_zero_stride(const pg_tensor& t) {
+bool has_zero_stride(const ConvOperand& t) {
   for (uint32_t i = 0; i < t.rank; i++) {
     if (t.shape[i] > 1 && t.stride[i] == 0) return true;
   }
@@ -130,10 +154,10 @@ bool has_zero_stride(const pg_tensor& t) {
 
 std::unique_ptr<Convolution> make_onednn_convolution(const ConvShape& s) {
   if (onednn::data_type(s.dtype) == onednn::DataType::undef) return nullptr;
-  if (s.n * s.c * s.h * s.w * s.o * s.oh * s.ow * s.kh * s.kw == 0) return nullptr;
+  if (s.x.count() * s.weight.count() * s.y.count() == 0) return nullptr;
   if (has_zero_stride(s.x) || has_zero_stride(s.y) || has_zero_stride(s.weight)) return nullptr;
-  if (s.bias && s.bias_stride != 1 && s.o > 1) return nullptr;
-  if (s.groups > 1 && !is_dense(s.weight) && s.weight.stride[0] < 1) return nullptr;
+  if (s.bias && s.bias_stride != 1 && (s.kind == ConvKind::kForward ? s.o : s.c) > 1) return nullptr;
+  if (s.groups > 1 && !s.weight.dense() && s.weight.stride[0] < 1) return nullptr;
   try {
     return std::make_unique<OnednnConvolution>(s);
   } catch (const dnnl::error& e) {

@@ -7,30 +7,28 @@ namespace {
 
 // A dense float32 stand-in for a tensor of 16-bit floats.
 struct Wide {
-  int64_t shape[4], stride[4], dense_stride[4], count = 1;
+  ConvOperand own, wide;
 
-  explicit Wide(const pg_tensor& t) {
-    for (uint32_t i = 4; i-- > 0;) {
-      shape[i] = t.shape[i], stride[i] = t.stride[i], dense_stride[i] = count;
-      count *= t.shape[i];
-    }
+  explicit Wide(const ConvOperand& t) : own(t), wide(t) {
+    int64_t step = 1;
+    for (uint32_t i = t.rank; i-- > 0; step *= t.shape[i]) wide.stride[i] = step;
   }
-  pg_tensor describe(pg_tensor t) const {
-    t.dtype_code = PG_FLOAT, t.dtype_bits = 32;
-    t.shape = shape, t.stride = dense_stride;
-    return t;
-  }
-  uint64_t bytes() const { return static_cast<uint64_t>(count) * sizeof(float); }
+  uint64_t bytes() const { return static_cast<uint64_t>(own.count()) * sizeof(float); }
 };
 
 template <class T>
 class WidenedConvolution final : public Convolution {
  public:
   explicit WidenedConvolution(const ConvShape& s)
-      : kind_(s.kind), outputs_(s.o), bias_stride_(s.bias ? s.bias_stride : 0), x_(s.x), weight_(s.weight), y_(s.y) {
+      : kind_(s.kind),
+        biases_(s.kind == ConvKind::kInputGradient ? s.c : s.o),
+        bias_stride_(s.bias ? s.bias_stride : 0),
+        x_(s.x),
+        weight_(s.weight),
+        y_(s.y) {
     ConvShape wide = s;
     wide.dtype = PG_F32;
-    wide.x = x_.describe(s.x), wide.weight = weight_.describe(s.weight), wide.y = y_.describe(s.y);
+    wide.x = x_.wide, wide.weight = weight_.wide, wide.y = y_.wide;
     wide.bias_stride = 1;
     inner_ = make_convolution(wide);
   }
@@ -45,13 +43,13 @@ class WidenedConvolution final : public Convolution {
     Scratch scratch(d.workspace);
     Pieces p = reserve(scratch);
     widen_into(x_, d.x, p.x), widen_into(weight_, d.weight, p.weight), widen_into(y_, d.y, p.y);
-    if (d.bias != nullptr) gather(1, &outputs_, &bias_stride_, static_cast<const T*>(d.bias), p.bias);
+    if (d.bias != nullptr) gather(1, &biases_, &bias_stride_, static_cast<const T*>(d.bias), p.bias);
     const Wide& result = kind_ == ConvKind::kForward ? y_ : kind_ == ConvKind::kInputGradient ? x_ : weight_;
     float* sums = kind_ == ConvKind::kForward ? p.y : kind_ == ConvKind::kInputGradient ? p.x : p.weight;
     auto given = [&](const void* original, const float* copy) { return original == nullptr ? nullptr : copy; };
     inner_->run(
         {given(d.x, p.x), given(d.weight, p.weight), given(d.y, p.y), given(d.bias, p.bias), sums, p.inner, nullptr});
-    scatter(4, result.shape, result.dense_stride, sums, static_cast<T*>(d.result));
+    scatter(result.own.rank, result.own.shape, result.own.stride, sums, static_cast<T*>(d.result));
   }
 
  private:
@@ -62,14 +60,14 @@ class WidenedConvolution final : public Convolution {
   Pieces reserve(Scratch& scratch) const {
     auto take = [&](uint64_t bytes) { return static_cast<float*>(scratch.take(bytes)); };
     return {take(x_.bytes()), take(weight_.bytes()), take(y_.bytes()),
-            take(static_cast<uint64_t>(outputs_) * sizeof(float)), scratch.take(inner_->workspace())};
+            take(static_cast<uint64_t>(biases_) * sizeof(float)), scratch.take(inner_->workspace())};
   }
   static void widen_into(const Wide& w, const void* data, float* out) {
-    if (data != nullptr) gather(4, w.shape, w.stride, static_cast<const T*>(data), out);
+    if (data != nullptr) gather(w.own.rank, w.own.shape, w.own.stride, static_cast<const T*>(data), out);
   }
 
   ConvKind kind_;
-  int64_t outputs_, bias_stride_;
+  int64_t biases_, bias_stride_;
   Wide x_, weight_, y_;
   std::unique_ptr<Convolution> inner_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pooling kernels share: windows over planes [h, w], and sums into planes.
+// What pooling kernels share: windows over planes, and sums into planes.
 #pragma once
 
 #include <algorithm>
@@ -10,18 +10,28 @@
 
 namespace pg::cpu {
 
+// Blocks [d, h, w] in planes of x and y; of images d is 1.
 struct Pool {
-  int64_t planes = 1, h, w, oh, ow, kernel[2], stride[2], padding[2], dilation[2] = {1, 1};
+  int64_t planes = 1, in[3], out[3], kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, padding[3] = {0, 0, 0},
+          dilation[3] = {1, 1, 1};
+
+  int64_t in_count() const { return in[0] * in[1] * in[2]; }
+  int64_t out_count() const { return out[0] * out[1] * out[2]; }
 };
 
-// x or dx, and y or dy: [..., h, w] and [..., oh, ow].
-inline Pool read_pool(const KernelCall& call, const pg_tensor& x, const pg_tensor& y) {
-  if (x.rank < 3 || x.rank != y.rank) fail_argument(format("%s: x must have 3 or 4 axes", call.op()));
+// x or dx, and y or dy: [n, c, ...] both.
+inline Pool read_planes(const KernelCall& call, const pg_tensor& x, const pg_tensor& y) {
+  if (x.rank < 3 || x.rank > 5 || x.rank != y.rank) fail_argument(format("%s: x must have 3 to 5 axes", call.op()));
   Pool p;
-  for (uint32_t i = 0; i + 2 < x.rank; i++) p.planes *= x.shape[i];
-  p.h = x.shape[x.rank - 2], p.w = x.shape[x.rank - 1], p.oh = y.shape[y.rank - 2], p.ow = y.shape[y.rank - 1];
-  read_pair(call, "kernel", p.kernel);
-  read_pair(call, "stride", p.stride, p.kernel), read_pair(call, "padding", p.padding);
+  p.planes = x.shape[0] * x.shape[1];
+  read_sizes(x, p.in), read_sizes(y, p.out);
+  return p;
+}
+inline Pool read_pool(const KernelCall& call, const pg_tensor& x, const pg_tensor& y) {
+  Pool p = read_planes(call, x, y);
+  read_list(call, "kernel", x.rank - 2, p.kernel);
+  read_list(call, "kernel", x.rank - 2, p.stride);  // which it is where none is given
+  read_list(call, "stride", x.rank - 2, p.stride), read_list(call, "padding", x.rank - 2, p.padding);
   return p;
 }
 

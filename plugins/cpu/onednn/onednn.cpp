@@ -49,7 +49,9 @@ Desc dense(const Dims& dims, DataType type) {
   return Desc(dims, type, stride);
 }
 
-Desc channels_last(const Dims& dims, DataType type) { return Desc(dims, type, Tag::nhwc); }
+Desc channels_last(const Dims& dims, DataType type) {
+  return Desc(dims, type, dims.size() == 5 ? Tag::ndhwc : Tag::nhwc);
+}
 
 Desc any(const Dims& dims, DataType type) { return Desc(dims, type, Tag::any); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // avg_pool2d(x) -> y and avg_pool2d_grad(dy, x) -> dx, where of x only the shape counts. The divisor is the window's
-// size within the padded plane, or, without count_include_pad, within the plane. Additions are in the cpu's order.
+// size within the padded plane, or, without count_include_pad, within the plane, or a number of one's own. Additions are in the cpu's order.
 #include "kernels/pool.cuh"
 
 namespace cuda {
@@ -13,7 +13,8 @@ __device__ __forceinline__ I counted(const Window<I>& w, int d, I o, bool padded
   return padded ? to - from : max(I(0), min(to, w.size[d]) - max(from, I(0)));
 }
 template <class S, class I>
-__device__ __forceinline__ Compute<S> divisor(const Window<I>& w, I oy, I ox, bool padded) {
+__device__ __forceinline__ Compute<S> divisor(const Window<I>& w, I oy, I ox, bool padded, int64_t instead) {
+  if (instead != 0) return static_cast<Compute<S>>(instead);
   int64_t count = static_cast<int64_t>(counted(w, 0, oy, padded)) * counted(w, 1, ox, padded);
   return static_cast<Compute<S>>(count);
 }
@@ -21,7 +22,7 @@ __device__ __forceinline__ Compute<S> divisor(const Window<I>& w, I oy, I ox, bo
 template <class S, class I>
 __global__ void __launch_bounds__(kThreads, 4)
     average(const __grid_constant__ Window<I> w, const __grid_constant__ PlaneSplit split, int64_t total,
-            const __grid_constant__ PlaneOperand operand, bool padded, const S* x, S* y) {
+            const __grid_constant__ PlaneOperand operand, bool padded, int64_t instead, const S* x, S* y) {
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < total; p += step) {
     int64_t row, column, plane = split(p, row, column);
@@ -32,7 +33,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     for (I i = max(top, I(0)); i < bottom; i++) {
       for (I j = max(left, I(0)); j < right; j++) sum += unpack(from[i * operand.row + j * operand.column]);
     }
-    y[p] = pack<S>(sum / divisor<S>(w, oy, ox, padded));
+    y[p] = pack<S>(sum / divisor<S>(w, oy, ox, padded, instead));
   }
 }
 
@@ -51,7 +52,7 @@ __device__ __forceinline__ I last_window(const Window<I>& w, int d, I place) {
 template <class S, class I>
 __global__ void __launch_bounds__(kThreads)
     spread(const __grid_constant__ Window<I> w, const __grid_constant__ PlaneSplit split, int64_t total,
-           const __grid_constant__ PlaneOperand operand, bool padded, const S* dy, S* dx) {
+           const __grid_constant__ PlaneOperand operand, bool padded, int64_t instead, const S* dy, S* dx) {
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < total; p += step) {
     int64_t row, column, plane = split(p, row, column);
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
     Compute<S> sum = 0;
     for (I i = first_window(w, 0, y); i <= bottom; i++) {
       for (I j = first_window(w, 1, x); j <= right; j++) {
-        sum += unpack(from[i * operand.row + j * operand.column]) / divisor<S>(w, i, j, padded);
+        sum += unpack(from[i * operand.row + j * operand.column]) / divisor<S>(w, i, j, padded, instead);
       }
     }
     dx[p] = pack<S>(sum);
@@ -80,6 +81,7 @@ class AvgPool2d final : public Kernel {
       : dtype_(pg::dtype_of(call.out(0))),
         backward_(call.is("avg_pool2d_grad")),
         padded_(call.attr<bool>("count_include_pad")),
+        instead_(call.attr<int64_t>("divisor_override")),
         shape_(shape_of(call)),
         operand_(call.in(0)) {
     if (backward_)
@@ -105,12 +107,13 @@ class AvgPool2d final : public Kernel {
     with_float(dtype_, [&](auto tag) {
       using S = typename decltype(tag)::type;
       launch(grid_for(total_), backward_ ? spread<S, I> : average<S, I>, shape_.window<I>(), split_, total_, operand_,
-             padded_, launch.in<S>(0), launch.out<S>(0));
+             padded_, instead_, launch.in<S>(0), launch.out<S>(0));
     });
   }
 
   uint32_t dtype_;
   bool backward_, padded_;
+  int64_t instead_;
   PoolShape shape_;
   PlaneOperand operand_;
   PlaneSplit split_;

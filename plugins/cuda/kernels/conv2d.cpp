@@ -12,9 +12,15 @@ namespace {
 using dnn::ConvKind;
 using dnn::ConvShape;
 
-// {rows, columns} of a list attribute; one number stands for both.
+// {rows, columns} of a list attribute; one number stands for both, and four that are equal in pairs for two.
 void read_pair(const pg::KernelCall& call, const char* name, int64_t pair[2]) {
   auto list = call.attr<pg_ints>(name);
+  if (list.count == 4) {
+    if (list.value[0] != list.value[1] || list.value[2] != list.value[3]) {
+      pg::fail_support(pg::format("%s: takes the same %s before and behind", call.op(), name));
+    }
+    list.value[1] = list.value[2], list.count = 2;
+  }
   if (list.count != 1 && list.count != 2) {
     pg::fail_argument(pg::format("%s: %s must be one number or two", call.op(), name));
   }

@@ -1,59 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution and pooling.
+// Convolution, pooling and interpolation.
 #include "../launch.hpp"
 #include "perigee/kernels/reference/conv.hpp"
 #include "perigee/kernels/reference/pool.hpp"
+#include "perigee/kernels/reference/resample.hpp"
 
 namespace sim {
 namespace {
 
 namespace reference = pg::reference;
+using reference::Window;
 
-// Sets both entries of a pair from an attribute; an empty list leaves them.
-void set_pair(const Work& work, const char* name, int64_t* pair) {
-  if (!work.has_attr(name)) return;
-  std::vector<int64_t> list = work.list(name);
-  if (!list.empty()) pair[0] = list[0], pair[1] = list.back();
+// Sets the entries of an attribute's axes, the last of three; an empty list leaves them, one number stands for all.
+void set_list(const Work& work, const char* name, int64_t (&entries)[3]) {
+  size_t axes = static_cast<size_t>(work.in(0).rank() - 2);
+  std::vector<int64_t> list = work.has_attr(name) ? work.list(name) : std::vector<int64_t>();
+  if (list.size() == 1) list.assign(axes, list[0]);
+  if (list.size() != axes) return;
+  std::copy(list.begin(), list.end(), entries + 3 - axes);
 }
 
-reference::Window window(const Work& work) {
-  reference::Window out{};
-  for (int axis = 0; axis < 2; axis++) out.stride[axis] = out.dilation[axis] = 1;
-  set_pair(work, "kernel", out.kernel);
-  if (work.has_attr("kernel")) set_pair(work, "kernel", out.stride);  // pooling: as far as the window is wide
-  set_pair(work, "stride", out.stride);
-  set_pair(work, "padding", out.padding);
-  set_pair(work, "dilation", out.dilation);
+Window window(const Work& work) {
+  Window out;
+  size_t axes = static_cast<size_t>(work.in(0).rank() - 2);
+  set_list(work, "kernel", out.kernel);
+  set_list(work, "kernel", out.stride);  // pooling: as far as the window is wide
+  set_list(work, "stride", out.stride);
+  set_list(work, "dilation", out.dilation);
+  set_list(work, "padding", out.padding);
+  std::vector<int64_t> padding = work.list("padding");
+  for (size_t i = 0; padding.size() == 2 * axes && i < axes; i++) out.padding[3 - axes + i] = padding[2 * i];
   return out;
 }
 
-void conv2d(const Work& work) {
-  reference::conv2d(work.in(0), work.in(1), work.input(2), window(work), work.attr<int64_t>("groups"), work.out(0));
-}
-void conv2d_grad_input(const Work& work) {
-  reference::conv2d_grad_input(work.in(0), work.in(1), window(work), work.attr<int64_t>("groups"), work.out(0));
-}
-void conv2d_grad_weight(const Work& work) {
-  reference::conv2d_grad_weight(work.in(0), work.in(1), window(work), work.attr<int64_t>("groups"), work.out(0));
-}
-void max_pool2d(const Work& work) { reference::max_pool2d(work.in(0), window(work), work.out(0), work.output(1)); }
-void max_pool2d_grad(const Work& work) { reference::max_pool2d_grad(work.in(0), work.in(1), work.out(0)); }
-void max_pool2d_gather(const Work& work) { reference::max_pool2d_gather(work.in(0), work.in(1), work.out(0)); }
-void avg_pool2d(const Work& work) {
-  reference::avg_pool2d(work.in(0), window(work), work.attr<bool>("count_include_pad"), work.out(0));
-}
-void avg_pool2d_grad(const Work& work) {
-  reference::avg_pool2d_grad(work.in(0), window(work), work.attr<bool>("count_include_pad"), work.out(0));
-}
+int64_t groups(const Work& work) { return work.attr<int64_t>("groups"); }
 
-PG_SIM_KERNEL("conv2d", conv2d, kFloats);
-PG_SIM_KERNEL("conv2d_grad_input", conv2d_grad_input, kFloats);
-PG_SIM_KERNEL("conv2d_grad_weight", conv2d_grad_weight, kFloats);
-PG_SIM_KERNEL("max_pool2d", max_pool2d, kNumbers);
-PG_SIM_KERNEL("max_pool2d_grad", max_pool2d_grad, kNumbers);
-PG_SIM_KERNEL("max_pool2d_gather", max_pool2d_gather, kNumbers);
-PG_SIM_KERNEL("avg_pool2d", avg_pool2d, kFloats);
-PG_SIM_KERNEL("avg_pool2d_grad", avg_pool2d_grad, kFloats);
+void conv(const Work& work) {
+  reference::conv(work.in(0), work.in(1), work.input(2), window(work), groups(work), work.out(0));
+}
+void conv_grad_input(const Work& work) {
+  reference::conv_grad_input(work.in(0), work.in(1), {}, window(work), groups(work), work.out(0));
+}
+void conv_transpose(const Work& work) {
+  reference::conv_grad_input(work.in(0), work.in(1), work.input(2), window(work), groups(work), work.out(0));
+}
+void conv_grad_weight(const Work& work) {
+  reference::conv_grad_weight(work.in(0), work.in(1), window(work), groups(work), work.out(0));
+}
+PG_SIM_KERNEL("conv1d", conv, kFloats);
+PG_SIM_KERNEL("conv2d", conv, kFloats);
+PG_SIM_KERNEL("conv3d", conv, kFloats);
+PG_SIM_KERNEL("conv1d_grad_input", conv_grad_input, kFloats);
+PG_SIM_KERNEL("conv2d_grad_input", conv_grad_input, kFloats);
+PG_SIM_KERNEL("conv3d_grad_input", conv_grad_input, kFloats);
+PG_SIM_KERNEL("conv1d_grad_weight", conv_grad_weight, kFloats);
+PG_SIM_KERNEL("conv2d_grad_weight", conv_grad_weight, kFloats);
+PG_SIM_KERNEL("conv3d_grad_weight", conv_grad_weight, kFloats);
+PG_SIM_KERNEL("conv_transpose1d", conv_transpose, kFloats);
+PG_SIM_KERNEL("conv_transpose2d", conv_transpose, kFloats);
+PG_SIM_KERNEL("conv_transpose3d", conv_transpose, kFloats);
+
+void max_pool(const Work& work) {
+  Window same = window(work);
+  auto at = [&](const reference::Planes&, const int64_t(&)[3]) { return same; };
+  reference::max_pool(work.in(0), at, work.out(0), work.output(1));
+}
+void adaptive_max_pool(const Work& work) {
+  reference::max_pool(work.in(0), reference::adaptive_window, work.out(0), work.output(1));
+}
+void max_pool_grad(const Work& work) { reference::max_pool_grad(work.op(), work.in(0), work.in(1), work.out(0)); }
+void max_pool_gather(const Work& work) { reference::max_pool_gather(work.op(), work.in(0), work.in(1), work.out(0)); }
+
+PG_SIM_KERNEL("max_pool1d", max_pool, kNumbers);
+PG_SIM_KERNEL("max_pool2d", max_pool, kNumbers);
+PG_SIM_KERNEL("max_pool3d", max_pool, kNumbers);
+PG_SIM_KERNEL("adaptive_max_pool1d", adaptive_max_pool, kNumbers);
+PG_SIM_KERNEL("adaptive_max_pool2d", adaptive_max_pool, kNumbers);
+PG_SIM_KERNEL("adaptive_max_pool3d", adaptive_max_pool, kNumbers);
+PG_SIM_KERNEL("max_pool1d_grad", max_pool_grad, kNumbers);
+PG_SIM_KERNEL("max_pool2d_grad", max_pool_grad, kNumbers);
+PG_SIM_KERNEL("max_pool3d_grad", max_pool_grad, kNumbers);
+PG_SIM_KERNEL("max_pool1d_gather", max_pool_gather, kNumbers);
+PG_SIM_KERNEL("max_pool2d_gather", max_pool_gather, kNumbers);
+PG_SIM_KERNEL("max_pool3d_gather", max_pool_gather, kNumbers);
+
+reference::Divisor divisor(const Work& work) {
+  return {work.attr<bool>("count_include_pad"),
+          work.has_attr("divisor_override") ? work.attr<int64_t>("divisor_override") : 0};
+}
+void avg_pool(const Work& work) { reference::avg_pool(work.in(0), window(work), divisor(work), work.out(0)); }
+void avg_pool_grad(const Work& work) { reference::avg_pool_grad(work.in(0), window(work), divisor(work), work.out(0)); }
+
+PG_SIM_KERNEL("avg_pool1d", avg_pool, kFloats);
+PG_SIM_KERNEL("avg_pool2d", avg_pool, kFloats);
+PG_SIM_KERNEL("avg_pool3d", avg_pool, kFloats);
+PG_SIM_KERNEL("avg_pool1d_grad", avg_pool_grad, kFloats);
+PG_SIM_KERNEL("avg_pool2d_grad", avg_pool_grad, kFloats);
+PG_SIM_KERNEL("avg_pool3d_grad", avg_pool_grad, kFloats);
+
+pg::ResampleTable table(const Work& work, const reference::Operand& x, const reference::Operand& y, int64_t axis) {
+  return pg::resample_table(static_cast<pg::Resampling>(work.attr<int32_t>("mode")), x.shape[axis], y.shape[axis],
+                            work.attr<bool>("align_corners"), work.attr<double>("scale"));
+}
+void resample(const Work& work) {
+  int64_t axis = work.axis("axis", work.in(0).rank());
+  reference::resample(table(work, work.in(0), work.out(0), axis), work.in(0), axis, work.out(0));
+}
+void resample_grad(const Work& work) {
+  int64_t axis = work.axis("axis", work.in(0).rank());
+  reference::resample_grad(table(work, work.out(0), work.in(0), axis), work.in(0), axis, work.out(0));
+}
+PG_SIM_KERNEL("resample", resample, kFloats);
+PG_SIM_KERNEL("resample_grad", resample_grad, kFloats);
 
 }  // namespace
 }  // namespace sim

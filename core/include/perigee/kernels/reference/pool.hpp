@@ -1,22 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// perigee/kernels/reference/pool.hpp: pooling over the last two axes of [N, C, H, W].
+// perigee/kernels/reference/pool.hpp: pooling over the one to three last axes of [N, C, ...].
 #pragma once
 
 #include "perigee/kernels/reference/window.hpp"
 
 namespace pg::reference {
 
-struct Planes {  // of an input and an output of pooling
-  int64_t count, height, width, out_height, out_width;
-  Planes(const Dims& x, const Dims& y)
-      : count(x[0] * x[1]), height(x[2]), width(x[3]), out_height(y[2]), out_width(y[3]) {}
-  int64_t size() const { return height * width; }
-  int64_t out_size() const { return out_height * out_width; }
+struct Planes {  // of an input and an output of pooling; of three axes a plane is a block
+  int64_t count;
+  Extents in, out;
+  Planes(const Dims& x, const Dims& y) : count(x[0] * x[1]), in(x), out(y) {}
+  int64_t size() const { return in.count(); }
+  int64_t out_size() const { return out.count(); }
 };
 
+// Adaptive pooling: output o of n sees floor(o size / n) up to ceil((o + 1) size / n).
+inline int64_t adaptive_begin(int64_t o, int64_t size, int64_t n) { return o * size / n; }
+inline int64_t adaptive_end(int64_t o, int64_t size, int64_t n) { return ((o + 1) * size + n - 1) / n; }
+
+// The window of one output of adaptive pooling.
+inline Window adaptive_window(const Planes& p, const int64_t (&o)[3]) {
+  Window window;
+  for (int axis = 0; axis < 3; axis++) {
+    int64_t size = p.in.size[axis], n = p.out.size[axis], begin = adaptive_begin(o[axis], size, n);
+    window.kernel[axis] = adaptive_end(o[axis], size, n) - begin;
+    window.stride[axis] = 0, window.padding[axis] = -begin;
+  }
+  return window;
+}
+
 // The first of equals wins; NaN wins over numbers, the last of several over the others (as in PyTorch). `indices`:
-// h * width + w within the plane.
-inline void max_pool2d(const Operand& x, const Window& window, const Operand& y, const Operand& indices) {
+// row-major within the plane. window_at(position) is the window of an output.
+template <class WindowAt>
+void max_pool(const Operand& x, WindowAt&& window_at, const Operand& y, const Operand& indices) {
   Planes p(x.shape, y.shape);
   with_compute(x.dtype, [&](auto tag) {
     using W = decltype(tag);
@@ -25,13 +41,12 @@ inline void max_pool2d(const Operand& x, const Window& window, const Operand& y,
     std::vector<int64_t> places;
     for (int64_t at = 0; at < p.count * p.out_size(); at++) {
       const W* plane = in.data() + at / p.out_size() * p.size();
-      int64_t best = -1;
-      each_tap(window, at / p.out_width % p.out_height, at % p.out_width, p.height, p.width,
-               [&](int64_t h, int64_t w, int64_t, int64_t) {
-                 W value = plane[h * p.width + w];
-                 if (best < 0 || value > plane[best] || value != value) best = h * p.width + w;
-               });
-      if (best < 0) fail_argument("max_pool2d: a window holds nothing but padding");
+      int64_t best = -1, o[3];
+      p.out.split(at % p.out_size(), o);
+      each_tap(window_at(p, o), o, p.in, [&](int64_t place, int64_t) {
+        if (best < 0 || plane[place] > plane[best] || plane[place] != plane[place]) best = place;
+      });
+      if (best < 0) fail_argument("max_pool: a window holds nothing but padding");
       out.push_back(plane[best]);
       places.push_back(best);
     }
@@ -52,9 +67,9 @@ inline std::vector<int64_t> plane_indices(const Operand& indices, int64_t size, 
   return places;
 }
 
-inline void max_pool2d_grad(const Operand& dy, const Operand& indices, const Operand& dx) {
+inline void max_pool_grad(const char* op, const Operand& dy, const Operand& indices, const Operand& dx) {
   Planes p(dx.shape, dy.shape);
-  auto places = plane_indices(indices, p.size(), "max_pool2d_grad");
+  auto places = plane_indices(indices, p.size(), op);
   with_compute(dy.dtype, [&](auto tag) {
     using W = decltype(tag);
     auto flow = read<W>(dy);
@@ -64,9 +79,9 @@ inline void max_pool2d_grad(const Operand& dy, const Operand& indices, const Ope
   });
 }
 
-inline void max_pool2d_gather(const Operand& x, const Operand& indices, const Operand& y) {
+inline void max_pool_gather(const char* op, const Operand& x, const Operand& indices, const Operand& y) {
   Planes p(x.shape, y.shape);
-  auto places = plane_indices(indices, p.size(), "max_pool2d_gather");
+  auto places = plane_indices(indices, p.size(), op);
   with_compute(x.dtype, [&](auto tag) {
     using W = decltype(tag);
     auto in = read<W>(x);
@@ -76,42 +91,47 @@ inline void max_pool2d_gather(const Operand& x, const Operand& indices, const Op
   });
 }
 
-// What a window's sum is divided by: its elements inside the input, or inside the padded input.
-inline int64_t divisor(const Window& window, const Planes& p, int64_t oh, int64_t ow, bool include_padding) {
-  int64_t extent[2], limit[2] = {p.height, p.width}, out[2] = {oh, ow};
-  for (int axis = 0; axis < 2; axis++) {
-    int64_t from = out[axis] * window.stride[axis] - window.padding[axis];
-    int64_t to = std::min(from + window.kernel[axis], limit[axis] + window.padding[axis]);
-    if (!include_padding) from = std::max<int64_t>(from, 0), to = std::min(to, limit[axis]);
-    extent[axis] = to - from;
+// What a window's sum is divided by.
+struct Divisor {
+  bool include_padding;  // all its elements inside the padded input, else only those inside the input
+  int64_t instead;       // a number in place of either; 0: none
+
+  int64_t operator()(const Window& window, const Extents& in, const int64_t (&o)[3]) const {
+    if (instead != 0) return instead;
+    int64_t parts = 1;
+    for (int axis = 0; axis < 3; axis++) {
+      int64_t from = window.at(axis, o[axis], 0);
+      int64_t to = std::min(from + window.kernel[axis], in.size[axis] + window.padding[axis]);
+      if (!include_padding) from = std::max<int64_t>(from, 0), to = std::min(to, in.size[axis]);
+      parts *= to - from;
+    }
+    return parts;
   }
-  return extent[0] * extent[1];
-}
+};
 
 // Calls body(x position, y position, divisor) for every element under every window.
 template <class Body>
-void each_average(const Planes& p, const Window& window, bool include_padding, Body&& body) {
+void each_average(const Planes& p, const Window& window, Divisor divisor, Body&& body) {
   for (int64_t at = 0; at < p.count * p.out_size(); at++) {
-    int64_t oh = at / p.out_width % p.out_height, ow = at % p.out_width;
-    int64_t parts = divisor(window, p, oh, ow, include_padding), base = at / p.out_size() * p.size();
-    each_tap(window, oh, ow, p.height, p.width,
-             [&](int64_t h, int64_t w, int64_t, int64_t) { body(base + h * p.width + w, at, parts); });
+    int64_t o[3];
+    p.out.split(at % p.out_size(), o);
+    auto parts = static_cast<double>(divisor(window, p.in, o));
+    int64_t base = at / p.out_size() * p.size();
+    each_tap(window, o, p.in, [&](int64_t place, int64_t) { body(base + place, at, parts); });
   }
 }
 
-inline void avg_pool2d(const Operand& x, const Window& window, bool include_padding, const Operand& y) {
+inline void avg_pool(const Operand& x, const Window& window, Divisor divisor, const Operand& y) {
   Planes p(x.shape, y.shape);
   std::vector<double> out(static_cast<size_t>(y.count()), 0), in = read<double>(x);
-  each_average(p, window, include_padding,
-               [&](int64_t from, int64_t to, int64_t parts) { out[to] += in[from] / static_cast<double>(parts); });
+  each_average(p, window, divisor, [&](int64_t from, int64_t to, double parts) { out[to] += in[from] / parts; });
   write(y, out);
 }
 
-inline void avg_pool2d_grad(const Operand& dy, const Window& window, bool include_padding, const Operand& dx) {
+inline void avg_pool_grad(const Operand& dy, const Window& window, Divisor divisor, const Operand& dx) {
   Planes p(dx.shape, dy.shape);
   std::vector<double> out(static_cast<size_t>(dx.count()), 0), flow = read<double>(dy);
-  each_average(p, window, include_padding,
-               [&](int64_t to, int64_t from, int64_t parts) { out[to] += flow[from] / static_cast<double>(parts); });
+  each_average(p, window, divisor, [&](int64_t to, int64_t from, double parts) { out[to] += flow[from] / parts; });
   write(dx, out);
 }
 

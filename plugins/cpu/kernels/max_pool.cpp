@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool2d(x) -> y, indices (h * W + w within the plane); max_pool2d_grad(dy, indices, x) -> dx, where of x only the
-// shape counts; max_pool2d_gather(x, indices). Padding is minus infinity, NaN wins, the first of equals is taken.
+// max_pool1d, 2d, 3d and adaptive_max_pool1d, 2d, 3d (x) -> y, indices (row-major within the plane);
+// max_poolNd_grad(dy, indices, x) -> dx, where of x only the shape counts; max_poolNd_gather(x, indices). Padding is
+// minus infinity, NaN wins, the first of equals is taken.
 #include <atomic>
 
 #include "kernels/planes.hpp"
@@ -17,18 +18,29 @@ bool beats(A value, A best) {
   }
 }
 
-class MaxPool2d final : public Kernel {
+// The places of one axis that an output looks at: first, first + step, ..., `count` of them.
+struct Places {
+  int64_t first, step, count;
+};
+
+class MaxPool final : public Kernel {
  public:
   static void supports(const KernelCall& call) {
     uint32_t dtype = dtype_of(call.in(0));
     with_number(dtype, [](auto) {});
     bool dense = is_dense(call.out(0)) && (call.output_count() < 2 || is_dense(call.out(1)));
     if (!dense) fail_support("the results must be dense");
-    read_pool(call, call.in(0), call.out(0));
+    read(call);
   }
-  MaxPool2d(const KernelCall& call, Plan& plan) : dtype_(dtype_of(call.in(0))), x_(call.in(0)) {
-    p_ = read_pool(call, call.in(0), call.out(0));
-    read_pair(call, "dilation", p_.dilation);
+  MaxPool(const KernelCall& call, Plan& plan) : dtype_(dtype_of(call.in(0))), x_(call.in(0)), p_(read(call)) {
+    bool adaptive = std::strncmp(call.op(), "adaptive", 8) == 0;
+    for (int axis = 0; axis < 3; axis++) {
+      for (int64_t o = 0; o < p_.out[axis]; o++) places_[axis].push_back(adaptive ? share(axis, o) : window(axis, o));
+    }
+    auto whole = [&](int axis, int64_t taps) {
+      return p_.kernel[axis] == taps && p_.dilation[axis] == 1 && p_.padding[axis] == 0;
+    };
+    halves_ = !adaptive && p_.in[0] == 1 && whole(0, 1) && whole(1, 2) && whole(2, 2);
     Scratch scratch;
     x_.get(nullptr, scratch);
     plan.workspace = scratch.bytes();
@@ -36,7 +48,7 @@ class MaxPool2d final : public Kernel {
   }
   void launch(const pg_launch& launch) override {
     Scratch scratch(host_pointer(launch.workspace));
-    if (p_.planes * p_.oh * p_.ow == 0) return;
+    if (p_.planes * p_.out_count() == 0) return;
     with_number(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
       auto* x = static_cast<const T*>(x_.get(input(launch, 0), scratch));
@@ -45,32 +57,44 @@ class MaxPool2d final : public Kernel {
   }
 
  private:
+  static Pool read(const KernelCall& call) {
+    if (std::strncmp(call.op(), "adaptive", 8) == 0) return read_planes(call, call.in(0), call.out(0));
+    Pool p = read_pool(call, call.in(0), call.out(0));
+    read_list(call, "dilation", call.in(0).rank - 2, p.dilation);
+    return p;
+  }
+  Places window(int axis, int64_t o) const {
+    int64_t first = o * p_.stride[axis] - p_.padding[axis], step = p_.dilation[axis];
+    Taps taps = taps_inside(first, p_.kernel[axis], step, p_.in[axis]);
+    return {first + taps.begin * step, step, taps.end - taps.begin};
+  }
+  Places share(int axis, int64_t o) const {
+    int64_t begin = o * p_.in[axis] / p_.out[axis];
+    return {begin, 1, ((o + 1) * p_.in[axis] + p_.out[axis] - 1) / p_.out[axis] - begin};
+  }
+
   template <class T>
   void run(const T* x, T* y, int64_t* indices) const {
-    const Pool& p = p_;
-    parallel_for(p.planes, plane_grain(p.oh * p.ow * 4), [=, this](int64_t begin, int64_t end) {
-      for (int64_t plane = begin; plane < end; plane++) {
-        int64_t at = plane * p_.oh * p_.ow;
-        run_plane(x + plane * p_.h * p_.w, y + at, indices == nullptr ? nullptr : indices + at);
-      }
+    int64_t in = p_.in_count(), out = p_.out_count();
+    parallel_for(p_.planes, plane_grain(out * 4), [=, this](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; plane++)
+        run_plane(x + plane * in, y + plane * out, indices == nullptr ? nullptr : indices + plane * out);
     });
   }
 
   template <class T>
   void run_plane(const T* x, T* y, int64_t* indices) const {
-    const Pool& p = p_;
-    bool halves = p.kernel[0] == 2 && p.kernel[1] == 2 && p.dilation[0] == 1 && p.dilation[1] == 1;
-    for (int64_t oy = 0; oy < p.oh; oy++) {
-      int64_t top = oy * p.stride[0] - p.padding[0];
-      Taps rows = taps_inside(top, p.kernel[0], p.dilation[0], p.h);
-      for (int64_t ox = 0; ox < p.ow; ox++, y++) {
-        int64_t left = ox * p.stride[1] - p.padding[1], index;
-        if (halves && top >= 0 && left >= 0 && top + 1 < p.h && left + 1 < p.w) {
-          *y = best_of_four(x, top * p.w + left, index);
-        } else {
-          *y = best_of(x, rows, taps_inside(left, p.kernel[1], p.dilation[1], p.w), top, left, index);
+    for (const Places& block : places_[0]) {
+      for (const Places& row : places_[1]) {
+        for (const Places& column : places_[2]) {
+          int64_t index;
+          if (halves_ && row.count == 2 && column.count == 2) {
+            *y++ = best_of_four(x, row.first * p_.in[2] + column.first, index);
+          } else {
+            *y++ = best_of(x, block, row, column, index);
+          }
+          if (indices != nullptr) *indices++ = index;
         }
-        if (indices != nullptr) *indices++ = index;
       }
     }
   }
@@ -78,7 +102,7 @@ class MaxPool2d final : public Kernel {
   // The common window, without branches.
   template <class T>
   T best_of_four(const T* x, int64_t at, int64_t& index) const {
-    const int64_t places[4] = {at, at + 1, at + p_.w, at + p_.w + 1};
+    const int64_t places[4] = {at, at + 1, at + p_.in[2], at + p_.in[2] + 1};
     index = at;
     for (int i = 1; i < 4; i++) {  // masks, since compilers turn a choice into a branch that data mispredicts
       auto mask =
@@ -89,13 +113,15 @@ class MaxPool2d final : public Kernel {
   }
 
   template <class T>
-  T best_of(const T* x, Taps rows, Taps columns, int64_t top, int64_t left, int64_t& index) const {
+  T best_of(const T* x, const Places& block, const Places& row, const Places& column, int64_t& index) const {
     index = -1;  // a window that lies in the padding altogether
-    for (int64_t i = rows.begin; i < rows.end; i++) {
-      for (int64_t j = columns.begin; j < columns.end; j++) {
-        int64_t place = (top + i * p_.dilation[0]) * p_.w + left + j * p_.dilation[1];
-        bool better = index < 0 || beats(signed_value<T>(load<T>(x[place])), signed_value<T>(load<T>(x[index])));
-        if (better) index = place;
+    for (int64_t d = 0; d < block.count; d++) {
+      for (int64_t i = 0; i < row.count; i++) {
+        int64_t line = ((block.first + d * block.step) * p_.in[1] + row.first + i * row.step) * p_.in[2] + column.first;
+        for (int64_t j = 0; j < column.count; j++) {
+          int64_t place = line + j * column.step;
+          if (index < 0 || beats(signed_value<T>(load<T>(x[place])), signed_value<T>(load<T>(x[index])))) index = place;
+        }
       }
     }
     return index >= 0 ? x[index] : lowest<T>();
@@ -122,18 +148,17 @@ class MaxPool2d final : public Kernel {
   uint32_t dtype_;
   DenseInput x_;
   Pool p_;
-  bool indices_;
+  std::vector<Places> places_[3];
+  bool indices_, halves_;
 };
 
 // What both kernels over saved indices need: planes of a source, indices of the pooled shape.
 struct Indexed {
   int64_t planes = 1, size, pooled;
   Indexed() = default;
-  Indexed(const pg_tensor& full, const pg_tensor& pooled_tensor) {
-    if (full.rank < 3 || full.rank != pooled_tensor.rank) fail_argument("max_pool2d: x must have 3 or 4 axes");
-    for (uint32_t i = 0; i + 2 < full.rank; i++) planes *= full.shape[i];
-    size = full.shape[full.rank - 2] * full.shape[full.rank - 1];
-    pooled = pooled_tensor.shape[full.rank - 2] * pooled_tensor.shape[full.rank - 1];
+  Indexed(const KernelCall& call, const pg_tensor& full, const pg_tensor& pooled_tensor) {
+    Pool p = read_planes(call, full, pooled_tensor);
+    planes = p.planes, size = p.in_count(), pooled = p.out_count();
   }
 };
 
@@ -147,15 +172,15 @@ void require_index_dtype(const KernelCall& call, uint32_t i) {
                        static_cast<long long>(size)));
 }
 
-class MaxPool2dGrad final : public Kernel {
+class MaxPoolGrad final : public Kernel {
  public:
   static void supports(const KernelCall& call) {
     require_float(call, dtype_of(call.in(0)));
     require_index_dtype(call, 1);
-    Indexed(call.out(0), call.in(0));
+    Indexed(call, call.out(0), call.in(0));
   }
-  MaxPool2dGrad(const KernelCall& call, Plan& plan)
-      : dtype_(dtype_of(call.in(0))), shape_(call.out(0), call.in(0)), dy_(call.in(0)), indices_(call.in(1)) {
+  MaxPoolGrad(const KernelCall& call, Plan& plan)
+      : dtype_(dtype_of(call.in(0))), shape_(call, call.out(0), call.in(0)), dy_(call.in(0)), indices_(call.in(1)) {
     Scratch scratch;
     dy_.get(nullptr, scratch), indices_.get(nullptr, scratch);
     with_float(dtype_, [&](auto type) { scratch.take(sums(type).bytes()); });
@@ -194,15 +219,15 @@ class MaxPool2dGrad final : public Kernel {
   DenseInput dy_, indices_;
 };
 
-class MaxPool2dGather final : public Kernel {
+class MaxPoolGather final : public Kernel {
  public:
   static void supports(const KernelCall& call) {
     with_number(dtype_of(call.in(0)), [](auto) {});
     require_index_dtype(call, 1);
-    Indexed(call.in(0), call.out(0));
+    Indexed(call, call.in(0), call.out(0));
   }
-  MaxPool2dGather(const KernelCall& call, Plan& plan)
-      : dtype_(dtype_of(call.in(0))), shape_(call.in(0), call.out(0)), x_(call.in(0)), indices_(call.in(1)) {
+  MaxPoolGather(const KernelCall& call, Plan& plan)
+      : dtype_(dtype_of(call.in(0))), shape_(call, call.in(0), call.out(0)), x_(call.in(0)), indices_(call.in(1)) {
     Scratch scratch;
     x_.get(nullptr, scratch), indices_.get(nullptr, scratch);
     plan.workspace = scratch.bytes();
@@ -235,9 +260,18 @@ class MaxPool2dGather final : public Kernel {
   DenseInput x_, indices_;
 };
 
-PG_KERNEL("max_pool2d", MaxPool2d);
-PG_KERNEL("max_pool2d_grad", MaxPool2dGrad);
-PG_KERNEL("max_pool2d_gather", MaxPool2dGather);
+PG_KERNEL("max_pool1d", MaxPool);
+PG_KERNEL("max_pool2d", MaxPool);
+PG_KERNEL("max_pool3d", MaxPool);
+PG_KERNEL("adaptive_max_pool1d", MaxPool);
+PG_KERNEL("adaptive_max_pool2d", MaxPool);
+PG_KERNEL("adaptive_max_pool3d", MaxPool);
+PG_KERNEL("max_pool1d_grad", MaxPoolGrad);
+PG_KERNEL("max_pool2d_grad", MaxPoolGrad);
+PG_KERNEL("max_pool3d_grad", MaxPoolGrad);
+PG_KERNEL("max_pool1d_gather", MaxPoolGather);
+PG_KERNEL("max_pool2d_gather", MaxPoolGather);
+PG_KERNEL("max_pool3d_gather", MaxPoolGather);
 
 }  // namespace
 }  // namespace pg::cpu

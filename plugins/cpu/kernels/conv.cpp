@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv1d, 2d, 3d (x, weight, bias?), their gradients _grad_input(dy, weight, x) and _grad_weight(dy, x, weight), where
+// of the last input only the shape counts, and conv_transpose1d, 2d, 3d (x, weight, bias?): the gradient of an input
+// that has a bias.
+#include "conv/conv.hpp"
+
+#include "kernels/windows.hpp"
+
+namespace pg::cpu {
+namespace {
+
+bool names(const KernelCall& call, const char* part) { return std::strstr(call.op(), part) != nullptr; }
+
+ConvKind kind_of(const KernelCall& call) {
+  if (names(call, "_grad_weight")) return ConvKind::kWeightGradient;
+  if (names(call, "_grad_input") || names(call, "_transpose")) return ConvKind::kInputGradient;
+  return ConvKind::kForward;
+}
+
+void read_padding(const KernelCall& call, uint32_t axes, int64_t (&before)[3]) {
+  auto list = call.attr<pg_ints>("padding");
+  if (list.count != 2 * axes) return read_list(call, "padding", axes, before);
+  for (uint32_t i = 0; i < axes; i++) before[3 - axes + i] = list.value[2 * i];
+}
+
+ConvShape read_shape(const KernelCall& call) {
+  ConvShape s{};
+  s.kind = kind_of(call);
+  const pg_tensor &first = call.in(0), &second = call.in(1), &result = call.out(0);
+  const pg_tensor *x = &first, *weight = &second, *y = &result;
+  if (s.kind == ConvKind::kInputGradient) std::swap(x, y);
+  if (s.kind == ConvKind::kWeightGradient) y = &first, x = &second, weight = &result;
+  s.bias = s.kind != ConvKind::kWeightGradient && !names(call, "_grad_input") && call.has(2);
+  if (s.bias) s.bias_stride = call.in(2).stride[0];
+  s.dtype = dtype_of(result);
+  uint32_t rank = x->rank, axes = rank - 2;
+  if (rank < 3 || rank > 5 || weight->rank != rank || y->rank != rank) {
+    fail_argument(format("%s: x, weight and y must have 3 to 5 axes, all as many", call.op()));
+  }
+  s.x = ConvOperand(*x), s.weight = ConvOperand(*weight), s.y = ConvOperand(*y);
+  s.n = x->shape[0], s.c = x->shape[1], s.o = weight->shape[0];
+  read_sizes(*x, s.in), read_sizes(*y, s.out), read_sizes(*weight, s.kernel);
+  s.groups = call.attr<int64_t>("groups");
+  read_list(call, "stride", axes, s.stride), read_list(call, "dilation", axes, s.dilation);
+  read_padding(call, axes, s.padding);
+  bool fits = s.groups > 0 && weight->shape[1] * s.groups == s.c && s.o % s.groups == 0;
+  if (!fits || y->shape[0] != s.n || y->shape[1] != s.o) {
+    fail_argument(format("%s: x %s, weight %s, y %s and %lld groups do not fit together", call.op(),
+                         shape_text(*x).c_str(), shape_text(*weight).c_str(), shape_text(*y).c_str(),
+                         static_cast<long long>(s.groups)));
+  }
+  return s;
+}
+
+class Conv final : public Kernel {
+ public:
+  static void supports(const KernelCall& call) {
+    ConvShape s = read_shape(call);
+    require_float(call, s.dtype);
+    bool same = dtype_of(call.in(0)) == s.dtype && dtype_of(call.in(1)) == s.dtype;
+    if (!same || (s.bias && dtype_of(call.in(2)) != s.dtype)) fail_support("operands must share one dtype");
+    if (!is_dense(call.out(0))) fail_support("the result must be dense");
+  }
+
+  Conv(const KernelCall& call, Plan& plan) {
+    ConvShape s = read_shape(call);
+    kind_ = s.kind, bias_ = s.bias;
+    convolution_ = make_convolution(s);
+    plan.workspace = convolution_->workspace();
+    plan.pack_bytes[1] = convolution_->packed_bytes();
+  }
+
+  void launch(const pg_launch& launch) override {
+    const void *first = input(launch, 0), *second = input(launch, 1);
+    ConvData d{};
+    d.result = output(launch, 0), d.workspace = host_pointer(launch.workspace);
+    if (bias_) d.bias = input(launch, 2);
+    switch (kind_) {
+      case ConvKind::kForward: d.x = first, d.weight = second; break;
+      case ConvKind::kInputGradient: d.y = first, d.weight = second; break;
+      case ConvKind::kWeightGradient: d.y = first, d.x = second; break;
+    }
+    if (launch.packed != nullptr) d.packed_weight = host_pointer<const void>(launch.packed[1]);
+    convolution_->run(d);
+  }
+
+  void pack(uint32_t, const pg_launch& launch, pg_address target) override {
+    convolution_->pack(input(launch, 1), host_pointer(target));
+  }
+
+ private:
+  ConvKind kind_;
+  bool bias_;
+  std::unique_ptr<Convolution> convolution_;
+};
+
+constexpr uint64_t kWeight = 1u << 1;  // what may be packed
+
+PG_KERNEL("conv1d", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv2d", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv3d", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv1d_grad_input", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv2d_grad_input", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv3d_grad_input", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv_transpose1d", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv_transpose2d", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv_transpose3d", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv1d_grad_weight", Conv);
+PG_KERNEL("conv2d_grad_weight", Conv);
+PG_KERNEL("conv3d_grad_weight", Conv);
+
+}  // namespace
+}  // namespace pg::cpu
