@@ -131,7 +131,8 @@ TEST_CASE("avg_pool2d and its gradient") {
                                  {"stride", v.stride},
                                  {"padding", v.padding},
                                  Attr::flag("ceil_mode", v.ceil_mode),
-                                 Attr::flag("count_include_pad", with_padding)};
+                                 Attr::flag("count_include_pad", with_padding),
+                                 Attr::integer("divisor_override", 0)};
       run("avg_pool2d", attrs, {&x}, {&y});
       check_close(y, values, tolerance(dtype, 9), "avg_pool2d");
       run("avg_pool2d_grad", attrs, {&dy, &x}, {&dx});

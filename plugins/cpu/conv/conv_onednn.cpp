@@ -100,8 +100,9 @@ class OnednnConvolution final : public Convolution {
     auto training = dnnl::prop_kind::forward_training;
     bool with_bias = s.bias && s.kind == ConvKind::kForward;
     dnnl::convolution_forward::desc forward =
-        with_bias ? dnnl::convolution_forward::desc(training, direct, x, weight, bias, y, stride, dilation, before, after)
-                  : dnnl::convolution_forward::desc(training, direct, x, weight, y, stride, dilation, before, after);
+        with_bias
+            ? dnnl::convolution_forward::desc(training, direct, x, weight, bias, y, stride, dilation, before, after)
+            : dnnl::convolution_forward::desc(training, direct, x, weight, y, stride, dilation, before, after);
     dnnl::convolution_forward::primitive_desc pd(forward, onednn::user_scratchpad(), engine);
     if (s.kind == ConvKind::kForward) {
       require_fast(pd);

@@ -49,9 +49,7 @@ class AvgPool final : public Kernel {
     read_pool(call, call.in(0), call.out(0));
   }
   AvgPool(const KernelCall& call, Plan& plan)
-      : dtype_(dtype_of(call.in(0))),
-        windows_(call, call.in(0), call.out(0)),
-        x_(call.in(0)) {
+      : dtype_(dtype_of(call.in(0))), windows_(call, call.in(0), call.out(0)), x_(call.in(0)) {
     Scratch scratch;
     x_.get(nullptr, scratch);
     plan.workspace = scratch.bytes();
@@ -99,9 +97,7 @@ class AvgPoolGrad final : public Kernel {
     read_pool(call, call.out(0), call.in(0));
   }
   AvgPoolGrad(const KernelCall& call, Plan& plan)
-      : dtype_(dtype_of(call.in(0))),
-        windows_(call, call.out(0), call.in(0)),
-        dy_(call.in(0)) {
+      : dtype_(dtype_of(call.in(0))), windows_(call, call.out(0), call.in(0)), dy_(call.in(0)) {
     Scratch scratch;
     dy_.get(nullptr, scratch);
     with_float(dtype_, [&](auto type) { scratch.take(sums(type).bytes()); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resample(x) -> y and resample_grad(dy, x) -> dx, where of x only the shape counts. x lies as [before, in, after]; lines
-// of `after` elements are added up whole.
+// resample(x) -> y and resample_grad(dy, x) -> dx, where of x only the shape counts. x lies as [before, in, after];
+// lines of `after` elements are added up whole.
 #include "perigee/kernels/resample.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // avg_pool2d(x) -> y and avg_pool2d_grad(dy, x) -> dx, where of x only the shape counts. The divisor is the window's
-// size within the padded plane, or, without count_include_pad, within the plane, or a number of one's own. Additions are in the cpu's order.
+// size within the padded plane, or, without count_include_pad, within the plane, or a number of one's own. Additions
+// are in the cpu's order.
 #include "kernels/pool.cuh"
 
 namespace cuda {

@@ -9,21 +9,18 @@ template <uint32_t axes>
 struct Text;
 template <>
 struct Text<1> {
-  static constexpr const char *pool = "adaptive_avg_pool1d", *fixed = "avg_pool1d",
-                              *fixed_grad = "avg_pool1d_grad", *x = "[N, C, L]",
-                              *y = "[N, C, L']";
+  static constexpr const char *pool = "adaptive_avg_pool1d", *fixed = "avg_pool1d", *fixed_grad = "avg_pool1d_grad",
+                              *x = "[N, C, L]", *y = "[N, C, L']";
 };
 template <>
 struct Text<2> {
-  static constexpr const char *pool = "adaptive_avg_pool2d", *fixed = "avg_pool2d",
-                              *fixed_grad = "avg_pool2d_grad", *x = "[N, C, H, W]",
-                              *y = "[N, C, H', W']";
+  static constexpr const char *pool = "adaptive_avg_pool2d", *fixed = "avg_pool2d", *fixed_grad = "avg_pool2d_grad",
+                              *x = "[N, C, H, W]", *y = "[N, C, H', W']";
 };
 template <>
 struct Text<3> {
-  static constexpr const char *pool = "adaptive_avg_pool3d", *fixed = "avg_pool3d",
-                              *fixed_grad = "avg_pool3d_grad", *x = "[N, C, D, H, W]",
-                              *y = "[N, C, D', H', W']";
+  static constexpr const char *pool = "adaptive_avg_pool3d", *fixed = "avg_pool3d", *fixed_grad = "avg_pool3d_grad",
+                              *x = "[N, C, D, H, W]", *y = "[N, C, D', H', W']";
 };
 
 constexpr int kArea = 3;  // of resample's choices
@@ -113,9 +110,7 @@ void declare() {
         c.out(0).set(c.dtype(0), adaptive_shape(c, axes));
       })
       .saves("x")
-      .grad([](GradContext& g) {
-        g.din(0) = pool_grad<axes>(g.dout(0), g.in(0), g.get<Ints>("size"));
-      })
+      .grad([](GradContext& g) { g.din(0) = pool_grad<axes>(g.dout(0), g.in(0), g.get<Ints>("size")); })
       .decompose([](ExpandContext& e) { e.out(0) = pool<axes>(e.in(0), e.get<Ints>("size")); });
 }
 

@@ -44,8 +44,8 @@ Shape transposed_shape(const ShapeContext& c, uint32_t axes) {
 }
 
 // As the convolution that it is the transpose of sees it. It would find room for more windows where output_padding is
-// as large as the stride (it may be, up to the dilation): there the padding behind is as much smaller, and elements that
-// no window reaches are cut off.
+// as large as the stride (it may be, up to the dilation): there the padding behind is as much smaller, and elements
+// that no window reaches are cut off.
 struct Fit {
   bool exact = false;  // needed: else the convolution's own rounding down does it
   pg_ints padding{}, starts{}, stops{}, cut{};
@@ -91,11 +91,8 @@ struct Fit {
 // A value with this shape and dtype for an input of which only those count: one element shown everywhere.
 Value described(Value like, const pg_ints& shape) {
   static constinit OpRef slice("slice", "starts", "drop"), expand("expand", "shape");
-  Value one = Call(like.builder, slice)
-                  .input(like)
-                  .set(0, repeated(like.rank(), 0))
-                  .set(1, repeated(like.rank(), 1))
-                  .emit();
+  Value one =
+      Call(like.builder, slice).input(like).set(0, repeated(like.rank(), 0)).set(1, repeated(like.rank(), 1)).emit();
   return Call(like.builder, expand).input(one).set(0, shape).emit();
 }
 

@@ -24,8 +24,9 @@ template <>
 struct Text<3> {
   static constexpr OpName pool{"max_pool3d"}, grad{"max_pool3d_grad"}, gather{"max_pool3d_gather"};
   static constexpr const char *adaptive = "adaptive_max_pool3d", *x = "[N, C, D, H, W]", *y = "[N, C, D', H', W']",
-                              *indices = "int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + "
-                                         "h) * W + w";
+                              *indices =
+                                  "int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + "
+                                  "h) * W + w";
 };
 
 template <uint32_t axes>

@@ -17,8 +17,7 @@ inline std::string list_text(const pg_ints& list) {
 // number alone stands for all.
 inline pg_ints check_list(const ShapeContext& c, const char* attr, uint32_t axes, int64_t least) {
   pg_ints list = c.get<Ints>(attr);
-  while (list.count >= 1 && list.count < axes && c.get<Ints>(attr).count == 1)
-    list.value[list.count++] = list.value[0];
+  while (list.count >= 1 && list.count < axes && c.get<Ints>(attr).count == 1) list.value[list.count++] = list.value[0];
   c.need(list.count == axes, "%s has %lld numbers; expected %u", attr, static_cast<long long>(list.count), axes);
   for (uint32_t i = 0; i < axes; i++)
     c.need(list.value[i] >= least, "%s is %s; expected at least %lld", attr, list_text(list).c_str(),
