@@ -167,7 +167,7 @@ function Module.unfreeze(self) return set_trainable(self, true) end
 
 function Module.zero_grad(self) native.clear_grads(self:parameters()) end
 
-for name, source in pairs { state = "state", load_state = "state", to = "state", clone = "state", summary = "show",
+for name, source in pairs { state = "state", load_state = "state", to = "state", clone = "state", summary = "summary",
                             fit = "fit", evaluate = "fit", predict = "fit" } do
   Module[name] = function(self, ...)
     return require(source == "fit" and "perigee.fit" or "perigee.nn." .. source)[name](self, ...)

@@ -91,6 +91,8 @@ local function pack(...) return { n = select("#", ...), ... } end
 local function show(self, results)
   if results.n == 0 then return end
   rawset(self.env, "_", results[1])
+  local meta = getmetatable(results[1])
+  if results.n == 1 and type(meta) == "table" and rawget(meta, "__perigee_said") then return end
   local inspect = require "perigee.prompt.inspect"
   local parts = {}
   for i = 1, results.n do parts[i] = inspect(results[i]) end

@@ -21,7 +21,7 @@ local reference = {}
 -- What stands before the dot in a source, in the words of users. `false`: nothing that users call.
 local RECEIVERS = {
   define = "tensor:", both = "pg.", creator = "pg.", like = "pg.", grad_scope = "pg.", triangle = "pg.", extreme =
-  "pg.", arg_extreme = "pg.", methods = "tensor:", Module = "layer:", losses = "nn.", show = "layer:", state =
+  "pg.", arg_extreme = "pg.", methods = "tensor:", Module = "layer:", losses = "nn.", summary = "layer:", state =
   "layer:", fit = "layer:", init = "nn.init.", clip = "optim.", Optimizer = "optimizer:", Dataset = "dataset:", Graph
   = "graph:", Session = "session:", files = "pg.", class = "nn.", sched = "optim.sched.", History = "history:", walk =
   false, path = false, tensor = false, hooks = false, meta = false, metrics = false, inputs = false, Progress = false,
