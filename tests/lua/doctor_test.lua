@@ -95,7 +95,8 @@ test("doctor: the command", function(t)
   local text, status = run("PERIGEE_PLUGIN_PAHT=/x")
   if text:find("libperigee", 1, true) == nil then t.skip("not run by perigee") end
   t.equal(status, 1)
-  t.ok(text:find("PERIGEE_PLUGIN_PAHT=/x: Perigee reads no such variable\n    did you mean PERIGEE_PLUGIN_PATH?", 1, true))
+  t.ok(text:find("PERIGEE_PLUGIN_PAHT=/x: Perigee reads no such variable\n    did you mean PERIGEE_PLUGIN_PATH?", 1,
+                 true))
   for _, title in ipairs { "Perigee", "Machine", "Libraries", "Plugins", "Devices", "Environment", "Folders" } do
     t.ok(text:find("\n" .. title .. "\n", 1, true) or text:find("^" .. title .. "\n"), title)
   end

@@ -50,8 +50,8 @@ end
 -- ---- running the model ----
 
 local function bad_input()
-  native.raise("invalid_argument", "summary", "needs the shape of one sample, a tensor, or a list of them, one an input",
-               "model:summary{input={1, 28, 28}}")
+  native.raise("invalid_argument", "summary",
+               "needs the shape of one sample, a tensor, or a list of them, one an input", "model:summary{input={1, 28, 28}}")
 end
 
 local function is_shape(v)
@@ -170,9 +170,9 @@ function Summary:__tostring()
 end
 
 ---Runs the model once, without gradients and as in evaluation, and prints a line a layer: the shape of its output, the
----parameters and bytes that it holds itself; then the totals. Layers and parameters that occur several times count once.
---- `input` is the shape of one sample, `{1, 28, 28}`, or a tensor; for a model of several inputs a list of
----these. `batch` samples are made, of zeros; `dtype` is one name or a list of them.
+---parameters and bytes that it holds itself; then the totals. What occurs several times counts once. `input` is the
+---shape of one sample, `{1, 28, 28}`, or a tensor; for a model of several inputs a list of these. `batch` samples are
+---made, of zeros; `dtype` is one name or a list of them.
 ---@param options {input: integer[]|perigee.Tensor|table, dtype?: string|string[], batch?: integer}
 ---@return perigee.Summary summary what was printed: `.rows .parameters .trainable .bytes .output_bytes`
 function summary.summary(self, options)

@@ -59,7 +59,7 @@ function checks.memory(f, report)
            m.memory / gigabyte), "the process is killed beyond it; pg.config.memory_limit(\"cpu\", ...) fails earlier")
   end
   if m.memory_free and m.memory_free < gigabyte then
-    report("note", ("only %.2f GB of memory are free"):format(m.memory_free / gigabyte), "smaller batches, or end others")
+    report("note", ("only %.2f GB of memory are free"):format(m.memory_free / gigabyte), "end other programs")
   end
   if f.environment.PERIGEE_MEMORY == "exact" then
     report("note", "PERIGEE_MEMORY=exact allocates every tensor by itself, for memory checkers: slow", "unset it")
@@ -100,7 +100,7 @@ function checks.plugins(f, report)
   end
   for _, kind in ipairs { "ops", "kernels", "device", "layers", "optimizers", "formats" } do
     if not kinds[kind] then
-      report("problem", ("no plugin gives %s"):format(kind), "the installation is incomplete: build or install it again")
+      report("problem", ("no plugin gives %s"):format(kind), "the installation is incomplete: install it again")
     end
   end
 end
@@ -122,14 +122,15 @@ function checks.devices(f, report)
     local visible = f.environment.CUDA_VISIBLE_DEVICES
     if visible == "" or visible == "-1" then reason = "CUDA_VISIBLE_DEVICES=" .. visible .. " hides all" end
     report("problem", "there is an NVIDIA driver (" .. f.machine.nvidia .. ") but no CUDA device: " ..
-           (reason or "the CUDA plugin is not there"), reason and "see the reason" or "build with nvcc and cuDNN installed")
+           (reason or "the CUDA plugin is not there"), reason and "see there" or "build with nvcc and cuDNN installed")
   end
 end
 
 function checks.folders(f, report)
   for _, folder in ipairs(f.folders) do
     if folder.plugins and not folder.exists then
-      report("problem", "PERIGEE_PLUGIN_PATH names " .. folder.path .. ", which is not there", "correct it, or unset it")
+      report("problem", "PERIGEE_PLUGIN_PATH names " .. folder.path .. ", which is not there",
+             "correct it, or unset it")
     elseif folder.plugins and folder.count == 0 then
       report("problem", "PERIGEE_PLUGIN_PATH names " .. folder.path .. ", which holds no plugin (NAME.so)",
              "correct it, or unset it")

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What perigee doctor knows: the machine, the process, its libraries, plugins, devices and environment. Facts only; what
+-- What perigee doctor knows: the machine, the process, its libraries, plugins, devices, environment. Facts only; what
 -- follows from them is in checks.lua.
 
 local facts = {}
@@ -31,7 +31,8 @@ local function memory_limit()
 end
 
 local function machine()
-  local cpu, memory, os_release = read("/proc/cpuinfo") or "", read("/proc/meminfo") or "", read("/etc/os-release") or ""
+  local cpu, memory = read("/proc/cpuinfo") or "", read("/proc/meminfo") or ""
+  local release = read("/etc/os-release") or ""
   local flags = " " .. (cpu:match("\nflags%s*:([^\n]*)") or cpu:match("\nFeatures%s*:([^\n]*)") or "") .. " "
   local found = {}
   for _, name in ipairs(FEATURES) do
@@ -41,7 +42,7 @@ local function machine()
     local n = memory:match(name .. ":%s*(%d+)")
     return n and tonumber(n) * 1024
   end
-  return { system = os_release:match('PRETTY_NAME="([^"]*)"') or jit.os, kernel = output("uname -sr"), arch = jit.arch,
+  return { system = release:match('PRETTY_NAME="([^"]*)"') or jit.os, kernel = output("uname -sr"), arch = jit.arch,
            cpu = cpu:match("model name%s*:%s*([^\n]*)"), features = found, cores = tonumber(output("nproc")) or 1,
            memory = kilobytes("MemTotal"), memory_free = kilobytes("MemAvailable"), memory_limit = memory_limit(),
            huge_pages = (read("/sys/kernel/mm/transparent_hugepage/enabled") or ""):match("%[(%w+)%]"),
@@ -64,14 +65,16 @@ local function environment()
   return list
 end
 
+local OF_SYSTEM = { c = true, m = true, dl = true, pthread = true, gcc_s = true, rt = true, util = true, bsd = true,
+                    md = true }
+
 -- Shared libraries of the process that are neither the system's own nor plugins: file names with their versions.
 local function libraries()
   local seen, list = {}, {}
   for path in (read("/proc/self/maps") or ""):gmatch("%s(/%S+%.so[%d.]*)\n") do
     local name = path:match("[^/]+$")
     local base = name:match("^lib([%w_+-]+)")
-    local plain = { c = true, m = true, dl = true, pthread = true, gcc_s = true, rt = true, util = true, bsd = true, md = true }
-    if not seen[path] and base and not plain[base] and not path:find("/perigee/plugins/", 1, true) then
+    if not seen[path] and base and not OF_SYSTEM[base] and not path:find("/perigee/plugins/", 1, true) then
       seen[path] = true
       list[#list + 1] = { name = name, path = path }
     end
@@ -122,8 +125,8 @@ function facts.collect()
   local plugins = native.plugins(true)
   local devices = pg.devices()
   for _, d in ipairs(devices) do d.problem = try_device(pg, d.name) end
-  return { version = pg.version(), home = native.home, executable = output("readlink /proc/$PPID/exe"),
-           module_dir = native.module_dir, other_module = package.searchpath("perigee", package.path), lua = jit.version,
+  return { version = pg.version(), home = native.home, module_dir = native.module_dir,
+           other_module = package.searchpath("perigee", package.path), lua = jit.version,
            jit = jit.status(), threads = native.threads(), machine = machine(), plugins = plugins, devices = devices,
            environment = environment(), libraries = libraries(), folders = folders() }
 end

@@ -35,7 +35,9 @@ local function show_parts(f)
   end
   section("Plugins", rows)
   rows = {}
-  for _, d in ipairs(f.devices) do rows[#rows + 1] = { d.name, (d.description or "") .. (d.problem and ": fails" or "") } end
+  for _, d in ipairs(f.devices) do
+    rows[#rows + 1] = { d.name, (d.description or "") .. (d.problem and ": fails" or "") }
+  end
   for _, u in ipairs(f.devices.unavailable or {}) do rows[#rows + 1] = { u.type, "not available: " .. u.reason } end
   section("Devices", rows)
 end
