@@ -113,6 +113,11 @@ enum UpdateRule : uint8_t {
 // p: a pointer an operand, NULL where it is absent; rule: the rule's struct.
 using UpdateFn = void (*)(char* const* p, int64_t n, const void* rule);
 
+struct AttentionPass;  // attention_pass.hpp
+using AttentionFn = void (*)(const AttentionPass& pass);
+// target[j][i] = source[i][j]: `rows` rows of `columns` elements; the rest of the target's rows of kAttentionKeys is 0.
+using TurnFn = void (*)(const void* source, int64_t step, int64_t rows, int64_t columns, void* target);
+
 struct Simd {
   const char* name;
   BinaryFn binary[kBinaryCount][kComputeCount];  // NULL: the operator is not defined for the type
@@ -138,6 +143,8 @@ struct Simd {
   void (*normal_f64)(double* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
   void (*keep)(uint8_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset, double p);
   UpdateFn update[kUpdateCount][2];  // float, double
+  AttentionFn attention[2], attention_grad[2];  // float, double
+  TurnFn turn_block[2];
 };
 
 // The table in use. Set by choose_simd.

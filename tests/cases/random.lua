@@ -90,4 +90,18 @@ rows.dropout = {
             { F { 0, 3 }, attrs = { training = true } } },
   bad = { { { F { 2 } }, { p = 1.5, training = true }, nil }, { { S.I({ 2 }, 0, 1) }, nil, "int64" } },
 }
+rows.dropout_mask = {
+  random = true,
+  holds = function(list, o)
+    local kept = 0
+    for _, x in ipairs(list) do kept = kept + x end
+    if #list >= 100 then near(kept / #list, 1 - o.p, 0.15, "share of what is kept") end
+  end,
+  cases = { { V({ 2 }, { 3, 9 }, "index"), F { 30, 10 }, attrs = { p = 0.3 } },
+            { V({ 2 }, { 3, 9 }, "index"), F { 3 }, attrs = { p = 0 }, expect = { 1, 1, 1 } },
+            { V({ 2 }, { 3, 9 }, "index"), F { 3 }, attrs = { p = 1 }, expect = { 0, 0, 0 } },
+            { V({ 2 }, { 3, 9 }, "index"), F { 0, 3 }, attrs = { p = 0.5 } } },
+  bad = { { { V({ 2 }, { 3, 9 }, "index"), F { 3 } }, { p = 2 }, "p is 2; expected 0 to 1" },
+          { { V({ 1 }, { 3 }, "index"), F { 3 } }, { p = 0.5 }, "a seed and an offset" } },
+}
 return rows

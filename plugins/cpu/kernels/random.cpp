@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// uniform normal randint randperm bernoulli dropout. Element i of the row-major output depends on (seed, offset, i)
-// only; perigee/kernels/philox.hpp specifies how.
+// uniform normal randint randperm bernoulli dropout dropout_mask. Element i of the row-major output depends on (seed,
+// offset, i) only; perigee/kernels/philox.hpp specifies how.
 #include <algorithm>
 #include <vector>
 
@@ -265,6 +265,33 @@ struct Dropout final : pg::Kernel {
   pg::Runtime<bool> training_;
 };
 PG_KERNEL("dropout", Dropout);
+
+// The mask alone, of a key that is a tensor.
+struct DropoutMask final : pg::Kernel {
+  static void supports(const pg::KernelCall& call) {
+    require_dense(call, call.in(0));
+    require_dense(call, call.out(0));
+    if (storage_of(call.in(0)) != sI64 || !pg::is_contiguous(call.out(0))) refuse(call);
+  }
+  DropoutMask(const pg::KernelCall& call, pg::Plan&)
+      : p_(call.runtime<double>("p")), count_(pg::element_count(call.out(0))), step_(call.in(0).stride[0]) {}
+  void launch(const pg_launch& launch) override {
+    if (count_ == 0) return;
+    auto* key = pg::input<const int64_t>(launch, 0);
+    auto seed = static_cast<uint64_t>(key[0]), offset = static_cast<uint64_t>(key[step_]);
+    auto* out = pg::output<uint8_t>(launch, 0);
+    double p = p_(launch);
+    if (!(p >= 0 && p <= 1)) pg::fail_argument(pg::format("p is %g; expected 0 to 1", p));
+    pg::parallel_for(count_, kGrain, [=](int64_t begin, int64_t end) {
+      simd->keep(out + begin, static_cast<uint64_t>(begin), static_cast<uint64_t>(end), seed, offset, p);
+    });
+  }
+
+ private:
+  pg::Runtime<double> p_;
+  int64_t count_, step_;
+};
+PG_KERNEL("dropout_mask", DropoutMask);
 
 }  // namespace
 }  // namespace cpu

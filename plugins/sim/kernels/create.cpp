@@ -42,6 +42,12 @@ void dropout(const Work& work) {
   if (!(p >= 0 && p <= 1)) pg::fail_argument(pg::format("p is %g; expected 0 to 1", p));
   reference::dropout(draw(work), work.in(0), p, work.attr<bool>("training"), work.out(0), work.output(1));
 }
+void dropout_mask(const Work& work) {
+  double p = work.attr<double>("p");
+  if (!(p >= 0 && p <= 1)) pg::fail_argument(pg::format("p is %g; expected 0 to 1", p));
+  auto key = reference::read<int64_t>(work.in(0));
+  reference::dropout_mask({static_cast<uint64_t>(key[0]), static_cast<uint64_t>(key[1])}, p, work.out(0));
+}
 
 void all_reduce(const Work& work) { reference::all_reduce(work.group(0), work.choice("op"), work.outputs()); }
 
@@ -55,6 +61,7 @@ PG_SIM_KERNEL("randint", randint, kAny);
 PG_SIM_KERNEL("randperm", randperm, kAny);
 PG_SIM_KERNEL("bernoulli", bernoulli, kFloats);
 PG_SIM_KERNEL("dropout", dropout, kFloats);
+PG_SIM_KERNEL("dropout_mask", dropout_mask, kAny);
 PG_SIM_KERNEL("all_reduce", all_reduce, kAny);
 
 }  // namespace

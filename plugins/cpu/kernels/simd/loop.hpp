@@ -26,5 +26,6 @@ void fill_reduce(Simd& table);
 void fill_rows(Simd& table);
 void fill_random(Simd& table);
 void fill_update(Simd& table);
+void fill_attention(Simd& table);
 
 }  // namespace cpu::PG_CPU_ISA

@@ -17,6 +17,7 @@ const Simd* make_table() {
   fill_rows(table);
   fill_random(table);
   fill_update(table);
+  fill_attention(table);
   return &table;
 }
 

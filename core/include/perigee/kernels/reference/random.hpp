@@ -91,4 +91,10 @@ inline void dropout(Draw d, const Operand& x, double p, bool training, const Ope
   if (mask) write(mask, std::vector<int64_t>(keep.begin(), keep.end()));
 }
 
+inline void dropout_mask(Draw d, double p, const Operand& keep) {
+  std::vector<uint8_t> bits(static_cast<size_t>(keep.count()));
+  philox::fill_keep(bits.data(), 0, bits.size(), d.seed, d.offset, p);
+  write(keep, std::vector<int64_t>(bits.begin(), bits.end()));
+}
+
 }  // namespace pg::reference

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// This instruction set's widest vectors, and the small matrix product that is made of them.
+#pragma once
+
+#include "loop.hpp"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace cpu::PG_CPU_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
+};
+template <class T>
+using Vector = typename VectorOf<T>::type;
+template <class T>
+constexpr int64_t kVectorLanes = kVectorBytes / static_cast<int64_t>(sizeof(T));
+
+template <class T>
+[[gnu::always_inline]] inline Vector<T> load_vector(const T* at) {
+  return *reinterpret_cast<const Vector<T>*>(at);
+}
+template <class T>
+[[gnu::always_inline]] inline void store_vector(T* at, Vector<T> v) {
+  *reinterpret_cast<Vector<T>*>(at) = v;
+}
+
+// c + a b with one rounding, where the processor has it.
+[[gnu::always_inline]] inline Vector<float> multiply_add(float a, Vector<float> b, Vector<float> c) {
+#if defined(__AVX512F__)
+  return (Vector<float>)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)c);
+#elif defined(__AVX2__)
+  return (Vector<float>)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)c);
+#else
+  return c + a * b;
+#endif
+}
+[[gnu::always_inline]] inline Vector<double> multiply_add(double a, Vector<double> b, Vector<double> c) {
+#if defined(__AVX512F__)
+  return (Vector<double>)_mm512_fmadd_pd(_mm512_set1_pd(a), (__m512d)b, (__m512d)c);
+#elif defined(__AVX2__)
+  return (Vector<double>)_mm256_fmadd_pd(_mm256_set1_pd(a), (__m256d)b, (__m256d)c);
+#else
+  return c + a * b;
+#endif
+}
+
+// A matrix whose element (i, p) lies at data[i * row + p * column].
+template <class T>
+struct Left {
+  const T* data;
+  int64_t row, column;
+};
+
+// c[Rows][Vectors] (+)= a[Rows][begin .. end) b[begin .. end)[Vectors]
+template <class T, int Rows, int Vectors>
+[[gnu::always_inline]] inline void small_tile(int64_t begin, int64_t end, Left<T> a, const T* b, int64_t b_row, T* c,
+                                              int64_t c_row, bool add) {
+  constexpr int64_t lanes = kVectorLanes<T>;
+  Vector<T> sum[Rows][Vectors] = {};
+  if (add) {
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; i++) {
+#pragma GCC unroll 2
+      for (int j = 0; j < Vectors; j++) sum[i][j] = load_vector(c + i * c_row + j * lanes);
+    }
+  }
+  const T* left = a.data + begin * a.column;
+  for (int64_t p = begin; p < end; p++, left += a.column) {
+    const T* right = b + p * b_row;
+    Vector<T> b0 = load_vector(right), b1 = Vectors > 1 ? load_vector(right + (Vectors > 1 ? lanes : 0)) : b0;
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; i++) {
+      T x = left[i * a.row];
+      sum[i][0] = multiply_add(x, b0, sum[i][0]);
+      if constexpr (Vectors > 1) sum[i][Vectors - 1] = multiply_add(x, b1, sum[i][Vectors - 1]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; i++) {
+#pragma GCC unroll 2
+    for (int j = 0; j < Vectors; j++) store_vector(c + i * c_row + j * lanes, sum[i][j]);
+  }
+}
+
+// What of a product a stretch of rows needs: columns [0, columns) and the depth [begin, end).
+struct Extent {
+  int64_t columns, begin, end;
+};
+
+template <class T, int Rows>
+void small_rows(Extent e, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row, bool add) {
+  constexpr int64_t lanes = kVectorLanes<T>;
+  int64_t j = 0;
+  for (; j + lanes < e.columns; j += 2 * lanes)
+    small_tile<T, Rows, 2>(e.begin, e.end, a, b + j, b_row, c + j, c_row, add);
+  if (j < e.columns) small_tile<T, Rows, 1>(e.begin, e.end, a, b + j, b_row, c + j, c_row, add);
+}
+
+// c[m][...] (+)= a[m][...] b. extent(i, rows) says what rows i to i + rows need; columns are rounded up to a vector.
+template <class T, class ExtentOf>
+[[gnu::always_inline]] inline void small_product(int64_t m, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row,
+                                                 bool add, const ExtentOf& extent) {
+  constexpr int kRows = 6;
+  int64_t i = 0;
+  for (; i + kRows <= m; i += kRows) {
+    small_rows<T, kRows>(extent(i, kRows), {a.data + i * a.row, a.row, a.column}, b, b_row, c + i * c_row, c_row, add);
+  }
+  Left<T> rest{a.data + i * a.row, a.row, a.column};
+  T* target = c + i * c_row;
+  switch (m - i) {
+    case 5: return small_rows<T, 5>(extent(i, 5), rest, b, b_row, target, c_row, add);
+    case 4: return small_rows<T, 4>(extent(i, 4), rest, b, b_row, target, c_row, add);
+    case 3: return small_rows<T, 3>(extent(i, 3), rest, b, b_row, target, c_row, add);
+    case 2: return small_rows<T, 2>(extent(i, 2), rest, b, b_row, target, c_row, add);
+    case 1: return small_rows<T, 1>(extent(i, 1), rest, b, b_row, target, c_row, add);
+    default: return;
+  }
+}
+
+}  // namespace
+}  // namespace cpu::PG_CPU_ISA

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention as primitives, for devices without a fused kernel and for derivatives of second order. With S the scaled
+// and masked scores, P = softmax(S), M the dropout mask over 1 - p: out = (P M) v. Everything is computed in the dtype
+// of the statistics, and everything emitted is differentiable again.
+#pragma once
+
+#include <cmath>
+
+#include "normalise.hpp"
+
+namespace pg {
+
+class Attention {
+ public:
+  // q [..., L, E], k [..., S, E], v [..., S, V]; mask and key may be absent.
+  Attention(const AttrReader& attrs, Value q, Value k, Value v, Value mask, Value key)
+      : mask_(mask),
+        key_(key),
+        causal_(attrs.get<bool>("is_causal")),
+        drop_(attrs.get<double>("dropout_p")),
+        scale_(attrs.get<double>("scale")) {
+    uint32_t dtype = statistics_dtype(q.dtype());
+    q_ = cast(q, dtype), k_ = cast(k, dtype), v_ = cast(v, dtype);
+    if (scale_ != 0) return;
+    int64_t width = q.dim(q.rank() - 1);
+    if (PG_DIM_IS_SYMBOLIC(width)) fail_argument("the width of q must be known, or a scale given");
+    scale_ = width > 0 ? 1 / std::sqrt(static_cast<double>(width)) : 1;
+  }
+
+  Value scores() const {
+    Value s = matmul(q_, k_, false, true) * scale_;
+    if (mask_ && mask_.dtype() == PG_B8) s = where(mask_, s, -HUGE_VAL);
+    if (mask_ && mask_.dtype() != PG_B8) s = s + cast(mask_, s.dtype());
+    if (!causal_) return s;
+    Value ones = ones_like(s);
+    return where(ge(cumsum(ones, -2), cumsum(ones, -1)), s, -HUGE_VAL);
+  }
+
+  // Rows of which nothing may be seen are 0, and the logarithm of their sum is infinite.
+  Value softmax(Value s, Value* lse = nullptr) const {
+    pg_ints last = make_ints({-1});
+    bool empty = s.dim(s.rank() - 1) == 0;  // no keys: no largest score either
+    Value top = empty ? sum(s, last, true) : maximum(amax(s, last, true), -3e38);
+    Value power = exp(s - top), total = sum(power, last, true);
+    Value blind = eq(total, 0.0);
+    if (lse != nullptr) *lse = squeeze(where(blind, HUGE_VAL, top + log(where(blind, 1.0, total))), last);
+    return power / where(blind, 1.0, total);
+  }
+  Value restore(Value lse) const { return exp(scores() - unsqueeze(lse, lse.rank())); }
+
+  // v M, the dropout of something in the shape of the scores.
+  Value drop(Value v) const {
+    if (!key_) return v;
+    static constinit OpRef op("dropout_mask", "p");
+    Value keep = Call(v.builder, op).input(key_).input(v).set(0, drop_).emit();
+    return where(keep, v * (drop_ < 1 ? 1 / (1 - drop_) : 0), 0.0);
+  }
+
+  Value q() const { return q_; }
+  Value k() const { return k_; }
+  Value v() const { return v_; }
+  double scale() const { return scale_; }
+
+ private:
+  Value q_, k_, v_, mask_, key_;
+  bool causal_;
+  double drop_, scale_;
+};
+
+// Of a softmax p along the last axis: the cotangent of its argument.
+inline Value softmax_slope(Value p, Value dp) { return p * (dp - sum(p * dp, make_ints({-1}), true)); }
+
+}  // namespace pg
