@@ -30,4 +30,5 @@ constexpr int64_t kAttentionRows = 48;  // queries of a tile
 constexpr int64_t attention_scratch(int64_t value_width) {
   return 2 * kAttentionRows * kAttentionKeys + kAttentionRows * (attention_pad(value_width) + 2);
 }
+
 }  // namespace cpu
