@@ -142,7 +142,7 @@ struct Simd {
   void (*normal_f32)(float* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
   void (*normal_f64)(double* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
   void (*keep)(uint8_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset, double p);
-  UpdateFn update[kUpdateCount][2];  // float, double
+  UpdateFn update[kUpdateCount][2];             // float, double
   AttentionFn attention[2], attention_grad[2];  // float, double
   TurnFn turn_block[2];
 };
