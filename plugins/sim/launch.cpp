@@ -93,7 +93,7 @@ double Work::scalar_value() const {
 void Work::publish(size_t output, std::initializer_list<int64_t> extents) const {
   if (extents_ == nullptr) return;
   int64_t* at = extents_;
-  for (size_t i = 0; i < output; i++) at += op_->outputs[i]->flags & PG_OUTPUT_DYNAMIC ? out_[i].rank() : 0;
+  for (size_t i = 0; i < output; i++) at += out_[i].rank();
   std::copy(extents.begin(), extents.end(), at);
 }
 

@@ -20,8 +20,8 @@ local providers = {
   bench = "perigee.bench", gradcheck = "perigee.gradcheck", einsum = "perigee.einsum",
   graph = "perigee.graph", Session = "perigee.graph",
 }
-local core = { "creation", "views", "indexing", "scatter", "printing", "compare", "compose", "neural", "pad",
-               "autograd", "devices" }
+local core = { "creation", "views", "indexing", "scatter", "printing", "compare", "compose", "order",
+               "neural", "pad", "autograd", "devices" }
 
 ---Names that are there but not loaded yet.
 local function lazy_names()

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The operator case table: rows by operator name (README.md says what a row holds).
 
-local families = { "binary", "unary", "reduction", "view", "index", "scatter", "matrix", "window", "normalise",
-                   "attention", "loss", "create", "random", "optimizer", "memory" }
+local families = { "binary", "unary", "reduction", "view", "index", "scatter", "sort", "matrix", "window",
+                   "normalise", "attention", "loss", "create", "random", "optimizer", "memory" }
 
 local rows, names = {}, {}
 for _, family in ipairs(families) do

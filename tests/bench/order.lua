@@ -1,0 +1,80 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Sorting, choosing and writing by index against PyTorch: perigee tests/bench/order.lua [PYTHON [ROUNDS]]. The two take
+-- turns; a row is an item, the median time of each side in ms, and the median of the rounds' ratios (below 1: faster).
+
+local pg = require "perigee"
+local clock = require("perigee.native").clock
+local python, rounds = arg[1] or "/usr/bin/python3", tonumber(arg[2] or 3)
+local folder = arg[0]:match("^(.*)/[^/]*$") or "."
+
+local function median(list)
+  table.sort(list)
+  return list[math.ceil(#list / 2)]
+end
+
+-- Milliseconds a call, the best of some.
+local function measure(fn)
+  local best, spent, begin = math.huge, 0, clock()
+  while spent < 0.3 do
+    local start = clock()
+    fn()
+    best = math.min(best, clock() - start)
+    spent = clock() - begin
+  end
+  return best * 1e3
+end
+
+pg.manual_seed(1)
+local long, rows, table_ = pg.rand { 1000000 }, pg.rand { 2000, 500 }, pg.rand { 64, 50000 }
+local short, whole = pg.rand { 100000, 10 }, pg.randint(0, 1000, { 1000000 })
+local edges = pg.randint(0, 50000, { 500000 })
+local nodes, features = pg.zeros { 50000, 32 }, pg.rand { 500000, 32 }
+local wide = edges:unsqueeze(2):expand(500000, 32)
+local i, j, flat = edges % 1000, edges % 777, pg.zeros { 1000, 1000 }
+local items = {
+  { "sort 1e6", function() return long:sort() end },
+  { "sort 2000 x 500", function() return rows:sort() end },
+  { "sort 2000 x 500, axis 1", function() return rows:sort { axis = 1 } end },
+  { "sort 100000 x 10", function() return short:sort() end },
+  { "sort 1e6 int64", function() return whole:sort() end },
+  { "topk 50 of 64 x 50000", function() return table_:topk(50) end },
+  { "topk 3 of 100000 x 10", function() return short:topk(3) end },
+  { "median of 2000 x 500", function() return rows:median(2) end },
+  { "unique 1e6 int64", function() return whole:unique() end },
+  { "searchsorted 1e6 in 1e6", function() return long:searchsorted(long) end },
+  { "scatter_add 500000 x 32", function() return nodes:scatter_add(1, wide, features) end },
+  { "index_add 500000 x 32", function() return nodes:index_add(1, edges, features) end },
+  { "x[{i, j}], 500000", function() return flat[{ i, j }] end },
+  { "x[{i, j}] = v, 500000", function() flat[{ i, j }] = 1 end },
+}
+
+local function theirs()
+  local pipe = assert(io.popen(("OMP_PROC_BIND=true %s %s/order_torch.py 2>/dev/null"):format(python, folder)))
+  local times = {}
+  for line in pipe:lines() do
+    local name, ms = line:match("^(.*)\t([%d.]+)$")
+    if name then times[name] = tonumber(ms) end
+  end
+  pipe:close()
+  return times
+end
+
+local ours_all, theirs_all, ratios = {}, {}, {}
+for k in ipairs(items) do ours_all[k], theirs_all[k], ratios[k] = {}, {}, {} end
+for _ = 1, rounds do
+  local other = theirs()
+  for k, item in ipairs(items) do
+    local mine, their = measure(item[2]), other[item[1]]
+    table.insert(ours_all[k], mine)
+    if their then
+      table.insert(theirs_all[k], their)
+      table.insert(ratios[k], mine / their)
+    end
+  end
+end
+print(("%-28s %10s %10s %7s"):format("", "Perigee", "PyTorch", "ratio"))
+for k, item in ipairs(items) do
+  local their, ratio = median(theirs_all[k]), median(ratios[k])
+  print(("%-28s %10.3f %10s %7s"):format(item[1], median(ours_all[k]), their and ("%.3f"):format(their) or "-",
+                                         ratio and ("%.2f"):format(ratio) or "-"))
+end

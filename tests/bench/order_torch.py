@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's half of order.lua: a line an item, its name and the milliseconds a call takes, the best of some."""
+import time
+
+import torch
+
+torch.manual_seed(1)
+long, rows, table = torch.rand(1000000), torch.rand(2000, 500), torch.rand(64, 50000)
+short, whole = torch.rand(100000, 10), torch.randint(0, 1000, (1000000,))
+edges = torch.randint(0, 50000, (500000,))
+nodes, features = torch.zeros(50000, 32), torch.rand(500000, 32)
+wide = edges.unsqueeze(1).expand(500000, 32)
+i, j, flat = edges % 1000, edges % 777, torch.zeros(1000, 1000)
+
+
+def put():
+    flat[i, j] = 1
+
+
+items = {
+    "sort 1e6": lambda: long.sort(),
+    "sort 2000 x 500": lambda: rows.sort(),
+    "sort 2000 x 500, axis 1": lambda: rows.sort(0),
+    "sort 100000 x 10": lambda: short.sort(),
+    "sort 1e6 int64": lambda: whole.sort(),
+    "topk 50 of 64 x 50000": lambda: table.topk(50),
+    "topk 3 of 100000 x 10": lambda: short.topk(3),
+    "median of 2000 x 500": lambda: rows.median(1),
+    "unique 1e6 int64": lambda: whole.unique(),
+    "searchsorted 1e6 in 1e6": lambda: torch.searchsorted(long, long),
+    "scatter_add 500000 x 32": lambda: nodes.scatter_add(0, wide, features),
+    "index_add 500000 x 32": lambda: nodes.index_add(0, edges, features),
+    "x[{i, j}], 500000": lambda: flat[i, j],
+    "x[{i, j}] = v, 500000": put,
+}
+for name, run in items.items():
+    best, begin = float("inf"), time.perf_counter()
+    while time.perf_counter() - begin < 0.3:
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    print("%s\t%.4f" % (name, best * 1e3), flush=True)
