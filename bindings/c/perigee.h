@@ -160,6 +160,14 @@ PGC_API void pgc_file_close(pgc_file *file);
 /* Atomic: a temporary file beside it, fsync, rename, fsync of the folder. notes: key, value, key, value, ... */
 PGC_API int32_t pgc_write(const char *path, uint32_t count, const char *const *names, pgc_tensor *const *tensors,
                           uint32_t note_count, const char *const *notes);
+/* The same, as STEM.CHECKSUM.EXTENSION with the 16 hexadecimal digits of pgc_checksum: what was damaged can be told. */
+PGC_API int32_t pgc_write_sealed(const char *stem, const char *extension, uint32_t count, const char *const *names,
+                                 pgc_tensor *const *tensors, uint32_t note_count, const char *const *notes,
+                                 uint64_t *checksum);
+PGC_API int32_t pgc_write_bytes(const char *path, const void *bytes, uint64_t size); /* atomic too */
+PGC_API int32_t pgc_checksum(const char *path, uint64_t *checksum); /* 64 bits over a file; finds damage, not malice */
+PGC_API int32_t pgc_make_folder(const char *path);                  /* with all above it; one that is there is fine */
+PGC_API const char *pgc_folder_names(const char *path);             /* a line each, in no order; NULL: see pgc_error */
 
 /* ---- graphs ---- */
 PGC_API int32_t pgc_graph_create(pgc_graph **output);

@@ -41,13 +41,76 @@ int32_t sink_note(void* context, const char* key, const char* value, pg_error* e
   pg::fail(PG_E_INTERNAL, what + ": " + std::error_code(errno, std::generic_category()).message());
 }
 
-// A rename is only durable once its folder is.
-void sync_folder(const std::filesystem::path& folder) {
-  int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) fail_system("cannot open folder " + folder.string());
+// A file or folder, durable when this returns. A rename is only durable once its folder is.
+void sync(const std::filesystem::path& path, int flags) {
+  int fd = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  if (fd < 0) fail_system("cannot open " + path.string());
   int failed = ::fsync(fd);
+  int number = errno;
   ::close(fd);
-  if (failed != 0) fail_system("cannot sync folder " + folder.string());
+  errno = number;
+  if (failed != 0) fail_system("cannot sync " + path.string());
+}
+
+// A file that appears whole or not at all: it is written beside its place, under a name that says whose it is, and
+// takes its place once it is durable. What goes wrong before leaves the old file as it was.
+class NewFile {
+ public:
+  explicit NewFile(const std::filesystem::path& target)
+      : folder_(target.parent_path()),
+        temporary_(folder_ / ("." + target.filename().string() + "." + std::to_string(::getpid()) + ".tmp" +
+                              target.extension().string())) {}
+  NewFile(const NewFile&) = delete;
+  ~NewFile() {
+    std::error_code code;
+    if (!done_) std::filesystem::remove(temporary_, code);
+  }
+  const std::filesystem::path& temporary() const { return temporary_; }
+
+  void commit(const std::filesystem::path& target) {
+    sync(temporary_, 0);
+    if (::rename(temporary_.c_str(), target.c_str()) != 0) fail_system("cannot rename to " + target.string());
+    done_ = true;
+    sync(folder_, O_DIRECTORY);
+  }
+
+ private:
+  std::filesystem::path folder_, temporary_;
+  bool done_ = false;
+};
+
+struct Descriptor {
+  int number;
+  ~Descriptor() { ::close(number); }
+};
+
+// 64 bits over all of a file: each 8 bytes (the last ones filled with zeros) are mixed in by multiplication, the length
+// last. It finds damage, not malice.
+uint64_t checksum_of(const std::filesystem::path& path) {
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.number < 0) fail_system("cannot open " + path.string());
+  std::vector<uint64_t> words(size_t{1} << 16);
+  uint64_t sum = 0x243f6a8885a308d3, length = 0;
+  for (;;) {
+    auto* bytes = reinterpret_cast<char*>(words.data());
+    size_t filled = 0, room = words.size() * 8;
+    while (filled < room) {
+      ssize_t got = ::read(file.number, bytes + filled, room - filled);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail_system("cannot read " + path.string());
+      if (got == 0) break;
+      filled += static_cast<size_t>(got);
+    }
+    while (filled % 8 != 0) bytes[filled++] = 0, length--;
+    length += filled;
+    for (size_t i = 0; i < filled / 8; i++) {
+      sum = (sum ^ words[i]) * 0x9e3779b97f4a7c15;
+      sum ^= sum >> 29;
+    }
+    if (filled < room) break;
+  }
+  sum = (sum ^ length) * 0x9e3779b97f4a7c15;
+  return sum ^ sum >> 32;
 }
 
 struct HostTensors {
@@ -100,30 +163,83 @@ const char* pgc_file_note(const pgc_file* file, const char* key) {
 }
 void pgc_file_close(pgc_file* file) { delete file; }
 
+namespace {
+
+void write_tensors(const char* shown, const NewFile& file, uint32_t count, const char* const* names,
+                   pgc_tensor* const* tensors, uint32_t note_count, const char* const* notes) {
+  const pg_format_info* format = find_format(file.temporary().c_str());
+  if (format->write == nullptr) pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s files can only be read", format->name));
+  HostTensors host = gather(count, names, tensors);
+  pg_error error = pg::make_error();
+  int32_t result =
+      format->write(format->user, file.temporary().c_str(), count, host.pointers.data(), note_count, notes, &error);
+  if (result != PG_OK) throw pg::Error(result, std::string(shown) + ": " + error.message, error.native, error.flags);
+}
+
+}  // namespace
+
 int32_t pgc_write(const char* path, uint32_t count, const char* const* names, pgc_tensor* const* tensors,
                   uint32_t note_count, const char* const* notes) {
   return run("save", [&] {
-    const pg_format_info* format = find_format(path);
-    if (format->write == nullptr) pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s files can only be read", format->name));
-    HostTensors host = gather(count, names, tensors);
-    std::filesystem::path target(path);
-    std::filesystem::path temporary =
-        target.parent_path() /
-        ("." + target.filename().string() + "." + std::to_string(::getpid()) + ".tmp" + target.extension().string());
-    pg_error error = pg::make_error();
-    int32_t result =
-        format->write(format->user, temporary.c_str(), count, host.pointers.data(), note_count, notes, &error);
-    std::error_code code;
-    if (result != PG_OK) {
-      std::filesystem::remove(temporary, code);
-      throw pg::Error(result, std::string(path) + ": " + error.message, error.native, error.flags);
-    }
-    if (::rename(temporary.c_str(), path) != 0) {
-      int saved = errno;
-      std::filesystem::remove(temporary, code);
-      errno = saved;
-      fail_system("cannot rename to " + target.string());
-    }
-    sync_folder(target.parent_path());
+    NewFile file(path);
+    write_tensors(path, file, count, names, tensors, note_count, notes);
+    file.commit(path);
   });
+}
+
+int32_t pgc_write_sealed(const char* stem, const char* extension, uint32_t count, const char* const* names,
+                         pgc_tensor* const* tensors, uint32_t note_count, const char* const* notes,
+                         uint64_t* checksum) {
+  return run("save", [&] {
+    NewFile file(std::string(stem) + "." + extension);
+    write_tensors(stem, file, count, names, tensors, note_count, notes);
+    *checksum = checksum_of(file.temporary());
+    char seal[20];
+    std::snprintf(seal, sizeof seal, "%016llx", static_cast<unsigned long long>(*checksum));
+    file.commit(std::string(stem) + "." + seal + "." + extension);
+  });
+}
+
+int32_t pgc_write_bytes(const char* path, const void* bytes, uint64_t size) {
+  return run("save", [&] {
+    NewFile file(path);
+    Descriptor out{::open(file.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+    if (out.number < 0) fail_system("cannot create " + std::string(path));
+    for (const char* at = static_cast<const char*>(bytes); size > 0;) {
+      ssize_t done = ::write(out.number, at, std::min<uint64_t>(size, 1u << 30));
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) fail_system("cannot write " + std::string(path));
+      at += done, size -= static_cast<uint64_t>(done);
+    }
+    file.commit(path);
+  });
+}
+
+int32_t pgc_checksum(const char* path, uint64_t* checksum) {
+  return run("load", [&] { *checksum = checksum_of(path); });
+}
+
+int32_t pgc_make_folder(const char* path) {
+  return run("save", [&] {
+    std::error_code code;
+    std::filesystem::create_directories(path, code);
+    if (code || !std::filesystem::is_directory(path)) {
+      pg::fail_argument(
+          pg::format("cannot make folder %s: %s", path, code ? code.message().c_str() : "a file is there"));
+    }
+  });
+}
+
+const char* pgc_folder_names(const char* path) {
+  const char* names = nullptr;
+  run("load", [&] {
+    std::error_code code;
+    std::string text;
+    for (std::filesystem::directory_iterator it(path, code), end; !code && it != end; it.increment(code)) {
+      text += it->path().filename().string() + "\n";
+    }
+    if (code) pg::fail(PG_E_NOT_FOUND, pg::format("cannot list %s: %s", path, code.message().c_str()));
+    names = keep_text(std::move(text));
+  });
+  return names;
 }

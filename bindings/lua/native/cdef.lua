@@ -135,6 +135,13 @@ const char *pgc_file_note(const pgc_file *file, const char *key);
 void pgc_file_close(pgc_file *file);
 int32_t pgc_write(const char *path, uint32_t count, const char *const *names, pgc_tensor *const *tensors,
                           uint32_t note_count, const char *const *notes);
+int32_t pgc_write_sealed(const char *stem, const char *extension, uint32_t count, const char *const *names,
+                                 pgc_tensor *const *tensors, uint32_t note_count, const char *const *notes,
+                                 uint64_t *checksum);
+int32_t pgc_write_bytes(const char *path, const void *bytes, uint64_t size);
+int32_t pgc_checksum(const char *path, uint64_t *checksum);
+int32_t pgc_make_folder(const char *path);
+const char *pgc_folder_names(const char *path);
 int32_t pgc_graph_create(pgc_graph **output);
 void pgc_graph_release(pgc_graph *graph);
 int32_t pgc_graph_placeholder(pgc_graph *graph, const char *name, uint32_t dtype, uint32_t rank, const int64_t *shape,

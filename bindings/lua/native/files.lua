@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Files of tensors, through the format plugins.
 
+local bit = require "bit"
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
@@ -32,19 +33,59 @@ function M.read(path, options)
   end
 end
 
----Writes a file atomically. `notes` is a table of strings.
-function M.write(path, names, tensors, notes)
-  local count = #names
-  local array = gradients.array(tensors, count, "write")
-  local name_array = ffi.new("const char *[?]", math.max(count, 1), names)
+-- The C arrays of named tensors and of notes (a table of strings); the lists behind them must live as long.
+local function arrays(names, tensors, notes)
   local flat, keys = {}, {}
   for key in pairs(notes or {}) do keys[#keys + 1] = key end
   table.sort(keys)
   for _, key in ipairs(keys) do
     flat[#flat + 1], flat[#flat + 2] = key, tostring(notes[key])
   end
-  local note_array = ffi.new("const char *[?]", math.max(#flat, 1), flat)
-  if C.pgc_write(path, count, name_array, array, #keys, note_array) ~= 0 then errors.raise_native(C, "write") end
+  return { array = gradients.array(tensors, #names, "write"), names = ffi.new("const char *[?]", math.max(#names, 1),
+           names), notes = ffi.new("const char *[?]", math.max(#flat, 1), flat), count = #keys, flat = flat }
+end
+
+---Writes a file atomically. `notes` is a table of strings.
+function M.write(path, names, tensors, notes)
+  local a = arrays(names, tensors, notes)
+  if C.pgc_write(path, #names, a.names, a.array, a.count, a.notes) ~= 0 then errors.raise_native(C, "write") end
+end
+
+local sum = ffi.new("uint64_t[1]")
+local function hexadecimal(value) return bit.tohex(value, 16) end
+
+---Writes STEM.CHECKSUM.EXTENSION atomically; answers the checksum's 16 digits.
+function M.write_sealed(stem, extension, names, tensors, notes)
+  local a = arrays(names, tensors, notes)
+  if C.pgc_write_sealed(stem, extension, #names, a.names, a.array, a.count, a.notes, sum) ~= 0 then
+    errors.raise_native(C, "write")
+  end
+  return hexadecimal(sum[0])
+end
+
+---Writes a string as a file, atomically.
+function M.write_text(path, text)
+  if C.pgc_write_bytes(path, text, #text) ~= 0 then errors.raise_native(C, "write") end
+end
+
+---The checksum of a file's bytes, as write_sealed names it.
+function M.checksum(path)
+  if C.pgc_checksum(path, sum) ~= 0 then errors.raise_native(C, "read") end
+  return hexadecimal(sum[0])
+end
+
+---Makes a folder and all above it.
+function M.make_folder(path)
+  if C.pgc_make_folder(path) ~= 0 then errors.raise_native(C, "write") end
+end
+
+---Names of what is in a folder, sorted.
+function M.folder(path)
+  local text, names = C.pgc_folder_names(path), {}
+  if text == nil then errors.raise_native(C, "read") end
+  for name in ffi.string(text):gmatch("[^\n]+") do names[#names + 1] = name end
+  table.sort(names)
+  return names
 end
 
 function M.start(library) C = library end

@@ -187,16 +187,64 @@ function Dataset:split(...)
   return unpack(parts)
 end
 
----`for step, element in ds:each() do`. Each call draws a new epoch's order.
-function Dataset:each()
-  local own = fields[self]
-  own.epoch = own.epoch + 1
-  local stage, i = own.stage(own.epoch), 0
-  return function()
-    if i >= stage.count then return nil end
-    i = i + 1
-    return i, stage.get(i)
+-- What ds:each() returns: call it for the next step and element.
+local Iterator = {}
+Iterator.__index = Iterator
+
+function Iterator:__call()
+  local stage = self.stage
+  if not stage or self.position >= stage.count then return nil end
+  local position = self.position + 1
+  local element = stage.get(position)
+  self.position = position
+  return position, element
+end
+
+---Where it stands, as a plain table: for `ds:each{from=state}`.
+---@return { epoch: integer, position: integer, size: integer }
+function Iterator:state() return { epoch = self.epoch, position = self.position, size = self.size } end
+
+---Ends it: further calls answer nil.
+function Iterator:close() self.stage = nil end
+
+local read_each
+local function check_position(own, from)
+  for _, key in ipairs { "epoch", "position", "size" } do
+    if type(from[key]) ~= "number" then
+      native.raise("invalid_argument", "each", "from must be what state() returned: it has no " .. key)
+    end
   end
+  if from.size ~= own.size then
+    native.raise("invalid_argument", "each", ("from is a position in a pipeline of %d; this one has %d"):format(
+                   from.size, own.size))
+  end
+end
+
+---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
+---`ds:each{from=state}` goes on behind that state, in the same order.
+---@param ... { from: table? }
+function Dataset:each(...)
+  local own = fields[self]
+  read_each = read_each or native.signature("each", { { "from", "table", named = true } })
+  local from = select("#", ...) > 0 and read_each(...).from or nil
+  if from then
+    check_position(own, from)
+    own.epoch = from.epoch
+  else
+    own.epoch = own.epoch + 1
+  end
+  return setmetatable({ stage = own.stage(own.epoch), epoch = own.epoch, size = own.size,
+                        position = from and from.position or 0 }, Iterator)
+end
+
+---How many orders have been drawn: each() takes the next. Set it to go on where another process was.
+function Dataset:epoch(set)
+  local own = fields[self]
+  if set ~= nil then
+    check_count("epoch", set)
+    own.epoch = set
+  end
+  return own.epoch
 end
 
 local function is_dataset(v) return fields[v] ~= nil end

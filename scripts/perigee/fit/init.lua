@@ -6,6 +6,7 @@ local inputs = require "perigee.fit.inputs"
 local metrics = require "perigee.fit.metrics"
 local new_history = require "perigee.fit.history"
 local new_progress = require "perigee.fit.progress"
+local resume = require "perigee.fit.resume"
 local walk = require "perigee.nn.walk"
 
 local fit = {}
@@ -27,6 +28,7 @@ local read_fit = native.signature("fit", with_shared {
   { "accumulate", "integer", named = true, default = 1 }, { "clip_norm", "number", named = true },
   { "callbacks", "table", named = true }, { "verbose", "integer", named = true, default = 1 },
   { "shuffle", "boolean", named = true, default = true }, { "seed", "integer", named = true, default = 0 },
+  { "resume", "boolean", named = true, default = false },
 })
 local read_evaluate = native.signature("evaluate", with_shared {})
 local read_predict = native.signature("predict", {
@@ -101,13 +103,16 @@ local function check_loss(loss)
   end
 end
 
--- One pass over the batches that changes the parameters.
+-- One pass over the batches that changes the parameters. `progress` is told of each. A pass that was interrupted goes
+-- on where job.position stands.
 local function train_epoch(job, progress)
   local pg = require "perigee"
   local optim = require "perigee.optim"
   local means, total = new_means(job), #job.train
   local group, waiting = 1, 0
-  for step, batch in job.train:each() do
+  resume.begin_epoch(job, means)
+  job.values = function() return read_means(job, means, "") end
+  for step, batch in job.batches do
     local x, y, count = inputs.unpack("fit", batch, job.device)
     if waiting == 0 then
       job.optimizer:zero_grad()
@@ -124,10 +129,12 @@ local function train_epoch(job, progress)
       job.optimizer:step()
     end
     pg.no_grad(add_means, job, means, loss, prediction, y, count)
-    progress:update(step, count, function() return read_means(job, means, "") end)
+    job.step, job.done, job.samples, job.whole = step, job.done + 1, count, waiting == 0
+    progress:update(step, count, job.values)
     job.notify("on_batch_end", step)
     if job.stop then break end
   end
+  resume.end_epoch(job)
   return read_means(job, means, "")
 end
 
@@ -147,16 +154,23 @@ local function evaluate_in_mode(job, batches, prefix)
 end
 
 -- Callbacks are functions, called at each epoch's end, or tables with on_train_begin, on_epoch_begin, on_batch_end,
--- on_epoch_end, on_train_end. All get the job: { model, optimizer, epoch, history, stop }; stop = true ends it.
-local function notifier(job, callbacks)
+-- on_epoch_end, on_train_end. All get the job: { model, optimizer, epoch, step, done, history, stop }; stop = true ends
+-- it. Those with `last` come behind the others: they save what the others have done.
+local function notifier(callbacks)
+  local order = {}
   for i, callback in ipairs(callbacks) do
     if type(callback) ~= "function" and type(callback) ~= "table" then
       native.raise("invalid_argument", "fit", ("callback %d must be a function or a table, got %s"):format(i,
                    native.describe(callback)))
     end
   end
-  return function(event, argument)
+  for _, last in ipairs { false, true } do
     for _, callback in ipairs(callbacks) do
+      if (type(callback) == "table" and callback.last or false) == last then order[#order + 1] = callback end
+    end
+  end
+  return function(job, event, argument)
+    for _, callback in ipairs(order) do
       if type(callback) == "function" then
         if event == "on_epoch_end" then callback(job, argument) end
       elseif callback[event] then
@@ -198,25 +212,28 @@ end
 
 ---Trains. Options: data (a dataset of batches or samples x, y) or x= and y=, validation or validation_split, loss and
 ---metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, accumulate, clip_norm, callbacks, verbose
----(0 nothing, 1 a bar on a terminal, 2 lines).
+---(0 nothing, 1 a bar on a terminal, 2 lines), resume (true: go on, exactly, from the newest checkpoint of the
+---callback pg.callbacks.ModelCheckpoint; begin where there is none).
 ---@return table history an entry an epoch: history[3].loss, .val_accuracy; #history
 function fit.fit(self, ...)
   local o = read_fit(...)
   check_counts(o)
-  local job = { model = self, epochs = o.epochs, accumulate = o.accumulate, clip_norm = o.clip_norm,
-                verbose = o.verbose, history = new_history(), stop = false }
+  local job = { model = self, epochs = o.epochs, accumulate = o.accumulate, clip_norm = o.clip_norm, done = 0,
+                epoch = 0, verbose = o.verbose, history = new_history(), stop = false, callbacks = o.callbacks or {} }
   job.loss = resolve_loss("fit", o.loss)
   job.metrics = metrics.resolve("fit", o.metrics)
   job.train, job.validation = inputs.training("fit", o)
   job.optimizer = resolve_optimizer(self, o.optimizer)
   job.params, job.device = self:parameters(), inputs.device_of(self)
-  job.notify = notifier(job, o.callbacks or {})
+  local notify = notifier(job.callbacks)
+  job.notify = function(event, argument) notify(job, event, argument) end
   self[walk.META].trained = { loss = job.loss, metrics = job.metrics }
   in_mode(self, true, function()
     job.notify("on_train_begin")
-    for epoch = 1, job.epochs do
-      run_epoch(job, epoch)
+    local first = o.resume and resume.restore(job) or 1
+    for epoch = first, job.epochs do
       if job.stop then break end
+      run_epoch(job, epoch)
     end
     job.notify("on_train_end")
   end)

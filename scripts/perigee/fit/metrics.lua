@@ -66,6 +66,13 @@ function Mean:add(value, samples)
   self.count = self.count + samples
 end
 
+function Mean:state() return { sum = self.sum, count = self.count } end
+
+function Mean:load_state(saved, device)
+  self.sum, self.count = saved.sum, saved.count
+  if native.is_tensor(self.sum) and device then self.sum = self.sum:to(device) end
+end
+
 ---The mean so far as a number; waits for the device.
 function Mean:value()
   if self.count == 0 then return 0 / 0 end

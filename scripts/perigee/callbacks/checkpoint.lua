@@ -1,0 +1,66 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- ModelCheckpoint: saves a training as it goes, for fit{resume=true} and for the best model.
+
+local native = require "perigee.native"
+local checkpoint = require "perigee.checkpoint"
+local resume = require "perigee.fit.resume"
+local watch = require "perigee.callbacks.watch"
+
+local ModelCheckpoint = {}
+ModelCheckpoint.__index = ModelCheckpoint
+ModelCheckpoint.last = true -- behind the others, whose state it saves
+
+local read = native.signature("ModelCheckpoint", {
+  { "dir", "string", required = true }, { "keep", "integer", named = true, default = 3 },
+  { "monitor", "string", named = true }, { "mode", "string", named = true },
+  { "every", "integer", named = true, default = 1 }, { "steps", "integer", named = true } })
+
+---`pg.callbacks.ModelCheckpoint{dir, keep=3, monitor="val_loss", mode="min", every=1, steps=nil}`: a checkpoint at the
+---end of every `every`-th epoch and, with `steps`, after every so many batches (not between accumulated ones). `monitor`
+---names the value by which one is the best; that one is kept too. `callback.manager` is the CheckpointManager.
+local function new(...)
+  local o = read(...)
+  for _, name in ipairs { "every", "steps" } do
+    if o[name] and o[name] < 1 then
+      native.raise("invalid_argument", "ModelCheckpoint", ("%s must be at least 1, got %d"):format(name, o[name]))
+    end
+  end
+  o.mode = watch.mode("ModelCheckpoint", o.mode, o.monitor)
+  return setmetatable({ options = o }, ModelCheckpoint)
+end
+
+function ModelCheckpoint:on_train_begin(job)
+  local o = self.options
+  self.manager = checkpoint.CheckpointManager { o.dir, keep = o.keep, mode = o.mode, model = job.model,
+                                                optimizer = job.optimizer }
+end
+
+local function save(self, job, metric)
+  self.path = self.manager:save { step = job.done, metric = metric, fit = resume.state(job) }
+end
+
+function ModelCheckpoint:on_batch_end(job)
+  local steps = self.options.steps
+  if not steps then return end
+  self.due = self.due or job.done % steps == 0
+  if self.due and job.whole and job.step < #job.train then -- the epoch's end has a checkpoint of its own
+    self.due = false
+    save(self, job)
+  end
+end
+
+function ModelCheckpoint:on_epoch_end(job, entry)
+  local o = self.options
+  if entry.epoch % o.every ~= 0 and entry.epoch ~= job.epochs and not job.stop then return end
+  self.due = false
+  save(self, job, o.monitor and watch.value("ModelCheckpoint", entry, o.monitor))
+end
+
+---For fit: loads the newest checkpoint into the job's objects.
+---@return table? state as perigee.fit.resume made it
+function ModelCheckpoint:restore()
+  local values = self.manager:restore()
+  return values and values.fit
+end
+
+return { ModelCheckpoint = new }

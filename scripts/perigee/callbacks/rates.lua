@@ -1,0 +1,50 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- LRScheduler: steps a schedule of perigee.optim.sched while fit trains.
+
+local native = require "perigee.native"
+local watch = require "perigee.callbacks.watch"
+
+local LRScheduler = {}
+LRScheduler.__index = LRScheduler
+
+local read = native.signature("LRScheduler", {
+  { "schedule", "any", required = true }, { "per", "string", named = true, default = "epoch" },
+  { "monitor", "string", named = true, default = "val_loss" } })
+
+---`pg.callbacks.LRScheduler{schedule, per="epoch"}`: a schedule, or a function of the optimizer that makes one when the
+---training begins. per="batch" steps it after every batch. optim.sched.Plateau is given the value of `monitor`.
+local function new(...)
+  local o = read(...)
+  if o.per ~= "epoch" and o.per ~= "batch" then
+    native.raise("invalid_argument", "LRScheduler", 'per must be "epoch" or "batch", got ' .. native.describe(o.per))
+  end
+  if type(o.schedule) ~= "function" and (type(o.schedule) ~= "table" or type(o.schedule.step) ~= "function") then
+    native.raise("invalid_argument", "LRScheduler", "needs a schedule or a function that makes one, got " ..
+                 native.describe(o.schedule))
+  end
+  return setmetatable({ options = o }, LRScheduler)
+end
+
+function LRScheduler:on_train_begin(job)
+  local schedule = self.options.schedule
+  self.schedule = type(schedule) == "function" and schedule(job.optimizer) or schedule
+end
+
+function LRScheduler:on_batch_end()
+  if self.options.per == "batch" then self.schedule:step() end
+end
+
+function LRScheduler:on_epoch_end(job, entry)
+  entry.lr = job.optimizer.groups[1].lr
+  if self.options.per ~= "epoch" then return end
+  if self.schedule.wants_metric then
+    self.schedule:step(watch.value("LRScheduler", entry, self.options.monitor))
+  else
+    self.schedule:step()
+  end
+end
+
+function LRScheduler:state() return self.schedule:state() end
+function LRScheduler:load_state(saved) self.schedule:load_state(saved) end
+
+return { LRScheduler = new }

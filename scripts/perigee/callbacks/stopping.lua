@@ -1,0 +1,55 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- EarlyStopping: ends a training that gets no better.
+
+local native = require "perigee.native"
+local watch = require "perigee.callbacks.watch"
+
+local EarlyStopping = {}
+EarlyStopping.__index = EarlyStopping
+
+local read = native.signature("EarlyStopping", {
+  { "monitor", "string", default = "val_loss" }, { "patience", "integer", named = true, default = 0 },
+  { "min_delta", "number", named = true, default = 0 }, { "mode", "string", named = true },
+  { "restore_best", "boolean", named = true, default = false } })
+
+---`pg.callbacks.EarlyStopping{monitor="val_loss", patience=5, min_delta=0, mode="min", restore_best=false}`: stops when
+---`monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the model then
+---has the weights of the best epoch (`callback.best`, `.best_epoch`).
+local function new(...)
+  local o = read(...)
+  if o.patience < 0 then
+    native.raise("invalid_argument", "EarlyStopping", "patience must not be negative, got " .. o.patience)
+  end
+  o.mode = watch.mode("EarlyStopping", o.mode, o.monitor)
+  return setmetatable({ options = o, waited = 0 }, EarlyStopping)
+end
+
+function EarlyStopping:on_train_begin() self.best, self.best_epoch, self.weights, self.waited = nil, nil, nil, 0 end
+
+function EarlyStopping:on_epoch_end(job, entry)
+  local o = self.options
+  local value = watch.value("EarlyStopping", entry, o.monitor)
+  if watch.better(o.mode, value, self.best, o.min_delta) then
+    self.best, self.best_epoch, self.waited = value, entry.epoch, 0
+    if o.restore_best then
+      self.weights = {}
+      for name, t in pairs(job.model:state()) do self.weights[name] = t:clone() end
+    end
+    return
+  end
+  self.waited = self.waited + 1
+  if self.waited > o.patience then
+    job.stop = true
+    if self.weights then job.model:load_state(self.weights) end
+  end
+end
+
+function EarlyStopping:state()
+  return { best = self.best, best_epoch = self.best_epoch, waited = self.waited, weights = self.weights }
+end
+
+function EarlyStopping:load_state(saved)
+  self.best, self.best_epoch, self.waited, self.weights = saved.best, saved.best_epoch, saved.waited, saved.weights
+end
+
+return { EarlyStopping = new }

@@ -1,0 +1,289 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- pg.CheckpointManager: the state of a training in a folder of files, of which a kill at any moment loses nothing that
+-- was reported saved.
+
+local native = require "perigee.native"
+local pack = require "perigee.checkpoint.pack"
+local walk = require "perigee.nn.walk"
+
+local FORMAT = "perigee-checkpoint/1"
+local NAME = "^step%-(%d+)%.(%x+)%.safetensors$"
+
+---@class perigee.CheckpointManager
+---@field dir string the folder
+---@field keep integer how many of the newest stay
+---@field skipped string[] what the last restore passed over, and why
+local Manager = {}
+Manager.__index = Manager
+
+local options = { keep = true, mode = true }
+
+local function has_state(v)
+  return walk.is_layer(v) or (type(v) == "table" and type(v.state) == "function" and type(v.load_state) == "function")
+end
+
+-- Objects and options of the constructor; what is neither is refused by name.
+local function read_options(given, self)
+  for key, value in pairs(given) do
+    if type(key) == "string" and not options[key] then
+      if not has_state(value) then
+        native.raise("invalid_argument", "CheckpointManager", ("%s must be an object with state() and load_state(), " ..
+                     "got %s"):format(key, native.describe(value)), "plain values go into save{...}")
+      end
+      self.objects[key] = value
+    end
+  end
+  self.keep = given.keep == nil and 3 or given.keep
+  if type(self.keep) ~= "number" or self.keep < 1 or self.keep ~= math.floor(self.keep) then
+    native.raise("invalid_argument", "CheckpointManager", "keep must be a whole number of at least 1, got " ..
+                 native.describe(self.keep))
+  end
+  self.mode = given.mode or "min"
+  if self.mode ~= "min" and self.mode ~= "max" then
+    native.raise("invalid_argument", "CheckpointManager", 'mode must be "min" or "max", got ' ..
+                 native.describe(self.mode))
+  end
+end
+
+-- Temporary files of processes that were killed. Those of living ones are left alone.
+local function clean(dir)
+  for _, name in ipairs(native.folder(dir)) do
+    local owner = name:match("^%.step%-.*%.(%d+)%.tmp%.safetensors$")
+    local alive = owner and io.open("/proc/" .. owner .. "/stat", "rb")
+    if alive then
+      alive:close()
+    elseif owner then
+      os.remove(dir .. "/" .. name)
+    end
+  end
+end
+
+---`pg.CheckpointManager{dir, keep=3, mode="min", model=model, optimizer=opt, ...}`: a folder of checkpoints (made if it
+---is not there) of these objects: all that has state() and load_state(), under any names. The state of the random
+---number generator always goes with them. Of the files the newest `keep` stay, and the best where saves give a metric.
+---@return perigee.CheckpointManager
+local function new(...)
+  local given, named = ...
+  if not native.is_plain(given) then
+    given = { given }
+    for key, value in pairs(named or {}) do given[key] = value end
+  end
+  if type(given[1]) ~= "string" or given[1] == "" then
+    native.raise("invalid_argument", "CheckpointManager", "needs a folder, got " .. native.describe(given[1]))
+  end
+  local self = setmetatable({ dir = given[1], objects = {}, skipped = {} }, Manager)
+  read_options(given, self)
+  native.make_folder(self.dir)
+  clean(self.dir)
+  return self
+end
+
+-- Entries { step, checksum, path }, oldest first. Of one step the last in the order of names.
+local function files_of(self)
+  local list = {}
+  for _, name in ipairs(native.folder(self.dir)) do
+    local step, checksum = name:match(NAME)
+    if step then
+      list[#list + 1] = { step = tonumber(step), checksum = checksum, path = self.dir .. "/" .. name }
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.step ~= b.step then return a.step < b.step end
+    return a.path < b.path
+  end)
+  return list
+end
+
+---The steps that there are files of, oldest first.
+function Manager:steps()
+  local steps = {}
+  for i, file in ipairs(files_of(self)) do steps[i] = file.step end
+  return steps
+end
+
+-- Object or value as a plain tree.
+local function state_of(v)
+  if has_state(v) then
+    if walk.is_layer(v) and walk.is_lazy(v) then
+      native.raise("failed_precondition", "CheckpointManager:save", "the model's sizes are not known before its " ..
+                   "first input", "call it once")
+    end
+    return v:state()
+  end
+  if type(v) == "table" and not native.is_tensor(v) and type(v.state) == "function" then return v:state() end
+  return v
+end
+
+local function prune(self, current)
+  local steps = {}
+  for _, file in ipairs(files_of(self)) do
+    if file.step == current.step and file.path ~= current.path then
+      os.remove(file.path) -- the same step, saved anew
+    else
+      steps[#steps + 1] = file
+    end
+  end
+  for i = 1, #steps - self.keep do
+    local file = steps[i]
+    if file.step ~= self.best_step and file.path ~= current.path then os.remove(file.path) end
+  end
+end
+
+local function note_metric(self, step, metric)
+  if metric == nil then return end
+  if type(metric) ~= "number" then
+    native.raise("invalid_argument", "CheckpointManager:save", "metric must be a number, got " ..
+                 native.describe(metric))
+  end
+  if metric ~= metric then return end -- NaN is never the best
+  local old = self.best_metric
+  if old == nil or (self.mode == "min" and metric < old) or (self.mode == "max" and metric > old) then
+    self.best_step, self.best_metric = step, metric
+  end
+end
+
+---Saves all objects, and whatever else is given: plain values, tensors, tables of them, and things with a state() such
+---as what `ds:each()` returned. Durable when it returns.
+---@param given { step: integer, metric: number? } step: a count of what is done; metric: to judge the best by
+---@return string path
+function Manager:save(given)
+  given = given or {}
+  local step = given.step
+  if type(step) ~= "number" or step < 0 or step ~= math.floor(step) or step >= 1e15 then
+    native.raise("invalid_argument", "CheckpointManager:save", "step must be a count, got " .. native.describe(step))
+  end
+  local best_step, best_metric = self.best_step, self.best_metric
+  note_metric(self, step, given.metric)
+  local seed, offset = native.rng_state()
+  local tree = { objects = {}, values = {}, rng = { seed = seed, offset = offset },
+                 best = { step = self.best_step, metric = self.best_metric } }
+  for name, object in pairs(self.objects) do tree.objects[name] = state_of(object) end
+  for name, value in pairs(given) do tree.values[name] = state_of(value) end
+  local stem = ("%s/step-%08.0f"):format(self.dir, step)
+  local ok, result = pcall(function()
+    local text, names, tensors = pack.pack("CheckpointManager:save", tree)
+    return native.write_sealed(stem, "safetensors", names, tensors, { format = FORMAT, state = text })
+  end)
+  if not ok then
+    self.best_step, self.best_metric = best_step, best_metric
+    error(result, 0)
+  end
+  local path = stem .. "." .. result .. ".safetensors"
+  prune(self, { step = step, path = path })
+  return path
+end
+
+-- The tree of a file; nil and the reason where it cannot be trusted.
+local function read_file(file)
+  local ok, found = pcall(native.checksum, file.path)
+  if not ok then return nil, tostring(found) end
+  if found ~= file.checksum then
+    return nil, ("damaged: its checksum is %s"):format(found)
+  end
+  local tensors, note, _
+  ok, tensors, _, note = pcall(native.read, file.path)
+  if not ok then return nil, tostring(tensors) end
+  if note("format") ~= FORMAT then
+    return nil, ("its format is %s, this version reads %s"):format(note("format") or "unknown", FORMAT)
+  end
+  local tree
+  ok, tree = pcall(pack.unpack, note("state"), tensors)
+  if not ok then return nil, tostring(tree) end
+  return tree
+end
+
+local function apply(self, tree, path)
+  for name in pairs(self.objects) do
+    if tree.objects[name] == nil then
+      local names = {}
+      for known in pairs(tree.objects) do names[#names + 1] = known end
+      table.sort(names)
+      native.raise("invalid_argument", "CheckpointManager:restore", ("%s holds no %q; it holds %s"):format(path, name,
+                   table.concat(names, ", ")))
+    end
+  end
+  local order = {} -- layers first: what follows them looks at shapes, which a layer may first learn here
+  for name, object in pairs(self.objects) do order[#order + 1] = (walk.is_layer(object) and "1" or "2") .. name end
+  table.sort(order)
+  for _, key in ipairs(order) do self.objects[key:sub(2)]:load_state(tree.objects[key:sub(2)]) end
+  native.set_rng_state(tree.rng.seed, tree.rng.offset)
+  self.best_step, self.best_metric = tree.best.step, tree.best.metric
+end
+
+local function choose(self, step)
+  local files = files_of(self)
+  if step == nil then return files end
+  local list = {}
+  for _, file in ipairs(files) do
+    if file.step == step then list[#list + 1] = file end
+  end
+  if #list == 0 then
+    native.raise("not_found", "CheckpointManager:restore", ("there is no checkpoint of step %s in %s"):format(
+                   tostring(step), self.dir))
+  end
+  return list
+end
+
+---Loads the newest checkpoint that is whole (or that of a step) into the objects, and puts the random number generator
+---where it was. Damaged files are passed over with a line on standard error each (also in `self.skipped`); where all
+---are damaged, or one that was asked for by step, it is an error.
+---@param step? integer
+---@return table? values what save was given: values.step, ...; nil: there is no checkpoint
+function Manager:restore(step)
+  local files = choose(self, step)
+  self.skipped = {}
+  for i = #files, 1, -1 do
+    local tree, why = read_file(files[i])
+    if tree then
+      apply(self, tree, files[i].path)
+      return tree.values, files[i].path
+    end
+    local line = ("checkpoint %s is skipped: %s"):format(files[i].path, why)
+    self.skipped[#self.skipped + 1] = line
+    io.stderr:write("perigee: ", line, "\n")
+  end
+  if #files > 0 then
+    native.raise("data_loss", "CheckpointManager:restore", ("none of the %d checkpoints in %s can be read"):format(
+                   #files, self.dir), self.skipped[1])
+  end
+  return nil
+end
+
+---Path and step of the newest file; nil where there is none. It is looked at by restore.
+function Manager:latest()
+  local files = files_of(self)
+  local last = files[#files]
+  if last then return last.path, last.step end
+end
+
+---Path, step and metric of the best checkpoint so far; nil before one was saved with a metric.
+function Manager:best()
+  if not self.best_step then -- of an earlier run
+    local files = files_of(self)
+    for i = #files, 1, -1 do
+      local tree = read_file(files[i])
+      if tree then
+        self.best_step, self.best_metric = tree.best.step, tree.best.metric
+        break
+      end
+    end
+  end
+  for _, file in ipairs(files_of(self)) do
+    if file.step == self.best_step then return file.path, file.step, self.best_metric end
+  end
+end
+
+---Loads the best checkpoint's objects, as restore does.
+function Manager:restore_best()
+  local _, step = self:best()
+  if not step then
+    native.raise("not_found", "CheckpointManager:restore_best", "no checkpoint was saved with a metric")
+  end
+  return self:restore(step)
+end
+
+function Manager:__tostring() return ("CheckpointManager(%s; %d files)"):format(self.dir, #files_of(self)) end
+
+local function is_manager(v) return getmetatable(v) == Manager end
+
+return { CheckpointManager = new, is_manager = is_manager }

@@ -1,0 +1,69 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What of a training must be saved beside model, optimizer and random numbers, so that one that was interrupted ends in
+-- the same bits as one that was not.
+
+local native = require "perigee.native"
+
+local resume = {}
+
+---The place of a job as a plain table. Within an epoch, call it where no gradients wait (`job.whole`).
+function resume.state(job)
+  local state = { epoch = job.epoch, done = job.done, stop = job.stop, history = {}, callbacks = {}, means = nil,
+                  train = job.train:epoch(), validation = job.validation and job.validation:epoch() or nil }
+  for i, entry in ipairs(job.history) do state.history[i] = entry end
+  for i, callback in ipairs(job.callbacks) do
+    state.callbacks[i] = type(callback) == "table" and callback.state and callback:state() or false
+  end
+  if job.batches then
+    state.data, state.means = job.batches:state(), {}
+    for name, mean in pairs(job.means) do state.means[name] = mean:state() end
+  end
+  return state
+end
+
+local function load_callbacks(job, saved)
+  if #saved ~= #job.callbacks then
+    native.raise("invalid_argument", "fit", ("the checkpoint has %d callbacks, this call %d"):format(#saved,
+                 #job.callbacks))
+  end
+  for i, callback in ipairs(job.callbacks) do
+    if saved[i] and type(callback) == "table" and callback.load_state then callback:load_state(saved[i]) end
+  end
+end
+
+---Puts a job where its newest checkpoint was taken.
+---@return integer epoch the one to go on with
+function resume.restore(job)
+  local found
+  for _, callback in ipairs(job.callbacks) do
+    if type(callback) == "table" and callback.restore then found = callback end
+  end
+  if not found then
+    native.raise("invalid_argument", "fit", "resume=true needs a callback that saves",
+                 "callbacks={ pg.callbacks.ModelCheckpoint{dir} }")
+  end
+  local state = found:restore(job)
+  if not state then return 1 end
+  for i, entry in ipairs(state.history) do job.history[i] = entry end
+  job.epoch, job.done, job.stop = state.epoch, state.done, state.stop
+  job.train:epoch(state.train)
+  if job.validation and state.validation then job.validation:epoch(state.validation) end
+  load_callbacks(job, state.callbacks)
+  if not state.data then return state.epoch + 1 end
+  job.position, job.stop = state, false
+  return state.epoch
+end
+
+---The batches of an epoch, from the first or from where a checkpoint stood.
+function resume.begin_epoch(job, means)
+  local position = job.position
+  job.means, job.position = means, nil
+  job.batches = job.train:each { from = position and position.data }
+  for name, saved in pairs(position and position.means or {}) do
+    if means[name] then means[name]:load_state(saved, job.device) end
+  end
+end
+
+function resume.end_epoch(job) job.batches, job.means = nil, nil end
+
+return resume
