@@ -16,8 +16,8 @@ local read = native.signature("ModelCheckpoint", {
   { "every", "integer", named = true, default = 1 }, { "steps", "integer", named = true } })
 
 ---`pg.callbacks.ModelCheckpoint{dir, keep=3, monitor="val_loss", mode="min", every=1, steps=nil}`: a checkpoint at the
----end of every `every`-th epoch and, with `steps`, after every so many batches (not between accumulated ones). `monitor`
----names the value by which one is the best; that one is kept too. `callback.manager` is the CheckpointManager.
+---end of every `every`-th epoch and, with `steps`, after every so many batches (not between accumulated ones).
+---`monitor` names the value by which one is the best; that one is kept too. `callback.manager` is the CheckpointManager.
 local function new(...)
   local o = read(...)
   for _, name in ipairs { "every", "steps" } do
