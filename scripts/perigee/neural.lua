@@ -101,4 +101,255 @@ return function(pg, native)
     shape[#shape] = size(v, rank(v))
     return y:reshape(shape)
   end)
+
+  -- ---- distances ----
+
+  -- The p-norm along an axis; its gradient at 0 is 0.
+  local function length(x, p, axis, keepdim)
+    local o = { axis = axis, keepdim = keepdim }
+    if p == 2 then
+      local squares = x:square():sum(o)
+      local none = squares:eq(0)
+      return pg.where(none, 0, pg.where(none, 1, squares):sqrt())
+    end
+    if p == 1 then return x:abs():sum(o) end
+    if p == math.huge then return x:abs():amax(o) end
+    if p == -math.huge then return x:abs():amin(o) end
+    if p == 0 then return x:ne(0):to(x.dtype):sum(o) end
+    return x:abs():pow(p):sum(o):pow(1 / p)
+  end
+
+  ---x divided by its p-norm along an axis, or by eps where that is larger.
+  ---@param x table
+  ---@param options? {p: number, axis: integer, eps: number} defaults 2, 2, 1e-12
+  ---@return table
+  both("normalize", {
+    { "x", "tensor", required = true }, { "p", "number", default = 2 }, { "axis", "axis", default = 2 },
+    { "eps", "number", default = 1e-12 },
+  }, function(o) return o.x / length(o.x, o.p, o.axis, true):clamp { min = o.eps } end)
+
+  ---The cosine of the angle between x and y along an axis; norms below eps count as eps. x and y broadcast.
+  ---@param x table
+  ---@param y table
+  ---@param options? {axis: integer, eps: number} defaults 2, 1e-8
+  ---@return table
+  both("cosine_similarity", {
+    { "x", "tensor", required = true }, { "y", "tensor", required = true }, { "axis", "axis", default = 2 },
+    { "eps", "number", default = 1e-8 },
+  }, function(o)
+    local x, y = o.x, o.y
+    if x.shape ~= y.shape then
+      local shape = leading({ x, y }, 0)
+      if not shape then
+        native.raise("invalid_argument", "cosine_similarity", ("x %s and y %s do not broadcast"):format(
+                       tostring(x.shape), tostring(y.shape)))
+      end
+      x, y = expanded(x, shape, 0), expanded(y, shape, 0)
+    end
+    local nx, ny = length(x, 2, o.axis, true), length(y, 2, o.axis, true)
+    return ((x / nx:clamp { min = o.eps }) * (y / ny:clamp { min = o.eps })):sum(o.axis)
+  end)
+
+  ---The p-norm of x - y + eps along the last axis. x and y broadcast.
+  ---@param x table
+  ---@param y table
+  ---@param options? {p: number, eps: number, keepdim: boolean} defaults 2, 1e-6, false
+  ---@return table
+  both("pairwise_distance", {
+    { "x", "tensor", required = true }, { "y", "tensor", required = true }, { "p", "number", default = 2 },
+    { "eps", "number", default = 1e-6 }, { "keepdim", "boolean", default = false },
+  }, function(o) return length(o.x - o.y + o.eps, o.p, -1, o.keepdim) end)
+
+  ---x[n] W[k] y[n]^T + bias[k] for every k: x [..., I], y [..., J], weight [K, I, J], bias [K] to [..., K].
+  ---@param x table
+  ---@param y table
+  ---@param weight table
+  ---@param bias? table
+  ---@return table
+  both("bilinear", {
+    { "x", "tensor", required = true }, { "y", "tensor", required = true }, { "weight", "tensor", required = true },
+    { "bias", "tensor" },
+  }, function(o)
+    local x, y, w = o.x, o.y, o.weight
+    if rank(w) ~= 3 or rank(x) ~= rank(y) or rank(x) < 1 or size(w, 2) ~= size(x, rank(x))
+      or size(w, 3) ~= size(y, rank(y)) then
+      native.raise("invalid_argument", "bilinear", ("x is %s, y %s, weight %s; expected [..., I], [..., J], [K, I, J]")
+                   :format(tostring(x.shape), tostring(y.shape), tostring(w.shape)))
+    end
+    local shape = x.shape
+    shape[#shape] = size(w, 1)
+    local rows = x:reshape(-1, size(w, 2)):matmul(w:permute(2, 1, 3):reshape(size(w, 2), -1))
+    local z = rows:reshape(-1, size(w, 1), size(w, 3)):matmul(y:reshape(-1, size(w, 3), 1)):reshape(shape)
+    return o.bias and z + o.bias or z
+  end)
+
+  -- ---- normalisation ----
+
+  local function per_channel(v, x)
+    local shape = { size(v, 1) }
+    for i = 2, rank(x) - 1 do shape[i] = 1 end
+    return v:reshape(shape)
+  end
+
+  local function check_channels(where, x, named)
+    if rank(x) < 2 then
+      native.raise("invalid_argument", where, ("x is %s; expected [N, C, ...]"):format(tostring(x.shape)))
+    end
+    for name, v in pairs(named) do
+      if not (rank(v) == 1 and size(v, 1) == size(x, 2)) then
+        native.raise("invalid_argument", where, ("%s is %s; expected one number for each channel of x %s"):format(
+                       name, tostring(v.shape), tostring(x.shape)))
+      end
+    end
+  end
+
+  -- Each stretch of an image's channels by itself, as rows of the fused layer_norm.
+  local function in_groups(x, groups, weight, bias, eps)
+    local y = pg.layer_norm { x:reshape(size(x, 1), groups, -1), eps = eps }:reshape(x.shape)
+    if weight then y = y * per_channel(weight, x) end
+    if bias then y = y + per_channel(bias, x) end
+    return y
+  end
+
+  ---The channels of x [N, C, ...] in `groups` of equal size, each group of each example shifted and scaled to mean 0
+  ---and variance 1; then scaled and shifted by weight [C] and bias [C] (Wu and He 2018).
+  ---@param x table
+  ---@param groups integer
+  ---@param options? {weight: table, bias: table, eps: number}
+  ---@return table
+  both("group_norm", {
+    { "x", "tensor", required = true }, { "groups", "integer", required = true }, { "weight", "tensor" },
+    { "bias", "tensor" }, { "eps", "number", default = 1e-5 },
+  }, function(o)
+    check_channels("group_norm", o.x, { weight = o.weight, bias = o.bias })
+    local channels = size(o.x, 2)
+    if type(channels) ~= "number" or o.groups < 1 or channels % o.groups ~= 0 then
+      native.raise("invalid_argument", "group_norm", ("%d groups do not divide the channels of x %s"):format(
+                     o.groups, tostring(o.x.shape)))
+    end
+    if o.x:numel() == 0 then return o.x:clone() end
+    return in_groups(o.x, o.groups, o.weight, o.bias, o.eps)
+  end)
+
+  -- running = (1 - momentum) running + momentum * the mean of what the examples say, unbiased.
+  local function track(x, running_mean, running_var, momentum)
+    pg.no_grad(function()
+      local axes = {}
+      for i = 3, rank(x) do axes[#axes + 1] = i end
+      local function move(running, seen)
+        running:mul_(1 - momentum):add_(seen:mean(1):to(running.dtype) * momentum)
+      end
+      if running_mean then move(running_mean, x:mean(axes)) end
+      if running_var then move(running_var, x:var(axes)) end
+    end)
+  end
+
+  ---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
+  ---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
+  ---@param x table
+  ---@param options? {running_mean: table, running_var: table, weight: table, bias: table, use_input_stats: boolean,
+  ---  momentum: number, eps: number}
+  ---@return table
+  both("instance_norm", {
+    { "x", "tensor", required = true }, { "running_mean", "tensor" }, { "running_var", "tensor" },
+    { "weight", "tensor" }, { "bias", "tensor" }, { "use_input_stats", "boolean", default = true },
+    { "momentum", "number", default = 0.1 }, { "eps", "number", default = 1e-5 },
+  }, function(o)
+    local x = o.x
+    check_channels("instance_norm", x, { weight = o.weight, bias = o.bias, running_mean = o.running_mean,
+                                         running_var = o.running_var })
+    if not o.use_input_stats then
+      return pg.batch_norm { x, weight = o.weight, bias = o.bias, running_mean = o.running_mean,
+                             running_var = o.running_var, training = false, eps = o.eps }
+    end
+    if x:numel() == 0 then return x:clone() end
+    if rank(x) < 3 or x:numel() == size(x, 1) * size(x, 2) then
+      native.raise("invalid_argument", "instance_norm", ("x is %s; expected more than one value for each channel")
+                   :format(tostring(x.shape)))
+    end
+    if o.running_mean or o.running_var then track(x, o.running_mean, o.running_var, o.momentum) end
+    return in_groups(x, size(x, 2), o.weight, o.bias, o.eps)
+  end)
+
+  -- ---- bags of embeddings ----
+
+  -- The bag of every position, from 0, for bags that begin at `offsets`.
+  local function bag_of(index, offsets)
+    local marks = pg.zeros { size(index, 1) + 1, dtype = "int64", device = index.device }
+    marks = marks:scatter_add(offsets, pg.ones_like(offsets), 1)
+    return marks:narrow(1, 1, size(index, 1)):cumsum(1) - 1
+  end
+
+  local function pool_rows(rows, kept, mode)
+    if mode == "sum" then return rows:sum(2) end
+    local count = kept and kept:to(rows.dtype):sum(2) or nil
+    if mode == "mean" then
+      if not count then return size(rows, 2) == 0 and rows:sum(2) or rows:mean(2) end
+      return rows:sum(2) / count:clamp { min = 1 }:unsqueeze(2)
+    end
+    if size(rows, 2) == 0 then return rows:sum(2) end
+    if not kept then return rows:amax(2) end
+    local top = pg.where(kept:unsqueeze(3), rows, -math.huge):amax(2)
+    return pg.where(count:eq(0):unsqueeze(2), 0, top)
+  end
+
+  local function pool_bags(rows, bags, count, mode)
+    local zeros = pg.zeros { count, size(rows, 2), dtype = rows.dtype, device = rows.device }
+    local spread = bags:unsqueeze(2):expand { size(rows, 1), size(rows, 2) }
+    if mode == "max" then
+      local reduced = zeros:scatter_reduce { spread, rows, 1, reduce = "amax", include_self = false }
+      return reduced
+    end
+    local sums = zeros:scatter_add(spread, rows, 1)
+    if mode == "sum" then return sums end
+    local counts = pg.zeros { count, dtype = rows.dtype, device = rows.device }
+    counts = counts:scatter_add(bags, pg.ones_like(bags):to(rows.dtype), 1)
+    return sums / counts:clamp { min = 1 }:unsqueeze(2)
+  end
+
+  ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
+  ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
+  ---@param weight table
+  ---@param index table int64 or int32, from 0
+  ---@param options? {offsets: table, mode: string, per_sample_weights: table, include_last_offset: boolean,
+  ---  padding_idx: integer} mode: "mean" (default), "sum" or "max"
+  ---@return table [B, D]
+  both("embedding_bag", {
+    { "weight", "tensor", required = true }, { "index", "tensor", required = true }, { "offsets", "tensor" },
+    { "mode", "string", default = "mean" }, { "per_sample_weights", "tensor" },
+    { "include_last_offset", "boolean", default = false }, { "padding_idx", "integer", default = -1 },
+  }, function(o)
+    local function bad(text, ...) native.raise("invalid_argument", "embedding_bag", text:format(...)) end
+    if o.mode ~= "mean" and o.mode ~= "sum" and o.mode ~= "max" then
+      bad("mode must be mean, sum or max, got %q", o.mode)
+    end
+    if o.per_sample_weights and o.mode ~= "sum" then bad("per_sample_weights need mode=\"sum\"") end
+    local index, offsets, weights = o.index, o.offsets, o.per_sample_weights
+    if rank(index) ~= (offsets and 1 or 2) then
+      bad("index is %s; expected [B, L], or [N] with offsets [B]", tostring(index.shape))
+    end
+    if weights and not weights:has_shape(index.shape) then
+      bad("per_sample_weights is %s; expected the shape of index %s", tostring(weights.shape), tostring(index.shape))
+    end
+    local kept
+    if not offsets then
+      local rows = pg.embedding(o.weight, index, { padding_idx = o.padding_idx })
+      if weights then rows = rows * weights:unsqueeze(3) end
+      if o.padding_idx >= 0 then
+        kept = index:ne(o.padding_idx)
+        rows = pg.where(kept:unsqueeze(3), rows, 0)
+      end
+      return pool_rows(rows, kept, o.mode)
+    end
+    local count, bags = size(offsets, 1) - (o.include_last_offset and 1 or 0)
+    bags = bag_of(index, o.include_last_offset and offsets:narrow(1, 1, count) or offsets)
+    if o.padding_idx >= 0 then
+      kept = index:ne(o.padding_idx)
+      index, bags = index:masked_select(kept), bags:masked_select(kept)
+      weights = weights and weights:masked_select(kept)
+    end
+    local rows = pg.embedding(o.weight, index)
+    if weights then rows = rows * weights:unsqueeze(2) end
+    return pool_bags(rows, bags, count, o.mode)
+  end)
 end

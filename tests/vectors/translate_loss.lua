@@ -6,15 +6,19 @@ local pg = require "perigee"
 local rows = {}
 
 -- Loss `name` of PyTorch is pg.nn[ours]; `options` are PyTorch's arguments after the target.
-local function row(name, ours, options)
-  local params = { "target" }
-  for i, option in ipairs(options) do params[i + 1] = option end
+-- `tensors`: the names of the tensors after the first, if there are more than the target.
+local function row(name, ours, options, tensors)
+  tensors = tensors or { "target" }
+  local params = { unpack(tensors) }
+  for _, option in ipairs(options) do params[#params + 1] = option end
   rows["nn.functional." .. name] = { needs = "nn." .. ours, params = params, call = function(x, a)
-    local given = {}
+    local given, others = {}, {}
     for _, option in ipairs(options) do
       if option ~= "size_average" and option ~= "reduce" then given[option] = a[option] end
     end
-    return pg.nn[ours](x, a.target, given)
+    for i, tensor in ipairs(tensors) do others[i] = a[tensor] end
+    others[#others + 1] = given
+    return pg.nn[ours](x, unpack(others))
   end }
 end
 
@@ -29,5 +33,16 @@ row("l1_loss", "l1", { "size_average", "reduce", "reduction" })
 row("mse_loss", "mse", { "size_average", "reduce", "reduction" })
 row("nll_loss", "nll", { "weight", "size_average", "ignore_index", "reduce", "reduction" })
 row("smooth_l1_loss", "smooth_l1", { "size_average", "reduce", "reduction", "beta" })
+row("poisson_nll_loss", "poisson_nll",
+    { "log_input", "full", "size_average", "eps", "reduce", "reduction" })
+row("gaussian_nll_loss", "gaussian_nll", { "full", "eps", "reduction" }, { "target", "var" })
+row("hinge_embedding_loss", "hinge_embedding", { "margin", "size_average", "reduce", "reduction" })
+row("soft_margin_loss", "soft_margin", { "size_average", "reduce", "reduction" })
+row("cosine_embedding_loss", "cosine_embedding", { "margin", "size_average", "reduce", "reduction" },
+    { "input2", "target" })
+row("margin_ranking_loss", "margin_ranking", { "margin", "size_average", "reduce", "reduction" },
+    { "input2", "target" })
+row("triplet_margin_loss", "triplet_margin",
+    { "margin", "p", "eps", "swap", "size_average", "reduce", "reduction" }, { "positive", "negative" })
 
 return rows

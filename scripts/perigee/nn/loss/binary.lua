@@ -1,0 +1,77 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Losses of yes and no: targets from 0 to 1, or -1 and 1.
+
+local common = require "perigee.nn.loss.common"
+
+local losses = {}
+
+-- Logarithms stop at -100, so that a certain and wrong prediction costs much and not infinitely much.
+local function clamped_log(p) return p:log():clamp { min = -100 } end
+
+---Binary cross entropy of probabilities in [0, 1].
+---@param p table
+---@param y table the shape of p
+---@param options? {weight: table, reduction: string}
+---@return table
+function losses.bce(p, y, options)
+  local o = common.options("bce", options, { weight = false })
+  common.check_shapes("bce", p, y)
+  local values = -(y * clamped_log(p) + (1 - y) * clamped_log(1 - p))
+  if o.weight then values = values * o.weight end
+  return common.reduce("bce", values, o.reduction)
+end
+
+---Binary cross entropy of logits: safe for any size of them. pos_weight multiplies the positives' part.
+---@param x table
+---@param y table the shape of x
+---@param options? {weight: table, pos_weight: table, reduction: string}
+---@return table
+function losses.bce_with_logits(x, y, options)
+  local o = common.options("bce_with_logits", options, { weight = false, pos_weight = false })
+  common.check_shapes("bce_with_logits", x, y)
+  local values
+  if o.pos_weight then
+    values = (1 - y) * x + ((o.pos_weight - 1) * y + 1) * (-x):softplus()
+  else
+    values = x:softplus() - x * y
+  end
+  if o.weight then values = values * o.weight end
+  return common.reduce("bce_with_logits", values, o.reduction)
+end
+
+---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them.
+---@param x table
+---@param y table the shape of x
+---@param options? {weight: table, reduction: string}
+---@return table
+function losses.multilabel_soft_margin(x, y, options)
+  local o = common.options("multilabel_soft_margin", options, { weight = false })
+  common.check_shapes("multilabel_soft_margin", x, y)
+  local values = x:softplus() - x * y
+  if o.weight then values = values * o.weight end
+  return common.reduce("multilabel_soft_margin", values:mean(-1), o.reduction)
+end
+
+---max(0, 1 - y x) for targets y of -1 and 1.
+---@param x table
+---@param y table the shape of x
+---@param options? {reduction: string}
+---@return table
+function losses.hinge(x, y, options)
+  local o = common.options("hinge", options, {})
+  common.check_shapes("hinge", x, y)
+  return common.reduce("hinge", (1 - x * y):clamp { min = 0 }, o.reduction)
+end
+
+---log(1 + exp(-y x)) for targets y of -1 and 1.
+---@param x table
+---@param y table the shape of x
+---@param options? {reduction: string}
+---@return table
+function losses.soft_margin(x, y, options)
+  local o = common.options("soft_margin", options, {})
+  common.check_shapes("soft_margin", x, y)
+  return common.reduce("soft_margin", (-(x * y)):softplus(), o.reduction)
+end
+
+return losses

@@ -1,0 +1,144 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Losses of classifiers: predictions [N, C] or [N, C, ...], labels int64 [N, ...] that count from 0.
+
+local native = require "perigee.native"
+local common = require "perigee.nn.loss.common"
+
+local losses = {}
+local cross_entropy -- the operator's function, once it has been asked for
+
+local function class_axis(x) return x:dim() == 1 and 1 or 2 end
+
+-- A number a class, in the shape in which it broadcasts against x.
+local function per_class(weight, x, axis)
+  local shape = {}
+  for i = 1, x:dim() do shape[i] = i == axis and weight:size(1) or 1 end
+  return weight:reshape(shape)
+end
+
+-- Cross entropy against probabilities of all classes; "mean" is over everything but the classes.
+local function cross_entropy_of_probabilities(logits, target, options)
+  local o = common.options("cross_entropy", options, { weight = false, label_smoothing = 0, ignore_index = -100 })
+  common.check_shapes("cross_entropy", logits, target)
+  local axis = class_axis(logits)
+  local classes = logits:size(axis)
+  if o.label_smoothing ~= 0 then target = target * (1 - o.label_smoothing) + o.label_smoothing / classes end
+  local log_probs = logits:log_softmax(axis)
+  if o.weight then log_probs = log_probs * per_class(o.weight, logits, axis) end
+  return common.reduce("cross_entropy", (log_probs * target):sum(axis):neg(), o.reduction)
+end
+
+---Softmax and negative log likelihood in one: logits [N, C] or [N, C, ...], labels int64 [N, ...] from 0, or
+---probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
+---label_smoothing = 0, reduction = "mean".
+---@param logits table
+---@param labels table
+---@param options? {weight: table, ignore_index: integer, label_smoothing: number, reduction: string}
+---@return table
+function losses.cross_entropy(logits, labels, options)
+  if native.is_tensor(labels) and native.dtypes.by_name[labels.dtype].floating then
+    return cross_entropy_of_probabilities(logits, labels, options)
+  end
+  cross_entropy = cross_entropy or native.op("cross_entropy")
+  if options == nil or next(options) == nil then return cross_entropy(logits, labels) end
+  return cross_entropy(logits, labels, options)
+end
+
+-- Which labels count, the labels with 0 in place of the others, and what x holds at them.
+local function pick(where, x, labels, ignore_index)
+  common.check_tensors(where, x, labels)
+  local axis = class_axis(x)
+  local counts = labels:ne(ignore_index)
+  local index = labels:masked_fill(labels:eq(ignore_index), 0)
+  return counts, index, x:gather(index:unsqueeze(axis), { axis = axis }):squeeze(axis)
+end
+
+-- Each position's weight, 0 where it is ignored.
+local function position_weights(weight, counts, index, dtype)
+  local weights = counts:to(dtype)
+  return weight and weights * weight:index_select(index:flatten(), { axis = 1 }):reshape(index.shape) or weights
+end
+
+---Negative log likelihood of log probabilities [N, C] or [N, C, ...]; labels int64 [N, ...] from 0. "mean" is weighted.
+---@param log_probs table
+---@param labels table
+---@param options? {weight: table, ignore_index: integer, reduction: string}
+---@return table
+function losses.nll(log_probs, labels, options)
+  local o = common.options("nll", options, { weight = false, ignore_index = -100 })
+  local counts, index, picked = pick("nll", log_probs, labels, o.ignore_index)
+  local weights = position_weights(o.weight, counts, index, log_probs.dtype)
+  local values = picked:neg() * weights
+  if o.reduction == "mean" then return values:sum() / weights:sum() end
+  return common.reduce("nll", values, o.reduction)
+end
+
+---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
+---Labels int64 [N, ...] against logits [N, C, ...], softmax; or targets from 0 to 1 in the logits' shape, sigmoid, and
+---then positives count alpha and negatives 1 - alpha (alpha < 0: all 1).
+---@param logits table
+---@param target table
+---@param options? {gamma: number, alpha: number, weight: table, ignore_index: integer, reduction: string}
+---@return table
+function losses.focal(logits, target, options)
+  local o = common.options("focal", options, { gamma = 2, alpha = 0.25, weight = false, ignore_index = -100 })
+  common.check_tensors("focal", logits, target)
+  if not native.dtypes.by_name[target.dtype].floating then
+    local log_probs = logits:log_softmax(class_axis(logits))
+    local counts, index, picked = pick("focal", log_probs, target, o.ignore_index)
+    local weights = position_weights(o.weight, counts, index, logits.dtype)
+    local values = (1 - picked:exp()):pow(o.gamma) * picked:neg() * weights
+    if o.reduction == "mean" then return values:sum() / weights:sum() end
+    return common.reduce("focal", values, o.reduction)
+  end
+  common.check_shapes("focal", logits, target)
+  local p = logits:sigmoid()
+  local wrong = p * (1 - target) + (1 - p) * target
+  local values = (logits:softplus() - logits * target) * wrong:pow(o.gamma)
+  if o.alpha >= 0 then values = values * (target * o.alpha + (1 - target) * (1 - o.alpha)) end
+  return common.reduce("focal", values, o.reduction)
+end
+
+---max(0, margin - x[label] + x[c])^p, averaged over the classes c other than the label; weight [C] by label.
+---@param x table [N, C] or [C]
+---@param labels table int64 [N] or []
+---@param options? {p: integer, margin: number, weight: table, reduction: string} p: 1 or 2
+---@return table
+function losses.multi_margin(x, labels, options)
+  local o = common.options("multi_margin", options, { p = 1, margin = 1, weight = false })
+  common.check_tensors("multi_margin", x, labels)
+  if o.p ~= 1 and o.p ~= 2 then
+    native.raise("invalid_argument", "multi_margin", "p must be 1 or 2, got " .. native.describe(o.p))
+  end
+  local axis, pg = class_axis(x), require "perigee"
+  local at = labels:unsqueeze(axis)
+  local values = (x - x:gather(at, { axis = axis }) + o.margin):clamp { min = 0 }
+  if o.p == 2 then values = values:square() end
+  local classes = x:size(axis)
+  local others = labels:one_hot(classes):eq(0)
+  values = pg.where(others, values, 0):sum(axis) / classes
+  if o.weight then values = values * o.weight:index_select(labels:flatten(), { axis = 1 }):reshape(labels.shape) end
+  return common.reduce("multi_margin", values, o.reduction)
+end
+
+---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
+---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
+---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
+---@param x table
+---@param target table
+---@param options? {reduction: string, log_target: boolean}
+---@return table
+function losses.kl_div(x, target, options)
+  local o = common.options("kl_div", options, { log_target = false })
+  common.check_shapes("kl_div", x, target)
+  local pg, values = require "perigee"
+  if o.log_target then
+    values = target:exp() * (target - x)
+  else
+    values = target * pg.where(target:gt(0), target, 1):log() - target * x -- 0 log 0 is 0
+  end
+  if o.reduction == "batchmean" then return values:sum() / (x:dim() > 0 and x:size(1) or 1) end
+  return common.reduce("kl_div", values, o.reduction)
+end
+
+return losses

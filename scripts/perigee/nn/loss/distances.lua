@@ -1,0 +1,67 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Losses that compare distances or ranks with a margin. Targets are 1 and -1.
+
+local common = require "perigee.nn.loss.common"
+
+local losses = {}
+
+local function pg() return require "perigee" end
+local function positive(x) return x:clamp { min = 0 } end
+
+---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
+---@param x table
+---@param y table
+---@param options? {margin: number, reduction: string}
+---@return table
+function losses.hinge_embedding(x, y, options)
+  local o = common.options("hinge_embedding", options, { margin = 1 })
+  common.check_tensors("hinge_embedding", x, y)
+  local apart = pg().where(y:ne(1), positive(o.margin - x), 0)
+  return common.reduce("hinge_embedding", apart + pg().where(y:ne(-1), x, 0), o.reduction)
+end
+
+---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1: a and b [N, D], y [N] (or [D], [D], []).
+---@param a table
+---@param b table
+---@param y table
+---@param options? {margin: number, reduction: string}
+---@return table
+function losses.cosine_embedding(a, b, y, options)
+  local o = common.options("cosine_embedding", options, { margin = 0 })
+  common.check_tensors("cosine_embedding", a, b, y)
+  local tiny = 1e-12
+  local scale = (((a * a):sum(-1) + tiny) * ((b * b):sum(-1) + tiny)):sqrt()
+  local cosine = (a * b):sum(-1) / scale
+  local values = pg().where(y:eq(1), 1 - cosine, 0) + pg().where(y:eq(-1), positive(cosine - o.margin), 0)
+  return common.reduce("cosine_embedding", values, o.reduction)
+end
+
+---max(0, margin - y (a - b)): where y is 1, a should rank above b.
+---@param a table
+---@param b table
+---@param y table
+---@param options? {margin: number, reduction: string}
+---@return table
+function losses.margin_ranking(a, b, y, options)
+  local o = common.options("margin_ranking", options, { margin = 0 })
+  common.check_tensors("margin_ranking", a, b, y)
+  return common.reduce("margin_ranking", positive((b - a) * y + o.margin), o.reduction)
+end
+
+---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
+---(Balntas et al. 2016). swap: the negative's distance to the positive counts where it is smaller.
+---@param anchor table [N, D]
+---@param near table [N, D] of the same class
+---@param far table [N, D] of another one
+---@param options? {margin: number, p: number, eps: number, swap: boolean, reduction: string}
+---@return table
+function losses.triplet_margin(anchor, near, far, options)
+  local o = common.options("triplet_margin", options, { margin = 1, p = 2, eps = 1e-6, swap = false })
+  common.check_tensors("triplet_margin", anchor, near, far)
+  local function distance(a, b) return pg().pairwise_distance(a, b, { p = o.p, eps = o.eps }) end
+  local close, wide = distance(anchor, near), distance(anchor, far)
+  if o.swap then wide = pg().minimum(wide, distance(near, far)) end
+  return common.reduce("triplet_margin", positive(close - wide + o.margin), o.reduction)
+end
+
+return losses
