@@ -17,7 +17,7 @@ local modules = {
 }
 local providers = {
   save = "perigee.files", load = "perigee.files", load_npy = "perigee.npy", save_npy = "perigee.npy",
-  bench = "perigee.bench", gradcheck = "perigee.gradcheck", einsum = "perigee.einsum",
+  bench = "perigee.bench", plot = "perigee.plot", gradcheck = "perigee.gradcheck", einsum = "perigee.einsum",
   CheckpointManager = "perigee.checkpoint", graph = "perigee.graph", Session = "perigee.graph",
 }
 local core = { "creation", "views", "indexing", "scatter", "printing", "compare", "compose", "order",

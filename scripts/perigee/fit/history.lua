@@ -3,6 +3,7 @@
 
 local History = {}
 History.__index = History
+History.__perigee_history = true -- what pg.plot knows it by
 
 local function columns(self)
   local seen, names = {}, {}

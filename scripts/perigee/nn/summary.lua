@@ -51,7 +51,8 @@ end
 
 local function bad_input()
   native.raise("invalid_argument", "summary",
-               "needs the shape of one sample, a tensor, or a list of them, one an input", "model:summary{input={1, 28, 28}}")
+               "needs the shape of one sample, a tensor, or a list of them, one an input",
+               "model:summary{input={1, 28, 28}}")
 end
 
 local function is_shape(v)

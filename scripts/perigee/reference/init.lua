@@ -23,13 +23,14 @@ local RECEIVERS = {
   define = "tensor:", both = "pg.", creator = "pg.", like = "pg.", grad_scope = "pg.", triangle = "pg.", extreme =
   "pg.", arg_extreme = "pg.", methods = "tensor:", Module = "layer:", losses = "nn.", summary = "layer:", state =
   "layer:", fit = "layer:", init = "nn.init.", clip = "optim.", Optimizer = "optimizer:", Dataset = "dataset:", Graph
-  = "graph:", Session = "session:", files = "pg.", class = "nn.", sched = "optim.sched.", History = "history:", walk =
-  false, path = false, tensor = false, hooks = false, meta = false, metrics = false, inputs = false, Progress = false,
-  Mean = false, Handle = false,
+  = "graph:", Session = "session:", files = "pg.", class = "nn.", Plot = "plot:", sched = "optim.sched.", History =
+  "history:", walk = false, path = false, tensor = false, hooks = false, meta = false, metrics = false, inputs =
+  false, Progress = false, Mean = false, Handle = false,
 }
 
 -- Files whose one local function is what users call.
-local LOCALS = { ["bench.lua"] = "pg.bench", ["gradcheck.lua"] = "pg.gradcheck", ["einsum.lua"] = "pg.einsum" }
+local LOCALS = { ["bench.lua"] = "pg.bench", ["gradcheck.lua"] = "pg.gradcheck", ["einsum.lua"] = "pg.einsum",
+                 ["plot/init.lua"] = "pg.plot" }
 
 local HIDDEN_FOLDERS = { command = true, prompt = true, reference = true, native = true }
 

@@ -1,0 +1,88 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The range of an axis, round numbers to mark on it, and numbers as short text.
+
+local scale = {}
+
+local function is_finite(v) return v == v and v ~= math.huge and v ~= -math.huge end
+scale.is_finite = is_finite
+
+---Least and largest of the finite numbers (of the positive ones on a logarithmic axis), widened where they are equal.
+---@param lists number[][]
+---@param log boolean
+---@return number low
+---@return number high
+function scale.range(lists, log)
+  local low, high = math.huge, -math.huge
+  for _, list in ipairs(lists) do
+    for _, v in ipairs(list) do
+      if is_finite(v) and (not log or v > 0) then low, high = math.min(low, v), math.max(high, v) end
+    end
+  end
+  if low > high then return log and 1 or 0, log and 10 or 1 end
+  if low == high then
+    if log then return low / 10, high * 10 end
+    local margin = low == 0 and 1 or math.abs(low) * 0.1
+    return low - margin, high + margin
+  end
+  return low, high
+end
+
+local function log_ticks(low, high)
+  local first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+  if last - first < 1 then return nil end
+  local ticks, step = {}, math.max(1, math.ceil((last - first) / 8))
+  for power = first, last, step do ticks[#ticks + 1] = 10 ^ power end
+  return ticks
+end
+
+---About `count` round numbers in [low, high].
+---@return number[]
+function scale.ticks(low, high, count, log)
+  local powers = log and log_ticks(low, high)
+  if powers then return powers end
+  local rough = (high - low) / math.max(1, count)
+  local magnitude = 10 ^ math.floor(math.log10(rough))
+  local step = magnitude
+  for _, factor in ipairs { 1, 2, 5, 10 } do
+    step = factor * magnitude
+    if step >= rough * (1 - 1e-9) then break end
+  end
+  local ticks = {}
+  for i = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) do
+    local v = i == 0 and 0 or i * step -- no minus zero
+    if not log or v > 0 then ticks[#ticks + 1] = v end
+  end
+  return ticks
+end
+
+---Texts of ticks with equally many digits behind the point.
+---@param ticks number[]
+---@param log? boolean they are powers of ten
+---@return string[]
+function scale.texts(ticks, log)
+  local digits, largest, smallest = 0, 0, math.huge
+  for _, v in ipairs(ticks) do
+    largest = math.max(largest, math.abs(v))
+    if v ~= 0 then smallest = math.min(smallest, math.abs(v)) end
+    local fraction = ("%.6f"):format(v):gsub("0+$", ""):match("%.(%d*)$")
+    digits = math.max(digits, #fraction)
+  end
+  local list = {}
+  for i, v in ipairs(ticks) do
+    if largest >= 1e6 or (smallest < 1e-4 and largest > 0) or (log and largest / smallest > 1e3) then
+      list[i] = (("%.3e"):format(v):gsub("%.?0*e", "e"):gsub("e([+-])0*(%d)", "e%1%2"):gsub("e%+", "e"))
+    else
+      list[i] = ("%." .. digits .. "f"):format(v)
+    end
+  end
+  return list
+end
+
+---Where a number lies between low (0) and high (1); nil where it has no place.
+function scale.place(v, low, high, log)
+  if not is_finite(v) or (log and v <= 0) then return nil end
+  if log then v, low, high = math.log(v), math.log(low), math.log(high) end
+  return (v - low) / (high - low)
+end
+
+return scale
