@@ -12,8 +12,14 @@
 namespace pg::cpu {
 namespace {
 
-// Multiplications up to which own loops beat a library's call; fewer where b's columns have to be gathered.
-constexpr int64_t kSmallWork = 8000, kSmallGathered = 4096;
+// Whether own loops beat a library's call: multiplications of one matrix. With AVX-512, which they do not use, the
+// library is ahead sooner, and so it is where b's columns have to be gathered for few rows.
+bool is_small(const ProductShape& s) {
+  int64_t work = s.m * s.n * s.k;
+  if (s.dtype != PG_F32 && s.dtype != PG_F64) return work <= (s.b.column == 1 ? 8000 : 4096);
+  if (s.b.column != 1 && (s.m < 8 || s.n * s.k > 2048)) return work <= 4096;
+  return work <= (onednn::has_avx512() ? 8000 : 36000);
+}
 
 // Drops axes of size 1, merges neighbours that all operands step through evenly, and turns a last axis along which b is
 // the same into rows.
@@ -80,7 +86,7 @@ std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b) {
       return std::make_unique<Emptiness<typename decltype(type)::type>>(shape);
     });
   }
-  if (results * shape.k <= (shape.b.column == 1 ? kSmallWork : kSmallGathered)) return make_small_product(shape);
+  if (is_small(shape)) return make_small_product(shape);
   bool transposed = shape.a.column != 1 || shape.b.column != 1;
   if (shape.dtype == PG_F32 && !(onednn::has_avx512() && (transposed || constant_b || !shape.batch.empty()))) {
     return make_sgemm_product(shape);
