@@ -6,6 +6,8 @@ local checkpoint = require "perigee.checkpoint"
 local resume = require "perigee.fit.resume"
 local watch = require "perigee.callbacks.watch"
 
+local callbacks = {}
+
 local ModelCheckpoint = {}
 ModelCheckpoint.__index = ModelCheckpoint
 ModelCheckpoint.last = true -- behind the others, whose state it saves
@@ -18,7 +20,7 @@ local read = native.signature("ModelCheckpoint", {
 ---`pg.callbacks.ModelCheckpoint{dir, keep=3, monitor="val_loss", mode="min", every=1, steps=nil}`: a checkpoint at the
 ---end of every `every`-th epoch and, with `steps`, after every so many batches (not between accumulated ones).
 ---`monitor` names the value by which one is the best; that one is kept too. `callback.manager` is the CheckpointManager.
-local function new(...)
+function callbacks.ModelCheckpoint(...)
   local o = read(...)
   for _, name in ipairs { "every", "steps" } do
     if o[name] and o[name] < 1 then
@@ -63,4 +65,4 @@ function ModelCheckpoint:restore()
   return values and values.fit
 end
 
-return { ModelCheckpoint = new }
+return callbacks

@@ -4,6 +4,8 @@
 local native = require "perigee.native"
 local watch = require "perigee.callbacks.watch"
 
+local callbacks = {}
+
 local LRScheduler = {}
 LRScheduler.__index = LRScheduler
 
@@ -13,7 +15,7 @@ local read = native.signature("LRScheduler", {
 
 ---`pg.callbacks.LRScheduler{schedule, per="epoch"}`: a schedule, or a function of the optimizer that makes one when the
 ---training begins. per="batch" steps it after every batch. optim.sched.Plateau is given the value of `monitor`.
-local function new(...)
+function callbacks.LRScheduler(...)
   local o = read(...)
   if o.per ~= "epoch" and o.per ~= "batch" then
     native.raise("invalid_argument", "LRScheduler", 'per must be "epoch" or "batch", got ' .. native.describe(o.per))
@@ -47,4 +49,4 @@ end
 function LRScheduler:state() return self.schedule:state() end
 function LRScheduler:load_state(saved) self.schedule:load_state(saved) end
 
-return { LRScheduler = new }
+return callbacks

@@ -4,6 +4,8 @@
 local native = require "perigee.native"
 local watch = require "perigee.callbacks.watch"
 
+local callbacks = {}
+
 local EarlyStopping = {}
 EarlyStopping.__index = EarlyStopping
 
@@ -15,7 +17,7 @@ local read = native.signature("EarlyStopping", {
 ---`pg.callbacks.EarlyStopping{monitor="val_loss", patience=5, min_delta=0, mode="min", restore_best=false}`: stops when
 ---`monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the model then
 ---has the weights of the best epoch (`callback.best`, `.best_epoch`).
-local function new(...)
+function callbacks.EarlyStopping(...)
   local o = read(...)
   if o.patience < 0 then
     native.raise("invalid_argument", "EarlyStopping", "patience must not be negative, got " .. o.patience)
@@ -52,4 +54,4 @@ function EarlyStopping:load_state(saved)
   self.best, self.best_epoch, self.waited, self.weights = saved.best, saved.best_epoch, saved.waited, saved.weights
 end
 
-return { EarlyStopping = new }
+return callbacks

@@ -6,6 +6,8 @@ local native = require "perigee.native"
 local pack = require "perigee.checkpoint.pack"
 local walk = require "perigee.nn.walk"
 
+local checkpoint = {}
+
 local FORMAT = "perigee-checkpoint/1"
 local NAME = "^step%-(%d+)%.(%x+)%.safetensors$"
 
@@ -62,7 +64,7 @@ end
 ---is not there) of these objects: all that has state() and load_state(), under any names. The state of the random
 ---number generator always goes with them. Of the files the newest `keep` stay, and the best where saves give a metric.
 ---@return perigee.CheckpointManager
-local function new(...)
+function checkpoint.CheckpointManager(...)
   local given, named = ...
   if not native.is_plain(given) then
     given = { given }
@@ -284,6 +286,4 @@ end
 
 function Manager:__tostring() return ("CheckpointManager(%s; %d files)"):format(self.dir, #files_of(self)) end
 
-local function is_manager(v) return getmetatable(v) == Manager end
-
-return { CheckpointManager = new, is_manager = is_manager }
+return checkpoint

@@ -36,6 +36,7 @@ function Group.__newindex(group, key, value)
     attributes:set("beta2", split.beta2)
   elseif attributes.info.by_name[key] then
     attributes:set(key, value)
+    if key == "lr" then rawset(group, "initial_lr", nil) end -- what schedules go out from
   else
     local near = native.suggest(tostring(key), attributes.info.names)
     native.raise("invalid_argument", attributes.info.name, ("a parameter group has no %q"):format(tostring(key)),

@@ -1,71 +1,298 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Learning-rate schedules: a factor on each group's first rate, as a function of how many steps are done. :step() after
--- each epoch, or each batch: whatever the numbers count.
+-- Learning-rate schedules: `local s = optim.sched.Cosine{optimizer, 100}`, then s:step() after each epoch, or each
+-- batch: whatever the numbers count. Values are PyTorch's where it has the schedule, with its names for the options.
 
 local native = require "perigee.native"
+local Schedule = require "perigee.optim.schedule"
 
-local Schedule = {}
-Schedule.__index = Schedule
+local sched = {}
 
-local function apply(self)
-  for i, group in ipairs(self.optimizer.groups) do group.lr = self.base[i] * self.factor(self.done, self.options) end
+-- A reader of a schedule's arguments behind the optimizer; `other` are second names for options.
+local function reader(name, params, other)
+  local where, list, read = "optim.sched." .. name, { { "optimizer", "any", required = true } }, nil
+  for _, param in ipairs(params) do list[#list + 1] = param end
+  return function(...)
+    read = read or native.signature(where, list)
+    local first = ...
+    if other and native.is_plain(first) then
+      local renamed = {}
+      for key, value in pairs(first) do renamed[other[key] or key] = value end
+      return read(renamed)
+    end
+    return read(...)
+  end
 end
 
----Counts one more step and sets the rates that follow.
-function Schedule:step()
-  self.done = self.done + 1
-  apply(self)
+local function check(name, condition, text, ...)
+  if not condition then native.raise("invalid_argument", "optim.sched." .. name, text:format(...)) end
 end
 
-function Schedule:state() return { done = self.done, base = { unpack(self.base) } } end
+local function make(name, o, rates) return Schedule.new("optim.sched." .. name, o.optimizer, o, rates) end
 
-function Schedule:load_state(saved)
-  self.done, self.base = saved.done, { unpack(saved.base) }
-  apply(self)
+local read_step = reader("Step", { { "step_size", "integer", required = true },
+                                   { "gamma", "number", default = 0.1 } }, { every = "step_size" })
+---`optim.sched.Step{optimizer, step_size, gamma=0.1}`: times gamma every step_size steps.
+function sched.Step(...)
+  local o = read_step(...)
+  check("Step", o.step_size > 0, "step_size must be positive, got %d", o.step_size)
+  return make("Step", o, function(_, done, base) return base * o.gamma ^ math.floor(done / o.step_size) end)
+end
+
+local read_multi = reader("MultiStep", { { "milestones", "list", required = true },
+                                         { "gamma", "number", default = 0.1 } })
+---`optim.sched.MultiStep{optimizer, milestones={30, 80}, gamma=0.1}`: times gamma at each milestone, a count of steps.
+function sched.MultiStep(...)
+  local o = read_multi(...)
+  return make("MultiStep", o, function(_, done, base)
+    local passed = 0
+    for _, milestone in ipairs(o.milestones) do
+      if done >= milestone then passed = passed + 1 end
+    end
+    return base * o.gamma ^ passed
+  end)
+end
+
+local read_exponential = reader("Exponential", { { "gamma", "number", required = true } })
+---`optim.sched.Exponential{optimizer, gamma}`: times gamma every step.
+function sched.Exponential(...)
+  local o = read_exponential(...)
+  return make("Exponential", o, function(_, done, base) return base * o.gamma ^ done end)
+end
+
+local read_polynomial = reader("Polynomial", { { "total_iters", "integer", required = true },
+                                               { "power", "number", default = 1 } }, { total = "total_iters" })
+---`optim.sched.Polynomial{optimizer, total_iters, power=1}`: (1 - done / total_iters)^power, 0 from there on.
+function sched.Polynomial(...)
+  local o = read_polynomial(...)
+  check("Polynomial", o.total_iters > 0, "total_iters must be positive, got %d", o.total_iters)
+  return make("Polynomial", o, function(_, done, base)
+    return base * (1 - math.min(done, o.total_iters) / o.total_iters) ^ o.power
+  end)
+end
+
+local function cosine(part, low, high) return low + (high - low) * (1 + math.cos(math.pi * part)) / 2 end
+
+local read_cosine = reader("Cosine", { { "t_max", "integer", required = true }, { "eta_min", "number", default = 0 } },
+                           { total = "t_max" })
+---`optim.sched.Cosine{optimizer, t_max, eta_min=0}`: down along half a cosine in t_max steps (Loshchilov and Hutter,
+---2016). There it stays; PyTorch's goes up again.
+function sched.Cosine(...)
+  local o = read_cosine(...)
+  check("Cosine", o.t_max > 0, "t_max must be positive, got %d", o.t_max)
+  return make("Cosine", o, function(_, done, base)
+    return cosine(math.min(done, o.t_max) / o.t_max, o.eta_min, base)
+  end)
+end
+
+local read_restarts = reader("CosineRestarts", { { "t_0", "integer", required = true },
+  { "t_mult", "integer", default = 1 }, { "eta_min", "number", default = 0 } })
+---`optim.sched.CosineRestarts{optimizer, t_0, t_mult=1, eta_min=0}`: half cosines of t_0, t_0 t_mult, t_0 t_mult^2, ...
+---steps, each from the initial rate (SGDR: Loshchilov and Hutter, 2016).
+function sched.CosineRestarts(...)
+  local o = read_restarts(...)
+  check("CosineRestarts", o.t_0 > 0 and o.t_mult >= 1, "t_0 and t_mult must be at least 1")
+  return make("CosineRestarts", o, function(_, done, base)
+    local length = o.t_0
+    if o.t_mult == 1 then
+      done = done % length
+    else
+      while done >= length do done, length = done - length, length * o.t_mult end
+    end
+    return cosine(done / length, o.eta_min, base)
+  end)
+end
+
+local read_warmup = reader("Warmup", { { "total_iters", "integer", required = true },
+  { "start_factor", "number", default = 1 / 3 }, { "end_factor", "number", default = 1 } }, { steps = "total_iters" })
+---`optim.sched.Warmup{optimizer, total_iters, start_factor=1/3, end_factor=1}`: a factor that moves in a line for
+---total_iters steps and stays (PyTorch's LinearLR).
+function sched.Warmup(...)
+  local o = read_warmup(...)
+  check("Warmup", o.total_iters > 0, "total_iters must be positive, got %d", o.total_iters)
+  return make("Warmup", o, function(_, done, base)
+    return base * (o.start_factor + (o.end_factor - o.start_factor) * math.min(done, o.total_iters) / o.total_iters)
+  end)
+end
+
+-- ---- one cycle ----
+
+local read_cycle = reader("OneCycle", {
+  { "max_lr", "any", required = true }, { "total_steps", "integer", required = true },
+  { "pct_start", "number", named = true, default = 0.3 }, { "anneal_strategy", "string", named = true, default = "cos" },
+  { "cycle_momentum", "boolean", named = true, default = true },
+  { "base_momentum", "number", named = true, default = 0.85 },
+  { "max_momentum", "number", named = true, default = 0.95 }, { "div_factor", "number", named = true, default = 25 },
+  { "final_div_factor", "number", named = true, default = 1e4 },
+  { "three_phase", "boolean", named = true, default = false } })
+
+local function phases_of(o)
+  local up = o.pct_start * o.total_steps - 1
+  if o.three_phase then
+    return { { up, "first", "high" }, { 2 * o.pct_start * o.total_steps - 2, "high", "first" },
+             { o.total_steps - 1, "first", "low" } }
+  end
+  return { { up, "first", "high" }, { o.total_steps - 1, "high", "low" } }
+end
+
+-- The phase that a step is in, and how far: `levels` are its ends by name.
+local function along(o, phases, done, levels)
+  local start = 0
+  done = math.min(done, o.total_steps - 1)
+  for i, phase in ipairs(phases) do
+    if done <= phase[1] or i == #phases then
+      local part = (done - start) / (phase[1] - start)
+      local from, to = levels[phase[2]], levels[phase[3]]
+      if o.anneal_strategy == "cos" then return cosine(part, to, from) end
+      return from + (to - from) * part
+    end
+    start = phase[1]
+  end
+end
+
+local function momentum_name(optimizer)
+  local known = optimizer.groups[1].attributes.info.by_name
+  return known.momentum and "momentum" or known.beta1 and "beta1"
+end
+
+---`optim.sched.OneCycle{optimizer, max_lr, total_steps, pct_start=0.3, ...}`: up to max_lr (a number, or one a group) and
+---down again, the momentum (or beta1) the other way (Smith and Topin, 2018). Options: anneal_strategy ("cos", "linear"),
+---cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase. Behind total_steps it stays.
+function sched.OneCycle(...)
+  local o = read_cycle(...)
+  check("OneCycle", o.total_steps > 0, "total_steps must be positive, got %d", o.total_steps)
+  check("OneCycle", o.pct_start >= 0 and o.pct_start <= 1, "pct_start must lie in [0, 1], got %g", o.pct_start)
+  check("OneCycle", o.anneal_strategy == "cos" or o.anneal_strategy == "linear",
+        'anneal_strategy must be "cos" or "linear", got %q', o.anneal_strategy)
+  local phases = phases_of(o)
+  local function rates(_, done, _, i)
+    local high = type(o.max_lr) == "table" and o.max_lr[i] or o.max_lr
+    local first = high / o.div_factor
+    return along(o, phases, done, { first = first, high = high, low = first / o.final_div_factor })
+  end
+  local self = make("OneCycle", o, rates)
+  local name = momentum_name(o.optimizer)
+  if o.cycle_momentum then
+    check("OneCycle", name, "%s has no momentum; cycle_momentum=false", o.optimizer.name)
+    function self:also(done)
+      local value = along(o, phases, done, { first = o.max_momentum, high = o.base_momentum, low = o.max_momentum })
+      for _, group in ipairs(self.optimizer.groups) do group[name] = value end
+    end
+    self:apply()
+  end
   return self
 end
 
--- name -> { parameters of the call grammar behind the optimizer, factor(done, options) }
-local kinds = {
-  Step = { { { "every", "integer", required = true }, { "gamma", "number", default = 0.1 } },
-    function(done, o) return o.gamma ^ math.floor(done / o.every) end },
-  MultiStep = { { { "milestones", "list", required = true }, { "gamma", "number", default = 0.1 } },
-    function(done, o)
-      local passed = 0
-      for _, milestone in ipairs(o.milestones) do
-        if done >= milestone then passed = passed + 1 end
-      end
-      return o.gamma ^ passed
-    end },
-  Exponential = { { { "gamma", "number", required = true } }, function(done, o) return o.gamma ^ done end },
-  Polynomial = { { { "total", "integer", required = true }, { "power", "number", default = 1 } },
-    function(done, o) return (1 - math.min(done, o.total) / o.total) ^ o.power end },
-  Cosine = { { { "total", "integer", required = true }, { "minimum", "number", default = 0 } },
-    function(done, o)
-      local part = math.min(done, o.total) / o.total
-      return o.minimum + (1 - o.minimum) * (1 + math.cos(math.pi * part)) / 2
-    end },
-}
+-- ---- plateau ----
 
-local sched = {}
-for name, kind in pairs(kinds) do
-  local params = { { "optimizer", "any", required = true } }
-  for _, param in ipairs(kind[1]) do params[#params + 1] = param end
-  local read
-  ---`optim.sched.Cosine{optimizer, total=100}`
-  sched[name] = function(...)
-    read = read or native.signature("optim.sched." .. name, params)
-    local o = read(...)
-    local optimizer = o.optimizer
-    if type(optimizer) ~= "table" or type(optimizer.groups) ~= "table" or #optimizer.groups == 0 then
-      native.raise("invalid_argument", "optim.sched." .. name, "the first argument must be a bound optimizer")
-    end
-    local base = {}
-    for i, group in ipairs(optimizer.groups) do base[i] = group.lr end
-    local self = setmetatable({ optimizer = optimizer, options = o, factor = kind[2], done = 0, base = base }, Schedule)
-    apply(self)
-    return self
+local read_plateau = reader("Plateau", {
+  { "mode", "string", named = true, default = "min" }, { "factor", "number", named = true, default = 0.1 },
+  { "patience", "integer", named = true, default = 10 }, { "threshold", "number", named = true, default = 1e-4 },
+  { "threshold_mode", "string", named = true, default = "rel" }, { "cooldown", "integer", named = true, default = 0 },
+  { "min_lr", "number", named = true, default = 0 }, { "eps", "number", named = true, default = 1e-8 } })
+
+local function is_better(o, value, best)
+  if best == nil then return value == value end
+  if o.mode == "min" then
+    return value < (o.threshold_mode == "rel" and best * (1 - o.threshold) or best - o.threshold)
   end
+  return value > (o.threshold_mode == "rel" and best * (1 + o.threshold) or best + o.threshold)
+end
+
+local function observe(self, metric)
+  local o, seen = self.options, self.seen
+  if native.is_tensor(metric) then metric = metric:item() end
+  check("Plateau", type(metric) == "number", "step(metric) needs the value that is watched, got %s",
+        native.describe(metric))
+  if is_better(o, metric, seen.best) then
+    seen.best, seen.bad = metric, 0
+  else
+    seen.bad = seen.bad + 1
+  end
+  if seen.cooldown > 0 then
+    seen.cooldown, seen.bad = seen.cooldown - 1, 0
+  end
+  if seen.bad <= o.patience then return end
+  seen.cooldown, seen.bad = o.cooldown, 0
+  for i, group in ipairs(self.optimizer.groups) do
+    local lower = math.max(group.lr * o.factor, o.min_lr)
+    if group.lr - lower > o.eps then seen["lr" .. i] = lower end
+  end
+end
+
+---`optim.sched.Plateau{optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, ...}`: times factor when the
+---value given to step(value) has not got better for more than `patience` steps. Options: threshold_mode ("rel", "abs"),
+---cooldown, min_lr, eps.
+function sched.Plateau(...)
+  local o = read_plateau(...)
+  check("Plateau", o.mode == "min" or o.mode == "max", 'mode must be "min" or "max", got %q', o.mode)
+  check("Plateau", o.threshold_mode == "rel" or o.threshold_mode == "abs",
+        'threshold_mode must be "rel" or "abs", got %q', o.threshold_mode)
+  check("Plateau", o.factor < 1, "factor must be below 1, got %g", o.factor)
+  local self = make("Plateau", o, function(self, _, base, i) return self.seen and self.seen["lr" .. i] or base end)
+  self.seen, self.wants_metric, self.observe = { bad = 0, cooldown = 0 }, true, observe
+  return self
+end
+
+-- ---- several ----
+
+local function chain_rates(self, _, base, i)
+  if not self.milestones then -- all at once: their factors are multiplied
+    local rate = base
+    for _, part in ipairs(self.parts) do rate = rate * (part:rates(part.done, base, i) / base) end
+    return rate
+  end
+  local part = self.parts[self.seen.active]
+  return part:rates(part.done, base, i)
+end
+
+local function chain_step(self, metric)
+  local active = self.seen.active
+  if not self.milestones then
+    for _, part in ipairs(self.parts) do part.done = part.done + 1 end
+  elseif self.milestones[active] and self.done >= self.milestones[active] then
+    self.seen.active = active + 1 -- it begins where it began: at no step done
+  else
+    local part = self.parts[active]
+    part.done = part.done + 1
+    if part.observe then part:observe(metric) end
+  end
+end
+
+local function chain_also(self)
+  local part = self.milestones and self.parts[self.seen.active]
+  if part and part.also then part:also(part.done) end
+end
+
+local function check_parts(parts, milestones)
+  check("Chain", #parts > 0, "needs schedules")
+  for i, part in ipairs(parts) do
+    check("Chain", getmetatable(part) == Schedule, "argument %d must be a schedule, got %s", i, native.describe(part))
+    check("Chain", part.optimizer == parts[1].optimizer, "schedule %d has another optimizer", i)
+    check("Chain", milestones or not (part.observe or part.also), "schedule %d, %s, needs milestones", i, part.name)
+  end
+  if not milestones then return end
+  check("Chain", #milestones == #parts - 1, "%d schedules need %d milestones, got %d", #parts, #parts - 1, #milestones)
+  for i = 2, #milestones do check("Chain", milestones[i] > milestones[i - 1], "milestones must increase") end
+end
+
+---`optim.sched.Chain{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at its
+---milestone, a count of steps (PyTorch's SequentialLR): Chain{Warmup{opt, 10}, Cosine{opt, 90}, milestones={10}}.
+---Without milestones all at once: their factors are multiplied (ChainedScheduler).
+function sched.Chain(...)
+  local given = ...
+  if not native.is_plain(given) then given = { ... } end
+  for key in pairs(given) do
+    check("Chain", type(key) == "number" or key == "milestones", "unknown option %q", tostring(key))
+  end
+  local parts = { unpack(given) }
+  check_parts(parts, given.milestones)
+  local o = { optimizer = parts[1].optimizer }
+  local self = Schedule.new("optim.sched.Chain", o.optimizer, o, function(_, _, base) return base end)
+  self.parts, self.milestones, self.seen = parts, given.milestones, { active = 1 }
+  self.rates, self.observe, self.also = chain_rates, chain_step, chain_also
+  for _, part in ipairs(parts) do self.wants_metric = self.wants_metric or part.wants_metric end
+  self:apply()
+  return self
 end
 
 return sched

@@ -26,6 +26,10 @@ local RECEIVERS = {
   = "graph:", Session = "session:", files = "pg.", class = "nn.", Plot = "plot:", sched = "optim.sched.", History =
   "history:", walk = false, path = false, tensor = false, hooks = false, meta = false, metrics = false, inputs =
   false, Progress = false, Mean = false, Handle = false,
+  Manager = "checkpoint_manager:", checkpoint = "pg.", Schedule = "schedule:", Iterator = "iterator:", Average =
+  "average:", averages = "optim.", callbacks = "callbacks.", resume = false, watch = false, pack = false,
+  ModelCheckpoint = false, EarlyStopping = false, LRScheduler = false, CSVLogger = false, Monitor = false,
+  ProgressBar = false,
 }
 
 -- Files whose one local function is what users call.
