@@ -93,11 +93,37 @@ return function(pg, native)
     return rawequal(result, o.x) and x:clone() or result
   end)
 
-  ---Every position of an axis `count` times in a row; without an axis, of the flat tensor.
-  both("repeat_interleave", { { "count", "integer", required = true }, { "axis", "axis" } }, function(o)
-    check_count("repeat_interleave", o.count)
+  -- Which position stands at each of the repeated ones, when position i comes counts[i] times.
+  local function repeated_places(x, axis, counts)
+    local n = size(x, axis)
+    if rank(counts) > 1 or (rank(counts) == 1 and size(counts, 1) ~= n and size(counts, 1) ~= 1) then
+      native.raise("invalid_argument", "repeat_interleave",
+                   ("counts are %s; expected one for each of the %s positions"):format(
+                     tostring(counts.shape), tostring(n)))
+    end
+    if not native.dtypes.by_name[counts.dtype].integer then
+      native.raise("invalid_argument", "repeat_interleave", "counts must be integers, got " .. counts.dtype)
+    end
+    local ends = counts:to("int64"):expand({ n }):cumsum(1)
+    local total = n > 0 and ends[-1]:item() or 0
+    if n > 0 and counts:amin():item() < 0 then
+      native.raise("invalid_argument", "repeat_interleave", ("%d is negative"):format(counts:amin():item()))
+    end
+    return native.call("searchsorted", { ends, positions(x, 0, total) }, { right = true })
+  end
+
+  ---Every position of an axis `count` times in a row, or each as often as an integer tensor says; without an axis, of
+  ---the flat tensor.
+  ---@param x perigee.Tensor
+  ---@param count integer|perigee.Tensor
+  ---@param axis? integer
+  ---@return perigee.Tensor
+  both("repeat_interleave", { { "count", "any", required = true }, { "axis", "axis" } }, function(o)
     local x = o.axis and o.x or o.x:flatten()
-    return repeated(x, axis_of("repeat_interleave", x, o.axis or 1), o.count, 1)
+    local axis = axis_of("repeat_interleave", x, o.axis or 1)
+    if native.is_tensor(o.count) then return x:index_select(repeated_places(x, axis, o.count), axis) end
+    check_count("repeat_interleave", o.count)
+    return repeated(x, axis, o.count, 1)
   end)
 
   -- ---- reordering ----
@@ -176,14 +202,7 @@ return function(pg, native)
     if rank(x) ~= 2 then
       native.raise("invalid_argument", "diag", ("x is %s; expected 1 or 2 axes"):format(tostring(x.shape)))
     end
-    local n, m = size(x, 1), size(x, 2)
-    if type(n) ~= "number" or type(m) ~= "number" then
-      native.raise("not_supported", "diag", ("x is %s; the diagonal of a matrix needs sizes that are known"):format(
-                     tostring(x.shape)))
-    end
-    local count = math.max(0, math.min(n + math.min(k, 0), m - math.max(k, 0)))
-    local first = k >= 0 and k or -k * m
-    return x:reshape(-1):index_select(positions(x, first, first + count * (m + 1), m + 1), 1)
+    return native.call("diagonal", { x }, { offset = k }):clone()
   end)
 
   -- ---- picking ----

@@ -20,7 +20,7 @@ local providers = {
   bench = "perigee.bench", plot = "perigee.plot", gradcheck = "perigee.gradcheck", einsum = "perigee.einsum",
   CheckpointManager = "perigee.checkpoint", graph = "perigee.graph", Session = "perigee.graph",
 }
-local core = { "creation", "views", "indexing", "scatter", "printing", "compare", "compose", "order",
+local core = { "creation", "views", "indexing", "scatter", "printing", "compare", "compose", "arrange", "order",
                "neural", "pad", "autograd", "devices" }
 
 ---Names that are there but not loaded yet.

@@ -26,7 +26,8 @@ return function(pg, native)
           refuse("widths must be whole numbers, got " .. native.describe(w))
         end
       end
-      if size(x, axis) + pair[1] + pair[2] < 0 then
+      local n = size(x, axis)
+      if type(n) == "number" and n + pair[1] + pair[2] < 0 then
         refuse(("widths %d and %d take more than axis %d of %s has"):format(pair[1], pair[2], axis, tostring(x.shape)))
       end
     end
@@ -35,6 +36,7 @@ return function(pg, native)
 
   -- What negative widths leave.
   local function cropped(x, axis, before, behind)
+    if before >= 0 and behind >= 0 then return x end
     local n = size(x, axis)
     local first, stop = math.max(0, -before), n + math.min(0, behind)
     if first == 0 and stop == n then return x end
@@ -68,6 +70,10 @@ return function(pg, native)
   local most = { reflect = function(n) return n - 1 end, circular = function(n) return n end }
 
   local function copied(x, axis, before, behind, mode)
+    if type(size(x, axis)) ~= "number" then
+      native.raise("not_supported", "pad", ("axis %d of %s has no size before the graph runs"):format(
+                     axis, tostring(x.shape)), "mode \"constant\" needs none")
+    end
     if mode == "circular" then -- goes round what is left
       x = cropped(x, axis, before, behind)
       before, behind = math.max(0, before), math.max(0, behind)

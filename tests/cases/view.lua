@@ -193,4 +193,81 @@ rows.slice_scatter = {
   bad = { { { F { 5 }, F { 2 } }, {}, "another shape" } },
 }
 
+-- Indices into x of the diagonal's element at ix.
+local function diagonal_place(x, ix, o)
+  local a, b = o.axis1 or 1, o.axis2 or 2
+  a, b = a > 0 and a or #x.shape + 1 + a, b > 0 and b or #x.shape + 1 + b
+  local at, place, off = {}, ix[#ix], o.offset or 0
+  local next_ = 1
+  for i = 1, #x.shape do
+    if i == a then at[i] = place - math.min(off, 0)
+    elseif i == b then at[i] = place + math.max(off, 0)
+    else at[i], next_ = ix[next_], next_ + 1 end
+  end
+  return at
+end
+local function diagonal_shape(x, o)
+  local a, b, shape, off = o.axis1 or 1, o.axis2 or 2, {}, o.offset or 0
+  a, b = a > 0 and a or #x.shape + 1 + a, b > 0 and b or #x.shape + 1 + b
+  for i, d in ipairs(x.shape) do if i ~= a and i ~= b then shape[#shape + 1] = d end end
+  shape[#shape + 1] = math.max(0, math.min(x.shape[a] + math.min(off, 0), x.shape[b] - math.max(off, 0)))
+  return shape
+end
+local function diagonal(x, o)
+  return array.build(diagonal_shape(x, o), function(ix) return x.data[array.at(x, diagonal_place(x, ix, o))] end)
+end
+local function placed(x, part, o)
+  local y = array.fill(x.shape, function(i) return x.data[i] end)
+  for p, v in ipairs(part.data) do y.data[array.at(y, diagonal_place(x, array.index(part.shape, p), o))] = v end
+  return y
+end
+rows.diagonal = {
+  class = "exact", ref = function(a, o) return diagonal(a[1], o) end,
+  cases = { { F { 3, 4 } }, { F { 3, 4 }, attrs = { offset = 2 } }, { F { 5, 3 }, attrs = { offset = -1 } },
+    { F { 3, 2, 4 }, attrs = { axis1 = 3, axis2 = 1 } }, { F { 5, 3, 3 }, attrs = { axis1 = -2, axis2 = -1 } },
+    { F { 3, 4 }, attrs = { offset = 9 }, symbolic = false }, { F { 0, 3 } } },
+  bad = { { { F { 3 } }, nil, "2 axes" }, { { F { 3, 3 } }, { axis1 = 1, axis2 = -2 }, "two axes" },
+    { { F { 3, 3 } }, { axis1 = 3 }, "out of range" } },
+}
+rows.diagonal_grad = {
+  class = "exact",
+  ref = function(a, o) return placed(array.fill(a[2].shape, 0), a[1], o) end,
+  cases = { { F { 3 }, F { 3, 4 } }, { F { 2, 3 }, F { 3, 2, 4 }, attrs = { axis1 = 1, axis2 = 3 } },
+    { F { 2 }, F { 3, 4 }, attrs = { offset = 2 }, symbolic = false } },
+  bad = { { { F { 2 }, F { 3, 4 } }, nil, "diagonal" } },
+}
+rows.diagonal_scatter = {
+  class = "exact", ref = function(a, o) return placed(a[1], a[2], o) end,
+  cases = { { F { 3, 4 }, F { 3 } }, { F { 3, 2, 4 }, F { 2, 3 }, attrs = { axis1 = 1, axis2 = 3 } },
+    { F { 3, 4 }, F { 2 }, attrs = { offset = -1 }, symbolic = false } },
+  bad = { { { F { 3, 4 }, F { 4 } }, nil, "diagonal" } },
+}
+
+local function unfolded(x, o)
+  local axis, step, shape = o.axis > 0 and o.axis or #x.shape + 1 + o.axis, o.step or 1, { unpack(x.shape) }
+  shape[axis] = math.floor((shape[axis] - o.size) / step) + 1
+  shape[#shape + 1] = o.size
+  return array.build(shape, function(ix)
+    local at = { unpack(ix, 1, #ix - 1) }
+    at[axis] = ix[axis] * step + ix[#ix]
+    return x.data[array.at(x, at)]
+  end)
+end
+rows.unfold = {
+  class = "exact", ref = function(a, o) return unfolded(a[1], o) end,
+  cases = { { F { 7 }, attrs = { axis = 1, size = 3 } }, { F { 3, 8 }, attrs = { axis = 2, size = 2, step = 3 } },
+    { F { 5, 2, 3 }, attrs = { axis = 1, size = 2, step = 2 } }, { F { 3, 4 }, attrs = { axis = -1, size = 4 } },
+    { F { 0, 4 }, attrs = { axis = 2, size = 3 } } },
+  bad = { { { F { 3 } }, { axis = 1, size = 4 }, "size is 4" }, { { F { 3 } }, { axis = 1, size = 0 }, "at least 1" },
+    { { F { 3 } }, { axis = 1, size = 1, step = 0 }, "at least 1" }, { { F { 3 } }, { axis = 2, size = 1 }, "range" } },
+}
+rows.unfold_grad = {
+  class = "sum",
+  ref = function(a, o) return array.adjoint(a[2].shape, a[1], function(x) return unfolded(x, o) end) end,
+  cases = { { F { 5, 3 }, F { 7 }, attrs = { axis = 1, size = 3 }, symbolic = false },
+    { F { 3, 3, 2 }, F { 3, 8 }, attrs = { axis = 2, size = 2, step = 3 }, symbolic = false },
+    { F { 2, 2, 3, 2 }, F { 5, 2, 3 }, attrs = { axis = 1, size = 2, step = 2 }, symbolic = false } },
+  bad = { { { F { 4, 3 }, F { 7 } }, { axis = 1, size = 3 }, "windows" } },
+}
+
 return rows

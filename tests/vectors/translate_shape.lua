@@ -54,12 +54,17 @@ rows["nn.functional.pixel_shuffle"] = { needs = "pixel_shuffle", params = { "ups
 rows["nn.functional.pixel_unshuffle"] = { needs = "pixel_unshuffle", params = { "downscale_factor" },
   call = function(x, a) return x:pixel_unshuffle(a.downscale_factor) end }
 
+-- Windows of images; the method of that name is another.
+rows["nn.functional.unfold"] = { needs = "nn.unfold", params = { "kernel_size", "dilation", "padding", "stride" },
+  call = function(x, a)
+    return pg.nn.unfold(x, { kernel = a.kernel_size, dilation = a.dilation, padding = a.padding, stride = a.stride })
+  end }
+
 rows.permute = { params = { "dims" }, call = function(x, a) return x:permute(axes.axes(x, a.dims) or {}) end }
 
 rows["repeat"] = { needs = "tile", params = { "sizes" }, call = function(x, a) return x:tile(a.sizes) end }
 
 rows.repeat_interleave = { params = { "repeats", "dim" }, call = function(x, a)
-  if pg.is_tensor(a.repeats) then axes.lacks("repeat_interleave by a tensor") end
   return x:repeat_interleave(a.repeats, { axis = axis(a.dim) })
 end }
 
