@@ -98,11 +98,13 @@ return function(pg, native)
     function(o)
       if type(o.high) == "table" and not o.shape then o.low, o.high, o.shape = 0, o.low, o.high end
       if not o.shape then native.raise("invalid_argument", "randint", "argument \"shape\" is missing") end
+      native.check_limits("randint", o.low, o.high, o.dtype or "int64")
       return call("randint", {}, { low = o.low, high = o.high, shape = check_sizes("randint", o.shape),
                                    dtype = o.dtype or "int64" })
     end)
   ---The numbers 0 to n-1 in random order.
   creator("randperm", { { "n", "integer", required = true } }, function(o)
+    native.check_limits("randperm", 0, o.n, o.dtype or "int64")
     return call("randperm", {}, { n = o.n, dtype = o.dtype or "int64" })
   end)
 

@@ -20,8 +20,8 @@ local providers = {
   bench = "perigee.bench", plot = "perigee.plot", gradcheck = "perigee.gradcheck", einsum = "perigee.einsum",
   CheckpointManager = "perigee.checkpoint", graph = "perigee.graph", Session = "perigee.graph",
 }
-local core = { "creation", "views", "indexing", "scatter", "printing", "compare", "compose", "arrange", "order",
-               "neural", "pad", "autograd", "devices" }
+local core = { "creation", "random", "views", "indexing", "scatter", "printing", "compare", "compose", "arrange",
+               "order", "neural", "pad", "autograd", "devices" }
 
 ---Names that are there but not loaded yet.
 local function lazy_names()

@@ -9,6 +9,7 @@ local absent = {
            "max_pool3d", "max_pool3d_gather", "max_pool3d_grad", "resample", "resample_grad",
            "index", "index_grad", "index_put", "scatter", "scatter_add", "scatter_reduce", "dropout_mask",
            "sort", "argsort", "topk", "kthvalue", "median", "nanmedian", "mode", "unique_rows", "searchsorted",
+           "multinomial", "exponential",
   },
 }
 

@@ -45,6 +45,49 @@ rows.normal = {
             { attrs = { shape = {} } }, { attrs = { shape = { 0 } } } },
   bad = { { {}, { shape = { 2 }, dtype = "bool" }, "bool" } },
 }
+rows.exponential = {
+  random = true, creates = true,
+  holds = function(list, o)
+    within(list, 0, math.huge)
+    if #list > 1000 then near(mean(list), 1 / (o.rate or 1), 0.1 / (o.rate or 1), "mean") end
+  end,
+  cases = { { attrs = { shape = { 40, 50 } } }, { attrs = { shape = { 2000 }, rate = 3 } }, { attrs = { shape = {} } },
+    { attrs = { shape = { 0, 3 } } } },
+  bad = { { {}, { shape = { 2 }, dtype = "int64" }, "int64" }, { {}, { shape = { 2 }, rate = 0 }, "above 0" } },
+}
+-- Of one row: no category twice, none that is impossible.
+local function drawn(chances, replacement)
+  return function(list)
+    local seen = {}
+    for _, c in ipairs(list) do
+      if not (chances[c + 1] and chances[c + 1] > 0) then error(c .. " cannot be drawn", 0) end
+      if seen[c] and not replacement then error(c .. " is there twice", 0) end
+      seen[c] = true
+    end
+  end
+end
+rows.multinomial = {
+  random = true,
+  holds = function(list, o)
+    if #list == 4 then drawn({ 0.1, 0, 3, 1, 2 }, o.replacement)(list) end
+    if #list == 3000 then
+      local ones = 0
+      for _, c in ipairs(list) do ones = ones + c end
+      near(ones / #list, 0.75, 0.05, "share of category 1")
+    end
+  end,
+  cases = { { V({ 5 }, { 0.1, 0, 3, 1, 2 }), attrs = { num_samples = 4 } },
+    { V({ 5 }, { 0.1, 0, 3, 1, 2 }), attrs = { num_samples = 4, replacement = true } },
+    { V({ 2 }, { 1, 3 }), attrs = { num_samples = 3000, replacement = true } },
+    { F({ 3, 7 }, 0, 1), attrs = { num_samples = 2 } }, { F({ 30, 40 }, 0, 1), attrs = { num_samples = 40 } },
+    { F({ 3, 7 }, 0, 1), attrs = { num_samples = 9, replacement = true } },
+    { F { 0, 3 }, attrs = { num_samples = 2 } } },
+  bad = { { { F({ 3 }, 0, 1) }, { num_samples = 4 }, "at most as many" },
+    { { V({ 3 }, { 1, -1, 1 }) }, { num_samples = 1 }, "p is %-1 at row 0, category 1" },
+    { { V({ 3 }, { 1, 0, 1 }) }, { num_samples = 3 }, "2 categories" },
+    { { V({ 3 }, { 0 }) }, { num_samples = 1, replacement = true }, "0 categories" },
+    { { F({ 3 }, 0, 1) }, { num_samples = 0 }, "at least 1" }, { { F({ 3 }, 0, 1) }, nil, "missing" } },
+}
 rows.randint = {
   random = true, creates = true, integers = true,
   holds = function(list, o)

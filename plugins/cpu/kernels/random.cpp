@@ -120,6 +120,36 @@ struct Normal final : pg::Kernel {
 };
 PG_KERNEL("normal", Normal);
 
+struct Exponential final : pg::Kernel {
+  static void supports(const pg::KernelCall& call) { Uniform::supports(call); }
+  Exponential(const pg::KernelCall& call, pg::Plan&) : seed_(call), rate_(call.runtime<double>("rate")) {}
+  void launch(const pg_launch& launch) override {
+    Draw d(seed_, launch);
+    double rate = rate_(launch);
+    if (!(rate > 0)) pg::fail_argument(pg::format("exponential: rate is %g; expected a number above 0", rate));
+    void* out = pg::output(launch, 0);
+    if (storage_of(*launch.outputs[0]) == sF64) {
+      return generate(*launch.outputs[0], out, sF64, [=](int64_t begin, int64_t end, void* target) {
+        uint64_t pairs[kBlock];
+        simd->pairs(pairs, static_cast<uint64_t>(begin), static_cast<uint64_t>(end), d.seed, d.offset);
+        auto* t = static_cast<double*>(target);
+        for (int64_t i = 0; i < end - begin; i++) t[i] = pg::philox::to_exponential(pairs[i], rate);
+      });
+    }
+    generate(*launch.outputs[0], out, sF32, [=](int64_t begin, int64_t end, void* target) {
+      uint32_t words[kBlock];
+      simd->words(words, static_cast<uint64_t>(begin), static_cast<uint64_t>(end), d.seed, d.offset);
+      auto* t = static_cast<float*>(target);
+      for (int64_t i = 0; i < end - begin; i++) t[i] = pg::philox::to_exponential(words[i], static_cast<float>(rate));
+    });
+  }
+
+ private:
+  Seed seed_;
+  pg::Runtime<double> rate_;
+};
+PG_KERNEL("exponential", Exponential);
+
 struct RandInt final : pg::Kernel {
   static void supports(const pg::KernelCall& call) { require_all_dense(call); }
   RandInt(const pg::KernelCall& call, pg::Plan&)

@@ -35,6 +35,9 @@ const bool declared = [] {
       .runtime()
       .attr<double>("std", 1, "standard deviation")
       .runtime();
+  declare("exponential", "Exponentially distributed numbers: of density rate exp(-rate x).", PG_F32, kFloating)
+      .attr<double>("rate", 1, "above 0; 1 / mean")
+      .runtime();
   declare("randint", "Uniformly distributed integers in [low, high).", PG_I64, kReal)
       .attr<int>("low", 0, "lower end, included")
       .runtime()

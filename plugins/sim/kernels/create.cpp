@@ -27,6 +27,15 @@ void uniform(const Work& work) {
 void normal(const Work& work) {
   reference::normal(draw(work), work.attr<double>("mean"), work.attr<double>("std"), work.out(0));
 }
+void exponential(const Work& work) {
+  double rate = work.attr<double>("rate");
+  if (!(rate > 0)) pg::fail_argument(pg::format("rate is %g; expected a number above 0", rate));
+  reference::exponential(draw(work), rate, work.out(0));
+}
+void multinomial(const Work& work) {
+  reference::multinomial(draw(work), work.in(0), work.attr<int64_t>("num_samples"), work.attr<bool>("replacement"),
+                         work.out(0));
+}
 void randint(const Work& work) {
   auto low = work.attr<int64_t>("low"), high = work.attr<int64_t>("high");
   if (low >= high) {
@@ -57,6 +66,8 @@ PG_SIM_KERNEL("fill", fill, kAny);
 PG_SIM_KERNEL("arange", arange, kAny);
 PG_SIM_KERNEL("uniform", uniform, kAny);
 PG_SIM_KERNEL("normal", normal, kAny);
+PG_SIM_KERNEL("exponential", exponential, kFloats);
+PG_SIM_KERNEL("multinomial", multinomial, kAny);
 PG_SIM_KERNEL("randint", randint, kAny);
 PG_SIM_KERNEL("randperm", randperm, kAny);
 PG_SIM_KERNEL("bernoulli", bernoulli, kFloats);

@@ -17,6 +17,14 @@
 //   the i in [0, n) sorted by (pair(i), i) keep          of dropout: uniform_f32(i) >= float(p);   bernoulli:
 //   uniform_f32(i) < float(p), float64: uniform_f64(i) < p
 //
+//   exponential   r r / 2 / rate, r the radius of Box-Muller for word(i), float64: pair(i)
+//   categories    with replacement: the first c whose sum p(0) + ... + p(c), added up one by one in float64, is above
+//                 uniform_f64(i) times the whole sum, i the position in the output
+//                 without: the k categories c of row j with the smallest race(j, c) = r r / p(c) in float64, in that
+//                 order (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006); of equal ones
+//                 the first. r is the radius for half c % 2 (words 0 and 1, or 2 and 3) of the block with the counter
+//                 (low(offset + j), high(offset + j), c / 2 + 1, 0), which no other draw uses
+//
 // An operator on n elements touches fewer than n + 1 blocks, so a host that advances `offset` by max(1, n) never reuses
 // one.
 //
@@ -208,6 +216,20 @@ PG_HD_INLINE void normal_pair(uint64_t length, uint64_t angle, double* even, dou
 
 // ---- from words to values ----
 
+// sqrt(-2 log(u)) for a u in (0, 1] made of these bits.
+PG_HD_INLINE float to_radius(uint32_t w) { return radius(fused(static_cast<float>(w), 0x1p-32f, 0x1p-33f)); }
+PG_HD_INLINE double to_radius(uint64_t pair) {
+  return radius(fused(static_cast<double>(static_cast<int64_t>(pair >> 11)), 0x1p-53, 0x1p-54));
+}
+PG_HD_INLINE float to_exponential(uint32_t w, float rate) {
+  float r = to_radius(w);
+  return divide(0.5f * (r * r), rate);
+}
+PG_HD_INLINE double to_exponential(uint64_t pair, double rate) {
+  double r = to_radius(pair);
+  return divide(0.5 * (r * r), rate);
+}
+
 PG_HD_INLINE float to_uniform(uint32_t w) { return static_cast<float>(static_cast<int32_t>(w >> 8)) * 0x1p-24f; }
 PG_HD_INLINE float to_uniform_f16(uint32_t w) { return static_cast<float>(static_cast<int32_t>(w >> 21)) * 0x1p-11f; }
 PG_HD_INLINE float to_uniform_bf16(uint32_t w) { return static_cast<float>(static_cast<int32_t>(w >> 24)) * 0x1p-8f; }
@@ -267,6 +289,23 @@ PG_HD_INLINE double normal_f64(uint64_t seed, uint64_t offset, uint64_t i) {
 
 PG_HD_INLINE int64_t integer(uint64_t seed, uint64_t offset, uint64_t i, int64_t low, int64_t high) {
   return to_integer(pair(seed, offset, i), low, high);
+}
+
+PG_HD_INLINE float exponential_f32(uint64_t seed, uint64_t offset, uint64_t i, float rate) {
+  return to_exponential(word(seed, offset, i), rate);
+}
+PG_HD_INLINE double exponential_f64(uint64_t seed, uint64_t offset, uint64_t i, double rate) {
+  return to_exponential(pair(seed, offset, i), rate);
+}
+
+// Category c of row j, of probability p > 0: the smallest ones are drawn.
+PG_HD_INLINE double race(uint64_t seed, uint64_t offset, uint64_t j, uint64_t c, double p) {
+  uint64_t at = offset + j;
+  Block b =
+      generate({{static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), static_cast<uint32_t>(c / 2 + 1), 0}},
+               static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
+  double r = to_radius((c & 1) ? join(b.word[2], b.word[3]) : join(b.word[0], b.word[1]));
+  return divide(r * r, p);
 }
 
 PG_HD_INLINE bool keep(uint64_t seed, uint64_t offset, uint64_t i, double p) {

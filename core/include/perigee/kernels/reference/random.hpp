@@ -47,6 +47,65 @@ inline void normal(Draw d, double mean, double deviation, const Operand& y) {
   write(y, out);
 }
 
+inline void exponential(Draw d, double rate, const Operand& y) {
+  std::vector<double> out;
+  for (uint64_t i = 0; i < static_cast<uint64_t>(y.count()); i++) {
+    out.push_back(y.dtype == PG_F64 ? philox::exponential_f64(d.seed, d.offset, i, rate)
+                                    : philox::exponential_f32(d.seed, d.offset, i, static_cast<float>(rate)));
+  }
+  write(y, out);
+}
+
+// Checks the probabilities of a row; answers their sum, added up one by one.
+inline double total_of(const double* p, int64_t n, int64_t row, int64_t most) {
+  double total = 0;
+  int64_t possible = 0;
+  for (int64_t c = 0; c < n; c++) {
+    if (!(p[c] >= 0) || p[c] > 1.7976931348623157e308) {
+      fail_argument(format("multinomial: p is %g at row %lld, category %lld; expected finite numbers from 0", p[c],
+                           static_cast<long long>(row), static_cast<long long>(c)));
+    }
+    total += p[c];
+    possible += p[c] > 0;
+  }
+  if (possible < most) {
+    fail_argument(format("multinomial: row %lld has %lld categories of probability above 0; expected at least %lld",
+                         static_cast<long long>(row), static_cast<long long>(possible), static_cast<long long>(most)));
+  }
+  return total;
+}
+
+inline void multinomial(Draw d, const Operand& p, int64_t samples, bool replacement, const Operand& y) {
+  auto all = read<double>(p);
+  int64_t n = p.shape.back(), rows = n == 0 ? 0 : p.count() / n;
+  std::vector<int64_t> out;
+  for (int64_t j = 0; j < rows; j++) {
+    const double* chances = all.data() + j * n;
+    double total = total_of(chances, n, j, replacement ? 1 : samples);
+    if (replacement) {
+      for (int64_t k = 0; k < samples; k++) {
+        double goal = philox::uniform_f64(d.seed, d.offset, static_cast<uint64_t>(j * samples + k)) * total, sum = 0;
+        int64_t c = 0;
+        for (;; c++) {
+          sum += chances[c];
+          if (sum > goal || sum >= total) break;
+        }
+        out.push_back(c);
+      }
+      continue;
+    }
+    std::vector<std::pair<double, int64_t>> runners;
+    for (int64_t c = 0; c < n; c++) {
+      if (chances[c] == 0) continue;
+      auto row = static_cast<uint64_t>(j), category = static_cast<uint64_t>(c);
+      runners.emplace_back(philox::race(d.seed, d.offset, row, category, chances[c]), c);
+    }
+    std::sort(runners.begin(), runners.end());
+    for (int64_t k = 0; k < samples; k++) out.push_back(runners[static_cast<size_t>(k)].second);
+  }
+  write(y, out);
+}
+
 inline void randint(Draw d, int64_t low, int64_t high, const Operand& y) {
   std::vector<int64_t> out;
   for (int64_t i = 0; i < y.count(); i++) {
