@@ -35,12 +35,9 @@ endif()
 set(PERIGEE_HOT_OPTIONS $<$<CONFIG:Release>:-O3>)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
-# Precompiled headers halve the time of short files. The builds under sanitizers do without: they show that each file
-# includes what it needs.
 if(PERIGEE_SANITIZE)
-  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
   set(PERIGEE_HOT_OPTIONS)
-  add_compile_options(-O1 -fsanitize=${PERIGEE_SANITIZE} -fno-omit-frame-pointer -g)
+  add_compile_options(-O1 -fsanitize=${PERIGEE_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${PERIGEE_SANITIZE})
   if(PERIGEE_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- perigee test [folder|file...] [--filter PATTERN] [--device NAME] [--verbose]: runs *_test.lua files. In them:
+-- perigee test [folder|file...] [--filter PATTERN] [--device NAME] [--shard I/N] [--verbose]: runs *_test.lua files.
+-- In them:
 --   test("name", function(t) t.equal(got, expected) t.close(a, b, tolerance) t.raises(fn, "pattern") t.skip("why") end)
 -- t.device is the device of --device, which is also in force. --verbose says each test's name before it runs, and
--- keeps nothing in buffers: for tests that may end the process.
+-- keeps nothing in buffers: for tests that may end the process. --shard 2/3 runs the second of every three tests.
 
 local report = require "perigee.command.report"
 
@@ -100,6 +101,10 @@ local function read_words(...)
     if word == "--filter" or word == "--device" then
       o[word:sub(3)], i = words[i + 1], i + 1
       if not words[i] then return nil, word .. " needs a value" end
+    elseif word == "--shard" then
+      local shard, shards = (words[i + 1] or ""):match("^(%d+)/(%d+)$")
+      o.shard, o.shards, i = tonumber(shard), tonumber(shards), i + 1
+      if not o.shard or o.shard < 1 or o.shard > o.shards then return nil, "--shard needs I/N with I from 1 to N" end
     elseif word == "--verbose" then
       o.verbose = true
     elseif word:sub(1, 2) == "--" then
@@ -154,7 +159,9 @@ local function run_file(state, file, filter)
     return
   end
   local env = setmetatable({ test = function(name, fn)
-    if not filter or name:find(filter) or file:find(filter) then run_one(state, file, name, fn) end
+    if filter and not name:find(filter) and not file:find(filter) then return end
+    state.seen = state.seen + 1
+    if state.seen % state.shards == state.shard - 1 then run_one(state, file, name, fn) end
   end }, { __index = _G, __newindex = _G })
   setfenv(chunk, env)
   local ok, err = xpcall(chunk, report)
@@ -170,7 +177,8 @@ return function(...)
     io.stderr:write("perigee test: ", message, "\n")
     return 2
   end
-  local state = { passed = 0, failed = 0, skipped = 0, verbose = o.verbose }
+  local state = { passed = 0, failed = 0, skipped = 0, verbose = o.verbose,
+                  seen = -1, shard = o.shard or 1, shards = o.shards or 1 }
   if o.verbose then io.stdout:setvbuf("line") end
   local function run_all()
     for _, path in ipairs(o.paths) do
