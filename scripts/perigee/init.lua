@@ -21,7 +21,7 @@ local providers = {
   CheckpointManager = "perigee.checkpoint", graph = "perigee.graph", Session = "perigee.graph",
 }
 local core = { "creation", "random", "views", "indexing", "scatter", "printing", "compare", "compose", "arrange",
-               "order", "neural", "pad", "autograd", "devices" }
+               "order", "neural", "pad", "windows", "resampling", "autograd", "devices" }
 
 ---Names that are there but not loaded yet.
 local function lazy_names()

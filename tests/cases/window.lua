@@ -190,9 +190,11 @@ local transposes = {
   { { { 2, 2, 3, 4 }, { 2, 3, 3, 2 }, {} },
     { { 2, 4, 3, 3 }, { 4, 2, 3, 3 }, { stride = { 2, 3 }, padding = { 1, 0 }, output_padding = { 1, 2 }, groups = 2 },
       second = true },
-    { { 1, 2, 3, 3 }, { 2, 2, 2, 2 }, { stride = { 2, 1 }, padding = 1, dilation = { 3, 2 }, output_padding = { 2, 1 } } },
+    { { 1, 2, 3, 3 }, { 2, 2, 2, 2 }, { stride = { 2, 1 }, padding = 1, dilation = { 3, 2 },
+      output_padding = { 2, 1 } } },
     { { 0, 2, 3, 3 }, { 2, 2, 2, 2 }, {} } },
-  { { { 1, 2, 2, 3, 2 }, { 2, 2, 2, 2, 2 }, { stride = { 1, 2, 2 }, padding = { 0, 1, 0 }, output_padding = { 0, 1, 0 } } },
+  { { { 1, 2, 2, 3, 2 }, { 2, 2, 2, 2, 2 }, { stride = { 1, 2, 2 }, padding = { 0, 1, 0 },
+      output_padding = { 0, 1, 0 } } },
     { { 1, 2, 2, 2, 2 }, { 2, 1, 2, 1, 2 }, { groups = 2, dilation = 2, output_padding = { 1, 0, 1 } } } },
 }
 local transpose_bad = {
@@ -287,7 +289,8 @@ for axes = 1, 3 do
   rows[name .. "_grad"] = {
     class = "sum",
     ref = function(a) return array.adjoint(a[3].shape, a[1], function(v) return taken(v, a[2]) end) end,
-    cases = { { F(pooled), I(pooled, 0, last), F(full) }, { F(none(pooled)), I(none(pooled), 0, last), F(none(full)) } },
+    cases = { { F(pooled), I(pooled, 0, last), F(full) },
+      { F(none(pooled)), I(none(pooled), 0, last), F(none(full)) } },
     bad = { { { F(other), I(other, 0, 1), F(full) }, nil, "as in x" } },
   }
 end
@@ -460,7 +463,8 @@ end
 
 local resamples = {
   { { 3, 2, 4 }, { size = 7 }, { 3, 2, 7 } }, { { 2, 5, 3 }, { axis = 2, size = 3 }, { 2, 3, 3 } },
-  { { 2, 4 }, { size = 6, align_corners = true }, { 2, 6 } }, { { 2, 4 }, { size = 1, align_corners = true }, { 2, 1 } },
+  { { 2, 4 }, { size = 6, align_corners = true }, { 2, 6 } },
+  { { 2, 4 }, { size = 1, align_corners = true }, { 2, 1 } },
   { { 2, 3, 2 }, { axis = -2, size = 5, mode = "cubic" }, { 2, 5, 2 } },
   { { 2, 5 }, { size = 4, mode = "cubic", align_corners = true }, { 2, 4 } },
   { { 2, 5 }, { size = 3, mode = "nearest" }, { 2, 3 } }, { { 2, 7 }, { size = 3, mode = "area" }, { 2, 3 } },
@@ -482,7 +486,8 @@ rows.resample = {
     { { F { 2, 3 } }, { size = 2, mode = "bilinear" }, "mode must be one of" } },
 }
 rows.resample_grad = {
-  class = "sum", ref = function(a, o) return array.adjoint(a[2].shape, a[1], function(v) return resampled(v, o) end) end,
+  class = "sum",
+  ref = function(a, o) return array.adjoint(a[2].shape, a[1], function(v) return resampled(v, o) end) end,
   cases = resample_cases(function(xs, ys) return { F(ys), F(xs) } end),
   bad = { { { F { 2, 3 }, F { 2, 4 } }, { size = 2 }, "shape of the resampled x" } },
 }

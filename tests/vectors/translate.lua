@@ -9,7 +9,7 @@ local pg = require "perigee"
 local M = {}
 
 local rows = {}
-for _, name in ipairs { "create", "shape", "math", "reduction", "neural", "loss", "vectors" } do
+for _, name in ipairs { "create", "shape", "math", "reduction", "neural", "loss", "vectors", "window" } do
   for key, row in pairs(require("vectors.translate_" .. name)) do
     assert(rows[key] == nil, key)
     rows[key] = row

@@ -195,11 +195,11 @@ local function output_count(op, groups)
 end
 
 -- Runs an operator whose attributes stand in op.attrs.
-local function run(op, where, list, count, groups, in_place)
+local function run(op, where, list, count, groups, in_place, all)
   local inputs = count <= FEW and few_inputs or pointers(count)
   for i = 1, count do inputs[i - 1] = list[i] and list[i].ptr or nil end
   local sizes = groups and sizes_of(#groups, groups) or nil
-  local outputs = output_count(op, groups)
+  local outputs = all and #op.outputs or output_count(op, groups)
   local out = outputs <= FEW and few_outputs or pointers(outputs)
   local flags = in_place and 1 or 0
   local rc = C.pgc_call(op.id, inputs, count, sizes, op.attrs, flags, out, outputs)
@@ -216,7 +216,7 @@ local function run(op, where, list, count, groups, in_place)
 end
 
 -- Calls an operator with parsed arguments.
-local function call_parsed(op, where, o, in_place)
+local function call_parsed(op, where, o, in_place, all)
   local list, count, groups
   ffi.copy(op.attrs, op.defaults, op.attr_size)
   list, count, groups = collect_inputs(op, where, o)
@@ -224,7 +224,7 @@ local function call_parsed(op, where, o, in_place)
     local v = o[attr.name]
     if v ~= nil and attr.kind ~= kinds.scalar then attributes.write(where, attr, op.attrs, v) end
   end
-  return run(op, where, list, count, groups, in_place)
+  return run(op, where, list, count, groups, in_place, all)
 end
 
 ---Calls an operator in any form of the call grammar.
@@ -241,6 +241,15 @@ function M.call(name, inputs, attrs, in_place)
   for i, input in ipairs(op.inputs) do o[input.name] = inputs[i] end
   for key, v in pairs(attrs or {}) do o[key] = v end
   return call_parsed(op, in_place and name .. "_" or name, o, in_place)
+end
+
+---As `call`, with the hidden outputs behind the others.
+function M.call_all(name, inputs, attrs)
+  local op = M.get(name) or errors.raise("not_found", name, "there is no such operator")
+  local o = {}
+  for key, v in pairs(attrs or {}) do o[key] = v end
+  for i, input in ipairs(op.inputs) do o[input.name] = inputs[i] end
+  return call_parsed(op, name, o, false, true)
 end
 
 ---The Lua function of an operator, or nil. A name that ends in _ is the in-place form.

@@ -5,8 +5,10 @@ local native = require "perigee.native"
 local Module = require "perigee.nn.module"
 local containers = require "perigee.nn.containers"
 local losses = require "perigee.nn.losses"
+local spatial = require "perigee.nn.spatial"
 local walk = require "perigee.nn.walk"
 local path = require "perigee.nn.path"
+local plugin_layer = require "perigee.nn.plugin_layer" -- now: package.loaded may be cleared later
 
 local nn = {
   class = Module.class,
@@ -16,6 +18,7 @@ local nn = {
 
 for name, class in pairs(containers) do nn[name] = class end
 for name, value in pairs(losses) do nn[name] = value end
+for name, class in pairs(spatial) do nn[name] = class end
 
 ---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
 ---@param tensor table
@@ -46,7 +49,7 @@ setmetatable(nn, { __index = function(_, name)
   if type(name) ~= "string" then return nil end
   if aliases[name] then return nn[aliases[name]] end
   if not native.layer(name) then unknown(name) end
-  local class = require "perigee.nn.plugin_layer"(name)
+  local class = plugin_layer(name)
   rawset(nn, name, class)
   return class
 end })

@@ -6,6 +6,7 @@ local native = require "perigee.native"
 local Module = require "perigee.nn.module"
 local walk = require "perigee.nn.walk"
 local initialise = require "perigee.nn.initialise"
+local conv_padding = require "perigee.nn.conv_padding"
 
 local META = walk.META
 
@@ -35,9 +36,10 @@ local function lazy_specs(name, ...)
   return probe:parameters()
 end
 
-local function init(class_name, self, ...)
+local function init(class_name, self, named_padding, ...)
   local attributes = native.new_layer(class_name, ...)
   local meta = self[META]
+  if named_padding then meta.pad = conv_padding.resolve(attributes, named_padding) end
   meta.attributes = attributes
   attributes.where = "" -- the layer's path says more than its class
   meta.lazy = attributes:needs_input()
@@ -80,10 +82,20 @@ end
 ---@param name string as in nn.NAME
 return function(name)
   local class = Module.class(name)
-  class.init = function(self, ...) return init(name, self, ...) end
+  local named = conv_padding.layers[name]
+  class.init = function(self, ...)
+    if named then return init(name, self, conv_padding.take(name, ...)) end
+    return init(name, self, nil, ...)
+  end
 
   class.forward = function(self, ...)
     local meta = self[META]
+    if meta.pad then return conv_padding.call(self, meta, class.padded_forward, ...) end
+    return class.padded_forward(self, meta, ...)
+  end
+
+  -- The call itself, once a convolution's input has been padded.
+  class.padded_forward = function(self, meta, ...)
     if meta.lazy then materialise(self, name, (...)) end
     local attributes = meta.attributes
     local run = attributes.run
@@ -94,6 +106,10 @@ return function(name)
     return run(self, ...)
   end
 
-  class.describe = function(self) return self[META].attributes:describe() end
+  class.describe = function(self)
+    local meta = self[META]
+    local text = meta.attributes:describe()
+    return meta.pad and ("%s, padding_mode=%s"):format(text, meta.pad.mode) or text
+  end
   return class
 end

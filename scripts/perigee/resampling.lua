@@ -1,0 +1,260 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Images at other sizes and places: interpolation, pixels and channels exchanged, sampling at the points of a grid.
+
+return function(pg, native)
+  local rank, size = native.tensor.rank, native.tensor.size
+
+  local function refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
+
+  local function both(name, params, f)
+    table.insert(params, 1, { "x", "tensor", required = true })
+    local read = native.signature(name, params)
+    local function call(...) return f(read(...)) end
+    pg[name], native.methods[name] = call, call
+  end
+
+  -- Calls f with 16-bit floats widened, so that a chain of operators rounds once.
+  local function widened(x, f)
+    local dtype = x.dtype
+    if dtype ~= "float16" and dtype ~= "bfloat16" then return f(x) end
+    return f(x:to "float32"):to(dtype)
+  end
+
+  -- ---- interpolate ----
+
+  local modes = { nearest = "nearest", linear = "linear", bilinear = "linear", trilinear = "linear", bicubic = "cubic",
+                  area = "area" }
+  local axes_of_mode = { linear = 1, bilinear = 2, trilinear = 3, bicubic = 2 }
+  local mode_names = { "nearest", "linear", "bilinear", "bicubic", "trilinear", "area" }
+
+  local function list_of(name, v, axes)
+    if type(v) == "number" then
+      local list = {}
+      for i = 1, axes do list[i] = v end
+      return list
+    end
+    if type(v) ~= "table" or #v ~= axes then
+      refuse("interpolate", ("%s must be one number or %d, got %s"):format(name, axes, native.describe(v)))
+    end
+    return v
+  end
+
+  -- Sizes to interpolate to, and by axis the input elements an output element (0: by the sizes).
+  local function sizes_of(o, axes)
+    if (o.size == nil) == (o.scale_factor == nil) then
+      refuse("interpolate", "takes either a size or a scale_factor")
+    end
+    local sizes, scales = {}, {}
+    if o.size ~= nil then
+      for i, n in ipairs(list_of("size", o.size, axes)) do sizes[i], scales[i] = n, 0 end
+    else
+      for i, factor in ipairs(list_of("scale_factor", o.scale_factor, axes)) do
+        if type(factor) ~= "number" or factor ~= factor or factor <= 0 then
+          refuse("interpolate", "scale_factor must be positive, got " .. native.describe(factor))
+        end
+        sizes[i], scales[i] = math.floor(size(o.x, i + 2) * factor), o.recompute_scale_factor and 0 or 1 / factor
+      end
+    end
+    for _, n in ipairs(sizes) do
+      if type(n) ~= "number" or n < 1 or n ~= math.floor(n) then
+        refuse("interpolate", "sizes must be whole numbers from 1, got " .. native.describe(n))
+      end
+    end
+    return sizes, scales
+  end
+
+  ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
+  ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
+  both("interpolate", { { "size", "any" }, { "scale_factor", "any" }, { "mode", "string", default = "nearest" },
+                        { "align_corners", "boolean" },
+                        { "recompute_scale_factor", "boolean", default = false } }, function(o)
+    local x, axes, mode = o.x, rank(o.x) - 2, modes[o.mode]
+    if not mode then
+      local near = native.suggest(o.mode, mode_names)
+      refuse("interpolate", ("mode must be one of %s, got %q"):format(table.concat(mode_names, ", "), o.mode),
+             near and ("did you mean %q?"):format(near))
+    end
+    if axes < 1 or axes > 3 then refuse("interpolate", ("x is %s; expected 3 to 5 axes"):format(tostring(x.shape))) end
+    if (axes_of_mode[o.mode] or axes) ~= axes then
+      refuse("interpolate", ("mode %s is for %d axes beside N and C; x is %s"):format(o.mode, axes_of_mode[o.mode],
+                                                                                     tostring(x.shape)))
+    end
+    if o.align_corners ~= nil and (mode == "nearest" or mode == "area") then
+      refuse("interpolate", ("mode %s knows no align_corners"):format(o.mode))
+    end
+    local sizes, scales = sizes_of(o, axes)
+    if mode == "area" then return native.call(("adaptive_avg_pool%dd"):format(axes), { x }, { size = sizes }) end
+    return widened(x, function(y)
+      for i = 1, axes do
+        y = native.call("resample", { y }, { axis = i + 2, size = sizes[i], mode = mode, scale = scales[i],
+                                             align_corners = o.align_corners or false })
+      end
+      return y
+    end)
+  end)
+
+  -- ---- pixels and channels ----
+
+  local function check_factor(where, x, r)
+    if rank(x) < 3 then refuse(where, ("x is %s; expected [..., C, H, W]"):format(tostring(x.shape))) end
+    if r < 1 then refuse(where, "the factor must be at least 1, got " .. r) end
+  end
+
+  local function last_three(x) return size(x, rank(x) - 2), size(x, rank(x) - 1), size(x, rank(x)) end
+
+  -- A shape's axes before the last three, then the given sizes.
+  local function shaped(x, ...)
+    local shape, more = {}, { ... }
+    for i = 1, rank(x) - 3 do shape[i] = size(x, i) end
+    for _, n in ipairs(more) do shape[#shape + 1] = n end
+    return shape
+  end
+  local function permuted(x, ...)
+    local axes, lead = {}, rank(x) - select("#", ...)
+    for i = 1, lead do axes[i] = i end
+    for _, axis in ipairs { ... } do axes[#axes + 1] = lead + axis end
+    return x:permute(axes)
+  end
+
+  ---[..., C * r^2, H, W] to [..., C, H * r, W * r]: channels become pixels (Shi and others, 2016).
+  both("pixel_shuffle", { { "factor", "integer", required = true } }, function(o)
+    local x, r = o.x, o.factor
+    check_factor("pixel_shuffle", x, r)
+    local c, h, w = last_three(x)
+    if c % (r * r) ~= 0 then
+      refuse("pixel_shuffle", ("x is %s; its %d channels are no multiple of %d, the factor's square"):format(
+               tostring(x.shape), c, r * r))
+    end
+    return permuted(x:reshape(shaped(x, c / (r * r), r, r, h, w)), 1, 4, 2, 5, 3):reshape(
+      shaped(x, c / (r * r), h * r, w * r))
+  end)
+
+  ---The inverse of pixel_shuffle: [..., C, H * r, W * r] to [..., C * r^2, H, W].
+  both("pixel_unshuffle", { { "factor", "integer", required = true } }, function(o)
+    local x, r = o.x, o.factor
+    check_factor("pixel_unshuffle", x, r)
+    local c, h, w = last_three(x)
+    if h % r ~= 0 or w % r ~= 0 then
+      refuse("pixel_unshuffle", ("x is %s; height and width must be multiples of %d"):format(tostring(x.shape), r))
+    end
+    return permuted(x:reshape(shaped(x, c, h / r, r, w / r, r)), 1, 3, 5, 2, 4):reshape(
+      shaped(x, c * r * r, h / r, w / r))
+  end)
+
+  ---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
+  both("channel_shuffle", { { "groups", "integer", required = true } }, function(o)
+    local x, g = o.x, o.groups
+    if rank(x) < 3 or g < 1 or size(x, 2) % g ~= 0 then
+      refuse("channel_shuffle", ("x is %s; expected [N, C, ...] with C a multiple of %d"):format(tostring(x.shape), g))
+    end
+    return x:reshape(size(x, 1), g, size(x, 2) / g, -1):transpose(2, 3):reshape(x.shape)
+  end)
+
+  -- ---- sampling ----
+
+  -- Places in [-1, 1] as positions (from 0) on an axis of n.
+  local function unnormalised(place, n, align_corners)
+    if align_corners then return (place + 1) * ((n - 1) / 2) end
+    return ((place + 1) * n - 1) * 0.5
+  end
+
+  local function reflected(p, n, align_corners)
+    local low, span = align_corners and 0 or -0.5, align_corners and n - 1 or n
+    if span == 0 then return p * 0 end
+    local distance = (p - low):abs()
+    local extra = distance - (distance / span):floor() * span
+    local odd = (distance / span):floor() % 2
+    return (pg.where(odd:eq(0), extra, span - extra) + low):clamp { min = 0, max = n - 1 }
+  end
+
+  -- The positions that a padding mode sees.
+  local function placed(p, n, mode, align_corners)
+    if mode == "border" then return p:clamp { min = 0, max = n - 1 } end
+    if mode == "reflection" then return reflected(p, n, align_corners) end
+    return p
+  end
+
+  -- Images x [N, C, H, W] at whole positions [N, Ho, Wo]: [N, C, Ho, Wo]; zeros outside.
+  local function at_whole(x, px, py)
+    local n, c, h, w = size(x, 1), size(x, 2), size(x, 3), size(x, 4)
+    local inside = px:ge(0):logical_and(px:le(w - 1)):logical_and(py:ge(0)):logical_and(py:le(h - 1))
+    local place = py:clamp { min = 0, max = h - 1 } * w + px:clamp { min = 0, max = w - 1 }
+    local index = place:detach():to("int64"):reshape(n, 1, -1):expand { n, c, size(px, 2) * size(px, 3) }
+    local picked = x:reshape(n, c, h * w):gather(index, 3):reshape(n, c, size(px, 2), size(px, 3))
+    return pg.where(inside:unsqueeze(2), picked, 0)
+  end
+
+  local function cubic_weights(t)
+    local a = -0.75
+    local function near(d) return ((d * (a + 2) - (a + 3)) * d * d) + 1 end
+    local function far(d) return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a end
+    return { far(t + 1), near(t), near(1 - t), far(2 - t) }
+  end
+
+  local samplers = {}
+  function samplers.nearest(x, px, py, see)
+    return at_whole(x, see(px, 4):round(), see(py, 3):round())
+  end
+  function samplers.bilinear(x, px, py, see)
+    px, py = see(px, 4), see(py, 3)
+    local x0, y0 = px:detach():floor(), py:detach():floor()
+    local u, v = (px - x0):unsqueeze(2), (py - y0):unsqueeze(2)
+    return at_whole(x, x0, y0) * ((1 - u) * (1 - v)) + at_whole(x, x0 + 1, y0) * (u * (1 - v)) +
+      at_whole(x, x0, y0 + 1) * ((1 - u) * v) + at_whole(x, x0 + 1, y0 + 1) * (u * v)
+  end
+  function samplers.bicubic(x, px, py, see)
+    local x0, y0 = px:detach():floor(), py:detach():floor()
+    local wx, wy, sum = cubic_weights((px - x0):unsqueeze(2)), cubic_weights((py - y0):unsqueeze(2)), nil
+    for j = 1, 4 do
+      for i = 1, 4 do
+        local term = at_whole(x, see(x0 + (i - 2), 4), see(y0 + (j - 2), 3)) * (wx[i] * wy[j])
+        sum = sum and sum + term or term
+      end
+    end
+    return sum
+  end
+
+  ---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
+  ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015). Modes: bilinear, nearest, bicubic;
+  ---padding modes: zeros, border, reflection.
+  both("grid_sample", { { "grid", "tensor", required = true }, { "mode", "string", default = "bilinear" },
+                        { "padding_mode", "string", default = "zeros" },
+                        { "align_corners", "boolean", default = false } }, function(o)
+    local x, grid, where = o.x, o.grid, "grid_sample"
+    if rank(x) ~= 4 or rank(grid) ~= 4 or size(grid, 4) ~= 2 or size(grid, 1) ~= size(x, 1) then
+      refuse(where, ("x is %s and grid %s; expected [N, C, H, W] and [N, Ho, Wo, 2]"):format(tostring(x.shape),
+                                                                                            tostring(grid.shape)))
+    end
+    if not samplers[o.mode] then
+      refuse(where, ("mode must be one of bilinear, nearest, bicubic, got %q"):format(o.mode))
+    end
+    if o.padding_mode ~= "zeros" and o.padding_mode ~= "border" and o.padding_mode ~= "reflection" then
+      refuse(where, ("padding_mode must be one of zeros, border, reflection, got %q"):format(o.padding_mode))
+    end
+    local function see(p, axis) return placed(p, size(x, axis), o.padding_mode, o.align_corners) end
+    return samplers[o.mode](x, unnormalised(grid:select(4, 1), size(x, 4), o.align_corners),
+                            unnormalised(grid:select(4, 2), size(x, 3), o.align_corners), see)
+  end)
+
+  -- n places between -1 and 1: the ends included with align_corners, else centres of n equal parts.
+  local function places(n, align_corners, like)
+    local at = pg.arange(0, n, 1, { dtype = like.dtype, device = like.device })
+    if align_corners then return n > 1 and at * (2 / (n - 1)) - 1 or at * 0 end
+    return (at * 2 + 1) * (1 / n) - 1
+  end
+
+  ---The grid [N, H, W, 2] for grid_sample that affine matrices x [N, 2, 3] make of images of `size` {N, C, H, W}.
+  both("affine_grid", { { "size", "list", required = true }, { "align_corners", "boolean", default = false } },
+       function(o)
+    local x = o.x
+    if rank(x) ~= 3 or size(x, 2) ~= 2 or size(x, 3) ~= 3 or #o.size ~= 4 or size(x, 1) ~= o.size[1] then
+      refuse("affine_grid", ("x is %s and size has %d numbers; expected [N, 2, 3] and {N, C, H, W}"):format(
+               tostring(x.shape), #o.size))
+    end
+    local n, h, w = o.size[1], o.size[3], o.size[4]
+    local across = places(w, o.align_corners, x):unsqueeze(1):expand { h, w }
+    local down = places(h, o.align_corners, x):unsqueeze(2):expand { h, w }
+    local base = pg.stack({ across, down, pg.ones_like(across) }, -1):reshape(1, h * w, 3):expand { n, h * w, 3 }
+    return base:matmul(x:transpose(2, 3)):reshape(n, h, w, 2)
+  end)
+end
