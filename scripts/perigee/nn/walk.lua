@@ -5,12 +5,19 @@ local native = require "perigee.native"
 
 local walk = {}
 
+-- What layers that exist hang on: the same even if a script clears package.loaded and this file is read again.
+local registry = debug and debug.getregistry and debug.getregistry() or package.loaded
+local shared = registry["perigee.layers"] or {
+  meta = setmetatable({}, { __name = "perigee.layer" }), parameters = setmetatable({}, { __mode = "k" }),
+}
+registry["perigee.layers"] = shared
+
 -- The field of every layer that holds its book-keeping.
-local META = setmetatable({}, { __name = "perigee.layer" })
+local META = shared.meta
 walk.META = META
 
 -- Tensors that are parameters. Weak: a tensor that nobody holds is none.
-local parameters = setmetatable({}, { __mode = "k" })
+local parameters = shared.parameters
 
 function walk.mark_parameter(t) parameters[t] = true end
 function walk.is_parameter(t) return parameters[t] == true end
