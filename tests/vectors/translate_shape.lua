@@ -55,10 +55,6 @@ rows["nn.functional.pixel_unshuffle"] = { needs = "pixel_unshuffle", params = { 
   call = function(x, a) return x:pixel_unshuffle(a.downscale_factor) end }
 
 -- Windows of images; the method of that name is another.
-rows["nn.functional.unfold"] = { needs = "nn.unfold", params = { "kernel_size", "dilation", "padding", "stride" },
-  call = function(x, a)
-    return pg.nn.unfold(x, { kernel = a.kernel_size, dilation = a.dilation, padding = a.padding, stride = a.stride })
-  end }
 
 rows.permute = { params = { "dims" }, call = function(x, a) return x:permute(axes.axes(x, a.dims) or {}) end }
 

@@ -87,6 +87,10 @@ layer("LocalResponseNorm", { { "size", "integer", required = true }, { "alpha", 
                              { "beta", "number", default = 0.75 }, { "k", "number", default = 1 } },
       function(x, o) return x:local_response_norm(o) end)
 
+-- As functions, under PyTorch's names; pg.unfold is windows along one axis.
+function spatial.unfold(...) return require("perigee").im2col(...) end
+function spatial.fold(...) return require("perigee").col2im(...) end
+
 for axes = 1, 2 do
   ---The norm of each window.
   layer(("LPPool%dd"):format(axes), { { "norm", "number", required = true }, { "kernel", "any", required = true },
