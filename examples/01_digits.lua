@@ -8,7 +8,8 @@ local nn, optim, data = pg.nn, pg.optim, pg.data
 local folder = arg[0]:match("^(.*/)") or "./"
 package.path = folder .. "?.lua;" .. package.path
 local digits = require "digits"
-local options = require "options" { device = "cpu", epochs = 12, seed = 1, save = "digits.safetensors" }
+local options = require "options"({ device = "cpu", epochs = 12, seed = 1, save = "digits.safetensors" },
+                                  { epochs = 1 })
 
 pg.manual_seed(options.seed)
 local train, test = digits.load(folder, 0.2)

@@ -8,7 +8,8 @@ local nn, optim, data = pg.nn, pg.optim, pg.data
 local folder = arg[0]:match("^(.*/)") or "./"
 package.path = folder .. "?.lua;" .. package.path
 local digits = require "digits"
-local options = require "options" { device = "cpu", epochs = 12, seed = 1, save = "digits_own.safetensors" }
+local options = require "options"({ device = "cpu", epochs = 12, seed = 1, save = "digits_own.safetensors" },
+                                  { epochs = 1 })
 
 -- Two convolutions whose result is added to their input, scaled by a learnt number.
 local Block = nn.class "Block"
@@ -39,7 +40,7 @@ local train, test = digits.load(folder, 0.2)
 local function build() return Net { channels = 32, blocks = 2 }:to(options.device) end
 local model = build()
 local optimizer = optim.AdamW { model:parameters(), lr = 3e-3, weight_decay = 0.01 }
-local schedule = optim.sched.Cosine { optimizer, options.epochs, eta_min = 6e-5 }
+local schedule = optim.sched.Cosine { optimizer, total = options.epochs, minimum = 0.02 }
 
 local function predict(net, x)
   net:eval()
