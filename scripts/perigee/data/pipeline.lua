@@ -3,6 +3,8 @@
 -- order of an epoch is drawn when each() begins. All runs on the script's thread, when the next element is wanted.
 
 local native = require "perigee.native"
+local kept = rawget(native, "data.pipeline") -- a script that clears package.loaded gets the same again
+if kept then return kept end
 local order = require "perigee.data.order"
 
 local Dataset = {}
@@ -249,4 +251,6 @@ end
 
 local function is_dataset(v) return fields[v] ~= nil end
 
-return { source = source, is_dataset = is_dataset }
+local pipeline = { source = source, is_dataset = is_dataset }
+rawset(native, "data.pipeline", pipeline)
+return pipeline

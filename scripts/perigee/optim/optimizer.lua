@@ -2,6 +2,8 @@
 -- The one optimizer class: parameter groups, state by parameter, steps. What a step does is the plugin's.
 
 local native = require "perigee.native"
+local kept = rawget(native, "optim.optimizer") -- a script that clears package.loaded gets the same again
+if kept then return kept end
 local walk = require "perigee.nn.walk"
 
 ---@class perigee.Optimizer
@@ -271,4 +273,5 @@ function Optimizer:__tostring()
   return ("%s(%d parameters; %s)"):format(self.name, count, options:describe())
 end
 
+rawset(native, "optim.optimizer", Optimizer)
 return Optimizer

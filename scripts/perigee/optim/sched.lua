@@ -118,7 +118,8 @@ end
 
 local read_cycle = reader("OneCycle", {
   { "max_lr", "any", required = true }, { "total_steps", "integer", required = true },
-  { "pct_start", "number", named = true, default = 0.3 }, { "anneal_strategy", "string", named = true, default = "cos" },
+  { "pct_start", "number", named = true, default = 0.3 },
+  { "anneal_strategy", "string", named = true, default = "cos" },
   { "cycle_momentum", "boolean", named = true, default = true },
   { "base_momentum", "number", named = true, default = 0.85 },
   { "max_momentum", "number", named = true, default = 0.95 }, { "div_factor", "number", named = true, default = 25 },
@@ -154,9 +155,10 @@ local function momentum_name(optimizer)
   return known.momentum and "momentum" or known.beta1 and "beta1"
 end
 
----`optim.sched.OneCycle{optimizer, max_lr, total_steps, pct_start=0.3, ...}`: up to max_lr (a number, or one a group) and
----down again, the momentum (or beta1) the other way (Smith and Topin, 2018). Options: anneal_strategy ("cos", "linear"),
----cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase. Behind total_steps it stays.
+---`optim.sched.OneCycle{optimizer, max_lr, total_steps, pct_start=0.3, ...}`: up to max_lr (a number, or one a group)
+---and down again, the momentum (or beta1) the other way (Smith and Topin, 2018). Options: anneal_strategy ("cos",
+---"linear"), cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase. Behind total_steps
+---it stays.
 function sched.OneCycle(...)
   local o = read_cycle(...)
   check("OneCycle", o.total_steps > 0, "total_steps must be positive, got %d", o.total_steps)
@@ -173,9 +175,9 @@ function sched.OneCycle(...)
   local name = momentum_name(o.optimizer)
   if o.cycle_momentum then
     check("OneCycle", name, "%s has no momentum; cycle_momentum=false", o.optimizer.name)
-    function self:also(done)
+    self.also = function(_, done)
       local value = along(o, phases, done, { first = o.max_momentum, high = o.base_momentum, low = o.max_momentum })
-      for _, group in ipairs(self.optimizer.groups) do group[name] = value end
+      for _, group in ipairs(o.optimizer.groups) do group[name] = value end
     end
     self:apply()
   end

@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What all schedules are: rates of an optimizer's groups as a function of how many steps are done. The first schedule of
--- an optimizer notes each group's rate as its initial one, from which all go out, until a script sets another.
+-- What all schedules are: rates of an optimizer's groups as a function of how many steps are done. The first schedule
+-- of an optimizer notes each group's rate as its initial one, from which all go out, until a script sets another.
 
 local native = require "perigee.native"
+local kept = rawget(native, "optim.schedule") -- a script that clears package.loaded gets the same again
+if kept then return kept end
 
 ---@class perigee.Schedule
 ---@field done integer steps done: epochs or batches, whatever step() is called for
@@ -81,4 +83,5 @@ end
 
 function Schedule:__tostring() return ("%s(%d done)"):format(self.name, self.done) end
 
+rawset(native, "optim.schedule", Schedule)
 return Schedule
