@@ -17,6 +17,13 @@ local timed = {
   { "tiny_backward", "and backward", threads = 1 },
   { "tiny_step", "and Adam's step", 0.2, threads = 1 },
   { "digits_step", "digits' network, step", threads = cores },
+  { "attention", "causal attention, forward", 1, threads = cores },
+  { "attention_backward", "and backward", 1, threads = cores },
+  { "mlp_step", "MLP, batch 64, step", 1, threads = cores },
+  { "mlp_step_512", "MLP, batch 512, step", 1, threads = cores },
+  { "mlp_infer", "MLP, batch 1", 1, threads = cores },
+  { "gpt_step", "GPT, batch 8, step", 1, threads = cores },
+  { "gpt_infer", "GPT, batch 1", 1, threads = cores },
 }
 
 local repeats, wanted, any = 5, {}, false

@@ -198,4 +198,48 @@ rows.layer_norm_grad = {
   bad = { { { F { 3, 4 }, F { 3, 5 }, false, F { 3 }, F { 3 } }, nil, nil } },
 }
 
+local function rms_norm(x, weight, o)
+  local row, place = split(x, o)
+  local eps, squares = o.eps and o.eps > 0 and o.eps or 2 ^ -52, {}
+  local _, _, n = statistics(x, row)
+  for p, v in ipairs(x.data) do
+    local g = row(array.index(x.shape, p))
+    squares[g] = (squares[g] or 0) + v * v
+  end
+  local zero, mean = {}, {}
+  for g, s in pairs(squares) do zero[g], mean[g] = 0, s / n[g] end
+  return affine(x, row, place, zero, mean, weight, nil, eps), mean, eps
+end
+rows.rms_norm = {
+  class = "composed", ref = function(a, o) return { (rms_norm(a[1], a[2] or nil, o)) } end,
+  cases = {
+    { F { 3, 4 }, F { 4 } }, { F { 3, 4 } }, { F { 3, 2, 4 }, F { 2, 4 }, attrs = { dims = 2, eps = 1e-3 } },
+    { F { 4 }, F { 4 }, attrs = { eps = 1e-5 } }, { F { 0, 4 }, F { 4 } }, { F { 3, 40 }, F { 40 }, grad = false },
+  },
+  bad = { { { F { 3, 4 }, F { 3 } }, nil, "weight" }, { { F { 3, 4 } }, { dims = 3 }, "dims" } },
+}
+local function inverse_rms(o)
+  return S.statistics(function(b)
+    local _, _, _, shape = split(b[2], o)
+    local _, mean, eps = rms_norm(b[2], nil, o)
+    return array.new(shape, inverse(mean, eps))
+  end)
+end
+rows.rms_norm_grad = {
+  class = "differences", grad = { true, true, true },
+  ref = function(a, o)
+    local _, _, inner = split(a[2], o)
+    local ones = array.fill(inner, 1)
+    return { array.differences(a[2], a[1], function(v) return (rms_norm(v, a[3] or ones, o)) end),
+             array.differences(a[3] or ones, a[1], function(v) return (rms_norm(a[2], v, o)) end) }
+  end,
+  cases = {
+    { F { 3, 4 }, F { 3, 4 }, F { 4 }, inverse_rms {}, attrs = {} },
+    { F { 3, 4 }, F { 3, 4 }, false, inverse_rms {}, attrs = {} },
+    { F { 3, 2, 4 }, F { 3, 2, 4 }, F { 2, 4 }, inverse_rms { dims = 2, eps = 1e-3 },
+      attrs = { dims = 2, eps = 1e-3 } },
+  },
+  bad = { { { F { 3, 4 }, F { 3, 5 }, false, F { 3 } }, nil, nil } },
+}
+
 return rows

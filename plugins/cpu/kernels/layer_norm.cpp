@@ -7,19 +7,6 @@
 namespace pg::cpu {
 namespace {
 
-struct Rows {
-  int64_t count = 1, size = 1;
-
-  Rows() = default;
-  Rows(const KernelCall& call, const pg_tensor& x) {
-    auto dims = call.attr<int64_t>("dims");
-    if (dims < 1 || dims > x.rank) fail_argument(format("%s: dims is out of range", call.op()));
-    for (uint32_t i = 0; i < x.rank; i++) (i + dims < x.rank ? count : size) *= x.shape[i];
-  }
-  int64_t grain() const { return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, size)); }
-  uint64_t bytes() const { return static_cast<uint64_t>(size) * 8; }
-};
-
 class LayerNorm final : public Kernel {
  public:
   static void supports(const KernelCall& call) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What batch_norm and layer_norm share: sums in lanes, parameters of either dtype.
+// What batch_norm, layer_norm and rms_norm share: sums in lanes, parameters of either dtype.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "linalg/dense.hpp"
@@ -31,6 +32,20 @@ PG_INLINE double sum_lanes(int64_t count, const F& f) {
   for (A lane : lanes) sum += static_cast<double>(lane);
   return sum;
 }
+
+// x as rows of its `dims` last axes.
+struct Rows {
+  int64_t count = 1, size = 1;
+
+  Rows() = default;
+  Rows(const KernelCall& call, const pg_tensor& x) {
+    auto dims = call.attr<int64_t>("dims");
+    if (dims < 1 || dims > x.rank) fail_argument(format("%s: dims is out of range", call.op()));
+    for (uint32_t i = 0; i < x.rank; i++) (i + dims < x.rank ? count : size) *= x.shape[i];
+  }
+  int64_t grain() const { return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, size)); }
+  uint64_t bytes() const { return static_cast<uint64_t>(size) * 8; }
+};
 
 // A small vector of parameters, of the dtype of x or of its statistics; possibly absent, possibly strided.
 class Parameter {

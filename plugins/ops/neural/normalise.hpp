@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The derivatives that batch_norm and layer_norm share. With the normalised xh = (x - mean) s, s = 1 / sqrt(var + eps),
-// and both statistics over `axes`: d xh = s P(dx), where P(v) = v - mean(v) - xh mean(v xh) is self-adjoint, and
-// d s = -s^2 mean(xh dx). All values broadcast against x; everything emitted is differentiable again.
+// The derivatives that batch_norm, layer_norm and rms_norm share. With the normalised xh = (x - mean) s, s = 1 /
+// sqrt(var + eps), and both statistics over `axes`: d xh = s P(dx), where P(v) = v - mean(v) - xh mean(v xh) is
+// self-adjoint, and d s = -s^2 mean(xh dx). All values broadcast against x; everything emitted is differentiable again.
 #pragma once
 
 #include "../rules.hpp"
@@ -10,11 +10,15 @@ namespace pg {
 
 struct Normalised {
   Value xh, s;
-  pg_ints axes;  // that the statistics are over
-  bool fixed;    // the statistics do not depend on x (evaluation)
+  pg_ints axes;         // that the statistics are over
+  bool fixed;           // the statistics do not depend on x (evaluation)
+  bool centred = true;  // false: there is no mean, and s = 1 / sqrt(mean(x^2) + eps)
 
   Value average(Value v) const { return mean(v, axes, true); }
-  Value project(Value v) const { return fixed ? v : v - average(v) - xh * average(v * xh); }
+  Value project(Value v) const {
+    if (fixed) return v;
+    return (centred ? v - average(v) : v) - xh * average(v * xh);
+  }
 };
 
 // From statistics of x, so that derivatives see through them.
@@ -43,7 +47,8 @@ inline SecondOrder normalised_second(const Normalised& n, Value dy, Value weight
     if (weight) out.dweight = dy * pa;
     if (!n.fixed) {
       Value ax = n.average(a * n.xh), gx = n.average(g * n.xh);
-      Value overlap = n.average(a * g) - n.average(a) * n.average(g) - ax * gx;
+      Value overlap = n.average(a * g) - ax * gx;
+      if (n.centred) overlap = overlap - n.average(a) * n.average(g);
       out.dx = -(square(n.s) * (n.xh * overlap + n.project(a * gx + g * ax)));
     }
   }

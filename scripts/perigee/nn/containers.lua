@@ -69,6 +69,46 @@ containers.Residual = Residual
 function Residual:init(...) add_all(self, "Residual", ...) end
 function Residual:forward(x) return x + Sequential.forward(self, x) end
 
+---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
+---of one table come in alphabetical order; dict:add(name, layer) appends.
+local ModuleDict = Module.class("ModuleDict")
+containers.ModuleDict = ModuleDict
+function ModuleDict:init(entries)
+  rawset(self, "order", {})
+  local list = {}
+  for name in pairs(entries or {}) do list[#list + 1] = tostring(name) end
+  table.sort(list)
+  for _, name in ipairs(list) do self:add(name, entries[name]) end
+end
+function ModuleDict:add(name, layer)
+  if type(name) ~= "string" or not walk.is_layer(layer) then
+    native.raise("invalid_argument", "ModuleDict", ("expected names and layers, got %s and %s"):format(
+                   native.describe(name), native.describe(layer)))
+  end
+  if ModuleDict[name] ~= nil then
+    native.raise("invalid_argument", "ModuleDict", ("%q is a method and cannot be a name"):format(name))
+  end
+  if rawget(self, name) == nil then table.insert(self.order, name) end
+  self[name] = layer
+  return self
+end
+---The names, in order.
+function ModuleDict:names() return { unpack(self.order) } end
+
+---A list of parameters: list[1], #list.
+local ParameterList = Module.class("ParameterList")
+containers.ParameterList = ParameterList
+function ParameterList:init(list)
+  for _, p in ipairs(list or {}) do self:append(p) end
+end
+function ParameterList:append(p)
+  if not native.is_tensor(p) then
+    native.raise("invalid_argument", "ParameterList", "expected tensors, got " .. native.describe(p))
+  end
+  self[#self + 1] = walk.is_parameter(p) and p or require("perigee.nn").Parameter(p)
+  return self
+end
+
 local Identity = Module.class("Identity")
 containers.Identity = Identity
 function Identity:forward(...) return ... end

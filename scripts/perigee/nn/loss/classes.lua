@@ -131,12 +131,9 @@ end
 function losses.kl_div(x, target, options)
   local o = common.options("kl_div", options, { log_target = false })
   common.check_shapes("kl_div", x, target)
-  local pg, values = require "perigee"
-  if o.log_target then
-    values = target:exp() * (target - x)
-  else
-    values = target * pg.where(target:gt(0), target, 1):log() - target * x -- 0 log 0 is 0
-  end
+  local pg = require "perigee"
+  local values = o.log_target and target:exp() * (target - x)
+    or target * pg.where(target:gt(0), target, 1):log() - target * x -- 0 log 0 is 0
   if o.reduction == "batchmean" then return values:sum() / (x:dim() > 0 and x:size(1) or 1) end
   return common.reduce("kl_div", values, o.reduction)
 end

@@ -1,0 +1,206 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Multi-head attention and rotary positions.
+
+local common = require "perigee.nn.layers_common"
+
+local layers = {}
+local function pg() return require "perigee" end
+
+---Attention of several heads (Vaswani et al. 2017), with PyTorch's parameter names. Called as
+---layer(query, key, value, options); key and value default to query. Tensors are [N, L, embed], or [L, N, embed] with
+---batch_first=false (PyTorch's default, not ours), or [L, embed]. Options, as in PyTorch:
+---attn_mask [L, S] or [N * heads, L, S]: bool, true where a query may NOT see a key (the opposite of
+---scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S]: bool, true where a key is
+---padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged over the heads, or
+---[N, heads, L, S] with average_attn_weights=false.
+layers.MultiheadAttention = common.class("MultiheadAttention", {
+  { "embed", "integer", required = true }, { "heads", "integer", required = true },
+  { "dropout", "number", default = 0 }, { "bias", "boolean", default = true },
+  { "add_bias_kv", "boolean", default = false }, { "add_zero_attn", "boolean", default = false },
+  { "kdim", "integer" }, { "vdim", "integer" }, { "batch_first", "boolean", default = true },
+}, function(self, o)
+  local where = "MultiheadAttention"
+  common.positive(where, o, "embed", "heads")
+  common.probability(where, o.dropout)
+  if o.embed % o.heads ~= 0 then
+    common.refuse(where, ("embed %d is no multiple of heads %d"):format(o.embed, o.heads))
+  end
+  local function xavier(rows, columns) -- Glorot and Bengio 2010
+    return common.uniform({ rows, columns }, math.sqrt(6 / (rows + columns)))
+  end
+  local e = o.embed
+  self.together = (o.kdim or e) == e and (o.vdim or e) == e
+  if self.together then
+    self.in_proj_weight = xavier(3 * e, e)
+  else
+    self.q_proj_weight = xavier(e, e)
+    self.k_proj_weight, self.v_proj_weight = xavier(e, o.kdim or e), xavier(e, o.vdim or e)
+  end
+  if o.bias then self.in_proj_bias = common.filled({ 3 * e }, 0) end
+  self.out_proj = require("perigee.nn").Linear { e, e, bias = o.bias }
+  if o.bias then pg().no_grad(function() self.out_proj.bias:fill_(0) end) end
+  if o.add_bias_kv then
+    local std = math.sqrt(1 / e)
+    self.bias_k, self.bias_v = common.normal({ 1, 1, e }, std), common.normal({ 1, 1, e }, std)
+  end
+end)
+local MultiheadAttention = layers.MultiheadAttention
+
+local names = { attn_mask = true, key_padding_mask = true, is_causal = true, need_weights = true,
+                average_attn_weights = true }
+
+-- query, key, value [N, L, embed] as projected.
+local function project(self, query, key, value)
+  local e = self.options.embed
+  local weights = { self.q_proj_weight, self.k_proj_weight, self.v_proj_weight }
+  if self.together then
+    for i = 1, 3 do weights[i] = self.in_proj_weight:narrow(1, (i - 1) * e + 1, e) end
+  end
+  local out = {}
+  for i, x in ipairs { query, key, value } do
+    local bias = self.in_proj_bias and self.in_proj_bias:narrow(1, (i - 1) * e + 1, e)
+    out[i] = pg().linear(x, weights[i], bias)
+  end
+  return out[1], out[2], out[3]
+end
+
+-- [N, L, embed] as [N, heads, L, embed / heads], a view.
+local function by_head(x, heads) return x:reshape(x:size(1), x:size(2), heads, -1):permute(1, 3, 2, 4) end
+
+-- Both masks as one for scaled_dot_product_attention, or nil. `extra` more keys at the end may be seen by all.
+local function combined_mask(self, o, batch, extra)
+  local heads, mask, padding = self.options.heads, o.attn_mask, o.key_padding_mask
+  local function widened(m)
+    if extra == 0 then return m end
+    local shape = m.shape
+    shape[#shape] = extra
+    return pg().cat { m, pg().zeros { shape, dtype = m.dtype, device = m.device }, axis = -1 }
+  end
+  if mask then
+    if mask:dim() == 3 then mask = mask:reshape(batch, heads, mask:size(2), mask:size(3)) end
+    mask = widened(mask)
+    if mask.dtype == "bool" then mask = mask:logical_not() end
+  end
+  if not padding then return mask end
+  padding = widened(padding):unsqueeze(2):unsqueeze(2)
+  if padding.dtype == "bool" then
+    local seen = padding:logical_not()
+    if not mask then return seen end
+    return mask.dtype == "bool" and mask:logical_and(seen) or pg().where(seen, mask, -math.huge)
+  end
+  if not mask then return padding end
+  return mask.dtype == "bool" and pg().where(mask, padding, -math.huge) or mask + padding
+end
+
+-- The weights themselves: as large as queries times keys.
+local function weights_of(q, k, mask, causal)
+  local scores = (q * (1 / math.sqrt(q:size(4)))):matmul(k:transpose(3, 4))
+  if mask then scores = mask.dtype == "bool" and pg().where(mask, scores, -math.huge) or scores + mask end
+  if causal then
+    local seen = pg().ones { q:size(3), k:size(3), dtype = "bool", device = q.device }:tril()
+    scores = pg().where(seen, scores, -math.huge)
+  end
+  return scores:softmax(-1)
+end
+
+local function check(self, query, key, value, o)
+  local where = "MultiheadAttention"
+  for name in pairs(o) do
+    if not names[name] then common.refuse(where, ("unknown option %q"):format(tostring(name))) end
+  end
+  local rank = query:dim()
+  if (rank ~= 2 and rank ~= 3) or key:dim() ~= rank or value:dim() ~= rank then
+    common.refuse(where, ("expected three tensors of 3 axes, or of 2, got %s, %s and %s"):format(
+      tostring(query.shape), tostring(key.shape), tostring(value.shape)))
+  end
+  local want = { self.options.embed, self.options.kdim or self.options.embed, self.options.vdim or self.options.embed }
+  for i, x in ipairs { query, key, value } do
+    if x:size(-1) ~= want[i] then
+      common.refuse(where, ("%s is %s; expected a last axis of %d"):format(({ "query", "key", "value" })[i],
+                    tostring(x.shape), want[i]))
+    end
+  end
+end
+
+function MultiheadAttention:forward(query, key, value, o)
+  o, key, value = o or {}, key or query, value or key or query
+  check(self, query, key, value, o)
+  local options, flat = self.options, query:dim() == 2
+  local turn = not flat and not options.batch_first
+  local function arranged(x) return flat and x:unsqueeze(1) or turn and x:transpose(1, 2) or x end
+  local q, k, v = project(self, arranged(query), arranged(key), arranged(value))
+  local batch, extra = q:size(1), 0
+  if self.bias_k then
+    local shape = { batch, 1, options.embed }
+    k, v = pg().cat { k, self.bias_k:expand(shape), axis = 2 }, pg().cat { v, self.bias_v:expand(shape), axis = 2 }
+    extra = extra + 1
+  end
+  if options.add_zero_attn then
+    local none = pg().zeros { batch, 1, options.embed, dtype = q.dtype, device = q.device }
+    k, v = pg().cat { k, none, axis = 2 }, pg().cat { v, none, axis = 2 }
+    extra = extra + 1
+  end
+  q, k, v = by_head(q, options.heads), by_head(k, options.heads), by_head(v, options.heads)
+  local mask, dropout = combined_mask(self, o, batch, extra), self.training and options.dropout or 0
+  local y, weights
+  if o.need_weights then
+    weights = weights_of(q, k, mask, o.is_causal)
+    if dropout > 0 then weights = pg().dropout(weights, { p = dropout, training = true }) end
+    y = weights:matmul(v)
+  else
+    y = pg().scaled_dot_product_attention(q, k, v, { attn_mask = mask, is_causal = o.is_causal, dropout_p = dropout })
+  end
+  y = self.out_proj(y:permute(1, 3, 2, 4):reshape(batch, q:size(3), options.embed))
+  y = flat and y:squeeze(1) or turn and y:transpose(1, 2) or y
+  if not weights then return y end
+  if o.average_attn_weights ~= false then weights = weights:mean(2) end
+  return y, flat and weights:squeeze(1) or weights
+end
+
+---Rotary positions (Su et al. 2021): turns pairs of the last axis of x [..., L, width] by angles that grow with the
+---position. layer(x, offset): the first position is `offset` (default 0). Pairs are the two halves (as in GPT-NeoX and
+---Llama), or neighbours with interleaved=true (as in the paper).
+layers.RoPE = common.class("RoPE", {
+  { "width", "integer", required = true }, { "base", "number", default = 10000 },
+  { "interleaved", "boolean", default = false },
+}, function(_, o)
+  if o.width < 2 or o.width % 2 ~= 0 then
+    common.refuse("RoPE", ("width must be even and positive, got %d"):format(o.width))
+  end
+end)
+
+local function angles(self, length, offset, x)
+  local o = self.options
+  local id = table.concat({ length, offset, x.device }, " ")
+  local known = rawget(self, "known")
+  if known and known.id == id then return known.cos, known.sin end
+  known = pg().no_grad(function()
+    return pg().device(x.device, function()
+      local speed = (pg().arange(0, o.width, 2, { dtype = "float32" }) * (-math.log(o.base) / o.width)):exp()
+      local angle = pg().arange(offset, offset + length, 1, { dtype = "float32" }):outer(speed)
+      return { id = id, cos = angle:cos(), sin = angle:sin() }
+    end)
+  end)
+  rawset(self, "known", known)
+  return known.cos, known.sin
+end
+
+function layers.RoPE:forward(x, offset)
+  local rank, half = x:dim(), self.options.width / 2
+  if rank < 2 or x:size(rank) ~= self.options.width then
+    common.refuse("RoPE", ("expected [..., L, %d], got %s"):format(self.options.width, tostring(x.shape)))
+  end
+  local cos, sin = angles(self, x:size(rank - 1), offset or 0, x)
+  if x.dtype ~= "float32" then cos, sin = cos:to(x.dtype), sin:to(x.dtype) end
+  if self.options.interleaved then
+    local shape = x.shape
+    shape[rank], shape[rank + 1] = half, 2
+    local split = x:reshape(shape)
+    local a, b = split:select(rank + 1, 1), split:select(rank + 1, 2)
+    return pg().stack { a * cos - b * sin, a * sin + b * cos, axis = rank + 1 }:reshape(x.shape)
+  end
+  local a, b = x:narrow(rank, 1, half), x:narrow(rank, half + 1, half)
+  return pg().cat { a * cos - b * sin, a * sin + b * cos, axis = rank }
+end
+
+return layers

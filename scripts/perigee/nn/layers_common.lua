@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What layers written in Lua share: reading options, making parameters, printing.
+
+local native = require "perigee.native"
+local Module = require "perigee.nn.module"
+local walk = require "perigee.nn.walk"
+
+local common = {}
+
+---A class whose init reads its arguments by `params` (native.signature) and hands them to `make(self, options)`.
+function common.class(name, params, make)
+  local class, read = Module.class(name), native.signature(name, params)
+  function class:init(...)
+    local o = read(...)
+    self.options = o
+    if make then make(self, o) end
+  end
+  function class:describe()
+    local told = {}
+    for _, param in ipairs(params) do
+      local v = self.options[param[1]]
+      if type(v) == "number" or type(v) == "string" or type(v) == "boolean" then
+        told[#told + 1] = param[1] .. "=" .. tostring(v)
+      end
+    end
+    return table.concat(told, ", ")
+  end
+  return class
+end
+
+function common.refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
+
+---Raises unless these options are numbers from 1.
+function common.positive(where, o, ...)
+  for _, name in ipairs { ... } do
+    if o[name] < 1 then common.refuse(where, ("%s must be positive, got %d"):format(name, o[name])) end
+  end
+end
+
+function common.probability(where, p)
+  if p < 0 or p > 1 then common.refuse(where, ("p must lie in [0, 1], got %g"):format(p)) end
+end
+
+---Makes a fresh tensor a parameter.
+function common.parameter(t)
+  t.requires_grad = true
+  walk.mark_parameter(t)
+  return t
+end
+
+function common.filled(shape, value)
+  return common.parameter(native.call("fill", {}, { shape = shape, dtype = "float32", value = value }))
+end
+function common.uniform(shape, bound)
+  return common.parameter(native.call("uniform", {}, { shape = shape, dtype = "float32", low = -bound, high = bound }))
+end
+function common.normal(shape, std)
+  return common.parameter(native.call("normal", {}, { shape = shape, dtype = "float32", mean = 0, std = std or 1 }))
+end
+
+return common

@@ -1,0 +1,168 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The blocks of transformers (Vaswani et al. 2017), with PyTorch's parameter names and masks, batch first.
+
+local native = require "perigee.native"
+local Module = require "perigee.nn.module"
+local walk = require "perigee.nn.walk"
+local common = require "perigee.nn.layers_common"
+
+local layers = {}
+local function nn() return require "perigee.nn" end
+
+local activations = { relu = true, gelu = true, silu = true, tanh = true, sigmoid = true, leaky_relu = true }
+
+-- What both kinds of layer have: `norms` normalisations, dropouts, and the two linear layers.
+local function block_params()
+  return {
+    { "embed", "integer", required = true }, { "heads", "integer", required = true },
+    { "feedforward", "integer", default = 2048 }, { "dropout", "number", default = 0.1 },
+    { "activation", "any", default = "relu" }, { "eps", "number", default = 1e-5 },
+    { "batch_first", "boolean", default = true }, { "norm_first", "boolean", default = false },
+    { "bias", "boolean", default = true },
+  }
+end
+
+local function attention(o)
+  return nn().MultiheadAttention { o.embed, o.heads, dropout = o.dropout, bias = o.bias, batch_first = o.batch_first }
+end
+
+local function make_block(where, self, o, norms)
+  common.positive(where, o, "feedforward")
+  common.probability(where, o.dropout)
+  if type(o.activation) ~= "function" and not activations[o.activation] and not walk.is_layer(o.activation) then
+    common.refuse(where, ("unknown activation %s"):format(native.describe(o.activation)),
+                  "it is a function, or relu, gelu, silu, tanh, sigmoid, leaky_relu")
+  end
+  self.self_attn = attention(o)
+  if norms == 3 then self.multihead_attn = attention(o) end
+  self.linear1 = nn().Linear { o.embed, o.feedforward, bias = o.bias }
+  self.dropout = nn().Dropout { o.dropout }
+  self.linear2 = nn().Linear { o.feedforward, o.embed, bias = o.bias }
+  for i = 1, norms do self["norm" .. i] = nn().LayerNorm { { o.embed }, eps = o.eps, bias = o.bias } end
+  for i = 1, norms do self["dropout" .. i] = nn().Dropout { o.dropout } end
+end
+
+local function feed_forward(self, x)
+  local activation, h = self.options.activation, self.linear1(x)
+  if type(activation) == "string" then h = h[activation](h) else h = activation(h) end
+  return self.linear2(self.dropout(h))
+end
+
+-- x + part(x), normalised before the part (norm_first) or after the sum.
+local function residual(self, i, x, part)
+  local norm, dropout = self["norm" .. i], self["dropout" .. i]
+  if self.options.norm_first then return x + dropout(part(norm(x))) end
+  return norm(x + dropout(part(x)))
+end
+
+local function check_options(where, o, known)
+  for name in pairs(o) do
+    if not known[name] then
+      local list = {}
+      for k in pairs(known) do list[#list + 1] = k end
+      local near = native.suggest(tostring(name), list)
+      common.refuse(where, ("unknown option %q"):format(tostring(name)), near and ("did you mean %q?"):format(near))
+    end
+  end
+end
+
+local encoder_options = { mask = true, key_padding_mask = true, is_causal = true }
+
+---Self-attention and two linear layers, each with a residual and a layer norm. layer(x, options): x [N, L, embed];
+---options mask, key_padding_mask, is_causal as those of MultiheadAttention.
+layers.TransformerEncoderLayer = common.class("TransformerEncoderLayer", block_params(), function(self, o)
+  make_block("TransformerEncoderLayer", self, o, 2)
+end)
+function layers.TransformerEncoderLayer:forward(x, o)
+  o = o or {}
+  check_options("TransformerEncoderLayer", o, encoder_options)
+  x = residual(self, 1, x, function(y)
+    return self.self_attn(y, y, y, { attn_mask = o.mask, key_padding_mask = o.key_padding_mask,
+                                     is_causal = o.is_causal })
+  end)
+  return residual(self, 2, x, function(y) return feed_forward(self, y) end)
+end
+
+local decoder_options = { mask = true, memory_mask = true, key_padding_mask = true, memory_key_padding_mask = true,
+                          is_causal = true, memory_is_causal = true }
+
+---As TransformerEncoderLayer, with attention over `memory` in between. layer(x, memory, options): options mask,
+---key_padding_mask and is_causal for x, memory_mask, memory_key_padding_mask and memory_is_causal for memory.
+layers.TransformerDecoderLayer = common.class("TransformerDecoderLayer", block_params(), function(self, o)
+  make_block("TransformerDecoderLayer", self, o, 3)
+end)
+function layers.TransformerDecoderLayer:forward(x, memory, o)
+  o = o or {}
+  check_options("TransformerDecoderLayer", o, decoder_options)
+  x = residual(self, 1, x, function(y)
+    return self.self_attn(y, y, y, { attn_mask = o.mask, key_padding_mask = o.key_padding_mask,
+                                     is_causal = o.is_causal })
+  end)
+  x = residual(self, 2, x, function(y)
+    return self.multihead_attn(y, memory, memory, { attn_mask = o.memory_mask, is_causal = o.memory_is_causal,
+                                                    key_padding_mask = o.memory_key_padding_mask })
+  end)
+  return residual(self, 3, x, function(y) return feed_forward(self, y) end)
+end
+
+local function stack(name)
+  return common.class(name, {
+    { "layer", "any", required = true }, { "count", "integer", required = true }, { "norm", "any" },
+  }, function(self, o)
+    common.positive(name, o, "count")
+    if not walk.is_layer(o.layer) then
+      common.refuse(name, "the first argument must be a layer, got " .. native.describe(o.layer))
+    end
+    local list = {}
+    for i = 1, o.count do list[i] = o.layer:clone() end
+    self.layers = nn().ModuleList(list)
+    self.norm = o.norm
+    self.options = { count = o.count } -- not the layer itself: it is no part of the stack
+  end)
+end
+
+---`count` copies of an encoder layer one after the other, then `norm` if given: encoder(x, options).
+layers.TransformerEncoder = stack("TransformerEncoder")
+function layers.TransformerEncoder:forward(x, o)
+  for i = 1, #self.layers do x = self.layers[i](x, o) end
+  return self.norm and self.norm(x) or x
+end
+
+---`count` copies of a decoder layer one after the other, then `norm` if given: decoder(x, memory, options).
+layers.TransformerDecoder = stack("TransformerDecoder")
+function layers.TransformerDecoder:forward(x, memory, o)
+  for i = 1, #self.layers do x = self.layers[i](x, memory, o) end
+  return self.norm and self.norm(x) or x
+end
+
+---Encoder and decoder: model(source, target, options) with options source = {...} and target = {...}, those of the two
+---stacks.
+layers.Transformer = Module.class("Transformer")
+local read = native.signature("Transformer", {
+  { "embed", "integer", default = 512 }, { "heads", "integer", default = 8 },
+  { "encoder_layers", "integer", default = 6 }, { "decoder_layers", "integer", default = 6 },
+  { "feedforward", "integer", default = 2048 }, { "dropout", "number", default = 0.1 },
+  { "activation", "any", default = "relu" }, { "eps", "number", default = 1e-5 },
+  { "batch_first", "boolean", default = true }, { "norm_first", "boolean", default = false },
+  { "bias", "boolean", default = true },
+})
+function layers.Transformer:init(...)
+  local o = read(...)
+  local function block(class)
+    return class { o.embed, o.heads, o.feedforward, dropout = o.dropout, activation = o.activation, eps = o.eps,
+                   batch_first = o.batch_first, norm_first = o.norm_first, bias = o.bias }
+  end
+  local function norm() return nn().LayerNorm { { o.embed }, eps = o.eps, bias = o.bias } end
+  self.encoder = layers.TransformerEncoder { block(layers.TransformerEncoderLayer), o.encoder_layers, norm() }
+  self.decoder = layers.TransformerDecoder { block(layers.TransformerDecoderLayer), o.decoder_layers, norm() }
+  for _, p in ipairs(self:parameters()) do
+    if p:dim() > 1 then nn().init.xavier_uniform_(p) end
+  end
+end
+function layers.Transformer:forward(source, target, o)
+  o = o or {}
+  check_options("Transformer", o, { source = true, target = true })
+  return self.decoder(target, self.encoder(source, o.source), o.target)
+end
+
+return layers

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The items of models.lua for PyTorch, each as fast as its users write it: one product for the three projections of
+attention, a mask that is made once, gradients cleared by dropping them."""
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def mlp():
+    layers, inputs = [], 784
+    for width in (2048, 1024, 512):
+        layers += [nn.Linear(inputs, width), nn.BatchNorm1d(width), nn.ReLU(), nn.Dropout(0.2)]
+        inputs = width
+    return nn.Sequential(*layers, nn.Linear(inputs, 10))
+
+
+def attend(q, k, v, mask):
+    scores = (q @ k.transpose(-2, -1)) * (1 / math.sqrt(q.size(-1)))
+    return F.softmax(scores.masked_fill(mask, -math.inf), dim=-1) @ v
+
+
+class Block(nn.Module):
+    def __init__(self, mask):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(384), nn.LayerNorm(384)
+        self.qkv, self.out = nn.Linear(384, 3 * 384), nn.Linear(384, 384)
+        self.up, self.down = nn.Linear(384, 1536), nn.Linear(1536, 384)
+        self.mask = mask
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        q, k, v = (t.view(b, n, 6, 64).transpose(1, 2) for t in self.qkv(self.norm1(x)).split(384, dim=2))
+        y = attend(q, k, v, self.mask[:n, :n])
+        x = x + self.out(y.transpose(1, 2).reshape(b, n, 384))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class GPT(nn.Module):
+    def __init__(self):
+        super().__init__()
+        mask = torch.ones(256, 256, dtype=torch.bool).triu(1)
+        self.tokens, self.positions = nn.Embedding(256, 384), nn.Embedding(256, 384)
+        self.blocks = nn.Sequential(*[Block(mask) for _ in range(6)])
+        self.norm, self.head = nn.LayerNorm(384), nn.Linear(384, 256, bias=False)
+
+    def forward(self, ids):
+        x = self.tokens(ids) + self.positions(torch.arange(ids.size(1)))
+        return self.head(self.norm(self.blocks(x)))
+
+
+def items(report):
+    def train(model, x, y, optimizer, count):
+        def run(steps):
+            for _ in range(steps):
+                optimizer.zero_grad(set_to_none=True)
+                logits = model(x)
+                F.cross_entropy(logits.reshape(-1, logits.size(-1)), y).backward()
+                optimizer.step()
+
+        report(count, run)
+
+    def infer(model, x, count):
+        model.eval()
+
+        def run(steps):
+            with torch.inference_mode():
+                for _ in range(steps):
+                    model(x)
+
+        report(count, run)
+
+    def mlp_step(batch, count):
+        model = mlp()
+        train(model, torch.rand(batch, 784), torch.randint(0, 10, (batch,)), torch.optim.Adam(model.parameters(), 1e-3),
+              count)
+
+    def gpt_step():
+        model = GPT()
+        train(model, torch.randint(0, 256, (8, 256)), torch.randint(0, 256, (8 * 256,)),
+              torch.optim.AdamW(model.parameters(), 3e-4), 2)
+
+    def attention(backward):
+        inputs = [torch.randn(8, 6, 256, 64, requires_grad=backward) for _ in range(3)]
+        mask = torch.ones(256, 256, dtype=torch.bool).triu(1)
+
+        def run(count):
+            for _ in range(count):
+                y = attend(*inputs, mask)
+                if backward:
+                    torch.autograd.grad(y.sum(), inputs)
+
+        report(5 if backward else 10, run)
+
+    return {
+        "mlp_step": lambda: mlp_step(64, 20), "mlp_step_512": lambda: mlp_step(512, 5),
+        "mlp_infer": lambda: infer(mlp(), torch.rand(1, 784), 200),
+        "gpt_step": gpt_step, "gpt_infer": lambda: infer(GPT(), torch.randint(0, 256, (1, 256)), 10),
+        "attention": lambda: attention(False), "attention_backward": lambda: attention(True),
+    }

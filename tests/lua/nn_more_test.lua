@@ -1,0 +1,138 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Layers and losses that PyTorch has no twin of, those that draw random numbers, and messages. Numbers of the others
+-- are checked by layers_test.lua and the reference vectors.
+
+local pg = require "perigee"
+local nn = pg.nn
+
+local function near(t, a, b, what)
+  t.ok(pg.allclose(a, b, { rtol = 1e-5, atol = 1e-6 }), what or "the values differ")
+end
+
+test("dropout of channels drops whole ones and scales the rest", function(t)
+  local shapes = { Dropout1d = { 40, 50, 3 }, Dropout2d = { 40, 50, 3, 2 }, Dropout3d = { 40, 50, 2, 2, 2 } }
+  for name, shape in pairs(shapes) do
+    local layer = nn[name] { 0.25 }
+    pg.manual_seed(1)
+    local y = layer(pg.ones(shape)):reshape(2000, -1)
+    near(t, y:amax(2), y:amin(2), name)
+    local kept = y:amax(2):ne(0):to("float32"):mean():item()
+    t.ok(math.abs(kept - 0.75) < 0.05, name .. " keeps " .. kept)
+    t.ok(math.abs(y:max():item() - 1 / 0.75) < 1e-6)
+    layer:eval()
+    t.equal(layer(pg.ones(shape)):min():item(), 1)
+  end
+  t.raises(function() nn.Dropout2d { 0.5 } (pg.ones { 2, 3 }) end, "expected 4 axes, got {2, 3}")
+  t.raises(function() nn.Dropout2d { 2 } end, "p must lie in %[0, 1%], got 2")
+end)
+
+test("AlphaDropout keeps mean and variance", function(t)
+  pg.manual_seed(2)
+  local x = pg.randn { 200000 }
+  local y = nn.AlphaDropout { 0.3 } (x)
+  t.ok(math.abs(y:mean():item()) < 0.02 and math.abs(y:var():item() - 1) < 0.02)
+  t.ok(pg.allclose(nn.AlphaDropout { 0.3 }:eval()(x), x))
+end)
+
+test("RoPE turns pairs, and products depend on the distance only", function(t)
+  for _, interleaved in ipairs { false, true } do
+    local rope = nn.RoPE { 8, interleaved = interleaved }
+    local q, k = pg.randn({ 8 }):expand { 2, 10, 8 }, pg.randn({ 8 }):expand { 2, 10, 8 }
+    local scores = rope(q):matmul(rope(k):transpose(2, 3))
+    near(t, scores[{ 1, 3, 1 }], scores[{ 2, 9, 7 }])
+    near(t, rope(q):square():sum(-1), q:square():sum(-1))
+    near(t, rope(q, 4)[{ {}, 1 }], rope(q)[{ {}, 5 }])
+    t.ok(not pg.allclose(scores[{ 1, 3, 1 }], scores[{ 1, 4, 1 }]))
+  end
+  local x = pg.tensor { { 1, 2 }, { 1, 2 } }
+  near(t, nn.RoPE { 2 } (x)[2], pg.tensor { math.cos(1) - 2 * math.sin(1), math.sin(1) + 2 * math.cos(1) })
+  t.raises(function() nn.RoPE { 3 } end, "width must be even")
+  t.raises(function() nn.RoPE { 4 } (pg.ones { 2, 3 }) end, "expected %[%.%.%., L, 4%]")
+end)
+
+test("Reshape, Unflatten", function(t)
+  t.equal(nn.Reshape { 3, -1 } (pg.ones { 2, 12 }).shape, { 2, 3, 4 })
+  t.equal(nn.Unflatten { 2, { 3, 4 } } (pg.ones { 2, 12, 5 }).shape, { 2, 3, 4, 5 })
+  t.equal(nn.Unflatten { -1, { 5, 1 } } (pg.ones { 2, 5 }).shape, { 2, 5, 1 })
+end)
+
+test("ModuleDict and ParameterList register what they hold", function(t)
+  local dict = nn.ModuleDict { second = nn.Linear { 2, 3 }, first = nn.ReLU {} }
+  dict:add("last", nn.Linear { 3, 1, bias = false })
+  t.equal(dict:names(), { "first", "second", "last" })
+  local names = {}
+  for name in pairs(dict:state()) do names[#names + 1] = name end
+  table.sort(names)
+  t.equal(names, { "last.weight", "second.bias", "second.weight" })
+  t.raises(function() dict:add("state", nn.ReLU {}) end, "is a method")
+  local list = nn.ParameterList { pg.ones { 2 }, nn.Parameter(pg.zeros { 3 }) }
+  t.equal(#list:parameters(), 2)
+  t.ok(list[1].requires_grad)
+  t.raises(function() nn.ParameterList { 1 } end, "expected tensors")
+end)
+
+test("RMSNorm", function(t)
+  local norm, x = nn.RMSNorm { { 4 } }, pg.randn { 3, 4 }
+  near(t, norm(x), x / (x:square():mean { axis = 2, keepdim = true } + 2 ^ -23):sqrt())
+  t.raises(function() norm(pg.ones { 4, 3 }) end, "does not end in the layer's shape")
+end)
+
+test("hinge and focal against their definitions", function(t)
+  local x, y = pg.tensor { 0.5, -2, 3 }, pg.tensor { 1, 1, -1 }
+  near(t, nn.hinge(x, y), pg.tensor(((1 - 0.5) + 3 + 4) / 3))
+  near(t, nn.HingeLoss { reduction = "none" } (x, y), pg.tensor { 0.5, 3, 4 })
+  local logits, labels = pg.randn { 5, 3 }, pg.tensor({ 0, 2, 1, -100, 2 }, { dtype = "int64" })
+  near(t, nn.focal(logits, labels, { gamma = 0 }), nn.cross_entropy(logits, labels))
+  local yes = pg.tensor { { 1, 0, 1 } }:expand { 5, 3 }
+  near(t, nn.focal(logits, yes, { gamma = 0, alpha = -1 }), nn.bce_with_logits(logits, yes))
+  local p = logits:sigmoid()
+  local right = pg.where(yes:eq(1), p, 1 - p)
+  local alpha = yes * 0.25 + (1 - yes) * 0.75
+  near(t, nn.focal(logits, yes), (alpha * (1 - right):square() * -right:log()):mean())
+end)
+
+test("functions of torch.nn.functional stand in nn", function(t)
+  t.ok(nn.relu == pg.relu and nn.cosine_similarity == pg.cosine_similarity)
+  t.raises(function() return nn.rellu end, "nn has no \"rellu\"")
+end)
+
+test("attention layers say what is wrong", function(t)
+  local mha, x = nn.MultiheadAttention { 8, 2 }, pg.randn { 2, 5, 8 }
+  t.raises(function() nn.MultiheadAttention { 9, 2 } end, "embed 9 is no multiple of heads 2")
+  t.raises(function() mha(x, x, x, { mask = 1 }) end, "unknown option \"mask\"")
+  t.raises(function() mha(pg.randn { 5, 2, 7 }) end, "query is {5, 2, 7}; expected a last axis of 8")
+  t.raises(function() mha(pg.randn { 8 }) end, "expected three tensors")
+  t.raises(function() nn.TransformerEncoderLayer { 8, 2, activation = "swish" } end, "unknown activation")
+  t.raises(function() nn.TransformerEncoderLayer { 8, 2 } (x, { masks = 1 }) end, "did you mean \"mask\"")
+  t.raises(function() nn.TransformerEncoder { 8, 2 } end, "must be a layer")
+  t.raises(function() nn.GroupNorm { 4, 6 } end, "6 channels do not make 4 groups")
+  t.raises(function() pg.group_norm(pg.ones { 2, 6 }, 4) end, "4 groups do not divide")
+  t.raises(function() pg.embedding_bag(pg.ones { 3, 2 }, pg.zeros { 2, dtype = "int64" }) end, "%[N%] with offsets")
+  t.raises(function() nn.kl_div(pg.ones { 2 }, pg.ones { 3 }) end, "the prediction is {2} but the target {3}")
+  t.raises(function() nn.gaussian_nll(pg.ones { 2, 3 }, pg.ones { 2, 3 }, pg.ones { 3 }) end, "does not fit")
+  t.raises(function() nn.triplet_margin(pg.ones { 2, 3 }, pg.ones { 2, 3 }, 1) end, "needs three tensors")
+end)
+
+test("a transformer trains, is copied and saved by name", function(t)
+  pg.manual_seed(0)
+  local layer = nn.TransformerEncoderLayer { 8, 2, 16, dropout = 0.1, activation = "gelu", norm_first = true }
+  local model = nn.TransformerEncoder { layer, 2 }
+  t.equal(#layer:parameters() * 2, #model:parameters())
+  t.ok(model:state()["layers.1.self_attn.in_proj_weight"] ~= nil)
+  local copy = model:clone():eval()
+  model:eval()
+  local x = pg.randn { 2, 6, 8 }
+  near(t, model(x, { is_causal = true }), copy(x, { is_causal = true }))
+  model:train()
+  local opt = pg.optim.Adam { model:parameters(), lr = 1e-2 }
+  local first, last
+  for _ = 1, 30 do
+    opt:zero_grad()
+    local loss = nn.mse(model(x, { is_causal = true }), x * 0.5)
+    loss:backward()
+    opt:step()
+    last = loss:item()
+    first = first or last
+  end
+  t.ok(last < first / 2, ("the loss went from %g to %g"):format(first, last))
+end)
