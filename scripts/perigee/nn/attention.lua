@@ -37,7 +37,7 @@ layers.MultiheadAttention = common.class("MultiheadAttention", {
     self.k_proj_weight, self.v_proj_weight = xavier(e, o.kdim or e), xavier(e, o.vdim or e)
   end
   if o.bias then self.in_proj_bias = common.filled({ 3 * e }, 0) end
-  self.out_proj = require("perigee.nn").Linear { e, e, bias = o.bias }
+  self.out_proj = require("perigee").nn.Linear { e, e, bias = o.bias }
   if o.bias then pg().no_grad(function() self.out_proj.bias:fill_(0) end) end
   if o.add_bias_kv then
     local std = math.sqrt(1 / e)

@@ -105,7 +105,7 @@ function ParameterList:append(p)
   if not native.is_tensor(p) then
     native.raise("invalid_argument", "ParameterList", "expected tensors, got " .. native.describe(p))
   end
-  self[#self + 1] = walk.is_parameter(p) and p or require("perigee.nn").Parameter(p)
+  self[#self + 1] = walk.is_parameter(p) and p or require("perigee").nn.Parameter(p)
   return self
 end
 

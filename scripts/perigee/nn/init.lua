@@ -18,6 +18,9 @@ local nn = {
 
 for name, class in pairs(containers) do nn[name] = class end
 for name, value in pairs(losses) do nn[name] = value end
+for _, file in ipairs { "vectors", "attention", "transformer" } do
+  for name, class in pairs(require("perigee.nn." .. file)) do nn[name] = class end
+end
 for name, class in pairs(spatial) do nn[name] = class end
 
 ---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
@@ -36,26 +39,11 @@ end
 function nn.is_layer(v) return walk.is_layer(v) end
 function nn.is_parameter(v) return native.is_tensor(v) and walk.is_parameter(v) end
 
--- Layers written in Lua, loaded when one of them is asked for.
-local files = {
-  vectors = { "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "RMSNorm", "Bilinear",
-              "CosineSimilarity", "PairwiseDistance", "EmbeddingBag", "Dropout1d", "Dropout2d", "Dropout3d",
-              "AlphaDropout", "Reshape", "Unflatten" },
-  attention = { "MultiheadAttention", "RoPE" },
-  transformer = { "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder", "TransformerDecoder",
-                  "Transformer" },
-}
-local file_of = {}
-for file, names in pairs(files) do
-  for _, name in ipairs(names) do file_of[name] = file end
-end
-
 local aliases = { Dense = "Linear" }
 
 local function unknown(name)
   local names = native.layer_names()
   for known in pairs(nn) do names[#names + 1] = known end
-  for known in pairs(file_of) do names[#names + 1] = known end
   local near = native.suggest(name, names)
   native.raise("not_found", nil, ("nn has no %q"):format(name), near and ("did you mean nn.%s?"):format(near))
 end
@@ -63,10 +51,6 @@ end
 setmetatable(nn, { __index = function(_, name)
   if type(name) ~= "string" then return nil end
   if aliases[name] then return nn[aliases[name]] end
-  if file_of[name] then
-    for class_name, class in pairs(require("perigee.nn." .. file_of[name])) do rawset(nn, class_name, class) end
-    return rawget(nn, name)
-  end
   if name:find("^%l") then -- functions of tensors stand here too, as in torch.nn.functional
     local found, f = pcall(function() return require("perigee")[name] end)
     if found and type(f) == "function" then

@@ -3,6 +3,7 @@
 -- nn.MSELoss{reduction="sum"}(x, y). The functions are in loss/, by what they compare.
 
 local Module = require "perigee.nn.module"
+local common = require "perigee.nn.loss.common"
 
 local losses = {}
 for _, part in ipairs { "classes", "values", "binary", "distances" } do
@@ -25,7 +26,7 @@ local classes = {
 for class_name, row in pairs(classes) do
   local class, name, count = Module.class(class_name), row[1], row[2]
   function class:init(options)
-    self.options = require("perigee.nn.loss.common").copy(class_name, options)
+    self.options = common.copy(class_name, options)
   end
   if count == 2 then
     function class:forward(prediction, target) return losses[name](prediction, target, self.options) end

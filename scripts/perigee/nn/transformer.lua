@@ -7,7 +7,7 @@ local walk = require "perigee.nn.walk"
 local common = require "perigee.nn.layers_common"
 
 local layers = {}
-local function nn() return require "perigee.nn" end
+local function nn() return require("perigee").nn end
 
 local activations = { relu = true, gelu = true, silu = true, tanh = true, sigmoid = true, leaky_relu = true }
 
