@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Drawing into tensors that are there, and draws whose parameters are tensors. Which bits are drawn is the same on every
--- device (perigee/kernels/philox.hpp).
+-- Drawing into tensors that are there, and draws whose parameters are tensors. Which bits are drawn is the same on
+-- every device (perigee/kernels/philox.hpp).
 
 return function(pg, native)
   local call, methods, is_tensor = native.call, native.methods, native.is_tensor

@@ -9,6 +9,10 @@ local wide, long = { 130, 517 }, { 70001 }
 local cases = {}
 
 local function add(name, ...) cases[name] = { ... } end
+local function add_more(name, ...)
+  cases[name] = cases[name] or {}
+  for _, case in ipairs { ... } do table.insert(cases[name], case) end
+end
 
 for _, name in ipairs { "add", "sub", "mul", "div", "maximum", "minimum", "remainder", "floor_div", "eq", "lt",
                         "logical_and", "atan2" } do
@@ -54,6 +58,44 @@ add("masked_select", { F(wide), B(wide) })
 add("nonzero", { V(long, { 0, 1, 0, 0, 2, 3, 0 }) })
 add("one_hot", { I({ 5000 }, 0, 16), attrs = { classes = 17 } })
 
+add("index", { F { 70, 80, 9 }, { I({ 9000 }, 0, 69), I({ 9000 }, 0, 79) } },
+  { F(wide), { I({ 90000 }, 0, 129), I({ 90000 }, 0, 516) } }, { F { 40, 130, 60 }, { I({ 30, 40 }, 0, 129) },
+    attrs = { axis = 2 } })
+-- Few rows in front, many behind, one place a target, and indices that every thread must look at.
+for _, accumulate in ipairs { false, true } do
+  local function attrs(axis) return { axis = axis, accumulate = accumulate } end
+  add_more("index_put", { F(wide), { I({ 90000 }, 0, 129), I({ 90000 }, 0, 516) }, F { 90000 }, attrs = attrs(1) },
+           { F { 300, 333 }, { I({ 400 }, 0, 299) }, F { 400, 333 }, attrs = attrs(1) },
+           { F { 2, 70, 7 }, { I({ 90, 70 }, 0, 69) }, F { 2, 90, 1, 7 }, attrs = attrs(2) },
+           { F { 90, 30, 40 }, { I({ 60 }, 0, 29) }, F {}, attrs = attrs(2) })
+end
+for _, name in ipairs { "scatter", "scatter_add" } do
+  add(name, { F(wide), I({ 130, 700 }, 0, 516), F { 130, 700 }, attrs = { axis = 2 } },
+      { F(wide), I({ 300, 517 }, 0, 129), F { 300, 517 }, attrs = { axis = 1 } },
+      { F { 5000 }, I({ 70001 }, 0, 4999), F(long), attrs = { axis = 1 } },
+      { F { 3, 40, 5 }, I({ 3, 9000, 5 }, 0, 39), F { 3, 9000, 5 }, attrs = { axis = 2 } })
+end
+for _, reduce in ipairs { "prod", "mean", "amax", "amin" } do
+  local spread = function(shape) return F(shape, 0.97, 1.03) end
+  for _, include_self in ipairs { true, false } do
+    local function attrs(axis) return { axis = axis, reduce = reduce, include_self = include_self } end
+    add_more("scatter_reduce", { spread { 5000 }, I({ 70001 }, 0, 4999), spread(long), attrs = attrs(1) },
+             { spread(wide), I({ 300, 517 }, 0, 129), spread { 300, 517 }, attrs = attrs(1) })
+  end
+end
+for _, name in ipairs { "sort", "argsort" } do
+  add(name, { F(wide) }, { F(wide), attrs = { axis = 1, descending = true } }, { F(long) },
+      { F { 140001 }, attrs = { descending = true } }, { V(long, { 3, 1, 2, 3, 0 }) })
+end
+add("topk", { F(wide), attrs = { k = 5 } }, { F(long), attrs = { k = 300 } }, { F(wide), attrs = { k = 100, axis = 1 } })
+add("kthvalue", { F(wide), attrs = { k = 200 } })
+add("median", { F(wide) }, { F(wide), attrs = { axis = 1 } })
+add("mode", { V(wide, { 1, 2, 3, 2, 5, 3, 3, 7, 1 }) })
+add("unique_rows", { V(long, { 3, 0.5, 2, 3, 0 }) }, { F(long) }, { V({ 9000, 3 }, { 1, 0, 1, 1, 0, 2, 2 }) })
+add("searchsorted", { V({ 5 }, { 0, 0, 1, 2, 3 }), F(long) }, { V({ 90, 3 }, { 1, 2, 3 }), F { 90, 800 } })
+add("unfold", { F(wide), attrs = { axis = 2, size = 7, step = 3 } })
+add("unfold_grad", { F { 130, 171, 7 }, F(wide), attrs = { axis = 2, size = 7, step = 3 } })
+
 add("matmul", { F { 130, 97 }, F { 97, 115 } }, { F { 12, 33, 40 }, F { 12, 40, 29 } },
     { F { 65, 300 }, F { 300, 65 }, attrs = {} }, { F { 97, 130 }, F { 97, 115 }, attrs = { transpose_x = true } })
 add("linear", { F { 130, 97 }, F { 115, 97 }, F { 115 } })
@@ -75,6 +117,9 @@ add("uniform", { attrs = { shape = long } })
 add("normal", { attrs = { shape = long } })
 add("randint", { attrs = { shape = long, low = -5, high = 12345 } })
 add("randperm", { attrs = { n = 70001 } })
+add("exponential", { attrs = { shape = long, rate = 2 } })
+add("multinomial", { F({ 60, 700 }, 0, 1), attrs = { num_samples = 30 } },
+    { F({ 60, 700 }, 0, 1), attrs = { num_samples = 900, replacement = true } })
 add("bernoulli", { F(long, 0, 1) })
 add("dropout", { F(wide), attrs = { p = 0.3, training = true } })
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// index and index_put: slices at the contents of several index tensors, which stand for axes in a row.
+// index, index_put and index_grad: slices at the contents of several index tensors, which stand for axes in a row.
 #include <algorithm>
 #include <vector>
 
@@ -156,15 +156,16 @@ struct IndexPut final : pg::Kernel {
     require_all_dense(call);
     require_indices(call, 1, call.group(1));
     Storage s = storage_of(call.out(0));
-    if (storage_of(call.in(0)) != s || storage_of(call.in(call.group_begin(2))) != s) refuse(call);
+    if (storage_of(call.in(0)) != s || storage_of(call.in(value_input(call))) != s) refuse(call);
   }
   IndexPut(const pg::KernelCall& call, pg::Plan& plan)
       : storage_(storage_of(call.out(0))),
         type_(storage_),
-        axis_(static_cast<uint32_t>(call.axis("axis", call.in(0).rank))),
-        values_(call.group_begin(2)) {
+        axis_(static_cast<uint32_t>(call.axis("axis", call.out(0).rank))),
+        values_(value_input(call)),
+        to_zeros_(call.is("index_grad")) {
     const pg_tensor& x = call.out(0);
-    if (call.attr<bool>("accumulate")) fold_ = Fold::add;
+    if (to_zeros_ || call.attr<bool>("accumulate")) fold_ = Fold::add;
     wide_ = fold_ == Fold::add && (storage_ == sF16 || storage_ == sBF16);
     if (wide_) type_ = sF32;
     places_ = Places(call, 1, call.group(1), x, axis_);
@@ -184,24 +185,34 @@ struct IndexPut final : pg::Kernel {
     char* scratch = pg::host_pointer<char>(launch.workspace);
     const int64_t* places = places_.read(launch, scratch, stride_);
     if (launch.output[0].buffer == 0) return;
-    pg_tensor x = at_address(*launch.inputs[0], launch.input[0]), y = at_address(*launch.outputs[0], launch.output[0]);
+    pg_tensor y = at_address(*launch.outputs[0], launch.output[0]);
     void* out = pg::output(launch, 0);
     if (wide_) {
-      DenseLike target(x, PG_F32);
+      DenseLike target(y, PG_F32);
       char* sums = scratch + places_bytes_;
       pg_tensor whole = at_address(target.tensor, {reinterpret_cast<uint64_t>(sums), 0});
-      copy_tensor(whole, x);
+      begin(whole, launch);
       scatter_fold(copied_, sF32, fold_, sums, copy_values(launch, PG_F32, sums + target_bytes_), places);
       return copy_tensor(y, whole);
     }
     bool same = pg::input(launch, values_) == out;
     std::vector<char> own(same ? value_bytes_ : 0);
     const void* values = same ? copy_values(launch, pg::dtype_of(y), own.data()) : pg::input(launch, values_);
-    if (pg::input(launch, 0) != out) copy_tensor(y, x);
+    if (to_zeros_ || pg::input(launch, 0) != out) begin(y, launch);
     scatter_fold(same ? copied_ : whole_, type_, fold_, out, values, places);
   }
 
  private:
+  static uint32_t value_input(const pg::KernelCall& call) { return call.is("index_grad") ? 0 : call.group_begin(2); }
+
+  // What is written to, before it is: x, or zeros.
+  void begin(const pg_tensor& target, const pg_launch& launch) const {
+    if (to_zeros_)
+      fill_tensor(target, 0);
+    else
+      copy_tensor(target, at_address(*launch.inputs[0], launch.input[0]));
+  }
+
   const void* copy_values(const pg_launch& launch, uint32_t dtype, char* target) const {
     const pg_tensor& values = *launch.inputs[values_];
     DenseLike dense(values, dtype);
@@ -252,6 +263,7 @@ struct IndexPut final : pg::Kernel {
 
   Storage storage_, type_;  // of x; of the arithmetic
   uint32_t axis_, values_;  // values_: which input
+  bool to_zeros_;
   Fold fold_ = Fold::write;
   bool wide_ = false;
   Places places_;
@@ -260,6 +272,7 @@ struct IndexPut final : pg::Kernel {
   uint64_t places_bytes_, target_bytes_, value_bytes_;
 };
 PG_KERNEL("index_put", IndexPut);
+PG_KERNEL("index_grad", IndexPut);
 
 }  // namespace
 }  // namespace cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // index, its gradient, and index_put: elements at the contents of several index tensors, which stand for axes in a row
 // ("advanced indexing" of NumPy and PyTorch).
-#include "../rules.hpp"
+#include "../positions.hpp"
 
 namespace pg {
 namespace {
@@ -56,6 +56,46 @@ Value read(const ValueContext& c, Value x, const std::vector<Value>& indices) {
   return emit(c, op, x, indices, Value());
 }
 
+// For devices without a kernel: the indices as one row of positions in x with its indexed axes joined.
+struct Flat {
+  Flat(const ExpandContext& e, Value x, const std::vector<Value>& indices) {
+    static constinit OpRef select("index_select", "axis", "shown");
+    axis = wrap_axis(e.get<Axis>("axis"), x.rank());
+    pg_ints shown = e.get<Ints>("shown");
+    int64_t count = static_cast<int64_t>(indices.size()), rank = x.rank(), size = 1;
+    for (int64_t k = count; k-- > 0;) {
+      int64_t n = known(x.dim(static_cast<uint32_t>(axis + k)));
+      int64_t name = k < shown.count ? shown.value[k] : axis + k + 1;
+      // Looking the index up in its own positions says what is out of range.
+      Value row = reshape(indices[static_cast<size_t>(k)], make_ints({-1}));
+      row = Call(x.builder, select).input(positions(x, n, size)).input(row).set(0, 0).set(1, name).emit();
+      row = reshape_like(row, indices[static_cast<size_t>(k)]);
+      places = places ? places + row : row;
+      size *= n;
+    }
+    for (int64_t i = 0; i < rank; i++) {
+      if (i > axis && i < axis + count) continue;
+      joined.value[joined.count++] = i == axis ? size : known(x.dim(static_cast<uint32_t>(i)));
+    }
+    places = reshape(places, make_ints({-1}));
+  }
+  int64_t axis;
+  pg_ints joined{};
+  Value places;
+};
+
+pg_ints result_shape(Value x, const std::vector<Value>& indices, int64_t axis) {
+  Shape common;
+  for (Value index : indices) common = broadcast(common, Shape(index.meta()));
+  pg_ints shape{};
+  auto push = [&](int64_t d) { shape.value[shape.count++] = known(d); };
+  for (int64_t i = 0; i < axis; i++) push(x.dim(static_cast<uint32_t>(i)));
+  for (uint32_t i = 0; i < common.rank; i++) push(common.dims[i]);
+  for (uint32_t i = static_cast<uint32_t>(axis) + static_cast<uint32_t>(indices.size()); i < x.rank(); i++)
+    push(x.dim(i));
+  return shape;
+}
+
 const bool declared = [] {
   index_attrs(declare_op("index").category("index"))
       .doc(
@@ -69,6 +109,14 @@ const bool declared = [] {
       .grad([](GradContext& g) {
         static constinit OpRef op("index_grad");
         g.din(0) = emit(g, op, g.dout(0), g.group(1), g.in(0));
+      })
+      .decompose([](ExpandContext& e) {
+        static constinit OpRef select("index_select", "axis");
+        Value x = e.in(0);
+        Flat flat(e, x, e.group(1));
+        Value rows =
+            Call(e.builder(), select).input(reshape(x, flat.joined)).input(flat.places).set(0, flat.axis).emit();
+        e.out(0) = reshape(rows, result_shape(x, e.group(1), flat.axis));
       });
 
   index_attrs(declare_op("index_grad").category("index"))
@@ -86,15 +134,15 @@ const bool declared = [] {
       .saves("indices")
       .grad([](GradContext& g) { g.din(0) = read(g, g.dout(0), g.group(1)); })
       .decompose([](ExpandContext& e) {
-        static constinit OpRef op("index_put", "axis", "accumulate");
-        Value dx = cast(zeros_like(e.in(2)), e.in(0).dtype());
-        e.out(0) = Call(e.builder(), op)
-                       .input(dx)
-                       .inputs(e.group(1))
-                       .input(e.in(0))
-                       .set(0, e.get<Axis>("axis"))
-                       .set(1, true)
-                       .emit(PG_EMIT_IN_PLACE);
+        static constinit OpRef add("index_select_grad", "axis");
+        Value x = e.in(2), dy = e.in(0);
+        Flat flat(e, x, e.group(1));
+        pg_ints rows = flat.joined;
+        rows.value[flat.axis] = known(flat.places.dim(0));
+        Value like = cast(reshape(zeros_like(x), flat.joined), dy.dtype());
+        Value dx =
+            Call(e.builder(), add).input(reshape(dy, rows)).input(flat.places).input(like).set(0, flat.axis).emit();
+        e.out(0) = reshape_like(dx, x);
       });
 
   index_attrs(declare_op("index_put").category("index"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // unfold and its gradient: windows along an axis. Not writable: an element shows in several windows.
-#include "../rules.hpp"
+#include "../positions.hpp"
 
 namespace pg {
 namespace {
@@ -31,11 +31,10 @@ OpBuilder& window_attrs(OpBuilder& op) {
 
 // The windows beside each other along the axis, added where they came from.
 Value add_windows(ExpandContext& e) {
-  static constinit OpRef add("index_select_grad", "axis"), numbers("arange", "count", "dtype", "step");
+  static constinit OpRef add("index_select_grad", "axis");
   Value dy = e.in(0), x = e.in(1);
   int64_t rank = x.rank(), axis = wrap_axis(e.get<Axis>("axis"), x.rank());
-  int64_t size = e.get<int>("size"), step = e.get<int>("step"), count = dy.dim(static_cast<uint32_t>(axis));
-  if (PG_DIM_IS_SYMBOLIC(count)) fail_support("the number of windows is not known yet");
+  int64_t size = e.get<int>("size"), step = e.get<int>("step"), count = known(dy.dim(static_cast<uint32_t>(axis)));
   pg_ints order{}, joined{};
   order.count = rank + 1;
   joined.count = rank;
@@ -44,10 +43,7 @@ Value add_windows(ExpandContext& e) {
     if (i == axis) order.value[to++] = rank;
     joined.value[i] = i == axis ? count * size : dy.dim(static_cast<uint32_t>(i));
   }
-  auto line = [&](int64_t n, int64_t each) {
-    return Call(e.builder(), numbers).set(0, make_ints({n})).set(1, PG_I64).set(2, each).emit();
-  };
-  Value index = reshape(unsqueeze(line(count, step), 1) + line(size, 1), make_ints({count * size}));
+  Value index = reshape(unsqueeze(positions(x, count, step), 1) + positions(x, size), make_ints({count * size}));
   return Call(e.builder(), add).input(reshape(permute(dy, order), joined)).input(index).input(x).set(0, axis).emit();
 }
 

@@ -33,6 +33,10 @@ void index(const Work& work) {
   int64_t axis = work.axis("axis", work.in(0).rank());
   reference::index(work.in(0), work.group(1), axis, work.list("shown"), work.out(0));
 }
+void index_grad(const Work& work) {
+  int64_t axis = work.axis("axis", work.out(0).rank());
+  reference::index_grad(work.in(0), work.group(1), axis, work.list("shown"), work.out(0));
+}
 void index_put(const Work& work) {
   int64_t axis = work.axis("axis", work.in(0).rank());
   reference::index_put(work.in(0), work.group(1), work.input(2), axis, work.list("shown"),
@@ -84,6 +88,7 @@ PG_SIM_KERNEL("index_select_grad", index_select_grad, kAny);
 PG_SIM_KERNEL("gather", gather, kAny);
 PG_SIM_KERNEL("gather_grad", gather_grad, kAny);
 PG_SIM_KERNEL("index", index, kAny);
+PG_SIM_KERNEL("index_grad", index_grad, kAny);
 PG_SIM_KERNEL("index_put", index_put, kAny);
 PG_SIM_KERNEL("scatter", scatter, kAny);
 PG_SIM_KERNEL("scatter_add", scatter_add, kAny);

@@ -72,6 +72,18 @@ inline void index_put(const Operand& x, const std::vector<Operand>& indices, con
   });
 }
 
+inline void index_grad(const Operand& dy, const std::vector<Operand>& indices, int64_t axis, const Dims& shown,
+                       const Operand& dx) {
+  auto places = index_positions(dx.shape, indices, axis, shown, "index_grad");
+  with_compute(dx.dtype, [&](auto tag) {
+    using W = decltype(tag);
+    auto flow = read<W>(dy);
+    std::vector<Sum<W>> out(static_cast<size_t>(dx.count()), 0);
+    for (size_t i = 0; i < places.size(); i++) out[static_cast<size_t>(places[i])] += flow[i];
+    write(dx, out);
+  });
+}
+
 // scatter ("write"), scatter_add ("sum"), scatter_reduce.
 inline void scatter(const Operand& x, const Operand& index, const Operand& src, int64_t axis, const std::string& how,
                     bool include_self, const Operand& y, const char* op) {
