@@ -8,6 +8,8 @@ local optim = {
   clip_grad_norm_ = require("perigee.optim.clip").clip_grad_norm_,
   clip_grad_value_ = require("perigee.optim.clip").clip_grad_value_,
   sched = require "perigee.optim.sched",
+  EMA = require("perigee.optim.average").EMA,
+  SWA = require("perigee.optim.average").SWA,
 }
 
 function optim.is_optimizer(v) return getmetatable(v) == Optimizer end
