@@ -139,6 +139,75 @@ for number, variant in ipairs(settings.variants) do
   end)
 end
 
+-- ---- those that look at whole matrices ----
+
+local function matrices(vector)
+  local function leaf(values) return pg.tensor(values, { dtype = "float64", requires_grad = true }) end
+  local list = { leaf { { 0.5, -0.3 }, { 1.2, 0.8 }, { -0.7, 0.1 } },
+                 leaf { { 0.9, -1.1, 0.2, 0.4 }, { 0.3, 0.6, -0.5, 1 } } }
+  if vector then list[3] = leaf { 0.2, -0.4, 0.6, 1 } end
+  return list
+end
+
+local function descend_matrices(optimizer, params, steps)
+  local function closure()
+    optimizer:zero_grad()
+    local y, squares = params[1]:matmul(params[2]), 0
+    if params[3] then y = y + params[3] end
+    for _, p in ipairs(params) do squares = squares + p:square():sum() end
+    local loss = y:sin():sum() + squares * 0.1
+    loss:backward()
+    return loss
+  end
+  for _ = 1, steps do
+    if optimizer.groups then closure() end
+    optimizer:step(closure)
+  end
+end
+
+local function flat(params)
+  local parts = {}
+  for i, p in ipairs(params) do parts[i] = p:detach():flatten() end
+  return pg.cat(parts):totable()
+end
+
+local matrix_steps = load "large"
+for number, variant in ipairs(settings.large) do
+  local name, options = variant[1], variant[2]
+  test(("%s, %d, makes the steps of its formula, and goes on from its state"):format(name, number), function(t)
+    local params, o = matrices(name ~= "Muon"), options_of(options)
+    o[1] = params
+    local optimizer, expected, done = optim[name](o), matrix_steps[("%s.%d"):format(name, number)]:totable(), 0
+    for i, step in ipairs(settings.shown) do
+      descend_matrices(optimizer, params, step - done)
+      done = step
+      t.close(flat(params), expected[i], 1e-9)
+      if step == 3 then
+        local copies = {}
+        for k, p in ipairs(params) do copies[k] = p:detach():clone():requires_grad_() end
+        o[1] = copies
+        local second = optim[name](o)
+        second:load_state(optimizer:state())
+        optimizer, params = second, copies
+      end
+    end
+  end)
+end
+
+test("what whole-matrix optimizers refuse", function(t)
+  local w = pg.ones({ 2, 2 }):requires_grad_()
+  local v = pg.ones({ 2 }):requires_grad_()
+  t.raises(function() optim.LAMB { { w }, lr = -1 } end, "lr must be 0 or more")
+  t.raises(function() optim.LARS { { w }, momentun = 0.9 } end, "momentum")
+  t.raises(function() optim.Adafactor { { w }, lr = "high" } end, "lr must be a number")
+  local muon = optim.Muon { { v } }
+  v:sum():backward()
+  t.raises(function() muon:step() end, "only matrices")
+  t.raises(function() optim.LBFGS { 3 } end, "list of parameters")
+  t.raises(function() optim.LBFGS({ { w } }):step() end, "needs a function")
+  t.ok(tostring(optim.LAMB { { w } }):find("LAMB%(1 parameters; lr=0.001"))
+end)
+
 test("16-bit parameters keep float32 state, and step in float32", function(t)
   for _, dtype in ipairs { "bfloat16", "float16" } do
     local w = pg.ones({ 3 }, { dtype = dtype }):requires_grad_()

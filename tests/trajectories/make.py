@@ -5,6 +5,7 @@
   MODEL.safetensors       initial weights and batches of a model, numbers that float32 holds
   losses.safetensors      MODEL.OPTIMIZER.DTYPE: the losses of 100 steps
   optimizers.safetensors  OPTIMIZER.NUMBER: parameters after some of 30 steps in float64, on a function of six numbers
+  large.safetensors       the same of optimizers that look at whole matrices, on a function of three tensors
   settings.json           which optimizers with which options; rates of schedules, a number a step
 """
 import json
@@ -209,6 +210,109 @@ def optimizers():
     save("optimizers.safetensors", arrays)
 
 
+# ---- optimizers of matrices, by their papers' formulas: PyTorch 1.13 has LBFGS alone ----
+
+
+def norm(x):
+    return math.sqrt((x * x).sum())
+
+
+def ratio(a, b):
+    return a / b if a > 0 and b > 0 else 1.0
+
+
+def lamb(x, g, s, t, lr, betas, weight_decay, eps):
+    m = s["m"] = betas[0] * s.get("m", 0) + (1 - betas[0]) * g
+    v = s["v"] = betas[1] * s.get("v", 0) + (1 - betas[1]) * g * g
+    r = m / (1 - betas[0] ** t) / (np.sqrt(v / (1 - betas[1] ** t)) + eps) + weight_decay * x
+    x -= lr * ratio(norm(x), norm(r)) * r
+
+
+def lars(x, g, s, t, lr, momentum, weight_decay, trust, eps, nesterov):
+    rate = trust * norm(x) / (norm(g) + weight_decay * norm(x) + eps) if norm(x) > 0 and norm(g) > 0 else 1.0
+    g = rate * (g + weight_decay * x)
+    b = s["b"] = momentum * s["b"] + g if "b" in s else g
+    x -= lr * (g + momentum * b if nesterov else b)
+
+
+def adafactor(x, g, s, t, lr, beta2_decay, eps, d, weight_decay):
+    part, rate, least = t**beta2_decay, min(lr, 1 / math.sqrt(t)), 2.0**-52
+    alpha = max(eps, norm(x) / math.sqrt(x.size)) * rate
+    if x.ndim > 1:
+        row = s["row"] = s.get("row", 0) * (1 - part) + part * (g * g).mean(-1, keepdims=True)
+        col = s["col"] = s.get("col", 0) * (1 - part) + part * (g * g).mean(-2, keepdims=True)
+        v = row @ col / max(row.mean(-2, keepdims=True).item(), least)
+    else:
+        v = s["v"] = s.get("v", 0) * (1 - part) + part * g * g
+    u = g / np.sqrt(np.maximum(v, least * least))
+    x *= 1 - lr * weight_decay
+    x -= alpha / max(1, norm(u) / (math.sqrt(u.size) * d)) * u
+
+
+def muon(x, g, s, t, lr, momentum, nesterov, weight_decay, ns_steps):
+    b = s["b"] = momentum * s.get("b", 0) + (1 - momentum) * g
+    u = g + (b - g) * momentum if nesterov else b
+    u = u.T if u.shape[0] > u.shape[1] else u
+    u = u / max(norm(u), 1e-7)
+    for _ in range(ns_steps):
+        gram = u @ u.T
+        u = 3.4445 * u + (-4.7750 * gram + 2.0315 * gram @ gram) @ u
+    u = u.T if x.shape[0] > x.shape[1] else u
+    x *= 1 - lr * weight_decay
+    x -= lr * math.sqrt(max(1, x.shape[0] / x.shape[1])) * u
+
+
+LARGE = [
+    ["LAMB", lamb, dict(lr=0.02, betas=[0.9, 0.99], weight_decay=0.1, eps=1e-6)],
+    ["LARS", lars, dict(lr=0.5, momentum=0.9, weight_decay=0.01, trust=0.02, eps=1e-8, nesterov=False)],
+    ["LARS", lars, dict(lr=0.5, momentum=0.5, weight_decay=0.0, trust=0.1, eps=1e-8, nesterov=True)],
+    ["Adafactor", adafactor, dict(lr=0.05, beta2_decay=-0.8, eps=1e-3, d=1.0, weight_decay=0.1)],
+    ["Muon", muon, dict(lr=0.02, momentum=0.95, nesterov=True, weight_decay=0.1, ns_steps=5)],
+    ["LBFGS", None, dict(lr=0.5, max_iter=4, history_size=3)],
+]
+
+
+def matrices(vector):
+    params = [torch.tensor([[0.5, -0.3], [1.2, 0.8], [-0.7, 0.1]], dtype=torch.float64, requires_grad=True),
+              torch.tensor([[0.9, -1.1, 0.2, 0.4], [0.3, 0.6, -0.5, 1.0]], dtype=torch.float64, requires_grad=True)]
+    if vector:
+        params.append(torch.tensor([0.2, -0.4, 0.6, 1.0], dtype=torch.float64, requires_grad=True))
+    return params
+
+
+def matrix_loss(params):
+    y = params[0] @ params[1]
+    if len(params) > 2:
+        y = y + params[2]
+    return torch.sin(y).sum() + 0.1 * sum((p * p).sum() for p in params)
+
+
+def large():
+    arrays = {}
+    for number, (name, rule, options) in enumerate(LARGE):
+        params, states, rows = matrices(name != "Muon"), {}, []
+        opt = torch.optim.LBFGS(params, **options) if name == "LBFGS" else None
+        for t in range(1, max(SHOWN) + 1):
+
+            def closure():
+                for p in params:
+                    p.grad = None
+                loss = matrix_loss(params)
+                loss.backward()
+                return loss
+
+            if opt:
+                opt.step(closure)
+            else:
+                closure()
+                for i, p in enumerate(params):
+                    rule(p.detach().numpy(), p.grad.numpy(), states.setdefault(i, {}), t, **options)
+            if t in SHOWN:
+                rows.append(torch.cat([p.detach().flatten() for p in params]).numpy().copy())
+        arrays["%s.%d" % (name, number + 1)] = np.stack(rows)
+    save("large.safetensors", arrays)
+
+
 # ---- schedules ----
 
 METRICS = [10, 8, 8, 8.1, 7.9999, 8, 8, 6, 6.5, 6.5, 6.5, 6.5, 6.4, 6.4, 6.4, 6.4, 6.4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]
@@ -260,6 +364,7 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     trajectories()
     optimizers()
+    large()
     with open(os.path.join(HERE, "settings.json"), "w") as file:
-        json.dump({"models": OPTIMIZERS, "variants": VARIANTS, "shown": SHOWN, "metrics": METRICS,
+        json.dump({"models": OPTIMIZERS, "variants": VARIANTS, "large": [[n, o] for n, _, o in LARGE], "shown": SHOWN, "metrics": METRICS,
                    "schedules": schedules(), "torch": torch.__version__}, file, indent=None)

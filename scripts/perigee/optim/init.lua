@@ -21,6 +21,9 @@ local function unknown(name)
   native.raise("not_found", nil, ("optim has no %q"):format(name), near and ("did you mean optim.%s?"):format(near))
 end
 
+for name, construct in pairs(require "perigee.optim.large") do optim[name] = construct end
+optim.LBFGS = require("perigee.optim.lbfgs").LBFGS
+
 setmetatable(optim, { __index = function(_, name)
   if type(name) ~= "string" then return nil end
   if not native.optimizer(name) then unknown(name) end

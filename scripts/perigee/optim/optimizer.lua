@@ -4,12 +4,18 @@
 local native = require "perigee.native"
 local kept = rawget(native, "optim.optimizer") -- a script that clears package.loaded gets the same again
 if kept then return kept end
+local rule = require "perigee.optim.rule"
 local walk = require "perigee.nn.walk"
 
 ---@class perigee.Optimizer
 ---@field groups table[] parameter groups from 1: group.params, and the hyperparameters as fields (group.lr = 0.01)
 local Optimizer = {}
 Optimizer.__index = Optimizer
+
+-- Hyperparameters of a plugin's optimizer, or of one that is written in Lua.
+local function new_attributes(name, options)
+  return rule.new(name, options) or native.new_optimizer(name, options)
+end
 
 -- betas = {a, b} is how everyone writes beta1 and beta2.
 local function split_betas(where, options)
@@ -80,7 +86,7 @@ function Optimizer:add_group(group)
   local steps = {}
   for i = 1, #list do steps[i] = 0 end
   local entry = { params = list, steps = steps, slots = {}, plan = false,
-                  attributes = native.new_optimizer(where, options) }
+                  attributes = new_attributes(where, options) }
   self.groups[#self.groups + 1] = setmetatable(entry, Group)
 end
 
@@ -105,7 +111,7 @@ function Optimizer.new(name, ...)
   end
   local self = setmetatable({ name = name, defaults = split_betas(name, options), groups = {},
                               seen = setmetatable({}, { __mode = "k" }) }, Optimizer)
-  native.new_optimizer(name, self.defaults) -- checks the options, also when there are no parameters yet
+  new_attributes(name, self.defaults) -- checks the options, also when there are no parameters yet
   if positional ~= nil then self:bind(positional) end
   return self
 end
@@ -128,7 +134,9 @@ end
 function Optimizer:is_bound() return #self.groups > 0 end
 
 -- Like its parameter, but float32 where that is a 16-bit float: sums of small terms would stand still in it.
-local function zeros_for(p)
+local function zeros_for(attributes, slot, p)
+  local own = attributes.in_lua and attributes:zeros(slot, p)
+  if own then return own end
   local zeros = native.call("zeros_like", { p })
   local narrow = p.dtype == "float16" or p.dtype == "bfloat16"
   return narrow and zeros:to("float32") or zeros
@@ -165,7 +173,7 @@ end
 -- A plan for the steps to come, where this one brought all parameters to the same count.
 local function make_plan(group)
   group.plan = false
-  if #group.steps == 0 then return end
+  if #group.steps == 0 or group.attributes.in_lua then return end
   for i = 1, #group.steps do
     if group.steps[i] == 0 or group.steps[i] ~= group.steps[1] then return end
   end
@@ -181,7 +189,7 @@ local function step_apart(group)
       local own, list = group.slots[slot] or {}, {}
       group.slots[slot] = own
       for n, i in ipairs(batch.index) do
-        if not own[i] then own[i] = zeros_for(batch.params[n]) end
+        if not own[i] then own[i] = zeros_for(attributes, slot, batch.params[n]) end
         list[n] = own[i]
       end
       state[slot] = list
@@ -240,8 +248,9 @@ local function check_state(self, saved)
     end
     for slot, list in pairs(entry.slots) do
       for i, p in ipairs(group.params) do
-        if list[i] and list[i].shape ~= p.shape then
-          refuse(("%s of parameter %d is %s, expected %s"):format(slot, i, tostring(list[i].shape), tostring(p.shape)))
+        local expected = list[i] and zeros_for(group.attributes, slot, p).shape
+        if list[i] and list[i].shape ~= expected then
+          refuse(("%s of parameter %d is %s, expected %s"):format(slot, i, tostring(list[i].shape), tostring(expected)))
         end
       end
     end
@@ -269,7 +278,7 @@ end
 function Optimizer:__tostring()
   local count = 0
   for _, group in ipairs(self.groups) do count = count + #group.params end
-  local options = self.groups[1] and self.groups[1].attributes or native.new_optimizer(self.name, self.defaults)
+  local options = self.groups[1] and self.groups[1].attributes or new_attributes(self.name, self.defaults)
   return ("%s(%d parameters; %s)"):format(self.name, count, options:describe())
 end
 

@@ -29,7 +29,7 @@ local RECEIVERS = {
   Manager = "checkpoint_manager:", checkpoint = "pg.", Schedule = "schedule:", Iterator = "iterator:", Average =
   "average:", averages = "optim.", callbacks = "callbacks.", resume = false, watch = false, pack = false,
   ModelCheckpoint = false, EarlyStopping = false, LRScheduler = false, CSVLogger = false, Monitor = false,
-  ProgressBar = false,
+  ProgressBar = false, large = "optim.", module = "optim.", rule = false, Attributes = false, LBFGS = "lbfgs:",
 }
 
 -- Files whose one local function is what users call.
