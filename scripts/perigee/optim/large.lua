@@ -81,7 +81,7 @@ rule.define {
     { "eps", 1e-3, "least length of a parameter that the rate is scaled by" },
     { "d", 1, "longest root mean square of a step before the rate" }),
   slots = function() return { "row_var", "col_var", "variance" } end,
-  -- Rows and columns of matrices (the last two axes); all elements of vectors; what a parameter has no use for is empty.
+  -- Rows and columns of matrices (the last two axes); all elements of vectors; what is of no use to one is empty.
   zeros = function(slot, p)
     local shape, rank = {}, p:dim()
     for i, size in ipairs(p.shape) do shape[i] = size end
@@ -102,7 +102,8 @@ rule.define {
       local count = math.max(w:numel(), 1)
       local least = epsilon(w.dtype)
       local alpha = (norm(w) / math.sqrt(count)):clamp { min = o.eps } * rate
-      local square, estimate = g:square(), nil
+      local square = g:square()
+      local estimate
       if w:dim() > 1 then
         local row, col = state.row_var[i], state.col_var[i]
         write(row, row + (square:mean { axis = -1, keepdim = true } - row) * part)
@@ -139,7 +140,8 @@ local function orthogonal(m, steps, eps)
 end
 
 rule.define {
-  name = "Muon", attributes = { { "lr", 1e-3, "learning rate" }, { "weight_decay", 0.1, "part of a weight lost per lr" },
+  name = "Muon", attributes = { { "lr", 1e-3, "learning rate" },
+    { "weight_decay", 0.1, "part of a weight lost per lr" },
     { "momentum", 0.95, "decay of the running mean of gradients" }, { "nesterov", true, "look ahead along it" },
     { "ns_steps", 5, "steps of the iteration" }, { "eps", 1e-7, "least norm that is divided by" } },
   slots = function() return { "momentum_buffer" } end,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Optimizers that are written in Lua, as compositions of operators: hyperparameters that behave like those of a plugin's
--- optimizer, and what the class in optimizer.lua asks of them.
+-- Optimizers that are written in Lua, as compositions of operators: hyperparameters that behave like those of a
+-- plugin's optimizer, and what the class in optimizer.lua asks of them.
 
 local native = require "perigee.native"
 
