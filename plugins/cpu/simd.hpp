@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "perigee/kernels/math.hpp"
 #include "perigee/kernels/optimizer.hpp"
 
 namespace cpu {
@@ -20,6 +21,8 @@ enum Storage : uint8_t { sF64, sF32, sF16, sBF16, sI64, sI32, sI16, sI8, sU8, sB
 
 using BinaryFn = void (*)(const void* a, const void* b, void* out, int64_t n);
 using UnaryFn = void (*)(const void* x, void* out, int64_t n, const void* params);
+using TernaryFn = void (*)(const void* a, const void* b, const void* c, void* out, int64_t n, const void* params);
+using SlopeFn = void (*)(const void* x, const void* d, void* out, int64_t n, const void* params);
 using ConvertFn = void (*)(const void* source, void* target, int64_t n);
 // Chooses between x and y by byte-sized conditions; by element size.
 using SelectFn = void (*)(const uint8_t* condition, const void* x, const void* y, void* out, int64_t n);
@@ -35,72 +38,23 @@ using ReduceFn = void (*)(const void* x, int64_t n, int64_t base, Acc* acc);
 // acc[j] = acc[j] op x[i * stride + j] for rows i and columns j, in the compute type.
 using ColumnFn = void (*)(const void* x, int64_t stride, int64_t rows, int64_t columns, void* acc);
 
+// Operators by the lists of math.hpp, in their order: comparisons and predicates come last.
+#define PG_ROW(name, Op) b##Op,
 enum BinaryOp : uint8_t {
-  bAdd,
-  bSub,
-  bMul,
-  bMaximum,
-  bMinimum,
-  bPow,
-  bRemainder,
-  bFloorDiv,
-  bDiv,
-  bAtan2,
-  bEq,
-  bNe,
-  bLt,
-  bLe,
-  bGt,
-  bGe,
-  bLogicalAnd,
-  bLogicalOr,
-  bLogicalXor,
-  kBinaryCount
+  PG_MATH_BINARY(PG_ROW) PG_MATH_BINARY_FLOAT(PG_ROW) PG_MATH_BINARY_INT(PG_ROW) PG_MATH_COMPARE(PG_ROW) kBinaryCount
 };
+#undef PG_ROW
+#define PG_ROW(name, Op) u##Op,
 enum UnaryOp : uint8_t {
-  uNeg,
-  uAbs,
-  uSign,
-  uSquare,
-  uRelu,
-  uClamp,
-  uReciprocal,
-  uExp,
-  uExpm1,
-  uLog,
-  uLog1p,
-  uLog2,
-  uLog10,
-  uSqrt,
-  uRsqrt,
-  uSin,
-  uCos,
-  uTan,
-  uSinh,
-  uCosh,
-  uTanh,
-  uAsin,
-  uAcos,
-  uAtan,
-  uErf,
-  uErfc,
-  uFloor,
-  uCeil,
-  uRound,
-  uTrunc,
-  uSigmoid,
-  uSilu,
-  uGelu,
-  uGeluTanh,
-  uSoftplus,
-  uLeakyRelu,
-  uElu,
-  uIsNan,
-  uIsInf,
-  uIsFinite,
-  uLogicalNot,
-  kUnaryCount
+  PG_MATH_UNARY(PG_ROW) PG_MATH_UNARY_FLOAT(PG_ROW) PG_MATH_UNARY_INT(PG_ROW) PG_MATH_PREDICATE(PG_ROW) kUnaryCount
 };
+#undef PG_ROW
+#define PG_ROW(name, Op) t##Op,
+enum TernaryOp : uint8_t { PG_MATH_TERNARY(PG_ROW) PG_MATH_TERNARY_FLOAT(PG_ROW) kTernaryCount };
+#undef PG_ROW
+#define PG_ROW(name, Op) g##Op,
+enum SlopeOp : uint8_t { PG_MATH_SLOPE(PG_ROW) PG_MATH_GELU_SLOPE(PG_ROW) kSlopeCount };
+#undef PG_ROW
 enum ReduceOp : uint8_t { rSum, rProd, rAmax, rAmin, rAny, rAll, rArgmax, rArgmin, rVar, rLogsumexp, kReduceCount };
 
 // Rules of perigee/kernels/optimizer.hpp.
@@ -124,6 +78,8 @@ struct Simd {
   // The same, written past the caches; stream_fence as for stream_copy. NULL: not worth it.
   BinaryFn binary_stream[kBinaryCount][kComputeCount];
   UnaryFn unary[kUnaryCount][kComputeCount];
+  TernaryFn ternary[kTernaryCount][kComputeCount];
+  SlopeFn slope[kSlopeCount][kComputeCount];
   SelectFn select[4];  // elements of 1, 2, 4, 8 bytes
   ConvertFn f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16;
   ReduceFn reduce[kReduceCount][kComputeCount];

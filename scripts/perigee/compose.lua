@@ -27,11 +27,6 @@ return function(pg, native)
 
   -- ---- products ----
 
-  ---x + weight * (other - x); weight is a tensor or a number.
-  both("lerp", { { "other", "tensor", required = true }, { "weight", "any", required = true } }, function(o)
-    return o.x + (o.other - o.x) * o.weight
-  end)
-
   ---Matrix products of [b, n, k] and [b, k, m].
   both("bmm", { { "y", "tensor", required = true } }, function(o)
     if rank(o.x) ~= 3 or rank(o.y) ~= 3 or size(o.x, 1) ~= size(o.y, 1) then

@@ -77,6 +77,7 @@ end
 function C.dtype_of(spec, dtype)
   if spec.kind == "index" then return "int64" end
   if spec.kind == "bool" then return "bool" end
+  if spec.kind == "whole" then return sweep_of(dtype) and dtype or "int64" end
   if spec.kind == "statistics" then return dtype == "float64" and dtype or "float32" end
   return dtype
 end
@@ -148,6 +149,7 @@ function C.takes(op, row, case, dtype)
   local d = native.dtypes.by_name[dtype]
   local class = dtype == "bool" and 1 or d.floating and 4 or 2 -- PG_M_*
   if not d.floating and (case.special or case.integers == false) then return false end
+  if dtype == "bool" and row.bools == false then return false end
   local ok, free = true, false
   for i, input in ipairs(op.inputs) do
     local spec = case[i]
@@ -155,6 +157,9 @@ function C.takes(op, row, case, dtype)
     if type(spec) == "table" and (spec.kind == "float" or spec.kind == "statistics") then
       free = true
       ok = ok and has(input.dtypes, class)
+    elseif type(spec) == "table" and spec.kind == "whole" then
+      free = true
+      ok = ok and not d.floating and has(input.dtypes, class)
     end
   end
   return ok and free

@@ -26,6 +26,9 @@ function S.D(shape) return { shape = shape, kind = "float", distinct = true, who
 ---Contents of an index tensor: int64 in [low, high].
 function S.I(shape, low, high) return { shape = shape, kind = "index", whole = { low, high } } end
 
+---Whole numbers in [low, high], by default [-3, 3]: int64 where the sweep's dtype is a floating one.
+function S.W(shape, low, high) return { shape = shape, kind = "whole", whole = { low or -3, high or 3 } } end
+
 function S.B(shape) return { shape = shape, kind = "bool" } end
 
 ---The given values; kind is float (default), index or bool. `special`: no dtype sweep makes sense.
@@ -63,7 +66,7 @@ function S.draw(spec, whole, before)
   local order = spec.distinct and shuffled(array.count(spec.shape))
   return array.fill(spec.shape, function(i)
     if spec.kind == "bool" then return uniform() < 0.5 and 1 or 0 end
-    if spec.kind == "index" then return whole_in(spec.whole) end
+    if spec.kind == "index" or (spec.kind == "whole" and not whole) then return whole_in(spec.whole) end
     if whole then
       local v = whole_in(spec.whole)
       return whole == "unsigned" and math.abs(v) or v

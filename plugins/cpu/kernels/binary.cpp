@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two-operand arithmetic and comparisons; either operand may be a number.
 #include "block_loop.hpp"
-#include "perigee/kernels/math.hpp"
 
 namespace cpu {
 namespace {
@@ -11,6 +10,7 @@ BinaryOp find_op(const pg::KernelCall& call) {
   if (call.is(#name)) return b##Op;
   PG_MATH_BINARY(PG_ROW)
   PG_MATH_BINARY_FLOAT(PG_ROW)
+  PG_MATH_BINARY_INT(PG_ROW)
   PG_MATH_COMPARE(PG_ROW)
 #undef PG_ROW
   pg::fail(PG_E_INTERNAL, "unknown operator");
@@ -27,7 +27,7 @@ struct Binary final : pg::Kernel {
     Storage s = storage_of(operand(call));
     if (call.has(0) && call.has(1) && storage_of(call.in(0)) != storage_of(call.in(1))) refuse(call);
     if (storage_of(call.out(0)) != (compares(op) ? sBool : s)) refuse(call);
-    if (s == sBool && (op == bSub || op == bDiv || op == bPow || op == bRemainder || op == bFloorDiv)) refuse(call);
+    if (s == sBool && (op == bSub || op == bPow || op == bRemainder || op == bFloorDiv || op == bFmod)) refuse(call);
     if (simd->binary[op][kComputeOf[s]] == nullptr) refuse(call);
   }
 
@@ -41,7 +41,7 @@ struct Binary final : pg::Kernel {
     const pg_tensor* b = call.has(1) ? &call.in(1) : nullptr;
     loop_ = BlockLoop<3>({{&call.out(0), compares(op_) ? sBool : type}, {a, type}, {b, type}});
     run_ = simd->binary[op_][compute_];
-    checked_ = (op_ == bRemainder || op_ == bFloorDiv || op_ == bPow) && !is_float(s);
+    checked_ = (op_ == bRemainder || op_ == bFloorDiv || op_ == bFmod || op_ == bPow) && !is_float(s);
   }
 
   void launch(const pg_launch& launch) override {
@@ -124,6 +124,7 @@ struct Binary final : pg::Kernel {
 #define PG_ROW(name, Op) PG_KERNEL(#name, Binary);
 PG_MATH_BINARY(PG_ROW)
 PG_MATH_BINARY_FLOAT(PG_ROW)
+PG_MATH_BINARY_INT(PG_ROW)
 PG_MATH_COMPARE(PG_ROW)
 #undef PG_ROW
 

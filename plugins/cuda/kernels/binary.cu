@@ -39,27 +39,42 @@ enum Op : int32_t {
   kMul,
   kMaximum,
   kMinimum,
+  kFmax,
+  kFmin,
+  kBitwiseAnd,
+  kBitwiseOr,
+  kBitwiseXor,
+  kLeftShift,
+  kRightShift,
   kDiv,
+  kCopysign,
   kSquare,
   kSqrt,
   kRsqrt,
   kPow,
   kRemainder,
   kFloorDiv,
-  kAtan2
+  kFmod,
+  kAtan2,
+  kHypot,
+  kLogAddExp,
+  kLogAddExp2,
+  kXlogy
 };
 
 Op find_op(const pg::KernelCall& call) {
-  if (call.is("add")) return kAdd;
-  if (call.is("sub")) return kSub;
-  if (call.is("mul")) return kMul;
-  if (call.is("maximum")) return kMaximum;
-  if (call.is("minimum")) return kMinimum;
-  if (call.is("div")) return kDiv;
-  if (call.is("pow")) return kPow;
-  if (call.is("remainder")) return kRemainder;
-  if (call.is("floor_div")) return kFloorDiv;
-  return kAtan2;
+#define PG_ROW(name, Op) \
+  if (call.is(#name)) return k##Op;
+  PG_MATH_BINARY(PG_ROW)
+  PG_MATH_BINARY_FLOAT(PG_ROW)
+  PG_MATH_BINARY_INT(PG_ROW)
+#undef PG_ROW
+  pg::fail(PG_E_INTERNAL, "unknown operator");
+}
+bool of_integers(Op op) { return op >= kBitwiseAnd && op <= kRightShift; }
+bool of_floats(Op op) { return op == kDiv || op == kCopysign || op >= kAtan2; }
+bool of_booleans(Op op) {
+  return op == kAdd || op == kMul || (op >= kMaximum && op <= kBitwiseXor);
 }
 
 template <class Op, class T, int V>
@@ -81,10 +96,22 @@ struct Cheap : Function<T, T> {
       case kMul: return each<Mul>(x, y);
       case kMaximum: return each<Maximum>(x, y);
       case kMinimum: return each<Minimum>(x, y);
+      case kFmax: return each<Fmax>(x, y);
+      case kFmin: return each<Fmin>(x, y);
       default: break;
     }
-    if constexpr (is_float<T>) {
+    if constexpr (!is_float<T>) {
+      switch (op) {
+        case kBitwiseAnd: return each<BitwiseAnd>(x, y);
+        case kBitwiseOr: return each<BitwiseOr>(x, y);
+        case kBitwiseXor: return each<BitwiseXor>(x, y);
+        case kLeftShift: return each<LeftShift>(x, y);
+        case kRightShift: return each<RightShift>(x, y);
+        default: break;
+      }
+    } else {
       if (op == kDiv) return each<Div>(x, y);
+      if (op == kCopysign) return each<Copysign>(x, y);
       if (op == kSqrt || op == kRsqrt) {
 #pragma unroll
         for (int i = 0; i < V; i++) y[i] = op == kSqrt ? Sqrt()(x[0][i], x[0]) : Rsqrt()(x[0][i], x[0]);
@@ -107,11 +134,19 @@ struct Costly : Function<T, T> {
     using namespace pg::math;
     if constexpr (!is_float<T>) {
       if (op == kPow ? x[1][0] < 0 : x[1][0] == 0) note_fault(fault, x[1][0], at);
-    } else if (op == kAtan2) {
-      return each<Atan2>(x, y);
+    } else {
+      switch (op) {
+        case kAtan2: return each<Atan2>(x, y);
+        case kHypot: return each<Hypot>(x, y);
+        case kLogAddExp: return each<LogAddExp>(x, y);
+        case kLogAddExp2: return each<LogAddExp2>(x, y);
+        case kXlogy: return each<Xlogy>(x, y);
+        default: break;
+      }
     }
     if (op == kPow) return each<Pow>(x, y);
     if (op == kRemainder) return each<Remainder>(x, y);
+    if (op == kFmod) return each<Fmod>(x, y);
     each<FloorDiv>(x, y);
   }
 };
@@ -124,8 +159,8 @@ class Arithmetic final : public Kernel {
     Op op = find_op(call);
     bool same = pg::dtype_of(call.out(0)) == dtype;
     bool floating = pg::dtype_class(dtype) == PG_M_FLOAT;
-    bool of_booleans = op == kAdd || op == kMul || op == kMaximum || op == kMinimum;
-    if (!same || ((op == kDiv || op == kAtan2) && !floating) || (dtype == PG_B8 && !of_booleans)) refuse(call);
+    if (!same || (of_floats(op) && !floating) || (of_integers(op) && floating)) refuse(call);
+    if (dtype == PG_B8 && !of_booleans(op)) refuse(call);
   }
 
   Arithmetic(const pg::KernelCall& call, pg::Plan&)
@@ -179,16 +214,11 @@ class Arithmetic final : public Kernel {
   Loop<3> loop_, power_;
 };
 
-PG_KERNEL("add", Arithmetic);
-PG_KERNEL("sub", Arithmetic);
-PG_KERNEL("mul", Arithmetic);
-PG_KERNEL("div", Arithmetic);
-PG_KERNEL("maximum", Arithmetic);
-PG_KERNEL("minimum", Arithmetic);
-PG_KERNEL("pow", Arithmetic);
-PG_KERNEL("remainder", Arithmetic);
-PG_KERNEL("floor_div", Arithmetic);
-PG_KERNEL("atan2", Arithmetic);
+#define PG_ROW(name, Op) PG_KERNEL(#name, Arithmetic);
+PG_MATH_BINARY(PG_ROW)
+PG_MATH_BINARY_FLOAT(PG_ROW)
+PG_MATH_BINARY_INT(PG_ROW)
+#undef PG_ROW
 
 // ---- comparisons ----
 

@@ -9,6 +9,7 @@ namespace {
 using Derivative = Operand (*)(const Operand& x, const Operand& y, Value z, Value d);
 
 enum class Result { same, floating, boolean };
+constexpr uint32_t kWhole = PG_M_INT | PG_M_BOOL;
 
 struct Binary {
   const char *name, *doc;
@@ -50,6 +51,33 @@ Operand pick(const Operand& mine, const Operand& other, Value d) {
 
 Operand circle(const Operand& x, const Operand& y, Value d) { return d / (x * x + y * y); }
 
+Operand zero(const Operand&, const Operand&, Value, Value d) { return zeros_like(d); }
+
+// Of the operand that is the result all: x where they are equal.
+template <OpName wins, bool kFirst>
+Operand prefer(const Operand& x, const Operand& y, Value d) {
+  Value first = compare<wins>(x, y);
+  if (!y.is_number()) first = apply<"logical_or">(first, apply<"isnan">(y.value));
+  return kFirst ? where(first, d, 0.0) : where(first, 0.0, d);
+}
+
+// d times log y; 0 where x is 0 and log y has no value.
+Operand xlogy_dx(const Operand& x, const Operand& y, Value, Value d) {
+  if (y.is_number()) {
+    Value plain = d * std::log(y.number);
+    return y.number > 0 ? plain : where(compare<"eq">(x, 0.0), 0.0, plain);
+  }
+  Value hidden = logical_and(compare<"eq">(x, 0.0), le(y.value, 0.0));
+  return where(hidden, 0.0, d * log(where(hidden, 1.0, y.value)));
+}
+
+// e^x / (e^x + e^y), without overflow.
+Value share(const Operand& x, const Operand& y, double scale) {
+  Value off = (x - y).value;
+  return sigmoid(scale == 1 ? off : off * scale);
+}
+const double kLn2 = std::log(2.0);
+
 const Binary kBinary[] = {
     {"add", "Sum of x and y. Of booleans: whether either is true.", kAnyDtype, Result::same,
      [](auto&, auto&, Value, Value d) -> Operand { return d; },
@@ -79,6 +107,38 @@ const Binary kBinary[] = {
     {"atan2", "Angle of the point (y, x), that is with x as the ordinate, in radians, in [-pi, pi].", kRealOrBool,
      Result::floating, [](auto& x, auto& y, Value, Value d) -> Operand { return circle(x, y, d) * y; },
      [](auto& x, auto& y, Value, Value d) -> Operand { return -(circle(x, y, d) * x); }, "xy"},
+    {"fmod", "x - y * trunc(x / y): has the sign of x. Integer division by zero is an error.", kReal, Result::same,
+     [](auto&, auto&, Value, Value d) -> Operand { return d; },
+     [](auto& x, auto& y, Value, Value d) -> Operand { return -(d * apply<"trunc">((x / y).value)); }, "xy"},
+    {"fmax", "The larger of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.",
+     kRealOrBool, Result::same, [](auto& x, auto& y, Value, Value d) -> Operand { return prefer<"ge", true>(x, y, d); },
+     [](auto& x, auto& y, Value, Value d) -> Operand { return prefer<"ge", false>(x, y, d); }, "xy"},
+    {"fmin", "The smaller of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.",
+     kRealOrBool, Result::same, [](auto& x, auto& y, Value, Value d) -> Operand { return prefer<"le", true>(x, y, d); },
+     [](auto& x, auto& y, Value, Value d) -> Operand { return prefer<"le", false>(x, y, d); }, "xy"},
+    {"hypot", "sqrt(x^2 + y^2), without overflow.", kRealOrBool, Result::floating,
+     [](auto& x, auto&, Value z, Value d) -> Operand { return d * (x / z); },
+     [](auto&, auto& y, Value z, Value d) -> Operand { return d * (y / z); }, "xyz"},
+    {"copysign", "The size of x with the sign of y.", kRealOrBool, Result::floating,
+     [](auto& x, auto&, Value z, Value d) -> Operand { return d * (sign(x.value) * sign(z)); }, zero, "xz"},
+    {"logaddexp", "log(exp(x) + exp(y)), without overflow.", kFloating, Result::same,
+     [](auto& x, auto& y, Value, Value d) -> Operand { return d * share(x, y, 1); },
+     [](auto& x, auto& y, Value, Value d) -> Operand { return d * share(y, x, 1); }, "xy", nullptr,
+     PG_NUMERIC_FLOAT32},
+    {"logaddexp2", "log2(2^x + 2^y), without overflow.", kFloating, Result::same,
+     [](auto& x, auto& y, Value, Value d) -> Operand { return d * share(x, y, kLn2); },
+     [](auto& x, auto& y, Value, Value d) -> Operand { return d * share(y, x, kLn2); }, "xy", nullptr,
+     PG_NUMERIC_FLOAT32},
+    {"xlogy", "x log(y); 0 where x is 0 and y is not NaN.", kRealOrBool, Result::floating, xlogy_dx,
+     [](auto& x, auto& y, Value, Value d) -> Operand { return d * (x / y); }, "xy", nullptr, PG_NUMERIC_FLOAT32},
+    {"bitwise_and", "The bits that x and y both have.", kWhole, Result::same, nullptr, nullptr, ""},
+    {"bitwise_or", "The bits that x or y has.", kWhole, Result::same, nullptr, nullptr, ""},
+    {"bitwise_xor", "The bits that exactly one of x and y has.", kWhole, Result::same, nullptr, nullptr, ""},
+    {"bitwise_left_shift", "x times 2^y; 0 where y is negative or at least as many as x has bits.", kInteger,
+     Result::same, nullptr, nullptr, ""},
+    {"bitwise_right_shift",
+     "x / 2^y, rounded down; -1 or 0, by the sign of x, where y is negative or at least as many as x has bits.",
+     kInteger, Result::same, nullptr, nullptr, ""},
     {"eq", "Whether x equals y.", kAnyDtype, Result::boolean, nullptr, nullptr, ""},
     {"ne", "Whether x differs from y.", kAnyDtype, Result::boolean, nullptr, nullptr, ""},
     {"lt", "Whether x is less than y.", kRealOrBool, Result::boolean, nullptr, nullptr, ""},

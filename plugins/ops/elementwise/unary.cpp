@@ -2,7 +2,7 @@
 // Elementwise operators of one tensor without attributes: a row each.
 #include <cmath>
 
-#include "../rules.hpp"
+#include "polygamma.hpp"
 
 namespace pg {
 namespace {
@@ -23,9 +23,16 @@ struct Unary {
 
 constexpr uint32_t kNumber = kReal | PG_M_COMPLEX;
 constexpr uint32_t kWide = PG_NUMERIC_FLOAT32;
-const double kLn2 = std::log(2.0), kLn10 = std::log(10.0), kErfSlope = 2 / std::sqrt(std::acos(-1.0));
+const double kPi = std::acos(-1.0);
+const double kLn2 = std::log(2.0), kLn10 = std::log(10.0), kErfSlope = 2 / std::sqrt(kPi);
 
 Value zero(Value x, Value, Value) { return zeros_like(x); }
+
+// cos(pi x) / x - sin(pi x) / (pi x^2), and near 0 its tangent, so that the slope of the slope is right there too.
+Value sinc_slope(Value x, Value, Value d) {
+  Value origin = eq(x, 0.0), other = where(origin, 1.0, x);
+  return d * where(origin, x * (-kPi * kPi / 3), (cos(other * kPi) - apply<"sinc">(other)) / other);
+}
 
 const Unary kUnary[] = {
     {"neg", "-x.", kNumber, Result::same, [](Value, Value, Value d) { return -d; }, ""},
@@ -36,6 +43,8 @@ const Unary kUnary[] = {
      "y", kWide},
     {"exp", "e to the power of x.", kRealOrBool, Result::floating, [](Value, Value y, Value d) { return d * y; }, "y",
      kWide},
+    {"exp2", "2 to the power of x.", kRealOrBool, Result::floating,
+     [](Value, Value y, Value d) { return d * (y * kLn2); }, "y", kWide},
     {"expm1", "exp(x) - 1, exact near 0.", kRealOrBool, Result::floating,
      [](Value, Value y, Value d) { return d * (y + 1.0); }, "y", kWide},
     {"log", "Natural logarithm.", kRealOrBool, Result::floating, [](Value x, Value, Value d) { return d / x; }, "x",
@@ -60,35 +69,50 @@ const Unary kUnary[] = {
     {"cosh", "Hyperbolic cosine.", kRealOrBool, Result::floating, [](Value x, Value, Value d) { return d * sinh(x); },
      "x", kWide},
     {"tanh", "Hyperbolic tangent.", kRealOrBool, Result::floating,
-     [](Value, Value y, Value d) { return d * (1.0 - square(y)); }, "y"},
+     [](Value, Value y, Value d) { return apply<"tanh_grad">(y, d); }, "y"},
     {"asin", "Arc sine, in radians, in [-pi/2, pi/2].", kRealOrBool, Result::floating,
      [](Value x, Value, Value d) { return d * rsqrt(1.0 - square(x)); }, "x", kWide},
     {"acos", "Arc cosine, in radians, in [0, pi].", kRealOrBool, Result::floating,
      [](Value x, Value, Value d) { return -(d * rsqrt(1.0 - square(x))); }, "x", kWide},
     {"atan", "Arc tangent, in radians, in [-pi/2, pi/2].", kRealOrBool, Result::floating,
      [](Value x, Value, Value d) { return d / (square(x) + 1.0); }, "x"},
+    {"asinh", "Inverse hyperbolic sine.", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d * rsqrt(square(x) + 1.0); }, "x", kWide},
+    {"acosh", "Inverse hyperbolic cosine of x >= 1.", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d * rsqrt((x - 1.0) * (x + 1.0)); }, "x", kWide},
+    {"atanh", "Inverse hyperbolic tangent of x in [-1, 1].", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d / (1.0 - square(x)); }, "x", kWide},
+    {"sinc", "sin(pi x) / (pi x), and 1 at 0.", kRealOrBool, Result::floating, sinc_slope, "x", kWide},
+    {"erfinv", "The number whose error function is x, for x in [-1, 1].", kRealOrBool, Result::floating,
+     [](Value, Value y, Value d) { return d * (exp(square(y)) / kErfSlope); }, "y", kWide},
+    {"lgamma", "Logarithm of the absolute value of the gamma function.", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d * apply<"digamma">(x); }, "x", kWide},
+    {"digamma", "Derivative of lgamma.", kRealOrBool, Result::floating,
+     [](Value x, Value, Value d) { return d * polygamma(x, 1); }, "x", kWide},
+    {"deg2rad", "Degrees to radians.", kRealOrBool, Result::floating,
+     [](Value, Value, Value d) { return d * (kPi / 180); }, ""},
+    {"rad2deg", "Radians to degrees.", kRealOrBool, Result::floating,
+     [](Value, Value, Value d) { return d * (180 / kPi); }, ""},
     {"erf", "Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.", kRealOrBool, Result::floating,
      [](Value x, Value, Value d) { return d * (exp(-square(x)) * kErfSlope); }, "x"},
     {"erfc", "1 - erf(x), exact for large x.", kRealOrBool, Result::floating,
      [](Value x, Value, Value d) { return d * (exp(-square(x)) * -kErfSlope); }, "x"},
     {"sigmoid", "1 / (1 + exp(-x)).", kRealOrBool, Result::floating,
-     [](Value, Value y, Value d) { return d * (y * (1.0 - y)); }, "y"},
+     [](Value, Value y, Value d) { return apply<"sigmoid_grad">(y, d); }, "y"},
     {"relu", "max(x, 0); its slope at 0 is 0.", kReal, Result::same,
-     [](Value, Value y, Value d) { return where(gt(y, 0.0), d, 0.0); }, "y"},
-    {"silu", "x * sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017).", kFloating, Result::same,
-     [](Value x, Value, Value d) {
-       Value s = sigmoid(x);
-       return d * (s * (x * (1.0 - s) + 1.0));
-     },
-     "x"},
-    {"softplus", "log(1 + exp(x)), without overflow.", kFloating, Result::same,
-     [](Value x, Value, Value d) { return d * sigmoid(x); }, "x", kWide},
+     [](Value, Value y, Value d) { return apply<"relu_grad">(y, d); }, "y"},
     {"floor", "The largest integer that is not above x.", kReal, Result::same, zero, ""},
     {"ceil", "The smallest integer that is not below x.", kReal, Result::same, zero, ""},
-    {"round", "The nearest integer; halves go to the even one.", kReal, Result::same, zero, ""},
     {"trunc", "x without its fraction.", kReal, Result::same, zero, ""},
+    {"frac", "x minus its whole part; has the sign of x.", kFloating, Result::same,
+     [](Value, Value, Value d) { return d; }, ""},
+    {"bitwise_not", "All bits turned over; of booleans, whether x is false.", PG_M_INT | PG_M_BOOL, Result::same, nullptr,
+     ""},
     {"isnan", "Whether x is not a number.", kRealOrBool, Result::boolean, nullptr, ""},
     {"isinf", "Whether x is infinite.", kRealOrBool, Result::boolean, nullptr, ""},
+    {"isposinf", "Whether x is infinite and positive.", kRealOrBool, Result::boolean, nullptr, ""},
+    {"isneginf", "Whether x is infinite and negative.", kRealOrBool, Result::boolean, nullptr, ""},
+    {"signbit", "Whether x is negative; of zeros, whether it is -0.", kRealOrBool, Result::boolean, nullptr, ""},
     {"isfinite", "Whether x is neither infinite nor NaN.", kRealOrBool, Result::boolean, nullptr, ""},
     {"logical_not", "Whether x is zero.", kAnyDtype, Result::boolean, nullptr, ""},
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "perigee/kernels/reference/elementwise.hpp"
 
+#include "perigee/kernels/parameters.hpp"
+
 #include "../launch.hpp"
 
 namespace sim {
@@ -34,7 +36,7 @@ struct Operands {
 // Integers divide by no zero and have no negative powers.
 template <class F>
 void check_divisor(const Operand& a, const Operand& b, const Operand& y) {
-  constexpr bool kDivides = std::is_same_v<F, Remainder> || std::is_same_v<F, FloorDiv>;
+  constexpr bool kDivides = std::is_same_v<F, Remainder> || std::is_same_v<F, FloorDiv> || std::is_same_v<F, Fmod>;
   if constexpr (kDivides || std::is_same_v<F, Pow>) {
     if (pg::dtype_class(y.dtype) == PG_M_FLOAT || pg::dtype_class(a.dtype) == PG_M_FLOAT) return;
     for (int64_t value : pg::reference::read<int64_t>(reference::broadcast(b, y.shape))) {
@@ -53,26 +55,74 @@ void binary(const Work& work) {
   reference::binary(in.b, in.a, work.out(0), [](auto b, auto a) { return F()(a, b); });
 }
 
+// By the attributes' names in parameters.hpp.
+std::vector<double> parameters(const Work& work) {
+  std::vector<double> values;
+  const ParameterNames* names = parameter_names(work.op());
+  for (int i = 0; names != nullptr && i < kMaxParameters && names->name[i] != nullptr; i++)
+    values.push_back(parameter_value(names->name[i], work.out(0).dtype, work.attr<double>(names->name[i])));
+  return values;
+}
+
+// Functors of floats only, or of integers only, over all types: the others are copied.
+template <class F, bool Floats>
+struct Of {
+  template <class T>
+  T operator()(T x, const T* p) const {
+    if constexpr (std::is_floating_point_v<T> == Floats)
+      return F()(x, p);
+    else
+      return x;
+  }
+};
+
 template <class F>
 void unary(const Work& work) {
-  reference::unary(work.in(0), work.out(0), {}, F());
+  reference::unary(work.in(0), work.out(0), parameters(work), F());
 }
 
-void clamp(const Work& work) {
-  reference::unary(work.in(0), work.out(0), {work.attr<double>("min"), work.attr<double>("max")}, Clamp());
+template <class F>
+void floats(const Work& work) {
+  reference::unary(work.in(0), work.out(0), parameters(work), Of<F, true>());
 }
 
-void leaky_relu(const Work& work) {
-  reference::unary(work.in(0), work.out(0), {work.attr<double>("negative_slope")}, LeakyRelu());
+template <class F>
+void slope(const Work& work) {
+  reference::slope(work.in(0), work.in(1), work.out(0), parameters(work), F());
 }
 
-void elu(const Work& work) { reference::unary(work.in(0), work.out(0), {work.attr<double>("alpha")}, Elu()); }
+template <class F>
+void ternary(const Work& work) {
+  Operands in(work, 0, 2);
+  reference::ternary(in.a, work.input(1), in.b, work.out(0), parameters(work), F());
+}
 
-void gelu(const Work& work) {
-  if (work.choice("approximate") == "tanh")
-    unary<GeluTanh>(work);
-  else
-    unary<Gelu>(work);
+void gelu(const Work& work) { work.choice("approximate") == "tanh" ? floats<GeluTanh>(work) : floats<Gelu>(work); }
+void gelu_grad(const Work& work) {
+  work.choice("approximate") == "tanh" ? slope<GeluTanhGrad>(work) : slope<GeluGrad>(work);
+}
+void round(const Work& work) { work.attr<int64_t>("decimals") != 0 ? floats<RoundTo>(work) : floats<Round>(work); }
+void bitwise_not(const Work& work) {
+  if (work.in(0).dtype == PG_B8) return unary<LogicalNot>(work);
+  reference::unary(work.in(0), work.out(0), {}, Of<BitwiseNot, false>());
+}
+
+// Integers only.
+template <class F>
+struct Whole {
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return x;
+    else
+      return F()(x, y);
+  }
+};
+template <class F>
+void integers(const Work& work) {
+  Operands in(work, 0, 1);
+  if (!in.swapped) return reference::binary(in.a, in.b, work.out(0), Whole<F>());
+  reference::binary(in.b, in.a, work.out(0), [](auto b, auto a) { return Whole<F>()(a, b); });
 }
 
 void where(const Work& work) {
@@ -84,64 +134,32 @@ void masked_fill(const Work& work) {
   reference::masked_fill(work.in(0), work.in(1), work.attr<double>("value"), work.out(0));
 }
 
-// Integers are whole already.
-template <class F>
-struct Rounded {
-  template <class T>
-  T operator()(T x, const T* p) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return F()(x, p);
-    else
-      return x;
-  }
-};
-
+constexpr uint32_t kWhole = PG_M_INT | PG_M_BOOL;
 #define PG_BINARY(name, F) PG_SIM_KERNEL(#name, binary<F>, kAny);
+#define PG_BINARY_INT(name, F) PG_SIM_KERNEL(#name, integers<F>, kWhole);
 #define PG_UNARY(name, F) PG_SIM_KERNEL(#name, unary<F>, kAny);
-#define PG_UNARY_FLOAT(name, F) PG_SIM_KERNEL(#name, unary<F>, kFloats);
+#define PG_UNARY_FLOAT(name, F) PG_SIM_KERNEL(#name, floats<F>, kFloats);
+#define PG_TERNARY(name, F) PG_SIM_KERNEL(#name, ternary<F>, kNumbers);
+#define PG_SLOPE(name, F) PG_SIM_KERNEL(#name, slope<F>, kFloats);
 PG_MATH_BINARY(PG_BINARY)
 PG_MATH_BINARY_FLOAT(PG_BINARY)
+PG_MATH_BINARY_INT(PG_BINARY_INT)
 PG_MATH_COMPARE(PG_BINARY)
-PG_UNARY(neg, Neg)
-PG_UNARY(abs, Abs)
-PG_UNARY(sign, Sign)
-PG_UNARY(square, Square)
-PG_UNARY(relu, Relu)
-PG_UNARY(isnan, IsNan)
-PG_UNARY(isinf, IsInf)
-PG_UNARY(isfinite, IsFinite)
-PG_UNARY(logical_not, LogicalNot)
-PG_UNARY(floor, Rounded<Floor>)
-PG_UNARY(ceil, Rounded<Ceil>)
-PG_UNARY(round, Rounded<Round>)
-PG_UNARY(trunc, Rounded<Trunc>)
-PG_UNARY_FLOAT(reciprocal, Reciprocal)
-PG_UNARY_FLOAT(exp, Exp)
-PG_UNARY_FLOAT(expm1, Expm1)
-PG_UNARY_FLOAT(log, Log)
-PG_UNARY_FLOAT(log1p, Log1p)
-PG_UNARY_FLOAT(log2, Log2)
-PG_UNARY_FLOAT(log10, Log10)
-PG_UNARY_FLOAT(sqrt, Sqrt)
-PG_UNARY_FLOAT(rsqrt, Rsqrt)
-PG_UNARY_FLOAT(sin, Sin)
-PG_UNARY_FLOAT(cos, Cos)
-PG_UNARY_FLOAT(tan, Tan)
-PG_UNARY_FLOAT(sinh, Sinh)
-PG_UNARY_FLOAT(cosh, Cosh)
-PG_UNARY_FLOAT(tanh, Tanh)
-PG_UNARY_FLOAT(asin, Asin)
-PG_UNARY_FLOAT(acos, Acos)
-PG_UNARY_FLOAT(atan, Atan)
-PG_UNARY_FLOAT(erf, Erf)
-PG_UNARY_FLOAT(erfc, Erfc)
-PG_UNARY_FLOAT(sigmoid, Sigmoid)
-PG_UNARY_FLOAT(silu, Silu)
-PG_UNARY_FLOAT(softplus, Softplus)
-PG_SIM_KERNEL("clamp", clamp, kAny);
-PG_SIM_KERNEL("leaky_relu", leaky_relu, kFloats);
-PG_SIM_KERNEL("elu", elu, kFloats);
+PG_MATH_UNARY(PG_UNARY)
+PG_MATH_PREDICATE(PG_UNARY)
+PG_MATH_UNARY_CHEAP(PG_UNARY_FLOAT)
+PG_MATH_UNARY_COSTLY(PG_UNARY_FLOAT)
+PG_MATH_UNARY_SPECIAL(PG_UNARY_FLOAT)
+PG_MATH_TERNARY(PG_TERNARY)
+PG_MATH_TERNARY_FLOAT(PG_TERNARY)
+PG_MATH_SLOPE(PG_SLOPE)
+PG_SIM_KERNEL("floor", floats<Floor>, kAny);
+PG_SIM_KERNEL("ceil", floats<Ceil>, kAny);
+PG_SIM_KERNEL("trunc", floats<Trunc>, kAny);
+PG_SIM_KERNEL("round", round, kAny);
+PG_SIM_KERNEL("bitwise_not", bitwise_not, kWhole);
 PG_SIM_KERNEL("gelu", gelu, kFloats);
+PG_SIM_KERNEL("gelu_grad", gelu_grad, kFloats);
 PG_SIM_KERNEL("where", where, kAny);
 PG_SIM_KERNEL("masked_fill", masked_fill, kAny);
 

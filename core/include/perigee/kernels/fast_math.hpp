@@ -48,6 +48,16 @@ PG_HD float fast_exp(float x) {
   return p * power_of_two(half) * power_of_two(n.integer - half);
 }
 
+PG_HD float fast_exp2(float x) {
+  x = x > 129.0f ? 129.0f : x;
+  x = x < -151.0f ? -151.0f : x;
+  Rounded n = round_near(x);
+  float r = (x - n.value) * 0.693147181f;
+  float p = fmaf_(r * r, exp_tail(r), r) + 1.0f;
+  int32_t half = n.integer >> 1;
+  return p * power_of_two(half) * power_of_two(n.integer - half);
+}
+
 PG_HD float fast_expm1(float x) {
   x = x > 89.0f ? 89.0f : x;
   x = x < -18.0f ? -18.0f : x;

@@ -4,64 +4,10 @@
 // and the lists of them by operator name. Comparisons and predicates return bool.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <type_traits>
-
-#include "perigee/kernels/fast_math.hpp"
+#include "perigee/kernels/activations.hpp"
+#include "perigee/kernels/special.hpp"
 
 namespace pg::math {
-
-template <class T>
-inline constexpr bool is_float = std::is_floating_point_v<T>;
-template <class T>
-using Unsigned = std::make_unsigned_t<T>;
-
-// float on the host goes to fast_math.hpp, all else to the standard functions.
-#if defined(__CUDA_ARCH__)
-#define PG_MATH_PICK(fast, standard, x) return static_cast<T>(::standard(x))
-#else
-#define PG_MATH_PICK(fast, standard, x)   \
-  if constexpr (std::is_same_v<T, float>) \
-    return fast(x);                       \
-  else                                    \
-    return static_cast<T>(std::standard(x))
-#endif
-template <class T>
-PG_HD T exp_of(T x) {
-  PG_MATH_PICK(fast_exp, exp, x);
-}
-template <class T>
-PG_HD T expm1_of(T x) {
-  PG_MATH_PICK(fast_expm1, expm1, x);
-}
-template <class T>
-PG_HD T log_of(T x) {
-  PG_MATH_PICK(fast_log, log, x);
-}
-template <class T>
-PG_HD T log1p_of(T x) {
-  PG_MATH_PICK(fast_log1p, log1p, x);
-}
-template <class T>
-PG_HD T tanh_of(T x) {
-  PG_MATH_PICK(fast_tanh, tanh, x);
-}
-template <class T>
-PG_HD T erf_of(T x) {
-  PG_MATH_PICK(fast_erf, erf, x);
-}
-#undef PG_MATH_PICK
-
-template <class T>
-PG_HD bool is_nan(T x) {
-  return x != x;
-}
-template <class T>
-PG_HD T sigmoid_of(T x) {
-  return T(1) / (T(1) + exp_of(-x));
-}
 
 // ---- binary ----
 
@@ -165,6 +111,98 @@ struct Atan2 {
   }
 };
 
+// The sign is the dividend's.
+struct Fmod {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    if constexpr (is_float<T>)
+      return std::fmod(a, b);
+    else
+      return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b);
+  }
+};
+// NaN only where both are.
+struct Fmax {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    return a >= b || is_nan(b) ? a : b;
+  }
+};
+struct Fmin {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    return a <= b || is_nan(b) ? a : b;
+  }
+};
+struct Hypot {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    return std::hypot(a, b);
+  }
+};
+struct Copysign {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    return std::copysign(a, b);
+  }
+};
+// Equal infinities have no difference.
+struct LogAddExp {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    T off = a == b ? T(0) : a - b;
+    return (a < b ? b : a) + log1p_of(exp_of(off < T(0) ? off : -off));
+  }
+};
+struct LogAddExp2 {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    T off = a == b ? T(0) : a - b;
+    return (a < b ? b : a) + log1p_of(exp2_of(off < T(0) ? off : -off)) * T(1.44269504088896340736);
+  }
+};
+struct Xlogy {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    T product = a * log_of(b);
+    return a == T(0) && !is_nan(b) ? T(0) : product;
+  }
+};
+struct BitwiseAnd {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    return a & b;
+  }
+};
+struct BitwiseOr {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    return a | b;
+  }
+};
+struct BitwiseXor {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    return a ^ b;
+  }
+};
+// Distances below 0 count as larger than any: what is shifted out leaves 0, or the sign.
+struct LeftShift {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    constexpr T kBits = sizeof(T) * 8;
+    bool all = (b < 0) | (b >= kBits);
+    return all ? T(0) : static_cast<T>(static_cast<Unsigned<T>>(a) << (all ? T(0) : b));
+  }
+};
+struct RightShift {
+  template <class T>
+  PG_HD T operator()(T a, T b) const {
+    constexpr T kBits = sizeof(T) * 8;
+    return a >> ((b < 0) | (b >= kBits) ? kBits - 1 : b);
+  }
+};
+
 struct Eq {
   template <class T>
   PG_HD bool operator()(T a, T b) const {
@@ -224,14 +262,46 @@ struct LogicalXor {
 // clang-format off
 #define PG_MATH_BINARY(X) \
   X(add, Add) X(sub, Sub) X(mul, Mul) X(maximum, Maximum) X(minimum, Minimum) X(pow, Pow) \
-  X(remainder, Remainder) X(floor_div, FloorDiv)
+  X(remainder, Remainder) X(floor_div, FloorDiv) X(fmod, Fmod) X(fmax, Fmax) X(fmin, Fmin)
 // clang-format on
-#define PG_MATH_BINARY_FLOAT(X) X(div, Div) X(atan2, Atan2)
 // clang-format off
+#define PG_MATH_BINARY_FLOAT(X) \
+  X(div, Div) X(atan2, Atan2) X(hypot, Hypot) X(copysign, Copysign) X(logaddexp, LogAddExp) \
+  X(logaddexp2, LogAddExp2) X(xlogy, Xlogy)
+#define PG_MATH_BINARY_INT(X) \
+  X(bitwise_and, BitwiseAnd) X(bitwise_or, BitwiseOr) X(bitwise_xor, BitwiseXor) \
+  X(bitwise_left_shift, LeftShift) X(bitwise_right_shift, RightShift)
 #define PG_MATH_COMPARE(X) \
   X(eq, Eq) X(ne, Ne) X(lt, Lt) X(le, Le) X(gt, Gt) X(ge, Ge) X(logical_and, LogicalAnd) \
   X(logical_or, LogicalOr) X(logical_xor, LogicalXor)
 // clang-format on
+
+// ---- ternary ----
+
+// From the nearer end, so that weights 0 and 1 give the operands.
+struct Lerp {
+  template <class T>
+  PG_HD T operator()(T a, T b, T w, const T*) const {
+    T way = b - a;
+    return w < T(0.5) ? a + w * way : b - way * (T(1) - w);
+  }
+};
+// p: value
+struct Addcmul {
+  template <class T>
+  PG_HD T operator()(T x, T a, T b, const T* p) const {
+    return Add()(x, Mul()(p[0], Mul()(a, b)));
+  }
+};
+// p: value
+struct Addcdiv {
+  template <class T>
+  PG_HD T operator()(T x, T a, T b, const T* p) const {
+    return x + p[0] * (a / b);
+  }
+};
+#define PG_MATH_TERNARY(X) X(addcmul, Addcmul)
+#define PG_MATH_TERNARY_FLOAT(X) X(lerp, Lerp) X(addcdiv, Addcdiv)
 
 // ---- unary; `p` are the operator's parameters ----
 
@@ -268,12 +338,6 @@ struct Square {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
     return Mul()(x, x);
-  }
-};
-struct Relu {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return x < T(0) ? T(0) : x;
   }
 };
 // p: min, max. NaN stays.
@@ -430,51 +494,114 @@ struct Trunc {
     return std::trunc(x);
   }
 };
-struct Sigmoid {
+
+struct Exp2 {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return sigmoid_of(x);
+    return exp2_of(x);
   }
 };
-struct Silu {
+struct Asinh {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return x / (T(1) + exp_of(-x));
+    return std::asinh(x);
   }
 };
-// x times the normal distribution function.
-struct Gelu {
+struct Acosh {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return T(0.5) * x * (T(1) + erf_of(x * T(0.70710678118654752440)));
+    return std::acosh(x);
   }
 };
-struct GeluTanh {
+struct Atanh {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-    return T(0.5) * x * (T(1) + tanh_of(inner));
+    return std::atanh(x);
   }
 };
-struct Softplus {
+struct Erfinv {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return (x < T(0) ? T(0) : x) + log1p_of(exp_of(x < T(0) ? x : -x));
+    return static_cast<T>(erfinv(x));
   }
 };
-// p: negative_slope
-struct LeakyRelu {
+struct Lgamma {
+  template <class T>
+  PG_HD T operator()(T x, const T*) const {
+    return static_cast<T>(lgamma(x));
+  }
+};
+struct Digamma {
+  template <class T>
+  PG_HD T operator()(T x, const T*) const {
+    return static_cast<T>(digamma(x));
+  }
+};
+// p: n
+struct Polygamma {
   template <class T>
   PG_HD T operator()(T x, const T* p) const {
-    return x < T(0) ? x * p[0] : x;
+    return static_cast<T>(polygamma(p[0], x));
   }
 };
-// p: alpha
-struct Elu {
+struct Sinc {
+  template <class T>
+  PG_HD T operator()(T x, const T*) const {
+    return x == T(0) ? T(1) : static_cast<T>(sin_pi(x) / (kPi * x));
+  }
+};
+// p: eps; negative: no limits
+struct Logit {
   template <class T>
   PG_HD T operator()(T x, const T* p) const {
-    T negative = p[0] * expm1_of(x > T(0) ? T(0) : x);
-    return x > T(0) ? x : negative;
+    T low = x < p[0] ? p[0] : x, limited = low > T(1) - p[0] ? T(1) - p[0] : low;
+    T z = p[0] < T(0) ? x : limited;
+    return log_of(z / (T(1) - z));
+  }
+};
+struct Deg2rad {
+  template <class T>
+  PG_HD T operator()(T x, const T*) const {
+    return x * T(kPi / 180);
+  }
+};
+struct Rad2deg {
+  template <class T>
+  PG_HD T operator()(T x, const T*) const {
+    return x * T(180 / kPi);
+  }
+};
+struct Frac {
+  template <class T>
+  PG_HD T operator()(T x, const T*) const {
+    return x - std::trunc(x);
+  }
+};
+// p: nan, posinf, neginf
+struct NanToNum {
+  template <class T>
+  PG_HD T operator()(T x, const T* p) const {
+    if constexpr (is_float<T>) {
+      T high = x == std::numeric_limits<T>::infinity() ? p[1] : x;
+      T low = x == -std::numeric_limits<T>::infinity() ? p[2] : high;
+      return is_nan(x) ? p[0] : low;
+    } else {
+      return x;
+    }
+  }
+};
+// p: decimals. Powers of ten in double; the quotient of a whole number is the nearest to what is wanted.
+struct RoundTo {
+  template <class T>
+  PG_HD T operator()(T x, const T* p) const {
+    T scale = static_cast<T>(std::pow(10.0, std::fabs(static_cast<double>(p[0]))));
+    return p[0] > T(0) ? std::nearbyint(x * scale) / scale : std::nearbyint(x / scale) * scale;
+  }
+};
+struct BitwiseNot {
+  template <class T>
+  PG_HD T operator()(T x, const T*) const {
+    return ~x;
   }
 };
 
@@ -502,6 +629,33 @@ struct IsFinite {
       return true;
   }
 };
+struct IsPosInf {
+  template <class T>
+  PG_HD bool operator()(T x, const T*) const {
+    if constexpr (is_float<T>)
+      return x == std::numeric_limits<T>::infinity();
+    else
+      return false;
+  }
+};
+struct IsNegInf {
+  template <class T>
+  PG_HD bool operator()(T x, const T*) const {
+    if constexpr (is_float<T>)
+      return x == -std::numeric_limits<T>::infinity();
+    else
+      return false;
+  }
+};
+struct Signbit {
+  template <class T>
+  PG_HD bool operator()(T x, const T*) const {
+    if constexpr (is_float<T>)
+      return std::signbit(x);
+    else
+      return x < 0;
+  }
+};
 struct LogicalNot {
   template <class T>
   PG_HD bool operator()(T x, const T*) const {
@@ -509,15 +663,30 @@ struct LogicalNot {
   }
 };
 
-#define PG_MATH_UNARY(X) X(neg, Neg) X(abs, Abs) X(sign, Sign) X(square, Square) X(relu, Relu) X(clamp, Clamp)
+// X(operator name, functor). In the order in which devices number them: those of all types, of floats, of integers,
+// predicates. gelu_tanh and round_to are gelu and round with an attribute, and no operators by themselves.
 // clang-format off
+#define PG_MATH_UNARY(X) \
+  X(neg, Neg) X(abs, Abs) X(sign, Sign) X(square, Square) X(relu, Relu) X(relu6, Relu6) X(clamp, Clamp) \
+  X(hardtanh, Hardtanh) X(threshold, Threshold) X(nan_to_num, NanToNum)
+#define PG_MATH_UNARY_CHEAP(X) \
+  X(reciprocal, Reciprocal) X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(deg2rad, Deg2rad) X(rad2deg, Rad2deg) X(frac, Frac) \
+  PG_MATH_ACTIVATION_CHEAP(X)
+#define PG_MATH_ROUND(X) X(floor, Floor) X(ceil, Ceil) X(round, Round) X(trunc, Trunc)
+#define PG_MATH_UNARY_COSTLY(X) \
+  X(exp, Exp) X(exp2, Exp2) X(expm1, Expm1) X(log, Log) X(log1p, Log1p) X(log2, Log2) X(log10, Log10) X(sin, Sin) \
+  X(cos, Cos) X(tan, Tan) X(sinh, Sinh) X(cosh, Cosh) X(tanh, Tanh) X(asin, Asin) X(acos, Acos) X(atan, Atan) \
+  X(asinh, Asinh) X(acosh, Acosh) X(atanh, Atanh) X(erf, Erf) X(erfc, Erfc) X(logit, Logit) \
+  PG_MATH_ACTIVATION(X)
+#define PG_MATH_UNARY_SPECIAL(X) \
+  X(erfinv, Erfinv) X(lgamma, Lgamma) X(digamma, Digamma) X(polygamma, Polygamma) X(sinc, Sinc)
 #define PG_MATH_UNARY_FLOAT(X) \
-  X(reciprocal, Reciprocal) X(exp, Exp) X(expm1, Expm1) X(log, Log) X(log1p, Log1p) X(log2, Log2) \
-  X(log10, Log10) X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(sin, Sin) X(cos, Cos) X(tan, Tan) X(sinh, Sinh) X(cosh, Cosh) \
-  X(tanh, Tanh) X(asin, Asin) X(acos, Acos) X(atan, Atan) X(erf, Erf) X(erfc, Erfc) X(floor, Floor) \
-  X(ceil, Ceil) X(round, Round) X(trunc, Trunc) X(sigmoid, Sigmoid) X(silu, Silu) X(gelu, Gelu) \
-  X(gelu_tanh, GeluTanh) X(softplus, Softplus) X(leaky_relu, LeakyRelu) X(elu, Elu)
+  PG_MATH_UNARY_CHEAP(X) PG_MATH_ROUND(X) PG_MATH_UNARY_COSTLY(X) PG_MATH_UNARY_SPECIAL(X) PG_MATH_GELU(X) \
+  X(round_to, RoundTo)
+#define PG_MATH_UNARY_INT(X) X(bitwise_not, BitwiseNot)
+#define PG_MATH_PREDICATE(X) \
+  X(isnan, IsNan) X(isinf, IsInf) X(isfinite, IsFinite) X(isposinf, IsPosInf) X(isneginf, IsNegInf) \
+  X(signbit, Signbit) X(logical_not, LogicalNot)
 // clang-format on
-#define PG_MATH_PREDICATE(X) X(isnan, IsNan) X(isinf, IsInf) X(isfinite, IsFinite) X(logical_not, LogicalNot)
 
 }  // namespace pg::math

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of two-operand arithmetic and comparisons.
+// Blocks of two- and three-operand arithmetic and comparisons.
 #include "loop.hpp"
 #include "perigee/kernels/math.hpp"
 #if defined(__AVX2__)
@@ -78,11 +78,36 @@ void floats(BinaryFn* row) {
   row[kF64] = binary<Op, double, double>;
 }
 template <class Op>
+void integers(BinaryFn* row) {
+  row[kI64] = binary<Op, int64_t, int64_t>;
+  row[kI32] = binary<Op, int32_t, int32_t>;
+}
+template <class Op>
 void compare(BinaryFn* row) {
   row[kF32] = binary<Op, float, uint8_t>;
   row[kF64] = binary<Op, double, uint8_t>;
   row[kI64] = binary<Op, int64_t, uint8_t>;
   row[kI32] = binary<Op, int32_t, uint8_t>;
+}
+
+template <class Op, class T>
+void ternary(const void* a, const void* b, const void* c, void* out, int64_t n, const void* params) {
+  const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b), *z = static_cast<const T*>(c);
+  T* o = static_cast<T*>(out);
+  T p = params == nullptr ? T(0) : *static_cast<const T*>(params);
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) o[i] = Op()(x[i], y[i], z[i], &p);
+}
+template <class Op>
+void three_floats(TernaryFn* row) {
+  row[kF32] = ternary<Op, float>;
+  row[kF64] = ternary<Op, double>;
+}
+template <class Op>
+void three(TernaryFn* row) {
+  three_floats<Op>(row);
+  row[kI64] = ternary<Op, int64_t>;
+  row[kI32] = ternary<Op, int32_t>;
 }
 
 }  // namespace
@@ -93,6 +118,15 @@ void fill_binary(Simd& table) {
 #undef PG_ROW
 #define PG_ROW(name, Op) floats<pg::math::Op>(table.binary[b##Op]);
   PG_MATH_BINARY_FLOAT(PG_ROW)
+#undef PG_ROW
+#define PG_ROW(name, Op) integers<pg::math::Op>(table.binary[b##Op]);
+  PG_MATH_BINARY_INT(PG_ROW)
+#undef PG_ROW
+#define PG_ROW(name, Op) three<pg::math::Op>(table.ternary[t##Op]);
+  PG_MATH_TERNARY(PG_ROW)
+#undef PG_ROW
+#define PG_ROW(name, Op) three_floats<pg::math::Op>(table.ternary[t##Op]);
+  PG_MATH_TERNARY_FLOAT(PG_ROW)
 #undef PG_ROW
 #define PG_ROW(name, Op) compare<pg::math::Op>(table.binary[b##Op]);
   PG_MATH_COMPARE(PG_ROW)

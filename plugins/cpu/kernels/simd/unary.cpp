@@ -1,19 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of one-operand functions and predicates.
+// Blocks of one-operand functions, predicates and slopes.
 #include "loop.hpp"
 #include "perigee/kernels/math.hpp"
 
 namespace cpu::PG_CPU_ISA {
 namespace {
 
+template <class T>
+struct Params {
+  T p[pg::math::kMaxParameters] = {};
+  explicit Params(const void* params) {
+    if (params != nullptr) __builtin_memcpy(p, params, sizeof p);
+  }
+};
+
 template <class Op, class T, class R>
 void unary(const void* x, void* out, int64_t n, const void* params) {
   const T* a = static_cast<const T*>(x);
   R* o = static_cast<R*>(out);
-  T p[2] = {};
-  if (params != nullptr) p[0] = static_cast<const T*>(params)[0], p[1] = static_cast<const T*>(params)[1];
+  const Params<T> with(params);
   PG_LOOP
-  for (int64_t i = 0; i < n; i++) o[i] = static_cast<R>(Op()(a[i], p));
+  for (int64_t i = 0; i < n; i++) o[i] = static_cast<R>(Op()(a[i], with.p));
+}
+
+template <class Op, class T>
+void slope(const void* x, const void* d, void* out, int64_t n, const void* params) {
+  const T *a = static_cast<const T*>(x), *b = static_cast<const T*>(d);
+  T* o = static_cast<T*>(out);
+  const Params<T> with(params);
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) o[i] = Op()(a[i], b[i], with.p);
+}
+template <class Op>
+void slopes(SlopeFn* row) {
+  row[kF32] = slope<Op, float>;
+  row[kF64] = slope<Op, double>;
 }
 
 template <class Op>
@@ -22,10 +43,14 @@ void floats(UnaryFn* row) {
   row[kF64] = unary<Op, double, double>;
 }
 template <class Op>
-void same(UnaryFn* row) {
-  floats<Op>(row);
+void integers(UnaryFn* row) {
   row[kI64] = unary<Op, int64_t, int64_t>;
   row[kI32] = unary<Op, int32_t, int32_t>;
+}
+template <class Op>
+void same(UnaryFn* row) {
+  floats<Op>(row);
+  integers<Op>(row);
 }
 template <class Op>
 void predicate(UnaryFn* row) {
@@ -43,6 +68,13 @@ void fill_unary(Simd& table) {
 #undef PG_ROW
 #define PG_ROW(name, Op) floats<pg::math::Op>(table.unary[u##Op]);
   PG_MATH_UNARY_FLOAT(PG_ROW)
+#undef PG_ROW
+#define PG_ROW(name, Op) integers<pg::math::Op>(table.unary[u##Op]);
+  PG_MATH_UNARY_INT(PG_ROW)
+#undef PG_ROW
+#define PG_ROW(name, Op) slopes<pg::math::Op>(table.slope[g##Op]);
+  PG_MATH_SLOPE(PG_ROW)
+  PG_MATH_GELU_SLOPE(PG_ROW)
 #undef PG_ROW
 #define PG_ROW(name, Op) predicate<pg::math::Op>(table.unary[u##Op]);
   PG_MATH_PREDICATE(PG_ROW)

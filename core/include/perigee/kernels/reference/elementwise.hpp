@@ -31,6 +31,35 @@ void unary(const Operand& x, const Operand& y, const std::vector<double>& parame
   });
 }
 
+// y = f(x, d, parameters): cotangents d through an activation at x.
+template <class F>
+void slope(const Operand& x, const Operand& d, const Operand& y, const std::vector<double>& parameters, F f) {
+  with_compute(y.dtype, [&](auto tag) {
+    using W = decltype(tag);
+    if constexpr (is_float<W>) {
+      std::vector<W> p;
+      for (double value : parameters) p.push_back(narrow<W>(value));
+      auto at = read<W>(broadcast(x, y.shape)), values = read<W>(broadcast(d, y.shape));
+      for (size_t i = 0; i < values.size(); i++) values[i] = f(at[i], values[i], p.data());
+      write(y, values);
+    }
+  });
+}
+
+// y = f(a, b, c, parameters)
+template <class F>
+void ternary(const Operand& a, const Operand& b, const Operand& c, const Operand& y,
+             const std::vector<double>& parameters, F f) {
+  with_compute(y.dtype, [&](auto tag) {
+    using W = decltype(tag);
+    std::vector<W> p;
+    for (double value : parameters) p.push_back(narrow<W>(value));
+    auto x = read<W>(broadcast(a, y.shape)), z = read<W>(broadcast(b, y.shape)), w = read<W>(broadcast(c, y.shape));
+    for (size_t i = 0; i < x.size(); i++) x[i] = f(x[i], z[i], w[i], p.data());
+    write(y, x);
+  });
+}
+
 inline void where(const Operand& condition, const Operand& a, const Operand& b, const Operand& y) {
   with_compute(y.dtype, [&](auto tag) {
     using W = decltype(tag);
