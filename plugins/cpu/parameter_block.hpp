@@ -35,7 +35,8 @@ class ParameterBlock {
                     : value != value                    ? 0
                                                         : static_cast<int64_t>(value);
     auto narrow = static_cast<int32_t>(whole);
-    std::memcpy(target, type_ == sI64 ? static_cast<void*>(&whole) : &narrow, static_cast<size_t>(kStorageBytes[type_]));
+    std::memcpy(target, type_ == sI64 ? static_cast<void*>(&whole) : &narrow,
+                static_cast<size_t>(kStorageBytes[type_]));
   }
 
   pg::math::Parameters parameters_;

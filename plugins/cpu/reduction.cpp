@@ -126,6 +126,10 @@ void Reduction::merge(Acc* into, const Acc& other) const {
   into->count += other.count;
   switch (op_) {
     case rSum:
+    case rNumbers:
+    case rNonzeros:
+    case rMagnitudes:
+    case rSquares:
       into->f += other.f;
       into->i = static_cast<int64_t>(static_cast<uint64_t>(into->i) + static_cast<uint64_t>(other.i));
       break;
@@ -137,9 +141,11 @@ void Reduction::merge(Acc* into, const Acc& other) const {
     case rAll: into->i = into->i != 0 && other.i != 0; break;
     case rAmax:
     case rAmin:
+    case rAbsMax:
+    case rAbsMin:
     case rArgmax:
     case rArgmin: {
-      bool largest = op_ == rAmax || op_ == rArgmax;
+      bool largest = op_ == rAmax || op_ == rAbsMax || op_ == rArgmax;
       bool better = floating ? (largest ? other.f > before.f : other.f < before.f) ||
                                    (std::isnan(other.f) && !std::isnan(before.f))
                              : (largest ? other.i > before.i : other.i < before.i);
@@ -179,6 +185,7 @@ void Reduction::put(char* out, const Acc& acc) const {
     }
     case Finish::variance: return put_number(to_, acc.m2 / std::max(0.0, n - correction_), out);
     case Finish::deviation: return put_number(to_, std::sqrt(acc.m2 / std::max(0.0, n - correction_)), out);
+    case Finish::root: return put_number(to_, std::sqrt(acc.f), out);
     case Finish::logsumexp:
       if (acc.count == 0) return put_number(to_, -std::numeric_limits<double>::infinity(), out);
       return put_number(to_, (std::isinf(acc.f) ? 0.0 : acc.f) + std::log(acc.m2), out);

@@ -7,7 +7,7 @@
 namespace cpu {
 
 // What becomes of an accumulator at the end.
-enum class Finish : uint8_t { value, mean, truth, position, variance, deviation, logsumexp };
+enum class Finish : uint8_t { value, mean, truth, position, variance, deviation, logsumexp, root };
 
 class Reduction {
  public:

@@ -55,7 +55,26 @@ enum TernaryOp : uint8_t { PG_MATH_TERNARY(PG_ROW) PG_MATH_TERNARY_FLOAT(PG_ROW)
 #define PG_ROW(name, Op) g##Op,
 enum SlopeOp : uint8_t { PG_MATH_SLOPE(PG_ROW) PG_MATH_GELU_SLOPE(PG_ROW) kSlopeCount };
 #undef PG_ROW
-enum ReduceOp : uint8_t { rSum, rProd, rAmax, rAmin, rAny, rAll, rArgmax, rArgmin, rVar, rLogsumexp, kReduceCount };
+enum ReduceOp : uint8_t {
+  rSum,
+  rProd,
+  rAmax,
+  rAmin,
+  rAny,
+  rAll,
+  rArgmax,
+  rArgmin,
+  rVar,
+  rLogsumexp,
+  // Sums, and extremes, of functions of the elements.
+  rNumbers,     // 0 for NaN
+  rNonzeros,    // 1, and 0 for 0
+  rMagnitudes,  // |x|
+  rSquares,
+  rAbsMax,
+  rAbsMin,
+  kReduceCount
+};
 
 // Rules of perigee/kernels/optimizer.hpp.
 enum UpdateRule : uint8_t {

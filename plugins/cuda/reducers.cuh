@@ -59,6 +59,46 @@ struct SumOf : ReducerOf<S> {
   }
 };
 
+// What norms, and sums without NaN, are made of: sums and extremes of a function of the elements.
+enum class Measure : uint8_t { kNumbers, kNonzeros, kMagnitudes, kSquares, kLargest, kLeast };
+
+template <class S>
+struct MeasureOf : ReducerOf<S> {
+  using C = typename Access<S>::C;
+  using State = double;
+  Measure measure = Measure::kNumbers;
+
+  __device__ bool extreme() const { return measure >= Measure::kLargest; }
+  __device__ C map(C x) const {
+    switch (measure) {
+      case Measure::kNumbers: return x == x ? x : C(0);
+      case Measure::kNonzeros: return x != C(0) ? C(1) : C(0);
+      case Measure::kSquares: return x * x;
+      case Measure::kLeast: return -std::fabs(x);
+      default: return std::fabs(x);
+    }
+  }
+  __device__ void start(State& s) const {
+    s = measure == Measure::kLeast ? -std::numeric_limits<double>::infinity() : 0;
+  }
+  template <int M, class Place>
+  __device__ State state_of(const C (&values)[1][M], int64_t, const Place&) const {
+    C mapped[M];
+    for (int j = 0; j < M; j++) mapped[j] = map(values[0][j]);
+    if (!extreme()) return static_cast<double>(tree_sum(mapped));
+    C most = mapped[0];
+    for (int j = 1; j < M; j++) most = pg::math::Maximum()(most, mapped[j]);
+    return static_cast<double>(most);
+  }
+  __device__ void merge(State& into, const State& other) const {
+    into = extreme() ? pg::math::Maximum()(into, other) : into + other;
+  }
+  __device__ void finish(int64_t, int64_t at, const State& s) const {
+    double value = measure == Measure::kSquares ? sqrt(s) : measure == Measure::kLeast ? -s : s;
+    put_result<S>(this->dtype, this->out, at, value);
+  }
+};
+
 // Products; floats in double, where lanes do not overflow before the whole does.
 template <class S>
 struct ProductOf : ReducerOf<S> {

@@ -104,6 +104,46 @@ add("logsumexp", { V({ 2, 2 }, { 1000, 1000, -inf, -inf }), attrs = { axes = { 2
 rows.amax.bad[#rows.amax.bad + 1] = { { F { 0, 2 } }, { axes = { 1 } }, "empty" }
 rows.amin.bad[#rows.amin.bad + 1] = { { F { 0 } }, nil, "empty" }
 
+local function norm(list, o)
+  local p, sum, most, least = o.p or 2, 0, 0, inf
+  for _, x in ipairs(list) do
+    local size = math.abs(x)
+    sum = sum + (p == 0 and (x ~= 0 and 1 or 0) or size ^ p)
+    most, least = math.max(most, size), math.min(least, size)
+  end
+  if p == inf then return most end
+  if p == -inf then return least end
+  return p == 0 and sum or sum ^ (1 / p)
+end
+rows.norm = reduction("composed", norm, D)
+for _, p in ipairs { 0, 1, 3, 1.5, -2, inf, -inf } do
+  add("norm", { D { 3, 4 }, attrs = { p = p, axes = { 2 } } })
+  add("norm", { D { 3, 4 }, attrs = { p = p } })
+end
+add("norm", { V({ 2, 3 }, { 0, 0, 0, 1, 0, -2 }), attrs = { axes = { 2 } }, grad = false })
+rows.norm.bad[#rows.norm.bad + 1] = { { F { 0, 2 } }, { p = inf }, "empty" }
+
+-- NaN at some places; integers have none.
+local function holes(shape) return V(shape, { 1.5, nan, -2, 0, nan, 3.25, 7 }) end
+local function drop_nan(f)
+  return function(list)
+    local kept = {}
+    for _, x in ipairs(list) do if x == x then kept[#kept + 1] = x end end
+    return f(kept)
+  end
+end
+for name, f in pairs { nansum = array.sum, nanmean = average } do
+  rows[name] = drop(reduction("sum", drop_nan(f), F), "none")
+  for _, axes in ipairs { {}, { 1 }, { 2 } } do
+    add(name, { holes { 4, 3 }, attrs = { axes = axes }, grad = false, special = true })
+  end
+end
+rows.count_nonzero = reduction("exact", function(list)
+  local n = 0
+  for _, x in ipairs(list) do n = n + (x ~= 0 and 1 or 0) end
+  return n
+end, sparse)
+
 local function position(better)
   local function find(list)
     local at = 1
@@ -152,6 +192,45 @@ end
 rows.cumsum = running("sum", function(y, x) return y + x end, F)
 rows.cumprod = running("function_", function(y, x) return y * x end, function(s) return F(s, 0.5, 1.5, { -2, 2 }) end)
 table.insert(rows.cumprod.cases, { V({ 3, 4 }, { 2, 0, 3, 4, 0, 0, 5, 6, 1, 2, 3, 0 }), attrs = { axis = 2 } })
+
+local function scan_row(class, scan, spec)
+  local row = running(class, nil, spec)
+  row.ref = function(a, o) return array.along(a[1], o.axis, function(list) return scan(list, o) end) end
+  return row
+end
+rows.logcumsumexp = scan_row("composed", function(list, o)
+  local out, n = {}, #list
+  for i = 1, n do
+    local part = {}
+    for k = o.reverse and i or 1, o.reverse and n or i do part[#part + 1] = list[k] end
+    out[i] = logsumexp(part)
+  end
+  return out
+end, F)
+table.insert(rows.logcumsumexp.cases, { F { 3, 4 }, attrs = { axis = 2, reverse = true } })
+table.insert(rows.logcumsumexp.cases, { V({ 5 }, { -inf, 1000, -1000, 1000, inf }), attrs = { axis = 1 }, grad = false,
+                                        special = true })
+table.insert(rows.logcumsumexp.cases, { V({ 4 }, { -800, 0.5, 900, 1 }), attrs = { axis = 1 }, integers = false })
+
+local function cumulative_extreme(better)
+  local function scan(list)
+    local values, places, best = {}, {}, 1
+    for i, x in ipairs(list) do
+      if x ~= x or (list[best] == list[best] and not better(list[best], x)) then best = i end
+      values[i], places[i] = list[best], best - 1
+    end
+    return values, places
+  end
+  local row = running("exact", nil, D)
+  row.ref = function(a, o)
+    return { array.along(a[1], o.axis, function(list) return (scan(list)) end),
+             array.along(a[1], o.axis, function(list) return select(2, scan(list)) end) }
+  end
+  table.insert(row.cases, { V({ 2, 5 }, { 1, 3, 3, 0, 3, -1, -2, -2, 5, 5 }), attrs = { axis = 2 }, grad = false })
+  table.insert(row.cases, { V({ 6 }, { 1, inf, -inf, nan, 2, nan }), attrs = { axis = 1 }, special = true, grad = false })
+  return row
+end
+rows.cummax, rows.cummin = cumulative_extreme(gt), cumulative_extreme(lt)
 
 rows.all_finite = {
   class = "exact",

@@ -273,4 +273,37 @@ with("nan_to_num", "exact", function(x) return x end, F, { { nan = 2, posinf = 5
 rows.nan_to_num.bad = { { { 1 }, nil, "tensor" } }
 rows.erf.bad = { { { 1 }, nil, "tensor" } }
 
+rows.prelu = {
+  class = "arithmetic",
+  ref = function(a)
+    local x, w = a[1], a[2].data
+    return array.build(x.shape, function(ix)
+      local v = array.shown(x, ix)
+      return v > 0 and v or v * (#w > 1 and w[ix[2] + 1] or w[1])
+    end)
+  end,
+  cases = { { D { 3, 4 }, F { 4 } }, { D { 3, 4 }, F { 1 } }, { D { 2, 3, 4 }, F { 3 } }, { D { 5 }, F { 1 } },
+    { D {}, F { 1 } }, { D { 2, 0, 3 }, F { 1 } }, { D { 2, 3 }, F {} } },
+  bad = { { { F { 2, 3 }, F { 2 } }, nil, "slopes" }, { { F { 2, 3 }, F { 3, 1 } }, nil, "axes" } },
+}
+
+rows.glu = {
+  class = "function_",
+  ref = function(a, o)
+    local x, axis = a[1], o.axis or -1
+    axis = axis > 0 and axis or #x.shape + 1 + axis
+    local shape = { unpack(x.shape) }
+    shape[axis] = shape[axis] / 2
+    return array.build(shape, function(ix)
+      local value = array.shown(x, ix)
+      ix[axis] = ix[axis] + shape[axis]
+      return value / (1 + e(-array.shown(x, ix)))
+    end)
+  end,
+  cases = { { F { 3, 4 } }, { F { 4, 3 }, attrs = { axis = 1 } }, { F { 2, 6, 3 }, attrs = { axis = 2 } }, { F { 8 } },
+    { F { 0, 4 } }, { F { 3, 0 } } },
+  bad = { { { F { 2, 3 } }, nil, "even size" }, { { F {} }, nil, "at least 1 axis" },
+    { { F { 2, 4 } }, { axis = 3 }, "out of range" } },
+}
+
 return rows

@@ -2,7 +2,6 @@
 -- Elementwise functions that take more than tensors, and products of matrices.
 
 local pg = require "perigee"
-local axes = require "vectors.axes"
 
 local rows = {}
 
@@ -48,13 +47,12 @@ rows.nan_to_num = { params = { "nan", "posinf", "neginf" }, call = function(x, a
 end }
 
 -- A binary function that may get a number where a tensor stands.
-for _, name in ipairs { "mul", "pow", "remainder", "fmod", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge" } do
+for _, name in ipairs { "mul", "pow", "remainder", "fmod", "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge" } do
   rows[name] = { params = { "other" }, call = function(x, a) return pg[name](x, a.other) end }
 end
 
 rows.round = { params = { "decimals" }, call = function(x, a)
-  if a.decimals and a.decimals ~= 0 then axes.lacks("round to decimals") end
-  return x:round()
+  return x:round { decimals = a.decimals }
 end }
 
 return rows

@@ -33,15 +33,21 @@ row("linear", { "weight", "bias" }, function(x, a) return pg.linear(x, a.weight,
 
 row("dropout", { "p", "training" }, function(x, a) return pg.dropout(x, { p = a.p, training = a.training }) end)
 
-row("elu", { "alpha" }, function(x, a) return x:elu { alpha = a.alpha } end)
-row("gelu", { "approximate" }, function(x, a) return x:gelu { approximate = a.approximate } end)
-row("leaky_relu", { "negative_slope" }, function(x, a) return x:leaky_relu { negative_slope = a.negative_slope } end)
+-- Functions of x and a few numbers, which have PyTorch's names.
+for name, params in pairs {
+  elu = { "alpha" }, celu = { "alpha" }, gelu = { "approximate" }, leaky_relu = { "negative_slope" },
+  softplus = { "beta", "threshold" }, hardshrink = { "lambd" }, softshrink = { "lambd" },
+  hardtanh = { "min_val", "max_val" }, threshold = { "threshold", "value" }, hardswish = {}, mish = {},
+  logsigmoid = {}, tanhshrink = {}, relu6 = {}, selu = {}, hardsigmoid = {}, softsign = {},
+} do
+  row(name, params, function(x, a)
+    local options = {}
+    for _, param in ipairs(params) do options[param] = a[param] end
+    return x[name](x, options)
+  end)
+end
 
--- PyTorch's is softplus(beta x) / beta, and x itself where beta x > threshold.
-row("softplus", { "beta", "threshold" }, function(x, a)
-  local beta, threshold = a.beta or 1, a.threshold or 20
-  local scaled = x * beta
-  return pg.where(scaled:gt(threshold), x, scaled:softplus() / beta)
-end)
+row("glu", { "dim" }, function(x, a) return x:glu(axes.axis(a.dim or -1)) end)
+row("prelu", { "weight" }, function(x, a) return x:prelu(a.weight) end)
 
 return rows

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over a set of axes: sum mean prod amax amin any all var std logsumexp argmax argmin sum_like.
+// Reductions over a set of axes: sum mean prod amax amin any all var std logsumexp argmax argmin norm nansum
+// sum_like.
+#include <cmath>
+
 #include "copy.hpp"
 #include "reduction.hpp"
 
@@ -55,6 +58,43 @@ struct Reduce final : pg::Kernel {
   Reduction reduction_;
 };
 
+// Sums of floats that leave NaN out.
+struct NanSum final : pg::Kernel {
+  static void supports(const pg::KernelCall& call) {
+    require_all_dense(call);
+    if (!is_float(storage_of(call.in(0)))) refuse(call);
+  }
+  NanSum(const pg::KernelCall& call, pg::Plan&)
+      : reduction_(rNumbers, Finish::value, call.in(0), call.out(0), call.axis_mask("axes", call.in(0).rank)) {}
+  void launch(const pg_launch& launch) override { reduction_.run(pg::input(launch, 0), pg::output(launch, 0)); }
+
+ private:
+  Reduction reduction_;
+};
+
+// The orders that need no power of each element; the others are decomposed.
+struct Norm final : pg::Kernel {
+  static ReduceOp find(const pg::KernelCall& call) {
+    double p = call.attr<double>("p");
+    if (p == 0) return rNonzeros;
+    if (p == 1) return rMagnitudes;
+    if (p == 2) return rSquares;
+    if (std::isinf(p)) return p > 0 ? rAbsMax : rAbsMin;
+    pg::fail_support("norm on cpu has orders 0, 1, 2, inf and -inf only");
+  }
+  static void supports(const pg::KernelCall& call) {
+    require_all_dense(call);
+    find(call);
+  }
+  Norm(const pg::KernelCall& call, pg::Plan&)
+      : reduction_(find(call), find(call) == rSquares ? Finish::root : Finish::value, call.in(0), call.out(0),
+                   call.axis_mask("axes", call.in(0).rank)) {}
+  void launch(const pg_launch& launch) override { reduction_.run(pg::input(launch, 0), pg::output(launch, 0)); }
+
+ private:
+  Reduction reduction_;
+};
+
 // dy summed to the shape of x, which broadcasting had expanded.
 struct SumLike final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
@@ -86,6 +126,8 @@ struct SumLike final : pg::Kernel {
 
 const int registered = [] {
   for (const Row& row : kRows) pg::add_kernel<Reduce>(row.op);
+  pg::add_kernel<NanSum>("nansum");
+  pg::add_kernel<Norm>("norm");
   return pg::add_kernel<SumLike>("sum_like");
 }();
 

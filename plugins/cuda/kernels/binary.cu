@@ -73,9 +73,7 @@ Op find_op(const pg::KernelCall& call) {
 }
 bool of_integers(Op op) { return op >= kBitwiseAnd && op <= kRightShift; }
 bool of_floats(Op op) { return op == kDiv || op == kCopysign || op >= kAtan2; }
-bool of_booleans(Op op) {
-  return op == kAdd || op == kMul || (op >= kMaximum && op <= kBitwiseXor);
-}
+bool of_booleans(Op op) { return op == kAdd || op == kMul || (op >= kMaximum && op <= kBitwiseXor); }
 
 template <class Op, class T, int V>
 __device__ __forceinline__ void each(const T (&x)[2][V], T (&y)[V]) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over a set of axes: sum mean prod amax amin any all var std logsumexp argmax argmin sum_like.
+// Reductions over a set of axes: sum mean prod amax amin any all var std logsumexp argmax argmin norm nansum
+// sum_like.
+#include <cmath>
+
 #include "reduce.cuh"
 #include "reducers.cuh"
 
 namespace cuda {
 namespace {
 
-enum class Kind : uint8_t { kSum, kMean, kProduct, kExtreme, kTruth, kVariance, kLogSumExp, kPlace };
+enum class Kind : uint8_t { kSum, kMean, kProduct, kExtreme, kTruth, kVariance, kLogSumExp, kMeasure, kPlace };
 struct Row {
   const char* op;
   Kind kind;
@@ -19,6 +22,7 @@ constexpr Row kRows[] = {
     {"all", Kind::kTruth, true},     {"var", Kind::kVariance, false},
     {"std", Kind::kVariance, true},  {"logsumexp", Kind::kLogSumExp, false},
     {"argmax", Kind::kPlace, false}, {"argmin", Kind::kPlace, true},
+    {"norm", Kind::kMeasure, false}, {"nansum", Kind::kMeasure, false},
     {"sum_like", Kind::kSum, false},
 };
 
@@ -27,6 +31,17 @@ const Row& find_row(const pg::KernelCall& call) {
     if (call.is(row.op)) return row;
   }
   pg::fail(PG_E_INTERNAL, "unknown operator");
+}
+
+// The orders that need no power of each element; the others are decomposed.
+Measure find_measure(const pg::KernelCall& call) {
+  if (call.is("nansum")) return Measure::kNumbers;
+  double p = call.attr<double>("p");
+  if (p == 0) return Measure::kNonzeros;
+  if (p == 1) return Measure::kMagnitudes;
+  if (p == 2) return Measure::kSquares;
+  if (std::isinf(p)) return p > 0 ? Measure::kLargest : Measure::kLeast;
+  pg::fail_support("norm on cuda has orders 0, 1, 2, inf and -inf only");
 }
 
 // The axes of dy along which x was broadcast to it.
@@ -68,7 +83,9 @@ class Reduce final : public Kernel {
   static void supports(const pg::KernelCall& call) {
     const Row& row = find_row(call);
     uint32_t x = pg::dtype_of(call.in(0)), out = pg::dtype_of(call.out(0));
-    bool floats = row.kind == Kind::kMean || row.kind == Kind::kVariance || row.kind == Kind::kLogSumExp;
+    bool floats = row.kind == Kind::kMean || row.kind == Kind::kVariance || row.kind == Kind::kLogSumExp ||
+                  row.kind == Kind::kMeasure;
+    if (row.kind == Kind::kMeasure) find_measure(call);
     check_dtypes(call, kAny);
     if (floats && pg::dtype_class(x) != PG_M_FLOAT) check_dtypes(call, kFloats);
     bool fits = out == x;
@@ -105,6 +122,7 @@ class Reduce final : public Kernel {
     with_storage(kind_, dtype_, [&](auto tag) { width = Access<typename decltype(tag)::type>::kWidth; });
     shape_ = ReduceShape<1>(dtype_, width, kept, reduced);
     plan.workspace = shape_.workspace();
+    if (kind_ == Kind::kMeasure) measure_ = find_measure(call);
     if (kind_ == Kind::kVariance) correction_ = call.attr<double>("correction");
   }
 
@@ -165,6 +183,11 @@ class Reduce final : public Kernel {
     }
     if constexpr (kIsFloat<S> && !kAnyType) {
       if (kind_ == Kind::kLogSumExp) return start(launch, ready<LogSumExpOf<S>>(launch));
+      if (kind_ == Kind::kMeasure) {
+        MeasureOf<S> r = ready<MeasureOf<S>>(launch);
+        r.measure = measure_;
+        return start(launch, r);
+      }
       VarianceOf<S> r = ready<VarianceOf<S>>(launch);
       r.correction = correction_;
       r.root = other_;
@@ -175,6 +198,7 @@ class Reduce final : public Kernel {
   Kind kind_;
   bool other_;
   uint32_t dtype_, out_dtype_;
+  Measure measure_ = Measure::kNumbers;
   double correction_ = 0;
   ReduceShape<1> shape_;
 };

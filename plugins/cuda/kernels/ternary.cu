@@ -21,8 +21,7 @@ struct Three : Function<T, T> {
       if (op != kAddcmul) {
 #pragma unroll
         for (int i = 0; i < V; i++)
-          y[i] = op == kLerp ? Lerp()(x[0][i], x[1][i], x[2][i], p)
-                             : Addcdiv()(x[0][i], x[1][i], x[2][i], p);
+          y[i] = op == kLerp ? Lerp()(x[0][i], x[1][i], x[2][i], p) : Addcdiv()(x[0][i], x[1][i], x[2][i], p);
         return;
       }
     }
@@ -45,8 +44,7 @@ class Ternary final : public Kernel {
       : op_(find_op(call)),
         dtype_(pg::dtype_of(call.out(0))),
         parameters_(call, dtype_),
-        loop_({typed(call.out(0)), typed(call.in(0)), typed(call.in(1)),
-               call.has(2) ? typed(call.in(2)) : number()},
+        loop_({typed(call.out(0)), typed(call.in(0)), typed(call.in(1)), call.has(2) ? typed(call.in(2)) : number()},
               widths_for(dtype_)) {
     if (!call.has(2)) value_ = call.scalar_value();
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations, and other functions of one tensor with a few numbers: a row each. relu, sigmoid and tanh are in unary.cpp.
+// Activations, and other functions of one tensor with a few numbers: a row each. relu, sigmoid and tanh are in
+// unary.cpp.
 #include <cmath>
 
 #include "../rules.hpp"
@@ -63,8 +64,8 @@ const Activation kActivations[] = {
      [](OpBuilder& op) {
        op.choice("approximate", {"none", "tanh"}, 0, "the exact function, or its tanh form");
      }},
-    {"softplus", "log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold.", kFloating, "x",
-     slope_at_x<"softplus_grad">,
+    {"softplus", "log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold.", kFloating,
+     "x", slope_at_x<"softplus_grad">,
      [](OpBuilder& op) {
        op.attr<double>("beta", 1, "how sharp the bend at 0 is").runtime();
        op.attr<double>("threshold", 20, "beta * x from which on the result is x").runtime();
@@ -120,7 +121,8 @@ const Activation kActivations[] = {
      [](OpBuilder& op) {
        op.attr<int>("decimals", 0, "decimals to keep; -2 rounds to hundreds").shape([](ShapeContext& c) {
          bool whole = c.get<int>("decimals") == 0;
-         c.need(whole || dtype_class(c.dtype(0)) == PG_M_FLOAT, "decimals of %s, which has none", dtype_name(c.dtype(0)));
+         c.need(whole || dtype_class(c.dtype(0)) == PG_M_FLOAT, "decimals of %s, which has none",
+                dtype_name(c.dtype(0)));
          c.out(0) = c.in(0);
        });
      }},

@@ -98,9 +98,7 @@ Value hardswish_slope(const AttrReader&, Value x) {
   Value middle = x / 3.0 + 0.5, low = where(lt(x, -3.0), 0.0, middle);
   return where(gt(x, 3.0), 1.0, low);
 }
-Value hardswish_curve(const AttrReader&, Value x) {
-  return one_where(logical_and(ge(x, -3.0), le(x, 3.0)), x) / 3.0;
-}
+Value hardswish_curve(const AttrReader&, Value x) { return one_where(logical_and(ge(x, -3.0), le(x, 3.0)), x) / 3.0; }
 
 void none(OpBuilder&) {}
 
@@ -148,8 +146,7 @@ const Slope kSlopes[] = {
 
 void differentiate(GradContext& g, const Slope& row) {
   Value x = g.in(0), d = g.in(1), dd = g.dout(0);
-  if (g.needed(0))
-    g.din(0) = row.curve == nullptr ? zeros_like(x) : sum_like(dd * d * row.curve(g, x), x);
+  if (g.needed(0)) g.din(0) = row.curve == nullptr ? zeros_like(x) : sum_like(dd * d * row.curve(g, x), x);
   if (g.needed(1)) g.din(1) = sum_like(g.call(row.self, x, dd), d);
 }
 

@@ -30,6 +30,8 @@ void variance(const Work& work) {
   over_axes(work, VarianceOf{work.attr<int64_t>("correction"), Root});
 }
 
+void norm(const Work& work) { over_axes(work, NormOf{work.attr<double>("p")}); }
+
 template <int Sign>
 void place(const Work& work) {
   const Operand& x = work.in(0);
@@ -45,6 +47,17 @@ void running(const Work& work) {
   with_compute(x.dtype, [&](auto tag) { cumulate<decltype(tag)>(x, axis, Products, work.out(0)); });
 }
 
+template <int Sign>
+void running_extreme(const Work& work) {
+  const Operand& x = work.in(0);
+  int64_t axis = work.axis("axis", x.rank());
+  with_compute(x.dtype, [&](auto tag) { cumulate_extreme<decltype(tag)>(x, axis, Sign, work.out(0), work.out(1)); });
+}
+
+void logcumsumexp_kernel(const Work& work) {
+  logcumsumexp(work.in(0), work.axis("axis", work.in(0).rank()), work.attr<bool>("reverse"), work.out(0));
+}
+
 void sum_like_kernel(const Work& work) { sum_like(work.in(0), work.out(0)); }
 void all_finite_kernel(const Work& work) { all_finite(work.group(0), work.out(0)); }
 
@@ -54,6 +67,8 @@ PG_SIM_KERNEL("prod", plain<ProductOf>, kAny);
 PG_SIM_KERNEL("amax", extreme<1>, kAny);
 PG_SIM_KERNEL("amin", extreme<-1>, kAny);
 PG_SIM_KERNEL("logsumexp", plain<LogSumExpOf>, kFloats);
+PG_SIM_KERNEL("nansum", plain<NanSumOf>, kFloats);
+PG_SIM_KERNEL("norm", norm, kFloats);
 PG_SIM_KERNEL("any", plain<AnyOf>, kAny);
 PG_SIM_KERNEL("all", plain<AllOf>, kAny);
 PG_SIM_KERNEL("var", variance<false>, kFloats);
@@ -62,6 +77,9 @@ PG_SIM_KERNEL("argmax", place<1>, kAny);
 PG_SIM_KERNEL("argmin", place<-1>, kAny);
 PG_SIM_KERNEL("cumsum", running<false>, kAny);
 PG_SIM_KERNEL("cumprod", running<true>, kAny);
+PG_SIM_KERNEL("cummax", running_extreme<1>, kAny);
+PG_SIM_KERNEL("cummin", running_extreme<-1>, kAny);
+PG_SIM_KERNEL("logcumsumexp", logcumsumexp_kernel, kFloats);
 PG_SIM_KERNEL("sum_like", sum_like_kernel, kAny);
 PG_SIM_KERNEL("all_finite", all_finite_kernel, kAny);
 

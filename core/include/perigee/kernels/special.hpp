@@ -29,7 +29,7 @@ PG_HD double cot_pi(double x) {
 PG_HD double erfinv(double y) {
   double a = std::fabs(y);
   if (!(a < 1)) return a == 1 ? std::copysign(std::numeric_limits<double>::infinity(), y) : NAN;
-  if (a < 1e-8) return y * 0.88622692545275801365;  // sqrt(pi) / 2
+  if (a < 1e-8) return y * 0.88622692545275801365;                             // sqrt(pi) / 2
   double logarithm = std::log1p(-a * a), half = 4.3307467508 + logarithm / 2;  // 2 / (pi 0.147)
   double x = std::sqrt(std::sqrt(half * half - logarithm / 0.147) - half);
   for (int i = 0; i < 3; i++) {
@@ -62,7 +62,8 @@ PG_HD double digamma(double x) {
   double shifted = 0;
   for (; x < 10; x += 1) shifted -= 1 / x;
   double z = 1 / (x * x);
-  double series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * 691 / 32760)))));
+  double series =
+      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * 691 / 32760)))));
   return reflected + shifted + std::log(x) - 0.5 / x - series;
 }
 

@@ -11,20 +11,52 @@ constexpr int64_t kLanes = 64;
 
 using pg::math::is_float;
 
-template <class Op, class T>
+// What becomes of an element before it is folded in.
+struct Itself {
+  template <class T>
+  T operator()(T x) const {
+    return x;
+  }
+};
+struct Number {
+  template <class T>
+  T operator()(T x) const {
+    return x == x ? x : T(0);
+  }
+};
+struct Nonzero {
+  template <class T>
+  T operator()(T x) const {
+    return x != T(0) ? T(1) : T(0);
+  }
+};
+struct Magnitude {
+  template <class T>
+  T operator()(T x) const {
+    return x < T(0) ? -x : x;
+  }
+};
+struct Squared {
+  template <class T>
+  T operator()(T x) const {
+    return x * x;
+  }
+};
+
+template <class Op, class Map = Itself, class T>
 T fold(const T* x, int64_t n, T start) {
   if (n < kLanes) {
     T total = start;
-    for (int64_t i = 0; i < n; i++) total = Op()(total, x[i]);
+    for (int64_t i = 0; i < n; i++) total = Op()(total, Map()(x[i]));
     return total;
   }
   T lane[kLanes];
-  for (int64_t j = 0; j < kLanes; j++) lane[j] = x[j];
+  for (int64_t j = 0; j < kLanes; j++) lane[j] = Map()(x[j]);
   int64_t i = kLanes;
   for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t j = 0; j < kLanes; j++) lane[j] = Op()(lane[j], x[i + j]);
+    for (int64_t j = 0; j < kLanes; j++) lane[j] = Op()(lane[j], Map()(x[i + j]));
   }
-  for (int64_t j = 0; i + j < n; j++) lane[j] = Op()(lane[j], x[i + j]);
+  for (int64_t j = 0; i + j < n; j++) lane[j] = Op()(lane[j], Map()(x[i + j]));
   for (int64_t half = kLanes / 2; half > 0; half /= 2) {
     for (int64_t j = 0; j < half; j++) lane[j] = Op()(lane[j], lane[j + half]);
   }
@@ -59,6 +91,12 @@ void sum(const void* data, int64_t n, int64_t, Acc* acc) {
   }
 }
 
+template <class T, class Map>
+void mapped_sum(const void* data, int64_t n, int64_t, Acc* acc) {
+  acc->count += n;
+  acc->f += static_cast<double>(fold<pg::math::Add, Map>(static_cast<const T*>(data), n, T(0)));
+}
+
 template <class T>
 void prod(const void* data, int64_t n, int64_t, Acc* acc) {
   const T* x = static_cast<const T*>(data);
@@ -75,10 +113,10 @@ void prod(const void* data, int64_t n, int64_t, Acc* acc) {
   }
 }
 
-template <class Op, class T>
+template <class Op, class T, class Map = Itself>
 void extreme(const void* data, int64_t n, int64_t, Acc* acc) {
   const T* x = static_cast<const T*>(data);
-  put(acc, fold<Op>(x, n, acc->count == 0 ? x[0] : get<T>(acc)));
+  put(acc, fold<Op, Map>(x, n, acc->count == 0 ? Map()(x[0]) : get<T>(acc)));
   acc->count += n;
 }
 
@@ -196,6 +234,12 @@ void fill_type(Simd& table, Compute c) {
     table.column[rSum][c] = column<pg::math::Add, T>;
     table.reduce[rVar][c] = moments<T>;
     table.reduce[rLogsumexp][c] = logsumexp<T>;
+    table.reduce[rNumbers][c] = mapped_sum<T, Number>;
+    table.reduce[rNonzeros][c] = mapped_sum<T, Nonzero>;
+    table.reduce[rMagnitudes][c] = mapped_sum<T, Magnitude>;
+    table.reduce[rSquares][c] = mapped_sum<T, Squared>;
+    table.reduce[rAbsMax][c] = extreme<pg::math::Maximum, T, Magnitude>;
+    table.reduce[rAbsMin][c] = extreme<pg::math::Minimum, T, Magnitude>;
   }
 }
 

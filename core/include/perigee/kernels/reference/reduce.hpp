@@ -64,6 +64,34 @@ struct ProductOf {
   }
 };
 
+// Without NaN.
+struct NanSumOf {
+  template <class W>
+  Sum<W> operator()(const std::vector<W>& group) const {
+    Sum<W> sum = 0;
+    for (W x : group) sum += x == x ? x : W(0);
+    return sum;
+  }
+};
+
+// (sum of |x|^p)^(1/p)
+struct NormOf {
+  double p;
+  template <class W>
+  double operator()(const std::vector<W>& group) const {
+    double sum = 0, most = 0, least = std::numeric_limits<double>::infinity();
+    for (W x : group) {
+      double size = std::fabs(static_cast<double>(x));
+      most = size > most || size != size ? size : most;
+      least = size < least || size != size ? size : least;
+      sum += p == 0 ? (size != 0 ? 1 : 0) : p == 1 ? size : p == 2 ? size * size : std::isinf(p) ? 0 : std::pow(size, p);
+      if (std::isinf(p) && (most != most || least != least)) return NAN;
+    }
+    if (std::isinf(p)) return p > 0 ? most : least;
+    return p == 0 || p == 1 ? sum : p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
+  }
+};
+
 struct MeanOf {
   template <class W>
   double operator()(const std::vector<W>& group) const {
@@ -160,6 +188,44 @@ void cumulate(const Operand& x, int64_t axis, bool products, const Operand& y) {
         Sum<W>* at = &values[(b * s.length + i) * s.after + a];
         *at = products ? at[-s.after] * at[0] : at[-s.after] + at[0];
       }
+    }
+  }
+  write(y, values);
+}
+
+// The extreme so far (sign 1: the largest) and its position, the last of equal ones.
+template <class W>
+void cumulate_extreme(const Operand& x, int64_t axis, int sign, const Operand& y, const Operand& index) {
+  std::vector<W> values = read<W>(x);
+  std::vector<int64_t> places(values.size());
+  AxisSplit s(x.shape, axis);
+  for (int64_t line = 0; line < s.before * s.after; line++) {
+    int64_t first = line / s.after * s.length * s.after + line % s.after;
+    for (int64_t i = 1; i < s.length; i++) {
+      size_t at = static_cast<size_t>(first + i * s.after), before = at - static_cast<size_t>(s.after);
+      bool stays = better(values[before], values[at], sign) && !(values[at] != values[at]);
+      places[at] = stays ? places[before] : i;
+      values[at] = stays ? values[before] : values[at];
+    }
+  }
+  write(y, values);
+  write(index, places);
+}
+
+// Logarithms of running sums of exponentials, from the front or from the end.
+inline void logcumsumexp(const Operand& x, int64_t axis, bool reverse, const Operand& y) {
+  std::vector<double> values = read<double>(x);
+  AxisSplit s(x.shape, axis);
+  for (int64_t line = 0; line < s.before * s.after; line++) {
+    int64_t first = line / s.after * s.length * s.after + line % s.after;
+    double top = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (int64_t i = 0; i < s.length; i++) {
+      double& value = values[static_cast<size_t>(first + (reverse ? s.length - 1 - i : i) * s.after)];
+      double next = value > top || value != value ? value : top;
+      bool finite = std::isfinite(next);
+      sum = finite ? sum * std::exp(top - next) + std::exp(value - next) : 0;
+      top = next;
+      value = finite ? top + std::log(sum) : top;
     }
   }
   write(y, values);
