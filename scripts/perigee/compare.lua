@@ -20,22 +20,39 @@ return function(pg, native)
     return pg.no_grad(function() return a:eq(b):all():item() end)
   end
 
+  local read_close = native.signature("isclose", {
+    { "a", "tensor", required = true }, { "b", "tensor", required = true }, { "rtol", "number", default = 1e-5 },
+    { "atol", "number", default = 1e-8 }, { "equal_nan", "boolean", default = false } })
+
+  local function close(o)
+    local a, b = o.a:to("float64"), o.b:to("float64")
+    local off = (a - b):abs()
+    local near = off:le(b:abs() * o.rtol + o.atol):logical_and(off:isfinite()):logical_or(a:eq(b))
+    if o.equal_nan then near = near:logical_or(a:isnan():logical_and(b:isnan())) end
+    return near
+  end
+
+  ---Whether |a - b| <= atol + rtol * |b|, element by element, after broadcasting; infinities only equal themselves.
+  ---@param a perigee.Tensor
+  ---@param b perigee.Tensor
+  ---@param options? { rtol?: number, atol?: number, equal_nan?: boolean }
+  ---@return perigee.Tensor bool
+  function pg.isclose(...)
+    local o = read_close(...)
+    return pg.no_grad(function() return close(o) end)
+  end
+
   local read_allclose = native.signature("allclose", {
     { "a", "tensor", required = true }, { "b", "tensor", required = true }, { "rtol", "number", default = 1e-5 },
     { "atol", "number", default = 1e-8 }, { "equal_nan", "boolean", default = false } })
 
-  ---Whether |a - b| <= atol + rtol * |b| everywhere, after broadcasting.
+  ---Whether `isclose` holds everywhere.
   function pg.allclose(...)
     local o = read_allclose(...)
-    return pg.no_grad(function()
-      local a, b = o.a:to("float64"), o.b:to("float64")
-      local close = (a - b):abs():le(b:abs() * o.rtol + o.atol):logical_or(a:eq(b))
-      if o.equal_nan then close = close:logical_or(a:isnan():logical_and(b:isnan())) end
-      return close:all():item()
-    end)
+    return pg.no_grad(function() return close(o):all():item() end)
   end
 
-  native.methods.equal, native.methods.allclose = pg.equal, pg.allclose
+  native.methods.equal, native.methods.allclose, native.methods.isclose = pg.equal, pg.allclose, pg.isclose
 
   -- max(x) over all; max(x, axis) values and positions (contents from 0); max(x, y) elementwise.
   local function extreme(name, reduce, position, elementwise)

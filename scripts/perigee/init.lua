@@ -13,7 +13,7 @@ registry[KEY] = pg
 -- Sub-tables, and functions that modules of their own provide.
 local modules = {
   nn = "perigee.nn", optim = "perigee.optim", data = "perigee.data", amp = "perigee.amp",
-  callbacks = "perigee.callbacks", fit = "perigee.fit",
+  callbacks = "perigee.callbacks", fit = "perigee.fit", linalg = "perigee.linalg",
 }
 local providers = {
   save = "perigee.files", load = "perigee.files", load_npy = "perigee.npy", save_npy = "perigee.npy",
@@ -21,7 +21,7 @@ local providers = {
   CheckpointManager = "perigee.checkpoint", graph = "perigee.graph", Session = "perigee.graph",
 }
 local core = { "creation", "random", "views", "indexing", "scatter", "printing", "compare", "compose", "arrange",
-               "order", "neural", "pad", "windows", "resampling", "autograd", "devices" }
+               "order", "reductions", "neural", "pad", "windows", "resampling", "autograd", "devices" }
 
 ---Names that are there but not loaded yet.
 local function lazy_names()

@@ -114,9 +114,11 @@ rows.pow.cases[#rows.pow.cases + 1] =
   { V({ 4 }, { 0, 0, 1, 2 }), V({ 4 }, { 0, 2, 3, 0 }), grad = { true, false } } -- slopes where x or y is 0
 
 for _, name in ipairs { "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift" } do
-  rows[name].bad = { { { S.I({ 2, 3 }, 0, 3), S.I({ 4 }, 0, 3) }, nil, "do not broadcast" }, { { F { 2 }, F { 2 } }, nil, "integer" } }
+  rows[name].bad = { { { S.I({ 2, 3 }, 0, 3), S.I({ 4 }, 0, 3) }, nil, "do not broadcast" },
+    { { F { 2 }, F { 2 } }, nil, "integer" } }
 end
-table.insert(rows.xlogy.cases, { V({ 4 }, { 0, 0, 2, 0 }), V({ 4 }, { 0, 2, 3, 5 }), grad = { true, false }, second = false })
+table.insert(rows.xlogy.cases, { V({ 4 }, { 0, 0, 2, 0 }), V({ 4 }, { 0, 2, 3, 5 }), grad = { true, false },
+  second = false })
 table.insert(rows.hypot.cases, { V({ 2 }, { 3e200, 1e-200 }), V({ 2 }, { 4e200, 0 }), grad = false, special = true,
   ref = function() return array.new({ 2 }, { 5e200, 1e-200 }) end })
 
@@ -124,7 +126,8 @@ table.insert(rows.hypot.cases, { V({ 2 }, { 3e200, 1e-200 }), V({ 2 }, { 4e200, 
 
 local function three(class, f, x, y, z, more)
   local row = {
-    class = class, ref = function(a, o) return array.map(function(p, q, r) return f(p, q, r, o) end, a[1], a[2], a[3]) end,
+    class = class,
+    ref = function(a, o) return array.map(function(p, q, r) return f(p, q, r, o) end, a[1], a[2], a[3]) end,
     cases = {
       { x { 3, 4 }, y { 3, 4 }, z { 3, 4 } }, { x { 3, 1 }, y { 4 }, z { 2, 1, 1 } }, { x {}, y {}, z {} },
       { x { 3, 0 }, y { 3, 1 }, z {} }, { x { 33 }, y { 33 }, z { 33 } }, { x { 3, 4 }, y { 3, 4 }, z { 4 } },
@@ -192,7 +195,9 @@ rows.mish_grad = slope(function(x)
   return t + x * sigmoid(x) * (1 - t * t)
 end, F)
 rows.hardswish_grad = slope(function(x) return x < -3 and 0 or x > 3 and 1 or x / 3 + 0.5 end, kinks)
-for _, name in ipairs { "silu_grad", "gelu_grad", "mish_grad", "hardswish_grad" } do rows[name].class = "sum" end -- a zero crossing
+for _, name in ipairs { "silu_grad", "gelu_grad", "mish_grad", "hardswish_grad" } do
+  rows[name].class = "sum" -- they cross 0
+end
 
 rows.where = {
   class = "exact",

@@ -60,7 +60,7 @@ end
 local function logsumexp(list)
   local m, s = -inf, 0
   for _, x in ipairs(list) do m = math.max(m, x) end
-  if m == -inf then return -inf end
+  if math.abs(m) == inf then return m end
   for _, x in ipairs(list) do s = s + math.exp(x - m) end
   return m + math.log(s)
 end
@@ -227,7 +227,8 @@ local function cumulative_extreme(better)
              array.along(a[1], o.axis, function(list) return select(2, scan(list)) end) }
   end
   table.insert(row.cases, { V({ 2, 5 }, { 1, 3, 3, 0, 3, -1, -2, -2, 5, 5 }), attrs = { axis = 2 }, grad = false })
-  table.insert(row.cases, { V({ 6 }, { 1, inf, -inf, nan, 2, nan }), attrs = { axis = 1 }, special = true, grad = false })
+  table.insert(row.cases, { V({ 6 }, { 1, inf, -inf, nan, 2, nan }), attrs = { axis = 1 }, special = true,
+    grad = false })
   return row
 end
 rows.cummax, rows.cummin = cumulative_extreme(gt), cumulative_extreme(lt)

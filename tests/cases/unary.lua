@@ -101,7 +101,8 @@ local function lgamma(x)
     product = product * x
     x = x + 1
   end
-  return -math.log(math.abs(product)) + (x - 0.5) * math.log(x) - x + math.log(2 * math.pi) / 2 + 1 / (12 * x) - 1 / (360 * x ^ 3) +
+  return -math.log(math.abs(product)) + (x - 0.5) * math.log(x) - x + math.log(2 * math.pi) / 2 +
+    1 / (12 * x) - 1 / (360 * x ^ 3) +
     1 / (1260 * x ^ 5) - 1 / (1680 * x ^ 7) + 1 / (1188 * x ^ 9)
 end
 
@@ -153,7 +154,9 @@ local rows = {
   asin = unary("function_", math.asin, bounded, { { 2, nan }, { 0, 0 }, { nan, nan } }),
   acos = unary("function_", math.acos, bounded, { { 2, nan }, { 1, 0 }, { nan, nan } }),
   atan = unary("function_", math.atan, F, { { 0, 0 }, { nan, nan } }),
-  asinh = unary("function_", function(x) return sign(x) * log1p(math.abs(x) + x * x / (1 + math.sqrt(1 + x * x))) end, F,
+  asinh = unary("function_", function(x)
+    return sign(x) * log1p(math.abs(x) + x * x / (1 + math.sqrt(1 + x * x)))
+  end, F,
     { { inf, inf }, { -inf, -inf }, { 0, 0 }, { nan, nan } }),
   acosh = unary("function_", function(x) return math.log(x + math.sqrt(x - 1) * math.sqrt(x + 1)) end,
     between(1.2, 4, { 2, 5 }), { { 1, 0 }, { inf, inf }, { 0.5, nan }, { nan, nan } }),
@@ -162,7 +165,7 @@ local rows = {
   sinc = unary("sum", function(x) return x == 0 and 1 or sin_pi(x) / (math.pi * x) end, between(-2.3, 2.3),
     { { 0, 1 }, { nan, nan }, { 0.5, 2 / math.pi } }),
   erfinv = unary("function_", erfinv, bounded, { { 1, inf }, { -1, -inf }, { 2, nan }, { nan, nan }, { 0, 0 } }),
-  lgamma = unary("sum", lgamma, between(2.6, 5, { 3, 6 }), { { 0, inf }, { -1, inf }, { inf, inf }, { nan, nan } }),
+  lgamma = unary("sum", lgamma, between(3.5, 6, { 3, 6 }), { { 0, inf }, { -1, inf }, { inf, inf }, { nan, nan } }),
   digamma = unary("sum", function(x) return polygamma(0, x) end, between(-2.7, 5, { 1, 6 }),
     { { 0, -inf }, { -1, nan }, { inf, inf }, { nan, nan } }),
   deg2rad = unary("arithmetic", function(x) return x * (math.pi / 180) end, between(-360, 360, { -90, 90 })),
@@ -177,13 +180,16 @@ local rows = {
     { { inf, 0 }, { -inf, -inf }, { -1000, -1000 }, { 1000, 0 }, { nan, nan } }),
   mish = unary("function_", function(x) return x * math.tanh(log1p(e(x))) end, between(-4, 4),
     { { inf, inf }, { 100, 100 }, { 0, 0 }, { nan, nan } }),
-  selu = unary("function_", function(x) return 1.05070098735548049342 * (x > 0 and x or 1.67326324235437728481 * expm1(x)) end,
+  selu = unary("function_", function(x)
+    return 1.05070098735548049342 * (x > 0 and x or 1.67326324235437728481 * expm1(x))
+  end,
     D, { { inf, inf }, { 0, 0 }, { nan, nan }, { -inf, -1.05070098735548049342 * 1.67326324235437728481 } }),
   hardswish = unary("function_", function(x) return x * math.min(math.max(x + 3, 0), 6) / 6 end, kinks,
     { { -inf, 0 }, { inf, inf }, { nan, nan }, { -3, 0 }, { 3, 3 } }),
   hardsigmoid = unary("arithmetic", function(x) return math.min(math.max(x + 3, 0), 6) / 6 end, kinks,
     { { -inf, 0 }, { inf, 1 }, { nan, nan } }),
-  relu6 = unary("exact", function(x) return math.min(math.max(x, 0), 6) end, kinks, { { nan, nan }, { inf, 6 }, { -inf, 0 } }),
+  relu6 = unary("exact", function(x) return math.min(math.max(x, 0), 6) end, kinks,
+    { { nan, nan }, { inf, 6 }, { -inf, 0 } }),
   softsign = unary("function_", function(x) return x / (1 + math.abs(x)) end, D, { { 0, 0 }, { nan, nan } }),
   tanhshrink = unary("sum", function(x) return x - math.tanh(x) end, F, { { 0, 0 }, { nan, nan }, { inf, inf } }),
   floor = unary("exact", math.floor, D, { { nan, nan }, { inf, inf }, { -0.5, -1 } }),
@@ -195,7 +201,8 @@ local rows = {
     as({ nan, 0 }, { inf, 1 }, { -inf, 1 })),
   isposinf = unary("exact", truth(function(x) return x == inf end), F, as({ nan, 0 }, { inf, 1 }, { -inf, 0 })),
   isneginf = unary("exact", truth(function(x) return x == -inf end), F, as({ nan, 0 }, { inf, 0 }, { -inf, 1 })),
-  signbit = unary("exact", truth(function(x) return x < 0 end), D, as({ -inf, 1 }, { inf, 0 }, { 0, 0 }, { -1 / inf, 1 })),
+  signbit = unary("exact", truth(function(x) return x < 0 end), D,
+    as({ -inf, 1 }, { inf, 0 }, { 0, 0 }, { -1 / inf, 1 })),
   frac = unary("exact", function(x) return x - (x < 0 and math.ceil(x) or math.floor(x)) end, D,
     { { -1.5, -0.5 }, { nan, nan }, { 3, 0 } }),
   bitwise_not = unary("exact", function(x) return -x - 1 end, S.W, nil,
@@ -233,7 +240,8 @@ rows.gelu.bad = { { { F { 2 } }, { approximate = "tnah" }, "tanh" } }
 with("softplus", "function_", function(x, o)
   local z = x * (o.beta or 1)
   return z > (o.threshold or 20) and x or log1p(e(z)) / (o.beta or 1)
-end, F, { {}, { beta = 2 }, { beta = 0.5, threshold = 0.3 } }, { { inf, inf }, { -inf, 0 }, { 1000, 1000 }, { nan, nan } })
+end, F, { {}, { beta = 2 }, { beta = 0.5, threshold = 0.3 } },
+     { { inf, inf }, { -inf, 0 }, { 1000, 1000 }, { nan, nan } })
 with("celu", "function_", function(x, o) return x > 0 and x or (o.alpha or 1) * expm1(x / (o.alpha or 1)) end, D,
      { { alpha = 1.5 }, {} }, { { nan, nan }, { inf, inf }, { -inf, -1.5 } })
 with("hardtanh", "exact", function(x, o) return math.min(math.max(x, o.min_val or -1), o.max_val or 1) end, D,

@@ -55,6 +55,37 @@ TEST_CASE("two operands, every dtype, layouts and broadcasting") {
   check_binary("logical_xor", pg::math::LogicalXor(), true, true);
 }
 
+TEST_CASE("bits and distances of shifts") {
+  for (uint32_t dtype : {PG_I64, PG_I32, PG_I16, PG_I8, PG_U8}) {
+    bool is_signed = dtype != PG_U8;
+    Tensor x(dtype, {6}), y(dtype, {6});
+    x.set({is_signed ? -5.0 : 5.0, 6, 1, 1, is_signed ? -1.0 : 255.0, 127}), y.set({3, 3, 5, 100, 100, 1});
+    INFO(pg::dtype_name(dtype));
+    check_values(KernelCall("bitwise_and").in(x).in(y).one(), {is_signed ? 3.0 : 1.0, 2, 1, 0, 100, 1});
+    check_values(KernelCall("bitwise_xor").in(y).in(y).one(), {0, 0, 0, 0, 0, 0});
+    check_values(KernelCall("bitwise_right_shift").in(x).in(y).one(),
+                 {is_signed ? -1.0 : 0.0, 0, 0, 0, is_signed ? -1.0 : 0.0, 63});
+    Tensor left = KernelCall("bitwise_left_shift").in(x).in(y).one();
+    CHECK(left.values()[1] == 48);
+    CHECK(left.values()[3] == 0);
+  }
+}
+
+TEST_CASE("three operands, and slopes") {
+  for (uint32_t dtype : {PG_F64, PG_F32, PG_F16, PG_BF16}) {
+    Tensor a(dtype, {2, 3}), b(dtype, {3}), c(dtype, {2, 1});
+    a.set({1, 2, 3, 4, 5, 6}), b.set({2, 4, 8}), c.set({0.5, 1});
+    INFO(pg::dtype_name(dtype));
+    check_values(KernelCall("lerp").in(a).in(b).in(c).one(), {1.5, 3, 5.5, 2, 4, 8});
+    check_values(KernelCall("lerp").in(a).in(b).none().number(2, 0.25).one(), {1.25, 2.5, 4.25, 3.5, 4.75, 6.5});
+    check_values(KernelCall("addcmul").in(a).in(b).in(c).with("value", 2).one(), {3, 6, 11, 8, 13, 22});
+    check_values(KernelCall("addcdiv").in(a).in(b).in(c).with("value", -1).one(), {-3, -6, -13, 2, 1, -2});
+    check_values(KernelCall("relu_grad").in(a).in(b).one(), {2, 4, 8, 2, 4, 8});
+    check_values(KernelCall("hardtanh_grad").in(a).in(c).with("max_val", 3).one(), {0.5, 0.5, 0, 0, 0, 0});
+    check_values(KernelCall("tanh_grad").in(c).in(b).one(), {1.5, 3, 6, 0, 0, 0});
+  }
+}
+
 TEST_CASE("a number in place of an operand") {
   Tensor x(PG_F32, {2, 3});
   x.set({1, 2, 3, 4, 5, 6});
@@ -140,6 +171,20 @@ TEST_CASE("one operand in float32, float64 and 16 bits against the standard libr
       {"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x * std::sqrt(0.5))); }, -6, 6},
       {"softplus", [](double x) { return std::log1p(std::exp(x)); }, -20, 20},
       {"elu", [](double x) { return x > 0 ? x : std::expm1(x); }, -9, 9},
+      {"exp2", std::exp2, -20, 20},
+      {"asinh", std::asinh, -9, 9},
+      {"acosh", std::acosh, 1.1, 9},
+      {"atanh", std::atanh, -0.9, 0.9},
+      {"lgamma", std::lgamma, 2.5, 9},
+      {"selu", [](double x) { return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x)); }, -9, 9},
+      {"celu", [](double x) { return x > 0 ? x : std::expm1(x); }, -9, 9},
+      {"mish", [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, -9, 9},
+      {"logsigmoid", [](double x) { return -std::log1p(std::exp(-x)); }, -20, 9},
+      {"hardswish", [](double x) { return x * std::fmin(std::fmax(x + 3, 0), 6) / 6; }, -9, 9},
+      {"hardsigmoid", [](double x) { return std::fmin(std::fmax(x + 3, 0), 6) / 6; }, -9, 9},
+      {"hardtanh", [](double x) { return std::fmin(std::fmax(x, -1), 1); }, -9, 9},
+      {"softsign", [](double x) { return x / (1 + std::fabs(x)); }, -9, 9},
+      {"hardshrink", [](double x) { return std::fabs(x) <= 0.5 ? 0 : x; }, -9, 9},
       {"leaky_relu", [](double x) { return x > 0 ? x : 0.01 * x; }, -9, 9},
   };
   for (const Row& row : rows) {
@@ -157,14 +202,15 @@ TEST_CASE("one operand in float32, float64 and 16 bits against the standard libr
 TEST_CASE("float32 functions are accurate to a few units in the last place, everywhere") {
   using F = double (*)(double);
   const std::pair<const char*, F> rows[] = {{"exp", std::exp},     {"expm1", std::expm1}, {"log", std::log},
-                                            {"log1p", std::log1p}, {"tanh", std::tanh},   {"erf", std::erf}};
+                                            {"log1p", std::log1p}, {"tanh", std::tanh},   {"erf", std::erf},
+                                            {"exp2", std::exp2}};
   std::vector<double> points;
   for (int e = -149; e < 128; e++) {
     for (double m : {1.0, 1.1, 1.25, 1.4142135, 1.5, 1.73, 1.99})
       points.push_back(std::ldexp(m, e)), points.push_back(-std::ldexp(m, e));
   }
-  for (double special :
-       {0.0, -0.0, double(INFINITY), -double(INFINITY), double(NAN), 88.72, 88.73, -87.4, -103.9, -104.5})
+  for (double special : {0.0, -0.0, double(INFINITY), -double(INFINITY), double(NAN), 88.72, 88.73, -87.4, -103.9,
+                         -104.5, 127.9, 128.0, -149.0, -149.9, -150.5})
     points.push_back(special);
   Tensor x(PG_F32, {static_cast<int64_t>(points.size())});
   x.set(points);

@@ -47,7 +47,8 @@ rows.nan_to_num = { params = { "nan", "posinf", "neginf" }, call = function(x, a
 end }
 
 -- A binary function that may get a number where a tensor stands.
-for _, name in ipairs { "mul", "pow", "remainder", "fmod", "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge" } do
+for _, name in ipairs { "mul", "pow", "remainder", "fmod", "maximum", "minimum", "fmax", "fmin",
+                        "eq", "ne", "lt", "le", "gt", "ge" } do
   rows[name] = { params = { "other" }, call = function(x, a) return pg[name](x, a.other) end }
 end
 

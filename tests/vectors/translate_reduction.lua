@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Reductions, scans, and what works along one axis.
 
+local pg = require "perigee"
 local axes = require "vectors.axes"
 
 local rows = {}
@@ -42,7 +43,15 @@ for _, name in ipairs { "cumsum", "cumprod", "softmax", "log_softmax" } do
 end
 
 rows.norm = { params = { "p", "dim", "keepdim", "dtype" }, call = function(x, a)
+  if a.p == "nuc" then axes.lacks("nuclear norm") end
   return x:norm { a.p, axis = axes.axes(x, a.dim), keepdim = a.keepdim }
+end }
+
+rows["linalg.norm"] = { needs = "norm", params = { "ord", "dim", "keepdim", "dtype" }, call = function(x, a)
+  local axis, ord = axes.axes(x, a.dim), a.ord
+  local matrix = (axis and #axis or x:dim()) == 2
+  if matrix and (ord == "nuc" or ord == 2 or ord == -2) then axes.lacks("matrix norms of singular values") end
+  return pg.linalg.norm(x, { ord = ord, axis = axis, keepdim = a.keepdim })
 end }
 
 return rows

@@ -101,8 +101,7 @@ struct LogCumSumExp final : pg::Kernel {
     if (!is_float(storage_of(call.in(0))) || storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
   }
   LogCumSumExp(const pg::KernelCall& call, pg::Plan&)
-      : reverse_(call.attr<bool>("reverse")),
-        rows_({&call.out(0), &call.in(0)}, call.axis("axis", call.in(0).rank)) {}
+      : reverse_(call.attr<bool>("reverse")), rows_({&call.out(0), &call.in(0)}, call.axis("axis", call.in(0).rank)) {}
 
   void launch(const pg_launch& launch) override {
     void* out = pg::output(launch, 0);

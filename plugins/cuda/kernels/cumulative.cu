@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running sums, products, logarithms of sums, and extremes along an axis: floats accumulate in double, integers in
-// int64, which wraps around. A thread has a line where there are enough of them; else a block has one, or, of few long ones, a part of one, whose start is what
-// the parts before it come to.
+// int64, which wraps around. A thread has a line where there are enough of them; else a block has one, or, of few long
+// ones, a part of one, whose start is what the parts before it come to.
 #include "access.cuh"
 #include "group.cuh"
 #include "kernel.hpp"
@@ -50,7 +50,8 @@ struct ExtremeTraits<Extreme<V>> {
 // Of nothing.
 template <class T>
 __device__ __forceinline__ T start_of(Running running) {
-  if constexpr (ExtremeTraits<T>::kIs) return {0, -1};
+  if constexpr (ExtremeTraits<T>::kIs)
+    return {0, -1};
   else if constexpr (std::is_same_v<T, double>)
     return running == Running::kLogSum ? -std::numeric_limits<double>::infinity() : running == Running::kProduct;
   else
@@ -237,8 +238,7 @@ class Cumulative final : public Kernel {
     a_.out_dtype = pg::dtype_of(call.out(0));
     a_.running = find_running(call);
     if (a_.running == Running::kLogSum) a_.reverse = call.attr<bool>("reverse");
-    if (is_extreme(call) && call.in(0).rank > 0)
-      a_.index_step = call.out(1).stride[call.axis("axis", call.in(0).rank)];
+    if (is_extreme(call) && call.in(0).rank > 0) a_.index_step = call.out(1).stride[call.axis("axis", call.in(0).rank)];
     a_.lines = shape_.arguments(nullptr, nullptr, grid_);
     int64_t lines = shape_.lines(), length = shape_.length();
     by_thread_ = length <= 32 || (a_.lines.columns > 0 && lines >= kReduceThreads * 8);

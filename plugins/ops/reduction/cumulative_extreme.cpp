@@ -22,7 +22,8 @@ void declare(const char* name, const char* doc) {
       .saves("index")
       .grad([](GradContext& g) {
         static constinit OpRef op("gather_grad", "axis");
-        g.din(0) = Call(g.builder(), op).input(g.dout(0)).input(g.out(1)).input(g.in(0)).set(0, g.get<Axis>("axis")).emit();
+        g.din(0) =
+            Call(g.builder(), op).input(g.dout(0)).input(g.out(1)).input(g.in(0)).set(0, g.get<Axis>("axis")).emit();
       });
 }
 

@@ -20,13 +20,16 @@ void infer(ShapeContext& c) {
   c.out(0).set(c.dtype(0), reduced_shape(shape, axes, c.get<bool>("keepdim")));
 }
 
-// |x| to the power q, and 0 for x = 0 whatever q is, with slopes.
-Value magnitude_power(Value x, double q) {
+// |x| to the power q, and `at_zero` for x = 0 whatever q is, with slopes.
+Value magnitude_power(Value x, double q, double at_zero) {
   Value none = eq(x, 0.0);
-  return where(none, 0.0, pow(where(none, 1.0, abs(x)), q));
+  return where(none, at_zero, pow(where(none, 1.0, abs(x)), q));
 }
-// y to the power q where y is not 0, else 1: it is multiplied with 0 there.
-Value power_of_norm(Value y, double q) { return pow(where(eq(y, 0.0), 1.0, y), q); }
+// y to the power q, and 0 for y = 0, with slopes.
+Value power_of_norm(Value y, double q) {
+  Value none = eq(y, 0.0);
+  return where(none, 0.0, pow(where(none, 1.0, y), q));
+}
 
 Value expand(ExpandContext& e) {
   Value x = e.in(0);
@@ -37,8 +40,9 @@ Value expand(ExpandContext& e) {
   if (p == 1) return sum(abs(x), axes, keepdim);
   if (p == 2) return sqrt(sum(square(x), axes, keepdim));
   if (std::isinf(p)) return p > 0 ? amax(abs(x), axes, keepdim) : reduce<"amin">(abs(x), axes, keepdim);
-  if (p < 0) return pow(sum(pow(abs(x), p), axes, keepdim), 1 / p);
-  Value total = sum(magnitude_power(x, p), axes, keepdim), none = eq(total, 0.0);
+  // A norm of 0: all elements are (p > 0), or one is (p < 0).
+  double of_zero = p > 0 ? 0.0 : INFINITY;
+  Value total = sum(magnitude_power(x, p, of_zero), axes, keepdim), none = eq(total, of_zero);
   return where(none, 0.0, pow(where(none, 1.0, total), 1 / p));
 }
 
@@ -52,7 +56,7 @@ Value slope(GradContext& g, Value x, Value y, Value d, const AxisSet& axes) {
     Value hit = eq(abs(x), y), ties = sum(cast(hit, x.dtype()), axis_list(axes), true);
     return where(hit, sign(x) * (d / ties), 0.0);
   }
-  return magnitude_power(x, p - 1) * sign(x) * (d * power_of_norm(y, 1 - p));
+  return magnitude_power(x, p - 1, 0) * sign(x) * (d * power_of_norm(y, 1 - p));
 }
 
 [[maybe_unused]] OpBuilder& norm =

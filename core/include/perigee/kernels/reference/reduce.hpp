@@ -84,7 +84,11 @@ struct NormOf {
       double size = std::fabs(static_cast<double>(x));
       most = size > most || size != size ? size : most;
       least = size < least || size != size ? size : least;
-      sum += p == 0 ? (size != 0 ? 1 : 0) : p == 1 ? size : p == 2 ? size * size : std::isinf(p) ? 0 : std::pow(size, p);
+      sum += p == 0          ? (size != 0 ? 1 : 0)
+             : p == 1        ? size
+             : p == 2        ? size * size
+             : std::isinf(p) ? 0
+                             : std::pow(size, p);
       if (std::isinf(p) && (most != most || least != least)) return NAN;
     }
     if (std::isinf(p)) return p > 0 ? most : least;
