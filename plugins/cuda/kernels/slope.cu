@@ -38,6 +38,7 @@ struct Every : Function<T, T> {
   T p[pg::math::kMaxParameters];
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[2][V], T (&y)[V]) const {
+    y[0] = T(0);
     switch (op) {
 #define PG_ROW(name, Op) \
   case k##Op: y[0] = pg::math::Op()(x[0][0], x[1][0], p); break;

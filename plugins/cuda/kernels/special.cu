@@ -26,6 +26,7 @@ struct Special : Function<T, T> {
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], T (&y)[V]) const {
     double value = x[0][0];
+    y[0] = T(0);
     switch (op) {
 #define PG_ROW(name, Op) \
   case k##Op: y[0] = static_cast<T>(pg::math::Op()(value, &p)); break;
