@@ -216,4 +216,7 @@ return function(pg, native)
   function pg.set_default_dtype(name) return native.set_default_dtype(name) end
   function pg.get_default_dtype() return native.default_dtype() end
   function pg.is_tensor(v) return native.is_tensor(v) end
+
+  -- t:save_npy(path); the rest of it is loaded when it is used.
+  function native.methods.save_npy(t, path) return require("perigee.npy").save_npy(t, path) end
 end
