@@ -82,4 +82,92 @@ rows.cross_entropy_grad = {
   bad = { { { F {}, F { 2, 4 }, targets { 0 } }, nil, nil } },
 }
 
+-- ---- ctc: all paths, one by one ----
+
+-- Calls see(t, class, weight) for every step of every path of sequence n that spells its labels; answers their sum.
+local function each_path(x, labels, steps, length, n, blank, see)
+  local classes, path, sum = x.shape[3], {}, 0
+  local function spells()
+    local at, before = 0, blank
+    for t = 1, steps do
+      local c = path[t]
+      if c ~= blank and c ~= before then
+        at = at + 1
+        if at > length or labels.data[n * labels.shape[2] + at] ~= c then return false end
+      end
+      before = c
+    end
+    return at == length
+  end
+  local function go(t, weight)
+    if t > steps then
+      if not spells() then return end
+      sum = sum + weight
+      for k = 1, steps do if see then see(k - 1, path[k], weight) end end
+      return
+    end
+    for c = 0, classes - 1 do
+      path[t] = c
+      go(t + 1, weight * math.exp(x.data[array.at(x, { t - 1, n, c })]))
+    end
+  end
+  go(1, 1)
+  return sum
+end
+
+local function ctc_loss(a, o)
+  return { array.fill({ a[1].shape[2] }, function(i)
+    local nll = -math.log(each_path(a[1], a[2], a[3].data[i], a[4].data[i], i - 1, o.blank or 0))
+    return o.zero_infinity and nll == math.huge and 0 or nll
+  end) }
+end
+local function index(shape, values) return V(shape, values, "index") end
+local function negative(shape) return F(shape, -3, -0.1) end
+rows.ctc_loss = {
+  class = "composed", ref = ctc_loss, grad = false,
+  cases = {
+    { negative { 4, 2, 3 }, index({ 2, 2 }, { 1, 2, 1, 1 }), index({ 2 }, { 4, 3 }), index({ 2 }, { 2, 2 }) },
+    { negative { 4, 2, 3 }, index({ 2, 3 }, { 0, 1, 0, 0, 9, 9 }), index({ 2 }, { 4, 2 }), index({ 2 }, { 3, 1 }),
+      attrs = { blank = 2 } },
+    { negative { 3, 2, 3 }, index({ 2, 2 }, { 1, 1, 2, 1 }), index({ 2 }, { 2, 3 }), index({ 2 }, { 2, 0 }),
+      attrs = { zero_infinity = true } },
+    { negative { 3, 0, 3 }, index({ 0, 2 }, {}), index({ 0 }, {}), index({ 0 }, {}) },
+  },
+  bad = {
+    { { negative { 3, 1, 3 }, index({ 1, 2 }, { 1, 3 }), index({ 1 }, { 3 }), index({ 1 }, { 2 }) }, nil,
+      "label" },
+    { { negative { 3, 1, 3 }, index({ 1, 2 }, { 1, 2 }), index({ 1 }, { 4 }), index({ 1 }, { 2 }) }, nil, "length" },
+    { { negative { 3, 1, 3 }, index({ 1, 2 }, { 1, 2 }), index({ 1 }, { 3 }), index({ 1 }, { 2 }) }, { blank = 3 },
+      "blank 3 is out of range" },
+    { { negative { 3, 1, 3 }, index({ 2, 2 }, { 1, 2, 1, 2 }), index({ 1 }, { 3 }), index({ 1 }, { 2 }) }, nil,
+      "number of sequences" },
+  },
+}
+rows.ctc_loss_grad = {
+  class = "differences", grad = false,
+  ref = function(a, o)
+    local x = a[2]
+    local out = array.fill(x.shape, 0)
+    for n = 0, x.shape[2] - 1 do
+      local share, steps = {}, a[4].data[n + 1]
+      local function read(see) return each_path(x, a[3], steps, a[5].data[n + 1], n, o.blank or 0, see) end
+      local sum = read(function(t, c, weight) share[t * 100 + c] = (share[t * 100 + c] or 0) + weight end)
+      for t = 0, sum > 0 and steps - 1 or -1 do
+        for c = 0, x.shape[3] - 1 do
+          local p = array.at(x, { t, n, c })
+          out.data[p] = (math.exp(x.data[p]) - (share[t * 100 + c] or 0) / sum) * a[1].data[n + 1]
+        end
+      end
+    end
+    return { out }
+  end,
+  cases = {
+    { F { 2 }, negative { 4, 2, 3 }, index({ 2, 2 }, { 1, 2, 1, 1 }), index({ 2 }, { 4, 3 }), index({ 2 }, { 2, 2 }) },
+    { F { 2 }, negative { 3, 2, 3 }, index({ 2, 2 }, { 1, 1, 2, 1 }), index({ 2 }, { 2, 3 }), index({ 2 }, { 2, 1 }),
+      attrs = { zero_infinity = true } },
+  },
+  bad = { { { F { 3 }, negative { 3, 1, 3 }, index({ 1, 2 }, { 1, 2 }), index({ 1 }, { 3 }), index({ 1 }, { 2 }) }, nil,
+            "number of sequences" } },
+}
+
 return rows

@@ -136,3 +136,21 @@ test("a transformer trains, is copied and saved by name", function(t)
   end
   t.ok(last < first / 2, ("the loss went from %g to %g"):format(first, last))
 end)
+
+test("ctc: forms of the call, and the gradient of what log_softmax is taken of", function(t)
+  local x = pg.randn({ 6, 3, 5 }, { dtype = "float64" })
+  local rows = pg.tensor({ { 1, 2, 2 }, { 4, 0, 0 }, { 3, 1, 0 } }, { dtype = "int64" })
+  local flat = pg.tensor({ 1, 2, 2, 4, 3, 1 }, { dtype = "int64" })
+  local function loss(logits, labels, options)
+    return nn.ctc(logits:log_softmax(3), labels, { 6, 5, 4 }, { 3, 1, 2 }, options)
+  end
+  near(t, loss(x, rows, { reduction = "none" }), loss(x, flat, { reduction = "none" }))
+  near(t, loss(x, rows), (loss(x, rows, { reduction = "none" }) / pg.tensor { 3, 1, 2 }):mean())
+  near(t, nn.CTCLoss { reduction = "sum" } (x:log_softmax(3), flat, { 6, 5, 4 }, { 3, 1, 2 }),
+       loss(x, rows, { reduction = "none" }):sum())
+  near(t, nn.ctc(x[{ {}, 1 }]:log_softmax(2), rows[1], 6, 3, { reduction = "none" }),
+       loss(x, rows, { reduction = "none" })[1])
+  t.ok(pg.gradcheck(function(logits) return loss(logits, rows) end, { x:clone():requires_grad_() }))
+  t.raises(function() loss(x, flat[{ { 1, 4 } }]) end, "4 labels, but target_lengths add up to 6")
+  t.raises(function() nn.ctc(x, rows, { 6, 5 }, { 3, 1, 2 }) end, "input_lengths is {2}; expected one for each of 3")
+end)

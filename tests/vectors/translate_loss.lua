@@ -44,5 +44,6 @@ row("margin_ranking_loss", "margin_ranking", { "margin", "size_average", "reduce
     { "input2", "target" })
 row("triplet_margin_loss", "triplet_margin",
     { "margin", "p", "eps", "swap", "size_average", "reduce", "reduction" }, { "positive", "negative" })
+row("ctc_loss", "ctc", { "blank", "reduction", "zero_infinity" }, { "targets", "input_lengths", "target_lengths" })
 
 return rows

@@ -6,7 +6,7 @@ local Module = require "perigee.nn.module"
 local common = require "perigee.nn.loss.common"
 
 local losses = {}
-for _, part in ipairs { "classes", "values", "binary", "distances" } do
+for _, part in ipairs { "classes", "values", "binary", "distances", "sequences" } do
   for name, loss in pairs(require("perigee.nn.loss." .. part)) do losses[name] = loss end
 end
 
@@ -20,7 +20,7 @@ local classes = {
   MultiLabelSoftMarginLoss = { "multilabel_soft_margin", 2 }, HingeLoss = { "hinge", 2 },
   SoftMarginLoss = { "soft_margin", 2 }, HingeEmbeddingLoss = { "hinge_embedding", 2 },
   CosineEmbeddingLoss = { "cosine_embedding", 3 }, MarginRankingLoss = { "margin_ranking", 3 },
-  TripletMarginLoss = { "triplet_margin", 3 },
+  TripletMarginLoss = { "triplet_margin", 3 }, CTCLoss = { "ctc", 4 },
 }
 
 for class_name, row in pairs(classes) do
@@ -30,8 +30,10 @@ for class_name, row in pairs(classes) do
   end
   if count == 2 then
     function class:forward(prediction, target) return losses[name](prediction, target, self.options) end
-  else
+  elseif count == 3 then
     function class:forward(a, b, c) return losses[name](a, b, c, self.options) end
+  else
+    function class:forward(a, b, c, d) return losses[name](a, b, c, d, self.options) end
   end
   losses[class_name] = class
 end
