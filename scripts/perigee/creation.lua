@@ -213,7 +213,12 @@ return function(pg, native)
   end
 
   ---The float dtype that numbers from Lua get. Answers the one before.
-  function pg.set_default_dtype(name) return native.set_default_dtype(name) end
+  function pg.set_default_dtype(name)
+    if not native.dtypes.find(name, "set_default_dtype").floating then
+      native.raise("invalid_argument", "set_default_dtype", ("must be a floating dtype, got %q"):format(name))
+    end
+    return native.set_default_dtype(name)
+  end
   function pg.get_default_dtype() return native.default_dtype() end
   function pg.is_tensor(v) return native.is_tensor(v) end
 

@@ -6,9 +6,17 @@ local walk = require "perigee.nn.walk"
 
 local files = {}
 
+local PICKLES = { pt = true, pth = true, pkl = true, pickle = true, t7 = true, ckpt = true, h5 = true, keras = true }
+
 local function check_path(where, path)
   if type(path) ~= "string" or path == "" then
-    native.raise("invalid_argument", where, "path must be a string, got " .. native.describe(path))
+    native.raise("invalid_argument", where, "path must be a string, got " .. native.describe(path),
+                 where == "save" and "pg.save(path, what)" or nil)
+  end
+  local ending = path:match("%.(%w+)$")
+  if ending and PICKLES[ending:lower()] then
+    native.raise("not_supported", where, ("%q is a format of other programs that may run code when read"):format("." ..
+                   ending), "use .safetensors; from Python: safetensors.torch.save_file(model.state_dict(), path)")
   end
 end
 

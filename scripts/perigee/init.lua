@@ -41,6 +41,9 @@ local function start(native)
   setmetatable(pg, nil)
   native.start()
   native.lazy_names = lazy_names
+  local suggest = native.suggest
+  function suggest.foreign.hint(...) return require("perigee.foreign").hint(...) end
+  function suggest.foreign.option(...) return require("perigee.foreign").option(...) end
   for _, name in ipairs(core) do require("perigee." .. name)(pg, native) end
   setmetatable(pg, { __index = function(_, key)
     local value
@@ -54,9 +57,10 @@ local function start(native)
     if value == nil then
       local names = native.op_names()
       for name in pairs(pg) do names[#names + 1] = name end
-      local near = native.suggest(tostring(key), names)
+      local hint = require("perigee.foreign").hint("perigee", tostring(key))
+      local near = not hint and native.suggest(tostring(key), names)
       native.raise("not_found", nil, ("perigee has no %q"):format(tostring(key)),
-                   near and ("did you mean %q?"):format(near))
+                   hint or near and ("did you mean %q?"):format(near) or nil)
     end
     rawset(pg, key, value)
     return value

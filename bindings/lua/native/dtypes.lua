@@ -31,6 +31,10 @@ for _, row in ipairs(rows) do
   M.names[#M.names + 1] = name
 end
 
+-- What others call them.
+M.foreign = { float = "float32", double = "float64", half = "float16", long = "int64", int = "int32", short = "int16",
+              byte = "uint8", char = "int8", boolean = "bool", single = "float32" }
+
 ---The description of a dtype given by name or short form; raises.
 ---@param name string
 ---@param where string operator or function that asks
@@ -40,7 +44,7 @@ function M.find(name, where)
   if type(name) ~= "string" then
     errors.raise("invalid_argument", where, ("dtype must be a name, got %s"):format(errors.describe(name)))
   end
-  local near = suggest(name, M.names)
+  local near = M.foreign[name] or suggest(name, M.names)
   errors.raise("invalid_argument", where, ("unknown dtype %q"):format(name),
                near and ("did you mean %q?"):format(near) or "dtypes are " .. table.concat(M.names, " "))
 end

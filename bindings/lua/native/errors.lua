@@ -55,13 +55,27 @@ end
 ---Set by the layer code: answers the path of the layer that is running ("net.0: Linear"), or nil.
 M.layer_path = nil
 
+-- "linear: linear: ..." is said by the operator and by its kernel.
+local function without_repeats(text)
+  local again
+  repeat
+    text, again = text:gsub("^([%w_]+): %1: ", "%1: ")
+  until again == 0
+  return text
+end
+
 ---Builds an error value; `where` is an operator or a layer path, `hint` may be nil.
 function M.new(code, where, message, hint)
   local line = M.script_line()
   local text = message
   if where and where ~= "" then text = where .. ": " .. text end
+  text = without_repeats(text)
   local path = M.layer_path and M.layer_path()
-  if path then text = path .. ": " .. text end
+  if path then
+    local class = path:match("%((%w+)%)$") or path
+    if text:sub(1, #class + 2) == class .. ": " then text = text:sub(#class + 3) end
+    text = path .. ": " .. text
+  end
   if line then text = line .. ": " .. text end
   if hint then text = text .. " (" .. hint .. ")" end
   return setmetatable({ code = code, message = text, where = where, traceback = debug.traceback("", 2):sub(2) }, Error)

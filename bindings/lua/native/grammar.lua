@@ -173,9 +173,11 @@ local function unknown(where, names, key)
     errors.raise("invalid_argument", where, ("unknown option %q"):format(key),
                  "axes count from 1 here: dim=0 is axis=1")
   end
-  local near = suggest(tostring(key), names)
+  local near, hint
+  if suggest.foreign.option then near, hint = suggest.foreign.option(tostring(key), names) end
+  near = near or suggest(tostring(key), names)
   errors.raise("invalid_argument", where, ("unknown option %q"):format(tostring(key)),
-               near and ("did you mean %q?"):format(near) or
+               hint or near and ("did you mean %q?"):format(near) or
                (#names > 0 and "options are " .. table.concat(names, ", ") or "it takes none"))
 end
 

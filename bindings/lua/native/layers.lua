@@ -125,7 +125,22 @@ end
 local Layer = { __index = setmetatable({}, { __index = Attributes }) }
 local layer_methods = Layer.__index
 
--- With one positional argument fewer than the required ones, the inferred attribute is the one left out.
+-- nn.Conv2d{1, 32} could mean two things: which argument is missing?
+local function raise_incomplete(info, args, inferred)
+  local given, named, missing = {}, {}, nil
+  for _, a in ipairs(info.visible) do
+    if a.required and a ~= inferred then
+      named[#named + 1] = ("%s=%s"):format(a.name, tostring(args[#named + 1]))
+      missing = a.name
+    end
+  end
+  for i, v in ipairs(args) do given[i] = tostring(v) end
+  errors.raise("invalid_argument", info.name, ("argument %q is missing"):format(missing),
+               ("nn.%s{%s, %s}; to leave %s to the first input: nn.%s{%s}"):format(info.name, table.concat(given, ", "),
+                 missing, inferred.name, info.name, table.concat(named, ", ")))
+end
+
+-- With one positional argument, one fewer than the required ones, the inferred attribute is the one left out.
 local function leave_out_inferred(info, args, count, named)
   local attr = info.attributes[info.inferred]
   if not attr or (named and named[attr.name] ~= nil) then return args, count end
@@ -135,6 +150,7 @@ local function leave_out_inferred(info, args, count, named)
     if a == attr then position = i end
   end
   if count ~= required - 1 then return args, count end
+  if count > 1 then raise_incomplete(info, args, attr) end
   local shifted = {}
   for i = 1, count do shifted[i < position and i or i + 1] = args[i] end
   return shifted, count >= position and count + 1 or count, attr

@@ -133,9 +133,17 @@ local function scalar_kind(v)
   return SCALAR_FLOAT, v
 end
 
+-- x.add(y) arrives as add(y): what to say when a tensor is missing.
+local function with_colon(op, where)
+  local first = op.inputs[1]
+  if first.variadic then return nil end
+  return ("pg.%s(%s, ...), or with a colon %s:%s(...)"):format(where, first.name, first.name, where)
+end
+
 local function bad_input(op, where, input, v)
   local expected = op.scalar and "a tensor or a number" or "a tensor"
-  errors.raise("invalid_argument", where, ("%s must be %s, got %s"):format(input.name, expected, errors.describe(v)))
+  errors.raise("invalid_argument", where, ("%s must be %s, got %s"):format(input.name, expected, errors.describe(v)),
+               input == op.inputs[1] and type(v) ~= "table" and with_colon(op, where) or nil)
 end
 
 local function put_scalar(op, where, index, v)
@@ -164,7 +172,7 @@ local function collect_inputs(op, where, o)
       for _, t in ipairs(v or {}) do count = put_tensor(op, where, input, t, list, count) end
     elseif v == nil or (v == false and not op.scalar) then
       if not input.optional or (op.scalar and i <= 2) then
-        errors.raise("invalid_argument", where, ("argument %q is missing"):format(input.name))
+        errors.raise("invalid_argument", where, ("argument %q is missing"):format(input.name), with_colon(op, where))
       end
       count = count + 1
       list[count] = false

@@ -1,7 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Shapes: lists that compare by value and print as {2, 3}. A symbolic dimension is a string ("batch").
 
+local errors = require "perigee.native.errors"
+
 local Shape = { __perigee_list = true, __name = "perigee.shape" }
+
+function Shape.__index(self, key)
+  if key == 0 and not errors.is_own_source(debug.getinfo(2, "S").source) then -- own code broadcasts shapes
+    errors.raise("invalid_argument", "shape", "position 0, but positions count from 1", "the first axis is shape[1]")
+  end
+  if type(key) == "number" and key < 0 then return rawget(self, #self + 1 + key) end
+end
+
+function Shape.__call()
+  errors.raise("invalid_argument", "shape", "shape is a field, not a method", "t.shape, or t:size(axis) for one size")
+end
 
 function Shape.__eq(a, b)
   if #a ~= #b then return false end

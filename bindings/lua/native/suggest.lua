@@ -35,4 +35,7 @@ local function suggest(name, candidates)
   if best and best_distance <= math.max(1, math.floor(#name / 3)) then return best end
 end
 
-return suggest
+-- What a name from elsewhere is called here. Set by the front end: hint(kind, name), option(name, names).
+local foreign = {}
+
+return setmetatable({ foreign = foreign }, { __call = function(_, ...) return suggest(...) end })

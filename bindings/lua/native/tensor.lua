@@ -21,7 +21,8 @@ local SYMBOLIC = -(2LL ^ 62)
 
 local function check_open(t, where)
   if not is_tensor(t) then
-    errors.raise("invalid_argument", where, "self must be a tensor, got " .. errors.describe(t), "call it with a colon")
+    errors.raise("invalid_argument", where, "self must be a tensor, got " .. errors.describe(t),
+                 ("call it with a colon: t:%s()"):format(where))
   end
   if t.ptr == nil then handles.raise_closed(t, where) end
 end
@@ -95,6 +96,9 @@ end
 local setters = {}
 
 function setters.grad(t, v)
+  if v ~= nil and not is_tensor(v) then
+    errors.raise("invalid_argument", "grad", "must be a tensor or nil, got " .. errors.describe(v))
+  end
   if v ~= nil then check_open(v, "grad") end
   if C.pgc_set_grad(t.ptr, v ~= nil and v.ptr or nil) ~= 0 then errors.raise_native(C, "grad") end
 end
@@ -122,9 +126,11 @@ local function all_names()
 end
 
 local function raise_unknown(key, what)
-  local near = suggest(key, all_names())
+  local hint = suggest.foreign.hint and suggest.foreign.hint("tensor", key)
+  local near = not hint and suggest(key, all_names())
+  if near == key then near = nil end -- there, but not to be set
   errors.raise("invalid_argument", nil, ("a tensor has no %s %q"):format(what, key),
-               near and ("did you mean %q?"):format(near))
+               hint or near and ("did you mean %q?"):format(near) or nil)
 end
 
 -- Everything but a known method.
@@ -202,7 +208,9 @@ local function set_up_arithmetic()
     return hooks.tostring(t)
   end
   meta.__concat = function(a, b) return tostring(a) .. tostring(b) end
-  meta.__call = function() errors.raise("invalid_argument", nil, "a tensor cannot be called") end
+  meta.__call = function()
+    errors.raise("invalid_argument", nil, "a tensor cannot be called", "t[i] picks, t:sum() calls a method")
+  end
 end
 
 function M.start(library)

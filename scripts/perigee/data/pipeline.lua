@@ -17,7 +17,17 @@ local meta = getmetatable(template)
 function meta.__index(self, key)
   local method = Dataset[key]
   if method ~= nil then return method end
-  return fields[self][key]
+  local value = fields[self][key]
+  if value == nil and type(key) == "string" and key ~= "batched" then
+    local names = {}
+    for name in pairs(Dataset) do names[#names + 1] = name end
+    local near = native.suggest(key, names)
+    native.raise("not_found", nil, ("a dataset has no %q"):format(key), near and ("did you mean %q?"):format(near))
+  end
+  return value
+end
+function meta.__call()
+  native.raise("invalid_argument", "data", "a dataset is no iterator", "for step, batch in ds:each() do")
 end
 function meta.__newindex(_, key)
   native.raise("invalid_argument", "data", ("a dataset has no settable field %q"):format(tostring(key)))

@@ -11,8 +11,10 @@ local containers = {}
 local function add(self, where, layer)
   if not walk.is_layer(layer) then
     if type(layer) ~= "function" then
+      local is_class = type(layer) == "table" and rawget(layer, "__perigee_layer")
       native.raise("invalid_argument", where, ("entry %d must be a layer, got %s"):format(#self + 1,
-                   native.describe(layer)))
+                   is_class and "the class " .. layer.__name or native.describe(layer)),
+                   is_class and ("nn.%s{} makes one"):format(layer.__name) or nil)
     end
     layer = containers.Function(layer)
   end
@@ -43,6 +45,10 @@ local Sequential = Module.class("Sequential")
 containers.Sequential = Sequential
 function Sequential:init(...) add_all(self, "Sequential", ...) end
 function Sequential:forward(...)
+  if not walk.is_layer(self) then
+    native.raise("invalid_argument", "Sequential", "self must be a layer, got " .. native.describe(self),
+                 "model(x), or model:forward(x) with a colon")
+  end
   local count = #self
   if count == 0 then return ... end
   local x = self[1](...)
@@ -108,6 +114,19 @@ function ParameterList:append(p)
   self[#self + 1] = walk.is_parameter(p) and p or require("perigee").nn.Parameter(p)
   return self
 end
+
+-- model[0] is somebody else's first layer; model[-1] is the last one.
+local function at(class)
+  return function(self, key)
+    if type(key) == "number" and key < 0 then return rawget(self, #self + 1 + key) end
+    if key == 0 then
+      native.raise("invalid_argument", class.__name, "position 0, but positions count from 1",
+                   "the first layer is model[1]")
+    end
+    return class[key]
+  end
+end
+Sequential.__index, ModuleList.__index = at(Sequential), at(ModuleList)
 
 local Identity = Module.class("Identity")
 containers.Identity = Identity

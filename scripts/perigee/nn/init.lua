@@ -44,8 +44,10 @@ local aliases = { Dense = "Linear" }
 local function unknown(name)
   local names = native.layer_names()
   for known in pairs(nn) do names[#names + 1] = known end
-  local near = native.suggest(name, names)
-  native.raise("not_found", nil, ("nn has no %q"):format(name), near and ("did you mean nn.%s?"):format(near))
+  local hint = require("perigee.foreign").hint("nn", name)
+  local near = not hint and native.suggest(name, names)
+  native.raise("not_found", nil, ("nn has no %q"):format(name),
+               hint or near and ("did you mean nn.%s?"):format(near) or nil)
 end
 
 setmetatable(nn, { __index = function(_, name)

@@ -175,4 +175,22 @@ for name, source in pairs { state = "state", load_state = "state", to = "state",
 end
 function Module.cpu(self) return self:to("cpu") end
 
+-- model.train() instead of model:train() is what everyone types sooner or later.
+for name, method in pairs(Module) do
+  if name ~= "class" then
+    Module[name] = function(self, ...)
+      if not walk.is_layer(self) then
+        native.raise("invalid_argument", name, "self must be a layer, got " .. native.describe(self),
+                     ("call it with a colon: model:%s()"):format(name))
+      end
+      return method(self, ...)
+    end
+  end
+end
+
+setmetatable(Module, { __call = function()
+  native.raise("invalid_argument", "nn.Module", "it is what all layers share, and no class to make one of",
+               "local Net = nn.class(\"Net\")")
+end })
+
 return Module

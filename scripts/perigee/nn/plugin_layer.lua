@@ -89,6 +89,10 @@ return function(name)
   end
 
   class.forward = function(self, ...)
+    if type(self) ~= "table" then
+      native.raise("invalid_argument", name, "self must be a layer, got " .. native.describe(self),
+                   "layer(x), or layer:forward(x) with a colon")
+    end
     local meta = self[META]
     if meta.pad then return conv_padding.call(self, meta, class.padded_forward, ...) end
     return class.padded_forward(self, meta, ...)

@@ -17,8 +17,10 @@ function optim.is_optimizer(v) return getmetatable(v) == Optimizer end
 local function unknown(name)
   local names = native.optimizer_names()
   for known in pairs(optim) do names[#names + 1] = known end
-  local near = native.suggest(name, names)
-  native.raise("not_found", nil, ("optim has no %q"):format(name), near and ("did you mean optim.%s?"):format(near))
+  local hint = require("perigee.foreign").hint("optim", name)
+  local near = not hint and native.suggest(name, names)
+  native.raise("not_found", nil, ("optim has no %q"):format(name),
+               hint or near and ("did you mean optim.%s?"):format(near) or nil)
 end
 
 for name, construct in pairs(require "perigee.optim.large") do optim[name] = construct end
@@ -27,7 +29,15 @@ optim.LBFGS = require("perigee.optim.lbfgs").LBFGS
 setmetatable(optim, { __index = function(_, name)
   if type(name) ~= "string" then return nil end
   if not native.optimizer(name) then unknown(name) end
-  local function construct(...) return Optimizer.new(name, ...) end
+  local function construct(...)
+    local _, options, more = ...
+    if options ~= nil and not native.is_plain(options) or more ~= nil then
+      native.raise("invalid_argument", name, "takes parameters and a table of options, got " ..
+                   native.describe(native.is_plain(options) and more or options),
+                   ("optim.%s{model:parameters(), lr=0.1}"):format(name))
+    end
+    return Optimizer.new(name, ...)
+  end
   rawset(optim, name, construct)
   return construct
 end })

@@ -19,6 +19,11 @@ end
 -- Cross entropy against probabilities of all classes; "mean" is over everything but the classes.
 local function cross_entropy_of_probabilities(logits, target, options)
   local o = common.options("cross_entropy", options, { weight = false, label_smoothing = 0, ignore_index = -100 })
+  if native.is_tensor(logits) and logits:dim() == target:dim() + 1 then
+    native.raise("invalid_argument", "cross_entropy",
+                 ("the labels are %s; classes are integers, counted from 0"):format(target.dtype),
+                 "labels:to(\"int64\")")
+  end
   common.check_shapes("cross_entropy", logits, target)
   local axis = class_axis(logits)
   local classes = logits:size(axis)
@@ -38,6 +43,11 @@ end
 function losses.cross_entropy(logits, labels, options)
   if native.is_tensor(labels) and native.dtypes.by_name[labels.dtype].floating then
     return cross_entropy_of_probabilities(logits, labels, options)
+  end
+  if native.is_tensor(labels) and native.is_tensor(logits) and logits:dim() == 2 and labels.shape == logits.shape then
+    native.raise("invalid_argument", "cross_entropy", ("the labels %s are one-hot and %s"):format(
+                   tostring(labels.shape), labels.dtype),
+                 "labels:argmax{axis=2} gives classes; labels:to(\"float32\") are probabilities")
   end
   cross_entropy = cross_entropy or native.op("cross_entropy")
   if options == nil or next(options) == nil then return cross_entropy(logits, labels) end

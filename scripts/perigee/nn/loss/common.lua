@@ -9,14 +9,15 @@ local common = {}
 function common.options(where, options, known)
   options = options or {}
   if type(options) ~= "table" or native.is_tensor(options) then
-    native.raise("invalid_argument", where, "options must be a table, got " .. native.describe(options))
+    native.raise("invalid_argument", where, "options must be a table, got " .. native.describe(options),
+                 type(options) == "string" and ("{reduction=%q}"):format(options) or nil)
   end
   known.reduction = known.reduction or "mean"
   for key, value in pairs(options) do
     if known[key] == nil then
       local names = {}
       for name in pairs(known) do names[#names + 1] = name end
-      local near = native.suggest(tostring(key), names)
+      local near = native.suggest.foreign.option(tostring(key), names) or native.suggest(tostring(key), names)
       native.raise("invalid_argument", where, ("unknown option %q"):format(tostring(key)),
                    near and ("did you mean %q?"):format(near))
     end
@@ -29,7 +30,8 @@ end
 function common.copy(where, options)
   if options == nil then return nil end
   if type(options) ~= "table" or native.is_tensor(options) then
-    native.raise("invalid_argument", where, "options must be a table, got " .. native.describe(options))
+    native.raise("invalid_argument", where, "options must be a table, got " .. native.describe(options),
+                 native.is_tensor(options) and ("make the layer first: nn.%s{}(x, y)"):format(where) or nil)
   end
   local copy = {}
   for key, value in pairs(options) do copy[key] = value end

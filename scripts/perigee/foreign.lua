@@ -1,0 +1,119 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Names that users of PyTorch, numpy and Keras type, and what they are called here. Only asked for when a name was not
+-- found: a row that has become a real name is never read.
+
+local foreign = {}
+
+-- Fields and methods of tensors.
+local TENSOR = {
+  T = "x:t() transposes a matrix, x:transpose(a, b) swaps two axes", H = "x:t()", ndim = "x:dim()",
+  ndimension = "x:dim()", nelement = "x:numel()", length = "#x counts the first axis, x:numel() all elements",
+  len = "#x counts the first axis, x:numel() all elements", data = "x:detach()",
+  grad_fn = "x.is_leaf says whether an operator made it", cuda = "x:to(\"cuda:0\")", xpu = "x:to(\"gpu:0\")",
+  is_cuda = "x.device is the device's name", numpy = "x:totable() gives Lua tables", tolist = "x:totable()",
+  type = "x.dtype asks, x:to(\"float32\") converts", astype = "x:to(\"float32\")", cast = "x:to(\"float32\")",
+  byte = "x:to(\"uint8\")", bool = "x:to(\"bool\")", char = "x:to(\"int8\")", short = "x:to(\"int16\")",
+  bfloat16 = "x:to(\"bfloat16\")", dot = "x:matmul(y)", mm = "x:matmul(y)", mv = "x:matmul(y)",
+  clip = "x:clamp(min, max)", clip_ = "x:clamp_(min, max)", absolute = "x:abs()", power = "x:pow(y)",
+  subtract = "x:sub(y) or x - y", multiply = "x:mul(y) or x * y", divide = "x:div(y) or x / y",
+  negative = "x:neg() or -x", fill = "x:fill_(v) writes; pg.full_like(x, v) makes a new one",
+  zero = "x:zero_() writes; pg.zeros_like(x) makes a new one", swapaxes = "x:transpose(a, b)",
+  swapdims = "x:transpose(a, b)", moveaxis = "x:movedim(from, to)", concat = "pg.cat{x, y, axis=1}",
+  append = "pg.cat{x, y, axis=1}", greater = "x:gt(y)", less = "x:lt(y)", greater_equal = "x:ge(y)",
+  less_equal = "x:le(y)", not_equal = "x:ne(y)",
+  retain_grad = "pg.grad(loss, {x}) gives the gradient of any tensor", register_hook = "pg.grad(loss, {x})",
+  resize = "x:reshape(...)", resize_ = "x:reshape(...)", new_zeros = "pg.zeros{..., dtype=x.dtype, device=x.device}",
+  new_ones = "pg.ones{..., dtype=x.dtype, device=x.device}", ["repeat"] = "x:tile(...)",
+  get_device = "x.device", element_size = "x.dtype", storage = "x:contiguous()", pin_memory = "x:cpu()",
+}
+
+-- Fields of pg.
+local PERIGEE = {
+  FloatTensor = "pg.tensor{...} gives float32", LongTensor = "pg.tensor({...}, {dtype=\"int64\"})",
+  DoubleTensor = "pg.tensor({...}, {dtype=\"float64\"})", from_numpy = "pg.tensor{...}, or a .safetensors file",
+  as_tensor = "pg.tensor{...}", asarray = "pg.tensor{...}", array = "pg.tensor{...}", constant = "pg.tensor{...}",
+  mm = "pg.matmul(x, y)", dot = "pg.matmul(x, y)", mv = "pg.matmul(x, y)", concat = "pg.cat{x, y, axis=1}",
+  concatenate = "pg.cat{x, y, axis=1}", vstack = "pg.cat{x, y, axis=1}", hstack = "pg.cat{x, y, axis=2}",
+  range = "pg.arange(first, stop), where stop is excluded", random = "pg.rand{2, 3}, pg.randn{2, 3}",
+  seed = "pg.manual_seed(42)", set_seed = "pg.manual_seed(42)",
+  cuda = "x:to(\"cuda:0\") moves, pg.devices(\"gpu\") lists", mps = "pg.devices(\"gpu\") lists accelerators",
+  utils = "pg.data.from_slices{x=..., y=...}", DataLoader = "pg.data.from_slices{x=..., y=...}:batch(64)",
+  autograd = "loss:backward(), pg.grad(loss, {w})", functional = "pg.relu, pg.softmax, ...",
+  F = "pg.relu, pg.softmax, ...", Variable = "pg.tensor({...}, {requires_grad=true})",
+  Parameter = "pg.nn.Parameter(tensor)", set_grad_enabled = "pg.no_grad(fn)", backends = "pg.config.set{...}",
+  inf = "math.huge", nan = "0/0", pi = "math.pi", e = "math.exp(1)",
+  absolute = "pg.abs(x)", power = "pg.pow(x, y) or x ^ y", subtract = "pg.sub(x, y) or x - y",
+  multiply = "pg.mul(x, y) or x * y", divide = "pg.div(x, y) or x / y", negative = "pg.neg(x) or -x",
+  greater = "pg.gt(x, y)", less = "pg.lt(x, y)", greater_equal = "pg.ge(x, y)", less_equal = "pg.le(x, y)",
+  not_equal = "pg.ne(x, y)", clip = "pg.clamp(x, min, max)", swapaxes = "pg.transpose(x, a, b)",
+  moveaxis = "pg.movedim(x, from, to)", arctan2 = "pg.atan2(y, x)", size = "x:size()", shape = "x.shape",
+  dtype = "x.dtype; names are strings, dtype=\"float32\"",
+  expand_dims = "pg.unsqueeze(x, axis)", reduce_sum = "pg.sum(x)", reduce_mean = "pg.mean(x)",
+  is_available = "pg.devices(\"gpu\")", Size = "a list: {2, 3}", keras = "pg.nn", layers = "pg.nn", losses = "pg.nn",
+  optimizers = "pg.optim", GradientTape = "pg.tape(function(tape) ... end)",
+}
+
+local NN = {
+  functional = "operators are functions of pg: pg.relu(x)", F = "operators are functions of pg: pg.relu(x)",
+  utils = "optim.clip_grad_norm_(model:parameters(), 1.0)",
+  
+  Input = "sizes are inferred",
+  Activation = "nn.ReLU{}, nn.Tanh{}, ...", MaxPooling2D = "nn.MaxPool2d{2}", BatchNormalization = "nn.BatchNorm2d{}",
+  SpatialConvolution = "nn.Conv2d{inputs, outputs, kernel}", Sequence = "nn.Sequential{...}",
+  ClassNLLCriterion = "nn.NLLLoss{}", CrossEntropyCriterion = "nn.CrossEntropyLoss{}", MSECriterion = "nn.MSELoss{}",
+  LogSoftMax = "nn.LogSoftmax{}", CategoricalCrossentropy = "nn.CrossEntropyLoss{}",
+}
+
+local OPTIM = {
+  lr_scheduler = "optim.sched.Step, optim.sched.Cosine, ...", Optimizer = "optim.SGD{...}, optim.Adam{...}",
+  sgd = "optim.SGD{model:parameters(), lr=0.1}",
+}
+
+local DATA = {
+  DataLoader = "data.from_slices{x=..., y=...}:shuffle(1000):batch(64)", Dataset = "data.from_index{n, get}",
+  TensorDataset = "data.from_slices{x=..., y=...}", from_tensor_slices = "data.from_slices{x=..., y=...}",
+}
+
+local ROWS = { tensor = TENSOR, perigee = PERIGEE, nn = NN, optim = OPTIM, data = DATA }
+
+-- Names of options: the first of these that the call knows.
+local OPTIONS = {
+  in_channels = { "inputs" }, in_features = { "inputs" }, out_channels = { "out" }, out_features = { "out" },
+  units = { "out" }, filters = { "out" }, kernel_size = { "kernel" }, strides = { "stride" }, pad = { "padding" },
+  num_embeddings = { "count" }, embedding_dim = { "features" }, num_features = { "channels", "features" },
+  start_dim = { "first" }, end_dim = { "last" }, keepdims = { "keepdim" }, size = { "shape" }, reduce = { "reduction" },
+  size_average = { "reduction" }, learning_rate = { "lr" }, lrate = { "lr" }, rate = { "p", "lr" }, inplace = {},
+  use_bias = { "bias" }, dtypes = { "dtype" }, epoch = { "epochs" }, batchsize = { "batch_size" },
+  normalized_shape = { "shape" },
+  negative = { "negative_slope" }, num_groups = { "groups" },
+}
+
+---A hint for a name that `kind` does not have, or nil.
+---@param kind "tensor"|"perigee"|"nn"|"optim"|"data"
+---@param name string
+---@return string?
+function foreign.hint(kind, name)
+  local row = ROWS[kind][name]
+  if row then return row end
+  if kind == "tensor" and name:find(":", 1, true) then return "slices are lists: x[{{first, last}}], both included" end
+  if kind == "perigee" then
+    local native = require "perigee.native"
+    if native.dtypes.by_name[name] then return ("dtypes are names: dtype=%q"):format(name) end
+    if native.layer(name) then return "nn." .. name end
+    if native.optimizer(name) then return "optim." .. name end
+  end
+end
+
+---The option that `names` has in place of a foreign one; or a hint that is no name.
+---@return string? name
+---@return string? hint
+function foreign.option(name, names)
+  if name == "inplace" then return nil, "a trailing _ writes in place: x:relu_()" end
+  for _, own in ipairs(OPTIONS[name] or {}) do
+    for _, known in ipairs(names) do
+      if known == own then return own end
+    end
+  end
+end
+
+return foreign
