@@ -56,7 +56,6 @@ local PERIGEE = {
 local NN = {
   functional = "operators are functions of pg: pg.relu(x)", F = "operators are functions of pg: pg.relu(x)",
   utils = "optim.clip_grad_norm_(model:parameters(), 1.0)",
-  
   Input = "sizes are inferred",
   Activation = "nn.ReLU{}, nn.Tanh{}, ...", MaxPooling2D = "nn.MaxPool2d{2}", BatchNormalization = "nn.BatchNorm2d{}",
   SpatialConvolution = "nn.Conv2d{inputs, outputs, kernel}", Sequence = "nn.Sequential{...}",

@@ -35,7 +35,7 @@ test("convolution layers name their padding", function(t)
   local same = nn.Conv1d { out = 4, kernel = 4, padding = "same", padding_mode = "circular" }
   t.ok(same(pg.randn { 2, 3, 7 }):has_shape { 2, 4, 7 })
   t.ok(tostring(same):find("padding_mode=circular", 1, true), tostring(same))
-  t.ok(nn.Conv2d { 8, 4, padding = "same" }(pg.randn { 1, 2, 5, 5 }):has_shape { 1, 8, 5, 5 })
+  t.ok(nn.Conv2d { out = 8, kernel = 4, padding = "same" }(pg.randn { 1, 2, 5, 5 }):has_shape { 1, 8, 5, 5 })
   t.raises(function() nn.Conv2d { 1, 2, 3, padding = "full" } end, "\"same\" or \"valid\"")
   t.raises(function() nn.Conv2d { 1, 2, 3, padding_mode = "mirror" } end, "must be one of")
   t.raises(function() nn.ConvTranspose2d { 1, 2, 3, padding = "same" } end, "in numbers")
@@ -46,8 +46,9 @@ test("layers of one to three axes infer their channels and train", function(t)
     local shape = { 2, 4 }
     for i = 1, axes do shape[i + 2] = 6 end
     local function named(name) return nn[name .. axes .. "d"] end
-    local model = nn.Sequential { named "Conv" { 4, 3, padding = 1, groups = 2 }, nn.ReLU {}, named "MaxPool" { 2 },
-      named "ConvTranspose" { 2, 2, stride = 2 }, named "AvgPool" { 3, stride = 2 }, named "AdaptiveAvgPool" { 1 },
+    local model = nn.Sequential { named "Conv" { out = 4, kernel = 3, padding = 1, groups = 2 }, nn.ReLU {},
+      named "MaxPool" { 2 }, named "ConvTranspose" { out = 2, kernel = 2, stride = 2 }, named "AvgPool" { 3, stride = 2 },
+      named "AdaptiveAvgPool" { 1 },
       nn.Flatten {} }
     local x = pg.randn { shape, requires_grad = true }
     local y = model(x)
