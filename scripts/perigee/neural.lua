@@ -203,6 +203,14 @@ return function(pg, native)
     end
   end
 
+  -- Sizes may be symbols, which are not 0.
+  local function is_empty(x)
+    for axis = 1, rank(x) do
+      if size(x, axis) == 0 then return true end
+    end
+    return false
+  end
+
   -- Each stretch of an image's channels by itself, as rows of the fused layer_norm.
   local function in_groups(x, groups, weight, bias, eps)
     local y = pg.layer_norm { x:reshape(size(x, 1), groups, -1), eps = eps }:reshape(x.shape)
@@ -227,7 +235,7 @@ return function(pg, native)
       native.raise("invalid_argument", "group_norm", ("%d groups do not divide the channels of x %s"):format(
                      o.groups, tostring(o.x.shape)))
     end
-    if o.x:numel() == 0 then return o.x:clone() end
+    if is_empty(o.x) then return o.x:clone() end
     return in_groups(o.x, o.groups, o.weight, o.bias, o.eps)
   end)
 
@@ -262,8 +270,10 @@ return function(pg, native)
       return pg.batch_norm { x, weight = o.weight, bias = o.bias, running_mean = o.running_mean,
                              running_var = o.running_var, training = false, eps = o.eps }
     end
-    if x:numel() == 0 then return x:clone() end
-    if rank(x) < 3 or x:numel() == size(x, 1) * size(x, 2) then
+    if is_empty(x) then return x:clone() end
+    local single = true
+    for axis = 3, rank(x) do single = single and size(x, axis) == 1 end
+    if single then
       native.raise("invalid_argument", "instance_norm", ("x is %s; expected more than one value for each channel")
                    :format(tostring(x.shape)))
     end

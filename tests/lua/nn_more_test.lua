@@ -154,3 +154,22 @@ test("ctc: forms of the call, and the gradient of what log_softmax is taken of",
   t.raises(function() loss(x, flat[{ { 1, 4 } }]) end, "4 labels, but target_lengths add up to 6")
   t.raises(function() nn.ctc(x, rows, { 6, 5 }, { 3, 1, 2 }) end, "input_lengths is {2}; expected one for each of 3")
 end)
+
+test("the same layers in graphs, whose sizes may be symbols", function(t)
+  local function check(name, shape, fn, feed)
+    local g = pg.graph(function(g) return { y = fn(g:placeholder { "x", shape = shape, dtype = feed.dtype }) } end)
+    near(t, pg.Session { g }:run("y", { x = feed }), fn(feed), name)
+  end
+  local mha, rope, z = nn.MultiheadAttention { 8, 2 }, nn.RoPE { 8 }, pg.randn { 2, 6, 8 }
+  local layer = nn.TransformerEncoderLayer { 8, 2, 12, norm_first = true }:eval()
+  check("group_norm", { "n", 6, 8 }, function(x) return pg.group_norm(x, 3) end, z)
+  check("instance_norm", { "n", 6, 8 }, pg.instance_norm, z)
+  check("RoPE of a known length", { "n", 6, 8 }, rope, z)
+  check("RoPE", { "n", "l", 8 }, rope, z)
+  check("attention", { "n", "l", 8 }, function(x)
+    return mha(x, x, x, { key_padding_mask = x:sum(3):gt(3) })
+  end, z)
+  check("an encoder layer", { "n", "l", 8 }, function(x) return layer(x, { is_causal = true }) end, z)
+  check("bags", { "n", 3 }, function(x) return pg.embedding_bag(z[1], x, { padding_idx = 1, mode = "max" }) end,
+        pg.randint(0, 6, { 2, 3 }))
+end)

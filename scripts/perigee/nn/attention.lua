@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Multi-head attention and rotary positions.
 
+local native = require "perigee.native"
 local common = require "perigee.nn.layers_common"
 
 local layers = {}
@@ -169,19 +170,26 @@ layers.RoPE = common.class("RoPE", {
   end
 end)
 
+-- Cosines and sines [length, width / 2] of the angles; length may be a symbol.
+local function turns(o, length, offset, device)
+  local speed = (pg().arange(0, o.width, 2, { dtype = "float32" }) * (-math.log(o.base) / o.width)):exp():to(device)
+  local at = pg().ones({ length }, { device = device }):cumsum(1) + (offset - 1)
+  local angle = at:outer(speed)
+  return angle:cos(), angle:sin()
+end
+
+-- The same, kept for the next call with these positions.
 local function angles(self, length, offset, x)
-  local o = self.options
+  if type(length) ~= "number" or native.is_graph_tensor(x) then
+    return turns(self.options, length, offset, x.device)
+  end
   local id = table.concat({ length, offset, x.device }, " ")
   local known = rawget(self, "known")
-  if known and known.id == id then return known.cos, known.sin end
-  known = pg().no_grad(function()
-    return pg().device(x.device, function()
-      local speed = (pg().arange(0, o.width, 2, { dtype = "float32" }) * (-math.log(o.base) / o.width)):exp()
-      local angle = pg().arange(offset, offset + length, 1, { dtype = "float32" }):outer(speed)
-      return { id = id, cos = angle:cos(), sin = angle:sin() }
-    end)
-  end)
-  rawset(self, "known", known)
+  if not known or known.id ~= id then
+    local cos, sin = pg().no_grad(turns, self.options, length, offset, x.device)
+    known = { id = id, cos = cos, sin = sin }
+    rawset(self, "known", known)
+  end
   return known.cos, known.sin
 end
 

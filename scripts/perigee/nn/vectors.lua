@@ -129,9 +129,12 @@ local function channel_dropout(name, rank)
   function class:forward(x)
     if x:dim() ~= rank then common.refuse(name, ("expected %d axes, got %s"):format(rank, tostring(x.shape))) end
     local p = self.options.p
-    if not self.training or p == 0 or x:numel() == 0 then return x end
+    if not self.training or p == 0 then return x end
     local one = x:detach()
-    for axis = 3, rank do one = one:narrow(axis, 1, 1) end
+    for axis = 3, rank do
+      if x:size(axis) == 0 then return x end
+      one = one:narrow(axis, 1, 1)
+    end
     return x * pg().dropout(pg().ones_like(one), { p = p, training = true })
   end
   layers[name] = class
