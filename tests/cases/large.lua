@@ -123,4 +123,16 @@ add("multinomial", { F({ 60, 700 }, 0, 1), attrs = { num_samples = 30 } },
 add("bernoulli", { F(long, 0, 1) })
 add("dropout", { F(wide), attrs = { p = 0.3, training = true } })
 
+local function positive(shape) return F(shape, 0.1, 1) end
+local states = { sgd = { F }, adam = { F, positive, positive }, rmsprop = { positive, F }, lion = { F },
+                 adagrad = { positive }, adadelta = { positive, positive }, adamax = { F, positive },
+                 nadam = { F, positive }, radam = { F, positive }, rprop = { F, positive } }
+for name, kinds in pairs(states) do
+  local case = { { F(wide), F(long), F { 3 } }, { F(wide), F(long), F { 3 } },
+                 attrs = { lr = 0.1, step = 20, weight_decay = 0.1, eps = name ~= "sgd" and name ~= "lion" and
+                           name ~= "rprop" and 0.1 or nil, momentum = name == "sgd" and 0.9 or nil } }
+  for k, kind in ipairs(kinds) do case[2 + k] = { kind(wide), kind(long), kind { 3 } } end
+  add(name, case)
+end
+
 return cases

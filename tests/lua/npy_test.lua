@@ -65,7 +65,8 @@ test("arrays by name come back, and NumPy's compressed ones", function(t)
 end)
 
 test("the first axis may be the fastest, and bytes the other way round", function(t)
-  local x = write("x.npy", npy("{'shape': (2, 3), 'fortran_order': True, 'descr': '>i2'}\n", "\0\1\0\2\0\3\0\4\0\5\1\0"))
+  local x = write("x.npy", npy("{'shape': (2, 3), 'fortran_order': True, 'descr': '>i2'}\n",
+                               "\0\1\0\2\0\3\0\4\0\5\1\0"))
   t.equal(pg.load_npy(x):totable(), { { 1, 3, 5 }, { 2, 4, 256 } })
 end)
 
@@ -84,7 +85,8 @@ test("damaged files and others are refused", function(t)
   refused(npy("{'descr': '<f4'}", ""), "not all there")
   refused(npy("{'descr': '<f4', 'fortran_order': 1, 'shape': ()}", ""), "neither True")
   refused(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (99999999999999999999,)}", ""), "too large")
-  refused(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (4294967296, 4294967296, 4)}", ""), "more than there are")
+  refused(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (4294967296, 4294967296, 4)}", ""),
+          "more than there are")
   refused(npy("{'descr': '|O', 'fortran_order': True, 'shape': (1,)}", "12345678"), "'|O' is not read")
   refused(npy("{'descr': [('a', '<f4')], 'fortran_order': True, 'shape': (1,)}", "1234"), "structured")
   refused(npy("{'descr': '<f4', 'evil': __import__('os')}", ""), "unexpected entry 'evil'")

@@ -7,6 +7,8 @@ if kept then return kept end
 local rule = require "perigee.optim.rule"
 local walk = require "perigee.nn.walk"
 
+---Parameters of 16 bits step in float32 and keep float32 state, but no float32 copy of themselves: to have one, keep
+---float32 parameters and compute under amp.autocast. Every hyperparameter may change between steps.
 ---@class perigee.Optimizer
 ---@field groups table[] parameter groups from 1: group.params, and the hyperparameters as fields (group.lr = 0.01)
 local Optimizer = {}
