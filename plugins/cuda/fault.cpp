@@ -20,8 +20,11 @@ std::string place(const FaultRecord& record) {
 }
 
 std::string out_of_range(const char* what, const FaultRecord& record) {
-  return pg::format("%s %lld at position %s is out of range; expected 0 to %lld", what, number(record.value),
-                    place(record).c_str(), number(record.limit - 1));
+  std::string of = record.axis > 0 ? " for axis " + std::to_string(record.axis) : std::string();
+  std::string want =
+      record.limit > 0 ? "expected 0 to " + std::to_string(record.limit - 1) : std::string("it is empty");
+  return pg::format("%s %lld at position %s is out of range%s; %s", what, number(record.value), place(record).c_str(),
+                    of.c_str(), want.c_str());
 }
 
 std::string text_of(const FaultRecord& record) {

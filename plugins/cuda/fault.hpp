@@ -30,8 +30,8 @@ struct FaultRecord {
   int32_t kind;       // FaultKind
   uint64_t sequence;  // of the launch
   int64_t value, limit;
-  int64_t position;  // row-major, in the tensor of `shape`
-  uint32_t rank, reserved;
+  int64_t position;     // row-major, in the tensor of `shape`
+  uint32_t rank, axis;  // axis: whose index it is, from 1; 0 names none
   int64_t shape[PG_MAX_RANK];
 };
 
@@ -40,7 +40,7 @@ struct FaultSite {
   FaultRecord* record = nullptr;
   uint64_t sequence = 0;
   FaultKind kind = FaultKind::kNone;
-  uint32_t rank = 0;
+  uint32_t rank = 0, axis = 0;
   int64_t limit = 0;
   int64_t shape[PG_MAX_RANK] = {};
 };
@@ -67,6 +67,7 @@ struct FaultSite {
       record->limit = site.limit;
       record->position = position;
       record->rank = site.rank;
+      record->axis = site.axis;
       for (uint32_t i = 0; i < site.rank; i++) record->shape[i] = site.shape[i];
       __threadfence();
       record->kind = static_cast<int32_t>(site.kind);

@@ -40,8 +40,11 @@ class Launch {
   void operator()(const Grid& grid, void (*kernel)(P...), A&&... arguments) const {
     launch(native(), grid, kernel, std::forward<A>(arguments)...);
   }
-  FaultSite fault_site(FaultKind kind, int64_t limit, const pg_tensor& positions) const {
-    return stream().fault_site(kind, raw.sequence, limit, positions);
+  // axis: from 1, whose index it is that may be out of range.
+  FaultSite fault_site(FaultKind kind, int64_t limit, const pg_tensor& positions, uint32_t axis = 0) const {
+    FaultSite site = stream().fault_site(kind, raw.sequence, limit, positions);
+    site.axis = axis;
+    return site;
   }
 
  private:

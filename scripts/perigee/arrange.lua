@@ -61,6 +61,10 @@ return function(pg, native)
     return x:reshape(shape)
   end)
 
+  ---x repeated to a shape, without a copy.
+  ---@param x perigee.Tensor
+  ---@param shape integer[]
+  ---@return perigee.Tensor
   both("broadcast_to", { { "shape", "list", required = true } }, function(o) return o.x:expand(o.shape) end)
 
   -- The shape that several broadcast to.
@@ -117,17 +121,25 @@ return function(pg, native)
   end
 
   ---Beside each other: along axis 2, or 1 for tensors of one axis.
+  ---@param ... perigee.Tensor
+  ---@return perigee.Tensor
   on_list("hstack", function(list)
     return joined(list, rank(list[1]) <= 1 and 1 or 2, function(x) return with_axes(x, 1) end)
   end)
   ---Below each other: along axis 1; tensors of one axis are rows.
+  ---@param ... perigee.Tensor
+  ---@return perigee.Tensor
   on_list("vstack", function(list) return joined(list, 1, function(x) return with_axes(x, 2) end) end)
   pg.row_stack = pg.vstack
   ---Behind each other: along axis 3.
+  ---@param ... perigee.Tensor
+  ---@return perigee.Tensor
   on_list("dstack", function(list)
     return joined(list, 3, function(x) return with_axes(with_axes(x, 2), 3, true) end)
   end)
   ---Beside each other; tensors of one axis are columns.
+  ---@param ... perigee.Tensor
+  ---@return perigee.Tensor
   on_list("column_stack", function(list)
     return joined(list, 2, function(x) return rank(x) < 2 and x:reshape(-1, 1) or x end)
   end)
@@ -167,11 +179,15 @@ return function(pg, native)
   -- ---- turning ----
 
   ---The columns in reverse order (axis 2).
+  ---@param x perigee.Tensor
+  ---@return perigee.Tensor
   define("fliplr", function(x)
     need_rank("fliplr", x, 2)
     return x:flip { 2 }
   end)
   ---The rows in reverse order (axis 1).
+  ---@param x perigee.Tensor
+  ---@return perigee.Tensor
   define("flipud", function(x)
     need_rank("flipud", x, 1)
     return x:flip { 1 }
@@ -198,6 +214,8 @@ return function(pg, native)
   -- ---- diagonals ----
 
   ---The sum of the main diagonal of a matrix.
+  ---@param x perigee.Tensor [n, m]
+  ---@return perigee.Tensor
   define("trace", function(x)
     if rank(x) ~= 2 then bad("trace", ("x is %s; expected a matrix"):format(tostring(x.shape))) end
     return x:diagonal():sum()
@@ -227,6 +245,8 @@ return function(pg, native)
   end)
 
   ---The matrices (or vectors, as rows, and numbers) along the diagonal of one, which is zero elsewhere.
+  ---@param ... perigee.Tensor
+  ---@return perigee.Tensor
   on_list("block_diag", function(list)
     local rows, columns, blocks, dtype = 0, 0, {}, nil
     for i, x in ipairs(list) do
@@ -275,6 +295,8 @@ return function(pg, native)
   end
 
   ---Every combination of an element of each: [product of their sizes, number of them].
+  ---@param ... perigee.Tensor of one axis
+  ---@return perigee.Tensor
   on_list("cartesian_prod", function(list)
     for i, x in ipairs(list) do
       if rank(x) ~= 1 then
@@ -290,6 +312,9 @@ return function(pg, native)
   -- ---- products ----
 
   ---Every element of x times the whole of y (Kronecker's product); missing axes count as 1 in front.
+  ---@param x perigee.Tensor
+  ---@param y perigee.Tensor
+  ---@return perigee.Tensor
   both("kron", { { "y", "tensor", required = true } }, function(o)
     local n = math.max(rank(o.x), rank(o.y))
     local x, y = with_axes(o.x, n), with_axes(o.y, n)
@@ -349,6 +374,10 @@ return function(pg, native)
   end)
 
   ---The cross products of vectors of 3 elements along an axis (by default the first that has 3); other axes broadcast.
+  ---@param x perigee.Tensor
+  ---@param y perigee.Tensor
+  ---@param axis? integer
+  ---@return perigee.Tensor
   both("cross", { { "y", "tensor", required = true }, { "axis", "axis" } }, function(o)
     local x, y = pg.broadcast_tensors(o.x, o.y)
     local axis = o.axis and axis_of("cross", x, o.axis)
@@ -361,6 +390,11 @@ return function(pg, native)
   end)
 
   ---One position of an axis written anew in a copy of x.
+  ---@param x perigee.Tensor
+  ---@param src perigee.Tensor
+  ---@param axis integer
+  ---@param index integer
+  ---@return perigee.Tensor
   both("select_scatter", { { "src", "tensor", required = true }, { "axis", "axis", required = true },
                            { "index", "integer", required = true } }, function(o)
     local y = o.x:clone()

@@ -33,6 +33,11 @@ return function(pg, native)
   ---@return perigee.Tensor? indices
   median("median")
   ---The median of what is not NaN.
+  ---@param x perigee.Tensor
+  ---@param axis? integer
+  ---@param keepdim? boolean
+  ---@return perigee.Tensor values
+  ---@return perigee.Tensor? indices
   median("nanmedian")
 
   -- Where quantile q of n sorted elements lies: two positions from 1, and the share of the second.
@@ -129,6 +134,11 @@ return function(pg, native)
   ---@return perigee.Tensor values, perigee.Tensor? inverse, perigee.Tensor? counts
   distinct("unique", false)
   ---The same, but only neighbours count as equal, and the order stays.
+  ---@param x perigee.Tensor
+  ---@param axis? integer
+  ---@param return_inverse? boolean
+  ---@param return_counts? boolean
+  ---@return perigee.Tensor values, perigee.Tensor? inverse, perigee.Tensor? counts
   distinct("unique_consecutive", true)
 
   -- ---- searching ----
@@ -166,6 +176,10 @@ return function(pg, native)
 
   ---In which bucket each element lies, given the buckets' rising boundaries: i where boundaries[i] < x <=
   ---boundaries[i + 1], with `right=true` where boundaries[i] <= x < boundaries[i + 1].
+  ---@param x perigee.Tensor
+  ---@param boundaries perigee.Tensor [n], rising
+  ---@param right? boolean
+  ---@return perigee.Tensor int64, from 0 to n
   both("bucketize", {
     { "boundaries", "tensor", required = true }, { "right", "boolean", default = false },
   }, function(o)
@@ -176,6 +190,10 @@ return function(pg, native)
   end)
 
   ---Which elements of x are among those of `test` (a tensor or a number).
+  ---@param x perigee.Tensor
+  ---@param test perigee.Tensor|number
+  ---@param invert? boolean
+  ---@return perigee.Tensor bool
   both("isin", { { "test", "any", required = true }, { "invert", "boolean", default = false } }, function(o)
     local test = as_tensor("isin", "test", o.test, o.x):reshape(-1)
     local found
@@ -235,6 +253,9 @@ return function(pg, native)
     return counts:scatter_add(place, inside:to(x.dtype), 1)
   end)
 
+  ---The elements along axis 1 in rising order.
+  ---@param x perigee.Tensor
+  ---@return perigee.Tensor
   define("msort", function(x) return (x:sort(1)) end)
   pg.msort = native.methods.msort
 end

@@ -28,14 +28,14 @@ return function(pg, native)
 
   -- A method that fills a tensor with draws of an operator in its shape and dtype; integers get rounded ones.
   local function filler(name, operator, params, check)
-    local read = native.signature(name .. "_", params)
-    methods[name .. "_"] = function(x, ...)
-      native.tensor.check_open(x, name .. "_")
+    local read = native.signature(name, params)
+    methods[name] = function(x, ...)
+      native.tensor.check_open(x, name)
       local o = read(...)
       if check then check(o, x) end
       local dtype = native.dtypes.by_name[x.dtype]
       if not dtype.floating and operator ~= "randint" then
-        bad(name .. "_", ("x is %s; expected a floating dtype"):format(x.dtype))
+        bad(name, ("x is %s; expected a floating dtype"):format(x.dtype))
       end
       local attrs = { shape = x.shape, dtype = x.dtype }
       for _, param in ipairs(params) do attrs[param[1]] = o[param[1]] end
@@ -44,17 +44,32 @@ return function(pg, native)
     end
   end
   ---Uniform draws from [low, high), into x.
-  filler("uniform", "uniform", { { "low", "number", default = 0 }, { "high", "number", default = 1 } }, function(o)
+  ---@param x perigee.Tensor
+  ---@param low? number
+  ---@param high? number
+  ---@return perigee.Tensor x
+  filler("uniform_", "uniform", { { "low", "number", default = 0 }, { "high", "number", default = 1 } }, function(o)
     if o.low > o.high then bad("uniform_", ("low %g is above high %g"):format(o.low, o.high)) end
   end)
   ---Normal draws, into x.
-  filler("normal", "normal", { { "mean", "number", default = 0 }, { "std", "number", default = 1 } }, function(o)
+  ---@param x perigee.Tensor
+  ---@param mean? number
+  ---@param std? number
+  ---@return perigee.Tensor x
+  filler("normal_", "normal", { { "mean", "number", default = 0 }, { "std", "number", default = 1 } }, function(o)
     if o.std < 0 then bad("normal_", ("std is %g; expected at least 0"):format(o.std)) end
   end)
   ---Exponential draws of density rate exp(-rate x), into x.
-  filler("exponential", "exponential", { { "rate", "number", default = 1 } })
+  ---@param x perigee.Tensor
+  ---@param rate? number
+  ---@return perigee.Tensor x
+  filler("exponential_", "exponential", { { "rate", "number", default = 1 } })
   ---Whole numbers from low to high - 1, into x.
-  filler("random", "randint", { { "low", "integer", required = true }, { "high", "integer", required = true } },
+  ---@param x perigee.Tensor
+  ---@param low integer
+  ---@param high integer
+  ---@return perigee.Tensor x
+  filler("random_", "randint", { { "low", "integer", required = true }, { "high", "integer", required = true } },
          function(o, x) native.check_limits("random_", o.low, o.high, x.dtype) end)
 
   ---1 with probability p (a number, or a tensor that broadcasts to x), else 0, into x.

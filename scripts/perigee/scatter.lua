@@ -76,9 +76,21 @@ return function(pg, native)
   ---@return perigee.Tensor
   scatter("scatter", "scatter")
   ---The same, adding to what stands there; equal places add up.
+  ---@param x perigee.Tensor
+  ---@param index perigee.Tensor from 0
+  ---@param src perigee.Tensor|number
+  ---@param axis integer
+  ---@return perigee.Tensor
   scatter("scatter_add", "scatter_add")
   ---The same, reducing with what stands there: `reduce` is "sum", "prod", "mean", "amax" or "amin". With
   ---`include_self=false` x's own elements take no part where src's come.
+  ---@param x perigee.Tensor
+  ---@param index perigee.Tensor from 0
+  ---@param src perigee.Tensor|number
+  ---@param axis integer
+  ---@param reduce "sum"|"prod"|"mean"|"amax"|"amin"
+  ---@param include_self? boolean
+  ---@return perigee.Tensor
   scatter("scatter_reduce", "scatter_reduce", {
     { "reduce", "string", required = true }, { "include_self", "boolean", default = true } })
 
@@ -129,8 +141,18 @@ return function(pg, native)
     return o.alpha == 1 and src or (src * o.alpha):to(x.dtype)
   end)
   ---x with each slice of source written at its index along an axis; of equal indices the last one stays.
+  ---@param x perigee.Tensor
+  ---@param index perigee.Tensor [n], from 0
+  ---@param source perigee.Tensor x with n slices along the axis
+  ---@param axis integer
+  ---@return perigee.Tensor
   slices("index_copy", slices_of)
   ---x with a number (or 0-dim tensor) written in the slices at the indices along an axis.
+  ---@param x perigee.Tensor
+  ---@param index perigee.Tensor [n], from 0
+  ---@param value number|perigee.Tensor
+  ---@param axis integer
+  ---@return perigee.Tensor
   slices("index_fill", function(o, where, x)
     if not is_tensor(o.src) then return number(x, o.src) end
     if rank(o.src) > 0 then
@@ -154,6 +176,11 @@ return function(pg, native)
   native.methods.take = pg.take
 
   ---x with values written (or added) at the indices of flat x.
+  ---@param x perigee.Tensor
+  ---@param index perigee.Tensor from 0
+  ---@param values perigee.Tensor|number as many as index has
+  ---@param accumulate? boolean
+  ---@return perigee.Tensor
   both("put", { { "index", "tensor", required = true }, { "values", "any", required = true },
                 { "accumulate", "boolean", default = false } }, function(o, where, in_place)
     local values = is_tensor(o.values) and o.values:reshape(-1) or number(o.x, o.values)
@@ -172,6 +199,10 @@ return function(pg, native)
 
   ---x with the elements of source, in row-major order, where mask (which broadcasts to x) is true. source has at least
   ---as many elements as the mask selects.
+  ---@param x perigee.Tensor
+  ---@param mask perigee.Tensor bool
+  ---@param source perigee.Tensor
+  ---@return perigee.Tensor
   both("masked_scatter", { { "mask", "tensor", required = true }, { "source", "tensor", required = true } },
     function(o, _, in_place)
       local x, mask, from = o.x, o.mask, o.source:reshape(-1)

@@ -62,6 +62,7 @@ class Gather final : public Kernel {
   Gather(const pg::KernelCall& call, pg::Plan&) : bytes_(element_bytes(call.in(0))) {
     const pg_tensor &x = call.in(0), &index = call.in(1);
     int64_t axis = call.axis("axis", x.rank);
+    named_ = static_cast<uint32_t>(axis) + 1;
     Others others(x, axis);
     g_.walk = walk_together<3>(index, {call.out(0).stride, others.stride, index.stride});
     g_.size = size_along(x, axis);
@@ -69,7 +70,7 @@ class Gather final : public Kernel {
     g_.index_dtype = pg::dtype_of(index);
   }
   void run(const Launch& launch) override {
-    FaultSite site = launch.fault_site(FaultKind::kIndex, g_.size, *launch.raw.inputs[1]);
+    FaultSite site = launch.fault_site(FaultKind::kIndex, g_.size, *launch.raw.inputs[1], named_);
     with_element(bytes_, [&](auto tag) {
       using E = typename decltype(tag)::type;
       launch(grid_for(g_.walk.count), gather_elements<E>, g_, launch.in<E>(0), launch.in(1), launch.out<E>(0), site);
@@ -77,7 +78,7 @@ class Gather final : public Kernel {
   }
 
  private:
-  uint32_t bytes_;
+  uint32_t bytes_, named_ = 0;  // named_: the axis in messages
   Gathered g_;
 };
 PG_KERNEL("gather", Gather);
@@ -158,6 +159,7 @@ class GatherGrad final : public Kernel {
   GatherGrad(const pg::KernelCall& call, pg::Plan& plan) : dtype_(pg::dtype_of(call.out(0))) {
     const pg_tensor &dy = call.in(0), &index = call.in(1), &dx = call.out(0);
     int64_t axis = call.axis("axis", dx.rank);
+    named_ = static_cast<uint32_t>(axis) + 1;
     size_ = size_along(dx, axis);
     total_ = pg::element_count(dx);
     index_ = IndexOperand(index);
@@ -174,7 +176,7 @@ class GatherGrad final : public Kernel {
   }
 
   void run(const Launch& launch) override {
-    FaultSite site = launch.fault_site(FaultKind::kIndex, size_, *launch.raw.inputs[1]);
+    FaultSite site = launch.fault_site(FaultKind::kIndex, size_, *launch.raw.inputs[1], named_);
     IndexOperand index = index_;
     index.data = launch.in(1);
     if (total_ > 0 && !scanned_) return sum_sorted(launch, site);
@@ -212,7 +214,7 @@ class GatherGrad final : public Kernel {
     sorted_.run(launch, launch.in(0), launch.out(0));
   }
 
-  uint32_t dtype_;
+  uint32_t dtype_, named_ = 0;  // named_: the axis in messages
   int64_t size_ = 1, total_ = 0;
   IndexOperand index_;
   bool scanned_ = true;

@@ -56,6 +56,7 @@ class IndexSelect final : public Kernel {
   IndexSelect(const pg::KernelCall& call, pg::Plan&) : fault_(index_fault(call)), bytes_(element_bytes(call.in(0))) {
     const pg_tensor& x = call.in(0);
     uint32_t axis = call.is("embedding") ? 0 : static_cast<uint32_t>(call.axis("axis", x.rank));
+    named_ = named_axis(call, axis);
     s_.index = IndexOperand(call.in(1));
     s_.size = x.rank == 0 ? 1 : x.shape[axis];
     step_ = x.rank == 0 ? 0 : x.stride[axis];
@@ -75,7 +76,7 @@ class IndexSelect final : public Kernel {
   }
 
   void run(const Launch& launch) override {
-    FaultSite site = launch.fault_site(fault_, s_.size, *launch.raw.inputs[1]);
+    FaultSite site = launch.fault_site(fault_, s_.size, *launch.raw.inputs[1], named_);
     const void* x = launch.in(0);
     void* y = launch.out(0);
     Select s = s_;
@@ -107,6 +108,7 @@ class IndexSelect final : public Kernel {
   }
 
   FaultKind fault_;
+  uint32_t named_ = 0;  // the axis in messages
   uint32_t bytes_, unit_;
   pg::Nest<1> before_, inner_;
   int64_t step_ = 0;
@@ -169,6 +171,7 @@ class IndexSelectGrad final : public Kernel {
     const pg_tensor &dy = call.in(0), &index = call.in(1), &dx = call.out(0);
     bool embedding = call.is("embedding_grad");
     uint32_t axis = embedding ? 0 : static_cast<uint32_t>(call.axis("axis", dx.rank));
+    named_ = named_axis(call, axis);
     uint32_t index_axes = embedding ? index.rank : dx.rank == 0 ? 0 : 1;  // of dy
     uint32_t rest = axis + index_axes;
     if (embedding) s_.skip = call.attr<int64_t>("padding_idx");
@@ -187,7 +190,7 @@ class IndexSelectGrad final : public Kernel {
   }
 
   void run(const Launch& launch) override {
-    FaultSite site = launch.fault_site(fault_, s_.rows.size, *launch.raw.inputs[1]);
+    FaultSite site = launch.fault_site(fault_, s_.rows.size, *launch.raw.inputs[1], named_);
     SelectGrad s = s_;
     s.index.data = launch.in(1);
     if (s.total > 0 && !scanned_) return sum_sorted(launch, s, site);
@@ -208,6 +211,7 @@ class IndexSelectGrad final : public Kernel {
   }
 
   FaultKind fault_;
+  uint32_t named_ = 0;  // the axis in messages
   uint32_t dtype_;
   SelectGrad s_;
   bool scanned_ = true;
