@@ -6,9 +6,14 @@
 namespace cpu {
 namespace {
 
-template <Fold fold, class T>
-void put(T& to, T from) {
-  if constexpr (fold == Fold::write) {
+// Elements go the other way: what is in the target is written into the source.
+constexpr Fold kRead = static_cast<Fold>(-1);
+
+template <Fold fold, class T, class From>
+void put(T& to, From& from) {
+  if constexpr (fold == kRead) {
+    from = to;
+  } else if constexpr (fold == Fold::write) {
     to = from;
   } else if constexpr (fold == Fold::largest) {  // NaN stays
     to = from > to || from != from ? from : to;
@@ -24,17 +29,17 @@ void put(T& to, T from) {
 
 template <Fold fold, class T>
 struct Scatter {
+  using From = std::conditional_t<fold == kRead, T, const T>;
   const ScatterPlan& p;
   T* target;
-  const T* source;
+  From* source;
   const int64_t* index;
   int64_t low = 0, span = INT64_MAX;  // only indices in [low, low + span) are looked at
 
   bool skips(int64_t at) const { return static_cast<uint64_t>(at - low) >= static_cast<uint64_t>(span); }
 
   // n elements that follow each other with these strides.
-  void run(T* to, const T* from, const int64_t* at, int64_t n, int64_t to_step, int64_t from_step,
-           int64_t at_step) const {
+  void run(T* to, From* from, const int64_t* at, int64_t n, int64_t to_step, int64_t from_step, int64_t at_step) const {
     int64_t scale = p.step[ScatterPlan::target];
     if (at_step == 0) {
       if (skips(*at)) return;
@@ -56,7 +61,7 @@ struct Scatter {
   // All i for the inner positions [begin, end) of one b.
   void slab(int64_t b, int64_t begin, int64_t end) const {
     T* to = target + p.before.offset(0, b);
-    const T* from = source + p.before.offset(1, b);
+    From* from = source + p.before.offset(1, b);
     const int64_t* at = index + p.before.offset(2, b);
     const auto& step = p.step;
     if (p.inner.count == 1) return run(to, from, at, p.count, 0, step[1], step[2]);
@@ -96,6 +101,25 @@ void scatter_as(const ScatterPlan& p, void* target, const void* source, const in
   });
 }
 
+template <class T>
+void gather_as(const ScatterPlan& p, const void* target, void* source, const int64_t* index) {
+  T* from = const_cast<T*>(static_cast<const T*>(target));
+  T* to = static_cast<T*>(source);
+  int64_t inner = p.inner.count;
+  auto rows = [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; b++) Scatter<kRead, T>{p, from, to, index}.slab(b, 0, inner);
+  };
+  if (p.before.count * p.count * inner <= kGrain) return rows(0, p.before.count);
+  if (p.before.count >= 4 * pg::thread_count())
+    return pg::parallel_for(p.before.count, std::max<int64_t>(1, kGrain / (p.count * inner)), rows);
+  pg::parallel_for(p.count, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
+    ScatterPlan part = p;
+    part.count = end - begin;
+    Scatter<kRead, T> some{part, from, to + begin * p.step[1], index + begin * p.step[2]};
+    for (int64_t b = 0; b < p.before.count; b++) some.slab(b, 0, inner);
+  });
+}
+
 template <Fold fold>
 void scatter_numbers(const ScatterPlan& p, Storage type, void* target, const void* source, const int64_t* index) {
   visit(type, [&](auto zero) {
@@ -106,6 +130,28 @@ void scatter_numbers(const ScatterPlan& p, Storage type, void* target, const voi
 }
 
 }  // namespace
+
+// An axis of a 0-dim tensor is taken as one of size 1.
+ScatterPlan scatter_plan(const pg_tensor& target, const pg_tensor& source, const pg_tensor& index, uint32_t axis) {
+  ScatterPlan plan;
+  int64_t stride[3][PG_MAX_RANK], behind[3][PG_MAX_RANK];
+  const pg_tensor* const all[3] = {&target, &source, &index};
+  for (int k = 0; k < 3; k++) {
+    for (uint32_t i = 0; i < index.rank; i++) stride[k][i] = all[k]->stride[i];
+    for (uint32_t i = axis + 1; i < index.rank; i++) behind[k][i - axis - 1] = all[k]->stride[i];
+    plan.step[k] = index.rank == 0 ? 1 : all[k]->stride[axis];
+  }
+  plan.count = index.rank == 0 ? 1 : index.shape[axis];
+  plan.limit = target.rank == 0 ? 1 : target.shape[axis];
+  plan.before = pg::make_nest<3>(index.rank == 0 ? 0 : axis, index.shape, stride, false);
+  plan.inner = pg::make_nest<3>(index.rank == 0 ? 0 : index.rank - axis - 1, index.shape + axis + 1, behind, false);
+  return plan;
+}
+
+void gather_elements(const ScatterPlan& plan, int bytes, const void* target, void* source, const int64_t* index) {
+  if (plan.before.count * plan.count * plan.inner.count == 0) return;
+  visit_bytes(bytes, [&](auto zero) { gather_as<decltype(zero)>(plan, target, source, index); });
+}
 
 void scatter_fold(const ScatterPlan& plan, Storage type, Fold fold, void* target, const void* source,
                   const int64_t* index) {

@@ -26,6 +26,30 @@ struct ScatterPlan {
 void scatter_fold(const ScatterPlan& plan, Storage type, Fold fold, void* target, const void* source,
                   const int64_t* index);
 
+// target, source (or result) and index of scatter (or gather), the last two of one shape, along an axis.
+ScatterPlan scatter_plan(const pg_tensor& target, const pg_tensor& source, const pg_tensor& index, uint32_t axis);
+
+// source[b][i][k] = target[b][index[b][i][k] * step[0]][k], of elements of a size.
+void gather_elements(const ScatterPlan& plan, int bytes, const void* target, void* source, const int64_t* index);
+
+// An index tensor without the axes along which it is broadcast: read once, shown with strides of 0.
+struct CompactIndex {
+  explicit CompactIndex(const pg_tensor& index) : read(index), shown(index) {
+    int64_t next = 1;
+    for (uint32_t i = index.rank; i-- > 0;) {
+      bool repeats = index.shape[i] > 1 && index.stride[i] == 0;
+      shape[i] = repeats ? 1 : index.shape[i];
+      stride[i] = repeats ? 0 : next;
+      next *= shape[i];
+    }
+    read.shape = shape;
+    shown.stride = stride;
+  }
+  CompactIndex(const CompactIndex&) = delete;
+  pg_tensor read, shown;
+  int64_t shape[PG_MAX_RANK], stride[PG_MAX_RANK];
+};
+
 // A description of its own: a tensor without gaps of the shape, and dtype, of another.
 struct DenseLike {
   DenseLike(const pg_tensor& like, uint32_t dtype) : tensor(like) {

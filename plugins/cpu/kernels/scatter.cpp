@@ -12,23 +12,6 @@ namespace {
 
 enum { kSum, kProd, kMean, kAmax, kAmin };  // the choices of "reduce"
 
-// target and source in the shape of `index` (an axis of a 0-dim tensor is taken as one of size 1).
-ScatterPlan plan_of(const pg_tensor& target, const pg_tensor& source, const pg_tensor& index, uint32_t axis) {
-  ScatterPlan plan;
-  int64_t stride[3][PG_MAX_RANK], behind[3][PG_MAX_RANK];
-  const pg_tensor* const all[3] = {&target, &source, &index};
-  for (int k = 0; k < 3; k++) {
-    for (uint32_t i = 0; i < index.rank; i++) stride[k][i] = all[k]->stride[i];
-    for (uint32_t i = axis + 1; i < index.rank; i++) behind[k][i - axis - 1] = all[k]->stride[i];
-    plan.step[k] = index.rank == 0 ? 1 : all[k]->stride[axis];
-  }
-  plan.count = index.rank == 0 ? 1 : index.shape[axis];
-  plan.limit = target.rank == 0 ? 1 : target.shape[axis];
-  plan.before = pg::make_nest<3>(index.rank == 0 ? 0 : axis, index.shape, stride, false);
-  plan.inner = pg::make_nest<3>(index.rank == 0 ? 0 : index.rank - axis - 1, index.shape + axis + 1, behind, false);
-  return plan;
-}
-
 uint32_t dtype_of_compute(Compute c) {
   constexpr uint32_t dtypes[] = {PG_F32, PG_F64, PG_I64, PG_I32};
   return dtypes[c];
@@ -49,24 +32,6 @@ void put_neutral(Fold fold, Storage type, void* target) {
   });
 }
 
-// An index tensor without the axes along which it is broadcast: read once, shown with strides of 0.
-struct Compact {
-  explicit Compact(const pg_tensor& index) : read(index), shown(index) {
-    int64_t next = 1;
-    for (uint32_t i = index.rank; i-- > 0;) {
-      bool repeats = index.shape[i] > 1 && index.stride[i] == 0;
-      shape[i] = repeats ? 1 : index.shape[i];
-      stride[i] = repeats ? 0 : next;
-      next *= shape[i];
-    }
-    read.shape = shape;
-    shown.stride = stride;
-  }
-  Compact(const Compact&) = delete;
-  pg_tensor read, shown;
-  int64_t shape[PG_MAX_RANK], stride[PG_MAX_RANK];
-};
-
 struct ScatterKernel final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
@@ -76,12 +41,15 @@ struct ScatterKernel final : pg::Kernel {
   }
 
   ScatterKernel(const pg::KernelCall& call, pg::Plan& plan)
-      : op_(call.raw->op->name), index_(Compact(call.in(1)).read), storage_(storage_of(call.out(0))), type_(storage_) {
+      : op_(call.raw->op->name),
+        index_(CompactIndex(call.in(1)).read),
+        storage_(storage_of(call.out(0))),
+        type_(storage_) {
     const pg_tensor &x = call.out(0), &src = call.in(2);
     axis_ = static_cast<uint32_t>(call.axis("axis", x.rank));
     if (call.is("scatter_add")) fold_ = Fold::add;
     if (call.is("scatter_reduce")) choose(call.attr<int32_t>("reduce"), call.attr<bool>("include_self"));
-    Compact compact(call.in(1));
+    CompactIndex compact(call.in(1));
     const pg_tensor& index = compact.shown;
     bool half = storage_ == sF16 || storage_ == sBF16;
     wide_ = mean_ || (half && fold_ != Fold::write);
@@ -91,14 +59,14 @@ struct ScatterKernel final : pg::Kernel {
       Compute compute = kComputeOf[storage_];
       type_ = kStorageOf[compute];
       DenseLike target(x, dtype_of_compute(compute)), source(src, dtype_of_compute(compute));
-      plan_ = plan_of(target.tensor, source.tensor, index, axis_);
+      plan_ = scatter_plan(target.tensor, source.tensor, index, axis_);
       source_bytes_ = round_up(static_cast<uint64_t>(pg::element_count(src) * kStorageBytes[type_]));
       target_bytes_ = round_up(static_cast<uint64_t>(pg::element_count(x) * kStorageBytes[type_]));
       plan.workspace += source_bytes_ + target_bytes_ * (mean_ ? 2 : 1);
     } else {
-      plan_ = plan_of(x, src, index, axis_);
+      plan_ = scatter_plan(x, src, index, axis_);
       source_bytes_ = round_up(static_cast<uint64_t>(pg::element_count(src) * kStorageBytes[type_]));
-      dense_source_plan_ = plan_of(x, DenseLike(src, pg::dtype_of(src)).tensor, index, axis_);
+      dense_source_plan_ = scatter_plan(x, DenseLike(src, pg::dtype_of(src)).tensor, index, axis_);
     }
   }
 
