@@ -87,7 +87,8 @@ for _, name in ipairs { "sort", "argsort" } do
   add(name, { F(wide) }, { F(wide), attrs = { axis = 1, descending = true } }, { F(long) },
       { F { 140001 }, attrs = { descending = true } }, { V(long, { 3, 1, 2, 3, 0 }) })
 end
-add("topk", { F(wide), attrs = { k = 5 } }, { F(long), attrs = { k = 300 } }, { F(wide), attrs = { k = 100, axis = 1 } })
+add("topk", { F(wide), attrs = { k = 5 } }, { F(long), attrs = { k = 300 } },
+    { F(wide), attrs = { k = 100, axis = 1 } })
 add("kthvalue", { F(wide), attrs = { k = 200 } })
 add("median", { F(wide) }, { F(wide), attrs = { axis = 1 } })
 add("mode", { V(wide, { 1, 2, 3, 2, 5, 3, 3, 7, 1 }) })
