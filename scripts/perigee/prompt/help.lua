@@ -14,7 +14,7 @@ local function heading(entry)
   end
   for _, p in ipairs(entry.parameters) do
     local text = p.name
-    if p.default ~= nil then text = text .. "=" .. reference.literal(p.default) end
+    if p.default ~= nil and not p.required then text = text .. "=" .. reference.literal(p.default) end
     parts[#parts + 1] = (p.required or p.default ~= nil) and text or "[" .. text .. "]"
   end
   local open, close = "(", ")"

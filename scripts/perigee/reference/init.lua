@@ -168,10 +168,23 @@ local function sources()
   return list
 end
 
+-- Some functions make their signature at their first call: a call without arguments, which fails, is enough.
+local function make_signatures(pg)
+  local set = pg.data.range(1)
+  for _, source in ipairs(sources()) do
+    for _, entry in ipairs(source.short:find("^data/") and annotations.read(source.path) or {}) do
+      if entry.receiver == "Dataset" then pcall(function() return set[entry.name](set) end) end
+      if entry.receiver == "data" then pcall(function() return pg.data[entry.name]() end) end
+    end
+  end
+  for _, make in pairs(pg.optim.sched) do pcall(make) end
+end
+
 local function add_annotated(pg)
   for _, source in ipairs(sources()) do
     for _, entry in ipairs(annotations.read(source.path)) do
-      for _, name in ipairs(public_names(pg, entry, source.short)) do
+      local hidden = entry.name:find("^__") or entry.name == "new"
+      for _, name in ipairs(hidden and {} or public_names(pg, entry, source.short)) do
         local old = index[name]
         if not old or (entry.documented and (old.doc == "" or old.kind == "operator")) then
           index[name] = from_annotation(entry, name)
@@ -203,8 +216,10 @@ end
 function reference.all()
   if index then return index end
   local pg = require "perigee"
+  pg.version() -- makes the front end
   index = {}
   for _, name in ipairs(native.lazy_names()) do local _ = pg[name] end -- their signatures are made when they load
+  make_signatures(pg)
   add_described()
   add_annotated(pg)
   return index

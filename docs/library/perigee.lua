@@ -1,0 +1,4309 @@
+---@meta
+-- SPDX-License-Identifier: Apache-2.0
+-- Made by scripts/dev/docs. Editors complete `require "perigee"` from it: put its folder into Lua.workspace.library.
+
+---@alias perigee.Dtype "float64"|"float32"|"float16"|"bfloat16"|"int64"|"int32"|"int16"|"int8"|"uint8"|"bool"|"complex64"|"complex128"
+
+---@class perigee.Tensor
+---@field shape integer[] a fresh list
+---@field dtype perigee.Dtype
+---@field device string
+---@field grad perigee.Tensor?
+---@field requires_grad boolean
+---@field is_leaf boolean
+---@operator add(perigee.Tensor|number): perigee.Tensor
+---@operator sub(perigee.Tensor|number): perigee.Tensor
+---@operator mul(perigee.Tensor|number): perigee.Tensor
+---@operator div(perigee.Tensor|number): perigee.Tensor
+---@operator pow(perigee.Tensor|number): perigee.Tensor
+---@operator mod(perigee.Tensor|number): perigee.Tensor
+---@operator unm: perigee.Tensor
+---@operator len: integer
+local Tensor = {}
+
+---@class perigee.Layer
+---@field training boolean
+---@overload fun(...): any
+local Layer = {}
+
+---@class perigee.Optimizer
+local Optimizer = {}
+
+---@class perigee.Dataset
+local Dataset = {}
+
+---@class perigee.Graph
+local Graph = {}
+
+---@class perigee.Session
+local Session = {}
+
+---@class perigee.History
+local History = {}
+
+---@class perigee.Plot
+local Plot = {}
+
+---@class perigee
+local pg = { nn = { init = {} }, optim = { sched = {} }, data = {}, amp = {}, memory = {}, config = {}, callbacks = {} }
+
+
+---`pg.callbacks.CSVLogger{path}`: the history as a table, a line an epoch, rewritten whole (and atomically) at each
+---epoch's end: a run that was resumed has each epoch once.
+---@param ... any|{path: string}
+function pg.callbacks.CSVLogger(...) end
+
+---`pg.callbacks.EarlyStopping{monitor="val_loss", patience=5, min_delta=0, mode="min", restore_best=false}`: stops when
+---`monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the model then
+---has the weights of the best epoch (`callback.best`, `.best_epoch`).
+---@param ... any|{monitor?: string, patience?: integer, min_delta?: number, mode?: string, restore_best?: boolean}
+function pg.callbacks.EarlyStopping(...) end
+
+---`pg.callbacks.LRScheduler{schedule, per="epoch"}`: a schedule, or a function of the optimizer that makes one when the
+---training begins. per="batch" steps it after every batch. optim.sched.Plateau is given the value of `monitor`.
+---@param ... any|{schedule: any, per?: string, monitor?: string}
+function pg.callbacks.LRScheduler(...) end
+
+---`pg.callbacks.ModelCheckpoint{dir, keep=3, monitor="val_loss", mode="min", every=1, steps=nil}`: a checkpoint at the
+---end of every `every`-th epoch and, with `steps`, after every so many batches (not between accumulated ones).
+---`monitor` names the value by which one is the best; that one is kept too. `callback.manager` is what saves.
+---@param ... any|{dir: string, keep?: integer, monitor?: string, mode?: string, every?: integer, steps?: integer}
+function pg.callbacks.ModelCheckpoint(...) end
+
+---`pg.callbacks.Monitor{every=100, pattern="", print=true}`: after every so many batches the Euclidean norms of the
+---parameters whose names fit the Lua pattern, and of their gradients, as they were in the last step. They are kept in
+---`callback.records`: { done, name, norm, grad_norm }.
+---@param ... any|{every?: integer, pattern?: string, print?: boolean}
+function pg.callbacks.Monitor(...) end
+
+---`pg.callbacks.ProgressBar{verbose=1}`: fit's bar as a callback, for fit{verbose=0}. 2: lines only.
+---@param ... any|{verbose?: integer}
+function pg.callbacks.ProgressBar(...) end
+
+---Path, step and metric of the best checkpoint so far; nil before one was saved with a metric.
+function pg.checkpoint_manager:best() end
+
+---Path and step of the newest file; nil where there is none. It is looked at by restore.
+function pg.checkpoint_manager:latest() end
+
+---Loads the newest checkpoint that is whole (or that of a step) into the objects, and puts the random number generator
+---where it was. Damaged files are passed over with a line on standard error each (also in `self.skipped`); where all
+---are damaged, or one that was asked for by step, it is an error.
+---@param step? integer
+---@return table? values what save was given: values.step, ...; nil: there is no checkpoint
+function pg.checkpoint_manager:restore(step) end
+
+---Loads the best checkpoint's objects, as restore does.
+function pg.checkpoint_manager:restore_best() end
+
+---Saves all objects, and whatever else is given: plain values, tensors, tables of them, and things with a state() such
+---as what `ds:each()` returned. Durable when it returns.
+---@param given { step: integer, metric: number? } step: a count of what is done; metric: to judge the best by
+---@return string path
+function pg.checkpoint_manager:save(given) end
+
+---The steps that there are files of, oldest first.
+function pg.checkpoint_manager:steps() end
+
+function pg.config.get() end
+
+---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
+---@param device any
+---@param size any
+function pg.config.memory_limit(device, size) end
+
+---`pg.config.set{threads=2}`
+---@param ... any|{threads?: integer}
+function pg.config.set(...) end
+
+---A file of numbers, plain or .gz, as a tensor [rows, columns].
+---Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
+---@param ... any|{path: string, delimiter?: string, skip?: integer, dtype?: perigee.Dtype}
+function pg.data.csv(...) end
+
+---`n` samples by number: get(i), i from 1, returns a table.
+---@param ... any|{n: integer, get: function}
+function pg.data.from_index(...) end
+
+---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
+---@param tensors table<string, table>
+function pg.data.from_slices(tensors) end
+
+---The numbers 0 .. n - 1, as samples { value = number }.
+---@param n any
+function pg.data.range(n) end
+
+---Groups of `size` elements; the last may be smaller.
+---@param ... any|{size: integer, drop_last?: boolean}
+function Dataset:batch(...) end
+
+---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
+---`ds:each{from=state}` goes on behind that state, in the same order.
+---@param ... any|{from?: table}
+function Dataset:each(...) end
+
+---How many orders have been drawn: each() takes the next. Set it to go on where another process was.
+---@param set any
+function Dataset:epoch(set) end
+
+---fn(sample) -> sample, for each element.
+---@param fn any
+---@param ... any
+function Dataset:map(fn, ...) end
+
+---The pipeline n times over; an order that is drawn by epoch stays the same within one pass.
+---@param n any
+function Dataset:repeated(n) end
+
+---Every n-th element, beginning with element i, which counts from 0.
+---@param ... any|{n: integer, i: integer}
+function Dataset:shard(...) end
+
+---A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible.
+---@param ... any|{buffer?: integer, seed?: integer, every_epoch?: boolean}
+function Dataset:shuffle(...) end
+
+---All but the first n elements.
+---@param n any
+function Dataset:skip(n) end
+
+---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves.
+---@param ... any|{size: any, axis?: integer}
+function Dataset:split(...) end
+
+---The first n elements.
+---@param n any
+function Dataset:take(n) end
+
+---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`.
+---@param ... any|{value: any, name?: string, dtype?: perigee.Dtype}
+function Graph:constant(...) end
+
+---The graph in the dot language, written to a file when a path is given.
+---@param path any
+function Graph:dot(path) end
+
+---A tensor of the graph by name, or by the name it was returned under.
+---@param name any
+function Graph:find(name) end
+
+---Adds the gradients of one tensor with respect to others: `g:gradients("loss", {"w"})` is a list.
+---@param target any
+---@param sources any
+function Graph:gradients(target, sources) end
+
+---An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name symbolic dimensions.
+---@param ... any|{name: string, shape: table, dtype?: perigee.Dtype}
+function Graph:placeholder(...) end
+
+function Graph:print() end
+
+---A line per node, as text.
+function Graph:text() end
+
+---State that lives between runs: `g:variable{"w", shape={3, 2}, init="glorot_uniform"}`; init may be a tensor.
+---@param ... any|{name: string, shape?: table, init?: any, dtype?: perigee.Dtype}
+function Graph:variable(...) end
+
+---Calls fn(layer) for this and every inner layer.
+---@param fn any
+function Layer:apply(fn) end
+
+---Registers state that is saved and moved with the layer but not trained.
+---@param name any
+---@param tensor any
+function Layer:buffer(name, tensor) end
+
+---The layers directly inside.
+function Layer:children() end
+
+---A new class of layers. `parent` is the class to extend (`parent.init(self, ...)` is super).
+---@param name string what printing and messages call it
+---@param parent? table
+---@return table
+function Layer:class(name, parent) end
+
+---A copy with parameters and buffers of its own. Hooks stay behind.
+function Layer:clone() end
+
+---Number of elements of all parameters.
+---@param options? {trainable: boolean} only those that need gradients
+function Layer:count_parameters(options) end
+
+function Layer:cpu() end
+
+function Layer:eval() end
+
+---Means over a dataset in evaluation mode: { loss=, accuracy= }. Loss and metrics are those of fit unless given.
+---@param ... any|{data?: any, x?: any, y?: any, loss?: any, metrics?: any, batch_size?: integer}
+function Layer:evaluate(...) end
+
+---Trains. Options: data (a dataset of batches or samples x, y) or x= and y=, validation or validation_split, loss and
+---metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, accumulate, clip_norm, callbacks, verbose
+---(0 nothing, 1 a bar on a terminal, 2 lines), resume (true: go on, exactly, from the newest checkpoint of the
+---callback pg.callbacks.ModelCheckpoint; begin where there is none).
+---@param ... any|{data?: any, x?: any, y?: any, loss?: any, metrics?: any, batch_size?: integer, validation?: any, validation_split?: number, optimizer?: any, epochs?: integer, accumulate?: integer, clip_norm?: number, callbacks?: table, verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean}
+---@return table history an entry an epoch: history[3].loss, .val_accuracy; #history
+function Layer:fit(...) end
+
+function Layer:forward() end
+
+---Parameters need no gradients any more.
+function Layer:freeze() end
+
+---Runs `fn(layer, inputs, output)` after every forward; what it returns, if anything, replaces the output.
+---@param event any
+---@param fn any
+---@return table handle with :remove()
+function Layer:hook(event, fn) end
+
+---Copies tensors in by name. All names and shapes are checked before anything is changed.
+---@param given table tensors by name, as state() or pg.load give them
+---@param options? {strict: boolean} false: names may be missing or left over
+---@return string[] missing, string[] unexpected
+function Layer:load_state(given, options) end
+
+---The layer and all layers inside it, outermost first, each once.
+function Layer:modules() end
+
+function Layer:named_buffers() end
+
+---`for name, parameter in model:named_parameters() do`: names as in state().
+function Layer:named_parameters() end
+
+---All parameters, each once, in order.
+---@return table list of tensors
+function Layer:parameters() end
+
+---The model's output for x [N, ...], computed in batches in evaluation mode, without gradients.
+---@param ... any|{batch_size?: integer}
+function Layer:predict(...) end
+
+---Bytes that parameters and buffers take.
+function Layer:size() end
+
+---Parameters and buffers by name, without history, sharing the layer's memory.
+---@return table<string, table>
+function Layer:state() end
+
+---Runs the model once, without gradients and as in evaluation, and prints a line a layer: the shape of its output, the
+---parameters and bytes that it holds itself; then the totals. What occurs several times counts once. `input` is the
+---shape of one sample, `{1, 28, 28}`, or a tensor; for a model of several inputs a list of these. `batch` samples are
+---made, of zeros; `dtype` is one name or a list of them.
+---@param options {input: integer[]|perigee.Tensor|table, dtype?: string|string[], batch?: integer}
+---@return perigee.Summary summary what was printed: `.rows .parameters .trainable .bytes .output_bytes`
+function Layer:summary(options) end
+
+---Moves parameters and buffers in place: optimizers that hold them keep working. A dtype applies to floating tensors.
+---@param target string a device ("cuda:0") or a dtype ("bfloat16")
+function Layer:to(target) end
+
+---@param on any
+function Layer:train(on) end
+
+function Layer:unfreeze() end
+
+function Layer:zero_grad() end
+
+---The norm of matrices in two axes (default: the last two).
+---@param ... any|{x: perigee.Tensor, ord?: number|string, axis?: integer[], keepdim?: boolean}
+---@return perigee.Tensor
+function pg.linalg.matrix_norm(...) end
+
+---Of a vector, or along one axis, the vector norm of order `ord`; of a matrix, or in two axes, the matrix norm. Without
+---`ord` the root of the sum of squares, of any number of axes.
+---@param ... any|{x: perigee.Tensor, ord?: number|string, axis?: integer|integer[], keepdim?: boolean}
+---@return perigee.Tensor
+function pg.linalg.norm(...) end
+
+---The norm of vectors along axes: (sum |x|^ord)^(1/ord).
+---@param ... any|{x: perigee.Tensor, ord?: number, axis?: integer|integer[], keepdim?: boolean}
+---@return perigee.Tensor
+function pg.linalg.vector_norm(...) end
+
+---Releases everything that is unreachable, now.
+function pg.memory.collect() end
+
+---@param device any
+function pg.memory.empty_cache(device) end
+
+---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
+---@param device any
+function pg.memory.stats(device) end
+
+---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.AdaptiveAvgPool1d(options, ...) end
+
+---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.AdaptiveAvgPool2d(options, ...) end
+
+---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.AdaptiveAvgPool3d(options, ...) end
+
+---The largest value of each of `size` windows that share each axis evenly.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.AdaptiveMaxPool1d(options, ...) end
+
+---The largest value of each of `size` windows that share each axis evenly.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.AdaptiveMaxPool2d(options, ...) end
+
+---The largest value of each of `size` windows that share each axis evenly.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.AdaptiveMaxPool3d(options, ...) end
+
+---The mean of each window: [N, C, L] to [N, C, L'].
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@return perigee.Layer
+function pg.nn.AvgPool1d(options, ...) end
+
+---The mean of each window: [N, C, H, W] to [N, C, H', W'].
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@return perigee.Layer
+function pg.nn.AvgPool2d(options, ...) end
+
+---The mean of each window: [N, C, D, H, W] to [N, C, D', H', W'].
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@return perigee.Layer
+function pg.nn.AvgPool3d(options, ...) end
+
+---Normalises each channel of [N, C] or [N, C, L] over the batch, then scales and shifts it.
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean}|any
+---@return perigee.Layer
+function pg.nn.BatchNorm1d(options, ...) end
+
+---Normalises each channel of [N, C, H, W] over the batch, then scales and shifts it.
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean}|any
+---@return perigee.Layer
+function pg.nn.BatchNorm2d(options, ...) end
+
+---Normalises each channel of [N, C, D, H, W] over the batch, then scales and shifts it.
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean}|any
+---@return perigee.Layer
+function pg.nn.BatchNorm3d(options, ...) end
+
+---x where positive, alpha (exp(x / alpha) - 1) elsewhere (Barron, 2017)
+---@param options? {alpha?: number}|any
+---@return perigee.Layer
+function pg.nn.CELU(options, ...) end
+
+---Cross-correlation of sequences [N, inputs, L] with weight [out, inputs / groups, k].
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
+---@return perigee.Layer
+function pg.nn.Conv1d(options, ...) end
+
+---Cross-correlation of images [N, inputs, H, W] with weight [out, inputs / groups, kh, kw].
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
+---@return perigee.Layer
+function pg.nn.Conv2d(options, ...) end
+
+---Cross-correlation of volumes [N, inputs, D, H, W] with weight [out, inputs / groups, kd, kh, kw].
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
+---@return perigee.Layer
+function pg.nn.Conv3d(options, ...) end
+
+---Transpose of a convolution of sequences: [N, inputs, L] with weight [inputs, out / groups, k].
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.ConvTranspose1d(options, ...) end
+
+---Transpose of a convolution of images: [N, inputs, H, W] with weight [inputs, out / groups, kh, kw].
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.ConvTranspose2d(options, ...) end
+
+---Transpose of a convolution of volumes: [N, inputs, D, H, W] with weight [inputs, out / groups, kd, kh, kw].
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.ConvTranspose3d(options, ...) end
+
+---While training: zeroes each element with probability p, scales the rest by 1 / (1 - p).
+---@param options? {p?: number}|any
+---@return perigee.Layer
+function pg.nn.Dropout(options, ...) end
+
+---x where positive, alpha (exp(x) - 1) elsewhere
+---@param options? {alpha?: number}|any
+---@return perigee.Layer
+function pg.nn.ELU(options, ...) end
+
+---Rows of weight [entries, features] by index: [...] int64 to [..., features].
+---@param options? {entries: integer, features: integer, padding_idx?: integer}|any
+---@return perigee.Layer
+function pg.nn.Embedding(options, ...) end
+
+---Merges the axes from `first` to `last` into one.
+---@param options? {first?: integer, last?: integer}|any
+---@return perigee.Layer
+function pg.nn.Flatten(options, ...) end
+
+---A function as a layer without parameters.
+function pg.nn.Function() end
+
+---x Phi(x), with Phi the normal distribution's cumulative function (Hendrycks and Gimpel, 2016)
+---@param options? {approximate?: string}|any
+---@return perigee.Layer
+function pg.nn.GELU(options, ...) end
+
+---The first half along `axis` times the sigmoid of the second (Dauphin et al., 2016)
+---@param options? {axis?: integer}|any
+---@return perigee.Layer
+function pg.nn.GLU(options, ...) end
+
+---x, but 0 where |x| <= lambd
+---@param options? {lambd?: number}|any
+---@return perigee.Layer
+function pg.nn.Hardshrink(options, ...) end
+
+---relu6(x + 3) / 6
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.Hardsigmoid(options, ...) end
+
+---x relu6(x + 3) / 6 (Howard et al., 2019)
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.Hardswish(options, ...) end
+
+---x limited to [min_val, max_val]
+---@param options? {min_val?: number, max_val?: number}|any
+---@return perigee.Layer
+function pg.nn.Hardtanh(options, ...) end
+
+function pg.nn.Identity() end
+
+---Normalises over the last axes, those that `shape` names, then scales and shifts.
+---@param options? {shape: integer|integer[], eps?: number, affine?: boolean, bias?: boolean}|any
+---@return perigee.Layer
+function pg.nn.LayerNorm(options, ...) end
+
+---x where positive, negative_slope x elsewhere
+---@param options? {negative_slope?: number}|any
+---@return perigee.Layer
+function pg.nn.LeakyReLU(options, ...) end
+
+---x weight^T + bias over the last axis: [..., inputs] to [..., out]. weight is [out, inputs].
+---@param options? {inputs: integer, out: integer, bias?: boolean}|any
+---@return perigee.Layer
+function pg.nn.Linear(options, ...) end
+
+---log(1 / (1 + exp(-x)))
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.LogSigmoid(options, ...) end
+
+---Logarithm of the softmax along `axis`
+---@param options? {axis?: integer}|any
+---@return perigee.Layer
+function pg.nn.LogSoftmax(options, ...) end
+
+---The largest value of each window: [N, C, L] to [N, C, L'].
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@return perigee.Layer
+function pg.nn.MaxPool1d(options, ...) end
+
+---The largest value of each window: [N, C, H, W] to [N, C, H', W'].
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@return perigee.Layer
+function pg.nn.MaxPool2d(options, ...) end
+
+---The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W'].
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@return perigee.Layer
+function pg.nn.MaxPool3d(options, ...) end
+
+---x tanh(softplus(x)) (Misra, 2019)
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.Mish(options, ...) end
+
+---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
+---of one table come in alphabetical order; dict:add(name, layer) appends.
+function pg.nn.ModuleDict() end
+
+---A list of layers that has no forward of its own.
+function pg.nn.ModuleList() end
+
+---x where positive, weight x elsewhere, with learnt slopes (He, Zhang, Ren and Sun, 2015)
+---@param options? {num_parameters?: integer, init?: number}|any
+---@return perigee.Layer
+function pg.nn.PReLU(options, ...) end
+
+---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
+---@param tensor table
+---@param options? {requires_grad: boolean}
+function pg.nn.Parameter(tensor, options) end
+
+---A list of parameters: list[1], #list.
+function pg.nn.ParameterList() end
+
+---max(x, 0)
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.ReLU(options, ...) end
+
+---x limited to [0, 6]
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.ReLU6(options, ...) end
+
+---x + layer(x): nn.Residual{layer, ...} runs its layers in sequence.
+function pg.nn.Residual() end
+
+---ELU scaled so that mean 0 and variance 1 stay (Klambauer et al., 2017)
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.SELU(options, ...) end
+
+---Layers one after the other: what one returns is the next one's input.
+function pg.nn.Sequential() end
+
+---x sigmoid(x)
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.SiLU(options, ...) end
+
+---1 / (1 + exp(-x))
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.Sigmoid(options, ...) end
+
+---Exponentials scaled to sum to 1 along `axis`
+---@param options? {axis?: integer}|any
+---@return perigee.Layer
+function pg.nn.Softmax(options, ...) end
+
+---log(1 + exp(beta x)) / beta
+---@param options? {beta?: number, threshold?: number}|any
+---@return perigee.Layer
+function pg.nn.Softplus(options, ...) end
+
+---x moved by lambd towards 0
+---@param options? {lambd?: number}|any
+---@return perigee.Layer
+function pg.nn.Softshrink(options, ...) end
+
+---x / (1 + |x|)
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.Softsign(options, ...) end
+
+---Hyperbolic tangent
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.Tanh(options, ...) end
+
+---x - tanh(x)
+---@param options? {}|any
+---@return perigee.Layer
+function pg.nn.Tanhshrink(options, ...) end
+
+---x where x > threshold, value elsewhere
+---@param options? {threshold: number, value: number}|any
+---@return perigee.Layer
+function pg.nn.Threshold(options, ...) end
+
+---Binary cross entropy of probabilities in [0, 1].
+---@param p table
+---@param y table the shape of p
+---@param options? {weight: table, reduction: string}
+---@return table
+function pg.nn.bce(p, y, options) end
+
+---Binary cross entropy of logits: safe for any size of them. pos_weight multiplies the positives' part.
+---@param x table
+---@param y table the shape of x
+---@param options? {weight: table, pos_weight: table, reduction: string}
+---@return table
+function pg.nn.bce_with_logits(x, y, options) end
+
+---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1: a and b [N, D], y [N] (or [D], [D], []).
+---@param a table
+---@param b table
+---@param y table
+---@param options? {margin: number, reduction: string}
+---@return table
+function pg.nn.cosine_embedding(a, b, y, options) end
+
+---Softmax and negative log likelihood in one: logits [N, C] or [N, C, ...], labels int64 [N, ...] from 0, or
+---probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
+---label_smoothing = 0, reduction = "mean".
+---@param logits table
+---@param labels table
+---@param options? {weight: table, ignore_index: integer, label_smoothing: number, reduction: string}
+---@return table
+function pg.nn.cross_entropy(logits, labels, options) end
+
+---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
+---ways to align them with the steps. log_probs [T, N, C] are log_softmax along C (or [T, C], one sequence); targets
+---[N, S], or all labels one after the other, int64 from 0; input_lengths and target_lengths [N], tensors or lists.
+---"mean" divides each loss by its target's length first, as in PyTorch. The gradient is that of what log_softmax was
+---taken of; there is no second derivative.
+---@param log_probs table
+---@param targets table
+---@param input_lengths table
+---@param target_lengths table
+---@param options? {blank: integer, reduction: string, zero_infinity: boolean} blank: from 0, default 0
+---@return table
+function pg.nn.ctc(log_probs, targets, input_lengths, target_lengths, options) end
+
+---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
+---Labels int64 [N, ...] against logits [N, C, ...], softmax; or targets from 0 to 1 in the logits' shape, sigmoid, and
+---then positives count alpha and negatives 1 - alpha (alpha < 0: all 1).
+---@param logits table
+---@param target table
+---@param options? {gamma: number, alpha: number, weight: table, ignore_index: integer, reduction: string}
+---@return table
+function pg.nn.focal(logits, target, options) end
+
+---Negative log likelihood of y under a normal distribution of mean x and variance var, which is at least eps. var has
+---the shape of x, or 1 in place of the last axis, or lacks it. full: with the constant term.
+---@param x table
+---@param y table the shape of x
+---@param var table
+---@param options? {full: boolean, eps: number, reduction: string}
+---@return table
+function pg.nn.gaussian_nll(x, y, var, options) end
+
+---max(0, 1 - y x) for targets y of -1 and 1.
+---@param x table
+---@param y table the shape of x
+---@param options? {reduction: string}
+---@return table
+function pg.nn.hinge(x, y, options) end
+
+---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
+---@param x table
+---@param y table
+---@param options? {margin: number, reduction: string}
+---@return table
+function pg.nn.hinge_embedding(x, y, options) end
+
+---Quadratic within delta, linear outside (Huber, 1964).
+---@param x table
+---@param y table the shape of x
+---@param options? {delta: number, reduction: string}
+---@return table
+function pg.nn.huber(x, y, options) end
+
+---@param ... any
+function pg.nn.init(...) end
+
+---@param t any
+---@param value any
+function pg.nn.init.constant_(t, value) end
+
+---@param t any
+---@param options any
+function pg.nn.init.kaiming_normal_(t, options) end
+
+---He et al., 2015.
+---@param t any
+---@param options any
+function pg.nn.init.kaiming_uniform_(t, options) end
+
+---@param t any
+---@param mean any
+---@param std any
+function pg.nn.init.normal_(t, mean, std) end
+
+---@param t any
+function pg.nn.init.ones_(t) end
+
+---@param t any
+---@param low any
+---@param high any
+function pg.nn.init.uniform_(t, low, high) end
+
+---@param t any
+---@param gain any
+function pg.nn.init.xavier_normal_(t, gain) end
+
+---Glorot and Bengio, 2010.
+---@param t any
+---@param gain any
+function pg.nn.init.xavier_uniform_(t, gain) end
+
+---@param t any
+function pg.nn.init.zeros_(t) end
+
+---@param v any
+function pg.nn.is_layer(v) end
+
+---@param v any
+function pg.nn.is_parameter(v) end
+
+---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
+---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
+---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
+---@param x table
+---@param target table
+---@param options? {reduction: string, log_target: boolean}
+---@return table
+function pg.nn.kl_div(x, target, options) end
+
+---Mean of |x - y|.
+---@param x table
+---@param y table the shape of x
+---@param options? {reduction: string}
+---@return table
+function pg.nn.l1(x, y, options) end
+
+---max(0, margin - y (a - b)): where y is 1, a should rank above b.
+---@param a table
+---@param b table
+---@param y table
+---@param options? {margin: number, reduction: string}
+---@return table
+function pg.nn.margin_ranking(a, b, y, options) end
+
+---Mean of (x - y)^2.
+---@param x table
+---@param y table the shape of x
+---@param options? {reduction: string}
+---@return table
+function pg.nn.mse(x, y, options) end
+
+---max(0, margin - x[label] + x[c])^p, averaged over the classes c other than the label; weight [C] by label.
+---@param x table [N, C] or [C]
+---@param labels table int64 [N] or []
+---@param options? {p: integer, margin: number, weight: table, reduction: string} p: 1 or 2
+---@return table
+function pg.nn.multi_margin(x, labels, options) end
+
+---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them.
+---@param x table
+---@param y table the shape of x
+---@param options? {weight: table, reduction: string}
+---@return table
+function pg.nn.multilabel_soft_margin(x, y, options) end
+
+---Negative log likelihood of log probabilities [N, C] or [N, C, ...]; labels int64 [N, ...] from 0. "mean" is weighted.
+---@param log_probs table
+---@param labels table
+---@param options? {weight: table, ignore_index: integer, reduction: string}
+---@return table
+function pg.nn.nll(log_probs, labels, options) end
+
+---Negative log likelihood of counts y under Poisson's distribution of mean exp(x), or x with log_input=false; without
+---the term that x does not change, unless `full` asks for Stirling's approximation of it.
+---@param x table
+---@param y table the shape of x
+---@param options? {log_input: boolean, full: boolean, eps: number, reduction: string} eps: added to x in its logarithm
+---@return table
+function pg.nn.poisson_nll(x, y, options) end
+
+---Huber's loss divided by beta.
+---@param x table
+---@param y table the shape of x
+---@param options? {beta: number, reduction: string}
+---@return table
+function pg.nn.smooth_l1(x, y, options) end
+
+---log(1 + exp(-y x)) for targets y of -1 and 1.
+---@param x table
+---@param y table the shape of x
+---@param options? {reduction: string}
+---@return table
+function pg.nn.soft_margin(x, y, options) end
+
+---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
+---(Balntas et al. 2016). swap: the negative's distance to the positive counts where it is smaller.
+---@param anchor table [N, D]
+---@param near table [N, D] of the same class
+---@param far table [N, D] of another one
+---@param options? {margin: number, p: number, eps: number, swap: boolean, reduction: string}
+---@return table
+function pg.nn.triplet_margin(anchor, near, far, options) end
+
+---Steps of the size that past steps had, in units of the parameter
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, rho?: number, eps?: number}|any
+---@return perigee.Optimizer
+function pg.optim.Adadelta(options, ...) end
+
+---`optim.Adafactor{params, lr=1e-2, beta2_decay=-0.8, eps=1e-3, d=1, weight_decay=0}`: Adam's second moment of a matrix
+---kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it; steps of at most d in root mean square.
+---@param ... any
+function pg.optim.Adafactor(...) end
+
+---Steps divided by the root of all squared gradients so far
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, lr_decay?: number, initial_accumulator_value?: number, eps?: number}|any
+---@return perigee.Optimizer
+function pg.optim.Adagrad(options, ...) end
+
+---Steps scaled by running means of the gradient and its square
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean}|any
+---@return perigee.Optimizer
+function pg.optim.Adam(options, ...) end
+
+---Adam with the weight decay outside the gradient
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean}|any
+---@return perigee.Optimizer
+function pg.optim.AdamW(options, ...) end
+
+---Adam in the infinity norm
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number}|any
+---@return perigee.Optimizer
+function pg.optim.Adamax(options, ...) end
+
+---`optim.EMA{model, decay=0.999, warmup=false}`: exponential moving average of a model's parameters (or of a list of
+---tensors): decay average + (1 - decay) weights at each update(). With warmup the n-th decay is at most
+---n / (9 + n), so that early weights are soon forgotten. Buffers are copied.
+---@param ... any|{model: any, decay?: number, warmup?: boolean}
+function pg.optim.EMA(...) end
+
+---`optim.LAMB{params, lr=1e-3, betas={0.9, 0.999}, eps=1e-6, weight_decay=0}`: Adam's direction with the length of the
+---parameter (You et al., 2020, "Large Batch Optimization for Deep Learning").
+---@param ... any
+function pg.optim.LAMB(...) end
+
+---`optim.LARS{params, lr=0.1, momentum=0.9, weight_decay=0, trust=1e-3, eps=1e-8, nesterov=false}`: gradient descent
+---with a rate a parameter, trust |w| / (|g| + weight_decay |w|) (You, Gitman and Ginsburg, 2017).
+---@param ... any
+function pg.optim.LARS(...) end
+
+---`optim.LBFGS{params, lr=1, max_iter=20, max_eval=max_iter*5/4, tolerance_grad=1e-7, tolerance_change=1e-9,
+---history_size=100}`: optimizer:step(closure), where closure clears gradients, computes the loss, calls backward and
+---returns the loss. PyTorch's steps without a line search. All parameters must have one dtype and one device.
+---@param ... any|{params: any, lr?: number, max_iter?: integer, max_eval?: integer, tolerance_grad?: number, tolerance_change?: number, history_size?: integer}
+function pg.optim.LBFGS(...) end
+
+---Steps of equal length along the sign of the momentum
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number}|any
+---@return perigee.Optimizer
+function pg.optim.Lion(options, ...) end
+
+---`optim.Muon{params, lr=1e-3, momentum=0.95, nesterov=true, weight_decay=0.1, ns_steps=5}`: momentum made orthogonal
+---(Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as one. Vectors, embeddings and
+---the last layer belong to another optimizer.
+---@param ... any
+function pg.optim.Muon(...) end
+
+---Adam with Nesterov's look ahead
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number}|any
+---@return perigee.Optimizer
+function pg.optim.NAdam(options, ...) end
+
+---Adam that trusts the running mean of squares once enough steps are in it
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number}|any
+---@return perigee.Optimizer
+function pg.optim.RAdam(options, ...) end
+
+---Steps divided by a running root mean square of the gradient
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, alpha?: number, eps?: number, momentum?: number, centered?: boolean}|any
+---@return perigee.Optimizer
+function pg.optim.RMSprop(options, ...) end
+
+---A step length an element, by whether its gradient keeps its sign
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number}|any
+---@return perigee.Optimizer
+function pg.optim.Rprop(options, ...) end
+
+---Stochastic gradient descent, optionally with momentum
+---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, momentum?: number, dampening?: number, nesterov?: boolean}|any
+---@return perigee.Optimizer
+function pg.optim.SGD(options, ...) end
+
+---`optim.SWA{model}`: the mean of all weights that update() was called with (stochastic weight averaging: Izmailov et
+---al., 2018). Running statistics are the model's last ones: run the averaged model over data in train() mode to renew
+---them.
+---@param ... any|{model: any}
+function pg.optim.SWA(...) end
+
+---Scales all gradients so that their common Euclidean norm is at most `limit`.
+---@param params any
+---@param limit any
+---@return table norm before, a 0-dim tensor
+function pg.optim.clip_grad_norm_(params, limit) end
+
+---Limits every element of all gradients to [-limit, limit].
+---@param params any
+---@param limit any
+function pg.optim.clip_grad_value_(params, limit) end
+
+---@param v any
+function pg.optim.is_optimizer(v) end
+
+---`optim.sched.Chain{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at its
+---milestone, a count of steps (PyTorch's SequentialLR): Chain{Warmup{opt, 10}, Cosine{opt, 90}, milestones={10}}.
+---Without milestones all at once: their factors are multiplied (ChainedScheduler).
+---@param ... any
+function pg.optim.sched.Chain(...) end
+
+---`optim.sched.Cosine{optimizer, t_max, eta_min=0}`: down along half a cosine in t_max steps (Loshchilov and Hutter,
+---2016). There it stays; PyTorch's goes up again.
+---@param ... any|{optimizer: any, t_max: integer, eta_min?: number}
+function pg.optim.sched.Cosine(...) end
+
+---`optim.sched.CosineRestarts{optimizer, t_0, t_mult=1, eta_min=0}`: half cosines of t_0, t_0 t_mult, t_0 t_mult^2, ...
+---steps, each from the initial rate (SGDR: Loshchilov and Hutter, 2016).
+---@param ... any|{optimizer: any, t_0: integer, t_mult?: integer, eta_min?: number}
+function pg.optim.sched.CosineRestarts(...) end
+
+---`optim.sched.Exponential{optimizer, gamma}`: times gamma every step.
+---@param ... any|{optimizer: any, gamma: number}
+function pg.optim.sched.Exponential(...) end
+
+---`optim.sched.MultiStep{optimizer, milestones={30, 80}, gamma=0.1}`: times gamma at each milestone, a count of steps.
+---@param ... any|{optimizer: any, milestones: integer|integer[], gamma?: number}
+function pg.optim.sched.MultiStep(...) end
+
+---`optim.sched.OneCycle{optimizer, max_lr, total_steps, pct_start=0.3, ...}`: up to max_lr (a number, or one a group)
+---and down again, the momentum (or beta1) the other way (Smith and Topin, 2018). Options: anneal_strategy ("cos",
+---"linear"), cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase. Behind total_steps
+---it stays.
+---@param ... any|{optimizer: any, max_lr: any, total_steps: integer, pct_start?: number, anneal_strategy?: string, cycle_momentum?: boolean, base_momentum?: number, max_momentum?: number, div_factor?: number, final_div_factor?: number, three_phase?: boolean}
+function pg.optim.sched.OneCycle(...) end
+
+---`optim.sched.Plateau{optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, ...}`: times factor when the
+---value given to step(value) has not got better for more than `patience` steps. Options: threshold_mode ("rel", "abs"),
+---cooldown, min_lr, eps.
+---@param ... any|{optimizer: any, mode?: string, factor?: number, patience?: integer, threshold?: number, threshold_mode?: string, cooldown?: integer, min_lr?: number, eps?: number}
+function pg.optim.sched.Plateau(...) end
+
+---`optim.sched.Polynomial{optimizer, total_iters, power=1}`: (1 - done / total_iters)^power, 0 from there on.
+---@param ... any|{optimizer: any, total_iters: integer, power?: number}
+function pg.optim.sched.Polynomial(...) end
+
+---`optim.sched.Step{optimizer, step_size, gamma=0.1}`: times gamma every step_size steps.
+---@param ... any|{optimizer: any, step_size: integer, gamma?: number}
+function pg.optim.sched.Step(...) end
+
+---`optim.sched.Warmup{optimizer, total_iters, start_factor=1/3, end_factor=1}`: a factor that moves in a line for
+---total_iters steps and stays (PyTorch's LinearLR).
+---@param ... any|{optimizer: any, total_iters: integer, start_factor?: number, end_factor?: number}
+function pg.optim.sched.Warmup(...) end
+
+---Adds a parameter group: { params = {...}, lr = ... }; what it does not say is as in the constructor.
+---@param group any
+function Optimizer:add_group(group) end
+
+---Gives a recipe its parameters.
+---@param params any
+function Optimizer:bind(params) end
+
+function Optimizer:is_bound() end
+
+---Takes up where state() was taken. Everything is checked before anything is changed.
+---@param saved any
+function Optimizer:load_state(saved) end
+
+---Hyperparameters, step counts and state: groups[i] = { options = {...}, steps = {...}, slots = { name = {...} } }.
+function Optimizer:state() end
+
+---Updates all parameters that have gradients.
+function Optimizer:step() end
+
+---Forgets the gradients of all parameters.
+function Optimizer:zero_grad() end
+
+---`pg.CheckpointManager{dir, keep=3, mode="min", model=model, optimizer=opt, ...}`: a folder of checkpoints (made if it
+---is not there) of these objects: all that has state() and load_state(), under any names. The state of the random
+---number generator always goes with them. Of the files the newest `keep` stay, and the best where saves give a metric.
+---@param ... any
+---@return perigee.CheckpointManager
+function pg.CheckpointManager(...) end
+
+---Absolute value.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.abs(x) end
+
+---Absolute value.
+---@return perigee.Tensor
+function Tensor:abs() end
+
+---Arc cosine, in radians, in [0, pi].
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.acos(x) end
+
+---Arc cosine, in radians, in [0, pi].
+---@return perigee.Tensor
+function Tensor:acos() end
+
+---Inverse hyperbolic cosine of x >= 1.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.acosh(x) end
+
+---Inverse hyperbolic cosine of x >= 1.
+---@return perigee.Tensor
+function Tensor:acosh() end
+
+---One step of Adadelta (Zeiler 2012): v = rho v + (1 - rho) g^2, d = sqrt(a + eps) / sqrt(v + eps) g, a = rho a + (1 - rho) d^2, param -= lr d. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---@param params perigee.Tensor[] any shapes
+---@param grads perigee.Tensor[] shapes of params
+---@param square_avgs perigee.Tensor[] shapes of params: v
+---@param acc_deltas perigee.Tensor[] shapes of params: a
+---@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, rho?: number, eps?: number}|any
+---@return perigee.Tensor
+function pg.adadelta(params, grads, square_avgs, acc_deltas, found_inf, options, ...) end
+
+---One step of Adagrad (Duchi, Hazan, Singer 2011): s = s + g^2, param -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps); s is initial_accumulator_value before the first step. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---@param params perigee.Tensor[] any shapes
+---@param grads perigee.Tensor[] shapes of params
+---@param sums perigee.Tensor[] shapes of params: s
+---@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, lr_decay?: number, initial_accumulator_value?: number, eps?: number}|any
+---@return perigee.Tensor
+function pg.adagrad(params, grads, sums, found_inf, options, ...) end
+
+---One step of Adam (Kingma, Ba 2015): m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, param -= lr (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps). decoupled: no weight decay in g; param is first scaled by 1 - lr weight_decay (AdamW: Loshchilov, Hutter 2019). With max_exp_avg_sqs, the largest v so far stands in for v (AMSGrad: Reddi et al. 2018). g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---@param params perigee.Tensor[] any shapes
+---@param grads perigee.Tensor[] shapes of params
+---@param exp_avgs perigee.Tensor[] shapes of params: m
+---@param exp_avg_sqs perigee.Tensor[] shapes of params: v
+---@param max_exp_avg_sqs perigee.Tensor[] shapes of params, or none: the largest v
+---@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param options? {decoupled?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}|any
+---@return perigee.Tensor
+function pg.adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, found_inf, options, ...) end
+
+---One step of Adamax (Kingma, Ba 2015, section 7): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), param -= lr / (1 - beta1^step) m / u. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---@param params perigee.Tensor[] any shapes
+---@param grads perigee.Tensor[] shapes of params
+---@param exp_avgs perigee.Tensor[] shapes of params: m
+---@param exp_infs perigee.Tensor[] shapes of params: u
+---@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}|any
+---@return perigee.Tensor
+function pg.adamax(params, grads, exp_avgs, exp_infs, found_inf, options, ...) end
+
+---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
+---@param x perigee.Tensor [N, C, L]
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.adaptive_avg_pool1d(x, options, ...) end
+
+---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:adaptive_avg_pool1d(options, ...) end
+
+---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
+---@param x perigee.Tensor [N, C, H, W]
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.adaptive_avg_pool2d(x, options, ...) end
+
+---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:adaptive_avg_pool2d(options, ...) end
+
+---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
+---@param x perigee.Tensor [N, C, D, H, W]
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.adaptive_avg_pool3d(x, options, ...) end
+
+---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:adaptive_avg_pool3d(options, ...) end
+
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---@param x perigee.Tensor [N, C, L]
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.adaptive_max_pool1d(x, options, ...) end
+
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:adaptive_max_pool1d(options, ...) end
+
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---@param x perigee.Tensor [N, C, H, W]
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.adaptive_max_pool2d(x, options, ...) end
+
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:adaptive_max_pool2d(options, ...) end
+
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---@param x perigee.Tensor [N, C, D, H, W]
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.adaptive_max_pool3d(x, options, ...) end
+
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---@param options? {size: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:adaptive_max_pool3d(options, ...) end
+
+---Sum of x and y. Of booleans: whether either is true.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.add(x, y) end
+
+---Sum of x and y. Of booleans: whether either is true.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:add(y) end
+
+---x + value * a / b.
+---@param x perigee.Tensor any shape
+---@param a perigee.Tensor a shape that broadcasts
+---@param b perigee.Tensor a shape that broadcasts
+---@param options? {value?: number}|any
+---@return perigee.Tensor
+function pg.addcdiv(x, a, b, options, ...) end
+
+---x + value * a / b.
+---@param a perigee.Tensor a shape that broadcasts
+---@param b perigee.Tensor a shape that broadcasts
+---@param options? {value?: number}|any
+---@return perigee.Tensor
+function Tensor:addcdiv(a, b, options, ...) end
+
+---x + value * a * b.
+---@param x perigee.Tensor any shape
+---@param a perigee.Tensor a shape that broadcasts
+---@param b perigee.Tensor a shape that broadcasts
+---@param options? {value?: number}|any
+---@return perigee.Tensor
+function pg.addcmul(x, a, b, options, ...) end
+
+---x + value * a * b.
+---@param a perigee.Tensor a shape that broadcasts
+---@param b perigee.Tensor a shape that broadcasts
+---@param options? {value?: number}|any
+---@return perigee.Tensor
+function Tensor:addcmul(a, b, options, ...) end
+
+---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
+---@param ... any|{x: perigee.Tensor, a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+function pg.addmm(...) end
+
+---The grid [N, H, W, 2] for grid_sample that affine matrices x [N, 2, 3] make of images of `size` {N, C, H, W}.
+---@param ... any|{x: perigee.Tensor, size: integer|integer[], align_corners?: boolean}
+function pg.affine_grid(...) end
+
+---Whether all elements are not zero.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.all(x, options, ...) end
+
+---Whether all elements are not zero.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:all(options, ...) end
+
+---Whether no element of any tensor is infinite or NaN.
+---@param xs perigee.Tensor[] any shapes
+---@return perigee.Tensor
+function pg.all_finite(xs) end
+
+---Every y is the sum (mean, largest, smallest) of all xs, in their order. Of a group of processes: over all of theirs. Gradients of sum and mean are the same reduction of the cotangents.
+---@param xs perigee.Tensor[] equal shapes
+---@param options? {op?: string, group?: integer}|any
+---@return perigee.Tensor
+function pg.all_reduce(xs, options, ...) end
+
+---Whether `isclose` holds everywhere.
+---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+function pg.allclose(...) end
+
+---Largest element; NaN where there is one. Equal largest elements share the gradient.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.amax(x, options, ...) end
+
+---Largest element; NaN where there is one. Equal largest elements share the gradient.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:amax(options, ...) end
+
+---Smallest element; NaN where there is one. Equal smallest elements share the gradient.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.amin(x, options, ...) end
+
+---Smallest element; NaN where there is one. Equal smallest elements share the gradient.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:amin(options, ...) end
+
+---The smallest and the largest element, of all or along one axis.
+---@param ... any|{x: perigee.Tensor, axis?: integer, keepdim?: boolean}
+---@return perigee.Tensor min
+---@return perigee.Tensor max
+function pg.aminmax(...) end
+
+---Whether any element is not zero.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.any(x, options, ...) end
+
+---Whether any element is not zero.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:any(options, ...) end
+
+---`pg.arange(5)`, `pg.arange(0, 10, 2)`: from start, step by step, stop excluded. int64 if all are whole.
+---@param ... any|{start: number, stop?: number, step?: number, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+function pg.arange(...) end
+
+---Position of the largest element, the first of equal ones; a NaN counts as largest.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer, flat?: boolean, keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.argmax(x, options, ...) end
+
+---Position of the smallest element, the first of equal ones; a NaN counts as smallest.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer, flat?: boolean, keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.argmin(x, options, ...) end
+
+---Where the elements of each line along `axis` stand in rising order.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
+---@return perigee.Tensor
+function pg.argsort(x, options, ...) end
+
+---Where the elements of each line along `axis` stand in rising order.
+---@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
+---@return perigee.Tensor
+function Tensor:argsort(options, ...) end
+
+---Arc sine, in radians, in [-pi/2, pi/2].
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.asin(x) end
+
+---Arc sine, in radians, in [-pi/2, pi/2].
+---@return perigee.Tensor
+function Tensor:asin() end
+
+---Inverse hyperbolic sine.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.asinh(x) end
+
+---Inverse hyperbolic sine.
+---@return perigee.Tensor
+function Tensor:asinh() end
+
+---Arc tangent, in radians, in [-pi/2, pi/2].
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.atan(x) end
+
+---Arc tangent, in radians, in [-pi/2, pi/2].
+---@return perigee.Tensor
+function Tensor:atan() end
+
+---Angle of the point (y, x), that is with x as the ordinate, in radians, in [-pi, pi].
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.atan2(x, y) end
+
+---Angle of the point (y, x), that is with x as the ordinate, in radians, in [-pi, pi].
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:atan2(y) end
+
+---Inverse hyperbolic tangent of x in [-1, 1].
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.atanh(x) end
+
+---Inverse hyperbolic tangent of x in [-1, 1].
+---@return perigee.Tensor
+function Tensor:atanh() end
+
+---Mean of each window.
+---@param x perigee.Tensor [N, C, L]
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@return perigee.Tensor
+function pg.avg_pool1d(x, options, ...) end
+
+---Mean of each window.
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@return perigee.Tensor
+function Tensor:avg_pool1d(options, ...) end
+
+---Mean of each window.
+---@param x perigee.Tensor [N, C, H, W]
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@return perigee.Tensor
+function pg.avg_pool2d(x, options, ...) end
+
+---Mean of each window.
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@return perigee.Tensor
+function Tensor:avg_pool2d(options, ...) end
+
+---Mean of each window.
+---@param x perigee.Tensor [N, C, D, H, W]
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@return perigee.Tensor
+function pg.avg_pool3d(x, options, ...) end
+
+---Mean of each window.
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@return perigee.Tensor
+function Tensor:avg_pool3d(options, ...) end
+
+---Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). training: with the batch's statistics (biased variance), which also move the running ones (unbiased variance): running = (1 - momentum) running + momentum batch. Otherwise: with the running ones.
+---@param x perigee.Tensor [N, C, ...]
+---@param weight? perigee.Tensor [C]
+---@param bias? perigee.Tensor [C]
+---@param running_mean? perigee.Tensor [C]
+---@param running_var? perigee.Tensor [C]
+---@param options? {training?: boolean, momentum?: number, eps?: number}|any
+---@return perigee.Tensor
+function pg.batch_norm(x, weight, bias, running_mean, running_var, options, ...) end
+
+---Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). training: with the batch's statistics (biased variance), which also move the running ones (unbiased variance): running = (1 - momentum) running + momentum batch. Otherwise: with the running ones.
+---@param weight? perigee.Tensor [C]
+---@param bias? perigee.Tensor [C]
+---@param running_mean? perigee.Tensor [C]
+---@param running_var? perigee.Tensor [C]
+---@param options? {training?: boolean, momentum?: number, eps?: number}|any
+---@return perigee.Tensor
+function Tensor:batch_norm(weight, bias, running_mean, running_var, options, ...) end
+
+---Runs fn and measures each iteration with the devices synchronised. Times in seconds, throughput in items a second.
+---@param ... any|{fn: function, warmup?: integer, iterations?: integer, items?: number}
+---@return { mean: number, p50: number, p99: number, min: number, throughput: number, iterations: integer }
+function pg.bench(...) end
+
+---1 with probability p, else 0. A p above 1 counts as 1, one below 0 (and NaN) as 0.
+---@param p perigee.Tensor probabilities in [0, 1], any shape
+---@return perigee.Tensor
+function pg.bernoulli(p) end
+
+---1 with probability p, else 0. A p above 1 counts as 1, one below 0 (and NaN) as 0.
+---@return perigee.Tensor
+function Tensor:bernoulli() end
+
+---x[n] W[k] y[n]^T + bias[k] for every k: x [..., I], y [..., J], weight [K, I, J], bias [K] to [..., K].
+---@param ... any|{x: table, y: table, weight: table, bias?: table}
+---@return table
+function pg.bilinear(...) end
+
+---How often each of the whole numbers from 0 occurs in x, or the sums of their weights: [largest + 1], or `minlength`
+---if that is more.
+---@param ... any|{x: perigee.Tensor, weights?: perigee.Tensor, minlength?: integer}
+---@return perigee.Tensor
+function pg.bincount(...) end
+
+---The bits that x and y both have.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.bitwise_and(x, y) end
+
+---The bits that x and y both have.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:bitwise_and(y) end
+
+---x times 2^y; 0 where y is negative or at least as many as x has bits.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.bitwise_left_shift(x, y) end
+
+---x times 2^y; 0 where y is negative or at least as many as x has bits.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:bitwise_left_shift(y) end
+
+---All bits turned over; of booleans, whether x is false.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.bitwise_not(x) end
+
+---All bits turned over; of booleans, whether x is false.
+---@return perigee.Tensor
+function Tensor:bitwise_not() end
+
+---The bits that x or y has.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.bitwise_or(x, y) end
+
+---The bits that x or y has.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:bitwise_or(y) end
+
+---x / 2^y, rounded down; -1 or 0, by the sign of x, where y is negative or at least as many as x has bits.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.bitwise_right_shift(x, y) end
+
+---x / 2^y, rounded down; -1 or 0, by the sign of x, where y is negative or at least as many as x has bits.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:bitwise_right_shift(y) end
+
+---The bits that exactly one of x and y has.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.bitwise_xor(x, y) end
+
+---The bits that exactly one of x and y has.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:bitwise_xor(y) end
+
+---Matrix products of [b, n, k] and [b, k, m].
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+function pg.bmm(...) end
+
+---@param ... any|{x: perigee.Tensor, shape: integer|integer[]}
+function pg.broadcast_to(...) end
+
+---In which bucket each element lies, given the buckets' rising boundaries: i where boundaries[i] < x <=
+---boundaries[i + 1], with `right=true` where boundaries[i] <= x < boundaries[i + 1].
+---@param ... any|{x: perigee.Tensor, boundaries: perigee.Tensor, right?: boolean}
+function pg.bucketize(...) end
+
+---x in another dtype. Floating to integer truncates towards zero; to bool: not equal to zero.
+---@param x perigee.Tensor any shape
+---@param options? {dtype: string}|any
+---@return perigee.Tensor
+function pg.cast(x, options, ...) end
+
+---x in another dtype. Floating to integer truncates towards zero; to bool: not equal to zero.
+---@param options? {dtype: string}|any
+---@return perigee.Tensor
+function Tensor:cast(options, ...) end
+
+---The tensors behind each other along `axis`.
+---@param xs perigee.Tensor[] equal shapes but for `axis`
+---@param options? {axis?: integer}|any
+---@return perigee.Tensor
+function pg.cat(xs, options, ...) end
+
+---The smallest integer that is not below x.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.ceil(x) end
+
+---The smallest integer that is not below x.
+---@return perigee.Tensor
+function Tensor:ceil() end
+
+---x where x > 0, else alpha * (exp(x / alpha) - 1), whose slope is 1 at 0 (Barron 2017).
+---@param x perigee.Tensor any shape
+---@param options? {alpha?: number}|any
+---@return perigee.Tensor
+function pg.celu(x, options, ...) end
+
+---x where x > 0, else alpha * (exp(x / alpha) - 1), whose slope is 1 at 0 (Barron 2017).
+---@param options? {alpha?: number}|any
+---@return perigee.Tensor
+function Tensor:celu(options, ...) end
+
+---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
+---@param ... any|{x: perigee.Tensor, groups: integer}
+function pg.channel_shuffle(...) end
+
+---A list of at most `count` parts of equal size along an axis.
+---@param ... any|{count: integer, axis?: integer}
+function pg.chunk(...) end
+
+---x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits, bounds included, and 0 outside.
+---@param x perigee.Tensor any shape
+---@param options? {min?: number, max?: number}|any
+---@return perigee.Tensor
+function pg.clamp(x, options, ...) end
+
+---x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits, bounds included, and 0 outside.
+---@param options? {min?: number, max?: number}|any
+---@return perigee.Tensor
+function Tensor:clamp(options, ...) end
+
+---A dense copy.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.clone(x) end
+
+---A dense copy.
+---@return perigee.Tensor
+function Tensor:clone() end
+
+---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
+---[N, C, H, W]. PyTorch's nn.functional.fold.
+---@param ... any|{x: perigee.Tensor, size: any, kernel: any, dilation?: any, padding?: any, stride?: any}
+function pg.col2im(...) end
+
+---Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---@param x perigee.Tensor [N, C, L]
+---@param weight perigee.Tensor [O, C / groups, k]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@return perigee.Tensor
+function pg.conv1d(x, weight, bias, options, ...) end
+
+---Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---@param weight perigee.Tensor [O, C / groups, k]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@return perigee.Tensor
+function Tensor:conv1d(weight, bias, options, ...) end
+
+---Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---@param x perigee.Tensor [N, C, H, W]
+---@param weight perigee.Tensor [O, C / groups, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@return perigee.Tensor
+function pg.conv2d(x, weight, bias, options, ...) end
+
+---Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---@param weight perigee.Tensor [O, C / groups, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@return perigee.Tensor
+function Tensor:conv2d(weight, bias, options, ...) end
+
+---Cross-correlation of volumes with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---@param x perigee.Tensor [N, C, D, H, W]
+---@param weight perigee.Tensor [O, C / groups, kd, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@return perigee.Tensor
+function pg.conv3d(x, weight, bias, options, ...) end
+
+---Cross-correlation of volumes with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---@param weight perigee.Tensor [O, C / groups, kd, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@return perigee.Tensor
+function Tensor:conv3d(weight, bias, options, ...) end
+
+---Transpose of conv1d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---@param x perigee.Tensor [N, C, L]
+---@param weight perigee.Tensor [C, O / groups, k]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.conv_transpose1d(x, weight, bias, options, ...) end
+
+---Transpose of conv1d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---@param weight perigee.Tensor [C, O / groups, k]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:conv_transpose1d(weight, bias, options, ...) end
+
+---Transpose of conv2d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---@param x perigee.Tensor [N, C, H, W]
+---@param weight perigee.Tensor [C, O / groups, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.conv_transpose2d(x, weight, bias, options, ...) end
+
+---Transpose of conv2d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---@param weight perigee.Tensor [C, O / groups, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:conv_transpose2d(weight, bias, options, ...) end
+
+---Transpose of conv3d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---@param x perigee.Tensor [N, C, D, H, W]
+---@param weight perigee.Tensor [C, O / groups, kd, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.conv_transpose3d(x, weight, bias, options, ...) end
+
+---Transpose of conv3d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---@param weight perigee.Tensor [C, O / groups, kd, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:conv_transpose3d(weight, bias, options, ...) end
+
+---Writes src, broadcast and cast, into dst.
+---@param dst perigee.Tensor any shape; only described: the host writes
+---@param src perigee.Tensor a shape that broadcasts to that of dst
+---@return perigee.Tensor
+function pg.copy(dst, src) end
+
+---Writes src, broadcast and cast, into dst.
+---@param src perigee.Tensor a shape that broadcasts to that of dst
+---@return perigee.Tensor
+function Tensor:copy(src) end
+
+---The size of x with the sign of y.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.copysign(x, y) end
+
+---The size of x with the sign of y.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:copysign(y) end
+
+---Cosine of x in radians.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.cos(x) end
+
+---Cosine of x in radians.
+---@return perigee.Tensor
+function Tensor:cos() end
+
+---Hyperbolic cosine.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.cosh(x) end
+
+---Hyperbolic cosine.
+---@return perigee.Tensor
+function Tensor:cosh() end
+
+---The cosine of the angle between x and y along an axis; norms below eps count as eps. x and y broadcast.
+---@param ... any|{x: table, y: table, axis?: integer, eps?: number}
+---@return table
+function pg.cosine_similarity(...) end
+
+---How many elements are not zero, in int64.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.count_nonzero(x, options, ...) end
+
+---How many elements are not zero, in int64.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:count_nonzero(options, ...) end
+
+---The cross products of vectors of 3 elements along an axis (by default the first that has 3); other axes broadcast.
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor, axis?: integer}
+function pg.cross(...) end
+
+---Negative log-likelihood of the target classes under softmax(logits). The class axis is the second one, or the only one. Targets count from 0; one that is out of range is an error that names it.
+---@param logits perigee.Tensor [N, C], [N, C, ...] or [C]
+---@param target perigee.Tensor [N], [N, ...] or []: class indices
+---@param weight? perigee.Tensor [C]: weights of the classes
+---@param options? {ignore_index?: integer, reduction?: string, label_smoothing?: number}|any
+---@return perigee.Tensor
+function pg.cross_entropy(logits, target, weight, options, ...) end
+
+---Negative log-likelihood of the target classes under softmax(logits). The class axis is the second one, or the only one. Targets count from 0; one that is out of range is an error that names it.
+---@param target perigee.Tensor [N], [N, ...] or []: class indices
+---@param weight? perigee.Tensor [C]: weights of the classes
+---@param options? {ignore_index?: integer, reduction?: string, label_smoothing?: number}|any
+---@return perigee.Tensor
+function Tensor:cross_entropy(target, weight, options, ...) end
+
+---Negative log likelihood of a sequence of labels, over all ways to align it with the steps (Graves et al. 2006). The gradient is that of what log_softmax is taken of, as PyTorch's: exp(log_probs) - posterior. It has no gradient of its own.
+---@param log_probs perigee.Tensor [T, N, C]: log_softmax along C
+---@param targets perigee.Tensor [N, S]: labels from 0, none the blank; those behind a sequence's length are not read
+---@param input_lengths perigee.Tensor [N]: steps of each sequence, at most T
+---@param target_lengths perigee.Tensor [N]: labels of each sequence, at most S
+---@param options? {blank?: integer, zero_infinity?: boolean}|any
+---@return perigee.Tensor
+function pg.ctc_loss(log_probs, targets, input_lengths, target_lengths, options, ...) end
+
+---Negative log likelihood of a sequence of labels, over all ways to align it with the steps (Graves et al. 2006). The gradient is that of what log_softmax is taken of, as PyTorch's: exp(log_probs) - posterior. It has no gradient of its own.
+---@param targets perigee.Tensor [N, S]: labels from 0, none the blank; those behind a sequence's length are not read
+---@param input_lengths perigee.Tensor [N]: steps of each sequence, at most T
+---@param target_lengths perigee.Tensor [N]: labels of each sequence, at most S
+---@param options? {blank?: integer, zero_infinity?: boolean}|any
+---@return perigee.Tensor
+function Tensor:ctc_loss(targets, input_lengths, target_lengths, options, ...) end
+
+---Largest element up to each, and its position: the last of equal ones. NaN counts as largest.
+---@param x perigee.Tensor [...]
+---@param options? {axis: integer}|any
+---@return perigee.Tensor ...
+function pg.cummax(x, options, ...) end
+
+---Largest element up to each, and its position: the last of equal ones. NaN counts as largest.
+---@param options? {axis: integer}|any
+---@return perigee.Tensor ...
+function Tensor:cummax(options, ...) end
+
+---Smallest element up to each, and its position: the last of equal ones. NaN counts as smallest.
+---@param x perigee.Tensor [...]
+---@param options? {axis: integer}|any
+---@return perigee.Tensor ...
+function pg.cummin(x, options, ...) end
+
+---Smallest element up to each, and its position: the last of equal ones. NaN counts as smallest.
+---@param options? {axis: integer}|any
+---@return perigee.Tensor ...
+function Tensor:cummin(options, ...) end
+
+---Products of the elements up to each; of integers and booleans in int64.
+---@param x perigee.Tensor [...]
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function pg.cumprod(x, options, ...) end
+
+---Products of the elements up to each; of integers and booleans in int64.
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function Tensor:cumprod(options, ...) end
+
+---Sums of the elements up to each; of integers and booleans in int64.
+---@param x perigee.Tensor [...]
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function pg.cumsum(x, options, ...) end
+
+---Sums of the elements up to each; of integers and booleans in int64.
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function Tensor:cumsum(options, ...) end
+
+---Degrees to radians.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.deg2rad(x) end
+
+---Degrees to radians.
+---@return perigee.Tensor
+function Tensor:deg2rad() end
+
+---The same memory without history.
+function pg.detach() end
+
+---pg.device(name, fn, ...): what fn makes is made there. pg.device() names the device in force.
+---@param name any
+---@param fn any
+---@param ... any
+function pg.device(name, fn, ...) end
+
+---Devices there are: a list of { name, type, index, memory_total, ... }, with `.unavailable` giving reasons.
+---`kind` narrows it to a type or to "gpu" (any accelerator).
+---@param kind? string
+function pg.devices(kind) end
+
+---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
+---@param ... any|{x: perigee.Tensor, diagonal?: integer}
+function pg.diag(...) end
+
+---Matrices, along two new axes, with the last axis of x on diagonal number `offset`, and zeros.
+---@param ... any|{x: perigee.Tensor, offset?: integer, axis1?: integer, axis2?: integer}
+---@return perigee.Tensor
+function pg.diag_embed(...) end
+
+---A diagonal of the matrices that two axes of x make, as the last axis; without a copy.
+---@param x perigee.Tensor [...], at least 2 axes
+---@param options? {axis1?: integer, axis2?: integer}|any
+---@return perigee.Tensor
+function pg.diagonal(x, options, ...) end
+
+---A diagonal of the matrices that two axes of x make, as the last axis; without a copy.
+---@param options? {axis1?: integer, axis2?: integer}|any
+---@return perigee.Tensor
+function Tensor:diagonal(options, ...) end
+
+---A copy of x with `part` where `diagonal` would read.
+---@param x perigee.Tensor [...]
+---@param part perigee.Tensor shape of the diagonal
+---@param options? {axis1?: integer, axis2?: integer}|any
+---@return perigee.Tensor
+function pg.diagonal_scatter(x, part, options, ...) end
+
+---A copy of x with `part` where `diagonal` would read.
+---@param part perigee.Tensor shape of the diagonal
+---@param options? {axis1?: integer, axis2?: integer}|any
+---@return perigee.Tensor
+function Tensor:diagonal_scatter(part, options, ...) end
+
+---Differences of neighbours along an axis, n times over; `prepend` and `append` are put at the ends before.
+---@param ... any|{x: perigee.Tensor, n?: integer, axis?: integer, prepend?: perigee.Tensor, append?: perigee.Tensor}
+---@return perigee.Tensor
+function pg.diff(...) end
+
+---Derivative of lgamma.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.digamma(x) end
+
+---Derivative of lgamma.
+---@return perigee.Tensor
+function Tensor:digamma() end
+
+---x divided by y; integers give a floating result.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.div(x, y) end
+
+---x divided by y; integers give a floating result.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:div(y) end
+
+---In training each element is kept with probability 1 - p and divided by 1 - p, else 0 (Srivastava et al. 2014); otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed, offset, i) is at least p: the same on every device.
+---@param x perigee.Tensor any shape
+---@param options? {p?: number, training?: boolean}|any
+---@return perigee.Tensor
+function pg.dropout(x, options, ...) end
+
+---In training each element is kept with probability 1 - p and divided by 1 - p, else 0 (Srivastava et al. 2014); otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed, offset, i) is at least p: the same on every device.
+---@param options? {p?: number, training?: boolean}|any
+---@return perigee.Tensor
+function Tensor:dropout(options, ...) end
+
+---Which elements of `like` a dropout keeps: true with probability 1 - p. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (key[0], key[1], i) is at least p. The same key gives the same mask.
+---@param key perigee.Tensor [2] int64: seed and offset
+---@param like perigee.Tensor the shape of the mask
+---@param options? {p?: number}|any
+---@return perigee.Tensor
+function pg.dropout_mask(key, like, options, ...) end
+
+---Which elements of `like` a dropout keeps: true with probability 1 - p. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (key[0], key[1], i) is at least p. The same key gives the same mask.
+---@param like perigee.Tensor the shape of the mask
+---@param options? {p?: number}|any
+---@return perigee.Tensor
+function Tensor:dropout_mask(like, options, ...) end
+
+---Products of elements, summed over the labels that the result lacks: `pg.einsum("bij,bjk->bik", x, y)`. Without
+---an arrow the result has the labels that stand once, in alphabetical order. "..." stands for axes without a label.
+---@param ... any|{equation: string, tensors: perigee.Tensor[]}
+function pg.einsum(...) end
+
+---x where x > 0, else alpha * (exp(x) - 1) (Clevert, Unterthiner, Hochreiter 2015).
+---@param x perigee.Tensor any shape
+---@param options? {alpha?: number}|any
+---@return perigee.Tensor
+function pg.elu(x, options, ...) end
+
+---x where x > 0, else alpha * (exp(x) - 1) (Clevert, Unterthiner, Hochreiter 2015).
+---@param options? {alpha?: number}|any
+---@return perigee.Tensor
+function Tensor:elu(options, ...) end
+
+---Rows of weight. An index out of range is an error that names it.
+---@param weight perigee.Tensor [V, D]
+---@param index perigee.Tensor [...]: from 0
+---@param options? {padding_idx?: integer}|any
+---@return perigee.Tensor
+function pg.embedding(weight, index, options, ...) end
+
+---Rows of weight. An index out of range is an error that names it.
+---@param index perigee.Tensor [...]: from 0
+---@param options? {padding_idx?: integer}|any
+---@return perigee.Tensor
+function Tensor:embedding(index, options, ...) end
+
+---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
+---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
+--- padding_idx: integer} mode: "mean" (default), "sum" or "max"
+---@param ... any|{weight: table, index: table, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
+---@return table [B, D]
+function pg.embedding_bag(...) end
+
+---Memory whose contents mean nothing yet. (It is zeroed.)
+---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+function pg.empty(...) end
+
+---@param shape any
+---@param dtype any
+function pg.empty_like(shape, dtype) end
+
+function pg.enable_grad() end
+
+---Whether x equals y.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.eq(x, y) end
+
+---Whether x equals y.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:eq(y) end
+
+---Whether shapes, dtypes and all elements are the same.
+---@param a any
+---@param b any
+function pg.equal(a, b) end
+
+---Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.erf(x) end
+
+---Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+---@return perigee.Tensor
+function Tensor:erf() end
+
+---1 - erf(x), exact for large x.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.erfc(x) end
+
+---1 - erf(x), exact for large x.
+---@return perigee.Tensor
+function Tensor:erfc() end
+
+---The number whose error function is x, for x in [-1, 1].
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.erfinv(x) end
+
+---The number whose error function is x, for x in [-1, 1].
+---@return perigee.Tensor
+function Tensor:erfinv() end
+
+---e to the power of x.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.exp(x) end
+
+---e to the power of x.
+---@return perigee.Tensor
+function Tensor:exp() end
+
+---2 to the power of x.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.exp2(x) end
+
+---2 to the power of x.
+---@return perigee.Tensor
+function Tensor:exp2() end
+
+---x repeated along axes of size 1, and along new leading axes, without a copy.
+---@param x perigee.Tensor [...]
+---@param options? {shape: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.expand(x, options, ...) end
+
+---x repeated along axes of size 1, and along new leading axes, without a copy.
+---@param options? {shape: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:expand(options, ...) end
+
+---x broadcast to the shape of `like`, without a copy.
+---@param x perigee.Tensor [...]
+---@param like perigee.Tensor a shape that x broadcasts to
+---@return perigee.Tensor
+function pg.expand_like(x, like) end
+
+---x broadcast to the shape of `like`, without a copy.
+---@param like perigee.Tensor a shape that x broadcasts to
+---@return perigee.Tensor
+function Tensor:expand_like(like) end
+
+---exp(x) - 1, exact near 0.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.expm1(x) end
+
+---exp(x) - 1, exact near 0.
+---@return perigee.Tensor
+function Tensor:expm1() end
+
+---Exponentially distributed numbers: of density rate exp(-rate x).
+---@param options? {shape: integer|integer[], dtype?: string, rate?: number}|any
+---@return perigee.Tensor
+function pg.exponential(options, ...) end
+
+---The identity matrix, [n, m] (m defaults to n).
+---@param ... any|{n: integer, m?: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+function pg.eye(...) end
+
+---A tensor whose elements all are `value`, converted to the dtype.
+---@param options? {shape: integer|integer[], dtype?: string, value?: number}|any
+---@return perigee.Tensor
+function pg.fill(options, ...) end
+
+---Joins the axes from first to last.
+---@param ... any|{first?: integer, last?: integer}
+function pg.flatten(...) end
+
+---The positions of these axes in reverse order (a copy).
+---@param ... any|{x: perigee.Tensor, axis: integer|integer[]}
+function pg.flip(...) end
+
+---The largest integer that is not above x.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.floor(x) end
+
+---The largest integer that is not above x.
+---@return perigee.Tensor
+function Tensor:floor() end
+
+---floor(x / y), in the dtype of the operands. Integer division by zero is an error.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.floor_div(x, y) end
+
+---floor(x / y), in the dtype of the operands. Integer division by zero is an error.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:floor_div(y) end
+
+---The larger of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.fmax(x, y) end
+
+---The larger of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:fmax(y) end
+
+---The smaller of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.fmin(x, y) end
+
+---The smaller of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:fmin(y) end
+
+---x - y * trunc(x / y): has the sign of x. Integer division by zero is an error.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.fmod(x, y) end
+
+---x - y * trunc(x / y): has the sign of x. Integer division by zero is an error.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:fmod(y) end
+
+---x minus its whole part; has the sign of x.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.frac(x) end
+
+---x minus its whole part; has the sign of x.
+---@return perigee.Tensor
+function Tensor:frac() end
+
+---Every element `value`: `pg.full({2, 3}, 7)`. A boolean gives bool.
+---@param ... any|{shape: integer|integer[], value: any, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+function pg.full(...) end
+
+---@param shape any
+---@param dtype any
+---@param value any
+function pg.full_like(shape, dtype, value) end
+
+---y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that names it.
+---@param x perigee.Tensor [...]
+---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function pg.gather(x, index, options, ...) end
+
+---y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that names it.
+---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function Tensor:gather(index, options, ...) end
+
+---Whether x is greater than or equal to y.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.ge(x, y) end
+
+---Whether x is greater than or equal to y.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:ge(y) end
+
+---x times the normal distribution function at x (Hendrycks, Gimpel 2016). approximate="tanh": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+---@param x perigee.Tensor any shape
+---@param options? {approximate?: string}|any
+---@return perigee.Tensor
+function pg.gelu(x, options, ...) end
+
+---x times the normal distribution function at x (Hendrycks, Gimpel 2016). approximate="tanh": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+---@param options? {approximate?: string}|any
+---@return perigee.Tensor
+function Tensor:gelu(options, ...) end
+
+function pg.get_default_dtype() end
+
+---The first half of x along `axis` times the sigmoid of the second (Dauphin, Fan, Auli, Grangier 2016).
+---@param x perigee.Tensor [...], even along `axis`
+---@param options? {axis?: integer}|any
+---@return perigee.Tensor
+function pg.glu(x, options, ...) end
+
+---The first half of x along `axis` times the sigmoid of the second (Dauphin, Fan, Auli, Grangier 2016).
+---@param options? {axis?: integer}|any
+---@return perigee.Tensor
+function Tensor:glu(options, ...) end
+
+---Gradients of outputs with respect to inputs: one value an input. `{create_graph=true}` allows higher orders.
+---@param ... any|{outputs: perigee.Tensor[], inputs: perigee.Tensor[], grad_outputs?: perigee.Tensor[], retain_graph?: boolean, create_graph?: boolean, allow_unused?: boolean}
+function pg.grad(...) end
+
+---Raises, naming the first element that differs, unless fn's gradients are right. Answers true.
+---@param ... any|{fn: fun(...): perigee.Tensor, inputs: perigee.Tensor[], eps?: number, rtol?: number, atol?: number}
+function pg.gradcheck(...) end
+
+---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
+---with align_corners the centres of the outer pixels (Jaderberg and others, 2015). Modes: bilinear, nearest, bicubic;
+---padding modes: zeros, border, reflection.
+---@param ... any|{x: perigee.Tensor, grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean}
+function pg.grid_sample(...) end
+
+---The channels of x [N, C, ...] in `groups` of equal size, each group of each example shifted and scaled to mean 0
+---and variance 1; then scaled and shifted by weight [C] and bias [C] (Wu and He 2018).
+---@param ... any|{x: table, groups: integer, weight?: perigee.Tensor, bias?: perigee.Tensor, eps?: number}
+---@return table
+function pg.group_norm(...) end
+
+---Whether x is greater than y.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.gt(x, y) end
+
+---Whether x is greater than y.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:gt(y) end
+
+---x, but 0 where -lambd <= x <= lambd.
+---@param x perigee.Tensor any shape
+---@param options? {lambd?: number}|any
+---@return perigee.Tensor
+function pg.hardshrink(x, options, ...) end
+
+---x, but 0 where -lambd <= x <= lambd.
+---@param options? {lambd?: number}|any
+---@return perigee.Tensor
+function Tensor:hardshrink(options, ...) end
+
+---relu6(x + 3) / 6.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.hardsigmoid(x) end
+
+---relu6(x + 3) / 6.
+---@return perigee.Tensor
+function Tensor:hardsigmoid() end
+
+---x * relu6(x + 3) / 6 (Howard et al. 2019).
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.hardswish(x) end
+
+---x * relu6(x + 3) / 6 (Howard et al. 2019).
+---@return perigee.Tensor
+function Tensor:hardswish() end
+
+---x limited to [min_val, max_val]; its slope at the bounds is 0.
+---@param x perigee.Tensor any shape
+---@param options? {min_val?: number, max_val?: number}|any
+---@return perigee.Tensor
+function pg.hardtanh(x, options, ...) end
+
+---x limited to [min_val, max_val]; its slope at the bounds is 0.
+---@param options? {min_val?: number, max_val?: number}|any
+---@return perigee.Tensor
+function Tensor:hardtanh(options, ...) end
+
+---How many elements lie in each of `bins` equal parts of [min, max] (of the range of x where both are 0). Others, and
+---NaN, are left out.
+---@param ... any|{x: perigee.Tensor, bins?: integer, min?: number, max?: number}
+---@return perigee.Tensor [bins]
+function pg.histc(...) end
+
+---sqrt(x^2 + y^2), without overflow.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.hypot(x, y) end
+
+---sqrt(x^2 + y^2), without overflow.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:hypot(y) end
+
+---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
+---im2col; PyTorch's nn.functional.unfold.
+---@param ... any|{x: perigee.Tensor, kernel: any, dilation?: any, padding?: any, stride?: any}
+function pg.im2col(...) end
+
+---y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at the contents of index tensors. An index out of range is an error that names it.
+---@param x perigee.Tensor [...]
+---@param indices perigee.Tensor[] int64 or int32, of shapes that broadcast with each other: from 0
+---@param options? {axis?: integer}|any
+---@return perigee.Tensor
+function pg.index(x, indices, options, ...) end
+
+---y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at the contents of index tensors. An index out of range is an error that names it.
+---@param indices perigee.Tensor[] int64 or int32, of shapes that broadcast with each other: from 0
+---@param options? {axis?: integer}|any
+---@return perigee.Tensor
+function Tensor:index(indices, options, ...) end
+
+---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
+---what stands between the brackets of `x[...]`. Of equal places the last one stays, and with `accumulate` all add up.
+---@param ... any|{x: perigee.Tensor, index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
+---@return perigee.Tensor
+function pg.index_put(...) end
+
+---The slices of x at the indices along `axis`, copied. An index out of range is an error that names it.
+---@param x perigee.Tensor [...]
+---@param index perigee.Tensor [n] or []: from 0
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function pg.index_select(x, index, options, ...) end
+
+---The slices of x at the indices along `axis`, copied. An index out of range is an error that names it.
+---@param index perigee.Tensor [n] or []: from 0
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function Tensor:index_select(index, options, ...) end
+
+---Positions that count from 1 (Lua numbers) as an index tensor, whose contents count from 0.
+---@param ... integer|integer[]
+function pg.indices(...) end
+
+function pg.inference_mode() end
+
+---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
+---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
+--- momentum: number, eps: number}
+---@param ... any|{x: table, running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number}
+---@return table
+function pg.instance_norm(...) end
+
+---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
+---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
+---@param ... any|{x: perigee.Tensor, size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean}
+function pg.interpolate(...) end
+
+function pg.is_grad_enabled() end
+
+---@param v any
+function pg.is_tensor(v) end
+
+---Whether |a - b| <= atol + rtol * |b|, element by element, after broadcasting; infinities only equal themselves.
+---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+---@return perigee.Tensor bool
+function pg.isclose(...) end
+
+---Whether x is neither infinite nor NaN.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.isfinite(x) end
+
+---Whether x is neither infinite nor NaN.
+---@return perigee.Tensor
+function Tensor:isfinite() end
+
+---Which elements of x are among those of `test` (a tensor or a number).
+---@param ... any|{x: perigee.Tensor, test: any, invert?: boolean}
+function pg.isin(...) end
+
+---Whether x is infinite.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.isinf(x) end
+
+---Whether x is infinite.
+---@return perigee.Tensor
+function Tensor:isinf() end
+
+---Whether x is not a number.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.isnan(x) end
+
+---Whether x is not a number.
+---@return perigee.Tensor
+function Tensor:isnan() end
+
+---Whether x is infinite and negative.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.isneginf(x) end
+
+---Whether x is infinite and negative.
+---@return perigee.Tensor
+function Tensor:isneginf() end
+
+---Whether x is infinite and positive.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.isposinf(x) end
+
+---Whether x is infinite and positive.
+---@return perigee.Tensor
+function Tensor:isposinf() end
+
+---Keeps a tensor beyond the innermost scope. Answers it.
+---@param t any
+function pg.keep(t) end
+
+---Every element of x times the whole of y (Kronecker's product); missing axes count as 1 in front.
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+function pg.kron(...) end
+
+---The k-th smallest element of each line along `axis` (k = 1: the smallest), and where it stands.
+---@param x perigee.Tensor [...], the axis not empty
+---@param options? {k: integer, axis?: integer, keepdim?: boolean}|any
+---@return perigee.Tensor ...
+function pg.kthvalue(x, options, ...) end
+
+---The k-th smallest element of each line along `axis` (k = 1: the smallest), and where it stands.
+---@param options? {k: integer, axis?: integer, keepdim?: boolean}|any
+---@return perigee.Tensor ...
+function Tensor:kthvalue(options, ...) end
+
+---The last `dims` axes shifted and scaled to mean 0 and variance 1 (biased), then by weight and bias (Ba, Kiros, Hinton 2016).
+---@param x perigee.Tensor [..., normalised axes]
+---@param weight? perigee.Tensor [normalised axes]
+---@param bias? perigee.Tensor [normalised axes]
+---@param options? {dims?: integer, eps?: number}|any
+---@return perigee.Tensor
+function pg.layer_norm(x, weight, bias, options, ...) end
+
+---The last `dims` axes shifted and scaled to mean 0 and variance 1 (biased), then by weight and bias (Ba, Kiros, Hinton 2016).
+---@param weight? perigee.Tensor [normalised axes]
+---@param bias? perigee.Tensor [normalised axes]
+---@param options? {dims?: integer, eps?: number}|any
+---@return perigee.Tensor
+function Tensor:layer_norm(weight, bias, options, ...) end
+
+---Whether x is less than or equal to y.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.le(x, y) end
+
+---Whether x is less than or equal to y.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:le(y) end
+
+---x where x > 0, else negative_slope * x.
+---@param x perigee.Tensor any shape
+---@param options? {negative_slope?: number}|any
+---@return perigee.Tensor
+function pg.leaky_relu(x, options, ...) end
+
+---x where x > 0, else negative_slope * x.
+---@param options? {negative_slope?: number}|any
+---@return perigee.Tensor
+function Tensor:leaky_relu(options, ...) end
+
+---x + weight * (y - x): x for weight 0, y for weight 1.
+---@param x perigee.Tensor|number any shape
+---@param y perigee.Tensor|number a shape that broadcasts
+---@param weight? perigee.Tensor|number a shape that broadcasts, or a number
+---@return perigee.Tensor
+function pg.lerp(x, y, weight) end
+
+---x + weight * (y - x): x for weight 0, y for weight 1.
+---@param y perigee.Tensor|number a shape that broadcasts
+---@param weight? perigee.Tensor|number a shape that broadcasts, or a number
+---@return perigee.Tensor
+function Tensor:lerp(y, weight) end
+
+---Logarithm of the absolute value of the gamma function.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.lgamma(x) end
+
+---Logarithm of the absolute value of the gamma function.
+---@return perigee.Tensor
+function Tensor:lgamma() end
+
+---x times the transposed weight, plus bias: the affine map of a fully connected layer.
+---@param x perigee.Tensor [..., in]
+---@param weight perigee.Tensor [out, in]
+---@param bias? perigee.Tensor [out]
+---@return perigee.Tensor
+function pg.linear(x, weight, bias) end
+
+---x times the transposed weight, plus bias: the affine map of a fully connected layer.
+---@param weight perigee.Tensor [out, in]
+---@param bias? perigee.Tensor [out]
+---@return perigee.Tensor
+function Tensor:linear(weight, bias) end
+
+---`count` numbers from first to last, both included.
+---@param ... any|{first: number, last: number, count: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+function pg.linspace(...) end
+
+---One step of Lion (Chen et al. 2023): param = param (1 - lr weight_decay) - lr sign(beta1 m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g. Weight decay is not part of g. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---@param params perigee.Tensor[] any shapes
+---@param grads perigee.Tensor[] shapes of params
+---@param exp_avgs perigee.Tensor[] shapes of params: m
+---@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number}|any
+---@return perigee.Tensor
+function pg.lion(params, grads, exp_avgs, found_inf, options, ...) end
+
+---Reads a file of tensors. With a layer, loads them into it and returns the layer.
+---@param path string
+---@param into? table a layer
+---@param options? { strict: boolean } as in load_state
+---@return table tensors by name, or the layer
+---@return fun(key: string): string? note the file's notes
+function pg.load(path, into, options) end
+
+---The array of a .npy file, on the CPU.
+---@param path string
+---@return table tensor
+function pg.load_npy(path) end
+
+---The arrays of a .npz file (numpy.savez or savez_compressed) by name.
+---@param path string
+---@return table<string, table> tensors
+function pg.load_npz(path) end
+
+---Loads a plugin by path (made absolute by the caller).
+---@param path any
+function pg.load_plugin(path) end
+
+---Each element divided by (k + alpha * the mean of the squares over `size` neighbouring channels)^beta (Krizhevsky
+---and others, 2012). x is [N, C, ...].
+---@param ... any|{x: perigee.Tensor, size: integer, alpha?: number, beta?: number, k?: number}
+function pg.local_response_norm(...) end
+
+---Natural logarithm.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.log(x) end
+
+---Natural logarithm.
+---@return perigee.Tensor
+function Tensor:log() end
+
+---Logarithm to base 10.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.log10(x) end
+
+---Logarithm to base 10.
+---@return perigee.Tensor
+function Tensor:log10() end
+
+---log(1 + x), exact near 0.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.log1p(x) end
+
+---log(1 + x), exact near 0.
+---@return perigee.Tensor
+function Tensor:log1p() end
+
+---Logarithm to base 2.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.log2(x) end
+
+---Logarithm to base 2.
+---@return perigee.Tensor
+function Tensor:log2() end
+
+---Logarithm of `softmax`: x - log(sum(exp(x))), without overflow.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer}|any
+---@return perigee.Tensor
+function pg.log_softmax(x, options, ...) end
+
+---Logarithm of `softmax`: x - log(sum(exp(x))), without overflow.
+---@param options? {axis?: integer}|any
+---@return perigee.Tensor
+function Tensor:log_softmax(options, ...) end
+
+---log(exp(x) + exp(y)), without overflow.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.logaddexp(x, y) end
+
+---log(exp(x) + exp(y)), without overflow.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:logaddexp(y) end
+
+---log2(2^x + 2^y), without overflow.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.logaddexp2(x, y) end
+
+---log2(2^x + 2^y), without overflow.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:logaddexp2(y) end
+
+---log of the sum of exp(x) up to each element, without overflow.
+---@param x perigee.Tensor [...]
+---@param options? {axis: integer, reverse?: boolean}|any
+---@return perigee.Tensor
+function pg.logcumsumexp(x, options, ...) end
+
+---log of the sum of exp(x) up to each element, without overflow.
+---@param options? {axis: integer, reverse?: boolean}|any
+---@return perigee.Tensor
+function Tensor:logcumsumexp(options, ...) end
+
+---Whether x and y are both not zero.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.logical_and(x, y) end
+
+---Whether x and y are both not zero.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:logical_and(y) end
+
+---Whether x is zero.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.logical_not(x) end
+
+---Whether x is zero.
+---@return perigee.Tensor
+function Tensor:logical_not() end
+
+---Whether x or y is not zero.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.logical_or(x, y) end
+
+---Whether x or y is not zero.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:logical_or(y) end
+
+---Whether exactly one of x and y is not zero.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.logical_xor(x, y) end
+
+---Whether exactly one of x and y is not zero.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:logical_xor(y) end
+
+---log(x / (1 - x)), the inverse of sigmoid.
+---@param x perigee.Tensor any shape
+---@param options? {eps?: number}|any
+---@return perigee.Tensor
+function pg.logit(x, options, ...) end
+
+---log(x / (1 - x)), the inverse of sigmoid.
+---@param options? {eps?: number}|any
+---@return perigee.Tensor
+function Tensor:logit(options, ...) end
+
+---log(sigmoid(x)), without overflow.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.logsigmoid(x) end
+
+---log(sigmoid(x)), without overflow.
+---@return perigee.Tensor
+function Tensor:logsigmoid() end
+
+---log(sum(exp(x))), without overflow.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.logsumexp(x, options, ...) end
+
+---log(sum(exp(x))), without overflow.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:logsumexp(options, ...) end
+
+---Whether x is less than y.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.lt(x, y) end
+
+---Whether x is less than y.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:lt(y) end
+
+---Seeds every random draw that follows.
+---@param seed integer
+function pg.manual_seed(seed) end
+
+---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
+---@param ... any|{x: perigee.Tensor, mask: perigee.Tensor, value: any}
+function pg.masked_fill(...) end
+
+---x with the elements of source, in row-major order, where mask (which broadcasts to x) is true. source has at least
+---as many elements as the mask selects.
+---@param ... any|{x: perigee.Tensor, mask: perigee.Tensor, source: perigee.Tensor}
+function pg.masked_scatter(...) end
+
+---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
+---@param ... any|{x: perigee.Tensor, mask: perigee.Tensor}
+function pg.masked_select(...) end
+
+---Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that axis is missing in the result.
+---@param x perigee.Tensor [..., m, k] or [k]
+---@param y perigee.Tensor [..., k, n] or [k]
+---@param options? {transpose_x?: boolean, transpose_y?: boolean}|any
+---@return perigee.Tensor
+function pg.matmul(x, y, options, ...) end
+
+---Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that axis is missing in the result.
+---@param y perigee.Tensor [..., k, n] or [k]
+---@param options? {transpose_x?: boolean, transpose_y?: boolean}|any
+---@return perigee.Tensor
+function Tensor:matmul(y, options, ...) end
+
+---@param ... any|{axis?: any, keepdim?: boolean}
+function pg.max(...) end
+
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---@param x perigee.Tensor [N, C, L]
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@return perigee.Tensor
+function pg.max_pool1d(x, options, ...) end
+
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@return perigee.Tensor
+function Tensor:max_pool1d(options, ...) end
+
+---The elements of x at the indices, which max_pool gives.
+---@param x perigee.Tensor [N, C, L]
+---@param indices perigee.Tensor int64 [N, C, L']: where along L each maximum stands
+---@return perigee.Tensor
+function pg.max_pool1d_gather(x, indices) end
+
+---The elements of x at the indices, which max_pool gives.
+---@param indices perigee.Tensor int64 [N, C, L']: where along L each maximum stands
+---@return perigee.Tensor
+function Tensor:max_pool1d_gather(indices) end
+
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---@param x perigee.Tensor [N, C, H, W]
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@return perigee.Tensor
+function pg.max_pool2d(x, options, ...) end
+
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@return perigee.Tensor
+function Tensor:max_pool2d(options, ...) end
+
+---The elements of x at the indices, which max_pool gives.
+---@param x perigee.Tensor [N, C, H, W]
+---@param indices perigee.Tensor int64 [N, C, H', W']: where in its plane each maximum stands, h * W + w
+---@return perigee.Tensor
+function pg.max_pool2d_gather(x, indices) end
+
+---The elements of x at the indices, which max_pool gives.
+---@param indices perigee.Tensor int64 [N, C, H', W']: where in its plane each maximum stands, h * W + w
+---@return perigee.Tensor
+function Tensor:max_pool2d_gather(indices) end
+
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---@param x perigee.Tensor [N, C, D, H, W]
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@return perigee.Tensor
+function pg.max_pool3d(x, options, ...) end
+
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@return perigee.Tensor
+function Tensor:max_pool3d(options, ...) end
+
+---The elements of x at the indices, which max_pool gives.
+---@param x perigee.Tensor [N, C, D, H, W]
+---@param indices perigee.Tensor int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + h) * W + w
+---@return perigee.Tensor
+function pg.max_pool3d_gather(x, indices) end
+
+---The elements of x at the indices, which max_pool gives.
+---@param indices perigee.Tensor int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + h) * W + w
+---@return perigee.Tensor
+function Tensor:max_pool3d_gather(indices) end
+
+---The larger of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.maximum(x, y) end
+
+---The larger of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:maximum(y) end
+
+---Arithmetic mean.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.mean(x, options, ...) end
+
+---Arithmetic mean.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:mean(options, ...) end
+
+---The middle element of each line along `axis` in rising order, the lower one of two, and where it stands; NaN where there is one.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer, keepdim?: boolean}|any
+---@return perigee.Tensor ...
+function pg.median(x, options, ...) end
+
+---The middle element of each line along `axis` in rising order, the lower one of two, and where it stands; NaN where there is one.
+---@param options? {axis?: integer, keepdim?: boolean}|any
+---@return perigee.Tensor ...
+function Tensor:median(options, ...) end
+
+---The coordinates of a grid, a view a tensor: with "ij" tensor k runs along axis k, with "xy" the first along axis 2.
+---@param ... any|{tensors: perigee.Tensor[], indexing?: string}
+---@return perigee.Tensor ...
+function pg.meshgrid(...) end
+
+---@param ... any|{axis?: any, keepdim?: boolean}
+function pg.min(...) end
+
+---The smaller of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.minimum(x, y) end
+
+---The smaller of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:minimum(y) end
+
+---x * tanh(softplus(x)) (Misra 2019).
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.mish(x) end
+
+---x * tanh(softplus(x)) (Misra 2019).
+---@return perigee.Tensor
+function Tensor:mish() end
+
+---The element that occurs most often in each line along `axis`, the smallest of several, and its last place.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer, keepdim?: boolean}|any
+---@return perigee.Tensor ...
+function pg.mode(x, options, ...) end
+
+---The element that occurs most often in each line along `axis`, the smallest of several, and its last place.
+---@param options? {axis?: integer, keepdim?: boolean}|any
+---@return perigee.Tensor ...
+function Tensor:mode(options, ...) end
+
+---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
+---@param t any
+---@param from any
+---@param to any
+function pg.movedim(t, from, to) end
+
+---Product of x and y. Of booleans: whether both are true.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.mul(x, y) end
+
+---Product of x and y. Of booleans: whether both are true.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:mul(y) end
+
+---Categories drawn with the given probabilities, which need not add up to 1; without replacement none twice. perigee/kernels/philox.hpp says which are drawn.
+---@param p perigee.Tensor [n] or [m, n]: finite, from 0
+---@param options? {num_samples: integer, replacement?: boolean}|any
+---@return perigee.Tensor
+function pg.multinomial(p, options, ...) end
+
+---Categories drawn with the given probabilities, which need not add up to 1; without replacement none twice. perigee/kernels/philox.hpp says which are drawn.
+---@param options? {num_samples: integer, replacement?: boolean}|any
+---@return perigee.Tensor
+function Tensor:multinomial(options, ...) end
+
+---One step of NAdam (Dozat 2016): m and v as in adam, param -= lr ((1 - mu) / (1 - mu_product) g + mu_next / (1 - mu_product mu_next) m) / (sqrt(v / (1 - beta2^step)) + eps). g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---@param params perigee.Tensor[] any shapes
+---@param grads perigee.Tensor[] shapes of params
+---@param exp_avgs perigee.Tensor[] shapes of params: m
+---@param exp_avg_sqs perigee.Tensor[] shapes of params: v
+---@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, mu?: number, mu_next?: number, mu_product?: number}|any
+---@return perigee.Tensor
+function pg.nadam(params, grads, exp_avgs, exp_avg_sqs, found_inf, options, ...) end
+
+---x with numbers in place of NaN and of infinities.
+---@param x perigee.Tensor any shape
+---@param options? {nan?: number, posinf?: number, neginf?: number}|any
+---@return perigee.Tensor
+function pg.nan_to_num(x, options, ...) end
+
+---x with numbers in place of NaN and of infinities.
+---@param options? {nan?: number, posinf?: number, neginf?: number}|any
+---@return perigee.Tensor
+function Tensor:nan_to_num(options, ...) end
+
+---Mean of the elements that are not NaN.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.nanmean(x, options, ...) end
+
+---Mean of the elements that are not NaN.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:nanmean(options, ...) end
+
+---The median of what is not NaN; NaN where nothing is left.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer, keepdim?: boolean}|any
+---@return perigee.Tensor ...
+function pg.nanmedian(x, options, ...) end
+
+---The median of what is not NaN; NaN where nothing is left.
+---@param options? {axis?: integer, keepdim?: boolean}|any
+---@return perigee.Tensor ...
+function Tensor:nanmedian(options, ...) end
+
+---Sum of the elements that are not NaN; of integers and booleans in int64.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.nansum(x, options, ...) end
+
+---Sum of the elements that are not NaN; of integers and booleans in int64.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:nansum(options, ...) end
+
+---`length` positions of an axis from position `start` (from 1).
+---@param ... any|{axis: integer, start: integer, length: integer}
+function pg.narrow(...) end
+
+---Whether x differs from y.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.ne(x, y) end
+
+---Whether x differs from y.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:ne(y) end
+
+----x.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.neg(x) end
+
+----x.
+---@return perigee.Tensor
+function Tensor:neg() end
+
+---pg.no_grad(fn, ...): nothing in fn is recorded for gradients.
+function pg.no_grad() end
+
+---Positions of the elements that are not zero, in row-major order, from 0; a column an axis.
+---@param x perigee.Tensor [...]
+---@return perigee.Tensor
+function pg.nonzero(x) end
+
+---Positions of the elements that are not zero, in row-major order, from 0; a column an axis.
+---@return perigee.Tensor
+function Tensor:nonzero() end
+
+---The p-norm of all elements or along axes: (sum |x|^p)^(1/p); p = 0 counts elements that are not 0,
+---`math.huge` is the largest magnitude, "fro" is 2.
+---@param ... any|{x: perigee.Tensor, p?: number|string, axis?: integer|integer[], keepdim?: boolean}
+---@return perigee.Tensor
+function pg.norm(...) end
+
+---Normal draws: of numbers `mean` and `std` in a shape, or of tensors of them, which broadcast.
+---@param ... any|{mean?: number|perigee.Tensor, std?: number|perigee.Tensor, shape?: integer[], dtype?: perigee.Dtype, device?: string}
+---@return perigee.Tensor
+function pg.normal(...) end
+
+---x divided by its p-norm along an axis, or by eps where that is larger.
+---@param ... any|{x: table, p?: number, axis?: integer, eps?: number}
+---@return table
+function pg.normalize(...) end
+
+---A new last axis that is 1 at the index and 0 elsewhere: class c stands at position c + 1. Without `classes` there
+---are as many as the largest index asks for.
+---@param ... any|{x: perigee.Tensor, classes?: integer}
+---@return perigee.Tensor int64 [..., classes]
+function pg.one_hot(...) end
+
+---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+function pg.ones(...) end
+
+---@param shape any
+---@param dtype any
+function pg.ones_like(shape, dtype) end
+
+---Products of every element of x [n] with every one of y [m]: [n, m].
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+function pg.outer(...) end
+
+---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
+---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate,
+---circular.
+---@param ... any|{x: perigee.Tensor, pad: table, mode?: string, value?: number}
+function pg.pad(...) end
+
+---The p-norm of x - y + eps along the last axis. x and y broadcast.
+---@param ... any|{x: table, y: table, p?: number, eps?: number, keepdim?: boolean}
+---@return table
+function pg.pairwise_distance(...) end
+
+---The axes of x in another order.
+---@param x perigee.Tensor [...]
+---@param options? {axis: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.permute(x, options, ...) end
+
+---The axes of x in another order.
+---@param options? {axis: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:permute(options, ...) end
+
+---[..., C * r^2, H, W] to [..., C, H * r, W * r]: channels become pixels (Shi and others, 2016).
+---@param ... any|{x: perigee.Tensor, factor: integer}
+function pg.pixel_shuffle(...) end
+
+---The inverse of pixel_shuffle: [..., C, H * r, W * r] to [..., C * r^2, H, W].
+---@param ... any|{x: perigee.Tensor, factor: integer}
+function pg.pixel_unshuffle(...) end
+
+---Draws curves: in the terminal, or into a file. Every argument is a curve: a list of numbers, a tensor of one axis, a
+---history of `fit` (its loss and val_loss, or the columns in `keys`), or `{y=..., x=..., label="..."}`; a tensor of two
+---axes is a curve a row. `pg.plot(history)`, `pg.plot{loss, title="loss", file="loss.png"}`.
+---Options: `x` positions common to all, `labels` a name a curve, `title xlabel ylabel`, `logy` a logarithmic axis,
+---`file` (.svg or .png) where to write, `width height` in characters or pixels, `style` "braille" or "marks", `color`.
+---@param ... perigee.Tensor|number[]|table
+---@return perigee.Plot plot with :save(path); tostring(plot) is the text
+function pg.plot(...) end
+
+---All plugins found: a list of { name, kinds, version, path, state, reason }.
+---@param options any
+function pg.plugins(options) end
+
+---The n-th derivative of digamma; digamma itself for n = 0.
+---@param x perigee.Tensor any shape
+---@param options? {n: integer}|any
+---@return perigee.Tensor
+function pg.polygamma(x, options, ...) end
+
+---The n-th derivative of digamma; digamma itself for n = 0.
+---@param options? {n: integer}|any
+---@return perigee.Tensor
+function Tensor:polygamma(options, ...) end
+
+---x to the power of y. Integers stay integers, and then a negative exponent is an error.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.pow(x, y) end
+
+---x to the power of y. Integers stay integers, and then a negative exponent is an error.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:pow(y) end
+
+---x where x > 0, else weight * x (He, Zhang, Ren, Sun 2015).
+---@param x perigee.Tensor any shape
+---@param weight perigee.Tensor [1], or [size of axis 2 of x]: the slopes for negative x
+---@return perigee.Tensor
+function pg.prelu(x, weight) end
+
+---x where x > 0, else weight * x (He, Zhang, Ren, Sun 2015).
+---@param weight perigee.Tensor [1], or [size of axis 2 of x]: the slopes for negative x
+---@return perigee.Tensor
+function Tensor:prelu(weight) end
+
+---Product; of integers and booleans in int64.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.prod(x, options, ...) end
+
+---Product; of integers and booleans in int64.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:prod(options, ...) end
+
+---x with values written (or added) at the indices of flat x.
+---@param ... any|{x: perigee.Tensor, index: perigee.Tensor, values: any, accumulate?: boolean}
+function pg.put(...) end
+
+---The elements below which the shares `q` of each line along an axis (of all elements without one) lie. q is a
+---number, or a list or tensor of them, which then come along a new first axis. Interpolation: linear (definition 7 of
+---Hyndman and Fan, "Sample quantiles in statistical packages", 1996), lower, higher, midpoint, nearest.
+---@param ... any|{x: perigee.Tensor, q: number|number[]|perigee.Tensor, axis?: integer, keepdim?: boolean, interpolation?: string}
+---@return perigee.Tensor
+function pg.quantile(...) end
+
+---Radians to degrees.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.rad2deg(x) end
+
+---Radians to degrees.
+---@return perigee.Tensor
+function Tensor:rad2deg() end
+
+---One step of RAdam (Liu et al. 2020): m and v as in adam, and with n = 2 / (1 - beta2) - 1, k = n - 2 step beta2^step / (1 - beta2^step): param -= lr m / (1 - beta1^step) r, where r = sqrt((k - 4)(k - 2) n / ((n - 4)(n - 2) k)) sqrt(1 - beta2^step) / (sqrt(v) + eps) for k > 5, else 1. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---@param params perigee.Tensor[] any shapes
+---@param grads perigee.Tensor[] shapes of params
+---@param exp_avgs perigee.Tensor[] shapes of params: m
+---@param exp_avg_sqs perigee.Tensor[] shapes of params: v
+---@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}|any
+---@return perigee.Tensor
+function pg.radam(params, grads, exp_avgs, exp_avg_sqs, found_inf, options, ...) end
+
+---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+function pg.rand(...) end
+
+---@param shape any
+---@param dtype any
+function pg.rand_like(shape, dtype) end
+
+---Whole numbers from low (included) to high (excluded): `pg.randint(0, 10, {2, 3})`, `pg.randint(10, {2, 3})`.
+---@param ... any|{low: any, high: any, shape?: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+function pg.randint(...) end
+
+---Whole numbers from low (0 where only one limit is given) to high - 1 in the shape, dtype and device of x.
+---@param ... any|{x: perigee.Tensor, low: integer, high?: integer, dtype?: perigee.Dtype, device?: string}
+---@return perigee.Tensor
+function pg.randint_like(...) end
+
+---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+function pg.randn(...) end
+
+---@param shape any
+---@param dtype any
+function pg.randn_like(shape, dtype) end
+
+---The numbers 0 to n-1 in random order.
+---@param ... any|{n: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+function pg.randperm(...) end
+
+---1 / x.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.reciprocal(x) end
+
+---1 / x.
+---@return perigee.Tensor
+function Tensor:reciprocal() end
+
+---max(x, 0); its slope at 0 is 0.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.relu(x) end
+
+---max(x, 0); its slope at 0 is 0.
+---@return perigee.Tensor
+function Tensor:relu() end
+
+---x limited to [0, 6]; its slope at the bounds is 0.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.relu6(x) end
+
+---x limited to [0, 6]; its slope at the bounds is 0.
+---@return perigee.Tensor
+function Tensor:relu6() end
+
+---x - y * floor(x / y): has the sign of y. Integer division by zero is an error.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.remainder(x, y) end
+
+---x - y * floor(x / y): has the sign of y. Integer division by zero is an error.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:remainder(y) end
+
+---Every position of an axis `count` times in a row, or each as often as an integer tensor says; without an axis, of
+---the flat tensor.
+---@param ... any|{x: perigee.Tensor, count: integer|perigee.Tensor, axis?: integer}
+---@return perigee.Tensor
+function pg.repeat_interleave(...) end
+
+---x with one axis interpolated to another size.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer, size: integer, mode?: string, align_corners?: boolean, scale?: number}|any
+---@return perigee.Tensor
+function pg.resample(x, options, ...) end
+
+---x with one axis interpolated to another size.
+---@param options? {axis?: integer, size: integer, mode?: string, align_corners?: boolean, scale?: number}|any
+---@return perigee.Tensor
+function Tensor:resample(options, ...) end
+
+---The elements of x, in row-major order, in another shape. A view where strides can say it, else a copy.
+---@param x perigee.Tensor [...]
+---@param options? {shape: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.reshape(x, options, ...) end
+
+---The elements of x, in row-major order, in another shape. A view where strides can say it, else a copy.
+---@param options? {shape: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:reshape(options, ...) end
+
+---x over the root mean square of its last `dims` axes, times weight (Zhang and Sennrich 2019).
+---@param x perigee.Tensor [..., normalised axes]
+---@param weight? perigee.Tensor [normalised axes]
+---@param options? {dims?: integer, eps?: number}|any
+---@return perigee.Tensor
+function pg.rms_norm(x, weight, options, ...) end
+
+---x over the root mean square of its last `dims` axes, times weight (Zhang and Sennrich 2019).
+---@param weight? perigee.Tensor [normalised axes]
+---@param options? {dims?: integer, eps?: number}|any
+---@return perigee.Tensor
+function Tensor:rms_norm(weight, options, ...) end
+
+---One step of RMSprop (Tieleman, Hinton 2012): v = alpha v + (1 - alpha) g^2; with mean_gradients, a = alpha a + (1 - alpha) g and v - a^2 in place of v below (Graves 2013); d = g / (sqrt(v) + eps); with momentum_buffers, b = momentum b + d and d = b; param -= lr d. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---@param params perigee.Tensor[] any shapes
+---@param grads perigee.Tensor[] shapes of params
+---@param square_avgs perigee.Tensor[] shapes of params: v
+---@param momentum_buffers perigee.Tensor[] shapes of params, or none: b
+---@param grad_avgs perigee.Tensor[] shapes of params, or none: a
+---@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, alpha?: number, eps?: number, momentum?: number}|any
+---@return perigee.Tensor
+function pg.rmsprop(params, grads, square_avgs, momentum_buffers, grad_avgs, found_inf, options, ...) end
+
+---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
+---@param ... any|{x: perigee.Tensor, shifts: any, axis?: integer|integer[]}
+function pg.roll(...) end
+
+---Turned by `times` quarter turns from the first towards the second of two axes.
+---@param ... any|{x: perigee.Tensor, times?: integer, axes?: integer[]}
+---@return perigee.Tensor
+function pg.rot90(...) end
+
+---The nearest whole number, or number of `decimals` decimals; halves go to the even one.
+---@param x perigee.Tensor any shape
+---@param options? {decimals?: integer}|any
+---@return perigee.Tensor
+function pg.round(x, options, ...) end
+
+---The nearest whole number, or number of `decimals` decimals; halves go to the even one.
+---@param options? {decimals?: integer}|any
+---@return perigee.Tensor
+function Tensor:round(options, ...) end
+
+---One step of Rprop (Riedmiller, Braun 1993): the step length of an element, lr at first, is scaled by etaplus where g keeps its sign, by etaminus where it changes (g then counts as 0), and kept within step_min and step_max; param -= sign(g) length. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---@param params perigee.Tensor[] any shapes
+---@param grads perigee.Tensor[] shapes of params
+---@param prevs perigee.Tensor[] shapes of params: the last g
+---@param step_sizes perigee.Tensor[] shapes of params: step lengths
+---@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number}|any
+---@return perigee.Tensor
+function pg.rprop(params, grads, prevs, step_sizes, found_inf, options, ...) end
+
+---1 / sqrt(x).
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.rsqrt(x) end
+
+---1 / sqrt(x).
+---@return perigee.Tensor
+function Tensor:rsqrt() end
+
+---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
+---@param path string "model.safetensors"
+---@param what table a layer or { name = tensor }
+---@param options? { notes: table<string, string> }
+function pg.save(path, what, options) end
+
+---Writes a tensor as a .npy file: `t:save_npy(path)`. bfloat16 is not NumPy's: t:to("float32").
+---@param t table a tensor
+---@param path string
+function pg.save_npy(t, path) end
+
+---Writes tensors by name as a .npz file, uncompressed, as numpy.savez does.
+---@param path string
+---@param tensors table<string, table>
+function pg.save_npz(path, tensors) end
+
+---softmax(q k^T scale + mask) v: what attention is (Vaswani et al. 2017). q is [..., L, E], k [..., S, E], v
+---[..., S, V]; the result is [..., L, V]. attn_mask broadcasts to [..., L, S]: bool, true where a query may see a
+---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
+---scale: 1 / sqrt(E) if not given. dropout_p: share of weights dropped, at every call. enable_gqa: q [..., H, L, E]
+---may have a multiple of the heads of k and v. A query that may see nothing gets zeros.
+---@param ... any|{q: table, k: table, v: table, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
+---@return table
+function pg.scaled_dot_product_attention(...) end
+
+---x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one stays. An index out of range is an error that names it, and nothing is written.
+---@param x perigee.Tensor [...]
+---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor dtype of x, shape of index
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function pg.scatter(x, index, src, options, ...) end
+
+---x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one stays. An index out of range is an error that names it, and nothing is written.
+---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor dtype of x, shape of index
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function Tensor:scatter(index, src, options, ...) end
+
+---x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add up, in order. An index out of range is an error that names it, and nothing is written.
+---@param x perigee.Tensor [...]
+---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor dtype of x, shape of index
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function pg.scatter_add(x, index, src, options, ...) end
+
+---x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add up, in order. An index out of range is an error that names it, and nothing is written.
+---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor dtype of x, shape of index
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function Tensor:scatter_add(index, src, options, ...) end
+
+---x with each element that the index names reduced with the elements of src which `scatter` would write there. The mean of integers is rounded down. An index out of range is an error that names it.
+---@param x perigee.Tensor [...]
+---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor dtype of x, shape of index
+---@param options? {axis: integer, reduce: string, include_self?: boolean}|any
+---@return perigee.Tensor
+function pg.scatter_reduce(x, index, src, options, ...) end
+
+---x with each element that the index names reduced with the elements of src which `scatter` would write there. The mean of integers is rounded down. An index out of range is an error that names it.
+---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor dtype of x, shape of index
+---@param options? {axis: integer, reduce: string, include_self?: boolean}|any
+---@return perigee.Tensor
+function Tensor:scatter_reduce(index, src, options, ...) end
+
+---Runs fn(...) and closes every tensor it made, but for what it returns (also in a table) or gives to pg.keep.
+---@param fn any
+---@param ... any
+function pg.scope(fn, ...) end
+
+---Where values (a tensor or a number) would be put into rows that are in rising order, as counts of the elements
+---before them: before equal elements, or behind them with `right=true` or `side="right"`.
+---@param ... any|{sorted: perigee.Tensor, values: perigee.Tensor|number, right?: boolean, side?: "left"|"right"}
+---@return perigee.Tensor indices from 0
+function pg.searchsorted(...) end
+
+---One position of an axis, which disappears.
+---@param ... any|{axis: integer, index: integer}
+function pg.select(...) end
+
+---One position of an axis written anew in a copy of x.
+---@param ... any|{x: perigee.Tensor, src: perigee.Tensor, axis: integer, index: integer}
+function pg.select_scatter(...) end
+
+---1.0507 * (x where x > 0, else 1.6733 * (exp(x) - 1)), which keeps mean 0 and variance 1 (Klambauer et al. 2017).
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.selu(x) end
+
+---1.0507 * (x where x > 0, else 1.6733 * (exp(x) - 1)), which keeps mean 0 and variance 1 (Klambauer et al. 2017).
+---@return perigee.Tensor
+function Tensor:selu() end
+
+---The float dtype that numbers from Lua get. Answers the one before.
+---@param name any
+function pg.set_default_dtype(name) end
+
+---How tensors print: `pg.set_printoptions{precision=6}`. `precision` digits behind the point at most; tensors of more
+---than `threshold` elements show `edgeitems` at each end of an axis; lines have `linewidth` characters; `suppress`
+---keeps small numbers out of powers of ten; `sci_mode` true or false says when there are any ("auto": by the values);
+---`profile` "default", "short" or "full" sets all of them.
+---@param ... any|{precision?: integer, threshold?: number, edgeitems?: integer, linewidth?: integer, suppress?: boolean, sci_mode?: any, profile?: string}
+---@return table options what was in force before
+function pg.set_printoptions(...) end
+
+---One step of gradient descent: where there are momentum buffers, b = momentum b + (1 - dampening) g (b = g on the first step), and g = b, or g + momentum b for nesterov (Sutskever et al. 2013); param -= lr g. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---@param params perigee.Tensor[] any shapes
+---@param grads perigee.Tensor[] shapes of params
+---@param momentum_buffers perigee.Tensor[] shapes of params, or none: b
+---@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param options? {nesterov?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, momentum?: number, dampening?: number}|any
+---@return perigee.Tensor
+function pg.sgd(params, grads, momentum_buffers, found_inf, options, ...) end
+
+---1 / (1 + exp(-x)).
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.sigmoid(x) end
+
+---1 / (1 + exp(-x)).
+---@return perigee.Tensor
+function Tensor:sigmoid() end
+
+----1, 0 or 1, as x is negative, zero or positive.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.sign(x) end
+
+----1, 0 or 1, as x is negative, zero or positive.
+---@return perigee.Tensor
+function Tensor:sign() end
+
+---Whether x is negative; of zeros, whether it is -0.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.signbit(x) end
+
+---Whether x is negative; of zeros, whether it is -0.
+---@return perigee.Tensor
+function Tensor:signbit() end
+
+---x * sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017).
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.silu(x) end
+
+---x * sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017).
+---@return perigee.Tensor
+function Tensor:silu() end
+
+---Sine of x in radians.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.sin(x) end
+
+---Sine of x in radians.
+---@return perigee.Tensor
+function Tensor:sin() end
+
+---sin(pi x) / (pi x), and 1 at 0.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.sinc(x) end
+
+---sin(pi x) / (pi x), and 1 at 0.
+---@return perigee.Tensor
+function Tensor:sinc() end
+
+---Hyperbolic sine.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.sinh(x) end
+
+---Hyperbolic sine.
+---@return perigee.Tensor
+function Tensor:sinh() end
+
+---A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped to the axis, as in Python.
+---@param x perigee.Tensor [...]
+---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.slice(x, options, ...) end
+
+---A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped to the axis, as in Python.
+---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:slice(options, ...) end
+
+---A copy of x with `part` where `slice` would read.
+---@param x perigee.Tensor [...]
+---@param part perigee.Tensor shape of the slice
+---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.slice_scatter(x, part, options, ...) end
+
+---A copy of x with `part` where `slice` would read.
+---@param part perigee.Tensor shape of the slice
+---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:slice_scatter(part, options, ...) end
+
+---Exponentials scaled to sum to 1 along `axis`: exp(x) / sum(exp(x)), without overflow.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer}|any
+---@return perigee.Tensor
+function pg.softmax(x, options, ...) end
+
+---Exponentials scaled to sum to 1 along `axis`: exp(x) / sum(exp(x)), without overflow.
+---@param options? {axis?: integer}|any
+---@return perigee.Tensor
+function Tensor:softmax(options, ...) end
+
+---log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold.
+---@param x perigee.Tensor any shape
+---@param options? {beta?: number, threshold?: number}|any
+---@return perigee.Tensor
+function pg.softplus(x, options, ...) end
+
+---log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold.
+---@param options? {beta?: number, threshold?: number}|any
+---@return perigee.Tensor
+function Tensor:softplus(options, ...) end
+
+---x moved by lambd towards 0, and 0 where it is no farther from it.
+---@param x perigee.Tensor any shape
+---@param options? {lambd?: number}|any
+---@return perigee.Tensor
+function pg.softshrink(x, options, ...) end
+
+---x moved by lambd towards 0, and 0 where it is no farther from it.
+---@param options? {lambd?: number}|any
+---@return perigee.Tensor
+function Tensor:softshrink(options, ...) end
+
+---x / (1 + |x|).
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.softsign(x) end
+
+---x / (1 + |x|).
+---@return perigee.Tensor
+function Tensor:softsign() end
+
+---The elements of each line along `axis` in rising order, and where they stood.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
+---@return perigee.Tensor ...
+function pg.sort(x, options, ...) end
+
+---The elements of each line along `axis` in rising order, and where they stood.
+---@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
+---@return perigee.Tensor ...
+function Tensor:sort(options, ...) end
+
+---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
+---@param ... any|{size: any, axis?: integer}
+function pg.split(...) end
+
+---Square root.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.sqrt(x) end
+
+---Square root.
+---@return perigee.Tensor
+function Tensor:sqrt() end
+
+---x * x.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.square(x) end
+
+---x * x.
+---@return perigee.Tensor
+function Tensor:square() end
+
+---x without axes of size 1: without all of them, or without those of `axes` that have size 1.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[]}|any
+---@return perigee.Tensor
+function pg.squeeze(x, options, ...) end
+
+---x without axes of size 1: without all of them, or without those of `axes` that have size 1.
+---@param options? {axis?: integer|integer[]}|any
+---@return perigee.Tensor
+function Tensor:squeeze(options, ...) end
+
+---Joins tensors of one shape along a new axis.
+---@param ... any|{tensors: perigee.Tensor[], axis?: integer}
+function pg.stack(...) end
+
+---Standard deviation, the root of `var`.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@return perigee.Tensor
+function pg.std(x, options, ...) end
+
+---Standard deviation, the root of `var`.
+---@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@return perigee.Tensor
+function Tensor:std(options, ...) end
+
+---Runs fn(...) with its operators on stream `index` (from 0) of the devices they run on, so that independent work may
+---overlap on an asynchronous device. Tensors may cross streams: what touches them waits for what wrote them.
+---@param index integer 0 to 31
+function pg.stream(index) end
+
+---x minus y.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.sub(x, y) end
+
+---x minus y.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:sub(y) end
+
+---Sum; of integers and booleans in int64.
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function pg.sum(x, options, ...) end
+
+---Sum; of integers and booleans in int64.
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@return perigee.Tensor
+function Tensor:sum(options, ...) end
+
+---Waits for a device (nil: for all). What failed asynchronously is raised here.
+---@param device any
+function pg.synchronize(device) end
+
+---A matrix transposed; tensors of less than two axes as they are.
+---@param t any
+function pg.t(t) end
+
+---The elements at the indices of flat x, in the shape of index.
+---@param ... any|{x: perigee.Tensor, index: perigee.Tensor}
+---@return perigee.Tensor
+function pg.take(...) end
+
+---The elements of x at `index` (contents from 0) along an axis; the other axes broadcast. Without an axis, of flat x.
+---@param ... any|{x: perigee.Tensor, index: perigee.Tensor, axis?: integer}
+function pg.take_along(...) end
+
+---Tangent of x in radians.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.tan(x) end
+
+---Tangent of x in radians.
+---@return perigee.Tensor
+function Tensor:tan() end
+
+---Hyperbolic tangent.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.tanh(x) end
+
+---Hyperbolic tangent.
+---@return perigee.Tensor
+function Tensor:tanh() end
+
+---x - tanh(x).
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.tanhshrink(x) end
+
+---x - tanh(x).
+---@return perigee.Tensor
+function Tensor:tanhshrink() end
+
+---pg.tape(function(tape) ... return tape:gradient(loss, {w}) end): records whatever the ambient mode.
+---@param fn any
+---@param ... any
+function pg.tape(fn, ...) end
+
+---A tensor of numbers or booleans: a nested table, a number, or a copy of another tensor.
+---@param ... any|{data?: any, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function pg.tensor(...) end
+
+---Parts along an axis, as views: as equal as can be where `parts` is their number, else cut behind the numbers of
+---elements in the list `parts`.
+---@param ... any|{x: perigee.Tensor, parts: integer|integer[], axis?: integer}
+---@return perigee.Tensor[]
+function pg.tensor_split(...) end
+
+---Products summed over pairs of axes: over the last `axes` of x with the first of y where it is a number, else over
+---those that its two lists name, pair by pair.
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor, axes?: integer|integer[][]}
+---@return perigee.Tensor
+function pg.tensordot(...) end
+
+---x where x > threshold, else value.
+---@param x perigee.Tensor any shape
+---@param options? {threshold: number, value: number}|any
+---@return perigee.Tensor
+function pg.threshold(x, options, ...) end
+
+---x where x > threshold, else value.
+---@param options? {threshold: number, value: number}|any
+---@return perigee.Tensor
+function Tensor:threshold(options, ...) end
+
+---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
+---for the last axes, more make new axes in front.
+---@param ... any|{x: perigee.Tensor, counts: integer|integer[]}
+function pg.tile(...) end
+
+---The k largest (or smallest) elements of each line along `axis`, and where they stand; of equal ones the first.
+---@param x perigee.Tensor [...]
+---@param options? {k: integer, axis?: integer, largest?: boolean, sorted?: boolean}|any
+---@return perigee.Tensor ...
+function pg.topk(x, options, ...) end
+
+---The k largest (or smallest) elements of each line along `axis`, and where they stand; of equal ones the first.
+---@param options? {k: integer, axis?: integer, largest?: boolean, sorted?: boolean}|any
+---@return perigee.Tensor ...
+function Tensor:topk(options, ...) end
+
+---x on another device.
+---@param x perigee.Tensor any shape
+---@param options? {device: string}|any
+---@return perigee.Tensor
+function pg.transfer(x, options, ...) end
+
+---x on another device.
+---@param options? {device: string}|any
+---@return perigee.Tensor
+function Tensor:transfer(options, ...) end
+
+---Swaps two axes.
+---@param t any
+---@param a any
+---@param b any
+function pg.transpose(t, a, b) end
+
+---The integral of y along an axis by the trapezoidal rule, at points x or `dx` apart.
+---@param ... any|{x: perigee.Tensor, x?: perigee.Tensor, dx?: number, axis?: integer}
+---@return perigee.Tensor
+function pg.trapezoid(...) end
+
+---The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
+---@param ... any|{x: perigee.Tensor, diagonal?: integer}
+function pg.tril(...) end
+
+---The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
+---@param ... any|{x: perigee.Tensor, diagonal?: integer}
+function pg.triu(...) end
+
+---x without its fraction.
+---@param x perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.trunc(x) end
+
+---x without its fraction.
+---@return perigee.Tensor
+function Tensor:trunc() end
+
+---A list of the tensor at each position of an axis.
+---@param ... any|{axis?: integer}
+function pg.unbind(...) end
+
+---One axis as several of the given sizes, of which one may be -1.
+---@param ... any|{x: perigee.Tensor, axis: integer, sizes: integer[]}
+---@return perigee.Tensor
+function pg.unflatten(...) end
+
+---Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = x[..., w * step + k, ...].
+---@param x perigee.Tensor [..., n, ...]
+---@param options? {axis: integer, size: integer, step?: integer}|any
+---@return perigee.Tensor
+function pg.unfold(x, options, ...) end
+
+---Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = x[..., w * step + k, ...].
+---@param options? {axis: integer, size: integer, step?: integer}|any
+---@return perigee.Tensor
+function Tensor:unfold(options, ...) end
+
+---Uniformly distributed numbers in [low, high).
+---@param options? {shape: integer|integer[], dtype?: string, low?: number, high?: number}|any
+---@return perigee.Tensor
+function pg.uniform(options, ...) end
+
+---Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every row; and how many rows are of each. NaN equals nothing.
+---@param x perigee.Tensor [n] or [n, m]
+---@param options? {consecutive?: boolean}|any
+---@return perigee.Tensor ...
+function pg.unique_rows(x, options, ...) end
+
+---Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every row; and how many rows are of each. NaN equals nothing.
+---@param options? {consecutive?: boolean}|any
+---@return perigee.Tensor ...
+function Tensor:unique_rows(options, ...) end
+
+---x with a new axis of size 1.
+---@param x perigee.Tensor [...]
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function pg.unsqueeze(x, options, ...) end
+
+---x with a new axis of size 1.
+---@param options? {axis: integer}|any
+---@return perigee.Tensor
+function Tensor:unsqueeze(options, ...) end
+
+---Variance: sum((x - mean)^2) / (n - correction).
+---@param x perigee.Tensor [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@return perigee.Tensor
+function pg.var(x, options, ...) end
+
+---Variance: sum((x - mean)^2) / (n - correction).
+---@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@return perigee.Tensor
+function Tensor:var(options, ...) end
+
+function pg.version() end
+
+---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
+---@param condition any
+---@param ... any
+function pg.where(condition, ...) end
+
+---x log(y); 0 where x is 0 and y is not NaN.
+---@param x? perigee.Tensor|number any shape, or a number
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function pg.xlogy(x, y) end
+
+---x log(y); 0 where x is 0 and y is not NaN.
+---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+function Tensor:xlogy(y) end
+
+---Zeros: `pg.zeros(2, 3)`, `pg.zeros{2, 3, dtype="int64"}`.
+---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function pg.zeros(...) end
+
+---@param shape any
+---@param dtype any
+function pg.zeros_like(shape, dtype) end
+
+---Writes the plot as a picture: "curve.svg" or "curve.png".
+---@param path string
+function Plot:save(path) end
+
+---Runs what is fetched: one name or tensor gives one result; a table gives a table: by name for what is listed by
+---name, else by the key that stood there.
+---@param fetches any
+---@param feeds any
+function Session:run(fetches, feeds) end
+
+---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
+---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+function Tensor:addmm(...) end
+
+---The grid [N, H, W, 2] for grid_sample that affine matrices x [N, 2, 3] make of images of `size` {N, C, H, W}.
+---@param ... any|{size: integer|integer[], align_corners?: boolean}
+function Tensor:affine_grid(...) end
+
+---Whether `isclose` holds everywhere.
+---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+function Tensor:allclose(...) end
+
+---The smallest and the largest element, of all or along one axis.
+---@param ... any|{axis?: integer, keepdim?: boolean}
+---@return perigee.Tensor min
+---@return perigee.Tensor max
+function Tensor:aminmax(...) end
+
+---@param ... any|{axis?: integer, keepdim?: boolean}
+function Tensor:argmax(...) end
+
+---@param ... any|{axis?: integer, keepdim?: boolean}
+function Tensor:argmin(...) end
+
+---Adds the gradients of this tensor into `.grad` of the leaves it came from.
+---@param ... any|{gradient?: perigee.Tensor, retain_graph?: boolean, create_graph?: boolean}
+function Tensor:backward(...) end
+
+---1 with probability p (a number, or a tensor that broadcasts to x), else 0, into x.
+---@param x perigee.Tensor
+---@param p? number|perigee.Tensor
+---@return perigee.Tensor
+function Tensor:bernoulli_(x, p) end
+
+---x[n] W[k] y[n]^T + bias[k] for every k: x [..., I], y [..., J], weight [K, I, J], bias [K] to [..., K].
+---@param ... any|{y: table, weight: table, bias?: table}
+---@return table
+function Tensor:bilinear(...) end
+
+---How often each of the whole numbers from 0 occurs in x, or the sums of their weights: [largest + 1], or `minlength`
+---if that is more.
+---@param ... any|{weights?: perigee.Tensor, minlength?: integer}
+---@return perigee.Tensor
+function Tensor:bincount(...) end
+
+---Matrix products of [b, n, k] and [b, k, m].
+---@param ... any|{y: perigee.Tensor}
+function Tensor:bmm(...) end
+
+---@param ... any|{shape: integer|integer[]}
+function Tensor:broadcast_to(...) end
+
+---In which bucket each element lies, given the buckets' rising boundaries: i where boundaries[i] < x <=
+---boundaries[i + 1], with `right=true` where boundaries[i] <= x < boundaries[i + 1].
+---@param ... any|{boundaries: perigee.Tensor, right?: boolean}
+function Tensor:bucketize(...) end
+
+---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
+---@param ... any|{groups: integer}
+function Tensor:channel_shuffle(...) end
+
+---A list of at most `count` parts of equal size along an axis.
+---@param ... any|{count: integer, axis?: integer}
+function Tensor:chunk(...) end
+
+---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
+---[N, C, H, W]. PyTorch's nn.functional.fold.
+---@param ... any|{size: any, kernel: any, dilation?: any, padding?: any, stride?: any}
+function Tensor:col2im(...) end
+
+---The tensor itself when its elements lie in row-major order, else a copy that does.
+function Tensor:contiguous() end
+
+---@param source any
+function Tensor:copy_(source) end
+
+---The cosine of the angle between x and y along an axis; norms below eps count as eps. x and y broadcast.
+---@param ... any|{y: table, axis?: integer, eps?: number}
+---@return table
+function Tensor:cosine_similarity(...) end
+
+function Tensor:cpu() end
+
+---The cross products of vectors of 3 elements along an axis (by default the first that has 3); other axes broadcast.
+---@param ... any|{y: perigee.Tensor, axis?: integer}
+function Tensor:cross(...) end
+
+---The same memory without history.
+function Tensor:detach() end
+
+---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
+---@param ... any|{diagonal?: integer}
+function Tensor:diag(...) end
+
+---Matrices, along two new axes, with the last axis of x on diagonal number `offset`, and zeros.
+---@param ... any|{offset?: integer, axis1?: integer, axis2?: integer}
+---@return perigee.Tensor
+function Tensor:diag_embed(...) end
+
+---Differences of neighbours along an axis, n times over; `prepend` and `append` are put at the ends before.
+---@param ... any|{n?: integer, axis?: integer, prepend?: perigee.Tensor, append?: perigee.Tensor}
+---@return perigee.Tensor
+function Tensor:diff(...) end
+
+---Number of axes.
+function Tensor:dim() end
+
+---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
+---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
+--- padding_idx: integer} mode: "mean" (default), "sum" or "max"
+---@param ... any|{weight: table, index: table, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
+---@return table [B, D]
+function Tensor:embedding_bag(...) end
+
+---@param shape any
+---@param dtype any
+function Tensor:empty_like(shape, dtype) end
+
+---Whether shapes, dtypes and all elements are the same.
+---@param a any
+---@param b any
+function Tensor:equal(a, b) end
+
+---@param other any
+function Tensor:expand_as(other) end
+
+---@param value any
+function Tensor:fill_(value) end
+
+---Joins the axes from first to last.
+---@param ... any|{first?: integer, last?: integer}
+function Tensor:flatten(...) end
+
+---The positions of these axes in reverse order (a copy).
+---@param ... any|{axis: integer|integer[]}
+function Tensor:flip(...) end
+
+---The columns in reverse order (axis 2).
+---@param x any
+function Tensor:fliplr(x) end
+
+---The rows in reverse order (axis 1).
+---@param x any
+function Tensor:flipud(x) end
+
+---Releases the tensor's memory now. Using it afterwards is an error.
+function Tensor:free() end
+
+---@param shape any
+---@param dtype any
+---@param value any
+function Tensor:full_like(shape, dtype, value) end
+
+---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
+---with align_corners the centres of the outer pixels (Jaderberg and others, 2015). Modes: bilinear, nearest, bicubic;
+---padding modes: zeros, border, reflection.
+---@param ... any|{grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean}
+function Tensor:grid_sample(...) end
+
+---The channels of x [N, C, ...] in `groups` of equal size, each group of each example shifted and scaled to mean 0
+---and variance 1; then scaled and shifted by weight [C] and bias [C] (Wu and He 2018).
+---@param ... any|{groups: integer, weight?: perigee.Tensor, bias?: perigee.Tensor, eps?: number}
+---@return table
+function Tensor:group_norm(...) end
+
+---Whether the shape is this: `t:has_shape{2, 3}`.
+---@param ... any
+function Tensor:has_shape(...) end
+
+---How many elements lie in each of `bins` equal parts of [min, max] (of the range of x where both are 0). Others, and
+---NaN, are left out.
+---@param ... any|{bins?: integer, min?: number, max?: number}
+---@return perigee.Tensor [bins]
+function Tensor:histc(...) end
+
+---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
+---im2col; PyTorch's nn.functional.unfold.
+---@param ... any|{kernel: any, dilation?: any, padding?: any, stride?: any}
+function Tensor:im2col(...) end
+
+---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
+---what stands between the brackets of `x[...]`. Of equal places the last one stays, and with `accumulate` all add up.
+---@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
+---@return perigee.Tensor
+function Tensor:index_put(...) end
+
+---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
+---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
+--- momentum: number, eps: number}
+---@param ... any|{running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number}
+---@return table
+function Tensor:instance_norm(...) end
+
+---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
+---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
+---@param ... any|{size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean}
+function Tensor:interpolate(...) end
+
+function Tensor:is_contiguous() end
+
+---Whether |a - b| <= atol + rtol * |b|, element by element, after broadcasting; infinities only equal themselves.
+---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+---@return perigee.Tensor bool
+function Tensor:isclose(...) end
+
+---Which elements of x are among those of `test` (a tensor or a number).
+---@param ... any|{test: any, invert?: boolean}
+function Tensor:isin(...) end
+
+---The one element as a Lua number or boolean.
+function Tensor:item() end
+
+---The one element of an integer tensor as a 64-bit integer.
+function Tensor:item_int64() end
+
+---Every element of x times the whole of y (Kronecker's product); missing axes count as 1 in front.
+---@param ... any|{y: perigee.Tensor}
+function Tensor:kron(...) end
+
+---Each element divided by (k + alpha * the mean of the squares over `size` neighbouring channels)^beta (Krizhevsky
+---and others, 2012). x is [N, C, ...].
+---@param ... any|{size: integer, alpha?: number, beta?: number, k?: number}
+function Tensor:local_response_norm(...) end
+
+function Tensor:mT() end
+
+---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
+---@param ... any|{mask: perigee.Tensor, value: any}
+function Tensor:masked_fill(...) end
+
+---x with the elements of source, in row-major order, where mask (which broadcasts to x) is true. source has at least
+---as many elements as the mask selects.
+---@param ... any|{mask: perigee.Tensor, source: perigee.Tensor}
+function Tensor:masked_scatter(...) end
+
+---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
+---@param ... any|{mask: perigee.Tensor}
+function Tensor:masked_select(...) end
+
+---@param ... any|{axis?: any, keepdim?: boolean}
+function Tensor:max(...) end
+
+---@param ... any|{axis?: any, keepdim?: boolean}
+function Tensor:min(...) end
+
+---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
+---@param from any
+---@param to any
+function Tensor:movedim(from, to) end
+
+---@param x any
+function Tensor:msort(x) end
+
+---`length` positions of an axis from position `start` (from 1).
+---@param ... any|{axis: integer, start: integer, length: integer}
+function Tensor:narrow(...) end
+
+---The p-norm of all elements or along axes: (sum |x|^p)^(1/p); p = 0 counts elements that are not 0,
+---`math.huge` is the largest magnitude, "fro" is 2.
+---@param ... any|{p?: number|string, axis?: integer|integer[], keepdim?: boolean}
+---@return perigee.Tensor
+function Tensor:norm(...) end
+
+---x divided by its p-norm along an axis, or by eps where that is larger.
+---@param ... any|{p?: number, axis?: integer, eps?: number}
+---@return table
+function Tensor:normalize(...) end
+
+function Tensor:numel() end
+
+---A new last axis that is 1 at the index and 0 elsewhere: class c stands at position c + 1. Without `classes` there
+---are as many as the largest index asks for.
+---@param ... any|{classes?: integer}
+---@return perigee.Tensor int64 [..., classes]
+function Tensor:one_hot(...) end
+
+---@param shape any
+---@param dtype any
+function Tensor:ones_like(shape, dtype) end
+
+---Products of every element of x [n] with every one of y [m]: [n, m].
+---@param ... any|{y: perigee.Tensor}
+function Tensor:outer(...) end
+
+---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
+---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate,
+---circular.
+---@param ... any|{pad: table, mode?: string, value?: number}
+function Tensor:pad(...) end
+
+---The p-norm of x - y + eps along the last axis. x and y broadcast.
+---@param ... any|{y: table, p?: number, eps?: number, keepdim?: boolean}
+---@return table
+function Tensor:pairwise_distance(...) end
+
+---[..., C * r^2, H, W] to [..., C, H * r, W * r]: channels become pixels (Shi and others, 2016).
+---@param ... any|{factor: integer}
+function Tensor:pixel_shuffle(...) end
+
+---The inverse of pixel_shuffle: [..., C, H * r, W * r] to [..., C * r^2, H, W].
+---@param ... any|{factor: integer}
+function Tensor:pixel_unshuffle(...) end
+
+---The contents of an index tensor as Lua numbers that count from 1.
+function Tensor:positions() end
+
+---x with values written (or added) at the indices of flat x.
+---@param ... any|{index: perigee.Tensor, values: any, accumulate?: boolean}
+function Tensor:put(...) end
+
+---The elements below which the shares `q` of each line along an axis (of all elements without one) lie. q is a
+---number, or a list or tensor of them, which then come along a new first axis. Interpolation: linear (definition 7 of
+---Hyndman and Fan, "Sample quantiles in statistical packages", 1996), lower, higher, midpoint, nearest.
+---@param ... any|{q: number|number[]|perigee.Tensor, axis?: integer, keepdim?: boolean, interpolation?: string}
+---@return perigee.Tensor
+function Tensor:quantile(...) end
+
+---@param shape any
+---@param dtype any
+function Tensor:rand_like(shape, dtype) end
+
+---Whole numbers from low (0 where only one limit is given) to high - 1 in the shape, dtype and device of x.
+---@param ... any|{low: integer, high?: integer, dtype?: perigee.Dtype, device?: string}
+---@return perigee.Tensor
+function Tensor:randint_like(...) end
+
+---@param shape any
+---@param dtype any
+function Tensor:randn_like(shape, dtype) end
+
+---x as one axis: a view where its strides allow one.
+---@param x perigee.Tensor
+---@return perigee.Tensor [n]
+function Tensor:ravel(x) end
+
+---Every position of an axis `count` times in a row, or each as often as an integer tensor says; without an axis, of
+---the flat tensor.
+---@param ... any|{count: integer|perigee.Tensor, axis?: integer}
+---@return perigee.Tensor
+function Tensor:repeat_interleave(...) end
+
+---Makes gradients flow to this tensor.
+---@param on any
+function Tensor:requires_grad_(on) end
+
+---@param other any
+function Tensor:reshape_as(other) end
+
+---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
+---@param ... any|{shifts: any, axis?: integer|integer[]}
+function Tensor:roll(...) end
+
+---Turned by `times` quarter turns from the first towards the second of two axes.
+---@param ... any|{times?: integer, axes?: integer[]}
+---@return perigee.Tensor
+function Tensor:rot90(...) end
+
+---for i, row in t:rows() do: the positions of the first axis.
+function Tensor:rows() end
+
+---Writes a tensor as a .npy file: `t:save_npy(path)`. bfloat16 is not NumPy's: t:to("float32").
+---@param t table a tensor
+---@param path string
+function Tensor:save_npy(t, path) end
+
+---softmax(q k^T scale + mask) v: what attention is (Vaswani et al. 2017). q is [..., L, E], k [..., S, E], v
+---[..., S, V]; the result is [..., L, V]. attn_mask broadcasts to [..., L, S]: bool, true where a query may see a
+---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
+---scale: 1 / sqrt(E) if not given. dropout_p: share of weights dropped, at every call. enable_gqa: q [..., H, L, E]
+---may have a multiple of the heads of k and v. A query that may see nothing gets zeros.
+---@param ... any|{q: table, k: table, v: table, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
+---@return table
+function Tensor:scaled_dot_product_attention(...) end
+
+---Where values (a tensor or a number) would be put into rows that are in rising order, as counts of the elements
+---before them: before equal elements, or behind them with `right=true` or `side="right"`.
+---@param ... any|{sorted: perigee.Tensor, values: perigee.Tensor|number, right?: boolean, side?: "left"|"right"}
+---@return perigee.Tensor indices from 0
+function Tensor:searchsorted(...) end
+
+---One position of an axis, which disappears.
+---@param ... any|{axis: integer, index: integer}
+function Tensor:select(...) end
+
+---One position of an axis written anew in a copy of x.
+---@param ... any|{src: perigee.Tensor, axis: integer, index: integer}
+function Tensor:select_scatter(...) end
+
+---The size of an axis, or the shape.
+---@param axis any
+function Tensor:size(axis) end
+
+---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
+---@param ... any|{size: any, axis?: integer}
+function Tensor:split(...) end
+
+function Tensor:stride() end
+
+---A matrix transposed; tensors of less than two axes as they are.
+function Tensor:t() end
+
+---The elements at the indices of flat x, in the shape of index.
+---@param ... any|{index: perigee.Tensor}
+---@return perigee.Tensor
+function Tensor:take(...) end
+
+---The elements of x at `index` (contents from 0) along an axis; the other axes broadcast. Without an axis, of flat x.
+---@param ... any|{index: perigee.Tensor, axis?: integer}
+function Tensor:take_along(...) end
+
+---Parts along an axis, as views: as equal as can be where `parts` is their number, else cut behind the numbers of
+---elements in the list `parts`.
+---@param ... any|{parts: integer|integer[], axis?: integer}
+---@return perigee.Tensor[]
+function Tensor:tensor_split(...) end
+
+---Products summed over pairs of axes: over the last `axes` of x with the first of y where it is a number, else over
+---those that its two lists name, pair by pair.
+---@param ... any|{y: perigee.Tensor, axes?: integer|integer[][]}
+---@return perigee.Tensor
+function Tensor:tensordot(...) end
+
+---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
+---for the last axes, more make new axes in front.
+---@param ... any|{counts: integer|integer[]}
+function Tensor:tile(...) end
+
+---Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`,
+---`t:to(other)`.
+---@param target any
+---@param second any
+function Tensor:to(target, second) end
+
+---Nested Lua tables of the elements; a number for a 0-dim tensor.
+function Tensor:totable() end
+
+---The sum of the main diagonal of a matrix.
+---@param x any
+function Tensor:trace(x) end
+
+---Swaps two axes.
+---@param a any
+---@param b any
+function Tensor:transpose(a, b) end
+
+---The integral of y along an axis by the trapezoidal rule, at points x or `dx` apart.
+---@param ... any|{x?: perigee.Tensor, dx?: number, axis?: integer}
+---@return perigee.Tensor
+function Tensor:trapezoid(...) end
+
+---The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
+---@param ... any|{diagonal?: integer}
+function Tensor:tril(...) end
+
+---The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
+---@param ... any|{diagonal?: integer}
+function Tensor:triu(...) end
+
+---A list of the tensor at each position of an axis.
+---@param ... any|{axis?: integer}
+function Tensor:unbind(...) end
+
+---One axis as several of the given sizes, of which one may be -1.
+---@param ... any|{axis: integer, sizes: integer[]}
+---@return perigee.Tensor
+function Tensor:unflatten(...) end
+
+---@param ... any
+function Tensor:view(...) end
+
+---@param other any
+function Tensor:view_as(other) end
+
+---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
+---@param condition any
+---@param ... any
+function Tensor:where(condition, ...) end
+
+function Tensor:zero_() end
+
+function Tensor:zero_grad() end
+
+---@param shape any
+---@param dtype any
+function Tensor:zeros_like(shape, dtype) end
+
+return pg
