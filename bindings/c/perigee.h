@@ -56,6 +56,18 @@ PGC_API pgc_graph *pgc_set_graph(pgc_graph *graph);   /* NULL: eager */
 PGC_API int32_t pgc_set_stream(int32_t index);        /* of the current device, from 0 */
 PGC_API uint32_t pgc_set_default_dtype(uint32_t dtype);
 PGC_API uint32_t pgc_default_dtype(void);
+/* Mixed precision. A scope begins as the one in force (casts of parameters are kept by the outermost one, until it is
+ * released) with `dtype` (PG_BF16, PG_F16; 0: off) on devices of a type ("cpu"; "gpu": accelerators; NULL: all). What is
+ * set is borrowed: release it once no thread has it. */
+typedef struct pgc_autocast pgc_autocast;
+PGC_API int32_t pgc_autocast_create(const char *device_type, uint32_t dtype, pgc_autocast **output);
+PGC_API void pgc_autocast_release(pgc_autocast *scope);
+PGC_API pgc_autocast *pgc_set_autocast(pgc_autocast *scope); /* NULL: none */
+PGC_API pgc_autocast *pgc_autocast_scope(void);
+PGC_API uint32_t pgc_autocast_dtype(int32_t device);         /* 0: off */
+/* From now on operators of this thread that write do so only where `skip`, one bool, is false; NULL: always. For the
+ * steps of optimizers: kernels read the flag on the device, those that cannot make the host wait for it once. */
+PGC_API int32_t pgc_set_condition(pgc_tensor *skip);
 
 /* ---- devices and memory ---- */
 PGC_API int32_t pgc_find_device(const char *name, int32_t *device); /* "cpu", "sim:1", "/gpu:0", "/device:GPU:1" */

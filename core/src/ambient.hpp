@@ -9,6 +9,8 @@
 namespace perigee {
 
 struct Graph;
+struct Autocast;
+struct Condition;
 
 struct Ambient {
   bool grad_enabled = true;
@@ -17,6 +19,8 @@ struct Ambient {
   uint32_t stream = 0;
   uint32_t default_dtype = PG_F32;
   Graph* graph = nullptr;  // recording into it
+  const Autocast* autocast = nullptr;
+  Condition* condition = nullptr;  // of a step that may have to be skipped
 };
 
 // Asked for several times by every operator: the model saves a call each time, and costs a few bytes of static space.

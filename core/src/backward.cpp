@@ -341,7 +341,8 @@ std::string stale_reason(const Tensor& tensor) {
 }
 
 void backward(const BackwardCall& call) {
-  Scoped<int32_t> no_scope(ambient().device, -1);  // gradients are computed where the forward was
+  Scoped<int32_t> no_scope(ambient().device, -1);  // gradients are computed where the forward was, in its dtypes
+  Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);
   Pass(call).run();
 }
 

@@ -48,6 +48,8 @@ struct PendingCall {
   bool in_place() const { return (flags & emit_in_place) != 0; }
   uint32_t input_flags(uint32_t flat) const;  // of the declared input that a flat one belongs to
 };
+// The graph that a call with these inputs is recorded into, or NULL.
+Graph* recording_graph(const PendingCall& call);
 void check_inputs(PendingCall& call);
 void promote(PendingCall& call);
 void check_dtypes(const PendingCall& call);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an operator call passes through the interposers to the eager or the graph builder.
+#include "autocast.hpp"
 #include "builder.hpp"
+#include "condition.hpp"
 #include "eager.hpp"
 #include "graph.hpp"
 #include "signature.hpp"
@@ -59,12 +61,11 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
   check_inputs(pending);
   if (pending.in_place() && (pending.inputs.empty() || pending.inputs[0] == nullptr))
     pg::fail_argument("the in-place form needs a tensor as first argument");
+  if (ambient().autocast != nullptr) autocast(pending);  // before promotion, so that each input is cast once
   promote(pending);
   check_dtypes(pending);
   place(pending);
-  bool graph = ambient().graph != nullptr && (op.info->traits & PG_OP_CREATES);
-  for (Tensor* x : pending.inputs) graph |= x != nullptr && x->is_graph();
-  if (graph) {
+  if (recording_graph(pending) != nullptr) {
     record(pending, outputs, output_count);
     return;
   }
@@ -79,14 +80,35 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
   run_eager(*s, pending.inputs.data(), pending.attrs.data(), outputs, output_count);
 }
 
+// With a condition in force: its flag becomes an input, or the call is dropped.
+void call_if(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
+             uint32_t flags, TensorRef* outputs, uint32_t output_count) {
+  SmallVector<Tensor*, 8> list(inputs, inputs + input_count);
+  if (groups == nullptr) list.resize(std::max(input_count, op.info->input_count), nullptr);
+  if (apply_condition(op, list, flags, outputs, output_count)) return;
+  Scoped<Condition*> decided(ambient().condition, nullptr);
+  call(op, list.data(), static_cast<uint32_t>(list.size()), groups, attrs, flags, outputs, output_count);
+}
+
 }  // namespace
+
+Graph* recording_graph(const PendingCall& call) {
+  Graph* graph = (call.op.info->traits & PG_OP_CREATES) ? ambient().graph : nullptr;
+  for (Tensor* x : call.inputs)
+    if (x != nullptr && x->is_graph()) graph = x->graph.get();
+  return graph;
+}
 
 void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
           uint32_t flags, TensorRef* outputs, uint32_t output_count) {
   if (attrs == nullptr) attrs = op.info->defaults;
   if (op.role == Role::copy && !(flags & emit_functional)) flags |= emit_in_place;
+  if (ambient().condition != nullptr) [[unlikely]]
+    return call_if(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
   bool graph = ambient().graph != nullptr && (op.info->traits & PG_OP_CREATES);
-  if (op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr)) {
+  bool direct = op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr);
+  if (ambient().autocast != nullptr && autocast_casts(op, inputs, input_count, flags)) direct = false;
+  if (direct) {
     if (Device* device = plain_device(inputs, input_count, graph); device != nullptr && !graph) {
       SignatureKey key{&op, device, inputs, input_count, groups, attrs, (flags & emit_in_place) != 0};
       if (Signature* s = recent_signature(key, hash_key(key)); s != nullptr) {

@@ -259,6 +259,7 @@ void run_decomposed(Signature& s, Tensor* const* inputs, const void* attrs, Tens
   ask.groups = s.groups.data();
   ask.attrs = attrs;
   ask.outputs = out.data();
+  Scoped<const Autocast*> as_given(ambient().autocast, nullptr);  // the operator as a whole has been cast for
   pg_error error = pg::make_error();
   pg::check(s.op->info->decompose(&ask, &error), error);
   for (uint32_t i = 0; i < output_count; i++) {

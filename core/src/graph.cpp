@@ -250,6 +250,14 @@ void graph_set_name(Graph& g, Tensor& tensor, const std::string& name) {
   g.values[tensor.value].name = name;
 }
 
+TensorRef graph_capture(Graph& g, Tensor& x) {
+  TensorRef taken = tensor_of(g, capture(g, x));
+  Edge history = edge_of(x);
+  taken->node = history.node;
+  taken->output = history.output;
+  return taken;
+}
+
 void record(PendingCall& call, TensorRef* outputs, uint32_t output_count) {
   Graph* g = ambient().graph;
   for (Tensor* x : call.inputs)

@@ -60,6 +60,8 @@ TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value);
 TensorRef graph_constant(Graph& g, const std::string& name, Tensor& value);
 TensorRef graph_find(Graph& g, const std::string& name);  // the variable's latest value; throws with near names
 void graph_set_name(Graph& g, Tensor& tensor, const std::string& name);
+// An eager tensor taken in by identity (runs see what it holds then), with its history.
+TensorRef graph_capture(Graph& g, Tensor& x);
 // The graph builder: appends a call that has passed the interposers.
 void record(PendingCall& call, TensorRef* outputs, uint32_t output_count);
 // A line per value and node; and the same for graphviz.

@@ -2,6 +2,7 @@
 // The first interposers: input checks, and dtype promotion by PyTorch's rules.
 #include "promote.hpp"
 #include "builder.hpp"
+#include "graph.hpp"
 
 namespace perigee {
 namespace {
@@ -132,10 +133,13 @@ void promote(PendingCall& call) {
                                    pg::dtype_name(target)));
     common = target;
   }
+  Graph* graph = recording_graph(call);
   for (uint32_t i = 0; i < call.inputs.size(); i++) {
     Tensor* x = call.inputs[i];
     if (x == nullptr || !(call.input_flags(i) & PG_INPUT_PROMOTE) || x->meta->dtype == common) continue;
-    call.keep.push_back(emit_cast(*x, common));
+    // What is eager joins the graph first, so that runs cast what it holds then.
+    TensorRef taken = graph != nullptr && !x->is_graph() ? graph_capture(*graph, *x) : TensorRef::share(x);
+    call.keep.push_back(emit_cast(*taken, common));
     call.inputs[i] = call.keep.back().get();
   }
 }

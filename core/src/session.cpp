@@ -133,6 +133,7 @@ void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* f
     if (!variables_.count(id)) variables_[id] = copy_dense(*g.values[id].eager, g.values[id].meta->dtype);
   Scoped<bool> no_grad(ambient().grad_enabled, false);
   Scoped<Graph*> eager(ambient().graph, nullptr);
+  Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);  // the graph holds those it was recorded with
   Run run{g, variables_};
   run.values.resize(g.values.size());
   run.uses.assign(g.values.size(), 0);

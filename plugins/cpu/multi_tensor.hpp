@@ -10,6 +10,12 @@
 
 namespace cpu {
 
+// Whether the condition of a conditional operator, its last input, says to write nothing.
+inline bool skips(const pg_launch& launch) {
+  uint32_t last = launch.input_count - 1;
+  return launch.inputs[last] != nullptr && *pg::host_pointer<const uint8_t>(launch.input[last]) != 0;
+}
+
 // N operands for each tensor: parameter, gradient, state. All but the gradient (1) are written.
 template <int N>
 class MultiTensor {
@@ -45,18 +51,26 @@ class MultiTensor {
   // absent.
   template <class Address, class Block>
   void run(const Address& address, const Block& block) const {
-    auto piece = [&](int64_t begin, int64_t end) {
-      size_t i = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), begin) - starts_.begin()) - 1;
-      for (; begin < end; i++) {
-        int64_t stop = std::min(end, starts_[i + 1]);
-        if (begin < stop) run_item(i, begin - starts_[i], stop - starts_[i], address, block);
-        begin = std::max(begin, stop);
-      }
-    };
+    auto piece = [&](int64_t begin, int64_t end) { run_range<true>(begin, end, address, block); };
     if (total_ == 0) return;
     if (total_ <= kGrain / 2) return piece(0, total_);
     pg::parallel_for(total_, kGrain / 2, piece);
   }
+
+  // Only looks: block(part, type, pointers, n), where the parts are `parts()` stretches that do not depend on the number
+  // of threads. Those of one part come in order.
+  template <class Address, class Block>
+  void read(const Address& address, const Block& block) const {
+    auto range = [&](int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; part++) {
+        run_range<false>(part * kPart, std::min(total_, (part + 1) * kPart), address,
+                         [&](Storage type, char* const* p, int64_t n) { block(part, type, p, n); });
+      }
+    };
+    if (parts() <= 1) return range(0, parts());
+    pg::parallel_for(parts(), 1, range);
+  }
+  int64_t parts() const { return (total_ + kPart - 1) / kPart; }
 
  private:
   struct Item {
@@ -65,7 +79,19 @@ class MultiTensor {
     bool present[N] = {}, plain = false;
   };
 
-  template <class Address, class Block>
+  static constexpr int64_t kPart = kGrain;
+
+  template <bool writes, class Address, class Block>
+  void run_range(int64_t begin, int64_t end, const Address& address, const Block& block) const {
+    size_t i = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), begin) - starts_.begin()) - 1;
+    for (; begin < end; i++) {
+      int64_t stop = std::min(end, starts_[i + 1]);
+      if (begin < stop) run_item<writes>(i, begin - starts_[i], stop - starts_[i], address, block);
+      begin = std::max(begin, stop);
+    }
+  }
+
+  template <bool writes, class Address, class Block>
   void run_item(size_t i, int64_t begin, int64_t end, const Address& address, const Block& block) const {
     const Item& item = items_[i];
     char *base[N], *pointer[N];
@@ -87,7 +113,7 @@ class MultiTensor {
       }
       block(item.type, pointer, n);
       for (int k = 0; k < N; k++) {
-        if (base[k] == nullptr || k == 1) continue;
+        if (!writes || base[k] == nullptr || k == 1) continue;
         convert(item.type, item.storage[k], buffer[k], raw, n);
         scatter(base[k], kStorageBytes[item.storage[k]], item.nest.rank, item.nest.shape, item.nest.stride[k], p, n,
                 raw);

@@ -2,7 +2,8 @@
 -- The operator case table: rows by operator name (README.md says what a row holds).
 
 local families = { "binary", "unary", "reduction", "view", "index", "scatter", "sort", "matrix", "window",
-                   "normalise", "attention", "loss", "create", "random", "optimizer", "memory" }
+                   "normalise", "attention", "loss", "create", "random", "optimizer",
+                   "gradients", "memory" }
 
 local rows, names = {}, {}
 for _, family in ipairs(families) do

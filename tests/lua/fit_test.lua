@@ -148,3 +148,55 @@ test("what fit refuses", function(t)
   t.raises(fit { x = x, y = y, loss = function(p) return p end }, "0%-dim")
   t.raises(function() nn.Linear { 2, 2 }:evaluate { x = x, y = y } end, "loss")
 end)
+
+-- ---- accumulation, clipping, mixed precision ----
+
+local function trained(options)
+  local x, y = clouds(options.samples or 24)
+  local model = classifier()
+  local o = { x = x, y = y, shuffle = false, loss = "cross_entropy", optimizer = optim.SGD { lr = 0.3, momentum = 0.9 },
+              epochs = 3, verbose = 0 }
+  for key, value in pairs(options) do o[key] = value end
+  o.samples = nil
+  local history = model:fit(o)
+  local list = {}
+  for _, p in ipairs(model:parameters()) do
+    for _, v in ipairs(p:flatten():totable()) do list[#list + 1] = v end
+  end
+  return list, history
+end
+
+test("k micro-batches equal one batch, ragged tails included", function(t)
+  t.close(trained { batch_size = 4, accumulate = 3 }, trained { batch_size = 12 }, 1e-6)
+  t.close(trained { batch_size = 8, accumulate = 3 }, trained { batch_size = 24 }, 1e-6)
+  -- 26 samples: the last group of 12 is one short batch, the last batch of it shorter still
+  t.close(trained { samples = 26, batch_size = 4, accumulate = 3 }, trained { samples = 26, batch_size = 12 }, 1e-6)
+  t.close(trained { samples = 31, batch_size = 4, accumulate = 3 }, trained { samples = 31, batch_size = 12 }, 1e-6)
+  t.close(trained { samples = 26, batch_size = 4, accumulate = 100 }, trained { samples = 26, batch_size = 26 }, 1e-6)
+  local _, a = trained { samples = 31, batch_size = 4, accumulate = 3 }
+  local _, b = trained { samples = 31, batch_size = 12 }
+  for epoch = 1, 3 do t.close(a[epoch].loss, b[epoch].loss, 1e-5) end
+  -- with limits, which look at the gradient of the whole group
+  t.close(trained { samples = 31, batch_size = 4, accumulate = 3, clip_norm = 0.1 },
+          trained { samples = 31, batch_size = 12, clip_norm = 0.1 }, 1e-6)
+  t.close(trained { samples = 31, batch_size = 4, accumulate = 3, clip_value = 0.01 },
+          trained { samples = 31, batch_size = 12, clip_value = 0.01 }, 1e-6)
+end)
+
+test("fit in mixed precision", function(t)
+  local amp = pg.amp
+  local wide, reference = trained { batch_size = 8 }
+  for _, given in ipairs { "bfloat16", "float16", "mixed_bfloat16" } do
+    local low, history = trained { batch_size = 8, amp = given }
+    t.ok(low[1] ~= wide[1])
+    t.close(history[3].loss, reference[3].loss, 0.02)
+  end
+  t.equal((trained { batch_size = 8, amp = "float32" }), wide)
+  local scaler = amp.GradScaler { init_scale = 256, growth_interval = 4 }
+  trained { batch_size = 8, amp = { dtype = "float16", scaler = scaler } }
+  t.equal(scaler:get_scale(), 1024) -- 9 steps
+  local policy = amp.policy("mixed_bfloat16", trained, { batch_size = 8 })
+  t.equal(policy, (trained { batch_size = 8, amp = "bfloat16" }))
+  t.raises(function() trained { amp = "int8" } end, "bfloat16, float16 or float32")
+  t.raises(function() trained { amp = { dtype = "float16", scaler = 3 } } end, "GradScaler")
+end)

@@ -101,6 +101,7 @@ int32_t pgc_optimizer_step(uint32_t id, const void* attrs, uint64_t step, uint32
   const pg_optimizer_info& info = *optimizer(id).info;
   return run(info.name, [&] {
     Scoped<bool> no_grad(ambient().grad_enabled, false);
+    Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);
     pg_builder builder;
     Values p = values(params, count), g(count), s = values(state, count * info.slot_count);
     for (uint32_t i = 0; i < count; i++) {

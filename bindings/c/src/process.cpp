@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process: errors, plugins, devices, ambient state, random numbers.
 #include "api.hpp"
+#include "autocast.hpp"
+#include "condition.hpp"
 #include "parallel.hpp"
 #include "plugin_loader.hpp"
 #include "rng.hpp"
@@ -90,6 +92,35 @@ uint32_t pgc_set_default_dtype(uint32_t dtype) {
   return std::exchange(ambient().default_dtype, dtype);
 }
 uint32_t pgc_default_dtype(void) { return ambient().default_dtype; }
+
+int32_t pgc_autocast_create(const char* type, uint32_t dtype, pgc_autocast** out) {
+  return run("autocast", [&] {
+    if (dtype != 0 && dtype != PG_BF16 && dtype != PG_F16)
+      pg::fail_argument(pg::format("dtype is %s; expected bfloat16 or float16", pg::dtype_name(dtype)));
+    *out = reinterpret_cast<pgc_autocast*>(make_autocast(type == nullptr ? "" : type, dtype).release());
+  });
+}
+void pgc_autocast_release(pgc_autocast* scope) { AutocastRef::drop(reinterpret_cast<Autocast*>(scope)); }
+pgc_autocast* pgc_set_autocast(pgc_autocast* scope) {
+  const Autocast* old = std::exchange(ambient().autocast, reinterpret_cast<Autocast*>(scope));
+  return reinterpret_cast<pgc_autocast*>(const_cast<Autocast*>(old));
+}
+pgc_autocast* pgc_autocast_scope(void) {
+  return reinterpret_cast<pgc_autocast*>(const_cast<Autocast*>(ambient().autocast));
+}
+uint32_t pgc_autocast_dtype(int32_t id) {
+  uint32_t dtype = 0;
+  run("autocast", [&] {
+    if (ambient().autocast != nullptr) dtype = ambient().autocast->dtype_on(device(id));
+  });
+  return dtype;
+}
+int32_t pgc_set_condition(pgc_tensor* skip) {
+  return run("condition", [&] {
+    auto fresh = skip != nullptr ? std::make_unique<Condition>(TensorRef::share(&eager(skip, "the condition"))) : nullptr;
+    std::unique_ptr<Condition> old(std::exchange(ambient().condition, fresh.release()));
+  });
+}
 
 int32_t pgc_find_device(const char* name, int32_t* out) {
   return run("device", [&] { *out = find_device(name).id; });

@@ -20,7 +20,7 @@ local function start()
 
   local module = {}
   local names = { "handles", "operators", "prepared", "tensor", "host", "process", "gradients", "layers", "files",
-                  "graphs", "layer_call", "update_plan" }
+                  "graphs", "layer_call", "update_plan", "precision" }
   for _, name in ipairs(names) do
     module[name] = require("perigee.native." .. name)
     module[name].start(C)
@@ -28,7 +28,7 @@ local function start()
   require("perigee.native.attributes").start(module.process.find_device)
 
   local grammar = require "perigee.native.grammar"
-  for _, source in ipairs { module.process, module.gradients, module.layers, module.files } do
+  for _, source in ipairs { module.process, module.gradients, module.layers, module.files, module.precision } do
     for key, value in pairs(source) do native[key] = value end
   end
   native.errors, native.raise, native.is_error, native.describe = errors, errors.raise, errors.is_error, errors.describe

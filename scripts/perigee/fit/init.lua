@@ -6,8 +6,10 @@ local inputs = require "perigee.fit.inputs"
 local metrics = require "perigee.fit.metrics"
 local new_history = require "perigee.fit.history"
 local new_progress = require "perigee.fit.progress"
+local new_group = require "perigee.fit.group"
 local resume = require "perigee.fit.resume"
 local walk = require "perigee.nn.walk"
+local policy = require "perigee.amp.policy"
 
 local fit = {}
 
@@ -26,6 +28,7 @@ local read_fit = native.signature("fit", with_shared {
   { "validation", "any", named = true }, { "validation_split", "number", named = true },
   { "optimizer", "any", named = true }, { "epochs", "integer", named = true, default = 1 },
   { "accumulate", "integer", named = true, default = 1 }, { "clip_norm", "number", named = true },
+  { "clip_value", "number", named = true }, { "amp", "any", named = true },
   { "callbacks", "table", named = true }, { "verbose", "integer", named = true, default = 1 },
   { "shuffle", "boolean", named = true, default = true }, { "seed", "integer", named = true, default = 0 },
   { "resume", "boolean", named = true, default = false },
@@ -61,6 +64,23 @@ local function resolve_optimizer(model, given)
   end
   if not given:is_bound() then given:bind(model:parameters()) end
   return given
+end
+
+-- The dtype of mixed precision (nil: none) and the scaler that float16 needs.
+local function resolve_amp(given)
+  local o = type(given) == "table" and given or { dtype = given }
+  local dtype = o.dtype
+  if dtype == nil then dtype = policy.dtype or "float32" end
+  if type(dtype) == "string" then dtype = dtype:gsub("^mixed_", "") end
+  dtype = native.dtypes.find(dtype, "fit").name
+  if dtype ~= "float32" and dtype ~= "bfloat16" and dtype ~= "float16" then
+    native.raise("invalid_argument", "fit", ("amp must be bfloat16, float16 or float32, got %s"):format(dtype))
+  end
+  local scaling = require "perigee.amp.scaler"
+  if o.scaler ~= nil and not scaling.is_scaler(o.scaler) then
+    native.raise("invalid_argument", "fit", "amp.scaler must be an amp.GradScaler, got " .. native.describe(o.scaler))
+  end
+  return dtype ~= "float32" and dtype or nil, o.scaler or dtype == "float16" and scaling.new {} or nil
 end
 
 -- Runs fn with the model in the given mode and puts every layer's mode back, also after an error.
@@ -103,33 +123,31 @@ local function check_loss(loss)
   end
 end
 
+-- The model's output and its loss, in mixed precision where that was asked for.
+local function forward(job, x, y)
+  local function run()
+    local prediction = job.model(x)
+    return prediction, job.loss(prediction, y)
+  end
+  if job.amp then return policy.autocast(job.amp, nil, run) end
+  return run()
+end
+
 -- One pass over the batches that changes the parameters. `progress` is told of each. A pass that was interrupted goes
 -- on where job.position stands.
 local function train_epoch(job, progress)
   local pg = require "perigee"
-  local optim = require "perigee.optim"
   local means, total = new_means(job), #job.train
-  local group, waiting = 1, 0
+  local group = new_group(job)
   resume.begin_epoch(job, means)
   job.values = function() return read_means(job, means, "") end
   for step, batch in job.batches do
     local x, y, count = inputs.unpack("fit", batch, job.device)
-    if waiting == 0 then
-      job.optimizer:zero_grad()
-      group = math.min(job.accumulate, total - step + 1)
-    end
-    local prediction = job.model(x)
-    local loss = job.loss(prediction, y)
-    check_loss(loss);
-    (group > 1 and loss / group or loss):backward()
-    waiting = waiting + 1
-    if waiting == group then
-      waiting = 0
-      if job.clip_norm then optim.clip_grad_norm_(job.params, job.clip_norm) end
-      job.optimizer:step()
-    end
+    local prediction, loss = forward(job, x, y)
+    check_loss(loss)
+    group:add(loss, count, step == total)
     pg.no_grad(add_means, job, means, loss, prediction, y, count)
-    job.step, job.done, job.samples, job.whole = step, job.done + 1, count, waiting == 0
+    job.step, job.done, job.samples, job.whole = step, job.done + 1, count, group.waiting == 0
     progress:update(step, count, job.values)
     job.notify("on_batch_end", step)
     if job.stop then break end
@@ -142,8 +160,8 @@ local function evaluate_batches(job, batches)
   local means = new_means(job)
   for _, batch in batches:each() do
     local x, y, count = inputs.unpack("evaluate", batch, job.device)
-    local prediction = job.model(x)
-    add_means(job, means, job.loss(prediction, y), prediction, y, count)
+    local prediction, loss = forward(job, x, y)
+    add_means(job, means, loss, prediction, y, count)
   end
   return means
 end
@@ -211,15 +229,20 @@ local function check_counts(o)
 end
 
 ---Trains. Options: data (a dataset of batches or samples x, y) or x= and y=, validation or validation_split, loss and
----metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, accumulate, clip_norm, callbacks, verbose
----(0 nothing, 1 a bar on a terminal, 2 lines), resume (true: go on, exactly, from the newest checkpoint of the
----callback pg.callbacks.ModelCheckpoint; begin where there is none).
+---metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, callbacks, verbose (0 nothing, 1 a bar on a
+---terminal, 2 lines); accumulate (batches a step: as if they had been one, for a loss that is a mean over samples),
+---clip_norm and clip_value (limits on gradients, in this order), amp ("bfloat16", or "float16" with a GradScaler of fit's
+---own; {dtype=..., scaler=...}; by default as amp.policy says), resume
+---(true: go on, exactly, from the newest checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is
+---none).
 ---@return table history an entry an epoch: history[3].loss, .val_accuracy; #history
 function fit.fit(self, ...)
   local o = read_fit(...)
   check_counts(o)
-  local job = { model = self, epochs = o.epochs, accumulate = o.accumulate, clip_norm = o.clip_norm, done = 0,
-                epoch = 0, verbose = o.verbose, history = new_history(), stop = false, callbacks = o.callbacks or {} }
+  local job = { model = self, epochs = o.epochs, accumulate = o.accumulate, clip_norm = o.clip_norm,
+                clip_value = o.clip_value, done = 0, epoch = 0, verbose = o.verbose, history = new_history(),
+                stop = false, callbacks = o.callbacks or {} }
+  job.amp, job.scaler = resolve_amp(o.amp)
   job.loss = resolve_loss("fit", o.loss)
   job.metrics = metrics.resolve("fit", o.metrics)
   job.train, job.validation = inputs.training("fit", o)
@@ -227,7 +250,7 @@ function fit.fit(self, ...)
   job.params, job.device = self:parameters(), inputs.device_of(self)
   local notify = notifier(job.callbacks)
   job.notify = function(event, argument) notify(job, event, argument) end
-  self[walk.META].trained = { loss = job.loss, metrics = job.metrics }
+  self[walk.META].trained = { loss = job.loss, metrics = job.metrics, amp = job.amp }
   in_mode(self, true, function()
     job.notify("on_train_begin")
     local first = o.resume and resume.restore(job) or 1
@@ -244,7 +267,7 @@ end
 function fit.evaluate(self, ...)
   local o = read_evaluate(...)
   local trained = self[walk.META].trained or {}
-  local job = { model = self, device = inputs.device_of(self) }
+  local job = { model = self, device = inputs.device_of(self), amp = trained.amp }
   job.loss = o.loss ~= nil and resolve_loss("evaluate", o.loss) or trained.loss
   if not job.loss then native.raise("invalid_argument", "evaluate", "needs loss=, since fit has not been called") end
   job.metrics = o.metrics ~= nil and metrics.resolve("evaluate", o.metrics) or trained.metrics or {}

@@ -8,6 +8,7 @@ local losses = require "perigee.nn.losses"
 local spatial = require "perigee.nn.spatial"
 local walk = require "perigee.nn.walk"
 local path = require "perigee.nn.path"
+local policy = require "perigee.amp.policy"
 local plugin_layer = require "perigee.nn.plugin_layer" -- now: package.loaded may be cleared later
 
 local nn = {
@@ -17,7 +18,7 @@ local nn = {
 }
 
 for name, class in pairs(containers) do nn[name] = class end
-for name, value in pairs(losses) do nn[name] = value end
+for name, value in pairs(losses) do nn[name] = type(value) == "function" and policy.wrap(value) or value end
 for _, file in ipairs { "vectors", "attention", "transformer" } do
   for name, class in pairs(require("perigee.nn." .. file)) do nn[name] = class end
 end

@@ -4,6 +4,7 @@
 local native = require "perigee.native"
 local path = require "perigee.nn.path"
 local walk = require "perigee.nn.walk"
+local policy = require "perigee.amp.policy"
 
 local META = walk.META
 
@@ -11,7 +12,7 @@ local META = walk.META
 ---@field training boolean whether dropout and normalisation behave as in training
 local Module = {}
 
-local function call(self, ...)
+local function run(self, ...)
   local hooks = self[META].hooks
   if not hooks then return path.call(self, ...) end
   local inputs = { n = select("#", ...), ... }
@@ -21,6 +22,11 @@ local function call(self, ...)
     if changed ~= nil then output = changed end
   end
   return output
+end
+
+local function call(self, ...)
+  if policy.dtype then return policy.run(run, self, ...) end
+  return run(self, ...)
 end
 
 -- Sees each field's first assignment, which is what its order follows; what it holds is looked at when it is asked for.

@@ -1,24 +1,33 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Limits on gradients, in place.
+-- What is done to the gradients of many parameters at once, in place: limits, a common factor. One operator a device.
 
 local native = require "perigee.native"
 
 local clip = {}
 
+-- Gradients by device, { { gradients }, ... }, and how many there are. Missing ones are left out.
 local function gradients_of(where, params)
   if native.is_tensor(params) then params = { params } end
+  if require("perigee.nn").is_layer(params) then params = params:parameters() end
   if type(params) ~= "table" then
     native.raise("invalid_argument", where, "needs a list of parameters, got " .. native.describe(params))
   end
-  local list = {}
+  local by_device, lists, count = {}, {}, 0
   for i, p in ipairs(params) do
     if not native.is_tensor(p) then
       native.raise("invalid_argument", where, ("parameter %d must be a tensor, got %s"):format(i, native.describe(p)))
     end
     local gradient = p.grad
-    if gradient then list[#list + 1] = gradient end
+    if gradient then
+      local list = by_device[gradient.device]
+      if not list then
+        list = {}
+        by_device[gradient.device], lists[#lists + 1] = list, list
+      end
+      list[#list + 1], count = gradient, count + 1
+    end
   end
-  return list
+  return lists, count
 end
 
 local function check_limit(where, limit)
@@ -27,36 +36,69 @@ local function check_limit(where, limit)
   end
 end
 
-local function clip_norm(gradients, limit)
-  local total
-  for _, g in ipairs(gradients) do
-    local squares = g:square():sum():to("float32")
-    total = total and total + squares:to(total.device) or squares
+local function total_norm(lists, p)
+  local norms = {}
+  for i, list in ipairs(lists) do
+    norms[i] = native.call("total_norm", { list }, { p = p })
+    if i > 1 then norms[i] = norms[i]:to(norms[1].device) end
   end
-  total = total:sqrt()
-  local factor = (limit / (total + 1e-6)):clamp { max = 1 }
-  for _, g in ipairs(gradients) do g:mul_(factor:to(g.device):to(g.dtype)) end
-  return total
+  return #norms == 1 and norms[1] or native.call("total_norm", { norms }, { p = p })
 end
 
----Scales all gradients so that their common Euclidean norm is at most `limit`.
----@return table norm before, a 0-dim tensor
-function clip.clip_grad_norm_(params, limit)
-  check_limit("clip_grad_norm_", limit)
+local function scale(lists, factor)
+  for _, list in ipairs(lists) do native.call("scale_all", { list, factor:to(list[1].device) }) end
+end
+
+local read_norm = native.signature("clip_grad_norm_", {
+  { "params", "any", required = true }, { "max_norm", "any", required = true },
+  { "norm_type", "number", default = 2 }, { "error_if_nonfinite", "boolean", named = true } })
+
+---Scales all gradients so that the norm of all their elements together is at most `max_norm`. Waits for the device only
+---with error_if_nonfinite.
+---@param params table list of parameters, or a layer; those without a gradient are left out
+---@param max_norm number
+---@param norm_type? number 2 by default; math.huge: the largest absolute value
+---@param options? {norm_type: number?, error_if_nonfinite: boolean?}
+---@return table norm the norm before, a 0-dim tensor
+function clip.clip_grad_norm_(...)
+  local where, o = "clip_grad_norm_", read_norm(...)
+  local max_norm = o.max_norm
+  check_limit(where, max_norm)
+  if not (o.norm_type > 0) then
+    native.raise("invalid_argument", where, "norm_type must be above 0, got " .. o.norm_type)
+  end
   local pg = require "perigee"
-  local gradients = gradients_of("clip_grad_norm_", params)
-  if #gradients == 0 then return pg.tensor(0) end
-  return pg.no_grad(clip_norm, gradients, limit)
+  local lists, count = gradients_of(where, o.params)
+  if count == 0 then return pg.tensor(0) end
+  return pg.no_grad(function()
+    local total = total_norm(lists, o.norm_type)
+    if o.error_if_nonfinite and not total:isfinite():item() then
+      native.raise("failed_precondition", where,
+                   ("the norm of the gradients is %s"):format(tostring(total:item())),
+                   "error_if_nonfinite=false clips all the same")
+    end
+    scale(lists, (max_norm / (total + 1e-6)):clamp { max = 1 })
+    return total
+  end)
 end
 
 ---Limits every element of all gradients to [-limit, limit].
 function clip.clip_grad_value_(params, limit)
   check_limit("clip_grad_value_", limit)
   require("perigee").no_grad(function()
-    for _, g in ipairs(gradients_of("clip_grad_value_", params)) do
-      native.call("copy", { g, g:clamp { min = -limit, max = limit } })
+    for _, list in ipairs(gradients_of("clip_grad_value_", params)) do
+      native.call("clamp_all", { list }, { min = -limit, max = limit })
     end
   end)
+end
+
+---Multiplies all gradients by a number.
+function clip.scale_grad_(params, factor)
+  if type(factor) ~= "number" then
+    native.raise("invalid_argument", "scale_grad_", "the factor must be a number, got " .. native.describe(factor))
+  end
+  local pg = require "perigee"
+  pg.no_grad(function() scale(gradients_of("scale_grad_", params), pg.tensor(factor)) end)
 end
 
 return clip

@@ -4,13 +4,10 @@
 local native = require "perigee.native"
 local Optimizer = require "perigee.optim.optimizer"
 
-local optim = {
-  clip_grad_norm_ = require("perigee.optim.clip").clip_grad_norm_,
-  clip_grad_value_ = require("perigee.optim.clip").clip_grad_value_,
-  sched = require "perigee.optim.sched",
-  EMA = require("perigee.optim.average").EMA,
-  SWA = require("perigee.optim.average").SWA,
-}
+local average = require "perigee.optim.average"
+
+local optim = { sched = require "perigee.optim.sched", EMA = average.EMA, SWA = average.SWA }
+for name, value in pairs(require "perigee.optim.clip") do optim[name] = value end
 
 function optim.is_optimizer(v) return getmetatable(v) == Optimizer end
 

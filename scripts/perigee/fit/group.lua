@@ -1,0 +1,53 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Gradient accumulation: the batches of one optimizer step. Their gradients add up to that of the mean over all their
+-- samples, whatever the batches' sizes are and however many come.
+
+local native = require "perigee.native"
+
+local Group = {}
+Group.__index = Group
+
+local function zero(group)
+  group.waiting, group.samples, group.first = 0, 0, 0
+end
+
+local function step(group)
+  local job, scaler = group.job, group.job.scaler
+  local optim = require "perigee.optim"
+  if scaler then scaler:unscale(job.optimizer) end
+  -- Each batch counted as if the group were full of batches like the first.
+  local assumed = group.first * job.accumulate
+  if assumed ~= group.samples then optim.scale_grad_(job.params, assumed / group.samples) end
+  if job.clip_norm then optim.clip_grad_norm_(job.params, job.clip_norm) end
+  if job.clip_value then optim.clip_grad_value_(job.params, job.clip_value) end
+  if scaler then
+    scaler:step(job.optimizer)
+    scaler:update()
+  else
+    job.optimizer:step()
+  end
+  zero(group)
+end
+
+---Takes a batch's loss, the mean over its `count` samples; `last`: no other batch follows.
+function Group:add(loss, count, last)
+  local job = self.job
+  if self.waiting == 0 then
+    job.optimizer:zero_grad()
+    self.first = count
+  end
+  local weight = count / (self.first * job.accumulate)
+  if weight ~= 1 then loss = loss * weight end
+  if job.scaler then loss = job.scaler:scale(loss) end
+  loss:backward()
+  self.waiting, self.samples = self.waiting + 1, self.samples + count
+  if last or self.waiting == job.accumulate then step(self) end
+end
+
+---@param job table with params, optimizer, accumulate, and perhaps scaler, clip_norm, clip_value
+return function(job)
+  if job.accumulate < 1 then native.raise("invalid_argument", "fit", "accumulate must be at least 1") end
+  local group = setmetatable({ job = job }, Group)
+  zero(group)
+  return group
+end
