@@ -10,12 +10,6 @@
 
 namespace cpu {
 
-// Whether the condition of a conditional operator, its last input, says to write nothing.
-inline bool skips(const pg_launch& launch) {
-  uint32_t last = launch.input_count - 1;
-  return launch.inputs[last] != nullptr && *pg::host_pointer<const uint8_t>(launch.input[last]) != 0;
-}
-
 // N operands for each tensor: parameter, gradient, state. All but the gradient (1) are written.
 template <int N>
 class MultiTensor {

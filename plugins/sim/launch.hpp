@@ -33,8 +33,6 @@ class Work {
   // By declared position: the tensors of a variadic input, or one or none; absent where there is none.
   std::vector<Operand> group(uint32_t declared) const;
   Operand input(uint32_t declared) const;
-  // Whether the condition of a conditional operator, its last input, says to write nothing.
-  bool skips() const { return in_.back() && *static_cast<const uint8_t*>(in_.back().data) != 0; }
   const std::vector<Operand>& outputs() const { return out_; }
   Operand output(size_t i) const { return i < out_.size() ? out_[i] : Operand(); }
 
