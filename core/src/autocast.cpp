@@ -2,6 +2,7 @@
 #include "autocast.hpp"
 
 #include "graph.hpp"
+#include "perigee/precision.h"
 #include "promote.hpp"
 
 namespace perigee {
@@ -34,7 +35,7 @@ uint32_t wanted_dtype(uint32_t numeric, uint32_t low, Tensor* const* inputs, uin
     if (!is_plain_float(dtype)) return 0;
     widest = promote_dtypes(widest, dtype);
   }
-  return numeric == PG_NUMERIC_LOWER ? low : widest;
+  return numeric == PG_NUMERIC_LOWER ? low : numeric == PG_NUMERIC_WIDEST ? widest : 0;
 }
 
 bool is_parameter(const Tensor& x) { return x.node && x.node->kind == NodeKind::leaf; }

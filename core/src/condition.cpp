@@ -2,6 +2,7 @@
 #include "condition.hpp"
 
 #include "graph.hpp"
+#include "perigee/precision.h"
 
 namespace perigee {
 namespace {

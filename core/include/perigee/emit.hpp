@@ -86,8 +86,7 @@ class OpRef {
   mutable std::atomic<const Resolved*> resolved_{nullptr};
 };
 
-// One emission: inputs in declared order (at most 16; absent ones at the end may be left out), attributes by their
-// position in the OpRef, then emit.
+// One emission: inputs in declared order (at most 16), attributes by their position in the OpRef, then emit.
 class Call {
  public:
   Call(pg_builder* builder, const OpRef& op) : builder_(builder), op_(op.get()) {
@@ -154,7 +153,6 @@ class Call {
   // The first `count` outputs; hidden ones come last. (nullptr, 0) for an operator that only writes into its inputs.
   // flags: PG_EMIT_IN_PLACE
   void emit(Value* outputs, uint32_t count, uint32_t flags = 0) {
-    while (group_count_ < op_.info->input_count) absent(*op_.info->inputs[group_count_]);  // optional ones at the end
     std::vector<pg_value> heap;
     pg_value few[8] = {};
     pg_value* ids = few;
@@ -192,11 +190,6 @@ class Call {
       capacity_ *= 4;
     }
     values_[input_count_++] = id;
-  }
-  void absent(const pg_input_info& input) {
-    bool variadic = (input.flags & PG_INPUT_VARIADIC) != 0;
-    if (!variadic) push(0);
-    add_group(variadic ? 0 : 1);
   }
   void add_group(uint32_t size) {
     if (group_count_ == kMaxGroups) fail(PG_E_INTERNAL, format("%s: more inputs than are declared", op_.info->name));

@@ -60,13 +60,6 @@ class OpBuilder {
     outputs_.push_back({PG_SIZE(pg_output_info, doc), flags, like, 0, name, doc});
     return *this;
   }
-  // Behind the other inputs of an operator that updates tensors in place: a flag on the device, which the host fills in
-  // while a step must not happen if gradients overflowed (loss scaling), so that nobody waits to know. The host decides,
-  // and waits, for operators that write and have none.
-  OpBuilder& conditional() {
-    return input("found_inf", PG_M_BOOL, "[] or none: where true, nothing is updated",
-                 PG_INPUT_OPTIONAL | PG_INPUT_CONDITION);
-  }
   OpBuilder& hidden(const char* name, const char* doc) { return output(name, doc, PG_OUTPUT_HIDDEN); }
 
   // ---- attributes. T: bool int double Axis Axes Ints Dims Dtype DeviceNumber. Modifiers apply to the last one ----

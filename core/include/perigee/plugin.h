@@ -275,7 +275,6 @@ typedef struct pg_plugin {
 #define PG_INPUT_PROMOTE 8u   /* takes part in dtype promotion; the host casts it to the common dtype */
 #define PG_INPUT_META 16u     /* only shape and dtype are read, never the contents */
 #define PG_INPUT_HOST_SCALAR 32u /* a 0-dim tensor of another device may be copied over silently */
-#define PG_INPUT_CONDITION 64u /* optional, last, one bool, filled by the host: where true, no input is written (op.hpp) */
 
 /* Output flags. */
 #define PG_OUTPUT_HIDDEN 1u   /* between forward and backward only (indices, masks, statistics) */
@@ -287,8 +286,9 @@ typedef struct pg_plugin {
 #define PG_OP_ELEMENTWISE 1u
 #define PG_OP_REDUCTION 2u
 #define PG_OP_VIEW 4u        /* no kernel: outputs alias input 0 with the strides that infer gives */
-#define PG_OP_IN_PLACE 8u    /* output 0 may be written into input 0: launch then sees both at one address, with one set of strides,
-                                maybe not dense. Other inputs that share its memory lie there likewise, or were copied. */
+#define PG_OP_IN_PLACE 8u    /* output 0 may be written into input 0: launch then sees both with one address and one set
+                                of strides, which need not be dense. Another input that shares memory with it lies
+                                there in the same way, or the host has copied it. */
 #define PG_OP_FLOAT_RESULT 16u /* promotion lifts integers and booleans to the default float dtype (div, exp) */
 #define PG_OP_CREATES 32u    /* makes a tensor of nothing: placed by the device scope, dtype by attribute "dtype" */
 #define PG_OP_NO_GRAD 64u    /* outputs never need gradients */
@@ -297,13 +297,13 @@ typedef struct pg_plugin {
 #define PG_EFFECT_RANDOM 1u  /* has internal runtime attributes "seed" and "offset" (PG_ATTR_INT), filled by the host */
 #define PG_EFFECT_ORDERED 2u /* never removed, merged or reordered */
 
-/* Numeric classes for mixed precision: what autocast does with 16 and 32 bit float inputs that are read. */
-#define PG_NUMERIC_KEEP 0u    /* runs in the dtypes it is given */
+/* Numeric classes for mixed precision. */
+#define PG_NUMERIC_KEEP 0u    /* runs in the dtype it is given */
 #define PG_NUMERIC_LOWER 1u   /* matrix products, convolutions: safe and faster in 16 bits */
 #define PG_NUMERIC_FLOAT32 2u /* losses, sums, exponentials: wants float32 */
-#define PG_NUMERIC_WIDEST 3u  /* wants one dtype and is not promoted: the widest of its inputs' */
 
-#define PG_M_BOOL 1u /* dtype masks */
+/* dtype masks */
+#define PG_M_BOOL 1u
 #define PG_M_INT 2u /* u8 i8 i16 i32 i64 */
 #define PG_M_FLOAT 4u /* f16 bf16 f32 f64 */
 #define PG_M_COMPLEX 8u

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elementwise optimizer steps, a row each. Their arithmetic is in perigee/kernels/optimizer.hpp.
 #include "groups.hpp"
+#include "perigee/precision.h"
 
 namespace pg {
 namespace {
@@ -108,7 +109,7 @@ void declare(const Update& row) {
   op.input("params", kFloating, "any shapes", kUpdated);
   op.input("grads", kFloating, "shapes of params", PG_INPUT_VARIADIC);
   for (const State& state : row.states) op.input(state.name, kFloating, state.doc, kUpdated);
-  op.conditional();
+  op.input("found_inf", kBool, "[]; true: nothing is changed", PG_INPUT_OPTIONAL | PG_INPUT_CONDITION);
   if (row.flag != nullptr) op.attr<bool>(row.flag, false, row.flag_doc);
   op.attr<bool>("maximize", false, "climb instead of descending");
   op.attr<double>("lr", 1e-3, "step size").runtime();
