@@ -31,7 +31,7 @@ PG_INLINE void widen_lanes(const Half* from, Lanes& to) {
   scaled *= 0x1p112f;
   Words value;
   std::memcpy(&value, &scaled, sizeof value);
-  value |= (reinterpret_cast<Words&&>(magnitude >= 0x0f800000u) & 0x7f800000u) | sign;
+  value |= (__builtin_convertvector(magnitude >= 0x0f800000u, Words) & 0x7f800000u) | sign;
   std::memcpy(&to, &value, sizeof to);
 }
 

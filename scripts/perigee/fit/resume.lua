@@ -9,7 +9,7 @@ local resume = {}
 ---The place of a job as a plain table. Within an epoch, call it where no gradients wait (`job.whole`).
 function resume.state(job)
   local state = { epoch = job.epoch, done = job.done, stop = job.stop, history = {}, callbacks = {}, means = nil,
-                  train = job.train:epoch(), validation = job.validation and job.validation:epoch() or nil }
+                  scaler = job.scaler and job.scaler:state() or nil, train = job.train:epoch(), validation = job.validation and job.validation:epoch() or nil }
   for i, entry in ipairs(job.history) do state.history[i] = entry end
   for i, callback in ipairs(job.callbacks) do
     state.callbacks[i] = type(callback) == "table" and callback.state and callback:state() or false
@@ -48,6 +48,7 @@ function resume.restore(job)
   job.epoch, job.done, job.stop = state.epoch, state.done, state.stop
   job.train:epoch(state.train)
   if job.validation and state.validation then job.validation:epoch(state.validation) end
+  if job.scaler and state.scaler then job.scaler:load_state(state.scaler) end
   load_callbacks(job, state.callbacks)
   if not state.data then return state.epoch + 1 end
   job.position, job.stop = state, false
