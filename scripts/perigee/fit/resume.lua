@@ -9,7 +9,8 @@ local resume = {}
 ---The place of a job as a plain table. Within an epoch, call it where no gradients wait (`job.whole`).
 function resume.state(job)
   local state = { epoch = job.epoch, done = job.done, stop = job.stop, history = {}, callbacks = {}, means = nil,
-                  scaler = job.scaler and job.scaler:state() or nil, train = job.train:epoch(), validation = job.validation and job.validation:epoch() or nil }
+                  train = job.train:epoch(), validation = job.validation and job.validation:epoch() or nil,
+                  scaler = job.scaler and job.scaler:state() or nil }
   for i, entry in ipairs(job.history) do state.history[i] = entry end
   for i, callback in ipairs(job.callbacks) do
     state.callbacks[i] = type(callback) == "table" and callback.state and callback:state() or false
