@@ -26,8 +26,9 @@ function M.set_autocast(scope) return C.pgc_set_autocast(scope) end
 ---Whether any scope is in force, be it one that switches autocast off.
 function M.in_autocast() return C.pgc_autocast_scope() ~= nil end
 
----The dtype that autocast uses on a device (a number), or nil where it is off.
+---The dtype that autocast uses on a device (a number, or a tensor that lies there), or nil where it is off.
 function M.autocast_dtype(device)
+  if type(device) ~= "number" then device = C.pgc_device_of(device.ptr) end
   local code = C.pgc_autocast_dtype(device)
   return code ~= 0 and dtypes.by_code[code].name or nil
 end

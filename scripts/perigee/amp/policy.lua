@@ -1,13 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- In which dtype layers compute. The outermost layer that is called runs under autocast, so that everything inside of
--- it shares the casts of its parameters; loss functions do so too.
+-- it shares the casts of its parameters; losses are computed in float32.
 
 local native = require "perigee.native"
+
+if native.precision_policy then return native.precision_policy end -- package.loaded was cleared: the one in use
 
 local policy = {
   name = "float32",
   dtype = nil, -- of the arithmetic in layers; nil: that of the parameters
 }
+native.precision_policy = policy
 local dtypes = { float32 = false, mixed_bfloat16 = "bfloat16", mixed_float16 = "float16" }
 
 ---Runs fn(...) under autocast on all devices.
@@ -29,11 +32,18 @@ function policy.run(fn, ...)
   return policy.autocast(policy.dtype, nil, fn, ...)
 end
 
----fn, run as the policy says whenever it is called.
-function policy.wrap(fn)
-  return function(...)
-    if policy.dtype then return policy.run(fn, ...) end
-    return fn(...)
+local function widened(v)
+  if not native.is_tensor(v) or (v.dtype ~= "bfloat16" and v.dtype ~= "float16") then return v end
+  if not policy.dtype and not native.autocast_dtype(v) then return v end
+  return v:to("float32")
+end
+
+---A loss function as one operator of class float32: where a policy or autocast is in force, it gets 16-bit tensors in
+---float32, whatever it is composed of.
+function policy.wide(fn)
+  return function(x, y, z, ...)
+    if policy.dtype or native.in_autocast() then x, y, z = widened(x), widened(y), widened(z) end
+    return fn(x, y, z, ...)
   end
 end
 

@@ -4,6 +4,8 @@
 
 local native = require "perigee.native"
 
+if native.grad_scaler then return native.grad_scaler end -- package.loaded was cleared: the one in use
+
 ---@class perigee.GradScaler
 local GradScaler = {}
 GradScaler.__index = GradScaler
@@ -224,4 +226,5 @@ function GradScaler:__tostring()
                                                                             self.growth_interval)
 end
 
-return { new = new, is_scaler = function(v) return getmetatable(v) == GradScaler end }
+native.grad_scaler = { new = new, is_scaler = function(v) return getmetatable(v) == GradScaler end }
+return native.grad_scaler

@@ -18,7 +18,10 @@ local nn = {
 }
 
 for name, class in pairs(containers) do nn[name] = class end
-for name, value in pairs(losses) do nn[name] = type(value) == "function" and policy.wrap(value) or value end
+for name, value in pairs(losses) do
+  if type(value) == "function" then losses[name] = policy.wide(value) end -- also for the classes, which look it up
+  nn[name] = losses[name]
+end
 for _, file in ipairs { "vectors", "attention", "transformer" } do
   for name, class in pairs(require("perigee.nn." .. file)) do nn[name] = class end
 end
