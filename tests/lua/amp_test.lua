@@ -355,3 +355,18 @@ test("two optimizers and one scaler; state; off", function(t)
   t.equal(scaler:get_scale(), 32)
   t.equal(#scaler:scale { loss, loss }, 2)
 end)
+
+test("optimizers written in Lua: no autocast in a step, and a skipped one changes nothing", function(t)
+  local function run(scoped, overflow)
+    local w = pg.arange(12):to("float32"):reshape(3, 4) / 10
+    w.requires_grad = true
+    local optimizer, scaler = optim.Muon { { w }, lr = 0.1 }, amp.GradScaler { init_scale = 4 }
+    scaler:scale(w:square():sum()):backward()
+    if overflow then pg.no_grad(function() w.grad[{ 1, 1 }] = INF end) end
+    if scoped then amp.autocast({}, scaler.step, scaler, optimizer) else scaler:step(optimizer) end
+    t.equal(scaler:update(), overflow or false)
+    return w:totable()
+  end
+  t.equal(run(true), run(false))
+  t.equal(run(false, true), (pg.arange(12):to("float32"):reshape(3, 4) / 10):totable())
+end)

@@ -6,6 +6,7 @@ local kept = rawget(native, "optim.optimizer") -- a script that clears package.l
 if kept then return kept end
 local rule = require "perigee.optim.rule"
 local walk = require "perigee.nn.walk"
+local policy = require "perigee.amp.policy"
 
 ---Parameters of 16 bits step in float32 and keep float32 state, but no float32 copy of themselves: to have one, keep
 ---float32 parameters and compute under amp.autocast. Every hyperparameter may change between steps.
@@ -202,15 +203,20 @@ local function step_apart(group)
   make_plan(group)
 end
 
+local function step_groups(self)
+  for _, group in ipairs(self.groups) do
+    if not step_together(group) then require("perigee").no_grad(step_apart, group) end
+  end
+end
+
 ---Updates all parameters that have gradients.
 function Optimizer:step()
   if not self:is_bound() then
     native.raise("failed_precondition", self.name, "has no parameters yet", "optim." .. self.name ..
                  "{model:parameters(), ...}")
   end
-  for _, group in ipairs(self.groups) do
-    if not step_together(group) then require("perigee").no_grad(step_apart, group) end
-  end
+  if native.in_autocast() then return policy.autocast(nil, nil, step_groups, self) end -- updates written in Lua
+  step_groups(self)
 end
 
 ---Forgets the gradients of all parameters.
