@@ -24,7 +24,8 @@ const Device* likely_device(Tensor* const* inputs, uint32_t count) {
 
 bool is_cast(uint32_t flags) { return (flags & (PG_INPUT_META | PG_INPUT_MUTATES)) == 0; }
 
-// The dtype that the class asks for; 0: none. Inputs of other dtypes than 16 and 32 bit floats keep an operator as it is.
+// The dtype that the class asks for; 0: none. Inputs of other dtypes than 16 and 32 bit floats keep an operator as it
+// is.
 uint32_t wanted_dtype(uint32_t numeric, uint32_t low, Tensor* const* inputs, uint32_t count) {
   if (numeric == PG_NUMERIC_FLOAT32) return PG_F32;
   uint32_t widest = 0;

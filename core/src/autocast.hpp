@@ -35,7 +35,7 @@ class CastCache {
 // One scope's rules; does not change. Scopes inside of each other share the outermost one's cache.
 struct Autocast {
   std::atomic<uint32_t> refs{1};
-  uint32_t otherwise = 0;                                  // for device types not listed; 0: off
+  uint32_t otherwise = 0;                                 // for device types not listed; 0: off
   std::vector<std::pair<std::string, uint32_t>> by_type;  // "gpu": any accelerator
   std::shared_ptr<CastCache> cache;
 
@@ -44,7 +44,8 @@ struct Autocast {
 };
 using AutocastRef = Ref<Autocast>;
 
-// A scope inside of the one in force: as that one, but with `dtype` (0: off) on `type`, or everywhere where it is empty.
+// A scope inside of the one in force: as that one, but with `dtype` (0: off) on `type`, or everywhere where it is
+// empty.
 AutocastRef make_autocast(const std::string& type, uint32_t dtype);
 // Whether the scope in force would cast any of these inputs. Cheap.
 bool autocast_casts(const Op& op, Tensor* const* inputs, uint32_t count, uint32_t flags);

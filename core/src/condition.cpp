@@ -59,8 +59,8 @@ bool apply_condition(const Op& op, SmallVector<Tensor*, 8>& inputs, uint32_t fla
   if (!condition.read()) return false;
   for (uint32_t i = 0; i < output_count; i++) {
     if (i > 0 || target == nullptr || !((flags & emit_in_place) || op.role == Role::copy))
-      pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s writes, and what it returns is unknown when it is skipped",
-                                              op.info->name));
+      pg::fail(PG_E_NOT_SUPPORTED,
+               pg::format("%s writes, and what it returns is unknown when it is skipped", op.info->name));
     outputs[i] = TensorRef::share(target);
   }
   return true;

@@ -11,9 +11,9 @@
 namespace perigee {
 
 struct Condition {
-  TensorRef skip;                  // [] bool
+  TensorRef skip;                    // [] bool
   std::vector<TensorRef> elsewhere;  // its copies on other devices
-  int known = -1;                  // what it holds, once somebody had to wait for it
+  int known = -1;                    // what it holds, once somebody had to wait for it
 
   explicit Condition(TensorRef flag);
   bool read();

@@ -51,8 +51,8 @@ class MultiTensor {
     pg::parallel_for(total_, kGrain / 2, piece);
   }
 
-  // Only looks: block(part, type, pointers, n), where the parts are `parts()` stretches that do not depend on the number
-  // of threads. Those of one part come in order.
+  // Only looks: block(part, type, pointers, n), where the parts are `parts()` stretches that do not depend on the
+  // number of threads. Those of one part come in order.
   template <class Address, class Block>
   void read(const Address& address, const Block& block) const {
     auto range = [&](int64_t begin, int64_t end) {

@@ -29,6 +29,9 @@ test("numeric classes: products low, exponentials and sums wide, the rest as giv
     t.equal((y + y).dtype, "bfloat16")
     t.equal(pg.cat({ y, x }, { axis = 2 }).dtype, "float32")
     t.equal(x.dtype, "float32")
+    local index = pg.zeros { 4, 3, dtype = "int64" }
+    t.equal(x:scatter_add { index, y, axis = 1 }.dtype, "float32")
+    t.equal(y:scatter_add { index, x[{ {}, { 1, 3 } }], axis = 1 }.dtype, "float32")
   end)
   t.equal(pg.linear(x, w).dtype, "float32")
   t.equal(nn.mse(x:to("bfloat16"), x:to("bfloat16")).dtype, "bfloat16")

@@ -19,7 +19,10 @@ TEST_CASE("Embedding and its gradient") {
 TEST_CASE("index_select and gather along an axis, with gradients") {
   Sim sim;
   Tensor x = f32({2, 3}, {1, 2, 3, 4, 5, 6});
-  check(sim.run({"index_select", {{x}, {i64({2}, {2, 0})}}, {axis("axis", 1), integer("shown", 0)}, {out(PG_F32, {2, 2})}})[0],
+  check(sim.run({"index_select",
+                 {{x}, {i64({2}, {2, 0})}},
+                 {axis("axis", 1), integer("shown", 0)},
+                 {out(PG_F32, {2, 2})}})[0],
         {3, 1, 6, 4});
   Operation grad = {"index_select_grad",
                     {{f32({2, 2}, {1, 2, 3, 4})}, {i64({2}, {2, 2})}, {x}},

@@ -42,19 +42,21 @@ bool any_infinite(const T* x, int64_t n) {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   constexpr Bits kExponent = sizeof(T) == 4 ? static_cast<Bits>(0x7f800000u) : static_cast<Bits>(0x7ff0000000000000u);
   Bits found = 0;
-  vectorised(n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
-    Bits any = 0;
-    for (int64_t i = begin; i < end; i++) any |= (std::bit_cast<Bits>(x[i]) & kExponent) == kExponent ? 1 : 0;
-    found |= any;
-  });
+  vectorised(
+      n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        Bits any = 0;
+        for (int64_t i = begin; i < end; i++) any |= (std::bit_cast<Bits>(x[i]) & kExponent) == kExponent ? 1 : 0;
+        found |= any;
+      });
   return found != 0;
 }
 
 template <class T>
 void multiply(T* x, int64_t n, T factor) {
-  vectorised(n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
-    for (int64_t i = begin; i < end; i++) x[i] *= factor;
-  });
+  vectorised(
+      n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        for (int64_t i = begin; i < end; i++) x[i] *= factor;
+      });
 }
 
 struct UnscaleAll final : pg::Kernel {
@@ -131,12 +133,13 @@ struct ClampAll final : pg::Kernel {
  private:
   template <class T>
   static void clamp(T* x, int64_t n, T low, T high) {
-    vectorised(n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
-      for (int64_t i = begin; i < end; i++) {
-        T v = x[i] < low ? low : x[i];
-        x[i] = v > high ? high : v;
-      }
-    });
+    vectorised(
+        n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t i = begin; i < end; i++) {
+            T v = x[i] < low ? low : x[i];
+            x[i] = v > high ? high : v;
+          }
+        });
   }
   pg::Runtime<double> min_, max_;
   MultiTensor<1> tensors_;
@@ -155,8 +158,8 @@ struct TotalNorm final : pg::Kernel {
     auto* sums = pg::host_pointer<double>(launch.workspace);
     std::fill_n(sums, tensors_.parts(), 0.0);
     tensors_.read(Address{launch}, [&](int64_t part, Storage type, char* const* p, int64_t n) {
-      double more = type == sF64 ? sum(reinterpret_cast<const double*>(p[0]), n)
-                                 : sum(reinterpret_cast<const float*>(p[0]), n);
+      double more =
+          type == sF64 ? sum(reinterpret_cast<const double*>(p[0]), n) : sum(reinterpret_cast<const float*>(p[0]), n);
       sums[part] = std::isinf(p_) ? larger(sums[part], more) : sums[part] + more;
     });
     double total = 0;
@@ -174,13 +177,14 @@ struct TotalNorm final : pg::Kernel {
     constexpr int kLanes = 8;
     double lanes[kLanes] = {};
     if (p_ == 2) {
-      vectorised(n / kLanes, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
-        for (int64_t i = begin; i < end; i++)
-          for (int k = 0; k < kLanes; k++) {
-            double v = static_cast<double>(x[i * kLanes + k]);
-            lanes[k] += v * v;
-          }
-      });
+      vectorised(
+          n / kLanes, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+            for (int64_t i = begin; i < end; i++)
+              for (int k = 0; k < kLanes; k++) {
+                double v = static_cast<double>(x[i * kLanes + k]);
+                lanes[k] += v * v;
+              }
+          });
     }
     double total = 0;
     for (double lane : lanes) total += lane;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of up to four rows with 16-bit floats whose b lies column by column (a linear layer's weight): bound by reading
-// b, so it is read as it is, once, and widened in registers.
+// Products of up to four rows with 16-bit floats whose b lies column by column (a linear layer's weight): bound by
+// reading b, so it is read as it is, once, and widened in registers.
 #include <cstring>
 
 #include "linalg/isa.hpp"
@@ -89,10 +89,10 @@ class FewRowsProduct final : public Product {
     const ProductShape& s = s_;
     auto *b = static_cast<const T*>(data.b), *bias = static_cast<const T*>(data.bias);
     auto* c = static_cast<T*>(data.c);
-    vector_for(s.n, std::max<int64_t>(1, 65536 / s.k), [&, a](int64_t begin, int64_t end)
-                                                           __attribute__((always_inline)) {
-                                                             columns<T, Rows>(s, a, b, bias, c, begin, end);
-                                                           });
+    vector_for(
+        s.n, std::max<int64_t>(1, 65536 / s.k), [&, a ](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          columns<T, Rows>(s, a, b, bias, c, begin, end);
+        });
   }
   ProductShape s_;
 };

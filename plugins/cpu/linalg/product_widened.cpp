@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 16-bit floats where oneDNN has no kernel for them: operands are widened to float32, multiplied as such, and
-// the result is rounded once. A b that stays the same is widened once, by pack().
+// Products of 16-bit floats where oneDNN has no kernel for them: operands are widened to float32, multiplied as such,
+// and the result is rounded once. A b that stays the same is widened once, by pack().
 #include "linalg/batch.hpp"
 #include "storage.hpp"
 
@@ -20,8 +20,7 @@ struct WideOperand {
       if (axis.*step != 0) shape.push_back(axis.size), stride.push_back(axis.*step);
     }
     shape.insert(shape.end(), {by_columns ? columns : rows, by_columns ? rows : columns});
-    stride.insert(stride.end(),
-                  {by_columns ? strides.column : strides.row, by_columns ? strides.row : strides.column});
+    stride.insert(stride.end(), {by_columns ? strides.column : strides.row, by_columns ? strides.row : strides.column});
     strides = by_columns ? Strides{1, rows} : Strides{columns, 1};
     count = rows * columns;
     for (size_t i = wide.batch.size(); i-- > 0;) {

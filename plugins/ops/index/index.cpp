@@ -2,6 +2,7 @@
 // index, its gradient, and index_put: elements at the contents of several index tensors, which stand for axes in a row
 // ("advanced indexing" of NumPy and PyTorch).
 #include "../positions.hpp"
+#include "perigee/precision.h"
 
 namespace pg {
 namespace {
@@ -155,6 +156,7 @@ const bool declared = [] {
       .input("values", kRealOrBool, "dtype of x, a shape that broadcasts to that of index(x, indices)")
       .output("y", "shape of x")
       .traits(PG_OP_IN_PLACE)
+      .numeric(PG_NUMERIC_WIDEST)
       .shape([](ShapeContext& c) {
         c.check_same_dtype(2, 0);
         check_fits(c, 2, indexed(c, 0, 1));

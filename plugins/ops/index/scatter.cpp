@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scatter, scatter_add and scatter_reduce: single elements written along one axis.
 #include "../rules.hpp"
+#include "perigee/precision.h"
 
 namespace pg {
 namespace {
@@ -18,6 +19,7 @@ OpBuilder& declare(const char* name, const char* doc) {
       .required()
       .output("y", "shape of x")
       .traits(PG_OP_IN_PLACE)
+      .numeric(PG_NUMERIC_WIDEST)
       .shape([](ShapeContext& c) {
         c.check_index(1);
         uint32_t axis = c.check_axis("axis", 0), rank = c.rank(0);

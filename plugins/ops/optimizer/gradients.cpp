@@ -55,7 +55,8 @@ PG_OP("unscale_all")
 PG_OP("total_norm")
     .category("optimizer")
     .doc(
-        "(sum |x|^p)^(1/p) over all elements of all tensors; p = inf: the largest |x|. Summed in float64 on the CPU, else "
+        "(sum |x|^p)^(1/p) over all elements of all tensors; p = inf: the largest |x|. Summed in float64 on the CPU, "
+        "else "
         "in float32 or wider.")
     .input("xs", kFloating, "any shapes", PG_INPUT_VARIADIC)
     .attr<double>("p", 2, "above 0, or inf")

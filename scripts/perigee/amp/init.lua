@@ -38,7 +38,8 @@ end
 ---inputs in `dtype`, what loses by 16 bits (losses, exponentials, sums) in float32, the rest runs in what it is given.
 ---Scopes nest; `enabled = false` switches it off inside. Parameters are cast once, until they change or the outermost
 ---scope ends; gradients come back in their dtype, and backward runs in the dtypes of the forward pass.
----@param options {device: string?, dtype: string?, enabled: boolean?} device: a type such as "cuda", nil: all; dtype: "bfloat16" (the default) or "float16"
+---Options: device, a type such as "cuda" (nil: all); dtype, "bfloat16" (the default) or "float16".
+---@param options {device: string?, dtype: string?, enabled: boolean?}
 ---@param fn function
 ---@param ... any arguments of fn
 function amp.autocast(options, fn, ...)
@@ -75,7 +76,8 @@ function amp.policy(name, fn, ...)
   if name == nil then return policy.name end
   if fn == nil then return policy.set(name) end
   if type(fn) ~= "function" then
-    native.raise("invalid_argument", "amp.policy", "the second argument must be a function, got " .. native.describe(fn))
+    native.raise("invalid_argument", "amp.policy", "the second argument must be a function, got " ..
+                 native.describe(fn))
   end
   policy.find("amp.policy", name)
   return native.with(function() return policy.set(name) end, policy.set, fn, ...)

@@ -54,8 +54,8 @@ function policy.find(where, name)
     local names = {}
     for known in pairs(dtypes) do names[#names + 1] = known end
     local near = type(name) == "string" and native.suggest(name, names)
-    native.raise("invalid_argument", where, ("the policy must be float32, mixed_bfloat16 or mixed_float16, got %s"):format(
-                   native.describe(name)), near and ("did you mean %q?"):format(near))
+    native.raise("invalid_argument", where, "the policy must be float32, mixed_bfloat16 or mixed_float16, got " ..
+                 native.describe(name), near and ("did you mean %q?"):format(near))
   end
   return dtype
 end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Loss scaling with a scale that adapts itself (Micikevicius et al. 2018; the schedule is that of PyTorch's GradScaler).
+-- Loss scaling with a scale that adapts itself (Micikevicius et al. 2018; with the schedule of PyTorch's GradScaler).
 -- Whether gradients overflowed stays on the device: the step looks at it there, and the host first sees it in update.
 
 local native = require "perigee.native"
@@ -101,8 +101,8 @@ local function unscale_once(self, record)
   record.unscaled = true
 end
 
----Divides the gradients of an optimizer's parameters by the scale, in place, and checks them: before they are clipped or
----looked at. Once between two updates; step does it where it was not done.
+---Divides the gradients of an optimizer's parameters by the scale, in place, and checks them: before they are clipped
+---or looked at. Once between two updates; step does it where it was not done.
 function GradScaler:unscale(optimizer)
   if not self.enabled then return end
   check_optimizer("GradScaler:unscale", optimizer)

@@ -229,12 +229,11 @@ local function check_counts(o)
 end
 
 ---Trains. Options: data (a dataset of batches or samples x, y) or x= and y=, validation or validation_split, loss and
----metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, callbacks, verbose (0 nothing, 1 a bar on a
----terminal, 2 lines); accumulate (batches a step: as if they had been one, for a loss that is a mean over samples),
----clip_norm and clip_value (limits on gradients, in this order), amp ("bfloat16", or "float16" with a GradScaler of fit's
----own; {dtype=..., scaler=...}; by default as amp.policy says), resume
----(true: go on, exactly, from the newest checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is
----none).
+---metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, callbacks, verbose (0 nothing, 1 a bar on
+---a terminal, 2 lines); accumulate (batches a step: as if they had been one, for a loss that is a mean over samples),
+---clip_norm and clip_value (limits on gradients, in this order), amp ("bfloat16", or "float16" with a GradScaler of
+---fit's own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
+---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
 ---@return table history an entry an epoch: history[3].loss, .val_accuracy; #history
 function fit.fit(self, ...)
   local o = read_fit(...)

@@ -64,7 +64,7 @@ function clip.clip_grad_norm_(...)
   local where, o = "clip_grad_norm_", read_norm(...)
   local max_norm = o.max_norm
   check_limit(where, max_norm)
-  if not (o.norm_type > 0) then
+  if o.norm_type <= 0 or o.norm_type ~= o.norm_type then
     native.raise("invalid_argument", where, "norm_type must be above 0, got " .. o.norm_type)
   end
   local pg = require "perigee"
