@@ -22,7 +22,7 @@ const Device* likely_device(Tensor* const* inputs, uint32_t count) {
   return found;
 }
 
-bool is_cast(uint32_t flags) { return (flags & (PG_INPUT_META | PG_INPUT_MUTATES)) == 0; }
+bool is_read(uint32_t flags) { return (flags & (PG_INPUT_META | PG_INPUT_MUTATES)) == 0; }
 
 // The dtype that the class asks for; 0: none. Inputs of other dtypes than 16 and 32 bit floats keep an operator as it
 // is.
@@ -104,20 +104,24 @@ bool autocast_casts(const Op& op, Tensor* const* inputs, uint32_t count, uint32_
   return false;
 }
 
-void autocast(PendingCall& call) {
-  auto count = static_cast<uint32_t>(call.inputs.size());
-  if (!autocast_casts(call.op, call.inputs.data(), count, call.flags)) return;
+void autocast(const Op& op, SmallVector<Tensor*, 8>& inputs, const uint32_t* groups, SmallVector<TensorRef, 4>& keep) {
+  auto count = static_cast<uint32_t>(inputs.size());
   const Autocast& scope = *ambient().autocast;
-  uint32_t low = scope.dtype_on(*likely_device(call.inputs.data(), count));
-  uint32_t wanted = wanted_dtype(call.op.info->numeric, low, call.inputs.data(), count);
-  Graph* graph = recording_graph(call);
-  for (uint32_t i = 0; i < count; i++) {
-    Tensor* x = call.inputs[i];
+  uint32_t low = scope.dtype_on(*likely_device(inputs.data(), count));
+  uint32_t wanted = wanted_dtype(op.info->numeric, low, inputs.data(), count);
+  Graph* graph = nullptr;
+  for (Tensor* x : inputs)
+    if (x != nullptr && x->is_graph()) graph = x->graph.get();
+  uint32_t declared = 0, left = groups != nullptr ? groups[0] : 1;
+  for (Tensor*& x : inputs) {
+    while (left == 0) left = groups != nullptr ? groups[++declared] : (declared++, 1);
+    left--;
+    if (declared >= op.info->input_count) break;  // more than there are: said later
     if (x == nullptr || !is_plain_float(x->meta->dtype) || x->meta->dtype == wanted) continue;
-    if (!is_cast(call.input_flags(i))) continue;
+    if (!is_read(op.info->inputs[declared]->flags)) continue;
     bool keeps = is_parameter(*x) && (x->is_graph() || x->storage) && wanted != PG_F32;
-    call.keep.push_back(keeps ? scope.cache->get(*x, wanted, graph) : cast_input(*x, wanted, graph));
-    call.inputs[i] = call.keep.back().get();
+    keep.push_back(keeps ? scope.cache->get(*x, wanted, graph) : cast_input(*x, wanted, graph));
+    x = keep.back().get();
   }
 }
 

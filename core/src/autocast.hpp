@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "builder.hpp"
+#include "tape.hpp"
 
 namespace perigee {
 
@@ -49,6 +50,7 @@ using AutocastRef = Ref<Autocast>;
 AutocastRef make_autocast(const std::string& type, uint32_t dtype);
 // Whether the scope in force would cast any of these inputs. Cheap.
 bool autocast_casts(const Op& op, Tensor* const* inputs, uint32_t count, uint32_t flags);
-void autocast(PendingCall& call);
+// Replaces those inputs by their casts, which `keep` holds.
+void autocast(const Op& op, SmallVector<Tensor*, 8>& inputs, const uint32_t* groups, SmallVector<TensorRef, 4>& keep);
 
 }  // namespace perigee

@@ -61,7 +61,6 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
   check_inputs(pending);
   if (pending.in_place() && (pending.inputs.empty() || pending.inputs[0] == nullptr))
     pg::fail_argument("the in-place form needs a tensor as first argument");
-  if (ambient().autocast != nullptr) autocast(pending);  // before promotion, so that each input is cast once
   promote(pending);
   check_dtypes(pending);
   place(pending);
@@ -78,6 +77,16 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
                    pending.in_place()};
   SignatureRef s = find_signature(key, hash_key(key));
   run_eager(*s, pending.inputs.data(), pending.attrs.data(), outputs, output_count);
+}
+
+// Under autocast, and some input is not as it should be. Before promotion, so that each is cast once.
+void call_cast(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
+               uint32_t flags, TensorRef* outputs, uint32_t output_count) {
+  SmallVector<Tensor*, 8> list(inputs, inputs + input_count);
+  SmallVector<TensorRef, 4> keep;
+  autocast(op, list, groups, keep);
+  Scoped<const Autocast*> done(ambient().autocast, nullptr);
+  call(op, list.data(), input_count, groups, attrs, flags, outputs, output_count);
 }
 
 // With a condition in force: its flag becomes an input, or the call is dropped.
@@ -106,9 +115,9 @@ void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint3
   if (ambient().condition != nullptr) [[unlikely]]
     return call_if(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
   bool graph = ambient().graph != nullptr && (op.info->traits & PG_OP_CREATES);
-  bool direct = op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr);
-  if (ambient().autocast != nullptr && autocast_casts(op, inputs, input_count, flags)) direct = false;
-  if (direct) {
+  if (ambient().autocast != nullptr && autocast_casts(op, inputs, input_count, flags))
+    return call_cast(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
+  if (op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr)) {
     if (Device* device = plain_device(inputs, input_count, graph); device != nullptr && !graph) {
       SignatureKey key{&op, device, inputs, input_count, groups, attrs, (flags & emit_in_place) != 0};
       if (Signature* s = recent_signature(key, hash_key(key)); s != nullptr) {
