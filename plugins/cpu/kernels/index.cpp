@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // index, index_put and index_grad: slices at the contents of several index tensors, which stand for axes in a row.
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "copy.hpp"
@@ -53,12 +54,16 @@ class Places {
   const int64_t* read(const pg_launch& launch, char* scratch, const int64_t* stride) const {
     auto* row = reinterpret_cast<int64_t*>(scratch);
     char* rest = scratch + round_up(static_cast<uint64_t>(count_) * 8);
-    std::fill_n(row, count_, 0);
     for (uint32_t k = 0; k < parts_.size(); k++) {
       const Part& part = parts_[k];
       const int64_t* values = part.values.read(pg::input(launch, first_ + k), rest);
-      part.values.check(values, part.size, op_, "index", INT64_MIN, part.shown);
-      add(part.nest, values, stride[axis_ + k], row);
+      if (!part.nest.linear(0)) {
+        part.values.check(values, part.size, op_, "index", INT64_MIN, part.shown);
+        if (k == 0) std::fill_n(row, count_, 0);
+        add(part.nest, values, stride[axis_ + k], row);
+      } else if (!add_checked(values, part.size, stride[axis_ + k], k == 0, row)) {
+        part.values.check(values, part.size, op_, "index", INT64_MIN, part.shown);
+      }
     }
     return row;
   }
@@ -69,6 +74,25 @@ class Places {
     pg::Nest<1> nest;  // of its values, over the common shape
     int64_t size = 0, shown = 0;
   };
+
+  // False where one is out of range: who it is, the slow way finds out.
+  bool add_checked(const int64_t* values, int64_t size, int64_t stride, bool first, int64_t* row) const {
+    std::atomic<bool> good{true};
+    auto limit = static_cast<uint64_t>(size);
+    auto piece = [&](int64_t begin, int64_t end) {
+      bool bad = false;
+      for (int64_t i = begin; i < end; i++) {
+        bad |= static_cast<uint64_t>(values[i]) >= limit;
+        row[i] = (first ? 0 : row[i]) + values[i] * stride;
+      }
+      if (bad) good = false;
+    };
+    if (count_ <= kGrain)
+      piece(0, count_);
+    else
+      pg::parallel_for(count_, kGrain, piece);
+    return good;
+  }
 
   static void add(const pg::Nest<1>& nest, const int64_t* values, int64_t stride, int64_t* row) {
     int64_t run = nest.inner(), step = nest.inner_stride(0);

@@ -144,31 +144,44 @@ struct SearchSorted final : pg::Kernel {
       for (int64_t p = begin; p < end; p += kBlock) {
         int64_t n = std::min(kBlock, end - p);
         const T* values = static_cast<const T*>(values_.read(pg::input(launch, 1), p, n, block));
-        for (int64_t i = 0; i < n; i++) out[p + i] = place(sorted + (p + i) / row_ * length_, values[i]);
+        for (int64_t i = 0; i < n;) {  // of one row
+          int64_t row = (p + i) / row_, m = std::min(n - i, (row + 1) * row_ - p - i);
+          places(sorted + row * length_, values + i, out + p + i, m);
+          i += m;
+        }
       }
     };
     if (count_ <= kGrain / 16) return piece(0, count_);
     pg::parallel_for(count_, kGrain / 16, piece);
   }
 
-  // How many elements come before the value: those below it, or (`right`) not above it.
+  // How many elements come before each value: those below it, or (`right`) not above it. Several are sought in step, so
+  // that the memory is asked for many elements at a time.
   template <class T>
-  int64_t place(const T* row, T value) const {
-    if (value != value) return right_ ? length_ : count_while(row, [](T x) { return x == x; });
-    if (right_) return count_while(row, [value](T x) { return x <= value; });
-    return count_while(row, [value](T x) { return x < value; });
+  void places(const T* row, const T* values, int64_t* out, int64_t m) const {
+    constexpr int64_t kTogether = 8;
+    for (; m >= kTogether; m -= kTogether, values += kTogether, out += kTogether)
+      right_ ? count_before<kTogether, true>(row, values, out) : count_before<kTogether, false>(row, values, out);
+    for (; m > 0; m--, values++, out++)
+      right_ ? count_before<1, true>(row, values, out) : count_before<1, false>(row, values, out);
   }
-  // Of a row that `holds` up to some place.
-  template <class T, class Holds>
-  int64_t count_while(const T* row, const Holds& holds) const {
-    const T* low = row;
-    for (int64_t n = length_; n > 0;) {
+  template <int64_t lanes, bool right, class T>
+  void count_before(const T* row, const T* values, int64_t* out) const {
+    const T* low[lanes];
+    for (int64_t i = 0; i < lanes; i++) low[i] = row;
+    int64_t n = length_;
+    for (; n > 1; n -= n / 2) {
       int64_t half = n / 2;
-      bool more = holds(low[half]);
-      low = more ? low + half + 1 : low;
-      n = more ? n - half - 1 : half;
+      for (int64_t i = 0; i < lanes; i++)  // without a branch that could be guessed wrong
+        low[i] += half & -static_cast<int64_t>(comes_before<right>(low[i][half - 1], values[i]));
     }
-    return low - row;
+    for (int64_t i = 0; i < lanes; i++)
+      out[i] = low[i] - row + (n == 1 && comes_before<right>(*low[i], values[i]) ? 1 : 0);
+  }
+  template <bool right, class T>
+  static bool comes_before(T x, T value) {
+    bool nan = value != value;
+    return right ? static_cast<bool>((x <= value) | nan) : static_cast<bool>((x < value) | (nan & (x == x)));
   }
 
   bool right_;
