@@ -48,6 +48,31 @@ local Plot = {}
 local pg = { nn = { init = {} }, optim = { sched = {} }, data = {}, amp = {}, memory = {}, config = {}, callbacks = {} }
 
 
+---Runs fn(...) in mixed precision and returns what it returns. Products, convolutions and attention get their float32
+---inputs in `dtype`, what loses by 16 bits (losses, exponentials, sums) in float32, the rest runs in what it is given.
+---Scopes nest; `enabled = false` switches it off inside. Parameters are cast once, until they change or the outermost
+---scope ends; gradients come back in their dtype, and backward runs in the dtypes of the forward pass.
+---Options: device, a type such as "cuda" (nil: all); dtype, "bfloat16" (the default) or "float16".
+---@param ... any|{device?: string, dtype?: string, enabled?: boolean}
+function pg.amp.autocast(...) end
+
+---The dtype that autocast uses on a device now, or nil where it is off.
+---@param device? string the ambient device by default
+---@return string?
+function pg.amp.get_autocast_dtype(device) end
+
+---Whether autocast is on for a device now.
+---@param device any
+function pg.amp.is_autocast_enabled(device) end
+
+---What layers compute in: "mixed_bfloat16", "mixed_float16", or "float32", the default: in the dtype of their
+---parameters. Parameters stay float32. Without an argument answers the policy's name; with a function the policy holds
+---while that runs.
+---@param name? string
+---@param fn? function
+---@return string old the policy before, or what fn returns
+function pg.amp.policy(name, fn) end
+
 ---`pg.callbacks.CSVLogger{path}`: the history as a table, a line an epoch, rewritten whole (and atomically) at each
 ---epoch's end: a run that was resumed has each epoch once.
 ---@param ... any|{path: string}
@@ -239,10 +264,12 @@ function Layer:eval() end
 function Layer:evaluate(...) end
 
 ---Trains. Options: data (a dataset of batches or samples x, y) or x= and y=, validation or validation_split, loss and
----metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, accumulate, clip_norm, callbacks, verbose
----(0 nothing, 1 a bar on a terminal, 2 lines), resume (true: go on, exactly, from the newest checkpoint of the
----callback pg.callbacks.ModelCheckpoint; begin where there is none).
----@param ... any|{data?: any, x?: any, y?: any, loss?: any, metrics?: any, batch_size?: integer, validation?: any, validation_split?: number, optimizer?: any, epochs?: integer, accumulate?: integer, clip_norm?: number, callbacks?: table, verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean}
+---metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, callbacks, verbose (0 nothing, 1 a bar on
+---a terminal, 2 lines); accumulate (batches a step: as if they had been one, for a loss that is a mean over samples),
+---clip_norm and clip_value (limits on gradients, in this order), amp ("bfloat16", or "float16" with a GradScaler of
+---fit's own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
+---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
+---@param ... any|{data?: any, x?: any, y?: any, loss?: any, metrics?: any, batch_size?: integer, validation?: any, validation_split?: number, optimizer?: any, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: any, callbacks?: table, verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean}
 ---@return table history an entry an epoch: history[3].loss, .val_accuracy; #history
 function Layer:fit(...) end
 
@@ -919,11 +946,11 @@ function pg.optim.SGD(options, ...) end
 ---@param ... any|{model: any}
 function pg.optim.SWA(...) end
 
----Scales all gradients so that their common Euclidean norm is at most `limit`.
----@param params any
----@param limit any
----@return table norm before, a 0-dim tensor
-function pg.optim.clip_grad_norm_(params, limit) end
+---Scales all gradients so that the norm of all their elements together is at most `max_norm`. Waits for the device only
+---with error_if_nonfinite.
+---@param ... any|{params: table, max_norm: number, norm_type?: number, error_if_nonfinite?: boolean}
+---@return table norm the norm before, a 0-dim tensor
+function pg.optim.clip_grad_norm_(...) end
 
 ---Limits every element of all gradients to [-limit, limit].
 ---@param params any
@@ -932,6 +959,11 @@ function pg.optim.clip_grad_value_(params, limit) end
 
 ---@param v any
 function pg.optim.is_optimizer(v) end
+
+---Multiplies all gradients by a number.
+---@param params any
+---@param factor any
+function pg.optim.scale_grad_(params, factor) end
 
 ---`optim.sched.Chain{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at its
 ---milestone, a count of steps (PyTorch's SequentialLR): Chain{Warmup{opt, 10}, Cosine{opt, 90}, milestones={10}}.
@@ -1479,12 +1511,15 @@ function Tensor:bitwise_xor(y) end
 ---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
 function pg.bmm(...) end
 
----@param ... any|{x: perigee.Tensor, shape: integer|integer[]}
+---x repeated to a shape, without a copy.
+---@param ... any|{x: perigee.Tensor, shape: integer[]}
+---@return perigee.Tensor
 function pg.broadcast_to(...) end
 
 ---In which bucket each element lies, given the buckets' rising boundaries: i where boundaries[i] < x <=
 ---boundaries[i + 1], with `right=true` where boundaries[i] <= x < boundaries[i + 1].
 ---@param ... any|{x: perigee.Tensor, boundaries: perigee.Tensor, right?: boolean}
+---@return perigee.Tensor int64, from 0 to n
 function pg.bucketize(...) end
 
 ---x in another dtype. Floating to integer truncates towards zero; to bool: not equal to zero.
@@ -1542,6 +1577,12 @@ function pg.clamp(x, options, ...) end
 ---@param options? {min?: number, max?: number}|any
 ---@return perigee.Tensor
 function Tensor:clamp(options, ...) end
+
+---Limits every element of all tensors to [min, max], in place. NaN stays.
+---@param xs perigee.Tensor[] any shapes
+---@param options? {min?: number, max?: number}|any
+---@return perigee.Tensor
+function pg.clamp_all(xs, options, ...) end
 
 ---A dense copy.
 ---@param x perigee.Tensor any shape
@@ -1705,6 +1746,7 @@ function Tensor:count_nonzero(options, ...) end
 
 ---The cross products of vectors of 3 elements along an axis (by default the first that has 3); other axes broadcast.
 ---@param ... any|{x: perigee.Tensor, y: perigee.Tensor, axis?: integer}
+---@return perigee.Tensor
 function pg.cross(...) end
 
 ---Negative log-likelihood of the target classes under softmax(logits). The class axis is the second one, or the only one. Targets count from 0; one that is out of range is an error that names it.
@@ -2330,7 +2372,8 @@ function pg.isfinite(x) end
 function Tensor:isfinite() end
 
 ---Which elements of x are among those of `test` (a tensor or a number).
----@param ... any|{x: perigee.Tensor, test: any, invert?: boolean}
+---@param ... any|{x: perigee.Tensor, test: perigee.Tensor|number, invert?: boolean}
+---@return perigee.Tensor bool
 function pg.isin(...) end
 
 ---Whether x is infinite.
@@ -2375,6 +2418,7 @@ function pg.keep(t) end
 
 ---Every element of x times the whole of y (Kronecker's product); missing axes count as 1 in front.
 ---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@return perigee.Tensor
 function pg.kron(...) end
 
 ---The k-th smallest element of each line along `axis` (k = 1: the smallest), and where it stands.
@@ -2675,6 +2719,7 @@ function pg.masked_fill(...) end
 ---x with the elements of source, in row-major order, where mask (which broadcasts to x) is true. source has at least
 ---as many elements as the mask selects.
 ---@param ... any|{x: perigee.Tensor, mask: perigee.Tensor, source: perigee.Tensor}
+---@return perigee.Tensor
 function pg.masked_scatter(...) end
 
 ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
@@ -3074,7 +3119,8 @@ function pg.prod(x, options, ...) end
 function Tensor:prod(options, ...) end
 
 ---x with values written (or added) at the indices of flat x.
----@param ... any|{x: perigee.Tensor, index: perigee.Tensor, values: any, accumulate?: boolean}
+---@param ... any|{x: perigee.Tensor, index: perigee.Tensor, values: perigee.Tensor|number, accumulate?: boolean}
+---@return perigee.Tensor
 function pg.put(...) end
 
 ---The elements below which the shares `q` of each line along an axis (of all elements without one) lie. q is a
@@ -3275,6 +3321,12 @@ function pg.save_npy(t, path) end
 ---@param tensors table<string, table>
 function pg.save_npz(path, tensors) end
 
+---Multiplies all tensors by one factor, in place.
+---@param xs perigee.Tensor[] any shapes
+---@param factor perigee.Tensor []
+---@return perigee.Tensor
+function pg.scale_all(xs, factor) end
+
 ---softmax(q k^T scale + mask) v: what attention is (Vaswani et al. 2017). q is [..., L, E], k [..., S, E], v
 ---[..., S, V]; the result is [..., L, V]. attn_mask broadcasts to [..., L, S]: bool, true where a query may see a
 ---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
@@ -3346,6 +3398,7 @@ function pg.select(...) end
 
 ---One position of an axis written anew in a copy of x.
 ---@param ... any|{x: perigee.Tensor, src: perigee.Tensor, axis: integer, index: integer}
+---@return perigee.Tensor
 function pg.select_scatter(...) end
 
 ---1.0507 * (x where x > 0, else 1.6733 * (exp(x) - 1)), which keeps mean 0 and variance 1 (Klambauer et al. 2017).
@@ -3686,6 +3739,12 @@ function pg.topk(x, options, ...) end
 ---@return perigee.Tensor ...
 function Tensor:topk(options, ...) end
 
+---(sum |x|^p)^(1/p) over all elements of all tensors; p = inf: the largest |x|. Summed in float64 on the CPU, else in float32 or wider.
+---@param xs perigee.Tensor[] any shapes
+---@param options? {p?: number}|any
+---@return perigee.Tensor
+function pg.total_norm(xs, options, ...) end
+
 ---x on another device.
 ---@param x perigee.Tensor any shape
 ---@param options? {device: string}|any
@@ -3760,6 +3819,12 @@ function pg.unique_rows(x, options, ...) end
 ---@param options? {consecutive?: boolean}|any
 ---@return perigee.Tensor ...
 function Tensor:unique_rows(options, ...) end
+
+---Multiplies all tensors by inv_scale, in place, and tells whether an element of any was infinite or NaN before (loss scaling: Micikevicius et al. 2018).
+---@param xs perigee.Tensor[] any shapes
+---@param options? {inv_scale?: number}|any
+---@return perigee.Tensor
+function pg.unscale_all(xs, options, ...) end
 
 ---x with a new axis of size 1.
 ---@param x perigee.Tensor [...]
@@ -3869,12 +3934,15 @@ function Tensor:bincount(...) end
 ---@param ... any|{y: perigee.Tensor}
 function Tensor:bmm(...) end
 
----@param ... any|{shape: integer|integer[]}
+---x repeated to a shape, without a copy.
+---@param ... any|{shape: integer[]}
+---@return perigee.Tensor
 function Tensor:broadcast_to(...) end
 
 ---In which bucket each element lies, given the buckets' rising boundaries: i where boundaries[i] < x <=
 ---boundaries[i + 1], with `right=true` where boundaries[i] <= x < boundaries[i + 1].
 ---@param ... any|{boundaries: perigee.Tensor, right?: boolean}
+---@return perigee.Tensor int64, from 0 to n
 function Tensor:bucketize(...) end
 
 ---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
@@ -3905,6 +3973,7 @@ function Tensor:cpu() end
 
 ---The cross products of vectors of 3 elements along an axis (by default the first that has 3); other axes broadcast.
 ---@param ... any|{y: perigee.Tensor, axis?: integer}
+---@return perigee.Tensor
 function Tensor:cross(...) end
 
 ---The same memory without history.
@@ -3958,11 +4027,13 @@ function Tensor:flatten(...) end
 function Tensor:flip(...) end
 
 ---The columns in reverse order (axis 2).
----@param x any
+---@param x perigee.Tensor
+---@return perigee.Tensor
 function Tensor:fliplr(x) end
 
 ---The rows in reverse order (axis 1).
----@param x any
+---@param x perigee.Tensor
+---@return perigee.Tensor
 function Tensor:flipud(x) end
 
 ---Releases the tensor's memory now. Using it afterwards is an error.
@@ -4026,7 +4097,8 @@ function Tensor:is_contiguous() end
 function Tensor:isclose(...) end
 
 ---Which elements of x are among those of `test` (a tensor or a number).
----@param ... any|{test: any, invert?: boolean}
+---@param ... any|{test: perigee.Tensor|number, invert?: boolean}
+---@return perigee.Tensor bool
 function Tensor:isin(...) end
 
 ---The one element as a Lua number or boolean.
@@ -4037,6 +4109,7 @@ function Tensor:item_int64() end
 
 ---Every element of x times the whole of y (Kronecker's product); missing axes count as 1 in front.
 ---@param ... any|{y: perigee.Tensor}
+---@return perigee.Tensor
 function Tensor:kron(...) end
 
 ---Each element divided by (k + alpha * the mean of the squares over `size` neighbouring channels)^beta (Krizhevsky
@@ -4053,6 +4126,7 @@ function Tensor:masked_fill(...) end
 ---x with the elements of source, in row-major order, where mask (which broadcasts to x) is true. source has at least
 ---as many elements as the mask selects.
 ---@param ... any|{mask: perigee.Tensor, source: perigee.Tensor}
+---@return perigee.Tensor
 function Tensor:masked_scatter(...) end
 
 ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
@@ -4070,7 +4144,9 @@ function Tensor:min(...) end
 ---@param to any
 function Tensor:movedim(from, to) end
 
----@param x any
+---The elements along axis 1 in rising order.
+---@param x perigee.Tensor
+---@return perigee.Tensor
 function Tensor:msort(x) end
 
 ---`length` positions of an axis from position `start` (from 1).
@@ -4127,7 +4203,8 @@ function Tensor:pixel_unshuffle(...) end
 function Tensor:positions() end
 
 ---x with values written (or added) at the indices of flat x.
----@param ... any|{index: perigee.Tensor, values: any, accumulate?: boolean}
+---@param ... any|{index: perigee.Tensor, values: perigee.Tensor|number, accumulate?: boolean}
+---@return perigee.Tensor
 function Tensor:put(...) end
 
 ---The elements below which the shares `q` of each line along an axis (of all elements without one) lie. q is a
@@ -4206,6 +4283,7 @@ function Tensor:select(...) end
 
 ---One position of an axis written anew in a copy of x.
 ---@param ... any|{src: perigee.Tensor, axis: integer, index: integer}
+---@return perigee.Tensor
 function Tensor:select_scatter(...) end
 
 ---The size of an axis, or the shape.
@@ -4257,7 +4335,8 @@ function Tensor:to(target, second) end
 function Tensor:totable() end
 
 ---The sum of the main diagonal of a matrix.
----@param x any
+---@param x perigee.Tensor [n, m]
+---@return perigee.Tensor
 function Tensor:trace(x) end
 
 ---Swaps two axes.

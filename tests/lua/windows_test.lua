@@ -47,7 +47,8 @@ test("layers of one to three axes infer their channels and train", function(t)
     for i = 1, axes do shape[i + 2] = 6 end
     local function named(name) return nn[name .. axes .. "d"] end
     local model = nn.Sequential { named "Conv" { out = 4, kernel = 3, padding = 1, groups = 2 }, nn.ReLU {},
-      named "MaxPool" { 2 }, named "ConvTranspose" { out = 2, kernel = 2, stride = 2 }, named "AvgPool" { 3, stride = 2 },
+      named "MaxPool" { 2 }, named "ConvTranspose" { out = 2, kernel = 2, stride = 2 },
+      named "AvgPool" { 3, stride = 2 },
       named "AdaptiveAvgPool" { 1 },
       nn.Flatten {} }
     local x = pg.randn { shape, requires_grad = true }
