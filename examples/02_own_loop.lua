@@ -40,7 +40,7 @@ local train, test = digits.load(folder, 0.2)
 local function build() return Net { channels = 32, blocks = 2 }:to(options.device) end
 local model = build()
 local optimizer = optim.AdamW { model:parameters(), lr = 3e-3, weight_decay = 0.01 }
-local schedule = optim.sched.Cosine { optimizer, total = options.epochs, minimum = 0.02 }
+local schedule = optim.sched.Cosine { optimizer, t_max = options.epochs, eta_min = 6e-5 }
 
 local function predict(net, x)
   net:eval()

@@ -27,7 +27,7 @@ local function disturb(x) return (x + pg.randn(x.shape, { device = x.device }) *
 
 local model = Autoencoder { code = 16 }:to(options.device)
 local optimizer = optim.Adam { model:parameters(), lr = 2e-3 }
-local schedule = optim.sched.Cosine { optimizer, total = options.epochs, minimum = 0.05 }
+local schedule = optim.sched.Cosine { optimizer, t_max = options.epochs, eta_min = 1e-4 }
 local noisy = disturb(held_out)
 
 local function error_of(x) return nn.mse(x, held_out):item() end

@@ -115,7 +115,7 @@ local function held_out()
 end
 
 local optimizer = optim.AdamW { model:parameters(), lr = 3e-3, weight_decay = 0.01, betas = { 0.9, 0.95 } }
-local schedule = optim.sched.Cosine { optimizer, total = options.steps, minimum = 0.1 }
+local schedule = optim.sched.Cosine { optimizer, t_max = options.steps, eta_min = 3e-4 }
 local started, before = os.clock(), held_out()
 for step = 1, options.steps do
   optimizer:zero_grad()

@@ -76,7 +76,7 @@ void ConvGraph::convolve() {
   window_.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::span<const int64_t>(s_.dilation));
   window_.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::span<const int64_t>(s_.stride));
   window_.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::span<const int64_t>(s_.padding));
-  window_.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::span<const int64_t>(s_.padding));
+  window_.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::span<const int64_t>(s_.behind));
   window_.finalize();
   const OperationNames& names = s_.kind == ConvKind::kForward         ? kForwardNames
                                 : s_.kind == ConvKind::kInputGradient ? kInputNames

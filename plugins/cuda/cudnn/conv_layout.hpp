@@ -19,7 +19,7 @@ struct ConvShape {
   uint32_t dtype = 0;
   Four x{}, weight{}, y{};                       // shapes
   Four x_stride{}, weight_stride{}, y_stride{};  // in elements
-  int64_t groups = 1, stride[2] = {1, 1}, padding[2] = {}, dilation[2] = {1, 1};
+  int64_t groups = 1, stride[2] = {1, 1}, padding[2] = {}, behind[2] = {}, dilation[2] = {1, 1};  // padding before, behind
   bool bias = false;  // forward only
   int64_t bias_stride = 1;
 

@@ -12,19 +12,23 @@ namespace {
 using dnn::ConvKind;
 using dnn::ConvShape;
 
-// {rows, columns} of a list attribute; one number stands for both, and four that are equal in pairs for two.
+// {rows, columns} of a list attribute; one number stands for both.
 void read_pair(const pg::KernelCall& call, const char* name, int64_t pair[2]) {
   auto list = call.attr<pg_ints>(name);
-  if (list.count == 4) {
-    if (list.value[0] != list.value[1] || list.value[2] != list.value[3]) {
-      pg::fail_support(pg::format("%s: takes the same %s before and behind", call.op(), name));
-    }
-    list.value[1] = list.value[2], list.count = 2;
-  }
   if (list.count != 1 && list.count != 2) {
     pg::fail_argument(pg::format("%s: %s must be one number or two", call.op(), name));
   }
   pair[0] = list.value[0], pair[1] = list.value[list.count - 1];
+}
+
+// {rows, columns}, or {before and behind the rows, before and behind the columns}.
+void read_padding(const pg::KernelCall& call, ConvShape& s) {
+  if (auto list = call.attr<pg_ints>("padding"); list.count == 4) {
+    for (int i = 0; i < 2; i++) s.padding[i] = list.value[2 * i], s.behind[i] = list.value[2 * i + 1];
+    return;
+  }
+  read_pair(call, "padding", s.padding);
+  std::copy_n(s.padding, 2, s.behind);
 }
 
 void read_tensor(const pg_tensor& t, dnn::Four& shape, dnn::Four& stride) {
@@ -47,7 +51,7 @@ ConvShape read_shape(const pg::KernelCall& call) {
   s.dtype = pg::dtype_of(call.out(0));
   read_tensor(*x, s.x, s.x_stride), read_tensor(*weight, s.weight, s.weight_stride), read_tensor(*y, s.y, s.y_stride);
   s.groups = call.attr<int64_t>("groups");
-  read_pair(call, "stride", s.stride), read_pair(call, "padding", s.padding), read_pair(call, "dilation", s.dilation);
+  read_pair(call, "stride", s.stride), read_padding(call, s), read_pair(call, "dilation", s.dilation);
   bool fits = s.groups > 0 && s.weight[1] * s.groups == s.x[1] && s.weight[0] % s.groups == 0;
   if (!fits || s.y[0] != s.x[0] || s.y[1] != s.weight[0]) {
     pg::fail_argument(pg::format("conv2d: x %s, weight %s, y %s and %lld groups do not fit together",
@@ -60,8 +64,8 @@ ConvShape read_shape(const pg::KernelCall& call) {
 std::string asked(const pg::KernelCall& call, const ConvShape& s) {
   auto n = [](int64_t value) { return static_cast<long long>(value); };
   return std::string(call.op()) + " of " + pg::describe(call) +
-         pg::format(", stride {%lld, %lld}, padding {%lld, %lld}, dilation {%lld, %lld}, groups %lld", n(s.stride[0]),
-                    n(s.stride[1]), n(s.padding[0]), n(s.padding[1]), n(s.dilation[0]), n(s.dilation[1]), n(s.groups));
+         pg::format(", stride {%lld, %lld}, padding {%lld to %lld, %lld to %lld}, dilation {%lld, %lld}, groups %lld", n(s.stride[0]),
+                    n(s.stride[1]), n(s.padding[0]), n(s.behind[0]), n(s.padding[1]), n(s.behind[1]), n(s.dilation[0]), n(s.dilation[1]), n(s.groups));
 }
 
 class Conv2d final : public Kernel {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// uniform normal randint bernoulli dropout. Element i of the row-major output depends on (seed, offset, i) only, bit
+// uniform normal randint bernoulli dropout dropout_mask. Element i of the row-major output depends on (seed, offset, i) only, bit
 // for bit as perigee/kernels/philox.hpp specifies. A packet begins at a multiple of its width, so that it is (a part
 // of) one block of random words.
 #include "../copy.hpp"
@@ -153,6 +153,22 @@ struct Drop : Function<T, T> {
       mask[i] = keep;
       y[i] = keep ? x[0][i] * scale : T(0);
     }
+  }
+};
+
+// The mask alone, of a key that is a tensor.
+struct Keeps : Function<int64_t, int64_t> {
+  static constexpr int kInputs = 0;
+  static constexpr bool kAnyOutput = true;
+  const int64_t* key;
+  int64_t step;
+  float p;
+  template <int V>
+  __device__ __forceinline__ void operator()(int64_t at, const int64_t (&)[1][V], int64_t (&y)[V]) const {
+    uint32_t word[V];
+    draw_words({static_cast<uint64_t>(key[0]), static_cast<uint64_t>(key[step])}, at, word);
+#pragma unroll
+    for (int i = 0; i < V; i++) y[i] = pg::philox::to_uniform(word[i]) >= p;
   }
 };
 
@@ -324,6 +340,35 @@ class Dropout final : public Kernel {
   Loop<3> loop_;
 };
 PG_KERNEL("dropout", Dropout);
+
+class DropoutMask final : public Kernel {
+ public:
+  static void supports(const pg::KernelCall& call) {
+    if (pg::dtype_of(call.in(0)) != PG_I64 || pg::dtype_of(call.out(0)) != PG_B8) {
+      pg::fail_support(pg::format("dropout_mask on cuda does not take (%s)", pg::describe(call).c_str()));
+    }
+  }
+  DropoutMask(const pg::KernelCall& call, pg::Plan&)
+      : p_(call.runtime<double>("p")),
+        step_(call.in(0).stride[0]),
+        loop_({typed(call.out(0))}, Keeps::kWidths, 1, true) {}
+  void run(const Launch& launch) override {
+    if (loop_.count() == 0) return;
+    double p = p_(launch.raw);
+    if (!(p >= 0 && p <= 1)) pg::fail_argument(pg::format("p is %g; expected 0 to 1", p));
+    Keeps f;
+    f.key = launch.in<int64_t>(0);
+    f.step = step_;
+    f.p = static_cast<float>(p);
+    elementwise::run(launch.native(), loop_, {launch.out(0)}, f);
+  }
+
+ private:
+  pg::Runtime<double> p_;
+  int64_t step_;
+  Loop<1> loop_;
+};
+PG_KERNEL("dropout_mask", DropoutMask);
 
 }  // namespace
 }  // namespace cuda::elementwise

@@ -16,7 +16,7 @@ ConvShape shape_of(ConvKind kind, uint32_t dtype) {
   ConvShape s;
   s.kind = kind, s.dtype = dtype, s.groups = 2;
   s.x = {2, 4, 7, 6}, s.weight = {6, 2, 3, 3}, s.y = {2, 6, 4, 8};
-  s.stride[0] = 2, s.padding[0] = 1, s.padding[1] = 2;
+  s.stride[0] = 2, s.padding[0] = s.behind[0] = 1, s.padding[1] = s.behind[1] = 2;
   s.x_stride = dense_strides(s.x), s.weight_stride = dense_strides(s.weight), s.y_stride = dense_strides(s.y);
   return s;
 }
