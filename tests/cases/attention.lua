@@ -93,7 +93,7 @@ rows.scaled_dot_product_attention = {
     { { F { 2, 3, 4 }, F { 2, 5, 4 }, F { 2, 6, 3 } }, nil, "the number of keys" },
     { { F { 2, 3, 4 }, F { 3, 5, 4 }, F { 2, 5, 3 } }, nil, "as in q" },
     { { F { 2, 3, 4 }, F { 2, 5, 4 }, F { 2, 5, 3 }, F { 3, 4 } }, nil, "%[2, 3, 5%] and %[3, 4%] do not broadcast" },
-    { { F { 2, 3, 4 }, F { 2, 5, 4 }, F { 2, 5, 3 }, false, key }, { dropout_p = 1.5 }, "dropout_p is 1.5" },
+    { { F { 2, 3, 4 }, F { 2, 5, 4 }, F { 2, 5, 3 }, false, key }, { dropout_p = 1.5 }, "p is 1.5" },
     { { F { 2, 3, 4 }, F { 2, 5, 4 }, F { 2, 5, 3 }, false, V({ 3 }, { 1, 2, 3 }, "index") }, nil,
       "a seed and an offset" },
   },

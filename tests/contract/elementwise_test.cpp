@@ -11,6 +11,8 @@ namespace {
 constexpr int kRounds = 14;
 
 bool is_case(const pg_op_info& op) {
+  // The largest number of a dtype is not that of float64, in which the expected numbers are computed.
+  if (std::strcmp(op.name, "nan_to_num") == 0) return false;
   if ((op.traits & PG_OP_ELEMENTWISE) == 0 || op.effect != PG_EFFECT_NONE || op.input_count == 0) return false;
   for (uint32_t i = 0; i < op.input_count; i++) {
     if ((op.inputs[i]->flags & (PG_INPUT_VARIADIC | PG_INPUT_META | PG_INPUT_MUTATES)) != 0) return false;

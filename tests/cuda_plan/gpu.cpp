@@ -38,17 +38,19 @@ const pg_plugin& library() {
   return *entry;
 }
 
-// index_select(x, index; axis) as the operators' plugin declares it, as far as a kernel looks.
+// index_select(x, index; axis, shown) as the operators' plugin declares it, as far as a kernel looks.
 const pg_op_info& select_info() {
-  static pg_attr_info axis{};
+  static pg_attr_info axis{}, shown{};
   axis = {PG_SIZE(pg_attr_info, value), PG_ATTR_AXIS, 0, 0, "axis", "", nullptr, 0, 0};
-  static const pg_attr_info* attrs[] = {&axis};
+  shown = {PG_SIZE(pg_attr_info, value), PG_ATTR_INT, 0, 8, "shown", "", nullptr, 0, 0};
+  static const pg_attr_info* attrs[] = {&axis, &shown};
   static pg_op_info info{};
   info.size = PG_SIZE(pg_op_info, write_back);
   info.name = "index_select";
   info.input_count = 2;
-  info.output_count = info.attr_count = 1;
-  info.attr_size = info.static_size = 8;
+  info.output_count = 1;
+  info.attr_count = 2;
+  info.attr_size = info.static_size = 16;
   info.attrs = attrs;
   return info;
 }
@@ -134,11 +136,11 @@ std::vector<float> Gpu::read(const Vector& source) {
 }
 
 Code Gpu::select(const Vector& x, const Vector& index, const Vector& y, uint64_t stream, uint64_t sequence) {
-  const int64_t axis = 0;
+  const int64_t attrs[] = {0, 0};
   pg_tensor metas[] = {x.meta(), index.meta(), y.meta()};
   const pg_tensor *inputs[] = {&metas[0], &metas[1]}, *outputs[] = {&metas[2]};
   const uint32_t groups[] = {1, 1};
-  pg_call prepare{PG_SIZE(pg_call, attrs), 0, &select_info(), 2, 1, inputs, groups, outputs, &axis};
+  pg_call prepare{PG_SIZE(pg_call, attrs), 0, &select_info(), 2, 1, inputs, groups, outputs, attrs};
   uint32_t position = 0;
   while (std::string(kernels->kernels[position]->op) != "index_select") position++;
   Code out{0, pg::make_error()};
@@ -164,7 +166,7 @@ Code Gpu::select(const Vector& x, const Vector& index, const Vector& y, uint64_t
   launch.groups = groups;
   launch.input = in;
   launch.output = result;
-  launch.attrs = &axis;
+  launch.attrs = attrs;
   launch.workspace = workspace;
   out.code = kernels->launch(self, position, plan.kernel, &launch, &out.error);
   return out;

@@ -19,8 +19,9 @@ struct ConvShape {
   uint32_t dtype = 0;
   Four x{}, weight{}, y{};                       // shapes
   Four x_stride{}, weight_stride{}, y_stride{};  // in elements
-  int64_t groups = 1, stride[2] = {1, 1}, padding[2] = {}, behind[2] = {}, dilation[2] = {1, 1};  // padding before, behind
-  bool bias = false;  // forward only
+  int64_t groups = 1, stride[2] = {1, 1}, padding[2] = {}, behind[2] = {},
+          dilation[2] = {1, 1};  // padding before, behind
+  bool bias = false;             // forward only
   int64_t bias_stride = 1;
 
   const Four& result() const { return kind == ConvKind::kForward ? y : kind == ConvKind::kInputGradient ? x : weight; }

@@ -64,8 +64,9 @@ ConvShape read_shape(const pg::KernelCall& call) {
 std::string asked(const pg::KernelCall& call, const ConvShape& s) {
   auto n = [](int64_t value) { return static_cast<long long>(value); };
   return std::string(call.op()) + " of " + pg::describe(call) +
-         pg::format(", stride {%lld, %lld}, padding {%lld to %lld, %lld to %lld}, dilation {%lld, %lld}, groups %lld", n(s.stride[0]),
-                    n(s.stride[1]), n(s.padding[0]), n(s.behind[0]), n(s.padding[1]), n(s.behind[1]), n(s.dilation[0]), n(s.dilation[1]), n(s.groups));
+         pg::format(", stride {%lld, %lld}, padding {%lld to %lld, %lld to %lld}, dilation {%lld, %lld}, groups %lld",
+                    n(s.stride[0]), n(s.stride[1]), n(s.padding[0]), n(s.behind[0]), n(s.padding[1]), n(s.behind[1]),
+                    n(s.dilation[0]), n(s.dilation[1]), n(s.groups));
 }
 
 class Conv2d final : public Kernel {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// uniform normal randint bernoulli dropout dropout_mask. Element i of the row-major output depends on (seed, offset, i) only, bit
-// for bit as perigee/kernels/philox.hpp specifies. A packet begins at a multiple of its width, so that it is (a part
-// of) one block of random words.
+// uniform normal randint bernoulli dropout dropout_mask. Element i of the row-major output depends on (seed, offset, i)
+// only, bit for bit as perigee/kernels/philox.hpp specifies. A packet begins at a multiple of its width, so that it is
+// (a part of) one block of random words.
 #include "../copy.hpp"
 #include "../elementwise.cuh"
 #include "random.cuh"

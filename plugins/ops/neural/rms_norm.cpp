@@ -34,10 +34,10 @@ void decompose(ExpandContext& e) {
   if (e.output_count() > 1) e.out(1) = squeeze(n.s, n.axes);
 }
 
+// invstd is computed anew: it is a function of x, which what is recorded here must not take for a constant.
 void decompose_grad(ExpandContext& e) {
   Value invstd = e.in(3), dy = cast(e.in(0), invstd.dtype()), x = cast(e.in(1), invstd.dtype());
-  Value s = per_row(invstd, e.get<int>("dims"));
-  Normalised n{x * s, s, trailing(e, x.rank()), false, false};
+  Normalised n = scaled(e, x);
   e.out(0) = cast(normalised_dx(n, dy, e.has(2) ? cast(e.in(2), x.dtype()) : Value{}), e.in(1).dtype());
   uint32_t dtype = e.has(2) ? e.in(2).dtype() : invstd.dtype();
   pg_ints rows = leading(e, x.rank());

@@ -72,12 +72,12 @@ void differentiate(GradContext& g) {
   g.din(kMask) = cast(sum_like(ds, g.in(kMask)), g.in(kMask).dtype());
 }
 
+// From q, k and v alone: lse and delta are functions of them, which what is recorded here must not take for constants.
 void decompose_grad(ExpandContext& e) {
   Value dout = e.in(0);
   Attention a(e, e.in(1), e.in(2), e.in(3), e.in(4), e.in(5));
-  Value lse = e.in(6), delta = e.in(7);
-  Value d = cast(dout, lse.dtype()), p = a.restore(lse);
-  Value ds = p * (a.drop(matmul(d, a.v(), false, true)) - unsqueeze(delta, delta.rank())) * a.scale();
+  Value d = cast(dout, e.in(6).dtype()), p = a.softmax(a.scores());
+  Value ds = softmax_slope(p, a.drop(matmul(d, a.v(), false, true))) * a.scale();
   e.out(0) = cast(matmul(ds, a.k()), dout.dtype());
   e.out(1) = cast(matmul(ds, a.q(), true, false), dout.dtype());
   e.out(2) = cast(matmul(a.drop(p), d, true, false), dout.dtype());

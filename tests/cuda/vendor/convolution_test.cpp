@@ -27,7 +27,8 @@ const Case kCases[] = {
 ConvShape shape_of(const Case& c, ConvKind kind, uint32_t dtype) {
   ConvShape s;
   s.kind = kind, s.dtype = dtype, s.x = c.x, s.weight = c.weight, s.groups = c.groups;
-  std::copy_n(c.stride, 2, s.stride), std::copy_n(c.padding, 2, s.padding), std::copy_n(c.padding, 2, s.behind), std::copy_n(c.dilation, 2, s.dilation);
+  std::copy_n(c.stride, 2, s.stride), std::copy_n(c.padding, 2, s.padding), std::copy_n(c.padding, 2, s.behind),
+      std::copy_n(c.dilation, 2, s.dilation);
   s.y = {c.x[0], c.weight[0], 0, 0};
   for (int i = 0; i < 2; i++) {
     s.y[i + 2] = (c.x[i + 2] + 2 * c.padding[i] - c.dilation[i] * (c.weight[i + 2] - 1) - 1) / c.stride[i] + 1;
