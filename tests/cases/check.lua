@@ -82,12 +82,15 @@ function C.dtype_of(spec, dtype)
   return dtype
 end
 
----Tensors of a case, and the arrays of what they really hold after rounding to their dtype.
+---Tensors of a case. Statistics are those of what the inputs before them hold after rounding to their dtype.
 function C.tensors(op, case, dtype)
-  local arrays = C.arrays(op, case, dtype)
+  local arrays, held = C.arrays(op, case, dtype), {}
   return C.each(op, arrays, function(a, _, i, k)
     local spec = k and case[i][k] or case[i]
-    return C.tensor(a, C.dtype_of(spec, dtype))
+    if spec.kind == "statistics" then a = spec.compute(held) end
+    local t = C.tensor(a, C.dtype_of(spec, dtype))
+    if not k then held[i] = C.array(t) end
+    return t
   end)
 end
 

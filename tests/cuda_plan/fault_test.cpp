@@ -22,7 +22,7 @@ struct Faulty {
 void is_fault(const Code& code, int64_t sequence, const std::string& text) {
   CHECK(code.code == PG_E_INVALID_ARGUMENT);
   CHECK(code.error.native == sequence);
-  CHECK(code.message() == text + " is out of range; expected 0 to 2");
+  CHECK(code.message() == text + " is out of range for axis 1; expected 0 to 2");
   CHECK(code.error.flags == 0);
 }
 
