@@ -373,3 +373,34 @@ test("optimizers written in Lua: no autocast in a step, and a skipped one change
   t.equal(run(true), run(false))
   t.equal(run(false, true), (pg.arange(12):to("float32"):reshape(3, 4) / 10):totable())
 end)
+
+test("on an asynchronous device the flag is read there, and scopes follow the type of device", function(t)
+  local there = false
+  for _, d in ipairs(pg.devices()) do there = there or d.name == "sim:0" end
+  if not there then t.skip("no sim:0") end
+  for _, make in ipairs { function(p) return optim.Adam { p, lr = 0.1 } end,
+                          function(p) return optim.SGD { p, lr = 0.1, momentum = 0.9 } end } do
+    local w = pg.tensor({ 1, 2, 3 }):to("sim:0")
+    w.requires_grad = true
+    local optimizer, scaler = make { w }, amp.GradScaler { init_scale = 8 }
+    local seen = {}
+    for i, overflow in ipairs { true, false, true } do
+      optimizer:zero_grad()
+      scaler:scale(w:square():sum()):backward()
+      if overflow then pg.no_grad(function() w.grad[2] = INF end) end
+      scaler:unscale(optimizer)
+      optim.clip_grad_norm_({ w }, 100)
+      scaler:step(optimizer)
+      t.equal(scaler:update(), overflow)
+      seen[i] = w:cpu():totable()
+    end
+    t.equal(seen[1], { 1, 2, 3 })
+    t.ok(seen[2][1] < 1 and seen[2][2] < 2)
+    t.equal(seen[3], seen[2])
+    t.equal({ optimizer.groups[1].steps[1], scaler:get_scale() }, { 1, 2 })
+  end
+  local x, y = pg.randn({ 2, 2 }):to("sim:0"), pg.randn { 2, 2 }
+  amp.autocast({ device = "sim" }, function()
+    t.equal({ x:matmul(x).dtype, y:matmul(y).dtype }, { "bfloat16", "float32" })
+  end)
+end)
