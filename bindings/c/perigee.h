@@ -27,6 +27,7 @@ extern "C" {
 typedef struct pgc_tensor pgc_tensor;
 typedef struct pgc_graph pgc_graph;
 typedef struct pgc_session pgc_session;
+typedef struct pgc_pass pgc_pass;
 
 /* ---- process ---- */
 PGC_API const char *pgc_version(void);
@@ -54,6 +55,7 @@ PGC_API int32_t pgc_set_device(int32_t device);       /* -1: none in force */
 PGC_API int32_t pgc_device(void);
 PGC_API pgc_graph *pgc_set_graph(pgc_graph *graph);   /* NULL: eager */
 PGC_API int32_t pgc_set_stream(int32_t index);        /* of the current device, from 0 */
+PGC_API int32_t pgc_set_detect_anomaly(int32_t on);   /* an eager operator that makes NaN or Inf of none fails */
 PGC_API uint32_t pgc_set_default_dtype(uint32_t dtype);
 PGC_API uint32_t pgc_default_dtype(void);
 /* Mixed precision. A scope begins as the one in force (casts of parameters are kept by the outermost one, until it is
@@ -132,13 +134,39 @@ PGC_API int32_t pgc_grad_of(pgc_tensor *tensor, pgc_tensor **output); /* NULL wh
 PGC_API int32_t pgc_set_grad(pgc_tensor *tensor, pgc_tensor *gradient); /* NULL clears */
 PGC_API void pgc_clear_grads(pgc_tensor *const *tensors, uint32_t count);
 PGC_API int32_t pgc_detach(pgc_tensor *tensor, pgc_tensor **output); /* same memory, no history */
-/* Adds into the gradients of leaves. seeds: NULL, or a cotangent per root (NULL entries: ones, for one-element roots). */
+/* Adds into the gradients of leaves; PGC_PAUSED: see below. seeds: NULL, or a cotangent per root (NULL entries: ones, for one-element roots). */
 PGC_API int32_t pgc_backward(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32_t root_count, int32_t retain_graph,
                              int32_t create_graph);
 /* gradients[i] of the roots with respect to inputs[i]; NULL where unused. */
 PGC_API int32_t pgc_gradients(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32_t root_count,
                               pgc_tensor *const *inputs, uint32_t input_count, int32_t retain_graph, int32_t create_graph,
                               pgc_tensor **gradients);
+
+/* ---- gradients that the front end computes ---- */
+/* Hangs `outputs` on a node over `inputs`: `made` receives aliases of them; with `rehang` 1, wherever that can be, the
+ * very tensors, which let go of the history that they had. When a backward pass reaches the node, the
+ * function that began it returns PGC_PAUSED; pgc_paused() then hands out the pass, once, which either goes on with the
+ * node's gradients (and answers like the function that began it) or is abandoned. Passes may be nested. */
+#define PGC_PAUSED 100
+PGC_API int32_t pgc_custom(pgc_tensor *const *inputs, uint32_t input_count, pgc_tensor *const *outputs,
+                           uint32_t output_count, int32_t rehang, pgc_tensor **made, uint64_t *number);
+/* Numbers of nodes that no pass will stop at any more: how many were written. */
+PGC_API uint32_t pgc_forgotten(uint64_t *numbers, uint32_t room);
+/* The leaves that tensors depend on, other than through `except`, as tensors without contents that serve as inputs of
+ * pgc_gradients and pgc_custom. *count is how many there are; room for fewer writes none. */
+PGC_API int32_t pgc_leaves(pgc_tensor *const *tensors, uint32_t tensor_count, pgc_tensor *const *except,
+                           uint32_t except_count, pgc_tensor **leaves, uint32_t room, uint32_t *count);
+PGC_API pgc_pass *pgc_paused(void);
+PGC_API uint64_t pgc_pass_number(const pgc_pass *pass); /* of the node */
+PGC_API int32_t pgc_pass_needed(pgc_pass *pass, uint32_t input);
+PGC_API int32_t pgc_pass_creates_graph(const pgc_pass *pass);
+PGC_API int32_t pgc_pass_cotangent(pgc_pass *pass, uint32_t output, pgc_tensor **cotangent); /* NULL: nothing flowed */
+/* `saved`, which holds what that output of the node held, as that output: for gradients of gradients. */
+PGC_API int32_t pgc_pass_output(pgc_pass *pass, pgc_tensor *saved, uint32_t output, pgc_tensor **linked);
+/* gradients: by input, NULL where there is none. results: as in pgc_gradients. The pass is gone whatever is returned,
+ * but for PGC_PAUSED. */
+PGC_API int32_t pgc_pass_go_on(pgc_pass *pass, pgc_tensor *const *gradients, pgc_tensor **results);
+PGC_API void pgc_pass_abandon(pgc_pass *pass);
 
 /* ---- random numbers ---- */
 PGC_API int32_t pgc_manual_seed(uint64_t seed);

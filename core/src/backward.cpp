@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "builder.hpp"
+#include "custom.hpp"
 #include "graph.hpp"
 #include "tape.hpp"
 
@@ -51,14 +52,25 @@ TensorRef step_write_back(const Node::Step& step, Tensor& parent, Tensor& value)
   return TensorRef::share(pg_builder::tensor(output));
 }
 
+const char* name_of(const Node& node) {
+  if (node.kind == NodeKind::custom) return "custom_grad";
+  return node.op != nullptr ? node.op->info->name : "a write";
+}
+
+}  // namespace
+
 class Pass {
  public:
-  explicit Pass(const BackwardCall& call) : call_(call), grad_(ambient().grad_enabled, call.create_graph) {}
+  explicit Pass(const BackwardCall& call) : call_(call) {}
   ~Pass() { stale_notes.clear(); }
 
-  void run() {
+  void begin() {
     if (call_.inputs != nullptr) find_targets();
     seed();
+  }
+
+  // False when it stopped at a custom node.
+  bool run() {
     while (!queue_.empty()) {
       Node* node = queue_.top();
       queue_.pop();
@@ -69,13 +81,59 @@ class Pass {
       if (node->kind == NodeKind::leaf) {
         if (call_.inputs == nullptr) leaves_.emplace_back(NodeRef::share(node), std::move(in.cotangents[0]));
       } else if (call_.inputs == nullptr || leads_to_target(node)) {
+        check_released(*node);
+        if (node->kind == NodeKind::custom) {
+          stop(*node, std::move(in));
+          return false;
+        }
         step(*node, in);
       }
     }
     commit();
+    return true;
+  }
+
+  // ---- at a custom node ----
+
+  Node& stopped_at() const { return *stopped_; }
+  bool create_graph() const { return call_.create_graph; }
+  bool needed(uint32_t input) { return wanted(stopped_->inputs[input].edge); }
+  Tensor* cotangent(uint32_t output) const {
+    return output < stopped_in_.cotangents.size() ? stopped_in_.cotangents[output].get() : nullptr;
+  }
+  // Takes its gradients (NULL where there is none), by input.
+  void go_on(Tensor* const* gradients, Tensor** results) {
+    call_.gradients = results;
+    NodeRef node = std::move(stopped_);
+    stopped_in_ = {};
+    for (uint32_t i = 0; i < node->inputs.size(); i++) {
+      if (gradients[i] == nullptr || !wanted(node->inputs[i].edge)) continue;
+      check_gradient(*node, i, *gradients[i]);
+      arrive(node->inputs[i].edge, TensorRef::share(gradients[i]));
+    }
+    visited_.push_back(std::move(node));
   }
 
  private:
+  // What the caller's arrays hold must outlive the call that began the pass.
+  void stop(Node& node, Arrived in) {
+    stopped_ = NodeRef::share(&node);
+    stopped_in_ = std::move(in);
+    if (call_.inputs == nullptr || !held_inputs_.empty()) return;
+    for (uint32_t i = 0; i < call_.input_count; i++) {
+      held_inputs_.push_back(TensorRef::share(call_.inputs[i]));
+      held_pointers_.push_back(call_.inputs[i]);
+    }
+    call_.inputs = held_pointers_.data();
+  }
+
+  void check_released(const Node& node) {
+    if (!node.released) return;
+    pg::fail(PG_E_FAILED_PRECONDITION,
+             pg::format("what %s saved was released by an earlier backward; call that one with {retain_graph=true}",
+                        name_of(node)));
+  }
+
   // ---- where it begins and what it is for ----
 
   void seed() {
@@ -169,10 +227,6 @@ class Pass {
   // ---- one node ----
 
   void step(Node& node, Arrived& in) {
-    if (node.released)
-      pg::fail(PG_E_FAILED_PRECONDITION,
-               pg::format("what %s saved was released by an earlier backward; call that one with {retain_graph=true}",
-                          node.op != nullptr ? node.op->info->name : "a write"));
     if (node.kind == NodeKind::write_view) return step_write(node, in);
     if (node.op->info->grad == nullptr)
       pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s is not differentiable", node.op->info->name));
@@ -227,9 +281,10 @@ class Pass {
     const Meta& x = *node.inputs[i].meta;
     if (same_shape(*gradient.meta, x) && gradient.meta->dtype == x.dtype) return;
     if (x.symbolic || gradient.meta->symbolic) return;  // equal only once sizes are known
-    pg::fail(PG_E_INTERNAL, pg::format("gradient of %s: input %u got %s %s; expected %s %s", node.op->info->name, i + 1,
-                                       pg::dtype_name(gradient.meta->dtype), shape_text(*gradient.meta).c_str(),
-                                       pg::dtype_name(x.dtype), shape_text(x).c_str()));
+    int32_t code = node.kind == NodeKind::custom ? PG_E_INVALID_ARGUMENT : PG_E_INTERNAL;
+    pg::fail(code, pg::format("gradient of %s: input %u got %s %s; expected %s %s", name_of(node), i + 1,
+                              pg::dtype_name(gradient.meta->dtype), shape_text(*gradient.meta).c_str(),
+                              pg::dtype_name(x.dtype), shape_text(x).c_str()));
   }
 
   template <class Record>
@@ -305,20 +360,25 @@ class Pass {
     for (NodeRef& node : visited_) {
       for (InputRecord& r : node->inputs) node->released |= static_cast<bool>(r.saved), r.saved = nullptr;
       for (OutputRecord& r : node->outputs) node->released |= static_cast<bool>(r.saved), r.saved = nullptr;
+      if (node->kind == NodeKind::custom) {
+        node->released = true;
+        forget_custom(*node);
+      }
     }
   }
 
-  const BackwardCall& call_;
-  Scoped<bool> grad_;
+  BackwardCall call_;
   std::priority_queue<Node*, std::vector<Node*>, Newest> queue_;
   std::unordered_map<Node*, Arrived> arrived_;
   std::unordered_map<Node*, bool> targets_, leads_;
   std::vector<TensorRef> captured_;
   std::vector<std::pair<NodeRef, TensorRef>> leaves_;
   std::vector<NodeRef> visited_, keep_;
+  NodeRef stopped_;
+  Arrived stopped_in_;
+  std::vector<TensorRef> held_inputs_;
+  std::vector<Tensor*> held_pointers_;
 };
-
-}  // namespace
 
 TensorRef apply_chain(const ViewChain& chain, Tensor& base) {
   TensorRef x = TensorRef::share(&base);
@@ -340,10 +400,40 @@ std::string stale_reason(const Tensor& tensor) {
   return "";
 }
 
-void backward(const BackwardCall& call) {
+void DropPass::operator()(Pass* pass) const { delete pass; }
+
+namespace {
+
+// Runs a pass to its end, or to a custom node.
+template <class Start>
+PassRef run_pass(PassRef pass, Start&& start) {
   Scoped<int32_t> no_scope(ambient().device, -1);  // gradients are computed where the forward was, in its dtypes
   Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);
-  Pass(call).run();
+  Scoped<bool> grad(ambient().grad_enabled, pass->create_graph());
+  start(*pass);
+  return pass->run() ? nullptr : std::move(pass);
+}
+
+}  // namespace
+
+PassRef backward(const BackwardCall& call) {
+  return run_pass(PassRef(new Pass(call)), [](Pass& pass) { pass.begin(); });
+}
+PassRef go_on(PassRef pass, Tensor* const* gradients, Tensor** results) {
+  return run_pass(std::move(pass), [&](Pass& stopped) { stopped.go_on(gradients, results); });
+}
+const Node& stopped_at(const Pass& pass) { return pass.stopped_at(); }
+bool creates_graph(const Pass& pass) { return pass.create_graph(); }
+bool input_needed(Pass& pass, uint32_t input) { return pass.needed(input); }
+TensorRef cotangent_of(const Pass& pass, uint32_t output) {
+  Tensor* cotangent = pass.cotangent(output);
+  return cotangent == nullptr ? nullptr : TensorRef::share(cotangent);
+}
+TensorRef link_output(const Pass& pass, Tensor& saved, uint32_t output) {
+  TensorRef linked = alias(saved);
+  linked->node = NodeRef::share(&pass.stopped_at());
+  linked->output = output;
+  return linked;
 }
 
 }  // namespace perigee

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an operator call passes through the interposers to the eager or the graph builder.
+#include "anomaly.hpp"
 #include "autocast.hpp"
 #include "builder.hpp"
 #include "condition.hpp"
@@ -77,6 +78,10 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
                    pending.in_place()};
   SignatureRef s = find_signature(key, hash_key(key));
   run_eager(*s, pending.inputs.data(), pending.attrs.data(), outputs, output_count);
+  if (ambient().detect_anomaly) {
+    check_finite(op, pending.inputs.data(), static_cast<uint32_t>(pending.inputs.size()), pending.groups.data(),
+                 pending.attrs.data(), pending.in_place(), outputs, output_count);
+  }
 }
 
 // Under autocast, and some input is not as it should be. Before promotion, so that each is cast once.
@@ -117,7 +122,8 @@ void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint3
   bool graph = ambient().graph != nullptr && (op.info->traits & PG_OP_CREATES);
   if (ambient().autocast != nullptr && autocast_casts(op, inputs, input_count, flags))
     return call_cast(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
-  if (op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr)) {
+  bool direct = op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr);
+  if (direct && !ambient().detect_anomaly) {
     if (Device* device = plain_device(inputs, input_count, graph); device != nullptr && !graph) {
       SignatureKey key{&op, device, inputs, input_count, groups, attrs, (flags & emit_in_place) != 0};
       if (Signature* s = recent_signature(key, hash_key(key)); s != nullptr) {

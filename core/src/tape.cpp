@@ -4,6 +4,7 @@
 #include <array>
 
 #include "builder.hpp"
+#include "custom.hpp"
 #include "graph.hpp"
 
 namespace perigee {
@@ -79,6 +80,7 @@ void Node::destroy(Node* node) {
   while (!g.waiting.empty()) {
     Node* last = g.waiting.back();
     g.waiting.pop_back();
+    if (last->kind == NodeKind::custom) forget_custom(*last);
     delete last;
   }
   g.busy = false;

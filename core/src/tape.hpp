@@ -38,7 +38,7 @@ struct OutputRecord {
   bool hidden = false;
 };
 
-enum class NodeKind : uint8_t { op, leaf, write_view };
+enum class NodeKind : uint8_t { op, leaf, write_view, custom };  // custom: custom.hpp
 
 struct Node : Recycled<Node> {
   std::atomic<uint32_t> refs{1};
@@ -50,7 +50,7 @@ struct Node : Recycled<Node> {
   SmallVector<InputRecord, 2> inputs;
   SmallVector<OutputRecord, 1> outputs;
   SmallVector<uint32_t, 2> groups;
-  SmallVector<uint8_t, 24> attrs;
+  SmallVector<uint8_t, 24> attrs;  // custom: its number
   GraphRef graph;
   TensorRef gradient;  // of a leaf
   // write_view: the view operators from base to view, outermost first. inputs: the base before, the value written.
@@ -112,6 +112,13 @@ struct BackwardCall {
   bool retain_graph = false, create_graph = false;
   Tensor** gradients = nullptr;
 };
-void backward(const BackwardCall& call);
+// A backward pass that stopped at a custom node.
+class Pass;
+struct DropPass {
+  void operator()(Pass* pass) const;
+};
+using PassRef = std::unique_ptr<Pass, DropPass>;
+// NULL when it is done.
+PassRef backward(const BackwardCall& call);
 
 }  // namespace perigee

@@ -66,6 +66,13 @@ return function(pg, native)
   grad_scope("enable_grad", true)
   grad_scope("inference_mode", false)
 
+  ---pg.detect_anomaly(fn, ...): the first operator of fn that makes NaN of no NaN, or Inf of finite numbers, fails, named
+  ---with its layer and the script's line, also in backward. Slow: every result is looked at.
+  function pg.detect_anomaly(fn, ...)
+    check_function("detect_anomaly", fn)
+    return native.with(function() return native.set_detect_anomaly(true) end, native.set_detect_anomaly, fn, ...)
+  end
+
   ---pg.device(name, fn, ...): what fn makes is made there. pg.device() names the device in force.
   function pg.device(name, fn, ...)
     if name == nil and fn == nil then return native.device_name(math.max(0, native.current_device())) end

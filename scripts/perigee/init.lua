@@ -17,6 +17,7 @@ local modules = {
 }
 local providers = {
   save = "perigee.files", load = "perigee.files", load_npy = "perigee.npy", save_npy = "perigee.npy",
+  custom_grad = "perigee.custom_grad", recompute = "perigee.recompute",
   load_npz = "perigee.npy", save_npz = "perigee.npy",
   bench = "perigee.bench", plot = "perigee.plot", gradcheck = "perigee.gradcheck", einsum = "perigee.einsum",
   CheckpointManager = "perigee.checkpoint", graph = "perigee.graph", Session = "perigee.graph",

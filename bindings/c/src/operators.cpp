@@ -165,23 +165,3 @@ void pgc_clear_grads(pgc_tensor* const* tensors, uint32_t count) {
 int32_t pgc_detach(pgc_tensor* t, pgc_tensor** output) {
   return run("detach", [&] { *output = give(alias(*get(t))); });
 }
-int32_t pgc_backward(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32_t root_count, int32_t retain_graph,
-                     int32_t create_graph) {
-  return run("backward", [&] {
-    for (uint32_t i = 0; i < root_count; i++)
-      if (get(roots[i])->is_graph())
-        pg::fail(PG_E_FAILED_PRECONDITION,
-                 "this is a tensor of a graph: g:gradients(loss, {...}) adds its gradients to the graph");
-    backward({get(roots), get(seeds), root_count, nullptr, 0, retain_graph != 0, create_graph != 0, nullptr});
-  });
-}
-int32_t pgc_gradients(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32_t root_count,
-                      pgc_tensor* const* inputs, uint32_t input_count, int32_t retain_graph, int32_t create_graph,
-                      pgc_tensor** gradients) {
-  return run("grad", [&] {
-    for (uint32_t i = 0; i < input_count; i++) gradients[i] = nullptr;
-    if (input_count == 0) return;
-    backward({get(roots), get(seeds), root_count, get(inputs), input_count, retain_graph != 0, create_graph != 0,
-              reinterpret_cast<Tensor**>(gradients)});
-  });
-}

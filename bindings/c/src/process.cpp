@@ -84,6 +84,11 @@ int32_t pgc_device(void) { return ambient().device; }
 pgc_graph* pgc_set_graph(pgc_graph* graph) {
   return reinterpret_cast<pgc_graph*>(std::exchange(ambient().graph, reinterpret_cast<Graph*>(graph)));
 }
+int32_t pgc_set_detect_anomaly(int32_t on) {
+  bool old = ambient().detect_anomaly;
+  ambient().detect_anomaly = on != 0;
+  return old ? 1 : 0;
+}
 int32_t pgc_set_stream(int32_t index) {
   return static_cast<int32_t>(std::exchange(ambient().stream, static_cast<uint32_t>(index < 0 ? 0 : index)));
 }

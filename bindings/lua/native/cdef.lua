@@ -61,6 +61,7 @@ int32_t pgc_set_device(int32_t device);
 int32_t pgc_device(void);
 pgc_graph *pgc_set_graph(pgc_graph *graph);
 int32_t pgc_set_stream(int32_t index);
+int32_t pgc_set_detect_anomaly(int32_t on);
 uint32_t pgc_set_default_dtype(uint32_t dtype);
 uint32_t pgc_default_dtype(void);
 typedef struct pgc_autocast pgc_autocast;
@@ -118,6 +119,20 @@ int32_t pgc_gradients(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32
                               pgc_tensor *const *inputs, uint32_t input_count, int32_t retain_graph,
     int32_t create_graph,
                               pgc_tensor **gradients);
+typedef struct pgc_pass pgc_pass;
+int32_t pgc_custom(pgc_tensor *const *inputs, uint32_t input_count, pgc_tensor *const *outputs,
+                   uint32_t output_count, int32_t rehang, pgc_tensor **made, uint64_t *number);
+uint32_t pgc_forgotten(uint64_t *numbers, uint32_t room);
+int32_t pgc_leaves(pgc_tensor *const *tensors, uint32_t tensor_count, pgc_tensor *const *except,
+                   uint32_t except_count, pgc_tensor **leaves, uint32_t room, uint32_t *count);
+pgc_pass *pgc_paused(void);
+uint64_t pgc_pass_number(const pgc_pass *pass);
+int32_t pgc_pass_needed(pgc_pass *pass, uint32_t input);
+int32_t pgc_pass_creates_graph(const pgc_pass *pass);
+int32_t pgc_pass_cotangent(pgc_pass *pass, uint32_t output, pgc_tensor **cotangent);
+int32_t pgc_pass_output(pgc_pass *pass, pgc_tensor *saved, uint32_t output, pgc_tensor **linked);
+int32_t pgc_pass_go_on(pgc_pass *pass, pgc_tensor *const *gradients, pgc_tensor **results);
+void pgc_pass_abandon(pgc_pass *pass);
 int32_t pgc_manual_seed(uint64_t seed);
 int32_t pgc_rng_state(uint64_t *seed, uint64_t *offset);
 int32_t pgc_set_rng_state(uint64_t seed, uint64_t offset);

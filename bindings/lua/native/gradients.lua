@@ -25,12 +25,20 @@ function M.array(list, count, where)
   return array, count
 end
 
+local PAUSED = 100 -- at a node whose gradient Lua computes
+
+---Computes such gradients until the pass has ended; native/custom.lua sets it. Answers the code that ended it.
+---@type fun(results: ffi.cdata*?): integer
+M.go_on = nil
+
 -- Issues `call`, once more when memory is short.
-local function issue(where, call, ...)
+local function issue(where, results, call, ...)
   local rc = call(...)
+  if rc == PAUSED then rc = M.go_on(results) end
   if rc == 10 then
     operators.make_room()
     rc = call(...)
+    if rc == PAUSED then rc = M.go_on(results) end
   end
   if rc ~= 0 then errors.raise_native(C, where) end
 end
@@ -38,7 +46,7 @@ end
 ---roots and seeds are lists; seeds may be nil.
 function M.backward(roots, seeds, retain_graph, create_graph)
   local list, count = M.array(roots, nil, "backward")
-  issue("backward", C.pgc_backward, list, seeds and M.array(seeds, count, "backward") or nil, count,
+  issue("backward", nil, C.pgc_backward, list, seeds and M.array(seeds, count, "backward") or nil, count,
         retain_graph and 1 or 0, create_graph and 1 or 0)
 end
 
@@ -48,10 +56,12 @@ local root = ffi.new("pgc_tensor *[1]")
 function M.backward_plain(t)
   root[0] = t.ptr
   local rc = C.pgc_backward(root, nil, 1, 0, 0)
+  if rc == PAUSED then rc = M.go_on() end
   if rc == 10 then
     operators.make_room()
     root[0] = t.ptr
     rc = C.pgc_backward(root, nil, 1, 0, 0)
+    if rc == PAUSED then rc = M.go_on() end
   end
   if rc ~= 0 then errors.raise_native(C, "backward") end
 end
@@ -61,7 +71,7 @@ function M.gradients(roots, seeds, inputs, retain_graph, create_graph)
   local list, count = M.array(roots, nil, "grad")
   local wanted, n = M.array(inputs, nil, "grad")
   local results = pointers(math.max(n, 1))
-  issue("grad", C.pgc_gradients, list, seeds and M.array(seeds, count, "grad") or nil, count, wanted, n,
+  issue("grad", results, C.pgc_gradients, list, seeds and M.array(seeds, count, "grad") or nil, count, wanted, n,
         retain_graph and 1 or 0, create_graph and 1 or 0, results)
   local gradients = {}
   for i = 1, n do
@@ -91,6 +101,9 @@ function M.assign(target, source)
   tensor.check_open(source, "assign")
   if C.pgc_assign(target.ptr, source.ptr) ~= 0 then errors.raise_native(C, "assign") end
 end
+
+---Whether an eager operator that makes NaN or Inf of finite numbers fails. Answers whether it did before.
+function M.set_detect_anomaly(on) return C.pgc_set_detect_anomaly(on and 1 or 0) ~= 0 end
 
 function M.identity(t) return tonumber(ffi.cast("uintptr_t", t.ptr)) end
 function M.storage(t) return tonumber(C.pgc_storage_id(t.ptr)) end

@@ -20,11 +20,12 @@ constexpr const char* kUsage =
     "  perigee test [path...]        run *_test.lua files; --filter PATTERN, --device NAME, --verbose\n"
     "  perigee plugins [--json]      plugins, their state and the reason where one is unavailable\n"
     "  perigee devices               devices, and why others are not there\n"
+    "  perigee conform PLUGIN.so     whether a device does what devices must, and which operators it computes rightly\n"
     "  perigee doctor                what is here, what is in force, what is wrong and how to mend it\n"
     "  perigee --version | --help\n";
 
 bool is_command(const char* word) {
-  for (const char* command : {"test", "plugins", "devices", "doctor", "repl"}) {
+  for (const char* command : {"test", "plugins", "devices", "doctor", "conform", "repl"}) {
     if (std::strcmp(word, command) == 0) return true;
   }
   return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../rules.hpp"
+#include "empty_axis.hpp"
 
 namespace pg {
 namespace {
@@ -22,6 +22,7 @@ PG_OP("log_softmax")
     })
     .decompose([](ExpandContext& e) {
       pg_ints axis = make_ints({e.get<Axis>("axis")});
+      if (is_empty_axis(e.in(0), axis)) return void(e.out(0) = exp(e.in(0)));  // of nothing there is no largest
       Value shifted = e.in(0) - amax(e.in(0), axis, true);
       e.out(0) = shifted - log(sum(exp(shifted), axis, true));
     });

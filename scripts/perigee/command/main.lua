@@ -54,6 +54,7 @@ function commands.devices()
   return 0
 end
 
+function commands.conform(...) return require("perigee.command.conform")(...) end
 function commands.doctor(...) return require("perigee.command.doctor")(...) end
 function commands.test(...) return require("perigee.command.test")(...) end
 function commands.repl(...) return require("perigee.prompt.repl")(...) end

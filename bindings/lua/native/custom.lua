@@ -1,0 +1,131 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Nodes of the tape whose gradients Lua computes. The core never calls Lua: a backward pass stops at such a node, its
+-- gradients are computed here, and the pass goes on.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+local gradients = require "perigee.native.gradients"
+local handles = require "perigee.native.handles"
+local scopes = require "perigee.native.scopes"
+
+local M = {}
+local C
+local pointers = ffi.typeof("pgc_tensor *[?]")
+local PAUSED, ROOM = 100, 64
+local number, numbers, count, one = ffi.new("uint64_t[1]"), ffi.new("uint64_t[?]", ROOM), ffi.new("uint32_t[1]"),
+                                    pointers(1)
+
+local records = {} -- by a node's number: { inputs, outputs: counts, answer }
+
+local function forget()
+  repeat
+    local n = C.pgc_forgotten(numbers, ROOM)
+    for i = 0, n - 1 do records[tonumber(numbers[i])] = nil end
+  until n < ROOM
+end
+
+---Hangs outputs on a node over inputs, both lists of tensors: returns the outputs as they are from now on; with
+---`rehang`, wherever that can be, the same tensors without the history that they had.
+---answer(pass) returns the gradients by input (nil or false: none); the pass has
+---  needed[i]         whether the gradient of input i is asked for
+---  cotangents[k]     what flowed into output k, or false
+---  creates_graph     whether gradients of these gradients will be asked for
+---  linked(saved, k)  `saved`, a tensor that holds what output k held, as output k
+function M.record(inputs, outputs, answer, rehang)
+  forget()
+  local ins, n = gradients.array(inputs, nil, "custom_grad")
+  local outs, m = gradients.array(outputs, nil, "custom_grad")
+  local made = pointers(math.max(m, 1))
+  if C.pgc_custom(ins, n, outs, m, rehang and 1 or 0, made, number) ~= 0 then errors.raise_native(C, "custom_grad") end
+  records[tonumber(number[0])] = { inputs = n, outputs = m, answer = answer }
+  local list = {}
+  for i = 1, m do
+    if made[i - 1] == outs[i - 1] then
+      C.pgc_release(made[i - 1])
+      list[i] = outputs[i]
+    else
+      list[i] = handles.wrap(made[i - 1])
+    end
+  end
+  return list
+end
+
+---How many nodes are alive.
+function M.alive()
+  forget()
+  local n = 0
+  for _ in pairs(records) do n = n + 1 end
+  return n
+end
+
+---The leaves that tensors depend on, other than through `except`: a list of tensors without contents.
+function M.leaves(tensors, except)
+  local list, n = gradients.array(tensors, nil, "leaves")
+  local without, m = gradients.array(except, nil, "leaves")
+  local room = 64
+  while true do
+    local found = pointers(room)
+    if C.pgc_leaves(list, n, without, m, found, room, count) ~= 0 then errors.raise_native(C, "leaves") end
+    if count[0] <= room then
+      local leaves = {}
+      for i = 1, count[0] do leaves[i] = handles.wrap(found[i - 1]) end
+      return leaves
+    end
+    room = count[0]
+  end
+end
+
+local function view(raw, record)
+  local pass = { needed = {}, cotangents = {}, creates_graph = C.pgc_pass_creates_graph(raw) ~= 0 }
+  for i = 1, record.inputs do pass.needed[i] = C.pgc_pass_needed(raw, i - 1) ~= 0 end
+  for k = 1, record.outputs do
+    if C.pgc_pass_cotangent(raw, k - 1, one) ~= 0 then errors.raise_native(C, "backward") end
+    pass.cotangents[k] = one[0] ~= nil and handles.wrap(one[0])
+  end
+  function pass.linked(saved, k)
+    if C.pgc_pass_output(raw, saved.ptr, k - 1, one) ~= 0 then errors.raise_native(C, "backward") end
+    return handles.wrap(one[0])
+  end
+  return pass
+end
+
+-- As in the native part of a pass: recorded only where gradients of gradients are wanted, and nothing is cast.
+local function enter(creates_graph)
+  return { grad = C.pgc_set_grad_enabled(creates_graph and 1 or 0), autocast = C.pgc_set_autocast(nil) }
+end
+local function leave(old)
+  C.pgc_set_grad_enabled(old.grad)
+  C.pgc_set_autocast(old.autocast)
+end
+
+-- The gradients of the node that a pass stopped at.
+local function compute(raw)
+  local record = records[tonumber(C.pgc_pass_number(raw))]
+  local pass = view(raw, record)
+  local list = scopes.with(function() return enter(pass.creates_graph) end, leave, record.answer, pass)
+  local array = gradients.array(list, record.inputs, "backward")
+  return array, list
+end
+
+---Goes on with the pass that has just stopped, through all custom nodes: answers the code that ends it.
+function M.go_on(results)
+  local rc
+  repeat
+    local raw = C.pgc_paused()
+    local ok, array, list = pcall(compute, raw)
+    if not ok then
+      C.pgc_pass_abandon(raw)
+      error(array, 0)
+    end
+    rc = C.pgc_pass_go_on(raw, array, results)
+    list[0] = nil -- lives until here: it holds what the array points to
+  until rc ~= PAUSED
+  return rc
+end
+
+function M.start(library)
+  C = library
+  gradients.go_on = M.go_on
+end
+
+return M
