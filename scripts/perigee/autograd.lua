@@ -66,8 +66,8 @@ return function(pg, native)
   grad_scope("enable_grad", true)
   grad_scope("inference_mode", false)
 
-  ---pg.detect_anomaly(fn, ...): the first operator of fn that makes NaN of no NaN, or Inf of finite numbers, fails, named
-  ---with its layer and the script's line, also in backward. Slow: every result is looked at.
+  ---pg.detect_anomaly(fn, ...): the first operator of fn that makes NaN of no NaN, or Inf of finite numbers, fails,
+  ---named with its layer and the script's line, also in backward. Slow: every result is looked at.
   function pg.detect_anomaly(fn, ...)
     check_function("detect_anomaly", fn)
     return native.with(function() return native.set_detect_anomaly(true) end, native.set_detect_anomaly, fn, ...)
