@@ -20,7 +20,8 @@ struct NewOp final : pg::Kernel {
     Storage s = storage_of(call.in(0));
     if (!is_float(s) || storage_of(call.out(0)) != s) refuse(call);
   }
-  NewOp(const pg::KernelCall& call, pg::Plan&) : wide_(storage_of(call.in(0)) == sF64), beta_(call.attr<double>("beta")) {
+  NewOp(const pg::KernelCall& call, pg::Plan&)
+      : wide_(storage_of(call.in(0)) == sF64), beta_(call.attr<double>("beta")) {
     Storage type = wide_ ? sF64 : sF32;
     loop_ = BlockLoop<2>({{&call.out(0), type}, {&call.in(0), type}});
   }

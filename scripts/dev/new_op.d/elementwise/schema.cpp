@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// new_op: a function of each element. To be edited: this one is x * sigmoid(beta x) (swish: Ramachandran, Zoph, Le 2017).
+// new_op: a function of each element. To be edited: this one is x * sigmoid(beta x) (swish: Ramachandran, Zoph, Le
+// 2017).
 #include "../rules.hpp"
 
 namespace pg {
