@@ -1837,6 +1837,12 @@ function Tensor:deg2rad() end
 ---The same memory without history.
 function pg.detach() end
 
+---pg.detect_anomaly(fn, ...): the first operator of fn that makes NaN of no NaN, or Inf of finite numbers, fails,
+---named with its layer and the script's line, also in backward. Slow: every result is looked at.
+---@param fn any
+---@param ... any
+function pg.detect_anomaly(fn, ...) end
+
 ---pg.device(name, fn, ...): what fn makes is made there. pg.device() names the device in force.
 ---@param name any
 ---@param fn any
