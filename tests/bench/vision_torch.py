@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's half of the benchmark of convolutional models: the items of vision.lua, measured in the same way.
+
+vision_torch.py ITEM THREADS"""
+import gc
+import sys
+import time
+
+import torch
+from torch import nn
+
+
+def report(warmup, count, step):
+    for _ in range(warmup):
+        step()
+    gc.collect()
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in range(count):
+        step()
+    gc.collect()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    print("%.1f %.1f" % (wall / count * 1e9, cpu / count * 1e9))
+
+
+def convnet():
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12544, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+class Block(nn.Module):
+    def __init__(self, inputs, out, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, out, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(out)
+        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(out)
+        self.short = None
+        if stride != 1 or inputs != out:
+            self.short = nn.Sequential(nn.Conv2d(inputs, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(self.bn1(self.conv1(x)).relu_()))
+        return (y + (x if self.short is None else self.short(x))).relu_()
+
+
+def resnet18():
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    inputs = 64
+    for stage, out in enumerate((64, 128, 256, 512)):
+        for i in range(2):
+            layers.append(Block(inputs, out, 2 if stage > 0 and i == 0 else 1))
+            inputs = out
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)]
+    return nn.Sequential(*layers).to(memory_format=torch.channels_last)
+
+
+def images(*shape):
+    return torch.rand(*shape).to(memory_format=torch.channels_last)
+
+
+def train(model, x, y, optimizer, warmup, count):
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    report(warmup, count, step)
+
+
+def infer(model, x, warmup, count):
+    model.eval()
+    with torch.inference_mode():
+        report(warmup, count, lambda: model(x))
+
+
+def convnet_step():
+    model = convnet()
+    train(model, torch.rand(64, 1, 28, 28), torch.randint(0, 10, (64,)),
+          torch.optim.Adam(model.parameters(), lr=1e-3), 10, 40)
+
+
+def resnet_step():
+    model = resnet18()
+    train(model, images(16, 3, 224, 224), torch.randint(0, 1000, (16,)),
+          torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), 2, 4)
+
+
+ITEMS = {
+    "convnet_step": convnet_step, "resnet_step": resnet_step,
+    "convnet_infer": lambda: infer(convnet(), torch.rand(1, 1, 28, 28), 100, 600),
+    "resnet_infer": lambda: infer(resnet18(), images(1, 3, 224, 224), 5, 20),
+}
+
+if __name__ == "__main__":
+    torch.set_num_threads(int(sys.argv[2]))
+    ITEMS[sys.argv[1]]()
