@@ -24,6 +24,10 @@ local timed = {
   { "mlp_infer", "MLP, batch 1", 1, threads = cores },
   { "gpt_step", "GPT, batch 8, step", 1, threads = cores },
   { "gpt_infer", "GPT, batch 1", 1, threads = cores },
+  { "convnet_step", "convolutional net, step", 1, threads = cores, script = "vision" },
+  { "convnet_infer", "the same, one image", 1, threads = cores, script = "vision" },
+  { "resnet_step", "ResNet-18, step", 1, threads = cores, script = "vision" },
+  { "resnet_infer", "the same, one image", 1, threads = cores, script = "vision" },
 }
 
 local repeats, wanted, any = 5, {}, false
@@ -51,10 +55,14 @@ local function numbers(command)
   return #list > 0 and list or nil
 end
 
-local function ours(item) return numbers(quote(perigee) .. " " .. quote(folder .. "/hot_path.lua") .. " " .. item) end
-local function theirs(item, threads)
+-- The two sides of an item are NAME.lua and NAME_torch.py, or hot_path.lua and torch_reference.py.
+local function ours(item, script)
+  return numbers(("%s %s %s"):format(quote(perigee), quote(("%s/%s.lua"):format(folder, script or "hot_path")), item))
+end
+local function theirs(item, threads, script)
   if python == "" then return nil end
-  return numbers(("%s %s %s %d"):format(quote(python), quote(folder .. "/torch_reference.py"), item, threads))
+  local file = script and script .. "_torch.py" or "torch_reference.py"
+  return numbers(("%s %s %s %d"):format(quote(python), quote(folder .. "/" .. file), item, threads))
 end
 
 local function quantile(list, q)
@@ -78,10 +86,10 @@ local function show_time(list)
 end
 
 -- Takes turns; answers lists of wall and processor times for both sides.
-local function measure(item, threads)
+local function measure(item, threads, script)
   local r = { wall = {}, cpu = {}, torch_wall = {}, torch_cpu = {}, wall_ratio = {}, cpu_ratio = {} }
   for i = 1, repeats do
-    local a, b = ours(item), theirs(item, threads)
+    local a, b = ours(item, script), theirs(item, threads, script)
     if not a then error(item .. " printed no numbers", 0) end
     r.wall[i], r.cpu[i] = a[1], a[2]
     if b then
@@ -172,7 +180,7 @@ else
 end
 print(("%-24s  %-30s  %s"):format("per operation or step", "Perigee", python ~= "" and "PyTorch" or ""))
 for _, item in ipairs(timed) do
-  if is_wanted(item[1]) then print_row(item[2], measure(item[1], item.threads), item[3]) end
+  if is_wanted(item[1]) then print_row(item[2], measure(item[1], item.threads, item.script), item[3]) end
 end
 if is_wanted("start") then start() end
 if is_wanted("bandwidth") then bandwidth() end

@@ -135,7 +135,7 @@ local convolutions = {
     { { 0, 2, 3, 3, 3 }, { 3, 2, 2, 2, 2 }, {}, { 0, 3, 2, 2, 2 } } },
 }
 -- Sizes that differ before and behind.
-local uneven = { { 2, 2, 4, 3 }, { 2, 2, 2, 2 }, { padding = { 0, 1, 1, 0 } }, { 2, 2, 4, 3 }, cuda = false }
+local uneven = { { 2, 2, 4, 3 }, { 2, 2, 2, 2 }, { padding = { 0, 1, 1, 0 } }, { 2, 2, 4, 3 } }
 
 local function conv_cases(axes, make)
   local cases = {}
@@ -180,7 +180,7 @@ for axes = 1, 3 do
     bad = { { { F(longer), F(first[1]), F(first[2]) }, nil, "convolution's result" } },
   }
 end
-rows.conv2d.cases[#rows.conv2d.cases + 1] = { F(uneven[1]), F(uneven[2]), false, attrs = uneven[3], not_on = "cuda" }
+rows.conv2d.cases[#rows.conv2d.cases + 1] = { F(uneven[1]), F(uneven[2]), false, attrs = uneven[3] }
 
 -- x, weight, attributes. The last of each: output_padding as large as the dilation allows.
 local transposes = {
@@ -245,6 +245,10 @@ local max_cases = {
     { D { 3, 1, 5, 5 }, attrs = { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } } },
     { D { 3, 1, 5, 5 }, attrs = { kernel = 2, ceil_mode = true } },
     { D { 3, 1, 7, 6 }, attrs = { kernel = 2, stride = 1, dilation = 2 } },
+    -- Rows that fill vectors, and what is left of them.
+    { D { 2, 2, 5, 21 }, attrs = { kernel = 3, stride = 2, padding = 1 } },
+    { D { 1, 2, 4, 17 }, attrs = { kernel = { 2, 3 }, stride = 1, dilation = { 1, 2 }, padding = { 0, 1 } } },
+    { V({ 1, 1, 2, 22 }, { 0 / 0, 1, 2, 2, 4, -1 / 0, -1 / 0 }), attrs = { kernel = 2 }, grad = false, special = true },
     { D { 0, 2, 4, 4 }, attrs = { kernel = 2 } },
     { V({ 1, 1, 2, 4 }, { 0 / 0, 1, 2, 3, 4, 5, 6, -1 / 0 }), attrs = { kernel = 2 }, grad = false, special = true } },
   { { D { 2, 1, 4, 3, 4 }, attrs = { kernel = 2 } },

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "kernels/planes.hpp"
+#include "linalg/isa.hpp"
 
 namespace pg::cpu {
 namespace {
@@ -22,6 +23,44 @@ bool beats(A value, A best) {
 struct Places {
   int64_t first, step, count;
 };
+
+// Eight windows side by side, all of whose `taps` columns lie inside.
+constexpr int64_t kLanes = 8;
+using Floats [[gnu::vector_size(32)]] = float;
+using Ints [[gnu::vector_size(32)]] = int32_t;
+using Longs [[gnu::vector_size(64)]] = int64_t;
+
+// x[0], x[stride], ... x[7 stride], and nothing behind them.
+template <int64_t stride>
+PG_INLINE void load_lanes(const float* x, Floats& lanes) {
+  std::memcpy(&lanes, x, sizeof lanes);
+  if constexpr (stride == 1) return;
+  Floats high;
+  std::memcpy(&high, x + 7, sizeof high);
+  lanes = __builtin_shuffle(lanes, high, Ints{0, 2, 4, 6, 9, 11, 13, 15});
+}
+
+// `x` is where the first window begins, `first` its place in the plane.
+template <int64_t stride>
+PG_INLINE void best_of_lanes(const float* x, int64_t first, const Places& row, int64_t width, int64_t taps,
+                             int64_t dilation, float* y, int64_t* indices) {
+  Floats best, value;
+  load_lanes<stride>(x, best);
+  Ints at{};
+  for (int64_t i = 0; i < row.count; i++) {
+    for (int64_t j = 0; j < taps; j++) {
+      auto here = static_cast<int32_t>(i * row.step * width + j * dilation);
+      load_lanes<stride>(x + here, value);
+      Ints better = (value > best) | (value != value);
+      best = better ? value : best;
+      at = better ? Ints{} + here : at;
+    }
+  }
+  std::memcpy(y, &best, sizeof best);
+  if (indices == nullptr) return;
+  Longs places = __builtin_convertvector(at, Longs) + first + stride * Longs{0, 1, 2, 3, 4, 5, 6, 7};
+  std::memcpy(indices, &places, sizeof places);
+}
 
 class MaxPool final : public Kernel {
  public:
@@ -41,6 +80,10 @@ class MaxPool final : public Kernel {
       return p_.kernel[axis] == taps && p_.dilation[axis] == 1 && p_.padding[axis] == 0;
     };
     halves_ = !adaptive && p_.in[0] == 1 && whole(0, 1) && whole(1, 2) && whole(2, 2);
+    bool lanes = dtype_ == PG_F32 && !adaptive && p_.in[0] == 1 && p_.stride[2] <= 2 && p_.in_count() < INT32_MAX;
+    while (lanes && inner_ < p_.out[2] && places_[2][inner_].count < p_.kernel[2]) inner_++;
+    inner_end_ = inner_;
+    while (lanes && inner_end_ < p_.out[2] && places_[2][inner_end_].count == p_.kernel[2]) inner_end_++;
     Scratch scratch;
     x_.get(nullptr, scratch);
     plan.workspace = scratch.bytes();
@@ -76,27 +119,49 @@ class MaxPool final : public Kernel {
   template <class T>
   void run(const T* x, T* y, int64_t* indices) const {
     int64_t in = p_.in_count(), out = p_.out_count();
-    parallel_for(p_.planes, plane_grain(out * 4), [=, this](int64_t begin, int64_t end) {
-      for (int64_t plane = begin; plane < end; plane++)
-        run_plane(x + plane * in, y + plane * out, indices == nullptr ? nullptr : indices + plane * out);
-    });
+    vector_for(
+        p_.planes, plane_grain(out * 4), [ =, this ](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t plane = begin; plane < end; plane++)
+            run_plane(x + plane * in, y + plane * out, indices == nullptr ? nullptr : indices + plane * out);
+        });
   }
 
   template <class T>
-  void run_plane(const T* x, T* y, int64_t* indices) const {
+  PG_INLINE void run_plane(const T* x, T* y, int64_t* indices) const {
     for (const Places& block : places_[0]) {
       for (const Places& row : places_[1]) {
-        for (const Places& column : places_[2]) {
+        bool inner_done = false;
+        if constexpr (std::is_same_v<T, float>) inner_done = row.count > 0 && run_inner(x, row, y, indices);
+        for (int64_t o = 0; o < p_.out[2]; o++) {
+          if (inner_done && o == inner_) o = inner_end_;
+          if (o == p_.out[2]) break;
+          const Places& column = places_[2][o];
           int64_t index;
           if (halves_ && row.count == 2 && column.count == 2) {
-            *y++ = best_of_four(x, row.first * p_.in[2] + column.first, index);
+            y[o] = best_of_four(x, row.first * p_.in[2] + column.first, index);
           } else {
-            *y++ = best_of(x, block, row, column, index);
+            y[o] = best_of(x, block, row, column, index);
           }
-          if (indices != nullptr) *indices++ = index;
+          if (indices != nullptr) indices[o] = index;
         }
+        y += p_.out[2], indices += indices == nullptr ? 0 : p_.out[2];
       }
     }
+  }
+
+  // The windows from inner_ to inner_end_, if they fill a vector; the last vector may overlap the one before it.
+  PG_INLINE bool run_inner(const float* x, const Places& row, float* y, int64_t* indices) const {
+    if (inner_end_ - inner_ < kLanes) return false;
+    for (int64_t next = inner_; next < inner_end_; next += kLanes) {
+      int64_t o = std::min(next, inner_end_ - kLanes), first = row.first * p_.in[2] + places_[2][o].first;
+      int64_t* to = indices == nullptr ? nullptr : indices + o;
+      if (p_.stride[2] == 1) {
+        best_of_lanes<1>(x + first, first, row, p_.in[2], p_.kernel[2], p_.dilation[2], y + o, to);
+      } else {
+        best_of_lanes<2>(x + first, first, row, p_.in[2], p_.kernel[2], p_.dilation[2], y + o, to);
+      }
+    }
+    return true;
   }
 
   // The common window, without branches.
@@ -149,6 +214,7 @@ class MaxPool final : public Kernel {
   DenseInput x_;
   Pool p_;
   std::vector<Places> places_[3];
+  int64_t inner_ = 0, inner_end_ = 0;  // outputs of a row that vectors may take
   bool indices_, halves_;
 };
 
