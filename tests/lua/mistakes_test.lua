@@ -251,8 +251,6 @@ local rows = {
   { "nn.Conv2d(1, 32)",
     'Conv2d: argument "kernel" is missing (nn.Conv2d{1, 32, kernel}; to leave inputs to the first ' ..
     'input: nn.Conv2d{out=1, kernel=32})' },
-  { "nn.Conv2d{in_channels=1, out_channels=2, kernel_size=3}",
-    'Conv2d: unknown option "in_channels" (did you mean "inputs"?)' },
   { "nn.Linear{}",
     'Linear: argument "inputs" is missing' },
   { "nn.Linear{2, 3, 4, 5}",
