@@ -52,8 +52,21 @@ void replace_by_number(Random& random, Call& call, const pg_attr_info& scalar) {
   std::memcpy(call.attrs.data() + scalar.value, &number, sizeof number);
 }
 
+// A number that is none by default stands for something of the dtype's own, and the reference computes in another one.
+void settle_numbers(Call& call, const pg_op_info& op) {
+  for (uint32_t i = 0; i < op.attr_count; i++) {
+    if (op.attrs[i]->kind != PG_ATTR_FLOAT) continue;
+    double value;
+    std::memcpy(&value, call.attrs.data() + op.attrs[i]->offset, sizeof value);
+    if (value == value) continue;
+    value = 7.5;
+    std::memcpy(call.attrs.data() + op.attrs[i]->offset, &value, sizeof value);
+  }
+}
+
 Call random_call(Random& random, const pg_op_info& op) {
   Call call(op.name);
+  settle_numbers(call, op);
   Shape shape = random.shape(4, 8);
   uint32_t shared = 0;
   for (uint32_t i = 0; i < op.input_count; i++) {
