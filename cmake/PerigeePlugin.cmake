@@ -8,6 +8,9 @@
 #   [LIB_FOLDERS folder...]  # where those may be when the system does not know them
 #   [LIB_REMEDY text]        # what to do when one is missing; ends the message
 #   [CPU_FEATURES name...]   # processor features (as in /proc/cpuinfo) without which it cannot run
+#   [DEVICE_TYPES type...]   # devices of others that its kernels serve, so that it is loaded for no other; and those that
+#                            # it brings, where they are not called as the plugin is
+#   [MIN_HOST_MINOR n]       # as in PG_PLUGIN: the oldest minor of plugin.h that its host may have
 #   [FOLDER folder]          # put it there and do not install it: plugins that only tests load
 #   [PRECOMPILE header...]   # headers that most of its files begin with, read once instead of once a file
 #   [TARGET target]          # default: perigee_plugin_NAME
@@ -19,7 +22,8 @@
 set(PERIGEE_PLUGIN_MODULE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
 function(perigee_add_plugin name)
-  cmake_parse_arguments(arg "" "KINDS;VERSION;FOLDER;TARGET;LIB_REMEDY" "SOURCES;LINK;NEEDS_LIBS;LIB_FOLDERS;CPU_FEATURES;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(arg "" "KINDS;VERSION;FOLDER;TARGET;LIB_REMEDY;MIN_HOST_MINOR"
+    "SOURCES;LINK;NEEDS_LIBS;LIB_FOLDERS;CPU_FEATURES;DEVICE_TYPES;PRECOMPILE" ${ARGN})
   if(NOT arg_SOURCES OR NOT arg_KINDS)
     message(FATAL_ERROR "perigee_add_plugin(${name}): SOURCES and KINDS are needed")
   endif()
@@ -80,7 +84,7 @@ endfunction()
 
 # Reads the caller's arg_*.
 function(_perigee_write_manifest name path)
-  foreach(list NEEDS_LIBS LIB_FOLDERS CPU_FEATURES)
+  foreach(list NEEDS_LIBS LIB_FOLDERS CPU_FEATURES DEVICE_TYPES)
     list(TRANSFORM arg_${list} REPLACE "(.+)" "\"\\1\"")
     list(JOIN arg_${list} ", " ${list})
   endforeach()
@@ -90,6 +94,12 @@ function(_perigee_write_manifest name path)
   string(REGEX MATCH "[0-9]+" minor "${line}")
   set(text "{\n  \"name\": \"${name}\",\n  \"version\": \"${arg_VERSION}\",\n  \"kinds\": \"${arg_KINDS}\",\n")
   string(APPEND text "  \"abi\": 1,\n  \"abi_minor\": ${minor},\n")
+  if(arg_MIN_HOST_MINOR)
+    string(APPEND text "  \"min_host_minor\": ${arg_MIN_HOST_MINOR},\n")
+  endif()
+  if(arg_DEVICE_TYPES)
+    string(APPEND text "  \"device_types\": [${DEVICE_TYPES}],\n")
+  endif()
   if(arg_LIB_FOLDERS)
     string(APPEND text "  \"library_folders\": [${LIB_FOLDERS}],\n")
   endif()

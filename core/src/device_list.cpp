@@ -110,6 +110,15 @@ bool offers_devices(const LoadedPlugin& plugin) {
 
 }  // namespace
 
+Device* find_made_device(const std::string& type, uint32_t ordinal) {
+  const DeviceList& list = device_list();
+  for (int32_t i = 0; i < list.count; i++) {
+    Device* device = list.by_id[static_cast<size_t>(i)];
+    if (device->ordinal == ordinal && device->type == type) return device;
+  }
+  return nullptr;
+}
+
 bool device_type_taken(const std::string& type, std::string& by) {
   for (const Device* device : known_devices()) {
     if (device->type != type) continue;

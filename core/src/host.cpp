@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "builder.hpp"
+#include "device.hpp"
 #include "dims.hpp"
 #include "log.hpp"
 #include "parallel.hpp"
@@ -49,6 +50,16 @@ int32_t op_find(void*, const char* name, uint32_t* id, const pg_op_info** info, 
   });
 }
 
+int32_t device_native(void*, const char* type, uint32_t ordinal, const char* what, uint64_t handle, uint64_t* native,
+                      pg_error* error) {
+  Device* device = nullptr;
+  int32_t code = pg::guard(error, "device_native", [&] {
+    device = find_made_device(type, ordinal);
+    if (device == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no device %s:%u", type, ordinal));
+  });
+  return code != PG_OK ? code : device->table()->native(device->self(), ordinal, what, handle, native, error);
+}
+
 }  // namespace
 
 void defer_dim_error(const pg::Error& error) { dim_error = error; }
@@ -62,7 +73,7 @@ void raise_pending_dim_error() {
 
 pg_host make_host(LoadedPlugin* plugin) {
   pg_host h{};
-  h.size = PG_SIZE(pg_host, dim_name);
+  h.size = PG_SIZE(pg_host, device_native);
   h.abi_minor = PG_ABI_MINOR;
   h.context = plugin;
   h.log = [](void* context, int32_t level, const char* message) {
@@ -96,6 +107,7 @@ pg_host make_host(LoadedPlugin* plugin) {
     }
     return text.c_str();
   };
+  h.device_native = device_native;
   return h;
 }
 

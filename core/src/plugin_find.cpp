@@ -55,6 +55,8 @@ void read_manifest(const fs::path& file, LoadedPlugin& plugin) {
     plugin.library_remedy = manifest.value("library_remedy", "");
     read_strings(manifest, "cpu_features", plugin.cpu_features);
     read_strings(manifest, "device_types", plugin.device_types);
+    plugin.abi = manifest.value("abi", plugin.abi);
+    plugin.min_host_minor = manifest.value("min_host_minor", plugin.min_host_minor);
   } catch (const nlohmann::json::exception& error) {
     plugin.state = PluginState::unavailable;
     plugin.reason = "manifest " + file.string() + ": " + error.what();

@@ -77,10 +77,10 @@ void load_kind(const std::string& kind) {
 
 void load_device_type(const std::string& type) {
   load_wanted("type " + type, [&](const LoadedPlugin& plugin) {
-    if (may_have_kind(plugin, "device")) return plugin.name == type || !plugin.has_manifest;
-    if (!has_kind(plugin, "kernels")) return false;
     const auto& types = plugin.device_types;
-    return types.empty() || std::find(types.begin(), types.end(), type) != types.end();
+    const bool named = std::find(types.begin(), types.end(), type) != types.end();
+    if (may_have_kind(plugin, "device")) return named || plugin.name == type || !plugin.has_manifest;
+    return has_kind(plugin, "kernels") && (named || types.empty());
   });
 }
 

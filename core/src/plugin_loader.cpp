@@ -66,7 +66,19 @@ void open_library(const LoadedPlugin& plugin, const std::string& library) {
   pg::fail(PG_E_NOT_FOUND, text);
 }
 
+void check_host_minor(uint32_t needed) {
+  if (needed <= PG_ABI_MINOR) return;
+  pg::fail_support(
+      pg::format("needs a host of interface version 1.%u or newer; this Perigee has 1.%u", needed, PG_ABI_MINOR));
+}
+
+// What the manifest says, before any of the library is mapped.
 void check_requirements(const LoadedPlugin& plugin) {
+  if (plugin.abi != 1) {
+    pg::fail_support(
+        pg::format("was built for major version %u of the plugin interface; this Perigee speaks 1", plugin.abi));
+  }
+  check_host_minor(plugin.min_host_minor);
   for (const std::string& feature : plugin.cpu_features) {
     if (processor_features().count(feature) == 0) {
       pg::fail_support("needs the processor feature '" + feature + "', which this machine lacks");
@@ -104,10 +116,7 @@ void check_entry(const pg_plugin& entry, const LoadedPlugin& plugin) {
     pg::fail_argument(pg::format("%s says it has %u bytes; its required part has %u", kSymbol, entry.size,
                                  PG_SIZE(pg_plugin, close)));
   }
-  if (entry.min_host_minor > PG_ABI_MINOR) {
-    pg::fail_support(pg::format("needs a host of interface version 1.%u or newer; this Perigee has 1.%u",
-                                entry.min_host_minor, PG_ABI_MINOR));
-  }
+  check_host_minor(entry.min_host_minor);
   auto require = [](bool there, const char* what) {
     if (!there) pg::fail_argument(std::string(kSymbol) + ": required entry '" + what + "' is missing");
   };

@@ -32,9 +32,10 @@ struct LoadedPlugin {
   std::vector<std::string> libraries, cpu_features;  // without which it cannot load
   std::vector<std::string> library_folders;          // where the libraries may be besides the system's folders
   std::string library_remedy;                        // what to do when one is missing
-  std::vector<std::string> device_types;             // types its kernels serve; empty: not said
-  bool opened = false;                               // between open and close
-  bool loading = false;  // its open is running: what it looks up meanwhile must not load it again
+  std::vector<std::string> device_types;             // types it brings or its kernels serve; empty: not said
+  uint32_t abi = 1, min_host_minor = 0;  // of plugin.h: the major it was built for, the oldest host it takes
+  bool opened = false;                   // between open and close
+  bool loading = false;                  // its open is running: what it looks up meanwhile must not load it again
 };
 
 // Search order: explicit loads, PERIGEE_PLUGIN_PATH (folders separated by ':'), folders added by add_plugin_path.

@@ -24,4 +24,4 @@ class Plugin {
 
 }  // namespace cpu
 
-PG_PLUGIN(cpu::Plugin, "cpu", "0.1.0", "device,kernels")
+PG_PLUGIN(cpu::Plugin, "cpu", "0.1.0", "device,kernels");

@@ -30,4 +30,4 @@ const void* Plugin::iface(const char* id) {
 
 }  // namespace cuda
 
-PG_PLUGIN(cuda::Plugin, "cuda", "0.1.0", "device,kernels")
+PG_PLUGIN(cuda::Plugin, "cuda", "0.1.0", "device,kernels");

@@ -2,13 +2,4 @@
 // The schemas of Perigee's operators. Each file declares its own; nothing is listed here.
 #include "perigee/op.hpp"
 
-namespace {
-
-struct Ops {
-  pg::OpTable table;
-  const void* iface(const char* id) { return std::strcmp(id, PG_IFACE_OPS) == 0 ? table.iface() : nullptr; }
-};
-
-}  // namespace
-
-PG_PLUGIN(Ops, "ops", "0.1.0", "ops")
+PG_PLUGIN(pg::Provides<pg::OpTable>, "ops", "0.1.0", "ops");

@@ -6,11 +6,12 @@
 #include <cstring>
 #include <thread>
 
-#include "convert.hpp"
+#include "perigee/kernels/reference/copy.hpp"
 
 namespace sim {
 namespace {
 
+using pg::reference::check_dtype;
 using pg::reference::Operand;
 
 [[noreturn]] void fail_lost(uint32_t device) {

@@ -35,4 +35,4 @@ const void* Plugin::iface(const char* id) {
 
 }  // namespace sim
 
-PG_PLUGIN(sim::Plugin, "sim", "0.1.0", "device,kernels")
+PG_PLUGIN(sim::Plugin, "sim", "0.1.0", "device,kernels");

@@ -31,10 +31,13 @@
 //     void plan_destroy(uint32_t device, uint64_t plan);
 //   };
 //
-// The plugin's class has a method `MyDevice& device()` and answers iface(PG_IFACE_DEVICE) with
-// &pg::device_table<Plugin>. Methods throw pg::Error; what a stream's earlier work did wrong is thrown by stream_sync
-// and event_sync. What each entry promises, and from which threads it is called, is said in plugin.h (pg_device); an
-// exhausted alloc throws PG_E_OUT_OF_MEMORY. None of the optional methods may be overloaded.
+// The plugin is pg::Provides<pg::DeviceTable<MyDevice>, pg::KernelTable<"my">>, and pg::device<Plugin>() the device for
+// its kernels; or a class with a method `MyDevice& device()` that answers iface(PG_IFACE_DEVICE) with
+// &pg::device_table<Plugin>. A device without streams derives from SynchronousDevice, which has everything about
+// streams and events. kernels/reference/copy.hpp has copy and fill for memory that the processor reaches. Methods throw
+// pg::Error; what a stream's earlier work did wrong is thrown by stream_sync and event_sync. What each entry promises,
+// and from which threads it is called, is said in plugin.h (pg_device); an exhausted alloc throws PG_E_OUT_OF_MEMORY.
+// None of the optional methods may be overloaded.
 #pragma once
 
 #include "perigee/plugin.hpp"
@@ -45,6 +48,20 @@ namespace pg {
 // shows later is reported by that number: throw pg::Error(code, message, /*native=*/sequence).
 struct Ticket {
   uint64_t stream, sequence;
+};
+
+// All about streams and events where every call has happened when it returns: properties finds
+// PG_DEVICE_SYNCHRONOUS set.
+struct SynchronousDevice {
+  uint64_t stream_create(uint32_t) { return 1; }
+  void stream_destroy(uint32_t, uint64_t) {}
+  void stream_sync(uint32_t, uint64_t) {}
+  uint64_t event_create(uint32_t) { return 1; }
+  void event_destroy(uint32_t, uint64_t) {}
+  void event_record(uint32_t, uint64_t, uint64_t) {}
+  void event_wait(uint32_t, uint64_t, uint64_t) {}
+  bool event_query(uint32_t, uint64_t) { return true; }
+  void event_sync(uint32_t, uint64_t) {}
 };
 
 namespace detail {
@@ -65,6 +82,7 @@ struct DeviceEntries {
     return guard(error, "properties", [&] {
       pg_device_properties own{};
       own.size = PG_SIZE(pg_device_properties, reserved);
+      if (std::is_base_of_v<SynchronousDevice, Type>) own.flags = PG_DEVICE_SYNCHRONOUS;
       get(self).properties(device, own);
       uint32_t room = out->size < own.size ? out->size : own.size;  // an older host's struct is shorter
       if (room == 0) room = own.size;
@@ -214,5 +232,27 @@ struct DeviceEntries {
 
 template <class Plugin>
 inline const pg_device device_table = detail::DeviceEntries<Plugin>::table();
+
+// The part of a plugin that is its device.
+template <class MyDevice>
+class DeviceTable {
+ public:
+  MyDevice& device() { return device_; }
+
+  static constexpr const char* id = PG_IFACE_DEVICE;
+  template <class Plugin>
+  const void* table() const {
+    return &device_table<Plugin>;
+  }
+
+ private:
+  MyDevice device_;
+};
+
+// The open plugin's device, for its kernels.
+template <class Plugin>
+auto& device() {
+  return Entry<Plugin>::instance->device();
+}
 
 }  // namespace pg

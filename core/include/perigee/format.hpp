@@ -10,9 +10,10 @@
 //   PG_FORMAT(Safetensors);
 //
 // Files are not trusted: what is read from one is checked before it is used. pg::fail_data says where and what is
-// wrong. A plugin answers iface(PG_IFACE_FORMATS) with pg::format_table().
+// wrong. A plugin is, or has in its pg::Provides, a pg::FormatTable.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <vector>
@@ -163,6 +164,14 @@ inline const pg_formats* format_table() {
   table = {PG_SIZE(pg_formats, formats), static_cast<uint32_t>(format_entries().size()), format_entries().data()};
   return &table;
 }
+
+struct FormatTable {
+  static constexpr const char* id = PG_IFACE_FORMATS;
+  template <class Plugin>
+  const void* table() const {
+    return format_table();
+  }
+};
 
 }  // namespace pg
 

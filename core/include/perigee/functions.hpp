@@ -8,14 +8,8 @@
 
 namespace pg {
 
-// A name as a template argument: each instance of the functions below holds its own looked-up operator.
-template <size_t N>
-struct OpName {
-  char text[N];
-  constexpr OpName(const char (&name)[N]) { std::copy_n(name, N, text); }
-};
-
-// One or more tensors in, one out, all attributes at their defaults.
+// One or more tensors in, one out, all attributes at their defaults. (Each instance of these functions holds its own
+// looked-up operator.)
 template <OpName name, class... Values>
 Value apply(Value first, Values... rest) {
   static constinit OpRef op(name.text);
@@ -122,6 +116,11 @@ inline Value cast(Value x, uint32_t dtype) {
   if (x.dtype() == dtype) return x;
   static constinit OpRef op("cast", "dtype");
   return Call(x.builder, op).input(x).set(0, dtype).emit();
+}
+// Writes `value`, broadcast and cast, into `target`: what optimizers do to parameters and state.
+inline void assign(Value target, Value value) {
+  static constinit OpRef op("copy");
+  Call(target.builder, op).input(target).input(value).emit(PG_EMIT_IN_PLACE);
 }
 inline Value where(Value condition, Value x, Value y) { return apply<"where">(condition, x, y); }
 inline Value where(Value condition, Value x, double y) {

@@ -4,11 +4,8 @@
 // clang-format off
 //   struct Scale : pg::Kernel {                           // of an operator "scale" with the runtime attribute "factor"
 //     static void supports(const pg::KernelCall& call) {    // returns when a launch will succeed
-//       const pg_tensor& x = call.in(0);
-//       if (pg::dtype_of(x) != PG_F32) pg::fail_support("takes float32, got " + pg::describe(call));
-//       int64_t dense = 1;                                  // refused, the host asks again with a dense copy
-//       for (uint32_t i = x.rank; i-- > 0 && pg::element_count(x) > 0; dense *= x.shape[i])
-//         if (x.shape[i] > 1 && x.stride[i] != dense) pg::fail_support("takes dense tensors");
+//       call.need_dtypes({PG_F32});
+//       call.need_dense();                                  // refused, the host asks again with a dense copy
 //     }
 //     Scale(const pg::KernelCall& call, pg::Plan&)          // prepare: look at shapes and attributes, once
 //         : count(pg::element_count(call.in(0))), factor(call.runtime<double>("factor")) {}
@@ -32,9 +29,12 @@
 //
 // One class may serve several operators: PG_KERNEL per name, and call.op() tells which. PG_KERNEL's optional arguments
 // are the key (PG_KEY_SHAPES, PG_KEY_CLASS) and the mask of inputs that it may want packed.
-// A plugin answers iface(PG_IFACE_KERNELS) with pg::kernel_table("device type").
+// A plugin is, or has in its pg::Provides, a pg::KernelTable<"device type">: its own device's, or another plugin's. On
+// the processor ("cpu"), and wherever PG_DEVICE_HOST_VISIBLE is set, pg::input gives addresses; what the handles of
+// other devices stand for is asked of their plugins (pg::device_native).
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -58,8 +58,11 @@ T read_at(const void* base, uint32_t offset) {
   return value;
 }
 
-// An attribute's value as T: any number kind as any arithmetic T; lists as pg_ints; a scalar operand as pg_scalar. T
-// must fit the kind: a list read as a number is not caught.
+[[noreturn]] inline void fail_attr_kind(const char* as) {
+  fail(PG_E_INTERNAL, std::string("an attribute was read as ") + as + ", which it is not");
+}
+
+// An attribute's value as T: any number kind as any arithmetic T; lists as pg_ints; a scalar operand as pg_scalar.
 template <class T>
 T read_attr(const void* attrs, uint32_t kind, uint32_t offset) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -68,9 +71,17 @@ T read_attr(const void* attrs, uint32_t kind, uint32_t offset) {
       case PG_ATTR_INT:
       case PG_ATTR_AXIS: return static_cast<T>(read_at<int64_t>(attrs, offset));
       case PG_ATTR_DTYPE: return static_cast<T>(read_at<uint32_t>(attrs, offset));
+      case PG_ATTR_INTS:
+      case PG_ATTR_AXES:
+      case PG_ATTR_DIMS:
+      case PG_ATTR_SCALAR: fail_attr_kind("a number");
       default: return static_cast<T>(read_at<int32_t>(attrs, offset));  // bool, choice, device
     }
   } else {
+    constexpr bool is_list = std::is_same_v<T, pg_ints>;
+    static_assert(is_list || std::is_same_v<T, pg_scalar>, "attributes are numbers, pg_ints or pg_scalar");
+    if (is_list && kind != PG_ATTR_INTS && kind != PG_ATTR_AXES && kind != PG_ATTR_DIMS) fail_attr_kind("a list");
+    if (!is_list && kind != PG_ATTR_SCALAR) fail_attr_kind("a scalar operand");
     return read_at<T>(attrs, offset);
   }
 }
@@ -121,6 +132,49 @@ class KernelCall {
     const pg_attr_info& info = find_attr(*raw->op, name);
     return {info.kind, info.offset};
   }
+  // The numbers of a list attribute.
+  std::vector<int64_t> list(const char* name) const {
+    auto ints = attr<pg_ints>(name);
+    return {ints.value, ints.value + ints.count};
+  }
+
+  // Refusals, for `supports`: each says what was expected and what came. `need` takes printf's arguments.
+  template <class... Args>
+  void need(bool condition, const char* pattern, Args... args) const {
+    if (condition) return;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-security"
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    fail_support(format(pattern, args...) + "; got " + arguments());
+#pragma GCC diagnostic pop
+  }
+  // Every tensor, in or out, has one of these dtypes.
+  void need_dtypes(std::initializer_list<uint32_t> dtypes) const {
+    each([&](const pg_tensor& t) {
+      for (uint32_t dtype : dtypes)
+        if (dtype_of(t) == dtype) return;
+      std::string names;
+      for (uint32_t dtype : dtypes) names += (names.empty() ? "" : ", ") + std::string(dtype_name(dtype));
+      need(false, "takes %s", names.c_str());
+    });
+  }
+  // Every tensor is row-major without gaps. A host that holds another kind asks again with a dense copy.
+  void need_dense() const {
+    each([&](const pg_tensor& t) {
+      need(t.class_id == PG_CLASS_DENSE && t.layout == 0 && t.bit_offset == 0, "takes tensors in plain layouts");
+      need(is_dense(t), "takes dense tensors");
+    });
+  }
+  // "float32[2, 3], int64[4], none": what was asked for.
+  std::string arguments() const {
+    std::string text;
+    for (uint32_t i = 0; i < input_count(); i++) {
+      if (i > 0) text += ", ";
+      text += has(i) ? dtype_name(dtype_of(in(i))) + shape_text(in(i)) : std::string("none");
+    }
+    return text;
+  }
+
   // An axis attribute in 0 .. rank - 1 (0 for a 0-dim tensor).
   int64_t axis(const char* name, uint32_t rank) const {
     int64_t axis = attr<int64_t>(name), dims = rank == 0 ? 1 : rank;
@@ -155,17 +209,17 @@ class KernelCall {
     }
     return {};
   }
+
+ private:
+  template <class Body>
+  void each(Body&& body) const {
+    for (uint32_t i = 0; i < input_count(); i++)
+      if (has(i)) body(in(i));
+    for (uint32_t i = 0; i < output_count(); i++) body(out(i));
+  }
 };
 
-// "float32[2, 3], int64[4], none": what was asked for, for messages.
-inline std::string describe(const KernelCall& call) {
-  std::string text;
-  for (uint32_t i = 0; i < call.input_count(); i++) {
-    if (i > 0) text += ", ";
-    text += call.has(i) ? dtype_name(dtype_of(call.in(i))) + shape_text(call.in(i)) : std::string("none");
-  }
-  return text;
-}
+inline std::string describe(const KernelCall& call) { return call.arguments(); }
 
 // What prepare asks of the host.
 struct Plan {
@@ -272,6 +326,16 @@ inline const pg_kernels* kernel_table(const char* device_type) {
            detail::kernel_pack};
   return &table;
 }
+
+template <OpName device_type>
+struct KernelTable {
+  static constexpr const char* id = PG_IFACE_KERNELS;
+  template <class Plugin>
+  const void* table() const {
+    static constexpr OpName type = device_type;  // outlives the call
+    return kernel_table(type.text);
+  }
+};
 
 }  // namespace pg
 

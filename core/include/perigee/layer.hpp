@@ -26,10 +26,12 @@
 //
 // The file registers itself. The struct is the packed attribute struct of the C table, so it must be trivially
 // copyable, and its fields are pg::Bool, int64_t, double or pg_ints; int32_t for a choice. Attributes are declared in
-// the order of positional arguments. Such a layer has one input and one output; parameters and build may run on any
-// thread. A plugin answers iface(PG_IFACE_LAYERS) with pg::layer_table().
+// the order of positional arguments. `.inputs(2)` makes a layer of two inputs, c.input(0) and c.input(1); a build that
+// returns std::array<pg::Value, 2> one of two outputs. parameters and build may run on any thread. A plugin is, or has
+// in its pg::Provides, a pg::LayerTable.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -71,6 +73,9 @@ class AttrList {
     if constexpr (std::is_same_v<Field, int64_t>) return PG_ATTR_INT;
     if constexpr (std::is_same_v<Field, double>) return PG_ATTR_FLOAT;
     if constexpr (std::is_same_v<Field, pg_ints>) return PG_ATTR_INTS;
+    static_assert(std::is_same_v<Field, Bool> || std::is_same_v<Field, int64_t> || std::is_same_v<Field, double> ||
+                      std::is_same_v<Field, pg_ints>,
+                  "an attribute is pg::Bool, int64_t, double or pg_ints; a choice is declared with `choice`");
     return 0;
   }
   uint32_t count() const { return static_cast<uint32_t>(raw_.size()); }
@@ -172,13 +177,34 @@ inline std::vector<const pg_layer_info*>& layer_entries() {
   return *entries;
 }
 
+namespace detail {
+
+inline void put_outputs(Value value, pg_value* outputs) { outputs[0] = value.id; }
+template <size_t N>
+void put_outputs(const std::array<Value, N>& values, pg_value* outputs) {
+  for (size_t i = 0; i < N; i++) outputs[i] = values[i].id;
+}
+template <class Built>
+constexpr uint32_t output_count() {
+  if constexpr (std::is_same_v<Built, Value>) {
+    return 1;
+  } else {
+    return static_cast<uint32_t>(std::tuple_size_v<Built>);
+  }
+}
+
+}  // namespace detail
+
 template <class T>
 class LayerSchema {
+  using Built = decltype(std::declval<const T&>().build(std::declval<const LayerCall&>()));
+
  public:
   LayerSchema(const char* name, const char* doc, const void* extra = nullptr) : extra_(extra) {
     static_assert(std::is_trivially_copyable_v<T>, "the struct is copied as bytes");
     info_.size = PG_SIZE(pg_layer_info, build);
-    info_.input_count = info_.output_count = 1;
+    info_.input_count = 1;
+    info_.output_count = detail::output_count<Built>();
     info_.attr_size = std::is_empty_v<T> ? 0 : static_cast<uint32_t>(sizeof(T));
     info_.name = name, info_.doc = doc;
     info_.defaults = &defaults_;
@@ -210,6 +236,10 @@ class LayerSchema {
   LayerSchema& inferred(int64_t T::*field, const char* name, const char* doc) {
     add(field, PG_ATTR_INT, name, doc, PG_ATTR_REQUIRED);
     info_.inferred = attrs_.count();
+    return *this;
+  }
+  LayerSchema& inputs(uint32_t count) {
+    info_.input_count = count;
     return *this;
   }
   LayerSchema& params(std::initializer_list<const char*> names) {
@@ -244,7 +274,7 @@ class LayerSchema {
     return guard(error, self.info_.name, [&] {
       static const T none{};
       const T& attrs = call->attrs == nullptr ? none : *static_cast<const T*>(call->attrs);
-      call->outputs[0] = attrs.build(LayerCall(call, self.extra_)).id;
+      detail::put_outputs(attrs.build(LayerCall(call, self.extra_)), call->outputs);
     });
   }
 
@@ -266,6 +296,14 @@ inline const pg_layers* layer_table() {
   table = {PG_SIZE(pg_layers, layers), static_cast<uint32_t>(layer_entries().size()), layer_entries().data()};
   return &table;
 }
+
+struct LayerTable {
+  static constexpr const char* id = PG_IFACE_LAYERS;
+  template <class Plugin>
+  const void* table() const {
+    return layer_table();
+  }
+};
 
 }  // namespace pg
 

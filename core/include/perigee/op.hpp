@@ -13,9 +13,10 @@
 //         if (g.needed(0)) g.din(0) = ...;             // of the input's shape and dtype; dout(0) is absent where
 //       });                                            // nothing flowed back
 //
-// and once a plugin: an OpTable as a member of the plugin's class, whose iface answers PG_IFACE_OPS with its iface().
-// Tables are built, and schemas checked, in OpTable's constructor, which then runs in open(): a faulty schema is an
-// error of the load, by name. (At namespace scope it would run, and throw, while the library is being mapped.)
+// and once a plugin: pg::Provides<pg::OpTable, ...>, or an OpTable as a member of the plugin's class, whose iface
+// answers PG_IFACE_OPS with its iface(). Tables are built, and schemas checked, in OpTable's constructor, which then
+// runs in open(): a faulty schema is an error of the load, by name. (At namespace scope it would run, and throw, while
+// the library is being mapped.)
 //
 // Positions in rules count from 0, in the order of declaration. Rules run on any thread and keep no state.
 #pragma once
@@ -151,7 +152,7 @@ inline OpBuilder& declare_op(std::string name) { return declared_ops().emplace_b
 #define PG_OP(name) \
   [[maybe_unused]] static ::pg::OpBuilder& PG_OP_JOIN(pg_declared_op_, __COUNTER__) = ::pg::declare_op(name)
 
-// The plugin's pg.ops interface.
+// The plugin's pg.ops interface. Neither copied nor moved once it has been asked for.
 class OpTable {
  public:
   OpTable() {
@@ -159,6 +160,12 @@ class OpTable {
     table_ = {PG_SIZE(pg_ops, ops), static_cast<uint32_t>(infos_.size()), infos_.data()};
   }
   const pg_ops* iface() const { return &table_; }
+
+  static constexpr const char* id = PG_IFACE_OPS;
+  template <class Plugin>
+  const void* table() const {
+    return iface();
+  }
 
  private:
   std::vector<const pg_op_info*> infos_;

@@ -19,13 +19,22 @@
 //       .attr(&Sgd::momentum, "momentum", "part of the last update that goes on")
 //       .slots({"momentum_buffer"});
 //
+// Without an operator of its own, slower, since each line is an operator, but on every device:
+//     void update(const pg::OptimizerStep& s) const {
+//       for (const pg::Update& u : s.updates()) {
+//         pg::assign(u.state[0], u.state[0] * momentum + u.gradient);
+//         pg::assign(u.param, u.param - u.state[0] * lr);
+//       }
+//     }
+//
 // The struct is the packed attribute struct of the C table; layer.hpp says what its fields may be. An operator that
 // updates declares its parameters and state as PG_INPUT_MUTATES; one with an in-place form is emitted with
-// PG_EMIT_IN_PLACE. A plugin answers iface(PG_IFACE_OPTIMIZERS) with pg::optimizer_table().
+// PG_EMIT_IN_PLACE. A plugin is, or has in its pg::Provides, a pg::OptimizerTable.
 #pragma once
 
 #include <cmath>
 
+#include "perigee/functions.hpp"
 #include "perigee/layer.hpp"
 
 namespace pg {
@@ -36,6 +45,12 @@ struct UpdateGroup {
   std::vector<std::vector<Value>> state;  // by slot; empty where the slot is not in use
 };
 
+// One parameter that has a gradient. Slots that are not in use are absent.
+struct Update {
+  Value param, gradient;
+  std::vector<Value> state;
+};
+
 class OptimizerStep {
  public:
   explicit OptimizerStep(const pg_optimizer_step* raw) : raw_(raw) {}
@@ -43,7 +58,21 @@ class OptimizerStep {
   uint64_t number() const { return raw_->step; }
   Call call(const OpRef& op) const { return Call(raw_->builder, op); }
 
-  // Those parameters that have gradients, by dtype and device, in order.
+  // Those parameters that have gradients, in order.
+  std::vector<Update> updates() const {
+    std::vector<Update> updates;
+    for (uint32_t i = 0; i < raw_->count; i++) {
+      if (raw_->gradients[i] == 0) continue;
+      Update& update = updates.emplace_back();
+      update.param = {raw_->builder, raw_->params[i]};
+      update.gradient = {raw_->builder, raw_->gradients[i]};
+      for (uint32_t slot = 0; slot < raw_->slot_count; slot++)
+        update.state.push_back({raw_->builder, raw_->state[static_cast<size_t>(slot) * raw_->count + i]});
+    }
+    return updates;
+  }
+
+  // The same by dtype and device, for multi-tensor operators.
   std::vector<UpdateGroup> groups() const {
     std::vector<UpdateGroup> groups;
     for (uint32_t i = 0; i < raw_->count; i++) {
@@ -156,6 +185,14 @@ inline const pg_optimizers* optimizer_table() {
            optimizer_entries().data()};
   return &table;
 }
+
+struct OptimizerTable {
+  static constexpr const char* id = PG_IFACE_OPTIMIZERS;
+  template <class Plugin>
+  const void* table() const {
+    return optimizer_table();
+  }
+};
 
 }  // namespace pg
 

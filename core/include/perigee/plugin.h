@@ -51,7 +51,7 @@ extern "C" {
 /* ---- versions, sizes ------------------------------------------------------------------------------------------- */
 
 #define PG_MAGIC 0x31474750u /* "PGG1", little endian */
-#define PG_ABI_MINOR 1u      /* raised by one whenever a field or function is appended */
+#define PG_ABI_MINOR 2u      /* raised by one whenever a field or function is appended */
 #define PG_MAX_RANK 8        /* dimensions of a tensor */
 
 /* The end of `last` in `type`: what a writer stores in `size`. */
@@ -244,6 +244,11 @@ typedef struct pg_host {
   int32_t (*device_of)(pg_builder *builder, pg_value value);
   /* A dimension as text for messages ("batch", "3"). Valid until the thread's eighth next call. [any] */
   const char *(*dim_name)(void *context, int64_t dimension);
+  /* Since minor 2. What the device plugin of that type answers for a handle of its device `device` (pg_launch.device):
+   * pg_device.native. So kernels for somebody else's device get at its streams and memory. PG_E_UNIMPLEMENTED where that
+   * plugin has no `native`; PG_E_NOT_FOUND for types and devices that are not there. [any] */
+  int32_t (*device_native)(void *context, const char *device_type, uint32_t device, const char *what, uint64_t handle,
+                           uint64_t *native, pg_error *error);
 } pg_host;
 
 #define PG_EMIT_IN_PLACE 1u /* write the first output into the first input; the schema must say PG_OP_IN_PLACE */
@@ -474,10 +479,11 @@ typedef struct pg_device {
   /* Sets every element to `value` converted to the dtype, as copy would convert a float64. */
   int32_t (*fill)(void *self, uint32_t device, const pg_tensor *target, double value, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] */
   /* Optional. Without peer, or once it has answered PG_E_UNIMPLEMENTED, the host copies through its own memory. It does
-   * not ask for event_elapsed and native yet. */
+   * not ask for event_elapsed yet, and for native only on behalf of other plugins (pg_host.device_native), so a device
+   * that wants to be served by kernels of others answers it: what its handles stand for, in its vendor's terms. */
   int32_t (*peer)(void *self, uint32_t target_device, uint64_t target, uint64_t target_offset, uint32_t source_device, uint64_t source, uint64_t source_offset, uint64_t bytes, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] dense bytes between two devices of this plugin, which may be one, on the target's stream */
   int32_t (*event_elapsed)(void *self, uint32_t device, uint64_t start, uint64_t stop, double *seconds, pg_error *error); /* [any] both passed */
-  int32_t (*native)(void *self, uint32_t device, const char *what, uint64_t handle, uint64_t *native, pg_error *error);   /* [any] what: "stream", "buffer"; PG_E_NOT_SUPPORTED for others */
+  int32_t (*native)(void *self, uint32_t device, const char *what, uint64_t handle, uint64_t *native, pg_error *error);   /* [any] what: "stream", "buffer" (the address that offsets are added to); PG_E_NOT_SUPPORTED for others */
   /* Optional since minor 1, all four or none: what a stream is given between capture_begin and capture_end is recorded
    * as a plan instead of run, with the buffers, attributes and workspaces of these very calls, which the host keeps as
    * they are for the plan's life. In between, the stream takes launches, copy and fill; whatever else is asked of it,

@@ -12,15 +12,8 @@
 //
 //   #include "perigee/layer.hpp"
 //   #include "perigee/op.hpp"
-//   struct Mine {
-//     pg::OpTable ops;                                      // a member: a faulty schema is then an error of open
-//     const void* iface(const char* id) {
-//       if (std::strcmp(id, PG_IFACE_OPS) == 0) return ops.iface();
-//       if (std::strcmp(id, PG_IFACE_LAYERS) == 0) return pg::layer_table();
-//       return nullptr;
-//     }
-//   };
-//   PG_PLUGIN(Mine, "mine", "1.0.0", "ops,layers")
+//   using Mine = pg::Provides<pg::OpTable, pg::LayerTable>;
+//   PG_PLUGIN(Mine, "mine", "1.0.0", "ops,layers");
 #pragma once
 
 #include <cstdarg>
@@ -189,16 +182,52 @@ inline int64_t element_count(const pg_tensor& t) {
   return count;
 }
 
+// Whether the elements lie row-major without gaps, as those of a fresh tensor do. Axes of one element may have any
+// stride, and an empty tensor is dense.
+inline bool is_dense(const pg_tensor& t) {
+  bool dense = true;
+  int64_t step = 1;
+  for (uint32_t i = t.rank; i-- > 0; step *= t.shape[i]) dense = dense && (t.shape[i] == 1 || t.stride[i] == step);
+  return dense || step == 0;
+}
+
+inline bool same_shape(const pg_tensor& a, const pg_tensor& b) {
+  return a.rank == b.rank && (a.rank == 0 || std::memcmp(a.shape, b.shape, a.rank * sizeof a.shape[0]) == 0);
+}
+
+// A name as a template argument: of an operator, of a device type.
+template <size_t N>
+struct OpName {
+  char text[N];
+  constexpr OpName(const char (&name)[N]) {
+    for (size_t i = 0; i < N; i++) text[i] = name[i];
+  }
+};
+
+// What another plugin's device says a handle stands for: its vendor's stream, the address of a buffer. For kernels on
+// devices that are not the plugin's own, once a launch:
+//   auto* base = reinterpret_cast<char*>(pg::device_native("tiny", launch.device, "buffer", launch.input[0].buffer));
+inline uint64_t device_native(const char* device_type, uint32_t device, const char* what, uint64_t handle) {
+  pg_error error = make_error();
+  uint64_t native = 0;
+  if (!PG_HAS(host, pg_host, device_native)) fail(PG_E_UNIMPLEMENTED, "this Perigee is too old: no device_native");
+  check(host->device_native(host->context, device_type, device, what, handle, &native, &error), error);
+  return native;
+}
+
 // What PG_PLUGIN expects of its argument: a type with these members. `iface` returns NULL for ids it does not have.
 //   struct Cpu { Cpu(); ~Cpu(); const void* iface(const char* id); };
 // The constructor runs in open (what it throws is why the plugin is unavailable), the destructor in close; `busy()` is
-// optional and makes close answer PG_E_BUSY.
+// optional and makes close answer PG_E_BUSY. Where there is nothing to do but to provide parts, Provides is such a
+// type.
 template <class Plugin>
 struct Entry {
+  static inline Plugin* instance = nullptr;  // between open and close
+
   static int32_t open(const pg_host* table, void** self, pg_error* error) noexcept {
     return guard(error, "open", [&] {
       host = table;
-      *self = new Plugin();
+      *self = instance = new Plugin();
     });
   }
   static const void* iface(void* self, const char* id) noexcept {
@@ -214,25 +243,33 @@ struct Entry {
       if constexpr (requires { plugin->busy(); }) {
         if (plugin->busy()) return set_error(error, PG_E_BUSY, "close", "objects of this plugin are alive");
       }
+      instance = nullptr;
       delete plugin;
       return PG_OK;
     });
   }
 };
 
+// A plugin that is the sum of its parts: OpTable (op.hpp), DeviceTable<MyDevice> (device.hpp), KernelTable<"my"> or
+// KernelTable<"cpu"> (kernel.hpp), LayerTable, OptimizerTable, FormatTable. To be named with `using`, not derived from.
+template <class... Parts>
+class Provides : public Parts... {
+ public:
+  const void* iface(const char* id) {
+    const void* table = nullptr;
+    ((std::strcmp(id, Parts::id) == 0 ? void(table = Parts::template table<Provides>()) : void()), ...);
+    return table;
+  }
+};
+
 }  // namespace pg
 
-// Defines the one exported symbol. Once per plugin; no semicolon behind it.
-// PG_PLUGIN(cpu::Plugin, "cpu", "0.1.0", "device,kernels")
-#define PG_PLUGIN(Type, name, version, kinds)                \
-  extern "C" PG_EXPORT const pg_plugin pg_plugin_v1;         \
-  const pg_plugin pg_plugin_v1 = {PG_MAGIC,                  \
-                                  PG_SIZE(pg_plugin, close), \
-                                  PG_ABI_MINOR,              \
-                                  0u,                        \
-                                  name,                      \
-                                  version,                   \
-                                  kinds,                     \
-                                  pg::Entry<Type>::open,     \
-                                  pg::Entry<Type>::iface,    \
-                                  pg::Entry<Type>::close};
+// Defines the one exported symbol. Once per plugin, at namespace scope:
+//   PG_PLUGIN(cpu::Plugin, "cpu", "0.1.0", "device,kernels");
+// A plugin that cannot do without what a later minor of plugin.h brought says which: older hosts then refuse it.
+//   PG_PLUGIN(Mine, "mine", "1.0.0", "ops,layers", 2);
+#define PG_PLUGIN(Type, name, version, kinds, ...)                                                              \
+  extern "C" PG_EXPORT const pg_plugin pg_plugin_v1;                                                            \
+  const pg_plugin pg_plugin_v1 = {                                                                              \
+      PG_MAGIC, PG_SIZE(pg_plugin, close), PG_ABI_MINOR,           __VA_OPT__(__VA_ARGS__ +) 0u, name, version, \
+      kinds,    pg::Entry<Type>::open,     pg::Entry<Type>::iface, pg::Entry<Type>::close}

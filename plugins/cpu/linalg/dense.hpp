@@ -11,15 +11,6 @@
 
 namespace pg::cpu {
 
-inline bool is_dense(const pg_tensor& t) {
-  int64_t step = 1;
-  for (uint32_t i = t.rank; i-- > 0; step *= t.shape[i]) {
-    if (t.shape[i] != 1 && t.stride[i] != step) return false;
-    if (t.shape[i] == 0) return true;
-  }
-  return true;
-}
-
 // The bytes of a dense copy, rounded so that the next one in the workspace is aligned.
 inline uint64_t scratch_bytes(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
