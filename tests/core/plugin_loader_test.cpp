@@ -44,7 +44,8 @@ const fs::path& bad_folder() {
     write_text(made / "text.so", "this is not a library\n");
     write_text(made / "empty.so", "");
     fs::create_directory(made / "folder.so");
-    for (const char* name : {"needs_library", "needs_feature", "bad_manifest", "other_name"}) {
+    for (const char* name :
+         {"needs_library", "needs_feature", "bad_manifest", "other_name", "other_abi", "young_host"}) {
       fs::copy_file(built / "good.so", made / (std::string(name) + ".so"));
     }
     write_text(made / "needs_library.json",
@@ -60,6 +61,8 @@ const fs::path& bad_folder() {
             (made / "apart").string() + R"("]})");
     write_text(made / "needs_feature.json",
                R"({"name": "needs_feature", "kinds": "ops", "cpu_features": ["avx9000"]})");
+    write_text(made / "other_abi.json", R"({"name": "other_abi", "kinds": "ops", "abi": 2})");
+    write_text(made / "young_host.json", R"({"name": "young_host", "kinds": "ops", "abi": 1, "min_host_minor": 999})");
     write_text(made / "bad_manifest.json", R"({"name": "bad_manifest", )");
     write_text(made / "other_name.json", R"({"name": "other_name", "kinds": "ops"})");
     // One pair that can be told apart before loading, one that cannot.
@@ -137,6 +140,8 @@ TEST_CASE("manifests are read before the library") {
                                          Contains("; also looked in /no/such/folder; install the driver"));
   check_unavailable("needs_folder", Contains("its manifest names it 'needs_folder', the library 'good'"));
   check_unavailable("needs_feature", Contains("needs the processor feature 'avx9000'"));
+  check_unavailable("other_abi", Contains("was built for major version 2 of the plugin interface"));
+  check_unavailable("young_host", Contains("needs a host of interface version 1.999 or newer"));
   check_unavailable("bad_manifest", Contains("bad_manifest.json") && Contains("parse error"));
   check_unavailable("other_name", Contains("its manifest names it 'other_name', the library 'good'"));
 }

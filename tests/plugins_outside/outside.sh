@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # outside.sh COMPILER PREFIX WORK: copies every plugin's folder out of the tree, builds it there as a project of its own
-# against the Perigee installed at PREFIX, and works with nothing but those plugins.
+# against the Perigee installed at PREFIX, and works with nothing but those plugins. Then the plugins of
+# examples/plugins, beside the installed ones, with their scripts.
 set -e
 compiler=$1 prefix=$2 work=$3
 tree=$(cd "$(dirname "$0")/../.." && pwd)
@@ -34,3 +35,29 @@ rm -r "$work/bare/lib/perigee/plugins"
 export PERIGEE_PLUGIN_PATH=$work/installed/lib/perigee/plugins
 "$work/bare/bin/perigee" plugins
 "$work/bare/bin/perigee" "$tree/tests/plugins_outside/work.lua"
+
+# Those of other people, who have nothing but the installation.
+build_example() {
+  local folder=$1 name
+  name=$(basename "$folder")
+  echo "$compiler: $name"
+  cp -r "$folder" "$work/$name"
+  (cmake -S "$work/$name" -B "$work/$name-build" "${options[@]}" -DCMAKE_CXX_FLAGS="-O1 -Wall -Wextra -Wpedantic -Werror" &&
+    cmake --build "$work/$name-build") >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
+}
+for folder in "$tree"/examples/plugins/*/ "$tree/tests/plugins_outside/tiny_exp/"; do build_example "$folder"; done
+run_example() { # its script, with the plugins named
+  local script=$1 name
+  shift
+  PERIGEE_PLUGIN_PATH=
+  for name in "$@"; do PERIGEE_PLUGIN_PATH+=$work/$name-build/lib/perigee/plugins:; done
+  "$prefix/bin/perigee" "$script" --short
+}
+run_example "$work/tiny_device/run.lua" tiny_device
+run_example "$work/my_layer/train.lua" my_layer
+run_example "$work/tiny_exp/work.lua" tiny_device tiny_exp
+
+# What conformance finds of it: all that a device must do, four operators, and nothing wrong.
+PERIGEE_PLUGIN_PATH= "$prefix/bin/perigee" conform "$work/tiny_device-build/lib/perigee/plugins/tiny_device.so" \
+  --cases "$tree/tests" >"$work/conform.txt" || { cat "$work/conform.txt"; exit 1; }
+grep -q '^matmul  *part ' "$work/conform.txt" && grep -q '^level 2 of 3' "$work/conform.txt" || { cat "$work/conform.txt"; exit 1; }
