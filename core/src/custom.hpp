@@ -7,8 +7,8 @@
 
 namespace perigee {
 
-// Hangs the outputs on a node over the inputs: aliases of them, which take their places; or with `rehang`, wherever that
-// can be, the tensors themselves, which let go of the history that they had. Answers the node's number.
+// Hangs the outputs on a node over the inputs: aliases of them, which take their places; or with `rehang`, wherever
+// that can be, the tensors themselves, which let go of the history that they had. Answers the node's number.
 uint64_t record_custom(Tensor* const* inputs, uint32_t input_count, TensorRef* outputs, uint32_t output_count,
                        bool rehang);
 uint64_t custom_number(const Node& node);

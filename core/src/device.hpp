@@ -121,7 +121,7 @@ Device& device(int32_t id);  // throws PG_E_INVALID_ARGUMENT for numbers that do
 Device& find_device(
     const std::string& name);  // "cpu", "sim:1", "/gpu:0", "/device:GPU:1"; the error lists what there is
 Device* find_made_device(const std::string& type, uint32_t ordinal);  // NULL where there is none yet; loads nothing
-Device& default_device();      // cpu:0
+Device& default_device();                                             // cpu:0
 std::string devices_json();
 
 }  // namespace perigee
