@@ -37,7 +37,7 @@ PG_INLINE void load_lanes(const float* x, Floats& lanes) {
   if constexpr (stride == 1) return;
   Floats high;
   std::memcpy(&high, x + 7, sizeof high);
-  lanes = __builtin_shuffle(lanes, high, Ints{0, 2, 4, 6, 9, 11, 13, 15});
+  lanes = __builtin_shufflevector(lanes, high, 0, 2, 4, 6, 9, 11, 13, 15);
 }
 
 // `x` is where the first window begins, `first` its place in the plane.

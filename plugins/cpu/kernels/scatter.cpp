@@ -21,7 +21,7 @@ uint32_t dtype_of_compute(Compute c) {
 void put_neutral(Fold fold, Storage type, void* target) {
   visit(type, [&](auto zero) {
     using T = decltype(zero);
-    T value = T(0);
+    T value{};
     if constexpr (!std::is_same_v<T, pg::f16> && !std::is_same_v<T, pg::bf16>) {
       using Limits = std::numeric_limits<T>;
       if (fold == Fold::multiply) value = T(1);

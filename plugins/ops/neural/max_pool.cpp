@@ -10,19 +10,25 @@ template <uint32_t axes>
 struct Text;
 template <>
 struct Text<1> {
-  static constexpr OpName pool{"max_pool1d"}, grad{"max_pool1d_grad"}, gather{"max_pool1d_gather"};
+  static constexpr OpName pool{"max_pool1d"};
+  static constexpr OpName grad{"max_pool1d_grad"};
+  static constexpr OpName gather{"max_pool1d_gather"};
   static constexpr const char *adaptive = "adaptive_max_pool1d", *x = "[N, C, L]", *y = "[N, C, L']",
                               *indices = "int64 [N, C, L']: where along L each maximum stands";
 };
 template <>
 struct Text<2> {
-  static constexpr OpName pool{"max_pool2d"}, grad{"max_pool2d_grad"}, gather{"max_pool2d_gather"};
+  static constexpr OpName pool{"max_pool2d"};
+  static constexpr OpName grad{"max_pool2d_grad"};
+  static constexpr OpName gather{"max_pool2d_gather"};
   static constexpr const char *adaptive = "adaptive_max_pool2d", *x = "[N, C, H, W]", *y = "[N, C, H', W']",
                               *indices = "int64 [N, C, H', W']: where in its plane each maximum stands, h * W + w";
 };
 template <>
 struct Text<3> {
-  static constexpr OpName pool{"max_pool3d"}, grad{"max_pool3d_grad"}, gather{"max_pool3d_gather"};
+  static constexpr OpName pool{"max_pool3d"};
+  static constexpr OpName grad{"max_pool3d_grad"};
+  static constexpr OpName gather{"max_pool3d_gather"};
   static constexpr const char *adaptive = "adaptive_max_pool3d", *x = "[N, C, D, H, W]", *y = "[N, C, D', H', W']",
                               *indices =
                                   "int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + "
