@@ -518,8 +518,8 @@ function pg.nn.LayerNorm(options, ...) end
 ---@return perigee.Layer
 function pg.nn.LeakyReLU(options, ...) end
 
----x weight^T + bias over the last axis: [..., inputs] to [..., out]. weight is [out, inputs].
----@param options? {inputs: integer, out: integer, bias?: boolean}|any
+---activation(x weight^T + bias) over the last axis: [..., inputs] to [..., out]. weight is [out, inputs].
+---@param options? {inputs: integer, out: integer, bias?: boolean, activation?: string}|any
 ---@return perigee.Layer
 function pg.nn.Linear(options, ...) end
 
@@ -2509,6 +2509,21 @@ function pg.linear(x, weight, bias) end
 ---@param bias? perigee.Tensor [out]
 ---@return perigee.Tensor
 function Tensor:linear(weight, bias) end
+
+---An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate="tanh"}) is the faster one to train and this one needs less memory.
+---@param x perigee.Tensor [..., in]
+---@param weight perigee.Tensor [out, in]
+---@param bias? perigee.Tensor [out]
+---@param options? {activation?: string}|any
+---@return perigee.Tensor
+function pg.linear_activation(x, weight, bias, options, ...) end
+
+---An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate="tanh"}) is the faster one to train and this one needs less memory.
+---@param weight perigee.Tensor [out, in]
+---@param bias? perigee.Tensor [out]
+---@param options? {activation?: string}|any
+---@return perigee.Tensor
+function Tensor:linear_activation(weight, bias, options, ...) end
 
 ---`count` numbers from first to last, both included.
 ---@param ... any|{first: number, last: number, count: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}

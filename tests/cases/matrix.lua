@@ -66,12 +66,13 @@ rows.matmul = {
           { { F { 2, 2 }, 2 }, nil, "tensor" } },
 }
 
+local function linear(a)
+  local y = matmul(a[1], a[2], false, true)
+  return a[3] and array.map(function(v, b) return v + b end, y, a[3]) or y
+end
+
 rows.linear = {
-  class = "sum",
-  ref = function(a)
-    local y = matmul(a[1], a[2], false, true)
-    return a[3] and array.map(function(v, b) return v + b end, y, a[3]) or y
-  end,
+  class = "sum", ref = linear,
   cases = {
     { F { 3, 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 4 }, F { 5, 4 } }, { F { 4 }, F { 5, 4 }, F { 5 } },
       { F { 3, 2, 4 }, F { 5, 4 }, F { 5 } },
@@ -81,6 +82,37 @@ rows.linear = {
   bad = { { { F { 3, 4 }, F { 5, 3 } }, nil, "last axis of x" },
     { { F { 3, 4 }, F { 5, 4 }, F { 4 } }, nil, "first axis of weight" },
           { { F {}, F { 5, 4 } }, nil, "axis" }, { { F { 3, 4 }, F { 4 } }, nil, "axes" } },
+}
+
+local function activate(x, name)
+  if name ~= "gelu_tanh" then return (x > 0 or x ~= x) and x or 0 end
+  return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ^ 3)))
+end
+
+local function activated(...)
+  local out = {}
+  for _, name in ipairs { "relu", "gelu_tanh" } do
+    for _, case in ipairs { ... } do
+      local copy = { attrs = { activation = name } }
+      for k, v in pairs(case) do copy[k] = v end
+      out[#out + 1] = copy
+    end
+  end
+  return out
+end
+
+rows.linear_activation = {
+  class = "sum",
+  ref = function(a, o) return array.map(function(v) return activate(v, o.activation) end, linear(a)) end,
+  cases = activated(
+    { F { 3, 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 4 }, F { 5, 4 } }, { F { 4 }, F { 5, 4 }, F { 5 } },
+    { F { 3, 2, 4 }, F { 5, 4 }, F { 5 } }, { F { 0, 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 0 }, F { 5, 0 }, F { 5 } },
+    { F { 9, 33 }, F { 17, 33 }, F { 17 }, grad = false }, { F { 65, 130 }, F { 72, 130 }, F { 72 }, grad = false },
+    -- NaN stays
+    { V({ 2, 2 }, { 0 / 0, 1, 2, 3 }), V({ 2, 2 }, { 1, 2, 3, 4 }), grad = false, special = true }),
+  bad = { { { F { 3, 4 }, F { 5, 3 } }, nil, "last axis of x" },
+    { { F { 3, 4 }, F { 5, 4 }, F { 4 } }, nil, "first axis of weight" },
+    { { F { 3, 4 }, F { 5, 4 } }, { activation = "tanh" }, "relu" } },
 }
 
 return rows

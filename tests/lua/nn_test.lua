@@ -23,6 +23,31 @@ test("layers from plugins: shapes, names, defaults", function(t)
   t.ok(nn.Dense == nn.Linear)
 end)
 
+test("a linear layer applies its activation, trained or not", function(t)
+  local x = pg.randn { 5, 4 }
+  local reference = { relu = function(y) return y:relu() end, none = function(y) return y end,
+                      gelu_tanh = function(y) return y:gelu { approximate = "tanh" } end }
+  for name, activate in pairs(reference) do
+    local layer = nn.Linear { 4, 3, activation = name }
+    local function gradients(y)
+      layer:zero_grad()
+      y:square():sum():backward()
+      return layer.weight.grad:clone(), layer.bias.grad:clone()
+    end
+    local expected = activate(pg.linear(x, layer.weight, layer.bias))
+    local by_weight, by_bias = gradients(expected)
+    for _, training in ipairs { true, false } do
+      layer:train(training)
+      local y = layer(x)
+      t.close(y, expected, 1e-6)
+      local weight, bias = gradients(y)
+      t.close(weight, by_weight, 1e-5)
+      t.close(bias, by_bias, 1e-5)
+    end
+  end
+  t.raises(function() nn.Linear { 4, 3, activation = "tanh" } end, "none, relu, gelu_tanh")
+end)
+
 test("sizes are inferred at the first input", function(t)
   local model = nn.Sequential { nn.Conv2d { out = 4, kernel = 3 }, nn.Flatten {}, nn.Linear { 10 } }
   t.equal(names_of(model), { "0.weight", "0.bias", "2.weight", "2.bias" })

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear(x [..., in], weight [out, in], bias? [out]) -> [..., out]: x weight^T + bias.
+// linear(x [..., in], weight [out, in], bias? [out]) -> [..., out]: x weight^T + bias, and linear_activation: the same
+// behind an activation.
 #include "linalg/product.hpp"
 #include "perigee/kernel.hpp"
 
@@ -9,7 +10,7 @@ namespace {
 ProductShape read_shape(const KernelCall& call) {
   const pg_tensor &x = call.in(0), &weight = call.in(1), &y = call.out(0);
   if (x.rank < 1 || weight.rank != 2 || x.shape[x.rank - 1] != weight.shape[1]) {
-    fail_argument(format("linear: x %s does not fit weight %s", shape_text(x).c_str(), shape_text(weight).c_str()));
+    fail_argument(format("%s: x %s does not fit weight %s", call.raw->op->name, shape_text(x).c_str(), shape_text(weight).c_str()));
   }
   bool same = dtype_of(x) == dtype_of(weight) && dtype_of(x) == dtype_of(y);
   if (!same || (call.has(2) && dtype_of(call.in(2)) != dtype_of(x))) fail_support("operands must share one dtype");
@@ -23,6 +24,9 @@ ProductShape read_shape(const KernelCall& call) {
   s.m = last > 0 ? x.shape[last - 1] : 1;
   s.a = {last > 0 ? x.stride[last - 1] : s.k, x.stride[last]};
   s.c = {last > 0 ? y.stride[last - 1] : std::max<int64_t>(s.n, 1), y.stride[last]};
+  if (call.is("linear_activation")) {
+    s.activation = call.attr<int>("activation") == 0 ? Activation::kRelu : Activation::kGeluTanh;
+  }
   for (uint32_t i = 0; i + 1 < last; i++) s.batch.push_back({x.shape[i], x.stride[i], 0, y.stride[i]});
   return s;
 }
@@ -31,6 +35,8 @@ class Linear final : public Kernel {
  public:
   static void supports(const KernelCall& call) {
     check_product_dtype(dtype_of(call.in(0)));
+    bool floats = dtype_class(dtype_of(call.in(0))) == PG_M_FLOAT;
+    if (call.is("linear_activation") && !floats) fail_support("activations of floats only");
     if (!is_dense(call.out(0))) fail_support("the result must be dense");
     read_shape(call);
   }
@@ -54,6 +60,7 @@ class Linear final : public Kernel {
 };
 
 PG_KERNEL("linear", Linear, PG_KEY_SHAPES, 1u << 1);
+PG_KERNEL("linear_activation", Linear, PG_KEY_SHAPES, 1u << 1);
 
 }  // namespace
 }  // namespace pg::cpu

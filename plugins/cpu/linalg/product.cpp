@@ -70,15 +70,7 @@ class Emptiness final : public Product {
   ProductShape s_;
 };
 
-}  // namespace
-
-void check_product_dtype(uint32_t dtype) {
-  with_number(dtype, [](auto) {});
-}
-
-std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b) {
-  check_product_dtype(shape.dtype);
-  simplify(shape);
+std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
   int64_t results = shape.m * shape.n;
   for (const BatchAxis& axis : shape.batch) results *= axis.size;
   if (results == 0 || shape.k == 0) {
@@ -97,6 +89,20 @@ std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b) {
     return make_widened_product(shape, constant_b);
   }
   return shape.dtype == PG_F32 ? make_sgemm_product(shape) : make_own_product(shape);
+}
+
+}  // namespace
+
+void check_product_dtype(uint32_t dtype) {
+  with_number(dtype, [](auto) {});
+}
+
+std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b) {
+  check_product_dtype(shape.dtype);
+  simplify(shape);
+  auto product = choose(shape, constant_b);
+  if (shape.activation == Activation::kNone || product->activates()) return product;
+  return make_activated_product(shape, std::move(product));
 }
 
 }  // namespace pg::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch of matrix products, c = a b (+ bias): what matmul and linear both are once their shapes have been read.
+// A batch of matrix products, c = f(a b (+ bias)): what matmul and linear both are once their shapes have been read.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,8 @@ struct Strides {
   int64_t row = 0, column = 0;  // in elements
 };
 
+enum class Activation : uint8_t { kNone, kRelu, kGeluTanh };
+
 struct BatchAxis {
   int64_t size, a, b, c;  // strides in elements, 0 where an operand is broadcast
 };
@@ -24,6 +26,7 @@ struct ProductShape {
   std::vector<BatchAxis> batch;  // outermost first
   bool bias = false;             // [n], added to every row
   int64_t bias_stride = 0;
+  Activation activation = Activation::kNone;  // of floats, where all of c lies dense
 };
 
 struct ProductData {
@@ -41,6 +44,7 @@ class Product {
   virtual uint64_t workspace() const { return 0; }
   virtual uint64_t packed_bytes() const { return 0; }  // 0: takes b as it is
   virtual void pack(const void* b, void* target) { (void)b, (void)target; }
+  virtual bool activates() const { return false; }  // applies the activation; otherwise make_product adds a pass
 };
 
 // Throws PG_E_NOT_SUPPORTED for dtypes that have no product.
@@ -56,5 +60,7 @@ std::unique_ptr<Product> make_sgemm_product(const ProductShape& shape);     // f
 std::unique_ptr<Product> make_few_rows_product(const ProductShape& shape);  // bfloat16; NULL: another shape
 std::unique_ptr<Product> make_widened_product(const ProductShape& shape, bool constant_b);    // 16-bit floats
 std::unique_ptr<Product> make_primitive_product(const ProductShape& shape, bool constant_b);  // NULL: oneDNN has none
+// A pass over what `product` has computed.
+std::unique_ptr<Product> make_activated_product(const ProductShape& shape, std::unique_ptr<Product> product);
 
 }  // namespace pg::cpu

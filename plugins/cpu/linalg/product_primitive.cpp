@@ -36,7 +36,8 @@ struct Variant {
 class PrimitiveProduct final : public Product {
  public:
   // Throws a dnnl::error of status unimplemented where there is no kernel worth running.
-  PrimitiveProduct(const ProductShape& s, bool constant_b) : bias_(s.bias) {
+  PrimitiveProduct(const ProductShape& s, bool constant_b)
+      : bias_(s.bias), gelu_(s.activation == Activation::kGeluTanh) {
     a_ = operand(s, s.m, s.k, s.a, &BatchAxis::a);
     b_ = operand(s, s.k, s.n, s.b, &BatchAxis::b);
     c_ = operand(s, s.m, s.n, s.c, &BatchAxis::c);
@@ -55,6 +56,8 @@ class PrimitiveProduct final : public Product {
     pack_now_ = narrow && s.m >= 32;
   }
 
+  // Not relu: oneDNN's turns NaN into 0.
+  bool activates() const override { return gelu_; }
   uint64_t packed_bytes() const override { return packs_ ? private_.b.get_size() : 0; }
   void pack(const void* b, void* target) override { pack_.run(b, target, nullptr); }
 
@@ -99,7 +102,13 @@ class PrimitiveProduct final : public Product {
 
   Variant make(const Desc& b) const {
     auto desc = bias_ ? dnnl::matmul::desc(a_, b, bias_desc_, c_) : dnnl::matmul::desc(a_, b, c_);
-    dnnl::matmul::primitive_desc pd(desc, onednn::user_scratchpad(), onednn::engine());
+    dnnl::primitive_attr attributes = onednn::user_scratchpad();
+    if (gelu_) {
+      dnnl::post_ops behind;
+      behind.append_eltwise(1, dnnl::algorithm::eltwise_gelu_tanh, 0, 0);
+      attributes.set_post_ops(behind);
+    }
+    dnnl::matmul::primitive_desc pd(desc, attributes, onednn::engine());
     if (!onednn::is_fast(pd)) throw dnnl::error(dnnl_unimplemented, "no kernel but the reference one");
     std::vector<onednn::Step::Argument> arguments = {{DNNL_ARG_SRC, a_},
                                                      {DNNL_ARG_WEIGHTS, pd.weights_desc()},
@@ -109,7 +118,7 @@ class PrimitiveProduct final : public Product {
     return {onednn::Step(dnnl::matmul(pd), arguments), pd.weights_desc(), pd.scratchpad_desc().get_size()};
   }
 
-  bool bias_, packs_ = false, pack_now_ = false;
+  bool bias_, gelu_, packs_ = false, pack_now_ = false;
   Desc a_, b_, c_, bias_desc_;
   Variant plain_, private_;
   onednn::Reorder pack_;

@@ -60,6 +60,7 @@ class WidenedProduct final : public Product {
     inner_ = make_product(wide_, false);
   }
 
+  bool activates() const override { return true; }  // the inner product does, before anything is rounded
   uint64_t packed_bytes() const override { return packs_ ? b_.bytes() : 0; }
   void pack(const void* b, void* target) override { widen(b_, b, static_cast<float*>(target)); }
   uint64_t workspace() const override {

@@ -3,7 +3,7 @@
 // makes a second one.
 #include <mutex>
 
-#include "add_bias.hpp"
+#include "epilogue.hpp"
 #include "cudnn/conv.hpp"
 #include "cudnn/conv_graph.hpp"
 #include "cudnn/plan.hpp"
@@ -78,7 +78,7 @@ class CudnnConvolution final : public Convolution {
     if (plan == nullptr) return direct_->run(stream, data);
     plan->run(device_, stream, std::span(uids, tensors), std::span(at, tensors), piece(data.workspace, plan_at_));
     if (s_.bias && !attempt_.fused_bias) {
-      add_bias(stream, s_.dtype, s_.y[0], s_.y[1], s_.y[2] * s_.y[3], data.bias, s_.bias_stride, data.result);
+      run_epilogue(stream, s_.dtype, s_.y[0], s_.y[1], s_.y[2] * s_.y[3], {data.bias, s_.bias_stride}, data.result);
     }
   }
 

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "activation.hpp"
+
 namespace cuda::linalg {
 
 struct Strides {
@@ -20,7 +22,7 @@ struct BatchAxis {
   int64_t size = 1, a = 0, b = 0, c = 0;  // steps in elements, 0 where an operand is broadcast
 };
 
-// c = a b, plus a bias [n] on every row: a is [m, k], b [k, n], c [m, n].
+// c = f(a b, plus a bias [n] on every row): a is [m, k], b [k, n], c [m, n].
 struct ProductShape {
   uint32_t dtype = 0;
   int64_t m = 0, n = 0, k = 0;
@@ -28,6 +30,7 @@ struct ProductShape {
   std::vector<BatchAxis> batch;  // outermost first
   bool bias = false;
   int64_t bias_stride = 0;
+  Activation activation = Activation::kNone;  // of floats
 
   int64_t batch_count() const {
     int64_t count = 1;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products by cuBLASLt. Our results are row-major and its matrices column-major, so it is asked for the transposed
-// product: c' = b' a', n rows and m columns, where the bias belongs to the rows as its epilogue wants.
+// product: c' = b' a', n rows and m columns, where the bias belongs to the rows as its epilogue wants. Its GELU is the
+// tanh form.
 #include <mutex>
 
-#include "add_bias.hpp"
+#include "epilogue.hpp"
 #include "linalg/descriptors.hpp"
 #include "linalg/product.hpp"
 #include "scratch.hpp"
@@ -28,6 +29,14 @@ std::optional<Types> types_of(uint32_t dtype) {
     case PG_F16: return Types{CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
     case PG_BF16: return Types{CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
     default: return std::nullopt;
+  }
+}
+
+cublasLtEpilogue_t epilogue_of(const ProductShape& s) {
+  switch (s.activation) {
+    case Activation::kRelu: return s.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case Activation::kGeluTanh: return s.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    default: return s.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   }
 }
 
@@ -100,7 +109,7 @@ class BlasProduct final : public Product {
     auto transpose = [](const View& view) { return view.column_major ? CUBLAS_OP_T : CUBLAS_OP_N; };
     operation_.set(CUBLASLT_MATMUL_DESC_TRANSA, transpose(calls_.b));
     operation_.set(CUBLASLT_MATMUL_DESC_TRANSB, transpose(calls_.a));
-    if (calls_.shape.bias) operation_.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    operation_.set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(calls_.shape));
   }
 
   // For addresses that are multiples of `alignment`, or of an item. Returns the workspace it wants.
@@ -163,16 +172,16 @@ class BlasProduct final : public Product {
 };
 
 // For products that cuBLASLt has without its epilogue only. The result is dense.
-class WithBias final : public Product {
+class WithEpilogue final : public Product {
  public:
-  WithBias(const ProductShape& shape, std::unique_ptr<Product> product)
+  WithEpilogue(const ProductShape& shape, std::unique_ptr<Product> product)
       : shape_(shape), rows_(shape.m * shape.batch_count()), product_(std::move(product)) {}
   uint64_t workspace() const override { return product_->workspace(); }
   void run(cudaStream_t stream, const ProductData& data) const override {
     ProductData plain = data;
     plain.bias = nullptr;
     product_->run(stream, plain);
-    add_bias(stream, shape_.dtype, rows_, shape_.n, 1, data.bias, shape_.bias_stride, data.c);
+    run_epilogue(stream, shape_.dtype, rows_, shape_.n, 1, {data.bias, shape_.bias_stride, shape_.activation}, data.c);
   }
 
  private:
@@ -195,11 +204,11 @@ std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t d
     product->set_fallback(make_own_product(shape));
     return product;
   }
-  if (!shape.bias) return nullptr;
+  if (epilogue_of(shape) == CUBLASLT_EPILOGUE_DEFAULT) return nullptr;
   ProductShape plain = shape;
-  plain.bias = false;
+  plain.bias = false, plain.activation = Activation::kNone;
   auto inner = make_blas_product(plain, device);
-  return inner == nullptr ? nullptr : std::make_unique<WithBias>(shape, std::move(inner));
+  return inner == nullptr ? nullptr : std::make_unique<WithEpilogue>(shape, std::move(inner));
 }
 
 }  // namespace cuda::linalg

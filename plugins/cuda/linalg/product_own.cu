@@ -22,6 +22,7 @@ struct Arguments {
   int64_t m, n, k;
   Strides as, bs, cs;
   int64_t bias_stride;
+  Activation activation;
   uint32_t batch_rank;
   BatchAxis batch[kMaxBatch];
   int64_t batches, tiles_n, tiles;
@@ -91,6 +92,7 @@ __global__ void __launch_bounds__(kThreads, 1) multiply(Arguments g) {
           if (y >= g.m || x >= g.n) continue;
           T sum = sums[i][j];
           if (g.bias != nullptr) sum += static_cast<T>(unpack(static_cast<const S*>(g.bias)[x * g.bias_stride]));
+          if constexpr (std::is_floating_point_v<T>) sum = activate(g.activation, sum);
           c[y * g.cs.row + x * g.cs.column] = pack<S>(sum);
         }
       }
@@ -106,6 +108,7 @@ class OwnProduct final : public Product {
     Arguments& g = arguments_;
     g.m = shape.m, g.n = shape.n, g.k = shape.k;
     g.as = shape.a, g.bs = shape.b, g.cs = shape.c, g.bias_stride = shape.bias_stride;
+    g.activation = shape.activation;
     g.batch_rank = static_cast<uint32_t>(shape.batch.size());
     std::copy(shape.batch.begin(), shape.batch.end(), g.batch);
     g.batches = shape.batch_count();

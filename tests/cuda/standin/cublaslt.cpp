@@ -87,8 +87,7 @@ cublasStatus_t check_problem(const StandinProduct* op, const StandinMatrix* a, c
   uint64_t n = flip_b ? b->rows : b->columns, deep = flip_b ? b->columns : b->rows;
   bool fits = k == deep && d->rows == m && d->columns == n && c->rows == m && c->columns == n;
   if (!fits || (d->batch > 1 && d->batch_offset == 0)) return CUBLAS_STATUS_INVALID_VALUE;
-  bool known = op->epilogue == CUBLASLT_EPILOGUE_DEFAULT || op->epilogue == CUBLASLT_EPILOGUE_BIAS;
-  return known ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+  return op->knows_epilogue() ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 // What an algorithm is good for.
@@ -217,8 +216,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   if (!is_alive(handle) || p == nullptr || requested < 1 || count == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   if (cublasStatus_t status = check_problem(op, a, b, c, d); status != CUBLAS_STATUS_SUCCESS) return status;
   *count = 0;
-  bool bias = op->epilogue == CUBLASLT_EPILOGUE_BIAS;
-  if (bias && epilogues_refused) return CUBLAS_STATUS_NOT_SUPPORTED;
+  bool bias = op->has_bias();
+  if (op->epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogues_refused) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (bias && op->bias == nullptr) return CUBLAS_STATUS_NOT_SUPPORTED;  // its alignment is not known
   uint32_t align = std::min({p->align_a, p->align_b, p->align_c, p->align_d});
   if (align < refused_below) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -247,7 +246,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (cublasStatus_t status = check_problem(op, a, b, c, d); status != CUBLAS_STATUS_SUCCESS) return status;
   StandinAlgorithm chosen;
   std::memcpy(&chosen, algo, sizeof chosen);
-  bool bias = op->epilogue == CUBLASLT_EPILOGUE_BIAS;
+  bool bias = op->has_bias();
   if (chosen.magic != kMagic || chosen.problem != fingerprint(*op, *a, *b, *d)) return CUBLAS_STATUS_INVALID_VALUE;
   if (workspace_bytes < chosen.workspace || !is_aligned(workspace, 16)) return CUBLAS_STATUS_INVALID_VALUE;
   bool aligned = is_aligned(a_data, chosen.align_a) && is_aligned(b_data, chosen.align_b) &&

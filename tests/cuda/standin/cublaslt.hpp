@@ -27,6 +27,10 @@ struct StandinProduct {
   cublasOperation_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
+
+  bool has_bias() const { return (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
+  bool knows_epilogue() const;
+  double activated(double x) const;
 };
 
 struct StandinPreference {
@@ -37,7 +41,7 @@ struct StandinPreference {
 
 namespace standin {
 
-// d = op(a) op(b), plus a bias per row of d. On the stream's thread.
+// d = f(op(a) op(b), plus a bias per row of d). On the stream's thread.
 void multiply(const StandinProduct& op, const StandinMatrix& a, const StandinMatrix& b, const StandinMatrix& d,
               double alpha, double beta, const void* a_data, const void* b_data, const void* c_data, void* d_data);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cublaslt.hpp"
 
+#include <cmath>
+
 standin::Number StandinMatrix::number() const {
   switch (type) {
     case CUDA_R_32F: return standin::Number::kF32;
@@ -15,6 +17,24 @@ int64_t StandinMatrix::extent() const {
   auto r = static_cast<int64_t>(rows), c = static_cast<int64_t>(columns);
   if (r == 0 || c == 0 || batch == 0) return 0;
   return (batch - 1) * batch_offset + (c - 1) * ld + r;
+}
+
+bool StandinProduct::knows_epilogue() const {
+  switch (epilogue) {
+    case CUBLASLT_EPILOGUE_DEFAULT:
+    case CUBLASLT_EPILOGUE_BIAS:
+    case CUBLASLT_EPILOGUE_RELU:
+    case CUBLASLT_EPILOGUE_RELU_BIAS:
+    case CUBLASLT_EPILOGUE_GELU:
+    case CUBLASLT_EPILOGUE_GELU_BIAS: return true;
+    default: return false;
+  }
+}
+
+double StandinProduct::activated(double x) const {
+  if ((epilogue & CUBLASLT_EPILOGUE_RELU) != 0) return x < 0 ? 0 : x;
+  if ((epilogue & CUBLASLT_EPILOGUE_GELU) == 0) return x;
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
 namespace standin {
@@ -37,8 +57,8 @@ void multiply(const StandinProduct& op, const StandinMatrix& a, const StandinMat
         int64_t at = q * d.batch_offset + j * d.ld + i;
         double value = alpha * sum.value();
         if (beta != 0) value += beta * read_number(to, c_data, at);
-        if (op.epilogue == CUBLASLT_EPILOGUE_BIAS) value += read_number(to, op.bias, i);
-        write_number(to, d_data, at, value);
+        if (op.has_bias()) value += read_number(to, op.bias, i);
+        write_number(to, d_data, at, op.activated(value));
       }
     }
   }

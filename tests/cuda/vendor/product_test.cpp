@@ -43,6 +43,12 @@ double wrapped(double value, uint32_t dtype) {
   }
 }
 
+double activated(double x, cuda::Activation activation) {
+  if (activation == cuda::Activation::kRelu) return std::max(x, 0.0);
+  if (activation == cuda::Activation::kNone) return x;
+  return 0.5 * x * (1 + std::tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
+}
+
 void check_product(const Product& product, const ProductShape& s, Skips skip = {}) {
   Data a(s.dtype, extent(s, &BatchAxis::a, s.m, s.k, s.a), 1, skip.a),
       b(s.dtype, extent(s, &BatchAxis::b, s.k, s.n, s.b), 2, skip.b),
@@ -68,7 +74,8 @@ void check_product(const Product& product, const ProductShape& s, Skips skip = {
           double term = a.at(at.a + i * s.a.row + p * s.a.column) * b.at(at.b + p * s.b.row + j * s.b.column);
           sum += term, size += std::fabs(term);
         }
-        double error = std::fabs(c.at(at.c + i * s.c.row + j * s.c.column) - wrapped(sum, s.dtype));
+        double expected = activated(wrapped(sum, s.dtype), s.activation);
+        double error = std::fabs(c.at(at.c + i * s.c.row + j * s.c.column) - expected);
         worst = std::max(worst, error / (size + 1));
       }
     }
@@ -143,6 +150,44 @@ TEST_CASE("a bias that cuBLASLt does not add is added behind it") {
     s.batch = {{3, 90, 0, 35}};
     s.bias = true, s.bias_stride = 2;
     check_blas(s);
+  }
+  standin::refuse_epilogues(false);
+}
+
+TEST_CASE("activations are part of the product, with a bias and without") {
+  open_host();
+  for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
+    for (cuda::Activation activation : {cuda::Activation::kRelu, cuda::Activation::kGeluTanh}) {
+      ProductShape s = plain(dtype, 5, 7, 9);
+      s.activation = activation;
+      CAPTURE(pg::dtype_name(dtype), static_cast<int>(activation));
+      check_blas(s);
+      check_product(*make_own_product(s), s);
+      s.bias = true, s.bias_stride = 1;
+      check_blas(s);
+      check_product(*make_own_product(s), s);
+      ProductShape nothing = plain(dtype, 3, 4, 0);
+      nothing.bias = true, nothing.bias_stride = 1, nothing.activation = activation;
+      check_product(*make_product(nothing, 0, "it"), nothing);
+    }
+  }
+}
+
+TEST_CASE("an epilogue that cuBLASLt lacks is a pass behind its plain product") {
+  open_host();
+  standin::refuse_epilogues(true);
+  for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
+    for (bool bias : {false, true}) {
+      for (cuda::Activation activation : {cuda::Activation::kRelu, cuda::Activation::kGeluTanh}) {
+        CAPTURE(pg::dtype_name(dtype), bias, static_cast<int>(activation));
+        ProductShape s = plain(dtype, 6, 8, 9);
+        s.activation = activation, s.bias = bias, s.bias_stride = 2;
+        check_blas(s);
+        check_blas(s, 1, {0, 0, 1, 0});  // no wide accesses
+        s.n = 7, s.b = {7, 1}, s.c = {7, 1};
+        check_blas(s);
+      }
+    }
   }
   standin::refuse_epilogues(false);
 }

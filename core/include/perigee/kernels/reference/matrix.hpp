@@ -2,6 +2,7 @@
 // perigee/kernels/reference/matrix.hpp: matrix products.
 #pragma once
 
+#include "perigee/kernels/math.hpp"
 #include "perigee/kernels/reference/operand.hpp"
 
 namespace pg::reference {
@@ -49,8 +50,11 @@ inline void matmul(Operand a, Operand b, bool transpose_a, bool transpose_b, con
   });
 }
 
-// y[..., o] = sum over i of x[..., i] weight[o, i], plus bias[o].
-inline void linear(const Operand& x, Operand weight, const Operand& bias, const Operand& y) {
+struct Unchanged {};
+
+// y[..., o] = activation(sum over i of x[..., i] weight[o, i], plus bias[o]); activations of floats only.
+template <class Activation = Unchanged>
+void linear(const Operand& x, Operand weight, const Operand& bias, const Operand& y, Activation activation = {}) {
   std::swap(weight.shape[0], weight.shape[1]);
   std::swap(weight.stride[0], weight.stride[1]);
   int64_t in = weight.shape[0], out = weight.shape[1], rows = out == 0 ? 0 : y.count() / out;
@@ -60,6 +64,9 @@ inline void linear(const Operand& x, Operand weight, const Operand& bias, const 
     std::vector<Sum<W>> sums(static_cast<size_t>(y.count()), 0);
     if (bias) sums = read<Sum<W>>(broadcast(bias, y.shape));
     multiply<W>(values.data(), matrix.data(), sums.data(), rows, in, out);
+    if constexpr (is_float<W> && !std::is_same_v<Activation, Unchanged>) {
+      for (double& sum : sums) sum = activation(sum, static_cast<const double*>(nullptr));
+    }
     write(y, sums);
   });
 }
