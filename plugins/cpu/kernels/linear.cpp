@@ -10,7 +10,8 @@ namespace {
 ProductShape read_shape(const KernelCall& call) {
   const pg_tensor &x = call.in(0), &weight = call.in(1), &y = call.out(0);
   if (x.rank < 1 || weight.rank != 2 || x.shape[x.rank - 1] != weight.shape[1]) {
-    fail_argument(format("%s: x %s does not fit weight %s", call.raw->op->name, shape_text(x).c_str(), shape_text(weight).c_str()));
+    fail_argument(format("%s: x %s does not fit weight %s", call.raw->op->name, shape_text(x).c_str(),
+                         shape_text(weight).c_str()));
   }
   bool same = dtype_of(x) == dtype_of(weight) && dtype_of(x) == dtype_of(y);
   if (!same || (call.has(2) && dtype_of(call.in(2)) != dtype_of(x))) fail_support("operands must share one dtype");

@@ -3,10 +3,10 @@
 // makes a second one.
 #include <mutex>
 
-#include "epilogue.hpp"
 #include "cudnn/conv.hpp"
 #include "cudnn/conv_graph.hpp"
 #include "cudnn/plan.hpp"
+#include "epilogue.hpp"
 #include "scratch.hpp"
 
 namespace cuda::dnn {

@@ -12,8 +12,8 @@ using linalg::ProductShape;
 ProductShape read_shape(const pg::KernelCall& call) {
   const pg_tensor &x = call.in(0), &weight = call.in(1), &y = call.out(0);
   if (x.rank < 1 || weight.rank != 2 || x.shape[x.rank - 1] != weight.shape[1]) {
-    pg::fail_argument(
-        pg::format("%s: x %s does not fit weight %s", call.raw->op->name, pg::shape_text(x).c_str(), pg::shape_text(weight).c_str()));
+    pg::fail_argument(pg::format("%s: x %s does not fit weight %s", call.raw->op->name, pg::shape_text(x).c_str(),
+                                 pg::shape_text(weight).c_str()));
   }
   uint32_t dtype = pg::dtype_of(x);
   bool same = dtype == pg::dtype_of(weight) && dtype == pg::dtype_of(y);
@@ -43,7 +43,8 @@ class Linear final : public Kernel {
     read_shape(call);
   }
   Linear(const pg::KernelCall& call, pg::Plan& plan)
-      : product_(linalg::make_product(read_shape(call), call.raw->device, call.raw->op->name + (" of " + pg::describe(call)))) {
+      : product_(linalg::make_product(read_shape(call), call.raw->device,
+                                      call.raw->op->name + (" of " + pg::describe(call)))) {
     plan.workspace = product_->workspace();
   }
   void run(const Launch& launch) override {

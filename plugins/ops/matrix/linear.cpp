@@ -53,9 +53,11 @@ PG_OP("linear")
 // An operator of its own, since it keeps the result for backward (of relu), which linear does not.
 PG_OP("linear_activation")
     .category("matrix")
-    .doc("An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the "
-         "result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate=\"tanh\"}) is the "
-         "faster one to train and this one needs less memory.")
+    .doc(
+        "An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from "
+        "the "
+        "result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate=\"tanh\"}) is the "
+        "faster one to train and this one needs less memory.")
     .input("x", kFloating, "[..., in]", PG_INPUT_PROMOTE)
     .input("weight", kFloating, "[out, in]", PG_INPUT_PROMOTE)
     .input("bias", kFloating, "[out]", PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL)
