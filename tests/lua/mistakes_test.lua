@@ -253,7 +253,7 @@ local rows = {
     'input: nn.Conv2d{out=1, kernel=32})' },
   { "nn.Linear{}",
     'Linear: argument "inputs" is missing' },
-  { "nn.Linear{2, 3, 4, 5}",
+  { "nn.Linear{2, 3, true, [[none]], 5}",
     "Linear: too many arguments: number 5 is one more than it takes" },
   { "nn.Linear{2.5, 3}",
     "Linear: inputs must be a whole number, got number 2.5" },
