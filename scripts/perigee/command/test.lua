@@ -1,9 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- perigee test [folder|file...] [--filter PATTERN] [--device NAME] [--shard I/N] [--verbose]: runs *_test.lua files.
+-- perigee test [folder|file...] [--filter PATTERN] [--device NAME] [--shard I/N] [--times] [--verbose]: runs *_test.lua
+-- files.
 -- In them:
 --   test("name", function(t) t.equal(got, expected) t.close(a, b, tolerance) t.raises(fn, "pattern") t.skip("why") end)
 -- t.device is the device of --device, which is also in force. --verbose says each test's name before it runs, and
 -- keeps nothing in buffers: for tests that may end the process. --shard 2/3 runs the second of every three tests.
+-- --times ends with the files and the tests that took longest, in seconds of the clock and of the processor.
 
 local report = require "perigee.command.report"
 
@@ -105,8 +107,8 @@ local function read_words(...)
       local shard, shards = (words[i + 1] or ""):match("^(%d+)/(%d+)$")
       o.shard, o.shards, i = tonumber(shard), tonumber(shards), i + 1
       if not o.shard or o.shard < 1 or o.shard > o.shards then return nil, "--shard needs I/N with I from 1 to N" end
-    elseif word == "--verbose" then
-      o.verbose = true
+    elseif word == "--verbose" or word == "--times" then
+      o[word:sub(3)] = true
     elseif word:sub(1, 2) == "--" then
       return nil, "unknown option " .. word
     else
@@ -134,9 +136,28 @@ local function files_of(path)
   return list
 end
 
+-- Calls fn(...) and notes under `name` what it took.
+local function timed(times, name, fn, ...)
+  local clock = require("perigee.native").clock
+  local from, cpu = clock(), os.clock()
+  local ok, err = fn(...)
+  times[#times + 1] = { name = name, clock = clock() - from, cpu = os.clock() - cpu }
+  return ok, err
+end
+
+local SLOWEST = 10
+
+local function print_slowest(what, times)
+  table.sort(times, function(a, b) return a.clock > b.clock end)
+  print(("The slowest %s; seconds of the clock, of the processor:"):format(what))
+  for i = 1, math.min(SLOWEST, #times) do
+    print(("%8.2f %8.2f  %s"):format(times[i].clock, times[i].cpu, times[i].name))
+  end
+end
+
 local function run_one(state, file, name, fn)
   if state.verbose then io.stderr:write("RUN ", name, "\n") end
-  local ok, err = xpcall(fn, function(e)
+  local ok, err = timed(state.tests, name, xpcall, fn, function(e)
     if type(e) == "table" and rawget(e, "skip") == SKIP then return e end
     return report(e)
   end, t)
@@ -164,7 +185,7 @@ local function run_file(state, file, filter)
     if state.seen % state.shards == state.shard - 1 then run_one(state, file, name, fn) end
   end }, { __index = _G, __newindex = _G })
   setfenv(chunk, env)
-  local ok, err = xpcall(chunk, report)
+  local ok, err = timed(state.files, file, xpcall, chunk, report)
   if not ok then
     state.failed = state.failed + 1
     print(("FAIL %s: outside of its tests\n  %s"):format(file, (err:gsub("\n", "\n  "))))
@@ -178,7 +199,7 @@ return function(...)
     return 2
   end
   local state = { passed = 0, failed = 0, skipped = 0, verbose = o.verbose,
-                  seen = -1, shard = o.shard or 1, shards = o.shards or 1 }
+                  tests = {}, files = {}, seen = -1, shard = o.shard or 1, shards = o.shards or 1 }
   if o.verbose then io.stdout:setvbuf("line") end
   local function run_all()
     for _, path in ipairs(o.paths) do
@@ -192,6 +213,10 @@ return function(...)
   end
   t.device = o.device
   if o.device then require("perigee").device(o.device, run_all) else run_all() end
+  if o.times then
+    print_slowest("files", state.files)
+    print_slowest("tests", state.tests)
+  end
   print(("%d passed, %d failed, %d skipped"):format(state.passed, state.failed, state.skipped))
   return state.failed == 0 and 0 or 1
 end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- First and second derivatives against central differences in float64.
+-- First and second derivatives in float64: on the CPU against central differences, on another device against the CPU.
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)operators/[^/]*$") or "../"
 package.path = here .. "../?.lua;" .. here .. "../?/init.lua;" .. package.path
@@ -67,44 +67,76 @@ local function value(op, row, case, order, moved)
   return project(list, 20), leaves
 end
 
-local EPS = { 1e-6, 1e-5 }
-local MOST = 30 -- elements of an input that are moved, evenly spread
-
-local function check_order(op, row, case, order)
+-- The leaves and their gradients, as arrays; a gradient is nil where nothing depends on the leaf.
+local function gradients(op, row, case, order)
   local loss, leaves = value(op, row, case, order)
-  local gradients = {}
-  if loss then
-    gradients = { pg.grad({ loss }, leaves, { allow_unused = true }) }
-    if type(gradients[1]) == "table" then gradients = gradients[1] end
-  end
-  local values, eps = {}, EPS[order]
+  local values, list = {}, {}
   for i, leaf in ipairs(leaves) do values[i] = check.array(leaf) end
-  for i, leaf in ipairs(leaves) do
-    local got = gradients[i] and check.array(gradients[i]).data or {}
-    local count = #values[i].data
-    for k = 1, count, math.floor(count / MOST) + 1 do
-      local x = values[i].data[k]
+  if not loss then return values, list end
+  local found = { pg.grad({ loss }, leaves, { allow_unused = true }) }
+  if type(found[1]) == "table" then found = found[1] end
+  for i = 1, #leaves do list[i] = found[i] and check.array(found[i]) end
+  return values, list
+end
+
+local EPS = { 1e-6, 1e-5 }
+local MOST = 8 -- elements of an input that are moved one by one, evenly spread
+
+-- Moves every element along a direction with no two numbers alike, then some of them by themselves.
+local function check_order(op, row, case, order)
+  local values, got = gradients(op, row, case, order)
+  local eps = EPS[order]
+  for i, leaf in ipairs(values) do
+    local data, found = leaf.data, got[i] and got[i].data or {}
+    local function compare(direction, what)
+      local before, g = data, 0
       local function at(d)
-        values[i].data[k] = x + d
+        local moved = {}
+        for k = 1, #before do moved[k] = before[k] + d * direction(k) end
+        leaf.data = moved
         local v = value(op, row, case, order, values)
         return v and v:item() or 0
       end
       local slope = (at(eps) - at(-eps)) / (2 * eps)
-      values[i].data[k] = x
-      local g = got[k] or 0
+      leaf.data = before
+      for k = 1, #before do g = g + (found[k] or 0) * direction(k) end
       local off = math.abs(g - slope)
       if off ~= off or off > 1e-5 + 1e-5 * math.abs(slope) then
-        error(("order %d, input %d, element %d of %s: the gradient is %.9g, differences give %.9g"):format(
-                order, i, k, tostring(leaf.shape), g, slope), 0)
+        error(("order %d, input %d, %s of [%s]: the gradient is %.9g, differences give %.9g"):format(
+                order, i, what, table.concat(leaf.shape, ", "), g, slope), 0)
       end
+    end
+    if #data > 0 then compare(function(k) return math.sin(k * 1.913 + i) end, "all elements") end
+    for k = 1, #data, math.floor(#data / MOST) + 1 do
+      compare(function(n) return n == k and 1 or 0 end, "element " .. k)
     end
   end
 end
 
+-- Another device has the CPU's gradients, which the differences have confirmed.
+local function check_device(op, row, case, order)
+  local _, got = gradients(op, row, case, order)
+  local values, want = pg.device("cpu", function() return gradients(op, row, case, order) end)
+  for i = 1, #values do
+    local most = 0
+    for _, x in ipairs(want[i] and want[i].data or {}) do most = math.max(most, math.abs(x)) end
+    for k, x in ipairs(want[i] and want[i].data or {}) do
+      local g = got[i] and got[i].data[k] or 0
+      local off = math.abs(g - x)
+      if off ~= off or off > 1e-10 * (1 + most) then
+        error(("order %d, input %d, element %d: the gradient is %.15g, on the CPU %.15g"):format(order, i, k, g, x), 0)
+      end
+    end
+    if got[i] and not want[i] then error(("order %d, input %d has a gradient only here"):format(order, i), 0) end
+  end
+end
+
+local check_gradients = pg.device() == "cpu" and check_order or check_device
+
 check.for_each(require "cases", function(op, row, case, name)
   if not check.differentiable(op, row, case) or case.special then return end
-  test("gradient/" .. name, function() check_order(op, row, case, 1) end)
+  test("gradient/" .. name, function() check_gradients(op, row, case, 1) end)
   if row.second ~= false and case.second ~= false then
-    test("second/" .. name, function() check_order(op, row, case, 2) end)
+    test("second/" .. name, function() check_gradients(op, row, case, 2) end)
   end
 end)
