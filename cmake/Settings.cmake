@@ -44,6 +44,13 @@ if(PERIGEE_SANITIZE)
   endif()
 endif()
 
+# Counts which lines run (scripts/dev/coverage). Threads count together, or the sums would not add up.
+if(PERIGEE_COVERAGE)
+  set(PERIGEE_HOT_OPTIONS)
+  add_compile_options(-O1 --coverage -fprofile-update=atomic)
+  add_link_options(--coverage)
+endif()
+
 # The build tree looks like an installation, so that nothing has to know which of the two it runs from. The library
 # folder is always "lib": libperigee finds its plugins, and the executable its library, relative to themselves.
 set(PERIGEE_BIN_FOLDER bin)

@@ -6,7 +6,7 @@ local pg = require "perigee"
 
 local folder = arg[0]:match("^(.*/)") .. "../../examples/"
 local example, device = arg[1], arg[2]
-local TRAIN, TEST = 64, 32
+local TRAIN, TEST = 40, 16
 local TOLERANCE = 0.02 -- of the loss: Adam's first steps amplify the last bits of small gradients
 
 local held -- the test set, and the model that was saved
