@@ -17,31 +17,28 @@ local timed = {
   { "tiny_backward", "and backward", threads = 1 },
   { "tiny_step", "and Adam's step", 0.2, threads = 1 },
   { "digits_step", "digits' network, step", threads = cores },
-  { "attention", "causal attention, forward", 1, threads = cores },
-  { "attention_backward", "and backward", 1, threads = cores },
-  { "mlp_step", "MLP, batch 64, step", 1, threads = cores },
-  { "mlp_step_512", "MLP, batch 512, step", 1, threads = cores },
-  { "mlp_infer", "MLP, batch 1", 1, threads = cores },
-  { "gpt_step", "GPT, batch 8, step", 1, threads = cores },
-  { "gpt_infer", "GPT, batch 1", 1, threads = cores },
-  { "convnet_step", "convolutional net, step", 1, threads = cores, script = "vision" },
-  { "convnet_infer", "the same, one image", 1, threads = cores, script = "vision" },
-  { "resnet_step", "ResNet-18, step", 1, threads = cores, script = "vision" },
-  { "resnet_infer", "the same, one image", 1, threads = cores, script = "vision" },
+  { "attention", "causal attention, forward", 1, threads = cores, script = "model_step" },
+  { "attention_backward", "and backward", 1, threads = cores, script = "model_step" },
 }
 
-local repeats, wanted, any = 5, {}, false
+local models = {} -- the rows of model_table.lua
+for name in ("mlp_step mlp_step_512 mlp_infer convnet_step convnet_infer resnet_step resnet_infer gpt_step gpt_infer")
+  :gmatch("%S+") do models[name] = true end
+
+local repeats, wanted, any, any_model = nil, {}, false, false
 do
   local i = 5
   while arg[i] do
     if arg[i] == "--repeat" then
       repeats, i = tonumber(arg[i + 1]) or error("--repeat needs a number", 0), i + 1
     else
-      wanted[arg[i]], any = true, true
+      wanted[arg[i]], any, any_model = true, true, any_model or models[arg[i]] or false
     end
     i = i + 1
   end
 end
+local only_models = wanted.models or any_model
+repeats = repeats or (only_models and 3 or 5)
 local function is_wanted(name) return not any or wanted[name] end
 
 local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
@@ -178,7 +175,9 @@ if python == "" then
 else
   os.execute(quote(python) .. " " .. quote(folder .. "/torch_reference.py") .. " info " .. cores)
 end
-print(("%-24s  %-30s  %s"):format("per operation or step", "Perigee", python ~= "" and "PyTorch" or ""))
+if not only_models then
+  print(("%-24s  %-30s  %s"):format("per operation or step", "Perigee", python ~= "" and "PyTorch" or ""))
+end
 for _, item in ipairs(timed) do
   if is_wanted(item[1]) then print_row(item[2], measure(item[1], item.threads, item.script), item[3]) end
 end
@@ -186,3 +185,9 @@ if is_wanted("start") then start() end
 if is_wanted("bandwidth") then bandwidth() end
 if is_wanted("dropped") then dropped() end
 if is_wanted("matmul") then matmul() end
+if not any or only_models then
+  dofile(folder .. "/model_table.lua") {
+    folder = folder, build = build, perigee = perigee, python = python, cores = cores, repeats = repeats,
+    wanted = wanted, any_row = any_model, quote = quote, numbers = numbers, spread = spread, median = median,
+  }
+end

@@ -100,9 +100,6 @@ local items = {
   digits_step = digits, add_large = add_large, dropped = dropped,
 }
 
-local here = arg[0]:match("^(.*)/[^/]*$") or "."
-dofile(here .. "/models.lua")(items, report)
-
 local run = items[arg[1] or ""]
 if not run then error("hot_path.lua needs the name of an item; see its end", 0) end
 run()

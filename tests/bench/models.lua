@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The bench models that are no tiny ones: items for hot_path.lua. models_torch.py has the same for PyTorch.
+-- The bench models without convolutions, and attention: items for model_step.lua. models_torch.py has the same for
+-- PyTorch; MEASUREMENTS.md describes the models.
 
 local pg = require "perigee"
 local nn, optim = pg.nn, pg.optim
@@ -38,54 +39,32 @@ local function attention_inputs()
   return pg.randn(shape), pg.randn(shape), pg.randn(shape)
 end
 
-return function(items, report)
-  local function train(model, x, y, optimizer, count)
-    report(count, function(steps)
-      for _ = 1, steps do
-        optimizer:zero_grad()
-        local logits = model(x)
-        if logits:dim() == 3 then logits = logits:reshape(-1, logits:size(3)) end
-        nn.cross_entropy(logits, y):backward()
-        optimizer:step()
-      end
-    end)
-  end
-
-  local function infer(model, x, count)
-    model:eval()
-    report(count, function(steps)
-      for _ = 1, steps do pg.no_grad(function() local _ = model(x) end) end
-    end)
-  end
-
-  local function mlp_step(batch, count)
+return function(train, infer)
+  local function mlp_step(batch)
     local model = mlp()
-    train(model, pg.rand { batch, 784 }, pg.randint(0, 10, { batch }), optim.Adam { model:parameters(), lr = 1e-3 },
-          count)
+    return train(model, pg.rand { batch, 784 }, pg.randint(0, 10, { batch }),
+                 optim.Adam { model:parameters(), lr = 1e-3 })
   end
 
-  function items.mlp_step() mlp_step(64, 20) end
-  function items.mlp_step_512() mlp_step(512, 5) end
-  function items.mlp_infer() infer(mlp(), pg.rand { 1, 784 }, 200) end
-  function items.gpt_step()
-    local model, ids = GPT {}, pg.randint(0, 256, { 8, 256 })
-    train(model, ids, pg.randint(0, 256, { 8 * 256 }), optim.AdamW { model:parameters(), lr = 3e-4 }, 2)
-  end
-  function items.gpt_infer() infer(GPT {}, pg.randint(0, 256, { 1, 256 }), 10) end
-
-  function items.attention()
-    local q, k, v = attention_inputs()
-    report(10, function(count)
-      for _ = 1, count do local _ = pg.scaled_dot_product_attention(q, k, v, { is_causal = true }) end
-    end)
-  end
-  function items.attention_backward()
-    local q, k, v = attention_inputs()
-    for _, t in ipairs { q, k, v } do t.requires_grad = true end
-    report(5, function(count)
-      for _ = 1, count do
+  return {
+    mlp_step = function() return mlp_step(64) end,
+    mlp_step_512 = function() return mlp_step(512) end,
+    mlp_infer = function() return infer(mlp(), pg.rand { 1, 784 }) end,
+    gpt_step = function()
+      local model, ids = GPT {}, pg.randint(0, 256, { 8, 256 })
+      return train(model, ids, pg.randint(0, 256, { 8 * 256 }), optim.AdamW { model:parameters(), lr = 3e-4 })
+    end,
+    gpt_infer = function() return infer(GPT {}, pg.randint(0, 256, { 1, 256 })) end,
+    attention = function()
+      local q, k, v = attention_inputs()
+      return function() local _ = pg.scaled_dot_product_attention(q, k, v, { is_causal = true }) end
+    end,
+    attention_backward = function()
+      local q, k, v = attention_inputs()
+      for _, t in ipairs { q, k, v } do t.requires_grad = true end
+      return function()
         pg.grad(pg.scaled_dot_product_attention(q, k, v, { is_causal = true }):sum(), { q, k, v })
       end
-    end)
-  end
+    end,
+  }
 end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The items of models.lua for PyTorch, each as fast as its users write it: one product for the three projections of
+"""The items of models.lua for PyTorch, for model_step_torch.py: each as fast as its users write it: one product for the three projections of
 attention, a mask that is made once, gradients cleared by dropping them."""
 import math
 
@@ -50,52 +50,31 @@ class GPT(nn.Module):
         return self.head(self.norm(self.blocks(x)))
 
 
-def items(report):
-    def train(model, x, y, optimizer, count):
-        def run(steps):
-            for _ in range(steps):
-                optimizer.zero_grad(set_to_none=True)
-                logits = model(x)
-                F.cross_entropy(logits.reshape(-1, logits.size(-1)), y).backward()
-                optimizer.step()
-
-        report(count, run)
-
-    def infer(model, x, count):
-        model.eval()
-
-        def run(steps):
-            with torch.inference_mode():
-                for _ in range(steps):
-                    model(x)
-
-        report(count, run)
-
-    def mlp_step(batch, count):
+def items(train, infer):
+    def mlp_step(batch):
         model = mlp()
-        train(model, torch.rand(batch, 784), torch.randint(0, 10, (batch,)), torch.optim.Adam(model.parameters(), 1e-3),
-              count)
+        return train(model, torch.rand(batch, 784), torch.randint(0, 10, (batch,)),
+                     torch.optim.Adam(model.parameters(), 1e-3))
 
     def gpt_step():
         model = GPT()
-        train(model, torch.randint(0, 256, (8, 256)), torch.randint(0, 256, (8 * 256,)),
-              torch.optim.AdamW(model.parameters(), 3e-4), 2)
+        return train(model, torch.randint(0, 256, (8, 256)), torch.randint(0, 256, (8 * 256,)),
+                     torch.optim.AdamW(model.parameters(), 3e-4))
 
     def attention(backward):
         inputs = [torch.randn(8, 6, 256, 64, requires_grad=backward) for _ in range(3)]
         mask = torch.ones(256, 256, dtype=torch.bool).triu(1)
 
-        def run(count):
-            for _ in range(count):
-                y = attend(*inputs, mask)
-                if backward:
-                    torch.autograd.grad(y.sum(), inputs)
+        def run():
+            y = attend(*inputs, mask)
+            if backward:
+                torch.autograd.grad(y.sum(), inputs)
 
-        report(5 if backward else 10, run)
+        return run
 
     return {
-        "mlp_step": lambda: mlp_step(64, 20), "mlp_step_512": lambda: mlp_step(512, 5),
-        "mlp_infer": lambda: infer(mlp(), torch.rand(1, 784), 200),
-        "gpt_step": gpt_step, "gpt_infer": lambda: infer(GPT(), torch.randint(0, 256, (1, 256)), 10),
+        "mlp_step": lambda: mlp_step(64), "mlp_step_512": lambda: mlp_step(512),
+        "mlp_infer": lambda: infer(mlp(), torch.rand(1, 784)),
+        "gpt_step": gpt_step, "gpt_infer": lambda: infer(GPT(), torch.randint(0, 256, (1, 256))),
         "attention": lambda: attention(False), "attention_backward": lambda: attention(True),
     }

@@ -10,8 +10,6 @@ import time
 import torch
 from torch import nn
 
-import models_torch
-
 BLAS = ("openblas", "blis", "mkl", "libblas")
 
 
@@ -107,5 +105,4 @@ ITEMS = {
 
 if __name__ == "__main__":
     torch.set_num_threads(int(sys.argv[2]))
-    ITEMS.update(models_torch.items(report))
     ITEMS[sys.argv[1]]()

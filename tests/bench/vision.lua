@@ -1,22 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Perigee's half of the benchmark of convolutional models: `perigee vision.lua ITEM` prints nanoseconds a step (or a
--- call), wall and processor time. vision_torch.py has the same items for PyTorch; MEASUREMENTS.md the models.
+-- The convolutional bench models: items for model_step.lua. vision_torch.py has the same for PyTorch (in channels-last
+-- where that is faster there); MEASUREMENTS.md describes the models.
 
 local pg = require "perigee"
-local native = require "perigee.native"
 local nn, optim = pg.nn, pg.optim
-
-local function report(warmup, count, step)
-  for _ = 1, warmup do step() end
-  pg.synchronize()
-  collectgarbage("collect")
-  local wall, cpu = native.clock(), os.clock()
-  for _ = 1, count do step() end
-  pg.synchronize()
-  collectgarbage("collect")
-  wall, cpu = native.clock() - wall, os.clock() - cpu
-  print(("%.1f %.1f"):format(wall / count * 1e9, cpu / count * 1e9))
-end
 
 local function convnet()
   return nn.Sequential {
@@ -58,34 +45,19 @@ local function resnet18()
   return nn.Sequential(layers)
 end
 
-local function train(model, x, y, optimizer, warmup, count)
-  report(warmup, count, function()
-    optimizer:zero_grad()
-    nn.cross_entropy(model(x), y):backward()
-    optimizer:step()
-  end)
+return function(train, infer)
+  return {
+    convnet_step = function()
+      local model = convnet()
+      return train(model, pg.rand { 64, 1, 28, 28 }, pg.randint(0, 10, { 64 }),
+                   optim.Adam { model:parameters(), lr = 1e-3 })
+    end,
+    convnet_infer = function() return infer(convnet(), pg.rand { 1, 1, 28, 28 }) end,
+    resnet_step = function()
+      local model = resnet18()
+      return train(model, pg.rand { 16, 3, 224, 224 }, pg.randint(0, 1000, { 16 }),
+                   optim.SGD { model:parameters(), lr = 0.1, momentum = 0.9 })
+    end,
+    resnet_infer = function() return infer(resnet18(), pg.rand { 1, 3, 224, 224 }) end,
+  }
 end
-
-local function infer(model, x, warmup, count)
-  model:eval()
-  pg.inference_mode(function() report(warmup, count, function() model(x) end) end)
-end
-
-local items = {
-  convnet_step = function()
-    local model = convnet()
-    train(model, pg.rand { 64, 1, 28, 28 }, pg.randint(0, 10, { 64 }), optim.Adam { model:parameters(), lr = 1e-3 },
-          10, 40)
-  end,
-  convnet_infer = function() infer(convnet(), pg.rand { 1, 1, 28, 28 }, 100, 600) end,
-  resnet_step = function()
-    local model = resnet18()
-    train(model, pg.rand { 16, 3, 224, 224 }, pg.randint(0, 1000, { 16 }),
-          optim.SGD { model:parameters(), lr = 0.1, momentum = 0.9 }, 2, 4)
-  end,
-  resnet_infer = function() infer(resnet18(), pg.rand { 1, 3, 224, 224 }, 5, 20) end,
-}
-
-local run = items[arg[1] or ""]
-if not run then error("vision.lua needs the name of an item; see its end", 0) end
-run()

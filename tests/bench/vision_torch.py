@@ -1,25 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's half of the benchmark of convolutional models: the items of vision.lua, measured in the same way.
-
-vision_torch.py ITEM THREADS"""
-import gc
-import sys
-import time
-
+"""The items of vision.lua for PyTorch, for model_step_torch.py."""
 import torch
 from torch import nn
-
-
-def report(warmup, count, step):
-    for _ in range(warmup):
-        step()
-    gc.collect()
-    wall, cpu = time.perf_counter(), time.process_time()
-    for _ in range(count):
-        step()
-    gc.collect()
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    print("%.1f %.1f" % (wall / count * 1e9, cpu / count * 1e9))
 
 
 def convnet():
@@ -59,39 +41,19 @@ def images(*shape):
     return torch.rand(*shape).to(memory_format=torch.channels_last)
 
 
-def train(model, x, y, optimizer, warmup, count):
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
+def items(train, infer):
+    def convnet_step():
+        model = convnet()
+        return train(model, torch.rand(64, 1, 28, 28), torch.randint(0, 10, (64,)),
+                     torch.optim.Adam(model.parameters(), lr=1e-3))
 
-    report(warmup, count, step)
+    def resnet_step():
+        model = resnet18()
+        return train(model, images(16, 3, 224, 224), torch.randint(0, 1000, (16,)),
+                     torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
 
-
-def infer(model, x, warmup, count):
-    model.eval()
-    with torch.inference_mode():
-        report(warmup, count, lambda: model(x))
-
-
-def convnet_step():
-    model = convnet()
-    train(model, torch.rand(64, 1, 28, 28), torch.randint(0, 10, (64,)),
-          torch.optim.Adam(model.parameters(), lr=1e-3), 10, 40)
-
-
-def resnet_step():
-    model = resnet18()
-    train(model, images(16, 3, 224, 224), torch.randint(0, 1000, (16,)),
-          torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), 2, 4)
-
-
-ITEMS = {
-    "convnet_step": convnet_step, "resnet_step": resnet_step,
-    "convnet_infer": lambda: infer(convnet(), torch.rand(1, 1, 28, 28), 100, 600),
-    "resnet_infer": lambda: infer(resnet18(), images(1, 3, 224, 224), 5, 20),
-}
-
-if __name__ == "__main__":
-    torch.set_num_threads(int(sys.argv[2]))
-    ITEMS[sys.argv[1]]()
+    return {
+        "convnet_step": convnet_step, "resnet_step": resnet_step,
+        "convnet_infer": lambda: infer(convnet(), torch.rand(1, 1, 28, 28)),
+        "resnet_infer": lambda: infer(resnet18(), images(1, 3, 224, 224)),
+    }

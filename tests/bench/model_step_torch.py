@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's half of the benchmark of whole models: the items of model_step.lua, measured and printed in the same way.
+
+model_step_torch.py ITEM THREADS [DTYPE]"""
+import gc
+import sys
+import time
+
+import torch
+from torch.nn import functional as F
+
+import models_torch
+import vision_torch
+
+SECONDS = 1.5  # a measurement's length, unless one step takes longer
+
+
+def precision():
+    dtype = sys.argv[3] if len(sys.argv) > 3 else "float32"
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == "bfloat16")
+
+
+def train(model, x, y, optimizer):
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with precision():
+            logits = model(x)
+            loss = F.cross_entropy(logits.reshape(-1, logits.size(-1)), y)
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def infer(model, x):
+    model.eval()
+
+    def step():
+        with torch.inference_mode(), precision():
+            model(x)
+
+    return step
+
+
+def timed(step, count):
+    gc.collect()
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in range(count):
+        step()
+    gc.collect()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def main():
+    torch.set_num_threads(int(sys.argv[2]))
+    items = {**models_torch.items(train, infer), **vision_torch.items(train, infer)}
+    step, count = items[sys.argv[1]](), 1
+    wall, cpu = timed(step, 1)
+    if wall < 10 * SECONDS:  # slower than that, the first step is what there is
+        timed(step, 2)
+        wall, cpu = timed(step, 1)
+    if min(wall, cpu) < SECONDS:
+        count = max(2, int(SECONDS / min(wall, cpu)))
+        wall, cpu = timed(step, count)
+    print("%.1f %.1f" % (wall / count * 1e9, cpu / count * 1e9))
+
+
+main()
