@@ -107,12 +107,12 @@ void Device::stream_destroy(uint32_t device, uint64_t handle) {
 
 void Device::stream_sync(uint32_t device, uint64_t handle) {
   Stream& stream = enter(device, handle);
+  std::lock_guard lock(stream.mutex);  // another thread may be about to begin a capture, which this call would spoil
   stream.refuse_capture("synchronize", "nothing runs while a plan is captured");
   if (!stream.may_fault.load(std::memory_order_relaxed)) {
     check_sync(PG_CUDA_STATUS(cudaStreamSynchronize(stream.native)), "cudaStreamSynchronize");
     return;
   }
-  std::lock_guard lock(stream.mutex);
   try {
     move_fault(stream.native, stream.seen, stream.own_faults, kFaultReplace | kFaultClear);
   } catch (pg::Error& error) {

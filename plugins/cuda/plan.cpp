@@ -13,11 +13,13 @@ namespace {
 
 void destroy(std::unique_ptr<Plan> plan) {
   if (plan->graph != nullptr) PG_CUDA_WARN(cudaGraphExecDestroy(plan->graph));
+  if (plan->handed != nullptr) PG_CUDA_WARN(cudaEventDestroy(plan->handed));
   PG_CUDA_WARN(cudaFree(plan->faults));
 }
 
 // Takes the stream out of its capture. The graph is NULL when the capture was given up.
 cudaError_t end_capture(Stream& stream, cudaGraph_t* graph, std::unique_ptr<Plan>& plan) {
+  std::lock_guard lock(stream.mutex);
   plan.reset(stream.capture.exchange(nullptr));
   plan->may_fault = stream.may_fault.exchange(stream.could_fault);
   stream.faults = stream.own_faults;
@@ -28,6 +30,7 @@ cudaError_t end_capture(Stream& stream, cudaGraph_t* graph, std::unique_ptr<Plan
 
 void Device::capture_begin(uint32_t device, uint64_t handle) {
   Stream& stream = enter(device, handle);
+  std::lock_guard lock(stream.mutex);
   stream.refuse_capture("capture_begin", "the stream is being captured already");
   auto plan = std::make_unique<Plan>();
   plan->device = device;
@@ -58,6 +61,10 @@ uint64_t Device::capture_end(uint32_t device, uint64_t handle) {
     call = "cudaGraphInstantiate";
     status = PG_CUDA_STATUS(cudaGraphInstantiate(&plan->graph, graph, 0));
     PG_CUDA_WARN(cudaGraphDestroy(graph));
+  }
+  if (status == cudaSuccess && plan->may_fault) {
+    call = "cudaEventCreateWithFlags";
+    status = PG_CUDA_STATUS(cudaEventCreateWithFlags(&plan->handed, cudaEventDisableTiming));
   }
   if (status != cudaSuccess) {
     destroy(std::move(plan));
@@ -90,11 +97,18 @@ void Device::plan_launch(uint32_t device, uint64_t handle, pg::Ticket ticket) {
   }
   Stream& stream = enter(device, ticket.stream);
   stream.refuse_capture("plan_launch", "a plan holds no other plan");
-  PG_CUDA(cudaGraphLaunch(plan.graph, stream.native));
-  if (plan.may_fault) {
-    stream.may_fault = true;
-    move_fault(stream.native, stream.own_faults, plan.faults, kFaultClear, ticket.sequence);
+  if (!plan.may_fault) {
+    PG_CUDA(cudaGraphLaunch(plan.graph, stream.native));
+    return;
   }
+  // CUDA runs the launches of one graph one after the other, whichever streams they are on; what hands their faults on
+  // is no part of the graph, and the next launch waits for it.
+  std::lock_guard lock(plan.mutex);
+  PG_CUDA(cudaStreamWaitEvent(stream.native, plan.handed, 0));  // of an event never recorded: nothing
+  PG_CUDA(cudaGraphLaunch(plan.graph, stream.native));
+  stream.may_fault = true;
+  move_fault(stream.native, stream.own_faults, plan.faults, kFaultClear, ticket.sequence);
+  PG_CUDA(cudaEventRecord(plan.handed, stream.native));
 }
 
 void Device::plan_destroy(uint32_t device, uint64_t handle) {

@@ -2,6 +2,8 @@
 // A plan: what was captured on a stream, as a CUDA graph. The host's handle is its address.
 #pragma once
 
+#include <mutex>
+
 #include "fault.hpp"
 #include "runtime.hpp"
 
@@ -14,6 +16,8 @@ struct Plan {
   // stream, with the launch's own sequence.
   FaultRecord* faults = nullptr;
   bool may_fault = false;
+  std::mutex mutex;              // of launches that share `faults`
+  cudaEvent_t handed = nullptr;  // passes when the last launch's fault has been handed on
 };
 
 inline Plan& plan_of(uint64_t handle) { return *reinterpret_cast<Plan*>(handle); }

@@ -21,7 +21,7 @@ struct Stream {
   // a launch that is about to happen from one that has.
   std::atomic<bool> may_fault{false};
   FaultRecord* seen = nullptr;          // pinned memory: what a synchronisation reads
-  std::mutex mutex;                     // of `seen`
+  std::mutex mutex;                     // of `seen`, and of beginning and ending a capture
   std::atomic<Plan*> capture{nullptr};  // what is being captured
   bool could_fault = false;             // may_fault before the capture, which counts for the plan
 

@@ -21,9 +21,17 @@ std::string cublas_text(cublasStatus_t status, const char* call) {
   return function_of(call) + ": " + cublasLtGetStatusName(status);
 }
 
-// An execution fails for what an earlier kernel did, too: then the runtime knows more.
-[[noreturn]] void fail_vendor(int32_t code, const std::string& text, int64_t status, bool execution) {
-  cudaError_t pending = execution ? cudaPeekAtLastError() : cudaSuccess;
+// What an earlier kernel did to the context. The libraries link a runtime of their own, so ours may not have heard of
+// it yet: it is asked with a call that reports earlier failures, waits for nothing, and is allowed during a capture.
+cudaError_t context_failure() {
+  cudaError_t status = cudaPeekAtLastError();
+  size_t left = 0, total = 0;
+  return status != cudaSuccess ? status : PG_CUDA_STATUS(cudaMemGetInfo(&left, &total));
+}
+
+// A call fails for what an earlier kernel did, too: then the runtime knows more.
+[[noreturn]] void fail_vendor(int32_t code, const std::string& text, int64_t status) {
+  cudaError_t pending = code == PG_E_INTERNAL ? context_failure() : cudaSuccess;
   if (pending != cudaSuccess) {
     try {
       fail_runtime(pending, "the runtime");
@@ -77,8 +85,7 @@ void fail_cublas(cublasStatus_t status, const char* call) {
   int32_t code = PG_E_INTERNAL;
   if (status == CUBLAS_STATUS_ALLOC_FAILED) code = PG_E_OUT_OF_MEMORY;
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH) code = PG_E_NOT_SUPPORTED;
-  bool execution = status == CUBLAS_STATUS_EXECUTION_FAILED || status == CUBLAS_STATUS_INTERNAL_ERROR;
-  fail_vendor(code, cublas_text(status, call), status, execution);
+  fail_vendor(code, cublas_text(status, call), status);
 }
 
 void fail_cudnn(cudnnStatus_t status, const char* call) {
@@ -87,9 +94,7 @@ void fail_cudnn(cudnnStatus_t status, const char* call) {
                 status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
   if (memory) code = PG_E_OUT_OF_MEMORY;
   if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) code = PG_E_NOT_SUPPORTED;
-  int category = CUDNN_STATUS_CATEGORY(status);
-  bool execution = category == CUDNN_STATUS_EXECUTION_FAILED || category == CUDNN_STATUS_INTERNAL_ERROR;
-  fail_vendor(code, cudnn_text(status, call), status, execution);
+  fail_vendor(code, cudnn_text(status, call), status);
 }
 
 void warn_cublas(cublasStatus_t status, const char* call) noexcept {

@@ -87,8 +87,8 @@ class Use {
     bool well =
         try_call("event_record", device_->event_record, on, start, s) &&
         try_call("upload", device_->upload, on, a, uint64_t{0}, static_cast<const void*>(pinned), kBytes, s, ++n) &&
-        try_call("copy", device_->copy, on, to, from, s, ++n) && add(on, s, a, b) && capture(on, s, to) &&
-        try_call("event_record", device_->event_record, on, stop, s) &&
+        try_call("copy", device_->copy, on, to, from, s, ++n) && add(on, s, a, b) && multiply(on, s, a, b) &&
+        capture(on, s, to) && try_call("event_record", device_->event_record, on, stop, s) &&
         try_call("event_wait", device_->event_wait, on, stop, other) &&
         try_call("download", device_->download, on, static_cast<void*>(pinned), b, uint64_t{0}, kBytes, other, ++n) &&
         try_call("stream_sync", device_->stream_sync, on, other) &&
@@ -99,14 +99,26 @@ class Use {
     return well;
   }
 
-  // b = a + b, by the kernel "add".
-  bool add(uint32_t on, uint64_t s, uint64_t a, uint64_t b) {
-    Call call("add");
-    Tensor numbers(PG_F32, {kNumbers});
+  bool add(uint32_t on, uint64_t s, uint64_t a, uint64_t b) { return operate("add", {kNumbers}, on, s, a, b, b); }
+
+  // A product that nobody reads, by cuBLASLt.
+  bool multiply(uint32_t on, uint64_t s, uint64_t a, uint64_t b) {
+    uint64_t c = 0;
+    if (!try_call("alloc", device_->alloc, on, PG_MEMORY_DEVICE, kBytes, &c)) return false;
+    bool well = operate("matmul", {4, kNumbers / 4}, on, s, a, b, c);
+    well = try_call("stream_sync", device_->stream_sync, on, s) && well;
+    put_away("free", device_->free, on, PG_MEMORY_DEVICE, c);
+    return well;
+  }
+
+  // c = op(a, b), float32 tensors of one shape.
+  bool operate(const std::string& op, const Shape& shape, uint32_t on, uint64_t s, uint64_t a, uint64_t b, uint64_t c) {
+    Call call(op);
+    Tensor numbers(PG_F32, shape);
     pg_tensor meta = describe(numbers);
     const pg_tensor* metas[] = {&meta, &meta};
     uint32_t groups[] = {1, 1}, at = 0;
-    while (at < kernels_->count && std::string(kernels_->kernels[at]->op) != "add") at++;
+    while (at < kernels_->count && std::string(kernels_->kernels[at]->op) != op) at++;
     pg_call request = {PG_SIZE(pg_call, attrs), on, call.op, 2, 1, metas, groups, metas, call.attrs.data()};
     pg_prepared prepared{};
     prepared.size = PG_SIZE(pg_prepared, pack_bytes);
@@ -115,12 +127,20 @@ class Use {
         !try_call("prepare", kernels_->prepare, at, asked, &prepared)) {
       return false;
     }
-    pg_address inputs[] = {{a, 0}, {b, 0}};
-    pg_launch launch = {
-        PG_SIZE(pg_launch, extents), on,     s,      1, 2, 1, metas, metas, groups, inputs, inputs + 1, nullptr,
-        call.attrs.data(),           {0, 0}, nullptr};
-    const pg_launch* given = &launch;
-    bool launched = try_call("launch", kernels_->launch, at, prepared.kernel, given);
+    pg_address at_all[] = {{a, 0}, {b, 0}, {c, 0}, {0, 0}};
+    bool launched = prepared.workspace == 0 ||
+                    try_call("alloc", device_->alloc, on, PG_MEMORY_DEVICE, prepared.workspace, &at_all[3].buffer);
+    if (launched) {
+      pg_launch launch = {
+          PG_SIZE(pg_launch, extents), on,        s,      1, 2, 1, metas, metas, groups, at_all, at_all + 2, nullptr,
+          call.attrs.data(),           at_all[3], nullptr};
+      const pg_launch* given = &launch;
+      launched = try_call("launch", kernels_->launch, at, prepared.kernel, given);
+    }
+    if (at_all[3].buffer != 0) {
+      launched = try_call("stream_sync", device_->stream_sync, on, s) && launched;
+      put_away("free", device_->free, on, PG_MEMORY_DEVICE, at_all[3].buffer);
+    }
     kernels_->release(self_, at, prepared.kernel);
     return launched;
   }

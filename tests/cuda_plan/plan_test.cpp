@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What capture_begin, capture_end, plan_launch and plan_destroy promise in plugin.h.
+#include <atomic>
+#include <thread>
+
 #include "gpu.hpp"
 #include "standin.hpp"
 
@@ -64,6 +67,53 @@ TEST_CASE("a plan's faults are its launch's, every time, and leave plan and stre
   gpu.ok(gpu.device->stream_sync, stream);
   CHECK(gpu.read(y) == Floats{30, 20});
   gpu.ok(gpu.device->plan_destroy, plan);
+}
+
+TEST_CASE("a plan's faults are its launch's, on several streams at a time") {
+  standin::reset();
+  Gpu gpu;
+  const uint64_t streams[] = {gpu.stream(), gpu.stream()};
+  Vector x = gpu.floats({10, 20, 30}), index = gpu.integers({2, 5}), y = gpu.floats({0, 0});
+  gpu.ok(gpu.device->capture_begin, streams[0]);
+  REQUIRE(gpu.select(x, index, y, streams[0], 11).code == PG_OK);
+  const uint64_t plan = end(gpu, streams[0]);
+  for (uint64_t round = 1; round <= 50; round++) {
+    for (uint64_t i = 0; i < 2; i++) gpu.ok(gpu.device->plan_launch, plan, streams[i], 2 * round + i);
+    for (uint64_t i = 0; i < 2; i++) {
+      Code sync = gpu.call(gpu.device->stream_sync, streams[i]);
+      CHECK(sync.code == PG_E_INVALID_ARGUMENT);
+      CHECK(sync.error.native == static_cast<int64_t>(2 * round + i));
+    }
+  }
+  gpu.ok(gpu.device->plan_destroy, plan);
+}
+
+// A synchronisation of a stream in the middle of its capture would end the capture.
+TEST_CASE("a synchronisation on another thread waits outside of a capture or is refused") {
+  standin::reset();
+  Gpu gpu;
+  const uint64_t stream = gpu.stream();
+  Vector x = gpu.floats({10, 20, 30}), index = gpu.integers({2, 0}), y = gpu.floats({0, 0});
+  std::atomic<bool> done{false};
+  std::atomic<int> strange{0};
+  std::thread other([&] {
+    while (!done) {
+      int32_t code = gpu.call(gpu.device->stream_sync, stream).code;
+      if (code != PG_OK && code != PG_E_FAILED_PRECONDITION) strange++;
+    }
+  });
+  for (uint64_t round = 1; round <= 100; round++) {
+    gpu.ok(gpu.device->capture_begin, stream);
+    Code select = gpu.select(x, index, y, stream, round);
+    uint64_t plan = 0;
+    Code end = gpu.call(gpu.device->capture_end, stream, &plan);
+    CHECK(select.code == PG_OK);
+    CHECK(end.code == PG_OK);
+    if (end.code == PG_OK) gpu.ok(gpu.device->plan_destroy, plan);
+  }
+  done = true;
+  other.join();
+  CHECK(strange == 0);
 }
 
 TEST_CASE("what a capture cannot hold is refused, and the capture goes on") {
