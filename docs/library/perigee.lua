@@ -1399,6 +1399,10 @@ function pg.avg_pool3d(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:avg_pool3d(options, ...) end
 
+---beta * x + alpha * (a times b), of batches of matrices a [b, n, k] and b [b, k, m].
+---@param ... any|{x: perigee.Tensor, a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+function pg.baddbmm(...) end
+
 ---Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). training: with the batch's statistics (biased variance), which also move the running ones (unbiased variance): running = (1 - momentum) running + momentum batch. Otherwise: with the running ones.
 ---@param x perigee.Tensor [N, C, ...]
 ---@param weight? perigee.Tensor [C]
@@ -3933,6 +3937,10 @@ function Tensor:argmin(...) end
 ---Adds the gradients of this tensor into `.grad` of the leaves it came from.
 ---@param ... any|{gradient?: perigee.Tensor, retain_graph?: boolean, create_graph?: boolean}
 function Tensor:backward(...) end
+
+---beta * x + alpha * (a times b), of batches of matrices a [b, n, k] and b [b, k, m].
+---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+function Tensor:baddbmm(...) end
 
 ---1 with probability p (a number, or a tensor that broadcasts to x), else 0, into x.
 ---@param x perigee.Tensor

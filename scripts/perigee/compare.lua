@@ -5,7 +5,9 @@ return function(pg, native)
   local call, tensor, define = native.call, native.tensor, native.tensor.define
 
   local function check_pair(where, a, b)
-    for i, t in ipairs { a, b } do
+    local pair = { a, b }
+    for i = 1, 2 do
+      local t = pair[i]
       if not native.is_tensor(t) then
         native.raise("invalid_argument", where, ("argument %d must be a tensor, got %s"):format(i, native.describe(t)))
       end

@@ -36,6 +36,32 @@ return function(pg, native)
     return o.x:matmul(o.y)
   end)
 
+  -- Products of matrices and vectors that take no other ranks: matmul under PyTorch's names.
+  local function matrix_product(name, a, b)
+    both(name, { { "y", "tensor", required = true } }, function(o)
+      if rank(o.x) ~= a or rank(o.y) ~= b then
+        native.raise("invalid_argument", name, ("x is %s and y %s; expected %d and %d axes"):format(
+                       tostring(o.x.shape), tostring(o.y.shape), a, b), "matmul takes any")
+      end
+      return o.x:matmul(o.y)
+    end)
+  end
+  ---Product of two matrices, [n, k] and [k, m].
+  matrix_product("mm", 2, 2)
+  ---Product of a matrix [n, k] and a vector [k].
+  matrix_product("mv", 2, 1)
+  ---Sum of the products of two vectors' elements, 0-dim.
+  matrix_product("dot", 1, 1)
+
+  ---beta * x + alpha * (a times b), of batches of matrices a [b, n, k] and b [b, k, m].
+  both("baddbmm", { { "a", "tensor", required = true }, { "b", "tensor", required = true },
+                    { "beta", "number", default = 1 }, { "alpha", "number", default = 1 } }, function(o)
+    local result = pg.bmm(o.a, o.b)
+    if o.alpha ~= 1 then result = result * o.alpha end
+    if o.beta == 0 then return result + pg.zeros_like(o.x) end -- NaN in x stays out
+    return result + (o.beta == 1 and o.x or o.x * o.beta)
+  end)
+
   ---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
   both("addmm", { { "a", "tensor", required = true }, { "b", "tensor", required = true },
                   { "beta", "number", default = 1 }, { "alpha", "number", default = 1 } }, function(o)
@@ -234,6 +260,7 @@ return function(pg, native)
   both("masked_fill", { { "mask", "tensor", required = true }, { "value", "any", required = true } }, function(o)
     local x, mask = o.x, o.mask
     if not native.is_tensor(o.value) then
+      native.dtypes.check_number("masked_fill", o.value, native.dtypes.by_name[x.dtype])
       local shape = broadcast(x.shape, mask.shape)
       if not shape or x:has_shape(shape) then return native.op("masked_fill")(x, mask, o.value) end
     end

@@ -63,7 +63,9 @@ return function(pg, native)
     if type(value) ~= "number" then
       native.raise("invalid_argument", "full", "value must be a number or a boolean, got " .. native.describe(value))
     end
-    return fill("full", o.shape, value, default(o))
+    local dtype = default(o)
+    native.dtypes.check_number("full", value, native.dtypes.find(dtype, "full"))
+    return fill("full", o.shape, value, dtype)
   end)
 
   -- ..._like: the shape, and unless given the dtype and device of another tensor.
@@ -81,6 +83,7 @@ return function(pg, native)
   like("empty_like", function(shape, dtype) return fill("empty_like", shape, 0, dtype) end)
   like("full_like", function(shape, dtype, value)
     if value == nil then native.raise("invalid_argument", "full_like", "argument \"value\" is missing") end
+    native.dtypes.check_number("full_like", value, native.dtypes.find(dtype, "full_like"))
     return fill("full_like", shape, value, dtype)
   end)
   like("rand_like", function(shape, dtype) return call("uniform", {}, { shape = shape, dtype = dtype }) end)

@@ -13,7 +13,7 @@ local TENSOR = {
   is_cuda = "x.device is the device's name", numpy = "x:totable() gives Lua tables", tolist = "x:totable()",
   type = "x.dtype asks, x:to(\"float32\") converts", astype = "x:to(\"float32\")", cast = "x:to(\"float32\")",
   byte = "x:to(\"uint8\")", bool = "x:to(\"bool\")", char = "x:to(\"int8\")", short = "x:to(\"int16\")",
-  bfloat16 = "x:to(\"bfloat16\")", dot = "x:matmul(y)", mm = "x:matmul(y)", mv = "x:matmul(y)",
+  bfloat16 = "x:to(\"bfloat16\")",
   clip = "x:clamp(min, max)", clip_ = "x:clamp_(min, max)", absolute = "x:abs()", power = "x:pow(y)",
   subtract = "x:sub(y) or x - y", multiply = "x:mul(y) or x * y", divide = "x:div(y) or x / y",
   negative = "x:neg() or -x", fill = "x:fill_(v) writes; pg.full_like(x, v) makes a new one",
@@ -32,7 +32,7 @@ local PERIGEE = {
   FloatTensor = "pg.tensor{...} gives float32", LongTensor = "pg.tensor({...}, {dtype=\"int64\"})",
   DoubleTensor = "pg.tensor({...}, {dtype=\"float64\"})", from_numpy = "pg.tensor{...}, or a .safetensors file",
   as_tensor = "pg.tensor{...}", asarray = "pg.tensor{...}", array = "pg.tensor{...}", constant = "pg.tensor{...}",
-  mm = "pg.matmul(x, y)", dot = "pg.matmul(x, y)", mv = "pg.matmul(x, y)", concat = "pg.cat{x, y, axis=1}",
+  concat = "pg.cat{x, y, axis=1}",
   concatenate = "pg.cat{x, y, axis=1}", vstack = "pg.cat{x, y, axis=1}", hstack = "pg.cat{x, y, axis=2}",
   range = "pg.arange(first, stop), where stop is excluded", random = "pg.rand{2, 3}, pg.randn{2, 3}",
   seed = "pg.manual_seed(42)", set_seed = "pg.manual_seed(42)",
@@ -83,7 +83,9 @@ local OPTIONS = {
   start_dim = { "first" }, end_dim = { "last" }, keepdims = { "keepdim" }, size = { "shape" }, reduce = { "reduction" },
   size_average = { "reduction" }, learning_rate = { "lr" }, lrate = { "lr" }, rate = { "p", "lr" }, inplace = {},
   use_bias = { "bias" }, dtypes = { "dtype" }, epoch = { "epochs" }, batchsize = { "batch_size" },
-  normalized_shape = { "shape" },
+  normalized_shape = { "shape" }, elementwise_affine = { "affine" }, unbiased = { "correction" },
+  dim_feedforward = { "feedforward" }, d_model = { "embed" }, nhead = { "heads" }, num_heads = { "heads" },
+  embed_dim = { "embed" },
   negative = { "negative_slope" }, num_groups = { "groups" },
 }
 

@@ -316,16 +316,20 @@ return function(pg, native)
     put_several(view, tensors, value, accumulate)
   end
 
-  local function check_value(where, value)
+  local function check_value(where, t, value)
     if type(value) ~= "number" and type(value) ~= "boolean" and not is_tensor(value) then
       native.raise("invalid_argument", where, "the value must be a number or a tensor, got " .. native.describe(value),
                    type(value) == "table" and "pg.tensor makes a tensor of a table" or nil)
     end
-    if is_tensor(value) then tensor.check_open(value, where) end
+    if is_tensor(value) then
+      tensor.check_open(value, where)
+    else
+      native.dtypes.check_number(where, value, tensor.dtype(t))
+    end
   end
 
   function native.hooks.newindex(t, key, value)
-    check_value("assignment", value)
+    check_value("assignment", t, value)
     local view, tensors = t, {}
     if type(key) == "number" then view = native.hooks.index(t, key)
     elseif is_tensor(key) then view, tensors = basic(t, expand(t, { key }))
@@ -339,7 +343,7 @@ return function(pg, native)
     { "x", "tensor", required = true }, { "index", "any", required = true }, { "values", "any", required = true },
     { "accumulate", "boolean", default = false } })
   local function index_put_(o)
-    check_value("index_put", o.values)
+    check_value("index_put", o.x, o.values)
     local key = o.index
     if type(key) ~= "table" or getmetatable(key) ~= nil then key = { key } end
     local view, tensors = basic(o.x, expand(o.x, key))

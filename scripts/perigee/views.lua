@@ -166,6 +166,7 @@ return function(pg, native)
     if type(value) ~= "number" and type(value) ~= "boolean" then
       native.raise("invalid_argument", "fill_", "value must be a number, got " .. native.describe(value))
     end
+    native.dtypes.check_number("fill_", value, native.dtypes.by_name[t.dtype])
     local scalar = pg.full({ {}, value, dtype = t.dtype, device = t.device })
     call("copy", { t, scalar })
     return t

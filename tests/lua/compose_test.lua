@@ -16,6 +16,16 @@ test("tile and repeat_interleave", function(t)
   t.raises(function() x:tile(-1) end, "tile: counts must be whole numbers from 0")
 end)
 
+test("products under PyTorch's names", function(t)
+  local m, v = pg.tensor { { 1, 2 }, { 3, 4 } }, pg.tensor { 1, -1 }
+  t.equal(m:mm(m), { { 7, 10 }, { 15, 22 } })
+  t.equal(m:mv(v), { -1, -1 })
+  t.equal(pg.dot(v, v):item(), 2)
+  local b = m:unsqueeze(1)
+  t.equal(pg.baddbmm(pg.ones { 2 }, b, b, { beta = 2, alpha = 10 }), { { { 72, 102 }, { 152, 222 } } })
+  t.equal(pg.baddbmm(pg.full({ 2 }, 0 / 0), b, b, { beta = 0 }), { { { 7, 10 }, { 15, 22 } } })
+end)
+
 test("flip and roll are copies and count axes from 1", function(t)
   t.equal(x:flip(1), { { 3, 4, 5 }, { 0, 1, 2 } })
   t.equal(x:flip { 1, 2 }, { { 5, 4, 3 }, { 2, 1, 0 } })

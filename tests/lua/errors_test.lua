@@ -23,6 +23,17 @@ test("the line is the script's", function(t)
   t.ok(err:find("expected 1..2 or -2..-1", 1, true), err.message)
 end)
 
+test("a forward that has left the stack with its last call is told by its lines", function(t)
+  local Tail = pg.nn.class("Tail")
+  function Tail:forward(x)
+    return x:softmax(7)
+  end
+  local info = debug.getinfo(Tail.forward, "S")
+  local err = t.raises(function() pg.nn.Sequential { Tail {} }(pg.zeros { 2, 3 }) end, "softmax: axis 7")
+  t.ok(err:find(("errors_test.lua:%d-%d: Sequential.0 (Tail): softmax"):format(info.linedefined, info.lastlinedefined),
+                1, true), err.message)
+end)
+
 test("call grammar errors", function(t)
   t.raises(function() pg.zeros { 2, dtpye = "int64" } end, "unknown option \"dtpye\".*did you mean \"dtype\"")
   t.raises(function() pg.zeros { 2, dtype = "flota32" } end, "did you mean \"float32\"")

@@ -24,6 +24,14 @@ test("numbers and slices", function(t)
   t.equal(x[{ {}, { 3, 100 } }].shape, { 3, 2 }, "slices end where the axis does")
 end)
 
+test("writing at no places at all", function(t)
+  local x, none = pg.zeros { 2, 2 }, pg.zeros { 3, 0, 2, dtype = "int64" }
+  t.equal(x:index_put(none, pg.ones { 2, 2 }), { { 0, 0 }, { 0, 0 } })
+  x[{ none, none }] = 1
+  t.equal(x, { { 0, 0 }, { 0, 0 } })
+  t.equal(pg.zeros { 0, 2 }:index_put(none, pg.ones { 2, 2 }).shape, { 0, 2 })
+end)
+
 test("views share memory", function(t)
   local x = grid()
   x[2]:fill_(0)

@@ -31,6 +31,25 @@ for _, row in ipairs(rows) do
   M.names[#M.names + 1] = name
 end
 
+for _, dtype in pairs(M.by_code) do
+  if dtype.integer then
+    local bits = dtype.bytes * 8
+    dtype.lowest = dtype.kind == UINT and 0 or -2 ^ (bits - 1)
+    dtype.beyond = dtype.kind == UINT and 2 ^ bits or 2 ^ (bits - 1)
+  end
+end
+
+---Raises where a Lua number is outside an integer dtype: C would make another number of it. NaN is outside, too.
+---@param dtype table one of this module's descriptions
+function M.check_number(where, value, dtype)
+  if not dtype.integer or type(value) ~= "number" then return end
+  local whole = value < 0 and math.ceil(value) or math.floor(value)
+  if whole >= dtype.lowest and whole < dtype.beyond then return end
+  local range = dtype.bytes == 8 and "-2^63 to 2^63 - 1" or ("%.0f to %.0f"):format(dtype.lowest, dtype.beyond - 1)
+  errors.raise("invalid_argument", where, ("%s cannot hold %s"):format(dtype.name, tostring(value)),
+               value ~= value and "give a float dtype" or "it holds " .. range)
+end
+
 -- What others call them.
 M.foreign = { float = "float32", double = "float64", half = "float16", long = "int64", int = "int32", short = "int16",
               byte = "uint8", char = "int8", boolean = "bool", single = "float32" }

@@ -41,13 +41,27 @@ local function frame_name(info)
   return ("%s:%d-%d"):format(source, info.linedefined, info.lastlinedefined)
 end
 
+---Set by the layer code: the function that calls a layer's forward, with the layer as its first local.
+M.layer_call = nil
+
+-- The lines of a script's forward that has left the stack with `return x:op()`, told by the call of its layer.
+local function lost_forward(level)
+  local _, layer = debug.getlocal(level + 1, 1)
+  local found, forward = pcall(function() return layer.forward end)
+  if not found or type(forward) ~= "function" then return nil end
+  local info = debug.getinfo(forward, "S")
+  if info.what ~= "C" and not is_own(info.source) then return frame_name(info) end
+end
+
 ---Where the user's script stands: "net.lua:12", or nil when no script is on the stack.
 function M.script_line()
   local level = 2
   while true do
-    local info = debug.getinfo(level, "Sl")
+    local info = debug.getinfo(level, "Slf")
     if not info then return nil end
     if info.what ~= "C" and not is_own(info.source) then return frame_name(info) end
+    local lines = M.layer_call and info.func == M.layer_call and lost_forward(level)
+    if lines then return lines end
     level = level + 1
   end
 end
@@ -74,7 +88,7 @@ function M.new(code, where, message, hint)
   if path then
     local class = path:match("%((%w+)%)$") or path
     if text:sub(1, #class + 2) == class .. ": " then text = text:sub(#class + 3) end
-    text = path .. ": " .. text
+    text = path .. ": " .. without_repeats(text)
   end
   if line then text = line .. ": " .. text end
   if hint then text = text .. " (" .. hint .. ")" end

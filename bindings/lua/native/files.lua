@@ -20,7 +20,7 @@ end
 ---Reads a file: tensors by name, names in file order, and a function that answers a note (or nil).
 function M.read(path, options)
   local out = ffi.new("pgc_file *[1]")
-  if C.pgc_read(path, option_lines(options), out) ~= 0 then errors.raise_native(C, "read") end
+  if C.pgc_read(path, option_lines(options), out) ~= 0 then errors.raise_native(C) end
   local file = ffi.gc(out[0], C.pgc_file_close)
   local tensors, names = {}, {}
   for i = 1, C.pgc_file_count(file) do
@@ -48,7 +48,7 @@ end
 ---Writes a file atomically. `notes` is a table of strings.
 function M.write(path, names, tensors, notes)
   local a = arrays(names, tensors, notes)
-  if C.pgc_write(path, #names, a.names, a.array, a.count, a.notes) ~= 0 then errors.raise_native(C, "write") end
+  if C.pgc_write(path, #names, a.names, a.array, a.count, a.notes) ~= 0 then errors.raise_native(C) end
 end
 
 local sum = ffi.new("uint64_t[1]")
@@ -58,31 +58,31 @@ local function hexadecimal(value) return bit.tohex(value, 16) end
 function M.write_sealed(stem, extension, names, tensors, notes)
   local a = arrays(names, tensors, notes)
   if C.pgc_write_sealed(stem, extension, #names, a.names, a.array, a.count, a.notes, sum) ~= 0 then
-    errors.raise_native(C, "write")
+    errors.raise_native(C)
   end
   return hexadecimal(sum[0])
 end
 
 ---Writes a string as a file, atomically.
 function M.write_text(path, text)
-  if C.pgc_write_bytes(path, text, #text) ~= 0 then errors.raise_native(C, "write") end
+  if C.pgc_write_bytes(path, text, #text) ~= 0 then errors.raise_native(C) end
 end
 
 ---The checksum of a file's bytes, as write_sealed names it.
 function M.checksum(path)
-  if C.pgc_checksum(path, sum) ~= 0 then errors.raise_native(C, "read") end
+  if C.pgc_checksum(path, sum) ~= 0 then errors.raise_native(C) end
   return hexadecimal(sum[0])
 end
 
 ---Makes a folder and all above it.
 function M.make_folder(path)
-  if C.pgc_make_folder(path) ~= 0 then errors.raise_native(C, "write") end
+  if C.pgc_make_folder(path) ~= 0 then errors.raise_native(C) end
 end
 
 ---Names of what is in a folder, sorted.
 function M.folder(path)
   local text, names = C.pgc_folder_names(path), {}
-  if text == nil then errors.raise_native(C, "read") end
+  if text == nil then errors.raise_native(C) end
   for name in ffi.string(text):gmatch("[^\n]+") do names[#names + 1] = name end
   table.sort(names)
   return names

@@ -16,7 +16,7 @@ local call1, call2, call = C.pgc_call1, C.pgc_call2, C.pgc_call
 local ins, attrs, first, scalar, value = scratch.ins, scratch.attrs, scratch.first, scratch.scalar, scratch.value
 local release = C.pgc_release
 local first_list, huge = scratch.first_list, 2^63
-local function whole(v) return type(v) == 'number' and floor(v) == v end
+local function whole(v) return type(v) == 'number' and floor(v) == v and v > -huge and v < huge end
 local function last(...)
   for i = select('#', ...), 1, -1 do
     if (select(i, ...)) ~= nil then return i end
@@ -92,7 +92,7 @@ end
 
 -- One tensor, then up to four whole numbers that make up the list attribute.
 local list_form = [[
-if type(a) == 'number' and floor(a) == a $nonzero and select('#', ...) == 0 then
+if whole(a) $nonzero and select('#', ...) == 0 then
   local n = d and 4 or c and 3 or b and 2 or 1
   if (n < 2 or whole(b)) and (n < 3 or whole(c)) and (n < 4 or whole(d)) then
     first_list.count = n
@@ -118,8 +118,8 @@ local function number_form(attr, in_place)
     return expand(list_form, names)
   end
   local test, value = nil, "a"
-  if attr.kind == kinds.axis then test, value = "a ~= 0 and floor(a) == a", "a > 0 and a - 1 or a"
-  elseif attr.kind == kinds.int then test = "floor(a) == a"
+  if attr.kind == kinds.axis then test, value = "a ~= 0 and whole(a)", "a > 0 and a - 1 or a"
+  elseif attr.kind == kinds.int then test = "whole(a)"
   elseif attr.kind == kinds.float then test = "true" end
   if not test then return "" end
   return ("if type(a) == 'number' and b == nil and select('#', ...) == 0 and %s then\n  first[0] = %s\n%send\n"):format(

@@ -103,6 +103,7 @@ local function fill(where, buffer, list, n, dtype)
       errors.raise("invalid_argument", where, ("%s cannot hold %s"):format(dtype.name, tostring(v)),
                    "give a float dtype")
     end
+    if dtype.integer then dtypes.check_number(where, v, dtype) end
     buffer[i - 1] = v
   end
 end

@@ -271,7 +271,7 @@ struct IndexPut final : pg::Kernel {
     uint32_t rank = axis_;
     std::copy_n(target.shape, axis_, shape);
     for (int i = 0; i + 1 < rows.rank; i++, rank++) {
-      at /= rows.shape[i];
+      at /= std::max<int64_t>(1, rows.shape[i]);  // of no places none is written
       shape[rank] = rows.shape[i];
       before[0][rank] = 0;
       before[1][rank] = rows.stride[0][i];

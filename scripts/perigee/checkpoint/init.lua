@@ -149,7 +149,10 @@ end
 ---@param given { step: integer, metric: number? } step: a count of what is done; metric: to judge the best by
 ---@return string path
 function Manager:save(given)
-  given = given or {}
+  if type(given) ~= "table" or native.is_tensor(given) then
+    native.raise("invalid_argument", "CheckpointManager:save", "needs a table, got " .. native.describe(given),
+                 "manager:save{step=100}")
+  end
   local step = given.step
   if type(step) ~= "number" or step < 0 or step ~= math.floor(step) or step >= 1e15 then
     native.raise("invalid_argument", "CheckpointManager:save", "step must be a count, got " .. native.describe(step))

@@ -71,6 +71,7 @@ setmetatable(nn, { __index = function(_, name)
 end })
 
 -- Errors name the layer that was being called.
-require("perigee.native.errors").layer_path = path.text
+local errors = require "perigee.native.errors"
+errors.layer_path, errors.layer_call = path.text, path.call
 
 return nn

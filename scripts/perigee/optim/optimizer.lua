@@ -290,5 +290,26 @@ function Optimizer:__tostring()
   return ("%s(%d parameters; %s)"):format(self.name, count, options:describe())
 end
 
+-- opt.step() instead of opt:step().
+for _, name in ipairs { "step", "zero_grad", "state", "load_state", "add_group" } do
+  local method = Optimizer[name]
+  Optimizer[name] = function(self, ...)
+    if type(self) ~= "table" or getmetatable(self) ~= Optimizer then
+      native.raise("invalid_argument", name, "self must be an optimizer, got " .. native.describe(self),
+                   ("call it with a colon: optimizer:%s()"):format(name))
+    end
+    return method(self, ...)
+  end
+end
+
+-- What a script may have meant to change are the hyperparameters, which belong to the groups.
+function Optimizer:__newindex(key, value)
+  if self.groups[1] and self.groups[1][key] ~= nil then
+    native.raise("invalid_argument", self.name, ("%q is a field of the parameter groups"):format(tostring(key)),
+                 ("optimizer.groups[1].%s = ..."):format(tostring(key)))
+  end
+  rawset(self, key, value)
+end
+
 rawset(native, "optim.optimizer", Optimizer)
 return Optimizer
