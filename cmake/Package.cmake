@@ -2,7 +2,8 @@
 # What is installed besides plugins and scripts: headers, libraries, and the CMake package that out-of-tree plugins find.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY core/include/perigee DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(DIRECTORY core/include/perigee DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp"
+  PATTERN "*.cpp") # perigee/sdk/*.cpp: perigee_sdk_library compiles them
 install(FILES bindings/c/perigee.h DESTINATION include)
 install(TARGETS perigee_plugin_sdk EXPORT PerigeeTargets)
 if(TARGET perigee)

@@ -21,6 +21,26 @@
 
 set(PERIGEE_PLUGIN_MODULE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
+# perigee_sdk_library(FOLDER): the target perigee_sdk, what the SDK's headers leave out of line. It is compiled by whoever
+# builds plugins, once a project and with its compiler and flags: C++ libraries are not shared between compilers, plugins
+# are. Perigee's own build gives the folder; without one it is that of the installed headers.
+function(perigee_sdk_library)
+  if(TARGET perigee_sdk)
+    return()
+  endif()
+  set(folder ${ARGN})
+  if(NOT folder)
+    get_target_property(folder Perigee::plugin_sdk INTERFACE_INCLUDE_DIRECTORIES)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/perigee/sdk/*.cpp)
+  add_library(perigee_sdk STATIC EXCLUDE_FROM_ALL ${sources})
+  set_target_properties(perigee_sdk PROPERTIES
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(perigee_sdk PUBLIC cxx_std_20)
+  target_compile_options(perigee_sdk PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
+  target_include_directories(perigee_sdk PUBLIC $<BUILD_INTERFACE:${folder}>)
+endfunction()
+
 function(perigee_add_plugin name)
   cmake_parse_arguments(arg "" "KINDS;VERSION;FOLDER;TARGET;LIB_REMEDY;MIN_HOST_MINOR"
     "SOURCES;LINK;NEEDS_LIBS;LIB_FOLDERS;CPU_FEATURES;DEVICE_TYPES;PRECOMPILE" ${ARGN})
@@ -52,7 +72,8 @@ function(perigee_add_plugin name)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   # Unique symbols are merged across plugins even under RTLD_LOCAL, and pin the library for good.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
-  target_link_libraries(${target} PRIVATE Perigee::plugin_sdk ${arg_LINK})
+  perigee_sdk_library()
+  target_link_libraries(${target} PRIVATE Perigee::plugin_sdk perigee_sdk ${arg_LINK})
   if(arg_PRECOMPILE)
     perigee_precompile(${target} ${arg_PRECOMPILE})
   endif()

@@ -2,7 +2,7 @@
 #include "autocast.hpp"
 
 #include "graph.hpp"
-#include "perigee/precision.h"
+#include "perigee/plugin.h"
 #include "promote.hpp"
 
 namespace perigee {

@@ -2,7 +2,7 @@
 #include "condition.hpp"
 
 #include "graph.hpp"
-#include "perigee/precision.h"
+#include "perigee/plugin.h"
 
 namespace perigee {
 namespace {

@@ -13,8 +13,6 @@
 // wrong. A plugin is, or has in its pg::Provides, a pg::FormatTable.
 #pragma once
 
-#include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <vector>
 
@@ -22,9 +20,7 @@
 
 namespace pg {
 
-[[noreturn]] inline void fail_data(const std::string& path, const std::string& message) {
-  throw Error(PG_E_DATA_LOSS, path + ": " + message);
-}
+[[noreturn]] void fail_data(const std::string& path, const std::string& message);
 
 // The host's side of reading.
 class Sink {
@@ -32,26 +28,9 @@ class Sink {
   explicit Sink(const pg_sink* raw) : raw_(raw) {}
 
   // Memory for a dense, row-major tensor, to be filled before the next call. NULL only for an empty tensor.
-  void* tensor(const std::string& name, uint32_t dtype, const std::vector<int64_t>& shape) {
-    if (shape.size() > PG_MAX_RANK) {
-      fail_support(
-          format("\"%s\" has %zu dimensions; at most %d are supported", name.c_str(), shape.size(), PG_MAX_RANK));
-    }
-    bool empty = false;
-    for (int64_t dimension : shape) empty |= dimension == 0;
-    pg_error error = make_error();
-    void* memory =
-        raw_->tensor(raw_->context, name.c_str(), dtype, static_cast<uint32_t>(shape.size()), shape.data(), &error);
-    if (memory == nullptr && (error.code != PG_OK || !empty)) {
-      throw Error(error.code == PG_OK ? PG_E_INTERNAL : error.code, error.message, error.native);
-    }
-    return memory;
-  }
+  void* tensor(const std::string& name, uint32_t dtype, const std::vector<int64_t>& shape);
 
-  void note(const std::string& key, const std::string& value) {
-    pg_error error = make_error();
-    check(raw_->note(raw_->context, key.c_str(), value.c_str(), &error), error);
-  }
+  void note(const std::string& key, const std::string& value);
 
  private:
   const pg_sink* raw_;
@@ -60,38 +39,13 @@ class Sink {
 // What the caller asked for, over the format's defaults. Unknown names are errors.
 class Options {
  public:
-  Options(const char* declared, const char* given) {
-    for_each(declared == nullptr ? "" : declared, ' ',
-             [&](std::string key, std::string value) { values_[key] = value; });
-    for_each(given == nullptr ? "" : given, '\n', [&](std::string key, std::string value) {
-      if (values_.count(key) == 0) {
-        fail_argument(format("unknown option \"%s\"; known: %s", key.c_str(), declared == nullptr ? "" : declared));
-      }
-      values_[key] = value;
-    });
-  }
+  Options(const char* declared, const char* given);
+  ~Options();
 
-  const std::string& text(const char* key) const { return values_.at(key); }
-  int64_t integer(const char* key) const {
-    const std::string& value = text(key);
-    char* end = nullptr;
-    long long number = std::strtoll(value.c_str(), &end, 10);
-    if (value.empty() || *end != '\0')
-      fail_argument(format("option %s: expected a whole number, got \"%s\"", key, value.c_str()));
-    return number;
-  }
+  const std::string& text(const char* key) const;
+  int64_t integer(const char* key) const;
 
  private:
-  template <class Visit>
-  static void for_each(const std::string& list, char separator, Visit&& visit) {
-    for (size_t begin = 0; begin < list.size();) {
-      size_t end = std::min(list.find(separator, begin), list.size());
-      std::string item = list.substr(begin, end - begin);
-      size_t equals = item.find('=');
-      if (equals != std::string::npos) visit(item.substr(0, equals), item.substr(equals + 1));
-      begin = end + 1;
-    }
-  }
   std::map<std::string, std::string> values_;
 };
 
@@ -108,16 +62,8 @@ using Notes = std::vector<std::pair<std::string, std::string>>;
 
 namespace detail {
 
-inline Items items_of(uint32_t count, const pg_named_tensor* const* raw) {
-  Items items;
-  for (uint32_t i = 0; i < count; i++) {
-    const pg_tensor& t = *raw[i]->tensor;
-    items.push_back({raw[i]->name, dtype_of(t), std::vector<int64_t>(t.shape, t.shape + t.rank),
-                     reinterpret_cast<const void*>(t.buffer + t.offset),
-                     static_cast<uint64_t>(element_count(t) * dtype_bytes(dtype_of(t)))});
-  }
-  return items;
-}
+Items items_of(uint32_t count, const pg_named_tensor* const* raw);
+Notes notes_of(uint32_t count, const char* const* raw);
 
 template <class Format>
 int32_t format_read(void*, const char* path, const char* options, const pg_sink* sink, pg_error* error) noexcept {
@@ -130,21 +76,14 @@ int32_t format_read(void*, const char* path, const char* options, const pg_sink*
 template <class Format>
 int32_t format_write(void*, const char* path, uint32_t count, const pg_named_tensor* const* items, uint32_t note_count,
                      const char* const* notes, pg_error* error) noexcept {
-  return guard(error, Format::name, [&] {
-    Notes pairs;
-    for (uint32_t i = 0; i < note_count; i++) pairs.emplace_back(notes[2 * i], notes[2 * i + 1]);
-    Format::write(path, items_of(count, items), pairs);
-  });
+  return guard(error, Format::name, [&] { Format::write(path, items_of(count, items), notes_of(note_count, notes)); });
 }
 
 }  // namespace detail
 
 // ---- registration ----
 
-inline std::vector<const pg_format_info*>& format_entries() {
-  static auto* entries = new std::vector<const pg_format_info*>();  // never destroyed: tables point into it
-  return *entries;
-}
+void add_format(const pg_format_info& info);
 
 template <class Format>
 int add_format() {
@@ -155,15 +94,11 @@ int add_format() {
   if constexpr (requires(const Items& items, const Notes& notes) { Format::write(std::string(), items, notes); }) {
     info.write = detail::format_write<Format>;
   }
-  format_entries().push_back(&info);
+  add_format(info);
   return 0;
 }
 
-inline const pg_formats* format_table() {
-  static pg_formats table{};
-  table = {PG_SIZE(pg_formats, formats), static_cast<uint32_t>(format_entries().size()), format_entries().data()};
-  return &table;
-}
+const pg_formats* format_table();
 
 struct FormatTable {
   static constexpr const char* id = PG_IFACE_FORMATS;

@@ -2,166 +2,126 @@
 // perigee/functions.hpp: the common operators as C++ functions on pg::Value. Any other operator is an OpRef and a Call.
 #pragma once
 
-#include <algorithm>
-
 #include "perigee/emit.hpp"
 
 namespace pg {
 
 // One or more tensors in, one out, all attributes at their defaults. (Each instance of these functions holds its own
 // looked-up operator.)
+Value apply_op(const OpRef& op, std::initializer_list<Value> inputs);
 template <OpName name, class... Values>
 Value apply(Value first, Values... rest) {
   static constinit OpRef op(name.text);
-  Call call(first.builder, op);
-  call.input(first);
-  (call.input(rest), ...);
-  return call.emit();
+  return apply_op(op, {first, rest...});
 }
 
 // The kind of a number next to x: a whole number leaves an integer tensor its dtype. Next to a floating tensor it is
 // always FLOAT, so that a number which happens to be whole makes no signature of its own.
-inline int scalar_kind(Value x, double number) {
-  bool integral = (dtype_class(x.dtype()) & (PG_M_INT | PG_M_BOOL)) != 0;
-  return integral && number == __builtin_trunc(number) ? PG_SCALAR_INT : PG_SCALAR_FLOAT;
-}
+int scalar_kind(Value x, double number);
 
 // x `name` number, number `name` x.
+Value apply_right(const OpRef& op, Value x, double number);
+Value apply_left(const OpRef& op, double number, Value x);
 template <OpName name>
 Value apply_right(Value x, double number) {
   static constinit OpRef op(name.text, "scalar");
-  return Call(x.builder, op).input(x).input(Value{}).number(0, 1, number, scalar_kind(x, number)).emit();
+  return apply_right(op, x, number);
 }
 template <OpName name>
 Value apply_left(double number, Value x) {
   static constinit OpRef op(name.text, "scalar");
-  return Call(x.builder, op).input(Value{}).input(x).number(0, 0, number, scalar_kind(x, number)).emit();
+  return apply_left(op, number, x);
 }
 
-#define PG_BINARY_FUNCTION(function, name)                                               \
-  inline Value function(Value x, Value y) { return apply<name>(x, y); }                  \
-  inline Value function(Value x, double number) { return apply_right<name>(x, number); } \
-  inline Value function(double number, Value x) { return apply_left<name>(number, x); }
-PG_BINARY_FUNCTION(operator+, "add")
-PG_BINARY_FUNCTION(operator-, "sub")
-PG_BINARY_FUNCTION(operator*, "mul")
-PG_BINARY_FUNCTION(operator/, "div")
-PG_BINARY_FUNCTION(pow, "pow")
-PG_BINARY_FUNCTION(maximum, "maximum")
-PG_BINARY_FUNCTION(minimum, "minimum")
-PG_BINARY_FUNCTION(floor_div, "floor_div")
-PG_BINARY_FUNCTION(eq, "eq")
-PG_BINARY_FUNCTION(ne, "ne")
-PG_BINARY_FUNCTION(lt, "lt")
-PG_BINARY_FUNCTION(le, "le")
-PG_BINARY_FUNCTION(gt, "gt")
-PG_BINARY_FUNCTION(ge, "ge")
-PG_BINARY_FUNCTION(logical_and, "logical_and")
+// sdk/functions.cpp names the operator of each.
+#define PG_BINARY_FUNCTION(function)      \
+  Value function(Value x, Value y);       \
+  Value function(Value x, double number); \
+  Value function(double number, Value x);
+PG_BINARY_FUNCTION(operator+)
+PG_BINARY_FUNCTION(operator-)
+PG_BINARY_FUNCTION(operator*)
+PG_BINARY_FUNCTION(operator/)
+PG_BINARY_FUNCTION(pow)
+PG_BINARY_FUNCTION(maximum)
+PG_BINARY_FUNCTION(minimum)
+PG_BINARY_FUNCTION(floor_div)
+PG_BINARY_FUNCTION(eq)
+PG_BINARY_FUNCTION(ne)
+PG_BINARY_FUNCTION(lt)
+PG_BINARY_FUNCTION(le)
+PG_BINARY_FUNCTION(gt)
+PG_BINARY_FUNCTION(ge)
+PG_BINARY_FUNCTION(logical_and)
 #undef PG_BINARY_FUNCTION
 
-#define PG_UNARY_FUNCTION(function) \
-  inline Value function(Value x) { return apply<#function>(x); }
-inline Value operator-(Value x) { return apply<"neg">(x); }
-PG_UNARY_FUNCTION(abs)
-PG_UNARY_FUNCTION(sign)
-PG_UNARY_FUNCTION(square)
-PG_UNARY_FUNCTION(reciprocal)
-PG_UNARY_FUNCTION(exp)
-PG_UNARY_FUNCTION(log)
-PG_UNARY_FUNCTION(sqrt)
-PG_UNARY_FUNCTION(rsqrt)
-PG_UNARY_FUNCTION(sin)
-PG_UNARY_FUNCTION(cos)
-PG_UNARY_FUNCTION(sinh)
-PG_UNARY_FUNCTION(cosh)
-PG_UNARY_FUNCTION(tanh)
-PG_UNARY_FUNCTION(erf)
-PG_UNARY_FUNCTION(sigmoid)
-PG_UNARY_FUNCTION(relu)
-PG_UNARY_FUNCTION(floor)
-PG_UNARY_FUNCTION(isfinite)
-PG_UNARY_FUNCTION(logical_not)
-PG_UNARY_FUNCTION(clone)
-PG_UNARY_FUNCTION(zeros_like)
-PG_UNARY_FUNCTION(ones_like)
-#undef PG_UNARY_FUNCTION
+Value operator-(Value x);
+Value abs(Value x);
+Value sign(Value x);
+Value square(Value x);
+Value reciprocal(Value x);
+Value exp(Value x);
+Value log(Value x);
+Value sqrt(Value x);
+Value rsqrt(Value x);
+Value sin(Value x);
+Value cos(Value x);
+Value sinh(Value x);
+Value cosh(Value x);
+Value tanh(Value x);
+Value erf(Value x);
+Value sigmoid(Value x);
+Value relu(Value x);
+Value floor(Value x);
+Value isfinite(Value x);
+Value logical_not(Value x);
+Value clone(Value x);
+Value zeros_like(Value x);
+Value ones_like(Value x);
 
 // ---- shapes ----
 
 // dy summed to the shape of x: undoes broadcasting. Free where the shapes are the same.
-inline Value sum_like(Value dy, Value x) { return same_dims(dy.meta(), x.meta()) ? dy : apply<"sum_like">(dy, x); }
-inline Value expand_like(Value x, Value like) {
-  return same_dims(x.meta(), like.meta()) ? x : apply<"expand_like">(x, like);
-}
-inline Value reshape_like(Value x, Value like) {
-  return same_dims(x.meta(), like.meta()) ? x : apply<"reshape_like">(x, like);
-}
-inline Value reshape(Value x, const pg_ints& shape) {
-  static constinit OpRef op("reshape", "shape");
-  return Call(x.builder, op).input(x).set(0, shape).emit();
-}
-inline Value permute(Value x, const pg_ints& axes) {
-  static constinit OpRef op("permute", "axes");
-  return Call(x.builder, op).input(x).set(0, axes).emit();
-}
-inline Value unsqueeze(Value x, int64_t axis) {
-  static constinit OpRef op("unsqueeze", "axis");
-  return Call(x.builder, op).input(x).set(0, axis).emit();
-}
-inline Value squeeze(Value x, const pg_ints& axes) {
-  static constinit OpRef op("squeeze", "axes");
-  return Call(x.builder, op).input(x).set(0, axes).emit();
-}
-inline Value cast(Value x, uint32_t dtype) {
-  if (x.dtype() == dtype) return x;
-  static constinit OpRef op("cast", "dtype");
-  return Call(x.builder, op).input(x).set(0, dtype).emit();
-}
+Value sum_like(Value dy, Value x);
+Value expand_like(Value x, Value like);
+Value reshape_like(Value x, Value like);
+Value reshape(Value x, const pg_ints& shape);
+Value permute(Value x, const pg_ints& axes);
+Value unsqueeze(Value x, int64_t axis);
+Value squeeze(Value x, const pg_ints& axes);
+Value cast(Value x, uint32_t dtype);
 // Writes `value`, broadcast and cast, into `target`: what optimizers do to parameters and state.
-inline void assign(Value target, Value value) {
-  static constinit OpRef op("copy");
-  Call(target.builder, op).input(target).input(value).emit(PG_EMIT_IN_PLACE);
-}
-inline Value where(Value condition, Value x, Value y) { return apply<"where">(condition, x, y); }
-inline Value where(Value condition, Value x, double y) {
-  static constinit OpRef op("where", "scalar");
-  return Call(x.builder, op).input(condition).input(x).input(Value{}).number(0, 2, y, scalar_kind(x, y)).emit();
-}
-inline Value where(Value condition, double x, Value y) {
-  static constinit OpRef op("where", "scalar");
-  return Call(y.builder, op).input(condition).input(Value{}).input(y).number(0, 1, x, scalar_kind(y, x)).emit();
-}
+void assign(Value target, Value value);
+Value where(Value condition, Value x, Value y);
+Value where(Value condition, Value x, double y);
+Value where(Value condition, double x, Value y);
 
 // ---- reductions: no axes means all of them ----
 
+Value reduce(const OpRef& op, Value x, const pg_ints& axes, bool keepdim);
 template <OpName name>
 Value reduce(Value x, const pg_ints& axes = {}, bool keepdim = false) {
   static constinit OpRef op(name.text, "axes", "keepdim");
-  return Call(x.builder, op).input(x).set(0, axes).set(1, keepdim).emit();
+  return reduce(op, x, axes, keepdim);
 }
-inline Value sum(Value x, const pg_ints& axes = {}, bool keepdim = false) { return reduce<"sum">(x, axes, keepdim); }
-inline Value mean(Value x, const pg_ints& axes = {}, bool keepdim = false) { return reduce<"mean">(x, axes, keepdim); }
-inline Value amax(Value x, const pg_ints& axes = {}, bool keepdim = false) { return reduce<"amax">(x, axes, keepdim); }
+Value sum(Value x, const pg_ints& axes = {}, bool keepdim = false);
+Value mean(Value x, const pg_ints& axes = {}, bool keepdim = false);
+Value amax(Value x, const pg_ints& axes = {}, bool keepdim = false);
 // Along one axis.
+Value along(const OpRef& op, Value x, int64_t axis);
 template <OpName name>
 Value along(Value x, int64_t axis) {
   static constinit OpRef op(name.text, "axis");
-  return Call(x.builder, op).input(x).set(0, axis).emit();
+  return along(op, x, axis);
 }
-inline Value cumsum(Value x, int64_t axis) { return along<"cumsum">(x, axis); }
-inline Value softmax(Value x, int64_t axis) { return along<"softmax">(x, axis); }
-inline Value log_softmax(Value x, int64_t axis) { return along<"log_softmax">(x, axis); }
+Value cumsum(Value x, int64_t axis);
+Value softmax(Value x, int64_t axis);
+Value log_softmax(Value x, int64_t axis);
 
 // ---- matrices and indices ----
 
 // transpose_*: the last two axes of that operand swapped.
-inline Value matmul(Value x, Value y, bool transpose_x = false, bool transpose_y = false) {
-  static constinit OpRef op("matmul", "transpose_x", "transpose_y");
-  return Call(x.builder, op).input(x).input(y).set(0, transpose_x).set(1, transpose_y).emit();
-}
-inline Value gather(Value x, Value index, int64_t axis) {
-  static constinit OpRef op("gather", "axis");
-  return Call(x.builder, op).input(x).input(index).set(0, axis).emit();
-}
+Value matmul(Value x, Value y, bool transpose_x = false, bool transpose_y = false);
+Value gather(Value x, Value index, int64_t axis);
 
 }  // namespace pg

@@ -35,7 +35,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <memory>
 #include <vector>
 
 #include "perigee/plugin.hpp"
@@ -44,12 +43,7 @@ namespace pg {
 
 // ---- attributes, by name ----
 
-inline const pg_attr_info& find_attr(const pg_op_info& op, const char* name) {
-  for (uint32_t i = 0; i < op.attr_count; i++) {
-    if (std::strcmp(op.attrs[i]->name, name) == 0) return *op.attrs[i];
-  }
-  fail(PG_E_INTERNAL, format("operator %s has no attribute \"%s\"", op.name, name));
-}
+const pg_attr_info& find_attr(const pg_op_info& op, const char* name);
 
 template <class T>
 T read_at(const void* base, uint32_t offset) {
@@ -58,9 +52,7 @@ T read_at(const void* base, uint32_t offset) {
   return value;
 }
 
-[[noreturn]] inline void fail_attr_kind(const char* as) {
-  fail(PG_E_INTERNAL, std::string("an attribute was read as ") + as + ", which it is not");
-}
+[[noreturn]] void fail_attr_kind(const char* as);
 
 // An attribute's value as T: any number kind as any arithmetic T; lists as pg_ints; a scalar operand as pg_scalar.
 template <class T>
@@ -107,11 +99,11 @@ class KernelCall {
   uint32_t output_count() const { return raw->output_count; }
   bool has(uint32_t i) const { return i < raw->input_count && raw->inputs[i] != nullptr; }
   const pg_tensor& in(uint32_t i) const {
-    if (!has(i)) fail(PG_E_INTERNAL, format("%s: input %u is absent", op(), i));
+    if (!has(i)) fail_absent("input", i);
     return *raw->inputs[i];
   }
   const pg_tensor& out(uint32_t i) const {
-    if (i >= raw->output_count) fail(PG_E_INTERNAL, format("%s: output %u is absent", op(), i));
+    if (i >= raw->output_count) fail_absent("output", i);
     return *raw->outputs[i];
   }
   // Tensors in the declared input, and the flat position of its first.
@@ -133,93 +125,36 @@ class KernelCall {
     return {info.kind, info.offset};
   }
   // The numbers of a list attribute.
-  std::vector<int64_t> list(const char* name) const {
-    auto ints = attr<pg_ints>(name);
-    return {ints.value, ints.value + ints.count};
-  }
+  std::vector<int64_t> list(const char* name) const;
 
   // Refusals, for `supports`: each says what was expected and what came. `need` takes printf's arguments.
   template <class... Args>
   void need(bool condition, const char* pattern, Args... args) const {
-    if (condition) return;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-security"
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    fail_support(format(pattern, args...) + "; got " + arguments());
-#pragma GCC diagnostic pop
+    if (!condition) refuse(pattern, args...);
   }
   // Every tensor, in or out, has one of these dtypes.
-  void need_dtypes(std::initializer_list<uint32_t> dtypes) const {
-    each([&](const pg_tensor& t) {
-      for (uint32_t dtype : dtypes)
-        if (dtype_of(t) == dtype) return;
-      std::string names;
-      for (uint32_t dtype : dtypes) names += (names.empty() ? "" : ", ") + std::string(dtype_name(dtype));
-      need(false, "takes %s", names.c_str());
-    });
-  }
+  void need_dtypes(std::initializer_list<uint32_t> dtypes) const;
   // Every tensor is row-major without gaps. A host that holds another kind asks again with a dense copy.
-  void need_dense() const {
-    each([&](const pg_tensor& t) {
-      need(t.class_id == PG_CLASS_DENSE && t.layout == 0 && t.bit_offset == 0, "takes tensors in plain layouts");
-      need(is_dense(t), "takes dense tensors");
-    });
-  }
+  void need_dense() const;
   // "float32[2, 3], int64[4], none": what was asked for.
-  std::string arguments() const {
-    std::string text;
-    for (uint32_t i = 0; i < input_count(); i++) {
-      if (i > 0) text += ", ";
-      text += has(i) ? dtype_name(dtype_of(in(i))) + shape_text(in(i)) : std::string("none");
-    }
-    return text;
-  }
+  std::string arguments() const;
 
   // An axis attribute in 0 .. rank - 1 (0 for a 0-dim tensor).
-  int64_t axis(const char* name, uint32_t rank) const {
-    int64_t axis = attr<int64_t>(name), dims = rank == 0 ? 1 : rank;
-    if (axis < -dims || axis >= dims) {
-      fail_argument(format("%s: axis %lld is out of range for rank %u", op(), static_cast<long long>(axis), rank));
-    }
-    return axis < 0 ? axis + dims : axis;
-  }
+  int64_t axis(const char* name, uint32_t rank) const;
   // Bit i: axis i is named by the list; an empty list names all.
-  uint32_t axis_mask(const char* name, uint32_t rank) const {
-    auto axes = attr<pg_ints>(name);
-    if (axes.count == 0) return (1u << rank) - 1;
-    uint32_t mask = 0;
-    for (int64_t i = 0; i < axes.count; i++) {
-      int64_t axis = axes.value[i] < 0 ? axes.value[i] + rank : axes.value[i];
-      if (rank > 0 && (axis < 0 || axis >= rank)) fail_argument(format("%s: axis out of range", op()));
-      if (rank > 0) mask |= 1u << axis;
-    }
-    return mask;
-  }
+  uint32_t axis_mask(const char* name, uint32_t rank) const;
   // The number that stands in for an input (attribute "scalar"): kind is PG_SCALAR_NONE where there is none.
-  pg_scalar scalar() const {
-    for (uint32_t i = 0; i < raw->op->attr_count; i++) {
-      const pg_attr_info& info = *raw->op->attrs[i];
-      if (info.kind == PG_ATTR_SCALAR) return read_at<pg_scalar>(raw->attrs, info.offset);
-    }
-    return {PG_SCALAR_NONE, -1};
-  }
-  Runtime<double> scalar_value() const {
-    for (uint32_t i = 0; i < raw->op->attr_count; i++) {
-      if (raw->op->attrs[i]->kind == PG_ATTR_SCALAR) return {PG_ATTR_FLOAT, raw->op->attrs[i]->value};
-    }
-    return {};
-  }
+  pg_scalar scalar() const;
+  Runtime<double> scalar_value() const;
 
  private:
   template <class Body>
-  void each(Body&& body) const {
-    for (uint32_t i = 0; i < input_count(); i++)
-      if (has(i)) body(in(i));
-    for (uint32_t i = 0; i < output_count(); i++) body(out(i));
-  }
+  void each(Body&& body) const;
+  [[noreturn]] void fail_absent(const char* what, uint32_t i) const;
+  [[noreturn]] void refuse(const char* pattern, ...) const;
 };
 
-inline std::string describe(const KernelCall& call) { return call.arguments(); }
+std::string describe(const KernelCall& call);
 
 // What prepare asks of the host.
 struct Plan {
@@ -230,12 +165,9 @@ struct Plan {
 // A prepared kernel. It may be destroyed while its last launches are still queued on a stream.
 class Kernel {
  public:
-  virtual ~Kernel() = default;
+  virtual ~Kernel();
   virtual void launch(const pg_launch& launch) = 0;
-  virtual void pack(uint32_t input, const pg_launch& launch, pg_address target) {
-    (void)input, (void)launch, (void)target;
-    fail(PG_E_UNIMPLEMENTED, "this kernel packs nothing");
-  }
+  virtual void pack(uint32_t input, const pg_launch& launch, pg_address target);
 };
 
 // ---- addresses on host-visible devices; NULL where a tensor is absent or empty ----
@@ -258,74 +190,22 @@ T* output(const pg_launch& launch, uint32_t i) {
 struct KernelEntry {
   pg_kernel_info info;
   void (*supports)(const KernelCall& call);
-  std::unique_ptr<Kernel> (*prepare)(const KernelCall& call, Plan& plan);
+  Kernel* (*prepare)(const KernelCall& call, Plan& plan);  // owned by the caller
 };
 
-inline std::vector<KernelEntry>& kernel_entries() {
-  static auto* entries = new std::vector<KernelEntry>();  // never destroyed: tables point into it
-  return *entries;
-}
+// All kernels that this plugin has registered.
+std::vector<KernelEntry>& kernel_entries();
+int add_kernel(const KernelEntry& entry);
 
 template <class Type>
 int add_kernel(const char* op, uint32_t key = PG_KEY_SHAPES, uint64_t packs = 0) {
-  kernel_entries().push_back({{PG_SIZE(pg_kernel_info, packs), key, op, packs},
-                              [](const KernelCall& call) { Type::supports(call); },
-                              [](const KernelCall& call, Plan& plan) -> std::unique_ptr<Kernel> {
-                                return std::make_unique<Type>(call, plan);
-                              }});
-  return 0;
+  return add_kernel({{PG_SIZE(pg_kernel_info, packs), key, op, packs},
+                     [](const KernelCall& call) { Type::supports(call); },
+                     [](const KernelCall& call, Plan& plan) -> Kernel* { return new Type(call, plan); }});
 }
-
-namespace detail {
-
-inline int32_t kernel_supports(void*, uint32_t index, const pg_call* call, pg_error* why) noexcept {
-  const KernelEntry& entry = kernel_entries()[index];
-  return guard(why, entry.info.op, [&] { entry.supports(KernelCall(call)); });
-}
-inline int32_t kernel_prepare(void*, uint32_t index, const pg_call* call, pg_prepared* out, pg_error* error) noexcept {
-  const KernelEntry& entry = kernel_entries()[index];
-  return guard(error, entry.info.op, [&] {
-    Plan plan;
-    std::unique_ptr<Kernel> kernel = entry.prepare(KernelCall(call), plan);
-    out->workspace = plan.workspace;
-    std::memcpy(out->pack_bytes, plan.pack_bytes, sizeof plan.pack_bytes);
-    out->kernel = kernel.release();
-  });
-}
-inline int32_t kernel_launch(void*, uint32_t index, void* kernel, const pg_launch* launch, pg_error* error) noexcept {
-  // The common case is one virtual call: the name is looked up only when something was thrown.
-  int32_t code = guard(error, nullptr, [&] { static_cast<Kernel*>(kernel)->launch(*launch); });
-  if (code != PG_OK && error != nullptr && error->where[0] == '\0') {
-    std::snprintf(error->where, sizeof error->where, "%s", kernel_entries()[index].info.op);
-  }
-  return code;
-}
-inline void kernel_release(void*, uint32_t, void* kernel) noexcept { delete static_cast<Kernel*>(kernel); }
-inline int32_t kernel_pack(void*, uint32_t index, void* kernel, uint32_t input, const pg_launch* launch,
-                           pg_address target, pg_error* error) noexcept {
-  return guard(error, kernel_entries()[index].info.op,
-               [&] { static_cast<Kernel*>(kernel)->pack(input, *launch, target); });
-}
-
-}  // namespace detail
 
 // The plugin's table of all kernels registered so far. One per plugin: for one device type.
-inline const pg_kernels* kernel_table(const char* device_type) {
-  static auto* infos = new std::vector<const pg_kernel_info*>();
-  static pg_kernels table{};
-  infos->clear();
-  for (const KernelEntry& entry : kernel_entries()) infos->push_back(&entry.info);
-  table = {PG_SIZE(pg_kernels, pack),
-           static_cast<uint32_t>(infos->size()),
-           device_type,
-           infos->data(),
-           detail::kernel_supports,
-           detail::kernel_prepare,
-           detail::kernel_launch,
-           detail::kernel_release,
-           detail::kernel_pack};
-  return &table;
-}
+const pg_kernels* kernel_table(const char* device_type);
 
 template <OpName device_type>
 struct KernelTable {

@@ -32,7 +32,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <vector>
 
 #include "perigee/emit.hpp"
@@ -54,18 +53,8 @@ class AttrList {
   pg_attr_info& add(Field T::*field, uint32_t kind, const char* name, const char* doc, uint32_t flags) {
     static_assert(std::is_trivially_copyable_v<T>);
     static const T probe{};
-    auto info = std::make_unique<pg_attr_info>();
-    *info = {};
-    info->size = PG_SIZE(pg_attr_info, value);
-    info->kind = kind;
-    info->flags = flags;
-    info->offset =
-        static_cast<uint32_t>(reinterpret_cast<const char*>(&(probe.*field)) - reinterpret_cast<const char*>(&probe));
-    info->name = name;
-    info->doc = doc;
-    raw_.push_back(info.get());
-    owned_.push_back(std::move(info));
-    return *owned_.back();
+    auto at = reinterpret_cast<const char*>(&(probe.*field)) - reinterpret_cast<const char*>(&probe);
+    return add(static_cast<uint32_t>(at), kind, name, doc, flags);
   }
   template <class Field>
   static constexpr uint32_t kind_of() {
@@ -82,69 +71,34 @@ class AttrList {
   const pg_attr_info* const* data() const { return raw_.data(); }
 
  private:
-  std::vector<std::unique_ptr<pg_attr_info>> owned_;
-  std::vector<const pg_attr_info*> raw_;
+  pg_attr_info& add(uint32_t offset, uint32_t kind, const char* name, const char* doc, uint32_t flags);
+  std::vector<const pg_attr_info*> raw_;  // for as long as the process lives, as their schemas
 };
 
 // ---- describing parameters ----
 
 class Params {
  public:
-  Params(const char* layer, const pg_tensor* input, pg_param* const* params, uint32_t count)
-      : layer(layer), input(input), params_(params), count_(count) {
-    for (uint32_t i = 0; i < count; i++) params_[i]->present = 0;
-  }
+  Params(const char* layer, const pg_tensor* input, pg_param* const* params, uint32_t count);
   const char* const layer;
   const pg_tensor* const input;  // the first one; NULL when nothing is to infer
 
   // Fills `value` with the input's size along `axis` (negative: from the end) if it is not known yet.
-  void infer(int64_t& value, const char* name, int axis) const {
-    if (value == 0 && input != nullptr) {
-      int64_t rank = input->rank, at = axis < 0 ? axis + rank : axis;
-      if (at < 0 || at >= rank) fail_argument(std::string("an input ") + shape_text(*input) + " has too few axes");
-      value = input->shape[at];
-      if (PG_DIM_IS_SYMBOLIC(value)) fail_argument(format("%s cannot be inferred from a symbolic size", name));
-    }
-    positive(value, name);
-  }
-  static void positive(int64_t value, const char* name) {
-    if (value <= 0) fail_argument(format("%s must be positive, got %lld", name, static_cast<long long>(value)));
-  }
-  static void positive(const pg_ints& list, const char* name) {
-    for (int64_t i = 0; i < list.count; i++) positive(list.value[i], name);
-  }
-  static void not_negative(const pg_ints& list, const char* name) {
-    for (int64_t i = 0; i < list.count; i++) {
-      if (list.value[i] < 0) {
-        fail_argument(format("%s must not be negative, got %lld", name, static_cast<long long>(list.value[i])));
-      }
-    }
-  }
+  void infer(int64_t& value, const char* name, int axis) const;
+  static void positive(int64_t value, const char* name);
+  static void positive(const pg_ints& list, const char* name);
+  static void not_negative(const pg_ints& list, const char* name);
 
   // What a parameter is and begins with. `index` is its place in LayerSchema::params; the dtype is the default one.
   // Values uniform in [-bound, bound).
-  void uniform(uint32_t index, const pg_ints& shape, double bound) {
-    set(index, shape, PG_INIT_UNIFORM, -bound, bound);
-  }
-  void normal(uint32_t index, const pg_ints& shape, double mean, double std) {
-    set(index, shape, PG_INIT_NORMAL, mean, std);
-  }
-  void constant(uint32_t index, const pg_ints& shape, double value) { set(index, shape, PG_INIT_CONSTANT, value, 0); }
+  void uniform(uint32_t index, const pg_ints& shape, double bound);
+  void normal(uint32_t index, const pg_ints& shape, double mean, double std);
+  void constant(uint32_t index, const pg_ints& shape, double value);
   // State that is not trained.
-  void buffer(uint32_t index, const pg_ints& shape, double value) {
-    constant(index, shape, value);
-    params_[index]->buffer = 1;
-  }
+  void buffer(uint32_t index, const pg_ints& shape, double value);
 
  private:
-  void set(uint32_t index, const pg_ints& shape, uint32_t init, double a, double b) {
-    if (index >= count_) fail(PG_E_INTERNAL, format("%s has no parameter %u", layer, index));
-    pg_param& p = *params_[index];
-    p.buffer = 0, p.present = 1, p.dtype = 0;
-    p.rank = static_cast<uint32_t>(shape.count);
-    p.init = init, p.a = a, p.b = b;
-    std::memcpy(p.shape, shape.value, sizeof p.shape);
-  }
+  void set(uint32_t index, const pg_ints& shape, uint32_t init, double a, double b);
   pg_param* const* params_;
   uint32_t count_;
 };
@@ -172,10 +126,7 @@ class LayerCall {
 
 // ---- registration ----
 
-inline std::vector<const pg_layer_info*>& layer_entries() {
-  static auto* entries = new std::vector<const pg_layer_info*>();  // never destroyed: tables point into it
-  return *entries;
-}
+void add_layer(const pg_layer_info& info);
 
 namespace detail {
 
@@ -211,7 +162,7 @@ class LayerSchema {
     info_.user = this;
     info_.parameters = parameters;
     info_.build = build;
-    layer_entries().push_back(&info_);
+    add_layer(info_);
   }
   LayerSchema(const LayerSchema&) = delete;
 
@@ -291,11 +242,7 @@ LayerSchema<T>& add_layer(const char* name, const char* doc, const void* extra =
   return *new LayerSchema<T>(name, doc, extra);
 }
 
-inline const pg_layers* layer_table() {
-  static pg_layers table{};
-  table = {PG_SIZE(pg_layers, layers), static_cast<uint32_t>(layer_entries().size()), layer_entries().data()};
-  return &table;
-}
+const pg_layers* layer_table();
 
 struct LayerTable {
   static constexpr const char* id = PG_IFACE_LAYERS;

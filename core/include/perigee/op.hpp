@@ -21,9 +21,8 @@
 // Positions in rules count from 0, in the order of declaration. Rules run on any thread and keep no state.
 #pragma once
 
-#include <deque>
-#include <functional>
-#include <memory>
+#include <string_view>
+#include <vector>
 
 #include "perigee/op_context.hpp"
 
@@ -33,71 +32,71 @@ namespace pg {
 inline constexpr uint32_t kBool = PG_M_BOOL, kFloating = PG_M_FLOAT, kInteger = PG_M_INT;
 inline constexpr uint32_t kReal = PG_M_INT | PG_M_FLOAT, kRealOrBool = kReal | PG_M_BOOL, kAnyDtype = PG_M_ANY;
 
+// What a schema holds of a rule: a function, or a lambda that captures plain data. (A std::function, without what that
+// costs to compile in every file.)
+template <class Context>
+class Rule {
+ public:
+  Rule() = default;
+  template <class Callable>
+  Rule(Callable callable)
+      : call_([](const char* state, Context& context) { (*reinterpret_cast<const Callable*>(state))(context); }) {
+    static_assert(std::is_trivially_copyable_v<Callable> && sizeof(Callable) <= sizeof state_,
+                  "a rule captures at most 32 bytes, of numbers, pointers and references");
+    std::memcpy(state_, &callable, sizeof callable);
+  }
+  explicit operator bool() const { return call_ != nullptr; }
+  void operator()(Context& context) const { call_(state_, context); }
+
+ private:
+  void (*call_)(const char* state, Context& context) = nullptr;
+  alignas(8) char state_[32] = {};
+};
+
 class OpBuilder {
  public:
-  explicit OpBuilder(std::string name) : name_(std::move(name)) {}
+  explicit OpBuilder(std::string_view name);
   OpBuilder(const OpBuilder&) = delete;
+  ~OpBuilder();
 
-  OpBuilder& doc(std::string text) { return doc_ = std::move(text), *this; }
+  OpBuilder& doc(std::string_view text);
   OpBuilder& category(const char* chapter) { return category_ = chapter, *this; }
   OpBuilder& role(const char* role) { return role_ = role, *this; }
   OpBuilder& traits(uint32_t traits) { return traits_ |= traits, *this; }
   OpBuilder& numeric(uint32_t numeric) { return numeric_ = numeric, *this; }
   OpBuilder& ordered() { return effect_ = PG_EFFECT_ORDERED, *this; }
   // Draws random numbers; the host fills the attributes "seed" and "offset".
-  OpBuilder& random() {
-    effect_ = PG_EFFECT_RANDOM;
-    attr<int>("seed", 0, "filled by the host").runtime().internal();
-    return attr<int>("offset", 0, "filled by the host").runtime().internal();
-  }
+  OpBuilder& random();
 
   // flags: PG_INPUT_*
-  OpBuilder& input(const char* name, uint32_t dtypes, const char* doc, uint32_t flags = 0) {
-    inputs_.push_back({PG_SIZE(pg_input_info, doc), flags, dtypes, 0, name, doc});
-    return *this;
-  }
+  OpBuilder& input(const char* name, uint32_t dtypes, const char* doc, uint32_t flags = 0);
   // flags: PG_OUTPUT_*; `like`: the input group that a variadic output follows
-  OpBuilder& output(const char* name, const char* doc, uint32_t flags = 0, uint32_t like = 0) {
-    outputs_.push_back({PG_SIZE(pg_output_info, doc), flags, like, 0, name, doc});
-    return *this;
-  }
+  OpBuilder& output(const char* name, const char* doc, uint32_t flags = 0, uint32_t like = 0);
   OpBuilder& hidden(const char* name, const char* doc) { return output(name, doc, PG_OUTPUT_HIDDEN); }
 
   // ---- attributes. T: bool int double Axis Axes Ints Dims Dtype DeviceNumber. Modifiers apply to the last one ----
   template <class T>
   OpBuilder& attr(const char* name, typename AttrKind<T>::type value, const char* doc) {
     typename AttrKind<T>::stored stored = static_cast<typename AttrKind<T>::stored>(value);
-    Attr& a = attrs_.emplace_back();
-    a.info = {PG_SIZE(pg_attr_info, value), AttrKind<T>::kind, 0, 0, name, doc, nullptr, 0, 0};
-    a.bytes = sizeof stored;
-    std::memcpy(a.value, &stored, sizeof stored);
-    return *this;
+    return add_attr(AttrKind<T>::kind, name, &stored, sizeof stored, doc);
   }
-  OpBuilder& choice(const char* name, std::vector<const char*> names, int32_t value, const char* doc) {
-    attr<Choice>(name, value, doc);
-    attrs_.back().choices = std::move(names);
-    return *this;
-  }
+  OpBuilder& choice(const char* name, std::initializer_list<const char*> names, int32_t value, const char* doc);
   // A Lua number in place of one of the inputs: static attribute "scalar" and the runtime number "value".
-  OpBuilder& scalar() {
-    attr<pg_scalar>("scalar", {}, "a number in place of an input");
-    return attr<double>("value", 0, "the number").runtime().internal();
-  }
+  OpBuilder& scalar();
   OpBuilder& runtime() { return flag(PG_ATTR_RUNTIME); }
   OpBuilder& required() { return flag(PG_ATTR_REQUIRED); }
   OpBuilder& pair() { return flag(PG_ATTR_PAIR); }
   OpBuilder& internal() { return flag(PG_ATTR_INTERNAL); }
 
   // ---- rules ----
-  OpBuilder& shape(std::function<void(ShapeContext&)> rule) { return shape_ = std::move(rule), *this; }
-  OpBuilder& grad(std::function<void(GradContext&)> rule) { return grad_ = std::move(rule), *this; }
-  OpBuilder& decompose(std::function<void(ExpandContext&)> rule) { return decompose_ = std::move(rule), *this; }
-  OpBuilder& write_back(std::function<void(ExpandContext&)> rule) { return write_back_ = std::move(rule), *this; }
+  OpBuilder& shape(const Rule<ShapeContext>& rule) { return shape_ = rule, *this; }
+  OpBuilder& grad(const Rule<GradContext>& rule) { return grad_ = rule, *this; }
+  OpBuilder& decompose(const Rule<ExpandContext>& rule) { return decompose_ = rule, *this; }
+  OpBuilder& write_back(const Rule<ExpandContext>& rule) { return write_back_ = rule, *this; }
   // Inputs and outputs that grad uses the contents of.
   template <class... Names>
   OpBuilder& saves(Names... names) {
-    (saved_.push_back(names), ...);
-    return *this;
+    return add_saved({names...});
   }
 
   // Lays the attributes out and fills the C tables. Throws on what is inconsistent.
@@ -110,11 +109,13 @@ class OpBuilder {
     alignas(8) char value[sizeof(pg_ints)];
     std::vector<const char*> choices;
   };
-  OpBuilder& flag(uint32_t flag) { return attrs_.back().info.flags |= flag, *this; }
+  OpBuilder& add_attr(uint32_t kind, const char* name, const void* value, uint32_t bytes, const char* doc);
+  OpBuilder& add_saved(std::initializer_list<const char*> names);
+  OpBuilder& flag(uint32_t flag);
   void lay_out();
   void resolve_saved();
   void check() const;
-  [[noreturn]] void bad(const std::string& what) const { fail(PG_E_INTERNAL, "operator " + name_ + ": " + what); }
+  [[noreturn]] void bad(const std::string& what) const;
 
   static int32_t infer(const pg_infer* call, pg_error* error) noexcept;
   static int32_t run_grad(const pg_grad* call, pg_error* error) noexcept;
@@ -127,11 +128,11 @@ class OpBuilder {
   uint32_t traits_ = 0, effect_ = PG_EFFECT_NONE, numeric_ = PG_NUMERIC_KEEP;
   std::vector<pg_input_info> inputs_;
   std::vector<pg_output_info> outputs_;
-  std::deque<Attr> attrs_;
+  std::vector<Attr> attrs_;
   std::vector<const char*> saved_;
-  std::function<void(ShapeContext&)> shape_;
-  std::function<void(GradContext&)> grad_;
-  std::function<void(ExpandContext&)> decompose_, write_back_;
+  Rule<ShapeContext> shape_;
+  Rule<GradContext> grad_;
+  Rule<ExpandContext> decompose_, write_back_;
 
   pg_op_info info_{};
   std::vector<const pg_input_info*> input_table_;
@@ -140,12 +141,8 @@ class OpBuilder {
   std::vector<uint64_t> defaults_;
 };
 
-// All operators of this plugin, in the order of their declaration.
-inline std::deque<OpBuilder>& declared_ops() {
-  static std::deque<OpBuilder> ops;
-  return ops;
-}
-inline OpBuilder& declare_op(std::string name) { return declared_ops().emplace_back(std::move(name)); }
+// An operator of this plugin; tables keep the order of declaration.
+OpBuilder& declare_op(std::string_view name);
 
 #define PG_OP_JOIN2(a, b) a##b
 #define PG_OP_JOIN(a, b) PG_OP_JOIN2(a, b)
@@ -155,10 +152,7 @@ inline OpBuilder& declare_op(std::string name) { return declared_ops().emplace_b
 // The plugin's pg.ops interface. Neither copied nor moved once it has been asked for.
 class OpTable {
  public:
-  OpTable() {
-    for (OpBuilder& op : declared_ops()) infos_.push_back(op.build());
-    table_ = {PG_SIZE(pg_ops, ops), static_cast<uint32_t>(infos_.size()), infos_.data()};
-  }
+  OpTable();
   const pg_ops* iface() const { return &table_; }
 
   static constexpr const char* id = PG_IFACE_OPS;
@@ -173,5 +167,3 @@ class OpTable {
 };
 
 }  // namespace pg
-
-#include "perigee/op_build.hpp"

@@ -32,8 +32,6 @@
 // PG_EMIT_IN_PLACE. A plugin is, or has in its pg::Provides, a pg::OptimizerTable.
 #pragma once
 
-#include <cmath>
-
 #include "perigee/functions.hpp"
 #include "perigee/layer.hpp"
 
@@ -59,64 +57,23 @@ class OptimizerStep {
   Call call(const OpRef& op) const { return Call(raw_->builder, op); }
 
   // Those parameters that have gradients, in order.
-  std::vector<Update> updates() const {
-    std::vector<Update> updates;
-    for (uint32_t i = 0; i < raw_->count; i++) {
-      if (raw_->gradients[i] == 0) continue;
-      Update& update = updates.emplace_back();
-      update.param = {raw_->builder, raw_->params[i]};
-      update.gradient = {raw_->builder, raw_->gradients[i]};
-      for (uint32_t slot = 0; slot < raw_->slot_count; slot++)
-        update.state.push_back({raw_->builder, raw_->state[static_cast<size_t>(slot) * raw_->count + i]});
-    }
-    return updates;
-  }
+  std::vector<Update> updates() const;
 
   // The same by dtype and device, for multi-tensor operators.
-  std::vector<UpdateGroup> groups() const {
-    std::vector<UpdateGroup> groups;
-    for (uint32_t i = 0; i < raw_->count; i++) {
-      if (raw_->gradients[i] == 0) continue;
-      Value param{raw_->builder, raw_->params[i]};
-      UpdateGroup& group = find(groups, param);
-      group.params.push_back(param);
-      group.gradients.push_back({raw_->builder, raw_->gradients[i]});
-      for (uint32_t slot = 0; slot < raw_->slot_count; slot++) {
-        pg_value state = raw_->state[static_cast<size_t>(slot) * raw_->count + i];
-        if (state != 0) group.state[slot].push_back({raw_->builder, state});
-      }
-    }
-    return groups;
-  }
+  std::vector<UpdateGroup> groups() const;
 
  private:
-  UpdateGroup& find(std::vector<UpdateGroup>& groups, Value param) const {
-    uint32_t dtype = param.dtype();
-    int32_t device = param.device();
-    for (UpdateGroup& group : groups) {
-      if (group.params[0].dtype() == dtype && group.params[0].device() == device) return group;
-    }
-    groups.emplace_back();
-    groups.back().state.resize(raw_->slot_count);
-    return groups.back();
-  }
+  UpdateGroup& find(std::vector<UpdateGroup>& groups, Value param) const;
   const pg_optimizer_step* raw_;
 };
 
 // Hyperparameter checks. Written so that NaN fails.
-inline void check_not_negative(double value, const char* name) {
-  if (!(value >= 0) || std::isinf(value)) fail_argument(format("%s must be 0 or more, got %g", name, value));
-}
-inline void check_fraction(double value, const char* name) {
-  if (!(value >= 0 && value < 1)) fail_argument(format("%s must lie in [0, 1), got %g", name, value));
-}
+void check_not_negative(double value, const char* name);
+void check_fraction(double value, const char* name);
 
 // ---- registration ----
 
-inline std::vector<const pg_optimizer_info*>& optimizer_entries() {
-  static auto* entries = new std::vector<const pg_optimizer_info*>();  // never destroyed: tables point into it
-  return *entries;
-}
+void add_optimizer(const pg_optimizer_info& info);
 
 template <class T>
 class OptimizerSchema {
@@ -129,7 +86,7 @@ class OptimizerSchema {
     info_.user = this;
     info_.slots_used = slots_used;
     info_.build_update = build_update;
-    optimizer_entries().push_back(&info_);
+    add_optimizer(info_);
   }
   OptimizerSchema(const OptimizerSchema&) = delete;
 
@@ -179,12 +136,7 @@ OptimizerSchema<T>& add_optimizer(const char* name, const char* doc) {
   return *new OptimizerSchema<T>(name, doc);
 }
 
-inline const pg_optimizers* optimizer_table() {
-  static pg_optimizers table{};
-  table = {PG_SIZE(pg_optimizers, optimizers), static_cast<uint32_t>(optimizer_entries().size()),
-           optimizer_entries().data()};
-  return &table;
-}
+const pg_optimizers* optimizer_table();
 
 struct OptimizerTable {
   static constexpr const char* id = PG_IFACE_OPTIMIZERS;

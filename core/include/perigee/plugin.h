@@ -280,6 +280,10 @@ typedef struct pg_plugin {
 #define PG_INPUT_PROMOTE 8u   /* takes part in dtype promotion; the host casts it to the common dtype */
 #define PG_INPUT_META 16u     /* only shape and dtype are read, never the contents */
 #define PG_INPUT_HOST_SCALAR 32u /* a 0-dim tensor of another device may be copied over silently */
+#define PG_INPUT_CONDITION 64u   /* optional, the last, one bool: where it is given and true the kernel writes into none
+                                    of its inputs. The host fills it in while a step must not happen if gradients
+                                    overflowed (loss scaling), so that nobody waits for the device to know; operators
+                                    that write and lack it are decided by the host, which does wait. */
 
 /* Output flags. */
 #define PG_OUTPUT_HIDDEN 1u   /* between forward and backward only (indices, masks, statistics) */
@@ -302,10 +306,11 @@ typedef struct pg_plugin {
 #define PG_EFFECT_RANDOM 1u  /* has internal runtime attributes "seed" and "offset" (PG_ATTR_INT), filled by the host */
 #define PG_EFFECT_ORDERED 2u /* never removed, merged or reordered */
 
-/* Numeric classes for mixed precision. */
+/* Numeric classes for mixed precision: what becomes of the 16 and 32 bit float inputs. */
 #define PG_NUMERIC_KEEP 0u    /* runs in the dtype it is given */
 #define PG_NUMERIC_LOWER 1u   /* matrix products, convolutions: safe and faster in 16 bits */
 #define PG_NUMERIC_FLOAT32 2u /* losses, sums, exponentials: wants float32 */
+#define PG_NUMERIC_WIDEST 3u  /* wants one dtype and does not promote: all are cast to the widest among them */
 
 /* dtype masks */
 #define PG_M_BOOL 1u

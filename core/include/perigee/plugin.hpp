@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // perigee/plugin.hpp: what every C++ plugin needs: the entry, errors, and the host's services.
 //
+// What need not be seen by the compiler at every use is defined in sdk/*.cpp, which perigee_add_plugin compiles once
+// and links to the plugin; a build without it adds those files to the plugin's own.
+//
 // The other SDK headers build on it. Each begins with an example:
 //   device.hpp     a device: memory, streams, copies          kernel.hpp     kernels of operators on a device
 //   op.hpp         operators: schema, shape rule, gradient    layer.hpp      layers
@@ -20,7 +23,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -32,9 +34,9 @@ namespace pg {
 // Thrown inside a plugin; the trampolines below turn it into a code and a pg_error.
 class Error : public std::exception {
  public:
-  Error(int32_t code, std::string message, int64_t native = 0, uint32_t flags = 0)
-      : code(code), native(native), flags(flags), message_(std::move(message)) {}
-  const char* what() const noexcept override { return message_.c_str(); }
+  Error(int32_t code, std::string message, int64_t native = 0, uint32_t flags = 0);
+  ~Error() override;
+  const char* what() const noexcept override;
   int32_t code;
   int64_t native;
   uint32_t flags;
@@ -44,33 +46,18 @@ class Error : public std::exception {
 };
 
 // printf-style text.
-__attribute__((format(printf, 1, 2))) inline std::string format(const char* pattern, ...) {
-  va_list arguments, again;
-  va_start(arguments, pattern);
-  va_copy(again, arguments);
-  int length = std::vsnprintf(nullptr, 0, pattern, arguments);
-  va_end(arguments);
-  std::string text(length > 0 ? static_cast<size_t>(length) : 0, '\0');
-  if (length > 0) std::vsnprintf(text.data(), text.size() + 1, pattern, again);
-  va_end(again);
-  return text;
-}
+__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...);
+std::string format_list(const char* pattern, va_list arguments);
 
-[[noreturn]] inline void fail(int32_t code, std::string message) { throw Error(code, std::move(message)); }
-[[noreturn]] inline void fail_argument(std::string message) { throw Error(PG_E_INVALID_ARGUMENT, std::move(message)); }
-[[noreturn]] inline void fail_support(std::string message) { throw Error(PG_E_NOT_SUPPORTED, std::move(message)); }
+[[noreturn]] void fail(int32_t code, const std::string& message);
+[[noreturn]] void fail_argument(const std::string& message);
+[[noreturn]] void fail_support(const std::string& message);
 
 // Fills `error` (which may be NULL) and returns the code. Truncates what does not fit; never throws.
-inline int32_t set_error(pg_error* error, int32_t code, const char* where, const char* message, int64_t native = 0,
-                         uint32_t flags = 0) noexcept {
-  if (error == nullptr) return code;
-  error->code = code;
-  error->native = native;
-  error->flags = flags;
-  std::snprintf(error->where, sizeof error->where, "%s", where == nullptr ? "" : where);
-  std::snprintf(error->message, sizeof error->message, "%s", message == nullptr ? "" : message);
-  return code;
-}
+int32_t set_error(pg_error* error, int32_t code, const char* where, const char* message, int64_t native = 0,
+                  uint32_t flags = 0) noexcept;
+// The same from the exception in flight: for a `catch (...)`.
+int32_t set_caught(pg_error* error, const char* where) noexcept;
 
 inline pg_error make_error() {
   pg_error error{};
@@ -89,26 +76,21 @@ int32_t guard(pg_error* error, const char* where, Body&& body) noexcept {
     } else {
       return body();
     }
-  } catch (const Error& e) {
-    return set_error(error, e.code, where, e.what(), e.native, e.flags);
-  } catch (const std::bad_alloc&) {
-    return set_error(error, PG_E_OUT_OF_MEMORY, where, "out of host memory");
-  } catch (const std::exception& e) {
-    return set_error(error, PG_E_INTERNAL, where, e.what());
   } catch (...) {
-    return set_error(error, PG_E_INTERNAL, where, "unknown exception");
+    return set_caught(error, where);
   }
 }
 
 // Throws what the host reported.
+[[noreturn]] void fail_as(int32_t code, const pg_error& error);
 inline void check(int32_t code, const pg_error& error) {
-  if (code != PG_OK) throw Error(code, error.message, error.native, error.flags);
+  if (code != PG_OK) fail_as(code, error);
 }
 
 // The host's table: one per plugin library, set when it is opened. NULL before, so not for constructors of statics.
 inline const pg_host* host = nullptr;
 
-inline void log(int32_t level, const std::string& message) { host->log(host->context, level, message.c_str()); }
+void log(int32_t level, const std::string& message);
 inline int thread_count() { return host->thread_count(host->context); }
 
 // body(begin, end) over [0, count) on the process's one thread runtime. body must not throw.
@@ -130,40 +112,16 @@ inline int64_t dim_div(int64_t a, int64_t b) { return host->dim_div(host->contex
 inline int64_t dim_max(int64_t a, int64_t b) { return host->dim_max(host->context, a, b); }
 
 // "3", or the symbol's name; "?" where the host cannot tell.
-inline std::string dim_text(int64_t dimension) {
-  if (!PG_DIM_IS_SYMBOLIC(dimension)) return std::to_string(dimension);
-  bool known = host != nullptr && PG_HAS(host, pg_host, dim_name) && host->dim_name != nullptr;
-  return known ? host->dim_name(host->context, dimension) : "?";
-}
+std::string dim_text(int64_t dimension);
 
 // "[2, 3]"
-inline std::string shape_text(const pg_tensor& t) {
-  std::string text = "[";
-  for (uint32_t i = 0; i < t.rank; i++) text += (i > 0 ? ", " : "") + dim_text(t.shape[i]);
-  return text + "]";
-}
+std::string shape_text(const pg_tensor& t);
 
 inline uint32_t dtype_of(const pg_tensor& t) { return PG_DTYPE(t.dtype_code, t.dtype_bits); }
 inline int64_t dtype_bytes(uint32_t dtype) { return ((dtype & 0xffffu) + 7) / 8; }
 
-inline const char* dtype_name(uint32_t dtype) {
-  switch (dtype) {
-    case PG_F64: return "float64";
-    case PG_F32: return "float32";
-    case PG_F16: return "float16";
-    case PG_BF16: return "bfloat16";
-    case PG_I64: return "int64";
-    case PG_I32: return "int32";
-    case PG_I16: return "int16";
-    case PG_I8: return "int8";
-    case PG_U8: return "uint8";
-    case PG_B8: return "bool";
-    case PG_C64: return "complex64";
-    case PG_C128: return "complex128";
-    case 0: return "none";
-    default: return "unknown";
-  }
-}
+// "float32"; "none" for 0.
+const char* dtype_name(uint32_t dtype);
 
 // The PG_M_* class of a dtype.
 inline uint32_t dtype_class(uint32_t dtype) {
@@ -207,13 +165,7 @@ struct OpName {
 // What another plugin's device says a handle stands for: its vendor's stream, the address of a buffer. For kernels on
 // devices that are not the plugin's own, once a launch:
 //   auto* base = reinterpret_cast<char*>(pg::device_native("tiny", launch.device, "buffer", launch.input[0].buffer));
-inline uint64_t device_native(const char* device_type, uint32_t device, const char* what, uint64_t handle) {
-  pg_error error = make_error();
-  uint64_t native = 0;
-  if (!PG_HAS(host, pg_host, device_native)) fail(PG_E_UNIMPLEMENTED, "this Perigee is too old: no device_native");
-  check(host->device_native(host->context, device_type, device, what, handle, &native, &error), error);
-  return native;
-}
+uint64_t device_native(const char* device_type, uint32_t device, const char* what, uint64_t handle);
 
 // What PG_PLUGIN expects of its argument: a type with these members. `iface` returns NULL for ids it does not have.
 //   struct Cpu { Cpu(); ~Cpu(); const void* iface(const char* id); };

@@ -2,7 +2,6 @@
 // index, its gradient, and index_put: elements at the contents of several index tensors, which stand for axes in a row
 // ("advanced indexing" of NumPy and PyTorch).
 #include "../positions.hpp"
-#include "perigee/precision.h"
 
 namespace pg {
 namespace {

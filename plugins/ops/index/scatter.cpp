@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scatter, scatter_add and scatter_reduce: single elements written along one axis.
 #include "../rules.hpp"
-#include "perigee/precision.h"
 
 namespace pg {
 namespace {

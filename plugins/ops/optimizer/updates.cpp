@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elementwise optimizer steps, a row each. Their arithmetic is in perigee/kernels/optimizer.hpp.
 #include "groups.hpp"
-#include "perigee/precision.h"
 
 namespace pg {
 namespace {

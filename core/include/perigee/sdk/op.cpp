@@ -1,13 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-// perigee/op_build.hpp: from an OpBuilder to the tables of plugin.h. Included by op.hpp.
-#pragma once
-
+// From an OpBuilder to the tables of plugin.h.
 #include "perigee/op.hpp"
+
+#include <deque>
 
 namespace pg {
 
+// ---- declaring ----
+
+OpBuilder::OpBuilder(std::string_view name) : name_(name) {}
+OpBuilder::~OpBuilder() = default;
+
+namespace {
+
+std::deque<OpBuilder>& declared_ops() {
+  static std::deque<OpBuilder> ops;
+  return ops;
+}
+
+}  // namespace
+
+OpBuilder& declare_op(std::string_view name) { return declared_ops().emplace_back(name); }
+
+OpTable::OpTable() {
+  for (OpBuilder& op : declared_ops()) infos_.push_back(op.build());
+  table_ = {PG_SIZE(pg_ops, ops), static_cast<uint32_t>(infos_.size()), infos_.data()};
+}
+
+OpBuilder& OpBuilder::doc(std::string_view text) {
+  doc_ = text;
+  return *this;
+}
+OpBuilder& OpBuilder::input(const char* name, uint32_t dtypes, const char* doc, uint32_t flags) {
+  inputs_.push_back({PG_SIZE(pg_input_info, doc), flags, dtypes, 0, name, doc});
+  return *this;
+}
+OpBuilder& OpBuilder::output(const char* name, const char* doc, uint32_t flags, uint32_t like) {
+  outputs_.push_back({PG_SIZE(pg_output_info, doc), flags, like, 0, name, doc});
+  return *this;
+}
+OpBuilder& OpBuilder::add_attr(uint32_t kind, const char* name, const void* value, uint32_t bytes, const char* doc) {
+  Attr& a = attrs_.emplace_back();
+  a.info = {PG_SIZE(pg_attr_info, value), kind, 0, 0, name, doc, nullptr, 0, 0};
+  a.bytes = bytes;
+  std::memcpy(a.value, value, bytes);
+  return *this;
+}
+OpBuilder& OpBuilder::choice(const char* name, std::initializer_list<const char*> names, int32_t value,
+                             const char* doc) {
+  attr<Choice>(name, value, doc);
+  attrs_.back().choices = names;
+  return *this;
+}
+OpBuilder& OpBuilder::scalar() {
+  attr<pg_scalar>("scalar", {}, "a number in place of an input");
+  return attr<double>("value", 0, "the number").runtime().internal();
+}
+OpBuilder& OpBuilder::random() {
+  effect_ = PG_EFFECT_RANDOM;
+  attr<int>("seed", 0, "filled by the host").runtime().internal();
+  return attr<int>("offset", 0, "filled by the host").runtime().internal();
+}
+OpBuilder& OpBuilder::flag(uint32_t flag) {
+  attrs_.back().info.flags |= flag;
+  return *this;
+}
+OpBuilder& OpBuilder::add_saved(std::initializer_list<const char*> names) {
+  saved_.insert(saved_.end(), names);
+  return *this;
+}
+void OpBuilder::bad(const std::string& what) const { fail(PG_E_INTERNAL, "operator " + name_ + ": " + what); }
+
+// ---- building ----
+
 // Static attributes first, then runtime ones, each on 8 bytes.
-inline void OpBuilder::lay_out() {
+void OpBuilder::lay_out() {
   uint32_t end = 0;
   for (uint32_t runtime : {0u, PG_ATTR_RUNTIME}) {
     for (Attr& a : attrs_) {
@@ -29,7 +96,7 @@ inline void OpBuilder::lay_out() {
   }
 }
 
-inline void OpBuilder::resolve_saved() {
+void OpBuilder::resolve_saved() {
   for (const char* name : saved_) {
     bool found = false;
     for (size_t i = 0; i < inputs_.size(); i++) {
@@ -46,7 +113,7 @@ inline void OpBuilder::resolve_saved() {
   }
 }
 
-inline void OpBuilder::check() const {
+void OpBuilder::check() const {
   if (doc_.empty()) bad("has no documentation");
   if (!shape_) bad("has no shape rule");
   if (inputs_.size() > 16) bad("more than 16 inputs");
@@ -63,7 +130,7 @@ inline void OpBuilder::check() const {
   if (grad_ && (traits_ & PG_OP_NO_GRAD) != 0) bad("has a gradient and is declared without one");
 }
 
-inline const pg_op_info* OpBuilder::build() {
+const pg_op_info* OpBuilder::build() {
   check();
   info_ = {};
   lay_out();
@@ -97,7 +164,9 @@ inline const pg_op_info* OpBuilder::build() {
   return &info_;
 }
 
-inline std::string dtype_mask_text(uint32_t mask) {
+namespace {
+
+std::string dtype_mask_text(uint32_t mask) {
   std::string text;
   const char* names[] = {"bool", "integer", "floating", "complex"};
   for (uint32_t i = 0; i < 4; i++) {
@@ -108,7 +177,9 @@ inline std::string dtype_mask_text(uint32_t mask) {
   return text;
 }
 
-inline void OpBuilder::check_inputs(const ShapeContext& c) const {
+}  // namespace
+
+void OpBuilder::check_inputs(const ShapeContext& c) const {
   bool scalar = false;
   for (const Attr& a : attrs_) scalar = scalar || a.info.kind == PG_ATTR_SCALAR;
   pg_scalar number = scalar ? c.get<pg_scalar>("scalar") : pg_scalar{};
@@ -129,7 +200,7 @@ inline void OpBuilder::check_inputs(const ShapeContext& c) const {
   }
 }
 
-inline int32_t OpBuilder::infer(const pg_infer* call, pg_error* error) noexcept {
+int32_t OpBuilder::infer(const pg_infer* call, pg_error* error) noexcept {
   const auto& op = *static_cast<const OpBuilder*>(call->user);
   return guard(error, op.name_.c_str(), [&] {
     ShapeContext context(*call, op.info_);
@@ -138,7 +209,7 @@ inline int32_t OpBuilder::infer(const pg_infer* call, pg_error* error) noexcept 
   });
 }
 
-inline int32_t OpBuilder::run_grad(const pg_grad* call, pg_error* error) noexcept {
+int32_t OpBuilder::run_grad(const pg_grad* call, pg_error* error) noexcept {
   const auto& op = *static_cast<const OpBuilder*>(call->user);
   return guard(error, op.name_.c_str(), [&] {
     GradContext context(*call, op.info_);
@@ -146,7 +217,7 @@ inline int32_t OpBuilder::run_grad(const pg_grad* call, pg_error* error) noexcep
   });
 }
 
-inline int32_t OpBuilder::run_decompose(const pg_expand* call, pg_error* error) noexcept {
+int32_t OpBuilder::run_decompose(const pg_expand* call, pg_error* error) noexcept {
   const auto& op = *static_cast<const OpBuilder*>(call->user);
   return guard(error, op.name_.c_str(), [&] {
     ExpandContext context(*call, op.info_);
@@ -154,7 +225,7 @@ inline int32_t OpBuilder::run_decompose(const pg_expand* call, pg_error* error) 
   });
 }
 
-inline int32_t OpBuilder::run_write_back(const pg_expand* call, pg_error* error) noexcept {
+int32_t OpBuilder::run_write_back(const pg_expand* call, pg_error* error) noexcept {
   const auto& op = *static_cast<const OpBuilder*>(call->user);
   return guard(error, op.name_.c_str(), [&] {
     ExpandContext context(*call, op.info_);
