@@ -2,6 +2,7 @@
 // csv: lines of numbers, plain or gzip, as one tensor "data" [rows, columns]. A skipped first line becomes note
 // "header".
 #include <zlib.h>
+#include <new>
 
 #include <charconv>
 #include <cmath>

@@ -2,6 +2,7 @@
 // npz: a zip archive of .npy files (numpy.savez, numpy.savez_compressed). Members are stored or deflated; written ones
 // are stored. APPNOTE.TXT of PKWARE describes the records.
 #include <zlib.h>
+#include <new>
 
 #include <cstring>
 #include <vector>

@@ -2,6 +2,7 @@
 // png: one tensor of bytes [rows, columns] (grey) or [rows, columns, 1, 3 or 4] (grey, red green blue, and opacity) as
 // an image (ISO/IEC 15948). Notes become text chunks. Written only.
 #include <zlib.h>
+#include <new>
 
 #include <array>
 #include <vector>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relatives of Adam: Adamax (Kingma and Ba, 2014), NAdam (Dozat, 2016), RAdam (Liu et al., 2020).
+#include <cmath>
+
 #include "update.hpp"
 
 namespace optimizers {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include "plugin.hpp"

@@ -31,6 +31,8 @@ namespace pg {
 // Dtype masks of inputs.
 inline constexpr uint32_t kBool = PG_M_BOOL, kFloating = PG_M_FLOAT, kInteger = PG_M_INT;
 inline constexpr uint32_t kReal = PG_M_INT | PG_M_FLOAT, kRealOrBool = kReal | PG_M_BOOL, kAnyDtype = PG_M_ANY;
+// "integer or floating"
+std::string dtype_mask_text(uint32_t mask);
 
 // What a schema holds of a rule: a function, or a lambda that captures plain data. (A std::function, without what that
 // costs to compile in every file.)

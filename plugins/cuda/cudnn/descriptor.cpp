@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudnn/descriptor.hpp"
 
+#include <algorithm>
+
 namespace cuda::dnn {
 
 bool Descriptor::try_finalize() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole slices by index along one axis: y[b, i, a] = x[b, index[i], a]. embedding is this along axis 0 of its weight,
 // with an index of any shape. The gradients sum slices back: dx[b, index[i], a] += dy[b, i, a].
+#include <algorithm>
+
 #include "kernels/index_check.hpp"
 #include "kernels/sorted_sum.hpp"
 #include "kernels/sums.hpp"

@@ -2,6 +2,7 @@
 // Copies of several strided parts in one launch, without conversion: what tensors are joined and cut with.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "kernel.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // sort and what needs only a part of the order: argsort, topk, kthvalue, median, nanmedian, mode. NaN counts as larger
 // than all numbers.
+#include <algorithm>
+
 #include "../rules.hpp"
 
 namespace pg {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv_transpose1d, 2d, 3d: the transposes of the convolutions, which are their gradients for x as operators of their
 // own (Zeiler and others, "Deconvolutional Networks", 2010).
+#include <algorithm>
+
 #include "conv.hpp"
 
 namespace pg {

@@ -2,6 +2,8 @@
 // What the reductions over a set of axes share.
 #pragma once
 
+#include <algorithm>
+
 #include "../rules.hpp"
 
 namespace pg {

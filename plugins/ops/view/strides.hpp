@@ -2,6 +2,8 @@
 // Strides of views.
 #pragma once
 
+#include <algorithm>
+
 #include "../rules.hpp"
 
 namespace pg {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // unfold and its gradient: windows along an axis. Not writable: an element shows in several windows.
+#include <algorithm>
+
 #include "../positions.hpp"
 
 namespace pg {

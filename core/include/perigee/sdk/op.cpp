@@ -164,8 +164,6 @@ const pg_op_info* OpBuilder::build() {
   return &info_;
 }
 
-namespace {
-
 std::string dtype_mask_text(uint32_t mask) {
   std::string text;
   const char* names[] = {"bool", "integer", "floating", "complex"};
@@ -176,8 +174,6 @@ std::string dtype_mask_text(uint32_t mask) {
   }
   return text;
 }
-
-}  // namespace
 
 void OpBuilder::check_inputs(const ShapeContext& c) const {
   bool scalar = false;
