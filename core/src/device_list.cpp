@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
 
@@ -92,9 +91,13 @@ Device* pick(const DeviceName& wanted) {
   return nullptr;
 }
 
+}  // namespace
+
 bool offers_devices(const LoadedPlugin& plugin) {
   return has_kind(plugin, "device") || (!plugin.has_manifest && plugin.state == PluginState::unavailable);
 }
+
+namespace {
 
 [[noreturn]] void fail_unknown(const std::string& name) {
   std::string text = "there is no device '" + name + "'; ";
@@ -184,30 +187,6 @@ Device& default_device() {
     cached.store(found, std::memory_order_release);
   }
   return *found;
-}
-
-std::string devices_json() {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array(), unavailable = nlohmann::ordered_json::array();
-  for (Device* device : devices()) {
-    // Asked anew, for the free memory of this moment.
-    pg_device_properties now = device->properties;
-    pg_error error = pg::make_error();
-    if (device->table()->properties(device->self(), device->ordinal, &now, &error) != PG_OK) now = device->properties;
-    list.push_back({{"name", device->name},
-                    {"type", device->type},
-                    {"index", device->ordinal},
-                    {"device", device->id},
-                    {"description", std::string(device->properties.name)},
-                    {"memory_total", now.memory_total},
-                    {"memory_free", now.memory_free},
-                    {"accelerator", device->accelerator}});
-  }
-  for (const LoadedPlugin* plugin : find_plugins()) {
-    if (plugin->state != PluginState::unavailable || !offers_devices(*plugin)) continue;
-    unavailable.push_back({{"type", plugin->name}, {"reason", plugin->reason}});
-  }
-  nlohmann::ordered_json all{{"devices", list}, {"unavailable", unavailable}};
-  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace perigee

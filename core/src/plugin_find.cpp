@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "log.hpp"
@@ -36,32 +34,6 @@ LoadedPlugin& add_plugin(std::unique_ptr<LoadedPlugin> plugin) {
 }
 
 namespace {
-
-void read_strings(const nlohmann::json& manifest, const char* key, std::vector<std::string>& into) {
-  if (manifest.contains(key)) into = manifest.at(key).get<std::vector<std::string>>();
-}
-
-void read_manifest(const fs::path& file, LoadedPlugin& plugin) {
-  std::ifstream stream(file);
-  if (!stream) return;
-  plugin.has_manifest = true;
-  try {
-    nlohmann::json manifest = nlohmann::json::parse(stream);
-    plugin.name = manifest.value("name", plugin.name);
-    plugin.kinds = manifest.value("kinds", "");
-    plugin.version = manifest.value("version", "");
-    read_strings(manifest, "libraries", plugin.libraries);
-    read_strings(manifest, "library_folders", plugin.library_folders);
-    plugin.library_remedy = manifest.value("library_remedy", "");
-    read_strings(manifest, "cpu_features", plugin.cpu_features);
-    read_strings(manifest, "device_types", plugin.device_types);
-    plugin.abi = manifest.value("abi", plugin.abi);
-    plugin.min_host_minor = manifest.value("min_host_minor", plugin.min_host_minor);
-  } catch (const nlohmann::json::exception& error) {
-    plugin.state = PluginState::unavailable;
-    plugin.reason = "manifest " + file.string() + ": " + error.what();
-  }
-}
 
 // Two of one name: neither is used, since which one was meant cannot be known.
 void mark_duplicates() {
@@ -99,7 +71,7 @@ void search_folder(const fs::path& folder) {
     plugin->name = library.stem().string();
     plugin->path = path;
     fs::path manifest = library;
-    read_manifest(manifest.replace_extension(".json"), *plugin);
+    read_manifest(manifest.replace_extension(".json").string(), *plugin);
     add_plugin(std::move(plugin));
   }
 }

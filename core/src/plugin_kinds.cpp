@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which plugins to load for what is being looked for, and how they are listed.
+// Which plugins to load for what is being looked for.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -42,15 +41,6 @@ void load_wanted(const std::string& key, Wanted&& wanted) {
   }
 }
 
-const char* state_name(PluginState state) {
-  switch (state) {
-    case PluginState::found: return "found";
-    case PluginState::loaded: return "loaded";
-    case PluginState::available: return "available";
-    default: return "unavailable";
-  }
-}
-
 }  // namespace
 
 bool has_kind(const LoadedPlugin& plugin, const std::string& kind) {
@@ -84,19 +74,8 @@ void load_device_type(const std::string& type) {
   });
 }
 
-std::string plugins_json(bool load) {
-  if (load) load_wanted("everything", [](const LoadedPlugin&) { return true; });
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  std::lock_guard guard(loader().mutex);
-  for (const LoadedPlugin* plugin : find_plugins()) {
-    list.push_back({{"name", plugin->name},
-                    {"kinds", plugin->kinds},
-                    {"version", plugin->version},
-                    {"path", plugin->path},
-                    {"state", state_name(plugin->state)},
-                    {"reason", plugin->reason}});
-  }
-  return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+void load_all() {
+  load_wanted("everything", [](const LoadedPlugin&) { return true; });
 }
 
 std::string unavailable_text() {

@@ -29,9 +29,12 @@ struct Loader {
 };
 
 Loader& loader();
-LoadedPlugin& add_plugin(std::unique_ptr<LoadedPlugin> plugin);  // mutex held
-void search_folders();                                           // mutex held
-void make_devices(LoadedPlugin& plugin, uint32_t count);         // device_list.cpp; mutex held
+LoadedPlugin& add_plugin(std::unique_ptr<LoadedPlugin> plugin);     // mutex held
+void search_folders();                                              // mutex held
+void read_manifest(const std::string& file, LoadedPlugin& plugin);  // json.cpp
+void load_all();                                                    // plugin_kinds.cpp
+bool offers_devices(const LoadedPlugin& plugin);                    // device_list.cpp
+void make_devices(LoadedPlugin& plugin, uint32_t count);            // device_list.cpp; mutex held
 bool device_type_taken(const std::string& type, std::string& by);
 void drain_devices() noexcept;  // waits for all work; failures are logged
 void close_devices() noexcept;

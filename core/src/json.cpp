@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptions of what is registered, for front ends. Kinds, flags, traits and masks are plugin.h's numbers.
+// All JSON of the core, since the library is slow to compile: the manifests of plugins, and lists of what there is for
+// front ends. Kinds, flags, traits and masks are plugin.h's numbers.
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "device.hpp"
+#include "plugin_state.hpp"
 #include "registry.hpp"
 #include "registry_check.hpp"
 
@@ -157,5 +161,87 @@ std::string optimizer_json(const std::string& name) {
 }
 
 std::string optimizer_names_json() { return dump(Json(optimizer_names())); }
+
+// ---- devices ----
+
+std::string devices_json() {
+  Json list = Json::array(), unavailable = Json::array();
+  for (Device* device : devices()) {
+    // Asked anew, for the free memory of this moment.
+    pg_device_properties now = device->properties;
+    pg_error error = pg::make_error();
+    if (device->table()->properties(device->self(), device->ordinal, &now, &error) != PG_OK) now = device->properties;
+    list.push_back({{"name", device->name},
+                    {"type", device->type},
+                    {"index", device->ordinal},
+                    {"device", device->id},
+                    {"description", std::string(device->properties.name)},
+                    {"memory_total", now.memory_total},
+                    {"memory_free", now.memory_free},
+                    {"accelerator", device->accelerator}});
+  }
+  for (const LoadedPlugin* plugin : find_plugins()) {
+    if (plugin->state != PluginState::unavailable || !offers_devices(*plugin)) continue;
+    unavailable.push_back({{"type", plugin->name}, {"reason", plugin->reason}});
+  }
+  Json all{{"devices", list}, {"unavailable", unavailable}};
+  return dump(all);
+}
+
+// ---- plugins ----
+
+namespace {
+
+void read_strings(const Json& manifest, const char* key, std::vector<std::string>& into) {
+  if (manifest.contains(key)) into = manifest.at(key).get<std::vector<std::string>>();
+}
+
+const char* state_name(PluginState state) {
+  switch (state) {
+    case PluginState::found: return "found";
+    case PluginState::loaded: return "loaded";
+    case PluginState::available: return "available";
+    default: return "unavailable";
+  }
+}
+
+}  // namespace
+
+void read_manifest(const std::string& file, LoadedPlugin& plugin) {
+  std::ifstream stream(file);
+  if (!stream) return;
+  plugin.has_manifest = true;
+  try {
+    Json manifest = Json::parse(stream);
+    plugin.name = manifest.value("name", plugin.name);
+    plugin.kinds = manifest.value("kinds", "");
+    plugin.version = manifest.value("version", "");
+    read_strings(manifest, "libraries", plugin.libraries);
+    read_strings(manifest, "library_folders", plugin.library_folders);
+    plugin.library_remedy = manifest.value("library_remedy", "");
+    read_strings(manifest, "cpu_features", plugin.cpu_features);
+    read_strings(manifest, "device_types", plugin.device_types);
+    plugin.abi = manifest.value("abi", plugin.abi);
+    plugin.min_host_minor = manifest.value("min_host_minor", plugin.min_host_minor);
+  } catch (const Json::exception& error) {
+    plugin.state = PluginState::unavailable;
+    plugin.reason = "manifest " + file + ": " + error.what();
+  }
+}
+
+std::string plugins_json(bool load) {
+  if (load) load_all();
+  Json list = Json::array();
+  std::lock_guard guard(loader().mutex);
+  for (const LoadedPlugin* plugin : find_plugins()) {
+    list.push_back({{"name", plugin->name},
+                    {"kinds", plugin->kinds},
+                    {"version", plugin->version},
+                    {"path", plugin->path},
+                    {"state", state_name(plugin->state)},
+                    {"reason", plugin->reason}});
+  }
+  return dump(list);
+}
 
 }  // namespace perigee
