@@ -9,6 +9,7 @@ tree=$(cd "$(dirname "$0")/../.." && pwd)
 command -v "$compiler" >/dev/null || { echo "$compiler is not installed"; exit 1; }
 rm -rf "$work"
 mkdir -p "$work/plugins"
+jobs=$(nproc)
 
 # Not optimised: here it matters whether it builds, loads and works. Release builds of the same files are tested elsewhere.
 options=(-G Ninja -DCMAKE_BUILD_TYPE=None "-DCMAKE_CXX_FLAGS=-O0" "-DCMAKE_CXX_COMPILER=$compiler"
@@ -25,7 +26,7 @@ for list in "$prefix"/lib/perigee/plugins/*.json; do
       >"$work/cuda.log" 2>&1 || { cat "$work/cuda.log"; exit 1; }
     continue
   fi
-  cmake --build "$work/$name-build" >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
+  cmake --build "$work/$name-build" -j "$jobs" >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
   cmake --install "$work/$name-build" --prefix "$work/installed" >/dev/null
 done
 
@@ -43,7 +44,7 @@ build_example() {
   echo "$compiler: $name"
   cp -r "$folder" "$work/$name"
   (cmake -S "$work/$name" -B "$work/$name-build" "${options[@]}" -DCMAKE_CXX_FLAGS="-O1 -Wall -Wextra -Wpedantic -Werror" &&
-    cmake --build "$work/$name-build") >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
+    cmake --build "$work/$name-build" -j "$jobs") >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
 }
 for folder in "$tree"/examples/plugins/*/ "$tree/tests/plugins_outside/tiny_exp/"; do build_example "$folder"; done
 run_example() { # its script, with the plugins named
