@@ -113,7 +113,8 @@ PGC_API int32_t pgc_to_host(pgc_tensor *tensor, void *target, uint64_t bytes);
 /* shape, stride, dtype; buffer is 0. Lives as long as the tensor. A graph tensor's shape may hold symbols. */
 PGC_API const pg_tensor *pgc_describe(const pgc_tensor *tensor);
 PGC_API int32_t pgc_device_of(const pgc_tensor *tensor);
-/* The address of a host-visible tensor's element 0, after its device's work is done; NULL for others. */
+/* The address of a host-visible tensor's element 0, after its device's work is done; NULL for others, and where that
+ * work failed (pgc_error). */
 PGC_API void *pgc_data(pgc_tensor *tensor);
 PGC_API uint64_t pgc_storage_id(const pgc_tensor *tensor);  /* equal: they share memory */
 PGC_API uint64_t pgc_version_of(const pgc_tensor *tensor);  /* raised by every write */

@@ -93,8 +93,13 @@ int32_t pgc_device_of(const pgc_tensor* t) { return get(t)->device->id; }
 void* pgc_data(pgc_tensor* t) {
   Tensor& x = *get(t);
   if (!x.storage || !x.device->host_visible) return nullptr;
-  pg_address a = x.address();
-  return a.buffer == 0 ? nullptr : reinterpret_cast<void*>(a.buffer + a.offset);
+  void* data = nullptr;
+  run("data", [&] {
+    x.device->synchronize();
+    pg_address a = x.address();
+    data = a.buffer == 0 ? nullptr : reinterpret_cast<void*>(a.buffer + a.offset);
+  });
+  return data;
 }
 uint64_t pgc_storage_id(const pgc_tensor* t) { return reinterpret_cast<uint64_t>(get(t)->storage.get()); }
 uint64_t pgc_version_of(const pgc_tensor* t) {

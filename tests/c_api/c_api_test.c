@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * c_api_test PLUGINS: perigee.h as a front end in C uses it, and its error paths: each failing call answers a code and
+ * a message, and leaves everything usable.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "perigee.h"
+
+static int failures;
+static int32_t cpu = -1;
+
+static void check(int holds, const char* what, int line) {
+  if (holds) return;
+  failures++;
+  printf("c_api_test.c:%d: %s does not hold (last error: %s)\n", line, what, pgc_error()->message);
+}
+#define CHECK(condition) check((condition), #condition, __LINE__)
+#define FAILS(call, expected, text)                      \
+  do {                                                   \
+    CHECK((call) == (expected));                         \
+    CHECK(pgc_error()->code == (expected));              \
+    CHECK(strstr(pgc_error()->message, (text)) != NULL); \
+  } while (0)
+
+static pgc_tensor* tensor(uint32_t dtype, int64_t count, const void* data, int32_t device) {
+  pgc_tensor* made = NULL;
+  CHECK(pgc_from_host(dtype, 1, &count, data, device, &made) == PG_OK);
+  return made;
+}
+
+static void test_operators(void) {
+  const float values[] = {1, 2, 3};
+  float got[3] = {0};
+  uint32_t add = 0, neg = 0;
+  CHECK(pgc_find_op("add", &add) == PG_OK && pgc_find_op("neg", &neg) == PG_OK);
+  FAILS(pgc_find_op("adt", &add), PG_E_NOT_FOUND, "adt");
+  CHECK(pgc_op_json("adt") == NULL && strstr(pgc_op_json("add"), "\"add\"") != NULL);
+  CHECK(strstr(pgc_op_names_json(), "\"softmax\"") != NULL);
+  CHECK(pgc_op_defaults(1u << 30) == NULL);
+
+  pgc_tensor *x = tensor(PG_F32, 3, values, cpu), *short_one = tensor(PG_F32, 2, values, cpu), *y = NULL;
+  CHECK(pgc_call2(add, x, x, NULL, &y) == PG_OK);
+  CHECK(pgc_to_host(y, got, sizeof got) == PG_OK && got[0] == 2 && got[2] == 6);
+  FAILS(pgc_to_host(y, got, 4), PG_E_INVALID_ARGUMENT, "room for 4 bytes; the tensor has 12");
+  pgc_tensor* none = NULL;
+  FAILS(pgc_call2(add, x, short_one, NULL, &none), PG_E_INVALID_ARGUMENT, "[3]");
+  CHECK(none == NULL);
+
+  /* Two references to one tensor: it lives until the second is given back. */
+  pgc_retain(y);
+  pgc_release(y);
+  CHECK(pgc_describe(y)->rank == 1 && pgc_device_of(y) == cpu);
+  const float* contents = pgc_data(y);
+  CHECK(contents != NULL && contents[1] == 4);
+
+  pgc_tensor* in_place = NULL;
+  uint64_t version = pgc_version_of(y);
+  CHECK(pgc_call(neg, &y, 1, NULL, NULL, PGC_IN_PLACE, &in_place, 1) == PG_OK);
+  CHECK(in_place != NULL && pgc_storage_id(in_place) == pgc_storage_id(y) && pgc_version_of(y) > version);
+  pgc_tensor* all[] = {x, short_one, y, in_place};
+  pgc_release_many(all, 4);
+}
+
+static void test_devices(void) {
+  const int32_t values[] = {7, 8};
+  int32_t sim = -1, wrong = -1;
+  int64_t negative = -2;
+  CHECK(pgc_find_device("sim:0", &sim) == PG_OK && sim > 0 && strcmp(pgc_device_name(sim), "sim:0") == 0);
+  CHECK(pgc_find_device("nowhere:0", &wrong) != PG_OK && pgc_error()->message[0] != 0);
+  CHECK(pgc_device_name(12345) == NULL);
+  pgc_tensor *x = tensor(PG_I32, 2, values, sim), *none = NULL;
+  int32_t got[2] = {0};
+  CHECK(pgc_data(x) == NULL); /* its memory is not the host's */
+  CHECK(pgc_to_host(x, got, sizeof got) == PG_OK && got[1] == 8);
+  FAILS(pgc_from_host(PG_I32, 1, &negative, values, cpu, &none), PG_E_INVALID_ARGUMENT, "-2");
+  CHECK(pgc_from_host(999, 1, &negative, values, cpu, &none) != PG_OK && none == NULL);
+
+  pgc_memory_stats stats;
+  CHECK(pgc_get_memory_stats(sim, &stats) == PG_OK && stats.live >= sizeof values);
+  CHECK(pgc_live_bytes() >= sizeof values);
+  CHECK(pgc_synchronize(-1) == PG_OK);
+  CHECK(pgc_get_memory_stats(12345, &stats) != PG_OK);
+  CHECK(pgc_set_memory_limit(12345, 1) != PG_OK);
+  CHECK(pgc_empty_cache(-1) == PG_OK);
+  pgc_release(x);
+}
+
+static void test_gradients(void) {
+  const double values[] = {2, 3};
+  const int64_t integers[] = {1, 2};
+  double got[2] = {0};
+  uint32_t mul = 0, sum = 0;
+  CHECK(pgc_find_op("mul", &mul) == PG_OK && pgc_find_op("sum", &sum) == PG_OK);
+  pgc_tensor *x = tensor(PG_F64, 2, values, cpu), *n = tensor(PG_I64, 2, integers, cpu), *y = NULL, *total = NULL;
+  pgc_tensor *gradient = NULL, *detached = NULL;
+  CHECK(pgc_set_requires_grad(n, 1) != PG_OK);
+  FAILS(pgc_set_grad(x, x), PG_E_FAILED_PRECONDITION, "requires gradients");
+  CHECK(pgc_set_requires_grad(x, 1) == PG_OK && pgc_requires_grad(x) && pgc_is_leaf(x));
+  FAILS(pgc_set_grad(x, n), PG_E_INVALID_ARGUMENT, "expected float64 [2]");
+  CHECK(pgc_call2(mul, x, x, NULL, &y) == PG_OK && pgc_call1(sum, y, NULL, &total) == PG_OK);
+  CHECK(!pgc_is_leaf(y) && pgc_backward(&total, NULL, 1, 0, 0) == PG_OK);
+  CHECK(pgc_grad_of(x, &gradient) == PG_OK && gradient != NULL);
+  CHECK(pgc_to_host(gradient, got, sizeof got) == PG_OK && got[0] == 4 && got[1] == 6);
+  CHECK(pgc_backward(&total, NULL, 1, 0, 0) != PG_OK && pgc_error()->message[0] != 0); /* what it saved is gone */
+  CHECK(pgc_detach(y, &detached) == PG_OK && !pgc_requires_grad(detached));
+  pgc_clear_grads(&x, 1);
+  pgc_release(gradient);
+  CHECK(pgc_grad_of(x, &gradient) == PG_OK && gradient == NULL);
+  pgc_tensor* all[] = {x, n, y, total, detached};
+  pgc_release_many(all, 5);
+}
+
+static void test_graphs_and_modules(void) {
+  const char* symbols[] = {"batch"};
+  int64_t shape[] = {0}, three = 3;
+  const float values[] = {1, 2, 3};
+  float got[3] = {0};
+  uint32_t neg = 0, unknown = 0;
+  pgc_graph* graph = NULL;
+  pgc_session* session = NULL;
+  pgc_tensor *x = NULL, *y = NULL, *none = NULL, *result = NULL;
+  CHECK(pgc_find_op("neg", &neg) == PG_OK && pgc_graph_create(&graph) == PG_OK);
+  CHECK(pgc_graph_placeholder(graph, "x", PG_F32, 1, shape, symbols, &x) == PG_OK && pgc_is_graph_tensor(x));
+  CHECK(strcmp(pgc_dim_name(pgc_describe(x)->shape[0]), "batch") == 0 && strcmp(pgc_dim_name(3), "3") == 0);
+  pgc_graph* before = pgc_set_graph(graph);
+  CHECK(pgc_call1(neg, x, NULL, &y) == PG_OK);
+  CHECK(pgc_set_graph(before) == graph);
+  CHECK(pgc_graph_set_name(graph, y, "minus") == PG_OK && pgc_graph_find(graph, "minus", &none) == PG_OK);
+  pgc_release(none);
+  none = NULL;
+  CHECK(pgc_graph_find(graph, "plus", &none) != PG_OK && none == NULL);
+  FAILS(pgc_to_host(y, got, sizeof got), PG_E_FAILED_PRECONDITION, "tensor of a graph");
+  pgc_tensor* value = tensor(PG_F32, three, values, cpu);
+  FAILS(pgc_assign(y, value), PG_E_INVALID_ARGUMENT, "cannot be exchanged");
+  CHECK(pgc_session_create(graph, &session) == PG_OK);
+  CHECK(pgc_session_run(session, &y, 1, NULL, NULL, 0, &result) != PG_OK && result == NULL); /* x is not fed */
+  CHECK(pgc_session_run(session, &y, 1, &x, &value, 1, &result) == PG_OK);
+  CHECK(pgc_to_host(result, got, sizeof got) == PG_OK && got[2] == -3);
+  pgc_release(result);
+  pgc_session_release(session);
+  pgc_tensor* all[] = {x, y, value};
+  pgc_release_many(all, 3);
+  pgc_graph_release(graph);
+
+  CHECK(pgc_find_layer("no_such_layer", &unknown) != PG_OK && pgc_find_optimizer("no_such", &unknown) != PG_OK);
+  CHECK(pgc_layer_json("no_such_layer") == NULL && pgc_optimizer_json("no_such") == NULL);
+}
+
+static void test_files(void) {
+  pgc_file* file = NULL;
+  uint64_t checksum = 0;
+  CHECK(pgc_read("/no/such/file.safetensors", NULL, &file) != PG_OK && file == NULL);
+  CHECK(pgc_checksum("/no/such/file", &checksum) != PG_OK);
+  CHECK(pgc_write_bytes("/no/such/folder/file", "x", 1) != PG_OK);
+  CHECK(pgc_folder_names("/no/such/folder") == NULL && pgc_error()->message[0] != 0);
+  CHECK(pgc_load_plugin("/no/such/plugin.so") != PG_OK && strstr(pgc_error()->message, "plugin.so") != NULL);
+}
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  CHECK(pgc_add_plugin_path(arguments[1]) == PG_OK && pgc_version()[0] != 0);
+  FAILS(pgc_synchronize(7), PG_E_INVALID_ARGUMENT, "device number 7"); /* devices come with their first use */
+  CHECK(pgc_find_device("cpu", &cpu) == PG_OK);
+  test_operators();
+  test_devices();
+  test_gradients();
+  test_graphs_and_modules();
+  test_files();
+  const float one = 1;
+  int64_t count_of_one = 1;
+  pgc_tensor* late = NULL;
+  CHECK(pgc_shutdown() == PG_OK);
+  FAILS(pgc_from_host(PG_F32, 1, &count_of_one, &one, cpu, &late), PG_E_FAILED_PRECONDITION, "shut down");
+  printf("%s\n", failures == 0 ? "c_api: all held" : "c_api: failed");
+  return failures != 0;
+}
