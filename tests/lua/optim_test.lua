@@ -187,3 +187,21 @@ test("steps that are planned ahead notice what changes between them", function(t
   end
   t.close(c:totable(), { 0 - 0.5 - 0.75 })
 end)
+
+test("state lies where its parameter does, whatever device is in force", function(t)
+  local there
+  for _, d in ipairs(pg.devices()) do there = there or (d.name == "sim:0" and d.name) end
+  if not there then t.skip("no sim:0") end
+  for _, make in ipairs { optim.Adam, optim.RMSprop, optim.Lion } do
+    local p = pg.ones { 3, device = "cpu", requires_grad = true }
+    local optimizer = make { { p } }
+    pg.device(there, function()
+      for _ = 1, 2 do
+        p.grad = pg.ones { 3, device = "cpu" }
+        optimizer:step()
+      end
+    end)
+    t.equal(p.device, "cpu")
+    t.ok(p[1]:item() < 1)
+  end
+end)

@@ -140,9 +140,9 @@ function Optimizer:is_bound() return #self.groups > 0 end
 local function zeros_for(attributes, slot, p)
   local own = attributes.in_lua and attributes:zeros(slot, p)
   if own then return own end
-  local zeros = native.call("zeros_like", { p })
   local narrow = p.dtype == "float16" or p.dtype == "bfloat16"
-  return narrow and zeros:to("float32") or zeros
+  -- Where the parameter is, whatever device is in force.
+  return require("perigee").zeros_like { p, dtype = narrow and "float32" or nil }
 end
 
 -- Parameters with gradients, collected by the number of the step they are at: as a rule all at the same one.

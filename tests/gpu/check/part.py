@@ -32,9 +32,10 @@ class Part:
     def meets_hole(self, message):
         """Whether it failed for want of a kernel that absent.lua lists. Counted by operator, and told."""
         found = re.search(r"(\w+): no kernel for [^\n]* on (\w+):\d+", message)
-        if not found or found.group(1) not in self.known.get(found.group(2), ()):
+        name = found and found.group(1).rstrip("_")  # of the form that writes in place, too
+        if not found or name not in self.known.get(found.group(2), ()):
             return False
-        self.holes[found.group(1)] = self.holes.get(found.group(1), 0) + 1
+        self.holes[name] = self.holes.get(name, 0) + 1
         self.skipped += 1
         return True
 
