@@ -43,15 +43,14 @@ struct Best {
   Maker maker;
 };
 
-// The best of several runs, after one that fills caches.
+// The best of at least `least` runs, after one that fills caches.
 template <class Body>
-Seconds best_of(const Body& body) {
+Seconds best_of(const Body& body, int least) {
   constexpr double kEnough = 0.02;
-  constexpr int kLeast = 3;
   body();
   Seconds best{kNever, kNever};
   double spent = 0;
-  for (int runs = 0; runs < kLeast || spent < kEnough; runs++) {
+  for (int runs = 0; runs < least || spent < kEnough; runs++) {
     double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
     body();
     wall = now(CLOCK_MONOTONIC) - wall, cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
@@ -82,7 +81,7 @@ Maker runner(const dnnl::primitive& primitive, const std::vector<std::pair<int, 
 }
 
 void consider(Best& best, const Maker& maker) {
-  double cpu = best_of(maker()).cpu;
+  double cpu = best_of(maker(), 1).cpu;
   if (cpu < best.cpu) best = {cpu, maker};
 }
 
@@ -351,9 +350,10 @@ Body Primitives::max_pool(const Convolution& w, bool training, bool backward) {
 }
 
 Seconds best_chain(const std::vector<Body>& chain) {
-  return best_of([&] {
+  auto all = [&] {
     for (const Body& body : chain) body();
-  });
+  };
+  return best_of(all, 3);
 }
 
 Seconds seconds_a_byte() {
@@ -369,11 +369,11 @@ Seconds seconds_a_byte() {
   };
   const float *a = make_array(), *b = make_array();
   float* c = make_array();
-  Seconds best = best_of([&] {
+  auto add = [&] {
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < kCount; i += 4) _mm_stream_ps(c + i, _mm_add_ps(_mm_load_ps(a + i), _mm_load_ps(b + i)));
-  });
-  return best * (1.0 / (12.0 * kCount));
+  };
+  return best_of(add, 3) * (1.0 / (12.0 * kCount));
 }
 
 }  // namespace bench

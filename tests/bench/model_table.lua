@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The table of the whole models: each in float32 and bfloat16 against PyTorch and against the floor of model_floor.cpp,
--- by turns; what takes long and hardly varies (the floor, PyTorch in bfloat16) is measured in the first round. Called by driver.lua with its helpers; `run models` prints it, `run models mlp_step ...` some rows.
+-- by turns; what takes long and hardly varies (the floor, PyTorch in bfloat16) is measured in the first round only.
+-- Called by driver.lua with its helpers; `run models` prints it, `run mlp_step ...` some rows.
 
 local rows = {
   { "mlp_step", "MLP, batch 64, step" }, { "mlp_step_512", "MLP, batch 512, step" }, { "mlp_infer", "MLP, batch 1" },
