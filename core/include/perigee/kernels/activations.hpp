@@ -68,14 +68,14 @@ struct Softplus {
   template <class T>
   PG_HD T operator()(T x, const T* p) const {
     T z = x * p[0];
-    T soft = ((z < T(0) ? T(0) : z) + log1p_of(exp_of(z < T(0) ? z : -z))) / p[0];
+    T soft = ((z < T(0) ? T(0) : z) + log1p_exp_of(-std::fabs(z))) / p[0];
     return z > p[1] ? x : soft;
   }
 };
 struct LogSigmoid {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return (x < T(0) ? x : T(0)) - log1p_of(exp_of(x < T(0) ? x : -x));
+    return (x < T(0) ? x : T(0)) - log1p_exp_of(-std::fabs(x));
   }
 };
 // p: negative_slope

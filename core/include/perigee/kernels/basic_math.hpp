@@ -7,7 +7,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "perigee/kernels/fast_math.hpp"
+#include "perigee/kernels/fast_power.hpp"
+#include "perigee/kernels/fast_trig.hpp"
 
 namespace pg::math {
 
@@ -18,49 +19,54 @@ inline constexpr bool is_float = std::is_floating_point_v<T>;
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
-// float on the host goes to fast_math.hpp, all else to the standard functions.
+// NAME_of(x): float on the host goes to the fast functions, all else to the standard ones.
 #if defined(__CUDA_ARCH__)
-#define PG_MATH_PICK(fast, standard, x) return static_cast<T>(::standard(x))
+#define PG_MATH_OF(name)              \
+  template <class T>                  \
+  PG_HD T name##_of(T x) {            \
+    return static_cast<T>(::name(x)); \
+  }
 #else
-#define PG_MATH_PICK(fast, standard, x)   \
-  if constexpr (std::is_same_v<T, float>) \
-    return fast(x);                       \
-  else                                    \
-    return static_cast<T>(std::standard(x))
+#define PG_MATH_OF(name)                    \
+  template <class T>                        \
+  PG_HD T name##_of(T x) {                  \
+    if constexpr (std::is_same_v<T, float>) \
+      return fast_##name(x);                \
+    else                                    \
+      return static_cast<T>(std::name(x));  \
+  }
 #endif
-template <class T>
-PG_HD T exp_of(T x) {
-  PG_MATH_PICK(fast_exp, exp, x);
-}
-template <class T>
-PG_HD T exp2_of(T x) {
-  PG_MATH_PICK(fast_exp2, exp2, x);
-}
-template <class T>
-PG_HD T expm1_of(T x) {
-  PG_MATH_PICK(fast_expm1, expm1, x);
-}
-template <class T>
-PG_HD T log_of(T x) {
-  PG_MATH_PICK(fast_log, log, x);
-}
-template <class T>
-PG_HD T log1p_of(T x) {
-  PG_MATH_PICK(fast_log1p, log1p, x);
-}
-template <class T>
-PG_HD T tanh_of(T x) {
-  PG_MATH_PICK(fast_tanh, tanh, x);
-}
-template <class T>
-PG_HD T erf_of(T x) {
-  PG_MATH_PICK(fast_erf, erf, x);
-}
-#undef PG_MATH_PICK
+PG_MATH_OF(exp)
+PG_MATH_OF(exp2)
+PG_MATH_OF(expm1)
+PG_MATH_OF(log)
+PG_MATH_OF(log1p)
+PG_MATH_OF(log2)
+PG_MATH_OF(log10)
+PG_MATH_OF(tanh)
+PG_MATH_OF(sinh)
+PG_MATH_OF(cosh)
+PG_MATH_OF(asin)
+PG_MATH_OF(acos)
+PG_MATH_OF(atan)
+PG_MATH_OF(asinh)
+PG_MATH_OF(acosh)
+PG_MATH_OF(atanh)
+PG_MATH_OF(erf)
+PG_MATH_OF(erfc)
+#undef PG_MATH_OF
 
 template <class T>
 PG_HD bool is_nan(T x) {
   return x != x;
+}
+// log(1 + e^x) for x <= 0.
+template <class T>
+PG_HD T log1p_exp_of(T x) {
+#if !defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float>) return fast_log1p_exp(x);
+#endif
+  return log1p_of(exp_of(x));
 }
 template <class T>
 PG_HD T sigmoid_of(T x) {

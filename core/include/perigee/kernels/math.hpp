@@ -5,7 +5,8 @@
 #pragma once
 
 #include "perigee/kernels/activations.hpp"
-#include "perigee/kernels/special.hpp"
+#include "perigee/kernels/division.hpp"
+#include "perigee/kernels/trigonometry.hpp"
 
 namespace pg::math {
 
@@ -57,70 +58,7 @@ struct Minimum {
     return a < b || is_nan(a) ? a : b;
   }
 };
-struct Pow {
-  template <class T>
-  PG_HD T operator()(T a, T b) const {
-    if constexpr (is_float<T>) {
-      return std::pow(a, b);
-    } else {
-      if (b < 0) return a == 1 ? T(1) : a == T(-1) ? (b % 2 == 0 ? T(1) : T(-1)) : T(0);
-      Unsigned<T> result = 1, base = static_cast<Unsigned<T>>(a);
-      for (; b > 0; b >>= 1, base *= base) {
-        if (b & 1) result *= base;
-      }
-      return static_cast<T>(result);
-    }
-  }
-};
-// The sign is the divisor's. Division of integers by zero gives 0 here; devices report it.
-struct Remainder {
-  template <class T>
-  PG_HD T operator()(T a, T b) const {
-    if constexpr (is_float<T>) {
-      T r = std::fmod(a, b);
-      return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
-    } else {
-      if (b == 0 || b == -1) return 0;  // the smallest number by -1 would trap
-      T r = a % b;
-      return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-    }
-  }
-};
-struct FloorDiv {
-  template <class T>
-  PG_HD T operator()(T a, T b) const {
-    if constexpr (is_float<T>) {
-      if (b == T(0)) return a / b;
-      T rest = std::fmod(a, b), quotient = (a - rest) / b;
-      if (rest != T(0) && (b < T(0)) != (rest < T(0))) quotient -= T(1);
-      if (quotient == T(0)) return std::copysign(T(0), a / b);
-      T whole = std::floor(quotient);
-      return quotient - whole > T(0.5) ? whole + T(1) : whole;
-    } else {
-      if (b == 0) return 0;
-      if (b == -1) return static_cast<T>(Unsigned<T>(0) - static_cast<Unsigned<T>>(a));
-      T quotient = a / b;
-      return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-    }
-  }
-};
-struct Atan2 {
-  template <class T>
-  PG_HD T operator()(T a, T b) const {
-    return std::atan2(a, b);
-  }
-};
 
-// The sign is the dividend's.
-struct Fmod {
-  template <class T>
-  PG_HD T operator()(T a, T b) const {
-    if constexpr (is_float<T>)
-      return std::fmod(a, b);
-    else
-      return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b);
-  }
-};
 // NaN only where both are.
 struct Fmax {
   template <class T>
@@ -134,12 +72,6 @@ struct Fmin {
     return a <= b || is_nan(b) ? a : b;
   }
 };
-struct Hypot {
-  template <class T>
-  PG_HD T operator()(T a, T b) const {
-    return std::hypot(a, b);
-  }
-};
 struct Copysign {
   template <class T>
   PG_HD T operator()(T a, T b) const {
@@ -151,14 +83,14 @@ struct LogAddExp {
   template <class T>
   PG_HD T operator()(T a, T b) const {
     T off = a == b ? T(0) : a - b;
-    return (a < b ? b : a) + log1p_of(exp_of(off < T(0) ? off : -off));
+    return (a < b ? b : a) + log1p_exp_of(-std::fabs(off));
   }
 };
 struct LogAddExp2 {
   template <class T>
   PG_HD T operator()(T a, T b) const {
     T off = a == b ? T(0) : a - b;
-    return (a < b ? b : a) + log1p_of(exp2_of(off < T(0) ? off : -off)) * T(1.44269504088896340736);
+    return (a < b ? b : a) + log1p_exp_of(-std::fabs(off) * T(0.69314718055994530942)) * T(1.44269504088896340736);
   }
 };
 struct Xlogy {
@@ -382,13 +314,13 @@ struct Log1p {
 struct Log2 {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return std::log2(x);
+    return log2_of(x);
   }
 };
 struct Log10 {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return std::log10(x);
+    return log10_of(x);
   }
 };
 struct Sqrt {
@@ -403,60 +335,6 @@ struct Rsqrt {
     return T(1) / std::sqrt(x);
   }
 };
-struct Sin {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::sin(x);
-  }
-};
-struct Cos {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::cos(x);
-  }
-};
-struct Tan {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::tan(x);
-  }
-};
-struct Sinh {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::sinh(x);
-  }
-};
-struct Cosh {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::cosh(x);
-  }
-};
-struct Tanh {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return tanh_of(x);
-  }
-};
-struct Asin {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::asin(x);
-  }
-};
-struct Acos {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::acos(x);
-  }
-};
-struct Atan {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::atan(x);
-  }
-};
 struct Erf {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
@@ -466,7 +344,7 @@ struct Erf {
 struct Erfc {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return std::erfc(x);
+    return erfc_of(x);
   }
 };
 struct Floor {
@@ -501,30 +379,6 @@ struct Exp2 {
     return exp2_of(x);
   }
 };
-struct Asinh {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::asinh(x);
-  }
-};
-struct Acosh {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::acosh(x);
-  }
-};
-struct Atanh {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return std::atanh(x);
-  }
-};
-struct Erfinv {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return static_cast<T>(erfinv(x));
-  }
-};
 struct Lgamma {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
@@ -542,12 +396,6 @@ struct Polygamma {
   template <class T>
   PG_HD T operator()(T x, const T* p) const {
     return static_cast<T>(polygamma(p[0], x));
-  }
-};
-struct Sinc {
-  template <class T>
-  PG_HD T operator()(T x, const T*) const {
-    return x == T(0) ? T(1) : static_cast<T>(sin_pi(x) / (kPi * x));
   }
 };
 // p: eps; negative: no limits

@@ -10,11 +10,27 @@ namespace cpu::PG_CPU_ISA {
 namespace {
 
 template <class Op, class T, class R>
-void binary(const void* a, const void* b, void* out, int64_t n) {
+void plain_binary(const void* a, const void* b, void* out, int64_t n) {
   const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
   R* o = static_cast<R*>(out);
   PG_LOOP
   for (int64_t i = 0; i < n; i++) o[i] = static_cast<R>(Op()(x[i], y[i]));
+}
+template <class Op, class T, class R>
+void binary(const void* a, const void* b, void* out, int64_t n) {
+  if constexpr (HasCommon<Op, T>) {
+    for (int64_t i = 0, m = 0; i < n; i += m) {
+      m = n - i < kCommonPiece ? n - i : kCommonPiece;
+      const T *x = static_cast<const T*>(a) + i, *y = static_cast<const T*>(b) + i;
+      R* o = static_cast<R*>(out) + i;
+      int rare = 0;
+      PG_LOOP
+      for (int64_t k = 0; k < m; k++) rare |= Op::rare(x[k], y[k]);
+      rare != 0 ? plain_binary<Op, T, R>(x, y, o, m) : plain_binary<typename Op::Common, T, R>(x, y, o, m);
+    }
+  } else {
+    plain_binary<Op, T, R>(a, b, out, n);
+  }
 }
 
 #if defined(__AVX2__)

@@ -19,6 +19,14 @@
 
 namespace cpu::PG_CPU_ISA {
 
+// Whether a loop of floats should look for arguments that `Op::Common` cannot take (perigee/kernels/trigonometry.hpp),
+// and how many at a time.
+template <class Op, class T>
+concept HasCommon = __is_same(T, float) && requires {
+  typename Op::Common;
+};
+constexpr int64_t kCommonPiece = 512;
+
 void fill_binary(Simd& table);
 void fill_unary(Simd& table);
 void fill_move(Simd& table);

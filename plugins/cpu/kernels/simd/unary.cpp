@@ -15,12 +15,28 @@ struct Params {
 };
 
 template <class Op, class T, class R>
-void unary(const void* x, void* out, int64_t n, const void* params) {
+void plain_unary(const void* x, void* out, int64_t n, const void* params) {
   const T* a = static_cast<const T*>(x);
   R* o = static_cast<R*>(out);
   const Params<T> with(params);
   PG_LOOP
   for (int64_t i = 0; i < n; i++) o[i] = static_cast<R>(Op()(a[i], with.p));
+}
+template <class Op, class T, class R>
+void unary(const void* x, void* out, int64_t n, const void* params) {
+  if constexpr (HasCommon<Op, T>) {
+    for (int64_t i = 0, m = 0; i < n; i += m) {
+      m = n - i < kCommonPiece ? n - i : kCommonPiece;
+      const T* a = static_cast<const T*>(x) + i;
+      R* o = static_cast<R*>(out) + i;
+      int rare = 0;
+      PG_LOOP
+      for (int64_t k = 0; k < m; k++) rare |= Op::rare(a[k]);
+      rare != 0 ? plain_unary<Op, T, R>(a, o, m, params) : plain_unary<typename Op::Common, T, R>(a, o, m, params);
+    }
+  } else {
+    plain_unary<Op, T, R>(x, out, n, params);
+  }
 }
 
 template <class Op, class T>
