@@ -28,7 +28,7 @@ if #options.dtype == 0 then options.dtype = { "float32", "bfloat16", "float16" }
 
 local pg = require "perigee"
 local native = require "perigee.native"
-pg.set_num_threads(options.threads)
+pg.config.set { threads = options.threads }
 local folder = arg[0]:match("^(.*)/[^/]*$") or "."
 
 local function words(text)

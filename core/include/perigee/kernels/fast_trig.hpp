@@ -44,6 +44,7 @@ PG_HD float fast_cos(float x) {
   Quarter q = reduce_quarter(x);
   return sine_or_cosine(q.r, q.n + 1);
 }
+// Within 3 units in the last place.
 PG_HD float fast_tan(float x) {
   Quarter q = reduce_quarter(x);
   float z = q.r * q.r;

@@ -11,14 +11,14 @@
 namespace pg::math {
 
 #if defined(__CUDA_ARCH__)
-#define PG_MATH_REDUCED(Op, name)             \
-  struct Op {                                 \
-    template <class T>                        \
-    PG_HD T operator()(T x, const T*) const { \
-      return static_cast<T>(::name(x));       \
-    }                                         \
-  };
+#define PG_MATH_FAR(name, x) return static_cast<T>(::name(x))
 #else
+#define PG_MATH_FAR(name, x)                        \
+  if constexpr (std::is_same_v<T, float>) {         \
+    if (kCommon || !rare(x)) return fast_##name(x); \
+  }                                                 \
+  return static_cast<T>(std::name(x))
+#endif
 #define PG_MATH_REDUCED(Op, name)                                   \
   template <bool kCommon>                                           \
   struct Op##Of {                                                   \
@@ -26,18 +26,15 @@ namespace pg::math {
     static PG_HD bool rare(float x) { return beyond_reduction(x); } \
     template <class T>                                              \
     PG_HD T operator()(T x, const T*) const {                       \
-      if constexpr (std::is_same_v<T, float>) {                     \
-        if (kCommon || !rare(x)) return fast_##name(x);             \
-      }                                                             \
-      return static_cast<T>(std::name(x));                          \
+      PG_MATH_FAR(name, x);                                         \
     }                                                               \
   };                                                                \
   using Op = Op##Of<false>;
-#endif
 PG_MATH_REDUCED(Sin, sin)
 PG_MATH_REDUCED(Cos, cos)
 PG_MATH_REDUCED(Tan, tan)
 #undef PG_MATH_REDUCED
+#undef PG_MATH_FAR
 
 #define PG_MATH_FUNCTOR(Op, function)         \
   struct Op {                                 \
