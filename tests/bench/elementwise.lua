@@ -168,7 +168,8 @@ for _, key in ipairs(order) do
   row.middle = #row.ratio > 0 and median(row.ratio) or 0
 end
 table.sort(order, function(a, b) return results[a].middle > results[b].middle end)
-print(("%-16s %-9s %8s %9s %9s   %s"):format("operator", "dtype", "size", "Perigee", "PyTorch", "ratio (least to most)"))
+print(("%-16s %-9s %8s %9s %9s   %s"):format("operator", "dtype", "size", "Perigee", "PyTorch",
+                                                  "ratio (least to most)"))
 for _, key in ipairs(order) do
   local row = results[key]
   if #row.own > 0 and #row.other > 0 then

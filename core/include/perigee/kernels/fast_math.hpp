@@ -195,8 +195,8 @@ PG_HD float fast_erf(float x) {
   return __builtin_copysignf(pick(a < 0.98f, small, fmaf_(-square, square, 1.0f)), x);  // NaN comes from q
 }
 
-// From 0.57 on exp(-a^2) times a function of (a - 3) / (a + 3), divided by 1 + a; a^2 in two parts. Within 4 units in the
-// last place.
+// From 0.57 on exp(-a^2) times a function of (a - 3) / (a + 3), divided by 1 + a; a^2 in two parts. Within 4 units in
+// the last place.
 PG_HD float fast_erfc(float x) {
   float a = __builtin_fabsf(x);
   float near_zero = 1.0f - fmaf_(x, erf_tail(a * a), x);
