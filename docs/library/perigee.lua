@@ -1868,7 +1868,7 @@ function pg.diag(...) end
 function pg.diag_embed(...) end
 
 ---A diagonal of the matrices that two axes of x make, as the last axis; without a copy.
----@param x perigee.Tensor [...], at least 2 axes
+---@param x perigee.Tensor [...]
 ---@param options? {axis1?: integer, axis2?: integer}|any
 ---@return perigee.Tensor
 function pg.diagonal(x, options, ...) end
@@ -1880,13 +1880,13 @@ function Tensor:diagonal(options, ...) end
 
 ---A copy of x with `part` where `diagonal` would read.
 ---@param x perigee.Tensor [...]
----@param part perigee.Tensor shape of the diagonal
+---@param part perigee.Tensor shape of the part
 ---@param options? {axis1?: integer, axis2?: integer}|any
 ---@return perigee.Tensor
 function pg.diagonal_scatter(x, part, options, ...) end
 
 ---A copy of x with `part` where `diagonal` would read.
----@param part perigee.Tensor shape of the diagonal
+---@param part perigee.Tensor shape of the part
 ---@param options? {axis1?: integer, axis2?: integer}|any
 ---@return perigee.Tensor
 function Tensor:diagonal_scatter(part, options, ...) end
@@ -3532,13 +3532,13 @@ function Tensor:slice(options, ...) end
 
 ---A copy of x with `part` where `slice` would read.
 ---@param x perigee.Tensor [...]
----@param part perigee.Tensor shape of the slice
+---@param part perigee.Tensor shape of the part
 ---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
 ---@return perigee.Tensor
 function pg.slice_scatter(x, part, options, ...) end
 
 ---A copy of x with `part` where `slice` would read.
----@param part perigee.Tensor shape of the slice
+---@param part perigee.Tensor shape of the part
 ---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
 ---@return perigee.Tensor
 function Tensor:slice_scatter(part, options, ...) end

@@ -302,6 +302,9 @@ local rows = {
     "save: path must be a string, got a table (pg.save(path, what))" },
   { 'pg.load("nothing.safetensors")',
     "load: there is no file 'nothing.safetensors'" },
+  { "pg.save('model.foo', model)",
+    "save: no file format fits the name 'model.foo'; known extensions: .csv .csv.gz .tsv .tsv.gz .npy .npz .png " ..
+    ".safetensors .st" },
   { "model:summary()",
     "summary: needs the shape of one sample, a tensor, or a list of them, one an input " ..
     "(model:summary{input={1, 28, 28}})" },

@@ -139,6 +139,11 @@ HostTensors gather(uint32_t count, const char* const* names, pgc_tensor* const* 
   return h;
 }
 
+// What a format says begins with the path already, where it is the format that says so.
+std::string with_path(const std::string& path, const std::string& message) {
+  return message.starts_with(path + ": ") ? message : path + ": " + message;
+}
+
 }  // namespace
 
 int32_t pgc_read(const char* path, const char* options, pgc_file** output) {
@@ -150,7 +155,7 @@ int32_t pgc_read(const char* path, const char* options, pgc_file** output) {
     pg_sink sink{PG_SIZE(pg_sink, note), 0, file.get(), sink_tensor, sink_note};
     pg_error error = pg::make_error();
     int32_t result = format->read(format->user, path, options != nullptr ? options : "", &sink, &error);
-    if (result != PG_OK) throw pg::Error(result, std::string(path) + ": " + error.message, error.native, error.flags);
+    if (result != PG_OK) throw pg::Error(result, with_path(path, error.message), error.native, error.flags);
     *output = file.release();
   });
 }
@@ -173,7 +178,7 @@ void write_tensors(const char* shown, const NewFile& file, uint32_t count, const
   pg_error error = pg::make_error();
   int32_t result =
       format->write(format->user, file.temporary().c_str(), count, host.pointers.data(), note_count, notes, &error);
-  if (result != PG_OK) throw pg::Error(result, std::string(shown) + ": " + error.message, error.native, error.flags);
+  if (result != PG_OK) throw pg::Error(result, with_path(shown, error.message), error.native, error.flags);
 }
 
 }  // namespace
@@ -181,6 +186,7 @@ void write_tensors(const char* shown, const NewFile& file, uint32_t count, const
 int32_t pgc_write(const char* path, uint32_t count, const char* const* names, pgc_tensor* const* tensors,
                   uint32_t note_count, const char* const* notes) {
   return run("save", [&] {
+    find_format(path);  // before there is a file of another name
     NewFile file(path);
     write_tensors(path, file, count, names, tensors, note_count, notes);
     file.commit(path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // slice, and the two operators that its gradient and writing through it need.
-#include "../rules.hpp"
+#include "part.hpp"
 
 namespace pg {
 namespace {
@@ -46,7 +46,9 @@ Part part_of(const ShapeContext& c, const pg_tensor& x, const char* name, uint32
 }
 
 // The view's shape; strides and offset too where x has strides.
-Shape sliced(const ShapeContext& c, const pg_tensor& x, const char* name, int64_t* stride, int64_t* offset) {
+Shape sliced(const ShapeContext& c, uint32_t input, int64_t* stride, int64_t* offset) {
+  const pg_tensor& x = c.in(input);
+  const char* name = c.name(input);
   c.need(c.get<Ints>("starts").count <= static_cast<int64_t>(x.rank), "%lld positions for %s %s, which has %u axes",
          static_cast<long long>(c.get<Ints>("starts").count), name, shape_text(x).c_str(), x.rank);
   Shape shape;
@@ -72,86 +74,20 @@ OpBuilder& slice_attrs(OpBuilder& op) {
       .attr<Ints>("drop", {}, "1 removes the axis; only its start counts, and must be in range");
 }
 
-Value slice_of(const ValueContext& c, Value x) {
-  static constinit OpRef op("slice");
-  return c.call(op, x);
-}
-Value slice_grad(const ValueContext& c, Value dy, Value x) {
-  static constinit OpRef op("slice_grad");
-  return c.call(op, dy, x);
-}
-Value slice_scatter(const ValueContext& c, Value x, Value part) {
-  static constinit OpRef op("slice_scatter");
-  return c.call(op, x, part);
-}
-
-void write(Value target, Value source) {
-  static constinit OpRef op("copy");
-  Call(target.builder, op).input(target).input(source).emit(PG_EMIT_IN_PLACE);
-}
-
-void check_part(ShapeContext& c, uint32_t part, uint32_t whole) {
-  int64_t stride[PG_MAX_RANK], offset;
-  Shape want = sliced(c, c.in(whole), c.name(whole), stride, &offset);
-  Shape got = c.shape(part);
-  bool same = want.rank == got.rank;
-  for (uint32_t i = 0; same && i < want.rank; i++) same = Dim(want.dims[i]).may_equal(Dim(got.dims[i]));
-  c.need(same, "%s has another shape than the slice, %s", c.text(part).c_str(), want.text().c_str());
-  c.out(0).set(c.dtype(part), c.shape(whole));
-}
-
-const bool declared = [] {
-  slice_attrs(declare_op("slice").category("view"))
-      .doc(
-          "A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and "
-          "clamped "
-          "to the axis, as in Python.")
-      .input("x", kAnyDtype, "[...]")
-      .output("y", "the part")
-      .traits(PG_OP_VIEW)
-      .shape([](ShapeContext& c) {
-        int64_t stride[PG_MAX_RANK], offset;
-        Shape shape = sliced(c, c.in(0), c.name(0), stride, &offset);
-        OutputMeta out = c.out(0).set(c.dtype(0), shape);
-        if (c.in(0).stride != nullptr) out.view(stride, offset);
-      })
-      .grad([](GradContext& g) { g.din(0) = slice_grad(g, g.dout(0), g.in(0)); })
-      .write_back([](ExpandContext& e) { e.out(0) = slice_scatter(e, e.in(0), e.in(1)); });
-
-  slice_attrs(declare_op("slice_grad").category("view"))
-      .doc("Zeros in the shape of x, with dy where `slice` would have read.")
-      .input("dy", kAnyDtype, "shape of the slice")
-      .input("x", kAnyDtype, "[...]", PG_INPUT_META)
-      .output("dx", "shape of x, dtype of dy")
-      .shape([](ShapeContext& c) { check_part(c, 0, 1); })
-      .grad([](GradContext& g) { g.din(0) = slice_of(g, g.dout(0)); })
-      .decompose([](ExpandContext& e) {
-        Value dx = cast(zeros_like(e.in(1)), e.in(0).dtype());
-        write(slice_of(e, dx), e.in(0));
-        e.out(0) = dx;
-      });
-
-  slice_attrs(declare_op("slice_scatter").category("view"))
-      .doc("A copy of x with `part` where `slice` would read.")
-      .input("x", kAnyDtype, "[...]")
-      .input("part", kAnyDtype, "shape of the slice")
-      .output("y", "shape of x")
-      .shape([](ShapeContext& c) {
-        c.check_same_dtype(1, 0);
-        check_part(c, 1, 0);
-      })
-      .grad([](GradContext& g) {
-        Value d = g.dout(0);
-        if (g.needed(0)) g.din(0) = slice_scatter(g, d, zeros_like(g.in(1)));
-        if (g.needed(1)) g.din(1) = slice_of(g, d);
-      })
-      .decompose([](ExpandContext& e) {
-        Value y = clone(e.in(0));
-        write(slice_of(e, y), e.in(1));
-        e.out(0) = y;
-      });
-  return true;
-}();
+constinit PartFamily family{
+    .view = OpRef("slice"),
+    .grad = OpRef("slice_grad"),
+    .scatter = OpRef("slice_scatter"),
+    .name = "slice",
+    .noun = "slice",
+    .doc =
+        "A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped "
+        "to the axis, as in Python.",
+    .result = "the part",
+    .attrs = slice_attrs,
+    .shape = sliced,
+};
+const bool declared = declare_part(family);
 
 }  // namespace
 }  // namespace pg
