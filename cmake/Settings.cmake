@@ -7,8 +7,9 @@ endif()
 
 find_program(PERIGEE_CCACHE ccache)
 if(PERIGEE_CCACHE)
-  # Without this it passes by what includes a precompiled header.
-  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${PERIGEE_CCACHE})
+  # Without the first it passes by what includes a precompiled header; the second trusts the compiler's own list of
+  # headers instead of preprocessing each file once more to find it.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${PERIGEE_CCACHE})
   foreach(language C CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
       set(CMAKE_${language}_COMPILER_LAUNCHER ${launcher})
