@@ -50,7 +50,9 @@ inline void matmul(Operand a, Operand b, bool transpose_a, bool transpose_b, con
   });
 }
 
-struct Unchanged {};
+struct Unchanged {
+  double operator()(double x, const double*) const { return x; }
+};
 
 // y[..., o] = activation(sum over i of x[..., i] weight[o, i], plus bias[o]); activations of floats only.
 template <class Activation = Unchanged>
@@ -64,7 +66,7 @@ void linear(const Operand& x, Operand weight, const Operand& bias, const Operand
     std::vector<Sum<W>> sums(static_cast<size_t>(y.count()), 0);
     if (bias) sums = read<Sum<W>>(broadcast(bias, y.shape));
     multiply<W>(values.data(), matrix.data(), sums.data(), rows, in, out);
-    if constexpr (is_float<W> && !std::is_same_v<Activation, Unchanged>) {
+    if constexpr (is_float<W>) {
       for (double& sum : sums) sum = activation(sum, static_cast<const double*>(nullptr));
     }
     write(y, sums);
