@@ -20,7 +20,7 @@ for _, name in ipairs { "add", "sub", "mul", "div", "maximum", "minimum", "remai
   add(name, { F(wide), positive(wide) }, { F(wide), positive { 517 } }, { F { 130, 1 }, positive { 517 } },
       { F(long), 1.5 })
 end
-add("pow", { F(wide, 0.5, 3), F(wide) }, { F(wide), 2 })
+add("pow", { F(wide, 0.5, 3), F(wide) }, { F(wide), 2 }, { F(wide), 3 })
 for _, name in ipairs { "neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "tanh", "erf", "erfc", "sigmoid",
                         "relu", "silu", "gelu", "softplus", "floor", "round", "isnan", "logical_not", "atan", "elu",
                         "leaky_relu", "clone" } do

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two-operand arithmetic and comparisons; either operand may be a number.
+#include <algorithm>
+
 #include "block_loop.hpp"
 
 namespace cpu {
@@ -65,27 +67,36 @@ struct Binary final : pg::Kernel {
   }
 
  private:
-  // Powers that are cheaper, and exact, in another way.
+  // Powers that are cheaper in another way, and no less exact.
   bool simple_power(void* const (&base)[3], double exponent) const {
-    if (compute_ > kF64) {
-      if (exponent < 0) pg::fail_argument(kNegativePower);
-      if (exponent != 2) return false;
-    }
+    const bool real = compute_ <= kF64;
+    if (!real && exponent < 0) pg::fail_argument(kNegativePower);
+    alignas(8) char unused[8] = {};
+    void* const with[3] = {base[0], base[1], unused};
+    BinaryFn mul = simd->binary[bMul][compute_];
     if (exponent == 2) {
-      BinaryFn mul = simd->binary[bMul][compute_];
-      alignas(8) char unused[8] = {};
-      void* const with[3] = {base[0], base[1], unused};
       loop_.run(with, [mul](void* const* p, int64_t n) { mul(p[1], p[1], p[0], n); });
-      return true;
-    }
-    if (exponent == 0.5 || exponent == -0.5) {
+    } else if (exponent == 3) {
+      const int bytes = kStorageBytes[kStorageOf[compute_]];
+      loop_.run(with, [mul, bytes](void* const* p, int64_t n) { cube(mul, p[1], p[0], n, bytes); });
+    } else if (real && (exponent == 0.5 || exponent == -0.5)) {
       UnaryFn root = simd->unary[exponent > 0 ? uSqrt : uRsqrt][compute_];
-      alignas(8) char unused[8] = {};
-      void* const with[3] = {base[0], base[1], unused};
       loop_.run(with, [root](void* const* p, int64_t n) { root(p[1], p[0], n, nullptr); });
-      return true;
+    } else {
+      return false;
     }
-    return false;
+    return true;
+  }
+
+  // out may be x.
+  static void cube(BinaryFn mul, const void* x, void* out, int64_t n, int bytes) {
+    alignas(64) char square[kBlock * sizeof(double)];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t count = std::min(kBlock, n - i);
+      const char* from = static_cast<const char*>(x) + i * bytes;
+      mul(from, from, square, count);
+      mul(square, from, static_cast<char*>(out) + i * bytes, count);
+    }
   }
 
   // Integers divide by no zero and have no negative powers.

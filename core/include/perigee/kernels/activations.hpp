@@ -152,7 +152,7 @@ struct Tanhshrink {
 struct Hardshrink {
   template <class T>
   PG_HD T operator()(T x, const T* p) const {
-    return (x >= -p[0]) & (x <= p[0]) ? T(0) : x;
+    return ((x >= -p[0]) & (x <= p[0])) ? T(0) : x;
   }
 };
 // p: lambd
@@ -177,7 +177,7 @@ struct ReluGrad {
 struct HardtanhGrad {
   template <class T>
   PG_HD T operator()(T x, T d, const T* p) const {
-    return (x <= p[0]) | (x >= p[1]) ? T(0) : d;
+    return ((x <= p[0]) | (x >= p[1])) ? T(0) : d;
   }
 };
 // p: negative_slope

@@ -60,7 +60,7 @@ struct RemainderOf {
   PG_HD T operator()(T a, T b) const {
     if constexpr (is_float<T>) {
       T r = fmod_of<kCommon>(a, b);
-      return (r != T(0)) & ((r < T(0)) != (b < T(0))) ? r + b : r;
+      return ((r != T(0)) & ((r < T(0)) != (b < T(0)))) ? r + b : r;
     } else {
       if (b == 0 || b == -1) return 0;  // the smallest number by -1 would trap
       T r = a % b;
@@ -78,7 +78,7 @@ struct FloorDivOf {
   PG_HD T operator()(T a, T b) const {
     if constexpr (is_float<T>) {
       T exact = a / b, rest = fmod_of<kCommon>(a, b), quotient = (a - rest) / b;
-      quotient = (rest != T(0)) & ((b < T(0)) != (rest < T(0))) ? quotient - T(1) : quotient;
+      quotient = ((rest != T(0)) & ((b < T(0)) != (rest < T(0)))) ? quotient - T(1) : quotient;
       T whole = std::floor(quotient);
       whole = quotient - whole > T(0.5) ? whole + T(1) : whole;
       whole = quotient == T(0) ? std::copysign(T(0), exact) : whole;

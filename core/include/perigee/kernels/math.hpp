@@ -131,7 +131,7 @@ struct RightShift {
   template <class T>
   PG_HD T operator()(T a, T b) const {
     constexpr T kBits = sizeof(T) * 8;
-    return a >> ((b < 0) | (b >= kBits) ? kBits - 1 : b);
+    return a >> (((b < 0) | (b >= kBits)) ? kBits - 1 : b);
   }
 };
 
