@@ -92,11 +92,11 @@ local function same_value(attr, a, b)
   return show(x) == show(y)
 end
 
----What differs from the defaults, for printing: "in=1, out=32, kernel={3, 3}".
-function Attributes.describe(self)
+---What differs from the defaults, or all, for printing: "in=1, out=32, kernel={3, 3}".
+function Attributes.describe(self, all)
   local parts = {}
   for _, attr in ipairs(self.info.visible) do
-    if attr.required or not same_value(attr, self.struct, self.defaults) then
+    if all or attr.required or not same_value(attr, self.struct, self.defaults) then
       parts[#parts + 1] = attr.name .. "=" .. show(attributes.read(attr, self.struct))
     end
   end

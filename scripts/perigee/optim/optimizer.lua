@@ -287,7 +287,7 @@ function Optimizer:__tostring()
   local count = 0
   for _, group in ipairs(self.groups) do count = count + #group.params end
   local options = self.groups[1] and self.groups[1].attributes or new_attributes(self.name, self.defaults)
-  return ("%s(%d parameters; %s)"):format(self.name, count, options:describe())
+  return ("%s(%d parameters; %s)"):format(self.name, count, options:describe(true))
 end
 
 -- opt.step() instead of opt:step().
