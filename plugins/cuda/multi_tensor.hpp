@@ -14,6 +14,9 @@ constexpr int kTableBytes = 3600;  // of a launch's 4 KB of arguments
 constexpr int64_t kChunk = 4096;   // elements of a tensor that a block takes
 
 enum FloatCode : uint8_t { kCodeF32, kCodeF16, kCodeBF16, kCodeF64 };
+inline uint8_t float_code(uint32_t dtype) {
+  return dtype == PG_F32 ? kCodeF32 : dtype == PG_F16 ? kCodeF16 : dtype == PG_BF16 ? kCodeBF16 : kCodeF64;
+}
 
 constexpr int tensors_of_table(int operands) { return kTableBytes / (8 * operands + 8 + 4 + operands + 1); }
 

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- luajit budget.lua OBJECTS BUDGET [--update]: what the CUDA kernels take of a multiprocessor, as ptxas said when they
 -- were compiled (OBJECTS/**.ptxas, written by plugins/cuda/ptxas_log), against the committed BUDGET. A line there is
---   FILE KERNEL REGISTERS STACK
--- with the most registers a thread and the most bytes of stack of all of the kernel's instantiations. Nothing may
--- spill. --update writes the file anew; registers round up to 8, which is what the hardware hands out.
+--   KERNEL REGISTERS STACK
+-- with the most registers a thread and the most bytes of stack of all of the kernel's instantiations (files are
+-- compiled several at a time, so that a line cannot name one). Nothing may spill. --update writes the file anew;
+-- registers round up to 8, which is what the hardware hands out.
 
 local objects, path, update = arg[1], arg[2], arg[3] == "--update"
-local sources = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/../../plugins/cuda/"
+local sources = objects .. "/../../" -- of the build: batch_0.cu, ...
 
 local function is_there(file)
   local handle = io.open(file)
@@ -77,10 +78,8 @@ local function read_budget()
   local budget, release, file = {}, nil, io.open(path)
   for line in file and file:lines() or function() end do
     release = release or line:match("^# .*release ([%d.]+)")
-    local source, name, registers, stack = line:match("^(%S+) (%S+) (%d+) (%d+)$")
-    if source and source ~= "#" then
-      budget[source .. " " .. name] = { registers = tonumber(registers), stack = tonumber(stack) }
-    end
+    local name, registers, stack = line:match("^(%S+) (%d+) (%d+)$")
+    if name then budget[name] = { registers = tonumber(registers), stack = tonumber(stack) } end
   end
   if file then file:close() end
   return budget, release
@@ -90,7 +89,7 @@ local function write_budget(families, release)
   local file, names = assert(io.open(path, "w")), {}
   for name in pairs(families) do names[#names + 1] = name end
   table.sort(names)
-  file:write("# Written by scripts/dev/cuda_budget: FILE KERNEL REGISTERS STACK. By ptxas of CUDA release ", release,
+  file:write("# Written by scripts/dev/cuda_budget: KERNEL REGISTERS STACK. By ptxas of CUDA release ", release,
              "\n")
   for _, name in ipairs(names) do
     local f = families[name]
@@ -115,9 +114,8 @@ for _, k in ipairs(list) do
   if (k.spills or 0) > 0 then complain("%s: %s spills %d bytes (%s)", k.file, k.name, k.spills, k.symbol) end
   if k.registers then
     instantiations = instantiations + 1
-    local key = k.file .. " " .. k.name
-    local f = families[key] or { registers = 0, stack = 0 }
-    families[key] = f
+    local f = families[k.name] or { registers = 0, stack = 0 }
+    families[k.name] = f
     if k.registers > f.registers then f.registers, f.widest = k.registers, k.symbol end
     if k.stack > f.stack then f.stack, f.deepest = k.stack, k.symbol end
   end

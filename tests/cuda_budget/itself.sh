@@ -5,10 +5,11 @@ command -v luajit >/dev/null || { echo "luajit is not here"; exit 0; }
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/bin" "$work/objects/kernels" "$work/plugins/cuda/kernels" "$work/tests/cuda_budget"
+objects=$work/CMakeFiles/plugin.dir
+mkdir -p "$work/bin" "$objects" "$work/tests/cuda_budget"
 tool=$work/tests/cuda_budget/budget.lua
 cp "$1" "$tool"
-touch "$work/plugins/cuda/kernels/rows.cu"
+touch "$work/batch_0.cu"
 printf '#!/bin/sh\necho "Cuda compilation tools, release 13.0, V13.0.88"\n' >"$work/bin/nvcc"
 chmod +x "$work/bin/nvcc"
 PATH=$work/bin:$PATH
@@ -23,15 +24,15 @@ ptxas info    : Used $1 registers, used 0 barriers
 ptxas info    : Function properties for __internal_trig_reduction_slowpathd
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 END
-  done >"$work/objects/kernels/rows.cu.o.ptxas"
+  done >"$objects/batch_0.cu.o.ptxas"
 }
-check() { luajit "$tool" "$work/objects" "$work/budget.txt" "$@" >"$work/said"; }
+check() { luajit "$tool" "$objects" "$work/budget.txt" "$@" >"$work/said"; }
 fails() { ! check || { echo "not noticed: $1"; exit 1; }; grep -q "$1" "$work/said" || { cat "$work/said"; exit 1; }; }
 
 compile 20 0 0
 fails "not in the budget"
 check --update
-grep -qx "kernels/rows.cu rows 24 0" "$work/budget.txt"
+grep -qx "rows 24 0" "$work/budget.txt"
 check
 compile 24 0 0
 check
@@ -43,9 +44,9 @@ compile 20 0 8
 fails "spills 16 bytes"
 if check --update; then echo "an update hides spills"; exit 1; fi
 compile 20 0 0
-cp "$work/objects/kernels/rows.cu.o.ptxas" "$work/objects/kernels/deleted.cu.o.ptxas"
+cp "$objects/batch_0.cu.o.ptxas" "$objects/batch_1.cu.o.ptxas"
 check
-echo "kernels/gone.cu gone 8 0" >>"$work/budget.txt"
+echo "gone 8 0" >>"$work/budget.txt"
 fails "not in the plugin any more"
 sed -i 's/release 13.0/release 12.9/' "$work/budget.txt"
 check

@@ -62,10 +62,6 @@ __global__ void __launch_bounds__(kThreads, 2)
   if (wild) *out = 0;
 }
 
-uint8_t code_of(uint32_t dtype) {
-  return dtype == PG_F32 ? kCodeF32 : dtype == PG_F16 ? kCodeF16 : dtype == PG_BF16 ? kCodeBF16 : kCodeF64;
-}
-
 class AllFinite final : public Kernel {
  public:
   static void supports(const pg::KernelCall& call) { check_dtypes(call, kAny); }
@@ -73,7 +69,7 @@ class AllFinite final : public Kernel {
     for (uint32_t i = 0; i < call.input_count(); i++) {
       if (pg::dtype_class(pg::dtype_of(call.in(i))) != PG_M_FLOAT) continue;  // integers always are
       const pg_tensor* operands[1] = {&call.in(i)};
-      items_.emplace_back(operands, code_of);
+      items_.emplace_back(operands, float_code);
       inputs_.push_back(i);
     }
   }

@@ -12,13 +12,13 @@
 namespace cuda {
 namespace {
 
-enum Choice { kSum, kMean, kMax, kMin };
+enum Choice { kReduceSum, kReduceMean, kReduceMax, kReduceMin };
 constexpr int kMany = 32;
 
 struct AllReduceArguments {
   const char* x[kMany] = {};
   char* y[kMany] = {};
-  int32_t inputs = 0, outputs = 0, choice = kSum;
+  int32_t inputs = 0, outputs = 0, choice = kReduceSum;
   uint32_t dtype = 0;
   bool dense = true, begins = true;  // begins: nothing is in `sums` yet
   double divisor = 0;                // of the results; 0: none
@@ -29,9 +29,9 @@ struct AllReduceArguments {
 // T: double or int64_t.
 template <class T>
 __device__ __forceinline__ T combine(int32_t choice, T a, T b) {
-  return choice == kMax   ? pg::math::Maximum()(a, b)
-         : choice == kMin ? pg::math::Minimum()(a, b)
-                          : pg::math::Add()(a, b);
+  return choice == kReduceMax   ? pg::math::Maximum()(a, b)
+         : choice == kReduceMin ? pg::math::Minimum()(a, b)
+                                : pg::math::Add()(a, b);
 }
 
 template <class S>
@@ -71,7 +71,8 @@ class AllReduce final : public Kernel {
         pg::fail_support("all_reduce wants tensors of one dtype, and dense results");
       }
     }
-    if (pg::dtype_class(dtype) != PG_M_FLOAT && call.attr<int>("op") == kMean) pg::fail_support("means are of floats");
+    if (pg::dtype_class(dtype) != PG_M_FLOAT && call.attr<int>("op") == kReduceMean)
+      pg::fail_support("means are of floats");
   }
   AllReduce(const pg::KernelCall& call, pg::Plan& plan)
       : choice_(call.attr<int>("op")), dtype_(pg::dtype_of(call.in(0))) {
@@ -111,7 +112,7 @@ class AllReduce final : public Kernel {
     auto count = static_cast<uint32_t>(walks_.size());
     a.outputs = static_cast<int32_t>(count - first < kMany ? count - first : kMany);
     for (int32_t k = 0; k < a.outputs; k++) a.y[k] = launch.out<char>(first + static_cast<uint32_t>(k));
-    a.divisor = choice_ == kMean ? static_cast<double>(count) : 0;
+    a.divisor = choice_ == kReduceMean ? static_cast<double>(count) : 0;
     start(launch, a);
   }
   void start(const Launch& launch, const AllReduceArguments& a) const {

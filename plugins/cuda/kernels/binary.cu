@@ -33,7 +33,7 @@ Loop<3> binary_loop(const pg::KernelCall& call, uint32_t widths) {
 // ---- arithmetic ----
 
 // Behind the operators: what powers are computed as, of x alone.
-enum Op : int32_t {
+enum BinaryOp : int32_t {
   kAdd,
   kSub,
   kMul,
@@ -48,9 +48,9 @@ enum Op : int32_t {
   kRightShift,
   kDiv,
   kCopysign,
-  kSquare,
-  kSqrt,
-  kRsqrt,
+  kPowerSquare,
+  kPowerSqrt,
+  kPowerRsqrt,
   kPow,
   kRemainder,
   kFloorDiv,
@@ -62,7 +62,7 @@ enum Op : int32_t {
   kXlogy
 };
 
-Op find_op(const pg::KernelCall& call) {
+BinaryOp find_binary(const pg::KernelCall& call) {
 #define PG_ROW(name, Op) \
   if (call.is(#name)) return k##Op;
   PG_MATH_BINARY(PG_ROW)
@@ -71,9 +71,9 @@ Op find_op(const pg::KernelCall& call) {
 #undef PG_ROW
   pg::fail(PG_E_INTERNAL, "unknown operator");
 }
-bool of_integers(Op op) { return op >= kBitwiseAnd && op <= kRightShift; }
-bool of_floats(Op op) { return op == kDiv || op == kCopysign || op >= kAtan2; }
-bool of_booleans(Op op) { return op == kAdd || op == kMul || (op >= kMaximum && op <= kBitwiseXor); }
+bool of_integers(BinaryOp op) { return op >= kBitwiseAnd && op <= kRightShift; }
+bool of_floats(BinaryOp op) { return op == kDiv || op == kCopysign || op >= kAtan2; }
+bool of_booleans(BinaryOp op) { return op == kAdd || op == kMul || (op >= kMaximum && op <= kBitwiseXor); }
 
 template <class Op, class T, int V>
 __device__ __forceinline__ void each(const T (&x)[2][V], T (&y)[V]) {
@@ -84,7 +84,7 @@ __device__ __forceinline__ void each(const T (&x)[2][V], T (&y)[V]) {
 template <class T>
 struct Cheap : Function<T, T> {
   static constexpr int kInputs = 2;
-  Op op;
+  BinaryOp op;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[2][V], T (&y)[V]) const {
     using namespace pg::math;
@@ -110,9 +110,9 @@ struct Cheap : Function<T, T> {
     } else {
       if (op == kDiv) return each<Div>(x, y);
       if (op == kCopysign) return each<Copysign>(x, y);
-      if (op == kSqrt || op == kRsqrt) {
+      if (op == kPowerSqrt || op == kPowerRsqrt) {
 #pragma unroll
-        for (int i = 0; i < V; i++) y[i] = op == kSqrt ? Sqrt()(x[0][i], x[0]) : Rsqrt()(x[0][i], x[0]);
+        for (int i = 0; i < V; i++) y[i] = op == kPowerSqrt ? Sqrt()(x[0][i], x[0]) : Rsqrt()(x[0][i], x[0]);
         return;
       }
     }
@@ -125,7 +125,7 @@ template <class T>
 struct Costly : Function<T, T> {
   static constexpr int kInputs = 2;
   static constexpr uint32_t kWidths = 0;
-  Op op;
+  BinaryOp op;
   FaultSite fault;  // integers divide by no zero and have no negative powers
   template <int V>
   __device__ __forceinline__ void operator()(int64_t at, const T (&x)[2][V], T (&y)[V]) const {
@@ -154,7 +154,7 @@ class Arithmetic final : public Kernel {
   static void supports(const pg::KernelCall& call) {
     check_binary(call);
     uint32_t dtype = pg::dtype_of(operand(call));
-    Op op = find_op(call);
+    BinaryOp op = find_binary(call);
     bool same = pg::dtype_of(call.out(0)) == dtype;
     bool floating = pg::dtype_class(dtype) == PG_M_FLOAT;
     if (!same || (of_floats(op) && !floating) || (of_integers(op) && floating)) refuse(call);
@@ -162,12 +162,12 @@ class Arithmetic final : public Kernel {
   }
 
   Arithmetic(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_op(call)),
+      : op_(find_binary(call)),
         dtype_(pg::dtype_of(operand(call))),
         whole_(pg::dtype_class(dtype_) != PG_M_FLOAT),
         number_(number_of_call(call)),
         value_(call.scalar_value()),
-        loop_(binary_loop(call, op_ < kSquare ? widths_for(dtype_) : 0)) {
+        loop_(binary_loop(call, op_ < kPowerSquare ? widths_for(dtype_) : 0)) {
     if (op_ == kPow && number_ == 1) {
       power_ = binary_loop(call, widths_for(dtype_));
     }
@@ -178,10 +178,14 @@ class Arithmetic final : public Kernel {
     void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
     if (op_ == kPow && number_ == 1) {
       if (whole_ && value < 0) pg::fail_argument("integers cannot be raised to a negative integer power");
-      Op other = value == 2 ? kSquare : whole_ ? kPow : value == 0.5 ? kSqrt : value == -0.5 ? kRsqrt : kPow;
+      BinaryOp other = value == 2      ? kPowerSquare
+                       : whole_        ? kPow
+                       : value == 0.5  ? kPowerSqrt
+                       : value == -0.5 ? kPowerRsqrt
+                                       : kPow;
       if (other != kPow) return cheap(launch, power_, data, other, 0);
     }
-    if (op_ < kSquare) return cheap(launch, loop_, data, op_, value);
+    if (op_ < kPowerSquare) return cheap(launch, loop_, data, op_, value);
     with_compute(dtype_, [&](auto tag) {
       Costly<typename decltype(tag)::type> f;
       f.op = op_;
@@ -195,7 +199,7 @@ class Arithmetic final : public Kernel {
   }
 
  private:
-  void cheap(const Launch& launch, const Loop<3>& loop, void* const (&data)[3], Op op, double value) const {
+  void cheap(const Launch& launch, const Loop<3>& loop, void* const (&data)[3], BinaryOp op, double value) const {
     with_compute(dtype_, [&](auto tag) {
       Cheap<typename decltype(tag)::type> f;
       f.op = op;
@@ -204,7 +208,7 @@ class Arithmetic final : public Kernel {
     });
   }
 
-  Op op_;
+  BinaryOp op_;
   uint32_t dtype_;
   bool whole_;
   int number_;  // which operand is a number; -1: none

@@ -11,7 +11,7 @@
 namespace cuda {
 namespace {
 
-enum Reduce { kMean, kSum, kNone };
+enum class Reduction { kMean, kSum, kNone };
 constexpr int64_t kTotalBlocks = 64;
 
 int64_t class_axis(const pg_tensor& t) { return t.rank == 1 ? 0 : 1; }
@@ -22,7 +22,7 @@ struct Common {
       : target_input(target),
         weight_input(weight),
         classes(logits.shape[class_axis(logits)]),
-        reduce(static_cast<Reduce>(call.attr<int>("reduction"))),
+        reduce(static_cast<Reduction>(call.attr<int>("reduction"))),
         smoothing(call.runtime<double>("label_smoothing")) {
     loss.target_dtype = pg::dtype_of(call.in(target));
     loss.ignore = call.attr<int64_t>("ignore_index");
@@ -53,7 +53,7 @@ struct Common {
 
   uint32_t target_input, weight_input;
   int64_t classes;
-  Reduce reduce;
+  Reduction reduce;
   pg::Runtime<double> smoothing;
   LossArguments loss;
 };
@@ -88,22 +88,23 @@ class CrossEntropy final : public Kernel {
     const pg_tensor* logits = &call.in(0);
     with_float_storage(dtype_, [&](auto tag) {
       using S = typename decltype(tag)::type;
-      shape_ = LineShape(
-          {hidden_ ? &call.out(1) : logits, logits, &call.in(1), common_.reduce == kNone ? &call.out(0) : nullptr},
-          class_axis(*logits), Access<S>::kWidth, sizeof(typename Access<S>::C));
+      shape_ = LineShape({hidden_ ? &call.out(1) : logits, logits, &call.in(1),
+                          common_.reduce == Reduction::kNone ? &call.out(0) : nullptr},
+                         class_axis(*logits), Access<S>::kWidth, sizeof(typename Access<S>::C));
     });
     plan.workspace = kLossBlocks * sizeof(LossSum);
   }
 
   void run(const Launch& launch) override {
     LossArguments loss = common_.arguments(launch);
-    loss.loss = common_.reduce == kNone ? launch.out<char>(0) : nullptr;
-    loss.sums = common_.reduce == kNone ? nullptr : launch.workspace<LossSum>();
+    loss.loss = common_.reduce == Reduction::kNone ? launch.out<char>(0) : nullptr;
+    loss.sums = common_.reduce == Reduction::kNone ? nullptr : launch.workspace<LossSum>();
     int64_t blocks = run_softmax(launch, dtype_, shape_, true, launch.in(0), hidden_ ? launch.out(1) : nullptr, &loss);
-    if (common_.reduce == kNone) return;
+    if (common_.reduce == Reduction::kNone) return;
     Grid one;
     one.threads = kReduceThreads;
-    launch(one, finish_loss, loss.sums, blocks, common_.reduce == kMean, loss.loss_dtype, launch.out<char>(0));
+    launch(one, finish_loss, loss.sums, blocks, common_.reduce == Reduction::kMean, loss.loss_dtype,
+           launch.out<char>(0));
   }
 
  private:
@@ -223,8 +224,9 @@ class CrossEntropyGrad final : public Kernel {
       : common_(call, call.in(1), 2, 3), dtype_(pg::dtype_of(call.in(1))), flow_dtype_(pg::dtype_of(call.in(0))) {
     with_float_storage(dtype_, [&](auto tag) {
       using S = typename decltype(tag)::type;
-      shape_ = LineShape({&call.out(0), &call.in(1), &call.in(2), common_.reduce == kNone ? &call.in(0) : nullptr},
-                         class_axis(call.in(1)), Access<S>::kWidth, sizeof(typename Access<S>::C));
+      shape_ = LineShape(
+          {&call.out(0), &call.in(1), &call.in(2), common_.reduce == Reduction::kNone ? &call.in(0) : nullptr},
+          class_axis(call.in(1)), Access<S>::kWidth, sizeof(typename Access<S>::C));
     });
     plan.workspace = kTotalBlocks * sizeof(LossSum);
   }
@@ -235,7 +237,7 @@ class CrossEntropyGrad final : public Kernel {
     a.logs = launch.in<char>(1), a.flow = launch.in<char>(0), a.out = launch.out<char>(0);
     a.lines = shape_.arguments(a.out, a.logs, grid);
     a.dtype = dtype_, a.flow_dtype = flow_dtype_;
-    a.mean = common_.reduce == kMean;
+    a.mean = common_.reduce == Reduction::kMean;
     a.loss = common_.arguments(launch);
     grid.shared = 0;
     if (a.mean || (a.loss.smoothing != 0)) {

@@ -97,7 +97,7 @@ struct Scattered {
 
 // One owner for each element of dx, which looks through the indices of its line.
 template <class S>
-__global__ void __launch_bounds__(kThreads) scan_lines(const __grid_constant__ Scattered s, const S* dy, S* dx) {
+__global__ void __launch_bounds__(kThreads) scatter_lines(const __grid_constant__ Scattered s, const S* dy, S* dx) {
   int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < s.total; p += stride) {
     int64_t rest = p, own = 0, at_index = 0, at_dy = 0;
@@ -185,7 +185,7 @@ class GatherGrad final : public Kernel {
     s.index = index;
     with_float(dtype_, [&](auto tag) {
       using S = typename decltype(tag)::type;
-      launch(grid_for(total_), scan_lines<S>, s, launch.in<S>(0), launch.out<S>(0));
+      launch(grid_for(total_), scatter_lines<S>, s, launch.in<S>(0), launch.out<S>(0));
     });
   }
 

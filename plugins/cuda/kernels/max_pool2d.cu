@@ -4,6 +4,7 @@
 // taken; -1 is the index of a window that holds nothing but padding.
 #include <cmath>
 
+#include "group.cuh"
 #include "kernels/pool.cuh"
 #include "kernels/sums.hpp"
 #include "units.hpp"
@@ -105,7 +106,6 @@ struct Reach {
 
 constexpr int32_t kMaxGroups = 2048;
 constexpr uint32_t kMaxPlaneThreads = 512;
-constexpr uint32_t kAllLanes = 0xffffffffu;
 
 __device__ __forceinline__ void extend(Reach& reach, int32_t place) {
   atomicMin(&reach.first, place);
@@ -141,8 +141,8 @@ __device__ int64_t find_reaches(const Planes& s, const int64_t* indices, Reach* 
         }
       }
       for (uint32_t other = lanes / 2; other > 0; other /= 2) {
-        highest = min(highest, __shfl_xor_sync(kAllLanes, highest, other));
-        lowest = max(lowest, __shfl_xor_sync(kAllLanes, lowest, other));
+        highest = min(highest, __shfl_xor_sync(kFullWarp, highest, other));
+        lowest = max(lowest, __shfl_xor_sync(kFullWarp, lowest, other));
       }
       for (int64_t i = int64_t{highest} + lane; i <= lowest; i += s.lanes) extend(rows[i], oy);
     }

@@ -3,6 +3,7 @@
 // tile's results go. Results are as large as they can get; the true extents are published when the stream gets there.
 #include <algorithm>
 
+#include "group.cuh"
 #include "kernel.hpp"
 #include "scan.hpp"
 #include "units.hpp"
@@ -11,10 +12,9 @@
 namespace cuda {
 namespace {
 
-constexpr int kRows = 8, kWarps = kThreads / 32;  // a tile is so many rows of elements, one a thread
-constexpr int64_t kTile = int64_t{kThreads} * kRows;
-constexpr uint32_t kAllLanes = 0xffffffffu;
-static_assert(kRows * kWarps == 64, "the first warp numbers two a lane");
+constexpr int kMaskRows = 8, kWarps = kThreads / 32;  // a tile is so many rows of elements, one a thread
+constexpr int64_t kMaskTile = int64_t{kThreads} * kMaskRows;
+static_assert(kMaskRows * kWarps == 64, "the first warp numbers two a lane");
 
 // Any dtype as booleans: bits other than a float's sign decide.
 struct Truth {
@@ -44,13 +44,13 @@ struct Truth {
 
 // A tile's rows of kThreads elements: this thread's element of row i.
 __device__ __forceinline__ int64_t element_of(int64_t tile, int i) {
-  return tile * kTile + int64_t{i} * kThreads + threadIdx.x;
+  return tile * kMaskTile + int64_t{i} * kThreads + threadIdx.x;
 }
 // Bit i: whether this thread's element of row i is true.
 __device__ __forceinline__ uint32_t true_bits(const Truth& truth, int64_t tile) {
   uint32_t bits = 0;
 #pragma unroll 2
-  for (int i = 0; i < kRows; i++) {
+  for (int i = 0; i < kMaskRows; i++) {
     int64_t p = element_of(tile, i);
     if (p < truth.walk.count && truth(p)) bits |= 1u << i;
   }
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ int32_t warps[kWarps];
   for (int64_t tile = blockIdx.x; tile <= tiles; tile += gridDim.x) {
     int32_t count = __popc(true_bits(truth, tile));
-    for (uint32_t step = 16; step > 0; step /= 2) count += __shfl_xor_sync(kAllLanes, count, step);
+    for (uint32_t step = 16; step > 0; step /= 2) count += __shfl_xor_sync(kFullWarp, count, step);
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = count;
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -78,20 +78,20 @@ __global__ void __launch_bounds__(kThreads)
 // What true elements lie before each row of each warp, in the tile, and behind those their sum. Called by all threads.
 __device__ __forceinline__ void number_rows(uint32_t bits, int32_t* before) {
   uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  for (int i = 0; i < kRows; i++) {
-    int32_t count = __popc(__ballot_sync(kAllLanes, bits >> i & 1u));
+  for (int i = 0; i < kMaskRows; i++) {
+    int32_t count = __popc(__ballot_sync(kFullWarp, bits >> i & 1u));
     if (lane == 0) before[i * kWarps + static_cast<int>(warp)] = count;
   }
   __syncthreads();
   if (warp == 0) {  // each lane numbers two
     int32_t first = before[2 * lane], own = first + before[2 * lane + 1], sum = own;
     for (uint32_t step = 1; step < 32; step *= 2) {
-      int32_t left = __shfl_up_sync(kAllLanes, sum, step);
+      int32_t left = __shfl_up_sync(kFullWarp, sum, step);
       if (lane >= step) sum += left;
     }
     before[2 * lane] = sum - own;
     before[2 * lane + 1] = sum - own + first;
-    if (lane == 31) before[kRows * kWarps] = sum;
+    if (lane == 31) before[kMaskRows * kWarps] = sum;
   }
   __syncthreads();
 }
@@ -101,22 +101,22 @@ __device__ __forceinline__ void number_rows(uint32_t bits, int32_t* before) {
 template <class Put>
 __global__ void __launch_bounds__(kThreads) place_elements(const __grid_constant__ Truth truth, int64_t tiles,
                                                            const int64_t* places, const __grid_constant__ Put put) {
-  __shared__ int32_t before[kRows * kWarps + 1];
+  __shared__ int32_t before[kMaskRows * kWarps + 1];
   uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     uint32_t bits = true_bits(truth, tile);
     number_rows(bits, before);
     int64_t start = places == nullptr ? 0 : places[tile];
 #pragma unroll 1
-    for (int i = 0; i < kRows; i++) {
+    for (int i = 0; i < kMaskRows; i++) {
       bool is_true = (bits >> i & 1u) != 0;
-      uint32_t left = __ballot_sync(kAllLanes, is_true) & ((1u << lane) - 1);
+      uint32_t left = __ballot_sync(kFullWarp, is_true) & ((1u << lane) - 1);
       int64_t p = element_of(tile, i), place = start + before[i * kWarps + static_cast<int>(warp)] + __popc(left);
       if (p < truth.walk.count) put(p, place, is_true);
     }
     __syncthreads();  // `before` is written again
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) put.finish(places == nullptr ? before[kRows * kWarps] : places[tiles]);
+  if (blockIdx.x == 0 && threadIdx.x == 0) put.finish(places == nullptr ? before[kMaskRows * kWarps] : places[tiles]);
 }
 
 // The launches that all three operators are made of.
@@ -124,7 +124,7 @@ class Placement {
  public:
   Placement() = default;
   Placement(const pg::KernelCall& call, const pg_tensor& t, const Walk<1>& walk) : truth_(t, walk) {
-    tiles_ = std::max<int64_t>(1, divide_up(walk.count, kTile));
+    tiles_ = std::max<int64_t>(1, divide_up(walk.count, kMaskTile));
     if (tiles_ == 1) return;
     counts_bytes_ = (static_cast<uint64_t>(tiles_ + 1) * sizeof(int64_t) + 255) / 256 * 256;
     use_device(call.raw->device);

@@ -124,10 +124,6 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-uint8_t code_of(uint32_t dtype) {
-  return dtype == PG_F32 ? kCodeF32 : dtype == PG_F16 ? kCodeF16 : dtype == PG_BF16 ? kCodeBF16 : kCodeF64;
-}
-
 // The operands of all tensors, group after group; groups may be empty.
 template <int N>
 class Tensors {
@@ -143,7 +139,7 @@ class Tensors {
     for (uint32_t i = 0; i < count_; i++) {
       const pg_tensor* operands[N];
       for (uint32_t k = 0; k < N; k++) operands[k] = present_[k] ? call.raw->inputs[begin_[k] + i] : nullptr;
-      items_.emplace_back(operands, code_of);
+      items_.emplace_back(operands, float_code);
     }
   }
 

@@ -15,7 +15,7 @@ struct Row {
   Kind kind;
   bool other;  // the smaller, all, the root
 };
-constexpr Row kRows[] = {
+constexpr Row kReductions[] = {
     {"sum", Kind::kSum, false},      {"mean", Kind::kMean, false},
     {"prod", Kind::kProduct, false}, {"amax", Kind::kExtreme, false},
     {"amin", Kind::kExtreme, true},  {"any", Kind::kTruth, false},
@@ -27,7 +27,7 @@ constexpr Row kRows[] = {
 };
 
 const Row& find_row(const pg::KernelCall& call) {
-  for (const Row& row : kRows) {
+  for (const Row& row : kReductions) {
     if (call.is(row.op)) return row;
   }
   pg::fail(PG_E_INTERNAL, "unknown operator");
@@ -204,7 +204,7 @@ class Reduce final : public Kernel {
 };
 
 [[maybe_unused]] const int registered = [] {
-  for (const Row& row : kRows) pg::add_kernel<Reduce>(row.op);
+  for (const Row& row : kReductions) pg::add_kernel<Reduce>(row.op);
   return 0;
 }();
 

@@ -7,10 +7,10 @@ namespace cuda::elementwise {
 namespace {
 
 #define PG_ROW(name, Op) k##Op,
-enum Op : int32_t { PG_MATH_SLOPE(PG_ROW) PG_MATH_GELU_SLOPE(PG_ROW) };
+enum SlopeOp : int32_t { PG_MATH_SLOPE(PG_ROW) PG_MATH_GELU_SLOPE(PG_ROW) };
 #undef PG_ROW
 
-Op find_op(const pg::KernelCall& call) {
+SlopeOp find_slope(const pg::KernelCall& call) {
   if (call.is("gelu_grad")) return call.attr<int>("approximate") != 0 ? kGeluTanhGrad : kGeluGrad;
 #define PG_ROW(name, Op) \
   if (call.is(#name)) return k##Op;
@@ -20,7 +20,7 @@ Op find_op(const pg::KernelCall& call) {
 }
 
 template <class Op>
-struct One : Function<float, float> {
+struct OneSlope : Function<float, float> {
   static constexpr int kInputs = 2;
   float p[pg::math::kMaxParameters];
   template <int V>
@@ -31,10 +31,10 @@ struct One : Function<float, float> {
 };
 
 template <class T>
-struct Every : Function<T, T> {
+struct EverySlope : Function<T, T> {
   static constexpr int kInputs = 2;
   static constexpr uint32_t kWidths = 0;
-  Op op;
+  SlopeOp op;
   T p[pg::math::kMaxParameters];
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[2][V], T (&y)[V]) const {
@@ -58,7 +58,7 @@ class Slope final : public Kernel {
       pg::fail_support(pg::format("%s on cuda does not take (%s)", call.op(), pg::describe(call).c_str()));
   }
   Slope(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_op(call)),
+      : op_(find_slope(call)),
         wide_(pg::dtype_of(call.out(0)) == PG_F64),
         parameters_(call, pg::dtype_of(call.out(0))),
         loop_({typed(call.out(0)), typed(call.in(0)), typed(call.in(1))}, wide_ ? 0 : 4) {}
@@ -78,7 +78,7 @@ class Slope final : public Kernel {
  private:
   template <class T>
   void every(const Launch& launch) const {
-    Every<T> f;
+    EverySlope<T> f;
     f.op = op_;
     put_parameters(parameters_, launch, f.p);
     void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
@@ -86,13 +86,13 @@ class Slope final : public Kernel {
   }
   template <class Op>
   void one(const Launch& launch) const {
-    One<Op> f;
+    OneSlope<Op> f;
     put_parameters(parameters_, launch, f.p);
     void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
     run_packets<4>(launch.native(), loop_, data, f);
   }
 
-  Op op_;
+  SlopeOp op_;
   bool wide_;
   pg::math::Parameters parameters_;
   Loop<3> loop_;

@@ -6,10 +6,10 @@ namespace cuda::elementwise {
 namespace {
 
 #define PG_ROW(name, Op) k##Op,
-enum Op : int32_t { PG_MATH_UNARY_SPECIAL(PG_ROW) };
+enum SpecialOp : int32_t { PG_MATH_UNARY_SPECIAL(PG_ROW) };
 #undef PG_ROW
 
-Op find_op(const pg::KernelCall& call) {
+SpecialOp find_special(const pg::KernelCall& call) {
 #define PG_ROW(name, Op) \
   if (call.is(#name)) return k##Op;
   PG_MATH_UNARY_SPECIAL(PG_ROW)
@@ -21,7 +21,7 @@ Op find_op(const pg::KernelCall& call) {
 template <class T>
 struct Special : Function<T, T> {
   static constexpr uint32_t kWidths = 0;
-  Op op;
+  SpecialOp op;
   double p;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], T (&y)[V]) const {
@@ -45,7 +45,7 @@ class SpecialKernel final : public Kernel {
     }
   }
   SpecialKernel(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_op(call)),
+      : op_(find_special(call)),
         wide_(pg::dtype_of(call.in(0)) == PG_F64),
         parameters_(call, pg::dtype_of(call.in(0))),
         loop_({typed(call.out(0)), typed(call.in(0))}, 0) {}
@@ -61,7 +61,7 @@ class SpecialKernel final : public Kernel {
     elementwise::run(launch.native(), loop_, data, f);
   }
 
-  Op op_;
+  SpecialOp op_;
   bool wide_;
   pg::math::Parameters parameters_;
   Loop<2> loop_;

@@ -5,14 +5,16 @@
 namespace cuda::elementwise {
 namespace {
 
-enum Op : int32_t { kAddcmul, kAddcdiv, kLerp };
+enum TernaryOp : int32_t { kAddcmul, kAddcdiv, kLerp };
 
-Op find_op(const pg::KernelCall& call) { return call.is("lerp") ? kLerp : call.is("addcdiv") ? kAddcdiv : kAddcmul; }
+TernaryOp find_ternary(const pg::KernelCall& call) {
+  return call.is("lerp") ? kLerp : call.is("addcdiv") ? kAddcdiv : kAddcmul;
+}
 
 template <class T>
 struct Three : Function<T, T> {
   static constexpr int kInputs = 3;
-  Op op;
+  TernaryOp op;
   T p[pg::math::kMaxParameters];
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[3][V], T (&y)[V]) const {
@@ -36,12 +38,12 @@ class Ternary final : public Kernel {
     check_dtypes(call, kAny);
     uint32_t dtype = pg::dtype_of(call.out(0));
     bool floating = pg::dtype_class(dtype) == PG_M_FLOAT;
-    bool refused = dtype == PG_B8 || !call.has(0) || !call.has(1) || (find_op(call) != kAddcmul && !floating);
+    bool refused = dtype == PG_B8 || !call.has(0) || !call.has(1) || (find_ternary(call) != kAddcmul && !floating);
     for (uint32_t i = 0; i < 3; i++) refused = refused || (call.has(i) && pg::dtype_of(call.in(i)) != dtype);
     if (refused) pg::fail_support(pg::format("%s on cuda does not take (%s)", call.op(), pg::describe(call).c_str()));
   }
   Ternary(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_op(call)),
+      : op_(find_ternary(call)),
         dtype_(pg::dtype_of(call.out(0))),
         parameters_(call, dtype_),
         loop_({typed(call.out(0)), typed(call.in(0)), typed(call.in(1)), call.has(2) ? typed(call.in(2)) : number()},
@@ -63,7 +65,7 @@ class Ternary final : public Kernel {
   }
 
  private:
-  Op op_;
+  TernaryOp op_;
   uint32_t dtype_;
   pg::math::Parameters parameters_;
   pg::Runtime<double> value_;

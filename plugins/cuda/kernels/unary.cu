@@ -10,13 +10,13 @@ namespace cuda::elementwise {
 namespace {
 
 #define PG_ROW(name, Op) k##Op,
-enum Op : int32_t {
+enum UnaryOp : int32_t {
   PG_MATH_UNARY(PG_ROW) PG_MATH_UNARY_CHEAP(PG_ROW) PG_MATH_ROUND(PG_ROW) kRoundTo,
   PG_MATH_UNARY_INT(PG_ROW) PG_MATH_PREDICATE(PG_ROW)
 };
 #undef PG_ROW
 
-Op find_op(const pg::KernelCall& call) {
+UnaryOp find_unary(const pg::KernelCall& call) {
   if (call.is("round") && call.attr<int>("decimals") != 0) return kRoundTo;
   if (call.is("bitwise_not") && pg::dtype_of(call.in(0)) == PG_B8) return kLogicalNot;
 #define PG_ROW(name, Op) \
@@ -29,9 +29,9 @@ Op find_op(const pg::KernelCall& call) {
 #undef PG_ROW
   pg::fail(PG_E_INTERNAL, "unknown operator");
 }
-bool rounds(Op op) { return op >= kFloor && op <= kTrunc; }
+bool rounds(UnaryOp op) { return op >= kFloor && op <= kTrunc; }
 // Functions of all types that booleans have too.
-bool takes_bool(Op op) { return op == kAbs || op == kSquare || op == kNanToNum || rounds(op) || op >= kIsNan; }
+bool takes_bool(UnaryOp op) { return op == kAbs || op == kSquare || op == kNanToNum || rounds(op) || op >= kIsNan; }
 
 // clang-format off
 #define PG_ROW(name, Op)                                                                       \
@@ -43,7 +43,7 @@ bool takes_bool(Op op) { return op == kAbs || op == kSquare || op == kNanToNum |
 
 template <class T>
 struct Simple : Function<T, T> {
-  Op op;
+  UnaryOp op;
   T p[pg::math::kMaxParameters];
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], T (&y)[V]) const {
@@ -71,7 +71,7 @@ struct Simple : Function<T, T> {
 
 template <class T>
 struct Predicate : Function<T, Truth> {
-  Op op;
+  UnaryOp op;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], Truth (&y)[V]) const {
     const T* p = nullptr;
@@ -87,7 +87,7 @@ class Unary final : public Kernel {
  public:
   static void supports(const pg::KernelCall& call) {
     check_dtypes(call, kAny);
-    Op op = find_op(call);
+    UnaryOp op = find_unary(call);
     uint32_t from = pg::dtype_of(call.in(0)), kind = pg::dtype_class(from);
     bool refused = pg::dtype_of(call.out(0)) != (op >= kIsNan ? PG_B8 : from) ||
                    (kind == PG_M_BOOL && !takes_bool(op)) || (kind == PG_M_FLOAT && op == kBitwiseNot) ||
@@ -96,7 +96,7 @@ class Unary final : public Kernel {
   }
 
   Unary(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_op(call)),
+      : op_(find_unary(call)),
         dtype_(pg::dtype_of(call.in(0))),
         parameters_(call, dtype_),
         loop_({typed(call.out(0)), typed(call.in(0))}, widths_for(dtype_)) {}
@@ -118,7 +118,7 @@ class Unary final : public Kernel {
   }
 
  private:
-  Op op_;
+  UnaryOp op_;
   uint32_t dtype_;
   pg::math::Parameters parameters_;
   Loop<2> loop_;
