@@ -45,7 +45,8 @@ local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
 -- The numbers on the first line that a command prints, or nil.
 local function numbers(command)
-  local pipe = assert(io.popen(command))
+  -- Threads are bound in what is measured, not in this process: children inherit the one core that it would be bound to.
+  local pipe = assert(io.popen("unset GOMP_SPINCOUNT; export OMP_PROC_BIND=true; " .. command))
   local line, list = pipe:read("*l"), {}
   pipe:close()
   for number in (line or ""):gmatch("[%d.]+") do list[#list + 1] = tonumber(number) end
