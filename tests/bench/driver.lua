@@ -45,7 +45,7 @@ local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
 -- The numbers on the first line that a command prints, or nil.
 local function numbers(command)
-  -- Threads are bound in what is measured, not in this process: children inherit the one core that it would be bound to.
+  -- Threads are bound in what is measured, not in this process: children would inherit its one core.
   local pipe = assert(io.popen("unset GOMP_SPINCOUNT; export OMP_PROC_BIND=true; " .. command))
   local line, list = pipe:read("*l"), {}
   pipe:close()
