@@ -67,7 +67,7 @@ struct Binary final : pg::Kernel {
   }
 
  private:
-  // Powers that are cheaper in another way, and no less exact.
+  // Powers that are cheaper in another way. A square and a root round once, a cube and an inverse root twice.
   bool simple_power(void* const (&base)[3], double exponent) const {
     const bool real = compute_ <= kF64;
     if (!real && exponent < 0) pg::fail_argument(kNegativePower);
