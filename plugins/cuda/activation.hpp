@@ -3,10 +3,11 @@
 #pragma once
 
 #include "perigee/kernels/activations.hpp"
+#include "perigee/kernels/product.hpp"
 
 namespace cuda {
 
-enum class Activation : int32_t { kNone, kRelu, kGeluTanh };
+using pg::Activation;
 
 // Of floats.
 template <class T>

@@ -8,12 +8,6 @@
 
 namespace pg::cpu {
 
-inline int64_t batch_count(const ProductShape& s) {
-  int64_t count = 1;
-  for (const BatchAxis& axis : s.batch) count *= axis.size;
-  return count;
-}
-
 struct BatchOffset {
   int64_t a = 0, b = 0, c = 0;  // in elements
 };
@@ -29,14 +23,14 @@ inline BatchOffset batch_offset(const ProductShape& s, int64_t index) {
 
 // Whether the threads share out whole products of the batch; otherwise each product is shared out among them.
 inline bool split_by_batch(const ProductShape& s, int64_t threads) {
-  int64_t count = batch_count(s), work = s.m * s.n * s.k;
+  int64_t count = s.batch_count(), work = s.m * s.n * s.k;
   return threads > 1 && count > 1 && (count >= 4 * threads || work < 200000);
 }
 
 // body(slice, offset) for every product; slices below `slices` run at the same time.
 template <class Body>
 void for_batch(const ProductShape& s, int64_t slices, Body&& body) {
-  int64_t count = batch_count(s);
+  int64_t count = s.batch_count();
   auto run = [&](int64_t slice) {
     for (int64_t i = count * slice / slices; i < count * (slice + 1) / slices; i++) body(slice, batch_offset(s, i));
   };

@@ -3,31 +3,13 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "linalg/dense.hpp"
+#include "perigee/kernels/product.hpp"
 
 namespace pg::cpu {
 
-struct Strides {
-  int64_t row = 0, column = 0;  // in elements
-};
-
-enum class Activation : uint8_t { kNone, kRelu, kGeluTanh };
-
-struct BatchAxis {
-  int64_t size, a, b, c;  // strides in elements, 0 where an operand is broadcast
-};
-
-struct ProductShape {
-  uint32_t dtype = 0;
-  int64_t m = 0, n = 0, k = 0;
-  Strides a, b, c;               // a is [m, k], b [k, n], c [m, n]
-  std::vector<BatchAxis> batch;  // outermost first
-  bool bias = false;             // [n], added to every row
-  int64_t bias_stride = 0;
-  Activation activation = Activation::kNone;  // of floats, where all of c lies dense
-};
+using Strides = MatrixStrides;
 
 struct ProductData {
   const void *a, *b, *bias;
@@ -50,7 +32,7 @@ class Product {
 // Throws PG_E_NOT_SUPPORTED for dtypes that have no product.
 void check_product_dtype(uint32_t dtype);
 
-// `constant_b`: b may be worth a private layout.
+// `constant_b`: b may be worth a private layout. An activation wants all of c dense.
 std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b);
 
 // The ways, in product_*.cpp.

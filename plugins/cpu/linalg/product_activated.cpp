@@ -12,7 +12,7 @@ namespace {
 class ActivatedProduct final : public Product {
  public:
   ActivatedProduct(const ProductShape& s, std::unique_ptr<Product> product)
-      : count_(s.m * s.n * batch_count(s)),
+      : count_(s.m * s.n * s.batch_count()),
         storage_(::cpu::storage_of(s.dtype)),
         compute_(::cpu::kComputeOf[storage_]),
         function_(::cpu::simd->unary[s.activation == Activation::kRelu ? ::cpu::uRelu : ::cpu::uGeluTanh][compute_]),

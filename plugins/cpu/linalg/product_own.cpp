@@ -9,7 +9,7 @@ template <class T>
 class OwnProduct final : public Product {
  public:
   explicit OwnProduct(const ProductShape& shape) : s_(shape), one_(gemm_workspace<T>(s_.m, s_.n, s_.k)) {
-    if (split_by_batch(s_, thread_count())) slices_ = std::min<int64_t>(thread_count(), batch_count(s_));
+    if (split_by_batch(s_, thread_count())) slices_ = std::min<int64_t>(thread_count(), s_.batch_count());
   }
   uint64_t workspace() const override { return scratch_bytes(one_) * static_cast<uint64_t>(slices_) + 64; }
 

@@ -39,7 +39,7 @@ class SgemmProduct final : public Product {
     b_ = blas_operand(s_.k, s_.n, s_.b);
     if (a_.copy) a_elements_ = describe_copy(s_, s_.a, s_.m, s_.k, &BatchAxis::a);
     if (b_.copy) b_elements_ = describe_copy(s_, s_.b, s_.k, s_.n, &BatchAxis::b);
-    if (split_by_batch(s_, thread_count())) slices_ = std::min<int64_t>(thread_count(), batch_count(s_));
+    if (split_by_batch(s_, thread_count())) slices_ = std::min<int64_t>(thread_count(), s_.batch_count());
   }
 
   uint64_t workspace() const override {

@@ -10,34 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "activation.hpp"
+#include "perigee/kernels/product.hpp"
 
 namespace cuda::linalg {
 
-struct Strides {
-  int64_t row = 0, column = 0;  // in elements
-};
-
-struct BatchAxis {
-  int64_t size = 1, a = 0, b = 0, c = 0;  // steps in elements, 0 where an operand is broadcast
-};
-
-// c = f(a b, plus a bias [n] on every row): a is [m, k], b [k, n], c [m, n].
-struct ProductShape {
-  uint32_t dtype = 0;
-  int64_t m = 0, n = 0, k = 0;
-  Strides a, b, c;
-  std::vector<BatchAxis> batch;  // outermost first
-  bool bias = false;
-  int64_t bias_stride = 0;
-  Activation activation = Activation::kNone;  // of floats
-
-  int64_t batch_count() const {
-    int64_t count = 1;
-    for (const BatchAxis& axis : batch) count *= axis.size;
-    return count;
-  }
-};
+using pg::Activation;
+using pg::BatchAxis;
+using pg::ProductShape;
+using Strides = pg::MatrixStrides;
 
 // An operand as cuBLASLt reads it. Its matrices are column-major, so a row-major operand is its own transpose there.
 struct View {

@@ -3,6 +3,7 @@
 // in shared memory. For integers, and for what cuBLASLt lacks.
 #include <cmath>
 
+#include "activation.hpp"
 #include "linalg/product.hpp"
 
 namespace cuda::linalg {

@@ -43,9 +43,9 @@ double wrapped(double value, uint32_t dtype) {
   }
 }
 
-double activated(double x, cuda::Activation activation) {
-  if (activation == cuda::Activation::kRelu) return std::max(x, 0.0);
-  if (activation == cuda::Activation::kNone) return x;
+double activated(double x, pg::Activation activation) {
+  if (activation == pg::Activation::kRelu) return std::max(x, 0.0);
+  if (activation == pg::Activation::kNone) return x;
   return 0.5 * x * (1 + std::tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("a bias that cuBLASLt does not add is added behind it") {
 TEST_CASE("activations are part of the product, with a bias and without") {
   open_host();
   for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
-    for (cuda::Activation activation : {cuda::Activation::kRelu, cuda::Activation::kGeluTanh}) {
+    for (pg::Activation activation : {pg::Activation::kRelu, pg::Activation::kGeluTanh}) {
       ProductShape s = plain(dtype, 5, 7, 9);
       s.activation = activation;
       CAPTURE(pg::dtype_name(dtype), static_cast<int>(activation));
@@ -178,7 +178,7 @@ TEST_CASE("an epilogue that cuBLASLt lacks is a pass behind its plain product") 
   standin::refuse_epilogues(true);
   for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
     for (bool bias : {false, true}) {
-      for (cuda::Activation activation : {cuda::Activation::kRelu, cuda::Activation::kGeluTanh}) {
+      for (pg::Activation activation : {pg::Activation::kRelu, pg::Activation::kGeluTanh}) {
         CAPTURE(pg::dtype_name(dtype), bias, static_cast<int>(activation));
         ProductShape s = plain(dtype, 6, 8, 9);
         s.activation = activation, s.bias = bias, s.bias_stride = 2;
