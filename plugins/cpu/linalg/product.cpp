@@ -21,32 +21,6 @@ bool is_small(const ProductShape& s) {
   return work <= (onednn::has_avx512() ? 8000 : 36000);
 }
 
-// Drops axes of size 1, merges neighbours that all operands step through evenly, and turns a last axis along which b is
-// the same into rows.
-void simplify(ProductShape& s) {
-  std::vector<BatchAxis> merged;
-  for (const BatchAxis& axis : s.batch) {
-    if (axis.size == 1) continue;
-    if (!merged.empty()) {
-      BatchAxis& last = merged.back();
-      if (last.a == axis.a * axis.size && last.b == axis.b * axis.size && last.c == axis.c * axis.size) {
-        last = {last.size * axis.size, axis.a, axis.b, axis.c};
-        continue;
-      }
-    }
-    merged.push_back(axis);
-  }
-  s.batch = std::move(merged);
-  while (!s.batch.empty() && s.batch.back().b == 0) {
-    const BatchAxis& last = s.batch.back();
-    bool even = s.m == 1 || (last.a == s.a.row * s.m && last.c == s.c.row * s.m);
-    if (!even) break;
-    if (s.m == 1) s.a.row = last.a, s.c.row = last.c;
-    s.m *= last.size;
-    s.batch.pop_back();
-  }
-}
-
 // c is filled with zeros or the bias: the product over an empty k. Nothing is done where c is empty.
 template <class T>
 class Emptiness final : public Product {

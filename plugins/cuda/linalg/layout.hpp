@@ -39,29 +39,6 @@ inline std::optional<View> view_of(int64_t rows, int64_t columns, Strides s) {
   return std::nullopt;
 }
 
-// Drops axes of size 1, merges neighbours that all operands step through evenly, and turns a last axis along which b is
-// the same into rows: fewer and larger products.
-inline void simplify(ProductShape& s) {
-  std::vector<BatchAxis> merged;
-  for (const BatchAxis& axis : s.batch) {
-    if (axis.size == 1) continue;
-    bool even = !merged.empty() && merged.back().a == axis.a * axis.size && merged.back().b == axis.b * axis.size &&
-                merged.back().c == axis.c * axis.size;
-    if (even)
-      merged.back() = {merged.back().size * axis.size, axis.a, axis.b, axis.c};
-    else
-      merged.push_back(axis);
-  }
-  s.batch = std::move(merged);
-  while (!s.batch.empty() && s.batch.back().b == 0) {
-    const BatchAxis last = s.batch.back();
-    if (s.m != 1 && (last.a != s.a.row * s.m || last.c != s.c.row * s.m)) break;
-    if (s.m == 1) s.a.row = last.a, s.c.row = last.c;
-    s.m *= last.size;
-    s.batch.pop_back();
-  }
-}
-
 // A copy of an operand, dense in the order of its axes; axes along which it is broadcast are left out.
 struct DenseCopy {
   bool needed = false;
