@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autocast.hpp"
 
+#include <mutex>
+
 #include "graph.hpp"
 #include "perigee/plugin.h"
 #include "promote.hpp"
@@ -46,6 +48,33 @@ TensorRef cast_input(Tensor& x, uint32_t dtype, Graph* graph) {
   return emit_cast(*graph_capture(*graph, x), dtype);
 }
 
+// A model's weights may be used by several threads.
+std::mutex kept_mutex;
+
+// The kept cast of `x`, if there is one. Lets go of those of an older version, so that training does not hold what an
+// evaluation before it has cast.
+TensorRef find_kept(const Tensor& x, uint32_t dtype, uint64_t version) {
+  std::vector<KeptCasts::Entry> stale;  // let go of outside of the lock
+  std::lock_guard guard(kept_mutex);
+  KeptCasts* kept = x.storage->casts;
+  if (kept == nullptr) return nullptr;
+  if (kept->version != version) {
+    stale.swap(kept->entries);
+    kept->version = version;
+  }
+  for (KeptCasts::Entry& e : kept->entries)
+    if (e.dtype == dtype && e.meta.get() == x.meta.get() && e.offset == x.offset) return e.cast;
+  return nullptr;
+}
+
+void keep_cast(const Tensor& x, uint32_t dtype, uint64_t version, const TensorRef& cast) {
+  constexpr size_t most = 8;  // a weight and a few views of it
+  std::lock_guard guard(kept_mutex);
+  KeptCasts*& kept = x.storage->casts;
+  if (kept == nullptr) kept = new KeptCasts{version, {}};
+  if (kept->version == version && kept->entries.size() < most) kept->entries.push_back({dtype, x.meta, x.offset, cast});
+}
+
 }  // namespace
 
 TensorRef CastCache::get(Tensor& x, uint32_t dtype, Graph* graph) {
@@ -55,7 +84,12 @@ TensorRef CastCache::get(Tensor& x, uint32_t dtype, Graph* graph) {
   if (e.cast && e.storage == x.storage.get() && e.leaf == x.node.get() && e.version == version &&
       e.source->meta.get() == x.meta.get() && (e.recorded || !needed))
     return e.cast;
-  TensorRef cast = cast_input(x, dtype, graph);
+  const bool plain = graph == nullptr && !x.is_graph();
+  TensorRef cast = plain ? find_kept(x, dtype, version) : nullptr;
+  if (!cast || needed) {
+    cast = cast_input(x, dtype, graph);
+    if (plain && !needed) keep_cast(x, dtype, version, cast);
+  }
   e = {TensorRef::share(&x), cast, x.storage.get(), x.node.get(), version, static_cast<bool>(cast->node)};
   return cast;
 }

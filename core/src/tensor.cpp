@@ -2,6 +2,7 @@
 #include "tensor.hpp"
 
 #include "ambient.hpp"
+#include "autocast.hpp"
 #include "graph.hpp"
 #include "tape.hpp"
 
@@ -11,6 +12,7 @@ void Storage::destroy(Storage* storage) {
   if (storage->packed)
     for (Packed& p : *storage->packed)
       if (p.block != nullptr) storage->device->allocator.free(p.block);
+  delete storage->casts;
   if (storage->block != nullptr) storage->device->allocator.free(storage->block);
   delete storage;
 }

@@ -36,6 +36,8 @@ struct Packed {
   uint32_t stream;  // on which it was made
 };
 
+struct KeptCasts;  // autocast.hpp
+
 struct Storage : Recycled<Storage> {
   std::atomic<uint32_t> refs{1};
   uint32_t last_stream = 0;  // index of the stream that wrote last
@@ -44,6 +46,7 @@ struct Storage : Recycled<Storage> {
   uint64_t bytes = 0;
   std::atomic<uint64_t> version{0};
   std::unique_ptr<std::vector<Packed>> packed;
+  KeptCasts* casts = nullptr;  // owned
 
   pg_address address() const { return {block->buffer, block->offset}; }
   static void destroy(Storage* storage);

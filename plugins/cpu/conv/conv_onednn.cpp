@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN's convolutions run several times faster in a layout of their own than in plain NCHW (MEASUREMENTS.md), even
-// with reorders on both sides. Channels-last tensors are taken as they lie.
+// with reorders on both sides. Channels-last tensors are taken as they lie. 16-bit floats that it has no arithmetic for
+// become float32 in the copies that the layout needs anyway.
 #include "conv/conv.hpp"
 #include "onednn/adapted.hpp"
 
@@ -44,10 +45,12 @@ void add_bias(const void* bias, void* result, int64_t n, int64_t channels, int64
 
 class OnednnConvolution final : public Convolution {
  public:
-  explicit OnednnConvolution(const ConvShape& s)
+  // In the arithmetic of `type`: the tensors' own dtype, or float32.
+  OnednnConvolution(const ConvShape& s, onednn::DataType type)
       : kind_(s.kind), dtype_(s.dtype), n_(s.n), c_(s.c), image_(s.in_count()), bias_(s.bias) {
-    onednn::DataType type = onednn::data_type(s.dtype);
-    x_ = given(s.x, type), y_ = given(s.y, type), weight_ = given_weight(s.weight, s.groups, type);
+    onednn::DataType own = onednn::data_type(s.dtype);
+    x_ = given(s.x, own), y_ = given(s.y, own), weight_ = given_weight(s.weight, s.groups, own);
+    given_bias_ = Desc({s.o}, own, onednn::Tag::a);
     Dims x = x_.dims(), y = y_.dims(), weight = weight_.dims();
     bool last = (s.kind == ConvKind::kInputGradient ? s.y : s.x).channels_last();
     auto data = [&](const Dims& dims) { return last ? onednn::channels_last(dims, type) : onednn::any(dims, type); };
@@ -109,7 +112,7 @@ class OnednnConvolution final : public Convolution {
       std::vector<onednn::Operand> operands = {{DNNL_ARG_SRC, x_, pd.src_desc()},
                                                {DNNL_ARG_WEIGHTS, weight_, pd.weights_desc()},
                                                {DNNL_ARG_DST, y_, pd.dst_desc(), true}};
-      if (with_bias) operands.push_back({DNNL_ARG_BIAS, bias, bias});
+      if (with_bias) operands.push_back({DNNL_ARG_BIAS, given_bias_, bias});
       adapted_ = onednn::Adapted(dnnl::convolution_forward(pd), std::move(operands), pd.scratchpad_desc());
     } else if (s.kind == ConvKind::kInputGradient) {
       dnnl::convolution_backward_data::desc desc(direct, x, weight, y, stride, dilation, before, after);
@@ -140,7 +143,7 @@ class OnednnConvolution final : public Convolution {
   uint32_t dtype_;
   int64_t n_, c_, image_;
   bool bias_;
-  Desc x_, weight_, y_;
+  Desc x_, weight_, y_, given_bias_;
   onednn::Adapted adapted_;
 };
 
@@ -151,6 +154,16 @@ bool has_zero_stride(const ConvOperand& t) {
   return false;
 }
 
+std::unique_ptr<Convolution> try_in(const ConvShape& s, onednn::DataType type) {
+  try {
+    return std::make_unique<OnednnConvolution>(s, type);
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_unimplemented || e.status == dnnl_invalid_arguments) return nullptr;
+    onednn::check(e.status, "convolution");
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Convolution> make_onednn_convolution(const ConvShape& s) {
@@ -159,13 +172,10 @@ std::unique_ptr<Convolution> make_onednn_convolution(const ConvShape& s) {
   if (has_zero_stride(s.x) || has_zero_stride(s.y) || has_zero_stride(s.weight)) return nullptr;
   if (s.bias && s.bias_stride != 1 && (s.kind == ConvKind::kForward ? s.o : s.c) > 1) return nullptr;
   if (s.groups > 1 && !s.weight.dense() && s.weight.stride[0] < 1) return nullptr;
-  try {
-    return std::make_unique<OnednnConvolution>(s);
-  } catch (const dnnl::error& e) {
-    if (e.status == dnnl_unimplemented || e.status == dnnl_invalid_arguments) return nullptr;
-    onednn::check(e.status, "convolution");
-    return nullptr;
-  }
+  if (auto convolution = try_in(s, onednn::data_type(s.dtype))) return convolution;
+  // A bias that this file adds itself would be added to sums that have been rounded.
+  if (s.dtype == PG_F32 || (s.bias && s.kind == ConvKind::kInputGradient)) return nullptr;
+  return try_in(s, onednn::DataType::f32);
 }
 
 }  // namespace pg::cpu

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A primitive whose tensors may lie otherwise in memory than it wants them: reorders into and out of the host's
-// workspace happen around it. A constant operand may be packed once into the wanted layout instead.
+// A primitive whose tensors may lie otherwise in memory than it wants them, or be 16-bit floats where it wants float32:
+// they are copied into and out of the host's workspace around it. A constant operand may be packed once instead.
 #pragma once
 
 #include "linalg/dense.hpp"
-#include "onednn/onednn.hpp"
+#include "onednn/blocked.hpp"
 
 namespace pg::cpu::onednn {
 
@@ -22,7 +22,7 @@ class Adapted {
   uint64_t workspace() const;
   // Bytes of operand i in the wanted layout; 0 where it is taken as it is.
   uint64_t packed_bytes(size_t i) const { return moves(i) ? operands_[i].wanted.get_size() : 0; }
-  void pack(size_t i, const void* from, void* to) { reorders_[i].run(from, to, nullptr); }
+  void pack(size_t i, const void* from, void* to);
 
   // Addresses by operand; packed[i], where not NULL, takes the place of address i.
   void run(std::vector<void*> addresses, const std::vector<const void*>& packed, void* workspace);
@@ -30,7 +30,7 @@ class Adapted {
  private:
   bool moves(size_t i) const { return operands_[i].given != operands_[i].wanted; }
   std::vector<Operand> operands_;
-  std::vector<Reorder> reorders_;
+  std::vector<Copy> copies_;
   uint64_t scratchpad_ = 0;
   Step step_;
 };

@@ -72,7 +72,7 @@ class Step {
   std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
 };
 
-// Copies from one layout to another.
+// Copies from one layout to another by oneDNN.
 class Reorder {
  public:
   Reorder() = default;

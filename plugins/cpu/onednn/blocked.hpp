@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between row-major tensors [n, c, ...] of 16 or 32 bit floats and oneDNN's float32 layouts that keep 8 or 16
+// channels side by side (nChw8c, nChw16c): at the memory's speed, and with the conversion in the same pass.
+#pragma once
+
+#include <optional>
+
+#include "onednn/onednn.hpp"
+
+namespace pg::cpu::onednn {
+
+class BlockedCopy {
+ public:
+  // Nothing where the two layouts are not such a pair, or the channels do not fill their blocks.
+  static std::optional<BlockedCopy> make(const Desc& from, const Desc& to);
+  void run(const void* from, void* to) const;
+
+ private:
+  uint32_t rows_dtype_ = 0;  // of the row-major side
+  int64_t block_ = 0, blocks_ = 0, plane_ = 0;
+  bool gathers_ = false;  // into blocks; otherwise out of them
+};
+
+// The same elements in the same places, in another float dtype, one of which is float32.
+class DtypeCopy {
+ public:
+  static std::optional<DtypeCopy> make(const Desc& from, const Desc& to);
+  void run(const void* from, void* to) const;
+
+ private:
+  uint32_t from_ = 0, to_ = 0;
+  int64_t count_ = 0;
+};
+
+// Copies from one layout to another, between float dtypes too: by the way above that fits, or by oneDNN.
+class Copy {
+ public:
+  Copy() = default;
+  // Throws dnnl::error where nothing does both.
+  Copy(const Desc& from, const Desc& to);
+  uint64_t workspace() const;
+  void run(const void* from, void* to, void* scratch);
+
+ private:
+  std::optional<BlockedCopy> blocked_;
+  std::optional<DtypeCopy> convert_;  // before the reorder or behind it, by way of the workspace
+  std::optional<Reorder> reorder_;
+  bool widens_ = false;
+  uint64_t middle_ = 0;  // bytes between the two
+};
+
+}  // namespace pg::cpu::onednn
