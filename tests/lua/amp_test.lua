@@ -176,6 +176,30 @@ test("a parameter is cast once a scope, and again after a write", function(t)
   t.equal(casts_of(g:text()), 1)
 end)
 
+test("without gradients a parameter's cast is kept for later scopes, until a write", function(t)
+  pg.manual_seed(3)
+  local w, x = leaf { 64, 512 }, pg.randn { 2, 512 }
+  local function run() return pg.no_grad(function() return amp.autocast({}, function() return pg.linear(x, w) end) end) end
+  local expected = pg.linear(x:to("bfloat16"), w:to("bfloat16"))
+  local before = pg.memory.stats("cpu:0").allocations
+  t.equal(run():totable(), expected:totable())
+  local first = pg.memory.stats("cpu:0").allocations - before
+  for _ = 1, 4 do t.equal(run():totable(), expected:totable()) end
+  before = pg.memory.stats("cpu:0").allocations
+  run()
+  t.ok(pg.memory.stats("cpu:0").allocations - before < first, "the weight was cast again")
+  amp.autocast({ dtype = "float16" }, function()
+    pg.no_grad(function() t.equal(pg.linear(x, w):totable(), pg.linear(x:to("f16"), w:to("f16")):totable()) end)
+  end)
+  pg.no_grad(function() w:mul_(2) end)
+  for _ = 1, 3 do t.equal(run():totable(), (expected * 2):totable()) end
+  pg.no_grad(function() w[1]:fill_(0) end) -- through a view
+  t.equal(run()[{ {}, 1 }]:totable(), { 0, 0 })
+  -- and with gradients there is a history
+  local y = amp.autocast({}, function() return pg.linear(x, w) end)
+  t.ok(y.requires_grad)
+end)
+
 test("accumulated over two backward passes in one scope", function(t)
   local w, x = leaf { 3, 4 }, pg.randn { 2, 4 }
   amp.autocast({}, function()

@@ -55,7 +55,8 @@ std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
   if (is_small(shape)) return make_small_product(shape);
   bool transposed = shape.a.column != 1 || shape.b.column != 1;
   if (shape.dtype == PG_F32 && !(onednn::has_avx512() && (transposed || constant_b || !shape.batch.empty()))) {
-    return make_sgemm_product(shape);
+    auto product = make_few_rows_product(shape);
+    return product != nullptr ? std::move(product) : make_sgemm_product(shape);
   }
   if (auto product = make_primitive_product(shape, constant_b)) return product;
   if (shape.dtype == PG_BF16 || shape.dtype == PG_F16) {

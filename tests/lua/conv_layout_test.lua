@@ -1,0 +1,71 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Convolutions whose channels fill the blocks of oneDNN's layouts, with planes that do not fill a vector: the copies to
+-- and from those layouts, in all float dtypes, against float64.
+
+local pg = require "perigee"
+
+local shapes = {
+  -- n, channels in, out, height, width, kernel, options
+  { 2, 16, 32, 7, 9, 3, { padding = 1 } },
+  { 3, 32, 16, 5, 5, 1, {} },
+  { 1, 8, 24, 33, 17, 3, { stride = 2, padding = 1 } }, -- longer than what is converted at a time
+  { 2, 3, 16, 11, 6, 3, {} }, -- too few to be blocked
+  { 2, 12, 20, 6, 6, 3, {} }, -- blocks that are not filled
+  { 2, 16, 32, 6, 7, 3, { groups = 2, padding = 1 } },
+}
+local tolerance = { float32 = 1e-4, float16 = 4e-3, bfloat16 = 3e-2 }
+
+local function run(dtype, tensors, options)
+  local x, w, b, dy = unpack(tensors)
+  x, w, b = x:to(dtype), w:to(dtype), b:to(dtype)
+  for _, p in ipairs { x, w, b } do p.requires_grad = true end
+  local y = pg.conv2d(x, w, b, options)
+  return { y, pg.grad(y, { x, w, b }, { grad_outputs = dy:to(dtype) }) }
+end
+
+for i, s in ipairs(shapes) do
+  test(("shape %d: result and gradients"):format(i), function(t)
+    pg.manual_seed(i)
+    local n, inputs, out, height, width, kernel, options = unpack(s)
+    local function random(...) return pg.randn({ ... }):to("bfloat16"):to("float64") end -- the same in every dtype
+    local tensors = { random(n, inputs, height, width), random(out, inputs / (options.groups or 1), kernel, kernel),
+                      random(out) }
+    tensors[4] = random(unpack(pg.conv2d(tensors[1], tensors[2], tensors[3], options).shape))
+    local expected = run("float64", tensors, options)
+    for dtype, within in pairs(tolerance) do
+      for _ = 1, 3 do -- weights are packed when they are used again
+        for k, got in ipairs(run(dtype, tensors, options)) do
+          t.equal(got.dtype, dtype)
+          local off = (got:to("float64") - expected[k]):abs():max():item()
+          t.ok(off <= within * expected[k]:abs():max():item(), ("%s, tensor %d is off by %g"):format(dtype, k, off))
+        end
+      end
+    end
+  end)
+end
+
+test("a weight that is used again is packed, and packed anew after a write", function(t)
+  for _, dtype in ipairs { "float32", "bfloat16", "float16" } do
+    pg.manual_seed(1)
+    local x, w = pg.randn({ 2, 16, 8, 8 }, { dtype = dtype }), pg.randn({ 16, 16, 3, 3 }, { dtype = dtype })
+    local first = pg.conv2d(x, w)
+    for _ = 1, 3 do t.equal(pg.conv2d(x, w):totable(), first:totable()) end
+    w:mul_(2)
+    for _ = 1, 3 do t.equal(pg.conv2d(x, w):totable(), (first * 2):totable()) end
+  end
+end)
+
+test("views are taken as they lie", function(t)
+  for _, dtype in ipairs { "float32", "bfloat16" } do
+    pg.manual_seed(2)
+    local x, w = pg.randn({ 2, 8, 8, 16 }, { dtype = dtype }), pg.randn({ 16, 16, 3, 3 }, { dtype = dtype })
+    x = x:permute(1, 4, 2, 3)
+    local expected = pg.conv2d(x:contiguous():to("float64"), w:to("float64"))
+    local off = (pg.conv2d(x, w):to("float64") - expected):abs():max():item()
+    t.ok(off <= tolerance[dtype] * expected:abs():max():item(), dtype .. " is off by " .. off)
+    local narrow = pg.randn({ 2, 32, 8, 8 }, { dtype = dtype })[{ {}, { 1, 32, 2 } }]
+    expected = pg.conv2d(narrow:contiguous():to("float64"), w:to("float64"))
+    off = (pg.conv2d(narrow, w):to("float64") - expected):abs():max():item()
+    t.ok(off <= tolerance[dtype] * expected:abs():max():item(), dtype .. " of a part is off by " .. off)
+  end
+end)
