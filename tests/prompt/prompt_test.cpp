@@ -41,6 +41,8 @@ TEST_CASE("expressions are shown and locals stay") {
   CHECK(t.sees("stdin:1: that failed"));
   type(t, "pg.tensor{1, 2} + 1");
   CHECK(t.sees("tensor([2., 3.])"));
+  type(t, "nn.Linear{3, 4}");
+  CHECK(t.sees("Linear(inputs=3, out=4)"));
   press(t, kEnd);
   CHECK(t.ends() == 0);
 }

@@ -155,9 +155,12 @@ local function start()
   self.env, self.declare = chunk.environment()
   local pg = require "perigee"
   rawset(self.env, "pg", pg)
+  for _, name in ipairs { "nn", "optim", "data", "amp" } do
+    rawset(self.env, name, pg[name])
+  end
   rawset(self.env, "help", require("perigee.prompt.help").show)
   print("Perigee " .. pg.version() .. ", " .. jit.version ..
-        ". pg is require \"perigee\"; help(pg.relu), ?name or :help say more.")
+        "\npg is require \"perigee\"; nn, optim, data and amp are parts of it. help(pg.relu), ?name or :help say more.")
   interpret_what_is_loaded()
   local complete = require "perigee.prompt.complete"
   editor.open(function(text) return complete(self.env, text) end)
