@@ -41,7 +41,7 @@ end
 function words.names(repl)
   local list = {}
   for name, value in pairs(repl.env) do
-    if name ~= "pg" and name ~= "help" and name ~= "_" then list[#list + 1] = name .. " (" .. type(value) .. ")" end
+    if name ~= "_" and value ~= repl.given[name] then list[#list + 1] = name .. " (" .. type(value) .. ")" end
   end
   table.sort(list)
   print(#list > 0 and table.concat(list, ", ") or "none")

@@ -154,13 +154,11 @@ local function start()
   local self = setmetatable({ interrupts = 0, commands = require "perigee.prompt.commands" }, Repl)
   self.env, self.declare = chunk.environment()
   local pg = require "perigee"
-  rawset(self.env, "pg", pg)
-  for _, name in ipairs { "nn", "optim", "data", "amp" } do
-    rawset(self.env, name, pg[name])
-  end
-  rawset(self.env, "help", require("perigee.prompt.help").show)
+  self.given = { pg = pg, nn = pg.nn, optim = pg.optim, data = pg.data, amp = pg.amp,
+                 help = require("perigee.prompt.help").show }
+  for name, value in pairs(self.given) do rawset(self.env, name, value) end
   print("Perigee " .. pg.version() .. ", " .. jit.version ..
-        "\npg is require \"perigee\"; nn, optim, data and amp are parts of it. help(pg.relu), ?name or :help say more.")
+        ". pg is require \"perigee\"; nn, optim, data, amp too; help(pg.relu), ?name or :help say more.")
   interpret_what_is_loaded()
   local complete = require "perigee.prompt.complete"
   editor.open(function(text) return complete(self.env, text) end)
