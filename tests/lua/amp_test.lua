@@ -200,6 +200,29 @@ test("without gradients a parameter's cast is kept for later scopes, until a wri
   t.ok(y.requires_grad)
 end)
 
+test("kept casts are let go of by empty_cache, and when memory is short", function(t)
+  local device = "sim:0"
+  local function live() return pg.memory.stats(device).live end
+  local x = pg.ones({ 2, 1024 }, { device = device })
+  local w = pg.full({ 1024, 1024 }, 0.5, { device = device, requires_grad = true })
+  local function run()
+    return pg.scope(function()
+      return pg.no_grad(function() return amp.autocast({}, function() return pg.linear(x, w):sum():item() end) end)
+    end)
+  end
+  run()
+  local with = live()
+  pg.memory.empty_cache()
+  t.ok(with - live() >= 2 ^ 21, "empty_cache let go of " .. with - live())
+  t.equal(run(), 2 * 1024 * 512)
+  local limit = live() + 2 ^ 20 -- room for half of what the next tensor wants
+  pg.config.memory_limit(device, limit)
+  local ok, y = pcall(pg.zeros, { 2 ^ 21, dtype = "uint8", device = device })
+  pg.config.memory_limit(device, 0)
+  t.ok(ok, y)
+  t.equal(run(), 2 * 1024 * 512)
+end)
+
 test("accumulated over two backward passes in one scope", function(t)
   local w, x = leaf { 3, 4 }, pg.randn { 2, 4 }
   amp.autocast({}, function()

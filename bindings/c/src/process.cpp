@@ -38,7 +38,9 @@ int32_t failed(const std::exception* e, const char* where) noexcept {
   } else {
     code = pg::set_error(&error, PG_E_INTERNAL, where, e != nullptr ? e->what() : "unknown exception");
   }
-  return code == PG_E_OUT_OF_MEMORY && !last_resort ? PG_E_RETRY : code;
+  if (code != PG_E_OUT_OF_MEMORY || last_resort) return code;
+  release_kept_casts();
+  return PG_E_RETRY;
 }
 
 }  // namespace perigee::api
@@ -153,6 +155,7 @@ int32_t pgc_set_memory_limit(int32_t id, uint64_t bytes) {
 }
 int32_t pgc_empty_cache(int32_t id) {
   return run("empty_cache", [&] {
+    release_kept_casts();
     if (id >= 0) return device(id).allocator.empty_cache();
     for (Device* d : devices()) d->allocator.empty_cache();
   });
