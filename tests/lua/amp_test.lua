@@ -179,7 +179,9 @@ end)
 test("without gradients a parameter's cast is kept for later scopes, until a write", function(t)
   pg.manual_seed(3)
   local w, x = leaf { 64, 512 }, pg.randn { 2, 512 }
-  local function run() return pg.no_grad(function() return amp.autocast({}, function() return pg.linear(x, w) end) end) end
+  local function run()
+    return pg.no_grad(function() return amp.autocast({}, function() return pg.linear(x, w) end) end)
+  end
   local expected = pg.linear(x:to("bfloat16"), w:to("bfloat16"))
   local before = pg.memory.stats("cpu:0").allocations
   t.equal(run():totable(), expected:totable())
