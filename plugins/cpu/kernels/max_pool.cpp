@@ -6,6 +6,7 @@
 
 #include "kernels/planes.hpp"
 #include "linalg/isa.hpp"
+#include "storage.hpp"
 
 namespace pg::cpu {
 namespace {
@@ -80,22 +81,30 @@ class MaxPool final : public Kernel {
       return p_.kernel[axis] == taps && p_.dilation[axis] == 1 && p_.padding[axis] == 0;
     };
     halves_ = !adaptive && p_.in[0] == 1 && whole(0, 1) && whole(1, 2) && whole(2, 2);
-    bool lanes = dtype_ == PG_F32 && !adaptive && p_.in[0] == 1 && p_.stride[2] <= 2 && p_.in_count() < INT32_MAX;
+    bool lanes =
+        (dtype_ == PG_F32 || is_low()) && !adaptive && p_.in[0] == 1 && p_.stride[2] <= 2 && p_.in_count() < INT32_MAX;
     while (lanes && inner_ < p_.out[2] && places_[2][inner_].count < p_.kernel[2]) inner_++;
     inner_end_ = inner_;
     while (lanes && inner_end_ < p_.out[2] && places_[2][inner_end_].count == p_.kernel[2]) inner_end_++;
     Scratch scratch;
     x_.get(nullptr, scratch);
+    if (is_low()) {
+      slices_ = std::max<int64_t>(1, std::min<int64_t>(thread_count(), p_.planes));
+      for (int64_t i = 0; i < 2 * slices_; i++) scratch.take(plane_bytes(i % 2 == 0));
+    }
     plan.workspace = scratch.bytes();
     indices_ = call.output_count() > 1;
   }
   void launch(const pg_launch& launch) override {
     Scratch scratch(host_pointer(launch.workspace));
     if (p_.planes * p_.out_count() == 0) return;
+    int64_t* indices = indices_ ? output<int64_t>(launch, 1) : nullptr;
+    const void* x = x_.get(input(launch, 0), scratch);
+    if (is_low()) return run_widened(static_cast<const char*>(x), output<char>(launch, 0), indices, scratch);
     with_number(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
-      auto* x = static_cast<const T*>(x_.get(input(launch, 0), scratch));
-      run(x, output<T>(launch, 0), indices_ ? output<int64_t>(launch, 1) : nullptr);
+      constexpr bool kLow = std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>;  // taken above
+      if constexpr (!kLow) run(static_cast<const T*>(x), output<T>(launch, 0), indices);
     });
   }
 
@@ -114,6 +123,32 @@ class MaxPool final : public Kernel {
   Places share(int axis, int64_t o) const {
     int64_t begin = o * p_.in[axis] / p_.out[axis];
     return {begin, 1, ((o + 1) * p_.in[axis] + p_.out[axis] - 1) / p_.out[axis] - begin};
+  }
+
+  bool is_low() const { return dtype_ == PG_BF16 || dtype_ == PG_F16; }
+  uint64_t plane_bytes(bool in) const {
+    return static_cast<uint64_t>(in ? p_.in_count() : p_.out_count()) * sizeof(float);
+  }
+
+  // 16-bit floats: a plane at a time becomes float32 and its result is rounded back, which changes nothing.
+  void run_widened(const char* x, char* y, int64_t* indices, Scratch& scratch) const {
+    const ::cpu::Storage low = ::cpu::storage_of(dtype_);
+    const int64_t in = p_.in_count(), out = p_.out_count(), bytes = ::cpu::kStorageBytes[low], slices = slices_;
+    std::vector<float*> rooms;
+    for (int64_t i = 0; i < 2 * slices; i++)
+      rooms.push_back(static_cast<float*>(scratch.take(plane_bytes(i % 2 == 0))));
+    vector_for(
+        slices, plane_grain(p_.planes / slices * out * 4),
+        [&, this ](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t slice = begin; slice < end; slice++) {
+            float *wide = rooms[static_cast<size_t>(2 * slice)], *best = rooms[static_cast<size_t>(2 * slice + 1)];
+            for (int64_t i = p_.planes * slice / slices; i < p_.planes * (slice + 1) / slices; i++) {
+              ::cpu::convert(low, ::cpu::sF32, x + i * in * bytes, wide, in);
+              run_plane<float>(wide, best, indices == nullptr ? nullptr : indices + i * out);
+              ::cpu::convert(::cpu::sF32, low, best, y + i * out * bytes, out);
+            }
+          }
+        });
   }
 
   template <class T>
@@ -215,6 +250,7 @@ class MaxPool final : public Kernel {
   Pool p_;
   std::vector<Places> places_[3];
   int64_t inner_ = 0, inner_end_ = 0;  // outputs of a row that vectors may take
+  int64_t slices_ = 1;
   bool indices_, halves_;
 };
 
