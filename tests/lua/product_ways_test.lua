@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Matrix products of the shapes for which the CPU has a way of its own, against float64.
+
+local pg = require "perigee"
+
+local function close(t, got, expected, within)
+  local off = (got:to("float64") - expected):abs():max():item()
+  t.ok(off <= within * expected:abs():max():item(), ("%s is off by %g"):format(got.dtype, off))
+end
+local function wide(x) return x:to("float64") end
+
+test("two to four rows by a large weight", function(t)
+  pg.manual_seed(1)
+  local w, b = pg.randn { 300, 517 }, pg.randn { 300 }
+  for rows = 1, 5 do
+    local x = pg.randn { rows, 517 }
+    close(t, pg.linear(x, w, b), pg.linear(wide(x), wide(w), wide(b)), 1e-5)
+    close(t, x:matmul(w:transpose(1, 2)), wide(x):matmul(wide(w):transpose(1, 2)), 1e-5)
+    local part = pg.randn { rows, 1034 }[{ {}, { 1, 1034, 2 } }] -- every other element
+    close(t, pg.linear(part, w, b), pg.linear(wide(part), wide(w), wide(b)), 1e-5)
+    close(t, pg.linear_activation(x, w, b, { activation = "relu" }), pg.linear(wide(x), wide(w), wide(b)):relu(), 1e-5)
+  end
+end)
+
+test("b's rows at multiples of 2 KiB", function(t)
+  pg.manual_seed(2)
+  for _, columns in ipairs { 512, 1024, 1536 } do
+    local y = pg.randn { 70, columns }
+    for _, rows in ipairs { 15, 16, 40, 256, 257 } do
+      local x = pg.randn { rows, 70 }
+      close(t, x:matmul(y), wide(x):matmul(wide(y)), 1e-5)
+      local turned = pg.randn { 70, rows }:transpose(1, 2)
+      close(t, turned:matmul(y), wide(turned):matmul(wide(y)), 1e-5)
+    end
+    -- part of the columns, and a bias (b lies row by row under a transposed weight)
+    local x, bias, some = pg.randn { 33, 70 }, pg.randn { columns - 100 }, y[{ {}, { 51, columns - 50 } }]
+    close(t, x:matmul(some), wide(x):matmul(wide(some)), 1e-5)
+    close(t, pg.linear(x, some:transpose(1, 2), bias), wide(x):matmul(wide(some)) + wide(bias), 1e-5)
+  end
+end)
