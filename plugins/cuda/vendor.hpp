@@ -41,6 +41,8 @@ template <class Status>
 cublasLtHandle_t blas_handle(uint32_t device);
 
 // cuDNN's belongs to one thread at a time, and so does the stream that is set in it: hold it while you use the handle.
+// Plans are built under it too, once a signature, and convolutions that other threads launch wait for that: cuDNN does
+// not say that a plan which was built with one handle may be executed with another, so there is none for building.
 class DnnHandle {
  public:
   explicit DnnHandle(uint32_t device);

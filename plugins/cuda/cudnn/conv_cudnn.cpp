@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions by cuDNN's graph API. A plan is made for addresses aligned to 16 bytes; the first launch with others
-// makes a second one.
-#include <mutex>
-
+// Convolutions by cuDNN's graph API. A plan is made for addresses aligned to 16 bytes and one for others, both when the
+// convolution is prepared: a launch never waits for cuDNN's heuristics, and may be captured.
 #include "cudnn/conv.hpp"
 #include "cudnn/conv_graph.hpp"
 #include "cudnn/plan.hpp"
@@ -49,10 +47,20 @@ std::optional<Attempt> first_that_works(const ConvShape& s, uint32_t device) {
   return found;
 }
 
+// For addresses that are aligned to an element only, which are rare: within the workspace of the other plan, and never
+// with a bias in the graph, which cuDNN would compile a kernel for.
+std::optional<Plan> find_unaligned(const ConvShape& s, const Attempt& attempt, uint32_t device) {
+  std::optional<Plan> plan =
+      find(s, attempt.layouts, false, pg::dtype_bytes(s.dtype), device, attempt.plan.workspace());
+  if (!plan) take_cudnn_reason();  // of no interest to whoever fails next
+  return plan;
+}
+
 class CudnnConvolution final : public Convolution {
  public:
   CudnnConvolution(const ConvShape& shape, uint32_t device, Attempt attempt)
-      : s_(shape), device_(device), attempt_(std::move(attempt)) {
+      : s_(shape), device_(device), attempt_(std::move(attempt)), unaligned_(find_unaligned(s_, attempt_, device)) {
+    if (!unaligned_) direct_ = make_direct_convolution(s_);
     Scratch scratch;
     plan_at_ = scratch.take(attempt_.plan.workspace());
     const Layouts& l = attempt_.layouts;
@@ -68,16 +76,18 @@ class CudnnConvolution final : public Convolution {
 
   void run(cudaStream_t stream, const ConvData& data) const override {
     auto address = [](const void* p) { return const_cast<void*>(p); };
+    bool aligned = is_aligned(data);
+    if (!aligned && direct_) return direct_->run(stream, data);
+    bool fused_bias = aligned && attempt_.fused_bias;
     int64_t uids[] = {kX, kWeight, kY, kBias};
     void* at[] = {address(data.x == nullptr ? data.result : x_.run(stream, data.x, data.workspace)),
                   address(data.weight == nullptr ? data.result : weight_.run(stream, data.weight, data.workspace)),
                   address(data.y == nullptr ? data.result : y_.run(stream, data.y, data.workspace)), nullptr};
-    if (attempt_.fused_bias) at[3] = address(bias_.run(stream, data.bias, data.workspace));
-    size_t tensors = attempt_.fused_bias ? 4 : 3;
-    const Plan* plan = plan_for(std::span(at, tensors));
-    if (plan == nullptr) return direct_->run(stream, data);
-    plan->run(device_, stream, std::span(uids, tensors), std::span(at, tensors), piece(data.workspace, plan_at_));
-    if (s_.bias && !attempt_.fused_bias) {
+    if (fused_bias) at[3] = address(bias_.run(stream, data.bias, data.workspace));
+    size_t tensors = fused_bias ? 4 : 3;
+    const Plan& plan = aligned ? attempt_.plan : *unaligned_;
+    plan.run(device_, stream, std::span(uids, tensors), std::span(at, tensors), piece(data.workspace, plan_at_));
+    if (s_.bias && !fused_bias) {
       run_epilogue(stream, s_.dtype, s_.y[0], s_.y[1], s_.y[2] * s_.y[3], {data.bias, s_.bias_stride}, data.result);
     }
   }
@@ -87,20 +97,15 @@ class CudnnConvolution final : public Convolution {
     return OperandCopy(s_.dtype, {shape.begin(), shape.end()}, {stride.begin(), stride.end()}, scratch);
   }
 
-  // NULL: no engine takes these addresses within the workspace that was announced.
-  const Plan* plan_for(std::span<void* const> addresses) const {
-    uintptr_t bits = 0;
-    for (void* p : addresses) bits |= reinterpret_cast<uintptr_t>(p);
-    if (bits % kAligned == 0) return &attempt_.plan;
-    std::call_once(unaligned_once_, [&] {
-      unaligned_ = find(s_, attempt_.layouts, attempt_.fused_bias, pg::dtype_bytes(s_.dtype), device_,
-                        attempt_.plan.workspace());
-      if (!unaligned_) {
-        pg::log(PG_LOG_DEBUG, "cuDNN has no engine for unaligned addresses: own kernels compute a convolution");
-        direct_ = make_direct_convolution(s_);
-      }
-    });
-    return unaligned_ ? &*unaligned_ : nullptr;
+  // Whether all that the first plan would see is; copies are.
+  bool is_aligned(const ConvData& data) const {
+    auto bits = [](const void* p, const OperandCopy& copy) {
+      return copy.needed() ? 0 : reinterpret_cast<uintptr_t>(p);
+    };
+    uintptr_t all = bits(data.x, x_) | bits(data.weight, weight_) | bits(data.y, y_) |
+                    reinterpret_cast<uintptr_t>(data.result);
+    if (attempt_.fused_bias) all |= bits(data.bias, bias_);
+    return all % kAligned == 0;
   }
 
   ConvShape s_;
@@ -108,9 +113,8 @@ class CudnnConvolution final : public Convolution {
   Attempt attempt_;
   OperandCopy x_, weight_, y_, bias_;
   uint64_t plan_at_ = 0, workspace_ = 0;
-  mutable std::once_flag unaligned_once_;
-  mutable std::optional<Plan> unaligned_;
-  mutable std::unique_ptr<Convolution> direct_;
+  std::optional<Plan> unaligned_;
+  std::unique_ptr<Convolution> direct_;  // where no engine takes unaligned addresses
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products by cuBLASLt. Our results are row-major and its matrices column-major, so it is asked for the transposed
 // product: c' = b' a', n rows and m columns, where the bias belongs to the rows as its epilogue wants. Its GELU is the
-// tanh form.
+// tanh form; its ReLU loses NaN and is not used.
 #include <mutex>
 
 #include "epilogue.hpp"
@@ -34,7 +34,6 @@ std::optional<Types> types_of(uint32_t dtype) {
 
 cublasLtEpilogue_t epilogue_of(const ProductShape& s) {
   switch (s.activation) {
-    case Activation::kRelu: return s.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
     case Activation::kGeluTanh: return s.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
     default: return s.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   }
@@ -171,44 +170,55 @@ class BlasProduct final : public Product {
   std::unique_ptr<Product> fallback_;
 };
 
-// For products that cuBLASLt has without its epilogue only. The result is dense.
+// A product, and behind it what is left of the bias and the activation. The result is dense.
 class WithEpilogue final : public Product {
  public:
-  WithEpilogue(const ProductShape& shape, std::unique_ptr<Product> product)
-      : shape_(shape), rows_(shape.m * shape.batch_count()), product_(std::move(product)) {}
+  // left: what the product leaves to be done.
+  WithEpilogue(const ProductShape& left, std::unique_ptr<Product> product)
+      : left_(left), rows_(left.m * left.batch_count()), product_(std::move(product)) {}
   uint64_t workspace() const override { return product_->workspace(); }
   void run(cudaStream_t stream, const ProductData& data) const override {
-    ProductData plain = data;
-    plain.bias = nullptr;
-    product_->run(stream, plain);
-    run_epilogue(stream, shape_.dtype, rows_, shape_.n, 1, {data.bias, shape_.bias_stride, shape_.activation}, data.c);
+    ProductData own = data;
+    const void* bias = left_.bias ? std::exchange(own.bias, nullptr) : nullptr;
+    product_->run(stream, own);
+    run_epilogue(stream, left_.dtype, rows_, left_.n, 1, {bias, left_.bias_stride, left_.activation}, data.c);
   }
 
  private:
-  ProductShape shape_;
+  ProductShape left_;
   int64_t rows_;
   std::unique_ptr<Product> product_;
 };
+
+// NULL: cuBLASLt has no algorithm for all that the shape asks for.
+std::unique_ptr<Product> find_product(const ProductShape& shape, const Types& types, uint32_t device) {
+  std::optional<Calls> calls = plan_calls(shape);
+  if (!calls) return nullptr;
+  auto product = std::make_unique<BlasProduct>(std::move(*calls), types, device);
+  if (product->takes_any()) return product;
+  if (!product->takes_aligned()) return nullptr;
+  product->set_fallback(make_own_product(shape));
+  return product;
+}
 
 }  // namespace
 
 std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t device) {
   std::optional<Types> types = types_of(shape.dtype);
   if (!types) return nullptr;
-  std::optional<Calls> calls = plan_calls(shape);
-  if (!calls) return nullptr;
   use_device(device);
-  auto product = std::make_unique<BlasProduct>(std::move(*calls), *types, device);
-  if (product->takes_any()) return product;
-  if (product->takes_aligned()) {
-    product->set_fallback(make_own_product(shape));
-    return product;
+  ProductShape asked = shape, left = shape;
+  left.bias = false, left.activation = Activation::kNone;
+  // Its ReLU makes 0 of NaN, and ours keeps it.
+  if (shape.activation == Activation::kRelu) std::swap(asked.activation, left.activation);
+  auto product = find_product(asked, *types, device);
+  if (product == nullptr && epilogue_of(asked) != CUBLASLT_EPILOGUE_DEFAULT) {
+    left = shape;
+    asked.bias = false, asked.activation = Activation::kNone;
+    product = find_product(asked, *types, device);
   }
-  if (epilogue_of(shape) == CUBLASLT_EPILOGUE_DEFAULT) return nullptr;
-  ProductShape plain = shape;
-  plain.bias = false, plain.activation = Activation::kNone;
-  auto inner = make_blas_product(plain, device);
-  return inner == nullptr ? nullptr : std::make_unique<WithEpilogue>(shape, std::move(inner));
+  if (product == nullptr || (!left.bias && left.activation == Activation::kNone)) return product;
+  return std::make_unique<WithEpilogue>(left, std::move(product));
 }
 
 }  // namespace cuda::linalg

@@ -70,6 +70,14 @@ double Data::at(int64_t i) const {
   return result;
 }
 
+void Data::set(int64_t i, double value) {
+  with_dtype(dtype_, [&](auto one) {
+    using S = decltype(one);
+    S packed = cuda::pack<S>(value);
+    check(cudaMemcpy(static_cast<S*>(address_) + i, &packed, sizeof packed, cudaMemcpyHostToDevice));
+  });
+}
+
 Workspace::Workspace(uint64_t bytes) {
   if (bytes > 0) check(cudaMalloc(&address_, bytes));
 }

@@ -34,6 +34,7 @@ class Data {
   ~Data();
   void* address() const { return address_; }
   double at(int64_t i) const;
+  void set(int64_t i, double value);
 
  private:
   uint32_t dtype_;

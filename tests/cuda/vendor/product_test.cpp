@@ -173,6 +173,29 @@ TEST_CASE("activations are part of the product, with a bias and without") {
   }
 }
 
+TEST_CASE("a ReLU keeps NaN, which cuBLASLt's does not") {
+  open_host();
+  for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
+    for (bool has_bias : {false, true}) {
+      ProductShape s = plain(dtype, 2, 8, 8);
+      s.activation = cuda::Activation::kRelu, s.bias = has_bias, s.bias_stride = 1;
+      Data a(dtype, 16, 1), b(dtype, 64, 2), c(dtype, 16, 3), bias(dtype, 8, 4);
+      a.set(3, std::nan(""));  // of the first row
+      auto product = make_blas_product(s, 0);
+      REQUIRE(product);
+      Workspace workspace(product->workspace());
+      Stream stream;
+      product->run(stream.native, {a.address(), b.address(), has_bias ? bias.address() : nullptr, c.address(),
+                                   workspace.address()});
+      stream.finish();
+      for (int64_t i = 0; i < 8; i++) {
+        CHECK(std::isnan(c.at(i)));
+        CHECK(c.at(8 + i) >= 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("an epilogue that cuBLASLt lacks is a pass behind its plain product") {
   open_host();
   standin::refuse_epilogues(true);
