@@ -4,6 +4,11 @@
 // A fault (fault.hpp) is noted in the record of the stream that the kernel ran on. A synchronisation of the stream
 // takes the record and throws what it holds. An event takes a copy along when it is recorded: event_sync throws that
 // too, and a stream that waits for the event adopts it. Unlike on the simulated device, later work is not skipped.
+//
+// So event_record launches a kernel of one thread, on streams where a kernel that can fault was ever launched: some
+// microseconds for each upload and download, which is where the host records events. Records in pinned memory that the
+// host reads itself would save it; but then an event would tell of launches behind it, and clearing a record would
+// race with a kernel that notes into it.
 #include "device.hpp"
 #include "event.hpp"
 #include "fault_host.hpp"

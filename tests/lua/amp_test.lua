@@ -57,8 +57,12 @@ test("in-place forms keep their dtype", function(t)
 end)
 
 test("scopes nest, by device type, and enabled = false switches off", function(t)
-  local x = pg.randn { 4, 4 }
-  local function dtype() return x:matmul(x).dtype end
+  local function dtype() -- of a product on the processor, whatever device is in force
+    return pg.device("cpu", function()
+      local x = pg.randn { 4, 4 }
+      return x:matmul(x).dtype
+    end)
+  end
   amp.autocast({ device = "cuda" }, function() t.equal(dtype(), "float32") end)
   amp.autocast({ device = "cpu" }, function()
     t.equal(dtype(), "bfloat16")
@@ -71,10 +75,10 @@ test("scopes nest, by device type, and enabled = false switches off", function(t
     end)
     amp.autocast({ device = "cuda", dtype = "float16" }, function() t.equal(dtype(), "bfloat16") end)
     amp.autocast({ device = "cpu", enabled = false }, function() t.equal(dtype(), "float32") end)
-    t.equal(amp.get_autocast_dtype(), "bfloat16")
+    t.equal(amp.get_autocast_dtype "cpu", "bfloat16")
   end)
   t.equal(dtype(), "float32")
-  t.equal(amp.get_autocast_dtype(), nil)
+  t.equal(amp.get_autocast_dtype "cpu", nil)
 end)
 
 test("results pass through, errors restore, coroutines carry their own scope", function(t)
@@ -448,8 +452,13 @@ test("on an asynchronous device the flag is read there, and scopes follow the ty
     t.equal(seen[3], seen[2])
     t.equal({ optimizer.groups[1].steps[1], scaler:get_scale() }, { 1, 2 })
   end
-  local x, y = pg.randn({ 2, 2 }):to("sim:0"), pg.randn { 2, 2 }
+  local function dtype_on(device)
+    return pg.device(device, function()
+      local x = pg.randn { 2, 2 }
+      return x:matmul(x).dtype
+    end)
+  end
   amp.autocast({ device = "sim" }, function()
-    t.equal({ x:matmul(x).dtype, y:matmul(y).dtype }, { "bfloat16", "float32" })
+    t.equal({ dtype_on "sim:0", dtype_on "cpu" }, { "bfloat16", "float32" })
   end)
 end)

@@ -206,9 +206,11 @@ test("recompute: memory for time", function(t)
   local function peak(run)
     local x = pg.ones({ 64, 1024 }, { requires_grad = true })
     native.handles.reclaim()
-    local before = pg.memory.stats("cpu").live
+    pg.synchronize(x.device)
+    local before = pg.memory.stats(x.device).live
     local y = run(x)
-    local kept = pg.memory.stats("cpu").live - before
+    pg.synchronize(x.device)
+    local kept = pg.memory.stats(x.device).live - before
     y:sum():backward()
     return kept
   end

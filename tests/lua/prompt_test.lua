@@ -113,7 +113,7 @@ test("values as the prompt shows them", function(t)
   t.equal(inspect { 1, "x", { y = true } }, [[{1, "x", {y = true}}]])
   t.equal(inspect { ["end"] = 1, [2.5] = 2, ["a b"] = 3 }, [==[{[2.5] = 2, [a b] = 3, [end] = 1}]==])
   t.equal(inspect { pg.zeros { 2, 3 } }, "{tensor {2, 3} float32}")
-  t.equal(inspect(pg.tensor { 1 }), "tensor([1.])")
+  t.equal(inspect(pg.tensor({ 1 }, { device = "cpu" })), "tensor([1.])")
   local loop = {}
   loop.self = loop
   t.equal(inspect(loop), "{self = {...}}")

@@ -102,8 +102,8 @@ class CudnnConvolution final : public Convolution {
     auto bits = [](const void* p, const OperandCopy& copy) {
       return copy.needed() ? 0 : reinterpret_cast<uintptr_t>(p);
     };
-    uintptr_t all = bits(data.x, x_) | bits(data.weight, weight_) | bits(data.y, y_) |
-                    reinterpret_cast<uintptr_t>(data.result);
+    uintptr_t all =
+        bits(data.x, x_) | bits(data.weight, weight_) | bits(data.y, y_) | reinterpret_cast<uintptr_t>(data.result);
     if (attempt_.fused_bias) all |= bits(data.bias, bias_);
     return all % kAligned == 0;
   }

@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- perigee test [folder|file...] [--filter PATTERN] [--device NAME] [--shard I/N] [--times] [--verbose]: runs *_test.lua
--- files.
+-- perigee test [folder|file...] [--filter PATTERN] [--device NAME] [--absent FILE] [--shard I/N] [--times] [--verbose]:
+-- runs *_test.lua files.
 -- In them:
 --   test("name", function(t) t.equal(got, expected) t.close(a, b, tolerance) t.raises(fn, "pattern") t.skip("why") end)
--- t.device is the device of --device, which is also in force. --verbose says each test's name before it runs, and
--- keeps nothing in buffers: for tests that may end the process. --shard 2/3 runs the second of every three tests.
--- --times ends with the files and the tests that took longest, in seconds of the clock and of the processor.
+-- t.device is the device of --device, which is also in force. --absent names a Lua file that answers a table of the
+-- operators known to lack kernels, {cuda = {median = true}}: tests that fail for want of one are skipped. --verbose
+-- says each test's name before it runs, and keeps nothing in buffers: for tests that may end the process. --shard 2/3
+-- runs the second of every three tests. --times ends with the files and the tests that took longest, in seconds of
+-- the clock and of the processor.
 
 local report = require "perigee.command.report"
 
@@ -100,7 +102,7 @@ local function read_words(...)
   local o, words, i = { paths = {} }, { ... }, 1
   while i <= #words do
     local word = words[i]
-    if word == "--filter" or word == "--device" then
+    if word == "--filter" or word == "--device" or word == "--absent" then
       o[word:sub(3)], i = words[i + 1], i + 1
       if not words[i] then return nil, word .. " needs a value" end
     elseif word == "--shard" then
@@ -136,6 +138,13 @@ local function files_of(path)
   return list
 end
 
+-- The operator that a failure is for want of, where that is known; of the form that writes in place, too.
+local function known_hole(absent, message)
+  local name, kind = message:match "([%w_]+): no kernel for [^\n]* on (%a+):%d+"
+  name = name and name:gsub("_$", "")
+  return name and absent[kind] and absent[kind][name] and ("%s has no kernel on %s"):format(name, kind)
+end
+
 -- Calls fn(...) and notes under `name` what it took.
 local function timed(times, name, fn, ...)
   local clock = require("perigee.native").clock
@@ -161,11 +170,12 @@ local function run_one(state, file, name, fn)
     if type(e) == "table" and rawget(e, "skip") == SKIP then return e end
     return report(e)
   end, t)
+  local hole = type(err) == "string" and known_hole(state.absent, err)
   if ok then
     state.passed = state.passed + 1
-  elseif type(err) == "table" then
+  elseif type(err) == "table" or hole then
     state.skipped = state.skipped + 1
-    print(("SKIP %s: %s: %s"):format(file, name, tostring(err.reason)))
+    print(("SKIP %s: %s: %s"):format(file, name, hole or tostring(err.reason)))
   else
     state.failed = state.failed + 1
     print(("FAIL %s: %s\n  %s"):format(file, name, (err:gsub("\n", "\n  "))))
@@ -199,6 +209,7 @@ return function(...)
     return 2
   end
   local state = { passed = 0, failed = 0, skipped = 0, verbose = o.verbose,
+                  absent = o.absent and dofile(o.absent) or {},
                   tests = {}, files = {}, seen = -1, shard = o.shard or 1, shards = o.shards or 1 }
   if o.verbose then io.stdout:setvbuf("line") end
   local function run_all()

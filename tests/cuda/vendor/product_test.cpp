@@ -185,8 +185,8 @@ TEST_CASE("a ReLU keeps NaN, which cuBLASLt's does not") {
       REQUIRE(product);
       Workspace workspace(product->workspace());
       Stream stream;
-      product->run(stream.native, {a.address(), b.address(), has_bias ? bias.address() : nullptr, c.address(),
-                                   workspace.address()});
+      product->run(stream.native,
+                   {a.address(), b.address(), has_bias ? bias.address() : nullptr, c.address(), workspace.address()});
       stream.finish();
       for (int64_t i = 0; i < 8; i++) {
         CHECK(std::isnan(c.at(i)));

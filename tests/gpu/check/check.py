@@ -18,21 +18,31 @@ BUDGETS = {"build": (270, 0), "operators": (150, 30), "vectors": (40, 10), "lua"
 NAMES = list(BUDGETS)
 
 
+REHEARSED = 20  # an emulated device takes so many times as long
+
+
 class Check:
     def __init__(self, options, root, work):
         self.root, self.work = root, work
-        self.device, self.small = options.device, options.small
+        self.device, self.rehearsal = options.device, options.rehearsal
+        self.small = options.small or self.rehearsal
         self.width, self.rounds = options.jobs, 2
         self.python, self.torch_device = options.python, options.torch_device
         self.env, self.test_build = dict(os.environ), None
         self.options = options
-        self.tree = self.building = None
+        self.tree = self.building = self.note = None
         self.perigee = None
         self._asked, self._reason = None, None
 
     def use(self, prefix, tests=None):
         self.perigee = os.path.join(prefix, "bin/perigee")
         self.test_build = tests or self.test_build
+
+    def test(self, device=""):
+        """The command that runs tests on the device, or on another; None: on none of its own."""
+        where = ["--device", device or self.device] if device is not None else []
+        holes = os.path.join(self.root, "tests/cases/absent.lua")
+        return [self.perigee, "test", "--verbose", "--absent", holes, *where]
 
     def prepare(self):
         """Unpacks; with --build DIR there is nothing to unpack."""
@@ -65,6 +75,8 @@ class Check:
 
 def build_part(check, part, limit):
     """From nothing, on this machine. With a carried build the other parts begin while this goes on."""
+    if check.note:
+        part.note(check.note)
     if check.building:
         outcomes = check.building.wait(limit)
         if not outcomes:  # it must not go on beside what is measured
@@ -104,6 +116,9 @@ def order(check, wanted):
     names = [name for name in NAMES if name in wanted]
     if check.options.build:
         names = [name for name in names if name != "build"]
+    elif "build" in names and check.perigee and check.no_device():
+        check.note = "the carried build was left: " + check.no_device()
+        check.perigee = None
     elif "build" in names and check.perigee:
         names.remove("build")
         at = next((i for i, name in enumerate(names) if name in ("plugin", "sanitizer", "bench")), len(names))
@@ -114,12 +129,13 @@ def order(check, wanted):
 
 def run_parts(check, names, limit, done):
     """Calls done(parts) after each part, which writes the report."""
-    end, parts = time.monotonic() + limit, []
+    scale = REHEARSED if check.rehearsal else 1
+    end, parts = time.monotonic() + limit * scale, []
     for at, name in enumerate(names):
-        part = Part(name, BUDGETS[name][0])
+        part = Part(name, BUDGETS[name][0] * scale)
         parts.append(part)
         start = time.monotonic()
-        left = end - start - sum(BUDGETS[later][1] for later in names[at + 1:])
+        left = end - start - sum(BUDGETS[later][1] * scale for later in names[at + 1:])
         if name != "build" and not check.perigee:
             part.skip("there is no build to run it with")
         elif left < 5:

@@ -29,7 +29,8 @@ class Report:
     def _markdown(self):
         data = self.data
         machine = data["machine"]
-        lines = ["# %s, %s" % (machine.get("gpu", "no GPU"), machine["date"]), ""]
+        title = "A rehearsal without a GPU" if "rehearsal" in machine else machine.get("gpu", "no GPU")
+        lines = ["# %s, %s" % (title, machine["date"]), ""]
         lines += ["Commit %s. %s seconds%s." % (machine["commit"], data["seconds"],
                                                 ", " + data["ending"] if data["ending"] else ""), ""]
         lines += ["| | |", "|---|---|"]

@@ -21,8 +21,8 @@ def jobs_of(check, tool):
     of what shares memory."""
     def job(tag, words, file, pattern):
         command = [tool, "--tool", words, "--error-exitcode", "86", "--print-limit", "5",
-                   "--report-api-errors", "no"]  # the plugin looks at every answer itself, and some are meant
-        command += [check.perigee, "test", "--device", check.device, "--filter", pattern]
+                   "--report-api-errors", "no"] if tool else []  # the plugin looks at every answer itself
+        command += [*check.test(), "--filter", pattern]
         return ("%s %s %s" % (words, tag, pattern), command + [os.path.join(check.root, file)], EXACT)
 
     jobs = [job("forward", "memcheck", FORWARD, "^forward/[%s]" % letters)
@@ -35,17 +35,28 @@ def jobs_of(check, tool):
     return jobs
 
 
+def rehearse(check, part, limit):
+    """The same tests without the tool: that the filters choose some, and how long they take."""
+    part.note("rehearsed without compute-sanitizer")
+    for outcome in process.run_all(jobs_of(check, None), check.width, limit, check.env, check.work):
+        part.add_lua(outcome)
+        if re.search(r"^0 passed, 0 failed, 0 skipped", outcome.text, re.M):
+            part.fail(outcome.name, "the filter chooses no case")
+
+
 def sanitizer(check, part, limit):
+    if check.rehearsal:
+        return rehearse(check, part, limit)
     tool = machine.find_tool("compute-sanitizer")
     if not tool:
         part.skip("compute-sanitizer is not here")
-        return
+        return None
     probe = process.run([tool, "--tool", "memcheck", check.perigee, "-e",
                          'print((require("perigee").ones{3, device="%s"} + 1):sum():item())' % check.device],
                         60, check.env)
     if "ERROR SUMMARY" not in probe.text or "Device not supported" in probe.text:
         part.skip("compute-sanitizer does not work here: " + probe.tail(4).replace("\n", " / "))
-        return
+        return None
     unfinished = empty = 0
     for outcome in process.run_all(jobs_of(check, tool), check.width, limit - probe.seconds, check.env, check.work):
         summary = re.search(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)", outcome.text)
@@ -66,3 +77,4 @@ def sanitizer(check, part, limit):
     part.skipped += unfinished + empty
     if empty:
         part.note("%d filters chose no case" % empty)
+    return None

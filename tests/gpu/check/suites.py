@@ -17,7 +17,7 @@ def lua_jobs(check, folder, *options):
     """A job a file: a file that dies takes no other with it."""
     files = sorted(glob.glob(os.path.join(check.root, folder, "*_test.lua")))
     return [(os.path.relpath(file, check.root),
-             [check.perigee, "test", "--verbose", *options, "--device", check.device, file]) for file in files]
+             [*check.test(), *options, file]) for file in files]
 
 
 # The longest file, in parts: the operators by their first letters.
@@ -104,8 +104,7 @@ def operators(check, part, limit):
 def _an_operator_each(check, name, letters):
     code = 'print(table.concat(require("perigee.native").op_names(), " "))'
     names = process.run([check.perigee, "-e", code], 30, check.env).text.split()
-    return [("%s, %s" % (name, op), [check.perigee, "test", "--verbose", "--device", check.device, "--filter",
-                                     "^[a-z_]+/%s/" % op, os.path.join(check.root, name)])
+    return [("%s, %s" % (name, op), [*check.test(), "--filter", "^[a-z_]+/%s/" % op, os.path.join(check.root, name)])
             for op in names if re.match(letters, op)]
 
 
@@ -123,7 +122,7 @@ def lua(check, part, limit):
     jobs += [job for job in lua_jobs(check, "tests/lua") if not job[0].endswith("vectors_test.lua")]
     for name in ("device", "stream"):
         file = "tests/lua/%s_test.lua" % name
-        jobs.append((file + " beside the CPU", [check.perigee, "test", os.path.join(check.root, file)],
+        jobs.append((file + " beside the CPU", [*check.test(None), os.path.join(check.root, file)],
                      {"PERIGEE_TEST_SECOND": check.device}))
     _run_lua(check, part, jobs, limit, True)
 
