@@ -13,6 +13,11 @@ def folder(path):
     return "/".join(parts[:2]) if parts[0] in ("bindings", "plugins") else parts[0]
 
 
+def code_lines(file):
+    """Those that have code: gcovr lists comments and braces too."""
+    return [line for line in file["lines"] if not line["gcovr/noncode"] and not line["gcovr/excluded"]]
+
+
 def uncalled(file):
     """(lines, where, name) of each function that was not called; it ends where the next one begins."""
     functions = sorted(file["functions"], key=lambda f: f["lineno"])
@@ -24,7 +29,7 @@ def uncalled(file):
             continue
         called.add(first)
         after = next((s for s in starts if s > first), 10**9)
-        lines = sum(1 for line in file["lines"] if first <= line["line_number"] < after and line["count"] == 0)
+        lines = sum(1 for line in code_lines(file) if first <= line["line_number"] < after and line["count"] == 0)
         yield lines, "%s:%d" % (file["file"], first), f["name"]
 
 
@@ -33,9 +38,10 @@ def main():
         files = json.load(stream)["files"]
     totals, gaps = collections.defaultdict(lambda: [0, 0]), []
     for file in files:
+        lines = code_lines(file)
         for name in (folder(file["file"]), "all"):
-            totals[name][0] += sum(1 for line in file["lines"] if line["count"] > 0)
-            totals[name][1] += len(file["lines"])
+            totals[name][0] += sum(1 for line in lines if line["count"] > 0)
+            totals[name][1] += len(lines)
         gaps += uncalled(file)
     print("%-24s %8s %8s %8s" % ("folder", "lines", "ran", "%"))
     for name in sorted(totals, key=lambda n: (n == "all", n)):
