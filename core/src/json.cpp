@@ -126,6 +126,7 @@ std::string op_json(const std::string& name) {
                    {"attr_size", info.attr_size},
                    {"static_size", info.static_size},
                    {"differentiable", info.grad != nullptr},
+                   {"decomposes", info.decompose != nullptr},
                    {"id", op->id}});
 }
 

@@ -165,7 +165,9 @@ void declare(const Slope& row) {
       })
       .saves(row.of, "d")
       .grad([&row](GradContext& g) { differentiate(g, row); })
-      .decompose([&row](ExpandContext& e) { e.out(0) = e.in(1) * row.slope(e, e.in(0)); });
+      .decompose([&row](ExpandContext& e) {
+        e.out(0) = cast(widen(e.in(1)) * row.slope(e, widen(e.in(0))), e.in(1).dtype());
+      });
 }
 
 const bool declared = [] {

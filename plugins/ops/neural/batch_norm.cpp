@@ -72,13 +72,22 @@ void differentiate(GradContext& g) {
   if (g.needed(2)) g.din(2) = cast(d[2], g.in(2).dtype());
 }
 
+// In training the statistics are those of x, and computed anew: what is recorded must not take mean and invstd for
+// constants.
+Normalised normalised_again(const ValueContext& c, const Inputs& in) {
+  uint32_t rank = in.x.rank();
+  pg_ints axes = all_but_channels(rank);
+  if (c.get<bool>("training")) return normalise(in.x, axes, c.get<double>("eps"));
+  Value s = per_channel(in.invstd, rank);
+  return {(in.x - per_channel(in.mean, rank)) * s, s, axes, true};
+}
+
 void decompose_grad(ExpandContext& e) {
   Inputs in = inputs_of(e);
-  uint32_t rank = in.x.rank();
-  Value s = per_channel(in.invstd, rank);
-  Normalised n{(in.x - per_channel(in.mean, rank)) * s, s, all_but_channels(rank), !e.get<bool>("training")};
-  uint32_t dtype = in.weight ? in.weight.dtype() : in.mean.dtype();
-  e.out(0) = cast(normalised_dx(n, in.dy, per_channel(in.weight, rank)), in.x.dtype());
+  uint32_t rank = in.x.rank(), dtype = in.weight ? in.weight.dtype() : in.mean.dtype(), given = in.x.dtype();
+  in.dy = widen(in.dy), in.x = widen(in.x), in.weight = widen(in.weight);
+  Normalised n = normalised_again(e, in);
+  e.out(0) = cast(normalised_dx(n, in.dy, per_channel(in.weight, rank)), given);
   e.out(1) = cast(sum(in.dy * n.xh, n.axes), dtype);
   e.out(2) = cast(sum(in.dy, n.axes), dtype);
 }
@@ -86,19 +95,12 @@ void decompose_grad(ExpandContext& e) {
 void second_order(GradContext& g) {
   Inputs in = inputs_of(g);
   uint32_t rank = in.x.rank();
-  pg_ints axes = all_but_channels(rank);
-  Normalised n;
-  if (g.get<bool>("training")) {
-    n = normalise(in.x, axes, g.get<double>("eps"));
-  } else {
-    Value s = per_channel(in.invstd, rank);
-    n = {(in.x - per_channel(in.mean, rank)) * s, s, axes, true};
-  }
+  Normalised n = normalised_again(g, in);
   SecondOrder second = normalised_second(n, in.dy, per_channel(in.weight, rank), g.dout(0),
                                          per_channel(g.dout(1), rank), per_channel(g.dout(2), rank));
   if (g.needed(0) && second.ddy) g.din(0) = cast(second.ddy, in.dy.dtype());
   if (g.needed(1) && second.dx) g.din(1) = cast(second.dx, in.x.dtype());
-  if (g.needed(2) && second.dweight) g.din(2) = cast(sum(second.dweight, axes), in.weight.dtype());
+  if (g.needed(2) && second.dweight) g.din(2) = cast(sum(second.dweight, n.axes), in.weight.dtype());
 }
 
 const uint32_t kState = PG_INPUT_OPTIONAL | PG_INPUT_MUTATES;

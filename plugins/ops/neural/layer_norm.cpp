@@ -5,12 +5,6 @@
 namespace pg {
 namespace {
 
-Normalised given(const ValueContext& c, Value x, Value mean, Value invstd) {
-  int64_t dims = c.get<int>("dims");
-  Value s = per_row(invstd, dims);
-  return {(x - per_row(mean, dims)) * s, s, trailing(c, x.rank()), false};
-}
-
 void differentiate(GradContext& g) {
   static constinit OpRef op("layer_norm_grad", "dims", "eps");
   if (!g.dout(0)) return;
@@ -29,12 +23,13 @@ void differentiate(GradContext& g) {
   if (g.needed(2)) g.din(2) = cast(d[2], g.in(2).dtype());
 }
 
+// mean and invstd are computed anew: they are functions of x, which what is recorded here must not take for constants.
 void decompose_grad(ExpandContext& e) {
-  Value dy = e.in(0), x = e.in(1), weight = e.in(2);
-  Normalised n = given(e, x, e.in(3), e.in(4));
+  Value dy = widen(e.in(0)), x = widen(e.in(1)), weight = widen(e.in(2));
+  Normalised n = normalise(x, trailing(e, x.rank()), e.get<double>("eps"));
   pg_ints rows = leading(e, x.rank());
-  uint32_t dtype = weight ? weight.dtype() : e.in(3).dtype();
-  e.out(0) = cast(normalised_dx(n, dy, weight), x.dtype());
+  uint32_t dtype = e.has(2) ? e.in(2).dtype() : e.in(3).dtype();
+  e.out(0) = cast(normalised_dx(n, dy, weight), e.in(1).dtype());
   e.out(1) = cast(sum_rows(dy * n.xh, rows), dtype);
   e.out(2) = cast(rows.count == 0 ? clone(dy) : sum(dy, rows), dtype);
 }
@@ -74,10 +69,10 @@ PG_OP("layer_norm")
     .saves("x", "weight", "mean", "invstd")
     .grad(differentiate)
     .decompose([](ExpandContext& e) {
-      Value x = e.in(0);
+      Value x = widen(e.in(0));
       Normalised n = normalise(x, trailing(e, x.rank()), e.get<double>("eps"));
-      Value y = times(n.xh, e.in(1));
-      e.out(0) = cast(e.has(2) ? y + e.in(2) : y, x.dtype());
+      Value y = times(n.xh, widen(e.in(1)));
+      e.out(0) = cast(e.has(2) ? y + widen(e.in(2)) : y, e.in(0).dtype());
     });
 
 PG_OP("layer_norm_grad")

@@ -62,6 +62,7 @@ local function value(op, row, case, order, moved)
   if order == 1 or not loss then return loss, leaves end
   local first = pg.grad(loss, leaves, { create_graph = true, allow_unused = true })
   if native.is_tensor(first) then first = { first } end
+  first = first or {} -- the one leaf's gradient may be absent
   local list = {}
   for i = 1, #leaves do list[i] = first[i] or false end
   return project(list, 20), leaves
