@@ -25,9 +25,7 @@ inline void check_broadcasts_to(const ShapeContext& c, uint32_t input, uint32_t 
 inline uint32_t dtype_or(uint32_t dtype, uint32_t otherwise) { return dtype == 0 ? otherwise : dtype; }
 
 // Compositions round after each of their operators: of 16-bit floats they compute in float32.
-inline Value widen(Value v) {
-  return v && (v.dtype() == PG_F16 || v.dtype() == PG_BF16) ? cast(v, PG_F32) : v;
-}
+inline Value widen(Value v) { return v && (v.dtype() == PG_F16 || v.dtype() == PG_BF16) ? cast(v, PG_F32) : v; }
 
 // The number of elements that one result of a reduction over `axes` covers; -1 where a symbol is involved.
 inline int64_t covered(const pg_tensor& x, const AxisSet& axes) {

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- compositions.lua PERIGEE FOLDER: the operators' checks (FOLDER/*_test.lua) on a simulated device that has no kernel for
--- any operator with a decomposition: what a device gets that offers few kernels, gradients of both orders included.
+-- compositions.lua PERIGEE FOLDER: the operators' checks (FOLDER/*_test.lua) on a simulated device that has no kernel
+-- for any operator with a decomposition: what a device gets that offers few kernels, gradients of both orders included.
 
 local native = require "perigee.native"
 
