@@ -3,6 +3,7 @@
 
 #include <oneapi/dnnl/dnnl_debug.h>
 
+#include <cstdlib>
 #include <cstring>
 
 namespace pg::cpu::onednn {
@@ -68,6 +69,7 @@ bool is_fast(const dnnl::primitive_desc_base& pd) {
 
 bool has_avx512() {
   static const bool yes = [] {
+    if (const char* isa = std::getenv("PERIGEE_CPU_ISA")) return std::strcmp(isa, "avx512") == 0;
     constexpr auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);  // instruction sets are bits
     return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
   }();

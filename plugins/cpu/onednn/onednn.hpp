@@ -49,7 +49,7 @@ dnnl::primitive_attr user_scratchpad();
 // Whether `pd` is an implementation worth running: oneDNN offers "ref:any" where it has no kernel.
 bool is_fast(const dnnl::primitive_desc_base& pd);
 
-// Whether this processor has AVX-512 and oneDNN may use it.
+// Whether this processor has AVX-512 and oneDNN may use it, or PERIGEE_CPU_ISA says so.
 bool has_avx512();
 
 // A primitive and the memory objects of its arguments.
