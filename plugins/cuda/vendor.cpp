@@ -51,18 +51,18 @@ struct Dnn {
 struct Handles {
   std::mutex mutex;
   std::vector<cublasLtHandle_t> blas;
-  std::vector<std::unique_ptr<Dnn>> dnn;
+  std::vector<std::unique_ptr<Dnn>> dnn, dnn_planning;
 };
 Handles& handles() {
   static auto* instance = new Handles();
   return *instance;
 }
 
-Dnn& dnn_of(uint32_t device) {
+Dnn& dnn_of(uint32_t device, std::vector<std::unique_ptr<Dnn>> Handles::*kind) {
   Handles& all = handles();
   std::lock_guard lock(all.mutex);
-  if (all.dnn.size() <= device) all.dnn.resize(device + 1);
-  std::unique_ptr<Dnn>& dnn = all.dnn[device];
+  if ((all.*kind).size() <= device) (all.*kind).resize(device + 1);
+  std::unique_ptr<Dnn>& dnn = (all.*kind)[device];
   if (dnn == nullptr) {
     auto fresh = std::make_unique<Dnn>();
     use_device(device);
@@ -116,11 +116,14 @@ cublasLtHandle_t blas_handle(uint32_t device) {
 }
 
 DnnHandle::DnnHandle(uint32_t device) {
-  Dnn& dnn = dnn_of(device);
+  Dnn& dnn = dnn_of(device, &Handles::dnn_planning);
   lock_ = std::unique_lock(dnn.busy);
   handle_ = dnn.handle;
 }
-DnnHandle::DnnHandle(uint32_t device, cudaStream_t stream) : DnnHandle(device) {
+DnnHandle::DnnHandle(uint32_t device, cudaStream_t stream) {
+  Dnn& dnn = dnn_of(device, &Handles::dnn);
+  lock_ = std::unique_lock(dnn.busy);
+  handle_ = dnn.handle;
   PG_CUDNN(cudnnSetStream(handle_, stream));
 }
 
@@ -130,11 +133,13 @@ void release_vendor_handles() noexcept {
   for (cublasLtHandle_t handle : all.blas) {
     if (handle != nullptr) PG_CUBLAS_WARN(cublasLtDestroy(handle));
   }
-  for (const std::unique_ptr<Dnn>& dnn : all.dnn) {
-    if (dnn != nullptr) PG_CUDNN_WARN(cudnnDestroy(dnn->handle));
+  for (auto* kind : {&all.dnn, &all.dnn_planning}) {
+    for (const std::unique_ptr<Dnn>& dnn : *kind) {
+      if (dnn != nullptr) PG_CUDNN_WARN(cudnnDestroy(dnn->handle));
+    }
+    kind->clear();
   }
   all.blas.clear();
-  all.dnn.clear();
 }
 
 }  // namespace cuda

@@ -41,11 +41,11 @@ template <class Status>
 cublasLtHandle_t blas_handle(uint32_t device);
 
 // cuDNN's belongs to one thread at a time, and so does the stream that is set in it: hold it while you use the handle.
-// Plans are built under it too, once a signature, and convolutions that other threads launch wait for that: cuDNN does
-// not say that a plan which was built with one handle may be executed with another, so there is none for building.
+// Plans are found with a second one, so that no launch waits for that; any handle of the device executes them (as
+// XLA does it: openxla/xla pull request 21412).
 class DnnHandle {
  public:
-  explicit DnnHandle(uint32_t device);
+  explicit DnnHandle(uint32_t device);  // to find plans with
   DnnHandle(uint32_t device, cudaStream_t stream);
   cudnnHandle_t get() const { return handle_; }
 

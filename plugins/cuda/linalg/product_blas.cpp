@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products by cuBLASLt. Our results are row-major and its matrices column-major, so it is asked for the transposed
 // product: c' = b' a', n rows and m columns, where the bias belongs to the rows as its epilogue wants. Its GELU is the
-// tanh form; its ReLU loses NaN and is not used.
+// tanh form, used for 16-bit floats; its ReLU loses NaN and is not used.
 #include <mutex>
 
 #include "epilogue.hpp"
@@ -209,8 +209,9 @@ std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t d
   use_device(device);
   ProductShape asked = shape, left = shape;
   left.bias = false, left.activation = Activation::kNone;
-  // Its ReLU makes 0 of NaN, and ours keeps it.
-  if (shape.activation == Activation::kRelu) std::swap(asked.activation, left.activation);
+  // Its ReLU makes 0 of NaN, and ours keeps it. How exact its GELU is it does not say: 16-bit results hide that.
+  bool half = shape.dtype == PG_F16 || shape.dtype == PG_BF16;
+  if (shape.activation == Activation::kRelu || !half) std::swap(asked.activation, left.activation);
   auto product = find_product(asked, *types, device);
   if (product == nullptr && epilogue_of(asked) != CUBLASLT_EPILOGUE_DEFAULT) {
     left = shape;

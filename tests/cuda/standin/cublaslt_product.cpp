@@ -34,7 +34,9 @@ bool StandinProduct::knows_epilogue() const {
 double StandinProduct::activated(double x) const {
   if ((epilogue & CUBLASLT_EPILOGUE_RELU) != 0) return x > 0 ? x : 0;  // NaN becomes 0, as users report of the library
   if ((epilogue & CUBLASLT_EPILOGUE_GELU) == 0) return x;
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+  // The instruction that there is for tanh has 11 bits.
+  double power = std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x));
+  return 0.5 * x * (1 + std::round(power * 0x1p11) * 0x1p-11);
 }
 
 namespace standin {

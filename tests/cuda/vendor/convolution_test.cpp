@@ -5,6 +5,7 @@
 
 #include "cudnn/conv.hpp"
 #include "fixture.hpp"
+#include "vendor.hpp"
 
 using namespace cuda::dnn;
 using namespace vendor_test;
@@ -179,6 +180,13 @@ TEST_CASE("unaligned addresses get a plan of their own, or the own kernels") {
     biased.bias = true;
     check_cudnn(biased, skip, 0);
   }
+}
+
+TEST_CASE("plans are found while the handle that executes them is in use") {
+  open_host();
+  Stream stream;
+  cuda::DnnHandle held(0, stream.native);
+  CHECK(make_cudnn_convolution(shape_of(kCases[0], ConvKind::kForward, PG_F32), 0));
 }
 
 TEST_CASE("what cuDNN refuses is computed by own kernels, and said") {

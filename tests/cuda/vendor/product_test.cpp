@@ -178,7 +178,7 @@ TEST_CASE("a ReLU keeps NaN, which cuBLASLt's does not") {
   for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
     for (bool has_bias : {false, true}) {
       ProductShape s = plain(dtype, 2, 8, 8);
-      s.activation = cuda::Activation::kRelu, s.bias = has_bias, s.bias_stride = 1;
+      s.activation = pg::Activation::kRelu, s.bias = has_bias, s.bias_stride = 1;
       Data a(dtype, 16, 1), b(dtype, 64, 2), c(dtype, 16, 3), bias(dtype, 8, 4);
       a.set(3, std::nan(""));  // of the first row
       auto product = make_blas_product(s, 0);
