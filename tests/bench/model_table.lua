@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The table of the whole models: each in float32 and bfloat16 against PyTorch and against the floor of model_floor.cpp,
--- by turns; what takes long and hardly varies (the floor, PyTorch in bfloat16) is measured in the first round only.
+-- by turns; what takes long and hardly varies (PyTorch in bfloat16) is measured in the first round only.
 -- Called by driver.lua with its helpers; `run models` prints it, `run mlp_step ...` some rows.
 
 local rows = {
@@ -48,7 +48,7 @@ return function(tools)
         torch[#torch + 1] = theirs(item, dtype)
         impatient = #torch < i
       end
-      if i == 1 then least[1] = floor(item, dtype) end
+      least[#least + 1] = floor(item, dtype)
     end
     return mine, torch, least, impatient
   end
