@@ -8,7 +8,7 @@ local native = require "perigee.native"
 local nn = pg.nn
 
 local item, dtype = arg[1] or "", arg[2] or "float32"
-local seconds = tonumber(os.getenv "PGB_SECONDS") or 1.5 -- a measurement's length, unless one step takes longer
+local seconds = 1.5 -- a measurement's length, unless one step takes longer
 
 -- fn in the precision that was asked for.
 local function in_precision(fn)
