@@ -17,7 +17,7 @@ constexpr Row kRows[] = {
 struct BatchNorm {
   int64_t features = 0;
   double eps = 1e-5, momentum = 0.1;
-  pg::Bool affine = true;
+  pg::Bool affine = true, track_running_stats = true;
 
   void parameters(pg::Params& p) {
     p.infer(features, "features", 1);
@@ -29,6 +29,7 @@ struct BatchNorm {
       p.constant(0, shape, 1);
       p.constant(1, shape, 0);
     }
+    if (!track_running_stats) return;
     p.buffer(2, shape, 0);
     p.buffer(3, shape, 1);
   }
@@ -42,7 +43,7 @@ struct BatchNorm {
     pg::Call call = c.call(op);
     call.input(c.input());
     for (uint32_t i = 0; i < 4; i++) call.input(c.param(i));
-    return call.set(0, c.training()).set(1, momentum).set(2, eps).emit();
+    return call.set(0, c.training() || !track_running_stats).set(1, momentum).set(2, eps).emit();
   }
 };
 
@@ -53,6 +54,8 @@ struct BatchNorm {
         .attr(&BatchNorm::eps, "eps", "added to the variance")
         .attr(&BatchNorm::momentum, "momentum", "weight of a new batch in the running statistics")
         .attr(&BatchNorm::affine, "affine", "whether to learn a scale and a shift for each channel")
+        .attr(&BatchNorm::track_running_stats, "track_running_stats",
+              "whether to keep running statistics for evaluation, which without them uses the batch's too")
         .params({"weight", "bias", "running_mean", "running_var"});
   }
   return 0;

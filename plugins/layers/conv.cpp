@@ -39,21 +39,21 @@ struct Conv {
     if (bias) p.uniform(1, pg::make_ints({out}), 1 / std::sqrt(fan_in));
   }
   pg::Value build(const pg::LayerCall& c) const {
-    pg::check_input(c, axes);
+    pg::Batch batch(c, axes);
     if constexpr (transposed) {
       static constinit pg::OpRef op(kTranspose<axes>, "stride", "padding", "dilation", "groups", "output_padding");
       pg::Call call = c.call(op);
-      return set(call, c).set(4, output_padding).emit();
+      return batch.result(set(call, c, batch.x).set(4, output_padding).emit());
     } else {
       static constinit pg::OpRef op(kForward<axes>, "stride", "padding", "dilation", "groups");
       pg::Call call = c.call(op);
-      return set(call, c).emit();
+      return batch.result(set(call, c, batch.x).emit());
     }
   }
 
  private:
-  pg::Call& set(pg::Call& call, const pg::LayerCall& c) const {
-    call.input(c.input()).input(c.param(0)).input(c.param(1));
+  pg::Call& set(pg::Call& call, const pg::LayerCall& c, pg::Value x) const {
+    call.input(x).input(c.param(0)).input(c.param(1));
     return call.set(0, stride).set(1, padding).set(2, dilation).set(3, groups);
   }
   void check(const pg::Params& p) const {
@@ -107,18 +107,23 @@ void add_transpose(const char* name, const char* doc) {
 }
 
 [[maybe_unused]] const int registered = [] {
-  add_conv<1>("Conv1d", "Cross-correlation of sequences [N, inputs, L] with weight [out, inputs / groups, k].");
-  add_conv<2>("Conv2d", "Cross-correlation of images [N, inputs, H, W] with weight [out, inputs / groups, kh, kw].");
+  add_conv<1>("Conv1d", "Cross-correlation of sequences [N, inputs, L] or [inputs, L] with weight [out, inputs / groups, k].");
+  add_conv<2>("Conv2d", 
+              "Cross-correlation of images [N, inputs, H, W] or [inputs, H, W] with weight [out, inputs / groups, kh, "
+              "kw].");
   add_conv<3>("Conv3d",
-              "Cross-correlation of volumes [N, inputs, D, H, W] with weight [out, inputs / groups, kd, kh, kw].");
+              "Cross-correlation of volumes [N, inputs, D, H, W] or [inputs, D, H, W] with weight [out, inputs / "
+              "groups, kd, kh, kw].");
   add_transpose<1>("ConvTranspose1d",
-                   "Transpose of a convolution of sequences: [N, inputs, L] with weight [inputs, out / groups, k].");
+                   "Transpose of a convolution of sequences: [N, inputs, L] or [inputs, L] with weight [inputs, out / groups, k].");
   add_transpose<2>(
       "ConvTranspose2d",
-      "Transpose of a convolution of images: [N, inputs, H, W] with weight [inputs, out / groups, kh, kw].");
+      "Transpose of a convolution of images: [N, inputs, H, W] or [inputs, H, W] with weight [inputs, out / groups, kh, "
+      "kw].");
   add_transpose<3>(
       "ConvTranspose3d",
-      "Transpose of a convolution of volumes: [N, inputs, D, H, W] with weight [inputs, out / groups, kd, kh, kw].");
+      "Transpose of a convolution of volumes: [N, inputs, D, H, W] or [inputs, D, H, W] with weight [inputs, out / "
+      "groups, kd, kh, kw].");
   return 0;
 }();
 

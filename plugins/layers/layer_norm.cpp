@@ -7,14 +7,15 @@ namespace {
 struct LayerNorm {
   pg_ints shape{};
   double eps = 1e-5;
-  pg::Bool affine = true, bias = true;
+  pg::Bool affine = true, bias = true, elementwise_affine = true;
 
   void parameters(pg::Params& p) {
     if (shape.count == 0) pg::fail_argument("shape must name at least one size");
     p.positive(shape, "shape");
     if (!(eps > 0)) pg::fail_argument(pg::format("eps must be positive, got %g", eps));
-    if (affine) p.constant(0, shape, 1);
-    if (affine && bias) p.constant(1, shape, 0);
+    if (!affine || !elementwise_affine) return;
+    p.constant(0, shape, 1);
+    if (bias) p.constant(1, shape, 0);
   }
   pg::Value build(const pg::LayerCall& c) const {
     static constinit pg::OpRef op("layer_norm", "dims", "eps");
@@ -33,6 +34,7 @@ PG_LAYER(LayerNorm, "LayerNorm", "Normalises over the last axes, those that `sha
     .attr(&LayerNorm::eps, "eps", "added to the variance")
     .attr(&LayerNorm::affine, "affine", "whether to learn a scale and a shift for each element")
     .attr(&LayerNorm::bias, "bias", "whether the shift is learnt, where there is a scale")
+    .attr(&LayerNorm::elementwise_affine, "elementwise_affine", "the same as `affine`; PyTorch's name")
     .params({"weight", "bias"});
 
 }  // namespace

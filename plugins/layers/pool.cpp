@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling over windows along one to three axes. An empty stride means the kernel's size.
+// Pooling over windows along one to three axes, of a batch or of one example alone. An empty stride means the kernel's
+// size.
 #include "window.hpp"
 
 namespace {
@@ -17,23 +18,34 @@ constexpr const char* named(const char* one, const char* two, const char* three)
   return axes == 1 ? one : axes == 2 ? two : three;
 }
 
+// The largest values and, if they are asked for, where they stand.
+using Results = std::array<pg::Value, 2>;
+Results pooled(const pg::Batch& batch, pg::Call& call, bool indices) {
+  Results y{};
+  if (indices)
+    call.emit(y.data(), 2);
+  else
+    y[0] = call.emit();
+  return {batch.result(y[0]), batch.result(y[1])};
+}
+
 template <uint32_t axes>
 struct MaxPool {
   pg_ints kernel = pg::repeated(axes, 0), stride{}, padding = pg::repeated(axes, 0), dilation = pg::repeated(axes, 1);
-  pg::Bool ceil_mode = false;
+  pg::Bool ceil_mode = false, return_indices = false;
 
   void parameters(pg::Params& p) {
     check_windows(axes, kernel, stride, padding);
     pg::check_axes(dilation, "dilation", axes);
     p.positive(dilation, "dilation");
   }
-  pg::Value build(const pg::LayerCall& c) const {
+  Results build(const pg::LayerCall& c) const {
     static constinit pg::OpRef op(named<axes>("max_pool1d", "max_pool2d", "max_pool3d"), "kernel", "stride", "padding",
                                   "dilation", "ceil_mode");
-    pg::check_input(c, axes);
+    pg::Batch batch(c, axes);
     pg::Call call = c.call(op);
-    call.input(c.input()).set(0, kernel).set(1, stride).set(2, padding).set(3, dilation).set(4, bool(ceil_mode));
-    return call.emit();
+    call.input(batch.x).set(0, kernel).set(1, stride).set(2, padding).set(3, dilation).set(4, bool(ceil_mode));
+    return pooled(batch, call, return_indices);
   }
 };
 
@@ -47,53 +59,70 @@ struct AvgPool {
   pg::Value build(const pg::LayerCall& c) const {
     static constinit pg::OpRef op(named<axes>("avg_pool1d", "avg_pool2d", "avg_pool3d"), "kernel", "stride", "padding",
                                   "ceil_mode", "count_include_pad", "divisor_override");
-    pg::check_input(c, axes);
+    pg::Batch batch(c, axes);
     pg::Call call = c.call(op);
-    call.input(c.input())
+    call.input(batch.x)
         .set(0, kernel)
         .set(1, stride)
         .set(2, padding)
         .set(3, bool(ceil_mode))
         .set(4, bool(count_include_pad))
         .set(5, divisor_override);
-    return call.emit();
+    return batch.result(call.emit());
   }
 };
 
-template <uint32_t axes, bool largest>
-struct AdaptivePool {
+void check_sizes(uint32_t axes, const pg_ints& size) {
+  pg::check_axes(size, "size", axes);
+  for (uint32_t i = 0; i < axes; i++)
+    if (size.value[i] != -1) pg::Params::positive(size.value[i], "size");
+}
+
+template <uint32_t axes>
+struct AdaptiveMaxPool {
+  pg_ints size = pg::repeated(axes, 0);
+  pg::Bool return_indices = false;
+
+  void parameters(pg::Params&) { check_sizes(axes, size); }
+  Results build(const pg::LayerCall& c) const {
+    static constinit pg::OpRef op(
+        named<axes>("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"), "size");
+    pg::Batch batch(c, axes);
+    pg::Call call = c.call(op);
+    return pooled(batch, call.input(batch.x).set(0, size), return_indices);
+  }
+};
+
+template <uint32_t axes>
+struct AdaptiveAvgPool {
   pg_ints size = pg::repeated(axes, 0);
 
-  void parameters(pg::Params&) {
-    pg::check_axes(size, "size", axes);
-    for (uint32_t i = 0; i < axes; i++)
-      if (size.value[i] != -1) pg::Params::positive(size.value[i], "size");
-  }
+  void parameters(pg::Params&) { check_sizes(axes, size); }
   pg::Value build(const pg::LayerCall& c) const {
     static constinit pg::OpRef op(
-        largest ? named<axes>("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
-                : named<axes>("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
-        "size");
-    pg::check_input(c, axes);
-    return c.call(op).input(c.input()).set(0, size).emit();
+        named<axes>("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"), "size");
+    pg::Batch batch(c, axes);
+    return batch.result(c.call(op).input(batch.x).set(0, size).emit());
   }
 };
 
 template <uint32_t axes>
 void add_pools(const char* max, const char* avg, const char* adaptive_max, const char* adaptive_avg) {
   using Max = MaxPool<axes>;
-  pg::add_layer<Max>(max, named<axes>("The largest value of each window: [N, C, L] to [N, C, L'].",
-                                      "The largest value of each window: [N, C, H, W] to [N, C, H', W'].",
-                                      "The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W']."))
+  constexpr const char* indices = "whether to give, behind the values, where in its plane each stands, from 0: int64";
+  pg::add_layer<Max>(max, named<axes>("The largest value of each window: [N, C, L] to [N, C, L']; N may be missing.",
+                                      "The largest value of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.",
+                                      "The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing."))
       .pair(&Max::kernel, "kernel", "size of the window along each axis", PG_ATTR_REQUIRED)
       .pair(&Max::stride, "stride", "steps of the window; the kernel's size if not given")
       .pair(&Max::padding, "padding", "elements added on both sides, never the largest")
       .pair(&Max::dilation, "dilation", "distance between the window's elements")
-      .attr(&Max::ceil_mode, "ceil_mode", "whether windows that stick out at the end count");
+      .attr(&Max::ceil_mode, "ceil_mode", "whether windows that stick out at the end count")
+      .attr(&Max::return_indices, "return_indices", indices);
   using Avg = AvgPool<axes>;
-  pg::add_layer<Avg>(avg, named<axes>("The mean of each window: [N, C, L] to [N, C, L'].",
-                                      "The mean of each window: [N, C, H, W] to [N, C, H', W'].",
-                                      "The mean of each window: [N, C, D, H, W] to [N, C, D', H', W']."))
+  pg::add_layer<Avg>(avg, named<axes>("The mean of each window: [N, C, L] to [N, C, L']; N may be missing.",
+                                      "The mean of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.",
+                                      "The mean of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing."))
       .pair(&Avg::kernel, "kernel", "size of the window along each axis", PG_ATTR_REQUIRED)
       .pair(&Avg::stride, "stride", "steps of the window; the kernel's size if not given")
       .pair(&Avg::padding, "padding", "zeros added on both sides")
@@ -101,10 +130,11 @@ void add_pools(const char* max, const char* avg, const char* adaptive_max, const
       .attr(&Avg::count_include_pad, "count_include_pad", "whether the padding's zeros count in the mean")
       .attr(&Avg::divisor_override, "divisor_override", "what sums are divided by instead of the window's size");
   constexpr const char* size = "size of the result along each axis; -1 keeps an axis";
-  using AdaptiveMax = AdaptivePool<axes, true>;
+  using AdaptiveMax = AdaptiveMaxPool<axes>;
   pg::add_layer<AdaptiveMax>(adaptive_max, "The largest value of each of `size` windows that share each axis evenly.")
-      .pair(&AdaptiveMax::size, "size", size, PG_ATTR_REQUIRED);
-  using AdaptiveAvg = AdaptivePool<axes, false>;
+      .pair(&AdaptiveMax::size, "size", size, PG_ATTR_REQUIRED)
+      .attr(&AdaptiveMax::return_indices, "return_indices", indices);
+  using AdaptiveAvg = AdaptiveAvgPool<axes>;
   pg::add_layer<AdaptiveAvg>(adaptive_avg,
                              "The mean of each of `size` windows that share each axis evenly; size 1 is the mean over "
                              "the whole.")

@@ -2,6 +2,7 @@
 // Attributes of layers whose window slides over one to three axes: names of axes, checks.
 #pragma once
 
+#include "perigee/functions.hpp"
 #include "perigee/layer.hpp"
 
 namespace pg {
@@ -19,14 +20,23 @@ inline void check_axes(const pg_ints& list, const char* name, uint32_t axes, boo
 }
 
 inline const char* input_text(uint32_t axes) {
-  return axes == 1 ? "[N, C, L]" : axes == 2 ? "[N, C, H, W]" : "[N, C, D, H, W]";
+  return axes == 1   ? "[N, C, L] or [C, L]"
+         : axes == 2 ? "[N, C, H, W] or [C, H, W]"
+                     : "[N, C, D, H, W] or [C, D, H, W]";
 }
 
-inline void check_input(const LayerCall& c, uint32_t axes) {
-  const pg_tensor& x = c.input().meta();
-  if (x.rank != axes + 2) {
-    fail_argument(format("expected an input %s, got %s", input_text(axes), shape_text(x).c_str()));
+// The input as a batch: an example alone becomes one of one, and so does what is made of it become an example again.
+struct Batch {
+  Value x;
+  bool alone;
+
+  Batch(const LayerCall& c, uint32_t axes) : x(c.input()), alone(x.meta().rank == axes + 1) {
+    if (!alone && x.meta().rank != axes + 2) {
+      fail_argument(format("expected an input %s, got %s", input_text(axes), shape_text(x.meta()).c_str()));
+    }
+    if (alone) x = unsqueeze(x, 0);
   }
-}
+  Value result(Value y) const { return alone && y ? squeeze(y, make_ints({0})) : y; }
+};
 
 }  // namespace pg

@@ -416,7 +416,9 @@ return function(pg, native)
         bad("one_hot", "the number of classes does not follow from an index without elements", "give classes=")
       end
       if not native.dtypes.by_name[o.x.dtype].integer then return one_hot(o.x, 1) end -- says what is wrong
-      classes = pg.no_grad(function() return o.x:amax():item() end) + 1
+      local least, most = pg.no_grad(pg.aminmax, o.x)
+      least, classes = least:item(), most:item() + 1
+      if least < 0 then bad("one_hot", ("index %d is negative; classes count from 0"):format(least)) end
     end
     return one_hot(o.x, classes)
   end)

@@ -63,15 +63,48 @@ return function(pg, native)
       tensor.check_open(x, name)
       local o = read(...)
       if native.is_tensor(o.axis) then return call(elementwise, { x, o.axis }) end
-      if o.axis == nil then return call(reduce, { x }) end
+      if o.axis == nil then return call(reduce, { x }, nil, false, name) end
       local axis = tensor.axis_of(name, x, o.axis)
-      local values = call(reduce, { x }, { axes = { axis }, keepdim = o.keepdim })
+      local values = call(reduce, { x }, { axes = { axis }, keepdim = o.keepdim }, false, name)
       return values, call(position, { x }, { axis = axis, flat = false, keepdim = o.keepdim })
     end
     native.methods[name], pg[name] = f, f
   end
   extreme("max", "amax", "argmax", "maximum")
   extreme("min", "amin", "argmin", "minimum")
+
+  -- clamp: the operator, which would take no bounds at all, and bounds that are tensors.
+  local function clamp(name)
+    local read = native.signature(name, { { "x", "tensor", required = true }, { "min", "single" }, { "max", "single" } })
+    local in_place, run = name == "clamp_", nil
+    local function f(...)
+      local _, min, max = ...
+      if type(min) == "number" and (max == nil or type(max) == "number") then
+        run = run or native.op(name)
+        return run(...)
+      end
+      local o = read(...)
+      if o.min == nil and o.max == nil then
+        native.raise("invalid_argument", name, "needs min, max or both", "x:clamp(0, 1), x:clamp{min=0}")
+      end
+      if not native.is_tensor(o.min) and not native.is_tensor(o.max) then
+        return call("clamp", { o.x }, { min = o.min, max = o.max }, in_place)
+      end
+      local y = o.x
+      if o.min ~= nil then y = pg.maximum(y, o.min) end
+      if o.max ~= nil then y = pg.minimum(y, o.max) end
+      return in_place and o.x:copy_(y) or y
+    end
+    native.methods[name] = f
+    if not in_place then pg[name] = f end
+  end
+  ---x limited to [min, max], either of which may be left out, and be a tensor that broadcasts with x.
+  ---@param x perigee.Tensor
+  ---@param min? number|perigee.Tensor
+  ---@param max? number|perigee.Tensor
+  ---@return perigee.Tensor
+  clamp("clamp")
+  clamp("clamp_")
 
   -- The operator wants `flat` beside an axis; users give an axis or none.
   local function arg_extreme(name)

@@ -43,7 +43,7 @@ return function(pg, native)
   end
 
   local function fill(where, shape, value, dtype)
-    return call("fill", {}, { shape = check_sizes(where, shape), value = value, dtype = dtype })
+    return call("fill", {}, { shape = check_sizes(where, shape), value = value, dtype = dtype }, false, where)
   end
 
   local function shape_param() return { "shape", "list", required = true } end
@@ -86,14 +86,16 @@ return function(pg, native)
     native.dtypes.check_number("full_like", value, native.dtypes.find(dtype, "full_like"))
     return fill("full_like", shape, value, dtype)
   end)
-  like("rand_like", function(shape, dtype) return call("uniform", {}, { shape = shape, dtype = dtype }) end)
-  like("randn_like", function(shape, dtype) return call("normal", {}, { shape = shape, dtype = dtype }) end)
+  like("rand_like", function(shape, dtype) return call("uniform", {}, { shape = shape, dtype = dtype }, false, "rand_like") end)
+  like("randn_like", function(shape, dtype)
+    return call("normal", {}, { shape = shape, dtype = dtype }, false, "randn_like")
+  end)
 
   creator("rand", { shape_param() }, function(o)
-    return call("uniform", {}, { shape = check_sizes("rand", o.shape), dtype = default(o) })
+    return call("uniform", {}, { shape = check_sizes("rand", o.shape), dtype = default(o) }, false, "rand")
   end)
   creator("randn", { shape_param() }, function(o)
-    return call("normal", {}, { shape = check_sizes("randn", o.shape), dtype = default(o) })
+    return call("normal", {}, { shape = check_sizes("randn", o.shape), dtype = default(o) }, false, "randn")
   end)
 
   ---Whole numbers from low (included) to high (excluded): `pg.randint(0, 10, {2, 3})`, `pg.randint(10, {2, 3})`.

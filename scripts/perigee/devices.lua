@@ -6,6 +6,10 @@ return function(pg, native)
   ---`kind` narrows it to a type or to "gpu" (any accelerator).
   ---@param kind? string
   function pg.devices(kind)
+    if kind ~= nil and type(kind) ~= "string" then
+      native.raise("invalid_argument", "devices", "kind must be a type such as \"cpu\", or \"gpu\", got "
+        .. native.describe(kind))
+    end
     local all = native.devices()
     local list = { unavailable = all.unavailable }
     for _, d in ipairs(all.devices) do
@@ -24,6 +28,9 @@ return function(pg, native)
   ---overlap on an asynchronous device. Tensors may cross streams: what touches them waits for what wrote them.
   ---@param index integer 0 to 31
   function pg.stream(index, fn, ...)
+    if type(fn) ~= "function" then
+      native.raise("invalid_argument", "stream", "needs a function, got " .. native.describe(fn))
+    end
     if type(index) ~= "number" or index ~= math.floor(index) or index < 0 or index > 31 then
       native.raise("invalid_argument", "stream", "index must be a whole number from 0 to 31, got "
         .. native.describe(index))
@@ -77,6 +84,8 @@ return function(pg, native)
     native.load_plugin(path)
   end
   ---All plugins found: a list of { name, kinds, version, path, state, reason }.
-  function pg.plugins(options) return native.plugins(options and options.load) end
+  local read_plugins = native.signature("plugins", { { "load", "boolean", named = true } })
+  ---`load=true` loads those that have not been asked for yet.
+  function pg.plugins(...) return native.plugins(read_plugins(...).load) end
   function pg.version() return native.version() end
 end

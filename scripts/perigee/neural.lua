@@ -185,6 +185,59 @@ return function(pg, native)
 
   -- ---- normalisation ----
 
+  -- A list of sizes: {3, 4} or 4, but no table of options.
+  local function is_sizes(v)
+    if type(v) == "number" then return true end
+    if not native.is_plain(v) or v[1] == nil then return false end
+    for key, n in pairs(v) do
+      if type(key) ~= "number" or type(n) ~= "number" then return false end
+    end
+    return true
+  end
+
+  -- Normalisation over the last axes: the operator, which takes their number, and PyTorch's form, in which their sizes
+  -- stand behind x or under normalized_shape.
+  local function over_last_axes(name)
+    local run, params
+    local function with_shape(sizes, ...)
+      if not params then -- those of the operator, but how many axes: the sizes say that
+        params = {}
+        for _, param in ipairs(native.operators.get(name).params) do
+          if param[1] ~= "dims" then params[#params + 1] = param end
+        end
+        require("perigee.native.grammar").index(params)
+      end
+      local o = native.parse(name, params, select("#", ...), ...)
+      if type(sizes) == "number" then sizes = { sizes } end
+      local fits = native.is_tensor(o.x) and rank(o.x) >= #sizes
+      for i = 1, fits and #sizes or 0 do fits = fits and size(o.x, rank(o.x) - #sizes + i) == sizes[i] end
+      if not fits then
+        native.raise("invalid_argument", name, ("the normalized shape {%s} is not what x ends in, which is %s"):format(
+                       table.concat(sizes, ", "), native.describe(o.x)))
+      end
+      return native.call(name, { o.x, o.weight, o.bias }, { dims = #sizes, eps = o.eps })
+    end
+    local function f(x, second, ...)
+      if is_sizes(second) then return with_shape(second, x, ...) end
+      local options = native.is_plain(x) and x or native.is_plain(second) and second or nil
+      local sizes = options and (options.normalized_shape or (options == x and is_sizes(x[2]) and x[2]))
+      if not sizes then
+        run = run or native.op(name)
+        return run(x, second, ...)
+      end
+      local others = {}
+      for key, v in pairs(options) do others[key] = v end
+      if not options.normalized_shape then table.remove(others, 2) end
+      others.normalized_shape = nil
+      if options == x then return with_shape(sizes, others) end
+      if next(others) == nil then return with_shape(sizes, x, ...) end
+      return with_shape(sizes, x, others, ...)
+    end
+    pg[name], native.methods[name] = f, f
+  end
+  over_last_axes("layer_norm")
+  over_last_axes("rms_norm")
+
   local function per_channel(v, x)
     local shape = { size(v, 1) }
     for i = 2, rank(x) - 1 do shape[i] = 1 end

@@ -26,6 +26,30 @@ return function(pg, native)
     return list
   end
 
+  -- ---- one example alone ----
+
+  -- A function of batches [N, C, ...] with `axes` axes behind the channels, which takes [C, ...] as a batch of one.
+  local function of_examples(axes, f)
+    local function alone(y, ...)
+      if native.is_tensor(y) then return y:squeeze(1), alone(...) end
+    end
+    return function(x, ...)
+      if native.is_tensor(x) then
+        if x.ptr ~= nil and rank(x) == axes + 1 then return alone(f(x:unsqueeze(1), ...)) end
+      elseif native.is_plain(x) then
+        local first = x[1] or x.x
+        if native.is_tensor(first) and first.ptr ~= nil and rank(first) == axes + 1 then
+          local options = {}
+          for key, v in pairs(x) do options[key] = v end
+          options[x[1] and 1 or "x"] = first:unsqueeze(1)
+          return alone(f(options, ...))
+        end
+      end
+      return f(x, ...)
+    end
+  end
+  native.of_examples = of_examples
+
   -- ---- convolutions: the operators, and "same" and "valid" in place of numbers ----
 
   local function has_text(n, ...)
@@ -65,7 +89,20 @@ return function(pg, native)
       run = run or native.op(name)
       return run(...)
     end
-    pg[name], native.methods[name] = call, call
+    pg[name] = of_examples(axes, call)
+    native.methods[name] = pg[name]
+  end
+
+  for axes = 1, 3 do
+    for _, name in ipairs { ("conv_transpose%dd"):format(axes), ("avg_pool%dd"):format(axes),
+                            ("adaptive_avg_pool%dd"):format(axes) } do
+      local run
+      pg[name] = of_examples(axes, function(...)
+        run = run or native.op(name)
+        return run(...)
+      end)
+      native.methods[name] = pg[name]
+    end
   end
 
   -- ---- pooling ----
@@ -98,7 +135,8 @@ return function(pg, native)
         local o = grammar_parse(name, native.operators.get(name).params, n, unpack(list, 1, n))
         return native.operators.call_all(name, { o.x }, o)
       end
-      pg[name], native.methods[name] = call, call
+      pg[name] = of_examples(axes, call)
+      native.methods[name] = pg[name]
     end
   end
 
@@ -114,6 +152,8 @@ return function(pg, native)
                                  ceil_mode = o.ceil_mode })
       return (mean:sign() * mean:abs():relu() * count):pow(1 / o.norm)
     end)
+    pg[name] = of_examples(axes, pg[name])
+    native.methods[name] = pg[name]
   end
   lp_pool(1)
   lp_pool(2)

@@ -72,8 +72,8 @@ int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, pgc_ten
     pg_error error = pg::make_error();
     pg::check(info.build(info.user, &ask, &error), error);
     for (uint32_t i = 0; i < info.output_count; i++) {
-      if (out[i] == 0) pg::fail(PG_E_INTERNAL, "build left an output empty");
-      outputs[i] = give(TensorRef::share(pg_builder::tensor(out[i])));
+      if (out[i] == 0 && i == 0) pg::fail(PG_E_INTERNAL, "build left its first output empty");
+      outputs[i] = out[i] == 0 ? nullptr : give(TensorRef::share(pg_builder::tensor(out[i])));
     }
   });
 }

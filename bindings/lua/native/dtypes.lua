@@ -59,13 +59,16 @@ M.foreign = { float = "float32", double = "float64", half = "float16", long = "i
 ---@param where string operator or function that asks
 function M.find(name, where)
   local dtype = type(name) == "string" and M.by_name[name]
+  if dtype and dtype.complex then
+    errors.raise("not_supported", where, dtype.name .. " is not supported: no operator computes with complex numbers")
+  end
   if dtype then return dtype end
   if type(name) ~= "string" then
     errors.raise("invalid_argument", where, ("dtype must be a name, got %s"):format(errors.describe(name)))
   end
   local near = M.foreign[name] or suggest(name, M.names)
   errors.raise("invalid_argument", where, ("unknown dtype %q"):format(name),
-               near and ("did you mean %q?"):format(near) or "dtypes are " .. table.concat(M.names, " "))
+               near and ("did you mean %q?"):format(near) or "dtypes are " .. table.concat(M.names, " ", 1, #M.names - 2))
 end
 
 return M

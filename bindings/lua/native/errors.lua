@@ -118,11 +118,16 @@ function M.describe(value)
   return "a " .. kind
 end
 
----Raises what the thread's last failing C call left behind. `where` replaces the core's when given.
-function M.raise_native(C, where, hint)
+---Raises what the thread's last failing C call left behind. `where` replaces the core's when given. `op`: the operator
+---that stands behind `where`, which its users need not know.
+function M.raise_native(C, where, hint, op)
   local e = C.pgc_error()
   local from = ffi.string(e.where)
   local message = ffi.string(e.message)
+  if op and op ~= where then
+    if from == op then from = where end
+    if message:sub(1, #op + 2) == op .. ": " then message = message:sub(#op + 3) end
+  end
   if where and where ~= from and from ~= "" and message:find(from, 1, true) ~= 1 then
     message = from .. ": " .. message
   end

@@ -34,7 +34,10 @@ local function text_of(info, names)
   add("if rc == 10 then\nis.short()\nrc = call(id, struct, training, params, inputs, out)\nend\n")
   add("if rc ~= 0 then is.failed() end\n")
   local results = {}
-  for i = 1, info.outputs do results[i] = ("wrap(out[%d])"):format(i - 1) end
+  for i = 1, info.outputs do
+    if i > 1 then add("if out[%d] == nil then return %s end\n", i - 1, table.concat(results, ", ")) end
+    results[i] = ("wrap(out[%d])"):format(i - 1)
+  end
   add("return %s\nend\n", table.concat(results, ", "))
   return table.concat(parts)
 end

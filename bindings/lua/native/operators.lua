@@ -116,7 +116,9 @@ function M.fail(op, where, attrs, first)
   if attrs and is_tensor(first) and ffi.string(C.pgc_error().message):find("range", 1, true) then
     raise_axis(op, where, attrs, first)
   end
-  errors.raise_native(C, where)
+  local name, dtype = ffi.string(C.pgc_error().message):match("([%w_]+) is (%w+); expected floating point$")
+  local hint = name and not dtype:find "complex" and ("%s:to(\"float32\")"):format(name) or nil
+  errors.raise_native(C, where, hint, where:sub(-1) ~= "_" and op.name or nil)
 end
 
 ---Memory is short and nothing has happened: frees what is dead. The call may then be issued again.
@@ -242,13 +244,13 @@ function M.call_any(op, in_place, n, ...)
 end
 
 ---Calls an operator by name: inputs by declared position, attributes by name, in user terms. `in_place`: the result is
----written into the first input, which is answered.
-function M.call(name, inputs, attrs, in_place)
+---written into the first input, which is answered. `where`: what messages call it, if not the operator's name.
+function M.call(name, inputs, attrs, in_place, where)
   local op = M.get(name) or errors.raise("not_found", name, "there is no such operator")
   local o = {}
   for i, input in ipairs(op.inputs) do o[input.name] = inputs[i] end
   for key, v in pairs(attrs or {}) do o[key] = v end
-  return call_parsed(op, in_place and name .. "_" or name, o, in_place)
+  return call_parsed(op, where or (in_place and name .. "_" or name), o, in_place)
 end
 
 ---As `call`, with the hidden outputs behind the others.

@@ -31,7 +31,9 @@ UnaryOp find_unary(const pg::KernelCall& call) {
 }
 bool rounds(UnaryOp op) { return op >= kFloor && op <= kTrunc; }
 // Functions of all types that booleans have too.
-bool takes_bool(UnaryOp op) { return op == kAbs || op == kSquare || op == kNanToNum || rounds(op) || op >= kIsNan; }
+bool takes_bool(UnaryOp op) {
+  return op == kAbs || op == kSign || op == kSquare || op == kNanToNum || rounds(op) || op >= kIsNan;
+}
 
 // clang-format off
 #define PG_ROW(name, Op)                                                                       \

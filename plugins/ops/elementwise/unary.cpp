@@ -37,7 +37,7 @@ Value sinc_slope(Value x, Value, Value d) {
 const Unary kUnary[] = {
     {"neg", "-x.", kNumber, Result::same, [](Value, Value, Value d) { return -d; }, ""},
     {"abs", "Absolute value.", kReal, Result::same, [](Value x, Value, Value d) { return d * sign(x); }, "x"},
-    {"sign", "-1, 0 or 1, as x is negative, zero or positive.", kReal, Result::same, zero, ""},
+    {"sign", "-1, 0 or 1, as x is negative, zero or positive.", kRealOrBool, Result::same, zero, ""},
     {"square", "x * x.", kNumber, Result::same, [](Value x, Value, Value d) { return d * (x * 2.0); }, "x"},
     {"reciprocal", "1 / x.", kRealOrBool, Result::floating, [](Value, Value y, Value d) { return -(d * square(y)); },
      "y", kWide},

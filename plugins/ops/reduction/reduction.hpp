@@ -18,11 +18,11 @@ inline Shape reduced_shape(const Shape& shape, const AxisSet& axes, bool keepdim
   return out;
 }
 
-inline OpBuilder& declare_reduction(const char* name, const char* doc, uint32_t dtypes) {
+inline OpBuilder& declare_reduction(const char* name, const char* doc, uint32_t dtypes, uint32_t flags = 0) {
   return declare_op(name)
       .category("reduction")
       .doc(doc)
-      .input("x", dtypes, "[...]")
+      .input("x", dtypes, "[...]", flags)
       .attr<Axes>("axes", {}, "axes to reduce; none means all")
       .attr<bool>("keepdim", false, "keep the reduced axes, with size 1")
       .output("y", "x without the reduced axes")

@@ -5,7 +5,7 @@
 namespace pg {
 namespace {
 
-enum class Result { same, sum, boolean };  // sum: int64 for integers and booleans
+enum class Result { same, sum, floating, boolean };  // sum: int64 for integers and booleans; floating: float32
 
 struct Gradient {
   Value x, y, d;  // y and d with the reduced axes restored: they broadcast against x
@@ -53,7 +53,8 @@ const Reduction kReductions[] = {
      Result::same, true, extreme, "xy", PG_NUMERIC_KEEP},
     {"amin", "Smallest element; NaN where there is one. Equal smallest elements share the gradient.", kRealOrBool,
      Result::same, true, extreme, "xy", PG_NUMERIC_KEEP},
-    {"logsumexp", "log(sum(exp(x))), without overflow.", kFloating, Result::same, false,
+    {"logsumexp", "log(sum(exp(x))), without overflow; of integers and booleans in float32.", kRealOrBool,
+     Result::floating, false,
      [](const Gradient& g) { return g.d * exp(g.x - g.y); }, "xy", PG_NUMERIC_FLOAT32},
     {"any", "Whether any element is not zero.", kAnyDtype, Result::boolean, false, nullptr, "", PG_NUMERIC_KEEP},
     {"all", "Whether all elements are not zero.", kAnyDtype, Result::boolean, false, nullptr, "", PG_NUMERIC_KEEP},
@@ -68,9 +69,10 @@ uint32_t result_dtype(uint32_t dtype, Result result) {
 void infer(ShapeContext& c, const Reduction& row) {
   AxisSet axes = c.check_axes("axes", 0);
   Shape shape = c.shape(0);
+  if (row.result == Result::floating) check_floating(c, 0);
   for (uint32_t i = 0; row.empty_error && i < shape.rank; i++) {
     if (axes.has(i) && shape[i].is(0))
-      fail_argument(format("%s: axis %u is empty, and %s of nothing has no value", c.text(0).c_str(), i + 1, row.name));
+      fail_argument(format("%s: axis %u is empty; expected at least one element", c.text(0).c_str(), i + 1));
   }
   c.out(0).set(result_dtype(c.dtype(0), row.result), reduced_shape(shape, axes, c.get<bool>("keepdim")));
 }
@@ -87,13 +89,15 @@ void differentiate(GradContext& g, const Reduction& row) {
 }
 
 void declare(const Reduction& row) {
-  OpBuilder& op = declare_reduction(row.name, row.doc, row.dtypes).numeric(row.numeric).shape([&row](ShapeContext& c) {
+  uint32_t flags = row.result == Result::floating ? PG_INPUT_PROMOTE : 0;
+  OpBuilder& op = declare_reduction(row.name, row.doc, row.dtypes, flags).numeric(row.numeric).shape([&row](ShapeContext& c) {
     infer(c, row);
   });
   if (row.dx == nullptr) {
     op.traits(PG_OP_NO_GRAD);
     return;
   }
+  if (row.result == Result::floating) op.traits(PG_OP_FLOAT_RESULT);
   op.grad([&row](GradContext& g) { differentiate(g, row); });
   for (const char* letter = row.saves; *letter != '\0'; letter++) op.saves(*letter == 'x' ? "x" : "y");
 }

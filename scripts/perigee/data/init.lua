@@ -12,7 +12,7 @@ local function check_slices(tensors)
   for name, t in pairs(tensors) do
     if type(name) ~= "string" or not native.is_tensor(t) then
       native.raise("invalid_argument", "data.from_slices", ("%s must be a tensor under a name, got %s"):format(
-                     tostring(name), native.describe(t)))
+                     tostring(name), native.describe(t)), native.is_plain(t) and "pg.tensor makes one of a table")
     end
     if t:dim() == 0 then
       native.raise("invalid_argument", "data.from_slices", name .. " has no axes to slice")

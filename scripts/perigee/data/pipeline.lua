@@ -259,7 +259,18 @@ function Dataset:epoch(set)
   return own.epoch
 end
 
-local function is_dataset(v) return fields[v] ~= nil end
+-- ds.batch(2) instead of ds:batch(2).
+for name, method in pairs(Dataset) do
+  Dataset[name] = function(self, ...)
+    if self == nil or fields[self] == nil then
+      native.raise("invalid_argument", name, "self must be a dataset, got " .. native.describe(self),
+                   ("call it with a colon: ds:%s()"):format(name))
+    end
+    return method(self, ...)
+  end
+end
+
+local function is_dataset(v) return v ~= nil and fields[v] ~= nil end
 
 local pipeline = { source = source, is_dataset = is_dataset }
 rawset(native, "data.pipeline", pipeline)

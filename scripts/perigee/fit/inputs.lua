@@ -23,7 +23,8 @@ end
 local function from_tensors(where, x, y)
   for name, t in pairs { x = x, y = y } do
     if not native.is_tensor(t) then
-      native.raise("invalid_argument", where, ("%s must be a tensor, got %s"):format(name, native.describe(t)))
+      native.raise("invalid_argument", where, ("%s must be a tensor, got %s"):format(name, native.describe(t)),
+                   native.is_plain(t) and "pg.tensor makes one of a table")
     end
   end
   if not x or not y then native.raise("invalid_argument", where, "needs data=, or both x= and y=") end

@@ -79,7 +79,11 @@ end
 ---Calls forward with the input padded.
 function M.call(layer, meta, forward, x, ...)
   local pad = meta.pad
-  if native.is_tensor(x) and x:dim() == #pad.widths then x = x:pad(pad.widths, { mode = pad.mode }) end
+  if native.is_tensor(x) and x:dim() == #pad.widths then
+    x = x:pad(pad.widths, { mode = pad.mode })
+  elseif native.is_tensor(x) and x:dim() == #pad.widths - 1 then -- an example without a batch
+    x = x:unsqueeze(1):pad(pad.widths, { mode = pad.mode }):squeeze(1)
+  end
   return forward(layer, meta, x, ...)
 end
 

@@ -26,7 +26,7 @@ local classes = {
 for class_name, row in pairs(classes) do
   local class, name, count = Module.class(class_name), row[1], row[2]
   function class:init(options)
-    self.options = common.copy(class_name, options)
+    self.options = common.copy(class_name, name, options)
   end
   if count == 2 then
     function class:forward(prediction, target) return losses[name](prediction, target, self.options) end

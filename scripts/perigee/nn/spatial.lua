@@ -46,9 +46,10 @@ local function pads(prefix, mode, most, options)
     local params = { { "padding", "any", required = true } }
     for _, param in ipairs(options or {}) do params[#params + 1] = param end
     layer(name, params, function(x, o)
-      if native.tensor.rank(x) ~= axes + 2 then
-        native.raise("invalid_argument", name, ("expected an input of %d axes, got %s"):format(axes + 2,
-                     tostring(x.shape)))
+      local rank = native.tensor.rank(x)
+      if rank ~= axes + 2 and rank ~= axes + 1 then
+        native.raise("invalid_argument", name, ("expected an input of %d axes, or of %d without a batch, got %s"):format(
+                     axes + 2, axes + 1, tostring(x.shape)))
       end
       return x:pad(widths_of(name, o.padding, axes), { mode = mode, value = o.value or 0 })
     end)

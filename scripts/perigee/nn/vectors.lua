@@ -42,13 +42,21 @@ local function instance_norm(name, rank)
   end)
   function class:forward(x)
     local o = self.options
-    if x:dim() ~= rank then common.refuse(name, ("expected %d axes, got %s"):format(rank, tostring(x.shape))) end
-    return pg().instance_norm { x, running_mean = self.running_mean, running_var = self.running_var,
+    local alone = x:dim() == rank - 1 -- an example without a batch
+    if rank == 0 then
+      if x:dim() < 3 then common.refuse(name, ("expected [N, C, ...], got %s"):format(tostring(x.shape))) end
+    elseif x:dim() ~= rank and not alone then
+      common.refuse(name, ("expected %d axes, got %s"):format(rank, tostring(x.shape)))
+    end
+    local y = pg().instance_norm { alone and x:unsqueeze(1) or x, running_mean = self.running_mean, running_var = self.running_var,
                                 weight = self.weight, bias = self.bias, momentum = o.momentum, eps = o.eps,
                                 use_input_stats = self.training or not o.track_running_stats }
+    return alone and y:squeeze(1) or y
   end
   layers[name] = class
 end
+---Each channel of each example normalised by itself: [N, C, ...], whatever the number of axes.
+instance_norm("InstanceNorm", 0)
 ---Each channel of each example normalised by itself: [N, C, L].
 instance_norm("InstanceNorm1d", 3)
 ---The same for images [N, C, H, W].
@@ -59,9 +67,10 @@ instance_norm("InstanceNorm3d", 5)
 ---The last axes, those that `shape` names, divided by their root mean square, then scaled (Zhang and Sennrich 2019).
 layers.RMSNorm = common.class("RMSNorm", {
   { "shape", "list", required = true }, { "eps", "number" }, { "affine", "boolean", default = true },
+  { "elementwise_affine", "boolean", default = true }, -- the same as affine: PyTorch's name
 }, function(self, o)
   if #o.shape == 0 then common.refuse("RMSNorm", "shape must name at least one size") end
-  if o.affine then self.weight = common.filled(o.shape, 1) end
+  if o.affine and o.elementwise_affine then self.weight = common.filled(o.shape, 1) end
 end)
 function layers.RMSNorm:forward(x)
   local shape, rank = self.options.shape, x:dim()
@@ -127,6 +136,7 @@ local function channel_dropout(name, rank)
     common.probability(name, o.p)
   end)
   function class:forward(x)
+    if x:dim() == rank - 1 then return self:forward(x:unsqueeze(1)):squeeze(1) end
     if x:dim() ~= rank then common.refuse(name, ("expected %d axes, got %s"):format(rank, tostring(x.shape))) end
     local p = self.options.p
     if not self.training or p == 0 then return x end

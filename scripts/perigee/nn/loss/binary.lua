@@ -8,26 +8,28 @@ local losses = {}
 -- Logarithms stop at -100, so that a certain and wrong prediction costs much and not infinitely much.
 local function clamped_log(p) return p:log():clamp { min = -100 } end
 
+common.declare("bce", { weight = false })
 ---Binary cross entropy of probabilities in [0, 1].
 ---@param p table
 ---@param y table the shape of p
 ---@param options? {weight: table, reduction: string}
 ---@return table
 function losses.bce(p, y, options)
-  local o = common.options("bce", options, { weight = false })
+  local o = common.options("bce", options)
   common.check_shapes("bce", p, y)
   local values = -(y * clamped_log(p) + (1 - y) * clamped_log(1 - p))
   if o.weight then values = values * o.weight end
   return common.reduce("bce", values, o.reduction)
 end
 
+common.declare("bce_with_logits", { weight = false, pos_weight = false })
 ---Binary cross entropy of logits: safe for any size of them. pos_weight multiplies the positives' part.
 ---@param x table
 ---@param y table the shape of x
 ---@param options? {weight: table, pos_weight: table, reduction: string}
 ---@return table
 function losses.bce_with_logits(x, y, options)
-  local o = common.options("bce_with_logits", options, { weight = false, pos_weight = false })
+  local o = common.options("bce_with_logits", options)
   common.check_shapes("bce_with_logits", x, y)
   local values
   if o.pos_weight then
@@ -39,37 +41,40 @@ function losses.bce_with_logits(x, y, options)
   return common.reduce("bce_with_logits", values, o.reduction)
 end
 
+common.declare("multilabel_soft_margin", { weight = false })
 ---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them.
 ---@param x table
 ---@param y table the shape of x
 ---@param options? {weight: table, reduction: string}
 ---@return table
 function losses.multilabel_soft_margin(x, y, options)
-  local o = common.options("multilabel_soft_margin", options, { weight = false })
+  local o = common.options("multilabel_soft_margin", options)
   common.check_shapes("multilabel_soft_margin", x, y)
   local values = x:softplus() - x * y
   if o.weight then values = values * o.weight end
   return common.reduce("multilabel_soft_margin", values:mean(-1), o.reduction)
 end
 
+common.declare("hinge", {})
 ---max(0, 1 - y x) for targets y of -1 and 1.
 ---@param x table
 ---@param y table the shape of x
 ---@param options? {reduction: string}
 ---@return table
 function losses.hinge(x, y, options)
-  local o = common.options("hinge", options, {})
+  local o = common.options("hinge", options)
   common.check_shapes("hinge", x, y)
   return common.reduce("hinge", (1 - x * y):clamp { min = 0 }, o.reduction)
 end
 
+common.declare("soft_margin", {})
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
 ---@param x table
 ---@param y table the shape of x
 ---@param options? {reduction: string}
 ---@return table
 function losses.soft_margin(x, y, options)
-  local o = common.options("soft_margin", options, {})
+  local o = common.options("soft_margin", options)
   common.check_shapes("soft_margin", x, y)
   return common.reduce("soft_margin", (-(x * y)):softplus(), o.reduction)
 end

@@ -18,7 +18,7 @@ end
 
 -- Cross entropy against probabilities of all classes; "mean" is over everything but the classes.
 local function cross_entropy_of_probabilities(logits, target, options)
-  local o = common.options("cross_entropy", options, { weight = false, label_smoothing = 0, ignore_index = -100 })
+  local o = common.options("cross_entropy", options)
   if native.is_tensor(logits) and logits:dim() == target:dim() + 1 then
     native.raise("invalid_argument", "cross_entropy",
                  ("the labels are %s; classes are integers, counted from 0"):format(target.dtype),
@@ -33,6 +33,7 @@ local function cross_entropy_of_probabilities(logits, target, options)
   return common.reduce("cross_entropy", (log_probs * target):sum(axis):neg(), o.reduction)
 end
 
+common.declare("cross_entropy", { weight = false, label_smoothing = 0, ignore_index = -100 })
 ---Softmax and negative log likelihood in one: logits [N, C] or [N, C, ...], labels int64 [N, ...] from 0, or
 ---probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
 ---label_smoothing = 0, reduction = "mean".
@@ -69,13 +70,14 @@ local function position_weights(weight, counts, index, dtype)
   return weight and weights * weight:index_select(index:flatten(), { axis = 1 }):reshape(index.shape) or weights
 end
 
+common.declare("nll", { weight = false, ignore_index = -100 })
 ---Negative log likelihood of log probabilities [N, C] or [N, C, ...]; labels int64 [N, ...] from 0. "mean" is weighted.
 ---@param log_probs table
 ---@param labels table
 ---@param options? {weight: table, ignore_index: integer, reduction: string}
 ---@return table
 function losses.nll(log_probs, labels, options)
-  local o = common.options("nll", options, { weight = false, ignore_index = -100 })
+  local o = common.options("nll", options)
   local counts, index, picked = pick("nll", log_probs, labels, o.ignore_index)
   local weights = position_weights(o.weight, counts, index, log_probs.dtype)
   local values = picked:neg() * weights
@@ -83,6 +85,7 @@ function losses.nll(log_probs, labels, options)
   return common.reduce("nll", values, o.reduction)
 end
 
+common.declare("focal", { gamma = 2, alpha = 0.25, weight = false, ignore_index = -100 })
 ---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
 ---Labels int64 [N, ...] against logits [N, C, ...], softmax; or targets from 0 to 1 in the logits' shape, sigmoid, and
 ---then positives count alpha and negatives 1 - alpha (alpha < 0: all 1).
@@ -91,7 +94,7 @@ end
 ---@param options? {gamma: number, alpha: number, weight: table, ignore_index: integer, reduction: string}
 ---@return table
 function losses.focal(logits, target, options)
-  local o = common.options("focal", options, { gamma = 2, alpha = 0.25, weight = false, ignore_index = -100 })
+  local o = common.options("focal", options)
   common.check_tensors("focal", logits, target)
   if not native.dtypes.by_name[target.dtype].floating then
     local log_probs = logits:log_softmax(class_axis(logits))
@@ -109,13 +112,14 @@ function losses.focal(logits, target, options)
   return common.reduce("focal", values, o.reduction)
 end
 
+common.declare("multi_margin", { p = 1, margin = 1, weight = false })
 ---max(0, margin - x[label] + x[c])^p, averaged over the classes c other than the label; weight [C] by label.
 ---@param x table [N, C] or [C]
 ---@param labels table int64 [N] or []
 ---@param options? {p: integer, margin: number, weight: table, reduction: string} p: 1 or 2
 ---@return table
 function losses.multi_margin(x, labels, options)
-  local o = common.options("multi_margin", options, { p = 1, margin = 1, weight = false })
+  local o = common.options("multi_margin", options)
   common.check_tensors("multi_margin", x, labels)
   if o.p ~= 1 and o.p ~= 2 then
     native.raise("invalid_argument", "multi_margin", "p must be 1 or 2, got " .. native.describe(o.p))
@@ -131,6 +135,7 @@ function losses.multi_margin(x, labels, options)
   return common.reduce("multi_margin", values, o.reduction)
 end
 
+common.declare("kl_div", { log_target = false }, { "batchmean" })
 ---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
@@ -139,7 +144,7 @@ end
 ---@param options? {reduction: string, log_target: boolean}
 ---@return table
 function losses.kl_div(x, target, options)
-  local o = common.options("kl_div", options, { log_target = false })
+  local o = common.options("kl_div", options)
   common.check_shapes("kl_div", x, target)
   local pg = require "perigee"
   local values = o.log_target and target:exp() * (target - x)

@@ -5,34 +5,60 @@ local native = require "perigee.native"
 
 local common = {}
 
----Reads a loss's options: `known` holds the defaults (false: none) and is filled in.
-function common.options(where, options, known)
-  options = options or {}
-  if type(options) ~= "table" or native.is_tensor(options) then
-    native.raise("invalid_argument", where, "options must be a table, got " .. native.describe(options),
-                 type(options) == "string" and ("{reduction=%q}"):format(options) or nil)
-  end
-  known.reduction = known.reduction or "mean"
-  for key, value in pairs(options) do
-    if known[key] == nil then
-      local names = {}
-      for name in pairs(known) do names[#names + 1] = name end
-      local near = native.suggest.foreign.option(tostring(key), names) or native.suggest(tostring(key), names)
-      native.raise("invalid_argument", where, ("unknown option %q"):format(tostring(key)),
-                   near and ("did you mean %q?"):format(near))
-    end
-    known[key] = value
-  end
-  return known
+local declared = {} -- by loss: { defaults =, reductions = }
+
+---Names a loss's options: `defaults` (false: none), and reductions beside mean, sum and none.
+function common.declare(where, defaults, more)
+  defaults.reduction = "mean"
+  declared[where] = { defaults = defaults, reductions = { "mean", "sum", "none", unpack(more or {}) } }
 end
 
----A layer's options, which its caller may change afterwards.
-function common.copy(where, options)
+local function unknown(where, defaults, key)
+  local names = {}
+  for name in pairs(defaults) do names[#names + 1] = name end
+  table.sort(names)
+  local near = native.suggest.foreign.option(tostring(key), names) or native.suggest(tostring(key), names)
+  native.raise("invalid_argument", where, ("unknown option %q"):format(tostring(key)),
+               near and ("did you mean %q?"):format(near) or "options are " .. table.concat(names, ", "))
+end
+
+---A loss's options, those that are not given filled in. `where` is what messages call it.
+local function read(where, loss, options)
+  local o, defaults = {}, declared[loss].defaults
+  for key, value in pairs(defaults) do o[key] = value end
+  for key, value in pairs(options or {}) do
+    if defaults[key] == nil then unknown(where, defaults, key) end
+    o[key] = value
+  end
+  return o
+end
+
+function common.options(loss, options)
+  if options ~= nil and (type(options) ~= "table" or native.is_tensor(options)) then
+    native.raise("invalid_argument", loss, "options must be a table, got " .. native.describe(options),
+                 type(options) == "string" and ("{reduction=%q}"):format(options) or nil)
+  end
+  return read(loss, loss, options)
+end
+
+local function check_reduction(where, loss, reduction)
+  local known = declared[loss].reductions
+  for _, name in ipairs(known) do
+    if reduction == name then return end
+  end
+  native.raise("invalid_argument", where, ("reduction must be %s or %s, got %s"):format(
+                 table.concat(known, ", ", 1, #known - 1), known[#known], native.describe(reduction)))
+end
+
+---A layer's options, checked, and a copy: its caller may change them afterwards.
+function common.copy(where, loss, options)
   if options == nil then return nil end
   if type(options) ~= "table" or native.is_tensor(options) then
     native.raise("invalid_argument", where, "options must be a table, got " .. native.describe(options),
-                 native.is_tensor(options) and ("make the layer first: nn.%s{}(x, y)"):format(where) or nil)
+                 native.is_tensor(options) and ("make the layer first: nn.%s{}(x, y)"):format(where) or
+                 type(options) == "string" and ("nn.%s{reduction=%q}"):format(where, options) or nil)
   end
+  check_reduction(where, loss, read(where, loss, options).reduction)
   local copy = {}
   for key, value in pairs(options) do copy[key] = value end
   return copy

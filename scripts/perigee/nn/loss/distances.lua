@@ -8,18 +8,20 @@ local losses = {}
 local function pg() return require "perigee" end
 local function positive(x) return x:clamp { min = 0 } end
 
+common.declare("hinge_embedding", { margin = 1 })
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
 ---@param x table
 ---@param y table
 ---@param options? {margin: number, reduction: string}
 ---@return table
 function losses.hinge_embedding(x, y, options)
-  local o = common.options("hinge_embedding", options, { margin = 1 })
+  local o = common.options("hinge_embedding", options)
   common.check_tensors("hinge_embedding", x, y)
   local apart = pg().where(y:ne(1), positive(o.margin - x), 0)
   return common.reduce("hinge_embedding", apart + pg().where(y:ne(-1), x, 0), o.reduction)
 end
 
+common.declare("cosine_embedding", { margin = 0 })
 ---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1: a and b [N, D], y [N] (or [D], [D], []).
 ---@param a table
 ---@param b table
@@ -27,7 +29,7 @@ end
 ---@param options? {margin: number, reduction: string}
 ---@return table
 function losses.cosine_embedding(a, b, y, options)
-  local o = common.options("cosine_embedding", options, { margin = 0 })
+  local o = common.options("cosine_embedding", options)
   common.check_tensors("cosine_embedding", a, b, y)
   local tiny = 1e-12
   local scale = (((a * a):sum(-1) + tiny) * ((b * b):sum(-1) + tiny)):sqrt()
@@ -36,6 +38,7 @@ function losses.cosine_embedding(a, b, y, options)
   return common.reduce("cosine_embedding", values, o.reduction)
 end
 
+common.declare("margin_ranking", { margin = 0 })
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
 ---@param a table
 ---@param b table
@@ -43,11 +46,12 @@ end
 ---@param options? {margin: number, reduction: string}
 ---@return table
 function losses.margin_ranking(a, b, y, options)
-  local o = common.options("margin_ranking", options, { margin = 0 })
+  local o = common.options("margin_ranking", options)
   common.check_tensors("margin_ranking", a, b, y)
   return common.reduce("margin_ranking", positive((b - a) * y + o.margin), o.reduction)
 end
 
+common.declare("triplet_margin", { margin = 1, p = 2, eps = 1e-6, swap = false })
 ---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
 ---(Balntas et al. 2016). swap: the negative's distance to the positive counts where it is smaller.
 ---@param anchor table [N, D]
@@ -56,7 +60,7 @@ end
 ---@param options? {margin: number, p: number, eps: number, swap: boolean, reduction: string}
 ---@return table
 function losses.triplet_margin(anchor, near, far, options)
-  local o = common.options("triplet_margin", options, { margin = 1, p = 2, eps = 1e-6, swap = false })
+  local o = common.options("triplet_margin", options)
   common.check_tensors("triplet_margin", anchor, near, far)
   local function distance(a, b) return pg().pairwise_distance(a, b, { p = o.p, eps = o.eps }) end
   local close, wide = distance(anchor, near), distance(anchor, far)

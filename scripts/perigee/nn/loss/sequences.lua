@@ -32,6 +32,7 @@ local function as_rows(targets, sizes)
   return targets:index_select(places:reshape(-1), 1):reshape(count, longest)
 end
 
+common.declare("ctc", { blank = 0, zero_infinity = false })
 ---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
 ---ways to align them with the steps. log_probs [T, N, C] are log_softmax along C (or [T, C], one sequence); targets
 ---[N, S], or all labels one after the other, int64 from 0; input_lengths and target_lengths [N], tensors or lists.
@@ -44,7 +45,7 @@ end
 ---@param options? {blank: integer, reduction: string, zero_infinity: boolean} blank: from 0, default 0
 ---@return table
 function losses.ctc(log_probs, targets, input_lengths, target_lengths, options)
-  local o = common.options("ctc", options, { blank = 0, zero_infinity = false })
+  local o = common.options("ctc", options)
   common.check_tensors("ctc", log_probs, targets)
   local single = log_probs:dim() == 2
   if single then log_probs = log_probs:unsqueeze(2) end

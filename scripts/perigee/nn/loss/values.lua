@@ -6,52 +6,57 @@ local common = require "perigee.nn.loss.common"
 
 local losses = {}
 
+common.declare("mse", {})
 ---Mean of (x - y)^2.
 ---@param x table
 ---@param y table the shape of x
 ---@param options? {reduction: string}
 ---@return table
 function losses.mse(x, y, options)
-  local o = common.options("mse", options, {})
+  local o = common.options("mse", options)
   common.check_shapes("mse", x, y)
   return common.reduce("mse", (x - y):square(), o.reduction)
 end
 
+common.declare("l1", {})
 ---Mean of |x - y|.
 ---@param x table
 ---@param y table the shape of x
 ---@param options? {reduction: string}
 ---@return table
 function losses.l1(x, y, options)
-  local o = common.options("l1", options, {})
+  local o = common.options("l1", options)
   common.check_shapes("l1", x, y)
   return common.reduce("l1", (x - y):abs(), o.reduction)
 end
 
+common.declare("huber", { delta = 1 })
 ---Quadratic within delta, linear outside (Huber, 1964).
 ---@param x table
 ---@param y table the shape of x
 ---@param options? {delta: number, reduction: string}
 ---@return table
 function losses.huber(x, y, options)
-  local o = common.options("huber", options, { delta = 1 })
+  local o = common.options("huber", options)
   common.check_shapes("huber", x, y)
   local d = (x - y):abs()
   local within = d:clamp { max = o.delta }
   return common.reduce("huber", within * (d - within * 0.5), o.reduction)
 end
 
+common.declare("smooth_l1", { beta = 1 })
 ---Huber's loss divided by beta.
 ---@param x table
 ---@param y table the shape of x
 ---@param options? {beta: number, reduction: string}
 ---@return table
 function losses.smooth_l1(x, y, options)
-  local o = common.options("smooth_l1", options, { beta = 1 })
+  local o = common.options("smooth_l1", options)
   if o.beta == 0 then return losses.l1(x, y, { reduction = o.reduction }) end
   return losses.huber(x, y, { delta = o.beta, reduction = o.reduction }) / o.beta
 end
 
+common.declare("poisson_nll", { log_input = true, full = false, eps = 1e-8 })
 ---Negative log likelihood of counts y under Poisson's distribution of mean exp(x), or x with log_input=false; without
 ---the term that x does not change, unless `full` asks for Stirling's approximation of it.
 ---@param x table
@@ -59,7 +64,7 @@ end
 ---@param options? {log_input: boolean, full: boolean, eps: number, reduction: string} eps: added to x in its logarithm
 ---@return table
 function losses.poisson_nll(x, y, options)
-  local o = common.options("poisson_nll", options, { log_input = true, full = false, eps = 1e-8 })
+  local o = common.options("poisson_nll", options)
   common.check_shapes("poisson_nll", x, y)
   local values = o.log_input and x:exp() - y * x or x - y * (x + o.eps):log()
   if o.full then
@@ -71,6 +76,7 @@ function losses.poisson_nll(x, y, options)
   return common.reduce("poisson_nll", values, o.reduction)
 end
 
+common.declare("gaussian_nll", { full = false, eps = 1e-6 })
 ---Negative log likelihood of y under a normal distribution of mean x and variance var, which is at least eps. var has
 ---the shape of x, or 1 in place of the last axis, or lacks it. full: with the constant term.
 ---@param x table
@@ -79,7 +85,7 @@ end
 ---@param options? {full: boolean, eps: number, reduction: string}
 ---@return table
 function losses.gaussian_nll(x, y, var, options)
-  local o = common.options("gaussian_nll", options, { full = false, eps = 1e-6 })
+  local o = common.options("gaussian_nll", options)
   common.check_tensors("gaussian_nll", x, y, var)
   if var:dim() == x:dim() - 1 then var = var:unsqueeze(-1) end
   local fits = var:dim() == x:dim()
