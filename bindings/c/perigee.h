@@ -56,6 +56,9 @@ PGC_API int32_t pgc_device(void);
 PGC_API pgc_graph *pgc_set_graph(pgc_graph *graph);   /* NULL: eager */
 PGC_API int32_t pgc_set_stream(int32_t index);        /* of the current device, from 0 */
 PGC_API int32_t pgc_set_detect_anomaly(int32_t on);   /* an eager operator that makes NaN or Inf of none fails */
+/* Where the operators that follow are called from ("net.lua:12 in Net.0 (Linear)"; NULL: nowhere said): what fails
+ * asynchronously then names it. Each text is kept until the process ends. */
+PGC_API int32_t pgc_set_origin(const char *text);
 PGC_API uint32_t pgc_set_default_dtype(uint32_t dtype);
 PGC_API uint32_t pgc_default_dtype(void);
 /* Mixed precision. A scope begins as the one in force (casts of parameters are kept by the outermost one, until it is

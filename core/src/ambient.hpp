@@ -19,7 +19,8 @@ struct Ambient {
   int32_t device = -1;          // explicit placement; -1: none
   uint32_t stream = 0;
   uint32_t default_dtype = PG_F32;
-  Graph* graph = nullptr;  // recording into it
+  const char* origin = nullptr;  // where the front end calls operators from, if it is asked to say; interned
+  Graph* graph = nullptr;        // recording into it
   const Autocast* autocast = nullptr;
   Condition* condition = nullptr;  // of a step that may have to be skipped
 };

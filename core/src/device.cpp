@@ -49,7 +49,9 @@ void Device::fail(int32_t code, const pg_error& error, const char* what) {
   const bool asynchronous = what == nullptr && sequence > 0 && sequence < next;
   if (asynchronous && next - sequence < State::kRing) {
     const char* op = state_->names[sequence % State::kRing].load(std::memory_order_relaxed);
+    const char* origin = state_->origins[sequence % State::kRing].load(std::memory_order_relaxed);
     text = pg::format("%s (number %llu): ", op == nullptr ? "?" : op, static_cast<unsigned long long>(sequence));
+    if (origin != nullptr) text.replace(text.size() - 2, 2, std::string(", called at ") + origin + ": ");
     // The plugin and the kernel may each have named the operator already.
     for (std::string again = std::string(op == nullptr ? "?" : op) + ": "; message.starts_with(again);)
       message.erase(0, again.size());
@@ -97,10 +99,11 @@ uint64_t Device::stream(uint32_t index) {
   return handle;
 }
 
-uint64_t Device::sequence(const char* what) {
+uint64_t Device::sequence(const char* what, const char* origin) {
   if (synchronous) return 0;
   uint64_t number = state_->next_sequence.fetch_add(1, std::memory_order_relaxed);
   state_->names[number % State::kRing].store(what, std::memory_order_relaxed);
+  state_->origins[number % State::kRing].store(origin, std::memory_order_relaxed);
   return number;
 }
 

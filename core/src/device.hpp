@@ -55,7 +55,7 @@ class Device {
   uint64_t stream(uint32_t index);
   // A number for work about to be submitted, by which an asynchronous failure is traced back to `what` (the name of an
   // operator; a pointer that lives as long as the process). Cheap; 0 on synchronous devices.
-  uint64_t sequence(const char* what);
+  uint64_t sequence(const char* what, const char* origin = nullptr);
   Event record(uint32_t stream);
   void wait(uint32_t stream, const Event& event);  // makes the stream wait for it
   void synchronize(uint32_t stream);

@@ -24,7 +24,7 @@ struct Device::State {
   std::array<std::optional<pg::Error>, kStreams> failure;  // seen by drain, raised by synchronize; guarded by mutex
 
   std::atomic<uint64_t> next_sequence{1};
-  std::array<std::atomic<const char*>, kRing> names{};
+  std::array<std::atomic<const char*>, kRing> names{}, origins{};
 
   std::vector<uint64_t> free_events;
   std::array<std::vector<Pinned>, 64> free_pinned;  // by the logarithm of the size

@@ -137,7 +137,7 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   launch.device = s.device->ordinal;
   auto turn = s.device->lock(stream);  // a stream takes work from one thread at a time
   launch.stream = s.device->stream(stream);
-  launch.sequence = s.device->sequence(s.op->info->name);
+  launch.sequence = s.device->sequence(s.op->info->name, ambient().origin);
   launch.input_count = static_cast<uint32_t>(inputs.size());
   launch.output_count = static_cast<uint32_t>(outputs.size());
   launch.inputs = s.input_views.data();

@@ -130,6 +130,8 @@ function pg.checkpoint_manager:save(given) end
 ---The steps that there are files of, oldest first.
 function pg.checkpoint_manager:steps() end
 
+---The settings in force.
+---@return {threads: integer, origins: boolean, matmul_precision: string}
 function pg.config.get() end
 
 ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
@@ -137,8 +139,11 @@ function pg.config.get() end
 ---@param size any
 function pg.config.memory_limit(device, size) end
 
----`pg.config.set{threads=2}`
----@param ... any|{threads?: integer}
+---Settings of the process: `pg.config.set{threads=2}`.
+---threads: that one operator on the CPU may use. origins: what fails on an asynchronous device, where errors show up
+---late, names the script's line and the layer that called it; costs a walk over the stack an operator. matmul_precision:
+---"highest", which is what every device computes with; nothing else is there yet.
+---@param ... any|{threads?: integer, origins?: boolean, matmul_precision?: string}
 function pg.config.set(...) end
 
 ---A file of numbers, plain or .gz, as a tensor [rows, columns].
@@ -374,47 +379,47 @@ function pg.nn.AdaptiveAvgPool2d(options, ...) end
 function pg.nn.AdaptiveAvgPool3d(options, ...) end
 
 ---The largest value of each of `size` windows that share each axis evenly.
----@param options? {size: integer|integer[]}|any
+---@param options? {size: integer|integer[], return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.AdaptiveMaxPool1d(options, ...) end
 
 ---The largest value of each of `size` windows that share each axis evenly.
----@param options? {size: integer|integer[]}|any
+---@param options? {size: integer|integer[], return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.AdaptiveMaxPool2d(options, ...) end
 
 ---The largest value of each of `size` windows that share each axis evenly.
----@param options? {size: integer|integer[]}|any
+---@param options? {size: integer|integer[], return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.AdaptiveMaxPool3d(options, ...) end
 
----The mean of each window: [N, C, L] to [N, C, L'].
+---The mean of each window: [N, C, L] to [N, C, L']; N may be missing.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
 ---@return perigee.Layer
 function pg.nn.AvgPool1d(options, ...) end
 
----The mean of each window: [N, C, H, W] to [N, C, H', W'].
+---The mean of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
 ---@return perigee.Layer
 function pg.nn.AvgPool2d(options, ...) end
 
----The mean of each window: [N, C, D, H, W] to [N, C, D', H', W'].
+---The mean of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
 ---@return perigee.Layer
 function pg.nn.AvgPool3d(options, ...) end
 
 ---Normalises each channel of [N, C] or [N, C, L] over the batch, then scales and shifts it.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean}|any
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.BatchNorm1d(options, ...) end
 
 ---Normalises each channel of [N, C, H, W] over the batch, then scales and shifts it.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean}|any
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.BatchNorm2d(options, ...) end
 
 ---Normalises each channel of [N, C, D, H, W] over the batch, then scales and shifts it.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean}|any
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.BatchNorm3d(options, ...) end
 
@@ -423,32 +428,32 @@ function pg.nn.BatchNorm3d(options, ...) end
 ---@return perigee.Layer
 function pg.nn.CELU(options, ...) end
 
----Cross-correlation of sequences [N, inputs, L] with weight [out, inputs / groups, k].
+---Cross-correlation of sequences [N, inputs, L] or [inputs, L] with weight [out, inputs / groups, k].
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.Conv1d(options, ...) end
 
----Cross-correlation of images [N, inputs, H, W] with weight [out, inputs / groups, kh, kw].
+---Cross-correlation of images [N, inputs, H, W] or [inputs, H, W] with weight [out, inputs / groups, kh, kw].
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.Conv2d(options, ...) end
 
----Cross-correlation of volumes [N, inputs, D, H, W] with weight [out, inputs / groups, kd, kh, kw].
+---Cross-correlation of volumes [N, inputs, D, H, W] or [inputs, D, H, W] with weight [out, inputs / groups, kd, kh, kw].
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.Conv3d(options, ...) end
 
----Transpose of a convolution of sequences: [N, inputs, L] with weight [inputs, out / groups, k].
+---Transpose of a convolution of sequences: [N, inputs, L] or [inputs, L] with weight [inputs, out / groups, k].
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ConvTranspose1d(options, ...) end
 
----Transpose of a convolution of images: [N, inputs, H, W] with weight [inputs, out / groups, kh, kw].
+---Transpose of a convolution of images: [N, inputs, H, W] or [inputs, H, W] with weight [inputs, out / groups, kh, kw].
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ConvTranspose2d(options, ...) end
 
----Transpose of a convolution of volumes: [N, inputs, D, H, W] with weight [inputs, out / groups, kd, kh, kw].
+---Transpose of a convolution of volumes: [N, inputs, D, H, W] or [inputs, D, H, W] with weight [inputs, out / groups, kd, kh, kw].
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ConvTranspose3d(options, ...) end
@@ -509,7 +514,7 @@ function pg.nn.Hardtanh(options, ...) end
 function pg.nn.Identity() end
 
 ---Normalises over the last axes, those that `shape` names, then scales and shifts.
----@param options? {shape: integer|integer[], eps?: number, affine?: boolean, bias?: boolean}|any
+---@param options? {shape: integer|integer[], eps?: number, affine?: boolean, bias?: boolean, elementwise_affine?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.LayerNorm(options, ...) end
 
@@ -533,18 +538,18 @@ function pg.nn.LogSigmoid(options, ...) end
 ---@return perigee.Layer
 function pg.nn.LogSoftmax(options, ...) end
 
----The largest value of each window: [N, C, L] to [N, C, L'].
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---The largest value of each window: [N, C, L] to [N, C, L']; N may be missing.
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.MaxPool1d(options, ...) end
 
----The largest value of each window: [N, C, H, W] to [N, C, H', W'].
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---The largest value of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.MaxPool2d(options, ...) end
 
----The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W'].
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing.
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.MaxPool3d(options, ...) end
 
@@ -639,7 +644,7 @@ function pg.nn.Tanhshrink(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Threshold(options, ...) end
 
----Binary cross entropy of probabilities in [0, 1].
+---Binary cross entropy of probabilities in [0, 1]; one outside is an error that names it.
 ---@param p table
 ---@param y table the shape of p
 ---@param options? {weight: table, reduction: string}
@@ -1319,6 +1324,15 @@ function pg.argsort(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:argsort(options, ...) end
 
+---p as it is, where all of it lies in [0, 1]; else an error that names the first element which does not.
+---@param p perigee.Tensor any shape
+---@return perigee.Tensor
+function pg.as_probability(p) end
+
+---p as it is, where all of it lies in [0, 1]; else an error that names the first element which does not.
+---@return perigee.Tensor
+function Tensor:as_probability() end
+
 ---Arc sine, in radians, in [-pi/2, pi/2].
 ---@param x perigee.Tensor any shape
 ---@return perigee.Tensor
@@ -1427,12 +1441,12 @@ function Tensor:batch_norm(weight, bias, running_mean, running_var, options, ...
 ---@return { mean: number, p50: number, p99: number, min: number, throughput: number, iterations: integer }
 function pg.bench(...) end
 
----1 with probability p, else 0. A p above 1 counts as 1, one below 0 (and NaN) as 0.
+---1 with probability p, else 0. A p outside of [0, 1], or NaN, is an error that names the first one.
 ---@param p perigee.Tensor probabilities in [0, 1], any shape
 ---@return perigee.Tensor
 function pg.bernoulli(p) end
 
----1 with probability p, else 0. A p above 1 counts as 1, one below 0 (and NaN) as 0.
+---1 with probability p, else 0. A p outside of [0, 1], or NaN, is an error that names the first one.
 ---@return perigee.Tensor
 function Tensor:bernoulli() end
 
@@ -2711,13 +2725,13 @@ function pg.logsigmoid(x) end
 ---@return perigee.Tensor
 function Tensor:logsigmoid() end
 
----log(sum(exp(x))), without overflow.
+---log(sum(exp(x))), without overflow; of integers and booleans in float32.
 ---@param x perigee.Tensor [...]
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
 ---@return perigee.Tensor
 function pg.logsumexp(x, options, ...) end
 
----log(sum(exp(x))), without overflow.
+---log(sum(exp(x))), without overflow; of integers and booleans in float32.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
 ---@return perigee.Tensor
 function Tensor:logsumexp(options, ...) end
@@ -3095,9 +3109,9 @@ function pg.pixel_unshuffle(...) end
 ---@return perigee.Plot plot with :save(path); tostring(plot) is the text
 function pg.plot(...) end
 
----All plugins found: a list of { name, kinds, version, path, state, reason }.
----@param options any
-function pg.plugins(options) end
+---`load=true` loads those that have not been asked for yet.
+---@param ... any|{load?: boolean}
+function pg.plugins(...) end
 
 ---The n-th derivative of digamma; digamma itself for n = 0.
 ---@param x perigee.Tensor any shape

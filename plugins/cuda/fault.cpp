@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What faults say. The words are those of the cpu's kernels: a program reads the same on either device.
+#include <bit>
+
 #include "fault_host.hpp"
 
 namespace cuda {
@@ -38,6 +40,9 @@ std::string text_of(const FaultRecord& record) {
                         number(record.limit));
     case FaultKind::kDivisionByZero: return "integer division by zero";
     case FaultKind::kNegativePower: return "integers cannot be raised to a negative integer power";
+    case FaultKind::kProbability:
+      return pg::format("p is %g at position %s; expected 0 to 1", std::bit_cast<double>(record.value),
+                        place(record).c_str());
     case FaultKind::kTooMany: return "the mask selects more elements than dy has";
     case FaultKind::kNone: break;
   }

@@ -22,6 +22,7 @@ enum class FaultKind : int32_t {
   kDivisionByZero,  // of integers
   kNegativePower,   // of integers
   kTooMany,         // a mask selects more than there is
+  kProbability,     // the double whose bits `value` is does not lie in [0, 1]
 };
 
 // In device memory, one a stream; events and plans have some too. Zero when nothing happened.

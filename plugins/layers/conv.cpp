@@ -107,19 +107,21 @@ void add_transpose(const char* name, const char* doc) {
 }
 
 [[maybe_unused]] const int registered = [] {
-  add_conv<1>("Conv1d", "Cross-correlation of sequences [N, inputs, L] or [inputs, L] with weight [out, inputs / groups, k].");
-  add_conv<2>("Conv2d", 
+  add_conv<1>("Conv1d",
+              "Cross-correlation of sequences [N, inputs, L] or [inputs, L] with weight [out, inputs / groups, k].");
+  add_conv<2>("Conv2d",
               "Cross-correlation of images [N, inputs, H, W] or [inputs, H, W] with weight [out, inputs / groups, kh, "
               "kw].");
   add_conv<3>("Conv3d",
               "Cross-correlation of volumes [N, inputs, D, H, W] or [inputs, D, H, W] with weight [out, inputs / "
               "groups, kd, kh, kw].");
-  add_transpose<1>("ConvTranspose1d",
-                   "Transpose of a convolution of sequences: [N, inputs, L] or [inputs, L] with weight [inputs, out / groups, k].");
-  add_transpose<2>(
-      "ConvTranspose2d",
-      "Transpose of a convolution of images: [N, inputs, H, W] or [inputs, H, W] with weight [inputs, out / groups, kh, "
-      "kw].");
+  add_transpose<1>(
+      "ConvTranspose1d",
+      "Transpose of a convolution of sequences: [N, inputs, L] or [inputs, L] with weight [inputs, out / groups, k].");
+  add_transpose<2>("ConvTranspose2d",
+                   "Transpose of a convolution of images: [N, inputs, H, W] or [inputs, H, W] with weight [inputs, out "
+                   "/ groups, kh, "
+                   "kw].");
   add_transpose<3>(
       "ConvTranspose3d",
       "Transpose of a convolution of volumes: [N, inputs, D, H, W] or [inputs, D, H, W] with weight [inputs, out / "

@@ -85,8 +85,8 @@ struct AdaptiveMaxPool {
 
   void parameters(pg::Params&) { check_sizes(axes, size); }
   Results build(const pg::LayerCall& c) const {
-    static constinit pg::OpRef op(
-        named<axes>("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"), "size");
+    static constinit pg::OpRef op(named<axes>("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"),
+                                  "size");
     pg::Batch batch(c, axes);
     pg::Call call = c.call(op);
     return pooled(batch, call.input(batch.x).set(0, size), return_indices);
@@ -99,8 +99,8 @@ struct AdaptiveAvgPool {
 
   void parameters(pg::Params&) { check_sizes(axes, size); }
   pg::Value build(const pg::LayerCall& c) const {
-    static constinit pg::OpRef op(
-        named<axes>("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"), "size");
+    static constinit pg::OpRef op(named<axes>("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
+                                  "size");
     pg::Batch batch(c, axes);
     return batch.result(c.call(op).input(batch.x).set(0, size).emit());
   }
@@ -110,9 +110,10 @@ template <uint32_t axes>
 void add_pools(const char* max, const char* avg, const char* adaptive_max, const char* adaptive_avg) {
   using Max = MaxPool<axes>;
   constexpr const char* indices = "whether to give, behind the values, where in its plane each stands, from 0: int64";
-  pg::add_layer<Max>(max, named<axes>("The largest value of each window: [N, C, L] to [N, C, L']; N may be missing.",
-                                      "The largest value of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.",
-                                      "The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing."))
+  pg::add_layer<Max>(
+      max, named<axes>("The largest value of each window: [N, C, L] to [N, C, L']; N may be missing.",
+                       "The largest value of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.",
+                       "The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing."))
       .pair(&Max::kernel, "kernel", "size of the window along each axis", PG_ATTR_REQUIRED)
       .pair(&Max::stride, "stride", "steps of the window; the kernel's size if not given")
       .pair(&Max::padding, "padding", "elements added on both sides, never the largest")
@@ -120,9 +121,10 @@ void add_pools(const char* max, const char* avg, const char* adaptive_max, const
       .attr(&Max::ceil_mode, "ceil_mode", "whether windows that stick out at the end count")
       .attr(&Max::return_indices, "return_indices", indices);
   using Avg = AvgPool<axes>;
-  pg::add_layer<Avg>(avg, named<axes>("The mean of each window: [N, C, L] to [N, C, L']; N may be missing.",
-                                      "The mean of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.",
-                                      "The mean of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing."))
+  pg::add_layer<Avg>(avg,
+                     named<axes>("The mean of each window: [N, C, L] to [N, C, L']; N may be missing.",
+                                 "The mean of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.",
+                                 "The mean of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing."))
       .pair(&Avg::kernel, "kernel", "size of the window along each axis", PG_ATTR_REQUIRED)
       .pair(&Avg::stride, "stride", "steps of the window; the kernel's size if not given")
       .pair(&Avg::padding, "padding", "zeros added on both sides")

@@ -75,7 +75,8 @@ return function(pg, native)
 
   -- clamp: the operator, which would take no bounds at all, and bounds that are tensors.
   local function clamp(name)
-    local read = native.signature(name, { { "x", "tensor", required = true }, { "min", "single" }, { "max", "single" } })
+    local read = native.signature(name, {
+      { "x", "tensor", required = true }, { "min", "single" }, { "max", "single" } })
     local in_place, run = name == "clamp_", nil
     local function f(...)
       local _, min, max = ...

@@ -68,13 +68,35 @@ return function(pg, native)
     native.set_memory_limit(native.find_device(device, "config.memory_limit"), bytes("config.memory_limit", size))
   end
 
-  local read_settings = native.signature("config.set", { { "threads", "integer", named = true } })
-  ---`pg.config.set{threads=2}`
+  local read_settings = native.signature("config.set", {
+    { "threads", "integer", named = true }, { "origins", "boolean", named = true },
+    { "matmul_precision", "string", named = true } })
+  ---Settings of the process: `pg.config.set{threads=2}`.
+  ---threads: that one operator on the CPU may use. origins: what fails on an asynchronous device, where errors show up
+  ---late, names the script's line and the layer that called it; costs a walk over the stack an operator.
+  ---matmul_precision: "highest", which is what every device computes with; there is no other yet.
+  ---@param ... {threads: integer?, origins: boolean?, matmul_precision: string?}
   function pg.config.set(...)
     local o = read_settings(...)
+    if o.matmul_precision and o.matmul_precision ~= "highest" then
+      native.raise("not_supported", "config.set", ("matmul_precision %q: products are computed in the precision of "
+        .. "their operands"):format(o.matmul_precision), "the only one is \"highest\"; amp.autocast computes in less")
+    end
     if o.threads then native.set_threads(o.threads) end
+    if o.origins ~= nil then native.origins.set(o.origins) end
   end
-  function pg.config.get() return { threads = native.threads() } end
+  ---The settings in force.
+  ---@return {threads: integer, origins: boolean, matmul_precision: string}
+  function pg.config.get()
+    return { threads = native.threads(), origins = native.origins.on, matmul_precision = "highest" }
+  end
+  setmetatable(pg.config, { __index = function(_, key)
+    local names = {}
+    for name in pairs(pg.config) do names[#names + 1] = name end
+    local near = native.suggest(tostring(key), names)
+    native.raise("not_found", nil, ("config has no %q"):format(tostring(key)),
+                 near and ("did you mean config.%s?"):format(near) or "settings are made with pg.config.set{...}")
+  end })
 
   ---Loads a plugin by path (made absolute by the caller).
   function pg.load_plugin(path)
@@ -83,9 +105,11 @@ return function(pg, native)
     end
     native.load_plugin(path)
   end
-  ---All plugins found: a list of { name, kinds, version, path, state, reason }.
   local read_plugins = native.signature("plugins", { { "load", "boolean", named = true } })
+  ---All plugins found: a list of { name, kinds, version, path, state, reason }.
   ---`load=true` loads those that have not been asked for yet.
+  ---@param ... {load: boolean?}
+  ---@return table[]
   function pg.plugins(...) return native.plugins(read_plugins(...).load) end
   function pg.version() return native.version() end
 end

@@ -24,7 +24,8 @@ local function check_names(where, tensors, names)
   for _, name in ipairs(names) do
     if type(name) ~= "string" or not native.is_tensor(tensors[name]) then
       native.raise("invalid_argument", where, ("%s must be a tensor under a name, got %s"):format(tostring(name),
-                   native.describe(tensors[name])))
+                   native.describe(tensors[name])), where == "save" and
+                   "pg.CheckpointManager{folder} keeps models, optimizers and numbers together" or nil)
     end
   end
 end
@@ -48,7 +49,8 @@ function files.save(path, what, options)
     check_names("save", tensors, names)
     table.sort(names)
   else
-    native.raise("invalid_argument", "save", "needs a layer or a table of tensors, got " .. native.describe(what))
+    native.raise("invalid_argument", "save", "needs a layer or a table of tensors, got " .. native.describe(what),
+                 native.is_tensor(what) and "pg.save(path, {x=tensor})" or nil)
   end
   local list = {}
   for i, name in ipairs(names) do list[i] = tensors[name] end

@@ -42,7 +42,9 @@ for axes = 1, 3 do
     same_alone(t, x, function(v) return named "max_pool%dd" (v, 2) end)
     same_alone(t, x, function(v) return named "avg_pool%dd" { v, 2, stride = 1 } end)
     same_alone(t, x, function(v) return named "adaptive_avg_pool%dd" (v, 2) end)
-    same_alone(t, x, function(v) return (named "adaptive_max_pool%dd" (v, filled(axes, 2), { return_indices = true })) end)
+    same_alone(t, x, function(v)
+      return (named "adaptive_max_pool%dd" (v, filled(axes, 2), { return_indices = true }))
+    end)
     if axes < 3 then same_alone(t, x, function(v) return named "lp_pool%dd" (v, 2, 2) end) end
     local y, at = named "max_pool%dd" { x, 2, return_indices = true }
     t.ok(y:dim() == axes + 1 and at.shape == y.shape and at.dtype == "int64")
@@ -156,4 +158,23 @@ test("clamp between tensors", function(t)
   local z = pg.tensor { -1, 5 }
   z:clamp_(pg.tensor { 0, 9 })
   t.equal(z, { 0, 9 })
+end)
+
+test("samples by position, curves by name", function(t)
+  local ds = pg.data.from_slices { x = pg.arange(6):reshape(3, 2) }
+  t.equal(ds[1].x, { 0, 1 })
+  t.equal(ds[-1].x, { 4, 5 })
+  t.equal(ds:batch(2)[2].x, { { 4, 5 } })
+  local shuffled = ds:shuffle { seed = 3 }
+  local each = shuffled:each()
+  local _, first = each()
+  t.equal(shuffled[1].x, first.x) -- the order of the epoch that is running
+  t.equal(shuffled:epoch(), 1)
+  local file = os.tmpname() .. ".svg"
+  local plot = pg.plot({ train = { 3, 2, 1 }, test = pg.tensor { 3, 2.5, 2 } }, { title = "loss", file = file })
+  os.remove(file)
+  t.equal({ plot.series[1].label, plot.series[2].label }, { "test", "train" })
+  plot = pg.plot { { a = { 1, 2 } }, file = file }
+  os.remove(file)
+  t.equal(plot.series[1].label, "a")
 end)

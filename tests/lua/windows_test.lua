@@ -58,7 +58,7 @@ test("layers of one to three axes infer their channels and train", function(t)
     for name, p in model:named_parameters() do t.ok(p.grad and p.grad:abs():sum():item() > 0, name) end
     t.ok(x.grad:has_shape(shape))
     t.ok(named "AdaptiveMaxPool" { 2 }(x:detach()):numel() == 8 * 2 ^ axes)
-    t.raises(function() model(pg.randn { 2, 4 }) end, "expected an input")
+    t.raises(function() model(pg.randn { 4 }) end, "expected an input")
   end
 end)
 
@@ -120,7 +120,7 @@ test("padding layers", function(t)
   t.equal(nn.ReflectionPad1d { 1 }(x:squeeze(1)), { { { 1, 0, 1, 2, 1 }, { 4, 3, 4, 5, 4 } } })
   t.equal(nn.ConstantPad1d { 1, 7 }(image(1, 1, 1)), { { { 7, 0, 7 } } })
   t.equal(nn.ReplicationPad2d { 1 }(image(1, 1, 1, 1)):sum(), 0)
-  t.raises(function() nn.ZeroPad2d { 1 }(x:squeeze(1)) end, "4 axes")
+  t.raises(function() nn.ZeroPad2d { 1 }(x[1][1]) end, "4 axes")
   t.raises(function() nn.ZeroPad2d { { 1, 2 } }(x) end, "one number or 4")
 end)
 

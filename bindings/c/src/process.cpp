@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process: errors, plugins, devices, ambient state, random numbers.
+#include <mutex>
+#include <set>
+
 #include "api.hpp"
 #include "autocast.hpp"
 #include "condition.hpp"
@@ -85,6 +88,20 @@ int32_t pgc_set_device(int32_t device) { return std::exchange(ambient().device, 
 int32_t pgc_device(void) { return ambient().device; }
 pgc_graph* pgc_set_graph(pgc_graph* graph) {
   return reinterpret_cast<pgc_graph*>(std::exchange(ambient().graph, reinterpret_cast<Graph*>(graph)));
+}
+int32_t pgc_set_origin(const char* text) {
+  return run("set_origin", [&] {
+    static std::mutex mutex;
+    static std::set<std::string, std::less<>> known;  // nodes stay where they are
+    if (text == nullptr) {
+      ambient().origin = nullptr;
+      return;
+    }
+    std::lock_guard guard(mutex);
+    auto found = known.find(std::string_view(text));
+    if (found == known.end()) found = known.emplace(text).first;
+    ambient().origin = found->c_str();
+  });
 }
 int32_t pgc_set_detect_anomaly(int32_t on) {
   bool old = ambient().detect_anomaly;

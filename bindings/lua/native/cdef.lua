@@ -62,6 +62,7 @@ int32_t pgc_device(void);
 pgc_graph *pgc_set_graph(pgc_graph *graph);
 int32_t pgc_set_stream(int32_t index);
 int32_t pgc_set_detect_anomaly(int32_t on);
+int32_t pgc_set_origin(const char *text);
 uint32_t pgc_set_default_dtype(uint32_t dtype);
 uint32_t pgc_default_dtype(void);
 typedef struct pgc_autocast pgc_autocast;

@@ -60,7 +60,8 @@ M.foreign = { float = "float32", double = "float64", half = "float16", long = "i
 function M.find(name, where)
   local dtype = type(name) == "string" and M.by_name[name]
   if dtype and dtype.complex then
-    errors.raise("not_supported", where, dtype.name .. " is not supported: no operator computes with complex numbers")
+    errors.raise("not_supported", where,
+                 dtype.name .. " is not supported: no operator computes with complex numbers")
   end
   if dtype then return dtype end
   if type(name) ~= "string" then

@@ -128,6 +128,9 @@ function M.raise_native(C, where, hint, op)
     if from == op then from = where end
     if message:sub(1, #op + 2) == op .. ": " then message = message:sub(#op + 3) end
   end
+  if not hint and M.origins and not M.origins.on and message:find("^[%w_]+ %(number %d+%): ") then
+    hint = "pg.config.set{origins=true} tells where it was called"
+  end
   if where and where ~= from and from ~= "" and message:find(from, 1, true) ~= 1 then
     message = from .. ": " .. message
   end

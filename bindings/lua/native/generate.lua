@@ -4,12 +4,13 @@
 
 local ffi = require "ffi"
 local handles = require "perigee.native.handles"
+local origins = require "perigee.native.origins"
 local attributes = require "perigee.native.attributes"
 
 local kinds = attributes.kinds
 
 local head = [[
-local C, ffi, Handle, wrap, op, operators, handles, scratch = ...
+local C, ffi, Handle, wrap, op, operators, handles, scratch, origins = ...
 local istype, floor, select, type = ffi.istype, math.floor, select, type
 local id, out, any, where = op.id, scratch.out, operators.call_any, scratch.where
 local call1, call2, call = C.pgc_call1, C.pgc_call2, C.pgc_call
@@ -31,6 +32,7 @@ end
 
 -- One native call with its reissue after an answer of "retry". $call is the expression, $attrs what it was given.
 local issue = [[
+  if origins.on then origins.note() end
   local rc = $call
   if rc ~= 0 then
     if rc == 10 then
@@ -258,7 +260,7 @@ function M.start(C, operators)
   return function(op, in_place)
     local text = pick(op, in_place)(op, in_place)
     local chunk = assert(loadstring(text, "=perigee:" .. op.name))
-    return chunk(C, ffi, handles.Handle, handles.wrap, op, operators, handles, make_scratch(op, in_place))
+    return chunk(C, ffi, handles.Handle, handles.wrap, op, operators, handles, make_scratch(op, in_place), origins)
   end
 end
 

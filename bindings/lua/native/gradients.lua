@@ -5,6 +5,7 @@ local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
 local operators = require "perigee.native.operators"
+local origins = require "perigee.native.origins"
 local tensor = require "perigee.native.tensor"
 
 local M = {}
@@ -33,6 +34,7 @@ M.go_on = nil
 
 -- Issues `call`, once more when memory is short.
 local function issue(where, results, call, ...)
+  if origins.on then origins.note() end
   local rc = call(...)
   if rc == PAUSED then rc = M.go_on(results) end
   if rc == 10 then
@@ -54,6 +56,7 @@ local root = ffi.new("pgc_tensor *[1]")
 
 ---backward of one open tensor without options: what training loops call.
 function M.backward_plain(t)
+  if origins.on then origins.note() end
   root[0] = t.ptr
   local rc = C.pgc_backward(root, nil, 1, 0, 0)
   if rc == PAUSED then rc = M.go_on() end

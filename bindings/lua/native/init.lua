@@ -20,7 +20,7 @@ local function start()
 
   local module = {}
   local names = { "handles", "operators", "prepared", "tensor", "host", "process", "gradients", "custom", "layers",
-                  "files", "graphs", "layer_call", "update_plan", "precision" }
+                  "files", "graphs", "layer_call", "update_plan", "precision", "origins" }
   for _, name in ipairs(names) do
     module[name] = require("perigee.native." .. name)
     module[name].start(C)
@@ -39,7 +39,7 @@ local function start()
   native.with = require("perigee.native.scopes").with
   native.shape, native.dtypes = require "perigee.native.shape", require "perigee.native.dtypes"
   native.handles, native.operators, native.tensor = module.handles, module.operators, module.tensor
-  native.custom = module.custom
+  native.custom, native.origins = module.custom, module.origins
   native.host, native.graphs, native.process = module.host, module.graphs, module.process
   native.call, native.op, native.op_names = module.operators.call, module.operators.get_function, module.operators.names
   native.is_tensor, native.methods, native.hooks = module.handles.is_tensor, module.tensor.methods, module.tensor.hooks

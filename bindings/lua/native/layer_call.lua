@@ -6,12 +6,13 @@ local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
 local operators = require "perigee.native.operators"
+local origins = require "perigee.native.origins"
 
 local M = {}
 local C
 
 local head = [[
-local C, Handle, wrap, istype, attributes, params, inputs, out, is = ...
+local C, Handle, wrap, istype, attributes, params, inputs, out, is, origins = ...
 local id, struct, call = attributes.info.id, attributes.struct, C.pgc_layer_call
 local rawget, select = rawget, select
 ]]
@@ -30,6 +31,7 @@ local function text_of(info, names)
     add("params[%d] = p.ptr\nelse\nparams[%d] = nil\nend\n", i - 1, i - 1)
   end
   add("local training = rawget(layer, 'training') and 1 or 0\n")
+  add("if origins.on then origins.note() end\n")
   add("local rc = call(id, struct, training, params, inputs, out)\n")
   add("if rc == 10 then\nis.short()\nrc = call(id, struct, training, params, inputs, out)\nend\n")
   add("if rc ~= 0 then is.failed() end\n")
@@ -67,7 +69,7 @@ function M.compile(attributes, names)
   local info = attributes.info
   local chunk = assert(loadstring(text_of(info, names), "=perigee:" .. info.name))
   return chunk(C, handles.Handle, handles.wrap, ffi.istype, attributes, pointers(#names), pointers(info.inputs),
-               pointers(info.outputs), exits(attributes))
+               pointers(info.outputs), exits(attributes), origins)
 end
 
 function M.start(library) C = library end

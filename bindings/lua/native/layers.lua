@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local operators = require "perigee.native.operators"
+local origins = require "perigee.native.origins"
 local attributes = require "perigee.native.attributes"
 local grammar = require "perigee.native.grammar"
 local gradients = require "perigee.native.gradients"
@@ -239,6 +240,7 @@ function optimizer_methods.step(self, step, params, grads, state)
   local function issue()
     return C.pgc_optimizer_step(info.id, self.struct, step, count, param_array, gradient_array, state_array)
   end
+  if origins.on then origins.note() end
   local rc = issue()
   if rc == 10 then
     operators.make_room()

@@ -8,6 +8,7 @@ local handles = require "perigee.native.handles"
 local attributes = require "perigee.native.attributes"
 local grammar = require "perigee.native.grammar"
 local json = require "perigee.native.json"
+local origins = require "perigee.native.origins"
 
 local M = {}
 jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
@@ -212,6 +213,7 @@ local function run(op, where, list, count, groups, in_place, all)
   local outputs = all and #op.outputs or output_count(op, groups)
   local out = outputs <= FEW and few_outputs or pointers(outputs)
   local flags = in_place and 1 or 0
+  if origins.on then origins.note() end
   local rc = C.pgc_call(op.id, inputs, count, sizes, op.attrs, flags, out, outputs)
   if rc == RETRY then
     M.make_room(op)

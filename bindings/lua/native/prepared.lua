@@ -6,6 +6,7 @@ local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
 local operators = require "perigee.native.operators"
+local origins = require "perigee.native.origins"
 local attributes = require "perigee.native.attributes"
 
 local M = {}
@@ -29,6 +30,7 @@ function M.prepare(name)
     if pointer[attr.kind] then attrs[attr.name] = ffi.cast(pointer[attr.kind], struct + attr.offset) end
   end
   local function run(x)
+    if origins.on then origins.note() end
     local rc = C.pgc_call1(id, x.ptr, struct, out)
     if rc ~= 0 then
       if rc == 10 then

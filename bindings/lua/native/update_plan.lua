@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local operators = require "perigee.native.operators"
+local origins = require "perigee.native.origins"
 
 local M = {}
 local C
@@ -63,6 +64,7 @@ function Plan.step(plan, step)
     if plan.state[slot] and not all_open(plan.state[slot]) then return false end
   end
   if not take_gradients(plan) then return false end
+  if origins.on then origins.note() end
   local rc = C.pgc_optimizer_step(info.id, struct, step, plan.count, plan.param_array, plan.gradient_array,
                                   plan.state_array)
   if rc == 10 then

@@ -7,6 +7,7 @@
 #include "block_loop.hpp"
 #include "copy.hpp"
 #include "perigee/kernels/philox.hpp"
+#include "probabilities.hpp"
 
 namespace cpu {
 namespace {
@@ -208,6 +209,7 @@ struct Bernoulli final : pg::Kernel {
     const pg_tensor& p = *launch.inputs[0];
     Storage from = storage_of(p);
     const void* chances = pg::input(launch, 0);
+    check_probabilities(p, chances, "bernoulli");
     bool wide = from == sF64;
     generate(*launch.outputs[0], pg::output(launch, 0), wide ? sF64 : sF32,
              [=, &p](int64_t begin, int64_t end, void* target) {

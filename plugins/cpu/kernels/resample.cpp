@@ -24,6 +24,7 @@ class Resample final : public Kernel {
     auto axis = static_cast<uint32_t>(call.axis("axis", x.rank));
     for (uint32_t i = 0; i < x.rank; i++) (i < axis ? before_ : after_) *= i == axis ? 1 : x.shape[i];
     in_ = x.shape[axis], out_ = y.shape[axis];
+    if (before_ * after_ == 0) return;  // the table of a long axis is large
     table_ = resample_table(static_cast<Resampling>(call.attr<int32_t>("mode")), in_, out_,
                             call.attr<bool>("align_corners"), call.attr<double>("scale"));
     if (backward) table_ = transposed(table_), std::swap(in_, out_);

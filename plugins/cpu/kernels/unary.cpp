@@ -23,7 +23,9 @@ UnaryOp find_op(const pg::KernelCall& call) {
 bool predicate(UnaryOp op) { return op >= uIsNan; }
 bool rounds(UnaryOp op) { return op >= uFloor && op <= uTrunc; }
 // Functions of all types that booleans have too.
-bool takes_bool(UnaryOp op) { return op >= uReciprocal || op == uAbs || op == uSign || op == uSquare || op == uNanToNum; }
+bool takes_bool(UnaryOp op) {
+  return op >= uReciprocal || op == uAbs || op == uSign || op == uSquare || op == uNanToNum;
+}
 
 struct Unary final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {

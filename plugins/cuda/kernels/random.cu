@@ -114,13 +114,41 @@ struct Integers : Function<int64_t, int64_t> {
   }
 };
 
+// Notes the first of a packet that is no probability. What a packet lacks is 0.
+template <class T, int V>
+__device__ __forceinline__ void check_chances(const FaultSite& fault, int64_t at, const T (&p)[V]) {
+#pragma unroll
+  for (int i = 0; i < V; i++) {
+    if (p[i] >= T(0) && p[i] <= T(1)) continue;
+    auto value = static_cast<double>(p[i]);
+    int64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    note_fault(fault, bits, at + i);
+    return;
+  }
+}
+
+template <class T>
+struct Checked : Function<T, T> {
+  static constexpr uint32_t kWidths = 0;
+  FaultSite fault;
+  template <int V>
+  __device__ __forceinline__ void operator()(int64_t at, const T (&p)[1][V], T (&y)[V]) const {
+    check_chances(fault, at, p[0]);
+#pragma unroll
+    for (int i = 0; i < V; i++) y[i] = p[0][i];
+  }
+};
+
 template <class T>
 struct Chances : Function<T, T> {
   static constexpr uint32_t kWidths = kRandomWidths<T>;
   Draw d;
+  FaultSite fault;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t at, const T (&p)[1][V], T (&y)[V]) const {
     using namespace pg::philox;
+    check_chances(fault, at, p[0]);
     if constexpr (std::is_same_v<T, double>) {
       uint64_t pair[V];
       draw_pairs(d, at, pair);
@@ -280,6 +308,7 @@ class Bernoulli final : public Kernel {
     with_width(wide_, [&](auto tag) {
       Chances<typename decltype(tag)::type> f;
       f.d = seed_(launch);
+      f.fault = launch.fault_site(FaultKind::kProbability, 0, *launch.raw.outputs[0]);
       elementwise::run(launch.native(), loop_, {launch.out(0), const_cast<void*>(launch.in(0))}, f);
     });
   }
@@ -290,6 +319,28 @@ class Bernoulli final : public Kernel {
   Loop<2> loop_;
 };
 PG_KERNEL("bernoulli", Bernoulli);
+
+class AsProbability final : public Kernel {
+ public:
+  static void supports(const pg::KernelCall& call) {
+    check_dtypes(call, kFloats);
+    if (pg::dtype_of(call.in(0)) != pg::dtype_of(call.out(0))) pg::fail_support("as_probability: p and y differ");
+  }
+  AsProbability(const pg::KernelCall& call, pg::Plan&)
+      : wide_(pg::dtype_of(call.in(0)) == PG_F64), loop_({typed(call.out(0)), typed(call.in(0))}, 0, 1, true) {}
+  void run(const Launch& launch) override {
+    with_width(wide_, [&](auto tag) {
+      Checked<typename decltype(tag)::type> f;
+      f.fault = launch.fault_site(FaultKind::kProbability, 0, *launch.raw.outputs[0]);
+      elementwise::run(launch.native(), loop_, {launch.out(0), const_cast<void*>(launch.in(0))}, f);
+    });
+  }
+
+ private:
+  bool wide_;
+  Loop<2> loop_;
+};
+PG_KERNEL("as_probability", AsProbability);
 
 class Dropout final : public Kernel {
  public:

@@ -6,7 +6,7 @@ namespace {
 
 PG_OP("bernoulli")
     .category("random")
-    .doc("1 with probability p, else 0. A p above 1 counts as 1, one below 0 (and NaN) as 0.")
+    .doc("1 with probability p, else 0. A p outside of [0, 1], or NaN, is an error that names the first one.")
     .input("p", kFloating, "probabilities in [0, 1], any shape")
     .random()
     .output("y", "shape of p")

@@ -54,8 +54,7 @@ const Reduction kReductions[] = {
     {"amin", "Smallest element; NaN where there is one. Equal smallest elements share the gradient.", kRealOrBool,
      Result::same, true, extreme, "xy", PG_NUMERIC_KEEP},
     {"logsumexp", "log(sum(exp(x))), without overflow; of integers and booleans in float32.", kRealOrBool,
-     Result::floating, false,
-     [](const Gradient& g) { return g.d * exp(g.x - g.y); }, "xy", PG_NUMERIC_FLOAT32},
+     Result::floating, false, [](const Gradient& g) { return g.d * exp(g.x - g.y); }, "xy", PG_NUMERIC_FLOAT32},
     {"any", "Whether any element is not zero.", kAnyDtype, Result::boolean, false, nullptr, "", PG_NUMERIC_KEEP},
     {"all", "Whether all elements are not zero.", kAnyDtype, Result::boolean, false, nullptr, "", PG_NUMERIC_KEEP},
 };
@@ -90,9 +89,10 @@ void differentiate(GradContext& g, const Reduction& row) {
 
 void declare(const Reduction& row) {
   uint32_t flags = row.result == Result::floating ? PG_INPUT_PROMOTE : 0;
-  OpBuilder& op = declare_reduction(row.name, row.doc, row.dtypes, flags).numeric(row.numeric).shape([&row](ShapeContext& c) {
-    infer(c, row);
-  });
+  OpBuilder& op =
+      declare_reduction(row.name, row.doc, row.dtypes, flags).numeric(row.numeric).shape([&row](ShapeContext& c) {
+        infer(c, row);
+      });
   if (row.dx == nullptr) {
     op.traits(PG_OP_NO_GRAD);
     return;

@@ -46,6 +46,7 @@ void randint(const Work& work) {
 }
 void randperm(const Work& work) { reference::randperm(draw(work), work.out(0)); }
 void bernoulli(const Work& work) { reference::bernoulli(draw(work), work.in(0), work.out(0)); }
+void as_probability(const Work& work) { write(work.out(0), reference::probabilities(work.in(0))); }
 void dropout(const Work& work) {
   double p = work.attr<double>("p");
   if (!(p >= 0 && p <= 1)) pg::fail_argument(pg::format("p is %g; expected 0 to 1", p));
@@ -71,6 +72,7 @@ PG_SIM_KERNEL("multinomial", multinomial, kAny);
 PG_SIM_KERNEL("randint", randint, kAny);
 PG_SIM_KERNEL("randperm", randperm, kAny);
 PG_SIM_KERNEL("bernoulli", bernoulli, kFloats);
+PG_SIM_KERNEL("as_probability", as_probability, kFloats);
 PG_SIM_KERNEL("dropout", dropout, kFloats);
 PG_SIM_KERNEL("dropout_mask", dropout_mask, kAny);
 PG_SIM_KERNEL("all_reduce", all_reduce, kAny);

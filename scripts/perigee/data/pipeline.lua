@@ -17,6 +17,7 @@ local meta = getmetatable(template)
 function meta.__index(self, key)
   local method = Dataset[key]
   if method ~= nil then return method end
+  if type(key) == "number" then return Dataset.at(self, key) end
   local value = fields[self][key]
   if value == nil and type(key) == "string" and key ~= "batched" then
     local names = {}
@@ -173,6 +174,19 @@ function Dataset:batch(...)
       return collate(samples)
     end }
   end, true)
+end
+
+---Element i of the pipeline, from 1, or from the end where negative, in the order of the current epoch: `ds[i]`.
+---@param i integer
+---@return table
+function Dataset:at(i)
+  local own = fields[self]
+  local at = type(i) == "number" and i < 0 and own.size + 1 + i or i
+  if type(i) ~= "number" or i ~= math.floor(i) or at < 1 or at > own.size then
+    native.raise("invalid_argument", "data", ("there is no element %s of %d"):format(tostring(i), own.size),
+                 "they count from 1")
+  end
+  return own.stage(math.max(own.epoch, 1)).get(at)
 end
 
 ---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves.

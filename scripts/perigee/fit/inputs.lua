@@ -21,8 +21,9 @@ local function batched(dataset, size)
 end
 
 local function from_tensors(where, x, y)
-  for name, t in pairs { x = x, y = y } do
-    if not native.is_tensor(t) then
+  for _, row in ipairs { { "x", x }, { "y", y } } do
+    local name, t = row[1], row[2]
+    if t ~= nil and not native.is_tensor(t) then
       native.raise("invalid_argument", where, ("%s must be a tensor, got %s"):format(name, native.describe(t)),
                    native.is_plain(t) and "pg.tensor makes one of a table")
     end

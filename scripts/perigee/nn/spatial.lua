@@ -48,8 +48,9 @@ local function pads(prefix, mode, most, options)
     layer(name, params, function(x, o)
       local rank = native.tensor.rank(x)
       if rank ~= axes + 2 and rank ~= axes + 1 then
-        native.raise("invalid_argument", name, ("expected an input of %d axes, or of %d without a batch, got %s"):format(
-                     axes + 2, axes + 1, tostring(x.shape)))
+        native.raise("invalid_argument", name,
+                     ("expected an input of %d axes, or of %d without a batch, got %s"):format(axes + 2, axes + 1,
+                                                                                              tostring(x.shape)))
       end
       return x:pad(widths_of(name, o.padding, axes), { mode = mode, value = o.value or 0 })
     end)

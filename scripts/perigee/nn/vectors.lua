@@ -48,9 +48,10 @@ local function instance_norm(name, rank)
     elseif x:dim() ~= rank and not alone then
       common.refuse(name, ("expected %d axes, got %s"):format(rank, tostring(x.shape)))
     end
-    local y = pg().instance_norm { alone and x:unsqueeze(1) or x, running_mean = self.running_mean, running_var = self.running_var,
-                                weight = self.weight, bias = self.bias, momentum = o.momentum, eps = o.eps,
-                                use_input_stats = self.training or not o.track_running_stats }
+    local y = pg().instance_norm {
+      alone and x:unsqueeze(1) or x, running_mean = self.running_mean, running_var = self.running_var,
+      weight = self.weight, bias = self.bias, momentum = o.momentum, eps = o.eps,
+      use_input_stats = self.training or not o.track_running_stats }
     return alone and y:squeeze(1) or y
   end
   layers[name] = class

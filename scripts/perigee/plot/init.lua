@@ -72,6 +72,18 @@ local function add_history(list, history, keys)
   end
 end
 
+-- The names of {train=..., test=...}, a curve each, in order; none where it holds anything else.
+local function names_of(t)
+  local names = {}
+  for name, v in pairs(t) do
+    local is_curve = native.is_tensor(v) or (type(v) == "table" and is_numbers(v))
+    if type(name) ~= "string" or OPTIONS[name] or not is_curve then return {} end
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  return names
+end
+
 -- One positional argument: a series, or several.
 local function add_argument(list, v, o)
   if is_history(v) then return add_history(list, v, o.keys) end
@@ -85,6 +97,9 @@ local function add_argument(list, v, o)
       for _, inner in ipairs(v) do add_argument(list, inner, o) end
       return
     end
+    local labels = names_of(v)
+    for _, label in ipairs(labels) do add(list, v[label], o.x, label) end
+    if #labels > 0 then return end
     bad("a series is a list of numbers, a tensor, a history or {y=, x=, label=}; got " .. native.describe(v))
   end
   add(list, v, o.x)
@@ -96,7 +111,9 @@ local function is_plain(v) return type(v) == "table" and getmetatable(v) == nil 
 local function read(...)
   local n, arguments, named = select("#", ...), { ... }, nil
   local last = arguments[n]
-  if n == 1 and is_plain(last) and not is_numbers(last) and last.y == nil then
+  if n == 1 and is_plain(last) and #names_of(last) > 0 then
+    return arguments, {}
+  elseif n == 1 and is_plain(last) and not is_numbers(last) and last.y == nil then
     named, arguments = last, {}
     for i, v in ipairs(last) do arguments[i] = v end
     if is_numbers(arguments) then arguments = { arguments } end
@@ -112,6 +129,7 @@ local function read(...)
       local kind = OPTIONS[key]
       if not kind then
         local near = native.suggest(key, names)
+        if key == "path" or key == "filename" then near = "file" end
         bad(("unknown option %q"):format(key), near and ("did you mean %q?"):format(near))
       end
       local fits = kind == "any" or type(value) == kind
@@ -153,7 +171,8 @@ end
 
 ---Draws curves: in the terminal, or into a file. Every argument is a curve: a list of numbers, a tensor of one axis, a
 ---history of `fit` (its loss and val_loss, or the columns in `keys`), or `{y=..., x=..., label="..."}`; a tensor of two
----axes is a curve a row. `pg.plot(history)`, `pg.plot{loss, title="loss", file="loss.png"}`.
+---axes is a curve a row, a table of names a curve each. `pg.plot(history)`, `pg.plot{loss, title="loss",
+---file="loss.png"}`, `pg.plot({train=a, test=b}, {title="loss"})`.
 ---
 ---Options: `x` positions common to all, `labels` a name a curve, `title xlabel ylabel`, `logy` a logarithmic axis,
 ---`file` (.svg or .png) where to write, `width height` in characters or pixels, `style` "braille" or "marks", `color`.

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Losses of yes and no: targets from 0 to 1, or -1 and 1.
 
+local native = require "perigee.native"
 local common = require "perigee.nn.loss.common"
 
 local losses = {}
@@ -9,7 +10,7 @@ local losses = {}
 local function clamped_log(p) return p:log():clamp { min = -100 } end
 
 common.declare("bce", { weight = false })
----Binary cross entropy of probabilities in [0, 1].
+---Binary cross entropy of probabilities in [0, 1]; one outside is an error that names it.
 ---@param p table
 ---@param y table the shape of p
 ---@param options? {weight: table, reduction: string}
@@ -17,6 +18,7 @@ common.declare("bce", { weight = false })
 function losses.bce(p, y, options)
   local o = common.options("bce", options)
   common.check_shapes("bce", p, y)
+  p = native.call("as_probability", { p }, nil, false, "bce")
   local values = -(y * clamped_log(p) + (1 - y) * clamped_log(1 - p))
   if o.weight then values = values * o.weight end
   return common.reduce("bce", values, o.reduction)

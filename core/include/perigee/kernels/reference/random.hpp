@@ -123,8 +123,20 @@ inline void randperm(Draw d, const Operand& y) {
   write(y, order);
 }
 
-inline void bernoulli(Draw d, const Operand& p, const Operand& y) {
+// The elements of p; throws "p is 1.5 at position [3]; expected 0 to 1".
+inline std::vector<double> probabilities(const Operand& p) {
   auto chance = read<double>(p);
+  for (size_t i = 0; i < chance.size(); i++) {
+    if (!(chance[i] >= 0 && chance[i] <= 1)) {
+      fail_argument(format("p is %g at position %s; expected 0 to 1", chance[i],
+                           position(p.shape, static_cast<int64_t>(i)).c_str()));
+    }
+  }
+  return chance;
+}
+
+inline void bernoulli(Draw d, const Operand& p, const Operand& y) {
+  auto chance = probabilities(p);
   std::vector<int64_t> out;
   for (uint64_t i = 0; i < chance.size(); i++) {
     bool hit = p.dtype == PG_F64 ? philox::uniform_f64(d.seed, d.offset, i) < chance[i]
