@@ -134,6 +134,16 @@ function pg.checkpoint_manager:steps() end
 ---@return {threads: integer, origins: boolean, matmul_precision: string}
 function pg.config.get() end
 
+---At most this share of a device's memory: `pg.config.memory_fraction("gpu:0", 0.4)`.
+---@param device string
+---@param fraction number above 0, up to 1
+function pg.config.memory_fraction(device, fraction) end
+
+---Memory is taken from a device as it is needed, always; what TensorFlow calls growth cannot be turned off.
+---@param device string
+---@param on boolean
+function pg.config.memory_growth(device, on) end
+
 ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
 ---@param device any
 ---@param size any
@@ -141,8 +151,8 @@ function pg.config.memory_limit(device, size) end
 
 ---Settings of the process: `pg.config.set{threads=2}`.
 ---threads: that one operator on the CPU may use. origins: what fails on an asynchronous device, where errors show up
----late, names the script's line and the layer that called it; costs a walk over the stack an operator. matmul_precision:
----"highest", which is what every device computes with; nothing else is there yet.
+---late, names the script's line and the layer that called it; costs a walk over the stack an operator.
+---matmul_precision: "highest", which is what every device computes with; there is no other yet.
 ---@param ... any|{threads?: integer, origins?: boolean, matmul_precision?: string}
 function pg.config.set(...) end
 
@@ -162,6 +172,11 @@ function pg.data.from_slices(tensors) end
 ---The numbers 0 .. n - 1, as samples { value = number }.
 ---@param n any
 function pg.data.range(n) end
+
+---Element i of the pipeline, from 1, or from the end where negative, in the order of the current epoch: `ds[i]`.
+---@param i integer
+---@return table
+function Dataset:at(i) end
 
 ---Groups of `size` elements; the last may be smaller.
 ---@param ... any|{size: integer, drop_last?: boolean}
@@ -3102,15 +3117,18 @@ function pg.pixel_unshuffle(...) end
 
 ---Draws curves: in the terminal, or into a file. Every argument is a curve: a list of numbers, a tensor of one axis, a
 ---history of `fit` (its loss and val_loss, or the columns in `keys`), or `{y=..., x=..., label="..."}`; a tensor of two
----axes is a curve a row. `pg.plot(history)`, `pg.plot{loss, title="loss", file="loss.png"}`.
+---axes is a curve a row, a table of names a curve each. `pg.plot(history)`, `pg.plot{loss, title="loss",
+---file="loss.png"}`, `pg.plot({train=a, test=b}, {title="loss"})`.
 ---Options: `x` positions common to all, `labels` a name a curve, `title xlabel ylabel`, `logy` a logarithmic axis,
 ---`file` (.svg or .png) where to write, `width height` in characters or pixels, `style` "braille" or "marks", `color`.
 ---@param ... perigee.Tensor|number[]|table
 ---@return perigee.Plot plot with :save(path); tostring(plot) is the text
 function pg.plot(...) end
 
+---All plugins found: a list of { name, kinds, version, path, state, reason }.
 ---`load=true` loads those that have not been asked for yet.
 ---@param ... any|{load?: boolean}
+---@return table[]
 function pg.plugins(...) end
 
 ---The n-th derivative of digamma; digamma itself for n = 0.
@@ -3269,6 +3287,11 @@ function pg.resample(x, options, ...) end
 ---@param options? {axis?: integer, size: integer, mode?: string, align_corners?: boolean, scale?: number}|any
 ---@return perigee.Tensor
 function Tensor:resample(options, ...) end
+
+---Back to how the process began, but for what the script holds: waits for all devices and forgets what has failed
+---there, releases what is unreachable and all cached memory, lifts memory limits, and restores the default dtype, the
+---number of threads and the other settings.
+function pg.reset() end
 
 ---The elements of x, in row-major order, in another shape. A view where strides can say it, else a copy.
 ---@param x perigee.Tensor [...]

@@ -68,6 +68,55 @@ return function(pg, native)
     native.set_memory_limit(native.find_device(device, "config.memory_limit"), bytes("config.memory_limit", size))
   end
 
+  ---At most this share of a device's memory: `pg.config.memory_fraction("gpu:0", 0.4)`.
+  ---@param device string
+  ---@param fraction number above 0, up to 1
+  function pg.config.memory_fraction(device, fraction)
+    local where = "config.memory_fraction"
+    local index = native.find_device(device, where)
+    if type(fraction) ~= "number" or not (fraction > 0 and fraction <= 1) then
+      native.raise("invalid_argument", where, "the fraction must be above 0 and at most 1, got "
+        .. native.describe(fraction))
+    end
+    local name = native.device_name(index)
+    for _, d in ipairs(pg.devices()) do
+      if d.name == name and (d.memory_total or 0) > 0 then
+        return native.set_memory_limit(index, math.floor(d.memory_total * fraction))
+      end
+    end
+    native.raise("not_supported", where, name .. " does not say how much memory it has",
+                 "config.memory_limit takes bytes")
+  end
+  ---Memory is taken from a device as it is needed, always; what TensorFlow calls growth cannot be turned off.
+  ---@param device string
+  ---@param on boolean
+  function pg.config.memory_growth(device, on)
+    native.find_device(device, "config.memory_growth")
+    if on ~= true then
+      native.raise("not_supported", "config.memory_growth", "memory is always taken as it is needed",
+                   "config.memory_limit sets an upper bound")
+    end
+  end
+
+  local threads_at_start
+  ---Back to how the process began, but for what the script holds: waits for all devices and forgets what has failed
+  ---there, releases what is unreachable and all cached memory, lifts memory limits, and restores the default dtype, the
+  ---number of threads and the other settings.
+  function pg.reset()
+    for _, d in ipairs(pg.devices()) do
+      local index = native.find_device(d.name, "reset")
+      for _ = 1, 32 do -- a stream's failure at a time
+        if pcall(native.synchronize, index) then break end
+      end
+      native.set_memory_limit(index, 0)
+    end
+    native.handles.reclaim()
+    native.empty_cache()
+    native.set_default_dtype("float32")
+    native.origins.set(false)
+    if threads_at_start then native.set_threads(threads_at_start) end
+  end
+
   local read_settings = native.signature("config.set", {
     { "threads", "integer", named = true }, { "origins", "boolean", named = true },
     { "matmul_precision", "string", named = true } })
@@ -82,7 +131,10 @@ return function(pg, native)
       native.raise("not_supported", "config.set", ("matmul_precision %q: products are computed in the precision of "
         .. "their operands"):format(o.matmul_precision), "the only one is \"highest\"; amp.autocast computes in less")
     end
-    if o.threads then native.set_threads(o.threads) end
+    if o.threads then
+      threads_at_start = threads_at_start or native.threads()
+      native.set_threads(o.threads)
+    end
     if o.origins ~= nil then native.origins.set(o.origins) end
   end
   ---The settings in force.

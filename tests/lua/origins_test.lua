@@ -76,3 +76,30 @@ test("nothing to resample is said at once", function(t)
     t.equal(pg.interpolate(pg.ones { 0, 2, 4, device = device }, 2 ^ 31).shape, { 0, 2, 2 ^ 31 })
   end
 end)
+
+test("reset forgets failures, limits and settings", function(t)
+  local threads = pg.config.get().threads
+  pg.embedding(table_, pg.tensor({ 9 }, { dtype = "int64", device = DEVICE }))
+  pg.config.memory_limit(DEVICE, "1MB")
+  pg.config.set { threads = 1, origins = true }
+  pg.set_default_dtype "float64"
+  pg.reset()
+  pg.synchronize(DEVICE)
+  t.equal(pg.memory.stats(DEVICE).limit, 0)
+  t.equal(pg.zeros { 600, 600, device = DEVICE }:sum():item(), 0)
+  t.equal(pg.get_default_dtype(), "float32")
+  t.equal({ pg.config.get().threads, pg.config.get().origins }, { threads, false })
+end)
+
+test("a share of a device's memory", function(t)
+  local total
+  for _, d in ipairs(pg.devices "cpu") do total = d.memory_total end
+  if total and total > 0 then
+    pg.config.memory_fraction("cpu", 0.5)
+    t.equal(pg.memory.stats("cpu").limit, math.floor(total * 0.5))
+    pg.config.memory_limit("cpu", 0)
+  end
+  t.raises(function() pg.config.memory_fraction("cpu", 2) end, "above 0 and at most 1")
+  pg.config.memory_growth("cpu", true)
+  t.raises(function() pg.config.memory_growth("cpu", false) end, "always taken as it is needed")
+end)
