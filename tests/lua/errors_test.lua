@@ -115,3 +115,12 @@ test("devices", function(t)
   t.ok(#pg.devices() >= 1)
   t.equal(pg.zeros { 2, device = "/cpu:0" }.device, "cpu")
 end)
+
+test("a layer's misspelt method is suggested where Lua's own message ends the script", function(t)
+  local report = require "perigee.command.report"
+  local model = pg.nn.Linear { 2, 2 }
+  local _, err = pcall(function() model:forwardd(pg.ones { 1, 2 }) end)
+  t.ok(report(err):find("'forwardd' (a nil value) (a layer has \"forward\": did you mean that?)", 1, true), report(err))
+  _, err = pcall(function() model:xyzzy() end)
+  t.ok(not report(err):find("did you mean", 1, true))
+end)

@@ -383,7 +383,7 @@ local rows = {
   { 'local _ = x + "1"',
     'add: y must be a tensor or a number, got string "1"' },
   { "local _ = x + {1}",
-    "add: y must be a tensor or a number, got a table" },
+    "add: y must be a tensor or a number, got a table (pg.tensor makes one of a table)" },
   { "local _ = x + pg.zeros{5}",
     "add: shapes [2, 3] and [5] do not broadcast: axis -1 is 3 and 5" },
   { "local _ = x * pg.zeros{4, 4}",
@@ -530,7 +530,7 @@ local rows = {
   { "nn.mse(x, 1)",
     "mse: needs two tensors, got tensor float32 {2, 3} and number 1" },
   { "nn.cross_entropy(logits, {0, 1})",
-    "cross_entropy: target must be a tensor, got a table" },
+    "cross_entropy: target must be a tensor, got a table (pg.tensor makes one of a table)" },
   { 'nn.mse(x, y, "sum")',
     'mse: options must be a table, got string "sum" ({reduction="sum"})' },
   { 'nn.mse(x, y, {reduce="sum"})',
@@ -766,8 +766,8 @@ local rows = {
   { 'model:fit{x={{1, 2, 3}}, y={0}, loss="mse", optimizer=opt}',
     "fit: x must be a tensor, got a table (pg.tensor makes one of a table)" },
   { 'pg.save("x.safetensors", {opt=opt:state()})',
-    "save: opt must be a tensor under a name, got a table (pg.CheckpointManager{folder} keeps models, optimizers and " ..
-    "numbers together)" },
+    "save: opt must be a tensor under a name, got a table (pg.CheckpointManager{folder} keeps models, optimizers " ..
+    "and numbers together)" },
   { 'pg.save("x.safetensors", x)',
     "save: needs a layer or a table of tensors, got tensor float32 {2, 3} (pg.save(path, {x=tensor}))" },
   { 'pg.plot{x, path="x.png"}',
@@ -779,6 +779,8 @@ local rows = {
   { 'pg.config.set{matmul_precision="high"}',
     'config.set: matmul_precision "high": products are computed in the precision of their operands (the only one is ' ..
     '"highest"; amp.autocast computes in less)' },
+  { "model({1, 2, 3})",
+    "Sequential.0 (Linear): the input must be a tensor, got a table (pg.tensor makes one of a table)" },
   { "pg.layer_norm(x, {2})",
     "layer_norm: the normalized shape {2} is not what x ends in, which is tensor float32 {2, 3}" },
   { "nn.MaxPool2d{2}(x)",

@@ -69,7 +69,8 @@ function M.find(name, where)
   end
   local near = M.foreign[name] or suggest(name, M.names)
   errors.raise("invalid_argument", where, ("unknown dtype %q"):format(name),
-               near and ("did you mean %q?"):format(near) or "dtypes are " .. table.concat(M.names, " ", 1, #M.names - 2))
+               near and ("did you mean %q?"):format(near)
+               or "dtypes are " .. table.concat(M.names, " ", 1, #M.names - 2)) -- not the complex ones
 end
 
 return M

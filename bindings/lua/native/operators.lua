@@ -145,8 +145,14 @@ end
 
 local function bad_input(op, where, input, v)
   local expected = op.scalar and "a tensor or a number" or "a tensor"
+  local hint
+  if type(v) == "table" then
+    hint = type(v[1]) == "number" and grammar.is_plain(v) and "pg.tensor makes one of a table" or nil
+  elseif input == op.inputs[1] then
+    hint = with_colon(op, where)
+  end
   errors.raise("invalid_argument", where, ("%s must be %s, got %s"):format(input.name, expected, errors.describe(v)),
-               input == op.inputs[1] and type(v) ~= "table" and with_colon(op, where) or nil)
+               hint)
 end
 
 local function put_scalar(op, where, index, v)

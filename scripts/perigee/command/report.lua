@@ -13,6 +13,17 @@ local function trim(traceback)
   return kept
 end
 
+-- model:forwardd(x) is Lua's own error, as a layer must answer nil for what it has not: layers' methods are suggested.
+local function suggestion(text)
+  local name = text:match("attempt to call method '([%w_]+)' %(a nil value%)$")
+  local module = name and package.loaded["perigee.nn.module"]
+  if not module then return "" end
+  local names = {}
+  for known in pairs(module) do names[#names + 1] = known end
+  local near = require("perigee.native").suggest(name, names)
+  return near and (" (a layer has %q: did you mean that?)"):format(near) or ""
+end
+
 ---@param err any
 ---@return string
 return function(err)
@@ -20,6 +31,7 @@ return function(err)
   local text
   if type(err) == "string" or (type(meta) == "table" and meta.__tostring) then
     text = tostring(err)
+    text = text .. suggestion(text)
   else
     text = ("(error object is a %s value)"):format(type(err))
   end
