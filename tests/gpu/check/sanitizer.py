@@ -31,7 +31,7 @@ def jobs_of(check, tool):
                                                                                 "embedding", "max_pool2d", "gather")]
     jobs += [job("large", "memcheck", LARGE, "^large/%s/" % name) for name in ("sum", "softmax", "layer_norm", "add")]
     jobs += [job("forward", "racecheck", FORWARD, "^forward/%s/" % name) for name in SHARING]
-    jobs += [job("large", "racecheck", LARGE, "^large/%s/" % name) for name in SHARING[:12]]
+    jobs += [job("large", "racecheck", LARGE, "^large/%s/" % name) for name in SHARING[:12] if name != "all_finite"]
     return jobs
 
 
@@ -46,17 +46,18 @@ def rehearse(check, part, limit):
 
 def sanitizer(check, part, limit):
     if check.rehearsal:
-        return rehearse(check, part, limit)
+        rehearse(check, part, limit)
+        return
     tool = machine.find_tool("compute-sanitizer")
     if not tool:
         part.skip("compute-sanitizer is not here")
-        return None
+        return
     probe = process.run([tool, "--tool", "memcheck", check.perigee, "-e",
                          'print((require("perigee").ones{3, device="%s"} + 1):sum():item())' % check.device],
                         60, check.env)
     if "ERROR SUMMARY" not in probe.text or "Device not supported" in probe.text:
         part.skip("compute-sanitizer does not work here: " + probe.tail(4).replace("\n", " / "))
-        return None
+        return
     unfinished = empty = 0
     for outcome in process.run_all(jobs_of(check, tool), check.width, limit - probe.seconds, check.env, check.work):
         summary = re.search(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)", outcome.text)
@@ -77,4 +78,3 @@ def sanitizer(check, part, limit):
     part.skipped += unfinished + empty
     if empty:
         part.note("%d filters chose no case" % empty)
-    return None
