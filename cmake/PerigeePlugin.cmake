@@ -21,6 +21,40 @@
 
 set(PERIGEE_PLUGIN_MODULE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
+# perigee_batches(LIST COUNT file...): puts into LIST what a target compiles in place of these files: at most COUNT files
+# that include them, LIST_0.cpp and so on. They are named relative to a folder that the target includes. Most of a file's
+# time goes into headers and what they instantiate, which is so done once a batch; names in unnamed namespaces must differ
+# for that. Who works on one file builds with PERIGEE_BATCHES=OFF: each is compiled alone.
+set(PERIGEE_BATCHES ON CACHE BOOL "Compile several files at a time: sooner from nothing, later when one has changed")
+function(perigee_batches list count)
+  set(batches ${ARGN})
+  file(GLOB old ${CMAKE_CURRENT_BINARY_DIR}/${list}_*)
+  if(PERIGEE_BATCHES)
+    # By the name, so that a new file changes one batch and leaves the others in the compiler's cache.
+    foreach(file IN LISTS ARGN)
+      string(MD5 hash ${file})
+      string(SUBSTRING ${hash} 0 6 hash)
+      math(EXPR number "0x${hash} % ${count}")
+      string(APPEND text_${number} "#include \"${file}\"\n")
+      get_filename_component(suffix ${file} LAST_EXT)
+    endforeach()
+    set(batches)
+    math(EXPR last "${count} - 1")
+    foreach(number RANGE ${last})
+      if(text_${number})
+        set(batch ${CMAKE_CURRENT_BINARY_DIR}/${list}_${number}${suffix})
+        file(CONFIGURE OUTPUT ${batch} CONTENT "${text_${number}}" @ONLY)
+        list(APPEND batches ${batch})
+      endif()
+    endforeach()
+    list(REMOVE_ITEM old ${batches})
+  endif()
+  if(old)
+    file(REMOVE ${old})
+  endif()
+  set(${list} ${batches} PARENT_SCOPE)
+endfunction()
+
 # perigee_sdk_library(FOLDER): the target perigee_sdk, what the SDK's headers leave out of line. It is compiled by whoever
 # builds plugins, once a project and with its compiler and flags: C++ libraries are not shared between compilers, plugins
 # are. Perigee's own build gives the folder; without one it is that of the installed headers.

@@ -9,9 +9,6 @@
 #include "tape.hpp"
 
 namespace perigee {
-namespace {
-
-thread_local std::vector<std::pair<TensorRef, std::string>> stale_notes;
 
 struct Arrived {
   SmallVector<TensorRef, 1> cotangents;  // by output
@@ -21,6 +18,10 @@ struct Arrived {
 struct Newest {
   bool operator()(const Node* a, const Node* b) const { return a->sequence < b->sequence; }
 };
+
+namespace {
+
+thread_local std::vector<std::pair<TensorRef, std::string>> stale_notes;
 
 // A view operator once more, on another tensor.
 TensorRef apply_step(const Node::Step& step, Tensor& x) {

@@ -7,7 +7,8 @@
 -- registers round up to 8, which is what the hardware hands out.
 
 local objects, path, update = arg[1], arg[2], arg[3] == "--update"
-local sources = objects .. "/../../" -- of the build: batch_0.cu, ...
+-- Of the build (kernels_0.cu, ...), and of the plugin where each file is compiled alone.
+local sources = { objects .. "/../../", arg[0]:match("^(.*)/[^/]*$") .. "/../../plugins/cuda/" }
 
 local function is_there(file)
   local handle = io.open(file)
@@ -37,7 +38,8 @@ local function compiled()
     local source = file:sub(#objects + 2):gsub("%.o%.ptxas$", "")
     local entry, current
     -- A build keeps what was made of files that are gone.
-    for line in is_there(sources .. source) and io.lines(file) or function() end do
+    local made = is_there(sources[1] .. source) or is_there(sources[2] .. source)
+    for line in made and io.lines(file) or function() end do
       local symbol = line:match("Compiling entry function '([^']+)'")
       local properties = line:match("Function properties for (%S+)")
       local stack, stores, loads = line:match("(%d+) bytes stack frame, (%d+) bytes spill stores, (%d+) bytes spill")

@@ -9,7 +9,7 @@ objects=$work/CMakeFiles/plugin.dir
 mkdir -p "$work/bin" "$objects" "$work/tests/cuda_budget"
 tool=$work/tests/cuda_budget/budget.lua
 cp "$1" "$tool"
-touch "$work/batch_0.cu"
+touch "$work/kernels_0.cu"
 printf '#!/bin/sh\necho "Cuda compilation tools, release 13.0, V13.0.88"\n' >"$work/bin/nvcc"
 chmod +x "$work/bin/nvcc"
 PATH=$work/bin:$PATH
@@ -24,7 +24,7 @@ ptxas info    : Used $1 registers, used 0 barriers
 ptxas info    : Function properties for __internal_trig_reduction_slowpathd
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 END
-  done >"$objects/batch_0.cu.o.ptxas"
+  done >"$objects/kernels_0.cu.o.ptxas"
 }
 check() { luajit "$tool" "$objects" "$work/budget.txt" "$@" >"$work/said"; }
 fails() { ! check || { echo "not noticed: $1"; exit 1; }; grep -q "$1" "$work/said" || { cat "$work/said"; exit 1; }; }
@@ -44,7 +44,7 @@ compile 20 0 8
 fails "spills 16 bytes"
 if check --update; then echo "an update hides spills"; exit 1; fi
 compile 20 0 0
-cp "$objects/batch_0.cu.o.ptxas" "$objects/batch_1.cu.o.ptxas"
+cp "$objects/kernels_0.cu.o.ptxas" "$objects/kernels_1.cu.o.ptxas"
 check
 echo "gone 8 0" >>"$work/budget.txt"
 fails "not in the plugin any more"

@@ -7,7 +7,7 @@
 namespace cpu {
 namespace {
 
-BinaryOp find_op(const pg::KernelCall& call) {
+BinaryOp find_binary(const pg::KernelCall& call) {
 #define PG_ROW(name, Op) \
   if (call.is(#name)) return b##Op;
   PG_MATH_BINARY(PG_ROW)
@@ -25,7 +25,7 @@ struct Binary final : pg::Kernel {
 
   static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
-    BinaryOp op = find_op(call);
+    BinaryOp op = find_binary(call);
     Storage s = storage_of(operand(call));
     if (call.has(0) && call.has(1) && storage_of(call.in(0)) != storage_of(call.in(1))) refuse(call);
     if (storage_of(call.out(0)) != (compares(op) ? sBool : s)) refuse(call);
@@ -33,7 +33,7 @@ struct Binary final : pg::Kernel {
     if (simd->binary[op][kComputeOf[s]] == nullptr) refuse(call);
   }
 
-  Binary(const pg::KernelCall& call, pg::Plan&) : op_(find_op(call)) {
+  Binary(const pg::KernelCall& call, pg::Plan&) : op_(find_binary(call)) {
     Storage s = storage_of(operand(call));
     compute_ = kComputeOf[s];
     Storage type = kStorageOf[compute_];

@@ -32,7 +32,6 @@ struct Address {
 // A loop over one dense block, compiled for AVX2 too.
 template <class Body>
 void vectorised(int64_t n, const Body& body) {
-  if (pg::cpu::isa() == Isa::kBaseline) return body(0, n);
   call_avx2(body, 0, n);
 }
 

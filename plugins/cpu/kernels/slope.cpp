@@ -6,7 +6,7 @@
 namespace cpu {
 namespace {
 
-SlopeOp find_op(const pg::KernelCall& call) {
+SlopeOp find_slope(const pg::KernelCall& call) {
   if (call.is("gelu_grad")) return call.attr<int>("approximate") != 0 ? gGeluTanhGrad : gGeluGrad;
 #define PG_ROW(name, Op) \
   if (call.is(#name)) return g##Op;
@@ -24,7 +24,7 @@ struct Slope final : pg::Kernel {
   Slope(const pg::KernelCall& call, pg::Plan&) : parameters_(call, call.in(0)) {
     Compute compute = kComputeOf[storage_of(call.in(0))];
     Storage type = kStorageOf[compute];
-    run_ = simd->slope[find_op(call)][compute];
+    run_ = simd->slope[find_slope(call)][compute];
     loop_ = BlockLoop<3>({{&call.out(0), type}, {&call.in(0), type}, {&call.in(1), type}});
   }
   void launch(const pg_launch& launch) override {

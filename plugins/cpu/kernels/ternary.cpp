@@ -6,7 +6,7 @@
 namespace cpu {
 namespace {
 
-TernaryOp find_op(const pg::KernelCall& call) {
+TernaryOp find_ternary(const pg::KernelCall& call) {
 #define PG_ROW(name, Op) \
   if (call.is(#name)) return t##Op;
   PG_MATH_TERNARY(PG_ROW)
@@ -23,12 +23,12 @@ struct Ternary final : pg::Kernel {
     for (uint32_t i = 0; i < 3; i++) {
       if (call.has(i) && storage_of(call.in(i)) != s) refuse(call);
     }
-    if (s == sBool || simd->ternary[find_op(call)][kComputeOf[s]] == nullptr) refuse(call);
+    if (s == sBool || simd->ternary[find_ternary(call)][kComputeOf[s]] == nullptr) refuse(call);
   }
   Ternary(const pg::KernelCall& call, pg::Plan&) : parameters_(call, call.out(0)) {
     Compute compute = kComputeOf[storage_of(call.out(0))];
     type_ = kStorageOf[compute];
-    run_ = simd->ternary[find_op(call)][compute];
+    run_ = simd->ternary[find_ternary(call)][compute];
     const pg_tensor* last = call.has(2) ? &call.in(2) : nullptr;
     if (last == nullptr) number_ = true, value_ = call.scalar_value();
     loop_ = BlockLoop<4>({{&call.out(0), type_}, {&call.in(0), type_}, {&call.in(1), type_}, {last, type_}});

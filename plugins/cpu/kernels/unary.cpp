@@ -6,7 +6,7 @@
 namespace cpu {
 namespace {
 
-UnaryOp find_op(const pg::KernelCall& call) {
+UnaryOp find_unary(const pg::KernelCall& call) {
   if (call.is("gelu")) return call.attr<int>("approximate") != 0 ? uGeluTanh : uGelu;
   if (call.is("round") && call.attr<int>("decimals") != 0) return uRoundTo;
   if (call.is("bitwise_not") && pg::dtype_of(call.in(0)) == PG_B8) return uLogicalNot;
@@ -30,7 +30,7 @@ bool takes_bool(UnaryOp op) {
 struct Unary final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
-    UnaryOp op = find_op(call);
+    UnaryOp op = find_unary(call);
     Storage s = storage_of(call.in(0));
     if (storage_of(call.out(0)) != (predicate(op) ? sBool : s)) refuse(call);
     if (s == sBool && !takes_bool(op)) refuse(call);
@@ -39,7 +39,7 @@ struct Unary final : pg::Kernel {
   }
 
   Unary(const pg::KernelCall& call, pg::Plan&) : parameters_(call, call.in(0)) {
-    UnaryOp op = find_op(call);
+    UnaryOp op = find_unary(call);
     Storage s = storage_of(call.in(0));
     type_ = kStorageOf[kComputeOf[s]];
     run_ = simd->unary[op][kComputeOf[s]];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops compiled for three instruction sets, the best one taken at run time. What the body calls must be inlined into
-// it (PG_INLINE), or it stays compiled for the baseline.
+// Loops compiled for two instruction sets, the better one taken at run time: with less than AVX2 the plugin does not load
+// (CPU_FEATURES). What the body calls must be inlined into it (PG_INLINE), or it stays compiled for the baseline.
 #pragma once
 
 #include "perigee/plugin.hpp"
@@ -9,14 +9,13 @@
 
 namespace pg::cpu {
 
-enum class Isa { kBaseline, kAvx2, kAvx512 };
+enum class Isa { kAvx2, kAvx512 };
 
 inline Isa isa() {
   static const Isa best = [] {
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    if (wide) return Isa::kAvx512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? Isa::kAvx2 : Isa::kBaseline;
+    return wide ? Isa::kAvx512 : Isa::kAvx2;
   }();
   return best;
 }
@@ -37,8 +36,7 @@ void vector_for(int64_t count, int64_t grain, const Body& body) {
   parallel_for(count, grain, [&body](int64_t begin, int64_t end) {
     switch (isa()) {
       case Isa::kAvx512: return call_avx512(body, begin, end);
-      case Isa::kAvx2: return call_avx2(body, begin, end);
-      default: return body(begin, end);
+      default: return call_avx2(body, begin, end);
     }
   });
 }

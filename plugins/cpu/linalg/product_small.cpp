@@ -51,7 +51,7 @@ class SmallProduct final : public Product {
     auto body = [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
       multiply(a, b, stride, bias, c, begin, end);
     };
-    isa() == Isa::kBaseline ? body(0, s_.m) : call_avx2(body, 0, s_.m);
+    call_avx2(body, 0, s_.m);
   }
 
   // b by rows: four by four elements at a time where its columns are dense.
