@@ -58,8 +58,8 @@ struct Scatter {
       if (!skips(at[k * at_step])) put<fold>(to[k * to_step + at[k * at_step] * scale], from[k * from_step]);
   }
 
-  // All i for the inner positions [begin, end) of one b.
-  void slab(int64_t b, int64_t begin, int64_t end) const {
+  // All i for the inner positions [begin, end) of one b. Not inlined: its callers are four, for each type and fold.
+  [[gnu::noinline]] void slab(int64_t b, int64_t begin, int64_t end) const {
     T* to = target + p.before.offset(0, b);
     From* from = source + p.before.offset(1, b);
     const int64_t* at = index + p.before.offset(2, b);

@@ -216,24 +216,33 @@ struct Safetensors {
     }
   }
 
+  // Written by hand, in the order of the data, which nlohmann::json would not keep.
   static std::string header_text(const std::vector<const pg::Item*>& order, const pg::Notes& notes) {
-    nlohmann::ordered_json header = nlohmann::ordered_json::object();
-    for (const auto& [key, value] : notes) header[kMetadata][key] = value;
-    uint64_t offset = 0;
-    for (const pg::Item* item : order) {
-      if (item->name == kMetadata || header.contains(item->name)) {
-        pg::fail_argument("a tensor cannot be named \"" + item->name + "\" here: the name is taken");
-      }
-      header[item->name] = {
-          {"dtype", dtype_text(*item)}, {"shape", item->shape}, {"data_offsets", {offset, offset + item->bytes}}};
-      offset += item->bytes;
-    }
+    std::string header = "{";
+    std::set<std::string> names = {kMetadata};
     try {
-      return header.dump();
+      for (const auto& [key, value] : notes) {
+        header += header.size() == 1 ? quoted(kMetadata) + ":{" : ",";
+        header += quoted(key) + ":" + quoted(value);
+      }
+      if (!notes.empty()) header += "}";
+      uint64_t offset = 0;
+      for (const pg::Item* item : order) {
+        if (!names.insert(item->name).second) {
+          pg::fail_argument("a tensor cannot be named \"" + item->name + "\" here: the name is taken");
+        }
+        header += (header.size() > 1 ? "," : "") + quoted(item->name) + ":{\"dtype\":" + quoted(dtype_text(*item)) +
+                  ",\"shape\":" + json(item->shape).dump() + ",\"data_offsets\":[" + std::to_string(offset) + "," +
+                  std::to_string(offset + item->bytes) + "]}";
+        offset += item->bytes;
+      }
     } catch (const json::type_error&) {
       pg::fail_argument("a name or a note is not valid UTF-8");
     }
+    return header + "}";
   }
+
+  static std::string quoted(const std::string& text) { return json(text).dump(); }
 
   static const char* dtype_text(const pg::Item& item) {
     for (const DtypeName& known : kDtypes) {
