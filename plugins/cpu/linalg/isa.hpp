@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops compiled for two instruction sets, the better one taken at run time: with less than AVX2 the plugin does not load
-// (CPU_FEATURES). What the body calls must be inlined into it (PG_INLINE), or it stays compiled for the baseline.
+// Loops compiled for two instruction sets, the better one taken at run time: with less than AVX2 the plugin does not
+// load (CPU_FEATURES). What the body calls must be inlined into it (PG_INLINE), or it stays compiled for the baseline.
 #pragma once
 
 #include "perigee/plugin.hpp"
