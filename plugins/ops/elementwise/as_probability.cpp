@@ -4,12 +4,12 @@
 namespace pg {
 namespace {
 
+// Not PG_OP_ELEMENTWISE: what depends on values may not be fused into a kernel that has no way to fail.
 PG_OP("as_probability")
     .category("elementwise")
     .doc("p as it is, where all of it lies in [0, 1]; else an error that names the first element which does not.")
     .input("p", kFloating, "any shape")
     .output("y", "shape of p")
-    .traits(PG_OP_ELEMENTWISE)
     .shape(like_input)
     .grad([](GradContext& g) { g.din(0) = g.dout(0); });
 
