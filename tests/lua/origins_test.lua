@@ -4,7 +4,7 @@
 local pg = require "perigee"
 local nn = pg.nn
 
-local DEVICE = "sim:0"
+local DEVICE = pg.device() ~= "cpu" and pg.device() or "sim:0"
 
 -- Runs fn(idx), which makes an index out of range fail, and answers the message of the synchronisation.
 local function message_of(fn)
@@ -23,7 +23,7 @@ local function in_options(idx) local y = pg.embedding { table_, idx, padding_idx
 
 test("late errors name operator and number, and how to learn more", function(t)
   local text = message_of(in_function)
-  t.ok(text:find("embedding (number ", 1, true) and text:find("index 7 at position [1]", 1, true), text)
+  t.ok(text:find("embedding (number ", 1, true) and text:find("7 at position [1]", 1, true), text)
   t.ok(text:find("(pg.config.set{origins=true} tells where it was called)", 1, true), text)
 end)
 
@@ -50,7 +50,7 @@ test("probabilities outside of [0, 1] are named on every device, which stays who
   for _, device in ipairs { "cpu", DEVICE } do
     local function bad(pattern, fn)
       t.raises(function()
-        fn()
+        pg.device(device, fn)
         pg.synchronize(device)
       end, pattern)
       pcall(pg.synchronize, device)
