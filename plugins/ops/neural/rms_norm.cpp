@@ -26,9 +26,8 @@ void differentiate(GradContext& g) {
     if (g.needed(i)) g.din(i) = d[i];
 }
 
-// In the dtype of the statistics, which 16-bit floats are lifted to.
 void decompose(ExpandContext& e) {
-  Value x = cast(e.in(0), statistics_dtype(e.in(0).dtype()));
+  Value x = widen(e.in(0));
   Normalised n = scaled(e, x);
   e.out(0) = cast(times(n.xh, e.has(1) ? cast(e.in(1), x.dtype()) : Value{}), e.in(0).dtype());
   if (e.output_count() > 1) e.out(1) = squeeze(n.s, n.axes);

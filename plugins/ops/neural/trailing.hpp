@@ -36,12 +36,6 @@ inline void check_trailing(const ShapeContext& c, uint32_t input, uint32_t x, co
   check_affine(c, input, x);
 }
 
-// A statistic [...] as [..., 1, 1]: broadcasts against x.
-inline Value per_row(Value v, int64_t dims) {
-  for (int64_t i = 0; i < dims; i++) v = unsqueeze(v, v.rank());
-  return v;
-}
-
 inline Value sum_rows(Value v, const pg_ints& rows) { return rows.count == 0 ? v : sum(v, rows); }
 
 }  // namespace pg
