@@ -610,7 +610,7 @@ typedef struct pg_layer_build {
   uint32_t param_count, input_count;
   const pg_value *params; /* by declared position, 0 where not present */
   const pg_value *inputs;
-  pg_value *outputs;      /* output_count of the layer; all must be set */
+  pg_value *outputs;      /* output_count of the layer: the first must be set, a later one left 0 is not given */
 } pg_layer_build;
 
 typedef struct pg_layer_info {
