@@ -73,6 +73,9 @@ PG_OP("layer_norm")
       Normalised n = normalise(x, trailing(e, x.rank()), e.get<double>("eps"));
       Value y = times(n.xh, widen(e.in(1)));
       e.out(0) = cast(e.has(2) ? y + widen(e.in(2)) : y, e.in(0).dtype());
+      if (e.output_count() == 1) return;
+      e.out(1) = mean(x, n.axes, false);
+      e.out(2) = squeeze(n.s, n.axes);
     });
 
 PG_OP("layer_norm_grad")
