@@ -75,6 +75,7 @@ const bool declared = [] {
         Value logits = e.in(0);
         Value log_probs = log_softmax(logits, logits.rank() == 1 ? 0 : 1);
         e.out(0) = CrossEntropy(e, log_probs, e.in(1), e.in(2)).loss(log_probs);
+        if (e.output_count() > 1) e.out(1) = log_probs;
       });
 
   loss_attrs(declare_op("cross_entropy_grad").category("neural"))
