@@ -245,27 +245,56 @@ void run_view(Signature& s, const Pointers& inputs, const void* attrs, Tensors& 
   }
 }
 
+// What a composition gave, as the result of the operator itself: without the history, the views and the memory of
+// what it was made from.
+TensorRef own_result(Tensor& made, const Signature& s, Tensor* const* inputs) {
+  for (size_t i = 0; i < s.inputs.size(); i++)
+    if (inputs[i] != nullptr && made.storage && made.storage.get() == inputs[i]->storage.get())
+      return copy_dense(made, made.meta->dtype);
+  return alias(made);
+}
+
+// The tape sees one operator, as it does where there is a kernel and in a graph: a gradient is one rule, whatever
+// computes the operator. Only where it has none do the parts record themselves.
 void run_decomposed(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
+  const pg_op_info& info = *s.op->info;
+  bool constant = (info.traits & PG_OP_NO_GRAD) != 0, whole = constant || info.grad != nullptr;
+  bool record = whole && !constant && ambient().grad_enabled;
+  uint32_t count = record ? std::max(output_count, static_cast<uint32_t>(s.outputs.size())) : output_count;
   pg_builder builder;
-  SmallVector<pg_value, 4> in, out(output_count, 0);
+  SmallVector<pg_value, 4> in, out(count, 0);
   for (size_t i = 0; i < s.inputs.size(); i++) in.push_back(reinterpret_cast<pg_value>(inputs[i]));
   pg_expand ask{};
   ask.size = PG_SIZE(pg_expand, outputs);
-  ask.user = s.op->info->user;
+  ask.user = info.user;
   ask.builder = &builder;
   ask.input_count = static_cast<uint32_t>(in.size());
-  ask.output_count = output_count;
+  ask.output_count = count;
   ask.inputs = in.data();
   ask.groups = s.groups.data();
   ask.attrs = attrs;
   ask.outputs = out.data();
-  Scoped<const Autocast*> as_given(ambient().autocast, nullptr);  // the operator as a whole has been cast for
-  pg_error error = pg::make_error();
-  pg::check(s.op->info->decompose(&ask, &error), error);
-  for (uint32_t i = 0; i < output_count; i++) {
-    if (out[i] == 0) pg::fail(PG_E_INTERNAL, "its decomposition left an output empty");
-    outputs[i] = TensorRef::share(pg_builder::tensor(out[i]));
+  {
+    Scoped<const Autocast*> as_given(ambient().autocast, nullptr);  // the operator as a whole has been cast for
+    Scoped<bool> parts(ambient().grad_enabled, ambient().grad_enabled && !whole);
+    Scoped<int32_t> here(ambient().device, s.device->id);
+    Scoped<Graph*> eager(ambient().graph, nullptr);  // the inputs are not of the graph that is being made
+    pg_error error = pg::make_error();
+    pg::check(info.decompose(&ask, &error), error);
   }
+  Tensors made;
+  for (uint32_t i = 0; i < count; i++) {
+    if (out[i] == 0) pg::fail(PG_E_INTERNAL, "its decomposition left an output empty");
+    Tensor& part = *pg_builder::tensor(out[i]);
+    made.push_back(whole ? own_result(part, s, inputs) : TensorRef::share(&part));
+  }
+  if (record) {
+    Pointers raw = pointers(made);
+    TapeCall noted{s.op,  inputs,     static_cast<uint32_t>(s.inputs.size()), s.groups.data(),
+                   attrs, raw.data(), static_cast<uint32_t>(raw.size())};
+    if (wants_tape(noted)) attach_node(make_node(noted), raw.data(), s.visible);
+  }
+  for (uint32_t i = 0; i < output_count; i++) outputs[i] = std::move(made[i]);
 }
 
 [[noreturn]] void fail_empty(const Tensor& tensor, const char* name) {

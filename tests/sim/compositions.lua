@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- compositions.lua PERIGEE FOLDER: the operators' checks (FOLDER/*_test.lua) on a simulated device that has no kernel
--- for any operator with a decomposition: what a device gets that offers few kernels, gradients of both orders included.
+-- for any operator with a decomposition: what a device gets that offers few kernels, gradients of both orders included,
+-- eager and recorded.
 
 local native = require "perigee.native"
 
@@ -12,7 +13,7 @@ end
 assert(#missing > 40, "operators with a decomposition: " .. #missing)
 
 local failed = false
-for _, part in ipairs { "forward", "gradient", "dtype" } do
+for _, part in ipairs { "forward", "gradient", "dtype", "recorded" } do
   local command = ("PERIGEE_SIM_MISSING=%s '%s' test --device sim:0 '%s/%s_test.lua'"):format(
                     table.concat(missing, ","), perigee, folder, part)
   local status = os.execute(command)
