@@ -173,3 +173,44 @@ test("the same layers in graphs, whose sizes may be symbols", function(t)
   check("bags", { "n", 3 }, function(x) return pg.embedding_bag(z[1], x, { padding_idx = 1, mode = "max" }) end,
         pg.randint(0, 6, { 2, 3 }))
 end)
+
+test("what a Sequential passes on lives no longer than it must", function(t)
+  local x, kept = pg.randn { 4, 1024 }, {}
+  local function live() return pg.memory.stats("cpu:0").live end
+  local function grown(model)
+    local first = model(x) -- with what is made once
+    local before = live()
+    local second = model(x)
+    return live() - before, first, second
+  end
+  local plain = nn.Sequential { nn.ReLU {}, nn.Sigmoid {}, nn.ReLU {}, nn.Tanh {} }
+  collectgarbage("stop")
+  t.equal((grown(plain)), x:numel() * 4) -- the result
+  collectgarbage("restart")
+
+  -- Whoever sees a tensor in between may keep it: a hook, a function, a class of one's own.
+  local Keeper = nn.class("Keeper", nn.Sigmoid)
+  function Keeper:forward(y)
+    kept[#kept + 1] = y
+    return nn.Sigmoid.forward(self, y)
+  end
+  local model = nn.Sequential {
+    nn.ReLU {}, Keeper {}, nn.Tanh {}, function(y)
+      kept[#kept + 1] = y
+      return y
+    end, nn.ReLU {}, nn.Sigmoid {},
+  }
+  model[5]:hook("forward", function(_, inputs, y)
+    kept[#kept + 1], kept[#kept + 2] = inputs[1], y
+  end)
+  model(x)
+  local expected = { x:relu(), x:relu():sigmoid():tanh(), x:relu():sigmoid():tanh(), x:relu():sigmoid():tanh():relu() }
+  t.equal(#kept, 4)
+  for i, y in ipairs(kept) do near(t, y, expected[i], "kept tensor " .. i) end
+
+  -- Gradients need what went by, and so does a scope's end.
+  local trained = nn.Sequential { nn.Linear { 1024, 8 }, nn.Tanh {}, nn.Dropout { 0 }, nn.Linear { 8, 2 } }
+  local y = pg.scope(function() return trained(x) end)
+  y:sum():backward()
+  near(t, trained[4].weight.grad[1], trained[1](x):tanh():sum(1))
+end)

@@ -51,8 +51,16 @@ function Sequential:forward(...)
   end
   local count = #self
   if count == 0 then return ... end
-  local x = self[1](...)
-  for i = 2, count do x = self[i](x) end
+  local layer = self[1]
+  local x, ours = layer(...), walk.keeps_nothing(layer)
+  for i = 2, count do
+    layer = self[i]
+    local y, next_ours = layer(x), walk.keeps_nothing(layer)
+    -- Nobody else has seen this tensor: its memory serves the next layers while it is still in the processor's caches.
+    -- What backward needs, the tape holds.
+    if ours and next_ours then native.handles.close(x) end
+    x, ours = y, next_ours
+  end
   return x
 end
 function Sequential:append(layer)

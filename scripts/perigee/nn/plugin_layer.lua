@@ -97,6 +97,7 @@ return function(name)
     if meta.pad then return conv_padding.call(self, meta, class.padded_forward, ...) end
     return class.padded_forward(self, meta, ...)
   end
+  walk.mark_plugin_forward(class.forward)
 
   -- The call itself, once a convolution's input has been padded.
   class.padded_forward = function(self, meta, ...)

@@ -23,6 +23,14 @@ function walk.mark_parameter(t) parameters[t] = true end
 function walk.is_parameter(t) return parameters[t] == true end
 function walk.is_layer(v) return type(v) == "table" and rawget(v, META) ~= nil end
 
+-- Forwards of plugins' layers: they keep neither handle, their input's or their result's, which is always a new one.
+local plugin_forwards = setmetatable({}, { __mode = "k" })
+
+function walk.mark_plugin_forward(forward) plugin_forwards[forward] = true end
+
+---Whether a call of `layer` shows its input and its result to nobody but the caller.
+function walk.keeps_nothing(layer) return layer[META].hooks == nil and plugin_forwards[layer.forward] == true end
+
 -- A plain list of layers or parameters.
 local function is_list(v)
   if type(v) ~= "table" or getmetatable(v) ~= nil or v[1] == nil then return false end
