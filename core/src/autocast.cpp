@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autocast.hpp"
 
-#include <algorithm>
 #include <mutex>
-#include <set>
 
 #include "graph.hpp"
+#include "kept.hpp"
 #include "perigee/plugin.h"
 #include "promote.hpp"
 
@@ -50,59 +49,31 @@ TensorRef cast_input(Tensor& x, uint32_t dtype, Graph* graph) {
   return emit_cast(*graph_capture(*graph, x), dtype);
 }
 
-// A model's weights may be used by several threads. Never destroyed: tensors may outlive static objects.
-struct AllKept {
-  std::mutex mutex;
-  std::set<KeptCasts*> all;
-};
-AllKept& kept_casts() {
-  static AllKept& kept = *new AllKept;
-  return kept;
-}
-
 // The kept cast of `x`, if there is one. Lets go of those of an older version, so that training does not hold what an
 // evaluation before it has cast.
 TensorRef find_kept(const Tensor& x, uint32_t dtype, uint64_t version) {
-  std::vector<KeptCasts::Entry> stale;  // let go of outside of the lock
-  std::lock_guard guard(kept_casts().mutex);
-  KeptCasts* kept = x.storage->casts;
+  std::vector<Kept::Cast> stale;  // let go of outside of the lock
+  std::lock_guard guard(kept_mutex());
+  Kept* kept = x.storage->kept;
   if (kept == nullptr) return nullptr;
-  if (kept->version != version) {
-    stale.swap(kept->entries);
-    kept->version = version;
+  if (kept->cast_version != version) {
+    stale.swap(kept->casts);
+    kept->cast_version = version;
   }
-  for (KeptCasts::Entry& e : kept->entries)
-    if (e.dtype == dtype && e.meta.get() == x.meta.get() && e.offset == x.offset) return e.cast;
+  for (Kept::Cast& c : kept->casts)
+    if (c.dtype == dtype && c.meta.get() == x.meta.get() && c.offset == x.offset) return c.cast;
   return nullptr;
 }
 
 void keep_cast(const Tensor& x, uint32_t dtype, uint64_t version, const TensorRef& cast) {
   constexpr size_t most = 8;  // a weight and a few views of it
-  std::lock_guard guard(kept_casts().mutex);
-  KeptCasts*& kept = x.storage->casts;
-  if (kept == nullptr) kept_casts().all.insert(kept = new KeptCasts(version));
-  if (kept->version == version && kept->entries.size() < most) kept->entries.push_back({dtype, x.meta, x.offset, cast});
+  std::lock_guard guard(kept_mutex());
+  Kept& kept = kept_of(*x.storage);
+  if (kept.casts.empty()) kept.cast_version = version;
+  if (kept.cast_version == version && kept.casts.size() < most) kept.casts.push_back({dtype, x.meta, x.offset, cast});
 }
 
 }  // namespace
-
-KeptCasts::KeptCasts(uint64_t version) : version(version) {}
-
-KeptCasts::~KeptCasts() {
-  std::lock_guard guard(kept_casts().mutex);
-  kept_casts().all.erase(this);
-}
-
-void release_kept_casts() {  // without allocating: memory may be short
-  for (;;) {
-    std::vector<KeptCasts::Entry> released;  // outside of the lock
-    std::lock_guard guard(kept_casts().mutex);
-    auto kept = std::find_if(kept_casts().all.begin(), kept_casts().all.end(),
-                             [](const KeptCasts* k) { return !k->entries.empty(); });
-    if (kept == kept_casts().all.end()) return;
-    released.swap((*kept)->entries);
-  }
-}
 
 TensorRef CastCache::get(Tensor& x, uint32_t dtype, Graph* graph) {
   uint64_t version = x.is_graph() ? x.value : x.storage->version.load(std::memory_order_relaxed);

@@ -16,26 +16,6 @@
 
 namespace perigee {
 
-// Casts of what a storage holds, made without gradients and kept for the calls of later scopes: a model in use casts
-// its weights once (and kernels pack the casts once). Forgotten with the storage, once it has been written to, and when
-// memory is short.
-struct KeptCasts {
-  struct Entry {
-    uint32_t dtype;
-    MetaRef meta;  // of the tensor that was cast, and where it begins
-    int64_t offset;
-    TensorRef cast;
-  };
-  uint64_t version;
-  std::vector<Entry> entries;
-
-  explicit KeptCasts(uint64_t version);
-  ~KeptCasts();
-};
-
-// Lets go of every kept cast: they can be made again. Any thread.
-void release_kept_casts();
-
 // Casts of leaves that require gradients (a model's parameters): one for all uses until the leaf is written to.
 class CastCache {
  public:

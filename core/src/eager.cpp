@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eager.hpp"
 
-#include <mutex>
-
+#include "packed.hpp"
 #include "rng.hpp"
 
 namespace perigee {
@@ -44,54 +43,6 @@ Tensors allocate_outputs(Signature& s, Tensor* const* inputs) {
     }
   }
   return made;
-}
-
-// Forms of one storage that are kept: enough for a few uses of a weight, not for every window over a long tensor.
-constexpr size_t kPackedForms = 8;
-
-// The private-layout copy of an input, once it has been used twice without a change in between.
-pg_address packed_address(Signature& s, Tensor& x, uint32_t input, const pg_launch& launch) {
-  Storage& storage = *x.storage;
-  // Calls on a synchronous device may come from several threads, and a weight may be used by all of them.
-  static std::mutex mutex;
-  std::lock_guard guard(mutex);
-  const uint32_t stream = ambient().stream;
-  if (!storage.packed) storage.packed = std::make_unique<std::vector<Packed>>();
-  std::vector<Packed>& forms = *storage.packed;
-  uint64_t version = storage.version.load(std::memory_order_relaxed);
-  auto drop = [&](Packed& form) {
-    if (form.block != nullptr) storage.device->allocator.free(form.block);
-  };
-  Packed* entry = nullptr;
-  for (Packed& p : forms)
-    if (p.signature == s.serial && p.input == input && p.offset == x.offset) entry = &p;
-  if (entry == nullptr) {
-    if (forms.size() == kPackedForms) {  // the oldest goes
-      drop(forms.front());
-      forms.erase(forms.begin());
-    }
-    forms.push_back({s.serial, input, x.offset, version, nullptr, stream});
-    return {0, 0};
-  }
-  if (entry->version != version) {  // changed since: forget the old form, wait for a second use
-    drop(*entry);
-    *entry = {s.serial, input, x.offset, version, nullptr, stream};
-    return {0, 0};
-  }
-  if (entry->block == nullptr) {
-    Block* block = storage.device->allocator.alloc(s.pack_bytes[input], stream);
-    pg_error error = pg::make_error();
-    int32_t code = s.kernel.table->pack(s.kernel.self, s.kernel.index, s.prepared, input, &launch,
-                                        {block->buffer, block->offset}, &error);
-    if (code != PG_OK) storage.device->allocator.free(block);
-    pg::check(code, error);
-    entry->block = block;
-    entry->stream = stream;
-  } else if (entry->stream != stream && !storage.device->synchronous) {
-    storage.device->wait(stream, storage.device->record(entry->stream));
-    entry->block->used_on |= 1u << stream;
-  }
-  return {entry->block->buffer, entry->block->offset};
 }
 
 struct Scratch {
@@ -156,10 +107,15 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
     scratch.extents = s.device->pinned(std::max<uint64_t>(count, 1) * sizeof(int64_t));
     launch.extents = static_cast<int64_t*>(scratch.extents.data);
   }
-  pg_address packed[8] = {};
+  pg_address packed[kPackedInputs] = {};
+  SmallVector<StorageRef, 2> forms;  // kept until the launch
   if (s.packs && s.op->info->input_count == inputs.size()) {
-    for (uint32_t i = 0; i < inputs.size() && i < 8; i++)
-      if (s.pack_bytes[i] != 0 && inputs[i] != nullptr) packed[i] = packed_address(s, *inputs[i], i, launch);
+    for (uint32_t i = 0; i < inputs.size() && i < kPackedInputs; i++)
+      if (s.pack_bytes[i] != 0 && inputs[i] != nullptr)
+        if (StorageRef form = packed_form(s, *inputs[i], i, launch)) {
+          packed[i] = form->address();
+          forms.push_back(std::move(form));
+        }
     launch.packed = packed;
   }
   pg_error error;

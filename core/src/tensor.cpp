@@ -2,17 +2,14 @@
 #include "tensor.hpp"
 
 #include "ambient.hpp"
-#include "autocast.hpp"
 #include "graph.hpp"
+#include "kept.hpp"
 #include "tape.hpp"
 
 namespace perigee {
 
 void Storage::destroy(Storage* storage) {
-  if (storage->packed)
-    for (Packed& p : *storage->packed)
-      if (p.block != nullptr) storage->device->allocator.free(p.block);
-  delete storage->casts;
+  delete storage->kept;
   if (storage->block != nullptr) storage->device->allocator.free(storage->block);
   delete storage;
 }

@@ -25,18 +25,7 @@ using TensorRef = Ref<Tensor>;
 using NodeRef = Ref<Node>;
 using GraphRef = Ref<Graph>;
 
-// A private-layout copy of the part of a storage that a tensor shows, made for one signature's input (which knows the
-// shape and strides).
-struct Packed {
-  uint64_t signature;  // its serial
-  uint32_t input;
-  int64_t offset;  // the tensor's
-  uint64_t version;
-  Block* block;     // NULL: only seen so far
-  uint32_t stream;  // on which it was made
-};
-
-struct KeptCasts;  // autocast.hpp
+struct Kept;  // kept.hpp
 
 struct Storage : Recycled<Storage> {
   std::atomic<uint32_t> refs{1};
@@ -45,8 +34,7 @@ struct Storage : Recycled<Storage> {
   Device* device = nullptr;
   uint64_t bytes = 0;
   std::atomic<uint64_t> version{0};
-  std::unique_ptr<std::vector<Packed>> packed;
-  KeptCasts* casts = nullptr;  // owned
+  Kept* kept = nullptr;  // owned
 
   pg_address address() const { return {block->buffer, block->offset}; }
   static void destroy(Storage* storage);

@@ -60,3 +60,43 @@ test("packed forms go with their weights", function(t)
   end)
   t.equal(live(), before)
 end)
+
+test("packed forms are let go of by empty_cache, and when memory is short", function(t)
+  local device = "cpu"
+  local function live() pg.memory.collect() return pg.memory.stats(device).live end
+  local function limited(bytes, fn)
+    pg.config.memory_limit(device, bytes)
+    local ok, message = pcall(fn)
+    pg.config.memory_limit(device, 0)
+    t.ok(ok, message)
+  end
+  pg.manual_seed(5)
+  local x, w = pg.randn { 1, 256, 4, 4, device = device }, pg.randn { 512, 256, 3, 3, device = device }
+  local weight = w:numel() * 4
+  local expected = reference(x, w)
+  local function run()
+    for _ = 1, 3 do
+      pg.scope(function() pg.no_grad(function() t.close(pg.conv2d(x, w, { padding = 1 }), expected, 1e-2) end) end)
+    end
+  end
+  local before = live()
+  run()
+  t.ok(live() - before >= weight, "packed: " .. live() - before)
+  pg.memory.empty_cache()
+  t.ok(live() <= before, "empty_cache left " .. live() - before)
+  run()
+
+  local piece, pieces = math.floor(weight / 8), {}
+  local function beside() return live() - before - piece * #pieces end -- what lives but for the pieces
+  limited(pg.memory.stats(device).reserved, function()
+    local ok = true
+    while ok do
+      ok, pieces[#pieces + 1] = pcall(pg.zeros, { piece, dtype = "uint8", device = device })
+    end
+    pieces[#pieces] = nil
+    t.ok(beside() < weight / 2, "still there: " .. beside())
+  end)
+  pieces = {}
+  run()
+  t.ok(beside() >= weight, "not packed again: " .. beside())
+end)

@@ -6,6 +6,7 @@
 #include "api.hpp"
 #include "autocast.hpp"
 #include "condition.hpp"
+#include "kept.hpp"
 #include "parallel.hpp"
 #include "plugin_loader.hpp"
 #include "rng.hpp"
@@ -42,7 +43,7 @@ int32_t failed(const std::exception* e, const char* where) noexcept {
     code = pg::set_error(&error, PG_E_INTERNAL, where, e != nullptr ? e->what() : "unknown exception");
   }
   if (code != PG_E_OUT_OF_MEMORY || last_resort) return code;
-  release_kept_casts();
+  release_kept();
   return PG_E_RETRY;
 }
 
@@ -172,7 +173,7 @@ int32_t pgc_set_memory_limit(int32_t id, uint64_t bytes) {
 }
 int32_t pgc_empty_cache(int32_t id) {
   return run("empty_cache", [&] {
-    release_kept_casts();
+    release_kept();
     if (id >= 0) return device(id).allocator.empty_cache();
     for (Device* d : devices()) d->allocator.empty_cache();
   });
