@@ -8,9 +8,6 @@ using namespace test;
 
 namespace {
 
-const uint32_t kAll[] = {PG_F64, PG_F32, PG_F16, PG_BF16, PG_I64, PG_I32, PG_I16, PG_I8, PG_U8, PG_B8};
-const Layout kLayouts[] = {Layout::dense, Layout::reversed, Layout::stepped};
-
 template <class F>
 void check_binary(const char* op, F f, bool bools, bool compares, int64_t rows = 70) {
   for (uint32_t dtype : kAll) {

@@ -19,6 +19,8 @@ using pg::reference::Dims;
 using pg::reference::Operand;
 
 enum class Layout { dense, reversed, stepped };
+inline const Layout kLayouts[] = {Layout::dense, Layout::reversed, Layout::stepped};
+inline const uint32_t kAll[] = {PG_F64, PG_F32, PG_F16, PG_BF16, PG_I64, PG_I32, PG_I16, PG_I8, PG_U8, PG_B8};
 
 struct Tensor {
   uint32_t dtype = 0;

@@ -13,9 +13,6 @@ using namespace test;
 namespace ref = pg::reference;
 
 namespace {
-const uint32_t kAll[] = {PG_F64, PG_F32, PG_F16, PG_BF16, PG_I64, PG_I32, PG_I16, PG_I8, PG_U8, PG_B8};
-const Layout kLayouts[] = {Layout::dense, Layout::reversed, Layout::stepped};
-
 void copy(Tensor& target, const Tensor& source) {
   pg_error error = pg::make_error();
   pg_tensor t = target.placed(), s = source.placed();

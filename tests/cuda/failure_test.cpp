@@ -13,9 +13,9 @@ using scenario::Outcome;
 
 constexpr uint32_t kDevices = 1;
 
-struct Fresh {  // the stand-in as it was, before and after
-  Fresh() { standin::reset(); }
-  ~Fresh() { standin::reset(); }
+struct Clean {  // the stand-in as it was, before and after
+  Clean() { standin::reset(); }
+  ~Clean() { standin::reset(); }
 };
 
 // The calls of a run without failures.
@@ -46,12 +46,12 @@ bool keeps_when_it_fails(const std::string& call) {
 }  // namespace
 
 TEST_CASE("A run without failures leaves nothing") {
-  Fresh fresh;
+  Clean clean;
   calls_of_a_run();
 }
 
 TEST_CASE("Each call fails once with an error that passes") {
-  Fresh fresh;
+  Clean clean;
   std::map<std::string, std::string> quiet;
   for (const auto& [name, count] : calls_of_a_run()) {
     for (uint64_t nth = 1; nth <= count; nth++) {
@@ -77,7 +77,7 @@ TEST_CASE("Each call fails once with an error that passes") {
 }
 
 TEST_CASE("Each call fails once with the loss of the device") {
-  Fresh fresh;
+  Clean clean;
   for (const auto& [name, count] : calls_of_a_run()) {
     for (uint64_t nth = 1; nth <= count; nth++) {
       standin::fail(name, nth, cudaErrorIllegalAddress);
@@ -98,7 +98,7 @@ TEST_CASE("Each call fails once with the loss of the device") {
 }
 
 TEST_CASE("Work that fails on the device is told by who waits for it") {
-  Fresh fresh;
+  Clean clean;
   for (const char* what : {"kernel", "copy"}) {
     standin::fail(what, 1, cudaErrorIllegalAddress);
     Outcome outcome = scenario::run(kDevices);
@@ -113,7 +113,7 @@ TEST_CASE("Work that fails on the device is told by who waits for it") {
 }
 
 TEST_CASE("A hundred times") {
-  Fresh fresh;
+  Clean clean;
   for (int i = 0; i < 100; i++) {
     Outcome outcome = scenario::run(kDevices);
     REQUIRE(outcome.right);

@@ -9,6 +9,7 @@
 
 #include "tensor.hpp"
 
+using namespace cuda;
 using namespace cuda::elementwise;
 
 namespace {
@@ -21,7 +22,7 @@ struct Piece {
   int64_t at, offset[2];
   int64_t count;
 };
-Piece piece_of(const Walk<2>& walk, int64_t item, int width) {
+Piece piece_of(const elementwise::Walk<2>& walk, int64_t item, int width) {
   Piece piece = {item * width, {}, width};
   if (walk.rank <= 1) {
     piece.at += walk.head;
@@ -62,7 +63,7 @@ std::map<int64_t, int64_t> expected(const Tensor& out_, const Tensor& in_) {
 
 void check(const Tensor& out_, const Tensor& in_, uint64_t to, uint64_t from, bool in_order) {
   Loop<2> loop({typed(*out_), typed(*in_)}, 8 | 4 | 2, 1, in_order);
-  Walk<2> walk = loop.walk({address(to), address(from)});
+  elementwise::Walk<2> walk = loop.walk({address(to), address(from)});
   int width = loop.width();
   CAPTURE(width, walk.head, walk.packets, walk.tail, to, from, in_order);
   std::map<int64_t, int64_t> visited;
@@ -111,7 +112,7 @@ TEST_CASE("an order that counts has no head") {
   Tensor t({37}, {1});
   for (uint64_t to = 4096; to < 4096 + 32; to += 4) check(t, t, to, 8192, true);
   Loop<2> loop({typed(*t), typed(*t)}, 4, 1, true);
-  Walk<2> walk = loop.walk({address(4100), address(8192)});
+  elementwise::Walk<2> walk = loop.walk({address(4100), address(8192)});
   CHECK(walk.head == 0);
   CHECK(walk.access[0] == kElements);
 }
@@ -176,7 +177,7 @@ TEST_CASE("items beyond 2^31 are counted and placed in 64 bits") {
   constexpr int64_t kBig = (int64_t{1} << 33) + 3;
   Tensor t({kBig}, {1});
   Loop<2> loop({typed(*t), typed(*t)}, 4);
-  Walk<2> walk = loop.walk({address(4104), address(8200)});
+  elementwise::Walk<2> walk = loop.walk({address(4104), address(8200)});
   CHECK(walk.head == 2);
   CHECK(walk.head + walk.packets * 4 + walk.tail == kBig);
   CHECK(walk.items == walk.packets + 2);

@@ -27,7 +27,7 @@ int64_t offset_of(int64_t p, const List& shape, const List& stride) {
   return at;
 }
 
-Walk<1> walk(const List& shape, const List& stride) {
+Walk<1> walk_over(const List& shape, const List& stride) {
   return walk_of(static_cast<uint32_t>(shape.size()), shape.data(), stride.data());
 }
 
@@ -49,7 +49,7 @@ List places(int64_t count) {
 
 void check(const List& shape, const List& stride) {
   CAPTURE(shape, stride);
-  Walk<1> w = walk(shape, stride);
+  Walk<1> w = walk_over(shape, stride);
   int64_t count = product(shape);
   REQUIRE(w.count == count);
   CHECK(w.narrow == (count < (int64_t{1} << 31)));
@@ -124,9 +124,9 @@ TEST_CASE("dense, transposed, broadcast, sliced") {
 }
 
 TEST_CASE("a walk over nothing") {
-  CHECK(walk({0}, {1}).count == 0);
-  CHECK(walk({3, 0, 2}, {0, 2, 1}).count == 0);
-  CHECK(walk({3, 0, 2}, {0, 2, 1}).narrow);
+  CHECK(walk_over({0}, {1}).count == 0);
+  CHECK(walk_over({3, 0, 2}, {0, 2, 1}).count == 0);
+  CHECK(walk_over({3, 0, 2}, {0, 2, 1}).narrow);
 }
 
 TEST_CASE("counts at and beyond 2^31, and offsets beyond it") {

@@ -10,11 +10,11 @@ namespace philox = pg::philox;
 
 namespace {
 
-constexpr int64_t kSeed = 1234567, kOffset = 89;
+constexpr int64_t kDrawSeed = 1234567, kDrawOffset = 89;
 
 Operation draw(const char* op, Tensor to, std::vector<Attr> attrs = {}, std::vector<std::vector<Tensor>> inputs = {}) {
-  attrs.push_back(integer("seed", kSeed));
-  attrs.push_back(integer("offset", kOffset));
+  attrs.push_back(integer("seed", kDrawSeed));
+  attrs.push_back(integer("offset", kDrawOffset));
   return {op, inputs, attrs, {std::move(to)}};
 }
 
@@ -28,22 +28,22 @@ TEST_CASE("uniform, normal and randint") {
   Tensor z = sim.run(draw("normal", out(PG_F32, {7}), {real("mean", 2), real("std", 3)}))[0];
   Tensor k = sim.run(draw("randint", out(PG_I64, {9}), {integer("low", -2), integer("high", 5)}))[0];
   for (uint64_t i = 0; i < 15; i++)
-    CHECK(u.values[i] == philox::between(philox::uniform_f32(kSeed, kOffset, i), -1.0f, 3.0f));
+    CHECK(u.values[i] == philox::between(philox::uniform_f32(kDrawSeed, kDrawOffset, i), -1.0f, 3.0f));
   for (uint64_t i = 0; i < 7; i++) {
-    CHECK(d.values[i] == philox::uniform_f64(kSeed, kOffset, i));
-    CHECK(z.values[i] == philox::fused(3.0f, philox::normal_f32(kSeed, kOffset, i), 2.0f));
+    CHECK(d.values[i] == philox::uniform_f64(kDrawSeed, kDrawOffset, i));
+    CHECK(z.values[i] == philox::fused(3.0f, philox::normal_f32(kDrawSeed, kDrawOffset, i), 2.0f));
   }
   for (uint64_t i = 0; i < 300; i++)
-    CHECK((half.values[i] == philox::uniform_f16(kSeed, kOffset, i) && half.values[i] < 1));
-  for (uint64_t i = 0; i < 9; i++) CHECK(k.values[i] == static_cast<double>(philox::integer(kSeed, kOffset, i, -2, 5)));
+    CHECK((half.values[i] == philox::uniform_f16(kDrawSeed, kDrawOffset, i) && half.values[i] < 1));
+  for (uint64_t i = 0; i < 9; i++) CHECK(k.values[i] == static_cast<double>(philox::integer(kDrawSeed, kDrawOffset, i, -2, 5)));
 }
 
 TEST_CASE("randperm holds each number once, in the order of its keys") {
   Sim sim;
   Tensor p = sim.run(draw("randperm", out(PG_I64, {50})))[0];
   for (size_t i = 1; i < 50; i++) {
-    CHECK(philox::pair(kSeed, kOffset, static_cast<uint64_t>(p.values[i - 1])) <
-          philox::pair(kSeed, kOffset, static_cast<uint64_t>(p.values[i])));
+    CHECK(philox::pair(kDrawSeed, kDrawOffset, static_cast<uint64_t>(p.values[i - 1])) <
+          philox::pair(kDrawSeed, kDrawOffset, static_cast<uint64_t>(p.values[i])));
   }
   Values sorted = p.values;
   std::sort(sorted.begin(), sorted.end());
@@ -57,7 +57,7 @@ TEST_CASE("dropout keeps what its uniforms say") {
   call.outputs.push_back(out(PG_B8, {40}));
   auto results = sim.run(call);
   for (uint64_t i = 0; i < 40; i++) {
-    bool keep = philox::uniform_f32(kSeed, kOffset, i) >= 0.25f;
+    bool keep = philox::uniform_f32(kDrawSeed, kDrawOffset, i) >= 0.25f;
     CHECK(results[1].values[i] == keep);
     CHECK(results[0].values[i] == (keep ? 2.0f * static_cast<float>(1 / 0.75) : 0.0f));
   }

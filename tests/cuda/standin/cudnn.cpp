@@ -17,24 +17,24 @@ namespace {
 
 thread_local std::string last_error;
 
-struct Alive {
+struct Descriptors {
   std::mutex mutex;
   std::map<const void*, std::shared_ptr<Object>> objects;
   std::set<const void*> handles;
 };
-Alive& alive() {
-  static auto* instance = new Alive();
+Descriptors& descriptors() {
+  static auto* instance = new Descriptors();
   return *instance;
 }
 // A descriptor's handle is the address of its object.
 std::shared_ptr<Object> object_of(const void* descriptor) {
-  std::lock_guard lock(alive().mutex);
-  auto found = alive().objects.find(descriptor);
-  return found == alive().objects.end() ? nullptr : found->second;
+  std::lock_guard lock(descriptors().mutex);
+  auto found = descriptors().objects.find(descriptor);
+  return found == descriptors().objects.end() ? nullptr : found->second;
 }
 bool is_handle(const void* handle) {
-  std::lock_guard lock(alive().mutex);
-  return alive().handles.count(handle) != 0;
+  std::lock_guard lock(descriptors().mutex);
+  return descriptors().handles.count(handle) != 0;
 }
 
 cudnnStatus_t set_attribute(Object& object, int name, cudnnBackendAttributeType_t type, int64_t count,
@@ -147,14 +147,14 @@ void cudnnGetLastErrorString(char* message, size_t bytes) {
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (enter("cudnnCreate") != cudaSuccess) return CUDNN_STATUS_NOT_INITIALIZED;
   *handle = new cudnnContext();
-  std::lock_guard lock(alive().mutex);
-  alive().handles.insert(*handle);
+  std::lock_guard lock(descriptors().mutex);
+  descriptors().handles.insert(*handle);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   {
-    std::lock_guard lock(alive().mutex);
-    if (alive().handles.erase(handle) == 0) return CUDNN_STATUS_BAD_PARAM;
+    std::lock_guard lock(descriptors().mutex);
+    if (descriptors().handles.erase(handle) == 0) return CUDNN_STATUS_BAD_PARAM;
   }
   delete handle;
   return CUDNN_STATUS_SUCCESS;
@@ -169,13 +169,13 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cu
   auto object = std::make_shared<Object>();
   object->type = type;
   *descriptor = object.get();
-  std::lock_guard lock(alive().mutex);
-  alive().objects[object.get()] = object;
+  std::lock_guard lock(descriptors().mutex);
+  descriptors().objects[object.get()] = object;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
-  std::lock_guard lock(alive().mutex);
-  return alive().objects.erase(descriptor) == 1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+  std::lock_guard lock(descriptors().mutex);
+  return descriptors().objects.erase(descriptor) == 1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, int64_t count, const void* values) {

@@ -18,7 +18,7 @@ void refuse_convolutions(bool refuse) { refuses = refuse; }
 namespace dnn {
 namespace {
 
-enum Engine { kTensorCores, kAtomic, kPlain, kLast, kFused };
+enum Engine { kTensorCores = kTensorCoreEngine, kAtomic, kPlain, kLast, kFused };
 
 struct Graph {
   std::vector<Ref> operations;

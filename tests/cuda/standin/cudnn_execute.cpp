@@ -10,7 +10,6 @@ namespace standin::dnn {
 namespace {
 
 const Object& graph_of(const Object& plan) { return *plan.part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH); }
-constexpr int kTensorCores = 0;
 
 int64_t offset(const TensorView& t, int64_t a, int64_t b, int64_t c, int64_t d) {
   return a * t.stride[0] + b * t.stride[1] + c * t.stride[2] + d * t.stride[3];
@@ -131,7 +130,7 @@ void compute(const Object& plan, const std::map<int64_t, void*>& addresses) {
   bool data = v.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
   const void* first = addresses.at(forward ? v.x.uid : v.y.uid);
   const void* second = addresses.at(forward || data ? v.weight.uid : v.x.uid);
-  std::vector<double> sums = convolve(v, first, second, plan.engine == kTensorCores);
+  std::vector<double> sums = convolve(v, first, second, plan.engine == kTensorCoreEngine);
   const TensorView& from = v.result();
   if (operations.size() == 1) {
     void* target = addresses.at(from.uid);

@@ -24,6 +24,8 @@ struct Attribute {
   }
 };
 
+constexpr int kTensorCoreEngine = 0;
+
 struct Object;
 using Ref = std::shared_ptr<const Object>;
 

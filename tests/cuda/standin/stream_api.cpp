@@ -6,7 +6,7 @@ using namespace standin;
 
 namespace {
 
-cudaError_t create(cudaStream_t* out, unsigned flags) {
+cudaError_t create_stream(cudaStream_t* out, unsigned flags) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   if (flags != cudaStreamDefault && flags != cudaStreamNonBlocking) return finish(cudaErrorInvalidValue);
@@ -20,17 +20,17 @@ cudaError_t create(cudaStream_t* out, unsigned flags) {
 
 cudaError_t cudaStreamCreate(cudaStream_t* out) {
   STANDIN_ENTER();
-  return create(out, cudaStreamDefault);
+  return create_stream(out, cudaStreamDefault);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* out, unsigned flags) {
   STANDIN_ENTER();
-  return create(out, flags);
+  return create_stream(out, flags);
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out, unsigned flags, int) {
   STANDIN_ENTER();
-  return create(out, flags);
+  return create_stream(out, flags);
 }
 
 // Work that is queued still runs, as in CUDA. Other streams may still be asked about a destroyed one: its address is

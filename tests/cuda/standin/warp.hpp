@@ -11,7 +11,7 @@ T shuffle(Exchange kind, uint32_t mask, T value, int32_t operand, int32_t width,
   static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "what the hardware shuffles");
   LaneRequest request{kind, mask, 0, operand, width};
   std::memcpy(&request.value, &value, sizeof value);
-  uint64_t got = exchange(request, site);
+  uint64_t got = emulator::exchange(request, site);
   std::memcpy(&value, &got, sizeof value);
   return value;
 }

@@ -79,11 +79,11 @@ int64_t extent(const Four& shape, const Four& stride) {
   return count_of(shape) == 0 ? 0 : last + 1;
 }
 
-struct Skips {
+struct ConvSkips {
   int64_t x = 0, weight = 0, result = 0;
 };
 
-void check_convolution(const Convolution& convolution, const ConvShape& s, Skips skip = {}) {
+void check_convolution(const Convolution& convolution, const ConvShape& s, ConvSkips skip = {}) {
   Data x(s.dtype, extent(s.x, s.x_stride), 1, skip.x),
       weight(s.dtype, extent(s.weight, s.weight_stride), 2, skip.weight), y(s.dtype, extent(s.y, s.y_stride), 3),
       bias(s.dtype, (s.y[1] - 1) * s.bias_stride + 1, 4), result(s.dtype, count_of(s.result()), 5, skip.result);
@@ -106,7 +106,7 @@ void check_convolution(const Convolution& convolution, const ConvShape& s, Skips
   CHECK(worst <= tolerance(s.dtype, 32));
 }
 
-void check_cudnn(const ConvShape& s, Skips skip = {}, uint64_t executions = 1) {
+void check_cudnn(const ConvShape& s, ConvSkips skip = {}, uint64_t executions = 1) {
   auto convolution = make_cudnn_convolution(s, 0);
   REQUIRE(convolution);
   uint64_t before = calls_of("cudnnBackendExecute");
@@ -172,7 +172,7 @@ TEST_CASE("a bias is added, by cuDNN for 16-bit floats") {
 
 TEST_CASE("unaligned addresses get a plan of their own, or the own kernels") {
   open_host();
-  for (Skips skip : {Skips{1, 0, 0}, Skips{0, 1, 0}, Skips{0, 0, 1}}) {
+  for (ConvSkips skip : {ConvSkips{1, 0, 0}, ConvSkips{0, 1, 0}, ConvSkips{0, 0, 1}}) {
     check_cudnn(shape_of(kCases[0], ConvKind::kForward, PG_F32), skip, 1);
     check_cudnn(shape_of(kCases[0], ConvKind::kForward, PG_F16), skip, 0);
     check_cudnn(shape_of(kCases[1], ConvKind::kForward, PG_F64), skip, 1);

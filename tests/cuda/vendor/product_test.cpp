@@ -20,7 +20,7 @@ ProductShape plain(uint32_t dtype, int64_t m, int64_t n, int64_t k) {
   return s;
 }
 
-struct Skips {
+struct ProductSkips {
   int64_t a = 0, b = 0, c = 0, bias = 0;
 };
 
@@ -49,7 +49,7 @@ double activated(double x, pg::Activation activation) {
   return 0.5 * x * (1 + std::tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
 }
 
-void check_product(const Product& product, const ProductShape& s, Skips skip = {}) {
+void check_product(const Product& product, const ProductShape& s, ProductSkips skip = {}) {
   Data a(s.dtype, extent(s, &BatchAxis::a, s.m, s.k, s.a), 1, skip.a),
       b(s.dtype, extent(s, &BatchAxis::b, s.k, s.n, s.b), 2, skip.b),
       c(s.dtype, extent(s, &BatchAxis::c, s.m, s.n, s.c), 3, skip.c),
@@ -84,7 +84,7 @@ void check_product(const Product& product, const ProductShape& s, Skips skip = {
 }
 
 // By cuBLASLt, and `calls` of it.
-void check_blas(const ProductShape& s, uint64_t calls = 1, Skips skip = {}) {
+void check_blas(const ProductShape& s, uint64_t calls = 1, ProductSkips skip = {}) {
   auto product = make_blas_product(s, 0);
   REQUIRE(product);
   uint64_t before = calls_of("cublasLtMatmul");
@@ -218,7 +218,7 @@ TEST_CASE("an epilogue that cuBLASLt lacks is a pass behind its plain product") 
 TEST_CASE("addresses that are aligned to an element only") {
   open_host();
   for (uint32_t dtype : {PG_F32, PG_F16}) {
-    for (Skips skip : {Skips{1, 0, 0, 0}, Skips{0, 3, 0, 0}, Skips{0, 0, 1, 0}}) {
+    for (ProductSkips skip : {ProductSkips{1, 0, 0, 0}, ProductSkips{0, 3, 0, 0}, ProductSkips{0, 0, 1, 0}}) {
       check_blas(plain(dtype, 8, 8, 8), 1, skip);
     }
   }
