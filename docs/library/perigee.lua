@@ -264,15 +264,15 @@ function Layer:children() end
 
 ---A new class of layers. `parent` is the class to extend (`parent.init(self, ...)` is super).
 ---@param name string what printing and messages call it
----@param parent? table
----@return table
+---@param parent? perigee.Layer
+---@return perigee.Layer
 function Layer:class(name, parent) end
 
 ---A copy with parameters and buffers of its own. Hooks stay behind.
 function Layer:clone() end
 
 ---Number of elements of all parameters.
----@param options? {trainable: boolean} only those that need gradients
+---@param options? {trainable?: boolean} only those that need gradients
 function Layer:count_parameters(options) end
 
 function Layer:cpu() end
@@ -290,7 +290,7 @@ function Layer:evaluate(...) end
 ---fit's own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
 ---@param ... any|{data?: any, x?: any, y?: any, loss?: any, metrics?: any, batch_size?: integer, validation?: any, validation_split?: number, optimizer?: any, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: any, callbacks?: table, verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean}
----@return table history an entry an epoch: history[3].loss, .val_accuracy; #history
+---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function Layer:fit(...) end
 
 function Layer:forward() end
@@ -299,14 +299,14 @@ function Layer:forward() end
 function Layer:freeze() end
 
 ---Runs `fn(layer, inputs, output)` after every forward; what it returns, if anything, replaces the output.
----@param event any
----@param fn any
----@return table handle with :remove()
+---@param event "forward"
+---@param fn fun(layer: perigee.Layer, inputs: any[], output: any): any
+---@return {remove: fun()} handle
 function Layer:hook(event, fn) end
 
 ---Copies tensors in by name. All names and shapes are checked before anything is changed.
----@param given table tensors by name, as state() or pg.load give them
----@param options? {strict: boolean} false: names may be missing or left over
+---@param given table<string, perigee.Tensor> by name, as state() or pg.load give them
+---@param options? {strict?: boolean} false: names may be missing or left over
 ---@return string[] missing, string[] unexpected
 function Layer:load_state(given, options) end
 
@@ -319,7 +319,7 @@ function Layer:named_buffers() end
 function Layer:named_parameters() end
 
 ---All parameters, each once, in order.
----@return table list of tensors
+---@return perigee.Tensor[]
 function Layer:parameters() end
 
 ---The model's output for x [N, ...], computed in batches in evaluation mode, without gradients.
@@ -586,8 +586,9 @@ function pg.nn.ModuleList() end
 function pg.nn.PReLU(options, ...) end
 
 ---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
----@param tensor table
----@param options? {requires_grad: boolean}
+---@param tensor perigee.Tensor
+---@param options? {requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.nn.Parameter(tensor, options) end
 
 ---A list of parameters: list[1], #list.
@@ -660,34 +661,34 @@ function pg.nn.Tanhshrink(options, ...) end
 function pg.nn.Threshold(options, ...) end
 
 ---Binary cross entropy of probabilities in [0, 1]; one outside is an error that names it.
----@param p table
----@param y table the shape of p
----@param options? {weight: table, reduction: string}
----@return table
+---@param p perigee.Tensor
+---@param y perigee.Tensor the shape of p
+---@param options? {weight?: perigee.Tensor, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.bce(p, y, options) end
 
 ---Binary cross entropy of logits: safe for any size of them. pos_weight multiplies the positives' part.
----@param x table
----@param y table the shape of x
----@param options? {weight: table, pos_weight: table, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.bce_with_logits(x, y, options) end
 
 ---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1: a and b [N, D], y [N] (or [D], [D], []).
----@param a table
----@param b table
----@param y table
----@param options? {margin: number, reduction: string}
----@return table
+---@param a perigee.Tensor
+---@param b perigee.Tensor
+---@param y perigee.Tensor
+---@param options? {margin?: number, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.cosine_embedding(a, b, y, options) end
 
 ---Softmax and negative log likelihood in one: logits [N, C] or [N, C, ...], labels int64 [N, ...] from 0, or
 ---probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
 ---label_smoothing = 0, reduction = "mean".
----@param logits table
----@param labels table
----@param options? {weight: table, ignore_index: integer, label_smoothing: number, reduction: string}
----@return table
+---@param logits perigee.Tensor
+---@param labels perigee.Tensor
+---@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.cross_entropy(logits, labels, options) end
 
 ---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
@@ -695,51 +696,51 @@ function pg.nn.cross_entropy(logits, labels, options) end
 ---[N, S], or all labels one after the other, int64 from 0; input_lengths and target_lengths [N], tensors or lists.
 ---"mean" divides each loss by its target's length first, as in PyTorch. The gradient is that of what log_softmax was
 ---taken of; there is no second derivative.
----@param log_probs table
----@param targets table
----@param input_lengths table
----@param target_lengths table
----@param options? {blank: integer, reduction: string, zero_infinity: boolean} blank: from 0, default 0
----@return table
+---@param log_probs perigee.Tensor
+---@param targets perigee.Tensor
+---@param input_lengths perigee.Tensor
+---@param target_lengths perigee.Tensor
+---@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean} blank: from 0, default 0
+---@return perigee.Tensor
 function pg.nn.ctc(log_probs, targets, input_lengths, target_lengths, options) end
 
 ---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
 ---Labels int64 [N, ...] against logits [N, C, ...], softmax; or targets from 0 to 1 in the logits' shape, sigmoid, and
 ---then positives count alpha and negatives 1 - alpha (alpha < 0: all 1).
----@param logits table
----@param target table
----@param options? {gamma: number, alpha: number, weight: table, ignore_index: integer, reduction: string}
----@return table
+---@param logits perigee.Tensor
+---@param target perigee.Tensor
+---@param options? {gamma?: number, alpha?: number, weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.focal(logits, target, options) end
 
 ---Negative log likelihood of y under a normal distribution of mean x and variance var, which is at least eps. var has
 ---the shape of x, or 1 in place of the last axis, or lacks it. full: with the constant term.
----@param x table
----@param y table the shape of x
----@param var table
----@param options? {full: boolean, eps: number, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param var perigee.Tensor
+---@param options? {full?: boolean, eps?: number, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.gaussian_nll(x, y, var, options) end
 
 ---max(0, 1 - y x) for targets y of -1 and 1.
----@param x table
----@param y table the shape of x
----@param options? {reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {reduction?: string}
+---@return perigee.Tensor
 function pg.nn.hinge(x, y, options) end
 
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
----@param x table
----@param y table
----@param options? {margin: number, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor
+---@param options? {margin?: number, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.hinge_embedding(x, y, options) end
 
 ---Quadratic within delta, linear outside (Huber, 1964).
----@param x table
----@param y table the shape of x
----@param options? {delta: number, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {delta?: number, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.huber(x, y, options) end
 
 ---@param ... any
@@ -792,84 +793,84 @@ function pg.nn.is_parameter(v) end
 ---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
----@param x table
----@param target table
----@param options? {reduction: string, log_target: boolean}
----@return table
+---@param x perigee.Tensor
+---@param target perigee.Tensor
+---@param options? {reduction?: string, log_target?: boolean}
+---@return perigee.Tensor
 function pg.nn.kl_div(x, target, options) end
 
 ---Mean of |x - y|.
----@param x table
----@param y table the shape of x
----@param options? {reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {reduction?: string}
+---@return perigee.Tensor
 function pg.nn.l1(x, y, options) end
 
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
----@param a table
----@param b table
----@param y table
----@param options? {margin: number, reduction: string}
----@return table
+---@param a perigee.Tensor
+---@param b perigee.Tensor
+---@param y perigee.Tensor
+---@param options? {margin?: number, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.margin_ranking(a, b, y, options) end
 
 ---Mean of (x - y)^2.
----@param x table
----@param y table the shape of x
----@param options? {reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {reduction?: string}
+---@return perigee.Tensor
 function pg.nn.mse(x, y, options) end
 
 ---max(0, margin - x[label] + x[c])^p, averaged over the classes c other than the label; weight [C] by label.
----@param x table [N, C] or [C]
----@param labels table int64 [N] or []
----@param options? {p: integer, margin: number, weight: table, reduction: string} p: 1 or 2
----@return table
+---@param x perigee.Tensor [N, C] or [C]
+---@param labels perigee.Tensor int64 [N] or []
+---@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: string} p: 1 or 2
+---@return perigee.Tensor
 function pg.nn.multi_margin(x, labels, options) end
 
 ---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them.
----@param x table
----@param y table the shape of x
----@param options? {weight: table, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {weight?: perigee.Tensor, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.multilabel_soft_margin(x, y, options) end
 
 ---Negative log likelihood of log probabilities [N, C] or [N, C, ...]; labels int64 [N, ...] from 0. "mean" is weighted.
----@param log_probs table
----@param labels table
----@param options? {weight: table, ignore_index: integer, reduction: string}
----@return table
+---@param log_probs perigee.Tensor
+---@param labels perigee.Tensor
+---@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.nll(log_probs, labels, options) end
 
 ---Negative log likelihood of counts y under Poisson's distribution of mean exp(x), or x with log_input=false; without
 ---the term that x does not change, unless `full` asks for Stirling's approximation of it.
----@param x table
----@param y table the shape of x
----@param options? {log_input: boolean, full: boolean, eps: number, reduction: string} eps: added to x in its logarithm
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: string} eps: in log(x + eps)
+---@return perigee.Tensor
 function pg.nn.poisson_nll(x, y, options) end
 
 ---Huber's loss divided by beta.
----@param x table
----@param y table the shape of x
----@param options? {beta: number, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {beta?: number, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.smooth_l1(x, y, options) end
 
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
----@param x table
----@param y table the shape of x
----@param options? {reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {reduction?: string}
+---@return perigee.Tensor
 function pg.nn.soft_margin(x, y, options) end
 
 ---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
 ---(Balntas et al. 2016). swap: the negative's distance to the positive counts where it is smaller.
----@param anchor table [N, D]
----@param near table [N, D] of the same class
----@param far table [N, D] of another one
----@param options? {margin: number, p: number, eps: number, swap: boolean, reduction: string}
----@return table
+---@param anchor perigee.Tensor [N, D]
+---@param near perigee.Tensor [N, D] of the same class
+---@param far perigee.Tensor [N, D] of another one
+---@param options? {margin?: number, p?: number, eps?: number, swap?: boolean, reduction?: string}
+---@return perigee.Tensor
 function pg.nn.triplet_margin(anchor, near, far, options) end
 
 ---Steps of the size that past steps had, in units of the parameter
@@ -968,8 +969,8 @@ function pg.optim.SWA(...) end
 
 ---Scales all gradients so that the norm of all their elements together is at most `max_norm`. Waits for the device only
 ---with error_if_nonfinite.
----@param ... any|{params: table, max_norm: number, norm_type?: number, error_if_nonfinite?: boolean}
----@return table norm the norm before, a 0-dim tensor
+---@param ... any|{params: perigee.Tensor[]|perigee.Layer, max_norm: number, norm_type?: number, error_if_nonfinite?: boolean}
+---@return perigee.Tensor norm the norm before, 0-dim
 function pg.optim.clip_grad_norm_(...) end
 
 ---Limits every element of all gradients to [-limit, limit].
@@ -1466,8 +1467,8 @@ function pg.bernoulli(p) end
 function Tensor:bernoulli() end
 
 ---x[n] W[k] y[n]^T + bias[k] for every k: x [..., I], y [..., J], weight [K, I, J], bias [K] to [..., K].
----@param ... any|{x: table, y: table, weight: table, bias?: table}
----@return table
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor, weight: perigee.Tensor, bias?: perigee.Tensor}
+---@return perigee.Tensor
 function pg.bilinear(...) end
 
 ---How often each of the whole numbers from 0 occurs in x, or the sums of their weights: [largest + 1], or `minlength`
@@ -1762,8 +1763,8 @@ function pg.cosh(x) end
 function Tensor:cosh() end
 
 ---The cosine of the angle between x and y along an axis; norms below eps count as eps. x and y broadcast.
----@param ... any|{x: table, y: table, axis?: integer, eps?: number}
----@return table
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor, axis?: integer, eps?: number}
+---@return perigee.Tensor
 function pg.cosine_similarity(...) end
 
 ---How many elements are not zero, in int64.
@@ -2000,9 +2001,8 @@ function Tensor:embedding(index, options, ...) end
 
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
 ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
---- padding_idx: integer} mode: "mean" (default), "sum" or "max"
----@param ... any|{weight: table, index: table, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
----@return table [B, D]
+---@param ... any|{weight: perigee.Tensor, index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
+---@return perigee.Tensor [B, D]
 function pg.embedding_bag(...) end
 
 ---Memory whose contents mean nothing yet. (It is zeroed.)
@@ -2264,8 +2264,8 @@ function pg.grid_sample(...) end
 
 ---The channels of x [N, C, ...] in `groups` of equal size, each group of each example shifted and scaled to mean 0
 ---and variance 1; then scaled and shifted by weight [C] and bias [C] (Wu and He 2018).
----@param ... any|{x: table, groups: integer, weight?: perigee.Tensor, bias?: perigee.Tensor, eps?: number}
----@return table
+---@param ... any|{x: perigee.Tensor, groups: integer, weight?: perigee.Tensor, bias?: perigee.Tensor, eps?: number}
+---@return perigee.Tensor
 function pg.group_norm(...) end
 
 ---Whether x is greater than y.
@@ -2381,9 +2381,8 @@ function pg.inference_mode() end
 
 ---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
 ---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
---- momentum: number, eps: number}
----@param ... any|{x: table, running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number}
----@return table
+---@param ... any|{x: perigee.Tensor, running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number}
+---@return perigee.Tensor
 function pg.instance_norm(...) end
 
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
@@ -2573,9 +2572,9 @@ function pg.lion(params, grads, exp_avgs, found_inf, options, ...) end
 
 ---Reads a file of tensors. With a layer, loads them into it and returns the layer.
 ---@param path string
----@param into? table a layer
----@param options? { strict: boolean } as in load_state
----@return table tensors by name, or the layer
+---@param into? perigee.Layer
+---@param options? {strict?: boolean} as in load_state
+---@return table<string, perigee.Tensor>|perigee.Layer tensors by name, or the layer
 ---@return fun(key: string): string? note the file's notes
 function pg.load(path, into, options) end
 
@@ -3064,8 +3063,8 @@ function pg.norm(...) end
 function pg.normal(...) end
 
 ---x divided by its p-norm along an axis, or by eps where that is larger.
----@param ... any|{x: table, p?: number, axis?: integer, eps?: number}
----@return table
+---@param ... any|{x: perigee.Tensor, p?: number, axis?: integer, eps?: number}
+---@return perigee.Tensor
 function pg.normalize(...) end
 
 ---A new last axis that is 1 at the index and 0 elsewhere: class c stands at position c + 1. Without `classes` there
@@ -3092,8 +3091,8 @@ function pg.outer(...) end
 function pg.pad(...) end
 
 ---The p-norm of x - y + eps along the last axis. x and y broadcast.
----@param ... any|{x: table, y: table, p?: number, eps?: number, keepdim?: boolean}
----@return table
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor, p?: number, eps?: number, keepdim?: boolean}
+---@return perigee.Tensor
 function pg.pairwise_distance(...) end
 
 ---The axes of x in another order.
@@ -3369,8 +3368,8 @@ function Tensor:rsqrt() end
 
 ---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
 ---@param path string "model.safetensors"
----@param what table a layer or { name = tensor }
----@param options? { notes: table<string, string> }
+---@param what perigee.Layer|table<string, perigee.Tensor>
+---@param options? {notes?: table<string, string>}
 function pg.save(path, what, options) end
 
 ---Writes a tensor as a .npy file: `t:save_npy(path)`. bfloat16 is not NumPy's: t:to("float32").
@@ -3394,8 +3393,8 @@ function pg.scale_all(xs, factor) end
 ---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
 ---scale: 1 / sqrt(E) if not given. dropout_p: share of weights dropped, at every call. enable_gqa: q [..., H, L, E]
 ---may have a multiple of the heads of k and v. A query that may see nothing gets zeros.
----@param ... any|{q: table, k: table, v: table, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
----@return table
+---@param ... any|{q: perigee.Tensor, k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
+---@return perigee.Tensor
 function pg.scaled_dot_product_attention(...) end
 
 ---x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one stays. An index out of range is an error that names it, and nothing is written.
@@ -3986,8 +3985,8 @@ function Tensor:baddbmm(...) end
 function Tensor:bernoulli_(x, p) end
 
 ---x[n] W[k] y[n]^T + bias[k] for every k: x [..., I], y [..., J], weight [K, I, J], bias [K] to [..., K].
----@param ... any|{y: table, weight: table, bias?: table}
----@return table
+---@param ... any|{y: perigee.Tensor, weight: perigee.Tensor, bias?: perigee.Tensor}
+---@return perigee.Tensor
 function Tensor:bilinear(...) end
 
 ---How often each of the whole numbers from 0 occurs in x, or the sums of their weights: [largest + 1], or `minlength`
@@ -4031,8 +4030,8 @@ function Tensor:contiguous() end
 function Tensor:copy_(source) end
 
 ---The cosine of the angle between x and y along an axis; norms below eps count as eps. x and y broadcast.
----@param ... any|{y: table, axis?: integer, eps?: number}
----@return table
+---@param ... any|{y: perigee.Tensor, axis?: integer, eps?: number}
+---@return perigee.Tensor
 function Tensor:cosine_similarity(...) end
 
 function Tensor:cpu() end
@@ -4064,9 +4063,8 @@ function Tensor:dim() end
 
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
 ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
---- padding_idx: integer} mode: "mean" (default), "sum" or "max"
----@param ... any|{weight: table, index: table, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
----@return table [B, D]
+---@param ... any|{weight: perigee.Tensor, index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
+---@return perigee.Tensor [B, D]
 function Tensor:embedding_bag(...) end
 
 ---@param shape any
@@ -4119,7 +4117,7 @@ function Tensor:grid_sample(...) end
 ---The channels of x [N, C, ...] in `groups` of equal size, each group of each example shifted and scaled to mean 0
 ---and variance 1; then scaled and shifted by weight [C] and bias [C] (Wu and He 2018).
 ---@param ... any|{groups: integer, weight?: perigee.Tensor, bias?: perigee.Tensor, eps?: number}
----@return table
+---@return perigee.Tensor
 function Tensor:group_norm(...) end
 
 ---Whether the shape is this: `t:has_shape{2, 3}`.
@@ -4145,9 +4143,8 @@ function Tensor:index_put(...) end
 
 ---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
 ---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
---- momentum: number, eps: number}
 ---@param ... any|{running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number}
----@return table
+---@return perigee.Tensor
 function Tensor:instance_norm(...) end
 
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
@@ -4227,7 +4224,7 @@ function Tensor:norm(...) end
 
 ---x divided by its p-norm along an axis, or by eps where that is larger.
 ---@param ... any|{p?: number, axis?: integer, eps?: number}
----@return table
+---@return perigee.Tensor
 function Tensor:normalize(...) end
 
 function Tensor:numel() end
@@ -4253,8 +4250,8 @@ function Tensor:outer(...) end
 function Tensor:pad(...) end
 
 ---The p-norm of x - y + eps along the last axis. x and y broadcast.
----@param ... any|{y: table, p?: number, eps?: number, keepdim?: boolean}
----@return table
+---@param ... any|{y: perigee.Tensor, p?: number, eps?: number, keepdim?: boolean}
+---@return perigee.Tensor
 function Tensor:pairwise_distance(...) end
 
 ---[..., C * r^2, H, W] to [..., C, H * r, W * r]: channels become pixels (Shi and others, 2016).
@@ -4333,8 +4330,8 @@ function Tensor:save_npy(t, path) end
 ---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
 ---scale: 1 / sqrt(E) if not given. dropout_p: share of weights dropped, at every call. enable_gqa: q [..., H, L, E]
 ---may have a multiple of the heads of k and v. A query that may see nothing gets zeros.
----@param ... any|{q: table, k: table, v: table, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
----@return table
+---@param ... any|{q: perigee.Tensor, k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
+---@return perigee.Tensor
 function Tensor:scaled_dot_product_attention(...) end
 
 ---Where values (a tensor or a number) would be put into rows that are in rising order, as counts of the elements

@@ -32,8 +32,8 @@ end
 
 ---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
 ---@param path string "model.safetensors"
----@param what table a layer or { name = tensor }
----@param options? { notes: table<string, string> }
+---@param what perigee.Layer|table<string, perigee.Tensor>
+---@param options? {notes?: table<string, string>}
 function files.save(path, what, options)
   check_path("save", path)
   local tensors, names
@@ -59,9 +59,9 @@ end
 
 ---Reads a file of tensors. With a layer, loads them into it and returns the layer.
 ---@param path string
----@param into? table a layer
----@param options? { strict: boolean } as in load_state
----@return table tensors by name, or the layer
+---@param into? perigee.Layer
+---@param options? {strict?: boolean} as in load_state
+---@return table<string, perigee.Tensor>|perigee.Layer tensors by name, or the layer
 ---@return fun(key: string): string? note the file's notes
 function files.load(path, into, options)
   check_path("load", path)

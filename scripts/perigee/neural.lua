@@ -66,11 +66,12 @@ return function(pg, native)
   ---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
   ---scale: 1 / sqrt(E) if not given. dropout_p: share of weights dropped, at every call. enable_gqa: q [..., H, L, E]
   ---may have a multiple of the heads of k and v. A query that may see nothing gets zeros.
-  ---@param q table
-  ---@param k table
-  ---@param v table
-  ---@param options? {attn_mask: table, dropout_p: number, is_causal: boolean, scale: number, enable_gqa: boolean}
-  ---@return table
+  ---@param q perigee.Tensor
+  ---@param k perigee.Tensor
+  ---@param v perigee.Tensor
+  ---@param options? {attn_mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number,
+  ---  enable_gqa?: boolean}
+  ---@return perigee.Tensor
   both("scaled_dot_product_attention", {
     { "q", "tensor", required = true }, { "k", "tensor", required = true }, { "v", "tensor", required = true },
     { "attn_mask", "tensor", alias = "mask" }, { "dropout_p", "number", default = 0 },
@@ -120,19 +121,19 @@ return function(pg, native)
   end
 
   ---x divided by its p-norm along an axis, or by eps where that is larger.
-  ---@param x table
-  ---@param options? {p: number, axis: integer, eps: number} defaults 2, 2, 1e-12
-  ---@return table
+  ---@param x perigee.Tensor
+  ---@param options? {p?: number, axis?: integer, eps?: number} defaults 2, 2, 1e-12
+  ---@return perigee.Tensor
   both("normalize", {
     { "x", "tensor", required = true }, { "p", "number", default = 2 }, { "axis", "axis", default = 2 },
     { "eps", "number", default = 1e-12 },
   }, function(o) return o.x / length(o.x, o.p, o.axis, true):clamp { min = o.eps } end)
 
   ---The cosine of the angle between x and y along an axis; norms below eps count as eps. x and y broadcast.
-  ---@param x table
-  ---@param y table
-  ---@param options? {axis: integer, eps: number} defaults 2, 1e-8
-  ---@return table
+  ---@param x perigee.Tensor
+  ---@param y perigee.Tensor
+  ---@param options? {axis?: integer, eps?: number} defaults 2, 1e-8
+  ---@return perigee.Tensor
   both("cosine_similarity", {
     { "x", "tensor", required = true }, { "y", "tensor", required = true }, { "axis", "axis", default = 2 },
     { "eps", "number", default = 1e-8 },
@@ -151,21 +152,21 @@ return function(pg, native)
   end)
 
   ---The p-norm of x - y + eps along the last axis. x and y broadcast.
-  ---@param x table
-  ---@param y table
-  ---@param options? {p: number, eps: number, keepdim: boolean} defaults 2, 1e-6, false
-  ---@return table
+  ---@param x perigee.Tensor
+  ---@param y perigee.Tensor
+  ---@param options? {p?: number, eps?: number, keepdim?: boolean} defaults 2, 1e-6, false
+  ---@return perigee.Tensor
   both("pairwise_distance", {
     { "x", "tensor", required = true }, { "y", "tensor", required = true }, { "p", "number", default = 2 },
     { "eps", "number", default = 1e-6 }, { "keepdim", "boolean", default = false },
   }, function(o) return length(o.x - o.y + o.eps, o.p, -1, o.keepdim) end)
 
   ---x[n] W[k] y[n]^T + bias[k] for every k: x [..., I], y [..., J], weight [K, I, J], bias [K] to [..., K].
-  ---@param x table
-  ---@param y table
-  ---@param weight table
-  ---@param bias? table
-  ---@return table
+  ---@param x perigee.Tensor
+  ---@param y perigee.Tensor
+  ---@param weight perigee.Tensor
+  ---@param bias? perigee.Tensor
+  ---@return perigee.Tensor
   both("bilinear", {
     { "x", "tensor", required = true }, { "y", "tensor", required = true }, { "weight", "tensor", required = true },
     { "bias", "tensor" },
@@ -274,10 +275,10 @@ return function(pg, native)
 
   ---The channels of x [N, C, ...] in `groups` of equal size, each group of each example shifted and scaled to mean 0
   ---and variance 1; then scaled and shifted by weight [C] and bias [C] (Wu and He 2018).
-  ---@param x table
+  ---@param x perigee.Tensor
   ---@param groups integer
-  ---@param options? {weight: table, bias: table, eps: number}
-  ---@return table
+  ---@param options? {weight?: perigee.Tensor, bias?: perigee.Tensor, eps?: number}
+  ---@return perigee.Tensor
   both("group_norm", {
     { "x", "tensor", required = true }, { "groups", "integer", required = true }, { "weight", "tensor" },
     { "bias", "tensor" }, { "eps", "number", default = 1e-5 },
@@ -307,10 +308,10 @@ return function(pg, native)
 
   ---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
   ---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
-  ---@param x table
-  ---@param options? {running_mean: table, running_var: table, weight: table, bias: table, use_input_stats: boolean,
-  ---  momentum: number, eps: number}
-  ---@return table
+  ---@param x perigee.Tensor
+  ---@param options? {running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor,
+  ---  bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number}
+  ---@return perigee.Tensor
   both("instance_norm", {
     { "x", "tensor", required = true }, { "running_mean", "tensor" }, { "running_var", "tensor" },
     { "weight", "tensor" }, { "bias", "tensor" }, { "use_input_stats", "boolean", default = true },
@@ -372,11 +373,11 @@ return function(pg, native)
 
   ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
   ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
-  ---@param weight table
-  ---@param index table int64 or int32, from 0
-  ---@param options? {offsets: table, mode: string, per_sample_weights: table, include_last_offset: boolean,
-  ---  padding_idx: integer} mode: "mean" (default), "sum" or "max"
-  ---@return table [B, D]
+  ---@param weight perigee.Tensor
+  ---@param index perigee.Tensor int64 or int32, from 0
+  ---@param options? {offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor,
+  ---  include_last_offset?: boolean, padding_idx?: integer} mode: "mean" (default), "sum" or "max"
+  ---@return perigee.Tensor [B, D]
   both("embedding_bag", {
     { "weight", "tensor", required = true }, { "index", "tensor", required = true }, { "offsets", "tensor" },
     { "mode", "string", default = "mean" }, { "per_sample_weights", "tensor" },

@@ -234,7 +234,7 @@ end
 ---clip_norm and clip_value (limits on gradients, in this order), amp ("bfloat16", or "float16" with a GradScaler of
 ---fit's own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
----@return table history an entry an epoch: history[3].loss, .val_accuracy; #history
+---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function fit.fit(self, ...)
   local o = read_fit(...)
   check_counts(o)

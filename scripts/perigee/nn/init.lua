@@ -28,8 +28,9 @@ end
 for name, class in pairs(spatial) do nn[name] = class end
 
 ---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
----@param tensor table
----@param options? {requires_grad: boolean}
+---@param tensor perigee.Tensor
+---@param options? {requires_grad?: boolean}
+---@return perigee.Tensor
 function nn.Parameter(tensor, options)
   if not native.is_tensor(tensor) then
     native.raise("invalid_argument", "nn.Parameter", "needs a tensor, got " .. native.describe(tensor))

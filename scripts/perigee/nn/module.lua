@@ -53,8 +53,8 @@ end
 
 ---A new class of layers. `parent` is the class to extend (`parent.init(self, ...)` is super).
 ---@param name string what printing and messages call it
----@param parent? table
----@return table
+---@param parent? perigee.Layer
+---@return perigee.Layer
 function Module.class(name, parent)
   if type(name) ~= "string" then
     native.raise("invalid_argument", "nn.class", "name must be a string, got " .. native.describe(name))
@@ -88,7 +88,9 @@ function Module.buffer(self, name, tensor)
 end
 
 ---Runs `fn(layer, inputs, output)` after every forward; what it returns, if anything, replaces the output.
----@return table handle with :remove()
+---@param event "forward"
+---@param fn fun(layer: perigee.Layer, inputs: any[], output: any): any
+---@return {remove: fun()} handle
 function Module.hook(self, event, fn)
   if event ~= "forward" then
     native.raise("invalid_argument", "hook", ("unknown event %q"):format(tostring(event)), "events are \"forward\"")
@@ -108,7 +110,7 @@ function Module.hook(self, event, fn)
 end
 
 ---All parameters, each once, in order.
----@return table list of tensors
+---@return perigee.Tensor[]
 function Module.parameters(self) return walk.parameters(self) end
 
 ---`for name, parameter in model:named_parameters() do`: names as in state().
@@ -116,7 +118,7 @@ function Module.named_parameters(self) return walk.iterate(self, "parameter") en
 function Module.named_buffers(self) return walk.iterate(self, "buffer") end
 
 ---Number of elements of all parameters.
----@param options? {trainable: boolean} only those that need gradients
+---@param options? {trainable?: boolean} only those that need gradients
 function Module.count_parameters(self, options)
   local count = 0
   for _, p in ipairs(self:parameters()) do

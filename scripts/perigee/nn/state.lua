@@ -60,8 +60,8 @@ local function copy_into(target, value)
 end
 
 ---Copies tensors in by name. All names and shapes are checked before anything is changed.
----@param given table tensors by name, as state() or pg.load give them
----@param options? {strict: boolean} false: names may be missing or left over
+---@param given table<string, perigee.Tensor> by name, as state() or pg.load give them
+---@param options? {strict?: boolean} false: names may be missing or left over
 ---@return string[] missing, string[] unexpected
 function state.load_state(self, given, options)
   if type(given) ~= "table" then

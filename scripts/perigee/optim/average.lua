@@ -105,7 +105,7 @@ function Average:use(fn, ...)
 end
 
 ---Writes the averages into the model, or into another one of its kind.
----@param model? table
+---@param model? perigee.Layer
 function Average:copy_to(model)
   local targets = model and sources_of(self.name .. ":copy_to", model) or self.sources
   require("perigee").no_grad(function()

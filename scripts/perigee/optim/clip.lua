@@ -55,11 +55,11 @@ local read_norm = native.signature("clip_grad_norm_", {
 
 ---Scales all gradients so that the norm of all their elements together is at most `max_norm`. Waits for the device only
 ---with error_if_nonfinite.
----@param params table list of parameters, or a layer; those without a gradient are left out
+---@param params perigee.Tensor[]|perigee.Layer parameters, or a layer; those without a gradient are left out
 ---@param max_norm number
 ---@param norm_type? number 2 by default; math.huge: the largest absolute value
 ---@param options? {norm_type: number?, error_if_nonfinite: boolean?}
----@return table norm the norm before, a 0-dim tensor
+---@return perigee.Tensor norm the norm before, 0-dim
 function clip.clip_grad_norm_(...)
   local where, o = "clip_grad_norm_", read_norm(...)
   local max_norm = o.max_norm

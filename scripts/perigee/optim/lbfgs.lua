@@ -112,7 +112,7 @@ end
 local function largest(t) return t:numel() > 0 and t:abs():max():item() or 0 end
 
 ---Up to max_iter iterations; each evaluates the closure.
----@param closure fun(): table clears gradients, computes the loss, calls backward, returns the loss
+---@param closure fun(): perigee.Tensor clears gradients, computes the loss, calls backward, returns the loss
 ---@return number loss at the beginning
 function LBFGS:step(closure)
   if type(closure) ~= "function" then

@@ -43,9 +43,27 @@ local function read_param(text)
            doc = rest:sub(at + 1) }
 end
 
+-- A type that is too long for a line goes on in the next one, up to its last bracket.
+local function joined(lines)
+  local list, open = {}, 0
+  for _, line in ipairs(lines) do
+    if open > 0 then
+      list[#list] = list[#list] .. " " .. line:match("^%s*(.*)$")
+    else
+      list[#list + 1] = line
+    end
+    if open > 0 or line:find("^%s*@") then
+      local _, opened = line:gsub("{", "")
+      local _, closed = line:gsub("}", "")
+      open = open + opened - closed
+    end
+  end
+  return list
+end
+
 local function read_comment(lines)
   local entry = { doc = {}, params = {}, returns = {} }
-  for _, line in ipairs(lines) do
+  for _, line in ipairs(joined(lines)) do
     local tag, rest = line:match("^%s*@(%a+)%s*(.*)$")
     if not tag then entry.doc[#entry.doc + 1] = line:gsub("^ ", "", 1)
     elseif tag == "param" then entry.params[#entry.params + 1] = read_param(rest)

@@ -11,10 +11,10 @@ local function clamped_log(p) return p:log():clamp { min = -100 } end
 
 common.declare("bce", { weight = false })
 ---Binary cross entropy of probabilities in [0, 1]; one outside is an error that names it.
----@param p table
----@param y table the shape of p
----@param options? {weight: table, reduction: string}
----@return table
+---@param p perigee.Tensor
+---@param y perigee.Tensor the shape of p
+---@param options? {weight?: perigee.Tensor, reduction?: string}
+---@return perigee.Tensor
 function losses.bce(p, y, options)
   local o = common.options("bce", options)
   common.check_shapes("bce", p, y)
@@ -26,10 +26,10 @@ end
 
 common.declare("bce_with_logits", { weight = false, pos_weight = false })
 ---Binary cross entropy of logits: safe for any size of them. pos_weight multiplies the positives' part.
----@param x table
----@param y table the shape of x
----@param options? {weight: table, pos_weight: table, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: string}
+---@return perigee.Tensor
 function losses.bce_with_logits(x, y, options)
   local o = common.options("bce_with_logits", options)
   common.check_shapes("bce_with_logits", x, y)
@@ -45,10 +45,10 @@ end
 
 common.declare("multilabel_soft_margin", { weight = false })
 ---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them.
----@param x table
----@param y table the shape of x
----@param options? {weight: table, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {weight?: perigee.Tensor, reduction?: string}
+---@return perigee.Tensor
 function losses.multilabel_soft_margin(x, y, options)
   local o = common.options("multilabel_soft_margin", options)
   common.check_shapes("multilabel_soft_margin", x, y)
@@ -59,10 +59,10 @@ end
 
 common.declare("hinge", {})
 ---max(0, 1 - y x) for targets y of -1 and 1.
----@param x table
----@param y table the shape of x
----@param options? {reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {reduction?: string}
+---@return perigee.Tensor
 function losses.hinge(x, y, options)
   local o = common.options("hinge", options)
   common.check_shapes("hinge", x, y)
@@ -71,10 +71,10 @@ end
 
 common.declare("soft_margin", {})
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
----@param x table
----@param y table the shape of x
----@param options? {reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {reduction?: string}
+---@return perigee.Tensor
 function losses.soft_margin(x, y, options)
   local o = common.options("soft_margin", options)
   common.check_shapes("soft_margin", x, y)

@@ -37,10 +37,10 @@ common.declare("cross_entropy", { weight = false, label_smoothing = 0, ignore_in
 ---Softmax and negative log likelihood in one: logits [N, C] or [N, C, ...], labels int64 [N, ...] from 0, or
 ---probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
 ---label_smoothing = 0, reduction = "mean".
----@param logits table
----@param labels table
----@param options? {weight: table, ignore_index: integer, label_smoothing: number, reduction: string}
----@return table
+---@param logits perigee.Tensor
+---@param labels perigee.Tensor
+---@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: string}
+---@return perigee.Tensor
 function losses.cross_entropy(logits, labels, options)
   if native.is_tensor(labels) and native.dtypes.by_name[labels.dtype].floating then
     return cross_entropy_of_probabilities(logits, labels, options)
@@ -72,10 +72,10 @@ end
 
 common.declare("nll", { weight = false, ignore_index = -100 })
 ---Negative log likelihood of log probabilities [N, C] or [N, C, ...]; labels int64 [N, ...] from 0. "mean" is weighted.
----@param log_probs table
----@param labels table
----@param options? {weight: table, ignore_index: integer, reduction: string}
----@return table
+---@param log_probs perigee.Tensor
+---@param labels perigee.Tensor
+---@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
+---@return perigee.Tensor
 function losses.nll(log_probs, labels, options)
   local o = common.options("nll", options)
   local counts, index, picked = pick("nll", log_probs, labels, o.ignore_index)
@@ -89,10 +89,10 @@ common.declare("focal", { gamma = 2, alpha = 0.25, weight = false, ignore_index 
 ---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
 ---Labels int64 [N, ...] against logits [N, C, ...], softmax; or targets from 0 to 1 in the logits' shape, sigmoid, and
 ---then positives count alpha and negatives 1 - alpha (alpha < 0: all 1).
----@param logits table
----@param target table
----@param options? {gamma: number, alpha: number, weight: table, ignore_index: integer, reduction: string}
----@return table
+---@param logits perigee.Tensor
+---@param target perigee.Tensor
+---@param options? {gamma?: number, alpha?: number, weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
+---@return perigee.Tensor
 function losses.focal(logits, target, options)
   local o = common.options("focal", options)
   common.check_tensors("focal", logits, target)
@@ -114,10 +114,10 @@ end
 
 common.declare("multi_margin", { p = 1, margin = 1, weight = false })
 ---max(0, margin - x[label] + x[c])^p, averaged over the classes c other than the label; weight [C] by label.
----@param x table [N, C] or [C]
----@param labels table int64 [N] or []
----@param options? {p: integer, margin: number, weight: table, reduction: string} p: 1 or 2
----@return table
+---@param x perigee.Tensor [N, C] or [C]
+---@param labels perigee.Tensor int64 [N] or []
+---@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: string} p: 1 or 2
+---@return perigee.Tensor
 function losses.multi_margin(x, labels, options)
   local o = common.options("multi_margin", options)
   common.check_tensors("multi_margin", x, labels)
@@ -139,10 +139,10 @@ common.declare("kl_div", { log_target = false }, { "batchmean" })
 ---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
----@param x table
----@param target table
----@param options? {reduction: string, log_target: boolean}
----@return table
+---@param x perigee.Tensor
+---@param target perigee.Tensor
+---@param options? {reduction?: string, log_target?: boolean}
+---@return perigee.Tensor
 function losses.kl_div(x, target, options)
   local o = common.options("kl_div", options)
   common.check_shapes("kl_div", x, target)

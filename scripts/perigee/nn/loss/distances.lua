@@ -10,10 +10,10 @@ local function positive(x) return x:clamp { min = 0 } end
 
 common.declare("hinge_embedding", { margin = 1 })
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
----@param x table
----@param y table
----@param options? {margin: number, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor
+---@param options? {margin?: number, reduction?: string}
+---@return perigee.Tensor
 function losses.hinge_embedding(x, y, options)
   local o = common.options("hinge_embedding", options)
   common.check_tensors("hinge_embedding", x, y)
@@ -23,11 +23,11 @@ end
 
 common.declare("cosine_embedding", { margin = 0 })
 ---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1: a and b [N, D], y [N] (or [D], [D], []).
----@param a table
----@param b table
----@param y table
----@param options? {margin: number, reduction: string}
----@return table
+---@param a perigee.Tensor
+---@param b perigee.Tensor
+---@param y perigee.Tensor
+---@param options? {margin?: number, reduction?: string}
+---@return perigee.Tensor
 function losses.cosine_embedding(a, b, y, options)
   local o = common.options("cosine_embedding", options)
   common.check_tensors("cosine_embedding", a, b, y)
@@ -40,11 +40,11 @@ end
 
 common.declare("margin_ranking", { margin = 0 })
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
----@param a table
----@param b table
----@param y table
----@param options? {margin: number, reduction: string}
----@return table
+---@param a perigee.Tensor
+---@param b perigee.Tensor
+---@param y perigee.Tensor
+---@param options? {margin?: number, reduction?: string}
+---@return perigee.Tensor
 function losses.margin_ranking(a, b, y, options)
   local o = common.options("margin_ranking", options)
   common.check_tensors("margin_ranking", a, b, y)
@@ -54,11 +54,11 @@ end
 common.declare("triplet_margin", { margin = 1, p = 2, eps = 1e-6, swap = false })
 ---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
 ---(Balntas et al. 2016). swap: the negative's distance to the positive counts where it is smaller.
----@param anchor table [N, D]
----@param near table [N, D] of the same class
----@param far table [N, D] of another one
----@param options? {margin: number, p: number, eps: number, swap: boolean, reduction: string}
----@return table
+---@param anchor perigee.Tensor [N, D]
+---@param near perigee.Tensor [N, D] of the same class
+---@param far perigee.Tensor [N, D] of another one
+---@param options? {margin?: number, p?: number, eps?: number, swap?: boolean, reduction?: string}
+---@return perigee.Tensor
 function losses.triplet_margin(anchor, near, far, options)
   local o = common.options("triplet_margin", options)
   common.check_tensors("triplet_margin", anchor, near, far)

@@ -38,12 +38,12 @@ common.declare("ctc", { blank = 0, zero_infinity = false })
 ---[N, S], or all labels one after the other, int64 from 0; input_lengths and target_lengths [N], tensors or lists.
 ---"mean" divides each loss by its target's length first, as in PyTorch. The gradient is that of what log_softmax was
 ---taken of; there is no second derivative.
----@param log_probs table
----@param targets table
----@param input_lengths table
----@param target_lengths table
----@param options? {blank: integer, reduction: string, zero_infinity: boolean} blank: from 0, default 0
----@return table
+---@param log_probs perigee.Tensor
+---@param targets perigee.Tensor
+---@param input_lengths perigee.Tensor
+---@param target_lengths perigee.Tensor
+---@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean} blank: from 0, default 0
+---@return perigee.Tensor
 function losses.ctc(log_probs, targets, input_lengths, target_lengths, options)
   local o = common.options("ctc", options)
   common.check_tensors("ctc", log_probs, targets)

@@ -8,10 +8,10 @@ local losses = {}
 
 common.declare("mse", {})
 ---Mean of (x - y)^2.
----@param x table
----@param y table the shape of x
----@param options? {reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {reduction?: string}
+---@return perigee.Tensor
 function losses.mse(x, y, options)
   local o = common.options("mse", options)
   common.check_shapes("mse", x, y)
@@ -20,10 +20,10 @@ end
 
 common.declare("l1", {})
 ---Mean of |x - y|.
----@param x table
----@param y table the shape of x
----@param options? {reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {reduction?: string}
+---@return perigee.Tensor
 function losses.l1(x, y, options)
   local o = common.options("l1", options)
   common.check_shapes("l1", x, y)
@@ -32,10 +32,10 @@ end
 
 common.declare("huber", { delta = 1 })
 ---Quadratic within delta, linear outside (Huber, 1964).
----@param x table
----@param y table the shape of x
----@param options? {delta: number, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {delta?: number, reduction?: string}
+---@return perigee.Tensor
 function losses.huber(x, y, options)
   local o = common.options("huber", options)
   common.check_shapes("huber", x, y)
@@ -46,10 +46,10 @@ end
 
 common.declare("smooth_l1", { beta = 1 })
 ---Huber's loss divided by beta.
----@param x table
----@param y table the shape of x
----@param options? {beta: number, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {beta?: number, reduction?: string}
+---@return perigee.Tensor
 function losses.smooth_l1(x, y, options)
   local o = common.options("smooth_l1", options)
   if o.beta == 0 then return losses.l1(x, y, { reduction = o.reduction }) end
@@ -59,10 +59,10 @@ end
 common.declare("poisson_nll", { log_input = true, full = false, eps = 1e-8 })
 ---Negative log likelihood of counts y under Poisson's distribution of mean exp(x), or x with log_input=false; without
 ---the term that x does not change, unless `full` asks for Stirling's approximation of it.
----@param x table
----@param y table the shape of x
----@param options? {log_input: boolean, full: boolean, eps: number, reduction: string} eps: added to x in its logarithm
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: string} eps: in log(x + eps)
+---@return perigee.Tensor
 function losses.poisson_nll(x, y, options)
   local o = common.options("poisson_nll", options)
   common.check_shapes("poisson_nll", x, y)
@@ -79,11 +79,11 @@ end
 common.declare("gaussian_nll", { full = false, eps = 1e-6 })
 ---Negative log likelihood of y under a normal distribution of mean x and variance var, which is at least eps. var has
 ---the shape of x, or 1 in place of the last axis, or lacks it. full: with the constant term.
----@param x table
----@param y table the shape of x
----@param var table
----@param options? {full: boolean, eps: number, reduction: string}
----@return table
+---@param x perigee.Tensor
+---@param y perigee.Tensor the shape of x
+---@param var perigee.Tensor
+---@param options? {full?: boolean, eps?: number, reduction?: string}
+---@return perigee.Tensor
 function losses.gaussian_nll(x, y, var, options)
   local o = common.options("gaussian_nll", options)
   common.check_tensors("gaussian_nll", x, y, var)
