@@ -11,6 +11,7 @@
 ---@field grad perigee.Tensor?
 ---@field requires_grad boolean
 ---@field is_leaf boolean
+---@field [integer|table] perigee.Tensor|number|boolean
 ---@operator add(perigee.Tensor|number): perigee.Tensor
 ---@operator sub(perigee.Tensor|number): perigee.Tensor
 ---@operator mul(perigee.Tensor|number): perigee.Tensor
@@ -23,13 +24,32 @@ local Tensor = {}
 
 ---@class perigee.Layer
 ---@field training boolean
----@overload fun(...): any
+---@overload fun(...): perigee.Tensor, any
 local Layer = {}
 
 ---@class perigee.Optimizer
 local Optimizer = {}
 
+---@class perigee.LBFGS
+local LBFGS = {}
+
+---@class perigee.Schedule
+local Schedule = {}
+
+---@class perigee.Average
+local Average = {}
+
+---@class perigee.CheckpointManager
+local CheckpointManager = {}
+
+---@class perigee.Callback
+
+---@class perigee.Tape
+---@field gradient fun(self: perigee.Tape, loss: perigee.Tensor, sources: perigee.Tensor[]): perigee.Tensor[]
+
 ---@class perigee.Dataset
+---@operator len: integer
+---@field [integer] any
 local Dataset = {}
 
 ---@class perigee.Graph
@@ -54,6 +74,7 @@ local pg = { nn = { init = {} }, optim = { sched = {} }, data = {}, amp = {}, me
 ---scope ends; gradients come back in their dtype, and backward runs in the dtypes of the forward pass.
 ---Options: device, a type such as "cuda" (nil: all); dtype, "bfloat16" (the default) or "float16".
 ---@param ... any|{device?: string, dtype?: string, enabled?: boolean}
+---@return any ... what fn returns
 function pg.amp.autocast(...) end
 
 ---The dtype that autocast uses on a device now, or nil where it is off.
@@ -62,7 +83,8 @@ function pg.amp.autocast(...) end
 function pg.amp.get_autocast_dtype(device) end
 
 ---Whether autocast is on for a device now.
----@param device any
+---@param device? string
+---@return boolean
 function pg.amp.is_autocast_enabled(device) end
 
 ---What layers compute in: "mixed_bfloat16", "mixed_float16", or "float32", the default: in the dtype of their
@@ -73,62 +95,96 @@ function pg.amp.is_autocast_enabled(device) end
 ---@return string old the policy before, or what fn returns
 function pg.amp.policy(name, fn) end
 
+---Writes the averages into the model, or into another one of its kind.
+---@param model? perigee.Layer
+function Average:copy_to(model) end
+
+---Takes up where state() was taken. Everything is checked before anything is changed.
+---@param saved table
+function Average:load_state(saved) end
+
+---For load_state and for checkpoints.
+---@return table
+function Average:state() end
+
+---Exchanges the model's weights with the averages, in place; a second call puts them back.
+function Average:swap() end
+
+---Takes the model's weights into the average. Call it after optimizer:step().
+function Average:update() end
+
+---Calls fn(...) with the averages in the model and puts its own weights back, also after an error.
+---@param fn function
+---@param ...? any arguments of fn
+---@return any ... what fn returns
+function Average:use(fn, ...) end
+
 ---`pg.callbacks.CSVLogger{path}`: the history as a table, a line an epoch, rewritten whole (and atomically) at each
 ---epoch's end: a run that was resumed has each epoch once.
 ---@param ... any|{path: string}
+---@return perigee.Callback
 function pg.callbacks.CSVLogger(...) end
 
 ---`pg.callbacks.EarlyStopping{monitor="val_loss", patience=5, min_delta=0, mode="min", restore_best=false}`: stops when
 ---`monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the model then
 ---has the weights of the best epoch (`callback.best`, `.best_epoch`).
 ---@param ... any|{monitor?: string, patience?: integer, min_delta?: number, mode?: string, restore_best?: boolean}
+---@return perigee.Callback
 function pg.callbacks.EarlyStopping(...) end
 
 ---`pg.callbacks.LRScheduler{schedule, per="epoch"}`: a schedule, or a function of the optimizer that makes one when the
 ---training begins. per="batch" steps it after every batch. optim.sched.Plateau is given the value of `monitor`.
 ---@param ... any|{schedule: any, per?: string, monitor?: string}
+---@return perigee.Callback
 function pg.callbacks.LRScheduler(...) end
 
 ---`pg.callbacks.ModelCheckpoint{dir, keep=3, monitor="val_loss", mode="min", every=1, steps=nil}`: a checkpoint at the
 ---end of every `every`-th epoch and, with `steps`, after every so many batches (not between accumulated ones).
 ---`monitor` names the value by which one is the best; that one is kept too. `callback.manager` is what saves.
 ---@param ... any|{dir: string, keep?: integer, monitor?: string, mode?: string, every?: integer, steps?: integer}
+---@return perigee.Callback
 function pg.callbacks.ModelCheckpoint(...) end
 
 ---`pg.callbacks.Monitor{every=100, pattern="", print=true}`: after every so many batches the Euclidean norms of the
 ---parameters whose names fit the Lua pattern, and of their gradients, as they were in the last step. They are kept in
 ---`callback.records`: { done, name, norm, grad_norm }.
 ---@param ... any|{every?: integer, pattern?: string, print?: boolean}
+---@return perigee.Callback
 function pg.callbacks.Monitor(...) end
 
 ---`pg.callbacks.ProgressBar{verbose=1}`: fit's bar as a callback, for fit{verbose=0}. 2: lines only.
 ---@param ... any|{verbose?: integer}
+---@return perigee.Callback
 function pg.callbacks.ProgressBar(...) end
 
 ---Path, step and metric of the best checkpoint so far; nil before one was saved with a metric.
-function pg.checkpoint_manager:best() end
+---@return string? path, integer? step, number? metric
+function CheckpointManager:best() end
 
 ---Path and step of the newest file; nil where there is none. It is looked at by restore.
-function pg.checkpoint_manager:latest() end
+---@return string? path, integer? step
+function CheckpointManager:latest() end
 
 ---Loads the newest checkpoint that is whole (or that of a step) into the objects, and puts the random number generator
 ---where it was. Damaged files are passed over with a line on standard error each (also in `self.skipped`); where all
 ---are damaged, or one that was asked for by step, it is an error.
 ---@param step? integer
 ---@return table? values what save was given: values.step, ...; nil: there is no checkpoint
-function pg.checkpoint_manager:restore(step) end
+function CheckpointManager:restore(step) end
 
 ---Loads the best checkpoint's objects, as restore does.
-function pg.checkpoint_manager:restore_best() end
+---@return table? values what save was given
+function CheckpointManager:restore_best() end
 
 ---Saves all objects, and whatever else is given: plain values, tensors, tables of them, and things with a state() such
 ---as what `ds:each()` returned. Durable when it returns.
 ---@param given { step: integer, metric: number? } step: a count of what is done; metric: to judge the best by
 ---@return string path
-function pg.checkpoint_manager:save(given) end
+function CheckpointManager:save(given) end
 
 ---The steps that there are files of, oldest first.
-function pg.checkpoint_manager:steps() end
+---@return integer[]
+function CheckpointManager:steps() end
 
 ---The settings in force.
 ---@return {threads: integer, origins: boolean, matmul_precision: string}
@@ -145,8 +201,8 @@ function pg.config.memory_fraction(device, fraction) end
 function pg.config.memory_growth(device, on) end
 
 ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
----@param device any
----@param size any
+---@param device string
+---@param size integer|string
 function pg.config.memory_limit(device, size) end
 
 ---Settings of the process: `pg.config.set{threads=2}`.
@@ -159,18 +215,22 @@ function pg.config.set(...) end
 ---A file of numbers, plain or .gz, as a tensor [rows, columns].
 ---Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
 ---@param ... any|{path: string, delimiter?: string, skip?: integer, dtype?: perigee.Dtype}
+---@return perigee.Tensor
 function pg.data.csv(...) end
 
 ---`n` samples by number: get(i), i from 1, returns a table.
 ---@param ... any|{n: integer, get: function}
+---@return perigee.Dataset
 function pg.data.from_index(...) end
 
 ---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
 ---@param tensors table<string, table>
+---@return perigee.Dataset
 function pg.data.from_slices(tensors) end
 
 ---The numbers 0 .. n - 1, as samples { value = number }.
----@param n any
+---@param n integer
+---@return perigee.Dataset
 function pg.data.range(n) end
 
 ---Element i of the pipeline, from 1, or from the end where negative, in the order of the current epoch: `ds[i]`.
@@ -180,86 +240,106 @@ function Dataset:at(i) end
 
 ---Groups of `size` elements; the last may be smaller.
 ---@param ... any|{size: integer, drop_last?: boolean}
+---@return perigee.Dataset
 function Dataset:batch(...) end
 
 ---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
 ---`ds:each{from=state}` goes on behind that state, in the same order.
 ---@param ... any|{from?: table}
+---@return fun(): integer?, any
 function Dataset:each(...) end
 
 ---How many orders have been drawn: each() takes the next. Set it to go on where another process was.
----@param set any
+---@param set? integer
+---@return integer
 function Dataset:epoch(set) end
 
 ---fn(sample) -> sample, for each element.
----@param fn any
----@param ... any
+---@param fn fun(sample: any): any
+---@param ...? any
+---@return perigee.Dataset
 function Dataset:map(fn, ...) end
 
 ---The pipeline n times over; an order that is drawn by epoch stays the same within one pass.
----@param n any
+---@param n integer
+---@return perigee.Dataset
 function Dataset:repeated(n) end
 
 ---Every n-th element, beginning with element i, which counts from 0.
 ---@param ... any|{n: integer, i: integer}
+---@return perigee.Dataset
 function Dataset:shard(...) end
 
 ---A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible.
 ---@param ... any|{buffer?: integer, seed?: integer, every_epoch?: boolean}
+---@return perigee.Dataset
 function Dataset:shuffle(...) end
 
 ---All but the first n elements.
----@param n any
+---@param n integer
+---@return perigee.Dataset
 function Dataset:skip(n) end
 
 ---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves.
 ---@param ... any|{size: any, axis?: integer}
+---@return perigee.Dataset ...
 function Dataset:split(...) end
 
 ---The first n elements.
----@param n any
+---@param n integer
+---@return perigee.Dataset
 function Dataset:take(n) end
 
 ---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`.
 ---@param ... any|{value: any, name?: string, dtype?: perigee.Dtype}
+---@return perigee.Tensor
 function Graph:constant(...) end
 
 ---The graph in the dot language, written to a file when a path is given.
----@param path any
+---@param path? string
+---@return string
 function Graph:dot(path) end
 
 ---A tensor of the graph by name, or by the name it was returned under.
----@param name any
+---@param name string
+---@return perigee.Tensor?
 function Graph:find(name) end
 
 ---Adds the gradients of one tensor with respect to others: `g:gradients("loss", {"w"})` is a list.
----@param target any
----@param sources any
+---@param target string|perigee.Tensor
+---@param sources (string|perigee.Tensor)[]
+---@return perigee.Tensor[]
 function Graph:gradients(target, sources) end
 
 ---An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name symbolic dimensions.
 ---@param ... any|{name: string, shape: table, dtype?: perigee.Dtype}
+---@return perigee.Tensor
 function Graph:placeholder(...) end
 
 function Graph:print() end
 
 ---A line per node, as text.
+---@return string
 function Graph:text() end
 
 ---State that lives between runs: `g:variable{"w", shape={3, 2}, init="glorot_uniform"}`; init may be a tensor.
 ---@param ... any|{name: string, shape?: table, init?: any, dtype?: perigee.Dtype}
+---@return perigee.Tensor
 function Graph:variable(...) end
 
 ---Calls fn(layer) for this and every inner layer.
----@param fn any
+---@param fn fun(layer: perigee.Layer)
+---@return perigee.Layer
 function Layer:apply(fn) end
 
 ---Registers state that is saved and moved with the layer but not trained.
----@param name any
----@param tensor any
+---@param name string
+---@param tensor perigee.Tensor
+---@return perigee.Tensor
 function Layer:buffer(name, tensor) end
 
 ---The layers directly inside.
+---@return perigee.Layer[]
 function Layer:children() end
 
 ---A new class of layers. `parent` is the class to extend (`parent.init(self, ...)` is super).
@@ -269,18 +349,23 @@ function Layer:children() end
 function Layer:class(name, parent) end
 
 ---A copy with parameters and buffers of its own. Hooks stay behind.
+---@return perigee.Layer
 function Layer:clone() end
 
 ---Number of elements of all parameters.
 ---@param options? {trainable?: boolean} only those that need gradients
+---@return integer
 function Layer:count_parameters(options) end
 
+---@return perigee.Layer
 function Layer:cpu() end
 
+---@return perigee.Layer
 function Layer:eval() end
 
 ---Means over a dataset in evaluation mode: { loss=, accuracy= }. Loss and metrics are those of fit unless given.
 ---@param ... any|{data?: any, x?: any, y?: any, loss?: any, metrics?: any, batch_size?: integer}
+---@return table<string, number>
 function Layer:evaluate(...) end
 
 ---Trains. Options: data (a dataset of batches or samples x, y) or x= and y=, validation or validation_split, loss and
@@ -293,9 +378,12 @@ function Layer:evaluate(...) end
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function Layer:fit(...) end
 
-function Layer:forward() end
+---@param ...? any
+---@return any
+function Layer:forward(...) end
 
 ---Parameters need no gradients any more.
+---@return perigee.Layer
 function Layer:freeze() end
 
 ---Runs `fn(layer, inputs, output)` after every forward; what it returns, if anything, replaces the output.
@@ -311,11 +399,14 @@ function Layer:hook(event, fn) end
 function Layer:load_state(given, options) end
 
 ---The layer and all layers inside it, outermost first, each once.
+---@return perigee.Layer[]
 function Layer:modules() end
 
+---@return fun(): string?, perigee.Tensor
 function Layer:named_buffers() end
 
 ---`for name, parameter in model:named_parameters() do`: names as in state().
+---@return fun(): string?, perigee.Tensor
 function Layer:named_parameters() end
 
 ---All parameters, each once, in order.
@@ -323,10 +414,12 @@ function Layer:named_parameters() end
 function Layer:parameters() end
 
 ---The model's output for x [N, ...], computed in batches in evaluation mode, without gradients.
----@param ... any|{batch_size?: integer}
+---@param ... any|{x: perigee.Tensor, batch_size?: integer}
+---@return perigee.Tensor
 function Layer:predict(...) end
 
 ---Bytes that parameters and buffers take.
+---@return integer
 function Layer:size() end
 
 ---Parameters and buffers by name, without history, sharing the layer's memory.
@@ -343,14 +436,34 @@ function Layer:summary(options) end
 
 ---Moves parameters and buffers in place: optimizers that hold them keep working. A dtype applies to floating tensors.
 ---@param target string a device ("cuda:0") or a dtype ("bfloat16")
-function Layer:to(target) end
+---@param second? string
+---@return perigee.Layer
+function Layer:to(target, second) end
 
----@param on any
+---@param on? boolean
+---@return perigee.Layer
 function Layer:train(on) end
 
+---@return perigee.Layer
 function Layer:unfreeze() end
 
 function Layer:zero_grad() end
+
+---Takes up where state() was taken.
+---@param saved table
+function LBFGS:load_state(saved) end
+
+---A plain table of what is remembered, for load_state.
+---@return table
+function LBFGS:state() end
+
+---Up to max_iter iterations; each evaluates the closure.
+---@param closure fun(): perigee.Tensor clears gradients, computes the loss, calls backward, returns the loss
+---@return number loss at the beginning
+function LBFGS:step(closure) end
+
+---Forgets the gradients of all parameters.
+function LBFGS:zero_grad() end
 
 ---The norm of matrices in two axes (default: the last two).
 ---@param ... any|{x: perigee.Tensor, ord?: number|string, axis?: integer[], keepdim?: boolean}
@@ -371,11 +484,12 @@ function pg.linalg.vector_norm(...) end
 ---Releases everything that is unreachable, now.
 function pg.memory.collect() end
 
----@param device any
+---@param device? string
 function pg.memory.empty_cache(device) end
 
 ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
----@param device any
+---@param device? string
+---@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer}
 function pg.memory.stats(device) end
 
 ---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole.
@@ -494,7 +608,9 @@ function pg.nn.Embedding(options, ...) end
 function pg.nn.Flatten(options, ...) end
 
 ---A function as a layer without parameters.
-function pg.nn.Function() end
+---@param fn fun(...): any
+---@return perigee.Layer
+function pg.nn.Function(fn) end
 
 ---x Phi(x), with Phi the normal distribution's cumulative function (Hendrycks and Gimpel, 2016)
 ---@param options? {approximate?: string}|any
@@ -526,7 +642,9 @@ function pg.nn.Hardswish(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Hardtanh(options, ...) end
 
-function pg.nn.Identity() end
+---@param ...? any
+---@return perigee.Layer
+function pg.nn.Identity(...) end
 
 ---Normalises over the last axes, those that `shape` names, then scales and shifts.
 ---@param options? {shape: integer|integer[], eps?: number, affine?: boolean, bias?: boolean, elementwise_affine?: boolean}|any
@@ -575,10 +693,14 @@ function pg.nn.Mish(options, ...) end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends.
-function pg.nn.ModuleDict() end
+---@param layers table<string, perigee.Layer>
+---@return perigee.Layer
+function pg.nn.ModuleDict(layers) end
 
 ---A list of layers that has no forward of its own.
-function pg.nn.ModuleList() end
+---@param ...? perigee.Layer|(perigee.Layer|function)[]
+---@return perigee.Layer
+function pg.nn.ModuleList(...) end
 
 ---x where positive, weight x elsewhere, with learnt slopes (He, Zhang, Ren and Sun, 2015)
 ---@param options? {num_parameters?: integer, init?: number}|any
@@ -592,7 +714,9 @@ function pg.nn.PReLU(options, ...) end
 function pg.nn.Parameter(tensor, options) end
 
 ---A list of parameters: list[1], #list.
-function pg.nn.ParameterList() end
+---@param ...? perigee.Tensor|perigee.Tensor[]
+---@return perigee.Layer
+function pg.nn.ParameterList(...) end
 
 ---max(x, 0)
 ---@param options? {}|any
@@ -605,7 +729,9 @@ function pg.nn.ReLU(options, ...) end
 function pg.nn.ReLU6(options, ...) end
 
 ---x + layer(x): nn.Residual{layer, ...} runs its layers in sequence.
-function pg.nn.Residual() end
+---@param ...? perigee.Layer|(perigee.Layer|function)[]
+---@return perigee.Layer
+function pg.nn.Residual(...) end
 
 ---ELU scaled so that mean 0 and variance 1 stay (Klambauer et al., 2017)
 ---@param options? {}|any
@@ -613,7 +739,9 @@ function pg.nn.Residual() end
 function pg.nn.SELU(options, ...) end
 
 ---Layers one after the other: what one returns is the next one's input.
-function pg.nn.Sequential() end
+---@param ...? perigee.Layer|(perigee.Layer|function)[]
+---@return perigee.Layer
+function pg.nn.Sequential(...) end
 
 ---x sigmoid(x)
 ---@param options? {}|any
@@ -743,51 +871,59 @@ function pg.nn.hinge_embedding(x, y, options) end
 ---@return perigee.Tensor
 function pg.nn.huber(x, y, options) end
 
----@param ... any
-function pg.nn.init(...) end
-
----@param t any
----@param value any
+---@param t perigee.Tensor
+---@param value number
+---@return perigee.Tensor
 function pg.nn.init.constant_(t, value) end
 
----@param t any
----@param options any
+---@param t perigee.Tensor
+---@param options? {a?: number, nonlinearity?: string}
+---@return perigee.Tensor
 function pg.nn.init.kaiming_normal_(t, options) end
 
 ---He et al., 2015.
----@param t any
----@param options any
+---@param t perigee.Tensor
+---@param options? {a?: number, nonlinearity?: string}
+---@return perigee.Tensor
 function pg.nn.init.kaiming_uniform_(t, options) end
 
----@param t any
----@param mean any
----@param std any
+---@param t perigee.Tensor
+---@param mean? number
+---@param std? number
+---@return perigee.Tensor
 function pg.nn.init.normal_(t, mean, std) end
 
----@param t any
+---@param t perigee.Tensor
+---@return perigee.Tensor
 function pg.nn.init.ones_(t) end
 
----@param t any
----@param low any
----@param high any
+---@param t perigee.Tensor
+---@param low? number
+---@param high? number
+---@return perigee.Tensor
 function pg.nn.init.uniform_(t, low, high) end
 
----@param t any
----@param gain any
+---@param t perigee.Tensor
+---@param gain? number
+---@return perigee.Tensor
 function pg.nn.init.xavier_normal_(t, gain) end
 
 ---Glorot and Bengio, 2010.
----@param t any
----@param gain any
+---@param t perigee.Tensor
+---@param gain? number
+---@return perigee.Tensor
 function pg.nn.init.xavier_uniform_(t, gain) end
 
----@param t any
+---@param t perigee.Tensor
+---@return perigee.Tensor
 function pg.nn.init.zeros_(t) end
 
----@param v any
+---@param v any anything
+---@return boolean
 function pg.nn.is_layer(v) end
 
----@param v any
+---@param v any anything
+---@return boolean
 function pg.nn.is_parameter(v) end
 
 ---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
@@ -880,8 +1016,10 @@ function pg.optim.Adadelta(options, ...) end
 
 ---`optim.Adafactor{params, lr=1e-2, beta2_decay=-0.8, eps=1e-3, d=1, weight_decay=0}`: Adam's second moment of a matrix
 ---kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it; steps of at most d in root mean square.
----@param ... any
-function pg.optim.Adafactor(...) end
+---@param options? any parameters and options, as above
+---@param ...? any
+---@return perigee.Optimizer
+function pg.optim.Adafactor(options, ...) end
 
 ---Steps divided by the root of all squared gradients so far
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, lr_decay?: number, initial_accumulator_value?: number, eps?: number}|any
@@ -907,22 +1045,28 @@ function pg.optim.Adamax(options, ...) end
 ---tensors): decay average + (1 - decay) weights at each update(). With warmup the n-th decay is at most
 ---n / (9 + n), so that early weights are soon forgotten. Buffers are copied.
 ---@param ... any|{model: any, decay?: number, warmup?: boolean}
+---@return perigee.Average
 function pg.optim.EMA(...) end
 
 ---`optim.LAMB{params, lr=1e-3, betas={0.9, 0.999}, eps=1e-6, weight_decay=0}`: Adam's direction with the length of the
 ---parameter (You et al., 2020, "Large Batch Optimization for Deep Learning").
----@param ... any
-function pg.optim.LAMB(...) end
+---@param options? any parameters and options, as above
+---@param ...? any
+---@return perigee.Optimizer
+function pg.optim.LAMB(options, ...) end
 
 ---`optim.LARS{params, lr=0.1, momentum=0.9, weight_decay=0, trust=1e-3, eps=1e-8, nesterov=false}`: gradient descent
 ---with a rate a parameter, trust |w| / (|g| + weight_decay |w|) (You, Gitman and Ginsburg, 2017).
----@param ... any
-function pg.optim.LARS(...) end
+---@param options? any parameters and options, as above
+---@param ...? any
+---@return perigee.Optimizer
+function pg.optim.LARS(options, ...) end
 
 ---`optim.LBFGS{params, lr=1, max_iter=20, max_eval=max_iter*5/4, tolerance_grad=1e-7, tolerance_change=1e-9,
 ---history_size=100}`: optimizer:step(closure), where closure clears gradients, computes the loss, calls backward and
 ---returns the loss. PyTorch's steps without a line search. All parameters must have one dtype and one device.
 ---@param ... any|{params: any, lr?: number, max_iter?: integer, max_eval?: integer, tolerance_grad?: number, tolerance_change?: number, history_size?: integer}
+---@return perigee.LBFGS
 function pg.optim.LBFGS(...) end
 
 ---Steps of equal length along the sign of the momentum
@@ -933,8 +1077,10 @@ function pg.optim.Lion(options, ...) end
 ---`optim.Muon{params, lr=1e-3, momentum=0.95, nesterov=true, weight_decay=0.1, ns_steps=5}`: momentum made orthogonal
 ---(Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as one. Vectors, embeddings and
 ---the last layer belong to another optimizer.
----@param ... any
-function pg.optim.Muon(...) end
+---@param options? any parameters and options, as above
+---@param ...? any
+---@return perigee.Optimizer
+function pg.optim.Muon(options, ...) end
 
 ---Adam with Nesterov's look ahead
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number}|any
@@ -965,6 +1111,7 @@ function pg.optim.SGD(options, ...) end
 ---al., 2018). Running statistics are the model's last ones: run the averaged model over data in train() mode to renew
 ---them.
 ---@param ... any|{model: any}
+---@return perigee.Average
 function pg.optim.SWA(...) end
 
 ---Scales all gradients so that the norm of all their elements together is at most `max_norm`. Waits for the device only
@@ -974,40 +1121,46 @@ function pg.optim.SWA(...) end
 function pg.optim.clip_grad_norm_(...) end
 
 ---Limits every element of all gradients to [-limit, limit].
----@param params any
----@param limit any
+---@param params perigee.Tensor[]|perigee.Layer
+---@param limit number
 function pg.optim.clip_grad_value_(params, limit) end
 
----@param v any
+---@param v any anything
+---@return boolean
 function pg.optim.is_optimizer(v) end
 
 ---Multiplies all gradients by a number.
----@param params any
----@param factor any
+---@param params perigee.Tensor[]|perigee.Layer
+---@param factor number
 function pg.optim.scale_grad_(params, factor) end
 
 ---`optim.sched.Chain{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at its
 ---milestone, a count of steps (PyTorch's SequentialLR): Chain{Warmup{opt, 10}, Cosine{opt, 90}, milestones={10}}.
 ---Without milestones all at once: their factors are multiplied (ChainedScheduler).
----@param ... any
+---@param ...? any
+---@return perigee.Schedule
 function pg.optim.sched.Chain(...) end
 
 ---`optim.sched.Cosine{optimizer, t_max, eta_min=0}`: down along half a cosine in t_max steps (Loshchilov and Hutter,
 ---2016). There it stays; PyTorch's goes up again.
 ---@param ... any|{optimizer: any, t_max: integer, eta_min?: number}
+---@return perigee.Schedule
 function pg.optim.sched.Cosine(...) end
 
 ---`optim.sched.CosineRestarts{optimizer, t_0, t_mult=1, eta_min=0}`: half cosines of t_0, t_0 t_mult, t_0 t_mult^2, ...
 ---steps, each from the initial rate (SGDR: Loshchilov and Hutter, 2016).
 ---@param ... any|{optimizer: any, t_0: integer, t_mult?: integer, eta_min?: number}
+---@return perigee.Schedule
 function pg.optim.sched.CosineRestarts(...) end
 
 ---`optim.sched.Exponential{optimizer, gamma}`: times gamma every step.
 ---@param ... any|{optimizer: any, gamma: number}
+---@return perigee.Schedule
 function pg.optim.sched.Exponential(...) end
 
 ---`optim.sched.MultiStep{optimizer, milestones={30, 80}, gamma=0.1}`: times gamma at each milestone, a count of steps.
 ---@param ... any|{optimizer: any, milestones: integer|integer[], gamma?: number}
+---@return perigee.Schedule
 function pg.optim.sched.MultiStep(...) end
 
 ---`optim.sched.OneCycle{optimizer, max_lr, total_steps, pct_start=0.3, ...}`: up to max_lr (a number, or one a group)
@@ -1015,42 +1168,51 @@ function pg.optim.sched.MultiStep(...) end
 ---"linear"), cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase. Behind total_steps
 ---it stays.
 ---@param ... any|{optimizer: any, max_lr: any, total_steps: integer, pct_start?: number, anneal_strategy?: string, cycle_momentum?: boolean, base_momentum?: number, max_momentum?: number, div_factor?: number, final_div_factor?: number, three_phase?: boolean}
+---@return perigee.Schedule
 function pg.optim.sched.OneCycle(...) end
 
 ---`optim.sched.Plateau{optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, ...}`: times factor when the
 ---value given to step(value) has not got better for more than `patience` steps. Options: threshold_mode ("rel", "abs"),
 ---cooldown, min_lr, eps.
 ---@param ... any|{optimizer: any, mode?: string, factor?: number, patience?: integer, threshold?: number, threshold_mode?: string, cooldown?: integer, min_lr?: number, eps?: number}
+---@return perigee.Schedule
 function pg.optim.sched.Plateau(...) end
 
 ---`optim.sched.Polynomial{optimizer, total_iters, power=1}`: (1 - done / total_iters)^power, 0 from there on.
 ---@param ... any|{optimizer: any, total_iters: integer, power?: number}
+---@return perigee.Schedule
 function pg.optim.sched.Polynomial(...) end
 
 ---`optim.sched.Step{optimizer, step_size, gamma=0.1}`: times gamma every step_size steps.
 ---@param ... any|{optimizer: any, step_size: integer, gamma?: number}
+---@return perigee.Schedule
 function pg.optim.sched.Step(...) end
 
 ---`optim.sched.Warmup{optimizer, total_iters, start_factor=1/3, end_factor=1}`: a factor that moves in a line for
 ---total_iters steps and stays (PyTorch's LinearLR).
 ---@param ... any|{optimizer: any, total_iters: integer, start_factor?: number, end_factor?: number}
+---@return perigee.Schedule
 function pg.optim.sched.Warmup(...) end
 
 ---Adds a parameter group: { params = {...}, lr = ... }; what it does not say is as in the constructor.
----@param group any
+---@param group table
+---@return perigee.Optimizer
 function Optimizer:add_group(group) end
 
 ---Gives a recipe its parameters.
----@param params any
+---@param params perigee.Tensor[]|perigee.Layer|table[]
+---@return perigee.Optimizer
 function Optimizer:bind(params) end
 
+---@return boolean
 function Optimizer:is_bound() end
 
 ---Takes up where state() was taken. Everything is checked before anything is changed.
----@param saved any
+---@param saved table
 function Optimizer:load_state(saved) end
 
 ---Hyperparameters, step counts and state: groups[i] = { options = {...}, steps = {...}, slots = { name = {...} } }.
+---@return table
 function Optimizer:state() end
 
 ---Updates all parameters that have gradients.
@@ -1062,7 +1224,7 @@ function Optimizer:zero_grad() end
 ---`pg.CheckpointManager{dir, keep=3, mode="min", model=model, optimizer=opt, ...}`: a folder of checkpoints (made if it
 ---is not there) of these objects: all that has state() and load_state(), under any names. The state of the random
 ---number generator always goes with them. Of the files the newest `keep` stay, and the best where saves give a metric.
----@param ... any
+---@param ...? any
 ---@return perigee.CheckpointManager
 function pg.CheckpointManager(...) end
 
@@ -1242,10 +1404,12 @@ function Tensor:addcmul(a, b, options, ...) end
 
 ---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
 ---@param ... any|{x: perigee.Tensor, a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+---@return perigee.Tensor
 function pg.addmm(...) end
 
 ---The grid [N, H, W, 2] for grid_sample that affine matrices x [N, 2, 3] make of images of `size` {N, C, H, W}.
 ---@param ... any|{x: perigee.Tensor, size: integer|integer[], align_corners?: boolean}
+---@return perigee.Tensor
 function pg.affine_grid(...) end
 
 ---Whether all elements are not zero.
@@ -1272,6 +1436,7 @@ function pg.all_reduce(xs, options, ...) end
 
 ---Whether `isclose` holds everywhere.
 ---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+---@return boolean
 function pg.allclose(...) end
 
 ---Largest element; NaN where there is one. Equal largest elements share the gradient.
@@ -1315,19 +1480,16 @@ function Tensor:any(options, ...) end
 
 ---`pg.arange(5)`, `pg.arange(0, 10, 2)`: from start, step by step, stop excluded. int64 if all are whole.
 ---@param ... any|{start: number, stop?: number, step?: number, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.arange(...) end
 
----Position of the largest element, the first of equal ones; a NaN counts as largest.
----@param x perigee.Tensor [...]
----@param options? {axis?: integer, flat?: boolean, keepdim?: boolean}|any
+---@param ... any|{axis?: integer, keepdim?: boolean}
 ---@return perigee.Tensor
-function pg.argmax(x, options, ...) end
+function pg.argmax(...) end
 
----Position of the smallest element, the first of equal ones; a NaN counts as smallest.
----@param x perigee.Tensor [...]
----@param options? {axis?: integer, flat?: boolean, keepdim?: boolean}|any
+---@param ... any|{axis?: integer, keepdim?: boolean}
 ---@return perigee.Tensor
-function pg.argmin(x, options, ...) end
+function pg.argmin(...) end
 
 ---Where the elements of each line along `axis` stand in rising order.
 ---@param x perigee.Tensor [...]
@@ -1431,6 +1593,7 @@ function Tensor:avg_pool3d(options, ...) end
 
 ---beta * x + alpha * (a times b), of batches of matrices a [b, n, k] and b [b, k, m].
 ---@param ... any|{x: perigee.Tensor, a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+---@return perigee.Tensor
 function pg.baddbmm(...) end
 
 ---Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). training: with the batch's statistics (biased variance), which also move the running ones (unbiased variance): running = (1 - momentum) running + momentum batch. Otherwise: with the running ones.
@@ -1543,6 +1706,7 @@ function Tensor:bitwise_xor(y) end
 
 ---Matrix products of [b, n, k] and [b, k, m].
 ---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@return perigee.Tensor
 function pg.bmm(...) end
 
 ---x repeated to a shape, without a copy.
@@ -1595,10 +1759,12 @@ function Tensor:celu(options, ...) end
 
 ---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
 ---@param ... any|{x: perigee.Tensor, groups: integer}
+---@return perigee.Tensor
 function pg.channel_shuffle(...) end
 
 ---A list of at most `count` parts of equal size along an axis.
 ---@param ... any|{count: integer, axis?: integer}
+---@return perigee.Tensor[]
 function pg.chunk(...) end
 
 ---x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits, bounds included, and 0 outside.
@@ -1630,6 +1796,7 @@ function Tensor:clone() end
 ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
 ---[N, C, H, W]. PyTorch's nn.functional.fold.
 ---@param ... any|{x: perigee.Tensor, size: any, kernel: any, dilation?: any, padding?: any, stride?: any}
+---@return perigee.Tensor
 function pg.col2im(...) end
 
 ---Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
@@ -1869,27 +2036,33 @@ function pg.deg2rad(x) end
 function Tensor:deg2rad() end
 
 ---The same memory without history.
-function pg.detach() end
+---@param t perigee.Tensor
+---@return perigee.Tensor
+function pg.detach(t) end
 
 ---pg.detect_anomaly(fn, ...): the first operator of fn that makes NaN of no NaN, or Inf of finite numbers, fails,
 ---named with its layer and the script's line, also in backward. Slow: every result is looked at.
----@param fn any
----@param ... any
+---@param fn function
+---@param ...? any arguments of fn
+---@return any ... what fn returns
 function pg.detect_anomaly(fn, ...) end
 
 ---pg.device(name, fn, ...): what fn makes is made there. pg.device() names the device in force.
----@param name any
----@param fn any
----@param ... any
+---@param name? string
+---@param fn? function
+---@param ...? any arguments of fn
+---@return any ... what fn returns, or the name
 function pg.device(name, fn, ...) end
 
 ---Devices there are: a list of { name, type, index, memory_total, ... }, with `.unavailable` giving reasons.
 ---`kind` narrows it to a type or to "gpu" (any accelerator).
 ---@param kind? string
+---@return {name: string, type: string, index: integer, memory_total: integer}[]
 function pg.devices(kind) end
 
 ---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
 ---@param ... any|{x: perigee.Tensor, diagonal?: integer}
+---@return perigee.Tensor
 function pg.diag(...) end
 
 ---Matrices, along two new axes, with the last axis of x on diagonal number `offset`, and zeros.
@@ -1973,6 +2146,7 @@ function Tensor:dropout_mask(like, options, ...) end
 ---Products of elements, summed over the labels that the result lacks: `pg.einsum("bij,bjk->bik", x, y)`. Without
 ---an arrow the result has the labels that stand once, in alphabetical order. "..." stands for axes without a label.
 ---@param ... any|{equation: string, tensors: perigee.Tensor[]}
+---@return perigee.Tensor
 function pg.einsum(...) end
 
 ---x where x > 0, else alpha * (exp(x) - 1) (Clevert, Unterthiner, Hochreiter 2015).
@@ -2007,13 +2181,18 @@ function pg.embedding_bag(...) end
 
 ---Memory whose contents mean nothing yet. (It is zeroed.)
 ---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.empty(...) end
 
----@param shape any
----@param dtype any
-function pg.empty_like(shape, dtype) end
+---@param x perigee.Tensor
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function pg.empty_like(x, options) end
 
-function pg.enable_grad() end
+---@param fn function
+---@param ...? any arguments of fn
+---@return any ... what fn returns
+function pg.enable_grad(fn, ...) end
 
 ---Whether x equals y.
 ---@param x? perigee.Tensor|number any shape, or a number
@@ -2027,8 +2206,9 @@ function pg.eq(x, y) end
 function Tensor:eq(y) end
 
 ---Whether shapes, dtypes and all elements are the same.
----@param a any
----@param b any
+---@param a perigee.Tensor
+---@param b perigee.Tensor
+---@return boolean
 function pg.equal(a, b) end
 
 ---Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
@@ -2114,6 +2294,7 @@ function pg.exponential(options, ...) end
 
 ---The identity matrix, [n, m] (m defaults to n).
 ---@param ... any|{n: integer, m?: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.eye(...) end
 
 ---A tensor whose elements all are `value`, converted to the dtype.
@@ -2123,10 +2304,12 @@ function pg.fill(options, ...) end
 
 ---Joins the axes from first to last.
 ---@param ... any|{first?: integer, last?: integer}
+---@return perigee.Tensor
 function pg.flatten(...) end
 
 ---The positions of these axes in reverse order (a copy).
 ---@param ... any|{x: perigee.Tensor, axis: integer|integer[]}
+---@return perigee.Tensor
 function pg.flip(...) end
 
 ---The largest integer that is not above x.
@@ -2193,12 +2376,14 @@ function Tensor:frac() end
 
 ---Every element `value`: `pg.full({2, 3}, 7)`. A boolean gives bool.
 ---@param ... any|{shape: integer|integer[], value: any, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.full(...) end
 
----@param shape any
----@param dtype any
----@param value any
-function pg.full_like(shape, dtype, value) end
+---@param x perigee.Tensor
+---@param value number|boolean
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function pg.full_like(x, value, options) end
 
 ---y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that names it.
 ---@param x perigee.Tensor [...]
@@ -2235,6 +2420,7 @@ function pg.gelu(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:gelu(options, ...) end
 
+---@return perigee.Dtype
 function pg.get_default_dtype() end
 
 ---The first half of x along `axis` times the sigmoid of the second (Dauphin, Fan, Auli, Grangier 2016).
@@ -2250,16 +2436,19 @@ function Tensor:glu(options, ...) end
 
 ---Gradients of outputs with respect to inputs: one value an input. `{create_graph=true}` allows higher orders.
 ---@param ... any|{outputs: perigee.Tensor[], inputs: perigee.Tensor[], grad_outputs?: perigee.Tensor[], retain_graph?: boolean, create_graph?: boolean, allow_unused?: boolean}
+---@return perigee.Tensor? ... a gradient an input
 function pg.grad(...) end
 
 ---Raises, naming the first element that differs, unless fn's gradients are right. Answers true.
 ---@param ... any|{fn: fun(...): perigee.Tensor, inputs: perigee.Tensor[], eps?: number, rtol?: number, atol?: number}
+---@return boolean
 function pg.gradcheck(...) end
 
 ---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
 ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015). Modes: bilinear, nearest, bicubic;
 ---padding modes: zeros, border, reflection.
 ---@param ... any|{x: perigee.Tensor, grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean}
+---@return perigee.Tensor
 function pg.grid_sample(...) end
 
 ---The channels of x [N, C, ...] in `groups` of equal size, each group of each example shifted and scaled to mean 0
@@ -2339,6 +2528,7 @@ function Tensor:hypot(y) end
 ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
 ---im2col; PyTorch's nn.functional.unfold.
 ---@param ... any|{x: perigee.Tensor, kernel: any, dilation?: any, padding?: any, stride?: any}
+---@return perigee.Tensor
 function pg.im2col(...) end
 
 ---y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at the contents of index tensors. An index out of range is an error that names it.
@@ -2374,10 +2564,14 @@ function pg.index_select(x, index, options, ...) end
 function Tensor:index_select(index, options, ...) end
 
 ---Positions that count from 1 (Lua numbers) as an index tensor, whose contents count from 0.
----@param ... integer|integer[]
+---@param ...? integer|integer[]
+---@return perigee.Tensor
 function pg.indices(...) end
 
-function pg.inference_mode() end
+---@param fn function
+---@param ...? any arguments of fn
+---@return any ... what fn returns
+function pg.inference_mode(fn, ...) end
 
 ---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
 ---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
@@ -2388,11 +2582,14 @@ function pg.instance_norm(...) end
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
 ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
 ---@param ... any|{x: perigee.Tensor, size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean}
+---@return perigee.Tensor
 function pg.interpolate(...) end
 
+---@return boolean
 function pg.is_grad_enabled() end
 
----@param v any
+---@param v any anything
+---@return boolean
 function pg.is_tensor(v) end
 
 ---Whether |a - b| <= atol + rtol * |b|, element by element, after broadcasting; infinities only equal themselves.
@@ -2451,7 +2648,8 @@ function pg.isposinf(x) end
 function Tensor:isposinf() end
 
 ---Keeps a tensor beyond the innermost scope. Answers it.
----@param t any
+---@param t perigee.Tensor
+---@return perigee.Tensor
 function pg.keep(t) end
 
 ---Every element of x times the whole of y (Kronecker's product); missing axes count as 1 in front.
@@ -2559,6 +2757,7 @@ function Tensor:linear_activation(weight, bias, options, ...) end
 
 ---`count` numbers from first to last, both included.
 ---@param ... any|{first: number, last: number, count: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.linspace(...) end
 
 ---One step of Lion (Chen et al. 2023): param = param (1 - lr weight_decay) - lr sign(beta1 m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g. Weight decay is not part of g. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
@@ -2589,12 +2788,13 @@ function pg.load_npy(path) end
 function pg.load_npz(path) end
 
 ---Loads a plugin by path (made absolute by the caller).
----@param path any
+---@param path string
 function pg.load_plugin(path) end
 
 ---Each element divided by (k + alpha * the mean of the squares over `size` neighbouring channels)^beta (Krizhevsky
 ---and others, 2012). x is [N, C, ...].
 ---@param ... any|{x: perigee.Tensor, size: integer, alpha?: number, beta?: number, k?: number}
+---@return perigee.Tensor
 function pg.local_response_norm(...) end
 
 ---Natural logarithm.
@@ -2767,6 +2967,7 @@ function pg.manual_seed(seed) end
 
 ---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
 ---@param ... any|{x: perigee.Tensor, mask: perigee.Tensor, value: any}
+---@return perigee.Tensor
 function pg.masked_fill(...) end
 
 ---x with the elements of source, in row-major order, where mask (which broadcasts to x) is true. source has at least
@@ -2777,6 +2978,7 @@ function pg.masked_scatter(...) end
 
 ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
 ---@param ... any|{x: perigee.Tensor, mask: perigee.Tensor}
+---@return perigee.Tensor
 function pg.masked_select(...) end
 
 ---Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that axis is missing in the result.
@@ -2793,6 +2995,8 @@ function pg.matmul(x, y, options, ...) end
 function Tensor:matmul(y, options, ...) end
 
 ---@param ... any|{axis?: any, keepdim?: boolean}
+---@return perigee.Tensor values
+---@return perigee.Tensor? positions where an axis was given
 function pg.max(...) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
@@ -2900,6 +3104,8 @@ function Tensor:median(options, ...) end
 function pg.meshgrid(...) end
 
 ---@param ... any|{axis?: any, keepdim?: boolean}
+---@return perigee.Tensor values
+---@return perigee.Tensor? positions where an axis was given
 function pg.min(...) end
 
 ---The smaller of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
@@ -2934,9 +3140,10 @@ function pg.mode(x, options, ...) end
 function Tensor:mode(options, ...) end
 
 ---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
----@param t any
----@param from any
----@param to any
+---@param t perigee.Tensor
+---@param from integer|integer[]
+---@param to integer|integer[]
+---@return perigee.Tensor
 function pg.movedim(t, from, to) end
 
 ---Product of x and y. Of booleans: whether both are true.
@@ -3017,6 +3224,7 @@ function Tensor:nansum(options, ...) end
 
 ---`length` positions of an axis from position `start` (from 1).
 ---@param ... any|{axis: integer, start: integer, length: integer}
+---@return perigee.Tensor
 function pg.narrow(...) end
 
 ---Whether x differs from y.
@@ -3040,7 +3248,10 @@ function pg.neg(x) end
 function Tensor:neg() end
 
 ---pg.no_grad(fn, ...): nothing in fn is recorded for gradients.
-function pg.no_grad() end
+---@param fn function
+---@param ...? any arguments of fn
+---@return any ... what fn returns
+function pg.no_grad(fn, ...) end
 
 ---Positions of the elements that are not zero, in row-major order, from 0; a column an axis.
 ---@param x perigee.Tensor [...]
@@ -3074,20 +3285,24 @@ function pg.normalize(...) end
 function pg.one_hot(...) end
 
 ---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.ones(...) end
 
----@param shape any
----@param dtype any
-function pg.ones_like(shape, dtype) end
+---@param x perigee.Tensor
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function pg.ones_like(x, options) end
 
 ---Products of every element of x [n] with every one of y [m]: [n, m].
 ---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@return perigee.Tensor
 function pg.outer(...) end
 
 ---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
 ---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate,
 ---circular.
 ---@param ... any|{x: perigee.Tensor, pad: table, mode?: string, value?: number}
+---@return perigee.Tensor
 function pg.pad(...) end
 
 ---The p-norm of x - y + eps along the last axis. x and y broadcast.
@@ -3108,10 +3323,12 @@ function Tensor:permute(options, ...) end
 
 ---[..., C * r^2, H, W] to [..., C, H * r, W * r]: channels become pixels (Shi and others, 2016).
 ---@param ... any|{x: perigee.Tensor, factor: integer}
+---@return perigee.Tensor
 function pg.pixel_shuffle(...) end
 
 ---The inverse of pixel_shuffle: [..., C, H * r, W * r] to [..., C * r^2, H, W].
 ---@param ... any|{x: perigee.Tensor, factor: integer}
+---@return perigee.Tensor
 function pg.pixel_unshuffle(...) end
 
 ---Draws curves: in the terminal, or into a file. Every argument is a curve: a list of numbers, a tensor of one axis, a
@@ -3120,7 +3337,7 @@ function pg.pixel_unshuffle(...) end
 ---file="loss.png"}`, `pg.plot({train=a, test=b}, {title="loss"})`.
 ---Options: `x` positions common to all, `labels` a name a curve, `title xlabel ylabel`, `logy` a logarithmic axis,
 ---`file` (.svg or .png) where to write, `width height` in characters or pixels, `style` "braille" or "marks", `color`.
----@param ... perigee.Tensor|number[]|table
+---@param ...? perigee.Tensor|number[]|table
 ---@return perigee.Plot plot with :save(path); tostring(plot) is the text
 function pg.plot(...) end
 
@@ -3206,14 +3423,17 @@ function Tensor:rad2deg() end
 function pg.radam(params, grads, exp_avgs, exp_avg_sqs, found_inf, options, ...) end
 
 ---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.rand(...) end
 
----@param shape any
----@param dtype any
-function pg.rand_like(shape, dtype) end
+---@param x perigee.Tensor
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function pg.rand_like(x, options) end
 
 ---Whole numbers from low (included) to high (excluded): `pg.randint(0, 10, {2, 3})`, `pg.randint(10, {2, 3})`.
 ---@param ... any|{low: any, high: any, shape?: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.randint(...) end
 
 ---Whole numbers from low (0 where only one limit is given) to high - 1 in the shape, dtype and device of x.
@@ -3222,14 +3442,17 @@ function pg.randint(...) end
 function pg.randint_like(...) end
 
 ---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.randn(...) end
 
----@param shape any
----@param dtype any
-function pg.randn_like(shape, dtype) end
+---@param x perigee.Tensor
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function pg.randn_like(x, options) end
 
 ---The numbers 0 to n-1 in random order.
 ---@param ... any|{n: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
 function pg.randperm(...) end
 
 ---1 / x.
@@ -3329,6 +3552,7 @@ function pg.rmsprop(params, grads, square_avgs, momentum_buffers, grad_avgs, fou
 
 ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
 ---@param ... any|{x: perigee.Tensor, shifts: any, axis?: integer|integer[]}
+---@return perigee.Tensor
 function pg.roll(...) end
 
 ---Turned by `times` quarter turns from the first towards the second of two axes.
@@ -3443,8 +3667,9 @@ function pg.scatter_reduce(x, index, src, options, ...) end
 function Tensor:scatter_reduce(index, src, options, ...) end
 
 ---Runs fn(...) and closes every tensor it made, but for what it returns (also in a table) or gives to pg.keep.
----@param fn any
----@param ... any
+---@param fn function
+---@param ...? any arguments of fn
+---@return any ... what fn returns
 function pg.scope(fn, ...) end
 
 ---Where values (a tensor or a number) would be put into rows that are in rising order, as counts of the elements
@@ -3455,6 +3680,7 @@ function pg.searchsorted(...) end
 
 ---One position of an axis, which disappears.
 ---@param ... any|{axis: integer, index: integer}
+---@return perigee.Tensor
 function pg.select(...) end
 
 ---One position of an axis written anew in a copy of x.
@@ -3472,7 +3698,8 @@ function pg.selu(x) end
 function Tensor:selu() end
 
 ---The float dtype that numbers from Lua get. Answers the one before.
----@param name any
+---@param name perigee.Dtype
+---@return perigee.Dtype
 function pg.set_default_dtype(name) end
 
 ---How tensors print: `pg.set_printoptions{precision=6}`. `precision` digits behind the point at most; tensors of more
@@ -3634,6 +3861,7 @@ function Tensor:sort(options, ...) end
 
 ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
 ---@param ... any|{size: any, axis?: integer}
+---@return perigee.Tensor[]
 function pg.split(...) end
 
 ---Square root.
@@ -3667,6 +3895,7 @@ function Tensor:squeeze(options, ...) end
 
 ---Joins tensors of one shape along a new axis.
 ---@param ... any|{tensors: perigee.Tensor[], axis?: integer}
+---@return perigee.Tensor
 function pg.stack(...) end
 
 ---Standard deviation, the root of `var`.
@@ -3683,7 +3912,10 @@ function Tensor:std(options, ...) end
 ---Runs fn(...) with its operators on stream `index` (from 0) of the devices they run on, so that independent work may
 ---overlap on an asynchronous device. Tensors may cross streams: what touches them waits for what wrote them.
 ---@param index integer 0 to 31
-function pg.stream(index) end
+---@param fn function
+---@param ...? any arguments of fn
+---@return any ... what fn returns
+function pg.stream(index, fn, ...) end
 
 ---x minus y.
 ---@param x? perigee.Tensor|number any shape, or a number
@@ -3708,11 +3940,12 @@ function pg.sum(x, options, ...) end
 function Tensor:sum(options, ...) end
 
 ---Waits for a device (nil: for all). What failed asynchronously is raised here.
----@param device any
+---@param device? string
 function pg.synchronize(device) end
 
 ---A matrix transposed; tensors of less than two axes as they are.
----@param t any
+---@param t perigee.Tensor
+---@return perigee.Tensor
 function pg.t(t) end
 
 ---The elements at the indices of flat x, in the shape of index.
@@ -3722,6 +3955,7 @@ function pg.take(...) end
 
 ---The elements of x at `index` (contents from 0) along an axis; the other axes broadcast. Without an axis, of flat x.
 ---@param ... any|{x: perigee.Tensor, index: perigee.Tensor, axis?: integer}
+---@return perigee.Tensor
 function pg.take_along(...) end
 
 ---Tangent of x in radians.
@@ -3752,8 +3986,9 @@ function pg.tanhshrink(x) end
 function Tensor:tanhshrink() end
 
 ---pg.tape(function(tape) ... return tape:gradient(loss, {w}) end): records whatever the ambient mode.
----@param fn any
----@param ... any
+---@param fn fun(tape: perigee.Tape, ...): any
+---@param ...? any arguments of fn
+---@return any ... what fn returns
 function pg.tape(fn, ...) end
 
 ---A tensor of numbers or booleans: a nested table, a number, or a copy of another tensor.
@@ -3787,6 +4022,7 @@ function Tensor:threshold(options, ...) end
 ---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
 ---for the last axes, more make new axes in front.
 ---@param ... any|{x: perigee.Tensor, counts: integer|integer[]}
+---@return perigee.Tensor
 function pg.tile(...) end
 
 ---The k largest (or smallest) elements of each line along `axis`, and where they stand; of equal ones the first.
@@ -3818,9 +4054,10 @@ function pg.transfer(x, options, ...) end
 function Tensor:transfer(options, ...) end
 
 ---Swaps two axes.
----@param t any
----@param a any
----@param b any
+---@param t perigee.Tensor
+---@param a integer
+---@param b integer
+---@return perigee.Tensor
 function pg.transpose(t, a, b) end
 
 ---The integral of y along an axis by the trapezoidal rule, at points x or `dx` apart.
@@ -3830,10 +4067,12 @@ function pg.trapezoid(...) end
 
 ---The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
 ---@param ... any|{x: perigee.Tensor, diagonal?: integer}
+---@return perigee.Tensor
 function pg.tril(...) end
 
 ---The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
 ---@param ... any|{x: perigee.Tensor, diagonal?: integer}
+---@return perigee.Tensor
 function pg.triu(...) end
 
 ---x without its fraction.
@@ -3847,6 +4086,7 @@ function Tensor:trunc() end
 
 ---A list of the tensor at each position of an axis.
 ---@param ... any|{axis?: integer}
+---@return perigee.Tensor[]
 function pg.unbind(...) end
 
 ---One axis as several of the given sizes, of which one may be -1.
@@ -3909,11 +4149,13 @@ function pg.var(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:var(options, ...) end
 
+---@return string
 function pg.version() end
 
 ---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
----@param condition any
----@param ... any
+---@param condition perigee.Tensor
+---@param ...? perigee.Tensor|number x and y
+---@return perigee.Tensor
 function pg.where(condition, ...) end
 
 ---x log(y); 0 where x is 0 and y is not NaN.
@@ -3932,30 +4174,54 @@ function Tensor:xlogy(y) end
 ---@return perigee.Tensor
 function pg.zeros(...) end
 
----@param shape any
----@param dtype any
-function pg.zeros_like(shape, dtype) end
+---@param x perigee.Tensor
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function pg.zeros_like(x, options) end
 
 ---Writes the plot as a picture: "curve.svg" or "curve.png".
 ---@param path string
 function Plot:save(path) end
 
+---Sets the rates of what is done.
+function Schedule:apply() end
+
+---Takes up where state() was taken.
+---@param saved table
+function Schedule:load_state(saved) end
+
+---The rates in force, a number a group.
+---@return number[]
+function Schedule:lr() end
+
+---A plain table, for load_state.
+---@return table
+function Schedule:state() end
+
+---Counts one more step and sets the rates that follow. Schedules that watch a value are given it.
+---@param metric? number
+function Schedule:step(metric) end
+
 ---Runs what is fetched: one name or tensor gives one result; a table gives a table: by name for what is listed by
 ---name, else by the key that stood there.
----@param fetches any
----@param feeds any
+---@param fetches string|perigee.Tensor|table
+---@param feeds? table<string, any>
+---@return any
 function Session:run(fetches, feeds) end
 
 ---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
 ---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+---@return perigee.Tensor
 function Tensor:addmm(...) end
 
 ---The grid [N, H, W, 2] for grid_sample that affine matrices x [N, 2, 3] make of images of `size` {N, C, H, W}.
 ---@param ... any|{size: integer|integer[], align_corners?: boolean}
+---@return perigee.Tensor
 function Tensor:affine_grid(...) end
 
 ---Whether `isclose` holds everywhere.
----@param ... any|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+---@param ... any|{b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+---@return boolean
 function Tensor:allclose(...) end
 
 ---The smallest and the largest element, of all or along one axis.
@@ -3965,9 +4231,11 @@ function Tensor:allclose(...) end
 function Tensor:aminmax(...) end
 
 ---@param ... any|{axis?: integer, keepdim?: boolean}
+---@return perigee.Tensor
 function Tensor:argmax(...) end
 
 ---@param ... any|{axis?: integer, keepdim?: boolean}
+---@return perigee.Tensor
 function Tensor:argmin(...) end
 
 ---Adds the gradients of this tensor into `.grad` of the leaves it came from.
@@ -3976,6 +4244,7 @@ function Tensor:backward(...) end
 
 ---beta * x + alpha * (a times b), of batches of matrices a [b, n, k] and b [b, k, m].
 ---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+---@return perigee.Tensor
 function Tensor:baddbmm(...) end
 
 ---1 with probability p (a number, or a tensor that broadcasts to x), else 0, into x.
@@ -3997,6 +4266,7 @@ function Tensor:bincount(...) end
 
 ---Matrix products of [b, n, k] and [b, k, m].
 ---@param ... any|{y: perigee.Tensor}
+---@return perigee.Tensor
 function Tensor:bmm(...) end
 
 ---x repeated to a shape, without a copy.
@@ -4012,21 +4282,26 @@ function Tensor:bucketize(...) end
 
 ---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
 ---@param ... any|{groups: integer}
+---@return perigee.Tensor
 function Tensor:channel_shuffle(...) end
 
 ---A list of at most `count` parts of equal size along an axis.
 ---@param ... any|{count: integer, axis?: integer}
+---@return perigee.Tensor[]
 function Tensor:chunk(...) end
 
 ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
 ---[N, C, H, W]. PyTorch's nn.functional.fold.
 ---@param ... any|{size: any, kernel: any, dilation?: any, padding?: any, stride?: any}
+---@return perigee.Tensor
 function Tensor:col2im(...) end
 
 ---The tensor itself when its elements lie in row-major order, else a copy that does.
+---@return perigee.Tensor
 function Tensor:contiguous() end
 
----@param source any
+---@param source perigee.Tensor|number|boolean
+---@return perigee.Tensor
 function Tensor:copy_(source) end
 
 ---The cosine of the angle between x and y along an axis; norms below eps count as eps. x and y broadcast.
@@ -4034,6 +4309,7 @@ function Tensor:copy_(source) end
 ---@return perigee.Tensor
 function Tensor:cosine_similarity(...) end
 
+---@return perigee.Tensor
 function Tensor:cpu() end
 
 ---The cross products of vectors of 3 elements along an axis (by default the first that has 3); other axes broadcast.
@@ -4042,10 +4318,12 @@ function Tensor:cpu() end
 function Tensor:cross(...) end
 
 ---The same memory without history.
+---@return perigee.Tensor
 function Tensor:detach() end
 
 ---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
 ---@param ... any|{diagonal?: integer}
+---@return perigee.Tensor
 function Tensor:diag(...) end
 
 ---Matrices, along two new axes, with the last axis of x on diagonal number `offset`, and zeros.
@@ -4059,35 +4337,40 @@ function Tensor:diag_embed(...) end
 function Tensor:diff(...) end
 
 ---Number of axes.
+---@return integer
 function Tensor:dim() end
 
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
 ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
----@param ... any|{weight: perigee.Tensor, index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
+---@param ... any|{index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
 ---@return perigee.Tensor [B, D]
 function Tensor:embedding_bag(...) end
 
----@param shape any
----@param dtype any
-function Tensor:empty_like(shape, dtype) end
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function Tensor:empty_like(options) end
 
 ---Whether shapes, dtypes and all elements are the same.
----@param a any
----@param b any
-function Tensor:equal(a, b) end
+---@param b perigee.Tensor
+---@return boolean
+function Tensor:equal(b) end
 
----@param other any
+---@param other perigee.Tensor
+---@return perigee.Tensor
 function Tensor:expand_as(other) end
 
----@param value any
+---@param value number|boolean
+---@return perigee.Tensor
 function Tensor:fill_(value) end
 
 ---Joins the axes from first to last.
 ---@param ... any|{first?: integer, last?: integer}
+---@return perigee.Tensor
 function Tensor:flatten(...) end
 
 ---The positions of these axes in reverse order (a copy).
 ---@param ... any|{axis: integer|integer[]}
+---@return perigee.Tensor
 function Tensor:flip(...) end
 
 ---The columns in reverse order (axis 2).
@@ -4103,15 +4386,16 @@ function Tensor:flipud(x) end
 ---Releases the tensor's memory now. Using it afterwards is an error.
 function Tensor:free() end
 
----@param shape any
----@param dtype any
----@param value any
-function Tensor:full_like(shape, dtype, value) end
+---@param value number|boolean
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function Tensor:full_like(value, options) end
 
 ---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
 ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015). Modes: bilinear, nearest, bicubic;
 ---padding modes: zeros, border, reflection.
 ---@param ... any|{grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean}
+---@return perigee.Tensor
 function Tensor:grid_sample(...) end
 
 ---The channels of x [N, C, ...] in `groups` of equal size, each group of each example shifted and scaled to mean 0
@@ -4121,7 +4405,8 @@ function Tensor:grid_sample(...) end
 function Tensor:group_norm(...) end
 
 ---Whether the shape is this: `t:has_shape{2, 3}`.
----@param ... any
+---@param ...? integer|integer[]
+---@return boolean
 function Tensor:has_shape(...) end
 
 ---How many elements lie in each of `bins` equal parts of [min, max] (of the range of x where both are 0). Others, and
@@ -4133,6 +4418,7 @@ function Tensor:histc(...) end
 ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
 ---im2col; PyTorch's nn.functional.unfold.
 ---@param ... any|{kernel: any, dilation?: any, padding?: any, stride?: any}
+---@return perigee.Tensor
 function Tensor:im2col(...) end
 
 ---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
@@ -4150,12 +4436,14 @@ function Tensor:instance_norm(...) end
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
 ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
 ---@param ... any|{size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean}
+---@return perigee.Tensor
 function Tensor:interpolate(...) end
 
+---@return boolean
 function Tensor:is_contiguous() end
 
 ---Whether |a - b| <= atol + rtol * |b|, element by element, after broadcasting; infinities only equal themselves.
----@param ... any|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+---@param ... any|{b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
 ---@return perigee.Tensor bool
 function Tensor:isclose(...) end
 
@@ -4165,9 +4453,11 @@ function Tensor:isclose(...) end
 function Tensor:isin(...) end
 
 ---The one element as a Lua number or boolean.
+---@return number|boolean
 function Tensor:item() end
 
 ---The one element of an integer tensor as a 64-bit integer.
+---@return integer
 function Tensor:item_int64() end
 
 ---Every element of x times the whole of y (Kronecker's product); missing axes count as 1 in front.
@@ -4178,12 +4468,15 @@ function Tensor:kron(...) end
 ---Each element divided by (k + alpha * the mean of the squares over `size` neighbouring channels)^beta (Krizhevsky
 ---and others, 2012). x is [N, C, ...].
 ---@param ... any|{size: integer, alpha?: number, beta?: number, k?: number}
+---@return perigee.Tensor
 function Tensor:local_response_norm(...) end
 
+---@return perigee.Tensor
 function Tensor:mT() end
 
 ---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
 ---@param ... any|{mask: perigee.Tensor, value: any}
+---@return perigee.Tensor
 function Tensor:masked_fill(...) end
 
 ---x with the elements of source, in row-major order, where mask (which broadcasts to x) is true. source has at least
@@ -4194,17 +4487,23 @@ function Tensor:masked_scatter(...) end
 
 ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
 ---@param ... any|{mask: perigee.Tensor}
+---@return perigee.Tensor
 function Tensor:masked_select(...) end
 
 ---@param ... any|{axis?: any, keepdim?: boolean}
+---@return perigee.Tensor values
+---@return perigee.Tensor? positions where an axis was given
 function Tensor:max(...) end
 
 ---@param ... any|{axis?: any, keepdim?: boolean}
+---@return perigee.Tensor values
+---@return perigee.Tensor? positions where an axis was given
 function Tensor:min(...) end
 
 ---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
----@param from any
----@param to any
+---@param from integer|integer[]
+---@param to integer|integer[]
+---@return perigee.Tensor
 function Tensor:movedim(from, to) end
 
 ---The elements along axis 1 in rising order.
@@ -4214,6 +4513,7 @@ function Tensor:msort(x) end
 
 ---`length` positions of an axis from position `start` (from 1).
 ---@param ... any|{axis: integer, start: integer, length: integer}
+---@return perigee.Tensor
 function Tensor:narrow(...) end
 
 ---The p-norm of all elements or along axes: (sum |x|^p)^(1/p); p = 0 counts elements that are not 0,
@@ -4227,6 +4527,7 @@ function Tensor:norm(...) end
 ---@return perigee.Tensor
 function Tensor:normalize(...) end
 
+---@return integer
 function Tensor:numel() end
 
 ---A new last axis that is 1 at the index and 0 elsewhere: class c stands at position c + 1. Without `classes` there
@@ -4235,18 +4536,20 @@ function Tensor:numel() end
 ---@return perigee.Tensor int64 [..., classes]
 function Tensor:one_hot(...) end
 
----@param shape any
----@param dtype any
-function Tensor:ones_like(shape, dtype) end
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function Tensor:ones_like(options) end
 
 ---Products of every element of x [n] with every one of y [m]: [n, m].
 ---@param ... any|{y: perigee.Tensor}
+---@return perigee.Tensor
 function Tensor:outer(...) end
 
 ---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
 ---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate,
 ---circular.
 ---@param ... any|{pad: table, mode?: string, value?: number}
+---@return perigee.Tensor
 function Tensor:pad(...) end
 
 ---The p-norm of x - y + eps along the last axis. x and y broadcast.
@@ -4256,13 +4559,16 @@ function Tensor:pairwise_distance(...) end
 
 ---[..., C * r^2, H, W] to [..., C, H * r, W * r]: channels become pixels (Shi and others, 2016).
 ---@param ... any|{factor: integer}
+---@return perigee.Tensor
 function Tensor:pixel_shuffle(...) end
 
 ---The inverse of pixel_shuffle: [..., C, H * r, W * r] to [..., C * r^2, H, W].
 ---@param ... any|{factor: integer}
+---@return perigee.Tensor
 function Tensor:pixel_unshuffle(...) end
 
 ---The contents of an index tensor as Lua numbers that count from 1.
+---@return integer[]
 function Tensor:positions() end
 
 ---x with values written (or added) at the indices of flat x.
@@ -4277,18 +4583,18 @@ function Tensor:put(...) end
 ---@return perigee.Tensor
 function Tensor:quantile(...) end
 
----@param shape any
----@param dtype any
-function Tensor:rand_like(shape, dtype) end
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function Tensor:rand_like(options) end
 
 ---Whole numbers from low (0 where only one limit is given) to high - 1 in the shape, dtype and device of x.
 ---@param ... any|{low: integer, high?: integer, dtype?: perigee.Dtype, device?: string}
 ---@return perigee.Tensor
 function Tensor:randint_like(...) end
 
----@param shape any
----@param dtype any
-function Tensor:randn_like(shape, dtype) end
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function Tensor:randn_like(options) end
 
 ---x as one axis: a view where its strides allow one.
 ---@param x perigee.Tensor
@@ -4302,14 +4608,17 @@ function Tensor:ravel(x) end
 function Tensor:repeat_interleave(...) end
 
 ---Makes gradients flow to this tensor.
----@param on any
+---@param on? boolean
+---@return perigee.Tensor
 function Tensor:requires_grad_(on) end
 
----@param other any
+---@param other perigee.Tensor
+---@return perigee.Tensor
 function Tensor:reshape_as(other) end
 
 ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
 ---@param ... any|{shifts: any, axis?: integer|integer[]}
+---@return perigee.Tensor
 function Tensor:roll(...) end
 
 ---Turned by `times` quarter turns from the first towards the second of two axes.
@@ -4318,30 +4627,31 @@ function Tensor:roll(...) end
 function Tensor:rot90(...) end
 
 ---for i, row in t:rows() do: the positions of the first axis.
+---@return fun(): integer?, perigee.Tensor
 function Tensor:rows() end
 
 ---Writes a tensor as a .npy file: `t:save_npy(path)`. bfloat16 is not NumPy's: t:to("float32").
----@param t table a tensor
 ---@param path string
-function Tensor:save_npy(t, path) end
+function Tensor:save_npy(path) end
 
 ---softmax(q k^T scale + mask) v: what attention is (Vaswani et al. 2017). q is [..., L, E], k [..., S, E], v
 ---[..., S, V]; the result is [..., L, V]. attn_mask broadcasts to [..., L, S]: bool, true where a query may see a
 ---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
 ---scale: 1 / sqrt(E) if not given. dropout_p: share of weights dropped, at every call. enable_gqa: q [..., H, L, E]
 ---may have a multiple of the heads of k and v. A query that may see nothing gets zeros.
----@param ... any|{q: perigee.Tensor, k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
+---@param ... any|{k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
 ---@return perigee.Tensor
 function Tensor:scaled_dot_product_attention(...) end
 
 ---Where values (a tensor or a number) would be put into rows that are in rising order, as counts of the elements
 ---before them: before equal elements, or behind them with `right=true` or `side="right"`.
----@param ... any|{sorted: perigee.Tensor, values: perigee.Tensor|number, right?: boolean, side?: "left"|"right"}
+---@param ... any|{values: perigee.Tensor|number, right?: boolean, side?: "left"|"right"}
 ---@return perigee.Tensor indices from 0
 function Tensor:searchsorted(...) end
 
 ---One position of an axis, which disappears.
 ---@param ... any|{axis: integer, index: integer}
+---@return perigee.Tensor
 function Tensor:select(...) end
 
 ---One position of an axis written anew in a copy of x.
@@ -4350,16 +4660,20 @@ function Tensor:select(...) end
 function Tensor:select_scatter(...) end
 
 ---The size of an axis, or the shape.
----@param axis any
+---@param axis? integer
+---@return integer|integer[]
 function Tensor:size(axis) end
 
 ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
 ---@param ... any|{size: any, axis?: integer}
+---@return perigee.Tensor[]
 function Tensor:split(...) end
 
+---@return integer[]
 function Tensor:stride() end
 
 ---A matrix transposed; tensors of less than two axes as they are.
+---@return perigee.Tensor
 function Tensor:t() end
 
 ---The elements at the indices of flat x, in the shape of index.
@@ -4369,6 +4683,7 @@ function Tensor:take(...) end
 
 ---The elements of x at `index` (contents from 0) along an axis; the other axes broadcast. Without an axis, of flat x.
 ---@param ... any|{index: perigee.Tensor, axis?: integer}
+---@return perigee.Tensor
 function Tensor:take_along(...) end
 
 ---Parts along an axis, as views: as equal as can be where `parts` is their number, else cut behind the numbers of
@@ -4386,15 +4701,18 @@ function Tensor:tensordot(...) end
 ---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
 ---for the last axes, more make new axes in front.
 ---@param ... any|{counts: integer|integer[]}
+---@return perigee.Tensor
 function Tensor:tile(...) end
 
 ---Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`,
 ---`t:to(other)`.
----@param target any
----@param second any
+---@param target string|perigee.Tensor|{device?: string, dtype?: perigee.Dtype}
+---@param second? string
+---@return perigee.Tensor
 function Tensor:to(target, second) end
 
 ---Nested Lua tables of the elements; a number for a 0-dim tensor.
+---@return any
 function Tensor:totable() end
 
 ---The sum of the main diagonal of a matrix.
@@ -4403,8 +4721,9 @@ function Tensor:totable() end
 function Tensor:trace(x) end
 
 ---Swaps two axes.
----@param a any
----@param b any
+---@param a integer
+---@param b integer
+---@return perigee.Tensor
 function Tensor:transpose(a, b) end
 
 ---The integral of y along an axis by the trapezoidal rule, at points x or `dx` apart.
@@ -4414,14 +4733,17 @@ function Tensor:trapezoid(...) end
 
 ---The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
 ---@param ... any|{diagonal?: integer}
+---@return perigee.Tensor
 function Tensor:tril(...) end
 
 ---The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
 ---@param ... any|{diagonal?: integer}
+---@return perigee.Tensor
 function Tensor:triu(...) end
 
 ---A list of the tensor at each position of an axis.
 ---@param ... any|{axis?: integer}
+---@return perigee.Tensor[]
 function Tensor:unbind(...) end
 
 ---One axis as several of the given sizes, of which one may be -1.
@@ -4429,23 +4751,26 @@ function Tensor:unbind(...) end
 ---@return perigee.Tensor
 function Tensor:unflatten(...) end
 
----@param ... any
+---@param ...? integer|integer[]
+---@return perigee.Tensor
 function Tensor:view(...) end
 
----@param other any
+---@param other perigee.Tensor
+---@return perigee.Tensor
 function Tensor:view_as(other) end
 
 ---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
----@param condition any
----@param ... any
-function Tensor:where(condition, ...) end
+---@param ...? perigee.Tensor|number x and y
+---@return perigee.Tensor
+function Tensor:where(...) end
 
+---@return perigee.Tensor
 function Tensor:zero_() end
 
 function Tensor:zero_grad() end
 
----@param shape any
----@param dtype any
-function Tensor:zeros_like(shape, dtype) end
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@return perigee.Tensor
+function Tensor:zeros_like(options) end
 
 return pg

@@ -29,6 +29,7 @@ return function(pg, native)
     { "create_graph", "boolean", named = true }, { "allow_unused", "boolean", named = true } })
 
   ---Gradients of outputs with respect to inputs: one value an input. `{create_graph=true}` allows higher orders.
+  ---@return perigee.Tensor? ... a gradient an input
   function pg.grad(outputs, ...)
     local args, n = { ... }, select("#", ...)
     if native.is_tensor(outputs) then outputs = { outputs } end
@@ -47,12 +48,15 @@ return function(pg, native)
   end
 
   ---Makes gradients flow to this tensor.
+  ---@param on? boolean
+  ---@return perigee.Tensor
   define("requires_grad_", function(t, on)
     t.requires_grad = on == nil or on
     return t
   end)
   define("zero_grad", function(t) native.clear_grads { t } end)
 
+  ---@return boolean
   function pg.is_grad_enabled() return native.grad_enabled() end
 
   local function grad_scope(name, on)
@@ -62,18 +66,34 @@ return function(pg, native)
     end
   end
   ---pg.no_grad(fn, ...): nothing in fn is recorded for gradients.
+  ---@param fn function
+  ---@param ... any arguments of fn
+  ---@return any ... what fn returns
   grad_scope("no_grad", false)
+  ---@param fn function
+  ---@param ... any arguments of fn
+  ---@return any ... what fn returns
   grad_scope("enable_grad", true)
+  ---@param fn function
+  ---@param ... any arguments of fn
+  ---@return any ... what fn returns
   grad_scope("inference_mode", false)
 
   ---pg.detect_anomaly(fn, ...): the first operator of fn that makes NaN of no NaN, or Inf of finite numbers, fails,
   ---named with its layer and the script's line, also in backward. Slow: every result is looked at.
+  ---@param fn function
+  ---@param ... any arguments of fn
+  ---@return any ... what fn returns
   function pg.detect_anomaly(fn, ...)
     check_function("detect_anomaly", fn)
     return native.with(function() return native.set_detect_anomaly(true) end, native.set_detect_anomaly, fn, ...)
   end
 
   ---pg.device(name, fn, ...): what fn makes is made there. pg.device() names the device in force.
+  ---@param name? string
+  ---@param fn? function
+  ---@param ... any arguments of fn
+  ---@return any ... what fn returns, or the name
   function pg.device(name, fn, ...)
     if name == nil and fn == nil then return native.device_name(math.max(0, native.current_device())) end
     check_function("device", fn)
@@ -123,6 +143,9 @@ return function(pg, native)
   end
 
   ---Runs fn(...) and closes every tensor it made, but for what it returns (also in a table) or gives to pg.keep.
+  ---@param fn function
+  ---@param ... any arguments of fn
+  ---@return any ... what fn returns
   function pg.scope(fn, ...)
     check_function("scope", fn)
     local scope = { log = handles.new_log(), kept = {}, outer = innermost, line = native.script_line() or "?" }
@@ -140,6 +163,8 @@ return function(pg, native)
   end
 
   ---Keeps a tensor beyond the innermost scope. Answers it.
+  ---@param t perigee.Tensor
+  ---@return perigee.Tensor
   function pg.keep(t)
     tensor.check_open(t, "keep")
     local scope = innermost
@@ -164,6 +189,9 @@ return function(pg, native)
   end
 
   ---pg.tape(function(tape) ... return tape:gradient(loss, {w}) end): records whatever the ambient mode.
+  ---@param fn fun(tape: perigee.Tape, ...): any
+  ---@param ... any arguments of fn
+  ---@return any ... what fn returns
   function pg.tape(fn, ...)
     check_function("tape", fn)
     return pg.enable_grad(fn, setmetatable({}, Tape), ...)

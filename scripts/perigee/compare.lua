@@ -16,6 +16,9 @@ return function(pg, native)
   end
 
   ---Whether shapes, dtypes and all elements are the same.
+  ---@param a perigee.Tensor
+  ---@param b perigee.Tensor
+  ---@return boolean
   function pg.equal(a, b)
     check_pair("equal", a, b)
     if a.shape ~= b.shape or a.dtype ~= b.dtype then return false end
@@ -49,6 +52,7 @@ return function(pg, native)
     { "atol", "number", default = 1e-8 }, { "equal_nan", "boolean", default = false } })
 
   ---Whether `isclose` holds everywhere.
+  ---@return boolean
   function pg.allclose(...)
     local o = read_allclose(...)
     return pg.no_grad(function() return close(o):all():item() end)
@@ -70,7 +74,15 @@ return function(pg, native)
     end
     native.methods[name], pg[name] = f, f
   end
+  ---@param x perigee.Tensor
+  ---@param ... any an axis, another tensor, or {axis=, keepdim=}
+  ---@return perigee.Tensor values
+  ---@return perigee.Tensor? positions where an axis was given
   extreme("max", "amax", "argmax", "maximum")
+  ---@param x perigee.Tensor
+  ---@param ... any an axis, another tensor, or {axis=, keepdim=}
+  ---@return perigee.Tensor values
+  ---@return perigee.Tensor? positions where an axis was given
   extreme("min", "amin", "argmin", "minimum")
 
   -- clamp: the operator, which would take no bounds at all, and bounds that are tensors.
@@ -118,10 +130,15 @@ return function(pg, native)
     end
     native.methods[name], pg[name] = f, f
   end
+  ---@return perigee.Tensor
   arg_extreme("argmax")
+  ---@return perigee.Tensor
   arg_extreme("argmin")
 
   ---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
+  ---@param condition perigee.Tensor
+  ---@param ... perigee.Tensor|number x and y
+  ---@return perigee.Tensor
   function pg.where(condition, ...)
     if select("#", ...) == 0 and native.is_tensor(condition) then return condition:nonzero() end
     return native.op("where")(condition, ...)

@@ -28,6 +28,7 @@ return function(pg, native)
   -- ---- products ----
 
   ---Matrix products of [b, n, k] and [b, k, m].
+  ---@return perigee.Tensor
   both("bmm", { { "y", "tensor", required = true } }, function(o)
     if rank(o.x) ~= 3 or rank(o.y) ~= 3 or size(o.x, 1) ~= size(o.y, 1) then
       native.raise("invalid_argument", "bmm", ("x is %s and y %s; expected [b, n, k] and [b, k, m]"):format(
@@ -54,6 +55,7 @@ return function(pg, native)
   matrix_product("dot", 1, 1)
 
   ---beta * x + alpha * (a times b), of batches of matrices a [b, n, k] and b [b, k, m].
+  ---@return perigee.Tensor
   both("baddbmm", { { "a", "tensor", required = true }, { "b", "tensor", required = true },
                     { "beta", "number", default = 1 }, { "alpha", "number", default = 1 } }, function(o)
     local result = pg.bmm(o.a, o.b)
@@ -63,6 +65,7 @@ return function(pg, native)
   end)
 
   ---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
+  ---@return perigee.Tensor
   both("addmm", { { "a", "tensor", required = true }, { "b", "tensor", required = true },
                   { "beta", "number", default = 1 }, { "alpha", "number", default = 1 } }, function(o)
     if rank(o.a) ~= 2 or rank(o.b) ~= 2 then
@@ -76,6 +79,7 @@ return function(pg, native)
   end)
 
   ---Products of every element of x [n] with every one of y [m]: [n, m].
+  ---@return perigee.Tensor
   both("outer", { { "y", "tensor", required = true } }, function(o)
     if rank(o.x) ~= 1 or rank(o.y) ~= 1 then
       native.raise("invalid_argument", "outer", ("x is %s and y %s; expected one axis each"):format(
@@ -103,6 +107,7 @@ return function(pg, native)
 
   ---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
   ---for the last axes, more make new axes in front.
+  ---@return perigee.Tensor
   both("tile", { { "counts", "list", required = true } }, function(o)
     local x, counts = o.x, o.counts
     for _ = rank(x) + 1, #counts do x = x:unsqueeze(1) end
@@ -150,6 +155,7 @@ return function(pg, native)
   -- ---- reordering ----
 
   ---The positions of these axes in reverse order (a copy).
+  ---@return perigee.Tensor
   both("flip", { { "axes", "axes", required = true, alias = "axis" } }, function(o)
     local x, seen = o.x, {}
     for _, a in ipairs(o.axes) do
@@ -175,6 +181,7 @@ return function(pg, native)
   end
 
   ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
+  ---@return perigee.Tensor
   both("roll", { { "shifts", "any", required = true }, { "axes", "axes", alias = "axis" } }, function(o)
     local shifts = type(o.shifts) == "table" and o.shifts or { o.shifts }
     for _, s in ipairs(shifts) do
@@ -209,11 +216,14 @@ return function(pg, native)
     end)
   end
   ---The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
+  ---@return perigee.Tensor
   triangle("tril", "le")
   ---The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
+  ---@return perigee.Tensor
   triangle("triu", "ge")
 
   ---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
+  ---@return perigee.Tensor
   both("diag", { { "diagonal", "integer", default = 0 } }, function(o)
     local x, k = o.x, o.diagonal
     if rank(x) == 1 then
@@ -240,6 +250,7 @@ return function(pg, native)
   end
 
   ---The elements of x at `index` (contents from 0) along an axis; the other axes broadcast. Without an axis, of flat x.
+  ---@return perigee.Tensor
   both("take_along", { { "index", "tensor", required = true }, { "axis", "axis" } }, function(o)
     if not o.axis then return o.x:reshape(-1):gather(o.index:reshape(-1), 1) end
     local axis = axis_of("take_along", o.x, o.axis)
@@ -257,6 +268,7 @@ return function(pg, native)
   end)
 
   ---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
+  ---@return perigee.Tensor
   both("masked_fill", { { "mask", "tensor", required = true }, { "value", "any", required = true } }, function(o)
     local x, mask = o.x, o.mask
     if not native.is_tensor(o.value) then
@@ -268,6 +280,7 @@ return function(pg, native)
   end)
 
   ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
+  ---@return perigee.Tensor
   both("masked_select", { { "mask", "tensor", required = true } }, function(o)
     local x, shape = o.x, broadcast(o.x.shape, o.mask.shape)
     if shape and not x:has_shape(shape) then x = x:expand(shape) end

@@ -52,11 +52,14 @@ return function(pg, native)
   ---@param ... integer|integer[]|{dtype: string?, device: string?, requires_grad: boolean?}
   ---@return perigee.Tensor
   creator("zeros", { shape_param() }, function(o) return fill("zeros", o.shape, 0, default(o)) end)
+  ---@return perigee.Tensor
   creator("ones", { shape_param() }, function(o) return fill("ones", o.shape, 1, default(o)) end)
   ---Memory whose contents mean nothing yet. (It is zeroed.)
+  ---@return perigee.Tensor
   creator("empty", { shape_param() }, function(o) return fill("empty", o.shape, 0, default(o)) end)
 
   ---Every element `value`: `pg.full({2, 3}, 7)`. A boolean gives bool.
+  ---@return perigee.Tensor
   creator("full", { shape_param(), { "value", "any", required = true } }, function(o)
     local value = o.value
     if type(value) == "boolean" then return fill("full", o.shape, value and 1 or 0, o.dtype or "bool") end
@@ -78,29 +81,51 @@ return function(pg, native)
     end)
     native.methods[name] = pg[name]
   end
+  ---@param x perigee.Tensor
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@return perigee.Tensor
   like("zeros_like", function(shape, dtype) return fill("zeros_like", shape, 0, dtype) end)
+  ---@param x perigee.Tensor
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@return perigee.Tensor
   like("ones_like", function(shape, dtype) return fill("ones_like", shape, 1, dtype) end)
+  ---@param x perigee.Tensor
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@return perigee.Tensor
   like("empty_like", function(shape, dtype) return fill("empty_like", shape, 0, dtype) end)
+  ---@param x perigee.Tensor
+  ---@param value number|boolean
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@return perigee.Tensor
   like("full_like", function(shape, dtype, value)
     if value == nil then native.raise("invalid_argument", "full_like", "argument \"value\" is missing") end
     native.dtypes.check_number("full_like", value, native.dtypes.find(dtype, "full_like"))
     return fill("full_like", shape, value, dtype)
   end)
+  ---@param x perigee.Tensor
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@return perigee.Tensor
   like("rand_like", function(shape, dtype)
     return call("uniform", {}, { shape = shape, dtype = dtype }, false, "rand_like")
   end)
+  ---@param x perigee.Tensor
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@return perigee.Tensor
   like("randn_like", function(shape, dtype)
     return call("normal", {}, { shape = shape, dtype = dtype }, false, "randn_like")
   end)
 
+  ---@return perigee.Tensor
   creator("rand", { shape_param() }, function(o)
     return call("uniform", {}, { shape = check_sizes("rand", o.shape), dtype = default(o) }, false, "rand")
   end)
+  ---@return perigee.Tensor
   creator("randn", { shape_param() }, function(o)
     return call("normal", {}, { shape = check_sizes("randn", o.shape), dtype = default(o) }, false, "randn")
   end)
 
   ---Whole numbers from low (included) to high (excluded): `pg.randint(0, 10, {2, 3})`, `pg.randint(10, {2, 3})`.
+  ---@return perigee.Tensor
   creator("randint", { { "low", "any", required = true }, { "high", "any", required = true }, { "shape", "list" } },
     function(o)
       if type(o.high) == "table" and not o.shape then o.low, o.high, o.shape = 0, o.low, o.high end
@@ -110,12 +135,14 @@ return function(pg, native)
                                    dtype = o.dtype or "int64" })
     end)
   ---The numbers 0 to n-1 in random order.
+  ---@return perigee.Tensor
   creator("randperm", { { "n", "integer", required = true } }, function(o)
     native.check_limits("randperm", 0, o.n, o.dtype or "int64")
     return call("randperm", {}, { n = o.n, dtype = o.dtype or "int64" })
   end)
 
   ---`pg.arange(5)`, `pg.arange(0, 10, 2)`: from start, step by step, stop excluded. int64 if all are whole.
+  ---@return perigee.Tensor
   creator("arange", { { "start", "number", required = true }, { "stop", "number" }, { "step", "number", default = 1 } },
     function(o)
       local start, stop, step = o.start, o.stop, o.step
@@ -133,6 +160,7 @@ return function(pg, native)
   end
 
   ---`count` numbers from first to last, both included.
+  ---@return perigee.Tensor
   creator("linspace", { { "first", "number", required = true }, { "last", "number", required = true },
                         { "count", "integer", required = true } }, function(o)
     if o.count < 0 then native.raise("invalid_argument", "linspace", "count is negative") end
@@ -145,6 +173,7 @@ return function(pg, native)
   end)
 
   ---The identity matrix, [n, m] (m defaults to n).
+  ---@return perigee.Tensor
   creator("eye", { { "n", "integer", required = true }, { "m", "integer" } }, function(o)
     local n, m = o.n, o.m or o.n
     if n < 0 or m < 0 then
@@ -196,6 +225,7 @@ return function(pg, native)
 
   ---Positions that count from 1 (Lua numbers) as an index tensor, whose contents count from 0.
   ---@param ... integer|integer[]
+  ---@return perigee.Tensor
   function pg.indices(...)
     local list = select("#", ...) == 1 and type((...)) == "table" and (...) or { ... }
     local contents = {}
@@ -220,13 +250,18 @@ return function(pg, native)
   end
 
   ---The float dtype that numbers from Lua get. Answers the one before.
+  ---@param name perigee.Dtype
+  ---@return perigee.Dtype
   function pg.set_default_dtype(name)
     if not native.dtypes.find(name, "set_default_dtype").floating then
       native.raise("invalid_argument", "set_default_dtype", ("must be a floating dtype, got %q"):format(name))
     end
     return native.set_default_dtype(name)
   end
+  ---@return perigee.Dtype
   function pg.get_default_dtype() return native.default_dtype() end
+  ---@param v any anything
+  ---@return boolean
   function pg.is_tensor(v) return native.is_tensor(v) end
 
   -- t:save_npy(path); the rest of it is loaded when it is used.

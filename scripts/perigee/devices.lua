@@ -5,6 +5,7 @@ return function(pg, native)
   ---Devices there are: a list of { name, type, index, memory_total, ... }, with `.unavailable` giving reasons.
   ---`kind` narrows it to a type or to "gpu" (any accelerator).
   ---@param kind? string
+  ---@return {name: string, type: string, index: integer, memory_total: integer}[]
   function pg.devices(kind)
     if kind ~= nil and type(kind) ~= "string" then
       native.raise("invalid_argument", "devices", "kind must be a type such as \"cpu\", or \"gpu\", got "
@@ -22,11 +23,15 @@ return function(pg, native)
   end
 
   ---Waits for a device (nil: for all). What failed asynchronously is raised here.
+  ---@param device? string
   function pg.synchronize(device) native.synchronize(device and native.find_device(device, "synchronize")) end
 
   ---Runs fn(...) with its operators on stream `index` (from 0) of the devices they run on, so that independent work may
   ---overlap on an asynchronous device. Tensors may cross streams: what touches them waits for what wrote them.
   ---@param index integer 0 to 31
+  ---@param fn function
+  ---@param ... any arguments of fn
+  ---@return any ... what fn returns
   function pg.stream(index, fn, ...)
     if type(fn) ~= "function" then
       native.raise("invalid_argument", "stream", "needs a function, got " .. native.describe(fn))
@@ -40,9 +45,12 @@ return function(pg, native)
 
   pg.memory = {}
   ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
+  ---@param device? string
+  ---@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer}
   function pg.memory.stats(device)
     return native.memory_stats(native.find_device(device or pg.device(), "memory.stats"))
   end
+  ---@param device? string
   function pg.memory.empty_cache(device)
     native.handles.reclaim()
     native.empty_cache(device and native.find_device(device, "memory.empty_cache"))
@@ -64,6 +72,8 @@ return function(pg, native)
 
   pg.config = {}
   ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
+  ---@param device string
+  ---@param size integer|string
   function pg.config.memory_limit(device, size)
     native.set_memory_limit(native.find_device(device, "config.memory_limit"), bytes("config.memory_limit", size))
   end
@@ -151,6 +161,7 @@ return function(pg, native)
   end })
 
   ---Loads a plugin by path (made absolute by the caller).
+  ---@param path string
   function pg.load_plugin(path)
     if type(path) ~= "string" then
       native.raise("invalid_argument", "load_plugin", "needs a path, got " .. native.describe(path))
@@ -163,5 +174,6 @@ return function(pg, native)
   ---@param ... {load: boolean?}
   ---@return table[]
   function pg.plugins(...) return native.plugins(read_plugins(...).load) end
+  ---@return string
   function pg.version() return native.version() end
 end

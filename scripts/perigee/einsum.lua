@@ -168,6 +168,7 @@ local read = native.signature("einsum", {
 
 ---Products of elements, summed over the labels that the result lacks: `pg.einsum("bij,bjk->bik", x, y)`. Without
 ---an arrow the result has the labels that stand once, in alphabetical order. "..." stands for axes without a label.
+---@return perigee.Tensor
 local function einsum(...)
   local o = read(...)
   local parts, wanted, sizes = read_terms(o.equation, o.tensors)

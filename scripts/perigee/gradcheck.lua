@@ -41,6 +41,7 @@ end
 
 ---Raises, naming the first element that differs, unless fn's gradients are right. Answers true.
 ---@param fn fun(...): perigee.Tensor
+---@return boolean
 local function gradcheck(...)
   local o = read(...)
   local inputs, leaves = {}, {}

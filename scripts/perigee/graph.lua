@@ -30,6 +30,7 @@ local function check_dimensions(shape)
 end
 
 ---An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name symbolic dimensions.
+---@return perigee.Tensor
 function Graph:placeholder(...)
   local o = read_placeholder(...)
   check_dimensions(o.shape)
@@ -62,6 +63,7 @@ local read_variable = native.signature("variable", {
   { "dtype", "dtype", named = true } })
 
 ---State that lives between runs: `g:variable{"w", shape={3, 2}, init="glorot_uniform"}`; init may be a tensor.
+---@return perigee.Tensor
 function Graph:variable(...)
   local o = read_variable(...)
   local value = o.init
@@ -87,6 +89,7 @@ local read_constant = native.signature("constant", {
   { "value", "any", required = true }, { "name", "string", named = true }, { "dtype", "dtype", named = true } })
 
 ---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`.
+---@return perigee.Tensor
 function Graph:constant(...)
   local o = read_constant(...)
   local value = native.is_tensor(o.value) and o.value or eagerly(pg.tensor, o.value, { dtype = o.dtype })
@@ -95,6 +98,8 @@ function Graph:constant(...)
 end
 
 ---A tensor of the graph by name, or by the name it was returned under.
+---@param name string
+---@return perigee.Tensor?
 function Graph:find(name)
   if self.results[name] then return self.results[name] end
   local ok, found = pcall(graphs.find, self.native, name)
@@ -121,6 +126,9 @@ local function record(self, fn, ...)
 end
 
 ---Adds the gradients of one tensor with respect to others: `g:gradients("loss", {"w"})` is a list.
+---@param target string|perigee.Tensor
+---@param sources (string|perigee.Tensor)[]
+---@return perigee.Tensor[]
 function Graph:gradients(target, sources)
   local list = {}
   if type(sources) == "string" or native.is_tensor(sources) then sources = { sources } end
@@ -135,10 +143,13 @@ function Graph:gradients(target, sources)
 end
 
 ---A line per node, as text.
+---@return string
 function Graph:text() return graphs.text(self.native) end
 function Graph:print() print(self:text()) end
 
 ---The graph in the dot language, written to a file when a path is given.
+---@param path? string
+---@return string
 function Graph:dot(path)
   local text = graphs.dot(self.native)
   if not path then return text end
@@ -213,6 +224,9 @@ end
 
 ---Runs what is fetched: one name or tensor gives one result; a table gives a table: by name for what is listed by
 ---name, else by the key that stood there.
+---@param fetches string|perigee.Tensor|table
+---@param feeds? table<string, any>
+---@return any
 function Session:run(fetches, feeds)
   if type(fetches) ~= "table" then
     local targets, values = feed_lists(self, feeds)

@@ -95,6 +95,7 @@ return function(pg, native)
   ---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
   ---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate,
   ---circular.
+  ---@return perigee.Tensor
   function pg.pad(...)
     local o = read(...)
     if o.mode ~= "constant" and not source[o.mode] then

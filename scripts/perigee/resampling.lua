@@ -65,6 +65,7 @@ return function(pg, native)
 
   ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
   ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
+  ---@return perigee.Tensor
   both("interpolate", { { "size", "any" }, { "scale_factor", "any" }, { "mode", "string", default = "nearest" },
                         { "align_corners", "boolean" },
                         { "recompute_scale_factor", "boolean", default = false } }, function(o)
@@ -117,6 +118,7 @@ return function(pg, native)
   end
 
   ---[..., C * r^2, H, W] to [..., C, H * r, W * r]: channels become pixels (Shi and others, 2016).
+  ---@return perigee.Tensor
   both("pixel_shuffle", { { "factor", "integer", required = true } }, function(o)
     local x, r = o.x, o.factor
     check_factor("pixel_shuffle", x, r)
@@ -130,6 +132,7 @@ return function(pg, native)
   end)
 
   ---The inverse of pixel_shuffle: [..., C, H * r, W * r] to [..., C * r^2, H, W].
+  ---@return perigee.Tensor
   both("pixel_unshuffle", { { "factor", "integer", required = true } }, function(o)
     local x, r = o.x, o.factor
     check_factor("pixel_unshuffle", x, r)
@@ -142,6 +145,7 @@ return function(pg, native)
   end)
 
   ---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
+  ---@return perigee.Tensor
   both("channel_shuffle", { { "groups", "integer", required = true } }, function(o)
     local x, g = o.x, o.groups
     if rank(x) < 3 or g < 1 or size(x, 2) % g ~= 0 then
@@ -217,6 +221,7 @@ return function(pg, native)
   ---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
   ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015). Modes: bilinear, nearest, bicubic;
   ---padding modes: zeros, border, reflection.
+  ---@return perigee.Tensor
   both("grid_sample", { { "grid", "tensor", required = true }, { "mode", "string", default = "bilinear" },
                         { "padding_mode", "string", default = "zeros" },
                         { "align_corners", "boolean", default = false } }, function(o)
@@ -244,6 +249,7 @@ return function(pg, native)
   end
 
   ---The grid [N, H, W, 2] for grid_sample that affine matrices x [N, 2, 3] make of images of `size` {N, C, H, W}.
+  ---@return perigee.Tensor
   both("affine_grid", { { "size", "list", required = true }, { "align_corners", "boolean", default = false } },
        function(o)
     local x = o.x

@@ -43,20 +43,28 @@ return function(pg, native)
   -- ---- asking ----
 
   ---Number of axes.
+  ---@return integer
   define("dim", function(t) return rank(t) end)
+  ---@return integer
   define("numel", function(t) return native.host.numel(t) end)
   ---The size of an axis, or the shape.
+  ---@param axis? integer
+  ---@return integer|integer[]
   define("size", function(t, axis)
     if axis == nil then return t.shape end
     return size(t, axis_of("size", t, axis))
   end)
+  ---@return integer[]
   define("stride", function(t) return tensor.strides(t) end)
   ---The one element as a Lua number or boolean.
+  ---@return number|boolean
   define("item", native.host.item)
   ---The one element of an integer tensor as a 64-bit integer.
+  ---@return integer
   define("item_int64", native.host.item_int64)
 
   ---Nested Lua tables of the elements; a number for a 0-dim tensor.
+  ---@return any
   define("totable", function(t)
     local shape, flat = t.shape, native.host.flat(t, "totable")
     if #shape == 0 then return flat[1] end
@@ -77,6 +85,8 @@ return function(pg, native)
   end)
 
   ---Whether the shape is this: `t:has_shape{2, 3}`.
+  ---@param ... integer|integer[]
+  ---@return boolean
   define("has_shape", function(t, ...)
     local expected = select("#", ...) == 1 and type((...)) == "table" and (...) or { ... }
     if #expected ~= rank(t) then return false end
@@ -87,6 +97,7 @@ return function(pg, native)
   end)
 
   ---The contents of an index tensor as Lua numbers that count from 1.
+  ---@return integer[]
   define("positions", function(t)
     if not native.dtypes.by_name[t.dtype].integer then
       native.raise("invalid_argument", "positions", "needs an integer tensor, got " .. t.dtype)
@@ -96,6 +107,7 @@ return function(pg, native)
     return flat
   end)
 
+  ---@return boolean
   define("is_contiguous", function(t)
     if native.is_graph_tensor(t) then return true end -- values of a graph have no layout of their own
     local strides, expected = tensor.strides(t), 1
@@ -113,6 +125,9 @@ return function(pg, native)
   local read_to = native.signature("to", { { "device", "device" }, { "dtype", "dtype" } })
   ---Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`,
   ---`t:to(other)`.
+  ---@param target string|perigee.Tensor|{device?: string, dtype?: perigee.Dtype}
+  ---@param second? string
+  ---@return perigee.Tensor
   define("to", function(t, target, second)
     local device, dtype
     local function take(v)
@@ -139,13 +154,17 @@ return function(pg, native)
     end
     return t
   end)
+  ---@return perigee.Tensor
   define("cpu", function(t) return t:to("cpu") end)
   for name, dtype in pairs { float = "float32", double = "float64", half = "float16", long = "int64", int = "int32" } do
     define(name, function(t) return t:to(dtype) end)
   end
   ---The tensor itself when its elements lie in row-major order, else a copy that does.
+  ---@return perigee.Tensor
   define("contiguous", function(t) return t:is_contiguous() and t or t:clone() end)
   ---The same memory without history.
+  ---@param t perigee.Tensor
+  ---@return perigee.Tensor
   both("detach", native.detach)
 
   ---Releases the tensor's memory now. Using it afterwards is an error.
@@ -154,6 +173,8 @@ return function(pg, native)
     native.handles.close(t)
   end
 
+  ---@param source perigee.Tensor|number|boolean
+  ---@return perigee.Tensor
   define("copy_", function(t, source)
     if type(source) == "number" or type(source) == "boolean" then source = t:full_like(source) end
     if not native.is_tensor(source) then
@@ -162,6 +183,8 @@ return function(pg, native)
     call("copy", { t, source })
     return t
   end)
+  ---@param value number|boolean
+  ---@return perigee.Tensor
   define("fill_", function(t, value)
     if type(value) ~= "number" and type(value) ~= "boolean" then
       native.raise("invalid_argument", "fill_", "value must be a number, got " .. native.describe(value))
@@ -171,16 +194,29 @@ return function(pg, native)
     call("copy", { t, scalar })
     return t
   end)
+  ---@return perigee.Tensor
   define("zero_", function(t) return t:fill_(0) end)
 
   -- ---- views ----
 
+  ---@param ... integer|integer[]
+  ---@return perigee.Tensor
   define("view", function(t, ...) return t:reshape(...) end)
+  ---@param other perigee.Tensor
+  ---@return perigee.Tensor
   define("reshape_as", function(t, other) return t:reshape(other.shape) end)
+  ---@param other perigee.Tensor
+  ---@return perigee.Tensor
   define("expand_as", function(t, other) return t:expand(other.shape) end)
+  ---@param other perigee.Tensor
+  ---@return perigee.Tensor
   define("view_as", function(t, other) return t:reshape(other.shape) end)
 
   ---Swaps two axes.
+  ---@param t perigee.Tensor
+  ---@param a integer
+  ---@param b integer
+  ---@return perigee.Tensor
   both("transpose", function(t, a, b)
     a, b = axis_of("transpose", t, a), axis_of("transpose", t, b)
     local axes = {}
@@ -190,6 +226,8 @@ return function(pg, native)
   end)
 
   ---A matrix transposed; tensors of less than two axes as they are.
+  ---@param t perigee.Tensor
+  ---@return perigee.Tensor
   both("t", function(t)
     if rank(t) > 2 then
       native.raise("invalid_argument", "t", ("needs at most 2 axes, got %s"):format(tostring(t.shape)),
@@ -197,11 +235,13 @@ return function(pg, native)
     end
     return rank(t) == 2 and t:transpose(1, 2) or t
   end)
+  ---@return perigee.Tensor
   define("mT", function(t) return t:transpose(-2, -1) end)
 
   local read_flatten = native.signature("flatten", {
     { "first", "axis", default = 1 }, { "last", "axis", default = -1 } })
   ---Joins the axes from first to last.
+  ---@return perigee.Tensor
   both("flatten", function(t, ...)
     local o = read_flatten(...)
     if rank(t) == 0 then return t:reshape(1) end
@@ -223,6 +263,10 @@ return function(pg, native)
   end)
 
   ---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
+  ---@param t perigee.Tensor
+  ---@param from integer|integer[]
+  ---@param to integer|integer[]
+  ---@return perigee.Tensor
   both("movedim", function(t, from, to)
     from, to = type(from) == "table" and from or { from }, type(to) == "table" and to or { to }
     if #from ~= #to then native.raise("invalid_argument", "movedim", "as many targets as sources are needed") end
@@ -268,6 +312,7 @@ return function(pg, native)
   local read_select = native.signature("select", {
     { "axis", "axis", required = true }, { "index", "integer", required = true } })
   ---One position of an axis, which disappears.
+  ---@return perigee.Tensor
   both("select", function(t, ...)
     local o = read_select(...)
     local axis = axis_of("select", t, o.axis)
@@ -292,6 +337,7 @@ return function(pg, native)
     { "axis", "axis", required = true }, { "start", "integer", required = true },
     { "length", "integer", required = true } })
   ---`length` positions of an axis from position `start` (from 1).
+  ---@return perigee.Tensor
   both("narrow", function(t, ...)
     local o = read_narrow(...)
     local axis = axis_of("narrow", t, o.axis)
@@ -326,6 +372,7 @@ return function(pg, native)
   local read_split = native.signature("split", {
     { "size", "any", required = true }, { "axis", "axis", default = 1 } })
   ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
+  ---@return perigee.Tensor[]
   both("split", function(t, ...)
     if select("#", ...) == 1 and type((...)) == "table" and type((...)[1]) == "number" and #(...) > 1 then
       return t:split { (...), axis = (...).axis } -- a list of sizes alone
@@ -351,6 +398,7 @@ return function(pg, native)
   local read_chunk = native.signature("chunk", {
     { "count", "integer", required = true }, { "axis", "axis", default = 1 } })
   ---A list of at most `count` parts of equal size along an axis.
+  ---@return perigee.Tensor[]
   both("chunk", function(t, ...)
     local o = read_chunk(...)
     if o.count < 1 then native.raise("invalid_argument", "chunk", "count must be at least 1") end
@@ -361,6 +409,7 @@ return function(pg, native)
 
   local read_unbind = native.signature("unbind", { { "axis", "axis", default = 1 } })
   ---A list of the tensor at each position of an axis.
+  ---@return perigee.Tensor[]
   both("unbind", function(t, ...)
     local axis = axis_of("unbind", t, read_unbind(...).axis)
     local list = {}
@@ -371,6 +420,7 @@ return function(pg, native)
   local read_stack = native.signature("stack", {
     { "tensors", "tensors", required = true }, { "axis", "axis", default = 1 } })
   ---Joins tensors of one shape along a new axis.
+  ---@return perigee.Tensor
   function pg.stack(...)
     local o = read_stack(...)
     if #o.tensors == 0 then native.raise("invalid_argument", "stack", "needs at least one tensor") end
@@ -386,6 +436,7 @@ return function(pg, native)
   end
 
   ---for i, row in t:rows() do: the positions of the first axis.
+  ---@return fun(): integer?, perigee.Tensor
   define("rows", function(t)
     local n, i = t:dim() == 0 and #t or known_size("rows", t, 1), 0
     return function()

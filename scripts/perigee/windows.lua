@@ -160,6 +160,7 @@ return function(pg, native)
 
   ---Each element divided by (k + alpha * the mean of the squares over `size` neighbouring channels)^beta (Krizhevsky
   ---and others, 2012). x is [N, C, ...].
+  ---@return perigee.Tensor
   both("local_response_norm", { { "size", "integer", required = true }, { "alpha", "number", default = 1e-4 },
                                 { "beta", "number", default = 0.75 }, { "k", "number", default = 1 } }, function(o)
     local x, n = o.x, o.size
@@ -206,6 +207,7 @@ return function(pg, native)
 
   ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
   ---im2col; PyTorch's nn.functional.unfold.
+  ---@return perigee.Tensor
   both("im2col", column_params(), function(o)
     local x = o.x
     if rank(x) ~= 4 then refuse("im2col", ("x is %s; expected [N, C, H, W]"):format(tostring(x.shape))) end
@@ -224,6 +226,7 @@ return function(pg, native)
 
   ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
   ---[N, C, H, W]. PyTorch's nn.functional.fold.
+  ---@return perigee.Tensor
   both("col2im", fold_params, function(o)
     local x, image = o.x, whole("col2im", "size", o.size, 2, 1)
     if rank(x) ~= 3 then refuse("col2im", ("x is %s; expected [N, C * kh * kw, L]"):format(tostring(x.shape))) end

@@ -51,3 +51,29 @@ test("docs/library is what this build says", function(t)
   t.ok(read(root .. "/docs/library/perigee.lua") == text, "docs/library/perigee.lua" .. STALE)
   t.ok(loadstring(text), "it is no Lua")
 end)
+
+-- What is called for what it does. Of everything else an editor should know what comes back.
+local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:update"] = true,
+  ["config.memory_fraction"] = true, ["config.memory_growth"] = true, ["config.memory_limit"] = true,
+  ["config.set"] = true, ["graph:print"] = true, ["iterator:close"] = true, ["memory.collect"] = true,
+  ["memory.empty_cache"] = true, ["optim.clip_grad_value_"] = true, ["optim.scale_grad_"] = true,
+  ["pg.load_plugin"] = true, ["pg.manual_seed"] = true, ["pg.reset"] = true, ["pg.save"] = true,
+  ["pg.save_npy"] = true, ["pg.save_npz"] = true, ["pg.synchronize"] = true, ["plot:save"] = true,
+  ["schedule:apply"] = true, ["tensor:backward"] = true, ["tensor:free"] = true, ["tensor:save_npy"] = true }
+local SILENT_METHODS = { load_state = true, step = true, zero_grad = true }
+
+test("every function says what it returns, and of which class its arguments are", function(t)
+  local missing = {}
+  for name, entry in pairs(require("perigee.reference").all()) do
+    local is_lua = entry.kind == "function" or entry.kind == "method"
+    local silent = SILENT[name] or name:find(":") and SILENT_METHODS[name:match("[%w_]+$")]
+    if is_lua and #entry.returns == 0 and not silent then missing[#missing + 1] = name .. ": no @return" end
+    for _, p in ipairs(is_lua and entry.parameters or {}) do
+      if p.type == "any" and p.doc == "" and not entry.grammar and p.name ~= "..." then
+        missing[#missing + 1] = ("%s: %s is any"):format(name, p.name)
+      end
+    end
+  end
+  table.sort(missing)
+  t.equal(missing, {})
+end)

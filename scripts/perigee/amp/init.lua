@@ -42,6 +42,7 @@ end
 ---@param options {device: string?, dtype: string?, enabled: boolean?}
 ---@param fn function
 ---@param ... any arguments of fn
+---@return any ... what fn returns
 function amp.autocast(options, fn, ...)
   if type(options) == "string" then options = { dtype = options } end
   if type(options) ~= "table" or native.is_tensor(options) then
@@ -64,6 +65,8 @@ function amp.get_autocast_dtype(device)
 end
 
 ---Whether autocast is on for a device now.
+---@param device? string
+---@return boolean
 function amp.is_autocast_enabled(device) return amp.get_autocast_dtype(device) ~= nil end
 
 ---What layers compute in: "mixed_bfloat16", "mixed_float16", or "float32", the default: in the dtype of their

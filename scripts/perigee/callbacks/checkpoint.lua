@@ -20,6 +20,7 @@ local read = native.signature("ModelCheckpoint", {
 ---`pg.callbacks.ModelCheckpoint{dir, keep=3, monitor="val_loss", mode="min", every=1, steps=nil}`: a checkpoint at the
 ---end of every `every`-th epoch and, with `steps`, after every so many batches (not between accumulated ones).
 ---`monitor` names the value by which one is the best; that one is kept too. `callback.manager` is what saves.
+---@return perigee.Callback
 function callbacks.ModelCheckpoint(...)
   local o = read(...)
   for _, name in ipairs { "every", "steps" } do

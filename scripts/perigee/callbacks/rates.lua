@@ -15,6 +15,7 @@ local read = native.signature("LRScheduler", {
 
 ---`pg.callbacks.LRScheduler{schedule, per="epoch"}`: a schedule, or a function of the optimizer that makes one when the
 ---training begins. per="batch" steps it after every batch. optim.sched.Plateau is given the value of `monitor`.
+---@return perigee.Callback
 function callbacks.LRScheduler(...)
   local o = read(...)
   if o.per ~= "epoch" and o.per ~= "batch" then

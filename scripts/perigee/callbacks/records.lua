@@ -16,6 +16,7 @@ local read_csv = native.signature("CSVLogger", { { "path", "string", required = 
 
 ---`pg.callbacks.CSVLogger{path}`: the history as a table, a line an epoch, rewritten whole (and atomically) at each
 ---epoch's end: a run that was resumed has each epoch once.
+---@return perigee.Callback
 function callbacks.CSVLogger(...) return setmetatable({ path = read_csv(...).path }, CSVLogger) end
 
 local function csv_text(history)
@@ -53,6 +54,7 @@ local read_monitor = native.signature("Monitor", {
 ---`pg.callbacks.Monitor{every=100, pattern="", print=true}`: after every so many batches the Euclidean norms of the
 ---parameters whose names fit the Lua pattern, and of their gradients, as they were in the last step. They are kept in
 ---`callback.records`: { done, name, norm, grad_norm }.
+---@return perigee.Callback
 function callbacks.Monitor(...)
   local o = read_monitor(...)
   if o.every < 1 then native.raise("invalid_argument", "Monitor", "every must be at least 1, got " .. o.every) end
@@ -84,6 +86,7 @@ ProgressBar.__index = ProgressBar
 local read_bar = native.signature("ProgressBar", { { "verbose", "integer", named = true, default = 1 } })
 
 ---`pg.callbacks.ProgressBar{verbose=1}`: fit's bar as a callback, for fit{verbose=0}. 2: lines only.
+---@return perigee.Callback
 function callbacks.ProgressBar(...) return setmetatable({ verbose = read_bar(...).verbose }, ProgressBar) end
 
 function ProgressBar:on_epoch_begin(job, epoch)

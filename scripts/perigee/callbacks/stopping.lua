@@ -17,6 +17,7 @@ local read = native.signature("EarlyStopping", {
 ---`pg.callbacks.EarlyStopping{monitor="val_loss", patience=5, min_delta=0, mode="min", restore_best=false}`: stops when
 ---`monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the model then
 ---has the weights of the best epoch (`callback.best`, `.best_epoch`).
+---@return perigee.Callback
 function callbacks.EarlyStopping(...)
   local o = read(...)
   if o.patience < 0 then

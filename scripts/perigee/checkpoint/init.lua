@@ -97,6 +97,7 @@ local function files_of(self)
 end
 
 ---The steps that there are files of, oldest first.
+---@return integer[]
 function Manager:steps()
   local steps = {}
   for i, file in ipairs(files_of(self)) do steps[i] = file.step end
@@ -255,6 +256,7 @@ function Manager:restore(step)
 end
 
 ---Path and step of the newest file; nil where there is none. It is looked at by restore.
+---@return string? path, integer? step
 function Manager:latest()
   local files = files_of(self)
   local last = files[#files]
@@ -262,6 +264,7 @@ function Manager:latest()
 end
 
 ---Path, step and metric of the best checkpoint so far; nil before one was saved with a metric.
+---@return string? path, integer? step, number? metric
 function Manager:best()
   if not self.best_step then -- of an earlier run
     local files = files_of(self)
@@ -279,6 +282,7 @@ function Manager:best()
 end
 
 ---Loads the best checkpoint's objects, as restore does.
+---@return table? values what save was given
 function Manager:restore_best()
   local _, step = self:best()
   if not step then

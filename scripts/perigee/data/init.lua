@@ -29,6 +29,7 @@ end
 
 ---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
 ---@param tensors table<string, table>
+---@return perigee.Dataset
 function data.from_slices(tensors)
   if type(tensors) ~= "table" then
     native.raise("invalid_argument", "data.from_slices", "needs a table of tensors, got " .. native.describe(tensors))
@@ -57,6 +58,7 @@ function data.from_slices(tensors)
 end
 
 ---`n` samples by number: get(i), i from 1, returns a table.
+---@return perigee.Dataset
 function data.from_index(...)
   local o = native.signature("data.from_index", { { "n", "integer", required = true },
                                                    { "get", "function", required = true } })(...)
@@ -65,6 +67,8 @@ function data.from_index(...)
 end
 
 ---The numbers 0 .. n - 1, as samples { value = number }.
+---@param n integer
+---@return perigee.Dataset
 function data.range(n)
   if type(n) ~= "number" or n < 0 or n ~= math.floor(n) then
     native.raise("invalid_argument", "data.range", "needs a count of 0 or more, got " .. native.describe(n))
@@ -75,6 +79,7 @@ end
 local read_csv
 ---A file of numbers, plain or .gz, as a tensor [rows, columns].
 ---Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
+---@return perigee.Tensor
 function data.csv(...)
   read_csv = read_csv or native.signature("data.csv", {
     { "path", "string", required = true }, { "delimiter", "string", named = true },

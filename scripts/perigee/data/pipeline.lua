@@ -67,6 +67,8 @@ local function through(stage, count, position)
 end
 
 ---The first n elements.
+---@param n integer
+---@return perigee.Dataset
 function Dataset:take(n)
   check_count("take", n)
   local count = math.min(n, self.size)
@@ -74,6 +76,8 @@ function Dataset:take(n)
 end
 
 ---All but the first n elements.
+---@param n integer
+---@return perigee.Dataset
 function Dataset:skip(n)
   check_count("skip", n)
   local count = math.max(self.size - n, 0)
@@ -81,6 +85,8 @@ function Dataset:skip(n)
 end
 
 ---The pipeline n times over; an order that is drawn by epoch stays the same within one pass.
+---@param n integer
+---@return perigee.Dataset
 function Dataset:repeated(n)
   check_count("repeated", n)
   local size = self.size
@@ -90,6 +96,7 @@ function Dataset:repeated(n)
 end
 
 ---Every n-th element, beginning with element i, which counts from 0.
+---@return perigee.Dataset
 function Dataset:shard(...)
   local o = native.signature("shard", { { "n", "integer", required = true }, { "i", "integer", required = true } })(...)
   if o.n < 1 or o.i < 0 or o.i >= o.n then
@@ -104,6 +111,7 @@ end
 local read_shuffle
 ---A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible.
 ---@param ... any buffer?, seed=, every_epoch=true
+---@return perigee.Dataset
 function Dataset:shuffle(...)
   read_shuffle = read_shuffle or native.signature("shuffle", {
     { "buffer", "integer" }, { "seed", "integer", named = true, default = 0 },
@@ -118,6 +126,9 @@ function Dataset:shuffle(...)
 end
 
 ---fn(sample) -> sample, for each element.
+---@param fn fun(sample: any): any
+---@param ... any
+---@return perigee.Dataset
 function Dataset:map(fn, ...)
   if native.is_plain(fn) then fn = fn[1] end
   if type(fn) ~= "function" then
@@ -158,6 +169,7 @@ end
 
 local read_batch
 ---Groups of `size` elements; the last may be smaller.
+---@return perigee.Dataset
 function Dataset:batch(...)
   read_batch = read_batch or native.signature("batch", {
     { "size", "integer", required = true }, { "drop_last", "boolean", named = true, default = false } })
@@ -190,6 +202,8 @@ function Dataset:at(i)
 end
 
 ---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves.
+---@param ... number|number[]
+---@return perigee.Dataset ...
 function Dataset:split(...)
   local fractions = native.is_plain((...)) and (...) or { ... }
   local sum, parts, begin = 0, {}, 0
@@ -249,6 +263,7 @@ end
 ---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
 ---`ds:each{from=state}` goes on behind that state, in the same order.
 ---@param ... { from: table? }
+---@return fun(): integer?, any
 function Dataset:each(...)
   local own = fields[self]
   read_each = read_each or native.signature("each", { { "from", "table", named = true } })
@@ -264,6 +279,8 @@ function Dataset:each(...)
 end
 
 ---How many orders have been drawn: each() takes the next. Set it to go on where another process was.
+---@param set? integer
+---@return integer
 function Dataset:epoch(set)
   local own = fields[self]
   if set ~= nil then

@@ -263,6 +263,7 @@ function fit.fit(self, ...)
 end
 
 ---Means over a dataset in evaluation mode: { loss=, accuracy= }. Loss and metrics are those of fit unless given.
+---@return table<string, number>
 function fit.evaluate(self, ...)
   local o = read_evaluate(...)
   local trained = self[walk.META].trained or {}
@@ -276,6 +277,7 @@ function fit.evaluate(self, ...)
 end
 
 ---The model's output for x [N, ...], computed in batches in evaluation mode, without gradients.
+---@return perigee.Tensor
 function fit.predict(self, ...)
   local o = read_predict(...)
   local pg = require "perigee"

@@ -35,12 +35,16 @@ local function add_all(self, where, ...)
 end
 
 ---A function as a layer without parameters.
+---@param fn fun(...): any
+---@return perigee.Layer
 local Function = Module.class("Function")
 containers.Function = Function
 function Function:init(fn) self.fn = fn end
 function Function:forward(...) return self.fn(...) end
 
 ---Layers one after the other: what one returns is the next one's input.
+---@param ... perigee.Layer|(perigee.Layer|function)[]
+---@return perigee.Layer
 local Sequential = Module.class("Sequential")
 containers.Sequential = Sequential
 function Sequential:init(...) add_all(self, "Sequential", ...) end
@@ -69,6 +73,8 @@ function Sequential:append(layer)
 end
 
 ---A list of layers that has no forward of its own.
+---@param ... perigee.Layer|(perigee.Layer|function)[]
+---@return perigee.Layer
 local ModuleList = Module.class("ModuleList")
 containers.ModuleList = ModuleList
 function ModuleList:init(...) add_all(self, "ModuleList", ...) end
@@ -78,6 +84,8 @@ function ModuleList:append(layer)
 end
 
 ---x + layer(x): nn.Residual{layer, ...} runs its layers in sequence.
+---@param ... perigee.Layer|(perigee.Layer|function)[]
+---@return perigee.Layer
 local Residual = Module.class("Residual")
 containers.Residual = Residual
 function Residual:init(...) add_all(self, "Residual", ...) end
@@ -85,6 +93,8 @@ function Residual:forward(x) return x + Sequential.forward(self, x) end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends.
+---@param layers table<string, perigee.Layer>
+---@return perigee.Layer
 local ModuleDict = Module.class("ModuleDict")
 containers.ModuleDict = ModuleDict
 function ModuleDict:init(entries)
@@ -110,6 +120,8 @@ end
 function ModuleDict:names() return { unpack(self.order) } end
 
 ---A list of parameters: list[1], #list.
+---@param ... perigee.Tensor|perigee.Tensor[]
+---@return perigee.Layer
 local ParameterList = Module.class("ParameterList")
 containers.ParameterList = ParameterList
 function ParameterList:init(list)
@@ -136,6 +148,8 @@ local function at(class)
 end
 Sequential.__index, ModuleList.__index = at(Sequential), at(ModuleList)
 
+---@param ... any
+---@return perigee.Layer
 local Identity = Module.class("Identity")
 containers.Identity = Identity
 function Identity:forward(...) return ... end

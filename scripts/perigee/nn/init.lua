@@ -41,7 +41,11 @@ function nn.Parameter(tensor, options)
   return p
 end
 
+---@param v any anything
+---@return boolean
 function nn.is_layer(v) return walk.is_layer(v) end
+---@param v any anything
+---@return boolean
 function nn.is_parameter(v) return native.is_tensor(v) and walk.is_parameter(v) end
 
 local aliases = { Dense = "Linear" }

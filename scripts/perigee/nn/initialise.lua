@@ -47,29 +47,56 @@ end
 local init = {}
 initialise.functions = init
 
+---@param t perigee.Tensor
+---@param value number
+---@return perigee.Tensor
 function init.constant_(t, value) return fill(t, { init = "constant", a = value }) end
+---@param t perigee.Tensor
+---@return perigee.Tensor
 function init.zeros_(t) return init.constant_(t, 0) end
+---@param t perigee.Tensor
+---@return perigee.Tensor
 function init.ones_(t) return init.constant_(t, 1) end
+---@param t perigee.Tensor
+---@param low? number
+---@param high? number
+---@return perigee.Tensor
 function init.uniform_(t, low, high) return fill(t, { init = "uniform", a = low or 0, b = high or 1 }) end
+---@param t perigee.Tensor
+---@param mean? number
+---@param std? number
+---@return perigee.Tensor
 function init.normal_(t, mean, std) return fill(t, { init = "normal", a = mean or 0, b = std or 1 }) end
 
 ---Glorot and Bengio, 2010.
+---@param t perigee.Tensor
+---@param gain? number
+---@return perigee.Tensor
 function init.xavier_uniform_(t, gain)
   local fan_in, fan_out = fans(t)
   local bound = (gain or 1) * math.sqrt(6 / (fan_in + fan_out))
   return init.uniform_(t, -bound, bound)
 end
+---@param t perigee.Tensor
+---@param gain? number
+---@return perigee.Tensor
 function init.xavier_normal_(t, gain)
   local fan_in, fan_out = fans(t)
   return init.normal_(t, 0, (gain or 1) * math.sqrt(2 / (fan_in + fan_out)))
 end
 
 ---He et al., 2015.
+---@param t perigee.Tensor
+---@param options? {a?: number, nonlinearity?: string}
+---@return perigee.Tensor
 function init.kaiming_uniform_(t, options)
   local o = options or {}
   local bound = gain_of(o.nonlinearity or "relu", o.a) * math.sqrt(3 / (fans(t)))
   return init.uniform_(t, -bound, bound)
 end
+---@param t perigee.Tensor
+---@param options? {a?: number, nonlinearity?: string}
+---@return perigee.Tensor
 function init.kaiming_normal_(t, options)
   local o = options or {}
   return init.normal_(t, 0, gain_of(o.nonlinearity or "relu", o.a) / math.sqrt((fans(t))))

@@ -69,12 +69,17 @@ function Module.class(name, parent)
   return setmetatable(class, { __index = parent or Module, __call = construct })
 end
 
+---@param ... any
+---@return any
 function Module.forward(self)
   native.raise("not_supported", getmetatable(self).__name, "this layer has no forward", "define function " ..
                getmetatable(self).__name .. ":forward(x)")
 end
 
 ---Registers state that is saved and moved with the layer but not trained.
+---@param name string
+---@param tensor perigee.Tensor
+---@return perigee.Tensor
 function Module.buffer(self, name, tensor)
   if type(name) ~= "string" then
     native.raise("invalid_argument", "buffer", "name must be a string, got " .. native.describe(name))
@@ -114,11 +119,14 @@ end
 function Module.parameters(self) return walk.parameters(self) end
 
 ---`for name, parameter in model:named_parameters() do`: names as in state().
+---@return fun(): string?, perigee.Tensor
 function Module.named_parameters(self) return walk.iterate(self, "parameter") end
+---@return fun(): string?, perigee.Tensor
 function Module.named_buffers(self) return walk.iterate(self, "buffer") end
 
 ---Number of elements of all parameters.
 ---@param options? {trainable?: boolean} only those that need gradients
+---@return integer
 function Module.count_parameters(self, options)
   local count = 0
   for _, p in ipairs(self:parameters()) do
@@ -132,6 +140,7 @@ function Module.count_parameters(self, options)
 end
 
 ---Bytes that parameters and buffers take.
+---@return integer
 function Module.size(self)
   local bytes, seen = 0, {}
   for _, kind in ipairs { "parameter", "buffer" } do
@@ -146,22 +155,29 @@ function Module.size(self)
 end
 
 ---The layer and all layers inside it, outermost first, each once.
+---@return perigee.Layer[]
 function Module.modules(self) return walk.modules(self) end
 ---The layers directly inside.
+---@return perigee.Layer[]
 function Module.children(self) return walk.children(self) end
 
 ---Calls fn(layer) for this and every inner layer.
+---@param fn fun(layer: perigee.Layer)
+---@return perigee.Layer
 function Module.apply(self, fn)
   for _, layer in ipairs(walk.modules(self)) do fn(layer) end
   return self
 end
 
+---@param on? boolean
+---@return perigee.Layer
 function Module.train(self, on)
   if on == nil then on = true end
   for _, layer in ipairs(walk.modules(self)) do rawset(layer, "training", on) end
   return self
 end
 
+---@return perigee.Layer
 function Module.eval(self) return self:train(false) end
 
 local function set_trainable(self, on)
@@ -170,7 +186,9 @@ local function set_trainable(self, on)
 end
 
 ---Parameters need no gradients any more.
+---@return perigee.Layer
 function Module.freeze(self) return set_trainable(self, false) end
+---@return perigee.Layer
 function Module.unfreeze(self) return set_trainable(self, true) end
 
 function Module.zero_grad(self) native.clear_grads(self:parameters()) end
@@ -181,6 +199,7 @@ for name, source in pairs { state = "state", load_state = "state", to = "state",
     return require(source == "fit" and "perigee.fit" or "perigee.nn." .. source)[name](self, ...)
   end
 end
+---@return perigee.Layer
 function Module.cpu(self) return self:to("cpu") end
 
 -- model.train() instead of model:train() is what everyone types sooner or later.

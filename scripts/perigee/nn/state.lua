@@ -110,6 +110,8 @@ end
 
 ---Moves parameters and buffers in place: optimizers that hold them keep working. A dtype applies to floating tensors.
 ---@param target string a device ("cuda:0") or a dtype ("bfloat16")
+---@param second? string
+---@return perigee.Layer
 function state.to(self, target, second)
   require("perigee").no_grad(function()
     for _, name in ipairs { target, second } do
@@ -179,6 +181,7 @@ local function clone_value(v, memo, registered)
 end
 
 ---A copy with parameters and buffers of its own. Hooks stay behind.
+---@return perigee.Layer
 function state.clone(self)
   return require("perigee").no_grad(clone_value, self, {}, false)
 end

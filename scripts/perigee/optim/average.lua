@@ -88,6 +88,9 @@ end
 function Average:swap() require("perigee").no_grad(exchange, self) end
 
 ---Calls fn(...) with the averages in the model and puts its own weights back, also after an error.
+---@param fn function
+---@param ... any arguments of fn
+---@return any ... what fn returns
 function Average:use(fn, ...)
   local kept = {}
   require("perigee").no_grad(function()
@@ -121,6 +124,7 @@ function Average:copy_to(model)
 end
 
 ---For load_state and for checkpoints.
+---@return table
 function Average:state()
   local shadow = {}
   for name, t in pairs(self.shadow) do shadow[name] = t:clone() end
@@ -128,6 +132,7 @@ function Average:state()
 end
 
 ---Takes up where state() was taken. Everything is checked before anything is changed.
+---@param saved table
 function Average:load_state(saved)
   local where = self.name .. ":load_state"
   if type(saved) ~= "table" or type(saved.shadow) ~= "table" then
@@ -155,6 +160,7 @@ local read_ema = native.signature("optim.EMA", { { "model", "any", required = tr
 ---`optim.EMA{model, decay=0.999, warmup=false}`: exponential moving average of a model's parameters (or of a list of
 ---tensors): decay average + (1 - decay) weights at each update(). With warmup the n-th decay is at most
 ---n / (9 + n), so that early weights are soon forgotten. Buffers are copied.
+---@return perigee.Average
 function averages.EMA(...)
   local o = read_ema(...)
   if not (o.decay >= 0 and o.decay < 1) then
@@ -173,6 +179,7 @@ local read_swa = native.signature("optim.SWA", { { "model", "any", required = tr
 ---`optim.SWA{model}`: the mean of all weights that update() was called with (stochastic weight averaging: Izmailov et
 ---al., 2018). Running statistics are the model's last ones: run the averaged model over data in train() mode to renew
 ---them.
+---@return perigee.Average
 function averages.SWA(...)
   local self = new("optim.SWA", read_swa(...))
   self.part = function(average) return 1 / average.updates end

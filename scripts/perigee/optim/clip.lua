@@ -83,6 +83,8 @@ function clip.clip_grad_norm_(...)
 end
 
 ---Limits every element of all gradients to [-limit, limit].
+---@param params perigee.Tensor[]|perigee.Layer
+---@param limit number
 function clip.clip_grad_value_(params, limit)
   check_limit("clip_grad_value_", limit)
   require("perigee").no_grad(function()
@@ -93,6 +95,8 @@ function clip.clip_grad_value_(params, limit)
 end
 
 ---Multiplies all gradients by a number.
+---@param params perigee.Tensor[]|perigee.Layer
+---@param factor number
 function clip.scale_grad_(params, factor)
   if type(factor) ~= "number" then
     native.raise("invalid_argument", "scale_grad_", "the factor must be a number, got " .. native.describe(factor))

@@ -45,6 +45,9 @@ rule.define {
 }
 ---`optim.LAMB{params, lr=1e-3, betas={0.9, 0.999}, eps=1e-6, weight_decay=0}`: Adam's direction with the length of the
 ---parameter (You et al., 2020, "Large Batch Optimization for Deep Learning").
+---@param options? any parameters and options, as above
+---@param ... any
+---@return perigee.Optimizer
 function large.LAMB(...) return Optimizer.new("LAMB", ...) end
 
 -- ---- LARS ----
@@ -70,6 +73,9 @@ rule.define {
 }
 ---`optim.LARS{params, lr=0.1, momentum=0.9, weight_decay=0, trust=1e-3, eps=1e-8, nesterov=false}`: gradient descent
 ---with a rate a parameter, trust |w| / (|g| + weight_decay |w|) (You, Gitman and Ginsburg, 2017).
+---@param options? any parameters and options, as above
+---@param ... any
+---@return perigee.Optimizer
 function large.LARS(...) return Optimizer.new("LARS", ...) end
 
 -- ---- Adafactor ----
@@ -122,6 +128,9 @@ rule.define {
 }
 ---`optim.Adafactor{params, lr=1e-2, beta2_decay=-0.8, eps=1e-3, d=1, weight_decay=0}`: Adam's second moment of a matrix
 ---kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it; steps of at most d in root mean square.
+---@param options? any parameters and options, as above
+---@param ... any
+---@return perigee.Optimizer
 function large.Adafactor(...) return Optimizer.new("Adafactor", ...) end
 
 -- ---- Muon ----
@@ -166,6 +175,9 @@ rule.define {
 ---`optim.Muon{params, lr=1e-3, momentum=0.95, nesterov=true, weight_decay=0.1, ns_steps=5}`: momentum made orthogonal
 ---(Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as one. Vectors, embeddings and
 ---the last layer belong to another optimizer.
+---@param options? any parameters and options, as above
+---@param ... any
+---@return perigee.Optimizer
 function large.Muon(...) return Optimizer.new("Muon", ...) end
 
 return large

@@ -21,6 +21,7 @@ local read = native.signature("optim.LBFGS", {
 ---`optim.LBFGS{params, lr=1, max_iter=20, max_eval=max_iter*5/4, tolerance_grad=1e-7, tolerance_change=1e-9,
 ---history_size=100}`: optimizer:step(closure), where closure clears gradients, computes the loss, calls backward and
 ---returns the loss. PyTorch's steps without a line search. All parameters must have one dtype and one device.
+---@return perigee.LBFGS
 function module.LBFGS(...)
   local o = read(...)
   local params = walk.is_layer(o.params) and o.params:parameters() or o.params
@@ -146,12 +147,14 @@ end
 function LBFGS:zero_grad() native.clear_grads(self.params) end
 
 ---A plain table of what is remembered, for load_state.
+---@return table
 function LBFGS:state()
   return { lr = self.lr, moves = { unpack(self.moves) }, turns = { unpack(self.turns) }, iterations = self.iterations,
            direction = self.direction, gradient = self.gradient, diagonal = self.diagonal, t = self.t }
 end
 
 ---Takes up where state() was taken.
+---@param saved table
 function LBFGS:load_state(saved)
   local device = self.params[1].device
   local function here(t) return t and t:to(device) end

@@ -70,6 +70,8 @@ local function check_parameter(self, where, p, i)
 end
 
 ---Adds a parameter group: { params = {...}, lr = ... }; what it does not say is as in the constructor.
+---@param group table
+---@return perigee.Optimizer
 function Optimizer:add_group(group)
   local where, options, params = self.name, {}, group.params
   for key, value in pairs(self.defaults) do options[key] = value end
@@ -120,6 +122,8 @@ function Optimizer.new(name, ...)
 end
 
 ---Gives a recipe its parameters.
+---@param params perigee.Tensor[]|perigee.Layer|table[]
+---@return perigee.Optimizer
 function Optimizer:bind(params)
   local is_groups = type(params) == "table" and not walk.is_layer(params) and type(params[1]) == "table" and
                     not native.is_tensor(params[1])
@@ -134,6 +138,7 @@ function Optimizer:bind(params)
   return self
 end
 
+---@return boolean
 function Optimizer:is_bound() return #self.groups > 0 end
 
 -- Like its parameter, but float32 where that is a 16-bit float: sums of small terms would stand still in it.
@@ -227,6 +232,7 @@ function Optimizer:zero_grad()
 end
 
 ---Hyperparameters, step counts and state: groups[i] = { options = {...}, steps = {...}, slots = { name = {...} } }.
+---@return table
 function Optimizer:state()
   local groups = {}
   for g, group in ipairs(self.groups) do
@@ -266,6 +272,7 @@ local function check_state(self, saved)
 end
 
 ---Takes up where state() was taken. Everything is checked before anything is changed.
+---@param saved table
 function Optimizer:load_state(saved)
   check_state(self, saved)
   for g, group in ipairs(self.groups) do

@@ -32,6 +32,7 @@ local function make(name, o, rates) return Schedule.new("optim.sched." .. name, 
 local read_step = reader("Step", { { "step_size", "integer", required = true },
                                    { "gamma", "number", default = 0.1 } }, { every = "step_size" })
 ---`optim.sched.Step{optimizer, step_size, gamma=0.1}`: times gamma every step_size steps.
+---@return perigee.Schedule
 function sched.Step(...)
   local o = read_step(...)
   check("Step", o.step_size > 0, "step_size must be positive, got %d", o.step_size)
@@ -41,6 +42,7 @@ end
 local read_multi = reader("MultiStep", { { "milestones", "list", required = true },
                                          { "gamma", "number", default = 0.1 } })
 ---`optim.sched.MultiStep{optimizer, milestones={30, 80}, gamma=0.1}`: times gamma at each milestone, a count of steps.
+---@return perigee.Schedule
 function sched.MultiStep(...)
   local o = read_multi(...)
   return make("MultiStep", o, function(_, done, base)
@@ -54,6 +56,7 @@ end
 
 local read_exponential = reader("Exponential", { { "gamma", "number", required = true } })
 ---`optim.sched.Exponential{optimizer, gamma}`: times gamma every step.
+---@return perigee.Schedule
 function sched.Exponential(...)
   local o = read_exponential(...)
   return make("Exponential", o, function(_, done, base) return base * o.gamma ^ done end)
@@ -62,6 +65,7 @@ end
 local read_polynomial = reader("Polynomial", { { "total_iters", "integer", required = true },
                                                { "power", "number", default = 1 } }, { total = "total_iters" })
 ---`optim.sched.Polynomial{optimizer, total_iters, power=1}`: (1 - done / total_iters)^power, 0 from there on.
+---@return perigee.Schedule
 function sched.Polynomial(...)
   local o = read_polynomial(...)
   check("Polynomial", o.total_iters > 0, "total_iters must be positive, got %d", o.total_iters)
@@ -76,6 +80,7 @@ local read_cosine = reader("Cosine", { { "t_max", "integer", required = true }, 
                            { total = "t_max" })
 ---`optim.sched.Cosine{optimizer, t_max, eta_min=0}`: down along half a cosine in t_max steps (Loshchilov and Hutter,
 ---2016). There it stays; PyTorch's goes up again.
+---@return perigee.Schedule
 function sched.Cosine(...)
   local o = read_cosine(...)
   check("Cosine", o.t_max > 0, "t_max must be positive, got %d", o.t_max)
@@ -88,6 +93,7 @@ local read_restarts = reader("CosineRestarts", { { "t_0", "integer", required = 
   { "t_mult", "integer", default = 1 }, { "eta_min", "number", default = 0 } })
 ---`optim.sched.CosineRestarts{optimizer, t_0, t_mult=1, eta_min=0}`: half cosines of t_0, t_0 t_mult, t_0 t_mult^2, ...
 ---steps, each from the initial rate (SGDR: Loshchilov and Hutter, 2016).
+---@return perigee.Schedule
 function sched.CosineRestarts(...)
   local o = read_restarts(...)
   check("CosineRestarts", o.t_0 > 0 and o.t_mult >= 1, "t_0 and t_mult must be at least 1")
@@ -106,6 +112,7 @@ local read_warmup = reader("Warmup", { { "total_iters", "integer", required = tr
   { "start_factor", "number", default = 1 / 3 }, { "end_factor", "number", default = 1 } }, { steps = "total_iters" })
 ---`optim.sched.Warmup{optimizer, total_iters, start_factor=1/3, end_factor=1}`: a factor that moves in a line for
 ---total_iters steps and stays (PyTorch's LinearLR).
+---@return perigee.Schedule
 function sched.Warmup(...)
   local o = read_warmup(...)
   check("Warmup", o.total_iters > 0, "total_iters must be positive, got %d", o.total_iters)
@@ -159,6 +166,7 @@ end
 ---and down again, the momentum (or beta1) the other way (Smith and Topin, 2018). Options: anneal_strategy ("cos",
 ---"linear"), cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase. Behind total_steps
 ---it stays.
+---@return perigee.Schedule
 function sched.OneCycle(...)
   local o = read_cycle(...)
   check("OneCycle", o.total_steps > 0, "total_steps must be positive, got %d", o.total_steps)
@@ -224,6 +232,7 @@ end
 ---`optim.sched.Plateau{optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, ...}`: times factor when the
 ---value given to step(value) has not got better for more than `patience` steps. Options: threshold_mode ("rel", "abs"),
 ---cooldown, min_lr, eps.
+---@return perigee.Schedule
 function sched.Plateau(...)
   local o = read_plateau(...)
   check("Plateau", o.mode == "min" or o.mode == "max", 'mode must be "min" or "max", got %q', o.mode)
@@ -280,6 +289,7 @@ end
 ---`optim.sched.Chain{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at its
 ---milestone, a count of steps (PyTorch's SequentialLR): Chain{Warmup{opt, 10}, Cosine{opt, 90}, milestones={10}}.
 ---Without milestones all at once: their factors are multiplied (ChainedScheduler).
+---@return perigee.Schedule
 function sched.Chain(...)
   local given = ...
   if not native.is_plain(given) then given = { ... } end

@@ -46,6 +46,7 @@ function Schedule:step(metric)
 end
 
 ---The rates in force, a number a group.
+---@return number[]
 function Schedule:lr()
   local list = {}
   for i, group in ipairs(self.optimizer.groups) do list[i] = group.lr end
@@ -53,6 +54,7 @@ function Schedule:lr()
 end
 
 ---A plain table, for load_state.
+---@return table
 function Schedule:state()
   local seen = self.seen and {} or nil
   for key, value in pairs(self.seen or {}) do seen[key] = value end
@@ -75,6 +77,7 @@ local function restore(self, saved)
 end
 
 ---Takes up where state() was taken.
+---@param saved table
 function Schedule:load_state(saved)
   restore(self, saved)
   self:apply()

@@ -32,6 +32,9 @@ local RECEIVERS = {
   ProgressBar = false, large = "optim.", module = "optim.", rule = false, Attributes = false, LBFGS = "lbfgs:",
 }
 
+-- Receivers whose functions have the tensor, where they are methods too, as their first argument.
+local FUNCTIONS = { both = true, like = true, extreme = true, pg = true, files = true }
+
 -- Files whose one local function is what users call.
 local LOCALS = { ["bench.lua"] = "pg.bench", ["gradcheck.lua"] = "pg.gradcheck", ["einsum.lua"] = "pg.einsum",
                  ["plot/init.lua"] = "pg.plot" }
@@ -97,7 +100,8 @@ local function parameters_of(entry, name)
   if params and (last == nil or last == "..." or last == "o") then
     for i, p in ipairs(params) do
       local said = documented[p.alias or p[1]]
-      if not (i == 1 and name:find(":") and p[1] == "x") then
+      local is_self = i == 1 and p[2] == "tensor" and #entry.arguments < 2 -- else the function has it before the "..."
+      if not (is_self and name:find(":")) then
         list[#list + 1] = { name = p.alias or p[1], type = said and said.type or TYPES[p[2]] or "any",
                             doc = said and said.doc or "", required = p.required == true, default = p.default,
                             named = p.named }
@@ -106,14 +110,17 @@ local function parameters_of(entry, name)
     return list, true
   end
   if #entry.params > 0 then
-    for i, p in ipairs(entry.params) do
-      list[i] = { name = p.name, type = p.type, doc = p.doc, required = not p.optional }
+    local method_of_function = name:find(":") and FUNCTIONS[entry.receiver]
+    for i = method_of_function and 2 or 1, #entry.params do
+      local p = entry.params[i]
+      list[#list + 1] = { name = p.name, type = p.type, doc = p.doc,
+                          required = not p.optional and p.name ~= "..." }
     end
     return list
   end
   for i, argument in ipairs(entry.arguments) do
     if not (i == 1 and (argument == "self" or argument == "t") and name:find(":")) then
-      list[#list + 1] = { name = argument, type = "any", doc = "", required = true }
+      list[#list + 1] = { name = argument, type = "any", doc = "", required = argument ~= "..." }
     end
   end
   return list
@@ -183,7 +190,7 @@ end
 local function add_annotated(pg)
   for _, source in ipairs(sources()) do
     for _, entry in ipairs(annotations.read(source.path)) do
-      local hidden = entry.name:find("^__") or entry.name == "new"
+      local hidden = entry.name:find("^__") or entry.name == "new" or entry.name == "init"
       for _, name in ipairs(hidden and {} or public_names(pg, entry, source.short)) do
         local old = index[name]
         if not old or (entry.documented and (old.doc == "" or old.kind == "operator")) then

@@ -18,6 +18,7 @@ local HEAD = [[
 ---@field grad perigee.Tensor?
 ---@field requires_grad boolean
 ---@field is_leaf boolean
+---@field [integer|table] perigee.Tensor|number|boolean
 ---@operator add(perigee.Tensor|number): perigee.Tensor
 ---@operator sub(perigee.Tensor|number): perigee.Tensor
 ---@operator mul(perigee.Tensor|number): perigee.Tensor
@@ -30,13 +31,32 @@ local Tensor = {}
 
 ---@class perigee.Layer
 ---@field training boolean
----@overload fun(...): any
+---@overload fun(...): perigee.Tensor, any
 local Layer = {}
 
 ---@class perigee.Optimizer
 local Optimizer = {}
 
+---@class perigee.LBFGS
+local LBFGS = {}
+
+---@class perigee.Schedule
+local Schedule = {}
+
+---@class perigee.Average
+local Average = {}
+
+---@class perigee.CheckpointManager
+local CheckpointManager = {}
+
+---@class perigee.Callback
+
+---@class perigee.Tape
+---@field gradient fun(self: perigee.Tape, loss: perigee.Tensor, sources: perigee.Tensor[]): perigee.Tensor[]
+
 ---@class perigee.Dataset
+---@operator len: integer
+---@field [integer] any
 local Dataset = {}
 
 ---@class perigee.Graph
@@ -55,9 +75,10 @@ local Plot = {}
 local pg = { nn = { init = {} }, optim = { sched = {} }, data = {}, amp = {}, memory = {}, config = {}, callbacks = {} }
 ]]
 
-local OWNERS = { ["tensor:"] = "Tensor:", ["layer:"] = "Layer:", ["optimizer:"] = "Optimizer:",
-                 ["dataset:"] = "Dataset:",
-                 ["graph:"] = "Graph:", ["session:"] = "Session:", ["history:"] = "History:", ["plot:"] = "Plot:" }
+local OWNERS = { ["tensor:"] = "Tensor:", ["layer:"] = "Layer:", ["optimizer:"] = "Optimizer:", ["lbfgs:"] = "LBFGS:",
+                 ["schedule:"] = "Schedule:", ["average:"] = "Average:", ["dataset:"] = "Dataset:",
+                 ["checkpoint_manager:"] = "CheckpointManager:", ["graph:"] = "Graph:", ["session:"] = "Session:",
+                 ["history:"] = "History:", ["plot:"] = "Plot:" }
 local KEYWORDS = { ["repeat"] = true, ["and"] = true, ["or"] = true, ["not"] = true, ["end"] = true }
 
 local function comment(lines, text)
@@ -76,7 +97,7 @@ local function table_type(parameters)
 end
 
 local function target(name)
-  local owner, rest = name:match("^(%l+:)(.*)$")
+  local owner, rest = name:match("^([%l_]+:)(.*)$")
   if owner then return OWNERS[owner] and OWNERS[owner] .. rest end
   return name:find("^pg%.") and name or "pg." .. name
 end
