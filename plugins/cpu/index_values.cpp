@@ -26,23 +26,14 @@ const int64_t* IndexValues::read(const void* data, void* scratch) const {
   return values;
 }
 
-void IndexValues::check(const int64_t* values, int64_t size, const char* op, const char* what, int64_t skip,
-                        int64_t axis) const {
+void IndexValues::check(const int64_t* values, int64_t size, const char* op, pg::IndexName name, int64_t skip) const {
   int64_t bad = 0;
   auto limit = static_cast<uint64_t>(size);
   for (int64_t i = 0; i < nest_.count; i++) bad |= static_cast<uint64_t>(values[i]) >= limit && values[i] != skip;
   if (bad == 0) return;
   int64_t at = 0;
   while (static_cast<uint64_t>(values[at]) < limit || values[at] == skip) at++;
-  std::string position = "]";
-  int64_t rest = at;
-  for (uint32_t i = rank_; i-- > 0; rest /= shape_[i]) {
-    position = std::to_string(rest % shape_[i]) + (position == "]" ? "" : ", ") + position;
-  }
-  std::string of = axis > 0 ? " for axis " + std::to_string(axis) : std::string();
-  std::string want = size > 0 ? "expected 0 to " + std::to_string(size - 1) : std::string("it is empty");
-  pg::fail_argument(pg::format("%s: %s %lld at position [%s is out of range%s; %s", op, what,
-                               static_cast<long long>(values[at]), position.c_str(), of.c_str(), want.c_str()));
+  pg::fail_argument(op + (": " + pg::out_of_range(name, values[at], pg::place_text(shape_, rank_, at), size)));
 }
 
 }  // namespace cpu

@@ -2,6 +2,7 @@
 // An index tensor of any integer dtype and any strides as a row of int64, and its bounds check.
 #pragma once
 
+#include "perigee/kernels/out_of_range.hpp"
 #include "perigee/kernels/strided.hpp"
 #include "storage.hpp"
 
@@ -16,10 +17,9 @@ class IndexValues {
   int64_t count() const { return nest_.count; }
   // The values in row-major order; `scratch` has workspace() bytes.
   const int64_t* read(const void* data, void* scratch) const;
-  // Fails where a value is not in [0, size): "gather: index 12 at position [3] is out of range for axis 2; expected 0
-  // to 9". `axis` counts from 1; 0 names none.
-  void check(const int64_t* values, int64_t size, const char* op, const char* what, int64_t skip = INT64_MIN,
-             int64_t axis = 0) const;
+  // Fails where a value is not in [0, size): "gather: index 12 at position [4] is out of range for axis 2; expected 0
+  // to 9", and is not `skip`.
+  void check(const int64_t* values, int64_t size, const char* op, pg::IndexName name, int64_t skip = INT64_MIN) const;
 
  private:
   pg::Nest<1> nest_;

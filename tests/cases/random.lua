@@ -116,7 +116,7 @@ rows.bernoulli = {
   cases = { { F({ 30, 7 }, 0, 1) }, { V({ 4 }, { 0, 1, 0, 1 }), expect = { 0, 1, 0, 1 } }, { F({}, 0, 1) },
     { F({ 0 }, 0, 1) } },
   bad = { { { S.I({ 2 }, 0, 1) }, nil, "int64" },
-          { { V({ 2, 2 }, { 0.5, 1, 1.5, 2 }) }, nil, "p is 1%.5 at position %[1, 0%]" },
+          { { V({ 2, 2 }, { 0.5, 1, 1.5, 2 }) }, nil, "p is 1%.5 at position %[2, 1%]" },
           { { V({ 2 }, { 0 / 0, 1 }) }, nil, "expected 0 to 1" }, { { V({ 1 }, { -1e-3 }) }, nil, "expected 0 to 1" } },
 }
 rows.dropout = {

@@ -319,8 +319,8 @@ rows.as_probability = {
   ref = function(a) return array.map(function(x) return x end, a[1]) end,
   cases = { { F({ 3, 4 }, 0.1, 0.9) }, { F({}, 0.1, 0.9) }, { F({ 0, 3 }, 0, 1) }, { F({ 3000 }, 0.1, 0.9) },
     { S.V({ 4 }, { 0, 1, 0.5, 0.25 }), grad = false } },
-  bad = { { { S.V({ 2, 2 }, { 0.5, 1, 1.5, 2 }) }, nil, "p is 1%.5 at position %[1, 0%]; expected 0 to 1" },
-    { { S.V({ 2 }, { 0 / 0, 1 }) }, nil, "at position %[0%]" }, { { S.V({ 1 }, { -1e-3 }) }, nil, "expected 0 to 1" },
+  bad = { { { S.V({ 2, 2 }, { 0.5, 1, 1.5, 2 }) }, nil, "p is 1%.5 at position %[2, 1%]; expected 0 to 1" },
+    { { S.V({ 2 }, { 0 / 0, 1 }) }, nil, "at position %[1%]" }, { { S.V({ 1 }, { -1e-3 }) }, nil, "expected 0 to 1" },
     { { S.I({ 2 }, 0, 1) }, nil, "int64" } },
 }
 

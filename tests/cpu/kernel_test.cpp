@@ -174,7 +174,7 @@ TEST_CASE("softmax and cross entropy") {
   }
   Tensor x(PG_F32, {2, 3}), t(PG_I64, {2});
   x.random(), t.set({0, 3});
-  CHECK_THROWS_WITH(KernelCall("cross_entropy").in(x).in(t).none().run(), Catch::Contains("target 3 at position [1]"));
+  CHECK_THROWS_WITH(KernelCall("cross_entropy").in(x).in(t).none().run(), Catch::Contains("target 3 at position [2]"));
 }
 
 TEST_CASE("reading and writing by index") {
@@ -224,7 +224,7 @@ TEST_CASE("reading and writing by index") {
   Tensor weight(PG_F32, {10, 4}), tokens(PG_I64, {2, 3});
   weight.random(), tokens.set({1, 2, 3, 4, 12, 0});
   CHECK_THROWS_WITH(KernelCall("embedding").in(weight).in(tokens).one(),
-                    Catch::Contains("token 12 at position [1, 1]"));
+                    Catch::Contains("token 12 at position [2, 2]"));
   Tensor sparse(PG_F32, {3, 4}), scalar(PG_F32, {});
   sparse.set({0, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 3}), scalar.set({5});
   check_values(KernelCall("nonzero").in(sparse).one(), {0, 1, 1, 0, 2, 3});

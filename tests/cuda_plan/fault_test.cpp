@@ -38,11 +38,11 @@ TEST_CASE("of several faults the first launch's is told, and of one launch the l
     f.launch(stream, 5, {0, 1, 2, 0});
     f.launch(stream, 6, {0, 8, -1, 9});
     f.launch(stream, 7, {4, 4, 4, 4});
-    is_fault(f.sync(stream), 6, "index 8 at position [1]");
+    is_fault(f.sync(stream), 6, "index 8 at position [2]");
     CHECK(f.sync(stream).code == PG_OK);  // taken off the stream
     CHECK(f.gpu.read(f.y)[0] == 10);      // what could be done was done
     f.launch(stream, 8, {0, 0, 0, 3});
-    is_fault(f.sync(stream), 8, "index 3 at position [3]");
+    is_fault(f.sync(stream), 8, "index 3 at position [4]");
   }
   unsetenv("PERIGEE_STANDIN_ORDER");
   standin::reset();
@@ -57,8 +57,8 @@ TEST_CASE("an event tells what its stream had noted when it was recorded") {
   f.launch(stream, 2, {0, 0, 3, 0});
   f.gpu.ok(f.gpu.device->event_record, after, stream);
   f.gpu.ok(f.gpu.device->event_sync, before);
-  is_fault(f.gpu.call(f.gpu.device->event_sync, after), 2, "index 3 at position [2]");
-  is_fault(f.sync(stream), 2, "index 3 at position [2]");  // an event takes nothing off
+  is_fault(f.gpu.call(f.gpu.device->event_sync, after), 2, "index 3 at position [3]");
+  is_fault(f.sync(stream), 2, "index 3 at position [3]");  // an event takes nothing off
   f.gpu.ok(f.gpu.device->event_record, after, stream);
   f.gpu.ok(f.gpu.device->event_sync, after);
 }
@@ -73,8 +73,8 @@ TEST_CASE("a stream that waits for an event adopts its fault") {
   f.gpu.ok(f.gpu.device->event_wait, event, second);
   f.gpu.ok(f.gpu.device->event_record, event, second);
   f.gpu.ok(f.gpu.device->event_wait, event, third);
-  is_fault(f.sync(third), 1, "index 7 at position [1]");
-  is_fault(f.sync(second), 1, "index 7 at position [1]");
-  is_fault(f.sync(first), 1, "index 7 at position [1]");
+  is_fault(f.sync(third), 1, "index 7 at position [2]");
+  is_fault(f.sync(second), 1, "index 7 at position [2]");
+  is_fault(f.sync(first), 1, "index 7 at position [2]");
   CHECK(f.sync(second).code == PG_OK);
 }

@@ -59,7 +59,7 @@ TEST_CASE("a plan's faults are its launch's, every time, and leave plan and stre
     gpu.ok(gpu.device->plan_launch, plan, stream, sequence);
     Code sync = gpu.call(gpu.device->stream_sync, stream);
     CHECK(sync.code == PG_E_INVALID_ARGUMENT);
-    CHECK(sync.message() == "index 5 at position [1] is out of range for axis 1; expected 0 to 2");
+    CHECK(sync.message() == "index 5 at position [2] is out of range for axis 1; expected 0 to 2");
     CHECK(sync.error.native == static_cast<int64_t>(sequence));
   }
   gpu.write(index, {2, 1});

@@ -98,7 +98,7 @@ device_test("an index out of bounds surfaces once, by name, and poisons nothing"
       local y = fn()
       pg.synchronize(SECOND)
       return y
-    end, "9.*at.*%[1%]")
+    end, "9 at position %[2%] is out of range.*; expected 0 to [13]")
     t.equal(weight + 1, { { 2, 2 }, { 2, 2 }, { 2, 2 }, { 2, 2 } })
   end
 end)

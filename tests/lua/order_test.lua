@@ -99,7 +99,7 @@ test("bincount and histc", function(t)
   t.equal(I { 0, 3, 3, 1 }:bincount(), { 1, 1, 0, 2 })
   t.equal(I { 0, 3 }:bincount { weights = F { 0.5, 2 }, minlength = 5 }, { 0.5, 0, 0, 2, 0 })
   t.equal(I {}:bincount { minlength = 2 }, { 0, 0 })
-  t.raises(function() return I { 1, -1 }:bincount():totable() end, "%-1 at position %[1%]")
+  t.raises(function() return I { 1, -1 }:bincount():totable() end, "%-1 at position %[2%]")
   t.raises(function() return F { 1 }:bincount() end, "integers")
   local x = F { 1, 2, 1, 4, nan }
   t.equal(x:histc(4, 0, 3), { 0, 2, 1, 0 })

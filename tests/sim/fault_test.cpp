@@ -14,7 +14,7 @@ TEST_CASE("An index out of range poisons its stream and says which") {
   Sim sim;
   Code code = sim.try_run(kBadLookup);
   CHECK(code.code == PG_E_INVALID_ARGUMENT);
-  CHECK_THAT(code.message(), Catch::Contains("index 7 at position [1]") && Catch::Contains("expected 0 to 2"));
+  CHECK_THAT(code.message(), Catch::Contains("token 7 at position [2]") && Catch::Contains("expected 0 to 2"));
   CHECK(code.error.native == static_cast<int64_t>(sim.sequence));
   check(sim.run(kGoodLookup)[0], {1, 3});  // the device goes on
 }

@@ -74,7 +74,7 @@ TEST_CASE("Pooling") {
   check(sim.run(grad)[0], {0, 0, 2, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 4});
   check(sim.run({"max_pool2d_gather", {{x}, {max[1]}}, {}, {out(PG_F32, {1, 1, 2, 2})}})[0], {4, 5, 7, NAN});
   grad.inputs[1][0].values[2] = 16;
-  CHECK_THAT(sim.try_run(grad).message(), Catch::Contains("index 16 at [0, 0, 1, 0]"));
+  CHECK_THAT(sim.try_run(grad).message(), Catch::Contains("index 16 is out of range for a plane of 16 elements"));
 
   Tensor small = f32({1, 1, 2, 2}, {4, 8, 12, 16});
   check(sim.run({"avg_pool2d", {{small}}, pool_attrs(2, 1), {out(PG_F32, {1, 1, 2, 2})}})[0], {1, 2, 3, 4});
@@ -152,7 +152,7 @@ TEST_CASE("Softmax and the cross entropy") {
   loss.attrs = attrs(0, 0);
   check(sim.run(loss)[0], {-std::log(0.75)});
   loss.inputs[1][0].values = {1, 2};
-  CHECK_THAT(sim.try_run(loss).message(), Catch::Contains("target 2 at [1]; there are 2 classes"));
+  CHECK_THAT(sim.try_run(loss).message(), Catch::Contains("target 2 at position [2] is out of range; expected 0 to 1"));
 }
 
 TEST_CASE("Adam and SGD") {

@@ -4,6 +4,7 @@
 
 #include "block_loop.hpp"
 #include "copy.hpp"
+#include "perigee/kernels/out_of_range.hpp"
 #include "probabilities.hpp"
 
 namespace cpu {
@@ -33,10 +34,7 @@ const void* read_block(const pg_tensor& p, const void* data, int64_t begin, int6
   alignas(64) char raw[8], buffer[8];
   const void* found = read_block(p, data, at, 1, raw, buffer);
   double value = storage_of(p) == sF64 ? *static_cast<const double*>(found) : *static_cast<const float*>(found);
-  std::string position = "]";
-  for (uint32_t i = p.rank; i-- > 0; at /= p.shape[i])
-    position = std::to_string(at % p.shape[i]) + (position == "]" ? "" : ", ") + position;
-  pg::fail_argument(pg::format("%s: p is %g at position [%s; expected 0 to 1", op, value, position.c_str()));
+  pg::fail_argument(op + (": " + pg::no_probability(value, pg::place_text(p.shape, p.rank, at))));
 }
 
 struct AsProbability final : pg::Kernel {

@@ -138,7 +138,7 @@ struct OneHot final : pg::Kernel {
   }
   void launch(const pg_launch& launch) override {
     const int64_t* index = index_.read(pg::input(launch, 0), pg::host_pointer(launch.workspace));
-    index_.check(index, classes_, "one_hot", "class");
+    index_.check(index, classes_, "one_hot", {"class", 0});
     auto* out = pg::output<int64_t>(launch, 0);
     if (index_.count() == 0 || classes_ == 0) return;
     fill_tensor(at_address(*launch.outputs[0], launch.output[0]), 0.0);

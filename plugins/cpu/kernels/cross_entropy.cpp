@@ -37,7 +37,7 @@ struct Common {
   const int64_t* read_targets(const pg_launch& launch) const {
     auto* scratch = pg::host_pointer<char>(launch.workspace);
     const int64_t* t = targets.read(pg::input(launch, target_input), scratch);
-    targets.check(t, classes, "cross_entropy", "target", ignore);
+    targets.check(t, classes, "cross_entropy", {"target", 0}, ignore);
     return t;
   }
   double* rows(const pg_launch& launch) const {

@@ -23,7 +23,7 @@ struct Gather final : pg::Kernel {
   }
   void launch(const pg_launch& launch) override {
     const int64_t* index = index_.read(pg::input(launch, 1), pg::host_pointer(launch.workspace));
-    index_.check(index, plan_.limit, "gather", "index", INT64_MIN, axis_ + 1);
+    index_.check(index, plan_.limit, "gather", {"index", axis_ + 1});
     gather_elements(plan_, bytes_, pg::input(launch, 0), pg::output(launch, 0), index);
   }
 
@@ -60,7 +60,7 @@ struct GatherGrad final : pg::Kernel {
   void launch(const pg_launch& launch) override {
     char* scratch = pg::host_pointer<char>(launch.workspace);
     const int64_t* index = index_.read(pg::input(launch, 1), scratch);
-    index_.check(index, plan_.limit, "gather_grad", "index", INT64_MIN, axis_ + 1);
+    index_.check(index, plan_.limit, "gather_grad", {"index", axis_ + 1});
     if (launch.output[0].buffer == 0) return;
     pg_tensor dx = at_address(*launch.outputs[0], launch.output[0]);
     if (!wide_) {

@@ -58,11 +58,11 @@ class Places {
       const Part& part = parts_[k];
       const int64_t* values = part.values.read(pg::input(launch, first_ + k), rest);
       if (!part.nest.linear(0)) {
-        part.values.check(values, part.size, op_, "index", INT64_MIN, part.shown);
+        part.values.check(values, part.size, op_, {"index", part.shown});
         if (k == 0) std::fill_n(row, count_, 0);
         add(part.nest, values, stride[axis_ + k], row);
       } else if (!add_checked(values, part.size, stride[axis_ + k], k == 0, row)) {
-        part.values.check(values, part.size, op_, "index", INT64_MIN, part.shown);
+        part.values.check(values, part.size, op_, {"index", part.shown});
       }
     }
     return row;

@@ -11,14 +11,6 @@
 namespace cpu {
 namespace {
 
-int64_t shown_axis(const pg::KernelCall& call, uint32_t axis) {
-  auto shown = call.attr<int64_t>("shown");
-  return shown > 0 ? shown : axis + 1;
-}
-const char* what(const pg::KernelCall& call) {
-  return call.is("embedding") || call.is("embedding_grad") ? "token" : "index";
-}
-
 int64_t product(const int64_t* shape, uint32_t begin, uint32_t end) {
   int64_t count = 1;
   for (uint32_t i = begin; i < end; i++) count *= shape[i];
@@ -31,11 +23,10 @@ struct IndexSelect final : pg::Kernel {
     if (!is_index(call.in(1)) || !pg::is_contiguous(call.out(0))) refuse(call);
     if (storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
   }
-  IndexSelect(const pg::KernelCall& call, pg::Plan& plan)
-      : index_(call.in(1)), op_(call.raw->op->name), what_(what(call)) {
+  IndexSelect(const pg::KernelCall& call, pg::Plan& plan) : index_(call.in(1)), op_(call.raw->op->name) {
     const pg_tensor& x = call.in(0);
     uint32_t axis = call.is("embedding") ? 0 : static_cast<uint32_t>(call.axis("axis", x.rank));
-    if (!call.is("embedding")) shown_ = shown_axis(call, axis);
+    name_ = pg::index_name(op_, axis, call.is("embedding") ? 0 : call.attr<int64_t>("shown"));
     bytes_ = kStorageBytes[storage_of(x)];
     size_ = x.rank == 0 ? 1 : x.shape[axis];
     step_ = x.rank == 0 ? 0 : x.stride[axis];
@@ -49,7 +40,7 @@ struct IndexSelect final : pg::Kernel {
 
   void launch(const pg_launch& launch) override {
     const int64_t* index = index_.read(pg::input(launch, 1), pg::host_pointer(launch.workspace));
-    index_.check(index, size_, op_, what_, INT64_MIN, shown_);
+    index_.check(index, size_, op_, name_);
     const char* x = pg::input<const char>(launch, 0);
     char* out = pg::output<char>(launch, 0);
     int64_t n = index_.count(), inner = inner_.count, slices = before_.count * n;
@@ -83,9 +74,10 @@ struct IndexSelect final : pg::Kernel {
   }
 
   IndexValues index_;
-  const char *op_, *what_;
+  const char* op_;
+  pg::IndexName name_;
   int bytes_;
-  int64_t size_, step_, shown_ = 0;  // shown_: the axis in messages, 0: none
+  int64_t size_, step_;
   pg::Nest<1> before_, inner_;
 };
 PG_KERNEL("index_select", IndexSelect);
@@ -99,11 +91,11 @@ struct IndexSelectGrad final : pg::Kernel {
     if (storage_of(call.in(0)) != storage_of(call.out(0)) || storage_of(call.out(0)) == sBool) refuse(call);
   }
   IndexSelectGrad(const pg::KernelCall& call, pg::Plan& plan)
-      : index_(call.in(1)), op_(call.raw->op->name), what_(what(call)), storage_(storage_of(call.out(0))) {
+      : index_(call.in(1)), op_(call.raw->op->name), storage_(storage_of(call.out(0))) {
     const pg_tensor& out = call.out(0);
     bool embedding = call.is("embedding_grad");
     uint32_t axis = embedding ? 0 : static_cast<uint32_t>(call.axis("axis", out.rank));
-    if (!embedding) shown_ = axis + 1;
+    name_ = pg::index_name(op_, axis);
     if (embedding) skip_ = call.attr<int64_t>("padding_idx");
     compute_ = kComputeOf[storage_];
     size_ = out.rank == 0 ? 1 : out.shape[axis];
@@ -118,7 +110,7 @@ struct IndexSelectGrad final : pg::Kernel {
   void launch(const pg_launch& launch) override {
     char* scratch = pg::host_pointer<char>(launch.workspace);
     const int64_t* index = index_.read(pg::input(launch, 1), scratch);
-    index_.check(index, size_, op_, what_, INT64_MIN, shown_);
+    index_.check(index, size_, op_, name_);
     int64_t count = before_ * size_ * inner_;
     if (count == 0) return;
     int width = kStorageBytes[kStorageOf[compute_]];
@@ -152,10 +144,11 @@ struct IndexSelectGrad final : pg::Kernel {
   }
 
   IndexValues index_;
-  const char *op_, *what_;
+  const char* op_;
+  pg::IndexName name_;
   Storage storage_;
   Compute compute_;
-  int64_t size_, before_, inner_, skip_ = -1, shown_ = 0;  // shown_: the axis in messages, 0: none
+  int64_t size_, before_, inner_, skip_ = -1;
   uint64_t index_bytes_;
   bool own_sums_;
   DenseReader dy_;

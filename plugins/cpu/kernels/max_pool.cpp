@@ -6,6 +6,7 @@
 
 #include "kernels/planes.hpp"
 #include "linalg/isa.hpp"
+#include "perigee/kernels/out_of_range.hpp"
 #include "storage.hpp"
 
 namespace pg::cpu {
@@ -269,10 +270,7 @@ void require_index_dtype(const KernelCall& call, uint32_t i) {
   if (!is_dense(call.out(0))) fail_support("the result must be dense");
 }
 
-[[noreturn]] void fail_index(int64_t index, int64_t size) {
-  fail_argument(format("index %lld is out of range for a plane of %lld elements", static_cast<long long>(index),
-                       static_cast<long long>(size)));
-}
+[[noreturn]] void fail_index(int64_t index, int64_t size) { fail_argument(out_of_plane(index, size)); }
 
 class MaxPoolGrad final : public Kernel {
  public:

@@ -73,7 +73,7 @@ struct ScatterKernel final : pg::Kernel {
   void launch(const pg_launch& launch) override {
     char* scratch = pg::host_pointer<char>(launch.workspace);
     const int64_t* index = index_.read(pg::input(launch, 1), scratch);
-    index_.check(index, plan_.limit, op_, "index", INT64_MIN, axis_ + 1);
+    index_.check(index, plan_.limit, op_, {"index", axis_ + 1});
     if (launch.output[0].buffer == 0) return;
     pg_tensor x = at_address(*launch.inputs[0], launch.input[0]), y = at_address(*launch.outputs[0], launch.output[0]);
     pg_tensor src = at_address(*launch.inputs[2], launch.input[2]);

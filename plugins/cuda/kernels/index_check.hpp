@@ -4,19 +4,18 @@
 
 #include "index_operand.hpp"
 #include "kernel.hpp"
+#include "perigee/kernels/out_of_range.hpp"
 
 namespace cuda {
 
-// "token" in the messages of embeddings, "index" in those of others.
-inline FaultKind index_fault(const pg::KernelCall& call) {
-  return call.is("embedding") || call.is("embedding_grad") ? FaultKind::kToken : FaultKind::kIndex;
-}
-
 // The axis that messages name, from 1; 0 where there is none to name.
 inline uint32_t named_axis(const pg::KernelCall& call, uint32_t axis) {
-  if (index_fault(call) == FaultKind::kToken) return 0;
   auto shown = call.is("index_select") ? call.attr<int64_t>("shown") : 0;
-  return shown > 0 ? static_cast<uint32_t>(shown) : axis + 1;
+  return static_cast<uint32_t>(pg::index_name(call.op(), axis, shown).axis);
+}
+// What has no axis to name are tokens.
+inline FaultKind index_fault(const pg::KernelCall& call) {
+  return named_axis(call, 0) == 0 ? FaultKind::kToken : FaultKind::kIndex;
 }
 
 // For results without elements, and for gradients that only compare with indices. In index_select.cu.

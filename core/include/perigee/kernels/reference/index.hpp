@@ -9,26 +9,11 @@
 
 namespace pg::reference {
 
-// The index tensor; throws "op: index 12 at position [3] is out of range for axis 1; expected 0 to 9".
-inline std::vector<int64_t> read_index(const Operand& index, int64_t limit, const char* op, const char* of) {
-  auto numbers = read<int64_t>(index);
-  for (size_t i = 0; i < numbers.size(); i++) {
-    if (numbers[i] >= 0 && numbers[i] < limit) continue;
-    std::string want = limit > 0 ? "expected 0 to " + std::to_string(limit - 1) : std::string("it is empty");
-    fail_argument(format("%s: index %lld at position %s is out of range for %s; %s", op,
-                         static_cast<long long>(numbers[i]), position(index.shape, static_cast<int64_t>(i)).c_str(), of,
-                         want.c_str()));
-  }
-  return numbers;
-}
-
-inline std::string axis_name(int64_t axis) { return "axis " + std::to_string(axis + 1); }
-
 // y[b, i, a] = x[b, index[i], a] along an axis. embedding is this with axis 0 of the weight.
 inline void index_select(const Operand& x, const Operand& index, int64_t axis, const Operand& y, const char* op,
                          int64_t shown = 0) {
   AxisSplit s(x.shape, axis);
-  auto places = read_index(index, s.length, op, axis_name(shown > 0 ? shown - 1 : axis).c_str());
+  auto places = read_index(index, s.length, op, index_name(op, axis, shown));
   int64_t n = static_cast<int64_t>(places.size());
   with_compute(x.dtype, [&](auto tag) {
     auto in = read<decltype(tag)>(x);
@@ -46,7 +31,7 @@ inline void index_select(const Operand& x, const Operand& index, int64_t axis, c
 inline void index_select_grad(const Operand& dy, const Operand& index, int64_t axis, int64_t skip, const Operand& dx,
                               const char* op) {
   AxisSplit s(dx.shape, axis);
-  auto places = read_index(index, s.length, op, axis_name(axis).c_str());
+  auto places = read_index(index, s.length, op, index_name(op, axis));
   int64_t n = static_cast<int64_t>(places.size());
   with_compute(dy.dtype, [&](auto tag) {
     using W = decltype(tag);
@@ -68,7 +53,7 @@ inline void index_select_grad(const Operand& dy, const Operand& index, int64_t a
 template <class Body>
 void each_gathered(const Dims& x, const Operand& index, int64_t axis, const char* op, Body&& body) {
   int64_t limit = x.empty() ? 1 : x[axis];
-  auto places = read_index(index, limit, op, axis_name(axis).c_str());
+  auto places = read_index(index, limit, op, index_name(op, axis));
   Dims x_stride = dense(x), own = dense(index.shape);
   for (int64_t i = 0; i < index.count(); i++) {
     int64_t at = 0;
@@ -150,7 +135,7 @@ inline void masked_select_grad(const Operand& dy, const Operand& mask, const Ope
 }
 
 inline void one_hot(const Operand& index, int64_t classes, const Operand& y) {
-  auto places = read_index(index, classes, "one_hot", "classes");
+  auto places = read_index(index, classes, "one_hot", {"class", 0});
   std::vector<int64_t> out(static_cast<size_t>(y.count()), 0);
   for (size_t i = 0; i < places.size(); i++) out[i * static_cast<size_t>(classes) + static_cast<size_t>(places[i])] = 1;
   write(y, out);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "perigee/kernels/float16.hpp"
+#include "perigee/kernels/out_of_range.hpp"
 #include "perigee/plugin.hpp"
 
 namespace pg::reference {
@@ -176,14 +177,20 @@ struct AxisSplit {
   }
 };
 
-// "[3, 0]": the position of flat element `at`, for messages.
-inline std::string position(const Dims& shape, int64_t at) {
-  Dims stride = dense(shape);
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); i++) {
-    text += (i > 0 ? ", " : "") + std::to_string(at / stride[i] % shape[i]);
-  }
-  return text + "]";
+// "[4, 1]": where flat element `at` stands, for messages.
+inline std::string place_text(const Dims& shape, size_t at) {
+  return pg::place_text(shape.data(), static_cast<uint32_t>(shape.size()), static_cast<int64_t>(at));
+}
+
+// The index tensor; throws "op: index 12 at position [4] is out of range for axis 1; expected 0 to 9". `skip` is taken
+// whatever the limit.
+inline std::vector<int64_t> read_index(const Operand& index, int64_t limit, const char* op, IndexName name,
+                                       int64_t skip = INT64_MIN) {
+  auto numbers = read<int64_t>(index);
+  for (size_t i = 0; i < numbers.size(); i++)
+    if ((numbers[i] < 0 || numbers[i] >= limit) && numbers[i] != skip)
+      fail_argument(op + (": " + out_of_range(name, numbers[i], place_text(index.shape, i), limit)));
+  return numbers;
 }
 
 }  // namespace pg::reference

@@ -59,10 +59,7 @@ void max_pool(const Operand& x, WindowAt&& window_at, const Operand& y, const Op
 inline std::vector<int64_t> plane_indices(const Operand& indices, int64_t size, const char* op) {
   auto places = read<int64_t>(indices);
   for (size_t i = 0; i < places.size(); i++) {
-    if (places[i] < 0 || places[i] >= size) {
-      fail_argument(format("%s: index %lld at %s; the plane has %lld elements", op, static_cast<long long>(places[i]),
-                           position(indices.shape, static_cast<int64_t>(i)).c_str(), static_cast<long long>(size)));
-    }
+    if (places[i] < 0 || places[i] >= size) fail_argument(op + (": " + out_of_plane(places[i], size)));
   }
   return places;
 }

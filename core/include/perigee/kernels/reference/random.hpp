@@ -123,14 +123,11 @@ inline void randperm(Draw d, const Operand& y) {
   write(y, order);
 }
 
-// The elements of p; throws "p is 1.5 at position [3]; expected 0 to 1".
+// The elements of p; throws "p is 1.5 at position [4]; expected 0 to 1".
 inline std::vector<double> probabilities(const Operand& p) {
   auto chance = read<double>(p);
   for (size_t i = 0; i < chance.size(); i++) {
-    if (!(chance[i] >= 0 && chance[i] <= 1)) {
-      fail_argument(format("p is %g at position %s; expected 0 to 1", chance[i],
-                           position(p.shape, static_cast<int64_t>(i)).c_str()));
-    }
+    if (!(chance[i] >= 0 && chance[i] <= 1)) fail_argument(no_probability(chance[i], place_text(p.shape, i)));
   }
   return chance;
 }

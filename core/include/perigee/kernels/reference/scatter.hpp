@@ -27,9 +27,8 @@ inline std::vector<int64_t> index_positions(const Dims& shape, const std::vector
   Dims common = common_shape(indices), stride = dense(shape);
   std::vector<int64_t> places(static_cast<size_t>(product(common)), 0), out;
   for (size_t k = 0; k < indices.size(); k++) {
-    int64_t name = k < shown.size() ? shown[k] : axis + static_cast<int64_t>(k) + 1;
-    std::string of = "axis " + std::to_string(name);
-    read_index(indices[k], shape[axis + k], op, of.c_str());
+    auto along = static_cast<uint32_t>(axis) + static_cast<uint32_t>(k);
+    read_index(indices[k], shape[along], op, index_name(op, along, k < shown.size() ? shown[k] : 0));
     auto numbers = read<int64_t>(broadcast(indices[k], common));
     for (size_t i = 0; i < places.size(); i++) places[i] += numbers[i] * stride[axis + k];
   }

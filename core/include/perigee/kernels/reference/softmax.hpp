@@ -55,13 +55,7 @@ inline int64_t class_axis(const Operand& logits) { return logits.rank() == 1 ? 0
 
 // Class numbers; throws where one is out of range and not the ignored one.
 inline std::vector<int64_t> read_targets(const Operand& target, int64_t classes, const CrossEntropy& options) {
-  auto numbers = read<int64_t>(target);
-  for (size_t i = 0; i < numbers.size(); i++) {
-    if (numbers[i] == options.ignore_index || (numbers[i] >= 0 && numbers[i] < classes)) continue;
-    fail_argument(format("cross_entropy: target %lld at %s; there are %lld classes", static_cast<long long>(numbers[i]),
-                         position(target.shape, static_cast<int64_t>(i)).c_str(), static_cast<long long>(classes)));
-  }
-  return numbers;
+  return read_index(target, classes, "cross_entropy", {"target", 0}, options.ignore_index);
 }
 
 // The mean divides by the summed weights of the targets that count.
