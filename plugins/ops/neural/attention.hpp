@@ -19,6 +19,7 @@ class Attention {
         causal_(attrs.get<bool>("is_causal")),
         drop_(attrs.get<double>("dropout_p")),
         scale_(attrs.get<double>("scale")) {
+    if (key_ && !(drop_ >= 0 && drop_ <= 1)) fail_argument(format("dropout_p is %g; expected 0 to 1", drop_));
     uint32_t dtype = statistics_dtype(q.dtype());
     q_ = cast(q, dtype), k_ = cast(k, dtype), v_ = cast(v, dtype);
     if (scale_ != 0) return;
