@@ -1,9 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Atomic files, pg.CheckpointManager, exact resumption: trainings that are killed at random end in the same bits.
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/.."
+package.path = tests .. "/?.lua;" .. package.path
+
 local pg = require "perigee"
 local native = require "perigee.native"
 local pack = require "perigee.checkpoint.pack"
+local process = require "process"
 local nn, optim, data = pg.nn, pg.optim, pg.data
 
 local function temporary()
@@ -216,30 +220,19 @@ end)
 
 -- ---- killed at random ----
 
-local function executable()
-  local pipe = io.popen("readlink /proc/$PPID/exe 2>/dev/null")
-  local path = pipe:read("*l")
-  pipe:close()
-  return path and path:find("perigee") and path
-end
-
 local script = debug.getinfo(1, "S").source:match("^@(.*)_test%.lua$") .. "/train.lua"
 
 -- Runs the training, killed after some seconds (nil: not). Answers whether it ended by itself.
 local function run(folder, kind, seconds)
   local limit = seconds and ("timeout -s KILL %.3f "):format(seconds) or ""
-  local pipe = assert(io.popen(("%s'%s' '%s' '%s' %s 2>&1; echo status $?"):format(limit, executable(), script, folder,
-                                                                                    kind)))
-  local text = pipe:read("*a")
-  pipe:close()
-  local status = tonumber(text:match("status (%d+)%s*$"))
+  local text, status = process.run(("%s'%s' '%s' '%s' %s"):format(limit, process.perigee(), script, folder, kind))
   if status == 0 then return true end
   if not seconds or status ~= 137 then error(("%s training: %s"):format(kind, text), 0) end
   return false
 end
 
 local function killed_at_random(t, kind, kills)
-  if not executable() then t.skip("not run by the perigee executable") end
+  process.need_perigee(t)
   with_folder(function(folder)
     local function fresh(name)
       remove(folder .. "/" .. name)

@@ -1,7 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- perigee doctor: what it sees here, and what it says of machines that are not well.
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/.."
+package.path = tests .. "/?.lua;" .. package.path
+
 local check = require "perigee.command.doctor.checks"
+local process = require "process"
 
 local function healthy()
   return { version = "1", home = "/p", module_dir = "/p/share/perigee", other_module = "/p/share/perigee/init.lua",
@@ -81,19 +85,12 @@ test("doctor: every finding has a remedy", function(t)
   end
 end)
 
-local function run(environment)
-  local pipe = io.popen("readlink /proc/$PPID/exe 2>/dev/null")
-  local perigee = pipe:read("*l")
-  pipe:close()
-  pipe = assert(io.popen(("%s '%s' doctor 2>&1; echo status $?"):format(environment, perigee)))
-  local text = pipe:read("*a")
-  pipe:close()
-  return text, tonumber(text:match("status (%d+)%s*$"))
+local function run(t, environment)
+  return process.run(("%s '%s' doctor"):format(environment, process.need_perigee(t)))
 end
 
 test("doctor: the command", function(t)
-  local text, status = run("PERIGEE_PLUGIN_PAHT=/x")
-  if text:find("libperigee", 1, true) == nil then t.skip("not run by perigee") end
+  local text, status = run(t, "PERIGEE_PLUGIN_PAHT=/x")
   t.equal(status, 1)
   t.ok(text:find("PERIGEE_PLUGIN_PAHT=/x: Perigee reads no such variable\n    did you mean PERIGEE_PLUGIN_PATH?", 1,
                  true))
@@ -101,6 +98,6 @@ test("doctor: the command", function(t)
     t.ok(text:find("\n" .. title .. "\n", 1, true) or text:find("^" .. title .. "\n"), title)
   end
   t.ok(text:find("libluajit", 1, true) and text:find("cpu ", 1, true))
-  local plain, plain_status = run("")
+  local plain, plain_status = run(t, "")
   t.equal(plain_status, plain:find("\n  problem: ", 1, true) and 1 or 0)
 end)

@@ -1,7 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The prompt without a terminal: what chunks become, what completes, what a pipe gets. tests/prompt has the rest.
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/.."
+package.path = tests .. "/?.lua;" .. package.path
+
 local pg = require "perigee"
+local process = require "process"
 local chunk = require "perigee.prompt.chunk"
 local lexer = require "perigee.prompt.lexer"
 local complete = require "perigee.prompt.complete"
@@ -122,23 +126,9 @@ test("values as the prompt shows them", function(t)
   t.ok(inspect(long):find("... 10 more", 1, true))
 end)
 
-local function executable()
-  local pipe = io.popen("readlink /proc/$PPID/exe 2>/dev/null")
-  local path = pipe:read("*l")
-  pipe:close()
-  return path
-end
-
 local function prompt(t, input)
-  local perigee = executable()
-  if not perigee or not perigee:find("perigee$") then t.skip("not run by perigee") end
-  local path = os.tmpname()
-  local file = assert(io.open(path, "w"))
-  file:write(input)
-  file:close()
-  local pipe = assert(io.popen(("'%s' < '%s' 2>&1"):format(perigee, path)))
-  local text = pipe:read("*a")
-  pipe:close()
+  local perigee, path = process.need_perigee(t), process.file(input)
+  local text = process.run(("'%s' < '%s'"):format(perigee, path))
   os.remove(path)
   return (text:gsub("^[^\n]*\n", ""))
 end
