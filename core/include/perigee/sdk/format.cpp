@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "perigee/sdk/declared.hpp"
+
 namespace pg {
 
 void fail_data(const std::string& path, const std::string& message) {
@@ -90,20 +92,12 @@ Notes notes_of(uint32_t count, const char* const* raw) {
 
 // ---- registration ----
 
-namespace {
-
-std::vector<const pg_format_info*>& entries() {
-  static auto* entries = new std::vector<const pg_format_info*>();  // never destroyed: tables point into it
-  return *entries;
-}
-
-}  // namespace
-
-void add_format(const pg_format_info& info) { entries().push_back(&info); }
+void add_format(const pg_format_info& info) { declared<pg_format_info>().push_back(&info); }
 
 const pg_formats* format_table() {
   static pg_formats table{};
-  table = {PG_SIZE(pg_formats, formats), static_cast<uint32_t>(entries().size()), entries().data()};
+  auto& entries = declared<pg_format_info>();
+  table = {PG_SIZE(pg_formats, formats), static_cast<uint32_t>(entries.size()), entries.data()};
   return &table;
 }
 

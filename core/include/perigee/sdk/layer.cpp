@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "perigee/layer.hpp"
 
+#include "perigee/sdk/declared.hpp"
+
 namespace pg {
 
 pg_attr_info& AttrList::add(uint32_t offset, uint32_t kind, const char* name, const char* doc, uint32_t flags) {
@@ -61,20 +63,12 @@ void Params::set(uint32_t index, const pg_ints& shape, uint32_t init, double a, 
 
 // ---- registration ----
 
-namespace {
-
-std::vector<const pg_layer_info*>& entries() {
-  static auto* entries = new std::vector<const pg_layer_info*>();  // never destroyed: tables point into it
-  return *entries;
-}
-
-}  // namespace
-
-void add_layer(const pg_layer_info& info) { entries().push_back(&info); }
+void add_layer(const pg_layer_info& info) { declared<pg_layer_info>().push_back(&info); }
 
 const pg_layers* layer_table() {
   static pg_layers table{};
-  table = {PG_SIZE(pg_layers, layers), static_cast<uint32_t>(entries().size()), entries().data()};
+  auto& entries = declared<pg_layer_info>();
+  table = {PG_SIZE(pg_layers, layers), static_cast<uint32_t>(entries.size()), entries.data()};
   return &table;
 }
 

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "perigee/sdk/declared.hpp"
+
 namespace pg {
 
 std::vector<Update> OptimizerStep::updates() const {
@@ -54,20 +56,12 @@ void check_fraction(double value, const char* name) {
 
 // ---- registration ----
 
-namespace {
-
-std::vector<const pg_optimizer_info*>& entries() {
-  static auto* entries = new std::vector<const pg_optimizer_info*>();  // never destroyed: tables point into it
-  return *entries;
-}
-
-}  // namespace
-
-void add_optimizer(const pg_optimizer_info& info) { entries().push_back(&info); }
+void add_optimizer(const pg_optimizer_info& info) { declared<pg_optimizer_info>().push_back(&info); }
 
 const pg_optimizers* optimizer_table() {
   static pg_optimizers table{};
-  table = {PG_SIZE(pg_optimizers, optimizers), static_cast<uint32_t>(entries().size()), entries().data()};
+  auto& entries = declared<pg_optimizer_info>();
+  table = {PG_SIZE(pg_optimizers, optimizers), static_cast<uint32_t>(entries.size()), entries.data()};
   return &table;
 }
 
