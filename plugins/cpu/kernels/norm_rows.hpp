@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalisation of rows, the `dims` trailing axes of x, by statistics of a row's own:
+//   layer_norm (Ba, Kiros, Hinton 2016), centred: (x, weight?, bias?) -> y, mean, invstd, and
+//     layer_norm_grad (dy, x, weight?, mean, invstd) -> dx, dweight, dbias
+//   rms_norm (Zhang, Sennrich 2019), which has neither mean nor bias: (x, weight?) -> y, invstd, and
+//     rms_norm_grad (dy, x, weight?, invstd) -> dx, dweight
+#pragma once
+
+#include <limits>
+
+#include "kernels/normalise.hpp"
+
+namespace pg::cpu {
+
+template <bool kCentred>
+class NormRows final : public Kernel {
+ public:
+  static void supports(const KernelCall& call) {
+    require_norm_dtypes(call, 0, 1, kCentred ? 2 : 1);
+    Rows(call, call.in(0));
+  }
+  NormRows(const KernelCall& call, Plan& plan)
+      : dtype_(dtype_of(call.in(0))),
+        rows_(call, call.in(0)),
+        x_(call.in(0)),
+        weight_(call, 1),
+        eps_(call.runtime<double>("eps")),
+        outputs_(call.output_count()) {
+    if (kCentred) bias_ = Parameter(call, 2);
+    Scratch scratch;
+    x_.get(nullptr, scratch), weight_.reserve(scratch), bias_.reserve(scratch);
+    for (int i = 0; i < (kCentred ? 2 : 1); i++) scratch.take(rows_.bytes());
+    plan.workspace = scratch.bytes();
+  }
+  void launch(const pg_launch& launch) override {
+    if (rows_.count * rows_.size == 0) return;
+    with_float(dtype_, [&](auto type) { run<typename decltype(type)::type>(launch); });
+  }
+
+ private:
+  static constexpr uint32_t kMean = 1, kInvstd = kCentred ? 2 : 1;  // outputs
+
+  template <class T>
+  void run(const pg_launch& launch) {
+    using A = Statistic<T>;
+    Scratch scratch(host_pointer(launch.workspace));
+    auto* x = static_cast<const T*>(x_.get(input(launch, 0), scratch));
+    auto* weight = static_cast<A*>(scratch.take(rows_.bytes()));
+    auto* bias = kCentred ? static_cast<A*>(scratch.take(rows_.bytes())) : nullptr;
+    weight_.read<A>(launch, scratch, rows_.size, 1, weight);
+    if (kCentred) bias_.read<A>(launch, scratch, rows_.size, 0, bias);
+    A* means = kCentred && outputs_ > kMean ? output<A>(launch, kMean) : nullptr;
+    A* invstds = outputs_ > kInvstd ? output<A>(launch, kInvstd) : nullptr;
+    T* y = output<T>(launch, 0);
+    double eps = eps_(launch);
+    if (!kCentred && !(eps > 0)) eps = static_cast<double>(std::numeric_limits<A>::epsilon());
+    int64_t size = rows_.size;
+    vector_for(
+        rows_.count, rows_.grain(), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t row = begin; row < end; row++) {
+            const T* in = x + row * size;
+            T* out = y + row * size;
+            double n = static_cast<double>(size);
+            A mean = 0;
+            if constexpr (kCentred) {
+              double sum = sum_lanes<A>(
+                  size, [=](int64_t i) __attribute__((always_inline)) { return load<T>(in[i]); });
+              mean = static_cast<A>(sum / n);
+            }
+            double squares = sum_lanes<A>(
+                size, [=](int64_t i) __attribute__((always_inline)) {
+                  A d = load<T>(in[i]);
+                  if constexpr (kCentred) d -= mean;
+                  return d * d;
+                });
+            A invstd = static_cast<A>(1 / std::sqrt(squares / n + eps));
+            for (int64_t i = 0; i < size; i++) {
+              if constexpr (kCentred)
+                out[i] = store<T>((load<T>(in[i]) - mean) * invstd * weight[i] + bias[i]);
+              else
+                out[i] = store<T>(load<T>(in[i]) * invstd * weight[i]);
+            }
+            if (means != nullptr) means[row] = mean;
+            if (invstds != nullptr) invstds[row] = invstd;
+          }
+        });
+  }
+
+  uint32_t dtype_;
+  Rows rows_;
+  DenseInput x_;
+  Parameter weight_, bias_;
+  Runtime<double> eps_;
+  uint32_t outputs_;
+};
+
+// dweight and dbias are sums over rows: made in a fixed number of partial sums, so that they do not depend on the
+// number of threads.
+template <bool kCentred>
+class NormRowsGrad final : public Kernel {
+ public:
+  static void supports(const KernelCall& call) {
+    require_norm_dtypes(call, 1, 2, kInvstd);
+    if (dtype_of(call.in(0)) != dtype_of(call.in(1))) fail_support("dy and x must share one dtype");
+    for (uint32_t i = 3; i <= kInvstd; i++)
+      if (dtype_of(call.in(i)) != statistics_dtype(dtype_of(call.in(1))))
+        fail_support(format("input %u must have the statistics' dtype", i));
+    Rows(call, call.in(1));
+  }
+  NormRowsGrad(const KernelCall& call, Plan& plan)
+      : dtype_(dtype_of(call.in(1))),
+        rows_(call, call.in(1)),
+        dy_(call.in(0)),
+        x_(call.in(1)),
+        invstd_(call.in(kInvstd)),
+        weight_(call, 2),
+        outputs_(call.output_count()),
+        parts_(std::min<int64_t>(kParts, rows_.count)) {
+    for (uint32_t i = 1; i < outputs_; i++) output_dtype_[i] = dtype_of(call.out(i));
+    Scratch scratch;
+    dy_.get(nullptr, scratch), x_.get(nullptr, scratch), invstd_.get(nullptr, scratch);
+    if (kCentred) mean_ = DenseInput(call.in(kMean)), mean_.get(nullptr, scratch);
+    weight_.reserve(scratch);
+    for (int64_t i = 0; i < kSums * (parts_ + 1) + 1; i++) scratch.take(rows_.bytes());
+    plan.workspace = scratch.bytes();
+  }
+  void launch(const pg_launch& launch) override {
+    if (rows_.size > 0) with_float(dtype_, [&](auto type) { run<typename decltype(type)::type>(launch); });
+  }
+
+ private:
+  static constexpr uint32_t kMean = 3, kInvstd = kCentred ? 4 : 3;  // inputs
+  static constexpr int64_t kParts = 16, kSums = kCentred ? 2 : 1;   // dweight, and dbias
+
+  template <class T>
+  void run(const pg_launch& launch) {
+    using A = Statistic<T>;
+    Scratch scratch(host_pointer(launch.workspace));
+    auto* dy = static_cast<const T*>(dy_.get(input(launch, 0), scratch));
+    auto* x = static_cast<const T*>(x_.get(input(launch, 1), scratch));
+    auto* invstd = static_cast<const A*>(invstd_.get(input(launch, kInvstd), scratch));
+    const A* mean = kCentred ? static_cast<const A*>(mean_.get(input(launch, kMean), scratch)) : nullptr;
+    auto vector = [&] { return static_cast<A*>(scratch.take(rows_.bytes())); };
+    A *weight = vector(), *sums[kSums], *parts[kSums * kParts];
+    for (A*& sum : sums) sum = vector();
+    for (int64_t i = 0; i < kSums * parts_; i++) parts[i] = vector();
+    weight_.read<A>(launch, scratch, rows_.size, 1, weight);
+    differentiate(dy, x, output<T>(launch, 0), mean, invstd, weight, parts);
+    for (uint32_t i = 0; i < kSums && i + 1 < outputs_; i++) {
+      add_parts(parts + i * parts_, sums[i]);
+      write_parameter(output_dtype_[i + 1], sums[i], rows_.size, output(launch, i + 1));
+    }
+  }
+
+  // With xh = (x - mean) invstd and g = dy weight: dx = invstd (g - mean(g) - xh mean(g xh)); not centred, mean and
+  // mean(g) are 0.
+  template <class T, class A = Statistic<T>>
+  void differentiate(const T* dy, const T* x, T* dx, const A* mean, const A* invstd, const A* weight,
+                     A* const* parts) const {
+    int64_t size = rows_.size, count = rows_.count, pieces = parts_;
+    int64_t grain = std::max<int64_t>(1, 8192 * pieces / std::max<int64_t>(1, count * size));
+    vector_for(
+        pieces, grain, [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t part = begin; part < end; part++) {
+            A *dweight = parts[part], *dbias = kCentred ? parts[pieces + part] : nullptr;
+            for (int64_t i = 0; i < size; i++) {
+              dweight[i] = 0;
+              if constexpr (kCentred) dbias[i] = 0;
+            }
+            for (int64_t row = count * part / pieces; row < count * (part + 1) / pieces; row++) {
+              const T *d = dy + row * size, *in = x + row * size;
+              T* out = dx + row * size;
+              A m = kCentred ? mean[row] : A(0), s = invstd[row], shift = 0;
+              double n = static_cast<double>(size);
+              if constexpr (kCentred) {
+                double sum = sum_lanes<A>(
+                    size, [=](int64_t i) __attribute__((always_inline)) { return load<T>(d[i]) * weight[i]; });
+                shift = static_cast<A>(sum / n);
+              }
+              auto normal = [=](int64_t i) __attribute__((always_inline)) {
+                if constexpr (kCentred) return (load<T>(in[i]) - m) * s;
+                return load<T>(in[i]) * s;
+              };
+              double along = sum_lanes<A>(
+                  size, [=](int64_t i)
+                            __attribute__((always_inline)) { return load<T>(d[i]) * weight[i] * normal(i); });
+              A slope = static_cast<A>(along / n);
+              for (int64_t i = 0; i < size; i++) {
+                A xh = normal(i), g = load<T>(d[i]), change = g * weight[i];
+                dweight[i] += g * xh;
+                if constexpr (kCentred) dbias[i] += g, change -= shift;
+                out[i] = store<T>(s * (change - xh * slope));
+              }
+            }
+          }
+        });
+  }
+
+  template <class A>
+  void add_parts(A* const* parts, A* sum) const {
+    std::fill_n(sum, rows_.size, A(0));
+    for (int64_t part = 0; part < parts_; part++) {
+      for (int64_t i = 0; i < rows_.size; i++) sum[i] += parts[part][i];
+    }
+  }
+
+  uint32_t dtype_;
+  Rows rows_;
+  DenseInput dy_, x_, mean_, invstd_;
+  Parameter weight_;
+  uint32_t outputs_, output_dtype_[3] = {};
+  int64_t parts_;
+};
+
+}  // namespace pg::cpu
