@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel.hpp"
 
+#include <fcntl.h>
 #include <omp.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
 
 #if defined(__SANITIZE_THREAD__)
 #define PERIGEE_TSAN 1
@@ -44,6 +49,39 @@ void run_piece(int64_t begin, int64_t end, void (*body)(void*, int64_t, int64_t)
   inside = false;
 }
 
+// Whether the kernel alone says where threads run. Then it likes to wake a helper on the very processor of the caller,
+// who spins there until he goes to sleep: 65 us for a region of nothing, measured, instead of 1.
+bool places_are_free() {
+  static const bool free = !std::getenv("OMP_PROC_BIND") && !std::getenv("OMP_PLACES") &&
+                           !std::getenv("GOMP_CPU_AFFINITY") && omp_get_num_procs() > 1;
+  return free;
+}
+
+// Whether fewer threads of all processes want to run than there are processors: "0.20 0.18 0.12 1/80 11206" has one.
+bool a_processor_rests() {
+  static const int file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+  static const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  char text[64];
+  ssize_t bytes = pread(file, text, sizeof text - 1, 0);
+  if (bytes <= 0) return false;
+  text[bytes] = 0;
+  const char* field = text;
+  for (int i = 0; i < 3 && field != nullptr; i++) field = std::strchr(field + 1, ' ');
+  return field != nullptr && std::strtol(field, nullptr, 10) <= processors;
+}
+
+// Called by a helper that finds itself on the caller's processor: moves to another one if one rests, and may run
+// anywhere again afterwards. On a busy machine it stays: there the caller's processor is the one that is sure to have
+// time for it, others may take milliseconds.
+void move_away(int processor) {
+  cpu_set_t all, others;
+  if (!a_processor_rests() || sched_getaffinity(0, sizeof all, &all) != 0) return;
+  others = all;
+  CPU_CLR(static_cast<size_t>(processor), &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
+  sched_setaffinity(0, sizeof all, &all);
+}
+
 }  // namespace
 
 int thread_count() {
@@ -71,12 +109,14 @@ void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int
     body(argument, 0, count);
     return;
   }
+  const int here = places_are_free() ? sched_getcpu() : -1;
   before_fork();
 #pragma omp parallel num_threads(static_cast <int>(pieces))
   {
     after_fork();
     // The runtime may give fewer threads than were asked for.
     const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
+    if (here >= 0 && part > 0 && sched_getcpu() == here) move_away(here);
     const int64_t size = count / parts, rest = count % parts;
     const int64_t begin = part * size + std::min(part, rest);
     run_piece(begin, begin + size + (part < rest ? 1 : 0), body, argument);
