@@ -47,7 +47,14 @@ class OnednnConvolution final : public Convolution {
  public:
   // In the arithmetic of `type`: the tensors' own dtype, or float32.
   OnednnConvolution(const ConvShape& s, onednn::DataType type)
-      : kind_(s.kind), dtype_(s.dtype), n_(s.n), c_(s.c), image_(s.in_count()), bias_(s.bias) {
+      : kind_(s.kind),
+        dtype_(s.dtype),
+        n_(s.n),
+        c_(s.c),
+        image_(s.in_count()),
+        bias_(s.bias),
+        small_(s.n * s.o * s.out_count() * (s.c / s.groups) * s.taps() <= onednn::kSmallWork) {
+    onednn::OneThread guard(small_);
     onednn::DataType own = onednn::data_type(s.dtype);
     x_ = given(s.x, own), y_ = given(s.y, own), weight_ = given_weight(s.weight, s.groups, own);
     given_bias_ = Desc({s.o}, own, onednn::Tag::a);
@@ -66,6 +73,7 @@ class OnednnConvolution final : public Convolution {
   void pack(const void* weight, void* target) override { adapted_.pack(1, weight, target); }
 
   void run(const ConvData& d) override {
+    onednn::OneThread guard(small_);
     auto address = [](const void* p) { return const_cast<void*>(p); };
     std::vector<void*> addresses;
     switch (kind_) {
@@ -142,7 +150,7 @@ class OnednnConvolution final : public Convolution {
   ConvKind kind_;
   uint32_t dtype_;
   int64_t n_, c_, image_;
-  bool bias_;
+  bool bias_, small_;
   Desc x_, weight_, y_, given_bias_;
   onednn::Adapted adapted_;
 };

@@ -142,8 +142,8 @@ void BlockedCopy::run(const void* from, void* to) const {
   auto* blocked = static_cast<float*>(gathers ? to : const_cast<void*>(from));
   // A part is 8 channels of one image.
   vector_for(
-      blocks_ * parts,
-      std::max<int64_t>(1, 16384 / (plane * kLanes)), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+      blocks_ * parts, std::max<int64_t>(1, ::cpu::kGrain / (plane * kLanes)),
+      [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
         for (int64_t part = begin; part < end; part++) {
           char* row = rows + part * kLanes * plane * bytes;
           float* at = blocked + part / parts * block * plane + part % parts * kLanes;

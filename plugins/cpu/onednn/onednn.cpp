@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onednn/onednn.hpp"
 
+#include <omp.h>
 #include <oneapi/dnnl/dnnl_debug.h>
 
 #include <cstdlib>
@@ -74,6 +75,16 @@ bool has_avx512() {
     return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
   }();
   return yes;
+}
+
+OneThread::OneThread(bool wanted) {
+  int threads = wanted ? omp_get_max_threads() : 1;
+  if (threads == 1) return;
+  before_ = threads;
+  omp_set_num_threads(1);
+}
+OneThread::~OneThread() {
+  if (before_ > 0) omp_set_num_threads(before_);
 }
 
 Step::Step(const dnnl::primitive& primitive, const std::vector<Argument>& arguments) : primitive_(primitive) {

@@ -52,6 +52,21 @@ bool is_fast(const dnnl::primitive_desc_base& pd);
 // Whether this processor has AVX-512 and oneDNN may use it, or PERIGEE_CPU_ISA says so.
 bool has_avx512();
 
+// Multiplications that take one thread less time than a second one may take to wake.
+constexpr int64_t kSmallWork = int64_t{1} << 19;
+
+// While it lives, what oneDNN is asked for on this thread runs on this thread alone.
+class OneThread {
+ public:
+  explicit OneThread(bool wanted);
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_ = 0;  // 0: nothing to restore
+};
+
 // A primitive and the memory objects of its arguments.
 class Step {
  public:
