@@ -47,8 +47,9 @@ class Primitives {
   std::map<std::vector<int64_t>, Maker> known_;
 };
 
-// The best of several runs of all, one after another: what one leaves in the caches is what the next one finds.
-Seconds best_chain(const std::vector<Body>& chain);
+// All one after another, as long as a model is measured and with the mean taken like there: what one leaves in the
+// caches is what the next one finds.
+Seconds time_chain(const std::vector<Body>& chain);
 
 // A byte moved by a streaming addition over arrays far larger than the caches.
 Seconds seconds_a_byte();

@@ -65,12 +65,13 @@ return function(tools)
   local function print_row(row, dtype, rounds)
     local mine, torch, least, gave_up = measure(row[1], dtype, rounds)
     local torch_time, cpu, wall = against_torch(mine, torch, gave_up)
-    print(("| %s, %s | %s | %s | %s | %s | %s |"):format(row[2], dtype, milliseconds(mine), torch_time, cpu, wall,
-          least[1] and spread(ratios(mine, least, 2), "%.2f") or ""))
+    local function to_floor(field) return least[1] and spread(ratios(mine, least, field), "%.2f") or "" end
+    print(("| %s, %s | %s | %s | %s | %s | %s | %s |"):format(row[2], dtype, milliseconds(mine), torch_time, cpu, wall,
+          to_floor(1), to_floor(2)))
   end
 
-  print("| | Perigee, ms | PyTorch, ms | ratio of processor time | of wall time | of processor time to the floor's |")
-  print("|---|---|---|---|---|---|")
+  print("| | Perigee, ms | PyTorch, ms | ratio of processor time | of wall time | to the floor's, wall | processor |")
+  print("|---|---|---|---|---|---|---|")
   for _, dtype in ipairs { "float32", "bfloat16" } do
     for _, row in ipairs(rows) do
       local chosen = not tools.any_row or tools.wanted[row[1]]
