@@ -386,9 +386,10 @@ function Layer:forward(...) end
 ---@return perigee.Layer
 function Layer:freeze() end
 
----Runs `fn(layer, inputs, output)` after every forward; what it returns, if anything, replaces the output.
+---Runs `fn(layer, inputs, ...)` after every forward, with all that it gave; each value that it returns and that is not
+---nil replaces the one at its place.
 ---@param event "forward"
----@param fn fun(layer: perigee.Layer, inputs: any[], output: any): any
+---@param fn fun(layer: perigee.Layer, inputs: any[], ...: any): any
 ---@return {remove: fun()} handle
 function Layer:hook(event, fn) end
 

@@ -127,6 +127,20 @@ test("training and evaluation", function(t)
   t.equal(norm.running_mean:totable(), before)
 end)
 
+test("a hook sees and replaces all that a layer gives", function(t)
+  local pool, x, seen = nn.MaxPool2d { 2, return_indices = true }, pg.arange(16):to("float32"):reshape(1, 1, 4, 4)
+  local handle = pool:hook("forward", function(...) seen = { n = select("#", ...), ... } end)
+  local y, indices, more = pool(x)
+  t.equal({ seen.n, seen[3] == y, seen[4] == indices, more }, { 4, true, true })
+  t.equal({ y:totable(), indices:totable() }, { { { { { 5, 7 }, { 13, 15 } } } }, { { { { 5, 7 }, { 13, 15 } } } } })
+  pool:hook("forward", function(_, _, _, where) return nil, where + 1, "more" end)
+  local again, shifted, third = pool(x)
+  t.equal({ again:totable(), shifted:totable(), third }, { y:totable(), (indices + 1):totable(), "more" })
+  t.equal(seen.n, 4) -- the hook before it saw what the layer gave
+  handle:remove()
+  t.equal(select("#", pool(x)), 3)
+end)
+
 test("freeze, apply, hook, clone", function(t)
   local model = nn.Sequential { nn.Linear { 2, 3 }, nn.ReLU {} }
   model:freeze()

@@ -12,16 +12,20 @@ local META = walk.META
 ---@field training boolean whether dropout and normalisation behave as in training
 local Module = {}
 
+local function pack(...) return { n = select("#", ...), ... } end
+
 local function run(self, ...)
   local hooks = self[META].hooks
   if not hooks then return path.call(self, ...) end
-  local inputs = { n = select("#", ...), ... }
-  local output = path.call(self, ...)
+  local inputs, outputs = pack(...), pack(path.call(self, ...))
   for _, hook in ipairs(hooks) do
-    local changed = hook(self, inputs, output)
-    if changed ~= nil then output = changed end
+    local changed = pack(hook(self, inputs, unpack(outputs, 1, outputs.n)))
+    for i = 1, changed.n do
+      if changed[i] ~= nil then outputs[i] = changed[i] end
+    end
+    outputs.n = math.max(outputs.n, changed.n)
   end
-  return output
+  return unpack(outputs, 1, outputs.n)
 end
 
 local function call(self, ...)
@@ -92,9 +96,10 @@ function Module.buffer(self, name, tensor)
   return tensor
 end
 
----Runs `fn(layer, inputs, output)` after every forward; what it returns, if anything, replaces the output.
+---Runs `fn(layer, inputs, ...)` after every forward, with all that it gave; each value that it returns and that is not
+---nil replaces the one at its place.
 ---@param event "forward"
----@param fn fun(layer: perigee.Layer, inputs: any[], output: any): any
+---@param fn fun(layer: perigee.Layer, inputs: any[], ...: any): any
 ---@return {remove: fun()} handle
 function Module.hook(self, event, fn)
   if event ~= "forward" then
