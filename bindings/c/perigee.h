@@ -56,6 +56,9 @@ PGC_API int32_t pgc_device(void);
 PGC_API pgc_graph *pgc_set_graph(pgc_graph *graph);   /* NULL: eager */
 PGC_API int32_t pgc_set_stream(int32_t index);        /* of the current device, from 0 */
 PGC_API int32_t pgc_set_detect_anomaly(int32_t on);   /* an eager operator that makes NaN or Inf of none fails */
+/* Every operator that is called or recorded becomes a line on standard error, "add: (add): gpu:0": its name, kind and
+ * device. A session's runs say nothing: pgc_graph_placement does. */
+PGC_API int32_t pgc_set_log_placement(int32_t on);
 /* Where the operators that follow are called from ("net.lua:12 in Net.0 (Linear)"; NULL: nowhere said): what fails
  * asynchronously then names it. Each text is kept until the process ends. */
 PGC_API int32_t pgc_set_origin(const char *text);
@@ -77,6 +80,9 @@ PGC_API int32_t pgc_set_condition(pgc_tensor *skip);
 /* ---- devices and memory ---- */
 PGC_API int32_t pgc_find_device(const char *name, int32_t *device); /* "cpu", "sim:1", "/gpu:0", "/device:GPU:1" */
 PGC_API const char *pgc_device_name(int32_t device);                /* "cpu:0"; NULL: no such device */
+/* From now on only these are shown and found, in this order, besides the processors, which always are: "gpu:0" is the
+ * first. NULL: all. A device that has given memory cannot be hidden. */
+PGC_API int32_t pgc_set_visible_devices(const char *const *names, uint32_t count);
 PGC_API int32_t pgc_synchronize(int32_t device);                    /* -1: all; raises what failed asynchronously */
 typedef struct pgc_memory_stats {
   uint64_t live, reserved, peak, limit; /* bytes; limit 0: none */
@@ -225,6 +231,7 @@ PGC_API int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tenso
 PGC_API int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
 PGC_API int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
 PGC_API const char *pgc_graph_text(pgc_graph *graph); /* a line per node */
+PGC_API const char *pgc_graph_placement(pgc_graph *graph); /* likewise: "add: (add): gpu:0" */
 PGC_API const char *pgc_graph_dot(pgc_graph *graph);
 PGC_API int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
 PGC_API void pgc_session_release(pgc_session *session);

@@ -15,6 +15,7 @@ struct Condition;
 struct Ambient {
   bool grad_enabled = true;
   bool detect_anomaly = false;  // the first operator that makes NaN or Inf fails (anomaly.hpp)
+  bool log_placement = false;   // a line for every operator: where it runs
   bool last_resort = false;     // memory is short and the front end has released what it could
   int32_t device = -1;          // explicit placement; -1: none
   uint32_t stream = 0;

@@ -54,6 +54,8 @@ void check_inputs(PendingCall& call);
 void promote(PendingCall& call);
 void check_dtypes(const PendingCall& call);
 void place(PendingCall& call);
+// "add_1: (add): gpu:0", a line on standard error.
+void log_placement(const char* name, const Op& op, const Device& device);
 // How many outputs the call has, hidden ones included, and how many of them are visible.
 uint32_t output_total(const Op& op, const uint32_t* groups, uint32_t* visible);
 // Asks the schema. metas has room for all outputs.

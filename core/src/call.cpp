@@ -65,6 +65,7 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
   promote(pending);
   check_dtypes(pending);
   place(pending);
+  if (ambient().log_placement) log_placement(op.info->name, op, *pending.device);
   if (recording_graph(pending) != nullptr) {
     record(pending, outputs, output_count);
     return;
@@ -123,7 +124,7 @@ void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint3
   if (ambient().autocast != nullptr && autocast_casts(op, inputs, input_count, flags))
     return call_cast(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
   bool direct = op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr);
-  if (direct && !ambient().detect_anomaly) {
+  if (direct && !ambient().detect_anomaly && !ambient().log_placement) {
     if (Device* device = plain_device(inputs, input_count, graph); device != nullptr && !graph) {
       SignatureKey key{&op, device, inputs, input_count, groups, attrs, (flags & emit_in_place) != 0};
       if (Signature* s = recent_signature(key, hash_key(key)); s != nullptr) {

@@ -121,7 +121,10 @@ Device& device(int32_t id);  // throws PG_E_INVALID_ARGUMENT for numbers that do
 Device& find_device(
     const std::string& name);  // "cpu", "sim:1", "/gpu:0", "/device:GPU:1"; the error lists what there is
 Device* find_made_device(const std::string& type, uint32_t ordinal);  // NULL where there is none yet; loads nothing
-Device& default_device();                                             // cpu:0
+// From now on only these are shown and found, in this order, besides the processors, which always are; NULL: all. A
+// device that has given memory cannot be hidden.
+void set_visible_devices(const std::vector<std::string>* names);
+Device& default_device();  // cpu:0
 std::string devices_json();
 
 }  // namespace perigee

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <mutex>
+#include <optional>
 #include <sstream>
 #include <tuple>
 
@@ -22,11 +24,16 @@ struct DeviceList {
   std::atomic<int32_t> count{0};
   // In the order users see; replaced, never changed, since callers iterate over it.
   std::vector<std::unique_ptr<const std::vector<Device*>>> lists;
+  std::mutex setting{};                           // of the next
+  std::optional<std::vector<Device*>> visible{};  // besides those that always are; none: all
 };
 DeviceList& device_list() {
   static auto& list = *new DeviceList;
   return list;
 }
+
+// What takes part in every program: where scripts' own numbers are.
+bool always_visible(const Device& device) { return device.type == "cpu"; }
 
 void publish() {
   DeviceList& list = device_list();
@@ -36,6 +43,10 @@ void publish() {
     auto key = [](const Device* d) { return std::make_tuple(d->type != "cpu", d->plugin()->name, d->ordinal); };
     return key(a) < key(b);
   });
+  if (list.visible) {
+    std::erase_if(*sorted, [](const Device* d) { return !always_visible(*d); });
+    sorted->insert(sorted->end(), list.visible->begin(), list.visible->end());
+  }
   list.lists.push_back(std::move(sorted));
 }
 
@@ -99,6 +110,16 @@ bool offers_devices(const LoadedPlugin& plugin) {
 
 namespace {
 
+std::vector<Device*> hidden_devices() {
+  std::vector<Device*> hidden;
+  const auto& shown = known_devices();
+  for (int32_t i = 0; i < device_list().count; i++) {
+    Device* device = device_list().by_id[static_cast<size_t>(i)];
+    if (std::find(shown.begin(), shown.end(), device) == shown.end()) hidden.push_back(device);
+  }
+  return hidden;
+}
+
 [[noreturn]] void fail_unknown(const std::string& name) {
   std::string text = "there is no device '" + name + "'; ";
   const auto& all = devices();
@@ -108,6 +129,7 @@ namespace {
     if (plugin->state != PluginState::unavailable || !offers_devices(*plugin)) continue;
     text += "; '" + plugin->name + "' is unavailable: " + plugin->reason;
   }
+  for (const Device* hidden : hidden_devices()) text += "; " + hidden->name + " is not among the visible devices";
   pg::fail(PG_E_NOT_FOUND, text);
 }
 
@@ -123,7 +145,8 @@ Device* find_made_device(const std::string& type, uint32_t ordinal) {
 }
 
 bool device_type_taken(const std::string& type, std::string& by) {
-  for (const Device* device : known_devices()) {
+  for (int32_t i = 0; i < device_list().count; i++) {
+    const Device* device = device_list().by_id[static_cast<size_t>(i)];
     if (device->type != type) continue;
     by = device->plugin()->name;
     return true;
@@ -177,6 +200,38 @@ Device& find_device(const std::string& name) {
   load_kind("device");  // an alias, or a plugin that is not named like its devices
   if (Device* found = pick(wanted)) return *found;
   fail_unknown(name);
+}
+
+void set_visible_devices(const std::vector<std::string>* names) {
+  devices();
+  DeviceList& list = device_list();
+  std::lock_guard setting(list.setting);
+  auto show = [&](std::optional<std::vector<Device*>> visible) {
+    std::lock_guard guard(loader().mutex);
+    list.visible = std::move(visible);
+    publish();
+  };
+  auto before = list.visible;
+  show(std::nullopt);  // names are those of the machine, whatever was visible
+  if (names == nullptr) return;
+  try {
+    std::vector<Device*> chosen;
+    for (const std::string& name : *names) {
+      Device& device = find_device(name);
+      if (std::find(chosen.begin(), chosen.end(), &device) != chosen.end())
+        pg::fail_argument(device.name + " is named twice");
+      if (!always_visible(device)) chosen.push_back(&device);
+    }
+    for (Device* device : known_devices()) {
+      if (always_visible(*device) || std::find(chosen.begin(), chosen.end(), device) != chosen.end()) continue;
+      if (device->allocator.stats().device_allocations > 0)
+        pg::fail(PG_E_FAILED_PRECONDITION, device->name + " has been used and cannot be hidden any more");
+    }
+    show(std::move(chosen));
+  } catch (...) {
+    show(std::move(before));
+    throw;
+  }
 }
 
 Device& default_device() {

@@ -47,6 +47,14 @@ std::string graph_text(const Graph& g) {
   return text;
 }
 
+std::string placement_text(const Graph& g) {
+  std::string text;
+  for (const GraphValue& v : g.values)
+    if (v.kind != ValueKind::node) text += v.name + ": (" + kind_text(v.kind) + "): " + v.device->name + "\n";
+  for (const GraphNode& n : g.nodes) text += n.name + ": (" + n.op->info->name + "): " + n.device->name + "\n";
+  return text;
+}
+
 std::string graph_dot(const Graph& g) {
   std::string text = "digraph perigee {\n  node [shape=box, fontname=monospace];\n";
   for (uint32_t id = 0; id < g.values.size(); id++) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The placement interposer: decides the device of a call and brings its inputs there.
+#include <cstdio>
+
 #include "builder.hpp"
 #include "graph.hpp"
 
@@ -43,6 +45,11 @@ Device* choose(const PendingCall& call, bool graph) {
 
 }  // namespace
 
+void log_placement(const char* name, const Op& op, const Device& device) {
+  std::string line = std::string(name) + ": (" + op.info->name + "): " + device.name + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 void place(PendingCall& call) {
   if (call.op.role == Role::transfer) {
     int32_t target;
@@ -65,8 +72,11 @@ void place(PendingCall& call) {
     bool travels = graph || ambient().device >= 0 || x->meta->rank == 0 || call.op.role == Role::copy;
     if (!travels) fail_mixed(call);
     if (call.input_flags(i) & PG_INPUT_MUTATES) fail_mixed(call);
-    call.keep.push_back(emit_transfer(*x, *call.device));
-    call.inputs[i] = call.keep.back().get();
+    TensorRef moved = emit_transfer(*x, *call.device);
+    for (uint32_t k = i; k < call.inputs.size(); k++)  // one copy, however often it is an input
+      if (call.inputs[k] == x && !(call.input_flags(k) & (PG_INPUT_META | PG_INPUT_MUTATES)))
+        call.inputs[k] = moved.get();
+    call.keep.push_back(std::move(moved));
   }
 }
 

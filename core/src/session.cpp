@@ -132,6 +132,7 @@ void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* f
   for (auto& [id, last] : g.latest)  // made since the session was
     if (!variables_.count(id)) variables_[id] = copy_dense(*g.values[id].eager, g.values[id].meta->dtype);
   Scoped<bool> no_grad(ambient().grad_enabled, false);
+  Scoped<bool> no_lines(ambient().log_placement, false);  // where nodes run was said when they were recorded
   Scoped<Graph*> eager(ambient().graph, nullptr);
   Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);  // the graph holds those it was recorded with
   Run run{g, variables_};

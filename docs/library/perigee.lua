@@ -187,7 +187,7 @@ function CheckpointManager:save(given) end
 function CheckpointManager:steps() end
 
 ---The settings in force.
----@return {threads: integer, origins: boolean, matmul_precision: string}
+---@return {threads: integer, origins: boolean, matmul_precision: string, deterministic: boolean, log_device_placement: boolean, visible_devices: string[]?}
 function pg.config.get() end
 
 ---At most this share of a device's memory: `pg.config.memory_fraction("gpu:0", 0.4)`.
@@ -209,8 +209,17 @@ function pg.config.memory_limit(device, size) end
 ---threads: that one operator on the CPU may use. origins: what fails on an asynchronous device, where errors show up
 ---late, names the script's line and the layer that called it; costs a walk over the stack an operator.
 ---matmul_precision: "highest", which is what every device computes with; there is no other yet.
----@param ... any|{threads?: integer, origins?: boolean, matmul_precision?: string}
+---deterministic: true, which always holds: on one device and with one number of threads a program gives the same bits
+---in every run. log_device_placement: every operator that is called or recorded becomes a line on standard error,
+---`add: (add): gpu:0`. visible_devices: as `config.visible_devices`.
+---@param ... any|{threads?: integer, origins?: boolean, matmul_precision?: string, deterministic?: boolean, log_device_placement?: boolean, visible_devices?: table}
 function pg.config.set(...) end
+
+---Of all devices only these can be used from now on, besides the processor: `pg.config.visible_devices{"cuda:1"}`.
+---Names stay what they are; "gpu:0" is the first one named. A device that has been used cannot be hidden any more.
+---Without an argument all are visible. (CUDA_VISIBLE_DEVICES in the environment acts before the driver counts.)
+---@param names? string[]
+function pg.config.visible_devices(names) end
 
 ---A file of numbers, plain or .gz, as a tensor [rows, columns].
 ---Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
@@ -4202,6 +4211,10 @@ function Schedule:state() end
 ---Counts one more step and sets the rates that follow. Schedules that watch a value are given it.
 ---@param metric? number
 function Schedule:step(metric) end
+
+---Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`.
+---@return string
+function Session:placement() end
 
 ---Runs what is fetched: one name or tensor gives one result; a table gives a table: by name for what is listed by
 ---name, else by the key that stood there.

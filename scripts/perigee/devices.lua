@@ -108,6 +108,25 @@ return function(pg, native)
     end
   end
 
+  local log_placement, visible = false, nil
+  ---Of all devices only these can be used from now on, besides the processor: `pg.config.visible_devices{"cuda:1"}`.
+  ---Names stay what they are; "gpu:0" is the first one named. A device that has been used cannot be hidden any more.
+  ---Without an argument all are visible. (CUDA_VISIBLE_DEVICES in the environment acts before the driver counts.)
+  ---@param names? string[]
+  function pg.config.visible_devices(names)
+    local where = "config.visible_devices"
+    if names ~= nil and not native.is_plain(names) then
+      native.raise("invalid_argument", where, "needs a list of names, got " .. native.describe(names))
+    end
+    for i, name in ipairs(names or {}) do
+      if type(name) ~= "string" then
+        native.raise("invalid_argument", where, ("name %d is %s"):format(i, native.describe(name)))
+      end
+    end
+    native.set_visible_devices(names)
+    visible = names and { unpack(names) }
+  end
+
   local threads_at_start
   ---Back to how the process began, but for what the script holds: waits for all devices and forgets what has failed
   ---there, releases what is unreachable and all cached memory, lifts memory limits, and restores the default dtype, the
@@ -124,22 +143,39 @@ return function(pg, native)
     native.empty_cache()
     native.set_default_dtype("float32")
     native.origins.set(false)
+    log_placement = false
+    native.set_log_placement(false)
+    if visible then pg.config.visible_devices() end
     if threads_at_start then native.set_threads(threads_at_start) end
   end
 
   local read_settings = native.signature("config.set", {
     { "threads", "integer", named = true }, { "origins", "boolean", named = true },
-    { "matmul_precision", "string", named = true } })
+    { "matmul_precision", "string", named = true }, { "deterministic", "boolean", named = true },
+    { "log_device_placement", "boolean", named = true }, { "visible_devices", "table", named = true } })
   ---Settings of the process: `pg.config.set{threads=2}`.
   ---threads: that one operator on the CPU may use. origins: what fails on an asynchronous device, where errors show up
   ---late, names the script's line and the layer that called it; costs a walk over the stack an operator.
   ---matmul_precision: "highest", which is what every device computes with; there is no other yet.
-  ---@param ... {threads: integer?, origins: boolean?, matmul_precision: string?}
+  ---deterministic: true, which always holds: on one device and with one number of threads a program gives the same bits
+  ---in every run. log_device_placement: every operator that is called or recorded becomes a line on standard error,
+  ---`add: (add): gpu:0`. visible_devices: as `config.visible_devices`.
+  ---@param ... {threads: integer?, origins: boolean?, matmul_precision: string?, deterministic: boolean?,
+  ---  log_device_placement: boolean?, visible_devices: string[]?}
   function pg.config.set(...)
     local o = read_settings(...)
     if o.matmul_precision and o.matmul_precision ~= "highest" then
       native.raise("not_supported", "config.set", ("matmul_precision %q: products are computed in the precision of "
         .. "their operands"):format(o.matmul_precision), "the only one is \"highest\"; amp.autocast computes in less")
+    end
+    if o.deterministic == false then
+      native.raise("not_supported", "config.set", "no kernel is faster for giving other bits in another run",
+                   "deterministic=true always holds")
+    end
+    if o.visible_devices then pg.config.visible_devices(o.visible_devices) end
+    if o.log_device_placement ~= nil then
+      log_placement = o.log_device_placement
+      native.set_log_placement(log_placement)
     end
     if o.threads then
       threads_at_start = threads_at_start or native.threads()
@@ -148,9 +184,11 @@ return function(pg, native)
     if o.origins ~= nil then native.origins.set(o.origins) end
   end
   ---The settings in force.
-  ---@return {threads: integer, origins: boolean, matmul_precision: string}
+  ---@return {threads: integer, origins: boolean, matmul_precision: string, deterministic: boolean,
+  ---  log_device_placement: boolean, visible_devices: string[]?}
   function pg.config.get()
-    return { threads = native.threads(), origins = native.origins.on, matmul_precision = "highest" }
+    return { threads = native.threads(), origins = native.origins.on, matmul_precision = "highest",
+             deterministic = true, log_device_placement = log_placement, visible_devices = visible }
   end
   setmetatable(pg.config, { __index = function(_, key)
     local names = {}

@@ -185,16 +185,23 @@ end
 local Session = {}
 Session.__index = Session
 
----A session runs a graph: `pg.Session{g}`.
-local read_session = native.signature("Session", { { "graph", "table", required = true } })
+---A session runs a graph: `pg.Session{g}`. `log_device_placement=true` writes `session:placement()` to standard error.
+local read_session = native.signature("Session", {
+  { "graph", "table", required = true }, { "log_device_placement", "boolean", named = true } })
 local function new_session(...)
-  local self = setmetatable({ graph = read_session(...).graph }, Session)
+  local o = read_session(...)
+  local self = setmetatable({ graph = o.graph }, Session)
   if getmetatable(self.graph) ~= Graph then
     native.raise("invalid_argument", "Session", "needs a graph from pg.graph")
   end
   self.native = graphs.create_session(self.graph.native)
+  if o.log_device_placement then io.stderr:write(self:placement()) end
   return self
 end
+
+---Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`.
+---@return string
+function Session:placement() return graphs.placement(self.graph.native) end
 
 local function feed_lists(self, feeds)
   local targets, values = {}, {}

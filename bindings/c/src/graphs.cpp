@@ -42,6 +42,11 @@ const char* pgc_graph_text(pgc_graph* graph) {
   run("graph", [&] { text = keep_text(graph_text(graph_of(graph))); });
   return text;
 }
+const char* pgc_graph_placement(pgc_graph* graph) {
+  const char* text = nullptr;
+  run("graph", [&] { text = keep_text(placement_text(graph_of(graph))); });
+  return text;
+}
 const char* pgc_graph_dot(pgc_graph* graph) {
   const char* text = nullptr;
   run("graph", [&] { text = keep_text(graph_dot(graph_of(graph))); });

@@ -109,6 +109,7 @@ int32_t pgc_set_detect_anomaly(int32_t on) {
   ambient().detect_anomaly = on != 0;
   return old ? 1 : 0;
 }
+int32_t pgc_set_log_placement(int32_t on) { return std::exchange(ambient().log_placement, on != 0); }
 int32_t pgc_set_stream(int32_t index) {
   return static_cast<int32_t>(std::exchange(ambient().stream, static_cast<uint32_t>(index < 0 ? 0 : index)));
 }
@@ -150,6 +151,13 @@ int32_t pgc_set_condition(pgc_tensor* skip) {
 
 int32_t pgc_find_device(const char* name, int32_t* out) {
   return run("device", [&] { *out = find_device(name).id; });
+}
+int32_t pgc_set_visible_devices(const char* const* names, uint32_t count) {
+  return run("visible_devices", [&] {
+    if (names == nullptr) return set_visible_devices(nullptr);
+    std::vector<std::string> list(names, names + count);
+    set_visible_devices(&list);
+  });
 }
 const char* pgc_device_name(int32_t id) {
   const char* name = nullptr;

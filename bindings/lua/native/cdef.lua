@@ -62,6 +62,7 @@ int32_t pgc_device(void);
 pgc_graph *pgc_set_graph(pgc_graph *graph);
 int32_t pgc_set_stream(int32_t index);
 int32_t pgc_set_detect_anomaly(int32_t on);
+int32_t pgc_set_log_placement(int32_t on);
 int32_t pgc_set_origin(const char *text);
 uint32_t pgc_set_default_dtype(uint32_t dtype);
 uint32_t pgc_default_dtype(void);
@@ -73,6 +74,7 @@ pgc_autocast *pgc_autocast_scope(void);
 uint32_t pgc_autocast_dtype(int32_t device);
 int32_t pgc_set_condition(pgc_tensor *skip);
 int32_t pgc_find_device(const char *name, int32_t *device);
+int32_t pgc_set_visible_devices(const char *const *names, uint32_t count);
 const char *pgc_device_name(int32_t device);
 int32_t pgc_synchronize(int32_t device);
 typedef struct pgc_memory_stats {
@@ -174,6 +176,7 @@ int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tensor *value
 int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
 int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
 const char *pgc_graph_text(pgc_graph *graph);
+const char *pgc_graph_placement(pgc_graph *graph);
 const char *pgc_graph_dot(pgc_graph *graph);
 int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
 void pgc_session_release(pgc_session *session);

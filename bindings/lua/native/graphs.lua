@@ -64,6 +64,7 @@ function M.find(graph, name)
 end
 
 function M.text(graph) return ffi.string(C.pgc_graph_text(graph)) end
+function M.placement(graph) return ffi.string(C.pgc_graph_placement(graph)) end
 function M.dot(graph) return ffi.string(C.pgc_graph_dot(graph)) end
 
 function M.create_session(graph)

@@ -44,6 +44,13 @@ function M.set_grad_enabled(on) return C.pgc_set_grad_enabled(on and 1 or 0) ~= 
 function M.grad_enabled() return C.pgc_grad_enabled() ~= 0 end
 function M.current_device() return C.pgc_device() end
 
+function M.set_log_placement(on) return C.pgc_set_log_placement(on and 1 or 0) ~= 0 end
+---Shows and finds these devices only (nil: all), besides processors.
+function M.set_visible_devices(names)
+  local list = names and ffi.new("const char *[?]", math.max(#names, 1), names)
+  check(C.pgc_set_visible_devices(list, names and #names or 0), "visible_devices")
+end
+
 function M.synchronize(index) check(C.pgc_synchronize(index or -1), "synchronize") end
 
 function M.memory_stats(index)

@@ -1,0 +1,102 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Where operators run: what is said about it, which devices there are to run on. Each script in a process of its own.
+
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/.."
+package.path = tests .. "/?.lua;" .. package.path
+
+local pg = require "perigee"
+local process = require "process"
+
+-- What a script prints and writes to standard error, on a machine with three simulated devices.
+local function output(t, script)
+  local path = process.file('local pg = require "perigee"\n' .. script)
+  local command = ("PERIGEE_SIM_DEVICES=3 PERIGEE_SIM_GPU=1 '%s' %s"):format(process.need_perigee(t), path)
+  local text, status = process.run(command)
+  os.remove(path)
+  if status ~= 0 then error(text, 0) end
+  return text
+end
+
+test("log_device_placement: a line an operator, copies and compositions included", function(t)
+  t.equal(output(t, [[
+    local x = pg.ones { 2 }
+    pg.config.set { log_device_placement = true }
+    local y = pg.device("sim:1", function() return x + x end)
+    pg.relu(x)
+    pg.relu(x)
+    pg.config.set { log_device_placement = false }
+    pg.relu(y)
+  ]]), "transfer: (transfer): sim:1\nadd: (add): sim:1\nrelu: (relu): cpu:0\nrelu: (relu): cpu:0\n")
+end)
+
+test("a session says where its nodes run", function(t)
+  local script = [[
+    local g = pg.graph(function(g)
+      local a = pg.device("/cpu:0", function() return g:constant({ 1, 2, 3 }, { name = "a" }) end)
+      local x = g:placeholder { "x", shape = { "batch", 3 } }
+      return { y = pg.device("/gpu:1", function() return (x + a):relu() + a end) }
+    end)
+    local s = pg.Session { g%s }
+    local y = s:run("y", { x = pg.ones { 1, 3 } })
+    io.write(%s, y.device, "\n")
+  ]]
+  local lines = "a: (constant): cpu:0\nx: (placeholder): cpu:0\ntransfer: (transfer): sim:1\n" ..
+                "transfer_2: (transfer): sim:1\nadd: (add): sim:1\nrelu: (relu): sim:1\n"
+  local logged = output(t, script:format(", log_device_placement = true", '""'))
+  local asked = output(t, script:format("", "s:placement()"))
+  t.equal(logged, asked)
+  t.ok(asked:find(lines, 1, true) == 1 and asked:find("sim:1\n$"), asked)
+end)
+
+test("visible_devices: the others are not there, and gpu:0 is the first one named", function(t)
+  t.equal(output(t, [[
+    local function names()
+      local list = {}
+      for i, d in ipairs(pg.devices()) do list[i] = d.name end
+      return table.concat(list, " ")
+    end
+    pg.config.visible_devices { "sim:2", "sim:0" }
+    print(names(), table.concat(pg.config.get().visible_devices, " "))
+    print(pg.device("gpu:0", function() return pg.ones { 1 } end).device, pg.ones({ 1 }, { device = "sim:0" }).device)
+    print(select(2, pcall(pg.ones, { 1 }, { device = "sim:1" })))
+    pg.config.set { visible_devices = { "sim:0", "sim:2", "sim:1" } }
+    print(names())
+    print(select(2, pcall(pg.config.visible_devices, { "sim:1" })))
+    print(select(2, pcall(pg.config.visible_devices, { "sim:0", "gpu:0", "sim:2" })))
+    print(select(2, pcall(pg.config.visible_devices, { "sim:7" })))
+    print(names())
+    pg.config.visible_devices()
+    print(names(), pg.config.get().visible_devices)
+  ]]):gsub("/tmp/%S-:(%d+): ", "%1: "), ([[
+cpu sim:2 sim:0	sim:2 sim:0
+sim:2	sim:0
+10: ones: device: there is no device 'sim:1'; there are cpu:0, sim:2, sim:0; sim:1 is not among the visible devices
+cpu sim:0 sim:2 sim:1
+13: visible_devices: sim:0 has been used and cannot be hidden any more
+14: visible_devices: sim:0 is named twice
+15: visible_devices: there is no device 'sim:7'; there are cpu:0, sim:0, sim:1, sim:2
+cpu sim:0 sim:2 sim:1
+cpu sim:0 sim:1 sim:2	nil
+]]))
+end)
+
+test("visible_devices: the processor stays, and pg.reset shows all again", function(t)
+  t.equal(output(t, [[
+    pg.config.visible_devices {}
+    print(#pg.devices(), pg.ones({ 2 }):sum():item(), (pcall(pg.device, "gpu")))
+    pg.reset()
+    print(#pg.devices(), pg.config.get().visible_devices)
+    pg.config.visible_devices { "cpu" }
+    print(#pg.devices())
+  ]]), "1\t2\tfalse\n4\tnil\n1\n")
+end)
+
+test("bad settings", function(t)
+  t.raises(function() pg.config.visible_devices("gpu:0") end, "config.visible_devices: needs a list of names")
+  t.raises(function() pg.config.visible_devices { 1 } end, "config.visible_devices: name 1 is number 1")
+  t.raises(function() pg.config.set { log_device_placement = 1 } end, "log_device_placement")
+  t.raises(function() pg.config.set { deterministic = false } end, "deterministic=true always holds")
+  pg.config.set { deterministic = true }
+  t.equal(pg.config.get().deterministic, true)
+  t.equal(pg.config.get().log_device_placement, false)
+end)
