@@ -35,7 +35,8 @@ TEST_CASE("uniform, normal and randint") {
   }
   for (uint64_t i = 0; i < 300; i++)
     CHECK((half.values[i] == philox::uniform_f16(kDrawSeed, kDrawOffset, i) && half.values[i] < 1));
-  for (uint64_t i = 0; i < 9; i++) CHECK(k.values[i] == static_cast<double>(philox::integer(kDrawSeed, kDrawOffset, i, -2, 5)));
+  for (uint64_t i = 0; i < 9; i++)
+    CHECK(k.values[i] == static_cast<double>(philox::integer(kDrawSeed, kDrawOffset, i, -2, 5)));
 }
 
 TEST_CASE("randperm holds each number once, in the order of its keys") {
