@@ -4,11 +4,11 @@
 
 namespace {
 
-struct Row {
+struct BatchNormRow {
   const char *name, *doc;
   uint32_t least_rank, most_rank;
 };
-constexpr Row kRows[] = {
+constexpr BatchNormRow kBatchNormRows[] = {
     {"BatchNorm1d", "Normalises each channel of [N, C] or [N, C, L] over the batch, then scales and shifts it.", 2, 3},
     {"BatchNorm2d", "Normalises each channel of [N, C, H, W] over the batch, then scales and shifts it.", 4, 4},
     {"BatchNorm3d", "Normalises each channel of [N, C, D, H, W] over the batch, then scales and shifts it.", 5, 5},
@@ -35,7 +35,7 @@ struct BatchNorm {
   }
   pg::Value build(const pg::LayerCall& c) const {
     static constinit pg::OpRef op("batch_norm", "training", "momentum", "eps");
-    const Row& row = c.extra<Row>();
+    const BatchNormRow& row = c.extra<BatchNormRow>();
     const pg_tensor& x = c.input().meta();
     if (x.rank < row.least_rank || x.rank > row.most_rank) {
       pg::fail_argument(pg::format("expected an input of %u axes, got %s", row.most_rank, pg::shape_text(x).c_str()));
@@ -47,8 +47,8 @@ struct BatchNorm {
   }
 };
 
-[[maybe_unused]] const int registered = [] {
-  for (const Row& row : kRows) {
+[[maybe_unused]] const int registered_batch_norm = [] {
+  for (const BatchNormRow& row : kBatchNormRows) {
     pg::add_layer<BatchNorm>(row.name, row.doc, &row)
         .inferred(&BatchNorm::features, "features", "channels: the size of axis 2 of the input")
         .attr(&BatchNorm::eps, "eps", "added to the variance")

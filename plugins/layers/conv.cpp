@@ -106,7 +106,7 @@ void add_transpose(const char* name, const char* doc) {
       .params({"weight", "bias"});
 }
 
-[[maybe_unused]] const int registered = [] {
+[[maybe_unused]] const int registered_conv = [] {
   add_conv<1>("Conv1d",
               "Cross-correlation of sequences [N, inputs, L] or [inputs, L] with weight [out, inputs / groups, k].");
   add_conv<2>("Conv2d",

@@ -5,7 +5,7 @@
 
 namespace {
 
-enum Activation : int32_t { kNone, kRelu, kGeluTanh };
+enum LinearActivation : int32_t { kNone, kRelu, kGeluTanh };
 constexpr const char* kActivations[] = {"none", "relu", "gelu_tanh"};
 
 struct Linear {

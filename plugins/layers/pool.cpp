@@ -143,7 +143,7 @@ void add_pools(const char* max, const char* avg, const char* adaptive_max, const
       .pair(&AdaptiveAvg::size, "size", size, PG_ATTR_REQUIRED);
 }
 
-[[maybe_unused]] const int registered = [] {
+[[maybe_unused]] const int registered_pool = [] {
   add_pools<1>("MaxPool1d", "AvgPool1d", "AdaptiveMaxPool1d", "AdaptiveAvgPool1d");
   add_pools<2>("MaxPool2d", "AvgPool2d", "AdaptiveMaxPool2d", "AdaptiveAvgPool2d");
   add_pools<3>("MaxPool3d", "AvgPool3d", "AdaptiveMaxPool3d", "AdaptiveAvgPool3d");

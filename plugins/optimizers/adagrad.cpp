@@ -42,7 +42,7 @@ struct Adadelta : Options {
   }
 };
 
-[[maybe_unused]] const int registered = [] {
+[[maybe_unused]] const int registered_adagrad = [] {
   add<Adagrad>("Adagrad", "Steps divided by the root of all squared gradients so far")
       .attr(&Adagrad::lr_decay, "lr_decay", "the rate of step t is lr / (1 + (t - 1) lr_decay)")
       .attr(&Adagrad::initial_accumulator_value, "initial_accumulator_value", "where the sum of squares begins")

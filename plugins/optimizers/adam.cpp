@@ -42,7 +42,7 @@ void describe(pg::OptimizerSchema<T>& schema) {
       .slots({"exp_avg", "exp_avg_sq", "max_exp_avg_sq"});
 }
 
-[[maybe_unused]] const int registered = [] {
+[[maybe_unused]] const int registered_adam = [] {
   describe(add<Adam>("Adam", "Steps scaled by running means of the gradient and its square"));
   describe(add<AdamW>("AdamW", "Adam with the weight decay outside the gradient", "part of a weight lost per lr"));
   return 0;

@@ -80,7 +80,7 @@ pg::OptimizerSchema<T>& describe(pg::OptimizerSchema<T>& schema, const char* sec
       .attr(&T::eps, "eps", "added to the denominator");
 }
 
-[[maybe_unused]] const int registered = [] {
+[[maybe_unused]] const int registered_adam_family = [] {
   const char* squares = "decay of the running mean of their squares";
   describe(add<Adamax>("Adamax", "Adam in the infinity norm"), "decay of the largest gradient")
       .slots({"exp_avg", "exp_inf"});

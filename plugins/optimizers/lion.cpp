@@ -23,7 +23,7 @@ struct Lion : Options {
   }
 };
 
-[[maybe_unused]] const auto& registered =
+[[maybe_unused]] const auto& registered_lion =
     add<Lion>("Lion", "Steps of equal length along the sign of the momentum", "part of a weight lost per lr")
         .attr(&Lion::beta1, "beta1", "part of the momentum in the step's direction")
         .attr(&Lion::beta2, "beta2", "decay of the momentum")

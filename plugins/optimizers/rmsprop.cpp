@@ -25,7 +25,7 @@ struct RmsProp : Options {
   }
 };
 
-[[maybe_unused]] const auto& registered =
+[[maybe_unused]] const auto& registered_rmsprop =
     add<RmsProp>("RMSprop", "Steps divided by a running root mean square of the gradient")
         .attr(&RmsProp::alpha, "alpha", "decay of the running means")
         .attr(&RmsProp::eps, "eps", "added to the denominator")

@@ -26,7 +26,7 @@ struct Rprop : Options {
   }
 };
 
-[[maybe_unused]] const auto& registered =
+[[maybe_unused]] const auto& registered_rprop =
     add<Rprop>("Rprop", "A step length an element, by whether its gradient keeps its sign")
         .attr(&Rprop::etaminus, "etaminus", "factor where the sign changes")
         .attr(&Rprop::etaplus, "etaplus", "factor where it stays")

@@ -27,7 +27,7 @@ struct Sgd : Options {
   }
 };
 
-[[maybe_unused]] const auto& registered =
+[[maybe_unused]] const auto& registered_sgd =
     add<Sgd>("SGD", "Stochastic gradient descent, optionally with momentum")
         .attr(&Sgd::momentum, "momentum", "part of the last update that goes on")
         .attr(&Sgd::dampening, "dampening", "part of the gradient kept out of the momentum")

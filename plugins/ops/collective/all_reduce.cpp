@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_all_reduce {
 namespace {
 
 enum Kind { kSum, kMean, kMax, kMin };
@@ -60,4 +60,4 @@ PG_OP("all_reduce")
     .decompose(decompose);
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_all_reduce

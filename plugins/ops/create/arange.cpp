@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_arange {
 namespace {
 
 PG_OP("arange")
@@ -28,4 +28,4 @@ PG_OP("arange")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_arange

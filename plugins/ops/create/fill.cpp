@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_fill {
 namespace {
 
 PG_OP("fill")
@@ -18,4 +18,4 @@ PG_OP("fill")
     .shape([](ShapeContext& c) { c.out(0).set(dtype_or(c.get<Dtype>("dtype"), PG_F32), Shape(c.get<Dims>("shape"))); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_fill

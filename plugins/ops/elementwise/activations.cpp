@@ -5,7 +5,7 @@
 
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_activations {
 namespace {
 
 struct Activation {
@@ -155,4 +155,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_activations

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_as_probability {
 namespace {
 
 // Not PG_OP_ELEMENTWISE: what depends on values may not be fused into a kernel that has no way to fail.
@@ -14,4 +14,4 @@ PG_OP("as_probability")
     .grad([](GradContext& g) { g.din(0) = g.dout(0); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_as_probability

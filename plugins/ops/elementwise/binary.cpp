@@ -2,7 +2,7 @@
 // Elementwise operators of two tensors, or of a tensor and a number: a row each.
 #include "operand.hpp"
 
-namespace pg {
+namespace pg::schema_binary {
 namespace {
 
 // x, y: operands; z: the result; d: its cotangent. Results still have the broadcast shape.
@@ -197,4 +197,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_binary

@@ -3,7 +3,7 @@
 
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_clamp {
 namespace {
 
 PG_OP("clamp")
@@ -27,4 +27,4 @@ PG_OP("clamp")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_clamp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_glu {
 namespace {
 
 // Half 0 or 1 of x along an axis: the axis becomes two, of which the first is cut. Works where the size is a symbol.
@@ -54,4 +54,4 @@ PG_OP("glu")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_glu

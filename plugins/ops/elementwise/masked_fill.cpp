@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_masked_fill {
 namespace {
 
 PG_OP("masked_fill")
@@ -21,4 +21,4 @@ PG_OP("masked_fill")
     .grad([](GradContext& g) { g.din(0) = where(g.in(1), 0.0, g.dout(0)); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_masked_fill

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "polygamma.hpp"
 
-namespace pg {
+namespace pg::schema_polygamma {
 namespace {
 
 PG_OP("polygamma")
@@ -22,4 +22,4 @@ PG_OP("polygamma")
     .grad([](GradContext& g) { g.din(0) = g.dout(0) * polygamma(g.in(0), g.get<int>("n") + 1); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_polygamma

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_prelu {
 namespace {
 
 // weight so that it broadcasts against x: one for all, or one for each position of axis 2.
@@ -38,4 +38,4 @@ PG_OP("prelu")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_prelu

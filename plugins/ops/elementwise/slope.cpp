@@ -5,7 +5,7 @@
 
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_slope {
 namespace {
 
 // A function of x, or y, and the attributes.
@@ -176,4 +176,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_slope

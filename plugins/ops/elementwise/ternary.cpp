@@ -2,7 +2,7 @@
 // Elementwise operators of three tensors: lerp, addcmul, addcdiv.
 #include "operand.hpp"
 
-namespace pg {
+namespace pg::schema_ternary {
 namespace {
 
 void infer(ShapeContext& c) {
@@ -68,4 +68,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_ternary

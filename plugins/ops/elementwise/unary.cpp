@@ -4,7 +4,7 @@
 
 #include "polygamma.hpp"
 
-namespace pg {
+namespace pg::schema_unary {
 namespace {
 
 // x: input, y: result, d: cotangent of the result.
@@ -145,4 +145,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_unary

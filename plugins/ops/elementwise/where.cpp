@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_where {
 namespace {
 
 constexpr uint32_t kEither = PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL | PG_INPUT_HOST_SCALAR;
@@ -33,4 +33,4 @@ PG_OP("where")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_where

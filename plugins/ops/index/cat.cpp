@@ -2,7 +2,7 @@
 // cat, and its gradient for sizes that are not known yet.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_cat {
 namespace {
 
 // Shape of the members behind each other along `axis`.
@@ -111,4 +111,4 @@ PG_OP("cat_grad")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_cat

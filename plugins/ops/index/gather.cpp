@@ -2,7 +2,7 @@
 // gather and gather_grad: single elements along one axis.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_gather {
 namespace {
 
 OpBuilder& axis_attr(OpBuilder& op) { return op.attr<Axis>("axis", 0, "axis that the indices run along").required(); }
@@ -57,4 +57,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_gather

@@ -3,7 +3,7 @@
 // ("advanced indexing" of NumPy and PyTorch).
 #include "../positions.hpp"
 
-namespace pg {
+namespace pg::schema_index {
 namespace {
 
 constexpr const char* kIndicesDoc = "int64 or int32, of shapes that broadcast with each other: from 0";
@@ -175,4 +175,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_index

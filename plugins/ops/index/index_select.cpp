@@ -2,7 +2,7 @@
 // index_select and index_select_grad: whole slices along one axis.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_index_select {
 namespace {
 
 OpBuilder& axis_attr(OpBuilder& op) { return op.attr<Axis>("axis", 0, "axis to select along").required(); }
@@ -53,4 +53,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_index_select

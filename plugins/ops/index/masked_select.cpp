@@ -2,7 +2,7 @@
 // masked_select and masked_select_grad.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_masked_select {
 namespace {
 
 const bool declared = [] {
@@ -37,4 +37,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_masked_select

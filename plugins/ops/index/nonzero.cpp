@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_nonzero {
 namespace {
 
 PG_OP("nonzero")
@@ -15,4 +15,4 @@ PG_OP("nonzero")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_nonzero

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_one_hot {
 namespace {
 
 PG_OP("one_hot")
@@ -22,4 +22,4 @@ PG_OP("one_hot")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_one_hot

@@ -2,7 +2,7 @@
 // scatter, scatter_add and scatter_reduce: single elements written along one axis.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_scatter {
 namespace {
 
 constexpr int32_t kSum = 0, kProd = 1, kMean = 2;  // of the choices of "reduce"; then amax, amin
@@ -145,4 +145,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_scatter

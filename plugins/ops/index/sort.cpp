@@ -5,7 +5,7 @@
 
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_sort {
 namespace {
 
 // Values and positions along an axis flow back to where they came from.
@@ -145,4 +145,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_sort

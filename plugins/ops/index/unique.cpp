@@ -2,7 +2,7 @@
 // unique_rows and searchsorted.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_unique {
 namespace {
 
 PG_OP("unique_rows")
@@ -43,4 +43,4 @@ PG_OP("searchsorted")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_unique

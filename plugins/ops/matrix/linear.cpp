@@ -2,7 +2,7 @@
 // linear, and linear_activation, which applies an activation in the same pass.
 #include "matrix.hpp"
 
-namespace pg {
+namespace pg::schema_linear {
 namespace {
 
 void infer(ShapeContext& c) {
@@ -85,4 +85,4 @@ PG_OP("linear_activation")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_linear

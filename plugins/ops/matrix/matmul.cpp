@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "matrix.hpp"
 
-namespace pg {
+namespace pg::schema_matmul {
 namespace {
 
 struct Operand {
@@ -79,4 +79,4 @@ PG_OP("matmul")
     .grad(differentiate);
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_matmul

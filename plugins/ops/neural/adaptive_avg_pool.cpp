@@ -2,7 +2,7 @@
 // adaptive_avg_pool1d, 2d, 3d: each a composition, since a mean over a block is one over each axis in turn.
 #include "window.hpp"
 
-namespace pg {
+namespace pg::schema_adaptive_avg_pool {
 namespace {
 
 template <uint32_t axes>
@@ -122,4 +122,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_adaptive_avg_pool

@@ -2,7 +2,7 @@
 // avg_pool1d, 2d, 3d and their gradients; both are linear.
 #include "window.hpp"
 
-namespace pg {
+namespace pg::schema_avg_pool {
 namespace {
 
 template <uint32_t axes>
@@ -104,4 +104,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_avg_pool

@@ -2,7 +2,7 @@
 // batch_norm and batch_norm_grad.
 #include "normalise.hpp"
 
-namespace pg {
+namespace pg::schema_batch_norm {
 namespace {
 
 void check_channels(const ShapeContext& c, uint32_t input, uint32_t x) {
@@ -157,4 +157,4 @@ PG_OP("batch_norm_grad")
     .decompose(decompose_grad);
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_batch_norm

@@ -3,7 +3,7 @@
 // other's derivatives.
 #include "conv.hpp"
 
-namespace pg {
+namespace pg::schema_conv {
 namespace {
 
 void check_result(const ShapeContext& c, uint32_t dy, const Shape& want) {
@@ -115,4 +115,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_conv

@@ -5,7 +5,7 @@
 
 #include "conv.hpp"
 
-namespace pg {
+namespace pg::schema_conv_transpose {
 namespace {
 
 // How far the windows reach along axis i: (size - 1) stride + dilation (k - 1) + 1 - padding.
@@ -169,4 +169,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_conv_transpose

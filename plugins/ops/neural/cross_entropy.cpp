@@ -2,7 +2,7 @@
 // cross_entropy and cross_entropy_grad.
 #include "cross_entropy.hpp"
 
-namespace pg {
+namespace pg::schema_cross_entropy {
 namespace {
 
 OpBuilder& loss_attrs(OpBuilder& op) {
@@ -105,4 +105,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_cross_entropy

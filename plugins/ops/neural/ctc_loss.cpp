@@ -2,7 +2,7 @@
 // ctc_loss and ctc_loss_grad.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_ctc_loss {
 namespace {
 
 OpBuilder& ctc_inputs(OpBuilder& op) {
@@ -64,4 +64,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_ctc_loss

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_dropout {
 namespace {
 
 PG_OP("dropout")
@@ -33,4 +33,4 @@ PG_OP("dropout")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_dropout

@@ -2,7 +2,7 @@
 // embedding and embedding_grad.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_embedding {
 namespace {
 
 OpBuilder& padding_attr(OpBuilder& op) {
@@ -63,4 +63,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_embedding

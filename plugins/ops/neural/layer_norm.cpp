@@ -2,7 +2,7 @@
 // layer_norm and layer_norm_grad.
 #include "trailing.hpp"
 
-namespace pg {
+namespace pg::schema_layer_norm {
 namespace {
 
 void differentiate(GradContext& g) {
@@ -106,4 +106,4 @@ PG_OP("layer_norm_grad")
     .decompose(decompose_grad);
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_layer_norm

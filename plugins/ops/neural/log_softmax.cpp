@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "empty_axis.hpp"
 
-namespace pg {
+namespace pg::schema_log_softmax {
 namespace {
 
 PG_OP("log_softmax")
@@ -28,4 +28,4 @@ PG_OP("log_softmax")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_log_softmax

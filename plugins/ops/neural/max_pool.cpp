@@ -3,7 +3,7 @@
 // derivatives are made of.
 #include "window.hpp"
 
-namespace pg {
+namespace pg::schema_max_pool {
 namespace {
 
 template <uint32_t axes>
@@ -176,4 +176,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_max_pool

@@ -2,7 +2,7 @@
 // resample and its transpose: one axis made longer or shorter. Interpolation is one of them an axis.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_resample {
 namespace {
 
 OpBuilder& resample_attrs(OpBuilder& op) {
@@ -58,4 +58,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_resample

@@ -2,7 +2,7 @@
 // rms_norm and rms_norm_grad.
 #include "trailing.hpp"
 
-namespace pg {
+namespace pg::schema_rms_norm {
 namespace {
 
 double eps_of(const AttrReader& attrs, uint32_t dtype) {
@@ -95,4 +95,4 @@ PG_OP("rms_norm_grad")
     .decompose(decompose_grad);
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_rms_norm

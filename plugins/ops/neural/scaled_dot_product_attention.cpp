@@ -2,7 +2,7 @@
 // scaled_dot_product_attention and scaled_dot_product_attention_grad.
 #include "attention.hpp"
 
-namespace pg {
+namespace pg::schema_scaled_dot_product_attention {
 namespace {
 
 enum Input { kQ, kK, kV, kMask, kKey };
@@ -183,4 +183,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_scaled_dot_product_attention

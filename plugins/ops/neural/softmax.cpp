@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "empty_axis.hpp"
 
-namespace pg {
+namespace pg::schema_softmax {
 namespace {
 
 PG_OP("softmax")
@@ -28,4 +28,4 @@ PG_OP("softmax")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_softmax

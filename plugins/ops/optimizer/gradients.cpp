@@ -5,7 +5,7 @@
 
 #include "groups.hpp"
 
-namespace pg {
+namespace pg::schema_gradients {
 namespace {
 
 void check_some(const ShapeContext& c) {
@@ -121,4 +121,4 @@ PG_OP("clamp_all")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_gradients

@@ -2,7 +2,7 @@
 // The elementwise optimizer steps, a row each. Their arithmetic is in perigee/kernels/optimizer.hpp.
 #include "groups.hpp"
 
-namespace pg {
+namespace pg::schema_updates {
 namespace {
 
 struct State {
@@ -134,4 +134,4 @@ void declare(const Update& row) {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_updates

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_bernoulli {
 namespace {
 
 PG_OP("bernoulli")
@@ -14,4 +14,4 @@ PG_OP("bernoulli")
     .shape(like_input);
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_bernoulli

@@ -3,7 +3,7 @@
 // perigee/kernels/philox.hpp.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_distributions {
 namespace {
 
 OpBuilder& declare(const char* name, const char* doc, uint32_t otherwise, uint32_t classes) {
@@ -48,4 +48,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_distributions

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_dropout_mask {
 namespace {
 
 PG_OP("dropout_mask")
@@ -24,4 +24,4 @@ PG_OP("dropout_mask")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_dropout_mask

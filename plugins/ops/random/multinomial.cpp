@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_multinomial {
 namespace {
 
 PG_OP("multinomial")
@@ -31,4 +31,4 @@ PG_OP("multinomial")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_multinomial

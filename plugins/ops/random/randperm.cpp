@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_randperm {
 namespace {
 
 PG_OP("randperm")
@@ -20,4 +20,4 @@ PG_OP("randperm")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_randperm

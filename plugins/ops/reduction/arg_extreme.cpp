@@ -2,7 +2,7 @@
 // argmax and argmin.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_arg_extreme {
 namespace {
 
 void infer(ShapeContext& c) {
@@ -43,4 +43,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_arg_extreme

@@ -2,7 +2,7 @@
 // cumsum and cumprod.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_cumulative {
 namespace {
 
 void infer(ShapeContext& c) {
@@ -54,4 +54,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_cumulative

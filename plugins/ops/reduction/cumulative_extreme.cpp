@@ -2,7 +2,7 @@
 // cummax and cummin: the extreme so far and where it is.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_cumulative_extreme {
 namespace {
 
 void declare(const char* name, const char* doc) {
@@ -34,4 +34,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_cumulative_extreme

@@ -3,7 +3,7 @@
 
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_logcumsumexp {
 namespace {
 
 Value run(Value x, int64_t axis, bool reverse) {
@@ -41,4 +41,4 @@ PG_OP("logcumsumexp")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_logcumsumexp

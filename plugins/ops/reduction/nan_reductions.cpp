@@ -2,7 +2,7 @@
 // nansum, nanmean and count_nonzero: reductions that leave elements out.
 #include "reduction.hpp"
 
-namespace pg {
+namespace pg::schema_nan_reductions {
 namespace {
 
 bool lifts(uint32_t dtype) { return (dtype_class(dtype) & (PG_M_INT | PG_M_BOOL)) != 0; }
@@ -63,4 +63,4 @@ Value numbers(const Reduced& c, bool keepdim) { return cast(sum(eq(c.x, c.x), c.
         });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_nan_reductions

@@ -4,7 +4,7 @@
 
 #include "reduction.hpp"
 
-namespace pg {
+namespace pg::schema_norm {
 namespace {
 
 double order_of(const AttrReader& a) { return a.get<double>("p"); }
@@ -84,4 +84,4 @@ Value slope(GradContext& g, Value x, Value y, Value d, const AxisSet& axes) {
         .decompose([](ExpandContext& e) { e.out(0) = expand(e); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_norm

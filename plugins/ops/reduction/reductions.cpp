@@ -2,7 +2,7 @@
 // Reductions over a set of axes whose only attributes are `axes` and `keepdim`: a row each.
 #include "reduction.hpp"
 
-namespace pg {
+namespace pg::schema_reductions {
 namespace {
 
 enum class Result { same, sum, floating, boolean };  // sum: int64 for integers and booleans; floating: float32
@@ -108,4 +108,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_reductions

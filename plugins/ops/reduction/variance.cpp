@@ -2,7 +2,7 @@
 // var and std: they differ by a square root.
 #include "reduction.hpp"
 
-namespace pg {
+namespace pg::schema_variance {
 namespace {
 
 void infer(ShapeContext& c) {
@@ -60,4 +60,4 @@ const char* const kCorrection = "subtracted from the number of elements in the d
                                             .decompose([](ExpandContext& e) { e.out(0) = sqrt(variance(e)); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_variance

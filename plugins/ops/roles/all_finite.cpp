@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_all_finite {
 namespace {
 
 PG_OP("all_finite")
@@ -24,4 +24,4 @@ PG_OP("all_finite")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_all_finite

@@ -2,7 +2,7 @@
 // The operators that the host carries out with a device's own copy entry.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_copies {
 namespace {
 
 PG_OP("clone")
@@ -61,4 +61,4 @@ PG_OP("copy")
     });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_copies

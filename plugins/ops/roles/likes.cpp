@@ -2,7 +2,7 @@
 // zeros_like, ones_like and sum_like: what autograd makes its cotangents with.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_likes {
 namespace {
 
 PG_OP("zeros_like")
@@ -42,4 +42,4 @@ PG_OP("sum_like")
     .grad([](GradContext& g) { g.din(0) = expand_like(g.dout(0), g.in(0)); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_likes

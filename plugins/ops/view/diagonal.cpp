@@ -2,7 +2,7 @@
 // diagonal, and the two operators that its gradient and writing through it need.
 #include "part.hpp"
 
-namespace pg {
+namespace pg::schema_diagonal {
 namespace {
 
 // The two axes become one, the last; strides and offset too where x has strides.
@@ -50,4 +50,4 @@ constinit PartFamily family{
 const bool declared = declare_part(family);
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_diagonal

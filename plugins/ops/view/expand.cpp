@@ -2,7 +2,7 @@
 // expand and expand_like. Not writable: one element shows in many places.
 #include "strides.hpp"
 
-namespace pg {
+namespace pg::schema_expand {
 namespace {
 
 void check_expands(const ShapeContext& c, const Shape& shape) {
@@ -51,4 +51,4 @@ PG_OP("expand_like")
     .grad([](GradContext& g) { g.din(0) = sum_like(g.dout(0), g.in(0)); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_expand

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_permute {
 namespace {
 
 pg_ints inverse(const pg_ints& axes) {
@@ -39,4 +39,4 @@ PG_OP("permute")
     .write_back([](ExpandContext& e) { e.out(0) = permute(e.in(1), inverse(e.get<Axes>("axes"))); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_permute

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strides.hpp"
 
-namespace pg {
+namespace pg::schema_reshape {
 namespace {
 
 // Replaces the -1 of the attribute by what the number of elements leaves.
@@ -60,4 +60,4 @@ PG_OP("reshape_like")
     .write_back([](ExpandContext& e) { e.out(0) = reshape_like(e.in(1), e.in(0)); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_reshape

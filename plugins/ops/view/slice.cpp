@@ -2,7 +2,7 @@
 // slice, and the two operators that its gradient and writing through it need.
 #include "part.hpp"
 
-namespace pg {
+namespace pg::schema_slice {
 namespace {
 
 // One axis' entry, clamped to the axis as Python does.
@@ -90,4 +90,4 @@ constinit PartFamily family{
 const bool declared = declare_part(family);
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_slice

@@ -2,7 +2,7 @@
 // squeeze and unsqueeze: axes of size 1 go and come.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_squeeze {
 namespace {
 
 PG_OP("squeeze")
@@ -60,4 +60,4 @@ PG_OP("unsqueeze")
     .write_back([](ExpandContext& e) { e.out(0) = reshape_like(e.in(1), e.in(0)); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_squeeze

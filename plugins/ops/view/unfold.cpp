@@ -4,7 +4,7 @@
 
 #include "../positions.hpp"
 
-namespace pg {
+namespace pg::schema_unfold {
 namespace {
 
 // The shape of the windows, where x's axis is `axis`.
@@ -95,4 +95,4 @@ const bool declared = [] {
 }();
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_unfold

@@ -3,7 +3,7 @@
 // 2017).
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_new_op {
 namespace {
 
 PG_OP("new_op")
@@ -23,4 +23,4 @@ PG_OP("new_op")
     .decompose([](ExpandContext& e) { e.out(0) = e.in(0) * sigmoid(e.in(0) * e.get<double>("beta")); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_new_op

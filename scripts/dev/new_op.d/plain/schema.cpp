@@ -2,7 +2,7 @@
 // new_op: whole lines along an axis to lines. To be edited: this one takes the mean of a line off its elements.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_new_op {
 namespace {
 
 Value centred(Value x, int64_t axis) { return x - mean(x, make_ints({axis}), true); }
@@ -23,4 +23,4 @@ PG_OP("new_op")
     .decompose([](ExpandContext& e) { e.out(0) = centred(e.in(0), e.get<Axis>("axis")); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_new_op

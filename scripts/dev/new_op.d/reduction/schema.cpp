@@ -2,7 +2,7 @@
 // new_op: a number for each line along an axis. To be edited: this one is the root of the mean square.
 #include "../rules.hpp"
 
-namespace pg {
+namespace pg::schema_new_op {
 namespace {
 
 pg_ints axis_of(const AttrReader& a) { return make_ints({a.get<Axis>("axis")}); }
@@ -39,4 +39,4 @@ PG_OP("new_op")
     .decompose([](ExpandContext& e) { e.out(0) = sqrt(mean(square(e.in(0)), axis_of(e), e.get<bool>("keepdim"))); });
 
 }  // namespace
-}  // namespace pg
+}  // namespace pg::schema_new_op
