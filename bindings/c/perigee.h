@@ -57,7 +57,7 @@ PGC_API pgc_graph *pgc_set_graph(pgc_graph *graph);   /* NULL: eager */
 PGC_API int32_t pgc_set_stream(int32_t index);        /* of the current device, from 0 */
 PGC_API int32_t pgc_set_detect_anomaly(int32_t on);   /* an eager operator that makes NaN or Inf of none fails */
 /* Every operator that is called or recorded becomes a line on standard error, "add: (add): gpu:0": its name, kind and
- * device. A session's runs say nothing: pgc_graph_placement does. */
+ * device. A session's runs say nothing: pgc_session_placement does. */
 PGC_API int32_t pgc_set_log_placement(int32_t on);
 /* Where the operators that follow are called from ("net.lua:12 in Net.0 (Linear)"; NULL: nowhere said): what fails
  * asynchronously then names it. Each text is kept until the process ends. */
@@ -231,10 +231,12 @@ PGC_API int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tenso
 PGC_API int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
 PGC_API int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
 PGC_API const char *pgc_graph_text(pgc_graph *graph); /* a line per node */
-PGC_API const char *pgc_graph_placement(pgc_graph *graph); /* likewise: "add: (add): gpu:0" */
 PGC_API const char *pgc_graph_dot(pgc_graph *graph);
 PGC_API int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
 PGC_API void pgc_session_release(pgc_session *session);
+/* Nodes that their device has no kernel for run on the processor; the first time the log says so. */
+PGC_API int32_t pgc_session_allow_soft_placement(pgc_session *session, int32_t on);
+PGC_API const char *pgc_session_placement(pgc_session *session); /* a line per node: "add_1: (add): gpu:0" */
 /* fetches and feeds are graph tensors; values and results eager ones. Variables keep what the run wrote. */
 PGC_API int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
                                 pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,

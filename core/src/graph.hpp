@@ -66,7 +66,7 @@ TensorRef graph_capture(Graph& g, Tensor& x);
 void record(PendingCall& call, TensorRef* outputs, uint32_t output_count);
 // A line per value and node; and the same for graphviz.
 std::string graph_text(const Graph& g);
-std::string placement_text(const Graph& g);
+const char* kind_text(ValueKind kind);  // "placeholder"
 std::string graph_dot(const Graph& g);
 
 }  // namespace perigee

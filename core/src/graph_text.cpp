@@ -10,15 +10,6 @@ std::string type_text(const GraphValue& v) {
   return std::string(pg::dtype_name(v.meta->dtype)) + " " + shape_text(*v.meta);
 }
 
-const char* kind_text(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::placeholder: return "placeholder";
-    case ValueKind::variable: return "variable";
-    case ValueKind::constant: return "constant";
-    default: return "node";
-  }
-}
-
 std::string escaped(const std::string& text) {
   std::string out;
   for (char c : text) {
@@ -29,6 +20,15 @@ std::string escaped(const std::string& text) {
 }
 
 }  // namespace
+
+const char* kind_text(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::placeholder: return "placeholder";
+    case ValueKind::variable: return "variable";
+    case ValueKind::constant: return "constant";
+    default: return "node";
+  }
+}
 
 std::string graph_text(const Graph& g) {
   std::string text;
@@ -44,14 +44,6 @@ std::string graph_text(const Graph& g) {
     if (!n.outputs.empty()) text += "  " + type_text(g.values[n.outputs[0]]);
     text += "  " + n.device->name + "\n";
   }
-  return text;
-}
-
-std::string placement_text(const Graph& g) {
-  std::string text;
-  for (const GraphValue& v : g.values)
-    if (v.kind != ValueKind::node) text += v.name + ": (" + kind_text(v.kind) + "): " + v.device->name + "\n";
-  for (const GraphNode& n : g.nodes) text += n.name + ": (" + n.op->info->name + "): " + n.device->name + "\n";
   return text;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session.hpp"
 
+#include "log.hpp"
 #include "tape.hpp"
 
 namespace perigee {
@@ -8,6 +9,8 @@ namespace perigee {
 struct Session::Run {
   Graph& g;
   std::map<uint32_t, TensorRef>& variables;
+  bool soft;
+  std::vector<uint8_t>& moved;
   Bindings bindings{};
   std::vector<TensorRef> values{};
   std::vector<uint32_t> uses{};     // readers of a value that are still to come
@@ -77,7 +80,35 @@ struct Session::Run {
     return attrs;
   }
 
-  void run_node(const GraphNode& n) {
+  void call_node(const GraphNode& n, const std::vector<Tensor*>& inputs, std::vector<TensorRef>& outputs,
+                 Device* here) {
+    Scoped<int32_t> place(ambient().device, here != nullptr ? here->id : -1);
+    call(*n.op, inputs.data(), static_cast<uint32_t>(inputs.size()), n.groups.data(), attrs_of(n).data(),
+         emit_functional, outputs.data(), static_cast<uint32_t>(outputs.size()));
+  }
+
+  // On its device, or, where that has no kernel and soft placement allows it, on the default one, and the results back.
+  void place_node(uint32_t index, const std::vector<Tensor*>& inputs, std::vector<TensorRef>& outputs) {
+    const GraphNode& n = g.nodes[index];
+    bool transfer = n.op->role == Role::transfer;
+    Device& other = default_device();
+    bool movable = soft && !transfer && n.device != &other && n.writes.empty();
+    if (!movable || !moved[index]) {
+      try {
+        return call_node(n, inputs, outputs, n.inputs.empty() || transfer ? n.device : nullptr);
+      } catch (const pg::Error& e) {
+        if (!movable || e.code != PG_E_NOT_SUPPORTED) throw;
+      }
+    }
+    call_node(n, inputs, outputs, &other);
+    for (TensorRef& y : outputs) y = move_to(*y, *n.device);
+    if (std::exchange(moved[index], 1) == 0)
+      write_log(PG_LOG_WARNING, n.name + ": (" + n.op->info->name + "): " + other.name + ", since " + n.device->name +
+                                    " has no kernel for it");
+  }
+
+  void run_node(uint32_t index) {
+    const GraphNode& n = g.nodes[index];
     std::vector<TensorRef> hold(n.inputs.size());
     std::vector<Tensor*> inputs(n.inputs.size(), nullptr);
     for (size_t i = 0; i < n.inputs.size(); i++) {
@@ -88,10 +119,8 @@ struct Session::Run {
       inputs[i] = hold[i].get();
     }
     std::vector<TensorRef> outputs(n.outputs.size());
-    Scoped<int32_t> place(ambient().device, n.inputs.empty() || n.op->role == Role::transfer ? n.device->id : -1);
     try {
-      call(*n.op, inputs.data(), static_cast<uint32_t>(inputs.size()), n.groups.data(), attrs_of(n).data(),
-           emit_functional, outputs.data(), static_cast<uint32_t>(outputs.size()));
+      place_node(index, inputs, outputs);
     } catch (pg::Error& e) {
       std::string text = e.what(), op = n.op->info->name;
       if (text.starts_with(op + ": ")) text.erase(0, op.size() + 2);
@@ -125,6 +154,21 @@ Session::Session(GraphRef graph) : graph_(std::move(graph)) {
       variables_[id] = copy_dense(*graph_->values[id].eager, graph_->values[id].meta->dtype);
 }
 
+std::string Session::placement() {
+  std::lock_guard lock(mutex_);
+  std::string text;
+  auto add = [&](const std::string& name, const char* kind, const Device& device) {
+    text += name + ": (" + kind + "): " + device.name + "\n";
+  };
+  for (const GraphValue& v : graph_->values)
+    if (v.kind != ValueKind::node) add(v.name, kind_text(v.kind), *v.device);
+  for (size_t i = 0; i < graph_->nodes.size(); i++) {
+    const GraphNode& n = graph_->nodes[i];
+    add(n.name, n.op->info->name, i < moved_.size() && moved_[i] ? default_device() : *n.device);
+  }
+  return text;
+}
+
 void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values,
                   uint32_t feed_count, TensorRef* results) {
   std::lock_guard lock(mutex_);
@@ -135,7 +179,8 @@ void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* f
   Scoped<bool> no_lines(ambient().log_placement, false);  // where nodes run was said when they were recorded
   Scoped<Graph*> eager(ambient().graph, nullptr);
   Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);  // the graph holds those it was recorded with
-  Run run{g, variables_};
+  moved_.resize(g.nodes.size(), 0);
+  Run run{g, variables_, soft_, moved_};
   run.values.resize(g.values.size());
   run.uses.assign(g.values.size(), 0);
   run.needed.assign(g.nodes.size(), 0);
@@ -156,7 +201,7 @@ void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* f
   for (auto& [id, last] : g.latest)
     if (last != id && run.needed[g.values[last].node]) run.uses[last]++;
   for (uint32_t n = 0; n < g.nodes.size(); n++)
-    if (run.needed[n]) run.run_node(g.nodes[n]);
+    if (run.needed[n]) run.run_node(n);
   std::vector<TensorRef> fetched;
   for (uint32_t i = 0; i < fetch_count; i++) {
     TensorRef& v = run.value(fetches[i]->value);

@@ -18,12 +18,18 @@ class Session {
   // that fails leaves them as they were.
   void run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values,
            uint32_t feed_count, TensorRef* results);
+  // Nodes that their device has no kernel for run on the default device; the first time the log says so.
+  void allow_soft_placement(bool on) { soft_ = on; }
+  // A line a node: "add_1: (add): gpu:0"; those that were moved stand where they ran.
+  std::string placement();
 
  private:
   struct Run;
   GraphRef graph_;
   std::mutex mutex_;  // one run at a time
   std::map<uint32_t, TensorRef> variables_;
+  bool soft_ = false;
+  std::vector<uint8_t> moved_{};  // by node
 };
 
 }  // namespace perigee

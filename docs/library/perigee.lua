@@ -4212,7 +4212,7 @@ function Schedule:state() end
 ---@param metric? number
 function Schedule:step(metric) end
 
----Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`.
+---Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`. Soft placement moves nodes when they run.
 ---@return string
 function Session:placement() end
 

@@ -186,8 +186,10 @@ local Session = {}
 Session.__index = Session
 
 ---A session runs a graph: `pg.Session{g}`. `log_device_placement=true` writes `session:placement()` to standard error.
+---`allow_soft_placement=true` runs nodes that their device has no kernel for on the processor; a warning names each.
 local read_session = native.signature("Session", {
-  { "graph", "table", required = true }, { "log_device_placement", "boolean", named = true } })
+  { "graph", "table", required = true }, { "log_device_placement", "boolean", named = true },
+  { "allow_soft_placement", "boolean", named = true } })
 local function new_session(...)
   local o = read_session(...)
   local self = setmetatable({ graph = o.graph }, Session)
@@ -195,13 +197,14 @@ local function new_session(...)
     native.raise("invalid_argument", "Session", "needs a graph from pg.graph")
   end
   self.native = graphs.create_session(self.graph.native)
+  if o.allow_soft_placement then graphs.allow_soft_placement(self.native, true) end
   if o.log_device_placement then io.stderr:write(self:placement()) end
   return self
 end
 
----Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`.
+---Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`. Soft placement moves nodes when they run.
 ---@return string
-function Session:placement() return graphs.placement(self.graph.native) end
+function Session:placement() return graphs.placement(self.native) end
 
 local function feed_lists(self, feeds)
   local targets, values = {}, {}

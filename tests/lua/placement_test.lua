@@ -8,9 +8,10 @@ local pg = require "perigee"
 local process = require "process"
 
 -- What a script prints and writes to standard error, on a machine with three simulated devices.
-local function output(t, script)
+local function output(t, script, environment)
   local path = process.file('local pg = require "perigee"\n' .. script)
-  local command = ("PERIGEE_SIM_DEVICES=3 PERIGEE_SIM_GPU=1 '%s' %s"):format(process.need_perigee(t), path)
+  local command = ("PERIGEE_SIM_DEVICES=3 PERIGEE_SIM_GPU=1 %s '%s' %s"):format(environment or "",
+                                                                              process.need_perigee(t), path)
   local text, status = process.run(command)
   os.remove(path)
   if status ~= 0 then error(text, 0) end
@@ -46,6 +47,35 @@ test("a session says where its nodes run", function(t)
   local asked = output(t, script:format("", "s:placement()"))
   t.equal(logged, asked)
   t.ok(asked:find(lines, 1, true) == 1 and asked:find("sim:1\n$"), asked)
+end)
+
+test("soft placement runs on the processor what the device has no kernel for, and says so once", function(t)
+  local script = [[
+    local g = pg.graph(function(g)
+      return pg.device("gpu:1", function()
+        local x = g:placeholder { "x", shape = { "batch" } }
+        local y = (x * 2):sin():exp() * pg.ones({ 1 })
+        return { y = y, loss = y:sum() }
+      end)
+    end)
+    local s = pg.Session { g, allow_soft_placement = %s }
+    local dx = g:gradients("loss", { "x" })[1]
+    for size = 1, 2 do
+      local x = pg.ones { size } * 0.5
+      local ok, got = pcall(s.run, s, { "y", "loss", dx }, { x = x })
+      if not ok then return print(got) end
+      x.requires_grad = true
+      local y = (x * 2):sin():exp()
+      y:sum():backward()
+      print(got.y.device, pg.allclose(got.y:cpu(), y), got[3].device, pg.allclose(got[3]:cpu(), x.grad))
+    end
+    io.write(s:placement():match("sin: [^\n]*"), s:placement():match("exp: [^\n]*"), "\n")
+  ]]
+  local refused = output(t, script:format("false"), "PERIGEE_SIM_MISSING=sin")
+  t.ok(refused:find("sin: no kernel for float32 [1] on sim:1; there are kernels on cpu", 1, true), refused)
+  t.equal(output(t, script:format("true"), "PERIGEE_SIM_MISSING=sin"),
+          "perigee: warning: sin: (sin): cpu:0, since sim:1 has no kernel for it\n" ..
+          "sim:1\ttrue\tsim:1\ttrue\nsim:1\ttrue\tsim:1\ttrue\nsin: (sin): cpu:0exp: (exp): sim:1\n")
 end)
 
 test("visible_devices: the others are not there, and gpu:0 is the first one named", function(t)

@@ -55,7 +55,8 @@ end)
 -- What is called for what it does. Of everything else an editor should know what comes back.
 local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:update"] = true,
   ["config.memory_fraction"] = true, ["config.memory_growth"] = true, ["config.memory_limit"] = true,
-  ["config.set"] = true, ["config.visible_devices"] = true, ["graph:print"] = true, ["iterator:close"] = true, ["memory.collect"] = true,
+  ["config.set"] = true, ["config.visible_devices"] = true, ["graph:print"] = true, ["iterator:close"] = true,
+  ["memory.collect"] = true,
   ["memory.empty_cache"] = true, ["optim.clip_grad_value_"] = true, ["optim.scale_grad_"] = true,
   ["pg.load_plugin"] = true, ["pg.manual_seed"] = true, ["pg.reset"] = true, ["pg.save"] = true,
   ["pg.save_npy"] = true, ["pg.save_npz"] = true, ["pg.synchronize"] = true, ["plot:save"] = true,

@@ -42,11 +42,6 @@ const char* pgc_graph_text(pgc_graph* graph) {
   run("graph", [&] { text = keep_text(graph_text(graph_of(graph))); });
   return text;
 }
-const char* pgc_graph_placement(pgc_graph* graph) {
-  const char* text = nullptr;
-  run("graph", [&] { text = keep_text(placement_text(graph_of(graph))); });
-  return text;
-}
 const char* pgc_graph_dot(pgc_graph* graph) {
   const char* text = nullptr;
   run("graph", [&] { text = keep_text(graph_dot(graph_of(graph))); });
@@ -57,6 +52,15 @@ int32_t pgc_session_create(pgc_graph* graph, pgc_session** output) {
              [&] { *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph)))); });
 }
 void pgc_session_release(pgc_session* session) { delete reinterpret_cast<Session*>(session); }
+int32_t pgc_session_allow_soft_placement(pgc_session* session, int32_t on) {
+  reinterpret_cast<Session*>(session)->allow_soft_placement(on != 0);
+  return PG_OK;
+}
+const char* pgc_session_placement(pgc_session* session) {
+  const char* text = nullptr;
+  run("session", [&] { text = keep_text(reinterpret_cast<Session*>(session)->placement()); });
+  return text;
+}
 int32_t pgc_session_run(pgc_session* session, pgc_tensor* const* fetches, uint32_t fetch_count,
                         pgc_tensor* const* feeds, pgc_tensor* const* values, uint32_t feed_count,
                         pgc_tensor** results) {

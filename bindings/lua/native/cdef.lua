@@ -176,10 +176,11 @@ int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tensor *value
 int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
 int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
 const char *pgc_graph_text(pgc_graph *graph);
-const char *pgc_graph_placement(pgc_graph *graph);
 const char *pgc_graph_dot(pgc_graph *graph);
 int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
 void pgc_session_release(pgc_session *session);
+int32_t pgc_session_allow_soft_placement(pgc_session *session, int32_t on);
+const char *pgc_session_placement(pgc_session *session);
 int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
                                 pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
                                 pgc_tensor **results);

@@ -64,7 +64,6 @@ function M.find(graph, name)
 end
 
 function M.text(graph) return ffi.string(C.pgc_graph_text(graph)) end
-function M.placement(graph) return ffi.string(C.pgc_graph_placement(graph)) end
 function M.dot(graph) return ffi.string(C.pgc_graph_dot(graph)) end
 
 function M.create_session(graph)
@@ -72,6 +71,9 @@ function M.create_session(graph)
   check(C.pgc_session_create(graph, session), "Session")
   return ffi.gc(session[0], C.pgc_session_release)
 end
+
+function M.allow_soft_placement(session, on) C.pgc_session_allow_soft_placement(session, on and 1 or 0) end
+function M.placement(session) return ffi.string(C.pgc_session_placement(session)) end
 
 ---Lists of graph tensors to fetch, of graph tensors fed and of their values.
 function M.run(session, fetches, feeds, values)
