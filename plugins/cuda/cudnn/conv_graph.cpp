@@ -33,20 +33,10 @@ constexpr OperationNames kWeightNames = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BAC
                                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
 
 Tensor tensor(int64_t uid, cudnnDataType_t type, const Four& shape, const Four& stride, int64_t alignment) {
-  return {uid, type, {shape.begin(), shape.end()}, {stride.begin(), stride.end()}, alignment, false};
+  return {uid, type, {shape.begin(), shape.end()}, {stride.begin(), stride.end()}, alignment, false, false};
 }
 
 }  // namespace
-
-std::optional<cudnnDataType_t> data_type(uint32_t dtype) {
-  switch (dtype) {
-    case PG_F32: return CUDNN_DATA_FLOAT;
-    case PG_F64: return CUDNN_DATA_DOUBLE;
-    case PG_F16: return CUDNN_DATA_HALF;
-    case PG_BF16: return CUDNN_DATA_BFLOAT16;
-    default: return std::nullopt;
-  }
-}
 
 ConvGraph::ConvGraph(const ConvShape& shape, const Layouts& layouts, bool fused_bias, int64_t alignment)
     : s_(shape), type_(*data_type(shape.dtype)), fused_bias_(fused_bias) {
@@ -70,7 +60,7 @@ std::vector<const Descriptor*> ConvGraph::operations() const {
 
 void ConvGraph::convolve() {
   window_ = Descriptor(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  window_.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute_type());
+  window_.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute_type(s_.dtype));
   window_.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
   window_.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
   window_.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::span<const int64_t>(s_.dilation));
@@ -93,7 +83,7 @@ void ConvGraph::convolve() {
 void ConvGraph::add(int64_t alignment) {
   sum_ = Descriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   sum_.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
-  sum_.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute_type());
+  sum_.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute_type(s_.dtype));
   sum_.finalize();
   Four shape = {1, s_.y[1], 1, 1};
   bias_ = tensor(kBias, type_, shape, dense_strides(shape), alignment).describe();

@@ -2,8 +2,6 @@
 // A convolution as operations of cuDNN's graph API. Making it needs neither a GPU nor a driver.
 #pragma once
 
-#include <optional>
-
 #include "cudnn/conv_layout.hpp"
 #include "cudnn/descriptor.hpp"
 
@@ -11,8 +9,6 @@ namespace cuda::dnn {
 
 // Names of the tensors.
 enum ConvUid : int64_t { kX = 1, kWeight, kY, kBias, kSums };
-
-std::optional<cudnnDataType_t> data_type(uint32_t dtype);  // none: cuDNN does not convolve it
 
 class ConvGraph {
  public:
@@ -22,7 +18,6 @@ class ConvGraph {
   std::vector<const Descriptor*> operations() const;
 
  private:
-  cudnnDataType_t compute_type() const { return s_.dtype == PG_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT; }
   void convolve();
   void add(int64_t alignment);
 

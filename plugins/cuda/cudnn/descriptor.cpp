@@ -34,11 +34,22 @@ std::vector<Descriptor> Descriptor::get_descriptors(cudnnBackendAttributeName_t 
   return values;
 }
 
+std::optional<cudnnDataType_t> data_type(uint32_t dtype) {
+  switch (dtype) {
+    case PG_F32: return CUDNN_DATA_FLOAT;
+    case PG_F64: return CUDNN_DATA_DOUBLE;
+    case PG_F16: return CUDNN_DATA_HALF;
+    case PG_BF16: return CUDNN_DATA_BFLOAT16;
+    default: return std::nullopt;
+  }
+}
+
 Descriptor Tensor::describe() const {
   Descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, uid).set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
   d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span(shape)).set(CUDNN_ATTR_TENSOR_STRIDES, std::span(stride));
   d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment).set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual);
+  if (by_value) d.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
   return std::move(d.finalize());
 }
 

@@ -3,6 +3,7 @@
 // it is finalized. They destroy themselves.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -74,8 +75,12 @@ struct Tensor {
   std::vector<int64_t> shape, stride;
   int64_t alignment = 16;
   bool is_virtual = false;  // passed on within the graph only
+  bool by_value = false;    // its address in an execution is the host's, and read before that returns
 
   Descriptor describe() const;
 };
+
+std::optional<cudnnDataType_t> data_type(uint32_t dtype);  // none: cuDNN has no such floats
+inline cudnnDataType_t compute_type(uint32_t dtype) { return dtype == PG_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT; }
 
 }  // namespace cuda::dnn

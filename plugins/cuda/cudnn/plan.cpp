@@ -77,6 +77,12 @@ std::optional<Plan> find_plan(uint32_t device, std::span<const Descriptor* const
   return std::nullopt;
 }
 
+void log_no_engine(const std::string& what) {
+  std::string reason = take_cudnn_reason();
+  if (!reason.empty()) reason = " (" + reason + ")";
+  pg::log(PG_LOG_DEBUG, "cuDNN has no engine for " + what + reason + ": own kernels compute it");
+}
+
 void Plan::run(uint32_t device, cudaStream_t stream, std::span<const int64_t> uids, std::span<void* const> addresses,
                void* workspace) const {
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);

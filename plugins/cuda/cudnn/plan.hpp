@@ -36,4 +36,7 @@ class Plan {
 std::optional<Plan> find_plan(uint32_t device, std::span<const Descriptor* const> operations, const Wanted& wanted,
                               std::shared_ptr<const void> parts);
 
+// Notes, with the reason that cuDNN gave, that own kernels compute `what`.
+void log_no_engine(const std::string& what);
+
 }  // namespace cuda::dnn

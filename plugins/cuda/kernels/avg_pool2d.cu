@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // avg_pool2d(x) -> y and avg_pool2d_grad(dy, x) -> dx, where of x only the shape counts. The divisor is the window's
 // size within the padded plane, or, without count_include_pad, within the plane, or a number of one's own. Additions
-// are in the cpu's order.
-#include "kernels/pool.cuh"
+// are in the cpu's order. cuDNN serves what it has a mode for (pool_cudnn.hpp).
+#include <optional>
+
+#include "kernels/pool_cudnn.hpp"
 
 namespace cuda {
 namespace {
@@ -78,7 +80,7 @@ class AvgPool2d final : public Kernel {
     if (!pg::is_contiguous(call.out(0))) pg::fail_support("the result must be contiguous");
     shape_of(call);
   }
-  AvgPool2d(const pg::KernelCall& call, pg::Plan&)
+  AvgPool2d(const pg::KernelCall& call, pg::Plan& plan)
       : dtype_(pg::dtype_of(call.out(0))),
         backward_(call.is("avg_pool2d_grad")),
         padded_(call.attr<bool>("count_include_pad")),
@@ -90,8 +92,12 @@ class AvgPool2d final : public Kernel {
     else
       split_ = PlaneSplit(shape_.planes, shape_.oh, shape_.ow);
     total_ = shape_.planes * (backward_ ? shape_.size() : shape_.pooled());
+    if (instead_ != 0) return;
+    by_cudnn_.emplace(call, padded_ ? dnn::PoolKind::kAveragePadded : dnn::PoolKind::kAverage, shape_);
+    plan.workspace = by_cudnn_->workspace();
   }
   void run(const Launch& launch) override {
+    if (by_cudnn_ && by_cudnn_->run(launch)) return;
     if (shape_.narrow())
       run_as<int32_t>(launch);
     else
@@ -119,6 +125,7 @@ class AvgPool2d final : public Kernel {
   PlaneOperand operand_;
   PlaneSplit split_;
   int64_t total_ = 0;
+  std::optional<PoolByCudnn> by_cudnn_;
 };
 PG_KERNEL("avg_pool2d", AvgPool2d);
 PG_KERNEL("avg_pool2d_grad", AvgPool2d);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // batch_norm(x, weight?, bias?, running_mean?, running_var?) -> y, mean, invstd and batch_norm_grad(dy, x, weight?,
 // mean, invstd) -> dx, dweight, dbias. A reduction over each channel leaves four numbers of it, with which a second
-// launch makes every element.
+// launch makes every element. Where cuDNN serves a call (batch_norm_cudnn.hpp) these kernels wait for addresses that it
+// does not take.
+#include <algorithm>
+
+#include "kernels/batch_norm_cudnn.hpp"
 #include "normalise.hpp"
 #include "reduce.cuh"
 #include "reducers.cuh"
@@ -210,6 +214,7 @@ class BatchNorm final : public Kernel {
         training_(call.attr<bool>("training")),
         momentum_(call.runtime<double>("momentum")),
         eps_(call.runtime<double>("eps")),
+        by_cudnn_(call),
         shape_(by_channel<1>({&call.in(0)})),
         elements_(call.in(0), nullptr) {
     for (uint32_t i = 0; i < 4; i++) {
@@ -217,9 +222,10 @@ class BatchNorm final : public Kernel {
     }
     outputs_ = call.output_count();
     terms_bytes_ = (static_cast<uint64_t>(channels_) * kTermBytes + 255) / 256 * 256;
-    plan.workspace = terms_bytes_ + shape_.workspace();
+    plan.workspace = std::max(terms_bytes_ + shape_.workspace(), by_cudnn_.workspace());
   }
   void run(const Launch& launch) override {
+    if (by_cudnn_.run(launch)) return;
     Channel channel;
     AnyVector* vectors[] = {&channel.weight, &channel.bias, &channel.running_mean, &channel.running_var};
     for (uint32_t i = 0; i < 4; i++) {
@@ -247,6 +253,7 @@ class BatchNorm final : public Kernel {
   int64_t channels_;
   bool training_;
   pg::Runtime<double> momentum_, eps_;
+  NormByCudnn by_cudnn_;
   ReduceShape<1> shape_;
   Elements elements_;
   AnyVector vectors_[4];  // weight, bias, running mean and variance
@@ -263,6 +270,7 @@ class BatchNormGrad final : public Kernel {
   }
   BatchNormGrad(const pg::KernelCall& call, pg::Plan& plan)
       : dtype_(pg::dtype_of(call.in(1))),
+        by_cudnn_(call),
         shape_(by_channel<2>({&call.in(0), &call.in(1)})),
         elements_(call.in(1), &call.in(0)),
         outputs_(call.output_count()) {
@@ -273,9 +281,10 @@ class BatchNormGrad final : public Kernel {
     if (outputs_ > 1) grad_.dweight = vector_of(call.out(1));
     if (outputs_ > 2) grad_.dbias = vector_of(call.out(2));
     terms_bytes_ = (static_cast<uint64_t>(call.in(1).shape[1]) * kTermBytes + 255) / 256 * 256;
-    plan.workspace = terms_bytes_ + shape_.workspace();
+    plan.workspace = std::max(terms_bytes_ + shape_.workspace(), by_cudnn_.workspace());
   }
   void run(const Launch& launch) override {
+    if (by_cudnn_.run(launch)) return;
     NormGrad grad = grad_;
     grad.weight.at = launch.has(2) ? launch.mutated<char>(2) : nullptr;
     grad.mean.at = launch.mutated<char>(3), grad.invstd.at = launch.mutated<char>(4);
@@ -289,6 +298,7 @@ class BatchNormGrad final : public Kernel {
 
  private:
   uint32_t dtype_;
+  NormByCudnn by_cudnn_;
   ReduceShape<2> shape_;
   Elements elements_;
   uint32_t outputs_;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // max_pool2d(x) -> y, indices (h * W + w within the plane); max_pool2d_grad(dy, indices, x) -> dx, where of x only the
 // shape counts; max_pool2d_gather(x, indices). Padding is minus infinity, the last NaN wins, the first of equals is
-// taken; -1 is the index of a window that holds nothing but padding.
+// taken; -1 is the index of a window that holds nothing but padding. cuDNN serves max_pool2d where nobody asks for
+// indices: its engine for dense tensors gives none, and its gradient wants x and y instead.
 #include <cmath>
+#include <optional>
 
 #include "group.cuh"
-#include "kernels/pool.cuh"
+#include "kernels/pool_cudnn.hpp"
 #include "kernels/sums.hpp"
 #include "units.hpp"
 
@@ -48,13 +50,15 @@ class MaxPool2d final : public Kernel {
     }
     PoolShape(call, call.in(0), call.out(0));
   }
-  MaxPool2d(const pg::KernelCall& call, pg::Plan&)
+  MaxPool2d(const pg::KernelCall& call, pg::Plan& plan)
       : dtype_(pg::dtype_of(call.in(0))), shape_(call, call.in(0), call.out(0)), operand_(call.in(0)) {
     PoolShape::read_pair(call, "dilation", shape_.dilation);
     indices_ = call.output_count() > 1;
+    if (!indices_) by_cudnn_.emplace(call, dnn::PoolKind::kMax, shape_), plan.workspace = by_cudnn_->workspace();
     split_ = PlaneSplit(shape_.planes, shape_.oh, shape_.ow);
   }
   void run(const Launch& launch) override {
+    if (by_cudnn_ && by_cudnn_->run(launch)) return;
     if (shape_.narrow())
       run_as<int32_t>(launch);
     else
@@ -77,6 +81,7 @@ class MaxPool2d final : public Kernel {
   PlaneOperand operand_;
   PlaneSplit split_;
   bool indices_;
+  std::optional<PoolByCudnn> by_cudnn_;
 };
 PG_KERNEL("max_pool2d", MaxPool2d);
 

@@ -13,12 +13,14 @@ std::atomic<bool> refuses{false};
 
 }  // namespace
 
-void refuse_convolutions(bool refuse) { refuses = refuse; }
+void refuse_graphs(bool refuse) { refuses = refuse; }
 
 namespace dnn {
 namespace {
 
-enum Engine { kTensorCores = kTensorCoreEngine, kAtomic, kPlain, kLast, kFused };
+enum Engine { kTensorCores = kTensorCoreEngine, kAtomic, kPlain, kLast, kFused, kAtomicNorm, kNorm, kPool };
+
+const Object& first_operation(const Object& graph) { return *graph.parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)[0]; }
 
 struct Graph {
   std::vector<Ref> operations;
@@ -58,10 +60,39 @@ std::shared_ptr<Object> config(const Ref& graph, int engine, std::vector<cudnnBa
   return object;
 }
 
+// As cuDNN 9.19 has them for sm_90: in training, not for float64, each with the memory of a conversion to channels-last.
+// It takes multiples of eight channels only; here more, for the tests' sake, but not all.
+std::vector<std::shared_ptr<Object>> find_norms(const Ref& graph, cudnnBackendHeurMode_t mode) {
+  NormView norm(first_operation(*graph));
+  if (!norm.training || norm.x.type == Number::kF64 || norm.x.shape[1] == 1) return {};
+  if (mode != CUDNN_HEUR_MODE_A) return {};
+  return {config(graph, kAtomicNorm, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}), config(graph, kNorm, {})};
+}
+
+cudnnStatus_t check_norm_plan(Object& plan, int engine, const Object& graph) {
+  NormView norm(first_operation(graph));
+  if (engine != kNorm || !norm.one_layout || !norm.aligned) {
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not take the graph");
+  }
+  plan.workspace = 2 * norm.x.extent() * number_bytes(norm.x.type) + 100;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// As cuDNN 9.19 has it for sm_90: one engine for dense tensors, in the fallback list, without a workspace. (That for
+// channels-last is not asked for.)
+std::vector<std::shared_ptr<Object>> find_pools(const Ref& graph, cudnnBackendHeurMode_t mode) {
+  ResampleView pool(first_operation(*graph));
+  if (mode != CUDNN_HEUR_MODE_FALLBACK || !pool.full.is_dense() || !pool.pooled.is_dense()) return {};
+  return {config(graph, kPool, {})};
+}
+
 }  // namespace
 
 std::vector<std::shared_ptr<Object>> find_engines(const Ref& graph, cudnnBackendHeurMode_t mode) {
-  if (refuses || !is_convolution(*graph->parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)[0])) return {};
+  if (refuses) return {};
+  if (is_norm(first_operation(*graph))) return find_norms(graph, mode);
+  if (is_resample(first_operation(*graph))) return find_pools(graph, mode);
+  if (!is_convolution(first_operation(*graph))) return {};
   Graph g(*graph);
   if (g.operations.size() > 1) {
     if (!g.fused || mode != CUDNN_HEUR_MODE_A) return {};
@@ -76,10 +107,15 @@ std::vector<std::shared_ptr<Object>> find_engines(const Ref& graph, cudnnBackend
 cudnnStatus_t check_plan(Object& plan) {
   const Object* chosen = plan.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   if (chosen == nullptr || chosen->engine < 0) return refuse(CUDNN_STATUS_BAD_PARAM, "not an engine configuration");
-  Graph g(*chosen->part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH));
-  if (!g.takes(chosen->engine)) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not take the graph");
+  const Object& graph = *chosen->part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  if (is_norm(first_operation(graph))) {
+    if (auto status = check_norm_plan(plan, chosen->engine, graph); status != CUDNN_STATUS_SUCCESS) return status;
+  } else if (!is_resample(first_operation(graph))) {
+    Graph g(graph);
+    if (!g.takes(chosen->engine)) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not take the graph");
+    plan.workspace = 64 * g.conv.weight.extent();
+  }
   plan.engine = chosen->engine;
-  plan.workspace = 64 * g.conv.weight.extent();
   plan.parts[CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH] = chosen->parts.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
   return CUDNN_STATUS_SUCCESS;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs plans: what a graph says, read from its descriptors.
-#include <algorithm>
-#include <set>
+#include <list>
 
 #include "cudnn_store.hpp"
 #include "standin.hpp"
@@ -100,10 +99,18 @@ cudnnStatus_t execute(const Ref& plan, const Object& pack, cudaStream_t stream) 
     if (!addresses.emplace(uids[i], given[i]).second) return refuse(CUDNN_STATUS_BAD_PARAM, "a uid twice");
   }
   std::map<int64_t, TensorView> tensors = tensors_of(graph_of(*plan));
+  auto values = std::make_shared<std::list<std::vector<char>>>();  // as they are now
   if (addresses.size() != tensors.size()) return refuse(CUDNN_STATUS_BAD_PARAM, "an address too many, or too few");
   for (const auto& [uid, tensor] : tensors) {
     auto found = addresses.find(uid);
     if (found == addresses.end()) return refuse(CUDNN_STATUS_BAD_PARAM, "no address for a tensor");
+    if (tensor.by_value) {
+      if (is_device_range(found->second, 1)) return refuse(CUDNN_STATUS_EXECUTION_FAILED, "a value in device memory");
+      values->emplace_back(static_cast<const char*>(found->second),
+                           static_cast<const char*>(found->second) + number_bytes(tensor.type));
+      found->second = values->back().data();
+      continue;
+    }
     if (!is_aligned(found->second, static_cast<uint64_t>(tensor.alignment))) {
       return refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "an address is not aligned as its tensor says");
     }
@@ -116,7 +123,7 @@ cudnnStatus_t execute(const Ref& plan, const Object& pack, cudaStream_t stream) 
   if (!is_device_range(workspace, bytes) || !is_aligned(workspace, 16)) {
     return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the workspace is too small");
   }
-  cudaError_t queued = enqueue(stream, "cudnnBackendExecute", [=] {
+  cudaError_t queued = enqueue(stream, "cudnnBackendExecute", [=, kept = std::move(values)] {
     std::memset(workspace, 0xa5, bytes);
     compute(*plan, addresses);
   });
@@ -125,6 +132,8 @@ cudnnStatus_t execute(const Ref& plan, const Object& pack, cudaStream_t stream) 
 
 void compute(const Object& plan, const std::map<int64_t, void*>& addresses) {
   const std::vector<Ref>& operations = graph_of(plan).parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  if (is_norm(*operations[0])) return compute_norm(*operations[0], addresses);
+  if (is_resample(*operations[0])) return compute_resample(*operations[0], addresses);
   ConvolutionView v(*operations[0]);
   bool forward = v.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
   bool data = v.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;

@@ -20,7 +20,8 @@ const std::map<cudnnBackendDescriptorType_t, std::vector<Rule>>& rules() {
         {CUDNN_ATTR_TENSOR_DIMENSIONS, kInt, 1, CUDNN_DIM_MAX, true},
         {CUDNN_ATTR_TENSOR_STRIDES, kInt, 1, CUDNN_DIM_MAX, true},
         {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kInt, 1, 1, true},
-        {CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, 1, false}}},
+        {CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, 1, false},
+        {CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, 1, false}}},
       {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
        {{CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, true},
         {CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, 1, true},
@@ -58,6 +59,49 @@ const std::map<cudnnBackendDescriptorType_t, std::vector<Rule>>& rules() {
         {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, kPart, 1, 1, true},
         {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, kPart, 1, 1, true},
         {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, kPart, 1, 1, true}}},
+      {CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR,
+       {{CUDNN_ATTR_OPERATION_NORM_FWD_MODE, CUDNN_TYPE_NORM_MODE, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_TYPE_NORM_FWD_PHASE, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_XDESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_YDESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_EXP_AVG_FACTOR_DESC, kPart, 1, 1, false},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC, kPart, 1, 1, false},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC, kPart, 1, 1, false},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC, kPart, 1, 1, false},
+        {CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC, kPart, 1, 1, false}}},
+      {CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR,
+       {{CUDNN_ATTR_OPERATION_NORM_BWD_MODE, CUDNN_TYPE_NORM_MODE, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_BWD_XDESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC, kPart, 1, 1, true}}},
+      {CUDNN_BACKEND_RESAMPLE_DESCRIPTOR,
+       {{CUDNN_ATTR_RESAMPLE_MODE, CUDNN_TYPE_RESAMPLE_MODE, 1, 1, true},
+        {CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, true},
+        {CUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, 1, false},
+        {CUDNN_ATTR_RESAMPLE_PADDING_MODE, CUDNN_TYPE_PADDING_MODE, 1, 1, true},
+        {CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, kInt, 1, 1, true},
+        {CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, kInt, 1, CUDNN_DIM_MAX, true},
+        {CUDNN_ATTR_RESAMPLE_STRIDES, kInt, 1, CUDNN_DIM_MAX, true},
+        {CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, kInt, 1, CUDNN_DIM_MAX, true},
+        {CUDNN_ATTR_RESAMPLE_POST_PADDINGS, kInt, 1, CUDNN_DIM_MAX, true}}},
+      {CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR,
+       {{CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC, kPart, 1, 1, true}}},
+      {CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR,
+       {{CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC, kPart, 1, 1, true}}},
       {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
        {{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, 1, true},
         {CUDNN_ATTR_OPERATIONGRAPH_OPS, kPart, 1, 64, true}}},
@@ -109,7 +153,8 @@ cudnnStatus_t check_window(const Object& object) {
 cudnnStatus_t check_graph(const Object& object) {
   std::map<int64_t, const Object*> seen;
   for (const Ref& operation : object.parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
-    if (!is_convolution(*operation) && !is_pointwise(*operation)) return bad("not an operation");
+    bool known = is_convolution(*operation) || is_pointwise(*operation) || is_norm(*operation) || is_resample(*operation);
+    if (!known) return bad("not an operation");
     for (const auto& [name, parts] : operation->parts) {
       for (const Ref& part : parts) {
         if (part->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR) continue;
@@ -162,6 +207,11 @@ size_t bytes_of(cudnnBackendAttributeType_t type) {
     case CUDNN_TYPE_DATA_TYPE:
     case CUDNN_TYPE_CONVOLUTION_MODE:
     case CUDNN_TYPE_POINTWISE_MODE:
+    case CUDNN_TYPE_NAN_PROPOGATION:
+    case CUDNN_TYPE_RESAMPLE_MODE:
+    case CUDNN_TYPE_PADDING_MODE:
+    case CUDNN_TYPE_NORM_MODE:
+    case CUDNN_TYPE_NORM_FWD_PHASE:
     case CUDNN_TYPE_HEUR_MODE: return sizeof(int);
     default: return 0;
   }
@@ -185,10 +235,13 @@ cudnnStatus_t check_finalized(const Object& object) {
   switch (object.type) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR: return check_tensor(object);
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR: return check_window(object);
+    case CUDNN_BACKEND_RESAMPLE_DESCRIPTOR: return check_windows(object);
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: return check_graph(object);
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR: return check_pack(object);
     default:
       if (is_convolution(object)) return check_convolution(object);
+      if (is_norm(object)) return check_norm(object);
+      if (is_resample(object)) return check_resample(object);
       return is_pointwise(object) ? check_pointwise(object) : CUDNN_STATUS_SUCCESS;
   }
 }

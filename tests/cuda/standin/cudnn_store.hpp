@@ -75,13 +75,16 @@ struct TensorView {
   int64_t uid = 0, alignment = 1;
   Number type = Number::kNone;
   std::vector<int64_t> shape, stride;
-  bool is_virtual = false;
+  bool is_virtual = false, by_value = false;
 
   explicit TensorView(const Object& tensor);
+  int64_t count() const;
   int64_t extent() const;  // elements from the first to behind the last
   bool is_dense() const;
   bool is_channels_last() const;
 };
+
+bool is_tensor(const Object* part);
 
 // ---- convolutions ----
 
@@ -99,6 +102,35 @@ bool is_convolution(const Object& operation);
 bool is_pointwise(const Object& operation);
 cudnnStatus_t check_convolution(const Object& operation);
 cudnnStatus_t check_pointwise(const Object& operation);
+
+// ---- normalisations ----
+
+struct NormView {
+  TensorView x;
+  bool one_layout, aligned, training;
+
+  explicit NormView(const Object& operation);
+};
+bool is_norm(const Object& operation);
+cudnnStatus_t check_norm(const Object& operation);
+void compute_norm(const Object& operation, const std::map<int64_t, void*>& addresses);
+
+// ---- pooling ----
+
+struct ResampleView {
+  bool forward, nan_wins;
+  TensorView full, pooled;
+  cudnnResampleMode_t mode;
+  cudnnPaddingMode_t padding;
+  Number compute;
+  std::vector<int64_t> window, stride, before, behind;
+
+  explicit ResampleView(const Object& operation);
+};
+bool is_resample(const Object& operation);
+cudnnStatus_t check_windows(const Object& windows);
+cudnnStatus_t check_resample(const Object& operation);
+void compute_resample(const Object& operation, const std::map<int64_t, void*>& addresses);
 
 // ---- engines ----
 

@@ -31,9 +31,11 @@ double factor(const Object& operation, int name) {
   return a.type == CUDNN_TYPE_DOUBLE ? *a.values<double>() : *a.values<float>();
 }
 
-bool is_tensor(const Object* part) { return part != nullptr && part->type == CUDNN_BACKEND_TENSOR_DESCRIPTOR; }
+bool flag(const Object& tensor, int name) { return tensor.find(name) != nullptr && tensor.value<bool>(name); }
 
 }  // namespace
+
+bool is_tensor(const Object* part) { return part != nullptr && part->type == CUDNN_BACKEND_TENSOR_DESCRIPTOR; }
 
 Number number_of(cudnnDataType_t type) {
   switch (type) {
@@ -51,7 +53,14 @@ TensorView::TensorView(const Object& t)
       type(number_of(t.value<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE))),
       shape(t.numbers(CUDNN_ATTR_TENSOR_DIMENSIONS)),
       stride(t.numbers(CUDNN_ATTR_TENSOR_STRIDES)),
-      is_virtual(t.find(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != nullptr && t.value<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL)) {}
+      is_virtual(flag(t, CUDNN_ATTR_TENSOR_IS_VIRTUAL)),
+      by_value(flag(t, CUDNN_ATTR_TENSOR_IS_BY_VALUE)) {}
+
+int64_t TensorView::count() const {
+  int64_t count = 1;
+  for (int64_t size : shape) count *= size;
+  return count;
+}
 
 int64_t TensorView::extent() const {
   int64_t last = 0;

@@ -191,7 +191,7 @@ TEST_CASE("plans are found while the handle that executes them is in use") {
 
 TEST_CASE("what cuDNN refuses is computed by own kernels, and said") {
   open_host();
-  standin::refuse_convolutions(true);
+  standin::refuse_graphs(true);
   for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
     for (ConvKind kind : kKinds) {
       for (const Case& c : kCases) {
@@ -208,7 +208,7 @@ TEST_CASE("what cuDNN refuses is computed by own kernels, and said") {
       }
     }
   }
-  standin::refuse_convolutions(false);
+  standin::refuse_graphs(false);
 }
 
 TEST_CASE("sums over nothing") {

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "cudnn/conv_graph.hpp"
+#include "cudnn/norm_graph.hpp"
+#include "cudnn/pool_graph.hpp"
 #include "linalg/descriptors.hpp"
 
 using namespace cuda::dnn;
@@ -21,7 +23,14 @@ ConvShape shape_of(ConvKind kind, uint32_t dtype) {
   return s;
 }
 
-Tensor matrix(int64_t alignment = 16) { return {1, CUDNN_DATA_FLOAT, {2, 2}, {2, 1}, alignment, false}; }
+PoolingShape pooling(PoolKind kind, bool gradient, uint32_t dtype) {
+  PoolingShape s;
+  s.kind = kind, s.gradient = gradient, s.dtype = dtype, s.full = {2, 3, 7, 6}, s.pooled = {2, 3, 4, 6};
+  s.kernel[0] = s.kernel[1] = 3, s.stride[0] = 2, s.padding[0] = s.padding[1] = 1;
+  return s;
+}
+
+Tensor matrix(int64_t alignment = 16) { return {1, CUDNN_DATA_FLOAT, {2, 2}, {2, 1}, alignment}; }
 
 // The status of the failure.
 template <class Body>
@@ -49,6 +58,29 @@ TEST_CASE("cuDNN takes every convolution as we describe it") {
     ConvShape s = shape_of(ConvKind::kForward, dtype);
     for (int64_t alignment : {int64_t{16}, pg::dtype_bytes(dtype)}) {
       CHECK(ConvGraph(s, choose_layouts(s, true), true, alignment).operations().size() == 2);
+    }
+  }
+}
+
+TEST_CASE("cuDNN takes every batch norm as we describe it") {
+  for (uint32_t dtype : {PG_F32, PG_F16, PG_BF16}) {
+    for (NormKind kind : {NormKind::kForward, NormKind::kGradient}) {
+      for (bool running : {false, true}) {
+        NormShape s;
+        s.kind = kind, s.dtype = dtype, s.x = {2, 8, 7, 6}, s.running = running;
+        CHECK(NormGraph(s).operations().size() == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuDNN takes all pooling as we describe it") {
+  for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
+    for (PoolKind kind : {PoolKind::kMax, PoolKind::kAveragePadded, PoolKind::kAverage}) {
+      for (bool gradient : {false, true}) {
+        if (gradient && kind == PoolKind::kMax) continue;
+        CHECK(PoolGraph(pooling(kind, gradient, dtype)).operations().size() == 1);
+      }
     }
   }
 }
@@ -99,6 +131,16 @@ TEST_CASE("cuDNN refuses mistakes") {
           ConvShape s = shape_of(ConvKind::kForward, PG_F32);
           s.y[3] = 9;
           ConvGraph(s, choose_layouts(s, true), false, 16);
+        }) == CUDNN_STATUS_BAD_PARAM);
+  CHECK(status_of([] { PoolGraph(pooling(PoolKind::kMax, true, PG_F32)); }) == CUDNN_STATUS_BAD_PARAM);
+  CHECK(status_of([] {
+          PoolingShape s = pooling(PoolKind::kAverage, false, PG_F32);
+          s.pooled[2] = 9;
+          PoolGraph graph(s);
+        }) == CUDNN_STATUS_BAD_PARAM);
+  CHECK(status_of([] {
+          Descriptor norm(CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR);
+          norm.set(CUDNN_ATTR_OPERATION_NORM_FWD_MODE, CUDNN_TYPE_NORM_MODE, CUDNN_BATCH_NORM).finalize();
         }) == CUDNN_STATUS_BAD_PARAM);
 }
 

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of two ways serves an operator that both cuDNN and own kernels can compute. Asked when a kernel is prepared.
+#pragma once
+
+namespace cuda::dnn {
+
+// Environment variables: "cudnn" (the default) or "own"; others throw.
+bool norms_by_cudnn();  // PERIGEE_CUDA_NORMS
+bool pools_by_cudnn();  // PERIGEE_CUDA_POOLS
+
+}  // namespace cuda::dnn

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudnn/pool.hpp"
+
+#include "cudnn/plan.hpp"
+#include "cudnn/pool_graph.hpp"
+
+namespace cuda::dnn {
+namespace {
+
+class CudnnPool final : public Pool {
+ public:
+  CudnnPool(bool gradient, uint32_t device, Plan plan) : gradient_(gradient), device_(device), plan_(std::move(plan)) {}
+  uint64_t workspace() const override { return plan_.workspace(); }
+  void run(cudaStream_t stream, const void* operand, void* result, void* workspace) const override {
+    const int64_t uids[] = {gradient_ ? kPooled : kFull, gradient_ ? kFull : kPooled};
+    void* const addresses[] = {const_cast<void*>(operand), result};
+    plan_.run(device_, stream, uids, addresses, workspace);
+  }
+
+ private:
+  bool gradient_;
+  uint32_t device_;
+  Plan plan_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pool> make_pool(const PoolingShape& shape, uint32_t device, const std::string& what) {
+  return asked_for(what, [&]() -> std::unique_ptr<Pool> {
+    Wanted wanted;
+    wanted.exact = shape.dtype == PG_F32 || shape.dtype == PG_F64;
+    auto graph = std::make_shared<PoolGraph>(shape);
+    std::optional<Plan> plan = find_plan(device, graph->operations(), wanted, graph);
+    if (plan) return std::make_unique<CudnnPool>(shape.gradient, device, std::move(*plan));
+    log_no_engine(what);
+    return nullptr;
+  });
+}
+
+}  // namespace cuda::dnn

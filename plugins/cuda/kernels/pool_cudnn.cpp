@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/pool_cudnn.hpp"
+
+#include "cudnn/choice.hpp"
+#include "perigee/kernels/strided.hpp"
+
+namespace cuda {
+namespace {
+
+dnn::Four with_batch(const pg_tensor& t) {
+  if (t.rank == 3) return {1, t.shape[0], t.shape[1], t.shape[2]};
+  return {t.shape[0], t.shape[1], t.shape[2], t.shape[3]};
+}
+
+}  // namespace
+
+PoolByCudnn::PoolByCudnn(const pg::KernelCall& call, dnn::PoolKind kind, const PoolShape& shape) {
+  if (!dnn::pools_by_cudnn()) return;
+  dnn::PoolingShape s;
+  s.kind = kind, s.gradient = call.is("avg_pool2d_grad"), s.dtype = pg::dtype_of(call.out(0));
+  s.full = with_batch(s.gradient ? call.out(0) : call.in(0)), s.pooled = with_batch(s.gradient ? call.in(0) : call.out(0));
+  std::copy_n(shape.kernel, 2, s.kernel), std::copy_n(shape.stride, 2, s.stride);
+  std::copy_n(shape.padding, 2, s.padding);
+  bool plain = shape.dilation[0] == 1 && shape.dilation[1] == 1 && pg::is_contiguous(call.in(0));
+  if (!plain || !s.is_cudnns()) return;
+  pool_ = dnn::make_pool(s, call.raw->device, std::string(call.op()) + " of " + pg::describe(call));
+}
+
+bool PoolByCudnn::run(const Launch& launch) const {
+  if (pool_ == nullptr) return false;
+  pool_->run(launch.native(), launch.in(0), launch.out(0), launch.workspace());
+  return true;
+}
+
+}  // namespace cuda

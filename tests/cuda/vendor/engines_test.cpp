@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which engines the real cuDNN has for our graphs on a GPU of compute capability 9.0: it answers from a description of
+// such a GPU, without one (a "device property descriptor", since 9.8). Engines that compile when their plan is made need
+// the driver's library; the toolkit's stub of it, if there, makes them known, though their plans then fail.
+#include <dlfcn.h>
+
+#include <catch2/catch.hpp>
+
+#include "cudnn/conv_graph.hpp"
+#include "cudnn/norm_graph.hpp"
+#include "cudnn/pool_graph.hpp"
+
+#if CUDNN_VERSION >= 90800
+
+using namespace cuda::dnn;
+
+namespace {
+
+constexpr char kGpu[] =
+    R"({"deviceName": "sm_90", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "pciDeviceId": 0,
+        "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
+        "multiProcessorCount": 132, "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, "l2CacheSize": 52428800,
+        "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
+        "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32,
+        "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "isTccDriver": 0, "supportCoopLaunch": 1,
+        "totalGlobalMem": 85017493504})";
+
+struct Found {
+  int64_t offered = 0;  // by the heuristics
+  int64_t planned = 0;  // of the first of each list: a plan could be made without a driver
+};
+
+Descriptor gpu() {
+  Descriptor d(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  d.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, sizeof kGpu - 1, kGpu);
+  return std::move(d.finalize());
+}
+
+template <class Graph>
+Found engines(const Graph& operation) {
+  Found found;
+  Descriptor device = gpu(), graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, *operation.operations()[0]).finalize();
+  for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+    if (!heuristics.try_finalize()) continue;
+    auto configs = heuristics.get_descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    found.offered += static_cast<int64_t>(configs.size());
+    if (configs.empty()) continue;
+    Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configs[0]).set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+    found.planned += cudnnBackendFinalize(plan.get()) == CUDNN_STATUS_SUCCESS ? 1 : 0;
+  }
+  return found;
+}
+
+NormShape norm(NormKind kind, uint32_t dtype, int64_t channels) {
+  NormShape s;
+  s.kind = kind, s.dtype = dtype, s.x = {4, channels, 14, 14}, s.running = kind == NormKind::kForward;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("cuDNN has engines for dense convolutions") {
+  for (uint32_t dtype : {PG_F32, PG_F16, PG_BF16}) {
+    ConvShape s;
+    s.dtype = dtype, s.x = {2, 8, 7, 6}, s.weight = {16, 8, 3, 3}, s.y = {2, 16, 5, 4};
+    s.x_stride = dense_strides(s.x), s.weight_stride = dense_strides(s.weight), s.y_stride = dense_strides(s.y);
+    CHECK(engines(ConvGraph(s, choose_layouts(s, true), false, 16)).planned > 0);
+  }
+}
+
+TEST_CASE("cuDNN has an engine for all pooling of dense tensors") {
+  for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
+    for (PoolKind kind : {PoolKind::kMax, PoolKind::kAveragePadded, PoolKind::kAverage}) {
+      for (bool gradient : {false, true}) {
+        if (gradient && kind == PoolKind::kMax) continue;
+        PoolingShape s;
+        s.kind = kind, s.gradient = gradient, s.dtype = dtype, s.full = {2, 3, 7, 6}, s.pooled = {2, 3, 4, 6};
+        s.kernel[0] = s.kernel[1] = 3, s.stride[0] = 2, s.padding[0] = s.padding[1] = 1;
+        CHECK(engines(PoolGraph(s)).planned == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuDNN has engines for batch norms in training, where channels are a multiple of eight") {
+  if (dlopen(CUDA_DRIVER_STUB, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    WARN("without the toolkit's stub of the driver's library cuDNN says nothing of engines that compile");
+    return;
+  }
+  for (uint32_t dtype : {PG_F32, PG_F16, PG_BF16}) {
+    for (NormKind kind : {NormKind::kForward, NormKind::kGradient}) {
+      CHECK(engines(NormGraph(norm(kind, dtype, 16))).offered > 0);
+      CHECK(engines(NormGraph(norm(kind, dtype, 10))).offered == 0);
+    }
+  }
+}
+
+#endif
