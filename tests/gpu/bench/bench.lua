@@ -83,6 +83,28 @@ local function conv2d(name, dtype)
   end)
 end
 
+-- With and without gradients, of images as they are in the first layers of a network.
+local function norm_pool(suffix, dtype)
+  local n, c, side = size(32), 64, small and 8 or 56
+  local x, dy = rand({ n, c, side, side }, dtype, true), rand({ n, c, side, side }, dtype)
+  local weight, bias, mean, var = rand({ c }, nil, true), rand({ c }, nil, true), rand { c }, rand { c }
+  local function forward() return (pg.batch_norm(x, weight, bias, mean, var, { training = true })) end
+  time("batch_norm_" .. suffix, "ms", function() pg.no_grad(function() forward():free() end) end)
+  time("batch_norm_" .. suffix .. "_backward", "ms", function()
+    for _, d in ipairs { pg.grad({ forward() }, { x, weight, bias }, { grad_outputs = { dy } }) } do d:free() end
+  end)
+  time("max_pool_3x3_" .. suffix, "ms", function()
+    pg.no_grad(function() (pg.max_pool2d(x, { kernel = 3, stride = 2, padding = 1 })):free() end)
+  end)
+  local pooled = rand({ n, c, side / 2, side / 2 }, dtype)
+  time("avg_pool_2x2_" .. suffix, "ms", function()
+    pg.no_grad(function() pg.avg_pool2d(x, { kernel = 2 }):free() end)
+  end)
+  time("avg_pool_2x2_" .. suffix .. "_backward", "ms", function()
+    pg.grad({ pg.avg_pool2d(x, { kernel = 2 }) }, { x }, { grad_outputs = { pooled } }):free()
+  end)
+end
+
 local function train(name, unit, model, x, y)
   model = model:to(device)
   local optimizer = optim.Adam { model:parameters(), lr = 1e-3 }
@@ -151,6 +173,9 @@ local items = {
     bandwidth("batch_norm", 8 * n * c * side * side, function()
       (pg.batch_norm(images, weight, bias, mean, var, { training = true })):free()
     end)
+  end },
+  { "norm_pool", function()
+    for _, dtype in ipairs { "float32", "bfloat16" } do norm_pool(dtype == "float32" and "f32" or "bf16", dtype) end
   end },
   { "adam", function()
     local n = size(25e6)

@@ -153,6 +153,32 @@ def norms():
               lambda: F.batch_norm(images, mean, var, weight, bias, training=True))
 
 
+def norm_pool_of(suffix, dtype):
+    n, c, side = size(32), 64, 8 if SMALL else 56
+    x, dy = rand(n, c, side, side, dtype=dtype, grad=True), rand(n, c, side, side, dtype=dtype)
+    weight, bias, mean, var = rand(c, grad=True), rand(c, grad=True), rand(c), rand(c)
+
+    def forward():
+        return F.batch_norm(x, mean, var, weight, bias, training=True)
+
+    def without_gradient(run):
+        with torch.no_grad():
+            run()
+
+    timed("batch_norm_" + suffix, "ms", lambda: without_gradient(forward))
+    timed("batch_norm_" + suffix + "_backward", "ms", lambda: torch.autograd.grad(forward(), (x, weight, bias), dy))
+    timed("max_pool_3x3_" + suffix, "ms", lambda: without_gradient(lambda: F.max_pool2d(x, 3, 2, 1)))
+    pooled = rand(n, c, side // 2, side // 2, dtype=dtype)
+    timed("avg_pool_2x2_" + suffix, "ms", lambda: without_gradient(lambda: F.avg_pool2d(x, 2)))
+    timed("avg_pool_2x2_" + suffix + "_backward", "ms",
+          lambda: torch.autograd.grad(F.avg_pool2d(x, 2), x, pooled))
+
+
+def norm_pool():
+    norm_pool_of("f32", torch.float32)
+    norm_pool_of("bf16", torch.bfloat16)
+
+
 def adam():
     n = size(25e6)
     parts = [rand(n // 10, grad=True) for _ in range(10)]
@@ -198,6 +224,7 @@ ITEMS = {
     "matmul_f16_8192": lambda: matmul("matmul_f16_8192", size(8192), torch.float16),
     "matmul_f32_4096": lambda: matmul("matmul_f32_4096", size(4096), torch.float32),
     "copies": copies, "elementwise": elementwise, "reductions": reductions, "convolution": convolution, "norms": norms,
+    "norm_pool": norm_pool,
     "adam": adam, "training": training,
 }
 

@@ -1,0 +1,107 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Batch normalisation and pooling on the device in force (or else the simulated one) against the CPU, as models use them:
+-- parameters and statistics in float32 whatever x is, results that nobody asked for left out. A device may have two ways
+-- of computing them (plugins/cuda/README.md).
+
+local pg = require "perigee"
+
+local DEVICE = pg.device() ~= "cpu" and pg.device() or "sim:0"
+local STEP = { float64 = 2 ^ -40, float32 = 2 ^ -17, float16 = 2 ^ -9, bfloat16 = 2 ^ -6 }
+
+local function to_all(list, device)
+  local moved = {}
+  for i, x in ipairs(list) do moved[i] = x:clone():to(device) end
+  return moved
+end
+
+-- fn(inputs) gives a list of tensors; inputs are made on the CPU, once.
+local function agree(t, label, dtype, inputs, fn)
+  local expected = pg.device("cpu", function() return fn(to_all(inputs, "cpu")) end)
+  local got = pg.device(DEVICE, function() return fn(to_all(inputs, DEVICE)) end)
+  t.equal(#got, #expected)
+  for i, y in ipairs(got) do
+    t.equal({ label, i, y.device, y.dtype, y.shape }, { label, i, DEVICE, expected[i].dtype, expected[i].shape })
+    local a, b = y:cpu():to("float64"), expected[i]:to("float64")
+    local far = ((a - b):abs() / (b:abs() + 1)):max():item()
+    t.ok(far <= STEP[dtype], ("%s in %s, result %d: %g off, at most %g expected"):format(label, dtype, i, far,
+                                                                                      STEP[dtype]))
+  end
+end
+
+local function on_cpu(fn) return pg.device("cpu", fn) end
+
+local function rand(shape, dtype, low)
+  return on_cpu(function() return (pg.rand(shape) * 2 + (low or -1)):to(dtype or "float32") end)
+end
+
+-- x, dy, weight, bias, running mean and variance.
+local function norm_inputs(shape, dtype)
+  local c, own = { shape[2] }, dtype == "float64" and dtype or "float32"
+  return { rand(shape, dtype), rand(shape, dtype), rand(c, own), rand(c, own), rand(c, own), rand(c, own, 0.5) }
+end
+
+local function gradients(y, of, dy)
+  return { pg.grad({ y }, of, { grad_outputs = { dy } }) }
+end
+
+local shapes = { { 4, 8, 5, 6 }, { 6, 16 }, { 2, 3, 7 }, { 2, 8, 3, 2, 2 }, { 3, 1, 4, 4 }, { 2, 24, 1, 1 } }
+
+for dtype in pairs(STEP) do
+  test("batch_norm in training in " .. dtype, function(t)
+    for _, shape in ipairs(shapes) do
+      agree(t, "[" .. table.concat(shape, ", ") .. "]", dtype, norm_inputs(shape, dtype), function(a)
+        local options = { training = true, momentum = 0.3, eps = 1e-3 }
+        local alone = pg.no_grad(function() return (pg.batch_norm(a[1], a[3], a[4], options)) end)
+        local leaves = { a[1]:requires_grad_(), a[3]:requires_grad_(), a[4]:requires_grad_() }
+        local y = pg.batch_norm(a[1], a[3], a[4], a[5], a[6], options)
+        local d = gradients(y, leaves, a[2])
+        local only = gradients(pg.batch_norm(a[1], a[3]:detach(), a[4]:detach(), options), { a[1] }, a[2])
+        return { y:detach(), a[5], a[6], d[1], d[2], d[3], alone, only[1] }
+      end)
+    end
+  end)
+
+  test("batch_norm of views and without parameters in " .. dtype, function(t)
+    agree(t, "views", dtype, norm_inputs({ 4, 6, 5, 8 }, dtype), function(a)
+      local x = a[1]:transpose(2, 4)
+      local more = pg.cat { a[3], a[4], a[3] } -- 18: one that does not begin at the start of a block
+      local y = pg.batch_norm(x, more:narrow(1, 2, 8), more:narrow(1, 4, 8), { training = true })
+      local plain = pg.batch_norm(a[1], { training = true })
+      local known = pg.batch_norm(a[1], a[3], a[4], a[5], a[6], { training = false })
+      local unaligned = pg.batch_norm(a[1], more:narrow(1, 2, 6), more:narrow(1, 4, 6), { training = true })
+      return { (y), (plain), (known), (unaligned) }
+    end)
+  end)
+
+  test("pooling in " .. dtype, function(t)
+    local windows = {
+      { kernel = 2 }, { kernel = 3, stride = 2, padding = 1 }, { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } },
+      { kernel = 3, stride = 2, ceil_mode = true },
+    }
+    for i, options in ipairs(windows) do
+      agree(t, "windows " .. i, dtype, { rand({ 2, 3, 8, 10 }, dtype) }, function(a)
+        local results = { pg.no_grad(function() return (pg.max_pool2d(a[1], options)) end) }
+        for _, padded in ipairs { true, false } do
+          local own = { count_include_pad = padded }
+          for key, value in pairs(options) do own[key] = value end
+          local x = a[1]:detach():requires_grad_()
+          local y = pg.avg_pool2d(x, own)
+          results[#results + 1] = y:detach()
+          results[#results + 1] = pg.grad({ (y * y):sum() }, { x })
+        end
+        local x = a[1]:detach():requires_grad_()
+        results[#results + 1] = pg.grad({ (pg.max_pool2d(x, options)):sum() }, { x })
+        return results
+      end)
+    end
+  end)
+end
+
+test("a NaN wins in a window", function(t)
+  local x = rand { 1, 2, 6, 6 }
+  on_cpu(function() x[1][1][3][3] = 0 / 0 end)
+  local y = pg.device(DEVICE, function()
+    return pg.no_grad(function() return (pg.max_pool2d(x:to(DEVICE), { kernel = 3, stride = 3 })) end)
+  end)
+  t.equal(y:cpu():isnan():to("int64"):sum():item(), 1)
+end)
