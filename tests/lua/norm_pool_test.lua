@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Batch normalisation and pooling on the device in force (or else the simulated one) against the CPU, as models use them:
--- parameters and statistics in float32 whatever x is, results that nobody asked for left out. A device may have two ways
--- of computing them (plugins/cuda/README.md).
+-- Batch normalisation and pooling on the device in force (or else the simulated one) against the CPU, as models use
+-- them: parameters and statistics in float32 whatever x is, results that nobody asked for left out. A device may have
+-- two ways of computing them (plugins/cuda/README.md).
 
 local pg = require "perigee"
 
@@ -75,8 +75,8 @@ for dtype in pairs(STEP) do
 
   test("pooling in " .. dtype, function(t)
     local windows = {
-      { kernel = 2 }, { kernel = 3, stride = 2, padding = 1 }, { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } },
-      { kernel = 3, stride = 2, ceil_mode = true },
+      { kernel = 2 }, { kernel = 3, stride = 2, padding = 1 }, { kernel = 3, stride = 2, ceil_mode = true },
+      { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } },
     }
     for i, options in ipairs(windows) do
       agree(t, "windows " .. i, dtype, { rand({ 2, 3, 8, 10 }, dtype) }, function(a)
@@ -96,6 +96,23 @@ for dtype in pairs(STEP) do
     end
   end)
 end
+
+-- The square of the mean less the mean of the squares would leave no correct digit.
+test("batch_norm far from zero", function(t)
+  local x, dy, w, b = rand({ 4, 8, 6, 6 }) + 1000, rand { 4, 8, 6, 6 }, rand { 8 }, rand { 8 }
+  local function run(device)
+    return pg.device(device, function()
+      local a = to_all({ x, dy, w, b }, device)
+      a[1]:requires_grad_()
+      local y = pg.batch_norm(a[1], a[3], a[4], { training = true })
+      return y:detach():cpu(), (pg.grad({ y }, { a[1] }, { grad_outputs = { a[2] } })):cpu()
+    end)
+  end
+  local y, dx = run(DEVICE)
+  local expected, slope = run("cpu")
+  t.ok((y - expected):abs():max():item() < 1e-3, "y")
+  t.ok((dx - slope):abs():max():item() < 1e-3, "dx")
+end)
 
 test("a NaN wins in a window", function(t)
   local x = rand { 1, 2, 6, 6 }

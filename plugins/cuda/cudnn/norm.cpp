@@ -31,7 +31,10 @@ class Pack {
 class CudnnNorm final : public Norm {
  public:
   CudnnNorm(const NormShape& shape, uint32_t device, Plan plan)
-      : s_(shape), device_(device), plan_(std::move(plan)), vector_(static_cast<size_t>(s_.channels()) * sizeof(float)) {
+      : s_(shape),
+        device_(device),
+        plan_(std::move(plan)),
+        vector_(static_cast<size_t>(s_.channels()) * sizeof(float)) {
     Scratch scratch;
     plan_at_ = scratch.take(plan_.workspace());
     for (uint64_t& at : spare_) at = scratch.take(vector_);
@@ -75,9 +78,9 @@ class CudnnNorm final : public Norm {
   NormShape s_;
   uint32_t device_;
   Plan plan_;
-  size_t vector_;             // bytes of one by channel
+  size_t vector_;  // bytes of one by channel
   uint64_t plan_at_ = 0;
-  uint64_t spare_[4] = {};    // the old running statistics; results that nobody wants
+  uint64_t spare_[4] = {};  // the old running statistics; results that nobody wants
   uint64_t workspace_ = 0;
 };
 

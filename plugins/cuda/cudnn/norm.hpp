@@ -24,11 +24,11 @@ struct NormShape {
 
 struct NormData {
   const void *x, *weight;
-  const void* dy;               // gradient
-  const void* bias;             // forward
-  void *mean, *invstd;          // forward: results, which may be NULL
-  void *dweight, *dbias;        // gradient: results, which may be NULL
-  void* result;                 // y or dx
+  const void* dy;         // gradient
+  const void* bias;       // forward
+  void *mean, *invstd;    // forward: results, which may be NULL
+  void *dweight, *dbias;  // gradient: results, which may be NULL
+  void* result;           // y or dx
   void *running_mean, *running_var;
   float momentum, eps;
   void* workspace;

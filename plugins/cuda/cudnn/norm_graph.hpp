@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation and its gradient as an operation of cuDNN's graph API. Making it needs neither a GPU nor a driver.
+// Batch normalisation and its gradient as an operation of cuDNN's graph API. Making it needs neither a GPU nor a
+// driver.
 #pragma once
 
 #include "cudnn/descriptor.hpp"
@@ -35,7 +36,7 @@ class NormGraph {
   std::vector<const Descriptor*> operations() const { return {&operation_}; }
 
  private:
-  void add(cudnnBackendAttributeName_t name, NormUid uid);        // of the shape of x
+  void add(cudnnBackendAttributeName_t name, NormUid uid);         // of the shape of x
   void add_vector(cudnnBackendAttributeName_t name, NormUid uid);  // by channel
   void add_number(cudnnBackendAttributeName_t name, NormUid uid);  // by value
   void add(cudnnBackendAttributeName_t name, const Tensor& tensor);

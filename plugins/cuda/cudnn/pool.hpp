@@ -24,7 +24,8 @@ struct PoolingShape {
   // Windows that reach over the padded plane (ceil_mode) divide by what of them lies within it, which cuDNN has no mode
   // for; its pooling kernels are not known to count beyond 32 bits.
   bool is_cudnns() const {
-    bool fits = count_of(full) > 0 && count_of(pooled) > 0 && count_of(full) < INT32_MAX && count_of(pooled) < INT32_MAX;
+    bool fits =
+        count_of(full) > 0 && count_of(pooled) > 0 && count_of(full) < INT32_MAX && count_of(pooled) < INT32_MAX;
     for (int i = 0; i < 2; i++) {
       int64_t room = full[i + 2] + 2 * padding[i] - kernel[i];
       fits = fits && room >= 0 && padding[i] < kernel[i] && pooled[i + 2] == room / stride[i] + 1;

@@ -60,8 +60,8 @@ std::shared_ptr<Object> config(const Ref& graph, int engine, std::vector<cudnnBa
   return object;
 }
 
-// As cuDNN 9.19 has them for sm_90: in training, not for float64, each with the memory of a conversion to channels-last.
-// It takes multiples of eight channels only; here more, for the tests' sake, but not all.
+// As cuDNN 9.19 has them for sm_90: in training, not for float64, each with the memory of a conversion to
+// channels-last. There the channels of a place must fill whole 16 bytes; here fewer are refused, for the tests' sake.
 std::vector<std::shared_ptr<Object>> find_norms(const Ref& graph, cudnnBackendHeurMode_t mode) {
   NormView norm(first_operation(*graph));
   if (!norm.training || norm.x.type == Number::kF64 || norm.x.shape[1] == 1) return {};

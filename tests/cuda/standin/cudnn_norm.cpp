@@ -13,15 +13,14 @@ struct VectorName {
   bool required;
 };
 const std::vector<VectorName>& vector_names(bool forward) {
-  static const std::vector<VectorName> of_forward = {
-      {CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, true},
-      {CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC, true},
-      {CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC, true},
-      {CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC, true},
-      {CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC, false},
-      {CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC, false},
-      {CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC, false},
-      {CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC, false}};
+  static const std::vector<VectorName> of_forward = {{CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, true},
+                                                     {CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC, true},
+                                                     {CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC, true},
+                                                     {CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC, true},
+                                                     {CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC, false},
+                                                     {CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC, false},
+                                                     {CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC, false},
+                                                     {CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC, false}};
   static const std::vector<VectorName> of_gradient = {{CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC, true},
                                                       {CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, true},
                                                       {CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC, true},
@@ -44,8 +43,7 @@ cudnnStatus_t check_number(const Object& operation, int name) {
   const Object* part = operation.part(name);
   if (part == nullptr || part->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR) return bad("a number is missing");
   TensorView t(*part);
-  return t.by_value && t.count() == 1 && t.type == Number::kF32 ? CUDNN_STATUS_SUCCESS
-                                                                : bad("not one float by value");
+  return t.by_value && t.count() == 1 && t.type == Number::kF32 ? CUDNN_STATUS_SUCCESS : bad("not one float by value");
 }
 
 // A tensor's elements, as numbers.
@@ -54,7 +52,9 @@ class Elements {
   Elements(const Object& operation, int name, const std::map<int64_t, void*>& addresses)
       : view_(*operation.part(name)), data_(addresses.at(view_.uid)) {}
   const TensorView& view() const { return view_; }
-  double at(int64_t n, int64_t c, int64_t h, int64_t w) const { return read_number(view_.type, data_, place(n, c, h, w)); }
+  double at(int64_t n, int64_t c, int64_t h, int64_t w) const {
+    return read_number(view_.type, data_, place(n, c, h, w));
+  }
   void set(int64_t n, int64_t c, int64_t h, int64_t w, double value) const {
     write_number(view_.type, data_, place(n, c, h, w), value);
   }

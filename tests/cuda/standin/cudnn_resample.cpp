@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling (what cuDNN calls resampling): what finalizing checks, and what the modes compute, as cudnn_graph.h and
-// NVIDIA's guide say. The places of largest elements and their gradient, which the plugin does not ask for, are not here.
+// NVIDIA's guide say. The places of largest elements and their gradient, which the plugin does not ask for, are not
+// here.
 #include <algorithm>
 #include <cmath>
 

@@ -153,7 +153,8 @@ cudnnStatus_t check_window(const Object& object) {
 cudnnStatus_t check_graph(const Object& object) {
   std::map<int64_t, const Object*> seen;
   for (const Ref& operation : object.parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
-    bool known = is_convolution(*operation) || is_pointwise(*operation) || is_norm(*operation) || is_resample(*operation);
+    bool known =
+        is_convolution(*operation) || is_pointwise(*operation) || is_norm(*operation) || is_resample(*operation);
     if (!known) return bad("not an operation");
     for (const auto& [name, parts] : operation->parts) {
       for (const Ref& part : parts) {

@@ -16,7 +16,7 @@ namespace standin {
 // From now on heuristics find nothing: for addresses of less alignment than `bytes` (1: for none, INT_MAX: for all).
 void refuse_products_below(uint32_t bytes);
 void refuse_epilogues(bool refuse);  // of products
-void refuse_graphs(bool refuse);  // of cuDNN
+void refuse_graphs(bool refuse);     // of cuDNN
 
 enum class Number { kNone, kF32, kF64, kF16, kBf16 };
 
