@@ -37,13 +37,14 @@ std::vector<int> full_names(bool forward) {
           CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC};
 }
 
-cudnnStatus_t bad(const char* why) { return refuse(CUDNN_STATUS_BAD_PARAM, why); }
+cudnnStatus_t wrong(const char* why) { return refuse(CUDNN_STATUS_BAD_PARAM, why); }
 
 cudnnStatus_t check_number(const Object& operation, int name) {
   const Object* part = operation.part(name);
-  if (part == nullptr || part->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR) return bad("a number is missing");
+  if (part == nullptr || part->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR) return wrong("a number is missing");
   TensorView t(*part);
-  return t.by_value && t.count() == 1 && t.type == Number::kF32 ? CUDNN_STATUS_SUCCESS : bad("not one float by value");
+  return t.by_value && t.count() == 1 && t.type == Number::kF32 ? CUDNN_STATUS_SUCCESS
+                                                                : wrong("not one float by value");
 }
 
 // A tensor's elements, as numbers.
@@ -149,17 +150,17 @@ cudnnStatus_t check_norm(const Object& operation) {
   }
   std::vector<int> full = full_names(forward);
   for (int name : full) {
-    if (!is_tensor(operation.part(name))) return bad("not a tensor");
+    if (!is_tensor(operation.part(name))) return wrong("not a tensor");
     TensorView t(*operation.part(name)), x(*operation.part(full[0]));
-    if (t.shape.size() != 4 || t.shape != x.shape || t.type != x.type) return bad("tensors of different shapes");
+    if (t.shape.size() != 4 || t.shape != x.shape || t.type != x.type) return wrong("tensors of different shapes");
   }
   int64_t channels = TensorView(*operation.part(full[0])).shape[1];
   for (const VectorName& vector : vector_names(forward)) {
     const Object* part = operation.part(vector.name);
     if (part == nullptr && !vector.required) continue;
-    if (!is_tensor(part)) return bad("not a tensor");
+    if (!is_tensor(part)) return wrong("not a tensor");
     TensorView t(*part);
-    if (t.shape != std::vector<int64_t>{1, channels, 1, 1}) return bad("statistics are [1, C, 1, 1]");
+    if (t.shape != std::vector<int64_t>{1, channels, 1, 1}) return wrong("statistics are [1, C, 1, 1]");
     if (t.type != Number::kF32) return refuse(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "statistics are float32");
   }
   if (!forward) return CUDNN_STATUS_SUCCESS;
@@ -168,7 +169,7 @@ cudnnStatus_t check_norm(const Object& operation) {
   size_t running = 0;
   for (size_t i = 4; i < 8; i++) running += operation.part(vector_names(true)[i].name) != nullptr ? 1 : 0;
   if (running == 0) return CUDNN_STATUS_SUCCESS;
-  if (running != 4) return bad("running statistics go together");
+  if (running != 4) return wrong("running statistics go together");
   return check_number(operation, CUDNN_ATTR_OPERATION_NORM_FWD_EXP_AVG_FACTOR_DESC);
 }
 

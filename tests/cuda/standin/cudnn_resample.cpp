@@ -10,17 +10,19 @@
 namespace standin::dnn {
 namespace {
 
-bool is_forward(const Object& operation) { return operation.type == CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR; }
+bool pools_forward(const Object& operation) {
+  return operation.type == CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR;
+}
 
 const Object* windows_of(const Object& operation) {
-  return operation.part(is_forward(operation) ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC
-                                              : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC);
+  return operation.part(pools_forward(operation) ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC
+                                                 : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC);
 }
 int full_name(const Object& operation) {
-  return is_forward(operation) ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC;
+  return pools_forward(operation) ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC;
 }
 int pooled_name(const Object& operation) {
-  return is_forward(operation) ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC;
+  return pools_forward(operation) ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC;
 }
 
 int64_t place(const TensorView& t, int64_t n, int64_t c, int64_t h, int64_t w) {
@@ -86,11 +88,11 @@ void spread(const ResampleView& r, const void* dy, void* dx) {
 }  // namespace
 
 bool is_resample(const Object& operation) {
-  return is_forward(operation) || operation.type == CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR;
+  return pools_forward(operation) || operation.type == CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR;
 }
 
 ResampleView::ResampleView(const Object& operation)
-    : forward(is_forward(operation)),
+    : forward(pools_forward(operation)),
       full(*operation.part(full_name(operation))),
       pooled(*operation.part(pooled_name(operation))) {
   const Object& windows = *windows_of(operation);
