@@ -320,9 +320,4 @@ void clear_signatures() {
   for (SignatureRef& slot : r.slots) slot = nullptr;
 }
 
-uint64_t signature_count() {
-  std::lock_guard lock(cache().mutex);
-  return cache().map.size();
-}
-
 }  // namespace perigee

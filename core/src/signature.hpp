@@ -68,6 +68,5 @@ Signature* recent_signature(const SignatureKey& key, uint64_t hash);
 // Finds or makes one. Throws with the reasons when nothing can compute the call.
 SignatureRef find_signature(const SignatureKey& key, uint64_t hash);
 void clear_signatures();  // at shutdown: releases prepared kernels
-uint64_t signature_count();
 
 }  // namespace perigee

@@ -887,13 +887,14 @@ function pg.nn.huber(x, y, options) end
 function pg.nn.init.constant_(t, value) end
 
 ---@param t perigee.Tensor
----@param options? {a?: number, nonlinearity?: string}
+---@param options? {a?: number, mode?: string, nonlinearity?: string}
 ---@return perigee.Tensor
 function pg.nn.init.kaiming_normal_(t, options) end
 
----He et al., 2015.
+---He et al., 2015. `a` is the slope of a leaky ReLU for negative numbers (0: of a ReLU), `mode` "fan_in" (default) or
+---"fan_out".
 ---@param t perigee.Tensor
----@param options? {a?: number, nonlinearity?: string}
+---@param options? {a?: number, mode?: string, nonlinearity?: string}
 ---@return perigee.Tensor
 function pg.nn.init.kaiming_uniform_(t, options) end
 

@@ -214,3 +214,29 @@ test("what a Sequential passes on lives no longer than it must", function(t)
   y:sum():backward()
   near(t, trained[4].weight.grad[1], trained[1](x):tanh():sum(1))
 end)
+
+test("nn.init: bounds and deviations of PyTorch's", function(t)
+  local init = nn.init
+  local function spread(name, want, ...)
+    local w = pg.zeros { 40, 25, 3, 3 } -- fans of 225 and 360
+    t.ok(init[name](w, ...) == w)
+    local std, top, uniform = w:std():item(), w:abs():max():item(), name:find("uniform")
+    t.ok(math.abs(std / want - 1) < 0.05, ("%s: %g, expected %g"):format(name, std, want))
+    if uniform then t.ok(top <= want * math.sqrt(3) * 1.0001) else t.ok(top > want * 2.5) end
+  end
+  spread("uniform_", 2 / math.sqrt(12), -1, 1)
+  spread("normal_", 3, 0, 3)
+  for _, kind in ipairs { "uniform_", "normal_" } do
+    spread("xavier_" .. kind, math.sqrt(2 / 585))
+    spread("xavier_" .. kind, 2 * math.sqrt(2 / 585), 2)
+    spread("kaiming_" .. kind, math.sqrt(2 / 225))
+    spread("kaiming_" .. kind, math.sqrt(2 / 225), { nonlinearity = "relu" })
+    spread("kaiming_" .. kind, math.sqrt(2 / 6 / 225), { a = math.sqrt(5) })
+    spread("kaiming_" .. kind, math.sqrt(2 / 360), { mode = "fan_out" })
+    spread("kaiming_" .. kind, 1 / math.sqrt(225), { nonlinearity = "linear" })
+  end
+  t.equal({ init.zeros_(pg.ones { 2 }):totable(), init.ones_(pg.zeros { 2 }):totable() }, { { 0, 0 }, { 1, 1 } })
+  t.raises(function() init.kaiming_normal_(pg.ones { 2 }) end, "needs a tensor of two axes or more")
+  t.raises(function() init.kaiming_normal_(pg.ones { 2, 2 }, { mod = "fan_in" }) end, "unknown option \"mod\"")
+  t.raises(function() init.kaiming_normal_(pg.ones { 2, 2 }, { mode = "fan" }) end, "\"fan_in\" or \"fan_out\"")
+end)

@@ -25,7 +25,6 @@ local find_device -- set by start: name -> number
 -- Symbolic dimensions, by the text that shapes show them as.
 local symbols = {}
 function M.add_symbol(text, dimension) symbols[text] = dimension end
-function M.find_symbol(text) return symbols[text] end
 
 local function reject(where, attr, expected, got)
   errors.raise("invalid_argument", where, ("%s must be %s, got %s"):format(attr.shown, expected, errors.describe(got)))

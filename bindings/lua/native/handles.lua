@@ -178,8 +178,6 @@ function M.set_log(log)
   S.scoped = log and 1 or 0
 end
 
-function M.live_handles() return S.capacity - S.top end
-
 function M.start(library) C = library end
 
 function M.is_tensor(value) return ffi.istype(Handle, value) end

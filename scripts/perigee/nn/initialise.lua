@@ -85,21 +85,38 @@ function init.xavier_normal_(t, gain)
   return init.normal_(t, 0, (gain or 1) * math.sqrt(2 / (fan_in + fan_out)))
 end
 
----He et al., 2015.
+local function read_kaiming(name)
+  local read = native.signature(name, {
+    { "t", "tensor", required = true }, { "a", "number" }, { "mode", "string" }, { "nonlinearity", "string" } })
+  -- The tensor, and the standard deviation that keeps the variance of what passes.
+  return function(...)
+    local o = read(...)
+    local fan_in, fan_out = fans(o.t)
+    local mode = o.mode or "fan_in"
+    if mode ~= "fan_in" and mode ~= "fan_out" then
+      native.raise("invalid_argument", name, ("mode must be \"fan_in\" or \"fan_out\", got %q"):format(mode))
+    end
+    local gain = gain_of(o.nonlinearity or "leaky_relu", o.a or 0)
+    return o.t, gain / math.sqrt(mode == "fan_in" and fan_in or fan_out)
+  end
+end
+local read_kaiming_uniform, read_kaiming_normal = read_kaiming("kaiming_uniform_"), read_kaiming("kaiming_normal_")
+
+---He et al., 2015. `a` is the slope of a leaky ReLU for negative numbers (0: of a ReLU), `mode` "fan_in" (default) or
+---"fan_out".
 ---@param t perigee.Tensor
----@param options? {a?: number, nonlinearity?: string}
+---@param options? {a?: number, mode?: string, nonlinearity?: string}
 ---@return perigee.Tensor
 function init.kaiming_uniform_(t, options)
-  local o = options or {}
-  local bound = gain_of(o.nonlinearity or "relu", o.a) * math.sqrt(3 / (fans(t)))
-  return init.uniform_(t, -bound, bound)
+  local target, std = read_kaiming_uniform(t, options)
+  return init.uniform_(target, -math.sqrt(3) * std, math.sqrt(3) * std)
 end
 ---@param t perigee.Tensor
----@param options? {a?: number, nonlinearity?: string}
+---@param options? {a?: number, mode?: string, nonlinearity?: string}
 ---@return perigee.Tensor
 function init.kaiming_normal_(t, options)
-  local o = options or {}
-  return init.normal_(t, 0, gain_of(o.nonlinearity or "relu", o.a) / math.sqrt((fans(t))))
+  local target, std = read_kaiming_normal(t, options)
+  return init.normal_(target, 0, std)
 end
 
 return initialise
