@@ -171,8 +171,6 @@ __device__ __forceinline__ void store(uint32_t dtype, char* at, const T* values)
   }
 }
 
-__device__ __forceinline__ bool aligned16(const void* at) { return (reinterpret_cast<uintptr_t>(at) & 15u) == 0; }
-
 // body(Tag<S>()) with the storage that a floating dtype is read by, of three.
 template <class Body>
 auto with_float_storage(uint32_t dtype, Body&& body) {

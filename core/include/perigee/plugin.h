@@ -372,7 +372,7 @@ typedef struct pg_grad {
   pg_value *gradients;        /* an input's, of its shape and dtype (checked); leave 0 where there is none */
 } pg_grad;
 
-/* decompose: emit simpler operators that compute `outputs` (hidden ones are not asked for).
+/* decompose: emit simpler operators that compute the output_count first outputs (hidden ones too if counted).
  * write_back, for views: outputs[0] is inputs[0] with the part that the view shows replaced by inputs[1]. */
 typedef struct pg_expand {
   uint32_t size;
