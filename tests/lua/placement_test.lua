@@ -7,15 +7,16 @@ package.path = tests .. "/?.lua;" .. package.path
 local pg = require "perigee"
 local process = require "process"
 
--- What a script prints and writes to standard error, on a machine with three simulated devices.
+-- What a script prints and writes to standard error, where there are three simulated devices and no others.
+local DEVICES = "CUDA_VISIBLE_DEVICES=-1 PERIGEE_STANDIN_DEVICES=0 PERIGEE_SIM_DEVICES=3 PERIGEE_SIM_GPU=1"
 local function output(t, script, environment)
   local path = process.file('local pg = require "perigee"\n' .. script)
-  local command = ("PERIGEE_SIM_DEVICES=3 PERIGEE_SIM_GPU=1 %s '%s' %s"):format(environment or "",
-                                                                              process.need_perigee(t), path)
+  local command = ("%s %s '%s' %s"):format(DEVICES, environment or "", process.need_perigee(t), path)
   local text, status = process.run(command)
   os.remove(path)
   if status ~= 0 then error(text, 0) end
-  return text
+  -- A build with a CUDA plugin says why that one has no device.
+  return (text:gsub("; 'cuda' is unavailable: [^\n]-(; sim:1 is)", "%1"):gsub("; 'cuda' is unavailable: [^\n]*", ""))
 end
 
 test("log_device_placement: a line an operator, copies and compositions included", function(t)
