@@ -124,7 +124,7 @@ cudnnStatus_t execute(const Ref& plan, const Object& pack, cudaStream_t stream) 
     return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the workspace is too small");
   }
   cudaError_t queued = enqueue(stream, "cudnnBackendExecute", [=, kept = std::move(values)] {
-    std::memset(workspace, 0xa5, bytes);
+    if (bytes > 0) std::memset(workspace, 0xa5, bytes);
     compute(*plan, addresses);
   });
   return queued == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
