@@ -176,7 +176,7 @@ end)
 
 test("what a Sequential passes on lives no longer than it must", function(t)
   local x, kept = pg.randn { 4, 1024 }, {}
-  local function live() return pg.memory.stats("cpu:0").live end
+  local function live() return pg.memory.stats(x.device).live end
   local function grown(model)
     local first = model(x) -- with what is made once
     local before = live()
