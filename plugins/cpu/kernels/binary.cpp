@@ -41,8 +41,11 @@ struct Binary final : pg::Kernel {
     if (number_ >= 0) value_ = call.scalar_value();
     const pg_tensor* a = call.has(0) ? &call.in(0) : nullptr;
     const pg_tensor* b = call.has(1) ? &call.in(1) : nullptr;
+    run_ = simd->binary[op_][compute_], past_ = simd->binary_stream[op_][compute_];
+    if (s == sBF16 && number_ < 0 && simd->binary_bf16[op_] != nullptr) {  // a number may need more than 16 bits
+      type = s, run_ = simd->binary_bf16[op_], past_ = nullptr;
+    }
     loop_ = BlockLoop<3>({{&call.out(0), compares(op_) ? sBool : type}, {a, type}, {b, type}});
-    run_ = simd->binary[op_][compute_];
     checked_ = (op_ == bRemainder || op_ == bFloorDiv || op_ == bFmod || op_ == bPow) && !is_float(s);
   }
 
@@ -61,9 +64,8 @@ struct Binary final : pg::Kernel {
     }
     if (checked_) return launch_checked(base);
     auto body = [run](void* const* p, int64_t n) { run(p[1], p[2], p[0], n); };
-    BinaryFn past = simd->binary_stream[op_][compute_];
-    if (past == nullptr) return loop_.run(base, body);
-    loop_.run(base, body, [past](void* const* p, int64_t n) { past(p[1], p[2], p[0], n); });
+    if (past_ == nullptr) return loop_.run(base, body);
+    loop_.run(base, body, [past = past_](void* const* p, int64_t n) { past(p[1], p[2], p[0], n); });
   }
 
  private:
@@ -127,7 +129,7 @@ struct Binary final : pg::Kernel {
   Compute compute_;
   int number_ = -1;       // which operand is a number; -1: none
   bool checked_ = false;  // the right operand has values that are refused
-  BinaryFn run_;
+  BinaryFn run_, past_;
   pg::Runtime<double> value_;
   BlockLoop<3> loop_;
 };

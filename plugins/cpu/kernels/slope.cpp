@@ -22,9 +22,10 @@ struct Slope final : pg::Kernel {
     if (!is_float(s) || storage_of(call.in(1)) != s || storage_of(call.out(0)) != s) refuse(call);
   }
   Slope(const pg::KernelCall& call, pg::Plan&) : parameters_(call, call.in(0)) {
-    Compute compute = kComputeOf[storage_of(call.in(0))];
-    Storage type = kStorageOf[compute];
-    run_ = simd->slope[find_slope(call)][compute];
+    SlopeOp op = find_slope(call);
+    Storage s = storage_of(call.in(0)), type = kStorageOf[kComputeOf[s]];
+    run_ = simd->slope[op][kComputeOf[s]];
+    if (s == sBF16 && simd->slope_bf16[op] != nullptr) type = s, run_ = simd->slope_bf16[op];
     loop_ = BlockLoop<3>({{&call.out(0), type}, {&call.in(0), type}, {&call.in(1), type}});
   }
   void launch(const pg_launch& launch) override {

@@ -43,6 +43,7 @@ struct Unary final : pg::Kernel {
     Storage s = storage_of(call.in(0));
     type_ = kStorageOf[kComputeOf[s]];
     run_ = simd->unary[op][kComputeOf[s]];
+    if (s == sBF16 && simd->unary_bf16[op] != nullptr) type_ = s, run_ = simd->unary_bf16[op];
     loop_ = BlockLoop<2>({{&call.out(0), predicate(op) ? sBool : type_}, {&call.in(0), type_}});
   }
 

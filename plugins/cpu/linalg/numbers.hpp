@@ -2,51 +2,17 @@
 // Element types as the matrix products see them: how each is read, what it accumulates in, how the sum is written back.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 
+#include "perigee/kernels/float16.hpp"
 #include "perigee/plugin.hpp"
 
 namespace pg::cpu {
 
 // Storage of the 16-bit floats. Plain bits: g++ 12 and clang 14 disagree about which native types they have.
-struct BFloat16 {
-  uint16_t bits;
-};
-struct Half {
-  uint16_t bits;
-};
-
-inline float widen(BFloat16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
-
-// Exact. Multiplying by 2^112 moves the exponent's bias and makes subnormals normal; infinities and NaN are patched.
-inline float widen(Half x) {
-  uint32_t sign = static_cast<uint32_t>(x.bits & 0x8000u) << 16, magnitude = static_cast<uint32_t>(x.bits & 0x7fffu)
-                                                                             << 13;
-  uint32_t value = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
-  value |= magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
-  return std::bit_cast<float>(value | sign);
-}
-
-inline BFloat16 narrow_bfloat16(float x) {  // to nearest, ties to even
-  uint32_t bits = std::bit_cast<uint32_t>(x);
-  uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  uint32_t quiet = (bits >> 16) | 0x40u;
-  return {static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded)};
-}
-
-inline Half narrow_half(float x) {  // to nearest, ties to even
-  uint32_t bits = std::bit_cast<uint32_t>(x), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u)};
-  if (magnitude >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // 65520 and more
-  if (magnitude < 0x38800000u) {  // subnormal: adding 0.5 leaves the result, rounded, in the low bits
-    float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return {static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u))};
-  }
-  uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u;
-  return {static_cast<uint16_t>(sign | (rounded >> 13))};
-}
+using BFloat16 = bf16;
+using Half = f16;
 
 // The type sums are kept in. Unsigned for integers: overflow wraps around, as it does in the result.
 template <class T>
@@ -67,7 +33,7 @@ using Accumulator = typename AccumulatorOf<T>::type;
 template <class T>
 inline Accumulator<T> load(T x) {
   if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>) {
-    return widen(x);
+    return to_float(x);
   } else {
     return static_cast<Accumulator<T>>(x);
   }
@@ -76,9 +42,9 @@ inline Accumulator<T> load(T x) {
 template <class T>
 inline T store(Accumulator<T> x) {
   if constexpr (std::is_same_v<T, BFloat16>) {
-    return narrow_bfloat16(x);
+    return to_bf16(x);
   } else if constexpr (std::is_same_v<T, Half>) {
-    return narrow_half(x);
+    return to_f16(x);
   } else {
     return static_cast<T>(x);  // integers wrap around
   }

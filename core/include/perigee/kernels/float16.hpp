@@ -29,11 +29,11 @@ PG_HD float bits_float(uint32_t bits) {
 }
 
 PG_HD float to_float(bf16 x) { return bits_float(static_cast<uint32_t>(x.bits) << 16); }
+// Chosen as 32 bits, with one shift behind it, and NaN told by a comparison of floats: half the instructions of a
+// vector that a choice of 16 bits takes.
 PG_HD bf16 to_bf16(float x) {
-  uint32_t bits = float_bits(x);
-  uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  uint32_t quiet = (bits >> 16) | 0x40u;
-  return {static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded)};
+  uint32_t bits = float_bits(x), rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  return {static_cast<uint16_t>((x != x ? bits | 0x400000u : rounded) >> 16)};
 }
 
 PG_HD float to_float(f16 x) {

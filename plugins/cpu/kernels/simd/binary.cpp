@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of two- and three-operand arithmetic and comparisons.
-#include "loop.hpp"
 #include "perigee/kernels/math.hpp"
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include "vector.hpp"
 
 namespace cpu::PG_CPU_ISA {
 namespace {
@@ -34,26 +31,6 @@ void binary(const void* a, const void* b, void* out, int64_t n) {
 }
 
 #if defined(__AVX2__)
-// Arithmetic that takes vectors of a compiler's own: theirs of integers wrap around when they are unsigned.
-struct AddLanes {
-  template <class V>
-  V operator()(V a, V b) const {
-    return a + b;
-  }
-};
-struct SubLanes {
-  template <class V>
-  V operator()(V a, V b) const {
-    return a - b;
-  }
-};
-struct MulLanes {
-  template <class V>
-  V operator()(V a, V b) const {
-    return a * b;
-  }
-};
-
 // Straight from registers, a cache line at a time: through a buffer, reading and writing memory overlap less.
 template <class Op, class T>
 void binary_stream(const void* a, const void* b, void* out, int64_t n) {

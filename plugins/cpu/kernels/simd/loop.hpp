@@ -29,6 +29,7 @@ constexpr int64_t kCommonPiece = 512;
 
 void fill_binary(Simd& table);
 void fill_unary(Simd& table);
+void fill_bf16(Simd& table);
 void fill_move(Simd& table);
 void fill_reduce(Simd& table);
 void fill_rows(Simd& table);

@@ -2,34 +2,39 @@
 // Conversions of 16-bit floats, selection, and stores past the caches.
 #include <cstring>
 
-#include "loop.hpp"
-#include "perigee/kernels/float16.hpp"
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include "bf16.hpp"
 
 namespace cpu::PG_CPU_ISA {
 namespace {
 
-template <class From>
-void widen(const void* source, void* target, int64_t n) {
-  const From* s = static_cast<const From*>(source);
+// Most of the time goes into reading what has left the caches: the hardware looks ahead no further than a page.
+constexpr int64_t kAhead = 1024;
+
+void widen_f16(const void* source, void* target, int64_t n) {
+  const pg::f16* s = static_cast<const pg::f16*>(source);
   float* t = static_cast<float*>(target);
   int64_t i = 0;
 #if defined(__F16C__)
-  if constexpr (sizeof(From) == sizeof(pg::f16) && __is_same(From, pg::f16)) {
-    for (; i + 8 <= n; i += 8) {
-      _mm256_storeu_ps(t + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
-    }
+  for (; i + 8 <= n; i += 8) {
+    _mm256_storeu_ps(t + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
   }
 #endif
-  // Most of the time goes into reading what has left the caches: the hardware looks ahead no further than a page.
-  constexpr int64_t kLine = 32, kAhead = 1024;
+  PG_LOOP
+  for (int64_t k = i; k < n; k++) t[k] = pg::to_float(s[k]);
+}
+
+void widen_bf16(const void* source, void* target, int64_t n) {
+  const pg::bf16* s = static_cast<const pg::bf16*>(source);
+  float* t = static_cast<float*>(target);
+  int64_t i = 0;
+#if defined(__AVX2__)
+  constexpr int64_t kLine = 32;
   for (; i + kLine <= n; i += kLine) {
     __builtin_prefetch(s + i + kAhead);
-    PG_LOOP
-    for (int64_t k = i; k < i + kLine; k++) t[k] = pg::to_float(s[k]);
+#pragma GCC unroll 4
+    for (int64_t k = i; k < i + kLine; k += kVectorLanes<float>) store_vector(t + k, widened(s + k));
   }
+#endif
   PG_LOOP
   for (int64_t k = i; k < n; k++) t[k] = pg::to_float(s[k]);
 }
@@ -50,8 +55,14 @@ void narrow_f16(const void* source, void* target, int64_t n) {
 void narrow_bf16(const void* source, void* target, int64_t n) {
   const float* s = static_cast<const float*>(source);
   pg::bf16* t = static_cast<pg::bf16*>(target);
+  int64_t i = 0;
+#if defined(__AVX2__)
+  for (; i + kPairLanes <= n; i += kPairLanes) {
+    store_narrowed(t + i, {load_vector(s + i), load_vector(s + i + kVectorLanes<float>)});
+  }
+#endif
   PG_LOOP
-  for (int64_t i = 0; i < n; i++) t[i] = pg::to_bf16(s[i]);
+  for (int64_t k = i; k < n; k++) t[k] = pg::to_bf16(s[k]);
 }
 
 template <class T>
@@ -96,8 +107,8 @@ void stream_fence() {}
 }  // namespace
 
 void fill_move(Simd& table) {
-  table.f16_to_f32 = widen<pg::f16>;
-  table.bf16_to_f32 = widen<pg::bf16>;
+  table.f16_to_f32 = widen_f16;
+  table.bf16_to_f32 = widen_bf16;
   table.f32_to_f16 = narrow_f16;
   table.f32_to_bf16 = narrow_bf16;
   table.select[0] = select<uint8_t>;

@@ -12,6 +12,7 @@ const Simd* make_table() {
   table.name = PG_TEXT(PG_CPU_ISA);
   fill_binary(table);
   fill_unary(table);
+  fill_bf16(table);
   fill_move(table);
   fill_reduce(table);
   fill_rows(table);

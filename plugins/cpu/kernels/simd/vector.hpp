@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This instruction set's widest vectors, and the small matrix product that is made of them.
+// This instruction set's widest vectors, arithmetic of them, and the small matrix product that is made of them.
 #pragma once
 
 #include "loop.hpp"
@@ -35,6 +35,32 @@ template <class T>
 [[gnu::always_inline]] inline void store_vector(T* at, Vector<T> v) {
   *reinterpret_cast<Vector<T>*>(at) = v;
 }
+
+// Arithmetic that takes vectors of a compiler's own: theirs of integers wrap around when they are unsigned.
+struct AddLanes {
+  template <class V>
+  [[gnu::always_inline]] V operator()(V a, V b) const {
+    return a + b;
+  }
+};
+struct SubLanes {
+  template <class V>
+  [[gnu::always_inline]] V operator()(V a, V b) const {
+    return a - b;
+  }
+};
+struct MulLanes {
+  template <class V>
+  [[gnu::always_inline]] V operator()(V a, V b) const {
+    return a * b;
+  }
+};
+struct DivLanes {
+  template <class V>
+  [[gnu::always_inline]] V operator()(V a, V b) const {
+    return a / b;
+  }
+};
 
 // c + a b with one rounding, where the processor has it.
 [[gnu::always_inline]] inline Vector<float> multiply_add(float a, Vector<float> b, Vector<float> c) {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cheap operators of bfloat16 from memory to memory, where passing through blocks of float32 costs more than the
+// operator: those that choose among their operands look at the bits alone, arithmetic widens and rounds in registers.
+// Results are those of the float32 way, bit for bit (NaN comes out quiet).
+#include "bf16.hpp"
+
+namespace cpu::PG_CPU_ISA {
+namespace {
+
+// The bits are signed numbers, which vectors can compare.
+constexpr int16_t kMagnitude = 0x7fff, kInfinity = 0x7f80, kMinusInfinity = -0x80, kQuiet = 0x40;
+
+[[gnu::always_inline]] inline bool is_nan(int16_t x) { return static_cast<int16_t>(x & kMagnitude) > kInfinity; }
+[[gnu::always_inline]] inline int16_t quiet(int16_t x) {
+  return static_cast<int16_t>(x | (is_nan(x) ? kQuiet : int16_t{0}));
+}
+// All ones where the condition holds: conditions that are joined as bool are not vectorised.
+[[gnu::always_inline]] inline int mask(bool condition) { return condition ? -1 : 0; }
+// a where it is ahead of b by the order of their keys, or NaN; b where that alone is NaN.
+[[gnu::always_inline]] inline int16_t first(int16_t a, int16_t b, int16_t key_a, int16_t key_b) {
+  const int take = mask(is_nan(a)) | (mask(key_a > key_b) & ~mask(is_nan(b)));
+  return quiet(static_cast<int16_t>((a & take) | (b & ~take)));
+}
+// Numbers have the order of their keys, both zeros the same.
+[[gnu::always_inline]] inline int16_t key(int16_t x) {
+  const int sign = x >> 15;
+  return static_cast<int16_t>(((x & kMagnitude) ^ sign) - sign);
+}
+
+struct ReluBits {
+  [[gnu::always_inline]] int16_t operator()(int16_t x) const {
+    const bool negative = (x > INT16_MIN) & (x <= kMinusInfinity);  // neither -0 nor NaN
+    return negative ? int16_t{0} : quiet(x);
+  }
+};
+struct AbsBits {
+  [[gnu::always_inline]] int16_t operator()(int16_t x) const { return quiet(static_cast<int16_t>(x & kMagnitude)); }
+};
+struct NegBits {
+  [[gnu::always_inline]] int16_t operator()(int16_t x) const { return quiet(static_cast<int16_t>(x ^ INT16_MIN)); }
+};
+struct MaximumBits {
+  [[gnu::always_inline]] int16_t operator()(int16_t a, int16_t b) const { return first(a, b, key(a), key(b)); }
+};
+struct MinimumBits {
+  [[gnu::always_inline]] int16_t operator()(int16_t a, int16_t b) const { return first(a, b, key(b), key(a)); }
+};
+struct CopysignBits {
+  [[gnu::always_inline]] int16_t operator()(int16_t a, int16_t b) const {
+    return quiet(static_cast<int16_t>((a & kMagnitude) | (b & INT16_MIN)));
+  }
+};
+struct ReluGradBits {
+  [[gnu::always_inline]] int16_t operator()(int16_t y, int16_t d) const {
+    return (y > 0) & (y <= kInfinity) ? quiet(d) : int16_t{0};
+  }
+};
+
+template <class Op>
+void unary_bits(const void* x, void* out, int64_t n, const void*) {
+  const int16_t* a = static_cast<const int16_t*>(x);
+  int16_t* o = static_cast<int16_t*>(out);
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) o[i] = Op()(a[i]);
+}
+template <class Op>
+void binary_bits(const void* x, const void* y, void* out, int64_t n) {
+  const int16_t *a = static_cast<const int16_t*>(x), *b = static_cast<const int16_t*>(y);
+  int16_t* o = static_cast<int16_t*>(out);
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) o[i] = Op()(a[i], b[i]);
+}
+template <class Op>
+void slope_bits(const void* x, const void* d, void* out, int64_t n, const void*) {
+  binary_bits<Op>(x, d, out, n);
+}
+
+#if defined(__AVX2__)
+template <class Op>
+void binary_lanes(const void* x, const void* y, void* out, int64_t n) {
+  const pg::bf16 *a = static_cast<const pg::bf16*>(x), *b = static_cast<const pg::bf16*>(y);
+  pg::bf16* o = static_cast<pg::bf16*>(out);
+  int64_t i = 0;
+  for (; i + kPairLanes <= n; i += kPairLanes) {
+    FloatPair p = widened_pair(a + i), q = widened_pair(b + i);
+    store_narrowed(o + i, {Op()(p.low, q.low), Op()(p.high, q.high)});
+  }
+  PG_LOOP
+  for (int64_t k = i; k < n; k++) o[k] = pg::to_bf16(Op()(pg::to_float(a[k]), pg::to_float(b[k])));
+}
+#endif
+
+}  // namespace
+
+void fill_bf16(Simd& table) {
+  table.unary_bf16[uRelu] = unary_bits<ReluBits>;
+  table.unary_bf16[uAbs] = unary_bits<AbsBits>;
+  table.unary_bf16[uNeg] = unary_bits<NegBits>;
+  table.binary_bf16[bMaximum] = binary_bits<MaximumBits>;
+  table.binary_bf16[bMinimum] = binary_bits<MinimumBits>;
+  table.binary_bf16[bCopysign] = binary_bits<CopysignBits>;
+  table.slope_bf16[gReluGrad] = slope_bits<ReluGradBits>;
+#if defined(__AVX2__)
+  table.binary_bf16[bAdd] = binary_lanes<AddLanes>;
+  table.binary_bf16[bSub] = binary_lanes<SubLanes>;
+  table.binary_bf16[bMul] = binary_lanes<MulLanes>;
+  table.binary_bf16[bDiv] = binary_lanes<DivLanes>;
+#endif
+}
+
+}  // namespace cpu::PG_CPU_ISA
