@@ -43,7 +43,6 @@ void after_join() {}
 #endif
 
 void run_piece(int64_t begin, int64_t end, void (*body)(void*, int64_t, int64_t), void* argument) {
-  if (begin >= end) return;
   inside = true;
   body(argument, begin, end);
   inside = false;
@@ -82,6 +81,45 @@ void move_away(int processor) {
   sched_setaffinity(0, sizeof all, &all);
 }
 
+constexpr int64_t kMostShares = 256;  // threads that a loop is given to
+constexpr int64_t kPiecesAShare = 4;  // the smallest part of a share that another thread takes over
+constexpr int64_t kLongPiece = 1024;  // from here on pieces begin at
+constexpr int64_t kPieceBegins = 64;  // multiples of this: vectors see the same elements with any number of threads
+
+// A loop's range in equal shares, one a thread, each in pieces. A thread works its own share off, from its beginning
+// (so the next loop over the same memory finds in its caches what this one left there), and then helps the others:
+// whoever the system holds up does not hold up the loop.
+class Shares {
+ public:
+  Shares(int64_t count, int64_t shares) : count_(count), shares_(shares) {
+    const int64_t pieces = shares * kPiecesAShare;
+    piece_ = std::max<int64_t>(1, (count + pieces - 1) / pieces);
+    if (piece_ >= kLongPiece) piece_ = (piece_ + kPieceBegins - 1) / kPieceBegins * kPieceBegins;
+    pieces_ = (count + piece_ - 1) / piece_;
+    for (int64_t i = 0; i < shares; i++) next_[i].taken = 0;
+  }
+
+  void work(int64_t thread, void (*body)(void*, int64_t, int64_t), void* argument) {
+    for (int64_t i = 0; i < shares_; i++) {
+      const int64_t share = (thread + i) % shares_;
+      const int64_t first = pieces_ * share / shares_, size = pieces_ * (share + 1) / shares_ - first;
+      while (true) {
+        const int64_t taken = std::atomic_ref(next_[share].taken).fetch_add(1, std::memory_order_relaxed);
+        if (taken >= size) break;
+        const int64_t begin = (first + taken) * piece_;
+        run_piece(begin, std::min(begin + piece_, count_), body, argument);
+      }
+    }
+  }
+
+ private:
+  struct alignas(64) Next {
+    int64_t taken;  // the pieces that someone has begun
+  };
+  int64_t count_, shares_, piece_, pieces_;
+  Next next_[kMostShares];
+};
+
 }  // namespace
 
 int thread_count() {
@@ -103,23 +141,22 @@ void set_thread_count(int count) {
 
 void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* argument) {
   if (count <= 0) return;
-  int64_t pieces = inside ? 1 : count / std::max<int64_t>(grain, 1);
-  if (pieces > 1) pieces = std::min<int64_t>(pieces, thread_count());
-  if (pieces <= 1) {
+  int64_t wanted = inside ? 1 : count / std::max<int64_t>(grain, 1);
+  if (wanted > 1) wanted = std::min<int64_t>({wanted, thread_count(), kMostShares});
+  if (wanted <= 1) {
     body(argument, 0, count);
     return;
   }
   const int here = places_are_free() ? sched_getcpu() : -1;
+  Shares shares(count, wanted);
   before_fork();
-#pragma omp parallel num_threads(static_cast <int>(pieces))
+#pragma omp parallel num_threads(static_cast <int>(wanted))
   {
     after_fork();
-    // The runtime may give fewer threads than were asked for.
-    const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
-    if (here >= 0 && part > 0 && sched_getcpu() == here) move_away(here);
-    const int64_t size = count / parts, rest = count % parts;
-    const int64_t begin = part * size + std::min(part, rest);
-    run_piece(begin, begin + size + (part < rest ? 1 : 0), body, argument);
+    // The runtime may give fewer threads than were asked for: then shares are left, which anyone takes.
+    const int64_t thread = omp_get_thread_num();
+    if (here >= 0 && thread > 0 && sched_getcpu() == here) move_away(here);
+    shares.work(thread, body, argument);
     before_join();
   }
   after_join();
