@@ -11,6 +11,9 @@ namespace {
 using onednn::Desc;
 using onednn::Dims;
 
+// Fewer channels take no less time.
+constexpr int64_t kFewest = 8;
+
 // A tensor's layout in oneDNN's words. Axes of size 1 may have any stride, which would hide that a tensor is dense.
 Desc given(const ConvOperand& t, onednn::DataType type) {
   Dims dims(t.shape, t.shape + t.rank);
@@ -53,7 +56,7 @@ class OnednnConvolution final : public Convolution {
         c_(s.c),
         image_(s.in_count()),
         bias_(s.bias),
-        small_(s.n * s.o * s.out_count() * (s.c / s.groups) * s.taps() <= onednn::kSmallWork) {
+        small_(s.n * s.o * s.out_count() * std::max(s.c / s.groups, kFewest) * s.taps() <= onednn::kSmallWork) {
     onednn::OneThread guard(small_);
     onednn::DataType own = onednn::data_type(s.dtype);
     x_ = given(s.x, own), y_ = given(s.y, own), weight_ = given_weight(s.weight, s.groups, own);

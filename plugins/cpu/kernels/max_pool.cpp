@@ -42,16 +42,19 @@ PG_INLINE void load_lanes(const float* x, Floats& lanes) {
   lanes = __builtin_shufflevector(lanes, high, 0, 2, 4, 6, 9, 11, 13, 15);
 }
 
-// `x` is where the first window begins, `first` its place in the plane.
+// `x` is where the first window begins, `first` its place in the plane. `rows` and `taps` are often known when this is
+// compiled: then nothing is left of the loops over them.
 template <int64_t stride>
-PG_INLINE void best_of_lanes(const float* x, int64_t first, const Places& row, int64_t width, int64_t taps,
-                             int64_t dilation, float* y, int64_t* indices) {
+PG_INLINE void best_of_lanes(const float* x, int64_t first, int64_t rows, int64_t step, int64_t taps, int64_t dilation,
+                             float* y, int64_t* indices) {
   Floats best, value;
   load_lanes<stride>(x, best);
   Ints at{};
-  for (int64_t i = 0; i < row.count; i++) {
+#pragma GCC unroll 3
+  for (int64_t i = 0; i < rows; i++) {
+#pragma GCC unroll 3
     for (int64_t j = 0; j < taps; j++) {
-      auto here = static_cast<int32_t>(i * row.step * width + j * dilation);
+      auto here = static_cast<int32_t>(i * step + j * dilation);
       load_lanes<stride>(x + here, value);
       Ints better = (value > best) | (value != value);
       best = better ? value : best;
@@ -90,7 +93,7 @@ class MaxPool final : public Kernel {
     Scratch scratch;
     x_.get(nullptr, scratch);
     if (is_low()) {
-      slices_ = std::max<int64_t>(1, std::min<int64_t>(thread_count(), p_.planes));
+      slices_ = std::max<int64_t>(1, std::min<int64_t>(4 * thread_count(), p_.planes));
       for (int64_t i = 0; i < 2 * slices_; i++) scratch.take(plane_bytes(i % 2 == 0));
     }
     plan.workspace = scratch.bytes();
@@ -191,10 +194,15 @@ class MaxPool final : public Kernel {
     for (int64_t next = inner_; next < inner_end_; next += kLanes) {
       int64_t o = std::min(next, inner_end_ - kLanes), first = row.first * p_.in[2] + places_[2][o].first;
       int64_t* to = indices == nullptr ? nullptr : indices + o;
+      const int64_t step = row.step * p_.in[2], taps = p_.kernel[2], dilation = p_.dilation[2];
       if (p_.stride[2] == 1) {
-        best_of_lanes<1>(x + first, first, row, p_.in[2], p_.kernel[2], p_.dilation[2], y + o, to);
+        best_of_lanes<1>(x + first, first, row.count, step, taps, dilation, y + o, to);
+      } else if (row.count == 2 && taps == 2) {
+        best_of_lanes<2>(x + first, first, 2, step, 2, dilation, y + o, to);
+      } else if (row.count == 3 && taps == 3) {
+        best_of_lanes<2>(x + first, first, 3, step, 3, dilation, y + o, to);
       } else {
-        best_of_lanes<2>(x + first, first, row, p_.in[2], p_.kernel[2], p_.dilation[2], y + o, to);
+        best_of_lanes<2>(x + first, first, row.count, step, taps, dilation, y + o, to);
       }
     }
     return true;

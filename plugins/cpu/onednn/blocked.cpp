@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kLanes = 8;
 constexpr int64_t kStretch = 256;  // positions that are converted at a time
+constexpr int64_t kShare = 8192;   // elements that are worth a thread
 typedef float Lanes __attribute__((vector_size(4 * kLanes)));
 
 // 0 for what these copies do not take.
@@ -142,7 +143,7 @@ void BlockedCopy::run(const void* from, void* to) const {
   auto* blocked = static_cast<float*>(gathers ? to : const_cast<void*>(from));
   // A part is 8 channels of one image.
   vector_for(
-      blocks_ * parts, std::max<int64_t>(1, ::cpu::kGrain / (plane * kLanes)),
+      blocks_ * parts, std::max<int64_t>(1, kShare / (plane * kLanes)),
       [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
         for (int64_t part = begin; part < end; part++) {
           char* row = rows + part * kLanes * plane * bytes;
