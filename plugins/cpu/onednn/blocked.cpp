@@ -15,6 +15,8 @@ constexpr int64_t kLanes = 8;
 constexpr int64_t kStretch = 256;  // positions that are converted at a time
 constexpr int64_t kShare = 8192;   // elements that are worth a thread
 typedef float Lanes __attribute__((vector_size(4 * kLanes)));
+typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
+typedef uint16_t Shorts __attribute__((vector_size(2 * kLanes)));
 
 // 0 for what these copies do not take.
 uint32_t dtype_of(DataType type) {
@@ -24,6 +26,22 @@ uint32_t dtype_of(DataType type) {
     case DataType::f16: return PG_F16;
     default: return 0;
   }
+}
+
+PG_INLINE void load_lanes(const float* from, Lanes& to) { std::memcpy(&to, from, sizeof to); }
+PG_INLINE void load_lanes(const BFloat16* from, Lanes& to) {
+  Shorts bits;
+  std::memcpy(&bits, from, sizeof bits);
+  Words wide = __builtin_convertvector(bits, Words) << 16;
+  std::memcpy(&to, &wide, sizeof to);
+}
+PG_INLINE void store_lanes(const Lanes& from, float* to) { std::memcpy(to, &from, sizeof from); }
+PG_INLINE void store_lanes(const Lanes& from, BFloat16* to) {  // as narrow_bfloat16 does one
+  Words bits;
+  std::memcpy(&bits, &from, sizeof bits);
+  Words rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, quiet = (bits >> 16) | 0x40u;
+  Shorts low = __builtin_convertvector(from != from ? quiet : rounded, Shorts);
+  std::memcpy(to, &low, sizeof low);
 }
 
 // Rows r[i][0 .. 7] become columns.
@@ -51,38 +69,40 @@ PG_INLINE void turn(Lanes (&r)[kLanes]) {
 }
 
 // to[p * block + i] = rows[i * step + p] for 8 rows and `count` positions.
-PG_INLINE void gather_block(const float* rows, int64_t step, float* to, int64_t block, int64_t count) {
+template <class T>
+PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t block, int64_t count) {
   int64_t p = 0;
   for (; p + kLanes <= count; p += kLanes) {
     Lanes r[kLanes];
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kLanes; i++) std::memcpy(&r[i], rows + i * step + p, sizeof r[i]);
+    for (int64_t i = 0; i < kLanes; i++) load_lanes(rows + i * step + p, r[i]);
     turn(r);
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kLanes; i++) std::memcpy(to + (p + i) * block, &r[i], sizeof r[i]);
+    for (int64_t i = 0; i < kLanes; i++) store_lanes(r[i], to + (p + i) * block);
   }
   for (; p < count; p++) {
-    for (int64_t i = 0; i < kLanes; i++) to[p * block + i] = rows[i * step + p];
+    for (int64_t i = 0; i < kLanes; i++) to[p * block + i] = load<T>(rows[i * step + p]);
   }
 }
 
 // The inverse: rows[i * step + p] = from[p * block + i].
-PG_INLINE void spread_block(const float* from, int64_t block, float* rows, int64_t step, int64_t count) {
+template <class T>
+PG_INLINE void spread_block(const float* from, int64_t block, T* rows, int64_t step, int64_t count) {
   int64_t p = 0;
   for (; p + kLanes <= count; p += kLanes) {
     Lanes r[kLanes];
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kLanes; i++) std::memcpy(&r[i], from + (p + i) * block, sizeof r[i]);
+    for (int64_t i = 0; i < kLanes; i++) load_lanes(from + (p + i) * block, r[i]);
     turn(r);
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kLanes; i++) std::memcpy(rows + i * step + p, &r[i], sizeof r[i]);
+    for (int64_t i = 0; i < kLanes; i++) store_lanes(r[i], rows + i * step + p);
   }
   for (; p < count; p++) {
-    for (int64_t i = 0; i < kLanes; i++) rows[i * step + p] = from[p * block + i];
+    for (int64_t i = 0; i < kLanes; i++) rows[i * step + p] = store<T>(from[p * block + i]);
   }
 }
 
-// One stretch of 8 rows that are not float32: converted in the cache on the way.
+// One stretch of 8 rows of another dtype: converted in the cache on the way.
 PG_INLINE void copy_converted(::cpu::Storage type, char* rows, int64_t step, float* blocked, int64_t block,
                               int64_t count, bool gathers) {
   alignas(64) float wide[kLanes * kStretch];
@@ -143,14 +163,20 @@ void BlockedCopy::run(const void* from, void* to) const {
   auto* blocked = static_cast<float*>(gathers ? to : const_cast<void*>(from));
   // A part is 8 channels of one image.
   vector_for(
-      blocks_ * parts, std::max<int64_t>(1, kShare / (plane * kLanes)),
-      [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+      blocks_ * parts,
+      std::max<int64_t>(1, kShare / (plane * kLanes)), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
         for (int64_t part = begin; part < end; part++) {
           char* row = rows + part * kLanes * plane * bytes;
           float* at = blocked + part / parts * block * plane + part % parts * kLanes;
-          if (type == ::cpu::sF32) {
-            auto* plain = reinterpret_cast<float*>(row);
+          auto in_registers = [&](auto* plain) __attribute__((always_inline)) {
             gathers ? gather_block(plain, plane, at, block, plane) : spread_block(at, block, plain, plane, plane);
+          };
+          if (type == ::cpu::sF32) {
+            in_registers(reinterpret_cast<float*>(row));
+            continue;
+          }
+          if (type == ::cpu::sBF16) {
+            in_registers(reinterpret_cast<BFloat16*>(row));
             continue;
           }
           for (int64_t p = 0; p < plane; p += kStretch) {
