@@ -215,6 +215,60 @@ test("what a Sequential passes on lives no longer than it must", function(t)
   near(t, trained[4].weight.grad[1], trained[1](x):tanh():sum(1))
 end)
 
+test("what a transformer's block makes inside lives no longer than it must", function(t)
+  local x = pg.randn { 2, 16, 32 }
+  local function block(o)
+    o.dropout, o[1], o[2], o[3] = 0, 32, 4, 64
+    return nn.TransformerEncoderLayer(o)
+  end
+  local function live() return pg.memory.stats(x.device).live end
+  local encoder = nn.TransformerEncoder { block {}, 3, norm = nn.LayerNorm { { 32 } } }
+  encoder:eval()
+  collectgarbage("stop")
+  local first = pg.no_grad(function() return encoder(x) end) -- with what is made once
+  local before = live()
+  local second = pg.no_grad(function() return encoder(x) end)
+  local grown = (live() - before) / (x:numel() * 4)
+  t.ok(grown <= 3, "the result and what lies between the layers, not what is inside: " .. grown)
+  collectgarbage("restart")
+  near(t, second, first)
+
+  -- Whoever sees a tensor inside may keep it.
+  local kept = {}
+  local hooked = block {}
+  hooked.linear1:hook("forward", function(_, inputs, y) kept[#kept + 1], kept[#kept + 2] = inputs[1], y end)
+  local Keeper = nn.class("Keeper", nn.LayerNorm)
+  function Keeper:forward(y)
+    kept[#kept + 1] = y
+    return nn.LayerNorm.forward(self, y)
+  end
+  local replaced = block {}
+  replaced.norm2 = Keeper { { 32 } }
+  local attentive = block {}
+  attentive.self_attn:hook("forward", function(_, _, y) kept[#kept + 1] = y end)
+  local inside = block {}
+  inside.self_attn.out_proj:hook("forward", function(_, _, y) kept[#kept + 1] = y end)
+  local own = block { activation = function(y)
+    kept[#kept + 1] = y
+    return y:relu()
+  end }
+  nn.Sequential { hooked, replaced, attentive, inside, own }(x)
+  t.equal(#kept, 6)
+  for i, y in ipairs(kept) do t.ok(y:isfinite():all():item(), "kept tensor " .. i) end
+
+  -- Gradients need what went by; scopes around get the result; an error leaves everything usable.
+  local layer, same = block { activation = "gelu" }, block { activation = function(y) return y:gelu() end }
+  same:load_state(layer:state())
+  local decoder = nn.TransformerDecoderLayer { 32, 4, 64, dropout = 0 }
+  local y = pg.scope(function() return decoder(layer(x), x) end)
+  y:pow(2):sum():backward()
+  decoder(same(x), x):pow(2):sum():backward()
+  local others = same:parameters()
+  for i, p in ipairs(layer:parameters()) do near(t, p.grad, others[i].grad, "gradient of parameter " .. i) end
+  t.raises(function() layer(x:reshape(32, 32):narrow(2, 1, 8)) end, "expected a last axis of 32")
+  near(t, layer(x), same(x))
+end)
+
 test("nn.init: bounds and deviations of PyTorch's", function(t)
   local init = nn.init
   local function spread(name, want, ...)

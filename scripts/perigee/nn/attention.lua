@@ -2,6 +2,7 @@
 -- Multi-head attention and rotary positions.
 
 local native = require "perigee.native"
+local walk = require "perigee.nn.walk"
 local common = require "perigee.nn.layers_common"
 
 local layers = {}
@@ -157,6 +158,8 @@ function MultiheadAttention:forward(query, key, value, o)
   if o.average_attn_weights ~= false then weights = weights:mean(2) end
   return y, flat and weights:squeeze(1) or weights
 end
+
+walk.mark_own_forward(MultiheadAttention.forward, function(self) return walk.keeps_nothing(self.out_proj) end)
 
 ---Rotary positions (Su et al. 2021): turns pairs of the last axis of x [..., L, width] by angles that grow with the
 ---position. layer(x, offset): the first position is `offset` (default 0). Pairs are the two halves (as in GPT-NeoX and

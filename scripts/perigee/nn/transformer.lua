@@ -55,6 +55,23 @@ local function residual(self, i, x, part)
   return norm(x + dropout(part(x)))
 end
 
+local inner = { "self_attn", "linear1", "dropout", "linear2", "norm1", "dropout1", "norm2", "dropout2" }
+
+-- Whether nobody sees the tensors inside of a block: then they are closed as soon as it has its result.
+local function inner_keep_nothing(self)
+  if type(self.options.activation) ~= "string" then return false end
+  for i = 1, #inner do
+    if not walk.keeps_nothing(self[inner[i]]) then return false end
+  end
+  local cross = rawget(self, "multihead_attn")
+  return not cross or walk.keeps_nothing(cross) and walk.keeps_nothing(self.norm3) and walk.keeps_nothing(self.dropout3)
+end
+
+local function run_block(block, self, ...)
+  if inner_keep_nothing(self) then return native.handles.tidy(block, self, ...) end
+  return block(self, ...)
+end
+
 local function check_options(where, o, known)
   for name in pairs(o) do
     if not known[name] then
@@ -73,15 +90,19 @@ local encoder_options = { mask = true, key_padding_mask = true, is_causal = true
 layers.TransformerEncoderLayer = common.class("TransformerEncoderLayer", block_params(), function(self, o)
   make_block("TransformerEncoderLayer", self, o, 2)
 end)
-function layers.TransformerEncoderLayer:forward(x, o)
-  o = o or {}
-  check_options("TransformerEncoderLayer", o, encoder_options)
+local function encode(self, x, o)
   x = residual(self, 1, x, function(y)
     return self.self_attn(y, y, y, { attn_mask = o.mask, key_padding_mask = o.key_padding_mask,
                                      is_causal = o.is_causal })
   end)
   return residual(self, 2, x, function(y) return feed_forward(self, y) end)
 end
+function layers.TransformerEncoderLayer:forward(x, o)
+  o = o or {}
+  check_options("TransformerEncoderLayer", o, encoder_options)
+  return run_block(encode, self, x, o)
+end
+walk.mark_own_forward(layers.TransformerEncoderLayer.forward, inner_keep_nothing)
 
 local decoder_options = { mask = true, memory_mask = true, key_padding_mask = true, memory_key_padding_mask = true,
                           is_causal = true, memory_is_causal = true }
@@ -91,9 +112,7 @@ local decoder_options = { mask = true, memory_mask = true, key_padding_mask = tr
 layers.TransformerDecoderLayer = common.class("TransformerDecoderLayer", block_params(), function(self, o)
   make_block("TransformerDecoderLayer", self, o, 3)
 end)
-function layers.TransformerDecoderLayer:forward(x, memory, o)
-  o = o or {}
-  check_options("TransformerDecoderLayer", o, decoder_options)
+local function decode(self, x, memory, o)
   x = residual(self, 1, x, function(y)
     return self.self_attn(y, y, y, { attn_mask = o.mask, key_padding_mask = o.key_padding_mask,
                                      is_causal = o.is_causal })
@@ -104,6 +123,12 @@ function layers.TransformerDecoderLayer:forward(x, memory, o)
   end)
   return residual(self, 3, x, function(y) return feed_forward(self, y) end)
 end
+function layers.TransformerDecoderLayer:forward(x, memory, o)
+  o = o or {}
+  check_options("TransformerDecoderLayer", o, decoder_options)
+  return run_block(decode, self, x, memory, o)
+end
+walk.mark_own_forward(layers.TransformerDecoderLayer.forward, inner_keep_nothing)
 
 local function stack(name)
   return common.class(name, {
@@ -121,17 +146,27 @@ local function stack(name)
   end)
 end
 
+local function through(list, x, ...)
+  local ours = false -- whether nobody else has seen x
+  for i = 1, #list do
+    local y, next_ours = list[i](x, ...), walk.keeps_nothing(list[i])
+    if ours and next_ours then native.handles.close(x) end
+    x, ours = y, next_ours
+  end
+  return x
+end
+
 ---`count` copies of an encoder layer one after the other, then `norm` if given: encoder(x, options).
 layers.TransformerEncoder = stack("TransformerEncoder")
 function layers.TransformerEncoder:forward(x, o)
-  for i = 1, #self.layers do x = self.layers[i](x, o) end
+  x = through(self.layers, x, o)
   return self.norm and self.norm(x) or x
 end
 
 ---`count` copies of a decoder layer one after the other, then `norm` if given: decoder(x, memory, options).
 layers.TransformerDecoder = stack("TransformerDecoder")
 function layers.TransformerDecoder:forward(x, memory, o)
-  for i = 1, #self.layers do x = self.layers[i](x, memory, o) end
+  x = through(self.layers, x, memory, o)
   return self.norm and self.norm(x) or x
 end
 

@@ -28,8 +28,19 @@ local plugin_forwards = setmetatable({}, { __mode = "k" })
 
 function walk.mark_plugin_forward(forward) plugin_forwards[forward] = true end
 
+-- Forwards of layers in Lua that do so too, where the layers in them do: functions that tell.
+local own_forwards = setmetatable({}, { __mode = "k" })
+
+function walk.mark_own_forward(forward, inner_keep_nothing) own_forwards[forward] = inner_keep_nothing end
+
 ---Whether a call of `layer` shows its input and its result to nobody but the caller.
-function walk.keeps_nothing(layer) return layer[META].hooks == nil and plugin_forwards[layer.forward] == true end
+function walk.keeps_nothing(layer)
+  if not walk.is_layer(layer) or layer[META].hooks ~= nil then return false end
+  local forward = layer.forward
+  if plugin_forwards[forward] then return true end
+  local inner_keep_nothing = own_forwards[forward]
+  return inner_keep_nothing ~= nil and inner_keep_nothing(layer)
+end
 
 -- A plain list of layers or parameters.
 local function is_list(v)
