@@ -91,11 +91,10 @@ constexpr int64_t kPieceBegins = 64;  // multiples of this: vectors see the same
 // whoever the system holds up does not hold up the loop.
 class Shares {
  public:
-  Shares(int64_t count, int64_t shares) : count_(count), shares_(shares) {
-    const int64_t pieces = shares * kPiecesAShare;
-    piece_ = std::max<int64_t>(1, (count + pieces - 1) / pieces);
+  Shares(int64_t count, int64_t grain, int64_t shares) : count_(count), shares_(shares) {
+    piece_ = std::max(grain, count / (shares * kPiecesAShare));
     if (piece_ >= kLongPiece) piece_ = (piece_ + kPieceBegins - 1) / kPieceBegins * kPieceBegins;
-    pieces_ = (count + piece_ - 1) / piece_;
+    pieces_ = std::max<int64_t>(1, count / piece_);
     for (int64_t i = 0; i < shares; i++) next_[i].taken = 0;
   }
 
@@ -106,8 +105,8 @@ class Shares {
       while (true) {
         const int64_t taken = std::atomic_ref(next_[share].taken).fetch_add(1, std::memory_order_relaxed);
         if (taken >= size) break;
-        const int64_t begin = (first + taken) * piece_;
-        run_piece(begin, std::min(begin + piece_, count_), body, argument);
+        const int64_t piece = first + taken;
+        run_piece(piece * piece_, piece + 1 == pieces_ ? count_ : (piece + 1) * piece_, body, argument);
       }
     }
   }
@@ -141,14 +140,15 @@ void set_thread_count(int count) {
 
 void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* argument) {
   if (count <= 0) return;
-  int64_t wanted = inside ? 1 : count / std::max<int64_t>(grain, 1);
+  grain = std::max<int64_t>(grain, 1);
+  int64_t wanted = inside ? 1 : count / grain;
   if (wanted > 1) wanted = std::min<int64_t>({wanted, thread_count(), kMostShares});
   if (wanted <= 1) {
     body(argument, 0, count);
     return;
   }
   const int here = places_are_free() ? sched_getcpu() : -1;
-  Shares shares(count, wanted);
+  Shares shares(count, grain, wanted);
   before_fork();
 #pragma omp parallel num_threads(static_cast <int>(wanted))
   {
