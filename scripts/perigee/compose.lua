@@ -241,8 +241,9 @@ return function(pg, native)
   -- The shape that two tensors broadcast to; nil where they do not.
   local function broadcast(a, b)
     local shape, n = {}, math.max(#a, #b)
-    for i = 1, n do
-      local p, q = a[#a - n + i] or 1, b[#b - n + i] or 1
+    for i = 1, n do -- a negative position of a shape counts from its end
+      local p = i > n - #a and a[#a - n + i] or 1
+      local q = i > n - #b and b[#b - n + i] or 1
       if p ~= q and p ~= 1 and q ~= 1 then return nil end
       shape[i] = p == 1 and q or p
     end

@@ -78,6 +78,11 @@ test("picking with broadcasting", function(t)
   t.equal(x:take_along(index, 2), { { 2 }, { 3 } })
   t.equal(x:take_along(pg.tensor({ 5, 0 }, { dtype = "int64" })), { 5, 0 })
   t.equal(pg.tensor({ 1, 2 }):masked_select(pg.tensor({ { true, false }, { true, true } })), { 1, 1, 2 })
+  -- A mask of two axes fewer: what a negative position of its shape would be is not looked at.
+  local few = pg.tensor { { true, false }, { true, true }, { false, false } }
+  t.equal(pg.arange(6):reshape(1, 1, 3, 2):masked_select(few), { 0, 2, 3 })
+  t.equal(pg.arange(6):reshape(1, 3, 2):masked_select(pg.tensor { true, false }), { 0, 2, 4 })
+  t.equal(pg.arange(6):reshape(1, 1, 3, 2):masked_fill(few, 9), { { { { 9, 1 }, { 9, 9 }, { 4, 5 } } } })
   t.equal(pg.tensor({ 1, 2 }):masked_fill(pg.tensor({ { true, false }, { false, true } }), 0), { { 0, 2 }, { 1, 0 } })
   t.equal(pg.tensor({ 1, 2 }):masked_fill(pg.tensor({ true, false }), pg.tensor(5)), { 5, 2 })
   t.raises(function() x:take_along(pg.zeros { 3, 1, dtype = "int64" }, 2) end, "does not broadcast")

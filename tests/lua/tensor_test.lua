@@ -149,6 +149,35 @@ test("item, totable, int64", function(t)
   t.equal(pg.indices(1, 3):positions(), { 1, 3 })
 end)
 
+-- A double with such bits is no number to LuaJIT but nil, a boolean, an address.
+test("a NaN of any bits is a number", function(t)
+  local path = os.tmpname() .. ".npy"
+  local function stored(kind, bytes)
+    local head = ("{'descr': '%s', 'fortran_order': False, 'shape': (3,), }"):format(kind)
+    head = head .. (" "):rep(117 - #head) .. "\n"
+    local file = assert(io.open(path, "wb"))
+    file:write("\147NUMPY\1\0", string.char(#head, 0), head, bytes)
+    file:close()
+    return pg.load_npy(path)
+  end
+  local ones, odd = ("\255"):rep(7), "\1\0\0\0\0\0"
+  for kind, bytes in pairs { ["<f8"] = ones .. "\255" .. odd .. "\250\255" .. "\0\0\0\0\0\0\240\127",
+                             ["<f4"] = "\255\255\255\255" .. "\1\0\254\255" .. "\0\0\128\127",
+                             ["<f2"] = "\255\255" .. "\1\254" .. "\0\124" } do
+    local x = stored(kind, bytes)
+    for _, y in ipairs { x, x:to("bfloat16") } do
+      local list = y:totable()
+      for i = 1, 2 do
+        t.ok(type(list[i]) == "number" and list[i] ~= list[i], y.dtype)
+        t.ok(type(y[i]:item()) == "number")
+      end
+      t.ok(list[3] == math.huge, "infinity stays")
+      t.ok(tostring(y):find("nan, nan, inf", 1, true))
+    end
+  end
+  os.remove(path)
+end)
+
 test("views", function(t)
   local x = pg.arange(24):reshape(2, 3, 4)
   t.equal(x:transpose(1, 3).shape, { 4, 3, 2 })

@@ -2,6 +2,7 @@
 -- Between Lua's numbers and tensors: nested tables in, nested tables and numbers out.
 
 local ffi = require "ffi"
+local band = require("bit").band
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
 local operators = require "perigee.native.operators"
@@ -11,6 +12,7 @@ local tensor = require "perigee.native.tensor"
 local M = {}
 local C
 local out = ffi.new("pgc_tensor *[1]")
+local int32_p = ffi.typeof("int32_t *")
 local MAX_RANK = 8
 
 local function is_number(v)
@@ -142,6 +144,24 @@ function M.from_bytes(where, bytes, dtype, shape, device)
   return handles.wrap(out[0])
 end
 
+-- LuaJIT keeps the types of values in the bits of NaN, and takes a float that it loads for a number as it is: a NaN that
+-- is not its own (of a file, of a kernel) would be nil, a table, anything. So each NaN becomes the usual one beforehand,
+-- seen by its bits: `words` are the elements as whole numbers of 32 bits, of float64 the high word is the second.
+local function tame_nans(words, n, wide)
+  if not wide then
+    for i = 0, n - 1 do
+      if band(words[i], 0x7fffffff) > 0x7f800000 then words[i] = 0x7fc00000 end
+    end
+    return
+  end
+  for i = 1, 2 * n - 1, 2 do
+    local high = band(words[i], 0x7fffffff)
+    if high > 0x7ff00000 or (high == 0x7ff00000 and words[i - 1] ~= 0) then
+      words[i], words[i - 1] = 0x7ff80000, 0
+    end
+  end
+end
+
 -- The elements in host memory, row-major: a C array, their number and their dtype.
 local function fetch(where, t, single)
   local dtype = tensor.dtype(t)
@@ -153,6 +173,7 @@ local function fetch(where, t, single)
   local n = single and 1 or M.numel(t)
   local buffer = single and dtype.single or dtype.array(math.max(n, 1))
   if C.pgc_to_host(t.ptr, buffer, n * dtype.bytes) ~= 0 then errors.raise_native(C, where) end
+  if dtype.floating then tame_nans(ffi.cast(int32_p, buffer), n, dtype.bytes == 8) end
   return buffer, n, dtype
 end
 
