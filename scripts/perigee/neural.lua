@@ -239,6 +239,18 @@ return function(pg, native)
   over_last_axes("layer_norm")
   over_last_axes("rms_norm")
 
+  -- The operator, and what PyTorch answers for an input [0], which has neither samples nor channels: the like of it.
+  local run_batch_norm
+  local function batch_norm(x, ...)
+    run_batch_norm = run_batch_norm or native.op("batch_norm")
+    local input = native.is_plain(x) and (x[1] or x.x) or x
+    if native.is_tensor(input) and rank(input) == 1 and size(input, 1) == 0 then
+      return native.parse("batch_norm", native.operators.get("batch_norm").params, 1 + select("#", ...), x, ...).x:clone()
+    end
+    return run_batch_norm(x, ...)
+  end
+  pg.batch_norm, native.methods.batch_norm = batch_norm, batch_norm
+
   local function per_channel(v, x)
     local shape = { size(v, 1) }
     for i = 2, rank(x) - 1 do shape[i] = 1 end

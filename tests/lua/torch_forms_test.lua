@@ -178,3 +178,15 @@ test("samples by position, curves by name", function(t)
   os.remove(file)
   t.equal(plot.series[1].label, "a")
 end)
+
+test("batch norm of an input [0] is empty, and one of one axis with elements refused", function(t)
+  local x = pg.zeros({ 0 }, { requires_grad = true })
+  local mean, var = pg.zeros { 0 }, pg.ones { 0 }
+  for _, y in ipairs { pg.batch_norm { x, training = true }, x:batch_norm { running_mean = mean, running_var = var },
+                       pg.batch_norm(x, nil, nil, mean, var, { training = true }) } do
+    t.equal(y.shape, { 0 })
+    t.equal(pg.grad(y:sum(), { x }).shape, { 0 })
+  end
+  t.raises(function() pg.batch_norm { x, trainign = true } end, "did you mean \"training\"")
+  t.raises(function() pg.batch_norm { pg.ones { 3 }, training = true } end, "expected at least 2 axes")
+end)

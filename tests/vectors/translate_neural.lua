@@ -11,7 +11,6 @@ local function row(name, params, call, outputs)
 end
 
 row("batch_norm", { "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps" }, function(x, a)
-  if x:dim() < 2 then axes.lacks("batch_norm of less than two axes") end
   return pg.batch_norm { x, weight = a.weight, bias = a.bias, running_mean = a.running_mean,
                          running_var = a.running_var, training = a.training or false, momentum = a.momentum,
                          eps = a.eps }
