@@ -42,6 +42,9 @@ local Average = {}
 ---@class perigee.CheckpointManager
 local CheckpointManager = {}
 
+---@class perigee.GradScaler
+local GradScaler = {}
+
 ---@class perigee.Callback
 
 ---@class perigee.Tape
@@ -67,6 +70,11 @@ local Plot = {}
 ---@class perigee
 local pg = { nn = { init = {} }, optim = { sched = {} }, data = {}, amp = {}, memory = {}, config = {}, callbacks = {} }
 
+
+---Loss scaling for float16 with a scale that adapts itself (Micikevicius et al. 2018), with PyTorch's schedule.
+---@param options? {init_scale?: number, growth_factor?: number, backoff_factor?: number, growth_interval?: integer, enabled?: boolean}|any
+---@return perigee.GradScaler
+function pg.amp.GradScaler(options, ...) end
 
 ---Runs fn(...) in mixed precision and returns what it returns. Products, convolutions and attention get their float32
 ---inputs in `dtype`, what loses by 16 bits (losses, exponentials, sums) in float32, the rest runs in what it is given.
@@ -532,6 +540,11 @@ function pg.nn.AdaptiveMaxPool2d(options, ...) end
 ---@return perigee.Layer
 function pg.nn.AdaptiveMaxPool3d(options, ...) end
 
+---Dropout for SELU networks: keeps mean and variance (Klambauer et al. 2017).
+---@param options? {p?: number}|any
+---@return perigee.Layer
+function pg.nn.AlphaDropout(options, ...) end
+
 ---The mean of each window: [N, C, L] to [N, C, L']; N may be missing.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
 ---@return perigee.Layer
@@ -546,6 +559,20 @@ function pg.nn.AvgPool2d(options, ...) end
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
 ---@return perigee.Layer
 function pg.nn.AvgPool3d(options, ...) end
+
+---nn.bce as a layer, which remembers the options; it is called as layer(p, y).
+---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
+---being -100 at least. A p outside is an error that names it.
+---@param options? {reduction?: string, weight?: perigee.Tensor}|any
+---@return perigee.Layer
+function pg.nn.BCELoss(options, ...) end
+
+---nn.bce_with_logits as a layer, which remembers the options; it is called as layer(x, y).
+---Binary cross entropy of logits x in the shape of y: -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x),
+---safe for any size of x.
+---@param options? {pos_weight?: perigee.Tensor, reduction?: string, weight?: perigee.Tensor}|any
+---@return perigee.Layer
+function pg.nn.BCEWithLogitsLoss(options, ...) end
 
 ---Normalises each channel of [N, C] or [N, C, L] over the batch, then scales and shifts it.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
@@ -562,10 +589,60 @@ function pg.nn.BatchNorm2d(options, ...) end
 ---@return perigee.Layer
 function pg.nn.BatchNorm3d(options, ...) end
 
+---x1 W[k] x2 + bias[k] for every output k: [..., inputs1] and [..., inputs2] to [..., out].
+---@param options? {inputs1: integer, inputs2: integer, out: integer, bias?: boolean}|any
+---@return perigee.Layer
+function pg.nn.Bilinear(options, ...) end
+
 ---x where positive, alpha (exp(x / alpha) - 1) elsewhere (Barron, 2017)
 ---@param options? {alpha?: number}|any
 ---@return perigee.Layer
 function pg.nn.CELU(options, ...) end
+
+---nn.ctc as a layer, which remembers the options; it is called as layer(log_probs, targets, input_lengths, target_lengths).
+---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
+---ways to align them with the steps. log_probs [T, N, C] are log_softmax along C (or [T, C], one sequence); targets
+---[N, S], or all labels one after the other, int64 from 0; input_lengths and target_lengths [N], tensors or lists.
+---"mean" divides each loss by its target's length first, as in PyTorch. The gradient is that of what log_softmax was
+---taken of; there is no second derivative.
+---@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean}|any
+---@return perigee.Layer
+function pg.nn.CTCLoss(options, ...) end
+
+---[N, C, ...] with the channels of `groups` groups interleaved.
+---@param options? {groups: integer}|any
+---@return perigee.Layer
+function pg.nn.ChannelShuffle(options, ...) end
+
+---[N, C, L] padded by what lies at the other end. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.CircularPad1d(options, ...) end
+
+---[N, C, H, W] padded by what lies at the other end. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.CircularPad2d(options, ...) end
+
+---[N, C, D, H, W] padded by what lies at the other end. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.CircularPad3d(options, ...) end
+
+---[N, C, L] padded by `value`. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any, value: number}|any
+---@return perigee.Layer
+function pg.nn.ConstantPad1d(options, ...) end
+
+---[N, C, H, W] padded by `value`. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any, value: number}|any
+---@return perigee.Layer
+function pg.nn.ConstantPad2d(options, ...) end
+
+---[N, C, D, H, W] padded by `value`. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any, value: number}|any
+---@return perigee.Layer
+function pg.nn.ConstantPad3d(options, ...) end
 
 ---Cross-correlation of sequences [N, inputs, L] or [inputs, L] with weight [out, inputs / groups, k].
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
@@ -597,10 +674,45 @@ function pg.nn.ConvTranspose2d(options, ...) end
 ---@return perigee.Layer
 function pg.nn.ConvTranspose3d(options, ...) end
 
+---nn.cosine_embedding as a layer, which remembers the options; it is called as layer(a, b, y).
+---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1: a and b [N, D], y [N] (or [D], [D], []).
+---@param options? {margin?: number, reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.CosineEmbeddingLoss(options, ...) end
+
+---The cosine of the angle between two tensors along an axis.
+---@param options? {axis?: integer, eps?: number}|any
+---@return perigee.Layer
+function pg.nn.CosineSimilarity(options, ...) end
+
+---nn.cross_entropy as a layer, which remembers the options; it is called as layer(logits, labels).
+---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]), with label_smoothing e
+---(1 - e) times that and e / C times the sum over all classes; logits [N, C] or [N, C, ...],
+---labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
+---label_smoothing = 0, reduction = "mean".
+---@param options? {ignore_index?: integer, label_smoothing?: number, reduction?: string, weight?: perigee.Tensor}|any
+---@return perigee.Layer
+function pg.nn.CrossEntropyLoss(options, ...) end
+
 ---While training: zeroes each element with probability p, scales the rest by 1 / (1 - p).
 ---@param options? {p?: number}|any
 ---@return perigee.Layer
 function pg.nn.Dropout(options, ...) end
+
+---While training: zeroes whole channels of [N, C, L] with probability p, scales the rest (Tompson et al. 2015).
+---@param options? {p?: number}|any
+---@return perigee.Layer
+function pg.nn.Dropout1d(options, ...) end
+
+---The same for [N, C, H, W].
+---@param options? {p?: number}|any
+---@return perigee.Layer
+function pg.nn.Dropout2d(options, ...) end
+
+---The same for [N, C, D, H, W].
+---@param options? {p?: number}|any
+---@return perigee.Layer
+function pg.nn.Dropout3d(options, ...) end
 
 ---x where positive, alpha (exp(x) - 1) elsewhere
 ---@param options? {alpha?: number}|any
@@ -612,10 +724,29 @@ function pg.nn.ELU(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Embedding(options, ...) end
 
+---Rows of weight [entries, features] summed, averaged or their largest values taken, a bag at a time: called as
+---layer(index [B, L]) or layer(index [N], offsets [B]); if mode is "sum", with per_sample_weights as third argument.
+---@param options? {entries: integer, features: integer, mode?: string, include_last_offset?: boolean, padding_idx?: integer}|any
+---@return perigee.Layer
+function pg.nn.EmbeddingBag(options, ...) end
+
 ---Merges the axes from `first` to `last` into one.
 ---@param options? {first?: integer, last?: integer}|any
 ---@return perigee.Layer
 function pg.nn.Flatten(options, ...) end
+
+---nn.focal as a layer, which remembers the options; it is called as layer(logits, target).
+---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
+---Labels int64 [N, ...] against logits [N, C, ...], softmax; or targets from 0 to 1 in the logits' shape, sigmoid, and
+---then positives count alpha and negatives 1 - alpha (alpha < 0: all 1).
+---@param options? {alpha?: number, gamma?: number, ignore_index?: integer, reduction?: string, weight?: perigee.Tensor}|any
+---@return perigee.Layer
+function pg.nn.FocalLoss(options, ...) end
+
+---Columns added up to images of `size`: [N, C * kh * kw, L] to [N, C, H, W].
+---@param options? {size: any, kernel: any, dilation?: any, padding?: any, stride?: any}|any
+---@return perigee.Layer
+function pg.nn.Fold(options, ...) end
 
 ---A function as a layer without parameters.
 ---@param fn fun(...): any
@@ -631,6 +762,19 @@ function pg.nn.GELU(options, ...) end
 ---@param options? {axis?: integer}|any
 ---@return perigee.Layer
 function pg.nn.GLU(options, ...) end
+
+---nn.gaussian_nll as a layer, which remembers the options; it is called as layer(x, y, var).
+---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
+---which is at least eps. var has
+---the shape of x, or 1 in place of the last axis, or lacks it. full: with the constant term.
+---@param options? {eps?: number, full?: boolean, reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.GaussianNLLLoss(options, ...) end
+
+---Each group of channels of each example normalised by itself, then scaled and shifted by channel: [N, C, ...].
+---@param options? {groups: integer, channels: integer, eps?: number, affine?: boolean}|any
+---@return perigee.Layer
+function pg.nn.GroupNorm(options, ...) end
 
 ---x, but 0 where |x| <= lambd
 ---@param options? {lambd?: number}|any
@@ -652,9 +796,73 @@ function pg.nn.Hardswish(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Hardtanh(options, ...) end
 
+---nn.hinge_embedding as a layer, which remembers the options; it is called as layer(x, y).
+---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
+---@param options? {margin?: number, reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.HingeEmbeddingLoss(options, ...) end
+
+---nn.hinge as a layer, which remembers the options; it is called as layer(x, y).
+---max(0, 1 - y x) for targets y of -1 and 1.
+---@param options? {reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.HingeLoss(options, ...) end
+
+---nn.huber as a layer, which remembers the options; it is called as layer(x, y).
+---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
+---delta (d - delta / 2).
+---@param options? {delta?: number, reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.HuberLoss(options, ...) end
+
+---Gives what it is given.
 ---@param ...? any
 ---@return perigee.Layer
 function pg.nn.Identity(...) end
+
+---Each channel of each example normalised by itself: [N, C, ...], whatever the number of axes.
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@return perigee.Layer
+function pg.nn.InstanceNorm(options, ...) end
+
+---Each channel of each example normalised by itself: [N, C, L].
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@return perigee.Layer
+function pg.nn.InstanceNorm1d(options, ...) end
+
+---The same for images [N, C, H, W].
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@return perigee.Layer
+function pg.nn.InstanceNorm2d(options, ...) end
+
+---The same for volumes [N, C, D, H, W].
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@return perigee.Layer
+function pg.nn.InstanceNorm3d(options, ...) end
+
+---nn.kl_div as a layer, which remembers the options; it is called as layer(x, target).
+---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
+---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
+---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
+---@param options? {log_target?: boolean, reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.KLDivLoss(options, ...) end
+
+---nn.l1 as a layer, which remembers the options; it is called as layer(x, y).
+---Mean of |x - y|.
+---@param options? {reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.L1Loss(options, ...) end
+
+---The norm of each window of [N, C, L]: (sum of |x|^norm)^(1 / norm).
+---@param options? {norm: number, kernel: any, stride?: any, ceil_mode?: boolean}|any
+---@return perigee.Layer
+function pg.nn.LPPool1d(options, ...) end
+
+---The norm of each window of [N, C, H, W]: (sum of |x|^norm)^(1 / norm).
+---@param options? {norm: number, kernel: any, stride?: any, ceil_mode?: boolean}|any
+---@return perigee.Layer
+function pg.nn.LPPool2d(options, ...) end
 
 ---Normalises over the last axes, those that `shape` names, then scales and shifts.
 ---@param options? {shape: integer|integer[], eps?: number, affine?: boolean, bias?: boolean, elementwise_affine?: boolean}|any
@@ -671,6 +879,11 @@ function pg.nn.LeakyReLU(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Linear(options, ...) end
 
+---Each element divided by a power of the mean of the squares over `size` neighbouring channels.
+---@param options? {size: integer, alpha?: number, beta?: number, k?: number}|any
+---@return perigee.Layer
+function pg.nn.LocalResponseNorm(options, ...) end
+
 ---log(1 / (1 + exp(-x)))
 ---@param options? {}|any
 ---@return perigee.Layer
@@ -680,6 +893,18 @@ function pg.nn.LogSigmoid(options, ...) end
 ---@param options? {axis?: integer}|any
 ---@return perigee.Layer
 function pg.nn.LogSoftmax(options, ...) end
+
+---nn.mse as a layer, which remembers the options; it is called as layer(x, y).
+---Mean of (x - y)^2.
+---@param options? {reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.MSELoss(options, ...) end
+
+---nn.margin_ranking as a layer, which remembers the options; it is called as layer(a, b, y).
+---max(0, margin - y (a - b)): where y is 1, a should rank above b.
+---@param options? {margin?: number, reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.MarginRankingLoss(options, ...) end
 
 ---The largest value of each window: [N, C, L] to [N, C, L']; N may be missing.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
@@ -712,10 +937,46 @@ function pg.nn.ModuleDict(layers) end
 ---@return perigee.Layer
 function pg.nn.ModuleList(...) end
 
+---nn.multilabel_soft_margin as a layer, which remembers the options; it is called as layer(x, y).
+---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them: the mean over C of
+----(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
+---@param options? {reduction?: string, weight?: perigee.Tensor}|any
+---@return perigee.Layer
+function pg.nn.MultiLabelSoftMarginLoss(options, ...) end
+
+---nn.multi_margin as a layer, which remembers the options; it is called as layer(x, labels).
+---max(0, margin - x[label] + x[c])^p, averaged over the classes c other than the label; weight [C] by label.
+---@param options? {margin?: number, p?: integer, reduction?: string, weight?: perigee.Tensor}|any
+---@return perigee.Layer
+function pg.nn.MultiMarginLoss(options, ...) end
+
+---Attention of several heads (Vaswani et al. 2017), with PyTorch's parameter names. Called as
+---layer(query, key, value, options); key and value default to query. Tensors are [N, L, embed], or [L, N, embed] with
+---batch_first=false (PyTorch's default, not ours), or [L, embed]. Options, as in PyTorch:
+---attn_mask [L, S] or [N * heads, L, S]: bool, true where a query may NOT see a key (the opposite of
+---scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S]: bool, true where a key is
+---padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged over the heads, or
+---[N, heads, L, S] with average_attn_weights=false.
+---@param options? {embed: integer, heads: integer, dropout?: number, bias?: boolean, add_bias_kv?: boolean, add_zero_attn?: boolean, kdim?: integer, vdim?: integer, batch_first?: boolean}|any
+---@return perigee.Layer
+function pg.nn.MultiheadAttention(options, ...) end
+
+---nn.nll as a layer, which remembers the options; it is called as layer(log_probs, labels).
+---Negative log likelihood -weight[y] x[y] of log probabilities x [N, C] or [N, C, ...]; labels int64 [N, ...] from 0.
+---"mean" is weighted.
+---@param options? {ignore_index?: integer, reduction?: string, weight?: perigee.Tensor}|any
+---@return perigee.Layer
+function pg.nn.NLLLoss(options, ...) end
+
 ---x where positive, weight x elsewhere, with learnt slopes (He, Zhang, Ren and Sun, 2015)
 ---@param options? {num_parameters?: integer, init?: number}|any
 ---@return perigee.Layer
 function pg.nn.PReLU(options, ...) end
+
+---The p-norm of the difference along the last axis.
+---@param options? {p?: number, eps?: number, keepdim?: boolean}|any
+---@return perigee.Layer
+function pg.nn.PairwiseDistance(options, ...) end
 
 ---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
 ---@param tensor perigee.Tensor
@@ -728,6 +989,29 @@ function pg.nn.Parameter(tensor, options) end
 ---@return perigee.Layer
 function pg.nn.ParameterList(...) end
 
+---[N, C * r^2, H, W] to [N, C, H * r, W * r].
+---@param options? {factor: integer}|any
+---@return perigee.Layer
+function pg.nn.PixelShuffle(options, ...) end
+
+---[N, C, H * r, W * r] to [N, C * r^2, H, W].
+---@param options? {factor: integer}|any
+---@return perigee.Layer
+function pg.nn.PixelUnshuffle(options, ...) end
+
+---nn.poisson_nll as a layer, which remembers the options; it is called as layer(x, y).
+---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
+---of mean x with log_input=false; without
+---the term that x does not change, unless `full` asks for Stirling's approximation of it.
+---@param options? {eps?: number, full?: boolean, log_input?: boolean, reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.PoissonNLLLoss(options, ...) end
+
+---The last axes, those that `shape` names, divided by their root mean square, then scaled (Zhang and Sennrich 2019).
+---@param options? {shape: integer|integer[], eps?: number, affine?: boolean, elementwise_affine?: boolean}|any
+---@return perigee.Layer
+function pg.nn.RMSNorm(options, ...) end
+
 ---max(x, 0)
 ---@param options? {}|any
 ---@return perigee.Layer
@@ -738,10 +1022,52 @@ function pg.nn.ReLU(options, ...) end
 ---@return perigee.Layer
 function pg.nn.ReLU6(options, ...) end
 
+---[N, C, L] padded by what lies inside, mirrored at the outermost element. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.ReflectionPad1d(options, ...) end
+
+---[N, C, H, W] padded by what lies inside, mirrored at the outermost element. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.ReflectionPad2d(options, ...) end
+
+---[N, C, D, H, W] padded by what lies inside, mirrored at the outermost element. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.ReflectionPad3d(options, ...) end
+
+---[N, C, L] padded by its outermost elements. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.ReplicationPad1d(options, ...) end
+
+---[N, C, H, W] padded by its outermost elements. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.ReplicationPad2d(options, ...) end
+
+---[N, C, D, H, W] padded by its outermost elements. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.ReplicationPad3d(options, ...) end
+
+---All but the first axis in a new shape: nn.Reshape{3, -1} makes [N, 3, ...] of [N, ...].
+---@param options? {shape: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.Reshape(options, ...) end
+
 ---x + layer(x): nn.Residual{layer, ...} runs its layers in sequence.
 ---@param ...? perigee.Layer|(perigee.Layer|function)[]
 ---@return perigee.Layer
 function pg.nn.Residual(...) end
+
+---Rotary positions (Su et al. 2021): turns pairs of the last axis of x [..., L, width] by angles that grow with the
+---position. layer(x, offset): the first position is `offset` (default 0). Pairs are the two halves (as in GPT-NeoX and
+---Llama), or neighbours with interleaved=true (as in the paper).
+---@param options? {width: integer, base?: number, interleaved?: boolean}|any
+---@return perigee.Layer
+function pg.nn.RoPE(options, ...) end
 
 ---ELU scaled so that mean 0 and variance 1 stay (Klambauer et al., 2017)
 ---@param options? {}|any
@@ -762,6 +1088,18 @@ function pg.nn.SiLU(options, ...) end
 ---@param options? {}|any
 ---@return perigee.Layer
 function pg.nn.Sigmoid(options, ...) end
+
+---nn.smooth_l1 as a layer, which remembers the options; it is called as layer(x, y).
+---Huber's loss divided by beta: with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
+---@param options? {beta?: number, reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.SmoothL1Loss(options, ...) end
+
+---nn.soft_margin as a layer, which remembers the options; it is called as layer(x, y).
+---log(1 + exp(-y x)) for targets y of -1 and 1.
+---@param options? {reduction?: string}|any
+---@return perigee.Layer
+function pg.nn.SoftMarginLoss(options, ...) end
 
 ---Exponentials scaled to sum to 1 along `axis`
 ---@param options? {axis?: integer}|any
@@ -798,14 +1136,81 @@ function pg.nn.Tanhshrink(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Threshold(options, ...) end
 
----Binary cross entropy of probabilities in [0, 1]; one outside is an error that names it.
+---Encoder and decoder: model(source, target, options) with options source = {...} and target = {...}, those of the two
+---stacks.
+---@param options? {embed?: integer, heads?: integer, encoder_layers?: integer, decoder_layers?: integer, feedforward?: integer, dropout?: number, activation?: any, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
+---@return perigee.Layer
+function pg.nn.Transformer(options, ...) end
+
+---`count` copies of a decoder layer one after the other, then `norm` if given: decoder(x, memory, options).
+---@param options? {layer: any, count: integer, norm?: any}|any
+---@return perigee.Layer
+function pg.nn.TransformerDecoder(options, ...) end
+
+---As TransformerEncoderLayer, with attention over `memory` in between. layer(x, memory, options): options mask,
+---key_padding_mask and is_causal for x, memory_mask, memory_key_padding_mask and memory_is_causal for memory.
+---@param options? {embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: any, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
+---@return perigee.Layer
+function pg.nn.TransformerDecoderLayer(options, ...) end
+
+---`count` copies of an encoder layer one after the other, then `norm` if given: encoder(x, options).
+---@param options? {layer: any, count: integer, norm?: any}|any
+---@return perigee.Layer
+function pg.nn.TransformerEncoder(options, ...) end
+
+---Self-attention and two linear layers, each with a residual and a layer norm. layer(x, options): x [N, L, embed];
+---options mask, key_padding_mask, is_causal as those of MultiheadAttention.
+---@param options? {embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: any, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
+---@return perigee.Layer
+function pg.nn.TransformerEncoderLayer(options, ...) end
+
+---nn.triplet_margin as a layer, which remembers the options; it is called as layer(anchor, near, far).
+---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
+---(Balntas et al. 2016). swap: the negative's distance to the positive counts where it is smaller.
+---@param options? {eps?: number, margin?: number, p?: number, reduction?: string, swap?: boolean}|any
+---@return perigee.Layer
+function pg.nn.TripletMarginLoss(options, ...) end
+
+---One axis as several: nn.Unflatten{2, {3, 4}} makes [N, 3, 4] of [N, 12].
+---@param options? {axis: integer, shape: integer|integer[]}|any
+---@return perigee.Layer
+function pg.nn.Unflatten(options, ...) end
+
+---Windows of images as columns: [N, C, H, W] to [N, C * kh * kw, L].
+---@param options? {kernel: any, dilation?: any, padding?: any, stride?: any}|any
+---@return perigee.Layer
+function pg.nn.Unfold(options, ...) end
+
+---Images at another size or `scale_factor` times as large: pg.interpolate as a layer.
+---@param options? {size?: any, scale_factor?: any, mode?: string, align_corners?: boolean}|any
+---@return perigee.Layer
+function pg.nn.Upsample(options, ...) end
+
+---[N, C, L] padded by zeros. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.ZeroPad1d(options, ...) end
+
+---[N, C, H, W] padded by zeros. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.ZeroPad2d(options, ...) end
+
+---[N, C, D, H, W] padded by zeros. padding is one number, or two an axis, last axis first.
+---@param options? {padding: any}|any
+---@return perigee.Layer
+function pg.nn.ZeroPad3d(options, ...) end
+
+---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
+---being -100 at least. A p outside is an error that names it.
 ---@param p perigee.Tensor
 ---@param y perigee.Tensor the shape of p
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.bce(p, y, options) end
 
----Binary cross entropy of logits: safe for any size of them. pos_weight multiplies the positives' part.
+---Binary cross entropy of logits x in the shape of y: -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x),
+---safe for any size of x.
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
 ---@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: string}
@@ -820,8 +1225,9 @@ function pg.nn.bce_with_logits(x, y, options) end
 ---@return perigee.Tensor
 function pg.nn.cosine_embedding(a, b, y, options) end
 
----Softmax and negative log likelihood in one: logits [N, C] or [N, C, ...], labels int64 [N, ...] from 0, or
----probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
+---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]), with label_smoothing e
+---(1 - e) times that and e / C times the sum over all classes; logits [N, C] or [N, C, ...],
+---labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
 ---label_smoothing = 0, reduction = "mean".
 ---@param logits perigee.Tensor
 ---@param labels perigee.Tensor
@@ -851,7 +1257,13 @@ function pg.nn.ctc(log_probs, targets, input_lengths, target_lengths, options) e
 ---@return perigee.Tensor
 function pg.nn.focal(logits, target, options) end
 
----Negative log likelihood of y under a normal distribution of mean x and variance var, which is at least eps. var has
+---pg.col2im: columns added up to images.
+---@param ...? any as those of pg.col2im
+---@return perigee.Tensor
+function pg.nn.fold(...) end
+
+---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
+---which is at least eps. var has
 ---the shape of x, or 1 in place of the last axis, or lacks it. full: with the constant term.
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
@@ -874,7 +1286,8 @@ function pg.nn.hinge(x, y, options) end
 ---@return perigee.Tensor
 function pg.nn.hinge_embedding(x, y, options) end
 
----Quadratic within delta, linear outside (Huber, 1964).
+---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
+---delta (d - delta / 2).
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
 ---@param options? {delta?: number, reduction?: string}
@@ -975,21 +1388,24 @@ function pg.nn.mse(x, y, options) end
 ---@return perigee.Tensor
 function pg.nn.multi_margin(x, labels, options) end
 
----Binary cross entropy of logits [..., C] of C independent labels each, averaged over them.
+---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them: the mean over C of
+----(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.multilabel_soft_margin(x, y, options) end
 
----Negative log likelihood of log probabilities [N, C] or [N, C, ...]; labels int64 [N, ...] from 0. "mean" is weighted.
+---Negative log likelihood -weight[y] x[y] of log probabilities x [N, C] or [N, C, ...]; labels int64 [N, ...] from 0.
+---"mean" is weighted.
 ---@param log_probs perigee.Tensor
 ---@param labels perigee.Tensor
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.nll(log_probs, labels, options) end
 
----Negative log likelihood of counts y under Poisson's distribution of mean exp(x), or x with log_input=false; without
+---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
+---of mean x with log_input=false; without
 ---the term that x does not change, unless `full` asks for Stirling's approximation of it.
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
@@ -997,7 +1413,7 @@ function pg.nn.nll(log_probs, labels, options) end
 ---@return perigee.Tensor
 function pg.nn.poisson_nll(x, y, options) end
 
----Huber's loss divided by beta.
+---Huber's loss divided by beta: with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
 ---@param options? {beta?: number, reduction?: string}
@@ -1020,7 +1436,12 @@ function pg.nn.soft_margin(x, y, options) end
 ---@return perigee.Tensor
 function pg.nn.triplet_margin(anchor, near, far, options) end
 
----Steps of the size that past steps had, in units of the parameter
+---pg.im2col: windows of images as columns.
+---@param ...? any as those of pg.im2col
+---@return perigee.Tensor
+function pg.nn.unfold(...) end
+
+---Steps of the size that past steps had, in units of the parameter (Zeiler, 2012): v = rho v + (1 - rho) g^2, d = g sqrt(a + eps) / sqrt(v + eps), a = rho a + (1 - rho) d^2, w -= lr d.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, rho?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Adadelta(options, ...) end
@@ -1032,22 +1453,22 @@ function pg.optim.Adadelta(options, ...) end
 ---@return perigee.Optimizer
 function pg.optim.Adafactor(options, ...) end
 
----Steps divided by the root of all squared gradients so far
+---Steps divided by the root of all squared gradients g so far (Duchi, Hazan and Singer, 2011): s = s + g^2, w -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps) in step t.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, lr_decay?: number, initial_accumulator_value?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Adagrad(options, ...) end
 
----Steps scaled by running means of the gradient and its square
+---Steps scaled by running means of the gradient g and its square (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, w -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) in step t.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean}|any
 ---@return perigee.Optimizer
 function pg.optim.Adam(options, ...) end
 
----Adam with the weight decay outside the gradient
+---Adam with the weight decay outside the gradient (Loshchilov and Hutter, 2017): w = (1 - lr weight_decay) w, then Adam's step.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean}|any
 ---@return perigee.Optimizer
 function pg.optim.AdamW(options, ...) end
 
----Adam in the infinity norm
+---Adam in the infinity norm (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), w -= lr / (1 - beta1^t) m / u in step t.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Adamax(options, ...) end
@@ -1080,7 +1501,7 @@ function pg.optim.LARS(options, ...) end
 ---@return perigee.LBFGS
 function pg.optim.LBFGS(...) end
 
----Steps of equal length along the sign of the momentum
+---Steps of equal length along the sign of the momentum (Chen et al., 2023): w = (1 - lr weight_decay) w - lr sign(beta1 m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Lion(options, ...) end
@@ -1093,27 +1514,27 @@ function pg.optim.Lion(options, ...) end
 ---@return perigee.Optimizer
 function pg.optim.Muon(options, ...) end
 
----Adam with Nesterov's look ahead
+---Adam with Nesterov's look ahead (Dozat, 2016): mu = beta1 (1 - 0.96^(t momentum_decay) / 2), and in place of Adam's mean mu' m / (1 - product of all mu and mu') + (1 - mu) g / (1 - product of all mu), mu' being that of the next step.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.NAdam(options, ...) end
 
----Adam that trusts the running mean of squares once enough steps are in it
+---Adam that trusts the running mean of squares once enough steps are in it (Liu et al., 2020): with n = 2 / (1 - beta2) - 1 and r = n - 2 t beta2^t / (1 - beta2^t), where r > 5 Adam's step times sqrt((r - 4) (r - 2) n / ((n - 4) (n - 2) r)), else w -= lr m / (1 - beta1^t).
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.RAdam(options, ...) end
 
----Steps divided by a running root mean square of the gradient
+---Steps divided by a running root mean square of the gradient (Tieleman and Hinton, 2012): v = alpha v + (1 - alpha) g^2, d = g / (sqrt(v) + eps), w -= lr d. momentum: b = momentum b + d in place of d. centered: v less the square of the mean gradient (Graves, 2013).
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, alpha?: number, eps?: number, momentum?: number, centered?: boolean}|any
 ---@return perigee.Optimizer
 function pg.optim.RMSprop(options, ...) end
 
----A step length an element, by whether its gradient keeps its sign
+---A step length an element, by whether its gradient keeps its sign (Riedmiller and Braun, 1993): s is times etaplus where it does, and etaminus where it does not (there the gradient counts as 0), within step_min and step_max; w -= s sign(g). For whole batches.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Rprop(options, ...) end
 
----Stochastic gradient descent, optionally with momentum
+---Stochastic gradient descent: w -= lr g. momentum (Sutskever et al., 2013): b = momentum b + (1 - dampening) g, and b = g in the first step; w -= lr b. nesterov: w -= lr (g + momentum b).
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, momentum?: number, dampening?: number, nesterov?: boolean}|any
 ---@return perigee.Optimizer
 function pg.optim.SGD(options, ...) end
@@ -4193,6 +4614,43 @@ function pg.zeros_like(x, options) end
 ---Writes the plot as a picture: "curve.svg" or "curve.png".
 ---@param path string
 function Plot:save(path) end
+
+---The scale; 1 where scaling is off.
+---@return number
+function GradScaler:get_scale() end
+
+---@return boolean
+function GradScaler:is_enabled() end
+
+---Takes up where state() was taken.
+---@param saved table
+---@return perigee.GradScaler self
+function GradScaler:load_state(saved) end
+
+---A loss (or a list of them) times the scale.
+---@param losses perigee.Tensor|perigee.Tensor[]
+---@return perigee.Tensor|perigee.Tensor[]
+function GradScaler:scale(losses) end
+
+---What load_state takes: { scale, growth_factor, backoff_factor, growth_interval, growth_tracker }; {} where it is off.
+---@return table
+function GradScaler:state() end
+
+---optimizer:step(), which changes nothing where a gradient is infinite or NaN. Does not wait for the device.
+---@param optimizer perigee.Optimizer
+---@return any ... what the step returns
+function GradScaler:step(optimizer) end
+
+---Divides the gradients of an optimizer's parameters by the scale, in place, and checks them: before they are clipped
+---or looked at. Once between two updates; step does it where it was not done.
+---@param optimizer perigee.Optimizer
+function GradScaler:unscale(optimizer) end
+
+---Ends a step: the scale shrinks where gradients overflowed, and grows after `growth_interval` steps in which none did.
+---The one place that waits for the device.
+---@param new_scale? number sets the scale instead
+---@return boolean skipped whether the steps since the last update did nothing
+function GradScaler:update(new_scale) end
 
 ---Sets the rates of what is done.
 function Schedule:apply() end

@@ -43,12 +43,18 @@ struct Adadelta : Options {
 };
 
 [[maybe_unused]] const int registered_adagrad = [] {
-  add<Adagrad>("Adagrad", "Steps divided by the root of all squared gradients so far")
+  add<Adagrad>("Adagrad",
+               "Steps divided by the root of all squared gradients g so far (Duchi, Hazan and Singer, 2011): s = s + "
+               "g^2, w -= lr / "
+               "(1 + (t - 1) lr_decay) g / (sqrt(s) + eps) in step t.")
       .attr(&Adagrad::lr_decay, "lr_decay", "the rate of step t is lr / (1 + (t - 1) lr_decay)")
       .attr(&Adagrad::initial_accumulator_value, "initial_accumulator_value", "where the sum of squares begins")
       .attr(&Adagrad::eps, "eps", "added to the denominator")
       .slots({"sum"});
-  add<Adadelta>("Adadelta", "Steps of the size that past steps had, in units of the parameter")
+  add<Adadelta>(
+      "Adadelta",
+      "Steps of the size that past steps had, in units of the parameter (Zeiler, 2012): v = rho v + (1 - rho) g^2, "
+      "d = g sqrt(a + eps) / sqrt(v + eps), a = rho a + (1 - rho) d^2, w -= lr d.")
       .attr(&Adadelta::rho, "rho", "decay of the running means")
       .attr(&Adadelta::eps, "eps", "added to both means")
       .slots({"square_avg", "acc_delta"});

@@ -43,8 +43,14 @@ void describe(pg::OptimizerSchema<T>& schema) {
 }
 
 [[maybe_unused]] const int registered_adam = [] {
-  describe(add<Adam>("Adam", "Steps scaled by running means of the gradient and its square"));
-  describe(add<AdamW>("AdamW", "Adam with the weight decay outside the gradient", "part of a weight lost per lr"));
+  describe(add<Adam>("Adam",
+                     "Steps scaled by running means of the gradient g and its square (Kingma and Ba, 2014): "
+                     "m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, w -= lr (m / (1 - beta1^t)) / "
+                     "(sqrt(v / (1 - beta2^t)) + eps) in step t."));
+  describe(add<AdamW>("AdamW",
+                      "Adam with the weight decay outside the gradient (Loshchilov and Hutter, 2017): "
+                      "w = (1 - lr weight_decay) w, then Adam's step.",
+                      "part of a weight lost per lr"));
   return 0;
 }();
 

@@ -82,11 +82,24 @@ pg::OptimizerSchema<T>& describe(pg::OptimizerSchema<T>& schema, const char* sec
 
 [[maybe_unused]] const int registered_adam_family = [] {
   const char* squares = "decay of the running mean of their squares";
-  describe(add<Adamax>("Adamax", "Adam in the infinity norm"), "decay of the largest gradient")
+  describe(add<Adamax>("Adamax",
+                       "Adam in the infinity norm (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, "
+                       "u = max(beta2 u, |g| + eps), w -= lr / (1 - beta1^t) m / u in step t."),
+           "decay of the largest gradient")
       .slots({"exp_avg", "exp_inf"});
-  describe(add<RAdam>("RAdam", "Adam that trusts the running mean of squares once enough steps are in it"), squares)
+  describe(
+      add<RAdam>("RAdam",
+                 "Adam that trusts the running mean of squares once enough steps are in it (Liu et al., 2020): with "
+                 "n = 2 / (1 - beta2) - 1 and r = n - 2 t beta2^t / (1 - beta2^t), where r > 5 Adam's step times "
+                 "sqrt((r - 4) (r - 2) n / ((n - 4) (n - 2) r)), else w -= lr m / (1 - beta1^t)."),
+      squares)
       .slots({"exp_avg", "exp_avg_sq"});
-  describe(add<NAdam>("NAdam", "Adam with Nesterov's look ahead"), squares)
+  describe(
+      add<NAdam>("NAdam",
+                 "Adam with Nesterov's look ahead (Dozat, 2016): mu = beta1 (1 - 0.96^(t momentum_decay) / 2), and in "
+                 "place of Adam's mean mu' m / (1 - product of all mu and mu') + (1 - mu) g / (1 - product of all "
+                 "mu), mu' being that of the next step."),
+      squares)
       .attr(&NAdam::momentum_decay, "momentum_decay", "how fast the momentum reaches beta1")
       .slots({"exp_avg", "exp_avg_sq"});
   return 0;

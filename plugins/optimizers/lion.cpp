@@ -24,7 +24,10 @@ struct Lion : Options {
 };
 
 [[maybe_unused]] const auto& registered_lion =
-    add<Lion>("Lion", "Steps of equal length along the sign of the momentum", "part of a weight lost per lr")
+    add<Lion>("Lion",
+              "Steps of equal length along the sign of the momentum (Chen et al., 2023): w = (1 - lr weight_decay) w - "
+              "lr sign(beta1 m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g.",
+              "part of a weight lost per lr")
         .attr(&Lion::beta1, "beta1", "part of the momentum in the step's direction")
         .attr(&Lion::beta2, "beta2", "decay of the momentum")
         .slots({"exp_avg"});

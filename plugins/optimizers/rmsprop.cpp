@@ -26,7 +26,11 @@ struct RmsProp : Options {
 };
 
 [[maybe_unused]] const auto& registered_rmsprop =
-    add<RmsProp>("RMSprop", "Steps divided by a running root mean square of the gradient")
+    add<RmsProp>(
+        "RMSprop",
+        "Steps divided by a running root mean square of the gradient (Tieleman and Hinton, 2012): v = alpha v + "
+        "(1 - alpha) g^2, d = g / (sqrt(v) + eps), w -= lr d. momentum: b = momentum b + d in place of d. centered: "
+        "v less the square of the mean gradient (Graves, 2013).")
         .attr(&RmsProp::alpha, "alpha", "decay of the running means")
         .attr(&RmsProp::eps, "eps", "added to the denominator")
         .attr(&RmsProp::momentum, "momentum", "part of the last update that goes on")

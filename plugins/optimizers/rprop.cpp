@@ -27,7 +27,11 @@ struct Rprop : Options {
 };
 
 [[maybe_unused]] const auto& registered_rprop =
-    add<Rprop>("Rprop", "A step length an element, by whether its gradient keeps its sign")
+    add<Rprop>(
+        "Rprop",
+        "A step length an element, by whether its gradient keeps its sign (Riedmiller and Braun, 1993): s is times "
+        "etaplus where it does, and etaminus where it does not (there the gradient counts as 0), within step_min and "
+        "step_max; w -= s sign(g). For whole batches.")
         .attr(&Rprop::etaminus, "etaminus", "factor where the sign changes")
         .attr(&Rprop::etaplus, "etaplus", "factor where it stays")
         .attr(&Rprop::step_min, "step_min", "shortest step")

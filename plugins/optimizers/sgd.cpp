@@ -28,7 +28,10 @@ struct Sgd : Options {
 };
 
 [[maybe_unused]] const auto& registered_sgd =
-    add<Sgd>("SGD", "Stochastic gradient descent, optionally with momentum")
+    add<Sgd>("SGD",
+             "Stochastic gradient descent: w -= lr g. momentum (Sutskever et al., 2013): b = momentum b + (1 - "
+             "dampening) g, "
+             "and b = g in the first step; w -= lr b. nesterov: w -= lr (g + momentum b).")
         .attr(&Sgd::momentum, "momentum", "part of the last update that goes on")
         .attr(&Sgd::dampening, "dampening", "part of the gradient kept out of the momentum")
         .attr(&Sgd::nesterov, "nesterov", "look ahead along the momentum")

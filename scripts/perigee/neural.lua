@@ -245,7 +245,8 @@ return function(pg, native)
     run_batch_norm = run_batch_norm or native.op("batch_norm")
     local input = native.is_plain(x) and (x[1] or x.x) or x
     if native.is_tensor(input) and rank(input) == 1 and size(input, 1) == 0 then
-      return native.parse("batch_norm", native.operators.get("batch_norm").params, 1 + select("#", ...), x, ...).x:clone()
+      local params = native.operators.get("batch_norm").params
+      return native.parse("batch_norm", params, 1 + select("#", ...), x, ...).x:clone()
     end
     return run_batch_norm(x, ...)
   end

@@ -60,7 +60,8 @@ local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:
   ["memory.empty_cache"] = true, ["optim.clip_grad_value_"] = true, ["optim.scale_grad_"] = true,
   ["pg.load_plugin"] = true, ["pg.manual_seed"] = true, ["pg.reset"] = true, ["pg.save"] = true,
   ["pg.save_npy"] = true, ["pg.save_npz"] = true, ["pg.synchronize"] = true, ["plot:save"] = true,
-  ["schedule:apply"] = true, ["tensor:backward"] = true, ["tensor:free"] = true, ["tensor:save_npy"] = true }
+  ["scaler:unscale"] = true, ["schedule:apply"] = true,
+  ["tensor:backward"] = true, ["tensor:free"] = true, ["tensor:save_npy"] = true }
 local SILENT_METHODS = { load_state = true, step = true, zero_grad = true }
 
 test("every function says what it returns, and of which class its arguments are", function(t)
@@ -77,4 +78,31 @@ test("every function says what it returns, and of which class its arguments are"
   end
   table.sort(missing)
   t.equal(missing, {})
+end)
+
+test("every layer, loss, optimizer and schedule has its section: a text and an example", function(t)
+  local pg = require "perigee"
+  local pages = read(root .. "/docs/reference/layers.md") .. read(root .. "/docs/reference/losses.md") ..
+                read(root .. "/docs/reference/optimizers.md")
+  local missing, seen = {}, 0
+  local function look(prefix, part)
+    for name, value in pairs(part) do
+      local public = type(name) == "string" and name:find("^%u") and name ~= "Module"
+      if public and (type(value) == "table" or type(value) == "function") then
+        local at = pages:find("\n## " .. prefix .. name .. "\n", 1, true)
+        local section = at and pages:sub(at + 1, (pages:find("\n## ", at + 1, true) or 0) - 1)
+        seen = seen + 1
+        if not section then missing[#missing + 1] = prefix .. name .. ": no section"
+        elseif not section:find("```lua", 1, true) then missing[#missing + 1] = prefix .. name .. ": no example"
+        elseif not section:match("`\n\n(%S[^\n]*)") then missing[#missing + 1] = prefix .. name .. ": no text" end
+      end
+    end
+  end
+  require("perigee.reference").all()
+  look("nn.", pg.nn)
+  look("optim.", pg.optim)
+  look("optim.sched.", pg.optim.sched)
+  table.sort(missing)
+  t.equal(missing, {})
+  t.ok(seen > 100, "looked at " .. seen)
 end)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Inputs that the files hold as they were after the call. PyTorch's samples of batch_norm share their running statistics:
--- case 7 looks at them (without training), case 8 moves them in place, and they were written down then. What case 7 saw
--- follows from what case 8 did: moved = (1 - momentum) seen + momentum batch.
+-- Inputs that the files hold as they were after the call. PyTorch's samples of batch_norm share their running
+-- statistics: case 7 looks at them (without training), case 8 moves them in place, and they were written down then.
+-- What case 7 saw follows from what case 8 did: moved = (1 - momentum) seen + momentum batch.
 
 local MOMENTUM = 0.1
 

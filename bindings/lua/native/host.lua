@@ -144,9 +144,10 @@ function M.from_bytes(where, bytes, dtype, shape, device)
   return handles.wrap(out[0])
 end
 
--- LuaJIT keeps the types of values in the bits of NaN, and takes a float that it loads for a number as it is: a NaN that
--- is not its own (of a file, of a kernel) would be nil, a table, anything. So each NaN becomes the usual one beforehand,
--- seen by its bits: `words` are the elements as whole numbers of 32 bits, of float64 the high word is the second.
+-- LuaJIT keeps the types of values in the bits of NaN, and takes a float that it loads for a number as it is: a NaN
+-- that is not its own (of a file, of a kernel) would be nil, a table, anything. So each NaN becomes the usual one
+-- beforehand, seen by its bits: `words` are the elements as whole numbers of 32 bits, of float64 the high word is the
+-- second.
 local function tame_nans(words, n, wide)
   if not wide then
     for i = 0, n - 1 do

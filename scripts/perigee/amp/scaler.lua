@@ -38,6 +38,8 @@ local function new(...)
 end
 
 ---A loss (or a list of them) times the scale.
+---@param losses perigee.Tensor|perigee.Tensor[]
+---@return perigee.Tensor|perigee.Tensor[]
 function GradScaler:scale(losses)
   if not self.enabled then return losses end
   if native.is_tensor(losses) then return losses * self.factor end
@@ -103,6 +105,7 @@ end
 
 ---Divides the gradients of an optimizer's parameters by the scale, in place, and checks them: before they are clipped
 ---or looked at. Once between two updates; step does it where it was not done.
+---@param optimizer perigee.Optimizer
 function GradScaler:unscale(optimizer)
   if not self.enabled then return end
   check_optimizer("GradScaler:unscale", optimizer)
@@ -126,6 +129,8 @@ local function counts_of(optimizer)
 end
 
 ---optimizer:step(), which changes nothing where a gradient is infinite or NaN. Does not wait for the device.
+---@param optimizer perigee.Optimizer
+---@return any ... what the step returns
 function GradScaler:step(optimizer, ...)
   check_optimizer("GradScaler:step", optimizer)
   if not self.enabled then return optimizer:step(...) end
@@ -197,16 +202,22 @@ function GradScaler:update(new_scale)
 end
 
 ---The scale; 1 where scaling is off.
+---@return number
 function GradScaler:get_scale() return self.enabled and self.factor or 1 end
+---@return boolean
 function GradScaler:is_enabled() return self.enabled end
 
 ---What load_state takes: { scale, growth_factor, backoff_factor, growth_interval, growth_tracker }; {} where it is off.
+---@return table
 function GradScaler:state()
   if not self.enabled then return {} end
   return { scale = self.factor, growth_factor = self.growth_factor, backoff_factor = self.backoff_factor,
            growth_interval = self.growth_interval, growth_tracker = self.growth_tracker }
 end
 
+---Takes up where state() was taken.
+---@param saved table
+---@return perigee.GradScaler self
 function GradScaler:load_state(saved)
   if not self.enabled then return self end
   need(type(saved) == "table", "GradScaler:load_state", "needs what state() returned, got " .. native.describe(saved))

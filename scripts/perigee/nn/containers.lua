@@ -148,6 +148,7 @@ local function at(class)
 end
 Sequential.__index, ModuleList.__index = at(Sequential), at(ModuleList)
 
+---Gives what it is given.
 ---@param ... any
 ---@return perigee.Layer
 local Identity = Module.class("Identity")

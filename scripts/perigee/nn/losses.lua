@@ -4,6 +4,7 @@
 
 local Module = require "perigee.nn.module"
 local common = require "perigee.nn.loss.common"
+local told = require "perigee.nn.told"
 
 local losses = {}
 for _, part in ipairs { "classes", "values", "binary", "distances", "sequences" } do
@@ -35,7 +36,7 @@ for class_name, row in pairs(classes) do
   else
     function class:forward(a, b, c, d) return losses[name](a, b, c, d, self.options) end
   end
-  losses[class_name] = class
+  losses[class_name], told.losses[class_name] = class, name
 end
 
 return losses

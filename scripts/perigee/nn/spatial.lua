@@ -3,6 +3,7 @@
 
 local native = require "perigee.native"
 local Module = require "perigee.nn.module"
+local told = require "perigee.nn.told"
 
 local spatial = {}
 
@@ -40,9 +41,13 @@ local function widths_of(name, padding, axes)
   return padding
 end
 
-local function pads(prefix, mode, most, options)
+local SHAPES = { "[N, C, L]", "[N, C, H, W]", "[N, C, D, H, W]" }
+
+local function pads(prefix, mode, most, text, options)
   for axes = 1, most do
     local name = ("%sPad%dd"):format(prefix, axes)
+    told.texts[name] = ("%s padded by %s. padding is one number, or two an axis, last axis first."):format(
+                         SHAPES[axes], text)
     local params = { { "padding", "any", required = true } }
     for _, param in ipairs(options or {}) do params[#params + 1] = param end
     layer(name, params, function(x, o)
@@ -56,11 +61,11 @@ local function pads(prefix, mode, most, options)
     end)
   end
 end
-pads("Zero", "constant", 3)
-pads("Constant", "constant", 3, { { "value", "number", required = true } })
-pads("Reflection", "reflect", 3)
-pads("Replication", "replicate", 3)
-pads("Circular", "circular", 3)
+pads("Zero", "constant", 3, "zeros")
+pads("Constant", "constant", 3, "`value`", { { "value", "number", required = true } })
+pads("Reflection", "reflect", 3, "what lies inside, mirrored at the outermost element")
+pads("Replication", "replicate", 3, "its outermost elements")
+pads("Circular", "circular", 3, "what lies at the other end")
 
 ---Images at another size or `scale_factor` times as large: pg.interpolate as a layer.
 layer("Upsample", { { "size", "any" }, { "scale_factor", "any" }, { "mode", "string", default = "nearest" },
@@ -90,11 +95,18 @@ layer("LocalResponseNorm", { { "size", "integer", required = true }, { "alpha", 
       function(x, o) return x:local_response_norm(o) end)
 
 -- As functions, under PyTorch's names; pg.unfold is windows along one axis.
+---pg.im2col: windows of images as columns.
+---@param ... any as those of pg.im2col
+---@return perigee.Tensor
 function spatial.unfold(...) return require("perigee").im2col(...) end
+---pg.col2im: columns added up to images.
+---@param ... any as those of pg.col2im
+---@return perigee.Tensor
 function spatial.fold(...) return require("perigee").col2im(...) end
 
 for axes = 1, 2 do
-  ---The norm of each window.
+  local moved = axes == 1 and "[N, C, L]" or "[N, C, H, W]"
+  told.texts[("LPPool%dd"):format(axes)] = "The norm of each window of " .. moved .. ": (sum of |x|^norm)^(1 / norm)."
   layer(("LPPool%dd"):format(axes), { { "norm", "number", required = true }, { "kernel", "any", required = true },
                                       { "stride", "any" }, { "ceil_mode", "boolean", default = false } },
         function(x, o) return x[("lp_pool%dd"):format(axes)](x, o) end)

@@ -24,6 +24,8 @@ local function definition(line)
   if receiver then return receiver, name, line:match("function%s*(%b())") end
   name = line:match("^%s*local%s+[%w_]+%s*=%s*Module%.class%s*%(%s*\"([%w_]+)\"")
   if name then return "class", name, nil end
+  name = line:match("^%s*layers%.([%u][%w_]*)%s*=%s*[%w_.]+%(")
+  if name then return "class", name, nil end
   name, arguments = line:match("^%s*local%s+function%s+([%a_][%w_]*)%s*(%b())")
   if name then return "local", name, arguments end
 end

@@ -17,6 +17,9 @@ local OWN = {
   slice = "print(pg.arange(10)[{{2, 8, 3}}])",
 }
 
+-- The same for names of other chapters, whole as users write them.
+local layer_own, other_own = require "perigee.reference.layer_examples", require "perigee.reference.other_examples"
+
 local PREAMBLE = "local pg = require \"perigee\"\nlocal nn, optim = pg.nn, pg.optim\n"
 
 ---Runs a program; answers what it printed, or nil and why it failed.
@@ -162,7 +165,7 @@ end
 
 ---The example of an operator; `cases` is the table of tests/cases.
 function examples.operator(name, cases, specs)
-  if OWN[name] then return example(OWN[name]) end
+  if OWN[name] or other_own["pg." .. name] then return example(OWN[name] or other_own["pg." .. name]) end
   local op, row = native.operators.get(name), cases.rows[name]
   if not row or row.random then return nil end
   local best
@@ -183,7 +186,16 @@ local VALUES = { inputs = 4, channels = 4, features = 4, out = 2, outputs = 2, k
 local SHAPES = { ["1d"] = { "2, 4, 8" }, ["2d"] = { "2, 4, 8, 8" }, ["3d"] = { "2, 4, 6, 6, 6" } }
 local ANY = { "2, 4", "2, 3, 4", "2, 4, 8, 8", "2, 4, 8" }
 
+---The example that stands in a table for a name, or nil.
+function examples.own(name)
+  return other_own[name] and example(other_own[name])
+end
+
 function examples.layer(name, info)
+  local own = layer_own[name]
+  if own then
+    return example(own[3] or ("local layer = %s\nprint(layer(%s).shape)"):format(own[1], own[2]))
+  end
   local parts = {}
   for _, attr in ipairs(info and info.visible or {}) do
     local value = tostring(VALUES[attr.name] or 2)

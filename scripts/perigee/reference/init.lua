@@ -29,7 +29,8 @@ local RECEIVERS = {
   Manager = "checkpoint_manager:", checkpoint = "pg.", Schedule = "schedule:", Iterator = "iterator:", Average =
   "average:", averages = "optim.", callbacks = "callbacks.", resume = false, watch = false, pack = false,
   ModelCheckpoint = false, EarlyStopping = false, LRScheduler = false, CSVLogger = false, Monitor = false,
-  ProgressBar = false, large = "optim.", module = "optim.", rule = false, Attributes = false, LBFGS = "lbfgs:",
+  ProgressBar = false, layer = "nn.", spatial = "nn.", GradScaler = "scaler:",
+  instance_norm = "nn.", channel_dropout = "nn.", large = "optim.", module = "optim.", rule = false, Attributes = false, LBFGS = "lbfgs:",
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.
@@ -161,6 +162,54 @@ local function operator_entry(name)
            differentiable = op.differentiable, in_place = op.in_place }
 end
 
+-- A class of nn written in Lua whose constructor takes the call grammar, or a loss's options.
+local function class_entry(name, doc, parameters)
+  return { name = name, kind = "layer", doc = doc, parameters = parameters, returns = {}, class = true }
+end
+
+-- Layers of losses: the function's text, and its options.
+local function add_losses(index)
+  local defaults = require("perigee.nn.loss.common").defaults
+  for name, loss in pairs(require("perigee.nn.told").losses) do
+    local parameters, types = {}, ""
+    for _, p in ipairs(index["nn." .. loss].parameters) do
+      if p.name == "options" then types = p.type end
+    end
+    for key, default in pairs(defaults(loss)) do
+      local said = types:match("[{ ]" .. key .. "%?: *([%w_.%[%]]+)")
+      parameters[#parameters + 1] = { name = key, type = said or type(default), doc = "", required = false,
+                                      default = default or nil }
+    end
+    table.sort(parameters, function(a, b) return a.name < b.name end)
+    local inputs = {}
+    for _, p in ipairs(index["nn." .. loss].parameters) do
+      if p.name ~= "options" then inputs[#inputs + 1] = p.name end
+    end
+    index["nn." .. name] = class_entry("nn." .. name, ("nn.%s as a layer, which remembers the options; it is called " ..
+      "as layer(%s).\n%s"):format(loss, table.concat(inputs, ", "), index["nn." .. loss].doc), parameters)
+  end
+end
+
+-- Classes that a loop makes have their text in the table of their file.
+local function add_classes(index, pg)
+  local texts, classes = require("perigee.nn.told").texts, {}
+  for name, class in pairs(pg.nn) do
+    if type(name) == "string" and name:find("^%u") and type(class) == "table" then classes[name] = class end
+  end
+  for name, class in pairs(classes) do
+    pcall(class, {}) -- some make their signature at their first call
+    local key, params = "nn." .. name, native.signatures[name]
+    local old = index[key]
+    if params and (not old or old.kind ~= "layer" and #old.returns == 0) then
+      local found = parameters_of({ name = name, params = {}, arguments = {} }, key)
+      index[key] = class_entry(key, old and old.doc or texts[name] or "", found)
+    end
+  end
+  index["amp.GradScaler"] = class_entry("amp.GradScaler", "Loss scaling for float16 with a scale that adapts itself " ..
+    "(Micikevicius et al. 2018), with PyTorch's schedule.",
+    parameters_of({ name = "amp.GradScaler", params = {}, arguments = {} }, "amp.GradScaler"))
+end
+
 local index -- by name
 
 local function sources()
@@ -229,6 +278,8 @@ function reference.all()
   make_signatures(pg)
   add_described()
   add_annotated(pg)
+  add_classes(index, pg)
+  add_losses(index)
   return index
 end
 

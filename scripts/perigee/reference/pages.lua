@@ -106,21 +106,24 @@ function pages.make(cases, specs)
           function(name, entry) return examples.layer(name:sub(4), entry.info) end)
   chapter(out, "losses.md", "Losses",
           "Functions of `nn`: prediction, target, options. `nn.CrossEntropyLoss{}` and its kin are layers of the same.",
-          is_loss, function(name) return examples.loss(name:sub(4)) end)
+          is_loss, function(name) return examples.own(name) or examples.loss(name:sub(4)) end)
   chapter(out, "optimizers.md", "Optimizers and schedules",
           "`optim.NAME{model:parameters(), lr=...}`; without parameters a recipe for `model:fit`.",
           function(name) return name:find("^optim%.") ~= nil end,
-          function(name, entry) return entry.kind == "optimizer" and examples.optimizer(name:sub(7)) or nil end)
+          function(name, entry)
+            return examples.own(name) or entry.kind == "optimizer" and examples.optimizer(name:sub(7)) or nil
+          end)
   chapter(out, "tensors.md", "Tensors", "Methods of tensors that are no operators by themselves.",
           function(name) return name:find("^tensor:") ~= nil end)
-  chapter(out, "functions.md", "Functions", "Functions of `pg` that are no operators by themselves.",
+  chapter(out, "functions.md", "Functions",
+          "Functions of `pg` that are no operators by themselves, and those of its parts.",
           function(name, entry)
-            return entry.kind == "function" and not native.operators.get((name:gsub("^pg%.", ""))) and
-                   (name:find("^pg%.") ~= nil or name:find("^[%l_]+%.") ~= nil and not name:find("^nn%.") and
-                    not name:find("^optim"))
+            if entry.kind == "operator" or native.operators.get((name:gsub("^pg%.", ""))) then return false end
+            if name:find("^nn%.") then return name:find("^nn%.%l") ~= nil and not is_loss(name, entry) end
+            return name:find("^[%l_]+%.") ~= nil and not name:find("^optim")
           end)
   chapter(out, "models.md", "Models and data", "Methods of layers, optimizers, data sets, graphs and what `fit` gives.",
-          function(name) return name:find("^%l+:") ~= nil and not name:find("^tensor:") end)
+          function(name) return name:find("^[%l_]+:") ~= nil and not name:find("^tensor:") end)
   local names, lines = {}, {}
   for file in pairs(out) do names[#names + 1] = file end
   table.sort(names)

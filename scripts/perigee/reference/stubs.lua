@@ -49,6 +49,9 @@ local Average = {}
 ---@class perigee.CheckpointManager
 local CheckpointManager = {}
 
+---@class perigee.GradScaler
+local GradScaler = {}
+
 ---@class perigee.Callback
 
 ---@class perigee.Tape
@@ -78,7 +81,7 @@ local pg = { nn = { init = {} }, optim = { sched = {} }, data = {}, amp = {}, me
 local OWNERS = { ["tensor:"] = "Tensor:", ["layer:"] = "Layer:", ["optimizer:"] = "Optimizer:", ["lbfgs:"] = "LBFGS:",
                  ["schedule:"] = "Schedule:", ["average:"] = "Average:", ["dataset:"] = "Dataset:",
                  ["checkpoint_manager:"] = "CheckpointManager:", ["graph:"] = "Graph:", ["session:"] = "Session:",
-                 ["history:"] = "History:", ["plot:"] = "Plot:" }
+                 ["history:"] = "History:", ["scaler:"] = "GradScaler:", ["plot:"] = "Plot:" }
 local KEYWORDS = { ["repeat"] = true, ["and"] = true, ["or"] = true, ["not"] = true, ["end"] = true }
 
 local function comment(lines, text)
@@ -122,7 +125,8 @@ local function operator_stub(lines, entry, where, is_method)
 end
 
 local function class_stub(lines, entry, where)
-  local kind = entry.kind == "layer" and "perigee.Layer" or "perigee.Optimizer"
+  local kind = entry.name == "amp.GradScaler" and "perigee.GradScaler" or
+    entry.kind == "layer" and "perigee.Layer" or "perigee.Optimizer"
   lines[#lines + 1] = "---@param options? " .. table_type(entry.parameters) .. "|any"
   lines[#lines + 1] = "---@return " .. kind
   lines[#lines + 1] = ("function %s(options, ...) end"):format(where)

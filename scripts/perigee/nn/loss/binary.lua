@@ -10,7 +10,8 @@ local losses = {}
 local function clamped_log(p) return p:log():clamp { min = -100 } end
 
 common.declare("bce", { weight = false })
----Binary cross entropy of probabilities in [0, 1]; one outside is an error that names it.
+---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
+---being -100 at least. A p outside is an error that names it.
 ---@param p perigee.Tensor
 ---@param y perigee.Tensor the shape of p
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
@@ -25,7 +26,8 @@ function losses.bce(p, y, options)
 end
 
 common.declare("bce_with_logits", { weight = false, pos_weight = false })
----Binary cross entropy of logits: safe for any size of them. pos_weight multiplies the positives' part.
+---Binary cross entropy of logits x in the shape of y: -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x),
+---safe for any size of x.
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
 ---@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: string}
@@ -44,7 +46,8 @@ function losses.bce_with_logits(x, y, options)
 end
 
 common.declare("multilabel_soft_margin", { weight = false })
----Binary cross entropy of logits [..., C] of C independent labels each, averaged over them.
+---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them: the mean over C of
+--- -(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
 ---@param options? {weight?: perigee.Tensor, reduction?: string}

@@ -34,8 +34,9 @@ local function cross_entropy_of_probabilities(logits, target, options)
 end
 
 common.declare("cross_entropy", { weight = false, label_smoothing = 0, ignore_index = -100 })
----Softmax and negative log likelihood in one: logits [N, C] or [N, C, ...], labels int64 [N, ...] from 0, or
----probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
+---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]), with label_smoothing e
+---(1 - e) times that and e / C times the sum over all classes; logits [N, C] or [N, C, ...],
+---labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
 ---label_smoothing = 0, reduction = "mean".
 ---@param logits perigee.Tensor
 ---@param labels perigee.Tensor
@@ -71,7 +72,8 @@ local function position_weights(weight, counts, index, dtype)
 end
 
 common.declare("nll", { weight = false, ignore_index = -100 })
----Negative log likelihood of log probabilities [N, C] or [N, C, ...]; labels int64 [N, ...] from 0. "mean" is weighted.
+---Negative log likelihood -weight[y] x[y] of log probabilities x [N, C] or [N, C, ...]; labels int64 [N, ...] from 0.
+---"mean" is weighted.
 ---@param log_probs perigee.Tensor
 ---@param labels perigee.Tensor
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}

@@ -13,6 +13,9 @@ function common.declare(where, defaults, more)
   declared[where] = { defaults = defaults, reductions = { "mean", "sum", "none", unpack(more or {}) } }
 end
 
+---A loss's options and their defaults; false: none.
+function common.defaults(loss) return declared[loss].defaults end
+
 local function unknown(where, defaults, key)
   local names = {}
   for name in pairs(defaults) do names[#names + 1] = name end

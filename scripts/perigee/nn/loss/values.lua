@@ -31,7 +31,8 @@ function losses.l1(x, y, options)
 end
 
 common.declare("huber", { delta = 1 })
----Quadratic within delta, linear outside (Huber, 1964).
+---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
+---delta (d - delta / 2).
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
 ---@param options? {delta?: number, reduction?: string}
@@ -45,7 +46,7 @@ function losses.huber(x, y, options)
 end
 
 common.declare("smooth_l1", { beta = 1 })
----Huber's loss divided by beta.
+---Huber's loss divided by beta: with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
 ---@param options? {beta?: number, reduction?: string}
@@ -57,7 +58,8 @@ function losses.smooth_l1(x, y, options)
 end
 
 common.declare("poisson_nll", { log_input = true, full = false, eps = 1e-8 })
----Negative log likelihood of counts y under Poisson's distribution of mean exp(x), or x with log_input=false; without
+---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
+---of mean x with log_input=false; without
 ---the term that x does not change, unless `full` asks for Stirling's approximation of it.
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x
@@ -77,7 +79,8 @@ function losses.poisson_nll(x, y, options)
 end
 
 common.declare("gaussian_nll", { full = false, eps = 1e-6 })
----Negative log likelihood of y under a normal distribution of mean x and variance var, which is at least eps. var has
+---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
+---which is at least eps. var has
 ---the shape of x, or 1 in place of the last axis, or lacks it. full: with the constant term.
 ---@param x perigee.Tensor
 ---@param y perigee.Tensor the shape of x

@@ -1,0 +1,89 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Examples of what has no row in the case table and cannot be tried with guessed inputs, by the name users type.
+
+local list = {
+  ["pg.bernoulli"] = "print(pg.bernoulli(pg.tensor{0, 0.5, 1}).shape)",
+  ["pg.exponential"] = "print(pg.exponential{2, 2}.shape)",
+  ["pg.multinomial"] = "print(pg.multinomial(pg.tensor{0, 3, 0}, 2, {replacement=true}))",
+  ["pg.randperm"] = "print(pg.randperm(5):sort())",
+  ["pg.dropout"] = "print(pg.dropout(pg.ones{4}, {p=0.5, training=false}))",
+  ["nn.cosine_embedding"] = "print(nn.cosine_embedding(pg.tensor{{1, 0}}, pg.tensor{{1, 1}}, pg.tensor{1}))",
+  ["nn.ctc"] = "local log_probs = pg.zeros{5, 1, 3}:log_softmax(3)\n" ..
+    [[print(nn.ctc(log_probs, pg.tensor({{1, 2}}, {dtype="int64"}), {5}, {2}))]],
+  ["nn.gaussian_nll"] = "print(nn.gaussian_nll(pg.tensor{1, 2}, pg.tensor{1, 3}, pg.ones{2}))",
+  ["nn.margin_ranking"] = "print(nn.margin_ranking(pg.tensor{1, 2}, pg.tensor{0, 3}, pg.tensor{1, 1}, {margin=0.5}))",
+  ["nn.triplet_margin"] = "print(nn.triplet_margin(pg.tensor{{0, 0}}, pg.tensor{{0, 1}}, pg.tensor{{1, 1}}))",
+}
+
+for _, name in ipairs { "Adafactor", "LAMB", "LARS", "Muon" } do
+  list["optim." .. name] = ([[
+local w = pg.tensor({{1, -2}, {3, 4}}, {requires_grad=true})
+local optimizer = optim.%s{{w}, lr=0.1}
+local loss = (w * w):sum()
+loss:backward()
+optimizer:step()
+print((w * w):sum():lt(loss))]]):format(name)
+end
+list["optim.LBFGS"] = [[
+local w = pg.tensor({1, -2}, {requires_grad=true})
+local optimizer = optim.LBFGS{{w}}
+for _ = 1, 3 do
+  optimizer:step(function()
+    optimizer:zero_grad()
+    local loss = (w - 3):square():sum()
+    loss:backward()
+    return loss
+  end)
+end
+print(w)]]
+for _, name in ipairs { "EMA", "SWA" } do
+  list["optim." .. name] = ([[
+local model = nn.Linear{2, 1}
+local average = optim.%s{model}
+average:update()
+average:use(function() print(model(pg.rand{2, 2}).shape) end)]]):format(name)
+end
+list["optim.clip_grad_norm_"] = [[
+local w = pg.tensor({3, 4}, {requires_grad=true})
+w:square():sum():backward()
+print(optim.clip_grad_norm_({w}, 1.0), w.grad)]]
+list["optim.clip_grad_value_"] = [[
+local w = pg.tensor({3, -4}, {requires_grad=true})
+w:square():sum():backward()
+optim.clip_grad_value_({w}, 7)
+print(w.grad)]]
+list["optim.scale_grad_"] = [[
+local w = pg.tensor({3, -4}, {requires_grad=true})
+w:square():sum():backward()
+optim.scale_grad_({w}, 0.5)
+print(w.grad)]]
+list["optim.is_optimizer"] = "print(optim.is_optimizer(optim.SGD{lr=0.1}))"
+
+local SCHEDULES = {
+  Chain = "optim.sched.Chain{optim.sched.Warmup{optimizer, 2}, optim.sched.Step{optimizer, 2}, milestones={2}}",
+  Cosine = "optim.sched.Cosine{optimizer, 4}", CosineRestarts = "optim.sched.CosineRestarts{optimizer, 2}",
+  Exponential = "optim.sched.Exponential{optimizer, 0.9}",
+  MultiStep = "optim.sched.MultiStep{optimizer, {1, 3}, gamma=0.5}",
+  OneCycle = "optim.sched.OneCycle{optimizer, max_lr=1, total_steps=5}",
+  Polynomial = "optim.sched.Polynomial{optimizer, 4}", Step = "optim.sched.Step{optimizer, 2, gamma=0.5}",
+  Warmup = "optim.sched.Warmup{optimizer, 4}",
+}
+for name, make in pairs(SCHEDULES) do
+  list["optim.sched." .. name] = ([[
+local optimizer = optim.SGD{{pg.tensor({1}, {requires_grad=true})}, lr=0.1}
+local schedule = %s
+local rates = {}
+for step = 1, 4 do
+  rates[step] = ("%%.3f"):format(schedule:lr()[1])
+  optimizer:step()
+  schedule:step()
+end
+print(table.concat(rates, " "))]]):format(make)
+end
+list["optim.sched.Plateau"] = [[
+local optimizer = optim.SGD{{pg.tensor({1}, {requires_grad=true})}, lr=0.1}
+local schedule = optim.sched.Plateau{optimizer, patience=1}
+for _, loss in ipairs{3, 2, 2, 2} do schedule:step(loss) end
+print(("%.3f"):format(schedule:lr()[1]))]]
+
+return list
