@@ -11,9 +11,13 @@ namespace {
 template <class T>
 class ColumnConvolution final : public Convolution {
  public:
-  explicit ColumnConvolution(const ConvShape& shape) : s_(shape) {
-    depth_ = s_.c / s_.groups * s_.taps(), plane_ = s_.out_count(), image_ = s_.in_count(), outputs_ = s_.o / s_.groups;
-  }
+  explicit ColumnConvolution(const ConvShape& s)
+      : s_(s),
+        depth_(s.c / s.groups * s.taps()),
+        plane_(s.out_count()),
+        image_(s.in_count()),
+        outputs_(s.o / s.groups),
+        product_(product_of(s.kind)) {}
 
   uint64_t workspace() const override {
     Scratch scratch;
@@ -66,9 +70,7 @@ class ColumnConvolution final : public Convolution {
     if (s_.kind != ConvKind::kForward) p.y = densify(s_.y, d.y, scratch);
     p.columns = static_cast<T*>(scratch.take(static_cast<uint64_t>(depth_ * plane_) * sizeof(T)));
     if (depth_ * plane_ * outputs_ == 0) return;
-    uint64_t bytes = std::max({gemm_workspace<T>(outputs_, plane_, depth_), gemm_workspace<T>(depth_, plane_, outputs_),
-                               gemm_workspace<T>(outputs_, depth_, plane_)});
-    p.gemm = scratch.take(bytes);
+    p.gemm = scratch.take(product_.workspace());
   }
 
   void start(const T* bias, T* result, int64_t channels, int64_t size) const {
@@ -131,15 +133,15 @@ class ColumnConvolution final : public Convolution {
   void forward(const Pieces& p, T* y) const {
     for_groups([&](int64_t group, int64_t at_x, int64_t at_y) {
       unroll(p.x + at_x, p.columns);
-      gemm<T>(outputs_, plane_, depth_, {p.weight + group * outputs_ * depth_, depth_, 1}, {p.columns, plane_, 1},
-              {y + at_y, plane_, 1}, {nullptr, 1, true}, p.gemm);
+      product_.run({p.weight + group * outputs_ * depth_, depth_, 1}, {p.columns, plane_, 1}, nullptr,
+                   {y + at_y, plane_, 1}, {nullptr, 1, true}, p.gemm);
     });
   }
 
   void input_gradient(const Pieces& p, T* dx) const {
     for_groups([&](int64_t group, int64_t at_x, int64_t at_y) {
-      gemm<T>(depth_, plane_, outputs_, {p.weight + group * outputs_ * depth_, 1, depth_}, {p.y + at_y, plane_, 1},
-              {p.columns, plane_, 1}, {}, p.gemm);
+      product_.run({p.weight + group * outputs_ * depth_, 1, depth_}, {p.y + at_y, plane_, 1}, nullptr,
+                   {p.columns, plane_, 1}, {}, p.gemm);
       roll(p.columns, dx + at_x);
     });
   }
@@ -147,13 +149,23 @@ class ColumnConvolution final : public Convolution {
   void weight_gradient(const Pieces& p, T* dw) const {
     for_groups([&](int64_t group, int64_t at_x, int64_t at_y) {
       unroll(p.x + at_x, p.columns);
-      gemm<T>(outputs_, depth_, plane_, {p.y + at_y, plane_, 1}, {p.columns, 1, plane_},
-              {dw + group * outputs_ * depth_, depth_, 1}, {nullptr, 1, true}, p.gemm);
+      product_.run({p.y + at_y, plane_, 1}, {p.columns, 1, plane_}, nullptr,
+                   {dw + group * outputs_ * depth_, depth_, 1}, {nullptr, 1, true}, p.gemm);
     });
+  }
+
+  // That of one image and group. Nothing is asked of it where a dimension is empty.
+  Gemm<T> product_of(ConvKind kind) const {
+    auto make = [](int64_t m, int64_t n, int64_t k) {
+      return Gemm<T>(std::max<int64_t>(m, 1), std::max<int64_t>(n, 1), std::max<int64_t>(k, 1), thread_count());
+    };
+    if (kind == ConvKind::kForward) return make(outputs_, plane_, depth_);
+    return kind == ConvKind::kInputGradient ? make(depth_, plane_, outputs_) : make(outputs_, depth_, plane_);
   }
 
   ConvShape s_;
   int64_t depth_, plane_, image_, outputs_;
+  Gemm<T> product_;
 };
 
 }  // namespace

@@ -1,190 +1,246 @@
 // SPDX-License-Identifier: Apache-2.0
-// Panels of b (k x NR, L1) times panels of a (MR x k, L2), as in Goto and van de Geijn, "Anatomy of high-performance
-// matrix multiplication". One template; the microkernel is compiled for three instruction sets and chosen at run time.
+// Panels of b (k x columns, L1 or L2) times panels of a (rows x k, L2), as in Goto and van de Geijn, "Anatomy of
+// high-performance matrix multiplication".
 #include "linalg/gemm.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "linalg/numbers.hpp"
+#include "linalg/dense.hpp"
+#include "linalg/isa.hpp"
+#include "linalg/microkernel.hpp"
+#include "linalg/panels.hpp"
 
 namespace pg::cpu {
 namespace {
 
-constexpr int64_t kRows = 6, kPanelBytes = 128;  // microtile: 6 rows of two 64-byte vectors
-constexpr int64_t kBlockRows = 768, kBlockColumns = 1024, kBlockDepth = 256, kTileRows = 96;
+constexpr int64_t kDepthBytes = 8192;                 // of a row of a block: deeper ones are added up in memory
+constexpr int64_t kBlockBytes = 192 << 10;            // of a block of a
+constexpr int64_t kLazyBytes = 512 << 10;             // of all of a, where b is packed on the way
+constexpr int64_t kMostRows = 384, kChunk = 32;       // rows of a block; panels whose sums wait for more
+constexpr int64_t kPassBytes = int64_t{32} << 20;     // of b, packed before it is used
+constexpr int64_t kSliceWork = int64_t{1} << 18;      // multiplications that are worth a thread
+constexpr int64_t kPackCost = 16, kPackGrain = 8192;  // multiplications that packing an element takes; elements
 
-template <class A>
-constexpr int64_t kColumns = kPanelBytes / static_cast<int64_t>(sizeof(A));
+int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
-int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
-
-// Sums that are wider than what is stored cannot be parked in c between depth blocks: those types take k in one block.
 template <class T>
-int64_t depth_block(int64_t k) {
-  return std::is_same_v<T, Accumulator<T>> ? std::min(k, kBlockDepth) : k;
-}
+using Packer = void (*)(const T*, int64_t, int64_t, int64_t, int64_t, Accumulator<T>*);
 
-// tile[MR][NR] += a panel x b panel. The tile's columns are done in vectors of `Width` bytes, two at a time, so that
-// the accumulators stay in registers whatever the instruction set.
-template <class A, int Width>
-[[gnu::always_inline]] inline void multiply(int64_t k, const A* a, const A* b, A* tile) {
-  typedef A Vector __attribute__((vector_size(Width), aligned(sizeof(A)), may_alias));
-  constexpr int64_t lanes = Width / static_cast<int64_t>(sizeof(A)), columns = kColumns<A>;
-  for (int64_t j = 0; j < columns; j += 2 * lanes) {
-    Vector sum[kRows][2];
-#pragma GCC unroll 6
-    for (int i = 0; i < kRows; i++) {
-      sum[i][0] = *reinterpret_cast<const Vector*>(tile + i * columns + j);
-      sum[i][1] = *reinterpret_cast<const Vector*>(tile + i * columns + j + lanes);
-    }
-    for (int64_t p = 0; p < k; p++) {
-      Vector b0 = *reinterpret_cast<const Vector*>(b + p * columns + j);
-      Vector b1 = *reinterpret_cast<const Vector*>(b + p * columns + j + lanes);
-#pragma GCC unroll 6
-      for (int i = 0; i < kRows; i++) {
-        sum[i][0] += a[p * kRows + i] * b0;
-        sum[i][1] += a[p * kRows + i] * b1;
-      }
-    }
-#pragma GCC unroll 6
-    for (int i = 0; i < kRows; i++) {
-      *reinterpret_cast<Vector*>(tile + i * columns + j) = sum[i][0];
-      *reinterpret_cast<Vector*>(tile + i * columns + j + lanes) = sum[i][1];
-    }
-  }
-}
-
-template <class A>
-void multiply_baseline(int64_t k, const A* a, const A* b, A* tile) {
-  multiply<A, 16>(k, a, b, tile);
-}
-template <class A>
-__attribute__((target("avx2,fma"))) void multiply_avx2(int64_t k, const A* a, const A* b, A* tile) {
-  multiply<A, 32>(k, a, b, tile);
-}
-template <class A>
-__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,fma"))) void multiply_avx512(int64_t k, const A* a,
-                                                                                       const A* b, A* tile) {
-  multiply<A, 64>(k, a, b, tile);
-}
-
-template <class A>
-using Microkernel = void (*)(int64_t, const A*, const A*, A*);
-
-template <class A>
-Microkernel<A> choose_microkernel() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return multiply_avx512<A>;
-  }
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? multiply_avx2<A> : multiply_baseline<A>;
-}
-
-// Panels of `width` rows (a) or columns (b), each depth-major, zero-filled at the edge.
 template <class T>
-void pack_panels(const T* data, int64_t across, int64_t along, int64_t count, int64_t depth, int64_t width,
-                 Accumulator<T>* target) {
-  int64_t panels = (count + width - 1) / width;
-  parallel_for(panels, std::max<int64_t>(1, 16384 / (depth * width + 1)), [=](int64_t begin, int64_t end) {
-    for (int64_t panel = begin; panel < end; panel++) {
-      const T* source = data + panel * width * across;
-      Accumulator<T>* out = target + panel * width * depth;
-      int64_t filled = std::min(width, count - panel * width);
-      for (int64_t p = 0; p < depth; p++, out += width) {
-        for (int64_t i = 0; i < filled; i++) out[i] = load<T>(source[i * across + p * along]);
-        for (int64_t i = filled; i < width; i++) out[i] = 0;
-      }
-    }
-  });
-}
-
-// One depth block of one block of c.
-template <class T>
-struct Block {
-  int64_t rows, columns, depth;
-  const Accumulator<T>*a, *b;
-  Matrix<T> c;
-  Start<T> start;
-
-  void tile(Microkernel<Accumulator<T>> kernel, int64_t i, int64_t j) const {
-    using A = Accumulator<T>;
-    constexpr int64_t width = kColumns<A>;
-    alignas(64) A sums[kRows * width];
-    int64_t height = std::min(kRows, rows - i), breadth = std::min(width, columns - j);
-    for (int64_t r = 0; r < kRows; r++) {
-      for (int64_t s = 0; s < width; s++) {
-        bool inside = r < height && s < breadth;
-        A sum = start.bias != nullptr && inside ? load<T>(start.bias[(j + s) * start.bias_stride]) : A(0);
-        if (start.add && inside) sum = load<T>(c.data[(i + r) * c.row + (j + s) * c.column]);
-        sums[r * width + s] = sum;
-      }
-    }
-    kernel(depth, a + i * depth, b + j * depth, sums);
-    for (int64_t r = 0; r < height; r++) {
-      for (int64_t s = 0; s < breadth; s++)
-        c.data[(i + r) * c.row + (j + s) * c.column] = store<T>(sums[r * width + s]);
-    }
-  }
-
-  void run(Microkernel<Accumulator<T>> kernel) const {
-    constexpr int64_t width = kColumns<Accumulator<T>>;
-    int64_t down = (rows + kTileRows - 1) / kTileRows, across = (columns + width - 1) / width;
-    int64_t work = kTileRows * width * depth;
-    parallel_for(down * across, std::max<int64_t>(1, 100000 / work), [=, this](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; task++) {
-        int64_t top = task / across * kTileRows, j = task % across * width;
-        for (int64_t i = top; i < std::min(rows, top + kTileRows); i += kRows) tile(kernel, i, j);
-      }
-    });
-  }
+struct Packers {
+  Packer<T> a, b;
 };
+template <class T>
+Packers<T> packers() {
+  constexpr int kColumns = 64 / sizeof(Accumulator<T>);
+  if (isa() == Isa::kAvx512) return {pack_panel<T, 12>, pack_panel<T, 2 * kColumns>};
+  return {pack_panel<T, 6>, pack_panel<T, kColumns>};
+}
 
 }  // namespace
 
 template <class T>
-uint64_t gemm_workspace(int64_t m, int64_t n, int64_t k) {
-  using A = Accumulator<T>;
-  int64_t rows = round_up(std::min(m, kBlockRows), kRows), columns = round_up(std::min(n, kBlockColumns), kColumns<A>);
-  return static_cast<uint64_t>((rows + columns) * depth_block<T>(k)) * sizeof(A) + 64;
+struct Gemm<T>::Operands {
+  Matrix<const T> a, b;
+  Matrix<T> c;
+  Finish<T> finish;
+  const Sum* bias;    // dense, zeros behind the last column; NULL: none
+  const Sum* packed;  // panels `first` to `last` of b; NULL: packed on the way
+  int64_t first, last;
+  char* rooms;  // of the slices
+};
+
+// What one slice works in.
+template <class T>
+struct Gemm<T>::Room {
+  Sum *a, *b, *sums;
+  Room(const Gemm& g, Scratch scratch, uint64_t* bytes = nullptr) {
+    auto take = [&](int64_t count) { return static_cast<Sum*>(scratch.take(static_cast<uint64_t>(count) * sizeof(Sum))); };
+    a = take(g.block_rows_ * g.depth_ + kPanelSlack);
+    b = take(g.lazy_ ? g.columns_ * g.k_ : 0);
+    sums = take(g.block_rows_ * g.columns_ * g.chunk_);
+    if (bytes != nullptr) *bytes = scratch.bytes();
+  }
+};
+
+template <class T>
+Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t threads) : m_(m), n_(n), k_(k) {
+  const Microkernel<Sum>& kernel = microkernel<Sum>();
+  rows_ = kernel.rows, columns_ = kernel.columns;
+  row_panels_ = parts(m, rows_), column_panels_ = parts(n, columns_);
+  choose_grid(std::clamp<int64_t>(m * n * k / kSliceWork, 1, threads));
+  choose_blocks();
+}
+
+// Fewest multiplications for the thread that has most, and little packing of a by more than one.
+template <class T>
+void Gemm<T>::choose_grid(int64_t threads) {
+  int64_t best = INT64_MAX;
+  for (int64_t down = 1; down <= std::min(threads, row_panels_); down++) {
+    int64_t across = std::min(threads / down, column_panels_);
+    int64_t rows = parts(row_panels_, down) * rows_, columns = parts(column_panels_, across) * columns_;
+    int64_t cost = rows * (columns + kPackCost);
+    if (cost < best) best = cost, down_ = down, across_ = across;
+  }
 }
 
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Start<T> start,
-          void* scratch) {
-  using A = Accumulator<T>;
-  static const Microkernel<A> kernel = choose_microkernel<A>();
-  int64_t deep = depth_block<T>(k);
-  auto* panels_b = static_cast<A*>(scratch);
-  auto* panels_a = panels_b + round_up(std::min(n, kBlockColumns), kColumns<A>) * deep;
-  for (int64_t j = 0; j < n; j += kBlockColumns) {
-    int64_t columns = std::min(kBlockColumns, n - j);
-    for (int64_t p = 0; p < k; p += deep) {
-      int64_t depth = std::min(deep, k - p);
-      pack_panels(b.data + p * b.row + j * b.column, b.column, b.row, columns, depth, kColumns<A>, panels_b);
-      for (int64_t i = 0; i < m; i += kBlockRows) {
-        int64_t rows = std::min(kBlockRows, m - i);
-        pack_panels(a.data + i * a.row + p * a.column, a.row, a.column, rows, depth, kRows, panels_a);
-        Matrix<T> part{c.data + i * c.row + j * c.column, c.row, c.column};
-        Start<T> part_start = p == 0 ? start : Start<T>{nullptr, 1, true};
-        if (part_start.bias != nullptr) part_start.bias += j * start.bias_stride;
-        Block<T>{rows, columns, depth, panels_a, panels_b, part, part_start}.run(kernel);
+void Gemm<T>::choose_blocks() {
+  constexpr int64_t bytes = sizeof(Sum);
+  int64_t rows = parts(row_panels_, down_) * rows_, deep = kDepthBytes / bytes;
+  depth_ = parts(k_, parts(k_, deep));
+  lazy_ = down_ == 1 && depth_ == k_ && rows <= kMostRows && rows * k_ * bytes <= kLazyBytes;
+  int64_t most = std::clamp(kBlockBytes / (depth_ * bytes), 4 * rows_, kMostRows);
+  if (lazy_) most = rows;
+  block_rows_ = parts(parts(rows, parts(rows, most)), rows_) * rows_;
+  chunk_ = depth_ == k_ ? 1 : std::min(kChunk, column_panels_);
+  pass_ = std::clamp<int64_t>(kPassBytes / (columns_ * k_ * bytes), 1, column_panels_);
+}
+
+template <class T>
+uint64_t Gemm<T>::panel_elements() const {
+  return static_cast<uint64_t>(columns_ * k_);
+}
+template <class T>
+uint64_t Gemm<T>::packed_bytes() const {
+  return static_cast<uint64_t>(column_panels_) * panel_elements() * sizeof(Sum);
+}
+template <class T>
+uint64_t Gemm<T>::room_bytes() const {
+  uint64_t bytes;
+  Room(*this, Scratch(), &bytes);
+  return scratch_bytes(bytes);
+}
+
+template <class T>
+uint64_t Gemm<T>::workspace() const {
+  Scratch scratch;
+  scratch.take(static_cast<uint64_t>(column_panels_ * columns_) * sizeof(Sum));
+  if (!lazy_) scratch.take(static_cast<uint64_t>(pass_) * panel_elements() * sizeof(Sum));
+  scratch.take(room_bytes() * static_cast<uint64_t>(down_ * across_));
+  return scratch.bytes();
+}
+
+template <class T>
+void Gemm<T>::pack_columns(Matrix<const T> b, int64_t begin, int64_t end, Sum* target) const {
+  const Packer<T> pack = packers<T>().b;
+  auto elements = static_cast<int64_t>(panel_elements());
+  parallel_for(end - begin, std::max<int64_t>(1, kPackGrain / elements), [=, this](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; i++) {
+      int64_t j = (begin + i) * columns_;
+      pack(b.data + j * b.column, b.column, b.row, std::min(columns_, n_ - j), k_, target + i * elements);
+    }
+  });
+}
+
+template <class T>
+void Gemm<T>::pack(Matrix<const T> b, void* target) const {
+  pack_columns(b, 0, column_panels_, static_cast<Sum*>(target));
+}
+
+template <class T>
+void Gemm<T>::run(Matrix<const T> a, Matrix<const T> b, const void* packed, Matrix<T> c, const Finish<T>& finish,
+                  void* workspace) const {
+  Scratch scratch(workspace);
+  auto* bias = static_cast<Sum*>(scratch.take(static_cast<uint64_t>(column_panels_ * columns_) * sizeof(Sum)));
+  Sum* room = lazy_ ? nullptr : static_cast<Sum*>(scratch.take(static_cast<uint64_t>(pass_) * panel_elements() * sizeof(Sum)));
+  auto* rooms = static_cast<char*>(scratch.take(0));
+  if (finish.bias != nullptr) {
+    for (int64_t j = 0; j < n_; j++) bias[j] = load<T>(finish.bias[j * finish.bias_stride]);
+    std::fill(bias + n_, bias + column_panels_ * columns_, Sum(0));
+  }
+  Operands o{a, b, c, finish, finish.bias != nullptr ? bias : nullptr, static_cast<const Sum*>(packed),
+             0, column_panels_, rooms};
+  const int64_t pass = packed != nullptr || lazy_ ? column_panels_ : pass_;
+  for (o.first = 0; o.first < column_panels_; o.first += pass) {
+    o.last = std::min(o.first + pass, column_panels_);
+    if (packed == nullptr && !lazy_) pack_columns(b, o.first, o.last, room), o.packed = room;
+    parallel_for(down_ * across_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) slice(o, i);
+    });
+  }
+}
+
+// One thread's part of c, in blocks of rows.
+template <class T>
+void Gemm<T>::slice(const Operands& o, int64_t index) const {
+  const int64_t y = index / across_, x = index % across_, panels = o.last - o.first;
+  const int64_t top = row_panels_ * y / down_ * rows_, bottom = std::min(m_, row_panels_ * (y + 1) / down_ * rows_);
+  const int64_t begin = o.first + panels * x / across_, end = o.first + panels * (x + 1) / across_;
+  const Room room(*this, Scratch(o.rooms + room_bytes() * static_cast<uint64_t>(index)));
+  for (int64_t i = top; i < bottom && begin < end; i += block_rows_)
+    block(o, room, i, std::min(block_rows_, bottom - i), begin, end);
+}
+
+// Rows `top` on of c, columns of the panels `begin` to `end`.
+template <class T>
+void Gemm<T>::block(const Operands& o, const Room& room, int64_t top, int64_t rows, int64_t begin, int64_t end) const {
+  const Packers<T> pack = packers<T>();
+  const int64_t chunk = depth_ == k_ ? end - begin : chunk_;
+  for (int64_t from = begin; from < end; from += chunk) {
+    for (int64_t p = 0; p < k_; p += depth_) {
+      const int64_t depth = std::min(depth_, k_ - p);
+      for (int64_t i = 0; i < rows; i += rows_) {
+        const T* source = o.a.data + (top + i) * o.a.row + p * o.a.column;
+        pack.a(source, o.a.row, o.a.column, std::min(rows_, rows - i), depth, room.a + i * depth);
+      }
+      for (int64_t panel = from; panel < std::min(from + chunk, end); panel++) {
+        const Sum* b = o.packed + (panel - o.first) * static_cast<int64_t>(panel_elements()) + p * columns_;
+        if (o.packed == nullptr) pack_columns(o.b, panel, panel + 1, room.b), b = room.b;
+        Sum* sums = room.sums + (depth_ == k_ ? 0 : (panel - from) * block_rows_ * columns_);
+        multiply_panel(o, room.a, b, sums, top, rows, panel, p);
+        if (p + depth == k_) finish_panel(o, sums, top, rows, panel);
       }
     }
   }
 }
 
-#define PG_GEMM(T)                                                \
-  template uint64_t gemm_workspace<T>(int64_t, int64_t, int64_t); \
-  template void gemm<T>(int64_t, int64_t, int64_t, Matrix<const T>, Matrix<const T>, Matrix<T>, Start<T>, void*);
-PG_GEMM(float)
-PG_GEMM(double)
-PG_GEMM(BFloat16)
-PG_GEMM(Half)
-PG_GEMM(int64_t)
-PG_GEMM(int32_t)
-PG_GEMM(int16_t)
-PG_GEMM(int8_t)
-PG_GEMM(uint8_t)
+// Whether sums go straight into c, where a microtile fits.
+template <class T>
+bool Gemm<T>::writes_through(const Operands& o, int64_t panel) const {
+  if constexpr (std::is_same_v<T, Sum>) {
+    return o.c.column == 1 && o.finish.activation == nullptr && (panel + 1) * columns_ <= n_;
+  }
+  return false;
+}
+
+template <class T>
+void Gemm<T>::multiply_panel(const Operands& o, const Sum* a, const Sum* b, Sum* sums, int64_t top, int64_t rows,
+                             int64_t panel, int64_t p) const {
+  const Microkernel<Sum>& kernel = microkernel<Sum>();
+  const bool through = writes_through(o, panel);
+  Tile<Sum> tile{std::min(depth_, k_ - p), nullptr, b, nullptr, 0, nullptr, false};
+  if (o.bias != nullptr && p == 0) tile.first = o.bias + panel * columns_;
+  for (int64_t i = 0; i < rows; i += rows_) {
+    const int64_t height = std::min(rows_, rows - i);
+    tile.a = a + i * tile.depth, tile.c = sums + i * columns_, tile.step = columns_, tile.add = p > 0;
+    if constexpr (std::is_same_v<T, Sum>) {
+      if (through && height == rows_) {
+        tile.c = o.c.data + (top + i) * o.c.row + panel * columns_, tile.step = o.c.row;
+        tile.add = p > 0 || o.finish.add;
+      }
+    }
+    kernel.multiply[(height * 3 - 1) / rows_](tile);
+  }
+}
+
+template <class T>
+void Gemm<T>::finish_panel(const Operands& o, Sum* sums, int64_t top, int64_t rows, int64_t panel) const {
+  const int64_t written = writes_through(o, panel) ? rows / rows_ * rows_ : 0, j = panel * columns_;
+  if (written == rows) return;
+  if (o.finish.activation != nullptr) o.finish.activation(sums, sums, rows * columns_, nullptr);
+  Matrix<T> c{o.c.data + (top + written) * o.c.row + j * o.c.column, o.c.row, o.c.column};
+  write_sums<T>(sums + written * columns_, columns_, rows - written, std::min(columns_, n_ - j), c, o.finish.add);
+}
+
+template class Gemm<float>;
+template class Gemm<double>;
+template class Gemm<BFloat16>;
+template class Gemm<Half>;
+template class Gemm<int64_t>;
+template class Gemm<int32_t>;
+template class Gemm<int16_t>;
+template class Gemm<int8_t>;
+template class Gemm<uint8_t>;
 
 }  // namespace pg::cpu

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocked matrix product of the element types that oneDNN does not multiply on this processor: float64, integers,
-// and 16-bit floats without AVX-512. Operands are packed into panels, so any strides cost the same.
+// The own blocked matrix product, of all element types that have one. Operands are packed into panels of the type that
+// sums are kept in (float32 of 16-bit floats), so any strides cost about the same and widening costs nothing; what is
+// written has been rounded once.
 #pragma once
 
 #include <cstdint>
+
+#include "linalg/numbers.hpp"
 
 namespace pg::cpu {
 
@@ -14,22 +17,58 @@ struct Matrix {
   int64_t row, column;
 };
 
-// Bytes of scratch that gemm wants for these dimensions.
+// What else becomes of a b before it is written.
 template <class T>
-uint64_t gemm_workspace(int64_t m, int64_t n, int64_t k);
-
-// What c starts from: nothing, a bias per column, or what it holds.
-template <class T>
-struct Start {
-  const T* bias = nullptr;
+struct Finish {
+  const T* bias = nullptr;  // of a column
   int64_t bias_stride = 1;  // in elements
   bool add = false;         // c += a b
+  // On the sums, in their type; not with `add`.
+  void (*activation)(const void* x, void* out, int64_t n, const void* params) = nullptr;
 };
 
-// c[m, n] = a[m, k] b[k, n] + start. The result does not depend on the number of threads. `scratch` is aligned to 64
-// bytes. m, n and k are positive.
+// c[m, n] = a[m, k] b[k, n], finished. m, n and k are positive. Every element is summed in the same order whatever the
+// number of threads.
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Start<T> start,
-          void* scratch);
+class Gemm {
+ public:
+  using Sum = Accumulator<T>;
+
+  Gemm(int64_t m, int64_t n, int64_t k, int64_t threads);
+  uint64_t workspace() const;
+
+  // All of b in panels, for products by the same b.
+  uint64_t packed_bytes() const;
+  void pack(Matrix<const T> b, void* target) const;
+
+  // `packed`: b as pack() wrote it, or NULL.
+  void run(Matrix<const T> a, Matrix<const T> b, const void* packed, Matrix<T> c, const Finish<T>& finish,
+           void* workspace) const;
+
+ private:
+  struct Operands;
+  struct Room;
+
+  void choose_grid(int64_t threads);
+  void choose_blocks();
+  uint64_t room_bytes() const;
+  uint64_t panel_elements() const;  // of one panel of b
+  void pack_columns(Matrix<const T> b, int64_t begin, int64_t end, Sum* target) const;
+  void slice(const Operands& o, int64_t index) const;
+  void block(const Operands& o, const Room& room, int64_t top, int64_t rows, int64_t begin, int64_t end) const;
+  void multiply_panel(const Operands& o, const Sum* a, const Sum* b, Sum* sums, int64_t top, int64_t rows,
+                      int64_t panel, int64_t p) const;
+  void finish_panel(const Operands& o, Sum* sums, int64_t top, int64_t rows, int64_t panel) const;
+  bool writes_through(const Operands& o, int64_t panel) const;
+
+  int64_t m_, n_, k_;
+  int64_t rows_, columns_;                // of a microtile
+  int64_t row_panels_, column_panels_;    // of a, of b
+  int64_t down_ = 1, across_ = 1;         // c is cut into this many parts, one for a thread
+  int64_t depth_, block_rows_;            // of a block of a: it stays in the L2 cache
+  int64_t chunk_;                         // panels of b whose sums are kept between blocks of depth
+  int64_t pass_;                          // panels of b that are packed before they are used
+  bool lazy_;                             // instead every thread packs its panels of b one by one, as it comes to them
+};
 
 }  // namespace pg::cpu

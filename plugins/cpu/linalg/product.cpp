@@ -61,9 +61,8 @@ std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
   if (auto product = make_primitive_product(shape, constant_b)) return product;
   if (shape.dtype == PG_BF16 || shape.dtype == PG_F16) {
     if (auto product = make_few_rows_product(shape)) return product;
-    return make_widened_product(shape, constant_b);
   }
-  return shape.dtype == PG_F32 ? make_sgemm_product(shape) : make_own_product(shape);
+  return shape.dtype == PG_F32 ? make_sgemm_product(shape) : make_own_product(shape, constant_b);
 }
 
 }  // namespace

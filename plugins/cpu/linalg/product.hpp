@@ -37,10 +37,9 @@ std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b);
 
 // The ways, in product_*.cpp.
 std::unique_ptr<Product> make_small_product(const ProductShape& shape);                       // loops, one thread
-std::unique_ptr<Product> make_own_product(const ProductShape& shape);                         // gemm.hpp
+std::unique_ptr<Product> make_own_product(const ProductShape& shape, bool constant_b);        // gemm.hpp
 std::unique_ptr<Product> make_sgemm_product(const ProductShape& shape);                       // float32
 std::unique_ptr<Product> make_few_rows_product(const ProductShape& shape);                    // NULL: another shape
-std::unique_ptr<Product> make_widened_product(const ProductShape& shape, bool constant_b);    // 16-bit floats
 std::unique_ptr<Product> make_primitive_product(const ProductShape& shape, bool constant_b);  // NULL: oneDNN has none
 // A pass over what `product` has computed.
 std::unique_ptr<Product> make_activated_product(const ProductShape& shape, std::unique_ptr<Product> product);

@@ -6,17 +6,14 @@
 
 #include "linalg/dense.hpp"
 #include "linalg/isa.hpp"
+#include "linalg/lanes.hpp"
 #include "storage.hpp"
 
 namespace pg::cpu::onednn {
 namespace {
 
-constexpr int64_t kLanes = 8;
 constexpr int64_t kStretch = 256;  // positions that are converted at a time
 constexpr int64_t kShare = 8192;   // elements that are worth a thread
-typedef float Lanes __attribute__((vector_size(4 * kLanes)));
-typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
-typedef uint16_t Shorts __attribute__((vector_size(2 * kLanes)));
 
 // 0 for what these copies do not take.
 uint32_t dtype_of(DataType type) {
@@ -25,46 +22,6 @@ uint32_t dtype_of(DataType type) {
     case DataType::bf16: return PG_BF16;
     case DataType::f16: return PG_F16;
     default: return 0;
-  }
-}
-
-PG_INLINE void load_lanes(const float* from, Lanes& to) { std::memcpy(&to, from, sizeof to); }
-PG_INLINE void load_lanes(const BFloat16* from, Lanes& to) {
-  Shorts bits;
-  std::memcpy(&bits, from, sizeof bits);
-  Words wide = __builtin_convertvector(bits, Words) << 16;
-  std::memcpy(&to, &wide, sizeof to);
-}
-PG_INLINE void store_lanes(const Lanes& from, float* to) { std::memcpy(to, &from, sizeof from); }
-PG_INLINE void store_lanes(const Lanes& from, BFloat16* to) {  // as narrow_bfloat16 does one
-  Words bits;
-  std::memcpy(&bits, &from, sizeof bits);
-  Words rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, quiet = (bits >> 16) | 0x40u;
-  Shorts low = __builtin_convertvector(from != from ? quiet : rounded, Shorts);
-  std::memcpy(to, &low, sizeof low);
-}
-
-// Rows r[i][0 .. 7] become columns.
-PG_INLINE void turn(Lanes (&r)[kLanes]) {
-  Lanes pair[kLanes], four[kLanes];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    pair[2 * i] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    pair[2 * i + 1] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-#pragma GCC unroll 2
-  for (int half = 0; half < 2; half++) {  // rows 0 to 3, then 4 to 7
-    const Lanes *first = pair + 4 * half, *second = first + 2;
-    Lanes* to = four + 4 * half;
-    to[0] = __builtin_shufflevector(first[0], second[0], 0, 1, 8, 9, 4, 5, 12, 13);
-    to[1] = __builtin_shufflevector(first[0], second[0], 2, 3, 10, 11, 6, 7, 14, 15);
-    to[2] = __builtin_shufflevector(first[1], second[1], 0, 1, 8, 9, 4, 5, 12, 13);
-    to[3] = __builtin_shufflevector(first[1], second[1], 2, 3, 10, 11, 6, 7, 14, 15);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    r[i] = __builtin_shufflevector(four[i], four[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    r[i + 4] = __builtin_shufflevector(four[i], four[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
   }
 }
 
