@@ -55,7 +55,9 @@ template <class T>
 struct Gemm<T>::Room {
   Sum *a, *b, *sums;
   Room(const Gemm& g, Scratch scratch, uint64_t* bytes = nullptr) {
-    auto take = [&](int64_t count) { return static_cast<Sum*>(scratch.take(static_cast<uint64_t>(count) * sizeof(Sum))); };
+    auto take = [&](int64_t count) {
+      return static_cast<Sum*>(scratch.take(static_cast<uint64_t>(count) * sizeof(Sum)));
+    };
     a = take(g.block_rows_ * g.depth_ + kPanelSlack);
     b = take(g.lazy_ ? g.columns_ * g.k_ : 0);
     sums = take(g.block_rows_ * g.columns_ * g.chunk_);
@@ -143,14 +145,16 @@ void Gemm<T>::run(Matrix<const T> a, Matrix<const T> b, const void* packed, Matr
                   void* workspace) const {
   Scratch scratch(workspace);
   auto* bias = static_cast<Sum*>(scratch.take(static_cast<uint64_t>(column_panels_ * columns_) * sizeof(Sum)));
-  Sum* room = lazy_ ? nullptr : static_cast<Sum*>(scratch.take(static_cast<uint64_t>(pass_) * panel_elements() * sizeof(Sum)));
+  Sum* room =
+      lazy_ ? nullptr : static_cast<Sum*>(scratch.take(static_cast<uint64_t>(pass_) * panel_elements() * sizeof(Sum)));
   auto* rooms = static_cast<char*>(scratch.take(0));
   if (finish.bias != nullptr) {
     for (int64_t j = 0; j < n_; j++) bias[j] = load<T>(finish.bias[j * finish.bias_stride]);
     std::fill(bias + n_, bias + column_panels_ * columns_, Sum(0));
   }
-  Operands o{a, b, c, finish, finish.bias != nullptr ? bias : nullptr, static_cast<const Sum*>(packed),
-             0, column_panels_, rooms};
+  Operands o{
+      a,    b, c, finish, finish.bias != nullptr ? bias : nullptr, static_cast<const Sum*>(packed), 0, column_panels_,
+      rooms};
   const int64_t pass = packed != nullptr || lazy_ ? column_panels_ : pass_;
   for (o.first = 0; o.first < column_panels_; o.first += pass) {
     o.last = std::min(o.first + pass, column_panels_);

@@ -62,13 +62,13 @@ class Gemm {
   bool writes_through(const Operands& o, int64_t panel) const;
 
   int64_t m_, n_, k_;
-  int64_t rows_, columns_;                // of a microtile
-  int64_t row_panels_, column_panels_;    // of a, of b
-  int64_t down_ = 1, across_ = 1;         // c is cut into this many parts, one for a thread
-  int64_t depth_, block_rows_;            // of a block of a: it stays in the L2 cache
-  int64_t chunk_;                         // panels of b whose sums are kept between blocks of depth
-  int64_t pass_;                          // panels of b that are packed before they are used
-  bool lazy_;                             // instead every thread packs its panels of b one by one, as it comes to them
+  int64_t rows_, columns_;              // of a microtile
+  int64_t row_panels_, column_panels_;  // of a, of b
+  int64_t down_ = 1, across_ = 1;       // c is cut into this many parts, one for a thread
+  int64_t depth_, block_rows_;          // of a block of a: it stays in the L2 cache
+  int64_t chunk_;                       // panels of b whose sums are kept between blocks of depth
+  int64_t pass_;                        // panels of b that are packed before they are used
+  bool lazy_;                           // instead every thread packs its panels of b one by one, as it comes to them
 };
 
 }  // namespace pg::cpu

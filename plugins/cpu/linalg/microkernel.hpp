@@ -9,11 +9,11 @@ namespace pg::cpu {
 template <class A>
 struct Tile {
   int64_t depth;
-  const A *a, *b;   // panels
-  A* c;             // rows of c, `step` elements apart, whose columns lie side by side
+  const A *a, *b;  // panels
+  A* c;            // rows of c, `step` elements apart, whose columns lie side by side
   int64_t step;
-  const A* first;   // a row that is added to every row, or NULL
-  bool add;         // c += instead of c =
+  const A* first;  // a row that is added to every row, or NULL
+  bool add;        // c += instead of c =
 };
 
 // A microtile of `rows` x `columns`, the widths of the panels. multiply[i] computes its first (i + 1) * rows / 3 rows.

@@ -1,53 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of up to four rows of float32 or bfloat16 whose b lies column by column (a linear layer's weight): bound by
-// reading b, so it is read as it is, once, and widened in registers. (float16 takes too many instructions for that.)
-#include <cstring>
+// Products of up to four rows of floats by a b that lies column by column (a linear layer's weight): bound by reading
+// b, so it is read as it is, once, and widened in registers.
+#include <algorithm>
 
-#include "linalg/isa.hpp"
+#include "linalg/lanes.hpp"
 #include "linalg/product.hpp"
 
 namespace pg::cpu {
 namespace {
 
-constexpr int64_t kLanes = 8, kMostRows = 4;
-// One row by a bfloat16 b that fits into the caches even in float32 is faster with b widened once: there widening is
-// what takes time.
-constexpr int64_t kCached = int64_t{1} << 21;
+constexpr int64_t kMostRows = 4, kPair = 2 * kLanes;
 // Of b this large dnnl_sgemm reads 0.8 as fast for one row, and at a fraction of the speed for two to four.
 constexpr int64_t kWorthIt = int64_t{1} << 16;
 constexpr int64_t kGrain = int64_t{1} << 18;  // elements of b that are worth a thread
-typedef float Lanes __attribute__((vector_size(4 * kLanes)));
-typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
-typedef uint16_t Shorts __attribute__((vector_size(2 * kLanes)));
 
-PG_INLINE void load_lanes(const float* from, Lanes& to) { std::memcpy(&to, from, sizeof to); }
-PG_INLINE void load_lanes(const BFloat16* from, Lanes& to) {
-  Shorts bits;
-  std::memcpy(&bits, from, sizeof bits);
-  Words wide = __builtin_convertvector(bits, Words) << 16;
-  std::memcpy(&to, &wide, sizeof to);
+// Sixteen elements of a column, and those of a row that belong to them. Two of bfloat16 share a word: taking first the
+// lower ones, then the upper ones, costs an instruction each; a is laid out so once.
+template <class T>
+PG_AVX2_INLINE void load_pair(const T* from, Lanes& first, Lanes& second) {
+  load_lanes(from, first), load_lanes(from + kLanes, second);
+}
+PG_AVX2_INLINE void load_pair(const BFloat16* from, Lanes& first, Lanes& second) {
+  __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  first = (Lanes)_mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
+  second = (Lanes)_mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+template <class T>
+int64_t place_in_row(int64_t p, int64_t k) {
+  if (!std::is_same_v<T, BFloat16> || p >= k / kPair * kPair) return p;
+  return p / kPair * kPair + p % 2 * kLanes + p % kPair / 2;
 }
 
 // Rows of c in columns j to j + Columns. Several columns of b are read side by side where sums of several rows do not
 // already keep the processor busy: that is more of b under way from the last cache at a time.
 template <class T, int Rows, int Columns>
-PG_INLINE void columns(const ProductShape& s, const float* a, const T* b, const T* bias, T* c, int64_t j) {
+PG_AVX2_INLINE void columns(const ProductShape& s, const float* a, const T* b, const T* bias, T* c, int64_t j) {
   // Sums that do not wait for each other.
   constexpr int kParts = Rows * Columns == 1 ? 8 : Rows * Columns == 2 ? 4 : Rows * Columns < 8 ? 2 : 1;
+  constexpr int kPairs = kParts > 2 ? kParts / 2 : 1;
   const T* column = b + j * s.b.column;
   Lanes sum[Rows][Columns][kParts] = {};
   int64_t p = 0;
-  for (; p + kParts * kLanes <= s.k; p += kParts * kLanes) {
-#pragma GCC unroll 8
-    for (int part = 0; part < kParts; part++) {
-      Lanes x[Rows], y[Columns];
+  for (; p + kPairs * kPair <= s.k; p += kPairs * kPair) {
 #pragma GCC unroll 4
-      for (int r = 0; r < Rows; r++) load_lanes(a + r * s.k + p + part * kLanes, x[r]);
+    for (int pair = 0; pair < kPairs; pair++) {
+      const int64_t at = p + pair * kPair;
+      Lanes x[Rows][2];
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; r++) load_pair(a + r * s.k + at, x[r][0], x[r][1]);
 #pragma GCC unroll 8
       for (int q = 0; q < Columns; q++) {
-        load_lanes(column + q * s.b.column + p + part * kLanes, y[q]);
+        Lanes y[2];
+        load_pair(column + q * s.b.column + at, y[0], y[1]);
 #pragma GCC unroll 4
-        for (int r = 0; r < Rows; r++) sum[r][q][part] += x[r] * y[q];
+        for (int r = 0; r < Rows; r++) {
+          sum[r][q][2 * pair % kParts] += x[r][0] * y[0];
+          sum[r][q][(2 * pair + 1) % kParts] += x[r][1] * y[1];
+        }
       }
     }
   }
@@ -57,8 +66,26 @@ PG_INLINE void columns(const ProductShape& s, const float* a, const T* b, const 
       for (int part = 1; part < kParts; part++) all += sum[r][q][part];
       float total = bias != nullptr ? load<T>(bias[(j + q) * s.bias_stride]) : 0;
       for (int64_t i = 0; i < kLanes; i++) total += all[i];
-      for (int64_t i = p; i < s.k; i++) total += load<T>(column[q * s.b.column + i]) * a[r * s.k + i];
+      for (int64_t i = p; i < s.k; i++)
+        total += load<T>(column[q * s.b.column + i]) * a[r * s.k + place_in_row<T>(i, s.k)];
       c[r * s.c.row + (j + q) * s.c.column] = store<T>(total);
+    }
+  }
+}
+
+// Groups of columns: how a column is summed does not depend on where threads meet.
+template <class T, int Rows>
+constexpr int kColumns = Rows == 1 ? 8 : 1;
+template <class T, int Rows>
+PG_AVX2 void groups(const ProductShape& s, const float* a, const T* b, const T* bias, T* c, int64_t begin,
+                    int64_t end) {
+  constexpr int kWide = kColumns<T, Rows>;
+  for (int64_t group = begin; group < end; group++) {
+    int64_t j = group * kWide;
+    if (j + kWide <= s.n) {
+      columns<T, Rows, kWide>(s, a, b, bias, c, j);
+    } else {
+      for (; j < s.n; j++) columns<T, Rows, 1>(s, a, b, bias, c, j);
     }
   }
 }
@@ -87,30 +114,18 @@ class FewRowsProduct final : public Product {
     }
     for (int64_t i = 0; i < s_.m; i++) {
       const T* row = a + i * s_.a.row;
-      for (int64_t p = 0; p < s_.k; p++) room[i * s_.k + p] = load<T>(row[p * s_.a.column]);
+      for (int64_t p = 0; p < s_.k; p++) room[i * s_.k + place_in_row<T>(p, s_.k)] = load<T>(row[p * s_.a.column]);
     }
     return room;
   }
 
   template <int Rows>
   void multiply(const ProductData& data, const float* a) const {
-    // Of float32 a row's sums leave room for more columns; 16-bit floats keep the processor busy with widening.
-    constexpr int kColumns = Rows == 1 && std::is_same_v<T, float> ? 8 : 1;
-    const ProductShape& s = s_;
+    constexpr int kWide = kColumns<T, Rows>;
     auto *b = static_cast<const T*>(data.b), *bias = static_cast<const T*>(data.bias);
     auto* c = static_cast<T*>(data.c);
-    // A task is a group of columns wherever threads meet: how a column is summed does not depend on their number.
-    vector_for((s.n + kColumns - 1) / kColumns, std::max<int64_t>(1, kGrain / (s.k * kColumns)),
-               [&, a ](int64_t begin, int64_t end) __attribute__((always_inline)) {
-                 for (int64_t group = begin; group < end; group++) {
-                   int64_t j = group * kColumns;
-                   if (j + kColumns <= s.n) {
-                     columns<T, Rows, kColumns>(s, a, b, bias, c, j);
-                   } else {
-                     for (; j < s.n; j++) columns<T, Rows, 1>(s, a, b, bias, c, j);
-                   }
-                 }
-               });
+    parallel_for((s_.n + kWide - 1) / kWide, std::max<int64_t>(1, kGrain / (s_.k * kWide)),
+                 [&, a](int64_t begin, int64_t end) { groups<T, Rows>(s_, a, b, bias, c, begin, end); });
   }
   ProductShape s_;
 };
@@ -119,9 +134,10 @@ class FewRowsProduct final : public Product {
 
 std::unique_ptr<Product> make_few_rows_product(const ProductShape& s) {
   if (!s.batch.empty() || s.m > kMostRows || s.b.row != 1) return nullptr;
+  if (s.dtype == PG_BF16) return std::make_unique<FewRowsProduct<BFloat16>>(s);
+  if (s.dtype == PG_F16) return std::make_unique<FewRowsProduct<Half>>(s);
   if (s.dtype == PG_F32 && s.n * s.k >= kWorthIt) return std::make_unique<FewRowsProduct<float>>(s);
-  if (s.dtype != PG_BF16 || (s.m == 1 && s.n * s.k < kCached)) return nullptr;
-  return std::make_unique<FewRowsProduct<BFloat16>>(s);
+  return nullptr;
 }
 
 }  // namespace pg::cpu

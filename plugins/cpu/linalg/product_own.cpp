@@ -17,7 +17,8 @@ class OwnProduct final : public Product {
         packs_(constant_b && s.batch.empty() && kNarrow) {
     if constexpr (!std::is_integral_v<T>) {
       auto* functions = ::cpu::simd->unary[s.activation == Activation::kRelu ? ::cpu::uRelu : ::cpu::uGeluTanh];
-      if (s.activation != Activation::kNone) activation_ = functions[std::is_same_v<T, double> ? ::cpu::kF64 : ::cpu::kF32];
+      if (s.activation != Activation::kNone)
+        activation_ = functions[std::is_same_v<T, double> ? ::cpu::kF64 : ::cpu::kF32];
     }
   }
   bool activates() const override { return true; }
@@ -29,7 +30,8 @@ class OwnProduct final : public Product {
     const Finish<T> finish{s_.bias ? static_cast<const T*>(data.bias) : nullptr, s_.bias_stride, false, activation_};
     for_batch(s_, slices_, [&](int64_t slice, BatchOffset at) {
       Matrix<T> c{static_cast<T*>(data.c) + at.c, s_.c.row, s_.c.column};
-      auto* scratch = static_cast<char*>(data.workspace) + static_cast<uint64_t>(slice) * scratch_bytes(gemm_.workspace());
+      auto* scratch =
+          static_cast<char*>(data.workspace) + static_cast<uint64_t>(slice) * scratch_bytes(gemm_.workspace());
       gemm_.run(of(data.a, at.a, s_.a), of(data.b, at.b, s_.b), data.packed_b, c, finish, scratch);
     });
   }
