@@ -17,7 +17,6 @@ namespace pg::cpu {
 
 constexpr int64_t kLanes = 8;
 typedef float Lanes __attribute__((vector_size(4 * kLanes)));
-
 typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
 typedef uint16_t Shorts __attribute__((vector_size(2 * kLanes)));
 
