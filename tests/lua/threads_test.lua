@@ -1,0 +1,83 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The processor gives the same bits with any number of threads: loops may be shared out, sums keep their order. The
+-- inputs are large enough to be shared out, and of sizes that no number of threads divides.
+
+local pg = require "perigee"
+local nn = pg.nn
+
+pg.manual_seed(3)
+local x, w = pg.randn { 300, 1001 }, pg.randn { 517, 1001 }
+local images, filters = pg.randn { 4, 16, 61, 63 }, pg.randn { 24, 16, 3, 3 }
+local places, values = pg.randint(0, 300, { 200000 }), pg.randn { 200000 }
+local labels = pg.randint(0, 1001, { 300 })
+local heads = pg.randn { 2, 3, 301, 32 }
+
+-- Gradients of f's result, squared and summed, by its arguments.
+local function slopes(f, ...)
+  local leaves = { ... }
+  for i, leaf in ipairs(leaves) do leaves[i] = leaf:detach():clone():requires_grad_() end
+  return { pg.grad(f(unpack(leaves)):pow(2):sum(), leaves) }
+end
+
+local cases = {
+  elementwise = function() return { x:gelu(), x:sin(), x:abs():pow(1.7), x * 3 + x, x:to("bfloat16"):exp() } end,
+  reductions = function()
+    return { x:sum(), x:sum { axis = 1 }, x:mean { axis = 2 }, images:var(), (x * 0.01 + 1):prod(), x:norm(),
+             x:logsumexp { axis = 2 }, x:to("bfloat16"):sum(), x:argmax { axis = 1 } }
+  end,
+  rows = function() return { x:softmax(2), x:softmax(1), x:cumsum(1), x:cumsum(2), (x:sort(2)), (x:topk(5)) } end,
+  norms = function()
+    local layer = nn.BatchNorm2d { 16 }
+    local list = slopes(function(a) return layer(a) end, images)
+    list[2] = slopes(function(a) return pg.layer_norm(a, { 1001 }) end, x)[1]
+    list[3] = slopes(function(a) return pg.group_norm(a, 4) end, images)[1]
+    return list
+  end,
+  products = function()
+    local list = { x:matmul(w:transpose(1, 2)), x:to("float64"):matmul(w:to("float64"):transpose(1, 2)) }
+    for _, dtype in ipairs { "float32", "bfloat16", "float16" } do
+      for _, slope in ipairs(slopes(pg.linear, x:to(dtype), w:to(dtype))) do list[#list + 1] = slope end
+    end
+    return list
+  end,
+  convolutions = function()
+    local list = slopes(function(a, b) return pg.conv2d(a, b, nil, { padding = 1 }) end, images, filters)
+    list[3] = slopes(function(a) return pg.conv2d(a, filters:to("bfloat16"), nil, { padding = 1 }) end,
+                     images:to("bfloat16"))[1]
+    return list
+  end,
+  windows = function()
+    local list = slopes(function(a) return pg.max_pool2d(a, 3, { stride = 2, padding = 1 }) end, images)
+    list[2] = slopes(function(a) return pg.avg_pool2d(a, 3, { stride = 2, padding = 1 }) end, images)[1]
+    list[3] = slopes(function(a) return a:interpolate { scale_factor = 1.7, mode = "bilinear" } end, images)[1]
+    return list
+  end,
+  ["writes at indices"] = function()
+    return { pg.zeros { 300 }:index_add(1, places, values), places:bincount(), (places:unique()),
+             slopes(function(a) return pg.embedding(a, places) end, x:narrow(2, 1, 3))[1] }
+  end,
+  ["attention and losses"] = function()
+    return { slopes(function(a) return pg.scaled_dot_product_attention(a, a, a, { is_causal = true }) end, heads)[1],
+             slopes(function(a) return nn.cross_entropy(a, labels) end, x)[1] }
+  end,
+}
+
+for name, make in pairs(cases) do
+  test("any number of threads gives the same bits: " .. name, function(t)
+    if t.device and t.device ~= "cpu" then t.skip("of the processor's kernels") end
+    local before, expected = pg.config.get().threads, nil
+    local ok, problem = pcall(function()
+      for _, threads in ipairs { 1, 2, 3 } do
+        pg.config.set { threads = threads }
+        local results = make()
+        expected = expected or results
+        for i, y in ipairs(results) do
+          local same = y:eq(expected[i]):logical_or(y:ne(y)):all():item()
+          t.ok(same, ("result %d differs with %d threads"):format(i, threads))
+        end
+      end
+    end)
+    pg.config.set { threads = before }
+    if not ok then error(problem, 0) end
+  end)
+end
