@@ -48,6 +48,9 @@ class BlockLoop {
     large_ = linear_[0] && stored_[0] == type_[0] && nest_.count * kStorageBytes[stored_[0]] >= kStreamBytes;
   }
 
+  // Elements that a thread gets at least, where the body is not arithmetic of float32.
+  void set_grain(int64_t grain) { grain_ = grain; }
+
   int64_t count() const { return nest_.count; }
   const pg::Nest<N>& nest() const { return nest_; }
 
@@ -61,7 +64,7 @@ class BlockLoop {
   void run(void* const (&base)[N], const Body& body, const Past& past) const {
     if (nest_.count == 0) return;
     if (plain_ && nest_.count <= kBlock) return body(base, nest_.count);
-    if (nest_.count <= kGrain) return run_range(base, 0, nest_.count, body);
+    if (nest_.count <= grain_) return run_range(base, 0, nest_.count, body);
     bool stream = large_;
     for (int k = 1; k < N; k++) stream = stream && base[k] != base[0];  // in place: the lines are in the cache anyway
     auto piece = [&, this](int64_t begin, int64_t end) {
@@ -72,7 +75,7 @@ class BlockLoop {
         run_range(base, begin, end, past);
       simd->stream_fence();
     };
-    pg::parallel_for(nest_.count, kGrain, piece);
+    pg::parallel_for(nest_.count, grain_, piece);
   }
 
   // Only looks at operand 1: body(dense block, n).
@@ -184,6 +187,7 @@ class BlockLoop {
   bool rows_ = false;   // the innermost rows are long: blocks do not cross them
   bool plain_ = false;  // all operands are dense and of the loop's types
   bool large_ = false;
+  int64_t grain_ = kGrain;
 };
 
 }  // namespace cpu

@@ -11,7 +11,9 @@
 namespace cpu {
 
 constexpr int64_t kBlock = 1024;   // elements that are converted or gathered at a time: they stay in the L1 cache
-constexpr int64_t kGrain = 32768;  // elements below which a second thread costs more than it brings
+// Elements below which a second thread costs more than it brings: of cheap arithmetic in float32, of bfloat16 from
+// memory to memory, of functions that take half a nanosecond and more.
+constexpr int64_t kGrain = 32768, kGrainBF16 = 2 * kGrain, kGrainCostly = kGrain / 2;
 constexpr int64_t kStreamBytes = int64_t{4} << 20;  // outputs from here on are written past the caches
 
 // kStorageCount for dtypes that these kernels do not know.

@@ -42,10 +42,12 @@ struct Binary final : pg::Kernel {
     const pg_tensor* a = call.has(0) ? &call.in(0) : nullptr;
     const pg_tensor* b = call.has(1) ? &call.in(1) : nullptr;
     run_ = simd->binary[op_][compute_], past_ = simd->binary_stream[op_][compute_];
-    if (s == sBF16 && number_ < 0 && simd->binary_bf16[op_] != nullptr) {  // a number may need more than 16 bits
+    const bool direct = s == sBF16 && number_ < 0 && simd->binary_bf16[op_] != nullptr;
+    if (direct) {  // a number may need more than 16 bits
       type = s, run_ = simd->binary_bf16[op_], past_ = nullptr;
     }
     loop_ = BlockLoop<3>({{&call.out(0), compares(op_) ? sBool : type}, {a, type}, {b, type}});
+    if (direct) loop_.set_grain(kGrainBF16);
     checked_ = (op_ == bRemainder || op_ == bFloorDiv || op_ == bFmod || op_ == bPow) && !is_float(s);
   }
 

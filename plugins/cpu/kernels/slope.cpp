@@ -15,6 +15,11 @@ SlopeOp find_slope(const pg::KernelCall& call) {
   pg::fail(PG_E_INTERNAL, "unknown operator");
 }
 
+// Those with an exponential or more in them.
+bool costly(SlopeOp op) {
+  return op == gEluGrad || op == gSiluGrad || op == gSoftplusGrad || op == gMishGrad || op >= gGeluGrad;
+}
+
 struct Slope final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
@@ -25,8 +30,11 @@ struct Slope final : pg::Kernel {
     SlopeOp op = find_slope(call);
     Storage s = storage_of(call.in(0)), type = kStorageOf[kComputeOf[s]];
     run_ = simd->slope[op][kComputeOf[s]];
-    if (s == sBF16 && simd->slope_bf16[op] != nullptr) type = s, run_ = simd->slope_bf16[op];
+    const bool direct = s == sBF16 && simd->slope_bf16[op] != nullptr;
+    if (direct) type = s, run_ = simd->slope_bf16[op];
     loop_ = BlockLoop<3>({{&call.out(0), type}, {&call.in(0), type}, {&call.in(1), type}});
+    if (direct) loop_.set_grain(kGrainBF16);
+    if (costly(op)) loop_.set_grain(kGrainCostly);
   }
   void launch(const pg_launch& launch) override {
     void* base[3] = {pg::output(launch, 0), const_cast<void*>(pg::input(launch, 0)),

@@ -21,6 +21,7 @@ UnaryOp find_unary(const pg::KernelCall& call) {
 }
 
 bool predicate(UnaryOp op) { return op >= uIsNan; }
+bool costly(UnaryOp op) { return op >= uExp && !predicate(op); }
 bool rounds(UnaryOp op) { return op >= uFloor && op <= uTrunc; }
 // Functions of all types that booleans have too.
 bool takes_bool(UnaryOp op) {
@@ -43,8 +44,11 @@ struct Unary final : pg::Kernel {
     Storage s = storage_of(call.in(0));
     type_ = kStorageOf[kComputeOf[s]];
     run_ = simd->unary[op][kComputeOf[s]];
-    if (s == sBF16 && simd->unary_bf16[op] != nullptr) type_ = s, run_ = simd->unary_bf16[op];
+    const bool direct = s == sBF16 && simd->unary_bf16[op] != nullptr;
+    if (direct) type_ = s, run_ = simd->unary_bf16[op];
     loop_ = BlockLoop<2>({{&call.out(0), predicate(op) ? sBool : type_}, {&call.in(0), type_}});
+    if (direct) loop_.set_grain(kGrainBF16);
+    if (costly(op)) loop_.set_grain(kGrainCostly);
   }
 
   void launch(const pg_launch& launch) override {
