@@ -688,8 +688,8 @@ function pg.nn.CosineSimilarity(options, ...) end
 ---nn.cross_entropy as a layer, which remembers the options; it is called as layer(logits, labels).
 ---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]), with label_smoothing e
 ---(1 - e) times that and e / C times the sum over all classes; logits [N, C] or [N, C, ...],
----labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
----label_smoothing = 0, reduction = "mean".
+---labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100
+---(of labels), label_smoothing = 0, reduction = "mean".
 ---@param options? {ignore_index?: integer, label_smoothing?: number, reduction?: string, weight?: perigee.Tensor}|any
 ---@return perigee.Layer
 function pg.nn.CrossEntropyLoss(options, ...) end
@@ -1106,6 +1106,11 @@ function pg.nn.SoftMarginLoss(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Softmax(options, ...) end
 
+---softmax(-x) along an axis.
+---@param options? {axis?: integer}|any
+---@return perigee.Layer
+function pg.nn.Softmin(options, ...) end
+
 ---log(1 + exp(beta x)) / beta
 ---@param options? {beta?: number, threshold?: number}|any
 ---@return perigee.Layer
@@ -1227,8 +1232,8 @@ function pg.nn.cosine_embedding(a, b, y, options) end
 
 ---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]), with label_smoothing e
 ---(1 - e) times that and e / C times the sum over all classes; logits [N, C] or [N, C, ...],
----labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
----label_smoothing = 0, reduction = "mean".
+---labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100
+---(of labels), label_smoothing = 0, reduction = "mean".
 ---@param logits perigee.Tensor
 ---@param labels perigee.Tensor
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: string}
@@ -3005,6 +3010,12 @@ function pg.indices(...) end
 ---@return any ... what fn returns
 function pg.inference_mode(fn, ...) end
 
+---Sums of products over the last axes: x [..., n] and y [..., n] to [axes of x but the last, those of y but the
+---last]; a tensor of no axes multiplies.
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@return perigee.Tensor
+function pg.inner(...) end
+
 ---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
 ---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
 ---@param ... any|{x: perigee.Tensor, running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number}
@@ -4249,6 +4260,11 @@ function pg.softmax(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:softmax(options, ...) end
 
+---softmax(-x): exp(-x) / sum(exp(-x)) along an axis.
+---@param ... any|{x: perigee.Tensor, axis?: integer}
+---@return perigee.Tensor
+function pg.softmin(...) end
+
 ---log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold.
 ---@param x perigee.Tensor any shape
 ---@param options? {beta?: number, threshold?: number}|any
@@ -4900,6 +4916,12 @@ function Tensor:im2col(...) end
 ---@return perigee.Tensor
 function Tensor:index_put(...) end
 
+---Sums of products over the last axes: x [..., n] and y [..., n] to [axes of x but the last, those of y but the
+---last]; a tensor of no axes multiplies.
+---@param ... any|{y: perigee.Tensor}
+---@return perigee.Tensor
+function Tensor:inner(...) end
+
 ---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
 ---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
 ---@param ... any|{running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number}
@@ -5136,6 +5158,11 @@ function Tensor:select_scatter(...) end
 ---@param axis? integer
 ---@return integer|integer[]
 function Tensor:size(axis) end
+
+---softmax(-x): exp(-x) / sum(exp(-x)) along an axis.
+---@param ... any|{axis?: integer}
+---@return perigee.Tensor
+function Tensor:softmin(...) end
 
 ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
 ---@param ... any|{size: any, axis?: integer}

@@ -60,6 +60,16 @@ return function(pg, native)
 
   native.methods.equal, native.methods.allclose, native.methods.isclose = pg.equal, pg.allclose, pg.isclose
 
+  -- max{x, axis=2} as max(x, {axis=2}): the tensor is the first positional argument.
+  local function opened(x, ...)
+    if not native.is_plain(x) or not native.is_tensor(x[1]) then return x, ... end
+    local rest = {}
+    for key, v in pairs(x) do
+      if type(key) ~= "number" then rest[key] = v elseif key > 1 then rest[key - 1] = v end
+    end
+    return x[1], rest
+  end
+
   -- max(x) over all; max(x, axis) values and positions (contents from 0); max(x, y) elementwise.
   local function extreme(name, reduce, position, elementwise)
     local read = native.signature(name, { { "axis", "any" }, { "keepdim", "boolean", default = false } })
@@ -72,7 +82,8 @@ return function(pg, native)
       local values = call(reduce, { x }, { axes = { axis }, keepdim = o.keepdim }, false, name)
       return values, call(position, { x }, { axis = axis, flat = false, keepdim = o.keepdim })
     end
-    native.methods[name], pg[name] = f, f
+    native.methods[name] = f
+    pg[name] = function(...) return f(opened(...)) end
   end
   ---@param x perigee.Tensor
   ---@param ... any an axis, another tensor, or {axis=, keepdim=}
@@ -128,7 +139,8 @@ return function(pg, native)
       if not o.axis then return call(name, { x }, { flat = true, keepdim = o.keepdim }) end
       return call(name, { x }, { axis = tensor.axis_of(name, x, o.axis), flat = false, keepdim = o.keepdim })
     end
-    native.methods[name], pg[name] = f, f
+    native.methods[name] = f
+    pg[name] = function(...) return f(opened(...)) end
   end
   ---@return perigee.Tensor
   arg_extreme("argmax")
@@ -141,7 +153,11 @@ return function(pg, native)
   ---@return perigee.Tensor
   function pg.where(condition, ...)
     if select("#", ...) == 0 and native.is_tensor(condition) then return condition:nonzero() end
-    return native.op("where")(condition, ...)
+    local x, y = ...
+    if type(x) == "number" and type(y) == "number" and select("#", ...) == 2 and native.is_tensor(condition) then
+      x = pg.tensor(x, { device = condition.device }) -- gives the default dtype
+    end
+    return native.op("where")(condition, x, select(2, ...))
   end
   define("where", function(condition, ...) return pg.where(condition, ...) end)
 end

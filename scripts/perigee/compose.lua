@@ -88,6 +88,22 @@ return function(pg, native)
     return o.x:unsqueeze(2) * o.y
   end)
 
+  ---Sums of products over the last axes: x [..., n] and y [..., n] to [axes of x but the last, those of y but the
+  ---last]; a tensor of no axes multiplies.
+  ---@return perigee.Tensor
+  both("inner", { { "y", "tensor", required = true } }, function(o)
+    if rank(o.x) == 0 or rank(o.y) == 0 then return o.x * o.y end
+    if size(o.x, rank(o.x)) ~= size(o.y, rank(o.y)) then
+      native.raise("invalid_argument", "inner", ("x is %s and y %s; expected the same last axis"):format(
+                     tostring(o.x.shape), tostring(o.y.shape)))
+    end
+    return pg.tensordot(o.x, o.y, { { -1 }, { -1 } })
+  end)
+
+  ---softmax(-x): exp(-x) / sum(exp(-x)) along an axis.
+  ---@return perigee.Tensor
+  both("softmin", { { "axis", "axis", default = -1 } }, function(o) return (-o.x):softmax(o.axis) end)
+
   -- ---- repeating ----
 
   -- Every block of x along an axis `count` times: the axis itself (after = 0) or each of its positions (after = 1).

@@ -63,8 +63,39 @@ local NN = {
   LogSoftMax = "nn.LogSoftmax{}", CategoricalCrossentropy = "nn.CrossEntropyLoss{}",
 }
 
+-- Names of torch.nn.functional for losses.
+for theirs, own in pairs {
+  mse_loss = "mse", l1_loss = "l1", smooth_l1_loss = "smooth_l1", huber_loss = "huber", nll_loss = "nll",
+  binary_cross_entropy = "bce", binary_cross_entropy_with_logits = "bce_with_logits", ctc_loss = "ctc",
+  poisson_nll_loss = "poisson_nll", gaussian_nll_loss = "gaussian_nll", triplet_margin_loss = "triplet_margin",
+  cosine_embedding_loss = "cosine_embedding", hinge_embedding_loss = "hinge_embedding",
+  margin_ranking_loss = "margin_ranking", multi_margin_loss = "multi_margin", soft_margin_loss = "soft_margin",
+} do NN[theirs] = ("nn.%s(x, y)"):format(own) end
+for _, name in ipairs { "clip_grad_norm_", "clip_grad_value_" } do
+  NN[name] = ("optim.%s(model:parameters(), 1.0)"):format(name)
+end
+
+-- Methods of torch.nn.Module.
+local LAYER = {
+  state_dict = "model:state()", load_state_dict = "model:load_state(state)", cuda = "model:to(\"cuda:0\")",
+  half = "model:to(\"float16\")", float = "model:to(\"float32\")", double = "model:to(\"float64\")",
+  bfloat16 = "model:to(\"bfloat16\")", requires_grad_ = "model:freeze() and model:unfreeze()",
+  register_buffer = "self:buffer(name, tensor)", register_parameter = "self.name = nn.Parameter(tensor)",
+  add_module = "self.name = layer", register_module = "self.name = layer", named_modules = "model:modules()",
+  named_children = "model:children()", register_forward_hook = "layer:hook(\"forward\", fn)",
+  compile = "model:fit{...}", save = "pg.save(path, model)", load = "pg.load(path, model)",
+}
+
+local SCHED = {
+  StepLR = "optim.sched.Step", MultiStepLR = "optim.sched.MultiStep", ExponentialLR = "optim.sched.Exponential",
+  PolynomialLR = "optim.sched.Polynomial", CosineAnnealingLR = "optim.sched.Cosine", LinearLR = "optim.sched.Warmup",
+  CosineAnnealingWarmRestarts = "optim.sched.CosineRestarts", OneCycleLR = "optim.sched.OneCycle",
+  ReduceLROnPlateau = "optim.sched.Plateau", SequentialLR = "optim.sched.Chain", ChainedScheduler = "optim.sched.Chain",
+}
+
 local OPTIM = {
-  lr_scheduler = "optim.sched.Step, optim.sched.Cosine, ...", Optimizer = "optim.SGD{...}, optim.Adam{...}",
+  lr_scheduler = "optim.sched.Step, optim.sched.Cosine, ...",
+  Optimizer = "optim.SGD{...}, optim.Adam{...}",
   sgd = "optim.SGD{model:parameters(), lr=0.1}",
 }
 
@@ -73,7 +104,8 @@ local DATA = {
   TensorDataset = "data.from_slices{x=..., y=...}", from_tensor_slices = "data.from_slices{x=..., y=...}",
 }
 
-local ROWS = { tensor = TENSOR, perigee = PERIGEE, nn = NN, optim = OPTIM, data = DATA }
+local ROWS = { tensor = TENSOR, perigee = PERIGEE, nn = NN, optim = OPTIM, data = DATA, layer = LAYER,
+               sched = SCHED }
 
 -- Names of options: the first of these that the call knows.
 local OPTIONS = {
@@ -90,7 +122,7 @@ local OPTIONS = {
 }
 
 ---A hint for a name that `kind` does not have, or nil.
----@param kind "tensor"|"perigee"|"nn"|"optim"|"data"
+---@param kind "tensor"|"perigee"|"nn"|"optim"|"data"|"layer"|"sched"
 ---@param name string
 ---@return string?
 function foreign.hint(kind, name)
@@ -103,6 +135,17 @@ function foreign.hint(kind, name)
     if native.layer(name) then return "nn." .. name end
     if native.optimizer(name) then return "optim." .. name end
   end
+end
+
+---Methods that layers have elsewhere, each of which raises what it is here; `__hidden`: they are nobody's to complete.
+---@param raise fun(code: string, where: string?, text: string, hint: string)
+---@return table<string, function>
+function foreign.layer_methods(raise)
+  local methods = { __hidden = true }
+  for name, hint in pairs(LAYER) do
+    methods[name] = function() raise("not_found", nil, ("a layer has no method %q"):format(name), hint) end
+  end
+  return methods
 end
 
 ---The option that `names` has in place of a foreign one; or a hint that is no name.

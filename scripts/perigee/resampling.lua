@@ -183,7 +183,8 @@ return function(pg, native)
     local n, c, h, w = size(x, 1), size(x, 2), size(x, 3), size(x, 4)
     local inside = px:ge(0):logical_and(px:le(w - 1)):logical_and(py:ge(0)):logical_and(py:le(h - 1))
     local place = py:clamp { min = 0, max = h - 1 } * w + px:clamp { min = 0, max = w - 1 }
-    local index = place:detach():to("int64"):reshape(n, 1, -1):expand { n, c, size(px, 2) * size(px, 3) }
+    local places = size(px, 2) * size(px, 3)
+    local index = place:detach():to("int64"):reshape(n, 1, places):expand { n, c, places }
     local picked = x:reshape(n, c, h * w):gather(index, 3):reshape(n, c, size(px, 2), size(px, 3))
     return pg.where(inside:unsqueeze(2), picked, 0)
   end

@@ -134,7 +134,7 @@ return function(pg, native)
       if v == nil then return end
       if native.is_tensor(v) then device, dtype = v.device, v.dtype
       elseif type(v) == "string" and native.dtypes.by_name[v] then dtype = native.dtypes.by_name[v].name
-      elseif type(v) == "string" and native.dtypes.foreign[v] then native.dtypes.find(v, "to")
+      elseif type(v) == "string" and (native.dtypes.foreign[v] or v:find("^torch%.")) then native.dtypes.find(v, "to")
       elseif type(v) == "string" and not v:find("%d:") and native.suggest(v, native.dtypes.names) then
         native.dtypes.find(v, "to")
       elseif type(v) == "string" then device = v
@@ -362,6 +362,7 @@ return function(pg, native)
 
   local function even(n, each)
     local sizes = {}
+    if n == 0 then return { 0 } end
     while n > 0 do
       sizes[#sizes + 1] = math.min(each, n)
       n = n - each
@@ -404,7 +405,12 @@ return function(pg, native)
     if o.count < 1 then native.raise("invalid_argument", "chunk", "count must be at least 1") end
     local axis = axis_of("chunk", t, o.axis)
     local n = known_size("chunk", t, axis)
-    return cut(t, axis, even(n, math.max(1, math.ceil(n / o.count))))
+    if n == 0 then -- as many empty ones as were asked for, like PyTorch
+      local sizes = {}
+      for i = 1, o.count do sizes[i] = 0 end
+      return cut(t, axis, sizes)
+    end
+    return cut(t, axis, even(n, math.ceil(n / o.count)))
   end)
 
   local read_unbind = native.signature("unbind", { { "axis", "axis", default = 1 } })

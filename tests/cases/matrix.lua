@@ -79,7 +79,7 @@ rows.linear = {
     { F { 0, 4 }, F { 5, 4 }, F { 5 } }, { F { 3, 0 }, F { 5, 0 }, F { 5 } },
       { F { 9, 33 }, F { 17, 33 }, F { 17 }, grad = false },
   },
-  bad = { { { F { 3, 4 }, F { 5, 3 } }, nil, "last axis of x" },
+  bad = { { { F { 3, 4 }, F { 5, 3 } }, nil, "second axis of weight" },
     { { F { 3, 4 }, F { 5, 4 }, F { 4 } }, nil, "first axis of weight" },
           { { F {}, F { 5, 4 } }, nil, "axis" }, { { F { 3, 4 }, F { 4 } }, nil, "axes" } },
 }
@@ -110,7 +110,7 @@ rows.linear_activation = {
     { F { 9, 33 }, F { 17, 33 }, F { 17 }, grad = false }, { F { 65, 130 }, F { 72, 130 }, F { 72 }, grad = false },
     -- NaN stays
     { V({ 2, 2 }, { 0 / 0, 1, 2, 3 }), V({ 2, 2 }, { 1, 2, 3, 4 }), grad = false, special = true }),
-  bad = { { { F { 3, 4 }, F { 5, 3 } }, nil, "last axis of x" },
+  bad = { { { F { 3, 4 }, F { 5, 3 } }, nil, "second axis of weight" },
     { { F { 3, 4 }, F { 5, 4 }, F { 4 } }, nil, "first axis of weight" },
     { { F { 3, 4 }, F { 5, 4 } }, { activation = "tanh" }, "relu" } },
 }

@@ -88,6 +88,41 @@ test("picking with broadcasting", function(t)
   t.raises(function() x:take_along(pg.zeros { 3, 1, dtype = "int64" }, 2) end, "does not broadcast")
 end)
 
+test("reductions that give positions take the table call of all others", function(t)
+  local values, at = pg.max { pg.tensor { { 1, 5 }, { 7, 2 } }, axis = 2 }
+  t.equal(values, { 5, 7 })
+  t.equal(at, { 1, 0 })
+  t.equal((pg.min { pg.tensor { { 1, 5 }, { 7, 2 } }, 1, keepdim = true }), { { 1, 2 } })
+  t.equal(pg.max { pg.tensor { 1, 5 }, pg.tensor { 3, 4 } }, { 3, 5 })
+  t.equal(pg.argmax { pg.tensor { { 1, 5 }, { 7, 2 } }, axis = -1, keepdim = true }, { { 1 }, { 0 } })
+  t.equal(pg.argmin { pg.tensor { 4, 3 } }:item(), 1)
+end)
+
+test("where of two numbers, inner, softmin", function(t)
+  local a = pg.tensor { { 1, 5, 2 }, { 4, 0, 6 } }
+  t.equal(pg.where(a:gt(2), 1, -1), { { -1, 1, -1 }, { 1, -1, 1 } })
+  t.equal(a:gt(2):where(1, 0).dtype, "float32")
+  t.equal(pg.inner(a, a), { { 30, 16 }, { 16, 52 } })
+  t.equal(pg.inner(a[1], a[2]):item(), 16)
+  t.equal(a:inner(pg.tensor(2)), { { 2, 10, 4 }, { 8, 0, 12 } })
+  t.equal(pg.zeros { 2, 0 }:inner(pg.zeros { 3, 0 }), { { 0, 0, 0 }, { 0, 0, 0 } })
+  t.raises(function() pg.inner(a, pg.ones { 2 }) end, "expected the same last axis")
+  t.close(pg.softmin(a, 1), (-a):softmax(1), 1e-7)
+  t.close(pg.nn.Softmin {}(a), (-a):softmax(-1), 1e-7)
+  t.ok(pg.gradcheck(function(v, w) return v:softmin(1):inner(w) end,
+                    { a:to("float64"):requires_grad_(), pg.randn({ 4, 3 }, { dtype = "float64" }):requires_grad_() }))
+end)
+
+test("parts of an empty axis, samples of an empty batch", function(t)
+  local list = pg.zeros { 0, 2 }:chunk(3)
+  t.ok(#list == 3)
+  t.equal(list[3].shape, { 0, 2 })
+  t.ok(#pg.zeros { 4, 0 }:split(1, 2) == 1)
+  for _, mode in ipairs { "bilinear", "nearest", "bicubic" } do
+    t.equal(pg.grid_sample(pg.ones { 0, 2, 4, 5 }, pg.ones { 0, 3, 6, 2 }, { mode = mode }).shape, { 0, 2, 3, 6 })
+  end
+end)
+
 test("small products", function(t)
   local a, b = pg.ones(2, 3, 4), pg.ones(2, 4, 5)
   t.equal(pg.bmm(a, b).shape, { 2, 3, 5 })

@@ -49,6 +49,16 @@ test("locals of the top level stay, others do not", function(t)
           { "local no = 1nil" })
 end)
 
+test("statements with an expression behind the last semicolon show it", function(t)
+  t.equal(session("x = 3; x + 1"), { 4 })
+  local results, env = session("local a, b = 1, 2; local c = a + b; c, a")
+  t.equal(results, { 3, 1 })
+  t.ok(env.c == 3)
+  t.equal(session("local s = 'a;b'; s"), { "a;b" })
+  t.equal(session("do local z = 1; end; 5"), { 5 })
+  t.raises(function() session("x = 1;\n x.y.z") end, "stdin:2:")
+end)
+
 test("what is unfinished waits for more lines", function(t)
   local env = chunk.environment()
   for _, text in ipairs { "for i = 1, 3 do", "f(", "{1,", "local x =", "[[a", "--[[ a", "if a then b() else",
@@ -79,6 +89,7 @@ end)
 
 test("completion", function(t)
   local env = setmetatable({ pg = pg, x = pg.zeros { 2, 3 }, net = pg.nn.Linear { 2, 3 },
+                             pile = pg.nn.Sequential { pg.nn.ReLU {} },
                              mine = { wanted = 1, want = 2 }, deep = { { inner = 5 } } }, { __index = _G })
   local function of(text)
     local insert, list = complete(env, text)
@@ -93,6 +104,8 @@ test("completion", function(t)
   t.equal(of("pg.optim.SG"), "D")
   t.equal(of("net:named_p"), "arameters")
   t.equal(of("net.weig"), "ht")
+  t.equal(of("pile:named_p"), "arameters")
+  t.equal(of("net:state_d"), "")
   t.equal(of("mine."), "want")
   t.equal(of("mine.want"), { "", "want    wanted" })
   t.equal(of("deep[1].in"), "ner")

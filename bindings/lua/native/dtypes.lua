@@ -52,7 +52,8 @@ end
 
 -- What others call them.
 M.foreign = { float = "float32", double = "float64", half = "float16", long = "int64", int = "int32", short = "int16",
-              byte = "uint8", char = "int8", boolean = "bool", single = "float32" }
+              byte = "uint8", char = "int8", boolean = "bool", single = "float32", fp16 = "float16",
+              fp32 = "float32", fp64 = "float64" }
 
 ---The description of a dtype given by name or short form; raises.
 ---@param name string
@@ -67,7 +68,8 @@ function M.find(name, where)
   if type(name) ~= "string" then
     errors.raise("invalid_argument", where, ("dtype must be a name, got %s"):format(errors.describe(name)))
   end
-  local near = M.foreign[name] or suggest(name, M.names)
+  local bare = name:gsub("^%l+%.", "") -- torch.float32, np.int64
+  local near = M.foreign[bare] or (M.by_name[bare] and bare) or suggest(name, M.names)
   errors.raise("invalid_argument", where, ("unknown dtype %q"):format(name),
                near and ("did you mean %q?"):format(near)
                or "dtypes are " .. table.concat(M.names, " ", 1, #M.names - 2)) -- not the complex ones

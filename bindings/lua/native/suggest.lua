@@ -28,11 +28,13 @@ local function suggest(name, candidates)
   local best, best_distance
   for _, candidate in ipairs(candidates) do
     local d = distance(name:lower(), candidate:lower())
-    if not best or d < best_distance or (d == best_distance and candidate < best) then
-      best, best_distance = candidate, d
+    -- Of equally near ones that which begins alike: "rlu" is relu, not elu.
+    local alike = candidate:sub(1, 1):lower() == name:sub(1, 1):lower() and 0 or 0.5
+    if not best or d + alike < best_distance or (d + alike == best_distance and candidate < best) then
+      best, best_distance = candidate, d + alike
     end
   end
-  if best and best_distance <= math.max(1, math.floor(#name / 3)) then return best end
+  if best and math.floor(best_distance) <= math.max(1, math.floor(#name / 3)) then return best end
 end
 
 -- What a name from elsewhere is called here. Set by the front end: hint(kind, name), option(name, names).

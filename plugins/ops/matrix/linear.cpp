@@ -10,7 +10,7 @@ void infer(ShapeContext& c) {
   c.check_rank(1, 2, 2);
   c.check_same_dtype(1, 0);
   Shape shape = c.shape(0);
-  c.check_dim(1, 1, shape.dims[shape.rank - 1], "the last axis of x");
+  c.check_dim(0, shape.rank - 1, c.dim(1, 1), "the second axis of weight");
   shape.dims[shape.rank - 1] = c.dim(1, 0).value;
   if (c.has(2)) {
     c.check_rank(2, 1, 1);

@@ -44,7 +44,14 @@ end
 ---@param ... any arguments of fn
 ---@return any ... what fn returns
 function amp.autocast(options, fn, ...)
-  if type(options) == "string" then options = { dtype = options } end
+  if type(options) == "string" then
+    local is_device = not native.dtypes.by_name[options] and options:find("^[a-z]+:?%d*$") and not options:find("float")
+    if is_device and pcall(device_type, options) then
+      native.raise("invalid_argument", "amp.autocast", ("a name alone is the dtype, got %q"):format(options),
+                   ("amp.autocast({device=%q, dtype=\"bfloat16\"}, fn)"):format(options))
+    end
+    options = { dtype = options }
+  end
   if type(options) ~= "table" or native.is_tensor(options) then
     native.raise("invalid_argument", "amp.autocast", "options must be a table, got " .. native.describe(options))
   end

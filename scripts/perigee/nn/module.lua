@@ -35,7 +35,7 @@ end
 
 -- Sees each field's first assignment, which is what its order follows; what it holds is looked at when it is asked for.
 local function assign(self, key, value)
-  if type(key) == "string" and Module[key] ~= nil then
+  if type(key) == "string" and rawget(Module, key) ~= nil then
     native.raise("invalid_argument", "nn", ("%q is a method of every layer and cannot be a field"):format(key))
   end
   local meta = rawget(self, META)
@@ -220,7 +220,8 @@ for name, method in pairs(Module) do
   end
 end
 
-setmetatable(Module, { __call = function()
+local foreign_methods = require("perigee.foreign").layer_methods(native.raise)
+setmetatable(Module, { __index = foreign_methods, __call = function()
   native.raise("invalid_argument", "nn.Module", "it is what all layers share, and no class to make one of",
                "local Net = nn.class(\"Net\")")
 end })

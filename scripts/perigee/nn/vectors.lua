@@ -130,6 +130,10 @@ function layers.EmbeddingBag:forward(index, offsets, weights)
                             padding_idx = o.padding_idx })
 end
 
+---softmax(-x) along an axis.
+layers.Softmin = common.class("Softmin", { { "axis", "axis", default = -1 } })
+function layers.Softmin:forward(x) return x:softmin(self.options.axis) end
+
 -- ---- dropout ----
 
 local function channel_dropout(name, rank)

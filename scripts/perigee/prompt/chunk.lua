@@ -66,12 +66,36 @@ local function ends_early(message) return message:find("near '<eof>'", 1, true) 
 
 -- The values of an expression are arguments here: a tail call would leave the prompt's line out of errors.
 local function values(...) return ... end
-local EXPRESSION = "local _PERIGEE_VALUES = ... return function() return _PERIGEE_VALUES(%s\n) end"
+local EXPRESSION = "local _PERIGEE_VALUES = ... return function() return _PERIGEE_VALUES(%s) end"
 
 local function expression(text, env)
   if not loadstring("return " .. text, "=stdin") then return nil end
-  local make = assert(loadstring((EXPRESSION:gsub("%%s", function() return text end)), "=stdin"))
+  local make = loadstring((EXPRESSION:gsub("%%s", function() return text end)), "=stdin")
+  if not make then -- it ends in a comment
+    make = assert(loadstring((EXPRESSION:gsub("%%s", function() return text .. "\n" end)), "=stdin"))
+  end
   return setfenv(make, env)(values)
+end
+
+-- "x = 3; x": statements, and what is shown behind the last semicolon of the top level.
+local function statements_and_expression(text, env)
+  local tokens = nested_tokens(text)
+  for i = #tokens, 1, -1 do
+    local token = tokens[i]
+    if token.depth == 0 and token.kind == "symbol" and token.text == ";" then
+      local head, tail = text:sub(1, token.from - 1), text:sub(token.to + 1)
+      if not tail:find("%S") or not loadstring(head, "=stdin") then return nil end
+      local _, breaks = head:gsub("\n", "")
+      local last = expression(("\n"):rep(breaks) .. tail, env)
+      if not last then return nil end
+      local lifted, names = lift_locals(head)
+      local first = setfenv(assert(loadstring(lifted, "=stdin")), env)
+      return function()
+        first()
+        return last()
+      end, names
+    end
+  end
 end
 
 ---A function of what was typed, in the environment of the prompt.
@@ -83,6 +107,8 @@ end
 function chunk.compile(text, env)
   local fn = expression(text, env)
   if fn then return fn, {} end
+  local both, names_of_both = statements_and_expression(text, env)
+  if both then return both, names_of_both end
   local plain, message = loadstring(text, "=stdin")
   if plain then
     local lifted, names = lift_locals(text)

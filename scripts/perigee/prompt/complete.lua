@@ -21,7 +21,9 @@ local function add_table(set, t, kind)
     add_keys(set, t, kind)
     local meta = getmetatable(t)
     local parent = type(meta) == "table" and rawget(meta, "__index")
-    if type(parent) ~= "table" then return end
+    -- Containers look positions up with a function; their names are in the class all the same.
+    if type(parent) == "function" and rawget(meta, "__perigee_layer") then parent = meta end
+    if type(parent) ~= "table" or rawget(parent, "__hidden") then return end
     t = parent
   end
 end

@@ -30,7 +30,8 @@ local RECEIVERS = {
   "average:", averages = "optim.", callbacks = "callbacks.", resume = false, watch = false, pack = false,
   ModelCheckpoint = false, EarlyStopping = false, LRScheduler = false, CSVLogger = false, Monitor = false,
   ProgressBar = false, layer = "nn.", spatial = "nn.", GradScaler = "scaler:",
-  instance_norm = "nn.", channel_dropout = "nn.", large = "optim.", module = "optim.", rule = false, Attributes = false, LBFGS = "lbfgs:",
+  instance_norm = "nn.", channel_dropout = "nn.", large = "optim.", module = "optim.", rule = false,
+  Attributes = false, LBFGS = "lbfgs:",
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.

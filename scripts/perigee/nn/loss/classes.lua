@@ -36,8 +36,8 @@ end
 common.declare("cross_entropy", { weight = false, label_smoothing = 0, ignore_index = -100 })
 ---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]), with label_smoothing e
 ---(1 - e) times that and e / C times the sum over all classes; logits [N, C] or [N, C, ...],
----labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100 (of labels),
----label_smoothing = 0, reduction = "mean".
+---labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100
+---(of labels), label_smoothing = 0, reduction = "mean".
 ---@param logits perigee.Tensor
 ---@param labels perigee.Tensor
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: string}
