@@ -2882,8 +2882,9 @@ function pg.grad(...) end
 function pg.gradcheck(...) end
 
 ---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
----with align_corners the centres of the outer pixels (Jaderberg and others, 2015). Modes: bilinear, nearest, bicubic;
----padding modes: zeros, border, reflection.
+---with align_corners the centres of the outer pixels (Jaderberg and others, 2015); volumes [N, C, D, H, W] at a grid
+---[N, Do, Ho, Wo, 3] of (x, y, z). Modes: bilinear (of volumes, trilinear), nearest, and of images bicubic; padding
+---modes: zeros, border, reflection. 16-bit floats are computed in float32.
 ---@param ... any|{x: perigee.Tensor, grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean}
 ---@return perigee.Tensor
 function pg.grid_sample(...) end
@@ -4881,8 +4882,9 @@ function Tensor:free() end
 function Tensor:full_like(value, options) end
 
 ---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
----with align_corners the centres of the outer pixels (Jaderberg and others, 2015). Modes: bilinear, nearest, bicubic;
----padding modes: zeros, border, reflection.
+---with align_corners the centres of the outer pixels (Jaderberg and others, 2015); volumes [N, C, D, H, W] at a grid
+---[N, Do, Ho, Wo, 3] of (x, y, z). Modes: bilinear (of volumes, trilinear), nearest, and of images bicubic; padding
+---modes: zeros, border, reflection. 16-bit floats are computed in float32.
 ---@param ... any|{grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean}
 ---@return perigee.Tensor
 function Tensor:grid_sample(...) end

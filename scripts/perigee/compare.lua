@@ -70,6 +70,12 @@ return function(pg, native)
     return x[1], rest
   end
 
+  -- Positions of largest and smallest; of booleans those of 1 and 0.
+  local function positions_of(name, x, attributes)
+    if x.dtype == "bool" then x = x:to("uint8") end
+    return call(name, { x }, attributes)
+  end
+
   -- max(x) over all; max(x, axis) values and positions (contents from 0); max(x, y) elementwise.
   local function extreme(name, reduce, position, elementwise)
     local read = native.signature(name, { { "axis", "any" }, { "keepdim", "boolean", default = false } })
@@ -80,7 +86,7 @@ return function(pg, native)
       if o.axis == nil then return call(reduce, { x }, nil, false, name) end
       local axis = tensor.axis_of(name, x, o.axis)
       local values = call(reduce, { x }, { axes = { axis }, keepdim = o.keepdim }, false, name)
-      return values, call(position, { x }, { axis = axis, flat = false, keepdim = o.keepdim })
+      return values, positions_of(position, x, { axis = axis, flat = false, keepdim = o.keepdim })
     end
     native.methods[name] = f
     pg[name] = function(...) return f(opened(...)) end
@@ -136,8 +142,8 @@ return function(pg, native)
     local function f(x, ...)
       tensor.check_open(x, name)
       local o = read(...)
-      if not o.axis then return call(name, { x }, { flat = true, keepdim = o.keepdim }) end
-      return call(name, { x }, { axis = tensor.axis_of(name, x, o.axis), flat = false, keepdim = o.keepdim })
+      if not o.axis then return positions_of(name, x, { flat = true, keepdim = o.keepdim }) end
+      return positions_of(name, x, { axis = tensor.axis_of(name, x, o.axis), flat = false, keepdim = o.keepdim })
     end
     native.methods[name] = f
     pg[name] = function(...) return f(opened(...)) end

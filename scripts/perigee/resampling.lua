@@ -178,14 +178,25 @@ return function(pg, native)
     return p
   end
 
-  -- Images x [N, C, H, W] at whole positions [N, Ho, Wo]: [N, C, Ho, Wo]; zeros outside.
-  local function at_whole(x, px, py)
-    local n, c, h, w = size(x, 1), size(x, 2), size(x, 3), size(x, 4)
-    local inside = px:ge(0):logical_and(px:le(w - 1)):logical_and(py:ge(0)):logical_and(py:le(h - 1))
-    local place = py:clamp { min = 0, max = h - 1 } * w + px:clamp { min = 0, max = w - 1 }
-    local places = size(px, 2) * size(px, 3)
-    local index = place:detach():to("int64"):reshape(n, 1, places):expand { n, c, places }
-    local picked = x:reshape(n, c, h * w):gather(index, 3):reshape(n, c, size(px, 2), size(px, 3))
+  -- Images or volumes x [N, C, ...] at whole positions, a tensor [N, ...] an axis, the last axis first: [N, C, ...];
+  -- zeros outside.
+  local function at_whole(x, positions)
+    local shape, axes, inside, place, pixels = { size(x, 1), size(x, 2) }, #positions, nil, nil, 1
+    for i = axes, 1, -1 do
+      local p, n = positions[i], size(x, axes + 3 - i)
+      local here = p:ge(0):logical_and(p:le(n - 1))
+      local at = pg.where(here, p:detach(), 0):to("int64") -- whole numbers that no float would round
+      inside = inside and inside:logical_and(here) or here
+      place = place and place * n + at or at
+      pixels = pixels * n
+    end
+    local count = 1
+    for axis = 2, axes + 1 do
+      shape[axis + 1] = size(place, axis)
+      count = count * shape[axis + 1]
+    end
+    local index = place:reshape(shape[1], 1, count):expand { shape[1], shape[2], count }
+    local picked = x:reshape(shape[1], shape[2], pixels):gather(index, 3):reshape(shape)
     return pg.where(inside:unsqueeze(2), picked, 0)
   end
 
@@ -196,23 +207,43 @@ return function(pg, native)
     return { far(t + 1), near(t), near(1 - t), far(2 - t) }
   end
 
+  -- samplers[mode](x, positions, see): `see(p, axis)` are the positions that the padding mode sees on an axis of x.
   local samplers = {}
-  function samplers.nearest(x, px, py, see)
-    return at_whole(x, see(px, 4):round(), see(py, 3):round())
+  local function axis_of_place(x, i) return rank(x) + 1 - i end
+
+  function samplers.nearest(x, positions, see)
+    local whole = {}
+    for i, p in ipairs(positions) do whole[i] = see(p, axis_of_place(x, i)):round() end
+    return at_whole(x, whole)
   end
-  function samplers.bilinear(x, px, py, see)
-    px, py = see(px, 4), see(py, 3)
-    local x0, y0 = px:detach():floor(), py:detach():floor()
-    local u, v = (px - x0):unsqueeze(2), (py - y0):unsqueeze(2)
-    return at_whole(x, x0, y0) * ((1 - u) * (1 - v)) + at_whole(x, x0 + 1, y0) * (u * (1 - v)) +
-      at_whole(x, x0, y0 + 1) * ((1 - u) * v) + at_whole(x, x0 + 1, y0 + 1) * (u * v)
+  -- Every corner of the cell counts by how near it is.
+  function samplers.bilinear(x, positions, see)
+    local low, high, near, far, sum = {}, {}, {}, {}, nil
+    for i, p in ipairs(positions) do
+      p = see(p, axis_of_place(x, i))
+      low[i] = p:detach():floor()
+      high[i], far[i] = low[i] + 1, (p - low[i]):unsqueeze(2)
+      near[i] = 1 - far[i]
+    end
+    for corner = 0, 2 ^ #positions - 1 do
+      local at, weight = {}, nil
+      for i = 1, #positions do
+        local is_high = math.floor(corner / 2 ^ (i - 1)) % 2 == 1
+        local part = is_high and far[i] or near[i]
+        at[i], weight = is_high and high[i] or low[i], weight and weight * part or part
+      end
+      local term = at_whole(x, at) * weight
+      sum = sum and sum + term or term
+    end
+    return sum
   end
-  function samplers.bicubic(x, px, py, see)
+  function samplers.bicubic(x, positions, see)
+    local px, py = positions[1], positions[2]
     local x0, y0 = px:detach():floor(), py:detach():floor()
     local wx, wy, sum = cubic_weights((px - x0):unsqueeze(2)), cubic_weights((py - y0):unsqueeze(2)), nil
     for j = 1, 4 do
       for i = 1, 4 do
-        local term = at_whole(x, see(x0 + (i - 2), 4), see(y0 + (j - 2), 3)) * (wx[i] * wy[j])
+        local term = at_whole(x, { see(x0 + (i - 2), 4), see(y0 + (j - 2), 3) }) * (wx[i] * wy[j])
         sum = sum and sum + term or term
       end
     end
@@ -220,26 +251,36 @@ return function(pg, native)
   end
 
   ---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
-  ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015). Modes: bilinear, nearest, bicubic;
-  ---padding modes: zeros, border, reflection.
+  ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015); volumes [N, C, D, H, W] at a grid
+  ---[N, Do, Ho, Wo, 3] of (x, y, z). Modes: bilinear (of volumes, trilinear), nearest, and of images bicubic; padding
+  ---modes: zeros, border, reflection. 16-bit floats are computed in float32.
   ---@return perigee.Tensor
   both("grid_sample", { { "grid", "tensor", required = true }, { "mode", "string", default = "bilinear" },
                         { "padding_mode", "string", default = "zeros" },
                         { "align_corners", "boolean", default = false } }, function(o)
     local x, grid, where = o.x, o.grid, "grid_sample"
-    if rank(x) ~= 4 or rank(grid) ~= 4 or size(grid, 4) ~= 2 or size(grid, 1) ~= size(x, 1) then
-      refuse(where, ("x is %s and grid %s; expected [N, C, H, W] and [N, Ho, Wo, 2]"):format(tostring(x.shape),
-                                                                                            tostring(grid.shape)))
+    local axes = rank(x) - 2
+    if axes < 2 or axes > 3 or rank(grid) ~= rank(x) or size(grid, rank(x)) ~= axes or size(grid, 1) ~= size(x, 1) then
+      refuse(where, ("x is %s and grid %s; expected [N, C, H, W] and [N, Ho, Wo, 2], or [N, C, D, H, W] and " ..
+                     "[N, Do, Ho, Wo, 3]"):format(tostring(x.shape), tostring(grid.shape)))
     end
     if not samplers[o.mode] then
       refuse(where, ("mode must be one of bilinear, nearest, bicubic, got %q"):format(o.mode))
     end
+    if o.mode == "bicubic" and axes == 3 then refuse(where, "mode bicubic is one for images; x is a volume") end
     if o.padding_mode ~= "zeros" and o.padding_mode ~= "border" and o.padding_mode ~= "reflection" then
       refuse(where, ("padding_mode must be one of zeros, border, reflection, got %q"):format(o.padding_mode))
     end
+    local dtype = x.dtype
+    local narrow = dtype == "float16" or dtype == "bfloat16"
+    if narrow then x, grid = x:to("float32"), grid:to("float32") end
     local function see(p, axis) return placed(p, size(x, axis), o.padding_mode, o.align_corners) end
-    return samplers[o.mode](x, unnormalised(grid:select(4, 1), size(x, 4), o.align_corners),
-                            unnormalised(grid:select(4, 2), size(x, 3), o.align_corners), see)
+    local positions = {}
+    for i = 1, axes do
+      positions[i] = unnormalised(grid:select(rank(x), i), size(x, rank(x) + 1 - i), o.align_corners)
+    end
+    local y = samplers[o.mode](x, positions, see)
+    return narrow and y:to(dtype) or y
   end)
 
   -- n places between -1 and 1: the ends included with align_corners, else centres of n equal parts.

@@ -96,6 +96,11 @@ test("reductions that give positions take the table call of all others", functio
   t.equal(pg.max { pg.tensor { 1, 5 }, pg.tensor { 3, 4 } }, { 3, 5 })
   t.equal(pg.argmax { pg.tensor { { 1, 5 }, { 7, 2 } }, axis = -1, keepdim = true }, { { 1 }, { 0 } })
   t.equal(pg.argmin { pg.tensor { 4, 3 } }:item(), 1)
+  local yes = pg.tensor { { false, true }, { true, true } }
+  values, at = yes:max(2)
+  t.equal(values, { true, true })
+  t.equal(at, { 1, 0 })
+  t.equal(yes:argmin(), 0)
 end)
 
 test("where of two numbers, inner, softmin", function(t)

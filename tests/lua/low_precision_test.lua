@@ -116,3 +116,16 @@ test("the norm, scaling and clamping of gradients", function(t)
     t.close((y:to("float32") / x:to("float32")):totable(), pg.full({ N }, 0.15):totable(), step)
   end
 end)
+
+test("gradients of running sums and products are computed in float32", function(t)
+  local tiny = pg.tensor({ -1.5557, 6.336e-05, -1.0361, -0.8164, -1.2393 }, { dtype = "float16" })
+  local d = pg.tensor({ -1.9844, 1.0293, 2.8770, 2.2129, -1.8516 }, { dtype = "float16" })
+  local x, wide = tiny:clone():requires_grad_(), tiny:to("float32"):requires_grad_()
+  local got = pg.grad({ x:cumprod(1) }, { x }, { grad_outputs = { d } })
+  local expected = pg.grad({ wide:cumprod(1) }, { wide }, { grad_outputs = { d:to("float32") } })
+  t.ok(got.dtype == "float16")
+  t.ok(pg.allclose(got:to("float32"), expected, { rtol = 1e-3, atol = 1e-6 }), tostring(got))
+  local long = pg.ones({ 4000 }, { dtype = "bfloat16", requires_grad = true })
+  long:cumsum(1):sum():backward() -- 4000, 3999, ..., 1
+  t.ok(pg.allclose(long.grad:to("float32"), pg.arange(4000, 0, -1):to("float32"), { rtol = 0.004 }))
+end)

@@ -134,6 +134,32 @@ test("sampling at the identity's grid gives the image back", function(t)
   t.raises(function() x:grid_sample(pg.zeros { 1, 2, 2, 2 }) end, "expected")
 end)
 
+test("sampling finds its pixels whatever the dtype: positions of large images are no 16-bit numbers", function(t)
+  local x = (pg.arange(80 * 80):to("float32") / 6400):reshape(1, 1, 80, 80)
+  local grid = pg.affine_grid(pg.tensor { { { 1, 0, 0 }, { 0, 1, 0 } } }, { 1, 1, 80, 80 }, { align_corners = true })
+  for dtype, tolerance in pairs { float16 = 0.02, bfloat16 = 0.1 } do
+    local low = x:to(dtype)
+    local y = low:grid_sample(grid:to(dtype), { align_corners = true })
+    t.ok(y.dtype == dtype)
+    close(t, y:to("float32"), x, tolerance)
+  end
+  t.equal(x:grid_sample(grid * (0 / 0), { mode = "nearest" }):abs():max():item(), 0) -- nowhere is outside
+end)
+
+test("volumes are sampled at (x, y, z)", function(t)
+  local x = pg.randn({ 2, 3, 3, 4, 5 }, { dtype = "float64" })
+  local function places(n) return pg.linspace(-1, 1, n, { dtype = "float64" }) end
+  local shape = { 2, 3, 4, 5 }
+  local grid = pg.stack({ places(5):reshape(1, 1, 1, 5):expand(shape), places(4):reshape(1, 1, 4, 1):expand(shape),
+                          places(3):reshape(1, 3, 1, 1):expand(shape) }, -1)
+  for _, mode in ipairs { "bilinear", "nearest" } do
+    close(t, x:grid_sample(grid, { mode = mode, align_corners = true }), x, 1e-12)
+  end
+  t.ok(pg.gradcheck(function(v, g) return v:grid_sample(g) end,
+                    { x[{ { 1, 1 } }]:clone():requires_grad_(), (grid[{ { 1, 1 } }] * 0.73 + 0.01):requires_grad_() }))
+  t.raises(function() x:grid_sample(grid, { mode = "bicubic" }) end, "one for images")
+end)
+
 test("lp_pool and local_response_norm follow their definitions", function(t)
   local x = pg.tensor { { { 3, 4, 0, 2 } } }
   t.equal(x:lp_pool1d(2, 2), { { { 5, 2 } } })

@@ -2,7 +2,6 @@
 -- Convolutions, pooling, interpolation, and images resampled or taken apart.
 
 local pg = require "perigee"
-local axes = require "vectors.axes"
 
 local rows = {}
 
@@ -93,7 +92,6 @@ row("unfold", { "kernel_size", "dilation", "padding", "stride" }, function(x, a)
 end, nil, "im2col")
 
 row("grid_sample", { "grid", "mode", "padding_mode", "align_corners" }, function(x, a)
-  if x:dim() ~= 4 then axes.lacks("grid_sample of volumes") end
   return x:grid_sample(a.grid, { mode = a.mode, padding_mode = a.padding_mode, align_corners = a.align_corners })
 end)
 

@@ -45,11 +45,18 @@ OpBuilder& declare(const char* name, const char* doc) {
 
 const bool declared = [] {
   declare("cumsum", "Sums of the elements up to each; of integers and booleans in int64.").grad([](GradContext& g) {
-    g.din(0) = suffix_sum(g.dout(0), g.get<Axis>("axis"));
+    Value d = g.dout(0);
+    g.din(0) = cast(suffix_sum(widen(d), g.get<Axis>("axis")), d.dtype());
   });
   declare("cumprod", "Products of the elements up to each; of integers and booleans in int64.")
       .saves("x", "y")
-      .grad([](GradContext& g) { g.din(0) = cumprod_slope(g.in(0), g.out(0), g.dout(0), g.get<Axis>("axis"), 1); });
+      .grad([](GradContext& g) {
+        int64_t axis = g.get<Axis>("axis");
+        Value x = g.in(0), wide = widen(x);
+        bool is_narrow = wide.dtype() != x.dtype();  // then y is rounded, and small products are lost
+        Value y = is_narrow ? along<"cumprod">(wide, axis) : g.out(0);
+        g.din(0) = cast(cumprod_slope(wide, y, widen(g.dout(0)), axis, 1), x.dtype());
+      });
   return true;
 }();
 
