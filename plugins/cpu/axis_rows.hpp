@@ -53,6 +53,10 @@ class AxisRows {
   // A line in the given type, in `buffer` (length elements) unless it is direct.
   const void* load(int k, const void* line, Storage type, void* buffer) const {
     if (direct(k, type)) return line;
+    if (step_[k] == 1) {
+      convert(storage_[k], type, line, buffer, length_);
+      return buffer;
+    }
     int bytes = kStorageBytes[storage_[k]];
     alignas(64) char raw[kBlock * 8];
     for (int64_t p = 0; p < length_; p += kBlock) {
@@ -64,6 +68,7 @@ class AxisRows {
     return buffer;
   }
   void store(int k, void* line, Storage type, const void* buffer) const {
+    if (step_[k] == 1) return convert(type, storage_[k], buffer, line, length_);
     int bytes = kStorageBytes[storage_[k]];
     alignas(64) char raw[kBlock * 8];
     for (int64_t p = 0; p < length_; p += kBlock) {

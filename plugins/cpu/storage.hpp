@@ -10,7 +10,7 @@
 
 namespace cpu {
 
-constexpr int64_t kBlock = 1024;   // elements that are converted or gathered at a time: they stay in the L1 cache
+constexpr int64_t kBlock = 1024;  // elements that are converted or gathered at a time: they stay in the L1 cache
 // Elements below which a second thread costs more than it brings: of cheap arithmetic in float32, of bfloat16 from
 // memory to memory, of functions that take half a nanosecond and more.
 constexpr int64_t kGrain = 32768, kGrainBF16 = 2 * kGrain, kGrainCostly = kGrain / 2;

@@ -21,7 +21,8 @@ float largest(const float* x, int64_t n) {
   return top;
 }
 
-// sum of e^(x - shift); writes the exponentials where `y` is given.
+// sum of e^(x - shift); kKept: writes the exponentials to y.
+template <bool kKept>
 double exponentials(const float* x, float* y, int64_t n, float shift) {
   float lane[kLanes] = {};
   double total = 0;
@@ -32,7 +33,7 @@ double exponentials(const float* x, float* y, int64_t n, float shift) {
       PG_LOOP
       for (int64_t j = 0; j < kLanes; j++) {
         float e = pg::math::fast_exp(x[i + j] - shift);
-        if (y != nullptr) y[i + j] = e;
+        if constexpr (kKept) y[i + j] = e;
         lane[j] += e;
       }
     }
@@ -40,14 +41,14 @@ double exponentials(const float* x, float* y, int64_t n, float shift) {
   }
   for (; i < n; i++) {
     float e = pg::math::fast_exp(x[i] - shift);
-    if (y != nullptr) y[i] = e;
+    if constexpr (kKept) y[i] = e;
     total += static_cast<double>(e);
   }
   return total;
 }
 
 void softmax_row(const float* x, float* y, int64_t n) {
-  double total = exponentials(x, y, n, largest(x, n));
+  double total = exponentials<true>(x, y, n, largest(x, n));
   float scale = static_cast<float>(1.0 / total);
   PG_LOOP
   for (int64_t i = 0; i < n; i++) y[i] *= scale;
@@ -55,7 +56,7 @@ void softmax_row(const float* x, float* y, int64_t n) {
 
 void log_softmax_row(const float* x, float* y, int64_t n) {
   float top = largest(x, n);
-  float log_total = static_cast<float>(__builtin_log(exponentials(x, nullptr, n, top)));
+  float log_total = static_cast<float>(__builtin_log(exponentials<false>(x, nullptr, n, top)));
   PG_LOOP
   for (int64_t i = 0; i < n; i++) y[i] = (x[i] - top) - log_total;
 }
