@@ -153,6 +153,7 @@ end
 ---@return string? hint
 function foreign.option(name, names)
   if name == "inplace" then return nil, "a trailing _ writes in place: x:relu_()" end
+  if name == "params" then return nil, "parameters stand first: optim.Adam{model:parameters(), lr=0.1}" end
   for _, own in ipairs(OPTIONS[name] or {}) do
     for _, known in ipairs(names) do
       if known == own then return own end

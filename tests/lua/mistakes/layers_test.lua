@@ -26,6 +26,8 @@ require("mistakes.check")(test, {
     'nn has no "mse_loss" (nn.mse(x, y))' },
   { "nn.clip_grad_norm_(model:parameters(), 1)",
     'nn has no "clip_grad_norm_" (optim.clip_grad_norm_(model:parameters(), 1.0))' },
+  { "optim.Adam{params=model:parameters(), lr=1}",
+    'Adam: unknown option "params" (parameters stand first: optim.Adam{model:parameters(), lr=0.1})' },
   { "optim.sched.StepLR{opt, 2}",
     'optim.sched has no "StepLR" (optim.sched.Step)' },
   { "optim.sched.Cosin{opt, 2}",
