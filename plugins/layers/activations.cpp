@@ -15,13 +15,16 @@ const Row kRows[] = {
     {"ReLU6", "x limited to [0, 6]", pg::OpRef("relu6")},
     {"Sigmoid", "1 / (1 + exp(-x))", pg::OpRef("sigmoid")},
     {"LogSigmoid", "log(1 / (1 + exp(-x)))", pg::OpRef("logsigmoid")},
-    {"Tanh", "Hyperbolic tangent", pg::OpRef("tanh")},
+    {"Tanh", "(exp(x) - exp(-x)) / (exp(x) + exp(-x))", pg::OpRef("tanh")},
     {"Tanhshrink", "x - tanh(x)", pg::OpRef("tanhshrink")},
-    {"SiLU", "x sigmoid(x)", pg::OpRef("silu")},
+    {"SiLU", "x sigmoid(x) (Elfwing, Uchibe and Doya, 2017)", pg::OpRef("silu")},
     {"Mish", "x tanh(softplus(x)) (Misra, 2019)", pg::OpRef("mish")},
     {"Hardswish", "x relu6(x + 3) / 6 (Howard et al., 2019)", pg::OpRef("hardswish")},
     {"Hardsigmoid", "relu6(x + 3) / 6", pg::OpRef("hardsigmoid")},
-    {"SELU", "ELU scaled so that mean 0 and variance 1 stay (Klambauer et al., 2017)", pg::OpRef("selu")},
+    {"SELU",
+     "1.0507 x where positive, 1.7581 (exp(x) - 1) elsewhere, which keeps mean 0 and variance 1 (Klambauer et al., "
+     "2017)",
+     pg::OpRef("selu")},
     {"Softsign", "x / (1 + |x|)", pg::OpRef("softsign")},
 };
 
@@ -58,11 +61,11 @@ struct TwoNumbers {
 };
 
 using LeakyRelu = OneNumber<"leaky_relu", "negative_slope", 1>;
-PG_LAYER(LeakyRelu, "LeakyReLU", "x where positive, negative_slope x elsewhere")
+PG_LAYER(LeakyRelu, "LeakyReLU", "x where positive, negative_slope x elsewhere (Maas, Hannun and Ng, 2013)")
     .attr(&LeakyRelu::value, "negative_slope", "slope for x < 0");
 
 using Elu = OneNumber<"elu", "alpha", 100>;
-PG_LAYER(Elu, "ELU", "x where positive, alpha (exp(x) - 1) elsewhere")
+PG_LAYER(Elu, "ELU", "x where positive, alpha (exp(x) - 1) elsewhere (Clevert, Unterthiner and Hochreiter, 2015)")
     .attr(&Elu::value, "alpha", "minus the limit for x to -inf");
 
 using Celu = OneNumber<"celu", "alpha", 100>;
@@ -74,7 +77,7 @@ PG_LAYER(Hardshrink, "Hardshrink", "x, but 0 where |x| <= lambd")
     .attr(&Hardshrink::value, "lambd", "below it x is taken for 0");
 
 using Softshrink = OneNumber<"softshrink", "lambd", 50>;
-PG_LAYER(Softshrink, "Softshrink", "x moved by lambd towards 0")
+PG_LAYER(Softshrink, "Softshrink", "x - lambd where x > lambd, x + lambd where x < -lambd, 0 between")
     .attr(&Softshrink::value, "lambd", "how far x is moved, at most to 0");
 
 using Hardtanh = TwoNumbers<"hardtanh", "min_val", -100, "max_val", 100>;
@@ -83,7 +86,7 @@ PG_LAYER(Hardtanh, "Hardtanh", "x limited to [min_val, max_val]")
     .attr(&Hardtanh::second, "max_val", "upper bound");
 
 using Softplus = TwoNumbers<"softplus", "beta", 100, "threshold", 2000>;
-PG_LAYER(Softplus, "Softplus", "log(1 + exp(beta x)) / beta")
+PG_LAYER(Softplus, "Softplus", "log(1 + exp(beta x)) / beta, and x where beta x > threshold")
     .attr(&Softplus::first, "beta", "how sharp the bend at 0 is")
     .attr(&Softplus::second, "threshold", "beta x from which on the result is x");
 
@@ -132,10 +135,13 @@ struct AxisRow {
   pg::OpRef op;
 };
 const AxisRow kAxisRows[] = {
-    {"Softmax", "Exponentials scaled to sum to 1 along `axis`", "axis to normalise", pg::OpRef("softmax", "axis")},
-    {"LogSoftmax", "Logarithm of the softmax along `axis`", "axis to normalise", pg::OpRef("log_softmax", "axis")},
-    {"GLU", "The first half along `axis` times the sigmoid of the second (Dauphin et al., 2016)", "axis to halve",
-     pg::OpRef("glu", "axis")},
+    {"Softmax", "exp(x) / sum(exp(x)) along `axis`", "axis to normalise", pg::OpRef("softmax", "axis")},
+    {"LogSoftmax", "log(exp(x) / sum(exp(x))) along `axis`: x - log(sum(exp(x)))", "axis to normalise",
+     pg::OpRef("log_softmax", "axis")},
+    {"GLU",
+     "a sigmoid(b), a and b being the halves of x along `axis`, which is half as long in the result (Dauphin et al., "
+     "2016)",
+     "axis to halve", pg::OpRef("glu", "axis")},
 };
 
 struct AlongAxis {

@@ -9,9 +9,15 @@ struct BatchNormRow {
   uint32_t least_rank, most_rank;
 };
 constexpr BatchNormRow kBatchNormRows[] = {
-    {"BatchNorm1d", "Normalises each channel of [N, C] or [N, C, L] over the batch, then scales and shifts it.", 2, 3},
-    {"BatchNorm2d", "Normalises each channel of [N, C, H, W] over the batch, then scales and shifts it.", 4, 4},
-    {"BatchNorm3d", "Normalises each channel of [N, C, D, H, W] over the batch, then scales and shifts it.", 5, 5},
+#define PG_BATCH_NORM_DOC(shape)                                                                                   \
+  "Normalises each channel of " shape                                                                              \
+  " over the batch, in the same shape (Ioffe and Szegedy, 2015): "                                                 \
+  "(x - mean) / sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch," \
+  " and running = (1 - momentum) running + momentum batch, with the unbiased variance."
+    {"BatchNorm1d", PG_BATCH_NORM_DOC("[N, C] or [N, C, L]"), 2, 3},
+    {"BatchNorm2d", PG_BATCH_NORM_DOC("[N, C, H, W]"), 4, 4},
+    {"BatchNorm3d", PG_BATCH_NORM_DOC("[N, C, D, H, W]"), 5, 5},
+#undef PG_BATCH_NORM_DOC
 };
 
 struct BatchNorm {

@@ -106,27 +106,37 @@ void add_transpose(const char* name, const char* doc) {
       .params({"weight", "bias"});
 }
 
+#define PG_CONV_SIZE                                                                             \
+  " Each axis becomes floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 long. " \
+  "Channels of one group see only inputs of the same group."
+#define PG_TRANSPOSE_SIZE                                                    \
+  " It is the gradient of that convolution by its input. Each axis becomes " \
+  "(size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1 long."
+
 [[maybe_unused]] const int registered_conv = [] {
   add_conv<1>("Conv1d",
-              "Cross-correlation of sequences [N, inputs, L] or [inputs, L] with weight [out, inputs / groups, k].");
-  add_conv<2>("Conv2d",
-              "Cross-correlation of images [N, inputs, H, W] or [inputs, H, W] with weight [out, inputs / groups, kh, "
-              "kw].");
+              "Cross-correlation of sequences: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, "
+              "inputs, L] to [N, out, L'] (N may be missing) with weight [out, inputs / groups, k]." PG_CONV_SIZE);
+  add_conv<2>(
+      "Conv2d",
+      "Cross-correlation of images: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, "
+      "H, W] to [N, out, H', W'] (N may be missing) with weight [out, inputs / groups, kh, kw]." PG_CONV_SIZE);
   add_conv<3>("Conv3d",
-              "Cross-correlation of volumes [N, inputs, D, H, W] or [inputs, D, H, W] with weight [out, inputs / "
-              "groups, kd, kh, kw].");
-  add_transpose<1>(
-      "ConvTranspose1d",
-      "Transpose of a convolution of sequences: [N, inputs, L] or [inputs, L] with weight [inputs, out / groups, k].");
+              "Cross-correlation of volumes: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, "
+              "inputs, D, H, W] to [N, out, D', H', W'] (N may be missing) with weight [out, inputs / groups, kd, kh, "
+              "kw]." PG_CONV_SIZE);
+  add_transpose<1>("ConvTranspose1d",
+                   "Transpose of a convolution of sequences: [N, inputs, L] to [N, out, L'] (N may be missing) with "
+                   "weight [inputs, out / groups, k]." PG_TRANSPOSE_SIZE);
   add_transpose<2>("ConvTranspose2d",
-                   "Transpose of a convolution of images: [N, inputs, H, W] or [inputs, H, W] with weight [inputs, out "
-                   "/ groups, kh, "
-                   "kw].");
-  add_transpose<3>(
-      "ConvTranspose3d",
-      "Transpose of a convolution of volumes: [N, inputs, D, H, W] or [inputs, D, H, W] with weight [inputs, out / "
-      "groups, kd, kh, kw].");
+                   "Transpose of a convolution of images: [N, inputs, H, W] to [N, out, H', W'] (N may be missing) "
+                   "with weight [inputs, out / groups, kh, kw]." PG_TRANSPOSE_SIZE);
+  add_transpose<3>("ConvTranspose3d",
+                   "Transpose of a convolution of volumes: [N, inputs, D, H, W] to [N, out, D', H', W'] (N may be "
+                   "missing) with weight [inputs, out / groups, kd, kh, kw]." PG_TRANSPOSE_SIZE);
   return 0;
 }();
+#undef PG_CONV_SIZE
+#undef PG_TRANSPOSE_SIZE
 
 }  // namespace

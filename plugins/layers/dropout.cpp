@@ -17,7 +17,9 @@ struct Dropout {
   }
 };
 
-PG_LAYER(Dropout, "Dropout", "While training: zeroes each element with probability p, scales the rest by 1 / (1 - p).")
+PG_LAYER(Dropout, "Dropout",
+         "While training: zeroes each element with probability p, scales the rest by 1 / (1 - p) (Srivastava et al., "
+         "2014). Any shape, which stays; in eval() nothing happens.")
     .attr(&Dropout::p, "p", "probability of an element to become 0");
 
 }  // namespace

@@ -21,7 +21,9 @@ struct Embedding {
   }
 };
 
-PG_LAYER(Embedding, "Embedding", "Rows of weight [entries, features] by index: [...] int64 to [..., features].")
+PG_LAYER(
+    Embedding, "Embedding",
+    "Rows of weight [entries, features] by index: [...] int64 to [..., features]. Weights begin as normal numbers.")
     .attr(&Embedding::entries, "entries", "rows: indices are 0 to entries - 1", PG_ATTR_REQUIRED)
     .attr(&Embedding::features, "features", "size of a row", PG_ATTR_REQUIRED)
     .attr(&Embedding::padding_idx, "padding_idx", "index whose row gets no gradient, from 0; -1: none")

@@ -35,7 +35,8 @@ struct Flatten {
   }
 };
 
-PG_LAYER(Flatten, "Flatten", "Merges the axes from `first` to `last` into one.")
+PG_LAYER(Flatten, "Flatten",
+         "Merges the axes from `first` to `last` into one: with first=2, [N, C, H, W] to [N, C H W].")
     .axis(&Flatten::first, "first", "first axis to merge")
     .axis(&Flatten::last, "last", "last axis to merge");
 

@@ -29,7 +29,10 @@ struct LayerNorm {
   }
 };
 
-PG_LAYER(LayerNorm, "LayerNorm", "Normalises over the last axes, those that `shape` names, then scales and shifts.")
+PG_LAYER(LayerNorm, "LayerNorm",
+         "Normalises over the last axes, those that `shape` names (Ba, Kiros and Hinton, 2016): "
+         "(x - mean) / sqrt(var + eps) * weight + bias, the variance being the biased one; [..., shape] in the same "
+         "shape.")
     .attr(&LayerNorm::shape, "shape", "sizes of the axes to normalise over", PG_ATTR_REQUIRED)
     .attr(&LayerNorm::eps, "eps", "added to the variance")
     .attr(&LayerNorm::affine, "affine", "whether to learn a scale and a shift for each element")

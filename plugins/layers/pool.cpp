@@ -106,14 +106,24 @@ struct AdaptiveAvgPool {
   }
 };
 
+#define PG_POOL_SIZE(text) " Each axis becomes " text " long, rounded up with ceil_mode."
+#define PG_MAX_POOL_DOC(from, to)                     \
+  "The largest value of each window: " from " to " to \
+  "; N may be missing." PG_POOL_SIZE("floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1")
+#define PG_AVG_POOL_DOC(from, to)            \
+  "The mean of each window: " from " to " to \
+  "; N may be missing." PG_POOL_SIZE("floor((size + 2 padding - kernel) / stride) + 1")
+#define PG_ADAPTIVE_SIZE                                                                                \
+  " [N, C, ...] to [N, C, size...], N may be missing. Window i of n covers an axis of s elements from " \
+  "floor(i s / n) to ceil((i + 1) s / n), i from 0, the end excluded."
+
 template <uint32_t axes>
 void add_pools(const char* max, const char* avg, const char* adaptive_max, const char* adaptive_avg) {
   using Max = MaxPool<axes>;
   constexpr const char* indices = "whether to give, behind the values, where in its plane each stands, from 0: int64";
   pg::add_layer<Max>(
-      max, named<axes>("The largest value of each window: [N, C, L] to [N, C, L']; N may be missing.",
-                       "The largest value of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.",
-                       "The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing."))
+      max, named<axes>(PG_MAX_POOL_DOC("[N, C, L]", "[N, C, L']"), PG_MAX_POOL_DOC("[N, C, H, W]", "[N, C, H', W']"),
+                       PG_MAX_POOL_DOC("[N, C, D, H, W]", "[N, C, D', H', W']")))
       .pair(&Max::kernel, "kernel", "size of the window along each axis", PG_ATTR_REQUIRED)
       .pair(&Max::stride, "stride", "steps of the window; the kernel's size if not given")
       .pair(&Max::padding, "padding", "elements added on both sides, never the largest")
@@ -121,25 +131,26 @@ void add_pools(const char* max, const char* avg, const char* adaptive_max, const
       .attr(&Max::ceil_mode, "ceil_mode", "whether windows that stick out at the end count")
       .attr(&Max::return_indices, "return_indices", indices);
   using Avg = AvgPool<axes>;
-  pg::add_layer<Avg>(avg,
-                     named<axes>("The mean of each window: [N, C, L] to [N, C, L']; N may be missing.",
-                                 "The mean of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.",
-                                 "The mean of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing."))
+  pg::add_layer<Avg>(
+      avg, named<axes>(PG_AVG_POOL_DOC("[N, C, L]", "[N, C, L']"), PG_AVG_POOL_DOC("[N, C, H, W]", "[N, C, H', W']"),
+                       PG_AVG_POOL_DOC("[N, C, D, H, W]", "[N, C, D', H', W']")))
       .pair(&Avg::kernel, "kernel", "size of the window along each axis", PG_ATTR_REQUIRED)
       .pair(&Avg::stride, "stride", "steps of the window; the kernel's size if not given")
       .pair(&Avg::padding, "padding", "zeros added on both sides")
       .attr(&Avg::ceil_mode, "ceil_mode", "whether windows that stick out at the end count")
       .attr(&Avg::count_include_pad, "count_include_pad", "whether the padding's zeros count in the mean")
-      .attr(&Avg::divisor_override, "divisor_override", "what sums are divided by instead of the window's size");
+      .attr(&Avg::divisor_override, "divisor_override",
+            "what sums are divided by instead of the window's size; 0: that size");
   constexpr const char* size = "size of the result along each axis; -1 keeps an axis";
   using AdaptiveMax = AdaptiveMaxPool<axes>;
-  pg::add_layer<AdaptiveMax>(adaptive_max, "The largest value of each of `size` windows that share each axis evenly.")
+  pg::add_layer<AdaptiveMax>(
+      adaptive_max, "The largest value of each of `size` windows that share each axis evenly." PG_ADAPTIVE_SIZE)
       .pair(&AdaptiveMax::size, "size", size, PG_ATTR_REQUIRED)
       .attr(&AdaptiveMax::return_indices, "return_indices", indices);
   using AdaptiveAvg = AdaptiveAvgPool<axes>;
   pg::add_layer<AdaptiveAvg>(adaptive_avg,
                              "The mean of each of `size` windows that share each axis evenly; size 1 is the mean over "
-                             "the whole.")
+                             "the whole." PG_ADAPTIVE_SIZE)
       .pair(&AdaptiveAvg::size, "size", size, PG_ATTR_REQUIRED);
 }
 
@@ -149,5 +160,9 @@ void add_pools(const char* max, const char* avg, const char* adaptive_max, const
   add_pools<3>("MaxPool3d", "AvgPool3d", "AdaptiveMaxPool3d", "AdaptiveAvgPool3d");
   return 0;
 }();
+#undef PG_POOL_SIZE
+#undef PG_MAX_POOL_DOC
+#undef PG_AVG_POOL_DOC
+#undef PG_ADAPTIVE_SIZE
 
 }  // namespace

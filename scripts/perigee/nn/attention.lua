@@ -8,7 +8,9 @@ local common = require "perigee.nn.layers_common"
 local layers = {}
 local function pg() return require "perigee" end
 
----Attention of several heads (Vaswani et al. 2017), with PyTorch's parameter names. Called as
+---Attention of several heads (Vaswani et al., 2017), with PyTorch's parameter names: each head gives
+---softmax(q k^T / sqrt(embed / heads)) v of its part of the projected query, key and value; the heads' results side by
+---side go through a linear layer. Called as
 ---layer(query, key, value, options); key and value default to query. Tensors are [N, L, embed], or [L, N, embed] with
 ---batch_first=false (PyTorch's default, not ours), or [L, embed]. Options, as in PyTorch:
 ---attn_mask [L, S] or [N * heads, L, S]: bool, true where a query may NOT see a key (the opposite of
@@ -16,10 +18,15 @@ local function pg() return require "perigee" end
 ---padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged over the heads, or
 ---[N, heads, L, S] with average_attn_weights=false.
 layers.MultiheadAttention = common.class("MultiheadAttention", {
-  { "embed", "integer", required = true }, { "heads", "integer", required = true },
-  { "dropout", "number", default = 0 }, { "bias", "boolean", default = true },
-  { "add_bias_kv", "boolean", default = false }, { "add_zero_attn", "boolean", default = false },
-  { "kdim", "integer" }, { "vdim", "integer" }, { "batch_first", "boolean", default = true },
+  { "embed", "integer", required = true, doc = "size of the query's and the result's last axis" },
+  { "heads", "integer", required = true, doc = "how many; embed is a multiple of it" },
+  { "dropout", "number", default = 0, doc = "probability of a weight to become 0 while training" },
+  { "bias", "boolean", default = true, doc = "whether the projections have biases" },
+  { "add_bias_kv", "boolean", default = false, doc = "whether to learn one more key and value, which all may see" },
+  { "add_zero_attn", "boolean", default = false, doc = "whether to add a key and a value of zeros" },
+  { "kdim", "integer", doc = "size of the key's last axis; embed if not given" },
+  { "vdim", "integer", doc = "size of the value's last axis; embed if not given" },
+  { "batch_first", "boolean", default = true, doc = "[N, L, embed], else [L, N, embed]" },
 }, function(self, o)
   local where = "MultiheadAttention"
   common.positive(where, o, "embed", "heads")
@@ -161,12 +168,14 @@ end
 
 walk.mark_own_forward(MultiheadAttention.forward, function(self) return walk.keeps_nothing(self.out_proj) end)
 
----Rotary positions (Su et al. 2021): turns pairs of the last axis of x [..., L, width] by angles that grow with the
----position. layer(x, offset): the first position is `offset` (default 0). Pairs are the two halves (as in GPT-NeoX and
----Llama), or neighbours with interleaved=true (as in the paper).
+---Rotary positions (Su et al., 2021): turns pairs of the last axis of x [..., L, width] by angles that grow with the
+---position: pair i at position m by m base^(-2 i / width), i from 0. layer(x, offset): the first position is `offset`
+---(default 0). Pairs are the two halves (as in GPT-NeoX and Llama), or neighbours with interleaved=true (as in the
+---paper).
 layers.RoPE = common.class("RoPE", {
-  { "width", "integer", required = true }, { "base", "number", default = 10000 },
-  { "interleaved", "boolean", default = false },
+  { "width", "integer", required = true, doc = "size of the last axis, even" },
+  { "base", "number", default = 10000, doc = "how the angles' speeds are spaced" },
+  { "interleaved", "boolean", default = false, doc = "whether pairs are neighbours" },
 }, function(_, o)
   if o.width < 2 or o.width % 2 ~= 0 then
     common.refuse("RoPE", ("width must be even and positive, got %d"):format(o.width))

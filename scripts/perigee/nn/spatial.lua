@@ -46,9 +46,10 @@ local SHAPES = { "[N, C, L]", "[N, C, H, W]", "[N, C, D, H, W]" }
 local function pads(prefix, mode, most, text, options)
   for axes = 1, most do
     local name = ("%sPad%dd"):format(prefix, axes)
-    told.texts[name] = ("%s padded by %s. padding is one number, or two an axis, last axis first."):format(
-                         SHAPES[axes], text)
-    local params = { { "padding", "any", required = true } }
+    told.texts[name] = ("%s padded by %s along the last %s; N may be missing."):format(SHAPES[axes], text,
+                         axes == 1 and "axis" or axes == 2 and "two axes" or "three axes")
+    local params = { { "padding", "any", required = true, type = "integer|integer[]",
+                       doc = "elements added: one number, or before and behind each axis, the last axis first" } }
     for _, param in ipairs(options or {}) do params[#params + 1] = param end
     layer(name, params, function(x, o)
       local rank = native.tensor.rank(x)
@@ -62,37 +63,55 @@ local function pads(prefix, mode, most, text, options)
   end
 end
 pads("Zero", "constant", 3, "zeros")
-pads("Constant", "constant", 3, "`value`", { { "value", "number", required = true } })
+pads("Constant", "constant", 3, "`value`", { { "value", "number", required = true, doc = "what is put there" } })
 pads("Reflection", "reflect", 3, "what lies inside, mirrored at the outermost element")
 pads("Replication", "replicate", 3, "its outermost elements")
 pads("Circular", "circular", 3, "what lies at the other end")
 
----Images at another size or `scale_factor` times as large: pg.interpolate as a layer.
-layer("Upsample", { { "size", "any" }, { "scale_factor", "any" }, { "mode", "string", default = "nearest" },
-                    { "align_corners", "boolean" } }, function(x, o)
+---[N, C, ...] at another size of the axes behind C, or `scale_factor` times as large: pg.interpolate as a layer.
+layer("Upsample", {
+  { "size", "any", type = "integer|integer[]", doc = "of the result, one number or one an axis" },
+  { "scale_factor", "any", type = "number|number[]", doc = "how much larger, in place of `size`" },
+  { "mode", "string", default = "nearest", doc = "nearest, linear (of one axis), bilinear, bicubic (two), trilinear, area" },
+  { "align_corners", "boolean", doc = "whether the outermost elements' centres stay; not of nearest and area" },
+}, function(x, o)
   return x:interpolate { size = o.size, scale_factor = o.scale_factor, mode = o.mode, align_corners = o.align_corners }
 end)
 
----[N, C * r^2, H, W] to [N, C, H * r, W * r].
-layer("PixelShuffle", { { "factor", "integer", required = true } }, function(x, o) return x:pixel_shuffle(o.factor) end)
----[N, C, H * r, W * r] to [N, C * r^2, H, W].
-layer("PixelUnshuffle", { { "factor", "integer", required = true } },
+---[N, C r^2, H, W] to [N, C, H r, W r], r being `factor`: element (h, w) of channel c r^2 + i r + j goes to
+---(h r + i, w r + j) of channel c (Shi et al., 2016).
+layer("PixelShuffle", { { "factor", "integer", required = true, doc = "how much larger images become" } },
+      function(x, o) return x:pixel_shuffle(o.factor) end)
+---[N, C, H r, W r] to [N, C r^2, H, W], r being `factor`: PixelShuffle undone.
+layer("PixelUnshuffle", { { "factor", "integer", required = true, doc = "how much smaller images become" } },
       function(x, o) return x:pixel_unshuffle(o.factor) end)
----[N, C, ...] with the channels of `groups` groups interleaved.
-layer("ChannelShuffle", { { "groups", "integer", required = true } },
+---[N, C, ...] with the channels of `groups` groups interleaved: channel i C / groups + j goes to j groups + i (Zhang et
+---al., 2018).
+layer("ChannelShuffle", { { "groups", "integer", required = true, doc = "C is a multiple of it" } },
       function(x, o) return x:channel_shuffle(o.groups) end)
 
-local windows = { { "kernel", "any", required = true }, { "dilation", "any", default = 1 },
-                  { "padding", "any", default = 0 }, { "stride", "any", default = 1 } }
----Windows of images as columns: [N, C, H, W] to [N, C * kh * kw, L].
+local PAIR = "integer|integer[]"
+local windows = {
+  { "kernel", "any", required = true, type = PAIR, doc = "size of the window along each axis" },
+  { "dilation", "any", default = 1, type = PAIR, doc = "distance between the window's elements" },
+  { "padding", "any", default = 0, type = PAIR, doc = "zeros added on both sides of the image" },
+  { "stride", "any", default = 1, type = PAIR, doc = "steps of the window" },
+}
+---Windows of images as columns: [N, C, H, W] to [N, C kh kw, L], L the number of windows, each axis holding
+---floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 of them.
 layer("Unfold", windows, function(x, o) return x:im2col(o) end)
----Columns added up to images of `size`: [N, C * kh * kw, L] to [N, C, H, W].
-layer("Fold", { { "size", "any", required = true }, unpack(windows) }, function(x, o) return x:col2im(o) end)
+---Columns added up to images of `size`, where windows overlap: [N, C kh kw, L] to [N, C, H, W]. The transpose of
+---Unfold.
+layer("Fold", { { "size", "any", required = true, type = PAIR, doc = "H and W of the result" }, unpack(windows) }, function(x, o) return x:col2im(o) end)
 
----Each element divided by a power of the mean of the squares over `size` neighbouring channels.
-layer("LocalResponseNorm", { { "size", "integer", required = true }, { "alpha", "number", default = 1e-4 },
-                             { "beta", "number", default = 0.75 }, { "k", "number", default = 1 } },
-      function(x, o) return x:local_response_norm(o) end)
+---Each element divided by a power of the mean of the squares over `size` neighbouring channels (Krizhevsky, Sutskever
+---and Hinton, 2012): x / (k + alpha mean(x^2))^beta, zeros standing outside; [N, C, ...] in the same shape.
+layer("LocalResponseNorm", {
+  { "size", "integer", required = true, doc = "channels in the mean" },
+  { "alpha", "number", default = 1e-4, doc = "factor of the mean" },
+  { "beta", "number", default = 0.75, doc = "the power" },
+  { "k", "number", default = 1, doc = "added to the mean" },
+}, function(x, o) return x:local_response_norm(o) end)
 
 -- As functions, under PyTorch's names; pg.unfold is windows along one axis.
 ---pg.im2col: windows of images as columns.
@@ -105,11 +124,14 @@ function spatial.unfold(...) return require("perigee").im2col(...) end
 function spatial.fold(...) return require("perigee").col2im(...) end
 
 for axes = 1, 2 do
-  local moved = axes == 1 and "[N, C, L]" or "[N, C, H, W]"
-  told.texts[("LPPool%dd"):format(axes)] = "The norm of each window of " .. moved .. ": (sum of |x|^norm)^(1 / norm)."
-  layer(("LPPool%dd"):format(axes), { { "norm", "number", required = true }, { "kernel", "any", required = true },
-                                      { "stride", "any" }, { "ceil_mode", "boolean", default = false } },
-        function(x, o) return x[("lp_pool%dd"):format(axes)](x, o) end)
+  told.texts[("LPPool%dd"):format(axes)] = ("The norm of each window of %s: (sum of x^norm)^(1 / norm); each axis " ..
+    "becomes floor((size - kernel) / stride) + 1 long."):format(SHAPES[axes])
+  layer(("LPPool%dd"):format(axes), {
+    { "norm", "number", required = true, doc = "order of the norm" },
+    { "kernel", "any", required = true, type = PAIR, doc = "size of the window along each axis" },
+    { "stride", "any", type = PAIR, doc = "steps of the window; the kernel's size if not given" },
+    { "ceil_mode", "boolean", default = false, doc = "whether windows that stick out at the end count" },
+  }, function(x, o) return x[("lp_pool%dd"):format(axes)](x, o) end)
 end
 
 return spatial

@@ -11,14 +11,22 @@ local function nn() return require("perigee").nn end
 
 local activations = { relu = true, gelu = true, silu = true, tanh = true, sigmoid = true, leaky_relu = true }
 
+local ACTIVATION = {
+  "activation", "any", default = "relu", type = "string|function|perigee.Layer",
+  doc = "between the linear layers: relu, gelu, silu, tanh, sigmoid, leaky_relu, a function or a layer",
+}
+
 -- What both kinds of layer have: `norms` normalisations, dropouts, and the two linear layers.
 local function block_params()
   return {
-    { "embed", "integer", required = true }, { "heads", "integer", required = true },
-    { "feedforward", "integer", default = 2048 }, { "dropout", "number", default = 0.1 },
-    { "activation", "any", default = "relu" }, { "eps", "number", default = 1e-5 },
-    { "batch_first", "boolean", default = true }, { "norm_first", "boolean", default = false },
-    { "bias", "boolean", default = true },
+    { "embed", "integer", required = true, doc = "size of the last axis" },
+    { "heads", "integer", required = true, doc = "heads of the attention; embed is a multiple of it" },
+    { "feedforward", "integer", default = 2048, doc = "size between the two linear layers" },
+    { "dropout", "number", default = 0.1, doc = "probability of an element to become 0 while training" },
+    ACTIVATION, { "eps", "number", default = 1e-5, doc = "of the normalisations: added to the variance" },
+    { "batch_first", "boolean", default = true, doc = "[N, L, embed], else [L, N, embed]" },
+    { "norm_first", "boolean", default = false, doc = "whether to normalise before each part, not behind the sum" },
+    { "bias", "boolean", default = true, doc = "whether linear layers and normalisations have biases" },
   }
 end
 
@@ -85,8 +93,10 @@ end
 
 local encoder_options = { mask = true, key_padding_mask = true, is_causal = true }
 
----Self-attention and two linear layers, each with a residual and a layer norm. layer(x, options): x [N, L, embed];
----options mask, key_padding_mask, is_causal as those of MultiheadAttention.
+---Self-attention and two linear layers, each with a residual and a layer norm (Vaswani et al., 2017):
+---x = norm1(x + attention(x)), then norm2(x + linear2(activation(linear1(x)))); with norm_first (Xiong et al., 2020)
+---x + attention(norm1(x)) and so on. layer(x, options): x [N, L, embed], in the same shape; options mask,
+---key_padding_mask, is_causal as those of MultiheadAttention.
 layers.TransformerEncoderLayer = common.class("TransformerEncoderLayer", block_params(), function(self, o)
   make_block("TransformerEncoderLayer", self, o, 2)
 end)
@@ -132,7 +142,9 @@ walk.mark_own_forward(layers.TransformerDecoderLayer.forward, inner_keep_nothing
 
 local function stack(name)
   return common.class(name, {
-    { "layer", "any", required = true }, { "count", "integer", required = true }, { "norm", "any" },
+    { "layer", "any", required = true, type = "perigee.Layer", doc = "what is copied; it is no part of the stack" },
+    { "count", "integer", required = true, doc = "how many copies" },
+    { "norm", "any", type = "perigee.Layer", doc = "runs behind the last one" },
   }, function(self, o)
     common.positive(name, o, "count")
     if not walk.is_layer(o.layer) then
@@ -170,16 +182,16 @@ function layers.TransformerDecoder:forward(x, memory, o)
   return self.norm and self.norm(x) or x
 end
 
----Encoder and decoder: model(source, target, options) with options source = {...} and target = {...}, those of the two
+---Encoder and decoder (Vaswani et al., 2017), each a stack that ends in a layer norm: model(source [N, S, embed],
+---target [N, T, embed], options) gives [N, T, embed]; options source = {...} and target = {...} are those of the two
 ---stacks.
 layers.Transformer = Module.class("Transformer")
 local read = native.signature("Transformer", {
-  { "embed", "integer", default = 512 }, { "heads", "integer", default = 8 },
-  { "encoder_layers", "integer", default = 6 }, { "decoder_layers", "integer", default = 6 },
-  { "feedforward", "integer", default = 2048 }, { "dropout", "number", default = 0.1 },
-  { "activation", "any", default = "relu" }, { "eps", "number", default = 1e-5 },
-  { "batch_first", "boolean", default = true }, { "norm_first", "boolean", default = false },
-  { "bias", "boolean", default = true },
+  { "embed", "integer", default = 512, doc = "size of the last axis" },
+  { "heads", "integer", default = 8, doc = "heads of the attention; embed is a multiple of it" },
+  { "encoder_layers", "integer", default = 6, doc = "layers of the encoder" },
+  { "decoder_layers", "integer", default = 6, doc = "layers of the decoder" },
+  unpack(block_params(), 3), -- what stands behind embed and heads
 })
 function layers.Transformer:init(...)
   local o = read(...)

@@ -4,16 +4,21 @@
 
 local native = require "perigee.native"
 local common = require "perigee.nn.layers_common"
+local told = require "perigee.nn.told"
 
 local layers = {}
 local function pg() return require "perigee" end
 
 -- ---- normalisation ----
 
----Each group of channels of each example normalised by itself, then scaled and shifted by channel: [N, C, ...].
+---Each group of channels of each example normalised by itself, then scaled and shifted by channel: [N, C, ...] in the
+---same shape (Wu and He, 2018). (x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over a
+---group's channels and all axes behind them.
 layers.GroupNorm = common.class("GroupNorm", {
-  { "groups", "integer", required = true }, { "channels", "integer", required = true },
-  { "eps", "number", default = 1e-5 }, { "affine", "boolean", default = true },
+  { "groups", "integer", required = true, doc = "parts that the channels are split into" },
+  { "channels", "integer", required = true, doc = "C, a multiple of groups" },
+  { "eps", "number", default = 1e-5, doc = "added to the variance" },
+  { "affine", "boolean", default = true, doc = "whether to learn a scale and a shift for each channel" },
 }, function(self, o)
   common.positive("GroupNorm", o, "groups", "channels")
   if o.channels % o.groups ~= 0 then
@@ -29,9 +34,12 @@ end
 
 local function instance_norm(name, rank)
   local class = common.class(name, {
-    { "features", "integer", required = true }, { "eps", "number", default = 1e-5 },
-    { "momentum", "number", default = 0.1 }, { "affine", "boolean", default = false },
-    { "track_running_stats", "boolean", default = false },
+    { "features", "integer", required = true, doc = "channels: the size of axis 2 of the input" },
+    { "eps", "number", default = 1e-5, doc = "added to the variance" },
+    { "momentum", "number", default = 0.1, doc = "weight of a new batch in the running statistics" },
+    { "affine", "boolean", default = false, doc = "whether to learn a scale and a shift for each channel" },
+    { "track_running_stats", "boolean", default = false,
+      doc = "whether to keep running statistics, which evaluation then uses" },
   }, function(self, o)
     common.positive(name, o, "features")
     local shape = { o.features }
@@ -56,19 +64,22 @@ local function instance_norm(name, rank)
   end
   layers[name] = class
 end
----Each channel of each example normalised by itself: [N, C, ...], whatever the number of axes.
-instance_norm("InstanceNorm", 0)
----Each channel of each example normalised by itself: [N, C, L].
-instance_norm("InstanceNorm1d", 3)
----The same for images [N, C, H, W].
-instance_norm("InstanceNorm2d", 4)
----The same for volumes [N, C, D, H, W].
-instance_norm("InstanceNorm3d", 5)
+local SHAPES = { [0] = "[N, C, ...]", [3] = "[N, C, L]", [4] = "[N, C, H, W]", [5] = "[N, C, D, H, W]" }
+for rank, name in pairs { [0] = "InstanceNorm", [3] = "InstanceNorm1d", [4] = "InstanceNorm2d",
+                          [5] = "InstanceNorm3d" } do
+  told.texts[name] = ("Each channel of each example normalised by itself, in the same shape: %s%s (Ulyanov, Vedaldi " ..
+    "and Lempitsky, 2016).\n(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the " ..
+    "axes behind C."):format(SHAPES[rank], rank > 0 and "; N may be missing" or "")
+  instance_norm(name, rank)
+end
 
----The last axes, those that `shape` names, divided by their root mean square, then scaled (Zhang and Sennrich 2019).
+---The last axes, those that `shape` names, divided by their root mean square, then scaled (Zhang and Sennrich, 2019):
+---x / sqrt(mean(x^2) + eps) * weight, in the same shape.
 layers.RMSNorm = common.class("RMSNorm", {
-  { "shape", "list", required = true }, { "eps", "number" }, { "affine", "boolean", default = true },
-  { "elementwise_affine", "boolean", default = true }, -- the same as affine: PyTorch's name
+  { "shape", "list", required = true, doc = "sizes of the axes to normalise over" },
+  { "eps", "number", doc = "added to the mean of the squares; if not given, the distance of numbers at 1" },
+  { "affine", "boolean", default = true, doc = "whether to learn a scale for each element" },
+  { "elementwise_affine", "boolean", default = true, doc = "the same as `affine`; PyTorch's name" },
 }, function(self, o)
   if #o.shape == 0 then common.refuse("RMSNorm", "shape must name at least one size") end
   if o.affine and o.elementwise_affine then self.weight = common.filled(o.shape, 1) end
@@ -85,10 +96,13 @@ end
 
 -- ---- vectors ----
 
----x1 W[k] x2 + bias[k] for every output k: [..., inputs1] and [..., inputs2] to [..., out].
+---x1 weight[k] x2 + bias[k] for every output k: [..., inputs1] and [..., inputs2] to [..., out]. weight is
+---[out, inputs1, inputs2].
 layers.Bilinear = common.class("Bilinear", {
-  { "inputs1", "integer", required = true }, { "inputs2", "integer", required = true },
-  { "out", "integer", required = true }, { "bias", "boolean", default = true },
+  { "inputs1", "integer", required = true, doc = "size of the first input's last axis" },
+  { "inputs2", "integer", required = true, doc = "size of the second input's last axis" },
+  { "out", "integer", required = true, doc = "size of the output's last axis" },
+  { "bias", "boolean", default = true, doc = "whether to add a bias [out]" },
 }, function(self, o)
   common.positive("Bilinear", o, "inputs1", "inputs2", "out")
   local bound = 1 / math.sqrt(o.inputs1)
@@ -97,24 +111,32 @@ layers.Bilinear = common.class("Bilinear", {
 end)
 function layers.Bilinear:forward(x1, x2) return pg().bilinear(x1, x2, self.weight, self.bias) end
 
----The cosine of the angle between two tensors along an axis.
+---The cosine of the angle between two tensors along an axis: sum(x y) / (max(|x|, eps) max(|y|, eps)), |x| the
+---Euclidean norm. layer(x, y): two tensors that broadcast; the axis is gone from the result.
 layers.CosineSimilarity = common.class("CosineSimilarity", {
-  { "axis", "axis", default = 2 }, { "eps", "number", default = 1e-8 },
+  { "axis", "axis", default = 2, doc = "axis of the vectors, from 1, negative from the end" },
+  { "eps", "number", default = 1e-8, doc = "least norm that is divided by" },
 })
 function layers.CosineSimilarity:forward(x, y) return pg().cosine_similarity(x, y, self.options) end
 
----The p-norm of the difference along the last axis.
+---The p-norm of the difference along the last axis: (sum |x - y + eps|^p)^(1 / p). layer(x, y): [..., D] and [..., D]
+---to [...].
 layers.PairwiseDistance = common.class("PairwiseDistance", {
-  { "p", "number", default = 2 }, { "eps", "number", default = 1e-6 }, { "keepdim", "boolean", default = false },
+  { "p", "number", default = 2, doc = "order of the norm" },
+  { "eps", "number", default = 1e-6, doc = "added to the difference" },
+  { "keepdim", "boolean", default = false, doc = "whether the last axis stays, with size 1" },
 })
 function layers.PairwiseDistance:forward(x, y) return pg().pairwise_distance(x, y, self.options) end
 
 ---Rows of weight [entries, features] summed, averaged or their largest values taken, a bag at a time: called as
----layer(index [B, L]) or layer(index [N], offsets [B]); if mode is "sum", with per_sample_weights as third argument.
+---layer(index [B, L]) or layer(index [N], offsets [B]), int64 from 0; gives [B, features]. If mode is "sum" a third
+---argument, in the index's shape, is what the rows are multiplied by.
 layers.EmbeddingBag = common.class("EmbeddingBag", {
-  { "entries", "integer", required = true }, { "features", "integer", required = true },
-  { "mode", "string", default = "mean" }, { "include_last_offset", "boolean", default = false },
-  { "padding_idx", "integer", default = -1 },
+  { "entries", "integer", required = true, doc = "rows: indices are 0 to entries - 1" },
+  { "features", "integer", required = true, doc = "size of a row" },
+  { "mode", "string", default = "mean", doc = '"sum", "mean" or "max"' },
+  { "include_last_offset", "boolean", default = false, doc = "whether offsets end with the number of indices" },
+  { "padding_idx", "integer", default = -1, doc = "index that does not count, from 0; -1: none" },
 }, function(self, o)
   common.positive("EmbeddingBag", o, "entries", "features")
   if o.padding_idx < -1 or o.padding_idx >= o.entries then
@@ -137,7 +159,9 @@ function layers.Softmin:forward(x) return x:softmin(self.options.axis) end
 -- ---- dropout ----
 
 local function channel_dropout(name, rank)
-  local class = common.class(name, { { "p", "number", default = 0.5 } }, function(_, o)
+  local class = common.class(name, {
+    { "p", "number", default = 0.5, doc = "probability of a channel to become 0" },
+  }, function(_, o)
     common.probability(name, o.p)
   end)
   function class:forward(x)
@@ -154,15 +178,19 @@ local function channel_dropout(name, rank)
   end
   layers[name] = class
 end
----While training: zeroes whole channels of [N, C, L] with probability p, scales the rest (Tompson et al. 2015).
-channel_dropout("Dropout1d", 3)
----The same for [N, C, H, W].
-channel_dropout("Dropout2d", 4)
----The same for [N, C, D, H, W].
-channel_dropout("Dropout3d", 5)
+for axes = 1, 3 do
+  local name = ("Dropout%dd"):format(axes)
+  told.texts[name] = ("While training: zeroes whole channels of %s with probability p, scales the rest by 1 / (1 - p) " ..
+    "(Tompson et al., 2015). N may be missing."):format(SHAPES[axes + 2])
+  channel_dropout(name, axes + 2)
+end
 
----Dropout for SELU networks: keeps mean and variance (Klambauer et al. 2017).
-layers.AlphaDropout = common.class("AlphaDropout", { { "p", "number", default = 0.5 } }, function(_, o)
+---Dropout for SELU networks, which keeps mean 0 and variance 1 (Klambauer et al., 2017): while training, an element
+---becomes s = -1.7581, SELU's limit for x to -inf, with probability p; then all are scaled and shifted, a x + b with
+---a = ((1 - p) (1 + p s^2))^(-1/2) and b = -a p s.
+layers.AlphaDropout = common.class("AlphaDropout", {
+  { "p", "number", default = 0.5, doc = "probability of an element to be dropped" },
+}, function(_, o)
   common.probability("AlphaDropout", o.p)
 end)
 function layers.AlphaDropout:forward(x)
@@ -178,13 +206,16 @@ end
 -- ---- shapes ----
 
 ---All but the first axis in a new shape: nn.Reshape{3, -1} makes [N, 3, ...] of [N, ...].
-layers.Reshape = common.class("Reshape", { { "shape", "list", required = true } })
+layers.Reshape = common.class("Reshape", {
+  { "shape", "list", required = true, doc = "sizes behind the first axis; one may be -1" },
+})
 function layers.Reshape:forward(x) return x:reshape(x:size(1), unpack(self.options.shape)) end
 function layers.Reshape:describe() return table.concat(self.options.shape, ", ") end
 
 ---One axis as several: nn.Unflatten{2, {3, 4}} makes [N, 3, 4] of [N, 12].
 layers.Unflatten = common.class("Unflatten", {
-  { "axis", "axis", required = true }, { "shape", "list", required = true },
+  { "axis", "axis", required = true, doc = "axis to split, from 1, negative from the end" },
+  { "shape", "list", required = true, doc = "sizes that it becomes; one may be -1" },
 })
 function layers.Unflatten:forward(x)
   local axis, shape = native.tensor.axis_of("Unflatten", x, self.options.axis), x.shape

@@ -154,12 +154,13 @@ end
 
 function Average:__tostring() return ("%s(%d updates)"):format(self.name, self.updates) end
 
-local read_ema = native.signature("optim.EMA", { { "model", "any", required = true },
-  { "decay", "number", default = 0.999 }, { "warmup", "boolean", named = true, default = false } })
+local read_ema = native.signature("optim.EMA", {
+  { "model", "any", required = true, type = "perigee.Layer|perigee.Tensor[]", doc = "what is averaged" },
+  { "decay", "number", default = 0.999, doc = "part of the average that stays at an update" },
+  { "warmup", "boolean", named = true, default = false, doc = "whether the n-th decay is at most n / (9 + n)" } })
 
----`optim.EMA{model, decay=0.999, warmup=false}`: exponential moving average of a model's parameters (or of a list of
----tensors): decay average + (1 - decay) weights at each update(). With warmup the n-th decay is at most
----n / (9 + n), so that early weights are soon forgotten. Buffers are copied.
+---Exponential moving average of a model's parameters, or of a list of tensors: average = decay average + (1 - decay)
+---weights at each update(). With warmup early weights are soon forgotten. Buffers are copied.
 ---@return perigee.Average
 function averages.EMA(...)
   local o = read_ema(...)
@@ -174,10 +175,11 @@ function averages.EMA(...)
   return self
 end
 
-local read_swa = native.signature("optim.SWA", { { "model", "any", required = true } })
+local read_swa = native.signature("optim.SWA", {
+  { "model", "any", required = true, type = "perigee.Layer|perigee.Tensor[]", doc = "what is averaged" } })
 
----`optim.SWA{model}`: the mean of all weights that update() was called with (stochastic weight averaging: Izmailov et
----al., 2018). Running statistics are the model's last ones: run the averaged model over data in train() mode to renew
+---The mean of all weights that update() was called with (stochastic weight averaging: Izmailov et al., 2018):
+---average += (weights - average) / n at the n-th update. Running statistics are the model's last ones: run the averaged model over data in train() mode to renew
 ---them.
 ---@return perigee.Average
 function averages.SWA(...)

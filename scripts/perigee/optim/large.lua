@@ -43,8 +43,9 @@ rule.define {
     end
   end,
 }
----`optim.LAMB{params, lr=1e-3, betas={0.9, 0.999}, eps=1e-6, weight_decay=0}`: Adam's direction with the length of the
----parameter (You et al., 2020, "Large Batch Optimization for Deep Learning").
+---Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"):
+---m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) +
+---weight_decay w, w -= lr |w| / |u| u in step t, the norms being Euclidean ones of a whole parameter.
 ---@param options? any parameters and options, as above
 ---@param ... any
 ---@return perigee.Optimizer
@@ -71,8 +72,8 @@ rule.define {
                 { lr = o.lr, momentum = o.momentum, nesterov = o.nesterov, step = step })
   end,
 }
----`optim.LARS{params, lr=0.1, momentum=0.9, weight_decay=0, trust=1e-3, eps=1e-8, nesterov=false}`: gradient descent
----with a rate a parameter, trust |w| / (|g| + weight_decay |w|) (You, Gitman and Ginsburg, 2017).
+---Gradient descent with a rate a parameter (You, Gitman and Ginsburg, 2017): d = trust |w| / (|g| + weight_decay |w| +
+---eps) (g + weight_decay w), b = momentum b + d, w -= lr b; nesterov: w -= lr (d + momentum b).
 ---@param options? any parameters and options, as above
 ---@param ... any
 ---@return perigee.Optimizer
@@ -126,8 +127,10 @@ rule.define {
     end
   end,
 }
----`optim.Adafactor{params, lr=1e-2, beta2_decay=-0.8, eps=1e-3, d=1, weight_decay=0}`: Adam's second moment of a matrix
----kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it; steps of at most d in root mean square.
+---Adam's second moment of a matrix kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it. In step
+---t, with b = t^beta2_decay: r = (1 - b) r + b mean(g^2) over each row, c likewise over each column, v = r c / mean(r)
+---(of vectors v = (1 - b) v + b g^2), u = g / sqrt(v), w = (1 - lr weight_decay) w - max(eps, rms(w)) min(lr, 1 / sqrt(t))
+---u / max(1, rms(u) / d).
 ---@param options? any parameters and options, as above
 ---@param ... any
 ---@return perigee.Optimizer
@@ -172,9 +175,11 @@ rule.define {
     end
   end,
 }
----`optim.Muon{params, lr=1e-3, momentum=0.95, nesterov=true, weight_decay=0.1, ns_steps=5}`: momentum made orthogonal
----(Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as one. Vectors, embeddings and
----the last layer belong to another optimizer.
+---Momentum made orthogonal (Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as one.
+---Vectors, embeddings and the last layer belong to another optimizer. m = momentum m + (1 - momentum) g, u = m, or
+---momentum m + (1 - momentum) g with nesterov; w = (1 - lr weight_decay) w - lr sqrt(max(1, rows / columns)) O(u), O(u)
+---being near U V^T of u = U S V^T: x = u / |u|, then ns_steps times x = 3.4445 x + (-4.7750 a + 2.0315 a^2) x with
+---a = x x^T.
 ---@param options? any parameters and options, as above
 ---@param ... any
 ---@return perigee.Optimizer

@@ -12,15 +12,19 @@ local LBFGS = {}
 LBFGS.__index = LBFGS
 
 local read = native.signature("optim.LBFGS", {
-  { "params", "any", required = true }, { "lr", "number", named = true, default = 1 },
-  { "max_iter", "integer", named = true, default = 20 }, { "max_eval", "integer", named = true },
-  { "tolerance_grad", "number", named = true, default = 1e-7 },
-  { "tolerance_change", "number", named = true, default = 1e-9 },
-  { "history_size", "integer", named = true, default = 100 } })
+  { "params", "any", required = true, type = "perigee.Layer|perigee.Tensor[]", doc = "what is optimized" },
+  { "lr", "number", named = true, default = 1, doc = "length of a step along its direction" },
+  { "max_iter", "integer", named = true, default = 20, doc = "most iterations of a step" },
+  { "max_eval", "integer", named = true, doc = "most calls of the closure in a step; max_iter 5 / 4 if not given" },
+  { "tolerance_grad", "number", named = true, default = 1e-7, doc = "largest gradient at which it stops" },
+  { "tolerance_change", "number", named = true, default = 1e-9, doc = "change of weights or loss at which it stops" },
+  { "history_size", "integer", named = true, default = 100, doc = "how many past moves are remembered" } })
 
----`optim.LBFGS{params, lr=1, max_iter=20, max_eval=max_iter*5/4, tolerance_grad=1e-7, tolerance_change=1e-9,
----history_size=100}`: optimizer:step(closure), where closure clears gradients, computes the loss, calls backward and
----returns the loss. PyTorch's steps without a line search. All parameters must have one dtype and one device.
+---Steps of Newton's kind (Liu and Nocedal, 1989): w -= lr H g, H being an estimate of the inverse of the second
+---derivatives from past moves s = w' - w and turns y = g' - g of the gradient, by the two-loop recursion beginning with
+---s y / (y y); the first step goes along the gradient. optimizer:step(closure), where closure clears gradients, computes
+---the loss, calls backward and returns the loss. PyTorch's steps without a line search. All parameters must have one
+---dtype and one device.
 ---@return perigee.LBFGS
 function module.LBFGS(...)
   local o = read(...)

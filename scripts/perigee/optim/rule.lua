@@ -21,6 +21,9 @@ function rule.define(definition)
   definitions[definition.name] = definition
 end
 
+---Names, defaults and meanings of its hyperparameters, for the reference; nil where the name is not one of them.
+function rule.attributes(name) return definitions[name] and definitions[name].attributes end
+
 ---The hyperparameters of such an optimizer; nil where the name is not one of them.
 function rule.new(name, options)
   local definition = definitions[name]

@@ -7,9 +7,12 @@ local Schedule = require "perigee.optim.schedule"
 
 local sched = {}
 
+local OPTIMIZER = { "optimizer", "any", required = true, type = "perigee.Optimizer", doc = "bound: it has parameters" }
+local GAMMA = { "gamma", "number", default = 0.1, doc = "factor of the rate" }
+
 -- A reader of a schedule's arguments behind the optimizer; `other` are second names for options.
 local function reader(name, params, other)
-  local where, list, read = "optim.sched." .. name, { { "optimizer", "any", required = true } }, nil
+  local where, list, read = "optim.sched." .. name, { OPTIMIZER }, nil
   for _, param in ipairs(params) do list[#list + 1] = param end
   return function(...)
     read = read or native.signature(where, list)
@@ -29,9 +32,9 @@ end
 
 local function make(name, o, rates) return Schedule.new("optim.sched." .. name, o.optimizer, o, rates) end
 
-local read_step = reader("Step", { { "step_size", "integer", required = true },
-                                   { "gamma", "number", default = 0.1 } }, { every = "step_size" })
----`optim.sched.Step{optimizer, step_size, gamma=0.1}`: times gamma every step_size steps.
+local read_step = reader("Step", {
+  { "step_size", "integer", required = true, doc = "steps between two changes" }, GAMMA }, { every = "step_size" })
+---Times gamma every step_size steps: lr gamma^floor(t / step_size) after t steps, lr the initial rate.
 ---@return perigee.Schedule
 function sched.Step(...)
   local o = read_step(...)
@@ -39,9 +42,9 @@ function sched.Step(...)
   return make("Step", o, function(_, done, base) return base * o.gamma ^ math.floor(done / o.step_size) end)
 end
 
-local read_multi = reader("MultiStep", { { "milestones", "list", required = true },
-                                         { "gamma", "number", default = 0.1 } })
----`optim.sched.MultiStep{optimizer, milestones={30, 80}, gamma=0.1}`: times gamma at each milestone, a count of steps.
+local read_multi = reader("MultiStep", {
+  { "milestones", "list", required = true, type = "integer[]", doc = "counts of steps done" }, GAMMA })
+---Times gamma at each milestone: lr gamma^n after t steps, n the number of milestones up to t, lr the initial rate.
 ---@return perigee.Schedule
 function sched.MultiStep(...)
   local o = read_multi(...)
@@ -54,17 +57,20 @@ function sched.MultiStep(...)
   end)
 end
 
-local read_exponential = reader("Exponential", { { "gamma", "number", required = true } })
----`optim.sched.Exponential{optimizer, gamma}`: times gamma every step.
+local read_exponential = reader("Exponential", {
+  { "gamma", "number", required = true, doc = "factor of the rate at each step" } })
+---Times gamma every step: lr gamma^t after t steps, lr the initial rate.
 ---@return perigee.Schedule
 function sched.Exponential(...)
   local o = read_exponential(...)
   return make("Exponential", o, function(_, done, base) return base * o.gamma ^ done end)
 end
 
-local read_polynomial = reader("Polynomial", { { "total_iters", "integer", required = true },
-                                               { "power", "number", default = 1 } }, { total = "total_iters" })
----`optim.sched.Polynomial{optimizer, total_iters, power=1}`: (1 - done / total_iters)^power, 0 from there on.
+local read_polynomial = reader("Polynomial", {
+  { "total_iters", "integer", required = true, doc = "steps until 0" },
+  { "power", "number", default = 1, doc = "how bent the way down is; 1: a line" } }, { total = "total_iters" })
+---Down to 0 in total_iters steps, and 0 from there on: lr (1 - min(t, total_iters) / total_iters)^power after t steps, lr
+---the initial rate.
 ---@return perigee.Schedule
 function sched.Polynomial(...)
   local o = read_polynomial(...)
@@ -76,10 +82,11 @@ end
 
 local function cosine(part, low, high) return low + (high - low) * (1 + math.cos(math.pi * part)) / 2 end
 
-local read_cosine = reader("Cosine", { { "t_max", "integer", required = true }, { "eta_min", "number", default = 0 } },
-                           { total = "t_max" })
----`optim.sched.Cosine{optimizer, t_max, eta_min=0}`: down along half a cosine in t_max steps (Loshchilov and Hutter,
----2016). There it stays; PyTorch's goes up again.
+local read_cosine = reader("Cosine", {
+  { "t_max", "integer", required = true, doc = "steps until eta_min" },
+  { "eta_min", "number", default = 0, doc = "the least rate" } }, { total = "t_max" })
+---Down along half a cosine in t_max steps (Loshchilov and Hutter, 2016): eta_min + (lr - eta_min)
+---(1 + cos(pi t / t_max)) / 2 after t steps, lr the initial rate. There it stays; PyTorch's goes up again.
 ---@return perigee.Schedule
 function sched.Cosine(...)
   local o = read_cosine(...)
@@ -89,10 +96,12 @@ function sched.Cosine(...)
   end)
 end
 
-local read_restarts = reader("CosineRestarts", { { "t_0", "integer", required = true },
-  { "t_mult", "integer", default = 1 }, { "eta_min", "number", default = 0 } })
----`optim.sched.CosineRestarts{optimizer, t_0, t_mult=1, eta_min=0}`: half cosines of t_0, t_0 t_mult, t_0 t_mult^2, ...
----steps, each from the initial rate (SGDR: Loshchilov and Hutter, 2016).
+local read_restarts = reader("CosineRestarts", {
+  { "t_0", "integer", required = true, doc = "steps of the first cosine" },
+  { "t_mult", "integer", default = 1, doc = "how much longer each is than the one before" },
+  { "eta_min", "number", default = 0, doc = "the least rate" } })
+---Half cosines of t_0, t_0 t_mult, t_0 t_mult^2, ... steps, each from the initial rate (SGDR: Loshchilov and Hutter,
+---2016): eta_min + (lr - eta_min) (1 + cos(pi t / T)) / 2, t steps into one of T.
 ---@return perigee.Schedule
 function sched.CosineRestarts(...)
   local o = read_restarts(...)
@@ -108,10 +117,12 @@ function sched.CosineRestarts(...)
   end)
 end
 
-local read_warmup = reader("Warmup", { { "total_iters", "integer", required = true },
-  { "start_factor", "number", default = 1 / 3 }, { "end_factor", "number", default = 1 } }, { steps = "total_iters" })
----`optim.sched.Warmup{optimizer, total_iters, start_factor=1/3, end_factor=1}`: a factor that moves in a line for
----total_iters steps and stays (PyTorch's LinearLR).
+local read_warmup = reader("Warmup", {
+  { "total_iters", "integer", required = true, doc = "steps until end_factor" },
+  { "start_factor", "number", default = 1 / 3, doc = "the first factor" },
+  { "end_factor", "number", default = 1, doc = "the last factor, which stays" } }, { steps = "total_iters" })
+---A factor that moves in a line for total_iters steps and stays (PyTorch's LinearLR): lr (start_factor + (end_factor -
+---start_factor) min(t, total_iters) / total_iters) after t steps, lr the initial rate.
 ---@return perigee.Schedule
 function sched.Warmup(...)
   local o = read_warmup(...)
@@ -124,14 +135,17 @@ end
 -- ---- one cycle ----
 
 local read_cycle = reader("OneCycle", {
-  { "max_lr", "any", required = true }, { "total_steps", "integer", required = true },
-  { "pct_start", "number", named = true, default = 0.3 },
-  { "anneal_strategy", "string", named = true, default = "cos" },
-  { "cycle_momentum", "boolean", named = true, default = true },
-  { "base_momentum", "number", named = true, default = 0.85 },
-  { "max_momentum", "number", named = true, default = 0.95 }, { "div_factor", "number", named = true, default = 25 },
-  { "final_div_factor", "number", named = true, default = 1e4 },
-  { "three_phase", "boolean", named = true, default = false } })
+  { "max_lr", "any", required = true, type = "number|number[]", doc = "the highest rate, or one a group" },
+  { "total_steps", "integer", required = true, doc = "steps of the whole cycle" },
+  { "pct_start", "number", named = true, default = 0.3, doc = "part of the steps that goes up" },
+  { "anneal_strategy", "string", named = true, default = "cos", doc = "along half a cosine, or linear: a line" },
+  { "cycle_momentum", "boolean", named = true, default = true, doc = "whether the momentum moves too" },
+  { "base_momentum", "number", named = true, default = 0.85, doc = "the least momentum, at max_lr" },
+  { "max_momentum", "number", named = true, default = 0.95, doc = "the highest momentum, at both ends" },
+  { "div_factor", "number", named = true, default = 25, doc = "the first rate is max_lr / div_factor" },
+  { "final_div_factor", "number", named = true, default = 1e4, doc = "the last rate is the first / final_div_factor" },
+  { "three_phase", "boolean", named = true, default = false,
+    doc = "whether it goes down as long as up, and then on to the last rate" } })
 
 local function phases_of(o)
   local up = o.pct_start * o.total_steps - 1
@@ -162,10 +176,9 @@ local function momentum_name(optimizer)
   return known.momentum and "momentum" or known.beta1 and "beta1"
 end
 
----`optim.sched.OneCycle{optimizer, max_lr, total_steps, pct_start=0.3, ...}`: up to max_lr (a number, or one a group)
----and down again, the momentum (or beta1) the other way (Smith and Topin, 2018). Options: anneal_strategy ("cos",
----"linear"), cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase. Behind total_steps
----it stays.
+---From max_lr / div_factor up to max_lr in pct_start total_steps - 1 steps and down to max_lr / div_factor /
+---final_div_factor, the momentum (or beta1) the other way (Smith and Topin, 2018); between two ends a and b along
+---b + (a - b) (1 + cos(pi part)) / 2, or a line. Behind total_steps it stays.
 ---@return perigee.Schedule
 function sched.OneCycle(...)
   local o = read_cycle(...)
@@ -195,10 +208,15 @@ end
 -- ---- plateau ----
 
 local read_plateau = reader("Plateau", {
-  { "mode", "string", named = true, default = "min" }, { "factor", "number", named = true, default = 0.1 },
-  { "patience", "integer", named = true, default = 10 }, { "threshold", "number", named = true, default = 1e-4 },
-  { "threshold_mode", "string", named = true, default = "rel" }, { "cooldown", "integer", named = true, default = 0 },
-  { "min_lr", "number", named = true, default = 0 }, { "eps", "number", named = true, default = 1e-8 } })
+  { "mode", "string", named = true, default = "min", doc = "whether less (min) or more (max) is better" },
+  { "factor", "number", named = true, default = 0.1, doc = "of the rate, below 1" },
+  { "patience", "integer", named = true, default = 10, doc = "steps without a better value that are borne" },
+  { "threshold", "number", named = true, default = 1e-4, doc = "how much better a value must be to count" },
+  { "threshold_mode", "string", named = true, default = "rel",
+    doc = "rel: threshold times the best value; abs: threshold itself" },
+  { "cooldown", "integer", named = true, default = 0, doc = "steps after a change that do not count" },
+  { "min_lr", "number", named = true, default = 0, doc = "the least rate" },
+  { "eps", "number", named = true, default = 1e-8, doc = "a change that is not larger is left out" } })
 
 local function is_better(o, value, best)
   if best == nil then return value == value end
@@ -229,9 +247,9 @@ local function observe(self, metric)
   end
 end
 
----`optim.sched.Plateau{optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, ...}`: times factor when the
----value given to step(value) has not got better for more than `patience` steps. Options: threshold_mode ("rel", "abs"),
----cooldown, min_lr, eps.
+---Times factor when the value given to step(value) has not got better for more than `patience` steps:
+---lr = max(lr factor, min_lr). Better: below best (1 - threshold), in mode max above best (1 + threshold), or best minus or
+---plus threshold with threshold_mode abs.
 ---@return perigee.Schedule
 function sched.Plateau(...)
   local o = read_plateau(...)

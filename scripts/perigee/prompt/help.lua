@@ -9,7 +9,7 @@ local help = {}
 -- "softmax(x, axis=-1)"; names behind a colon have their first argument in front of it.
 local function heading(entry)
   local parts = {}
-  for i, input in ipairs(entry.inputs or {}) do
+  for i, input in ipairs(entry.kind == "operator" and entry.inputs or {}) do
     parts[i] = input.optional and "[" .. input.name .. "]" or input.name
   end
   for _, p in ipairs(entry.parameters) do
@@ -51,7 +51,8 @@ function help.text(entry)
   for i, input in ipairs(entry.inputs or {}) do inputs[i] = ("%-14s %s"):format(input.name, input.doc) end
   for i, output in ipairs(entry.outputs or {}) do outputs[i] = ("%-14s %s"):format(output.name, output.doc) end
   list(lines, "inputs", inputs)
-  list(lines, "options", parameter_lines(entry.parameters))
+  list(lines, entry.options and "arguments" or "options", parameter_lines(entry.parameters))
+  list(lines, "options", parameter_lines(entry.options or {}))
   list(lines, "gives", outputs)
   list(lines, "returns", entry.returns)
   return table.concat(lines, "\n")

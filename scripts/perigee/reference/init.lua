@@ -15,6 +15,7 @@ local reference = {}
 ---@field parameters {name: string, type: string, doc: string, required: boolean, default: any}[]
 ---@field inputs? table[] of operators: {name, doc, optional}
 ---@field outputs? table[] of operators: {name, doc}
+---@field options? table[] of losses: what their last argument, a table, may name; as parameters
 ---@field returns string[]
 ---@field file? string
 
@@ -91,6 +92,17 @@ local TYPES = { integer = "integer", number = "number", boolean = "boolean", str
                 pair = "integer|integer[]", axis = "integer", axes = "integer|integer[]", dtype = "perigee.Dtype",
                 device = "string", any = "any", single = "any", ["function"] = "function" }
 
+-- What names mean everywhere, where a function does not say more.
+local USUAL = {
+  axis = "axis, from 1, negative from the end", axes = "axes, from 1, negative from the end",
+  keepdim = "whether axes stay, with size 1", dtype = "dtype of the result", device = "device of the result",
+  requires_grad = "whether gradients are wanted of it",
+}
+
+local function meaning(name, doc, said)
+  return said and said.doc ~= "" and said.doc or doc or USUAL[name] or ""
+end
+
 -- Parameters: by the call grammar's signature where there is one, else as annotated.
 local function parameters_of(entry, name)
   local bare = name:gsub("^pg%.", ""):gsub("^%a+:", "")
@@ -104,9 +116,9 @@ local function parameters_of(entry, name)
       local said = documented[p.alias or p[1]]
       local is_self = i == 1 and p[2] == "tensor" and #entry.arguments < 2 -- else the function has it before the "..."
       if not (is_self and name:find(":")) then
-        list[#list + 1] = { name = p.alias or p[1], type = said and said.type or TYPES[p[2]] or "any",
-                            doc = said and said.doc or "", required = p.required == true, default = p.default,
-                            named = p.named }
+        list[#list + 1] = { name = p.alias or p[1], type = said and said.type or p.type or TYPES[p[2]] or "any",
+                            doc = meaning(p.alias or p[1], p.doc, said), required = p.required == true,
+                            default = p.default, named = p.named }
       end
     end
     return list, true
@@ -115,7 +127,7 @@ local function parameters_of(entry, name)
     local method_of_function = name:find(":") and FUNCTIONS[entry.receiver]
     for i = method_of_function and 2 or 1, #entry.params do
       local p = entry.params[i]
-      list[#list + 1] = { name = p.name, type = p.type, doc = p.doc,
+      list[#list + 1] = { name = p.name, type = p.type, doc = meaning(p.name, nil, p),
                           required = not p.optional and p.name ~= "..." }
     end
     return list
@@ -170,24 +182,26 @@ end
 
 -- Layers of losses: the function's text, and its options.
 local function add_losses(index)
-  local defaults = require("perigee.nn.loss.common").defaults
+  local common = require "perigee.nn.loss.common"
   for name, loss in pairs(require("perigee.nn.told").losses) do
-    local parameters, types = {}, ""
-    for _, p in ipairs(index["nn." .. loss].parameters) do
-      if p.name == "options" then types = p.type end
+    local entry, options, called, inputs = index["nn." .. loss], {}, {}, {}
+    local types = entry.parameters[#entry.parameters].type
+    for key, default in pairs(common.defaults(loss)) do
+      local kind = types:match("[{ ]" .. key .. "%?: *([%w_.%[%]]+)") or type(default)
+      if default == false and kind ~= "boolean" then default = nil end
+      options[#options + 1] = { name = key, type = kind, doc = common.meaning(loss, key), required = false,
+                                default = default }
     end
-    for key, default in pairs(defaults(loss)) do
-      local said = types:match("[{ ]" .. key .. "%?: *([%w_.%[%]]+)")
-      parameters[#parameters + 1] = { name = key, type = said or type(default), doc = "", required = false,
-                                      default = default or nil }
+    table.sort(options, function(a, b) return a.name < b.name end)
+    for i = 1, #entry.parameters - 1 do
+      local p = entry.parameters[i]
+      called[i], inputs[i] = p.name, { name = p.name, doc = p.doc }
     end
-    table.sort(parameters, function(a, b) return a.name < b.name end)
-    local inputs = {}
-    for _, p in ipairs(index["nn." .. loss].parameters) do
-      if p.name ~= "options" then inputs[#inputs + 1] = p.name end
-    end
-    index["nn." .. name] = class_entry("nn." .. name, ("nn.%s as a layer, which remembers the options; it is called " ..
-      "as layer(%s).\n%s"):format(loss, table.concat(inputs, ", "), index["nn." .. loss].doc), parameters)
+    entry.options = options
+    local as_layer = class_entry("nn." .. name, ("%s\n`nn.%s` as a layer, which remembers its options: layer(%s)."):format(
+      entry.doc, loss, table.concat(called, ", ")), options)
+    as_layer.inputs = inputs
+    index["nn." .. name] = as_layer
   end
 end
 
@@ -209,6 +223,18 @@ local function add_classes(index, pg)
   index["amp.GradScaler"] = class_entry("amp.GradScaler", "Loss scaling for float16 with a scale that adapts itself " ..
     "(Micikevicius et al. 2018), with PyTorch's schedule.",
     parameters_of({ name = "amp.GradScaler", params = {}, arguments = {} }, "amp.GradScaler"))
+end
+
+-- Optimizers written in Lua.
+local function add_rules(index, pg)
+  local rule = require "perigee.optim.rule"
+  for name in pairs(pg.optim) do
+    local entry, parameters = index["optim." .. name], {}
+    for i, a in ipairs(rule.attributes(name) or {}) do
+      parameters[i] = { name = a[1], type = type(a[2]), doc = a[3], required = false, default = a[2] }
+    end
+    if parameters[1] then entry.kind, entry.parameters, entry.returns = "optimizer", parameters, {} end
+  end
 end
 
 local index -- by name
@@ -281,6 +307,7 @@ function reference.all()
   add_annotated(pg)
   add_classes(index, pg)
   add_losses(index)
+  add_rules(index, pg)
   return index
 end
 

@@ -44,6 +44,7 @@ local function section(entry, example)
   add_tensors(lines, "Inputs", entry.inputs)
   local is_function = entry.kind == "function" or entry.kind == "method"
   add_parameters(lines, entry.parameters, is_function and "argument" or "option")
+  add_parameters(lines, entry.options or {}, "option")
   add_tensors(lines, "Gives", entry.outputs)
   if #entry.returns > 0 then lines[#lines + 1] = "\nReturns: `" .. table.concat(entry.returns, "`, `") .. "`." end
   if entry.op then

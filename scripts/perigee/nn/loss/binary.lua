@@ -9,10 +9,12 @@ local losses = {}
 -- Logarithms stop at -100, so that a certain and wrong prediction costs much and not infinitely much.
 local function clamped_log(p) return p:log():clamp { min = -100 } end
 
-common.declare("bce", { weight = false })
+local weight = "factor of each value, broadcasts against them"
+
+common.declare("bce", { weight = false }, { weight = weight })
 ---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
 ---being -100 at least. A p outside is an error that names it.
----@param p perigee.Tensor
+---@param p perigee.Tensor probabilities
 ---@param y perigee.Tensor the shape of p
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
@@ -25,10 +27,11 @@ function losses.bce(p, y, options)
   return common.reduce("bce", values, o.reduction)
 end
 
-common.declare("bce_with_logits", { weight = false, pos_weight = false })
+common.declare("bce_with_logits", { weight = false, pos_weight = false },
+               { weight = weight, pos_weight = "factor of what positives cost, broadcasts against y" })
 ---Binary cross entropy of logits x in the shape of y: -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x),
 ---safe for any size of x.
----@param x perigee.Tensor
+---@param x perigee.Tensor logits
 ---@param y perigee.Tensor the shape of x
 ---@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
@@ -45,10 +48,10 @@ function losses.bce_with_logits(x, y, options)
   return common.reduce("bce_with_logits", values, o.reduction)
 end
 
-common.declare("multilabel_soft_margin", { weight = false })
+common.declare("multilabel_soft_margin", { weight = false }, { weight = "factor of each label, [C]" })
 ---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them: the mean over C of
 --- -(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
----@param x perigee.Tensor
+---@param x perigee.Tensor logits
 ---@param y perigee.Tensor the shape of x
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
@@ -62,7 +65,7 @@ end
 
 common.declare("hinge", {})
 ---max(0, 1 - y x) for targets y of -1 and 1.
----@param x perigee.Tensor
+---@param x perigee.Tensor scores
 ---@param y perigee.Tensor the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
@@ -74,7 +77,7 @@ end
 
 common.declare("soft_margin", {})
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
----@param x perigee.Tensor
+---@param x perigee.Tensor scores
 ---@param y perigee.Tensor the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor

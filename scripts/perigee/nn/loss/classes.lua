@@ -33,13 +33,12 @@ local function cross_entropy_of_probabilities(logits, target, options)
   return common.reduce("cross_entropy", (log_probs * target):sum(axis):neg(), o.reduction)
 end
 
-common.declare("cross_entropy", { weight = false, label_smoothing = 0, ignore_index = -100 })
----Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]), with label_smoothing e
----(1 - e) times that and e / C times the sum over all classes; logits [N, C] or [N, C, ...],
----labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100
----(of labels), label_smoothing = 0, reduction = "mean".
----@param logits perigee.Tensor
----@param labels perigee.Tensor
+common.declare("cross_entropy", { weight = false, label_smoothing = 0, ignore_index = -100 },
+               { label_smoothing = "part e of the target that is spread over all classes" })
+---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]); with label_smoothing e, 1 - e times that
+---plus e / C times its sum over all classes. "mean" divides by the sum of the labels' weights.
+---@param logits perigee.Tensor [N, C] or [N, C, ...]
+---@param labels perigee.Tensor int64 [N, ...] from 0, or probabilities in the shape of the logits
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: string}
 ---@return perigee.Tensor
 function losses.cross_entropy(logits, labels, options)
@@ -72,10 +71,9 @@ local function position_weights(weight, counts, index, dtype)
 end
 
 common.declare("nll", { weight = false, ignore_index = -100 })
----Negative log likelihood -weight[y] x[y] of log probabilities x [N, C] or [N, C, ...]; labels int64 [N, ...] from 0.
----"mean" is weighted.
----@param log_probs perigee.Tensor
----@param labels perigee.Tensor
+---Negative log likelihood -weight[y] x[y] of log probabilities x. "mean" divides by the sum of the labels' weights.
+---@param log_probs perigee.Tensor [N, C] or [N, C, ...]
+---@param labels perigee.Tensor int64 [N, ...] from 0
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
 ---@return perigee.Tensor
 function losses.nll(log_probs, labels, options)
@@ -87,12 +85,13 @@ function losses.nll(log_probs, labels, options)
   return common.reduce("nll", values, o.reduction)
 end
 
-common.declare("focal", { gamma = 2, alpha = 0.25, weight = false, ignore_index = -100 })
+common.declare("focal", { gamma = 2, alpha = 0.25, weight = false, ignore_index = -100 }, {
+  gamma = "how far easy examples are weighed down; 0: not at all",
+  alpha = "of sigmoids: weight of positives, negatives having 1 - alpha; below 0: 1 for both" })
 ---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
----Labels int64 [N, ...] against logits [N, C, ...], softmax; or targets from 0 to 1 in the logits' shape, sigmoid, and
----then positives count alpha and negatives 1 - alpha (alpha < 0: all 1).
----@param logits perigee.Tensor
----@param target perigee.Tensor
+---Labels mean softmax, targets in the logits' shape sigmoid.
+---@param logits perigee.Tensor [N, C] or [N, C, ...]
+---@param target perigee.Tensor int64 labels [N, ...], or numbers from 0 to 1 in the shape of the logits
 ---@param options? {gamma?: number, alpha?: number, weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
 ---@return perigee.Tensor
 function losses.focal(logits, target, options)
@@ -114,8 +113,10 @@ function losses.focal(logits, target, options)
   return common.reduce("focal", values, o.reduction)
 end
 
-common.declare("multi_margin", { p = 1, margin = 1, weight = false })
----max(0, margin - x[label] + x[c])^p, averaged over the classes c other than the label; weight [C] by label.
+common.declare("multi_margin", { p = 1, margin = 1, weight = false },
+               { p = "the power, 1 or 2", margin = "how far the label's score should lead" })
+---weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label (Crammer
+---and Singer, 2001).
 ---@param x perigee.Tensor [N, C] or [C]
 ---@param labels perigee.Tensor int64 [N] or []
 ---@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: string} p: 1 or 2
@@ -137,12 +138,14 @@ function losses.multi_margin(x, labels, options)
   return common.reduce("multi_margin", values, o.reduction)
 end
 
-common.declare("kl_div", { log_target = false }, { "batchmean" })
+common.declare("kl_div", { log_target = false }, {
+  log_target = "whether the target is log probabilities too",
+  reduction = "what is made of the values: mean, batchmean, sum or none" }, { "batchmean" })
 ---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
----@param x perigee.Tensor
----@param target perigee.Tensor
+---@param x perigee.Tensor log probabilities
+---@param target perigee.Tensor the shape of x
 ---@param options? {reduction?: string, log_target?: boolean}
 ---@return perigee.Tensor
 function losses.kl_div(x, target, options)

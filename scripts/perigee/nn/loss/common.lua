@@ -7,14 +7,26 @@ local common = {}
 
 local declared = {} -- by loss: { defaults =, reductions = }
 
----Names a loss's options: `defaults` (false: none), and reductions beside mean, sum and none.
-function common.declare(where, defaults, more)
+-- What options mean that several losses have.
+local MEANINGS = {
+  reduction = "what is made of the values: mean, sum or none",
+  weight = "factor of each class, [C]", ignore_index = "label that does not count",
+  eps = "least number that is divided by", full = "whether to add the terms that do not depend on x",
+}
+
+---Names a loss's options: `defaults` (false: none), what they mean beside what MEANINGS says, and reductions beside
+---mean, sum and none.
+function common.declare(where, defaults, meanings, more)
   defaults.reduction = "mean"
-  declared[where] = { defaults = defaults, reductions = { "mean", "sum", "none", unpack(more or {}) } }
+  declared[where] = { defaults = defaults, meanings = meanings or {},
+                      reductions = { "mean", "sum", "none", unpack(more or {}) } }
 end
 
 ---A loss's options and their defaults; false: none.
 function common.defaults(loss) return declared[loss].defaults end
+
+---What an option of a loss means, for the reference.
+function common.meaning(loss, name) return declared[loss].meanings[name] or MEANINGS[name] or "" end
 
 local function unknown(where, defaults, key)
   local names = {}

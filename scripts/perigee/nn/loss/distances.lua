@@ -8,10 +8,10 @@ local losses = {}
 local function pg() return require "perigee" end
 local function positive(x) return x:clamp { min = 0 } end
 
-common.declare("hinge_embedding", { margin = 1 })
+common.declare("hinge_embedding", { margin = 1 }, { margin = "how large the distance of others should be" })
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
----@param x perigee.Tensor
----@param y perigee.Tensor
+---@param x perigee.Tensor distances
+---@param y perigee.Tensor 1 or -1, broadcasts against x
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
 function losses.hinge_embedding(x, y, options)
@@ -21,11 +21,11 @@ function losses.hinge_embedding(x, y, options)
   return common.reduce("hinge_embedding", apart + pg().where(y:ne(-1), x, 0), o.reduction)
 end
 
-common.declare("cosine_embedding", { margin = 0 })
----1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1: a and b [N, D], y [N] (or [D], [D], []).
----@param a perigee.Tensor
----@param b perigee.Tensor
----@param y perigee.Tensor
+common.declare("cosine_embedding", { margin = 0 }, { margin = "how large the cosine of others may be" })
+---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1.
+---@param a perigee.Tensor [N, D] or [D]
+---@param b perigee.Tensor the shape of a
+---@param y perigee.Tensor 1 or -1, [N] or []
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
 function losses.cosine_embedding(a, b, y, options)
@@ -38,11 +38,11 @@ function losses.cosine_embedding(a, b, y, options)
   return common.reduce("cosine_embedding", values, o.reduction)
 end
 
-common.declare("margin_ranking", { margin = 0 })
+common.declare("margin_ranking", { margin = 0 }, { margin = "how far the higher one should lead" })
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
----@param a perigee.Tensor
----@param b perigee.Tensor
----@param y perigee.Tensor
+---@param a perigee.Tensor scores
+---@param b perigee.Tensor the shape of a
+---@param y perigee.Tensor 1 or -1, broadcasts against a
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
 function losses.margin_ranking(a, b, y, options)
@@ -51,9 +51,11 @@ function losses.margin_ranking(a, b, y, options)
   return common.reduce("margin_ranking", positive((b - a) * y + o.margin), o.reduction)
 end
 
-common.declare("triplet_margin", { margin = 1, p = 2, eps = 1e-6, swap = false })
+common.declare("triplet_margin", { margin = 1, p = 2, eps = 1e-6, swap = false }, {
+  margin = "how much farther the negative should be", p = "order of the norm", eps = "added to the differences",
+  swap = "whether the negative's distance to the positive counts where it is smaller" })
 ---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
----(Balntas et al. 2016). swap: the negative's distance to the positive counts where it is smaller.
+---(Schroff, Kalenichenko and Philbin, 2015; swap: Balntas et al., 2016).
 ---@param anchor perigee.Tensor [N, D]
 ---@param near perigee.Tensor [N, D] of the same class
 ---@param far perigee.Tensor [N, D] of another one

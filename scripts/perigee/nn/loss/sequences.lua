@@ -32,17 +32,17 @@ local function as_rows(targets, sizes)
   return targets:index_select(places:reshape(-1), 1):reshape(count, longest)
 end
 
-common.declare("ctc", { blank = 0, zero_infinity = false })
+common.declare("ctc", { blank = 0, zero_infinity = false }, {
+  blank = "label of no label, from 0", zero_infinity = "whether a target that cannot be aligned costs 0",
+  reduction = "what is made of the values: mean (each over its target's length first), sum or none" })
 ---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
----ways to align them with the steps. log_probs [T, N, C] are log_softmax along C (or [T, C], one sequence); targets
----[N, S], or all labels one after the other, int64 from 0; input_lengths and target_lengths [N], tensors or lists.
----"mean" divides each loss by its target's length first, as in PyTorch. The gradient is that of what log_softmax was
----taken of; there is no second derivative.
----@param log_probs perigee.Tensor
----@param targets perigee.Tensor
----@param input_lengths perigee.Tensor
----@param target_lengths perigee.Tensor
----@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean} blank: from 0, default 0
+---ways to align them with the steps. The gradient is that of what log_softmax was taken of; there is no second
+---derivative.
+---@param log_probs perigee.Tensor [T, N, C], log_softmax along C; or [T, C], one sequence
+---@param targets perigee.Tensor int64 from 0, [N, S], or all labels one after the other
+---@param input_lengths perigee.Tensor|integer[] steps of each sequence, [N]
+---@param target_lengths perigee.Tensor|integer[] labels of each sequence, [N]
+---@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean}
 ---@return perigee.Tensor
 function losses.ctc(log_probs, targets, input_lengths, target_lengths, options)
   local o = common.options("ctc", options)

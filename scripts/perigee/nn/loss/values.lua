@@ -8,7 +8,7 @@ local losses = {}
 
 common.declare("mse", {})
 ---Mean of (x - y)^2.
----@param x perigee.Tensor
+---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
@@ -20,7 +20,7 @@ end
 
 common.declare("l1", {})
 ---Mean of |x - y|.
----@param x perigee.Tensor
+---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
@@ -30,10 +30,10 @@ function losses.l1(x, y, options)
   return common.reduce("l1", (x - y):abs(), o.reduction)
 end
 
-common.declare("huber", { delta = 1 })
+common.declare("huber", { delta = 1 }, { delta = "where the quadratic part ends" })
 ---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
 ---delta (d - delta / 2).
----@param x perigee.Tensor
+---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
 ---@param options? {delta?: number, reduction?: string}
 ---@return perigee.Tensor
@@ -45,9 +45,9 @@ function losses.huber(x, y, options)
   return common.reduce("huber", within * (d - within * 0.5), o.reduction)
 end
 
-common.declare("smooth_l1", { beta = 1 })
----Huber's loss divided by beta: with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
----@param x perigee.Tensor
+common.declare("smooth_l1", { beta = 1 }, { beta = "where the quadratic part ends; 0: the L1 loss" })
+---Huber's loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
+---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
 ---@param options? {beta?: number, reduction?: string}
 ---@return perigee.Tensor
@@ -57,13 +57,14 @@ function losses.smooth_l1(x, y, options)
   return losses.huber(x, y, { delta = o.beta, reduction = o.reduction }) / o.beta
 end
 
-common.declare("poisson_nll", { log_input = true, full = false, eps = 1e-8 })
+common.declare("poisson_nll", { log_input = true, full = false, eps = 1e-8 }, {
+  log_input = "whether x is the mean's logarithm", eps = "added to x in its logarithm",
+  full = "whether to add Stirling's approximation of log(y!), y log(y) - y + log(2 pi y) / 2, where y > 1" })
 ---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
----of mean x with log_input=false; without
----the term that x does not change, unless `full` asks for Stirling's approximation of it.
----@param x perigee.Tensor
+---of mean x with log_input=false; without the term log(y!), which x does not change.
+---@param x perigee.Tensor the mean, or its logarithm
 ---@param y perigee.Tensor the shape of x
----@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: string} eps: in log(x + eps)
+---@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: string}
 ---@return perigee.Tensor
 function losses.poisson_nll(x, y, options)
   local o = common.options("poisson_nll", options)
@@ -78,13 +79,13 @@ function losses.poisson_nll(x, y, options)
   return common.reduce("poisson_nll", values, o.reduction)
 end
 
-common.declare("gaussian_nll", { full = false, eps = 1e-6 })
+common.declare("gaussian_nll", { full = false, eps = 1e-6 },
+               { full = "whether to add log(2 pi) / 2", eps = "least variance" })
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
----which is at least eps. var has
----the shape of x, or 1 in place of the last axis, or lacks it. full: with the constant term.
----@param x perigee.Tensor
+---which is taken for eps where it is less (Nix and Weigend, 1994).
+---@param x perigee.Tensor the mean
 ---@param y perigee.Tensor the shape of x
----@param var perigee.Tensor
+---@param var perigee.Tensor the shape of x, or 1 in place of its last axis, or without it
 ---@param options? {full?: boolean, eps?: number, reduction?: string}
 ---@return perigee.Tensor
 function losses.gaussian_nll(x, y, var, options)
