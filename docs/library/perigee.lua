@@ -91,7 +91,7 @@ function pg.amp.autocast(...) end
 function pg.amp.get_autocast_dtype(device) end
 
 ---Whether autocast is on for a device now.
----@param device? string
+---@param device? string device of the result
 ---@return boolean
 function pg.amp.is_autocast_enabled(device) end
 
@@ -199,17 +199,17 @@ function CheckpointManager:steps() end
 function pg.config.get() end
 
 ---At most this share of a device's memory: `pg.config.memory_fraction("gpu:0", 0.4)`.
----@param device string
+---@param device string device of the result
 ---@param fraction number above 0, up to 1
 function pg.config.memory_fraction(device, fraction) end
 
 ---Memory is taken from a device as it is needed, always; what TensorFlow calls growth cannot be turned off.
----@param device string
+---@param device string device of the result
 ---@param on boolean
 function pg.config.memory_growth(device, on) end
 
 ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
----@param device string
+---@param device string device of the result
 ---@param size integer|string
 function pg.config.memory_limit(device, size) end
 
@@ -502,94 +502,118 @@ function pg.linalg.vector_norm(...) end
 ---Releases everything that is unreachable, now.
 function pg.memory.collect() end
 
----@param device? string
+---@param device? string device of the result
 function pg.memory.empty_cache(device) end
 
 ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
----@param device? string
+---@param device? string device of the result
 ---@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer}
 function pg.memory.stats(device) end
 
----The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole.
+---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole. [N, C, ...] to [N,
+---C, size...], N may be missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n),
+---i from 0, the end excluded.
 ---@param options? {size: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.AdaptiveAvgPool1d(options, ...) end
 
----The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole.
+---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole. [N, C, ...] to [N,
+---C, size...], N may be missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n),
+---i from 0, the end excluded.
 ---@param options? {size: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.AdaptiveAvgPool2d(options, ...) end
 
----The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole.
+---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole. [N, C, ...] to [N,
+---C, size...], N may be missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n),
+---i from 0, the end excluded.
 ---@param options? {size: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.AdaptiveAvgPool3d(options, ...) end
 
----The largest value of each of `size` windows that share each axis evenly.
+---The largest value of each of `size` windows that share each axis evenly. [N, C, ...] to [N, C, size...], N may be
+---missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n), i from 0, the end
+---excluded.
 ---@param options? {size: integer|integer[], return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.AdaptiveMaxPool1d(options, ...) end
 
----The largest value of each of `size` windows that share each axis evenly.
+---The largest value of each of `size` windows that share each axis evenly. [N, C, ...] to [N, C, size...], N may be
+---missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n), i from 0, the end
+---excluded.
 ---@param options? {size: integer|integer[], return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.AdaptiveMaxPool2d(options, ...) end
 
----The largest value of each of `size` windows that share each axis evenly.
+---The largest value of each of `size` windows that share each axis evenly. [N, C, ...] to [N, C, size...], N may be
+---missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n), i from 0, the end
+---excluded.
 ---@param options? {size: integer|integer[], return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.AdaptiveMaxPool3d(options, ...) end
 
----Dropout for SELU networks: keeps mean and variance (Klambauer et al. 2017).
+---Dropout for SELU networks, which keeps mean 0 and variance 1 (Klambauer et al., 2017): while training, an element
+---becomes s = -1.7581, SELU's limit for x to -inf, with probability p; then all are scaled and shifted, a x + b with
+---a = ((1 - p) (1 + p s^2))^(-1/2) and b = -a p s.
 ---@param options? {p?: number}|any
 ---@return perigee.Layer
 function pg.nn.AlphaDropout(options, ...) end
 
----The mean of each window: [N, C, L] to [N, C, L']; N may be missing.
+---The mean of each window: [N, C, L] to [N, C, L']; N may be missing. Each axis becomes floor((size + 2 padding -
+---kernel) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
 ---@return perigee.Layer
 function pg.nn.AvgPool1d(options, ...) end
 
----The mean of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.
+---The mean of each window: [N, C, H, W] to [N, C, H', W']; N may be missing. Each axis becomes floor((size + 2 padding
+---- kernel) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
 ---@return perigee.Layer
 function pg.nn.AvgPool2d(options, ...) end
 
----The mean of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing.
+---The mean of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing. Each axis becomes floor((size + 2
+---padding - kernel) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
 ---@return perigee.Layer
 function pg.nn.AvgPool3d(options, ...) end
 
----nn.bce as a layer, which remembers the options; it is called as layer(p, y).
 ---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
 ---being -100 at least. A p outside is an error that names it.
+---`nn.bce` as a layer, which remembers its options: layer(p, y).
 ---@param options? {reduction?: string, weight?: perigee.Tensor}|any
 ---@return perigee.Layer
 function pg.nn.BCELoss(options, ...) end
 
----nn.bce_with_logits as a layer, which remembers the options; it is called as layer(x, y).
 ---Binary cross entropy of logits x in the shape of y: -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x),
 ---safe for any size of x.
+---`nn.bce_with_logits` as a layer, which remembers its options: layer(x, y).
 ---@param options? {pos_weight?: perigee.Tensor, reduction?: string, weight?: perigee.Tensor}|any
 ---@return perigee.Layer
 function pg.nn.BCEWithLogitsLoss(options, ...) end
 
----Normalises each channel of [N, C] or [N, C, L] over the batch, then scales and shifts it.
+---Normalises each channel of [N, C] or [N, C, L] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x -
+---mean) / sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running
+---= (1 - momentum) running + momentum batch, with the unbiased variance.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.BatchNorm1d(options, ...) end
 
----Normalises each channel of [N, C, H, W] over the batch, then scales and shifts it.
+---Normalises each channel of [N, C, H, W] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x - mean) /
+---sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running = (1 -
+---momentum) running + momentum batch, with the unbiased variance.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.BatchNorm2d(options, ...) end
 
----Normalises each channel of [N, C, D, H, W] over the batch, then scales and shifts it.
+---Normalises each channel of [N, C, D, H, W] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x - mean) /
+---sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running = (1 -
+---momentum) running + momentum batch, with the unbiased variance.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.BatchNorm3d(options, ...) end
 
----x1 W[k] x2 + bias[k] for every output k: [..., inputs1] and [..., inputs2] to [..., out].
+---x1 weight[k] x2 + bias[k] for every output k: [..., inputs1] and [..., inputs2] to [..., out]. weight is
+---[out, inputs1, inputs2].
 ---@param options? {inputs1: integer, inputs2: integer, out: integer, bias?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.Bilinear(options, ...) end
@@ -599,152 +623,167 @@ function pg.nn.Bilinear(options, ...) end
 ---@return perigee.Layer
 function pg.nn.CELU(options, ...) end
 
----nn.ctc as a layer, which remembers the options; it is called as layer(log_probs, targets, input_lengths, target_lengths).
 ---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
----ways to align them with the steps. log_probs [T, N, C] are log_softmax along C (or [T, C], one sequence); targets
----[N, S], or all labels one after the other, int64 from 0; input_lengths and target_lengths [N], tensors or lists.
----"mean" divides each loss by its target's length first, as in PyTorch. The gradient is that of what log_softmax was
----taken of; there is no second derivative.
+---ways to align them with the steps. The gradient is that of what log_softmax was taken of; there is no second
+---derivative.
+---`nn.ctc` as a layer, which remembers its options: layer(log_probs, targets, input_lengths, target_lengths).
 ---@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.CTCLoss(options, ...) end
 
----[N, C, ...] with the channels of `groups` groups interleaved.
+---[N, C, ...] with the channels of `groups` groups interleaved: channel i C / groups + j goes to j groups + i (Zhang et
+---al., 2018).
 ---@param options? {groups: integer}|any
 ---@return perigee.Layer
 function pg.nn.ChannelShuffle(options, ...) end
 
----[N, C, L] padded by what lies at the other end. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, L] padded by what lies at the other end along the last axis; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.CircularPad1d(options, ...) end
 
----[N, C, H, W] padded by what lies at the other end. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, H, W] padded by what lies at the other end along the last two axes; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.CircularPad2d(options, ...) end
 
----[N, C, D, H, W] padded by what lies at the other end. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, D, H, W] padded by what lies at the other end along the last three axes; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.CircularPad3d(options, ...) end
 
----[N, C, L] padded by `value`. padding is one number, or two an axis, last axis first.
----@param options? {padding: any, value: number}|any
+---[N, C, L] padded by `value` along the last axis; N may be missing.
+---@param options? {padding: integer|integer[], value: number}|any
 ---@return perigee.Layer
 function pg.nn.ConstantPad1d(options, ...) end
 
----[N, C, H, W] padded by `value`. padding is one number, or two an axis, last axis first.
----@param options? {padding: any, value: number}|any
+---[N, C, H, W] padded by `value` along the last two axes; N may be missing.
+---@param options? {padding: integer|integer[], value: number}|any
 ---@return perigee.Layer
 function pg.nn.ConstantPad2d(options, ...) end
 
----[N, C, D, H, W] padded by `value`. padding is one number, or two an axis, last axis first.
----@param options? {padding: any, value: number}|any
+---[N, C, D, H, W] padded by `value` along the last three axes; N may be missing.
+---@param options? {padding: integer|integer[], value: number}|any
 ---@return perigee.Layer
 function pg.nn.ConstantPad3d(options, ...) end
 
----Cross-correlation of sequences [N, inputs, L] or [inputs, L] with weight [out, inputs / groups, k].
+---Cross-correlation of sequences: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, L] to [N,
+---out, L'] (N may be missing) with weight [out, inputs / groups, k]. Each axis becomes floor((size + 2 padding -
+---dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.Conv1d(options, ...) end
 
----Cross-correlation of images [N, inputs, H, W] or [inputs, H, W] with weight [out, inputs / groups, kh, kw].
+---Cross-correlation of images: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, H, W] to [N,
+---out, H', W'] (N may be missing) with weight [out, inputs / groups, kh, kw]. Each axis becomes floor((size + 2 padding
+---- dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.Conv2d(options, ...) end
 
----Cross-correlation of volumes [N, inputs, D, H, W] or [inputs, D, H, W] with weight [out, inputs / groups, kd, kh, kw].
+---Cross-correlation of volumes: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, D, H, W] to
+---[N, out, D', H', W'] (N may be missing) with weight [out, inputs / groups, kd, kh, kw]. Each axis becomes floor((size
+---+ 2 padding - dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.Conv3d(options, ...) end
 
----Transpose of a convolution of sequences: [N, inputs, L] or [inputs, L] with weight [inputs, out / groups, k].
+---Transpose of a convolution of sequences: [N, inputs, L] to [N, out, L'] (N may be missing) with weight [inputs, out /
+---groups, k]. It is the gradient of that convolution by its input. Each axis becomes (size - 1) stride - 2 padding +
+---dilation (kernel - 1) + output_padding + 1 long.
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ConvTranspose1d(options, ...) end
 
----Transpose of a convolution of images: [N, inputs, H, W] or [inputs, H, W] with weight [inputs, out / groups, kh, kw].
+---Transpose of a convolution of images: [N, inputs, H, W] to [N, out, H', W'] (N may be missing) with weight [inputs,
+---out / groups, kh, kw]. It is the gradient of that convolution by its input. Each axis becomes (size - 1) stride - 2
+---padding + dilation (kernel - 1) + output_padding + 1 long.
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ConvTranspose2d(options, ...) end
 
----Transpose of a convolution of volumes: [N, inputs, D, H, W] or [inputs, D, H, W] with weight [inputs, out / groups, kd, kh, kw].
+---Transpose of a convolution of volumes: [N, inputs, D, H, W] to [N, out, D', H', W'] (N may be missing) with weight
+---[inputs, out / groups, kd, kh, kw]. It is the gradient of that convolution by its input. Each axis becomes (size - 1)
+---stride - 2 padding + dilation (kernel - 1) + output_padding + 1 long.
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ConvTranspose3d(options, ...) end
 
----nn.cosine_embedding as a layer, which remembers the options; it is called as layer(a, b, y).
----1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1: a and b [N, D], y [N] (or [D], [D], []).
+---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1.
+---`nn.cosine_embedding` as a layer, which remembers its options: layer(a, b, y).
 ---@param options? {margin?: number, reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.CosineEmbeddingLoss(options, ...) end
 
----The cosine of the angle between two tensors along an axis.
+---The cosine of the angle between two tensors along an axis: sum(x y) / (max(|x|, eps) max(|y|, eps)), |x| the
+---Euclidean norm. layer(x, y): two tensors that broadcast; the axis is gone from the result.
 ---@param options? {axis?: integer, eps?: number}|any
 ---@return perigee.Layer
 function pg.nn.CosineSimilarity(options, ...) end
 
----nn.cross_entropy as a layer, which remembers the options; it is called as layer(logits, labels).
----Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]), with label_smoothing e
----(1 - e) times that and e / C times the sum over all classes; logits [N, C] or [N, C, ...],
----labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100
----(of labels), label_smoothing = 0, reduction = "mean".
+---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]); with label_smoothing e, 1 - e times that
+---plus e / C times its sum over all classes. "mean" divides by the sum of the labels' weights.
+---`nn.cross_entropy` as a layer, which remembers its options: layer(logits, labels).
 ---@param options? {ignore_index?: integer, label_smoothing?: number, reduction?: string, weight?: perigee.Tensor}|any
 ---@return perigee.Layer
 function pg.nn.CrossEntropyLoss(options, ...) end
 
----While training: zeroes each element with probability p, scales the rest by 1 / (1 - p).
+---While training: zeroes each element with probability p, scales the rest by 1 / (1 - p) (Srivastava et al., 2014). Any
+---shape, which stays; in eval() nothing happens.
 ---@param options? {p?: number}|any
 ---@return perigee.Layer
 function pg.nn.Dropout(options, ...) end
 
----While training: zeroes whole channels of [N, C, L] with probability p, scales the rest (Tompson et al. 2015).
+---While training: zeroes whole channels of [N, C, L] with probability p, scales the rest by 1 / (1 - p) (Tompson et
+---al., 2015). N may be missing.
 ---@param options? {p?: number}|any
 ---@return perigee.Layer
 function pg.nn.Dropout1d(options, ...) end
 
----The same for [N, C, H, W].
+---While training: zeroes whole channels of [N, C, H, W] with probability p, scales the rest by 1 / (1 - p) (Tompson et
+---al., 2015). N may be missing.
 ---@param options? {p?: number}|any
 ---@return perigee.Layer
 function pg.nn.Dropout2d(options, ...) end
 
----The same for [N, C, D, H, W].
+---While training: zeroes whole channels of [N, C, D, H, W] with probability p, scales the rest by 1 / (1 - p) (Tompson
+---et al., 2015). N may be missing.
 ---@param options? {p?: number}|any
 ---@return perigee.Layer
 function pg.nn.Dropout3d(options, ...) end
 
----x where positive, alpha (exp(x) - 1) elsewhere
+---x where positive, alpha (exp(x) - 1) elsewhere (Clevert, Unterthiner and Hochreiter, 2015)
 ---@param options? {alpha?: number}|any
 ---@return perigee.Layer
 function pg.nn.ELU(options, ...) end
 
----Rows of weight [entries, features] by index: [...] int64 to [..., features].
+---Rows of weight [entries, features] by index: [...] int64 to [..., features]. Weights begin as normal numbers.
 ---@param options? {entries: integer, features: integer, padding_idx?: integer}|any
 ---@return perigee.Layer
 function pg.nn.Embedding(options, ...) end
 
 ---Rows of weight [entries, features] summed, averaged or their largest values taken, a bag at a time: called as
----layer(index [B, L]) or layer(index [N], offsets [B]); if mode is "sum", with per_sample_weights as third argument.
+---layer(index [B, L]) or layer(index [N], offsets [B]), int64 from 0; gives [B, features]. If mode is "sum" a third
+---argument, in the index's shape, is what the rows are multiplied by.
 ---@param options? {entries: integer, features: integer, mode?: string, include_last_offset?: boolean, padding_idx?: integer}|any
 ---@return perigee.Layer
 function pg.nn.EmbeddingBag(options, ...) end
 
----Merges the axes from `first` to `last` into one.
+---Merges the axes from `first` to `last` into one: with first=2, [N, C, H, W] to [N, C H W].
 ---@param options? {first?: integer, last?: integer}|any
 ---@return perigee.Layer
 function pg.nn.Flatten(options, ...) end
 
----nn.focal as a layer, which remembers the options; it is called as layer(logits, target).
 ---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
----Labels int64 [N, ...] against logits [N, C, ...], softmax; or targets from 0 to 1 in the logits' shape, sigmoid, and
----then positives count alpha and negatives 1 - alpha (alpha < 0: all 1).
+---Labels mean softmax, targets in the logits' shape sigmoid.
+---`nn.focal` as a layer, which remembers its options: layer(logits, target).
 ---@param options? {alpha?: number, gamma?: number, ignore_index?: integer, reduction?: string, weight?: perigee.Tensor}|any
 ---@return perigee.Layer
 function pg.nn.FocalLoss(options, ...) end
 
----Columns added up to images of `size`: [N, C * kh * kw, L] to [N, C, H, W].
----@param options? {size: any, kernel: any, dilation?: any, padding?: any, stride?: any}|any
+---Columns added up to images of `size`, where windows overlap: [N, C kh kw, L] to [N, C, H, W]. The transpose of
+---Unfold.
+---@param options? {size: integer|integer[], kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.Fold(options, ...) end
 
@@ -758,20 +797,21 @@ function pg.nn.Function(fn) end
 ---@return perigee.Layer
 function pg.nn.GELU(options, ...) end
 
----The first half along `axis` times the sigmoid of the second (Dauphin et al., 2016)
+---a sigmoid(b), a and b being the halves of x along `axis`, which is half as long in the result (Dauphin et al., 2016)
 ---@param options? {axis?: integer}|any
 ---@return perigee.Layer
 function pg.nn.GLU(options, ...) end
 
----nn.gaussian_nll as a layer, which remembers the options; it is called as layer(x, y, var).
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
----which is at least eps. var has
----the shape of x, or 1 in place of the last axis, or lacks it. full: with the constant term.
+---which is taken for eps where it is less (Nix and Weigend, 1994).
+---`nn.gaussian_nll` as a layer, which remembers its options: layer(x, y, var).
 ---@param options? {eps?: number, full?: boolean, reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.GaussianNLLLoss(options, ...) end
 
----Each group of channels of each example normalised by itself, then scaled and shifted by channel: [N, C, ...].
+---Each group of channels of each example normalised by itself, then scaled and shifted by channel: [N, C, ...] in the
+---same shape (Wu and He, 2018). (x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over a
+---group's channels and all axes behind them.
 ---@param options? {groups: integer, channels: integer, eps?: number, affine?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.GroupNorm(options, ...) end
@@ -796,21 +836,21 @@ function pg.nn.Hardswish(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Hardtanh(options, ...) end
 
----nn.hinge_embedding as a layer, which remembers the options; it is called as layer(x, y).
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
+---`nn.hinge_embedding` as a layer, which remembers its options: layer(x, y).
 ---@param options? {margin?: number, reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.HingeEmbeddingLoss(options, ...) end
 
----nn.hinge as a layer, which remembers the options; it is called as layer(x, y).
 ---max(0, 1 - y x) for targets y of -1 and 1.
+---`nn.hinge` as a layer, which remembers its options: layer(x, y).
 ---@param options? {reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.HingeLoss(options, ...) end
 
----nn.huber as a layer, which remembers the options; it is called as layer(x, y).
 ---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
 ---delta (d - delta / 2).
+---`nn.huber` as a layer, which remembers its options: layer(x, y).
 ---@param options? {delta?: number, reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.HuberLoss(options, ...) end
@@ -820,56 +860,67 @@ function pg.nn.HuberLoss(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Identity(...) end
 
----Each channel of each example normalised by itself: [N, C, ...], whatever the number of axes.
+---Each channel of each example normalised by itself, in the same shape: [N, C, ...] (Ulyanov, Vedaldi and Lempitsky,
+---2016).
+---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.InstanceNorm(options, ...) end
 
----Each channel of each example normalised by itself: [N, C, L].
+---Each channel of each example normalised by itself, in the same shape: [N, C, L]; N may be missing (Ulyanov, Vedaldi
+---and Lempitsky, 2016).
+---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.InstanceNorm1d(options, ...) end
 
----The same for images [N, C, H, W].
+---Each channel of each example normalised by itself, in the same shape: [N, C, H, W]; N may be missing (Ulyanov,
+---Vedaldi and Lempitsky, 2016).
+---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.InstanceNorm2d(options, ...) end
 
----The same for volumes [N, C, D, H, W].
+---Each channel of each example normalised by itself, in the same shape: [N, C, D, H, W]; N may be missing (Ulyanov,
+---Vedaldi and Lempitsky, 2016).
+---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.InstanceNorm3d(options, ...) end
 
----nn.kl_div as a layer, which remembers the options; it is called as layer(x, target).
 ---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
+---`nn.kl_div` as a layer, which remembers its options: layer(x, target).
 ---@param options? {log_target?: boolean, reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.KLDivLoss(options, ...) end
 
----nn.l1 as a layer, which remembers the options; it is called as layer(x, y).
 ---Mean of |x - y|.
+---`nn.l1` as a layer, which remembers its options: layer(x, y).
 ---@param options? {reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.L1Loss(options, ...) end
 
----The norm of each window of [N, C, L]: (sum of |x|^norm)^(1 / norm).
----@param options? {norm: number, kernel: any, stride?: any, ceil_mode?: boolean}|any
+---The norm of each window of [N, C, L]: (sum of x^norm)^(1 / norm); each axis becomes floor((size - kernel) / stride) +
+---1 long.
+---@param options? {norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.LPPool1d(options, ...) end
 
----The norm of each window of [N, C, H, W]: (sum of |x|^norm)^(1 / norm).
----@param options? {norm: number, kernel: any, stride?: any, ceil_mode?: boolean}|any
+---The norm of each window of [N, C, H, W]: (sum of x^norm)^(1 / norm); each axis becomes floor((size - kernel) /
+---stride) + 1 long.
+---@param options? {norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.LPPool2d(options, ...) end
 
----Normalises over the last axes, those that `shape` names, then scales and shifts.
+---Normalises over the last axes, those that `shape` names (Ba, Kiros and Hinton, 2016): (x - mean) / sqrt(var + eps) *
+---weight + bias, the variance being the biased one; [..., shape] in the same shape.
 ---@param options? {shape: integer|integer[], eps?: number, affine?: boolean, bias?: boolean, elementwise_affine?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.LayerNorm(options, ...) end
 
----x where positive, negative_slope x elsewhere
+---x where positive, negative_slope x elsewhere (Maas, Hannun and Ng, 2013)
 ---@param options? {negative_slope?: number}|any
 ---@return perigee.Layer
 function pg.nn.LeakyReLU(options, ...) end
@@ -879,7 +930,8 @@ function pg.nn.LeakyReLU(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Linear(options, ...) end
 
----Each element divided by a power of the mean of the squares over `size` neighbouring channels.
+---Each element divided by a power of the mean of the squares over `size` neighbouring channels (Krizhevsky, Sutskever
+---and Hinton, 2012): x / (k + alpha mean(x^2))^beta, zeros standing outside; [N, C, ...] in the same shape.
 ---@param options? {size: integer, alpha?: number, beta?: number, k?: number}|any
 ---@return perigee.Layer
 function pg.nn.LocalResponseNorm(options, ...) end
@@ -889,34 +941,37 @@ function pg.nn.LocalResponseNorm(options, ...) end
 ---@return perigee.Layer
 function pg.nn.LogSigmoid(options, ...) end
 
----Logarithm of the softmax along `axis`
+---log(exp(x) / sum(exp(x))) along `axis`: x - log(sum(exp(x)))
 ---@param options? {axis?: integer}|any
 ---@return perigee.Layer
 function pg.nn.LogSoftmax(options, ...) end
 
----nn.mse as a layer, which remembers the options; it is called as layer(x, y).
 ---Mean of (x - y)^2.
+---`nn.mse` as a layer, which remembers its options: layer(x, y).
 ---@param options? {reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.MSELoss(options, ...) end
 
----nn.margin_ranking as a layer, which remembers the options; it is called as layer(a, b, y).
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
+---`nn.margin_ranking` as a layer, which remembers its options: layer(a, b, y).
 ---@param options? {margin?: number, reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.MarginRankingLoss(options, ...) end
 
----The largest value of each window: [N, C, L] to [N, C, L']; N may be missing.
+---The largest value of each window: [N, C, L] to [N, C, L']; N may be missing. Each axis becomes floor((size + 2
+---padding - dilation (kernel - 1) - 1) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.MaxPool1d(options, ...) end
 
----The largest value of each window: [N, C, H, W] to [N, C, H', W']; N may be missing.
+---The largest value of each window: [N, C, H, W] to [N, C, H', W']; N may be missing. Each axis becomes floor((size + 2
+---padding - dilation (kernel - 1) - 1) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.MaxPool2d(options, ...) end
 
----The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing.
+---The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing. Each axis becomes
+---floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.MaxPool3d(options, ...) end
@@ -937,20 +992,24 @@ function pg.nn.ModuleDict(layers) end
 ---@return perigee.Layer
 function pg.nn.ModuleList(...) end
 
----nn.multilabel_soft_margin as a layer, which remembers the options; it is called as layer(x, y).
 ---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them: the mean over C of
 ----(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
+---`nn.multilabel_soft_margin` as a layer, which remembers its options: layer(x, y).
 ---@param options? {reduction?: string, weight?: perigee.Tensor}|any
 ---@return perigee.Layer
 function pg.nn.MultiLabelSoftMarginLoss(options, ...) end
 
----nn.multi_margin as a layer, which remembers the options; it is called as layer(x, labels).
----max(0, margin - x[label] + x[c])^p, averaged over the classes c other than the label; weight [C] by label.
+---weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label
+---(Crammer
+---and Singer, 2001).
+---`nn.multi_margin` as a layer, which remembers its options: layer(x, labels).
 ---@param options? {margin?: number, p?: integer, reduction?: string, weight?: perigee.Tensor}|any
 ---@return perigee.Layer
 function pg.nn.MultiMarginLoss(options, ...) end
 
----Attention of several heads (Vaswani et al. 2017), with PyTorch's parameter names. Called as
+---Attention of several heads (Vaswani et al., 2017), with PyTorch's parameter names: each head gives
+---softmax(q k^T / sqrt(embed / heads)) v of its part of the projected query, key and value; the heads' results side by
+---side go through a linear layer. Called as
 ---layer(query, key, value, options); key and value default to query. Tensors are [N, L, embed], or [L, N, embed] with
 ---batch_first=false (PyTorch's default, not ours), or [L, embed]. Options, as in PyTorch:
 ---attn_mask [L, S] or [N * heads, L, S]: bool, true where a query may NOT see a key (the opposite of
@@ -961,9 +1020,8 @@ function pg.nn.MultiMarginLoss(options, ...) end
 ---@return perigee.Layer
 function pg.nn.MultiheadAttention(options, ...) end
 
----nn.nll as a layer, which remembers the options; it is called as layer(log_probs, labels).
----Negative log likelihood -weight[y] x[y] of log probabilities x [N, C] or [N, C, ...]; labels int64 [N, ...] from 0.
----"mean" is weighted.
+---Negative log likelihood -weight[y] x[y] of log probabilities x. "mean" divides by the sum of the labels' weights.
+---`nn.nll` as a layer, which remembers its options: layer(log_probs, labels).
 ---@param options? {ignore_index?: integer, reduction?: string, weight?: perigee.Tensor}|any
 ---@return perigee.Layer
 function pg.nn.NLLLoss(options, ...) end
@@ -973,7 +1031,8 @@ function pg.nn.NLLLoss(options, ...) end
 ---@return perigee.Layer
 function pg.nn.PReLU(options, ...) end
 
----The p-norm of the difference along the last axis.
+---The p-norm of the difference along the last axis: (sum |x - y + eps|^p)^(1 / p). layer(x, y): [..., D] and [..., D]
+---to [...].
 ---@param options? {p?: number, eps?: number, keepdim?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.PairwiseDistance(options, ...) end
@@ -989,25 +1048,26 @@ function pg.nn.Parameter(tensor, options) end
 ---@return perigee.Layer
 function pg.nn.ParameterList(...) end
 
----[N, C * r^2, H, W] to [N, C, H * r, W * r].
+---[N, C r^2, H, W] to [N, C, H r, W r], r being `factor`: element (h, w) of channel c r^2 + i r + j goes to
+---(h r + i, w r + j) of channel c (Shi et al., 2016).
 ---@param options? {factor: integer}|any
 ---@return perigee.Layer
 function pg.nn.PixelShuffle(options, ...) end
 
----[N, C, H * r, W * r] to [N, C * r^2, H, W].
+---[N, C, H r, W r] to [N, C r^2, H, W], r being `factor`: PixelShuffle undone.
 ---@param options? {factor: integer}|any
 ---@return perigee.Layer
 function pg.nn.PixelUnshuffle(options, ...) end
 
----nn.poisson_nll as a layer, which remembers the options; it is called as layer(x, y).
 ---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
----of mean x with log_input=false; without
----the term that x does not change, unless `full` asks for Stirling's approximation of it.
+---of mean x with log_input=false; without the term log(y!), which x does not change.
+---`nn.poisson_nll` as a layer, which remembers its options: layer(x, y).
 ---@param options? {eps?: number, full?: boolean, log_input?: boolean, reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.PoissonNLLLoss(options, ...) end
 
----The last axes, those that `shape` names, divided by their root mean square, then scaled (Zhang and Sennrich 2019).
+---The last axes, those that `shape` names, divided by their root mean square, then scaled (Zhang and Sennrich, 2019):
+---x / sqrt(mean(x^2) + eps) * weight, in the same shape.
 ---@param options? {shape: integer|integer[], eps?: number, affine?: boolean, elementwise_affine?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.RMSNorm(options, ...) end
@@ -1022,33 +1082,34 @@ function pg.nn.ReLU(options, ...) end
 ---@return perigee.Layer
 function pg.nn.ReLU6(options, ...) end
 
----[N, C, L] padded by what lies inside, mirrored at the outermost element. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, L] padded by what lies inside, mirrored at the outermost element along the last axis; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ReflectionPad1d(options, ...) end
 
----[N, C, H, W] padded by what lies inside, mirrored at the outermost element. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, H, W] padded by what lies inside, mirrored at the outermost element along the last two axes; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ReflectionPad2d(options, ...) end
 
----[N, C, D, H, W] padded by what lies inside, mirrored at the outermost element. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, D, H, W] padded by what lies inside, mirrored at the outermost element along the last three axes; N may be
+---missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ReflectionPad3d(options, ...) end
 
----[N, C, L] padded by its outermost elements. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, L] padded by its outermost elements along the last axis; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ReplicationPad1d(options, ...) end
 
----[N, C, H, W] padded by its outermost elements. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, H, W] padded by its outermost elements along the last two axes; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ReplicationPad2d(options, ...) end
 
----[N, C, D, H, W] padded by its outermost elements. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, D, H, W] padded by its outermost elements along the last three axes; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ReplicationPad3d(options, ...) end
 
@@ -1062,14 +1123,15 @@ function pg.nn.Reshape(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Residual(...) end
 
----Rotary positions (Su et al. 2021): turns pairs of the last axis of x [..., L, width] by angles that grow with the
----position. layer(x, offset): the first position is `offset` (default 0). Pairs are the two halves (as in GPT-NeoX and
----Llama), or neighbours with interleaved=true (as in the paper).
+---Rotary positions (Su et al., 2021): turns pairs of the last axis of x [..., L, width] by angles that grow with the
+---position: pair i at position m by m base^(-2 i / width), i from 0. layer(x, offset): the first position is `offset`
+---(default 0). Pairs are the two halves (as in GPT-NeoX and Llama), or neighbours with interleaved=true (as in the
+---paper).
 ---@param options? {width: integer, base?: number, interleaved?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.RoPE(options, ...) end
 
----ELU scaled so that mean 0 and variance 1 stay (Klambauer et al., 2017)
+---1.0507 x where positive, 1.7581 (exp(x) - 1) elsewhere, which keeps mean 0 and variance 1 (Klambauer et al., 2017)
 ---@param options? {}|any
 ---@return perigee.Layer
 function pg.nn.SELU(options, ...) end
@@ -1079,7 +1141,7 @@ function pg.nn.SELU(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Sequential(...) end
 
----x sigmoid(x)
+---x sigmoid(x) (Elfwing, Uchibe and Doya, 2017)
 ---@param options? {}|any
 ---@return perigee.Layer
 function pg.nn.SiLU(options, ...) end
@@ -1089,19 +1151,19 @@ function pg.nn.SiLU(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Sigmoid(options, ...) end
 
----nn.smooth_l1 as a layer, which remembers the options; it is called as layer(x, y).
----Huber's loss divided by beta: with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
+---Huber's loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
+---`nn.smooth_l1` as a layer, which remembers its options: layer(x, y).
 ---@param options? {beta?: number, reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.SmoothL1Loss(options, ...) end
 
----nn.soft_margin as a layer, which remembers the options; it is called as layer(x, y).
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
+---`nn.soft_margin` as a layer, which remembers its options: layer(x, y).
 ---@param options? {reduction?: string}|any
 ---@return perigee.Layer
 function pg.nn.SoftMarginLoss(options, ...) end
 
----Exponentials scaled to sum to 1 along `axis`
+---exp(x) / sum(exp(x)) along `axis`
 ---@param options? {axis?: integer}|any
 ---@return perigee.Layer
 function pg.nn.Softmax(options, ...) end
@@ -1111,12 +1173,12 @@ function pg.nn.Softmax(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Softmin(options, ...) end
 
----log(1 + exp(beta x)) / beta
+---log(1 + exp(beta x)) / beta, and x where beta x > threshold
 ---@param options? {beta?: number, threshold?: number}|any
 ---@return perigee.Layer
 function pg.nn.Softplus(options, ...) end
 
----x moved by lambd towards 0
+---x - lambd where x > lambd, x + lambd where x < -lambd, 0 between
 ---@param options? {lambd?: number}|any
 ---@return perigee.Layer
 function pg.nn.Softshrink(options, ...) end
@@ -1126,7 +1188,7 @@ function pg.nn.Softshrink(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Softsign(options, ...) end
 
----Hyperbolic tangent
+---(exp(x) - exp(-x)) / (exp(x) + exp(-x))
 ---@param options? {}|any
 ---@return perigee.Layer
 function pg.nn.Tanh(options, ...) end
@@ -1141,37 +1203,40 @@ function pg.nn.Tanhshrink(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Threshold(options, ...) end
 
----Encoder and decoder: model(source, target, options) with options source = {...} and target = {...}, those of the two
+---Encoder and decoder (Vaswani et al., 2017), each a stack that ends in a layer norm: model(source [N, S, embed],
+---target [N, T, embed], options) gives [N, T, embed]; options source = {...} and target = {...} are those of the two
 ---stacks.
----@param options? {embed?: integer, heads?: integer, encoder_layers?: integer, decoder_layers?: integer, feedforward?: integer, dropout?: number, activation?: any, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
+---@param options? {embed?: integer, heads?: integer, encoder_layers?: integer, decoder_layers?: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.Transformer(options, ...) end
 
 ---`count` copies of a decoder layer one after the other, then `norm` if given: decoder(x, memory, options).
----@param options? {layer: any, count: integer, norm?: any}|any
+---@param options? {layer: perigee.Layer, count: integer, norm?: perigee.Layer}|any
 ---@return perigee.Layer
 function pg.nn.TransformerDecoder(options, ...) end
 
 ---As TransformerEncoderLayer, with attention over `memory` in between. layer(x, memory, options): options mask,
 ---key_padding_mask and is_causal for x, memory_mask, memory_key_padding_mask and memory_is_causal for memory.
----@param options? {embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: any, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
+---@param options? {embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.TransformerDecoderLayer(options, ...) end
 
 ---`count` copies of an encoder layer one after the other, then `norm` if given: encoder(x, options).
----@param options? {layer: any, count: integer, norm?: any}|any
+---@param options? {layer: perigee.Layer, count: integer, norm?: perigee.Layer}|any
 ---@return perigee.Layer
 function pg.nn.TransformerEncoder(options, ...) end
 
----Self-attention and two linear layers, each with a residual and a layer norm. layer(x, options): x [N, L, embed];
----options mask, key_padding_mask, is_causal as those of MultiheadAttention.
----@param options? {embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: any, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
+---Self-attention and two linear layers, each with a residual and a layer norm (Vaswani et al., 2017):
+---x = norm1(x + attention(x)), then norm2(x + linear2(activation(linear1(x)))); with norm_first (Xiong et al., 2020)
+---x + attention(norm1(x)) and so on. layer(x, options): x [N, L, embed], in the same shape; options mask,
+---key_padding_mask, is_causal as those of MultiheadAttention.
+---@param options? {embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.TransformerEncoderLayer(options, ...) end
 
----nn.triplet_margin as a layer, which remembers the options; it is called as layer(anchor, near, far).
 ---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
----(Balntas et al. 2016). swap: the negative's distance to the positive counts where it is smaller.
+---(Schroff, Kalenichenko and Philbin, 2015; swap: Balntas et al., 2016).
+---`nn.triplet_margin` as a layer, which remembers its options: layer(anchor, near, far).
 ---@param options? {eps?: number, margin?: number, p?: number, reduction?: string, swap?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.TripletMarginLoss(options, ...) end
@@ -1181,34 +1246,35 @@ function pg.nn.TripletMarginLoss(options, ...) end
 ---@return perigee.Layer
 function pg.nn.Unflatten(options, ...) end
 
----Windows of images as columns: [N, C, H, W] to [N, C * kh * kw, L].
----@param options? {kernel: any, dilation?: any, padding?: any, stride?: any}|any
+---Windows of images as columns: [N, C, H, W] to [N, C kh kw, L], L the number of windows, each axis holding
+---floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 of them.
+---@param options? {kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.Unfold(options, ...) end
 
----Images at another size or `scale_factor` times as large: pg.interpolate as a layer.
----@param options? {size?: any, scale_factor?: any, mode?: string, align_corners?: boolean}|any
+---[N, C, ...] at another size of the axes behind C, or `scale_factor` times as large: pg.interpolate as a layer.
+---@param options? {size?: integer|integer[], scale_factor?: number|number[], mode?: string, align_corners?: boolean}|any
 ---@return perigee.Layer
 function pg.nn.Upsample(options, ...) end
 
----[N, C, L] padded by zeros. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, L] padded by zeros along the last axis; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ZeroPad1d(options, ...) end
 
----[N, C, H, W] padded by zeros. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, H, W] padded by zeros along the last two axes; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ZeroPad2d(options, ...) end
 
----[N, C, D, H, W] padded by zeros. padding is one number, or two an axis, last axis first.
----@param options? {padding: any}|any
+---[N, C, D, H, W] padded by zeros along the last three axes; N may be missing.
+---@param options? {padding: integer|integer[]}|any
 ---@return perigee.Layer
 function pg.nn.ZeroPad3d(options, ...) end
 
 ---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
 ---being -100 at least. A p outside is an error that names it.
----@param p perigee.Tensor
+---@param p perigee.Tensor probabilities
 ---@param y perigee.Tensor the shape of p
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
@@ -1216,48 +1282,43 @@ function pg.nn.bce(p, y, options) end
 
 ---Binary cross entropy of logits x in the shape of y: -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x),
 ---safe for any size of x.
----@param x perigee.Tensor
+---@param x perigee.Tensor logits
 ---@param y perigee.Tensor the shape of x
 ---@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.bce_with_logits(x, y, options) end
 
----1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1: a and b [N, D], y [N] (or [D], [D], []).
----@param a perigee.Tensor
----@param b perigee.Tensor
----@param y perigee.Tensor
+---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1.
+---@param a perigee.Tensor [N, D] or [D]
+---@param b perigee.Tensor the shape of a
+---@param y perigee.Tensor 1 or -1, [N] or []
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.cosine_embedding(a, b, y, options) end
 
----Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]), with label_smoothing e
----(1 - e) times that and e / C times the sum over all classes; logits [N, C] or [N, C, ...],
----labels int64 [N, ...] from 0, or probabilities in the shape of the logits. Options: weight [C], ignore_index = -100
----(of labels), label_smoothing = 0, reduction = "mean".
----@param logits perigee.Tensor
----@param labels perigee.Tensor
+---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]); with label_smoothing e, 1 - e times that
+---plus e / C times its sum over all classes. "mean" divides by the sum of the labels' weights.
+---@param logits perigee.Tensor [N, C] or [N, C, ...]
+---@param labels perigee.Tensor int64 [N, ...] from 0, or probabilities in the shape of the logits
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.cross_entropy(logits, labels, options) end
 
 ---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
----ways to align them with the steps. log_probs [T, N, C] are log_softmax along C (or [T, C], one sequence); targets
----[N, S], or all labels one after the other, int64 from 0; input_lengths and target_lengths [N], tensors or lists.
----"mean" divides each loss by its target's length first, as in PyTorch. The gradient is that of what log_softmax was
----taken of; there is no second derivative.
----@param log_probs perigee.Tensor
----@param targets perigee.Tensor
----@param input_lengths perigee.Tensor
----@param target_lengths perigee.Tensor
----@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean} blank: from 0, default 0
+---ways to align them with the steps. The gradient is that of what log_softmax was taken of; there is no second
+---derivative.
+---@param log_probs perigee.Tensor [T, N, C], log_softmax along C; or [T, C], one sequence
+---@param targets perigee.Tensor int64 from 0, [N, S], or all labels one after the other
+---@param input_lengths perigee.Tensor|integer[] steps of each sequence, [N]
+---@param target_lengths perigee.Tensor|integer[] labels of each sequence, [N]
+---@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean}
 ---@return perigee.Tensor
 function pg.nn.ctc(log_probs, targets, input_lengths, target_lengths, options) end
 
 ---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
----Labels int64 [N, ...] against logits [N, C, ...], softmax; or targets from 0 to 1 in the logits' shape, sigmoid, and
----then positives count alpha and negatives 1 - alpha (alpha < 0: all 1).
----@param logits perigee.Tensor
----@param target perigee.Tensor
+---Labels mean softmax, targets in the logits' shape sigmoid.
+---@param logits perigee.Tensor [N, C] or [N, C, ...]
+---@param target perigee.Tensor int64 labels [N, ...], or numbers from 0 to 1 in the shape of the logits
 ---@param options? {gamma?: number, alpha?: number, weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.focal(logits, target, options) end
@@ -1268,32 +1329,31 @@ function pg.nn.focal(logits, target, options) end
 function pg.nn.fold(...) end
 
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
----which is at least eps. var has
----the shape of x, or 1 in place of the last axis, or lacks it. full: with the constant term.
----@param x perigee.Tensor
+---which is taken for eps where it is less (Nix and Weigend, 1994).
+---@param x perigee.Tensor the mean
 ---@param y perigee.Tensor the shape of x
----@param var perigee.Tensor
+---@param var perigee.Tensor the shape of x, or 1 in place of its last axis, or without it
 ---@param options? {full?: boolean, eps?: number, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.gaussian_nll(x, y, var, options) end
 
 ---max(0, 1 - y x) for targets y of -1 and 1.
----@param x perigee.Tensor
+---@param x perigee.Tensor scores
 ---@param y perigee.Tensor the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.hinge(x, y, options) end
 
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
----@param x perigee.Tensor
----@param y perigee.Tensor
+---@param x perigee.Tensor distances
+---@param y perigee.Tensor 1 or -1, broadcasts against x
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.hinge_embedding(x, y, options) end
 
 ---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
 ---delta (d - delta / 2).
----@param x perigee.Tensor
+---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
 ---@param options? {delta?: number, reduction?: string}
 ---@return perigee.Tensor
@@ -1358,35 +1418,37 @@ function pg.nn.is_parameter(v) end
 ---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
----@param x perigee.Tensor
----@param target perigee.Tensor
+---@param x perigee.Tensor log probabilities
+---@param target perigee.Tensor the shape of x
 ---@param options? {reduction?: string, log_target?: boolean}
 ---@return perigee.Tensor
 function pg.nn.kl_div(x, target, options) end
 
 ---Mean of |x - y|.
----@param x perigee.Tensor
+---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.l1(x, y, options) end
 
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
----@param a perigee.Tensor
----@param b perigee.Tensor
----@param y perigee.Tensor
+---@param a perigee.Tensor scores
+---@param b perigee.Tensor the shape of a
+---@param y perigee.Tensor 1 or -1, broadcasts against a
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.margin_ranking(a, b, y, options) end
 
 ---Mean of (x - y)^2.
----@param x perigee.Tensor
+---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.mse(x, y, options) end
 
----max(0, margin - x[label] + x[c])^p, averaged over the classes c other than the label; weight [C] by label.
+---weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label
+---(Crammer
+---and Singer, 2001).
 ---@param x perigee.Tensor [N, C] or [C]
 ---@param labels perigee.Tensor int64 [N] or []
 ---@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: string} p: 1 or 2
@@ -1395,45 +1457,43 @@ function pg.nn.multi_margin(x, labels, options) end
 
 ---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them: the mean over C of
 ----(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
----@param x perigee.Tensor
+---@param x perigee.Tensor logits
 ---@param y perigee.Tensor the shape of x
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.multilabel_soft_margin(x, y, options) end
 
----Negative log likelihood -weight[y] x[y] of log probabilities x [N, C] or [N, C, ...]; labels int64 [N, ...] from 0.
----"mean" is weighted.
----@param log_probs perigee.Tensor
----@param labels perigee.Tensor
+---Negative log likelihood -weight[y] x[y] of log probabilities x. "mean" divides by the sum of the labels' weights.
+---@param log_probs perigee.Tensor [N, C] or [N, C, ...]
+---@param labels perigee.Tensor int64 [N, ...] from 0
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.nll(log_probs, labels, options) end
 
 ---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
----of mean x with log_input=false; without
----the term that x does not change, unless `full` asks for Stirling's approximation of it.
----@param x perigee.Tensor
+---of mean x with log_input=false; without the term log(y!), which x does not change.
+---@param x perigee.Tensor the mean, or its logarithm
 ---@param y perigee.Tensor the shape of x
----@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: string} eps: in log(x + eps)
+---@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.poisson_nll(x, y, options) end
 
----Huber's loss divided by beta: with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
----@param x perigee.Tensor
+---Huber's loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
+---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
 ---@param options? {beta?: number, reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.smooth_l1(x, y, options) end
 
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
----@param x perigee.Tensor
+---@param x perigee.Tensor scores
 ---@param y perigee.Tensor the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
 function pg.nn.soft_margin(x, y, options) end
 
 ---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
----(Balntas et al. 2016). swap: the negative's distance to the positive counts where it is smaller.
+---(Schroff, Kalenichenko and Philbin, 2015; swap: Balntas et al., 2016).
 ---@param anchor perigee.Tensor [N, D]
 ---@param near perigee.Tensor [N, D] of the same class
 ---@param far perigee.Tensor [N, D] of another one
@@ -1446,108 +1506,128 @@ function pg.nn.triplet_margin(anchor, near, far, options) end
 ---@return perigee.Tensor
 function pg.nn.unfold(...) end
 
----Steps of the size that past steps had, in units of the parameter (Zeiler, 2012): v = rho v + (1 - rho) g^2, d = g sqrt(a + eps) / sqrt(v + eps), a = rho a + (1 - rho) d^2, w -= lr d.
+---Steps of the size that past steps had, in units of the parameter (Zeiler, 2012): v = rho v + (1 - rho) g^2, d = g
+---sqrt(a + eps) / sqrt(v + eps), a = rho a + (1 - rho) d^2, w -= lr d.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, rho?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Adadelta(options, ...) end
 
----`optim.Adafactor{params, lr=1e-2, beta2_decay=-0.8, eps=1e-3, d=1, weight_decay=0}`: Adam's second moment of a matrix
----kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it; steps of at most d in root mean square.
----@param options? any parameters and options, as above
----@param ...? any
+---Adam's second moment of a matrix kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it. In step
+---t, with b = t^beta2_decay: r = (1 - b) r + b mean(g^2) over each row, c likewise over each column, v = r c / mean(r)
+---(of vectors v = (1 - b) v + b g^2), u = g / sqrt(v), w = (1 - lr weight_decay) w - max(eps, rms(w)) min(lr, 1 /
+---sqrt(t))
+---u / max(1, rms(u) / d).
+---@param options? {lr?: number, weight_decay?: number, beta2_decay?: number, eps?: number, d?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Adafactor(options, ...) end
 
----Steps divided by the root of all squared gradients g so far (Duchi, Hazan and Singer, 2011): s = s + g^2, w -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps) in step t.
+---Steps divided by the root of all squared gradients g so far (Duchi, Hazan and Singer, 2011): s = s + g^2, w -= lr /
+---(1 + (t - 1) lr_decay) g / (sqrt(s) + eps) in step t.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, lr_decay?: number, initial_accumulator_value?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Adagrad(options, ...) end
 
----Steps scaled by running means of the gradient g and its square (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, w -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) in step t.
+---Steps scaled by running means of the gradient g and its square (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, v
+---= beta2 v + (1 - beta2) g^2, w -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) in step t.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean}|any
 ---@return perigee.Optimizer
 function pg.optim.Adam(options, ...) end
 
----Adam with the weight decay outside the gradient (Loshchilov and Hutter, 2017): w = (1 - lr weight_decay) w, then Adam's step.
+---Adam with the weight decay outside the gradient (Loshchilov and Hutter, 2017): w = (1 - lr weight_decay) w, then
+---Adam's step.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean}|any
 ---@return perigee.Optimizer
 function pg.optim.AdamW(options, ...) end
 
----Adam in the infinity norm (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), w -= lr / (1 - beta1^t) m / u in step t.
+---Adam in the infinity norm (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), w -= lr /
+---(1 - beta1^t) m / u in step t.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Adamax(options, ...) end
 
----`optim.EMA{model, decay=0.999, warmup=false}`: exponential moving average of a model's parameters (or of a list of
----tensors): decay average + (1 - decay) weights at each update(). With warmup the n-th decay is at most
----n / (9 + n), so that early weights are soon forgotten. Buffers are copied.
----@param ... any|{model: any, decay?: number, warmup?: boolean}
+---Exponential moving average of a model's parameters, or of a list of tensors: average = decay average + (1 - decay)
+---weights at each update(). With warmup early weights are soon forgotten. Buffers are copied.
+---@param ... any|{model: perigee.Layer|perigee.Tensor[], decay?: number, warmup?: boolean}
 ---@return perigee.Average
 function pg.optim.EMA(...) end
 
----`optim.LAMB{params, lr=1e-3, betas={0.9, 0.999}, eps=1e-6, weight_decay=0}`: Adam's direction with the length of the
----parameter (You et al., 2020, "Large Batch Optimization for Deep Learning").
----@param options? any parameters and options, as above
----@param ...? any
+---Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"):
+---m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
+---+
+---weight_decay w, w -= lr |w| / |u| u in step t, the norms being Euclidean ones of a whole parameter.
+---@param options? {lr?: number, weight_decay?: number, beta1?: number, beta2?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.LAMB(options, ...) end
 
----`optim.LARS{params, lr=0.1, momentum=0.9, weight_decay=0, trust=1e-3, eps=1e-8, nesterov=false}`: gradient descent
----with a rate a parameter, trust |w| / (|g| + weight_decay |w|) (You, Gitman and Ginsburg, 2017).
----@param options? any parameters and options, as above
----@param ...? any
+---Gradient descent with a rate a parameter (You, Gitman and Ginsburg, 2017): d = trust |w| / (|g| + weight_decay |w| +
+---eps) (g + weight_decay w), b = momentum b + d, w -= lr b; nesterov: w -= lr (d + momentum b).
+---@param options? {lr?: number, weight_decay?: number, momentum?: number, trust?: number, eps?: number, nesterov?: boolean}|any
 ---@return perigee.Optimizer
 function pg.optim.LARS(options, ...) end
 
----`optim.LBFGS{params, lr=1, max_iter=20, max_eval=max_iter*5/4, tolerance_grad=1e-7, tolerance_change=1e-9,
----history_size=100}`: optimizer:step(closure), where closure clears gradients, computes the loss, calls backward and
----returns the loss. PyTorch's steps without a line search. All parameters must have one dtype and one device.
----@param ... any|{params: any, lr?: number, max_iter?: integer, max_eval?: integer, tolerance_grad?: number, tolerance_change?: number, history_size?: integer}
+---Steps of Newton's kind (Liu and Nocedal, 1989): w -= lr H g, H being an estimate of the inverse of the second
+---derivatives from past moves s = w' - w and turns y = g' - g of the gradient, by the two-loop recursion beginning with
+---s y / (y y); the first step goes along the gradient. optimizer:step(closure), where closure clears gradients,
+---computes
+---the loss, calls backward and returns the loss. PyTorch's steps without a line search. All parameters must have one
+---dtype and one device.
+---@param ... any|{params: perigee.Layer|perigee.Tensor[], lr?: number, max_iter?: integer, max_eval?: integer, tolerance_grad?: number, tolerance_change?: number, history_size?: integer}
 ---@return perigee.LBFGS
 function pg.optim.LBFGS(...) end
 
----Steps of equal length along the sign of the momentum (Chen et al., 2023): w = (1 - lr weight_decay) w - lr sign(beta1 m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g.
+---Steps of equal length along the sign of the momentum (Chen et al., 2023): w = (1 - lr weight_decay) w - lr sign(beta1
+---m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Lion(options, ...) end
 
----`optim.Muon{params, lr=1e-3, momentum=0.95, nesterov=true, weight_decay=0.1, ns_steps=5}`: momentum made orthogonal
----(Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as one. Vectors, embeddings and
----the last layer belong to another optimizer.
----@param options? any parameters and options, as above
----@param ...? any
+---Momentum made orthogonal (Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as
+---one.
+---Vectors, embeddings and the last layer belong to another optimizer. m = momentum m + (1 - momentum) g, u = m, or
+---momentum m + (1 - momentum) g with nesterov; w = (1 - lr weight_decay) w - lr sqrt(max(1, rows / columns)) O(u), O(u)
+---being near U V^T of u = U S V^T: x = u / |u|, then ns_steps times x = 3.4445 x + (-4.7750 a + 2.0315 a^2) x with
+---a = x x^T.
+---@param options? {lr?: number, weight_decay?: number, momentum?: number, nesterov?: boolean, ns_steps?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Muon(options, ...) end
 
----Adam with Nesterov's look ahead (Dozat, 2016): mu = beta1 (1 - 0.96^(t momentum_decay) / 2), and in place of Adam's mean mu' m / (1 - product of all mu and mu') + (1 - mu) g / (1 - product of all mu), mu' being that of the next step.
+---Adam with Nesterov's look ahead (Dozat, 2016): mu = beta1 (1 - 0.96^(t momentum_decay) / 2), and in place of Adam's
+---mean mu' m / (1 - product of all mu and mu') + (1 - mu) g / (1 - product of all mu), mu' being that of the next step.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.NAdam(options, ...) end
 
----Adam that trusts the running mean of squares once enough steps are in it (Liu et al., 2020): with n = 2 / (1 - beta2) - 1 and r = n - 2 t beta2^t / (1 - beta2^t), where r > 5 Adam's step times sqrt((r - 4) (r - 2) n / ((n - 4) (n - 2) r)), else w -= lr m / (1 - beta1^t).
+---Adam that trusts the running mean of squares once enough steps are in it (Liu et al., 2020): with n = 2 / (1 - beta2)
+---- 1 and r = n - 2 t beta2^t / (1 - beta2^t), where r > 5 Adam's step times sqrt((r - 4) (r - 2) n / ((n - 4) (n - 2)
+---r)), else w -= lr m / (1 - beta1^t).
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.RAdam(options, ...) end
 
----Steps divided by a running root mean square of the gradient (Tieleman and Hinton, 2012): v = alpha v + (1 - alpha) g^2, d = g / (sqrt(v) + eps), w -= lr d. momentum: b = momentum b + d in place of d. centered: v less the square of the mean gradient (Graves, 2013).
+---Steps divided by a running root mean square of the gradient (Tieleman and Hinton, 2012): v = alpha v + (1 - alpha)
+---g^2, d = g / (sqrt(v) + eps), w -= lr d. momentum: b = momentum b + d in place of d. centered: v less the square of
+---the mean gradient (Graves, 2013).
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, alpha?: number, eps?: number, momentum?: number, centered?: boolean}|any
 ---@return perigee.Optimizer
 function pg.optim.RMSprop(options, ...) end
 
----A step length an element, by whether its gradient keeps its sign (Riedmiller and Braun, 1993): s is times etaplus where it does, and etaminus where it does not (there the gradient counts as 0), within step_min and step_max; w -= s sign(g). For whole batches.
+---A step length an element, by whether its gradient keeps its sign (Riedmiller and Braun, 1993): s is times etaplus
+---where it does, and etaminus where it does not (there the gradient counts as 0), within step_min and step_max; w -= s
+---sign(g). For whole batches.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Rprop(options, ...) end
 
----Stochastic gradient descent: w -= lr g. momentum (Sutskever et al., 2013): b = momentum b + (1 - dampening) g, and b = g in the first step; w -= lr b. nesterov: w -= lr (g + momentum b).
+---Stochastic gradient descent: w -= lr g. momentum (Sutskever et al., 2013): b = momentum b + (1 - dampening) g, and b
+---= g in the first step; w -= lr b. nesterov: w -= lr (g + momentum b).
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, momentum?: number, dampening?: number, nesterov?: boolean}|any
 ---@return perigee.Optimizer
 function pg.optim.SGD(options, ...) end
 
----`optim.SWA{model}`: the mean of all weights that update() was called with (stochastic weight averaging: Izmailov et
----al., 2018). Running statistics are the model's last ones: run the averaged model over data in train() mode to renew
----them.
----@param ... any|{model: any}
+---The mean of all weights that update() was called with (stochastic weight averaging: Izmailov et al., 2018):
+---average += (weights - average) / n at the n-th update. Running statistics are the model's last ones: run the averaged
+---model over data in train() mode to renew them.
+---@param ... any|{model: perigee.Layer|perigee.Tensor[]}
 ---@return perigee.Average
 function pg.optim.SWA(...) end
 
@@ -1578,56 +1658,58 @@ function pg.optim.scale_grad_(params, factor) end
 ---@return perigee.Schedule
 function pg.optim.sched.Chain(...) end
 
----`optim.sched.Cosine{optimizer, t_max, eta_min=0}`: down along half a cosine in t_max steps (Loshchilov and Hutter,
----2016). There it stays; PyTorch's goes up again.
----@param ... any|{optimizer: any, t_max: integer, eta_min?: number}
+---Down along half a cosine in t_max steps (Loshchilov and Hutter, 2016): eta_min + (lr - eta_min)
+---(1 + cos(pi t / t_max)) / 2 after t steps, lr the initial rate. There it stays; PyTorch's goes up again.
+---@param ... any|{optimizer: perigee.Optimizer, t_max: integer, eta_min?: number}
 ---@return perigee.Schedule
 function pg.optim.sched.Cosine(...) end
 
----`optim.sched.CosineRestarts{optimizer, t_0, t_mult=1, eta_min=0}`: half cosines of t_0, t_0 t_mult, t_0 t_mult^2, ...
----steps, each from the initial rate (SGDR: Loshchilov and Hutter, 2016).
----@param ... any|{optimizer: any, t_0: integer, t_mult?: integer, eta_min?: number}
+---Half cosines of t_0, t_0 t_mult, t_0 t_mult^2, ... steps, each from the initial rate (SGDR: Loshchilov and Hutter,
+---2016): eta_min + (lr - eta_min) (1 + cos(pi t / T)) / 2, t steps into one of T.
+---@param ... any|{optimizer: perigee.Optimizer, t_0: integer, t_mult?: integer, eta_min?: number}
 ---@return perigee.Schedule
 function pg.optim.sched.CosineRestarts(...) end
 
----`optim.sched.Exponential{optimizer, gamma}`: times gamma every step.
----@param ... any|{optimizer: any, gamma: number}
+---Times gamma every step: lr gamma^t after t steps, lr the initial rate.
+---@param ... any|{optimizer: perigee.Optimizer, gamma: number}
 ---@return perigee.Schedule
 function pg.optim.sched.Exponential(...) end
 
----`optim.sched.MultiStep{optimizer, milestones={30, 80}, gamma=0.1}`: times gamma at each milestone, a count of steps.
----@param ... any|{optimizer: any, milestones: integer|integer[], gamma?: number}
+---Times gamma at each milestone: lr gamma^n after t steps, n the number of milestones up to t, lr the initial rate.
+---@param ... any|{optimizer: perigee.Optimizer, milestones: integer[], gamma?: number}
 ---@return perigee.Schedule
 function pg.optim.sched.MultiStep(...) end
 
----`optim.sched.OneCycle{optimizer, max_lr, total_steps, pct_start=0.3, ...}`: up to max_lr (a number, or one a group)
----and down again, the momentum (or beta1) the other way (Smith and Topin, 2018). Options: anneal_strategy ("cos",
----"linear"), cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase. Behind total_steps
----it stays.
----@param ... any|{optimizer: any, max_lr: any, total_steps: integer, pct_start?: number, anneal_strategy?: string, cycle_momentum?: boolean, base_momentum?: number, max_momentum?: number, div_factor?: number, final_div_factor?: number, three_phase?: boolean}
+---From max_lr / div_factor up to max_lr in pct_start total_steps - 1 steps and down to max_lr / div_factor /
+---final_div_factor, the momentum (or beta1) the other way (Smith and Topin, 2018); between two ends a and b along
+---b + (a - b) (1 + cos(pi part)) / 2, or a line. Behind total_steps it stays.
+---@param ... any|{optimizer: perigee.Optimizer, max_lr: number|number[], total_steps: integer, pct_start?: number, anneal_strategy?: string, cycle_momentum?: boolean, base_momentum?: number, max_momentum?: number, div_factor?: number, final_div_factor?: number, three_phase?: boolean}
 ---@return perigee.Schedule
 function pg.optim.sched.OneCycle(...) end
 
----`optim.sched.Plateau{optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, ...}`: times factor when the
----value given to step(value) has not got better for more than `patience` steps. Options: threshold_mode ("rel", "abs"),
----cooldown, min_lr, eps.
----@param ... any|{optimizer: any, mode?: string, factor?: number, patience?: integer, threshold?: number, threshold_mode?: string, cooldown?: integer, min_lr?: number, eps?: number}
+---Times factor when the value given to step(value) has not got better for more than `patience` steps:
+---lr = max(lr factor, min_lr). Better: below best (1 - threshold), in mode max above best (1 + threshold), or best
+---minus or
+---plus threshold with threshold_mode abs.
+---@param ... any|{optimizer: perigee.Optimizer, mode?: string, factor?: number, patience?: integer, threshold?: number, threshold_mode?: string, cooldown?: integer, min_lr?: number, eps?: number}
 ---@return perigee.Schedule
 function pg.optim.sched.Plateau(...) end
 
----`optim.sched.Polynomial{optimizer, total_iters, power=1}`: (1 - done / total_iters)^power, 0 from there on.
----@param ... any|{optimizer: any, total_iters: integer, power?: number}
+---Down to 0 in total_iters steps, and 0 from there on: lr (1 - min(t, total_iters) / total_iters)^power after t steps,
+---lr
+---the initial rate.
+---@param ... any|{optimizer: perigee.Optimizer, total_iters: integer, power?: number}
 ---@return perigee.Schedule
 function pg.optim.sched.Polynomial(...) end
 
----`optim.sched.Step{optimizer, step_size, gamma=0.1}`: times gamma every step_size steps.
----@param ... any|{optimizer: any, step_size: integer, gamma?: number}
+---Times gamma every step_size steps: lr gamma^floor(t / step_size) after t steps, lr the initial rate.
+---@param ... any|{optimizer: perigee.Optimizer, step_size: integer, gamma?: number}
 ---@return perigee.Schedule
 function pg.optim.sched.Step(...) end
 
----`optim.sched.Warmup{optimizer, total_iters, start_factor=1/3, end_factor=1}`: a factor that moves in a line for
----total_iters steps and stays (PyTorch's LinearLR).
----@param ... any|{optimizer: any, total_iters: integer, start_factor?: number, end_factor?: number}
+---A factor that moves in a line for total_iters steps and stays (PyTorch's LinearLR): lr (start_factor + (end_factor -
+---start_factor) min(t, total_iters) / total_iters) after t steps, lr the initial rate.
+---@param ... any|{optimizer: perigee.Optimizer, total_iters: integer, start_factor?: number, end_factor?: number}
 ---@return perigee.Schedule
 function pg.optim.sched.Warmup(...) end
 
@@ -1692,7 +1774,9 @@ function pg.acosh(x) end
 ---@return perigee.Tensor
 function Tensor:acosh() end
 
----One step of Adadelta (Zeiler 2012): v = rho v + (1 - rho) g^2, d = sqrt(a + eps) / sqrt(v + eps) g, a = rho a + (1 - rho) d^2, param -= lr d. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---One step of Adadelta (Zeiler 2012): v = rho v + (1 - rho) g^2, d = sqrt(a + eps) / sqrt(v + eps) g, a = rho a + (1 -
+---rho) d^2, param -= lr d. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters
+---step in one pass; where found_inf is true, none does.
 ---@param params perigee.Tensor[] any shapes
 ---@param grads perigee.Tensor[] shapes of params
 ---@param square_avgs perigee.Tensor[] shapes of params: v
@@ -1702,7 +1786,9 @@ function Tensor:acosh() end
 ---@return perigee.Tensor
 function pg.adadelta(params, grads, square_avgs, acc_deltas, found_inf, options, ...) end
 
----One step of Adagrad (Duchi, Hazan, Singer 2011): s = s + g^2, param -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps); s is initial_accumulator_value before the first step. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---One step of Adagrad (Duchi, Hazan, Singer 2011): s = s + g^2, param -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) +
+---eps); s is initial_accumulator_value before the first step. g is grad / grad_scale, for maximize its negative, plus
+---weight_decay param. All parameters step in one pass; where found_inf is true, none does.
 ---@param params perigee.Tensor[] any shapes
 ---@param grads perigee.Tensor[] shapes of params
 ---@param sums perigee.Tensor[] shapes of params: s
@@ -1711,7 +1797,11 @@ function pg.adadelta(params, grads, square_avgs, acc_deltas, found_inf, options,
 ---@return perigee.Tensor
 function pg.adagrad(params, grads, sums, found_inf, options, ...) end
 
----One step of Adam (Kingma, Ba 2015): m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, param -= lr (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps). decoupled: no weight decay in g; param is first scaled by 1 - lr weight_decay (AdamW: Loshchilov, Hutter 2019). With max_exp_avg_sqs, the largest v so far stands in for v (AMSGrad: Reddi et al. 2018). g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---One step of Adam (Kingma, Ba 2015): m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, param -= lr (m / (1 -
+---beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps). decoupled: no weight decay in g; param is first scaled by 1 - lr
+---weight_decay (AdamW: Loshchilov, Hutter 2019). With max_exp_avg_sqs, the largest v so far stands in for v (AMSGrad:
+---Reddi et al. 2018). g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step
+---in one pass; where found_inf is true, none does.
 ---@param params perigee.Tensor[] any shapes
 ---@param grads perigee.Tensor[] shapes of params
 ---@param exp_avgs perigee.Tensor[] shapes of params: m
@@ -1722,7 +1812,9 @@ function pg.adagrad(params, grads, sums, found_inf, options, ...) end
 ---@return perigee.Tensor
 function pg.adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, found_inf, options, ...) end
 
----One step of Adamax (Kingma, Ba 2015, section 7): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), param -= lr / (1 - beta1^step) m / u. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---One step of Adamax (Kingma, Ba 2015, section 7): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), param -=
+---lr / (1 - beta1^step) m / u. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All
+---parameters step in one pass; where found_inf is true, none does.
 ---@param params perigee.Tensor[] any shapes
 ---@param grads perigee.Tensor[] shapes of params
 ---@param exp_avgs perigee.Tensor[] shapes of params: m
@@ -1765,35 +1857,41 @@ function pg.adaptive_avg_pool3d(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:adaptive_avg_pool3d(options, ...) end
 
----Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
+---s elements. A NaN counts as largest, of equal ones the first.
 ---@param x perigee.Tensor [N, C, L]
 ---@param options? {size: integer|integer[]}|any
 ---@return perigee.Tensor
 function pg.adaptive_max_pool1d(x, options, ...) end
 
----Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
+---s elements. A NaN counts as largest, of equal ones the first.
 ---@param options? {size: integer|integer[]}|any
 ---@return perigee.Tensor
 function Tensor:adaptive_max_pool1d(options, ...) end
 
----Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
+---s elements. A NaN counts as largest, of equal ones the first.
 ---@param x perigee.Tensor [N, C, H, W]
 ---@param options? {size: integer|integer[]}|any
 ---@return perigee.Tensor
 function pg.adaptive_max_pool2d(x, options, ...) end
 
----Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
+---s elements. A NaN counts as largest, of equal ones the first.
 ---@param options? {size: integer|integer[]}|any
 ---@return perigee.Tensor
 function Tensor:adaptive_max_pool2d(options, ...) end
 
----Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
+---s elements. A NaN counts as largest, of equal ones the first.
 ---@param x perigee.Tensor [N, C, D, H, W]
 ---@param options? {size: integer|integer[]}|any
 ---@return perigee.Tensor
 function pg.adaptive_max_pool3d(x, options, ...) end
 
----Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements. A NaN counts as largest, of equal ones the first.
+---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
+---s elements. A NaN counts as largest, of equal ones the first.
 ---@param options? {size: integer|integer[]}|any
 ---@return perigee.Tensor
 function Tensor:adaptive_max_pool3d(options, ...) end
@@ -1865,7 +1963,8 @@ function Tensor:all(options, ...) end
 ---@return perigee.Tensor
 function pg.all_finite(xs) end
 
----Every y is the sum (mean, largest, smallest) of all xs, in their order. Of a group of processes: over all of theirs. Gradients of sum and mean are the same reduction of the cotangents.
+---Every y is the sum (mean, largest, smallest) of all xs, in their order. Of a group of processes: over all of theirs.
+---Gradients of sum and mean are the same reduction of the cotangents.
 ---@param xs perigee.Tensor[] equal shapes
 ---@param options? {op?: string, group?: integer}|any
 ---@return perigee.Tensor
@@ -2033,7 +2132,9 @@ function Tensor:avg_pool3d(options, ...) end
 ---@return perigee.Tensor
 function pg.baddbmm(...) end
 
----Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). training: with the batch's statistics (biased variance), which also move the running ones (unbiased variance): running = (1 - momentum) running + momentum batch. Otherwise: with the running ones.
+---Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). training:
+---with the batch's statistics (biased variance), which also move the running ones (unbiased variance): running = (1 -
+---momentum) running + momentum batch. Otherwise: with the running ones.
 ---@param x perigee.Tensor [N, C, ...]
 ---@param weight? perigee.Tensor [C]
 ---@param bias? perigee.Tensor [C]
@@ -2043,7 +2144,9 @@ function pg.baddbmm(...) end
 ---@return perigee.Tensor
 function pg.batch_norm(x, weight, bias, running_mean, running_var, options, ...) end
 
----Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). training: with the batch's statistics (biased variance), which also move the running ones (unbiased variance): running = (1 - momentum) running + momentum batch. Otherwise: with the running ones.
+---Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). training:
+---with the batch's statistics (biased variance), which also move the running ones (unbiased variance): running = (1 -
+---momentum) running + momentum batch. Otherwise: with the running ones.
 ---@param weight? perigee.Tensor [C]
 ---@param bias? perigee.Tensor [C]
 ---@param running_mean? perigee.Tensor [C]
@@ -2204,13 +2307,15 @@ function pg.channel_shuffle(...) end
 ---@return perigee.Tensor[]
 function pg.chunk(...) end
 
----x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits, bounds included, and 0 outside.
+---x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits,
+---bounds included, and 0 outside.
 ---@param x perigee.Tensor any shape
 ---@param options? {min?: number, max?: number}|any
 ---@return perigee.Tensor
 function pg.clamp(x, options, ...) end
 
----x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits, bounds included, and 0 outside.
+---x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits,
+---bounds included, and 0 outside.
 ---@param options? {min?: number, max?: number}|any
 ---@return perigee.Tensor
 function Tensor:clamp(options, ...) end
@@ -2236,7 +2341,8 @@ function Tensor:clone() end
 ---@return perigee.Tensor
 function pg.col2im(...) end
 
----Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
+---stride + 1 elements, rounded down.
 ---@param x perigee.Tensor [N, C, L]
 ---@param weight perigee.Tensor [O, C / groups, k]
 ---@param bias? perigee.Tensor [O]
@@ -2244,14 +2350,16 @@ function pg.col2im(...) end
 ---@return perigee.Tensor
 function pg.conv1d(x, weight, bias, options, ...) end
 
----Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
+---stride + 1 elements, rounded down.
 ---@param weight perigee.Tensor [O, C / groups, k]
 ---@param bias? perigee.Tensor [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
 ---@return perigee.Tensor
 function Tensor:conv1d(weight, bias, options, ...) end
 
----Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
+---stride + 1 elements, rounded down.
 ---@param x perigee.Tensor [N, C, H, W]
 ---@param weight perigee.Tensor [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor [O]
@@ -2259,14 +2367,16 @@ function Tensor:conv1d(weight, bias, options, ...) end
 ---@return perigee.Tensor
 function pg.conv2d(x, weight, bias, options, ...) end
 
----Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
+---stride + 1 elements, rounded down.
 ---@param weight perigee.Tensor [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
 ---@return perigee.Tensor
 function Tensor:conv2d(weight, bias, options, ...) end
 
----Cross-correlation of volumes with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---Cross-correlation of volumes with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
+---stride + 1 elements, rounded down.
 ---@param x perigee.Tensor [N, C, D, H, W]
 ---@param weight perigee.Tensor [O, C / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor [O]
@@ -2274,14 +2384,17 @@ function Tensor:conv2d(weight, bias, options, ...) end
 ---@return perigee.Tensor
 function pg.conv3d(x, weight, bias, options, ...) end
 
----Cross-correlation of volumes with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, rounded down.
+---Cross-correlation of volumes with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
+---stride + 1 elements, rounded down.
 ---@param weight perigee.Tensor [O, C / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
 ---@return perigee.Tensor
 function Tensor:conv3d(weight, bias, options, ...) end
 
----Transpose of conv1d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---Transpose of conv1d: each element of x times a filter, added up where filters overlap; also called deconvolution.
+---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
+---padding counts both sides.
 ---@param x perigee.Tensor [N, C, L]
 ---@param weight perigee.Tensor [C, O / groups, k]
 ---@param bias? perigee.Tensor [O]
@@ -2289,14 +2402,18 @@ function Tensor:conv3d(weight, bias, options, ...) end
 ---@return perigee.Tensor
 function pg.conv_transpose1d(x, weight, bias, options, ...) end
 
----Transpose of conv1d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---Transpose of conv1d: each element of x times a filter, added up where filters overlap; also called deconvolution.
+---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
+---padding counts both sides.
 ---@param weight perigee.Tensor [C, O / groups, k]
 ---@param bias? perigee.Tensor [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
 ---@return perigee.Tensor
 function Tensor:conv_transpose1d(weight, bias, options, ...) end
 
----Transpose of conv2d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---Transpose of conv2d: each element of x times a filter, added up where filters overlap; also called deconvolution.
+---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
+---padding counts both sides.
 ---@param x perigee.Tensor [N, C, H, W]
 ---@param weight perigee.Tensor [C, O / groups, kh, kw]
 ---@param bias? perigee.Tensor [O]
@@ -2304,14 +2421,18 @@ function Tensor:conv_transpose1d(weight, bias, options, ...) end
 ---@return perigee.Tensor
 function pg.conv_transpose2d(x, weight, bias, options, ...) end
 
----Transpose of conv2d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---Transpose of conv2d: each element of x times a filter, added up where filters overlap; also called deconvolution.
+---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
+---padding counts both sides.
 ---@param weight perigee.Tensor [C, O / groups, kh, kw]
 ---@param bias? perigee.Tensor [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
 ---@return perigee.Tensor
 function Tensor:conv_transpose2d(weight, bias, options, ...) end
 
----Transpose of conv3d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---Transpose of conv3d: each element of x times a filter, added up where filters overlap; also called deconvolution.
+---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
+---padding counts both sides.
 ---@param x perigee.Tensor [N, C, D, H, W]
 ---@param weight perigee.Tensor [C, O / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor [O]
@@ -2319,7 +2440,9 @@ function Tensor:conv_transpose2d(weight, bias, options, ...) end
 ---@return perigee.Tensor
 function pg.conv_transpose3d(x, weight, bias, options, ...) end
 
----Transpose of conv3d: each element of x times a filter, added up where filters overlap; also called deconvolution. Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where padding counts both sides.
+---Transpose of conv3d: each element of x times a filter, added up where filters overlap; also called deconvolution.
+---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
+---padding counts both sides.
 ---@param weight perigee.Tensor [C, O / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
@@ -2387,7 +2510,8 @@ function Tensor:count_nonzero(options, ...) end
 ---@return perigee.Tensor
 function pg.cross(...) end
 
----Negative log-likelihood of the target classes under softmax(logits). The class axis is the second one, or the only one. Targets count from 0; one that is out of range is an error that names it.
+---Negative log-likelihood of the target classes under softmax(logits). The class axis is the second one, or the only
+---one. Targets count from 0; one that is out of range is an error that names it.
 ---@param logits perigee.Tensor [N, C], [N, C, ...] or [C]
 ---@param target perigee.Tensor [N], [N, ...] or []: class indices
 ---@param weight? perigee.Tensor [C]: weights of the classes
@@ -2395,14 +2519,17 @@ function pg.cross(...) end
 ---@return perigee.Tensor
 function pg.cross_entropy(logits, target, weight, options, ...) end
 
----Negative log-likelihood of the target classes under softmax(logits). The class axis is the second one, or the only one. Targets count from 0; one that is out of range is an error that names it.
+---Negative log-likelihood of the target classes under softmax(logits). The class axis is the second one, or the only
+---one. Targets count from 0; one that is out of range is an error that names it.
 ---@param target perigee.Tensor [N], [N, ...] or []: class indices
 ---@param weight? perigee.Tensor [C]: weights of the classes
 ---@param options? {ignore_index?: integer, reduction?: string, label_smoothing?: number}|any
 ---@return perigee.Tensor
 function Tensor:cross_entropy(target, weight, options, ...) end
 
----Negative log likelihood of a sequence of labels, over all ways to align it with the steps (Graves et al. 2006). The gradient is that of what log_softmax is taken of, as PyTorch's: exp(log_probs) - posterior. It has no gradient of its own.
+---Negative log likelihood of a sequence of labels, over all ways to align it with the steps (Graves et al. 2006). The
+---gradient is that of what log_softmax is taken of, as PyTorch's: exp(log_probs) - posterior. It has no gradient of its
+---own.
 ---@param log_probs perigee.Tensor [T, N, C]: log_softmax along C
 ---@param targets perigee.Tensor [N, S]: labels from 0, none the blank; those behind a sequence's length are not read
 ---@param input_lengths perigee.Tensor [N]: steps of each sequence, at most T
@@ -2411,7 +2538,9 @@ function Tensor:cross_entropy(target, weight, options, ...) end
 ---@return perigee.Tensor
 function pg.ctc_loss(log_probs, targets, input_lengths, target_lengths, options, ...) end
 
----Negative log likelihood of a sequence of labels, over all ways to align it with the steps (Graves et al. 2006). The gradient is that of what log_softmax is taken of, as PyTorch's: exp(log_probs) - posterior. It has no gradient of its own.
+---Negative log likelihood of a sequence of labels, over all ways to align it with the steps (Graves et al. 2006). The
+---gradient is that of what log_softmax is taken of, as PyTorch's: exp(log_probs) - posterior. It has no gradient of its
+---own.
 ---@param targets perigee.Tensor [N, S]: labels from 0, none the blank; those behind a sequence's length are not read
 ---@param input_lengths perigee.Tensor [N]: steps of each sequence, at most T
 ---@param target_lengths perigee.Tensor [N]: labels of each sequence, at most S
@@ -2556,25 +2685,33 @@ function pg.div(x, y) end
 ---@return perigee.Tensor
 function Tensor:div(y) end
 
----In training each element is kept with probability 1 - p and divided by 1 - p, else 0 (Srivastava et al. 2014); otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed, offset, i) is at least p: the same on every device.
+---In training each element is kept with probability 1 - p and divided by 1 - p, else 0 (Srivastava et al. 2014);
+---otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed,
+---offset, i) is at least p: the same on every device.
 ---@param x perigee.Tensor any shape
 ---@param options? {p?: number, training?: boolean}|any
 ---@return perigee.Tensor
 function pg.dropout(x, options, ...) end
 
----In training each element is kept with probability 1 - p and divided by 1 - p, else 0 (Srivastava et al. 2014); otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed, offset, i) is at least p: the same on every device.
+---In training each element is kept with probability 1 - p and divided by 1 - p, else 0 (Srivastava et al. 2014);
+---otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed,
+---offset, i) is at least p: the same on every device.
 ---@param options? {p?: number, training?: boolean}|any
 ---@return perigee.Tensor
 function Tensor:dropout(options, ...) end
 
----Which elements of `like` a dropout keeps: true with probability 1 - p. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (key[0], key[1], i) is at least p. The same key gives the same mask.
+---Which elements of `like` a dropout keeps: true with probability 1 - p. Element i, in row-major order, is kept where
+---the float32 uniform of perigee/kernels/philox.hpp at (key[0], key[1], i) is at least p. The same key gives the same
+---mask.
 ---@param key perigee.Tensor [2] int64: seed and offset
 ---@param like perigee.Tensor the shape of the mask
 ---@param options? {p?: number}|any
 ---@return perigee.Tensor
 function pg.dropout_mask(key, like, options, ...) end
 
----Which elements of `like` a dropout keeps: true with probability 1 - p. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (key[0], key[1], i) is at least p. The same key gives the same mask.
+---Which elements of `like` a dropout keeps: true with probability 1 - p. Element i, in row-major order, is kept where
+---the float32 uniform of perigee/kernels/philox.hpp at (key[0], key[1], i) is at least p. The same key gives the same
+---mask.
 ---@param like perigee.Tensor the shape of the mask
 ---@param options? {p?: number}|any
 ---@return perigee.Tensor
@@ -2822,14 +2959,16 @@ function pg.full(...) end
 ---@return perigee.Tensor
 function pg.full_like(x, value, options) end
 
----y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that names it.
+---y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that
+---names it.
 ---@param x perigee.Tensor [...]
 ---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
 ---@param options? {axis: integer}|any
 ---@return perigee.Tensor
 function pg.gather(x, index, options, ...) end
 
----y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that names it.
+---y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that
+---names it.
 ---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
 ---@param options? {axis: integer}|any
 ---@return perigee.Tensor
@@ -2846,13 +2985,15 @@ function pg.ge(x, y) end
 ---@return perigee.Tensor
 function Tensor:ge(y) end
 
----x times the normal distribution function at x (Hendrycks, Gimpel 2016). approximate="tanh": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+---x times the normal distribution function at x (Hendrycks, Gimpel 2016). approximate="tanh": 0.5 x (1 +
+---tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 ---@param x perigee.Tensor any shape
 ---@param options? {approximate?: string}|any
 ---@return perigee.Tensor
 function pg.gelu(x, options, ...) end
 
----x times the normal distribution function at x (Hendrycks, Gimpel 2016). approximate="tanh": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+---x times the normal distribution function at x (Hendrycks, Gimpel 2016). approximate="tanh": 0.5 x (1 +
+---tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 ---@param options? {approximate?: string}|any
 ---@return perigee.Tensor
 function Tensor:gelu(options, ...) end
@@ -2969,14 +3110,16 @@ function Tensor:hypot(y) end
 ---@return perigee.Tensor
 function pg.im2col(...) end
 
----y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at the contents of index tensors. An index out of range is an error that names it.
+---y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at
+---the contents of index tensors. An index out of range is an error that names it.
 ---@param x perigee.Tensor [...]
 ---@param indices perigee.Tensor[] int64 or int32, of shapes that broadcast with each other: from 0
 ---@param options? {axis?: integer}|any
 ---@return perigee.Tensor
 function pg.index(x, indices, options, ...) end
 
----y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at the contents of index tensors. An index out of range is an error that names it.
+---y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at
+---the contents of index tensors. An index out of range is an error that names it.
 ---@param indices perigee.Tensor[] int64 or int32, of shapes that broadcast with each other: from 0
 ---@param options? {axis?: integer}|any
 ---@return perigee.Tensor
@@ -3112,7 +3255,8 @@ function pg.kthvalue(x, options, ...) end
 ---@return perigee.Tensor ...
 function Tensor:kthvalue(options, ...) end
 
----The last `dims` axes shifted and scaled to mean 0 and variance 1 (biased), then by weight and bias (Ba, Kiros, Hinton 2016).
+---The last `dims` axes shifted and scaled to mean 0 and variance 1 (biased), then by weight and bias (Ba, Kiros, Hinton
+---2016).
 ---@param x perigee.Tensor [..., normalised axes]
 ---@param weight? perigee.Tensor [normalised axes]
 ---@param bias? perigee.Tensor [normalised axes]
@@ -3120,7 +3264,8 @@ function Tensor:kthvalue(options, ...) end
 ---@return perigee.Tensor
 function pg.layer_norm(x, weight, bias, options, ...) end
 
----The last `dims` axes shifted and scaled to mean 0 and variance 1 (biased), then by weight and bias (Ba, Kiros, Hinton 2016).
+---The last `dims` axes shifted and scaled to mean 0 and variance 1 (biased), then by weight and bias (Ba, Kiros, Hinton
+---2016).
 ---@param weight? perigee.Tensor [normalised axes]
 ---@param bias? perigee.Tensor [normalised axes]
 ---@param options? {dims?: integer, eps?: number}|any
@@ -3184,7 +3329,9 @@ function pg.linear(x, weight, bias) end
 ---@return perigee.Tensor
 function Tensor:linear(weight, bias) end
 
----An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate="tanh"}) is the faster one to train and this one needs less memory.
+---An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the
+---result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate="tanh"}) is the faster one
+---to train and this one needs less memory.
 ---@param x perigee.Tensor [..., in]
 ---@param weight perigee.Tensor [out, in]
 ---@param bias? perigee.Tensor [out]
@@ -3192,7 +3339,9 @@ function Tensor:linear(weight, bias) end
 ---@return perigee.Tensor
 function pg.linear_activation(x, weight, bias, options, ...) end
 
----An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate="tanh"}) is the faster one to train and this one needs less memory.
+---An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the
+---result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate="tanh"}) is the faster one
+---to train and this one needs less memory.
 ---@param weight perigee.Tensor [out, in]
 ---@param bias? perigee.Tensor [out]
 ---@param options? {activation?: string}|any
@@ -3204,7 +3353,9 @@ function Tensor:linear_activation(weight, bias, options, ...) end
 ---@return perigee.Tensor
 function pg.linspace(...) end
 
----One step of Lion (Chen et al. 2023): param = param (1 - lr weight_decay) - lr sign(beta1 m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g. Weight decay is not part of g. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---One step of Lion (Chen et al. 2023): param = param (1 - lr weight_decay) - lr sign(beta1 m + (1 - beta1) g), then m =
+---beta2 m + (1 - beta2) g. Weight decay is not part of g. g is grad / grad_scale, for maximize its negative, plus
+---weight_decay param. All parameters step in one pass; where found_inf is true, none does.
 ---@param params perigee.Tensor[] any shapes
 ---@param grads perigee.Tensor[] shapes of params
 ---@param exp_avgs perigee.Tensor[] shapes of params: m
@@ -3425,14 +3576,16 @@ function pg.masked_scatter(...) end
 ---@return perigee.Tensor
 function pg.masked_select(...) end
 
----Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that axis is missing in the result.
+---Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that axis is
+---missing in the result.
 ---@param x perigee.Tensor [..., m, k] or [k]
 ---@param y perigee.Tensor [..., k, n] or [k]
 ---@param options? {transpose_x?: boolean, transpose_y?: boolean}|any
 ---@return perigee.Tensor
 function pg.matmul(x, y, options, ...) end
 
----Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that axis is missing in the result.
+---Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that axis is
+---missing in the result.
 ---@param y perigee.Tensor [..., k, n] or [k]
 ---@param options? {transpose_x?: boolean, transpose_y?: boolean}|any
 ---@return perigee.Tensor
@@ -3443,13 +3596,15 @@ function Tensor:matmul(y, options, ...) end
 ---@return perigee.Tensor? positions where an axis was given
 function pg.max(...) end
 
----Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
+---as minus infinity.
 ---@param x perigee.Tensor [N, C, L]
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
 ---@return perigee.Tensor
 function pg.max_pool1d(x, options, ...) end
 
----Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
+---as minus infinity.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
 ---@return perigee.Tensor
 function Tensor:max_pool1d(options, ...) end
@@ -3465,13 +3620,15 @@ function pg.max_pool1d_gather(x, indices) end
 ---@return perigee.Tensor
 function Tensor:max_pool1d_gather(indices) end
 
----Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
+---as minus infinity.
 ---@param x perigee.Tensor [N, C, H, W]
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
 ---@return perigee.Tensor
 function pg.max_pool2d(x, options, ...) end
 
----Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
+---as minus infinity.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
 ---@return perigee.Tensor
 function Tensor:max_pool2d(options, ...) end
@@ -3487,13 +3644,15 @@ function pg.max_pool2d_gather(x, indices) end
 ---@return perigee.Tensor
 function Tensor:max_pool2d_gather(indices) end
 
----Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
+---as minus infinity.
 ---@param x perigee.Tensor [N, C, D, H, W]
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
 ---@return perigee.Tensor
 function pg.max_pool3d(x, options, ...) end
 
----Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts as minus infinity.
+---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
+---as minus infinity.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
 ---@return perigee.Tensor
 function Tensor:max_pool3d(options, ...) end
@@ -3531,13 +3690,15 @@ function pg.mean(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:mean(options, ...) end
 
----The middle element of each line along `axis` in rising order, the lower one of two, and where it stands; NaN where there is one.
+---The middle element of each line along `axis` in rising order, the lower one of two, and where it stands; NaN where
+---there is one.
 ---@param x perigee.Tensor [...]
 ---@param options? {axis?: integer, keepdim?: boolean}|any
 ---@return perigee.Tensor ...
 function pg.median(x, options, ...) end
 
----The middle element of each line along `axis` in rising order, the lower one of two, and where it stands; NaN where there is one.
+---The middle element of each line along `axis` in rising order, the lower one of two, and where it stands; NaN where
+---there is one.
 ---@param options? {axis?: integer, keepdim?: boolean}|any
 ---@return perigee.Tensor ...
 function Tensor:median(options, ...) end
@@ -3601,18 +3762,22 @@ function pg.mul(x, y) end
 ---@return perigee.Tensor
 function Tensor:mul(y) end
 
----Categories drawn with the given probabilities, which need not add up to 1; without replacement none twice. perigee/kernels/philox.hpp says which are drawn.
+---Categories drawn with the given probabilities, which need not add up to 1; without replacement none twice.
+---perigee/kernels/philox.hpp says which are drawn.
 ---@param p perigee.Tensor [n] or [m, n]: finite, from 0
 ---@param options? {num_samples: integer, replacement?: boolean}|any
 ---@return perigee.Tensor
 function pg.multinomial(p, options, ...) end
 
----Categories drawn with the given probabilities, which need not add up to 1; without replacement none twice. perigee/kernels/philox.hpp says which are drawn.
+---Categories drawn with the given probabilities, which need not add up to 1; without replacement none twice.
+---perigee/kernels/philox.hpp says which are drawn.
 ---@param options? {num_samples: integer, replacement?: boolean}|any
 ---@return perigee.Tensor
 function Tensor:multinomial(options, ...) end
 
----One step of NAdam (Dozat 2016): m and v as in adam, param -= lr ((1 - mu) / (1 - mu_product) g + mu_next / (1 - mu_product mu_next) m) / (sqrt(v / (1 - beta2^step)) + eps). g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---One step of NAdam (Dozat 2016): m and v as in adam, param -= lr ((1 - mu) / (1 - mu_product) g + mu_next / (1 -
+---mu_product mu_next) m) / (sqrt(v / (1 - beta2^step)) + eps). g is grad / grad_scale, for maximize its negative, plus
+---weight_decay param. All parameters step in one pass; where found_inf is true, none does.
 ---@param params perigee.Tensor[] any shapes
 ---@param grads perigee.Tensor[] shapes of params
 ---@param exp_avgs perigee.Tensor[] shapes of params: m
@@ -3856,7 +4021,10 @@ function pg.rad2deg(x) end
 ---@return perigee.Tensor
 function Tensor:rad2deg() end
 
----One step of RAdam (Liu et al. 2020): m and v as in adam, and with n = 2 / (1 - beta2) - 1, k = n - 2 step beta2^step / (1 - beta2^step): param -= lr m / (1 - beta1^step) r, where r = sqrt((k - 4)(k - 2) n / ((n - 4)(n - 2) k)) sqrt(1 - beta2^step) / (sqrt(v) + eps) for k > 5, else 1. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---One step of RAdam (Liu et al. 2020): m and v as in adam, and with n = 2 / (1 - beta2) - 1, k = n - 2 step beta2^step
+---/ (1 - beta2^step): param -= lr m / (1 - beta1^step) r, where r = sqrt((k - 4)(k - 2) n / ((n - 4)(n - 2) k)) sqrt(1
+---- beta2^step) / (sqrt(v) + eps) for k > 5, else 1. g is grad / grad_scale, for maximize its negative, plus
+---weight_decay param. All parameters step in one pass; where found_inf is true, none does.
 ---@param params perigee.Tensor[] any shapes
 ---@param grads perigee.Tensor[] shapes of params
 ---@param exp_avgs perigee.Tensor[] shapes of params: m
@@ -3983,7 +4151,10 @@ function pg.rms_norm(x, weight, options, ...) end
 ---@return perigee.Tensor
 function Tensor:rms_norm(weight, options, ...) end
 
----One step of RMSprop (Tieleman, Hinton 2012): v = alpha v + (1 - alpha) g^2; with mean_gradients, a = alpha a + (1 - alpha) g and v - a^2 in place of v below (Graves 2013); d = g / (sqrt(v) + eps); with momentum_buffers, b = momentum b + d and d = b; param -= lr d. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---One step of RMSprop (Tieleman, Hinton 2012): v = alpha v + (1 - alpha) g^2; with mean_gradients, a = alpha a + (1 -
+---alpha) g and v - a^2 in place of v below (Graves 2013); d = g / (sqrt(v) + eps); with momentum_buffers, b = momentum
+---b + d and d = b; param -= lr d. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All
+---parameters step in one pass; where found_inf is true, none does.
 ---@param params perigee.Tensor[] any shapes
 ---@param grads perigee.Tensor[] shapes of params
 ---@param square_avgs perigee.Tensor[] shapes of params: v
@@ -4015,7 +4186,10 @@ function pg.round(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:round(options, ...) end
 
----One step of Rprop (Riedmiller, Braun 1993): the step length of an element, lr at first, is scaled by etaplus where g keeps its sign, by etaminus where it changes (g then counts as 0), and kept within step_min and step_max; param -= sign(g) length. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---One step of Rprop (Riedmiller, Braun 1993): the step length of an element, lr at first, is scaled by etaplus where g
+---keeps its sign, by etaminus where it changes (g then counts as 0), and kept within step_min and step_max; param -=
+---sign(g) length. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in
+---one pass; where found_inf is true, none does.
 ---@param params perigee.Tensor[] any shapes
 ---@param grads perigee.Tensor[] shapes of params
 ---@param prevs perigee.Tensor[] shapes of params: the last g
@@ -4065,7 +4239,8 @@ function pg.scale_all(xs, factor) end
 ---@return perigee.Tensor
 function pg.scaled_dot_product_attention(...) end
 
----x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one stays. An index out of range is an error that names it, and nothing is written.
+---x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one
+---stays. An index out of range is an error that names it, and nothing is written.
 ---@param x perigee.Tensor [...]
 ---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor dtype of x, shape of index
@@ -4073,14 +4248,16 @@ function pg.scaled_dot_product_attention(...) end
 ---@return perigee.Tensor
 function pg.scatter(x, index, src, options, ...) end
 
----x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one stays. An index out of range is an error that names it, and nothing is written.
+---x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one
+---stays. An index out of range is an error that names it, and nothing is written.
 ---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor dtype of x, shape of index
 ---@param options? {axis: integer}|any
 ---@return perigee.Tensor
 function Tensor:scatter(index, src, options, ...) end
 
----x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add up, in order. An index out of range is an error that names it, and nothing is written.
+---x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add up, in
+---order. An index out of range is an error that names it, and nothing is written.
 ---@param x perigee.Tensor [...]
 ---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor dtype of x, shape of index
@@ -4088,14 +4265,16 @@ function Tensor:scatter(index, src, options, ...) end
 ---@return perigee.Tensor
 function pg.scatter_add(x, index, src, options, ...) end
 
----x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add up, in order. An index out of range is an error that names it, and nothing is written.
+---x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add up, in
+---order. An index out of range is an error that names it, and nothing is written.
 ---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor dtype of x, shape of index
 ---@param options? {axis: integer}|any
 ---@return perigee.Tensor
 function Tensor:scatter_add(index, src, options, ...) end
 
----x with each element that the index names reduced with the elements of src which `scatter` would write there. The mean of integers is rounded down. An index out of range is an error that names it.
+---x with each element that the index names reduced with the elements of src which `scatter` would write there. The mean
+---of integers is rounded down. An index out of range is an error that names it.
 ---@param x perigee.Tensor [...]
 ---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor dtype of x, shape of index
@@ -4103,7 +4282,8 @@ function Tensor:scatter_add(index, src, options, ...) end
 ---@return perigee.Tensor
 function pg.scatter_reduce(x, index, src, options, ...) end
 
----x with each element that the index names reduced with the elements of src which `scatter` would write there. The mean of integers is rounded down. An index out of range is an error that names it.
+---x with each element that the index names reduced with the elements of src which `scatter` would write there. The mean
+---of integers is rounded down. An index out of range is an error that names it.
 ---@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor dtype of x, shape of index
 ---@param options? {axis: integer, reduce: string, include_self?: boolean}|any
@@ -4154,7 +4334,10 @@ function pg.set_default_dtype(name) end
 ---@return table options what was in force before
 function pg.set_printoptions(...) end
 
----One step of gradient descent: where there are momentum buffers, b = momentum b + (1 - dampening) g (b = g on the first step), and g = b, or g + momentum b for nesterov (Sutskever et al. 2013); param -= lr g. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is true, none does.
+---One step of gradient descent: where there are momentum buffers, b = momentum b + (1 - dampening) g (b = g on the
+---first step), and g = b, or g + momentum b for nesterov (Sutskever et al. 2013); param -= lr g. g is grad /
+---grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is
+---true, none does.
 ---@param params perigee.Tensor[] any shapes
 ---@param grads perigee.Tensor[] shapes of params
 ---@param momentum_buffers perigee.Tensor[] shapes of params, or none: b
@@ -4226,13 +4409,15 @@ function pg.sinh(x) end
 ---@return perigee.Tensor
 function Tensor:sinh() end
 
----A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped to the axis, as in Python.
+---A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped to the
+---axis, as in Python.
 ---@param x perigee.Tensor [...]
 ---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
 ---@return perigee.Tensor
 function pg.slice(x, options, ...) end
 
----A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped to the axis, as in Python.
+---A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped to the
+---axis, as in Python.
 ---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
 ---@return perigee.Tensor
 function Tensor:slice(options, ...) end
@@ -4389,7 +4574,7 @@ function pg.sum(x, options, ...) end
 function Tensor:sum(options, ...) end
 
 ---Waits for a device (nil: for all). What failed asynchronously is raised here.
----@param device? string
+---@param device? string device of the result
 function pg.synchronize(device) end
 
 ---A matrix transposed; tensors of less than two axes as they are.
@@ -4485,7 +4670,8 @@ function pg.topk(x, options, ...) end
 ---@return perigee.Tensor ...
 function Tensor:topk(options, ...) end
 
----(sum |x|^p)^(1/p) over all elements of all tensors; p = inf: the largest |x|. Summed in float64 on the CPU, else in float32 or wider.
+---(sum |x|^p)^(1/p) over all elements of all tensors; p = inf: the largest |x|. Summed in float64 on the CPU, else in
+---float32 or wider.
 ---@param xs perigee.Tensor[] any shapes
 ---@param options? {p?: number}|any
 ---@return perigee.Tensor
@@ -4543,13 +4729,15 @@ function pg.unbind(...) end
 ---@return perigee.Tensor
 function pg.unflatten(...) end
 
----Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = x[..., w * step + k, ...].
+---Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = x[..., w * step + k,
+---...].
 ---@param x perigee.Tensor [..., n, ...]
 ---@param options? {axis: integer, size: integer, step?: integer}|any
 ---@return perigee.Tensor
 function pg.unfold(x, options, ...) end
 
----Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = x[..., w * step + k, ...].
+---Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = x[..., w * step + k,
+---...].
 ---@param options? {axis: integer, size: integer, step?: integer}|any
 ---@return perigee.Tensor
 function Tensor:unfold(options, ...) end
@@ -4559,18 +4747,21 @@ function Tensor:unfold(options, ...) end
 ---@return perigee.Tensor
 function pg.uniform(options, ...) end
 
----Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every row; and how many rows are of each. NaN equals nothing.
+---Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every
+---row; and how many rows are of each. NaN equals nothing.
 ---@param x perigee.Tensor [n] or [n, m]
 ---@param options? {consecutive?: boolean}|any
 ---@return perigee.Tensor ...
 function pg.unique_rows(x, options, ...) end
 
----Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every row; and how many rows are of each. NaN equals nothing.
+---Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every
+---row; and how many rows are of each. NaN equals nothing.
 ---@param options? {consecutive?: boolean}|any
 ---@return perigee.Tensor ...
 function Tensor:unique_rows(options, ...) end
 
----Multiplies all tensors by inv_scale, in place, and tells whether an element of any was infinite or NaN before (loss scaling: Micikevicius et al. 2018).
+---Multiplies all tensors by inv_scale, in place, and tells whether an element of any was infinite or NaN before (loss
+---scaling: Micikevicius et al. 2018).
 ---@param xs perigee.Tensor[] any shapes
 ---@param options? {inv_scale?: number}|any
 ---@return perigee.Tensor
@@ -5157,7 +5348,7 @@ function Tensor:select(...) end
 function Tensor:select_scatter(...) end
 
 ---The size of an axis, or the shape.
----@param axis? integer
+---@param axis? integer axis, from 1, negative from the end
 ---@return integer|integer[]
 function Tensor:size(axis) end
 

@@ -179,8 +179,8 @@ local read_swa = native.signature("optim.SWA", {
   { "model", "any", required = true, type = "perigee.Layer|perigee.Tensor[]", doc = "what is averaged" } })
 
 ---The mean of all weights that update() was called with (stochastic weight averaging: Izmailov et al., 2018):
----average += (weights - average) / n at the n-th update. Running statistics are the model's last ones: run the averaged model over data in train() mode to renew
----them.
+---average += (weights - average) / n at the n-th update. Running statistics are the model's last ones: run the averaged
+---model over data in train() mode to renew them.
 ---@return perigee.Average
 function averages.SWA(...)
   local self = new("optim.SWA", read_swa(...))

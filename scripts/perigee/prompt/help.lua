@@ -46,7 +46,7 @@ end
 ---@return string
 function help.text(entry)
   local lines = { heading(entry) }
-  if entry.doc ~= "" then lines[#lines + 1] = "  " .. entry.doc:gsub("\n", "\n  ") end
+  if entry.doc ~= "" then lines[#lines + 1] = "  " .. reference.wrapped(entry.doc, 118):gsub("\n", "\n  ") end
   local inputs, outputs = {}, {}
   for i, input in ipairs(entry.inputs or {}) do inputs[i] = ("%-14s %s"):format(input.name, input.doc) end
   for i, output in ipairs(entry.outputs or {}) do outputs[i] = ("%-14s %s"):format(output.name, output.doc) end

@@ -87,6 +87,23 @@ local function literal(v)
 end
 reference.literal = literal
 
+---The lines of a text, long ones broken at blanks.
+---@param text string
+---@param width integer characters in a line
+---@return string
+function reference.wrapped(text, width)
+  local lines = {}
+  for line in (text .. "\n"):gmatch("([^\n]*)\n") do
+    while #line > width do
+      local head = line:sub(1, width + 1):match("^(.*%S) ") or line:match("^%S+")
+      lines[#lines + 1] = head
+      line = line:sub(#head + 2)
+    end
+    lines[#lines + 1] = line
+  end
+  return table.concat(lines, "\n")
+end
+
 local TYPES = { integer = "integer", number = "number", boolean = "boolean", string = "string", table = "table",
                 tensor = "perigee.Tensor", tensors = "perigee.Tensor[]", list = "integer|integer[]",
                 pair = "integer|integer[]", axis = "integer", axes = "integer|integer[]", dtype = "perigee.Dtype",
@@ -149,9 +166,19 @@ end
 local KINDS = { "boolean", "integer", "number", "string", "perigee.Dtype", "integer", "integer|integer[]",
                 "integer|integer[]", "integer|integer[]", "string" }
 
+local AXIS, AXES = 6, 8 -- kinds whose numbers schemas count from 0 and users from 1
+local function shown_default(a)
+  local function shifted(axis) return axis >= 0 and axis + 1 or axis end
+  if a.kind == AXIS and type(a.default) == "number" then return shifted(a.default) end
+  if a.kind ~= AXES or type(a.default) ~= "table" then return a.default end
+  local list = {}
+  for i, axis in ipairs(a.default) do list[i] = shifted(axis) end
+  return list
+end
+
 local function attribute(a)
   return { name = a.shown or a.name, type = a.choices and #a.choices > 0 and "string" or KINDS[a.kind] or "any",
-           doc = a.doc or "", required = a.required, default = a.default, choices = a.choices }
+           doc = a.doc or "", required = a.required, default = shown_default(a), choices = a.choices }
 end
 
 local function attributes_of(list)

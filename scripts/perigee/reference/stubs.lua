@@ -85,7 +85,7 @@ local OWNERS = { ["tensor:"] = "Tensor:", ["layer:"] = "Layer:", ["optimizer:"] 
 local KEYWORDS = { ["repeat"] = true, ["and"] = true, ["or"] = true, ["not"] = true, ["end"] = true }
 
 local function comment(lines, text)
-  for line in (text .. "\n"):gmatch("([^\n]*)\n") do
+  for line in (reference.wrapped(text, 117) .. "\n"):gmatch("([^\n]*)\n") do
     if line ~= "" then lines[#lines + 1] = "---" .. line end
   end
 end
