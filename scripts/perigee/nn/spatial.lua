@@ -72,7 +72,8 @@ pads("Circular", "circular", 3, "what lies at the other end")
 layer("Upsample", {
   { "size", "any", type = "integer|integer[]", doc = "of the result, one number or one an axis" },
   { "scale_factor", "any", type = "number|number[]", doc = "how much larger, in place of `size`" },
-  { "mode", "string", default = "nearest", doc = "nearest, linear (of one axis), bilinear, bicubic (two), trilinear, area" },
+  { "mode", "string", default = "nearest",
+    doc = "nearest, linear (of one axis), bilinear, bicubic (two), trilinear, area" },
   { "align_corners", "boolean", doc = "whether the outermost elements' centres stay; not of nearest and area" },
 }, function(x, o)
   return x:interpolate { size = o.size, scale_factor = o.scale_factor, mode = o.mode, align_corners = o.align_corners }
@@ -102,7 +103,8 @@ local windows = {
 layer("Unfold", windows, function(x, o) return x:im2col(o) end)
 ---Columns added up to images of `size`, where windows overlap: [N, C kh kw, L] to [N, C, H, W]. The transpose of
 ---Unfold.
-layer("Fold", { { "size", "any", required = true, type = PAIR, doc = "H and W of the result" }, unpack(windows) }, function(x, o) return x:col2im(o) end)
+layer("Fold", { { "size", "any", required = true, type = PAIR, doc = "H and W of the result" }, unpack(windows) },
+      function(x, o) return x:col2im(o) end)
 
 ---Each element divided by a power of the mean of the squares over `size` neighbouring channels (Krizhevsky, Sutskever
 ---and Hinton, 2012): x / (k + alpha mean(x^2))^beta, zeros standing outside; [N, C, ...] in the same shape.

@@ -180,8 +180,8 @@ local function channel_dropout(name, rank)
 end
 for axes = 1, 3 do
   local name = ("Dropout%dd"):format(axes)
-  told.texts[name] = ("While training: zeroes whole channels of %s with probability p, scales the rest by 1 / (1 - p) " ..
-    "(Tompson et al., 2015). N may be missing."):format(SHAPES[axes + 2])
+  told.texts[name] = ("While training: zeroes whole channels of %s with probability p, scales the rest by " ..
+    "1 / (1 - p) (Tompson et al., 2015). N may be missing."):format(SHAPES[axes + 2])
   channel_dropout(name, axes + 2)
 end
 

@@ -43,8 +43,8 @@ rule.define {
     end
   end,
 }
----Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"):
----m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) +
+---Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"): m
+---= beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) +
 ---weight_decay w, w -= lr |w| / |u| u in step t, the norms being Euclidean ones of a whole parameter.
 ---@param options? any parameters and options, as above
 ---@param ... any
@@ -129,8 +129,8 @@ rule.define {
 }
 ---Adam's second moment of a matrix kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it. In step
 ---t, with b = t^beta2_decay: r = (1 - b) r + b mean(g^2) over each row, c likewise over each column, v = r c / mean(r)
----(of vectors v = (1 - b) v + b g^2), u = g / sqrt(v), w = (1 - lr weight_decay) w - max(eps, rms(w)) min(lr, 1 / sqrt(t))
----u / max(1, rms(u) / d).
+---(of vectors v = (1 - b) v + b g^2), u = g / sqrt(v), w = (1 - lr weight_decay) w - max(eps, rms(w)) min(lr, 1 /
+---sqrt(t)) u / max(1, rms(u) / d).
 ---@param options? any parameters and options, as above
 ---@param ... any
 ---@return perigee.Optimizer
@@ -175,11 +175,11 @@ rule.define {
     end
   end,
 }
----Momentum made orthogonal (Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as one.
----Vectors, embeddings and the last layer belong to another optimizer. m = momentum m + (1 - momentum) g, u = m, or
+---Momentum made orthogonal (Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as
+---one. Vectors, embeddings and the last layer belong to another optimizer. m = momentum m + (1 - momentum) g, u = m, or
 ---momentum m + (1 - momentum) g with nesterov; w = (1 - lr weight_decay) w - lr sqrt(max(1, rows / columns)) O(u), O(u)
----being near U V^T of u = U S V^T: x = u / |u|, then ns_steps times x = 3.4445 x + (-4.7750 a + 2.0315 a^2) x with
----a = x x^T.
+---being near U V^T of u = U S V^T: x = u / |u|, then ns_steps times x = 3.4445 x + (-4.7750 a + 2.0315 a^2) x with a =
+---x x^T.
 ---@param options? any parameters and options, as above
 ---@param ... any
 ---@return perigee.Optimizer

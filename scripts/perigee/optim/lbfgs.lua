@@ -22,9 +22,9 @@ local read = native.signature("optim.LBFGS", {
 
 ---Steps of Newton's kind (Liu and Nocedal, 1989): w -= lr H g, H being an estimate of the inverse of the second
 ---derivatives from past moves s = w' - w and turns y = g' - g of the gradient, by the two-loop recursion beginning with
----s y / (y y); the first step goes along the gradient. optimizer:step(closure), where closure clears gradients, computes
----the loss, calls backward and returns the loss. PyTorch's steps without a line search. All parameters must have one
----dtype and one device.
+---s y / (y y); the first step goes along the gradient. optimizer:step(closure), where closure clears gradients,
+---computes the loss, calls backward and returns the loss. PyTorch's steps without a line search. All parameters must
+---have one dtype and one device.
 ---@return perigee.LBFGS
 function module.LBFGS(...)
   local o = read(...)

@@ -69,8 +69,8 @@ end
 local read_polynomial = reader("Polynomial", {
   { "total_iters", "integer", required = true, doc = "steps until 0" },
   { "power", "number", default = 1, doc = "how bent the way down is; 1: a line" } }, { total = "total_iters" })
----Down to 0 in total_iters steps, and 0 from there on: lr (1 - min(t, total_iters) / total_iters)^power after t steps, lr
----the initial rate.
+---Down to 0 in total_iters steps, and 0 from there on: lr (1 - min(t, total_iters) / total_iters)^power after t steps,
+---lr the initial rate.
 ---@return perigee.Schedule
 function sched.Polynomial(...)
   local o = read_polynomial(...)
@@ -247,9 +247,9 @@ local function observe(self, metric)
   end
 end
 
----Times factor when the value given to step(value) has not got better for more than `patience` steps:
----lr = max(lr factor, min_lr). Better: below best (1 - threshold), in mode max above best (1 + threshold), or best minus or
----plus threshold with threshold_mode abs.
+---Times factor when the value given to step(value) has not got better for more than `patience` steps: lr = max(lr
+---factor, min_lr). Better: below best (1 - threshold), in mode max above best (1 + threshold), or best minus or plus
+---threshold with threshold_mode abs.
 ---@return perigee.Schedule
 function sched.Plateau(...)
   local o = read_plateau(...)

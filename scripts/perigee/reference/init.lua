@@ -225,8 +225,9 @@ local function add_losses(index)
       called[i], inputs[i] = p.name, { name = p.name, doc = p.doc }
     end
     entry.options = options
-    local as_layer = class_entry("nn." .. name, ("%s\n`nn.%s` as a layer, which remembers its options: layer(%s)."):format(
-      entry.doc, loss, table.concat(called, ", ")), options)
+    local text = ("%s\n`nn.%s` as a layer, which remembers its options: layer(%s)."):format(entry.doc, loss,
+                                                                                            table.concat(called, ", "))
+    local as_layer = class_entry("nn." .. name, text, options)
     as_layer.inputs = inputs
     index["nn." .. name] = as_layer
   end

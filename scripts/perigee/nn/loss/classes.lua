@@ -115,8 +115,8 @@ end
 
 common.declare("multi_margin", { p = 1, margin = 1, weight = false },
                { p = "the power, 1 or 2", margin = "how far the label's score should lead" })
----weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label (Crammer
----and Singer, 2001).
+---weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label
+---(Crammer and Singer, 2001).
 ---@param x perigee.Tensor [N, C] or [C]
 ---@param labels perigee.Tensor int64 [N] or []
 ---@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: string} p: 1 or 2
