@@ -1000,8 +1000,7 @@ function pg.nn.ModuleList(...) end
 function pg.nn.MultiLabelSoftMarginLoss(options, ...) end
 
 ---weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label
----(Crammer
----and Singer, 2001).
+---(Crammer and Singer, 2001).
 ---`nn.multi_margin` as a layer, which remembers its options: layer(x, labels).
 ---@param options? {margin?: number, p?: integer, reduction?: string, weight?: perigee.Tensor}|any
 ---@return perigee.Layer
@@ -1447,8 +1446,7 @@ function pg.nn.margin_ranking(a, b, y, options) end
 function pg.nn.mse(x, y, options) end
 
 ---weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label
----(Crammer
----and Singer, 2001).
+---(Crammer and Singer, 2001).
 ---@param x perigee.Tensor [N, C] or [C]
 ---@param labels perigee.Tensor int64 [N] or []
 ---@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: string} p: 1 or 2
@@ -1515,8 +1513,7 @@ function pg.optim.Adadelta(options, ...) end
 ---Adam's second moment of a matrix kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it. In step
 ---t, with b = t^beta2_decay: r = (1 - b) r + b mean(g^2) over each row, c likewise over each column, v = r c / mean(r)
 ---(of vectors v = (1 - b) v + b g^2), u = g / sqrt(v), w = (1 - lr weight_decay) w - max(eps, rms(w)) min(lr, 1 /
----sqrt(t))
----u / max(1, rms(u) / d).
+---sqrt(t)) u / max(1, rms(u) / d).
 ---@param options? {lr?: number, weight_decay?: number, beta2_decay?: number, eps?: number, d?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Adafactor(options, ...) end
@@ -1551,9 +1548,8 @@ function pg.optim.Adamax(options, ...) end
 ---@return perigee.Average
 function pg.optim.EMA(...) end
 
----Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"):
----m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
----+
+---Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"): m
+---= beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) +
 ---weight_decay w, w -= lr |w| / |u| u in step t, the norms being Euclidean ones of a whole parameter.
 ---@param options? {lr?: number, weight_decay?: number, beta1?: number, beta2?: number, eps?: number}|any
 ---@return perigee.Optimizer
@@ -1568,9 +1564,8 @@ function pg.optim.LARS(options, ...) end
 ---Steps of Newton's kind (Liu and Nocedal, 1989): w -= lr H g, H being an estimate of the inverse of the second
 ---derivatives from past moves s = w' - w and turns y = g' - g of the gradient, by the two-loop recursion beginning with
 ---s y / (y y); the first step goes along the gradient. optimizer:step(closure), where closure clears gradients,
----computes
----the loss, calls backward and returns the loss. PyTorch's steps without a line search. All parameters must have one
----dtype and one device.
+---computes the loss, calls backward and returns the loss. PyTorch's steps without a line search. All parameters must
+---have one dtype and one device.
 ---@param ... any|{params: perigee.Layer|perigee.Tensor[], lr?: number, max_iter?: integer, max_eval?: integer, tolerance_grad?: number, tolerance_change?: number, history_size?: integer}
 ---@return perigee.LBFGS
 function pg.optim.LBFGS(...) end
@@ -1582,11 +1577,10 @@ function pg.optim.LBFGS(...) end
 function pg.optim.Lion(options, ...) end
 
 ---Momentum made orthogonal (Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as
----one.
----Vectors, embeddings and the last layer belong to another optimizer. m = momentum m + (1 - momentum) g, u = m, or
+---one. Vectors, embeddings and the last layer belong to another optimizer. m = momentum m + (1 - momentum) g, u = m, or
 ---momentum m + (1 - momentum) g with nesterov; w = (1 - lr weight_decay) w - lr sqrt(max(1, rows / columns)) O(u), O(u)
----being near U V^T of u = U S V^T: x = u / |u|, then ns_steps times x = 3.4445 x + (-4.7750 a + 2.0315 a^2) x with
----a = x x^T.
+---being near U V^T of u = U S V^T: x = u / |u|, then ns_steps times x = 3.4445 x + (-4.7750 a + 2.0315 a^2) x with a =
+---x x^T.
 ---@param options? {lr?: number, weight_decay?: number, momentum?: number, nesterov?: boolean, ns_steps?: number, eps?: number}|any
 ---@return perigee.Optimizer
 function pg.optim.Muon(options, ...) end
@@ -1687,17 +1681,15 @@ function pg.optim.sched.MultiStep(...) end
 ---@return perigee.Schedule
 function pg.optim.sched.OneCycle(...) end
 
----Times factor when the value given to step(value) has not got better for more than `patience` steps:
----lr = max(lr factor, min_lr). Better: below best (1 - threshold), in mode max above best (1 + threshold), or best
----minus or
----plus threshold with threshold_mode abs.
+---Times factor when the value given to step(value) has not got better for more than `patience` steps: lr = max(lr
+---factor, min_lr). Better: below best (1 - threshold), in mode max above best (1 + threshold), or best minus or plus
+---threshold with threshold_mode abs.
 ---@param ... any|{optimizer: perigee.Optimizer, mode?: string, factor?: number, patience?: integer, threshold?: number, threshold_mode?: string, cooldown?: integer, min_lr?: number, eps?: number}
 ---@return perigee.Schedule
 function pg.optim.sched.Plateau(...) end
 
 ---Down to 0 in total_iters steps, and 0 from there on: lr (1 - min(t, total_iters) / total_iters)^power after t steps,
----lr
----the initial rate.
+---lr the initial rate.
 ---@param ... any|{optimizer: perigee.Optimizer, total_iters: integer, power?: number}
 ---@return perigee.Schedule
 function pg.optim.sched.Polynomial(...) end
