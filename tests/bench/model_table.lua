@@ -75,7 +75,7 @@ return function(tools)
   for _, dtype in ipairs { "float32", "bfloat16" } do
     for _, row in ipairs(rows) do
       local chosen = not tools.any_row or tools.wanted[row[1]]
-      if chosen then print_row(row, dtype, dtype == "float32" and tools.repeats or math.min(tools.repeats, 2)) end
+      if chosen then print_row(row, dtype, tools.repeats) end
     end
   end
 end
