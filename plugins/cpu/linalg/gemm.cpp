@@ -13,15 +13,24 @@
 namespace pg::cpu {
 namespace {
 
-constexpr int64_t kDepthBytes = 8192;                 // of a row of a block: deeper ones are added up in memory
-constexpr int64_t kBlockBytes = 192 << 10;            // of a block of a
-constexpr int64_t kLazyBytes = 512 << 10;             // of all of a, where b is packed on the way
+constexpr int64_t kDepthBytes = 3072;                 // of a row of a block: deeper ones are added up in memory
+constexpr int64_t kBlockBytes = 256 << 10;            // of a block of a
+constexpr int64_t kLazyBytes = 2 << 20;               // of all of a, where b is packed on the way
 constexpr int64_t kMostRows = 384, kChunk = 32;       // rows of a block; panels whose sums wait for more
 constexpr int64_t kPassBytes = int64_t{32} << 20;     // of b, packed before it is used
 constexpr int64_t kSliceWork = int64_t{1} << 18;      // multiplications that are worth a thread
+constexpr int64_t kTogether = 2, kPackDepth = 64;     // panels and depths that are packed together
 constexpr int64_t kPackCost = 16, kPackGrain = 8192;  // multiplications that packing an element takes; elements
 
 int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+// Calls body(p, depth) for pieces of a depth. Where panels lie across memory, so few positions that what has been
+// fetched for one panel is still there for its neighbours.
+template <class Body>
+void for_pieces(bool across, int64_t depth, Body&& body) {
+  const int64_t piece = across ? kPackDepth : depth;
+  for (int64_t p = 0; p < depth; p += piece) body(p, std::min(piece, depth - p));
+}
 
 template <class T>
 using Packer = void (*)(const T*, int64_t, int64_t, int64_t, int64_t, Accumulator<T>*);
@@ -58,8 +67,8 @@ struct Gemm<T>::Room {
     auto take = [&](int64_t count) {
       return static_cast<Sum*>(scratch.take(static_cast<uint64_t>(count) * sizeof(Sum)));
     };
-    a = take(g.block_rows_ * g.depth_ + kPanelSlack);
-    b = take(g.lazy_ ? g.columns_ * g.k_ : 0);
+    a = take(g.block_rows_ * (g.lazy_ ? g.k_ : g.depth_) + kPanelSlack);
+    b = take(g.lazy_ ? kTogether * g.columns_ * g.depth_ : 0);
     sums = take(g.block_rows_ * g.columns_ * g.chunk_);
     if (bytes != nullptr) *bytes = scratch.bytes();
   }
@@ -91,7 +100,7 @@ void Gemm<T>::choose_blocks() {
   constexpr int64_t bytes = sizeof(Sum);
   int64_t rows = parts(row_panels_, down_) * rows_, deep = kDepthBytes / bytes;
   depth_ = parts(k_, parts(k_, deep));
-  lazy_ = down_ == 1 && depth_ == k_ && rows <= kMostRows && rows * k_ * bytes <= kLazyBytes;
+  lazy_ = down_ == 1 && rows <= kMostRows && rows * k_ * bytes <= kLazyBytes;
   int64_t most = std::clamp(kBlockBytes / (depth_ * bytes), 4 * rows_, kMostRows);
   if (lazy_) most = rows;
   block_rows_ = parts(parts(rows, parts(rows, most)), rows_) * rows_;
@@ -100,12 +109,12 @@ void Gemm<T>::choose_blocks() {
 }
 
 template <class T>
-uint64_t Gemm<T>::panel_elements() const {
-  return static_cast<uint64_t>(columns_ * k_);
+int64_t Gemm<T>::panel_elements() const {
+  return columns_ * k_;
 }
 template <class T>
 uint64_t Gemm<T>::packed_bytes() const {
-  return static_cast<uint64_t>(column_panels_) * panel_elements() * sizeof(Sum);
+  return static_cast<uint64_t>(column_panels_ * panel_elements()) * sizeof(Sum);
 }
 template <class T>
 uint64_t Gemm<T>::room_bytes() const {
@@ -118,26 +127,44 @@ template <class T>
 uint64_t Gemm<T>::workspace() const {
   Scratch scratch;
   scratch.take(static_cast<uint64_t>(column_panels_ * columns_) * sizeof(Sum));
-  if (!lazy_) scratch.take(static_cast<uint64_t>(pass_) * panel_elements() * sizeof(Sum));
+  if (!lazy_) scratch.take(static_cast<uint64_t>(pass_ * panel_elements()) * sizeof(Sum));
   scratch.take(room_bytes() * static_cast<uint64_t>(down_ * across_));
   return scratch.bytes();
 }
 
+// Panels of `depth` from p on: of rows of a, of columns of b.
 template <class T>
-void Gemm<T>::pack_columns(Matrix<const T> b, int64_t begin, int64_t end, Sum* target) const {
+void Gemm<T>::pack_rows(Matrix<const T> a, int64_t top, int64_t rows, int64_t p, int64_t depth, Sum* target) const {
+  const Packer<T> pack = packers<T>().a;
+  for_pieces(a.row == 1, depth, [&](int64_t at, int64_t count) {
+    for (int64_t i = 0; i < rows; i += rows_) {
+      const T* from = a.data + (top + i) * a.row + (p + at) * a.column;
+      pack(from, a.row, a.column, std::min(rows_, rows - i), count, target + i * depth + at * rows_);
+    }
+  });
+}
+template <class T>
+void Gemm<T>::pack_columns(Matrix<const T> b, int64_t begin, int64_t end, int64_t p, int64_t depth, Sum* target,
+                           int64_t step) const {
   const Packer<T> pack = packers<T>().b;
-  auto elements = static_cast<int64_t>(panel_elements());
-  parallel_for(end - begin, std::max<int64_t>(1, kPackGrain / elements), [=, this](int64_t from, int64_t to) {
-    for (int64_t i = from; i < to; i++) {
-      int64_t j = (begin + i) * columns_;
-      pack(b.data + j * b.column, b.column, b.row, std::min(columns_, n_ - j), k_, target + i * elements);
+  for_pieces(b.column == 1, depth, [&](int64_t at, int64_t count) {
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t j = i * columns_;
+      const T* from = b.data + j * b.column + (p + at) * b.row;
+      pack(from, b.column, b.row, std::min(columns_, n_ - j), count, target + (i - begin) * step + at * columns_);
     }
   });
 }
 
 template <class T>
+void Gemm<T>::pack_panels(Matrix<const T> b, int64_t begin, int64_t end, Sum* target) const {
+  parallel_for(end - begin, std::max<int64_t>(1, kPackGrain / panel_elements()), [=, this](int64_t from, int64_t to) {
+    pack_columns(b, begin + from, begin + to, 0, k_, target + from * panel_elements(), panel_elements());
+  });
+}
+template <class T>
 void Gemm<T>::pack(Matrix<const T> b, void* target) const {
-  pack_columns(b, 0, column_panels_, static_cast<Sum*>(target));
+  pack_panels(b, 0, column_panels_, static_cast<Sum*>(target));
 }
 
 template <class T>
@@ -146,7 +173,7 @@ void Gemm<T>::run(Matrix<const T> a, Matrix<const T> b, const void* packed, Matr
   Scratch scratch(workspace);
   auto* bias = static_cast<Sum*>(scratch.take(static_cast<uint64_t>(column_panels_ * columns_) * sizeof(Sum)));
   Sum* room =
-      lazy_ ? nullptr : static_cast<Sum*>(scratch.take(static_cast<uint64_t>(pass_) * panel_elements() * sizeof(Sum)));
+      lazy_ ? nullptr : static_cast<Sum*>(scratch.take(static_cast<uint64_t>(pass_ * panel_elements()) * sizeof(Sum)));
   auto* rooms = static_cast<char*>(scratch.take(0));
   if (finish.bias != nullptr) {
     for (int64_t j = 0; j < n_; j++) bias[j] = load<T>(finish.bias[j * finish.bias_stride]);
@@ -158,7 +185,7 @@ void Gemm<T>::run(Matrix<const T> a, Matrix<const T> b, const void* packed, Matr
   const int64_t pass = packed != nullptr || lazy_ ? column_panels_ : pass_;
   for (o.first = 0; o.first < column_panels_; o.first += pass) {
     o.last = std::min(o.first + pass, column_panels_);
-    if (packed == nullptr && !lazy_) pack_columns(b, o.first, o.last, room), o.packed = room;
+    if (packed == nullptr && !lazy_) pack_panels(b, o.first, o.last, room), o.packed = room;
     parallel_for(down_ * across_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) slice(o, i);
     });
@@ -179,20 +206,22 @@ void Gemm<T>::slice(const Operands& o, int64_t index) const {
 // Rows `top` on of c, columns of the panels `begin` to `end`.
 template <class T>
 void Gemm<T>::block(const Operands& o, const Room& room, int64_t top, int64_t rows, int64_t begin, int64_t end) const {
-  const Packers<T> pack = packers<T>();
   const int64_t chunk = depth_ == k_ ? end - begin : chunk_;
   for (int64_t from = begin; from < end; from += chunk) {
     for (int64_t p = 0; p < k_; p += depth_) {
       const int64_t depth = std::min(depth_, k_ - p);
-      for (int64_t i = 0; i < rows; i += rows_) {
-        const T* source = o.a.data + (top + i) * o.a.row + p * o.a.column;
-        pack.a(source, o.a.row, o.a.column, std::min(rows_, rows - i), depth, room.a + i * depth);
-      }
-      for (int64_t panel = from; panel < std::min(from + chunk, end); panel++) {
-        const Sum* b = o.packed + (panel - o.first) * static_cast<int64_t>(panel_elements()) + p * columns_;
-        if (o.packed == nullptr) pack_columns(o.b, panel, panel + 1, room.b), b = room.b;
+      Sum* a = room.a + (lazy_ ? p * block_rows_ : 0);
+      if (!lazy_ || from == begin) pack_rows(o.a, top, rows, p, depth, a);
+      const int64_t to = std::min(from + chunk, end);
+      for (int64_t panel = from; panel < to; panel++) {
+        const Sum* b = o.packed + (panel - o.first) * panel_elements() + p * columns_;
+        if (o.packed == nullptr) {
+          const int64_t at = (panel - from) % kTogether, step = columns_ * depth_;
+          if (at == 0) pack_columns(o.b, panel, std::min(panel + kTogether, to), p, depth, room.b, step);
+          b = room.b + at * step;
+        }
         Sum* sums = room.sums + (depth_ == k_ ? 0 : (panel - from) * block_rows_ * columns_);
-        multiply_panel(o, room.a, b, sums, top, rows, panel, p);
+        multiply_panel(o, a, b, sums, top, rows, panel, p);
         if (p + depth == k_) finish_panel(o, sums, top, rows, panel);
       }
     }

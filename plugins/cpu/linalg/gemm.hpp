@@ -52,8 +52,11 @@ class Gemm {
   void choose_grid(int64_t threads);
   void choose_blocks();
   uint64_t room_bytes() const;
-  uint64_t panel_elements() const;  // of one panel of b
-  void pack_columns(Matrix<const T> b, int64_t begin, int64_t end, Sum* target) const;
+  int64_t panel_elements() const;  // of one panel of b
+  void pack_rows(Matrix<const T> a, int64_t top, int64_t rows, int64_t p, int64_t depth, Sum* target) const;
+  void pack_columns(Matrix<const T> b, int64_t begin, int64_t end, int64_t p, int64_t depth, Sum* target,
+                    int64_t step) const;
+  void pack_panels(Matrix<const T> b, int64_t begin, int64_t end, Sum* target) const;
   void slice(const Operands& o, int64_t index) const;
   void block(const Operands& o, const Room& room, int64_t top, int64_t rows, int64_t begin, int64_t end) const;
   void multiply_panel(const Operands& o, const Sum* a, const Sum* b, Sum* sums, int64_t top, int64_t rows,
