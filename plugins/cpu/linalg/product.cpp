@@ -2,7 +2,8 @@
 // Which way a product is computed. Measured on two cores each of a Xeon with AVX-512 and AMX (MEASUREMENTS.md) and of
 // an EPYC with AVX2 (README.md in this folder):
 //  - below about 1000 multiplications, calling oneDNN costs more (0.3 to 0.6 us) than a plain loop takes;
-//  - with AVX2, dnnl_sgemm and the matmul primitive run the same kernel: dnnl_sgemm has 0.5 us less overhead;
+//  - with AVX2, dnnl_sgemm and the matmul primitive run the same kernel: dnnl_sgemm has 0.5 us less overhead; the own
+//    product is ahead of it by a weight whose panels are kept;
 //  - with AVX-512, dnnl_sgemm is ahead on plain operands, the primitive on transposed ones, and ahead of both is the
 //    primitive with b in its private layout.
 #include "linalg/product.hpp"
@@ -11,6 +12,10 @@
 
 namespace pg::cpu {
 namespace {
+
+// Rows of float32 by a linear layer's weight up to which the own product is ahead of dnnl_sgemm where the weight's
+// panels are kept, and level with it where they are not. More rows are worth no second copy of the weight.
+constexpr int64_t kMostKeptRows = 384;
 
 // Whether own loops beat a library's call: multiplications of one matrix. With AVX-512, which they do not use, the
 // library is ahead sooner, and so it is where b's columns have to be gathered for few rows.
@@ -55,8 +60,10 @@ std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
   if (is_small(shape)) return make_small_product(shape);
   bool transposed = shape.a.column != 1 || shape.b.column != 1;
   if (shape.dtype == PG_F32 && !(onednn::has_avx512() && (transposed || constant_b || !shape.batch.empty()))) {
-    auto product = make_few_rows_product(shape);
-    return product != nullptr ? std::move(product) : make_sgemm_product(shape);
+    if (auto product = make_few_rows_product(shape)) return product;
+    bool weight = constant_b && shape.batch.empty() && shape.b.row == 1 && shape.b.column != 1;
+    if (weight && shape.m <= kMostKeptRows) return make_own_product(shape, true);
+    return make_sgemm_product(shape);
   }
   if (auto product = make_primitive_product(shape, constant_b)) return product;
   if (shape.dtype == PG_BF16 || shape.dtype == PG_F16) {

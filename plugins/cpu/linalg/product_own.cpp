@@ -14,7 +14,7 @@ class OwnProduct final : public Product {
       : s_(s),
         slices_(split_by_batch(s, thread_count()) ? std::min<int64_t>(thread_count(), s.batch_count()) : 1),
         gemm_(s.m, s.n, s.k, slices_ > 1 ? 1 : thread_count()),
-        packs_(constant_b && s.batch.empty() && kNarrow) {
+        packs_(constant_b && s.batch.empty() && std::is_same_v<Accumulator<T>, float>) {
     if constexpr (!std::is_integral_v<T>) {
       auto* functions = ::cpu::simd->unary[s.activation == Activation::kRelu ? ::cpu::uRelu : ::cpu::uGeluTanh];
       if (s.activation != Activation::kNone)
@@ -37,7 +37,6 @@ class OwnProduct final : public Product {
   }
 
  private:
-  static constexpr bool kNarrow = std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>;
   static Matrix<const T> of(const void* data, int64_t at, Strides strides) {
     return {static_cast<const T*>(data) + at, strides.row, strides.column};
   }
