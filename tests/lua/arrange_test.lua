@@ -115,3 +115,36 @@ test("select_scatter leaves x alone", function(t)
   t.equal(x:select_scatter(I { 8, 9 }, 2, 1), { { 8, 1 }, { 9, 3 } })
   t.equal(x, { { 0, 1 }, { 2, 3 } })
 end)
+
+-- Large enough that the processor's elementwise kernels have them copied first.
+test("elementwise operators of large operands that lie turned", function(t)
+  local function ramp(from, step) return (pg.arange(80 * 96) * step + from):reshape(80, 96):to("float32") end
+  local x, y, row = ramp(-300, 0.5), ramp(7, 0.25), ramp(0, 1)[1]
+  local function same(got, want, what) t.ok(got:eq(want):all():item(), what) end
+  local xt, yt = x:transpose(1, 2), y:transpose(1, 2)
+  local xc, yc = xt:contiguous(), yt:contiguous()
+  for _, dtype in ipairs { "float32", "bfloat16", "float64", "int64", "int8" } do
+    local a, b, ac, bc = x:to(dtype):transpose(1, 2), y:to(dtype):transpose(1, 2), xc:to(dtype), yc:to(dtype)
+    same(a + b, ac + bc, dtype .. ": both")
+    same(ac + b, ac + bc, dtype .. ": one")
+    same(a:abs(), ac:abs(), dtype .. ": unary")
+    same(a:gt(b), ac:gt(bc), dtype .. ": comparison")
+    same(pg.where(a:gt(b), a, b), pg.where(ac:gt(bc), ac, bc), dtype .. ": where")
+    same(a:clamp(-5, 5), ac:clamp(-5, 5), dtype .. ": clamp")
+    same(2 - a, 2 - ac, dtype .. ": a number")
+  end
+  same(xt * row:narrow(1, 1, 80), xc * row:narrow(1, 1, 80), "a row for all")
+  same(pg.lerp(xt, yt, 0.25), pg.lerp(xc, yc, 0.25), "three operands")
+  -- In place the result lies turned too, and stays where it is.
+  local z = x:clone()
+  z:transpose(1, 2):add_(yc)
+  same(z, x + y, "in place")
+  z:transpose(1, 2):mul_(yt)
+  same(z, (x + y) * y, "in place by what lies as it does")
+  local dense = xc:clone()
+  dense:sub_(yt)
+  same(dense, xc - yc, "in place from what lies turned")
+  local leaf = x:clone():requires_grad_()
+  leaf:transpose(1, 2):relu():mul(yt):sum():backward()
+  same(leaf.grad, pg.where(x:gt(0), y, 0), "gradient")
+end)

@@ -24,7 +24,7 @@ struct Binary final : pg::Kernel {
   static const pg_tensor& operand(const pg::KernelCall& call) { return call.has(0) ? call.in(0) : call.in(1); }
 
   static void supports(const pg::KernelCall& call) {
-    require_all_dense(call);
+    require_all_dense(call), refuse_turned(call);
     BinaryOp op = find_binary(call);
     Storage s = storage_of(operand(call));
     if (call.has(0) && call.has(1) && storage_of(call.in(0)) != storage_of(call.in(1))) refuse(call);

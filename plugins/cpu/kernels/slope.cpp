@@ -22,7 +22,7 @@ bool costly(SlopeOp op) {
 
 struct Slope final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
-    require_all_dense(call);
+    require_all_dense(call), refuse_turned(call);
     Storage s = storage_of(call.in(0));
     if (!is_float(s) || storage_of(call.in(1)) != s || storage_of(call.out(0)) != s) refuse(call);
   }

@@ -17,7 +17,7 @@ TernaryOp find_ternary(const pg::KernelCall& call) {
 
 struct Ternary final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
-    require_all_dense(call);
+    require_all_dense(call), refuse_turned(call);
     Storage s = storage_of(call.out(0));
     if (!call.has(0) || !call.has(1)) refuse(call);
     for (uint32_t i = 0; i < 3; i++) {

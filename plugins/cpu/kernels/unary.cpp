@@ -30,7 +30,7 @@ bool takes_bool(UnaryOp op) {
 
 struct Unary final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
-    require_all_dense(call);
+    require_all_dense(call), refuse_turned(call);
     UnaryOp op = find_unary(call);
     Storage s = storage_of(call.in(0));
     if (storage_of(call.out(0)) != (predicate(op) ? sBool : s)) refuse(call);

@@ -9,7 +9,7 @@ SelectFn select_of(int bytes) { return simd->select[bytes == 1 ? 0 : bytes == 2 
 
 struct Where final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
-    require_all_dense(call);
+    require_all_dense(call), refuse_turned(call);
     Storage s = storage_of(call.out(0));
     if (storage_of(call.in(0)) != sBool) refuse(call);
     for (uint32_t i = 1; i <= 2; i++) {
@@ -45,7 +45,7 @@ PG_KERNEL("where", Where);
 
 struct MaskedFill final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
-    require_all_dense(call);
+    require_all_dense(call), refuse_turned(call);
     if (storage_of(call.in(1)) != sBool || storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
   }
   MaskedFill(const pg::KernelCall& call, pg::Plan&)
