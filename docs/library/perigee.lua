@@ -91,7 +91,7 @@ function pg.amp.autocast(...) end
 function pg.amp.get_autocast_dtype(device) end
 
 ---Whether autocast is on for a device now.
----@param device? string device of the result
+---@param device? string
 ---@return boolean
 function pg.amp.is_autocast_enabled(device) end
 
@@ -127,40 +127,39 @@ function Average:update() end
 ---@return any ... what fn returns
 function Average:use(fn, ...) end
 
----`pg.callbacks.CSVLogger{path}`: the history as a table, a line an epoch, rewritten whole (and atomically) at each
----epoch's end: a run that was resumed has each epoch once.
+---The history as a table, a line an epoch, rewritten whole (and atomically) at each epoch's end: a run that was resumed
+---has each epoch once.
 ---@param ... any|{path: string}
 ---@return perigee.Callback
 function pg.callbacks.CSVLogger(...) end
 
----`pg.callbacks.EarlyStopping{monitor="val_loss", patience=5, min_delta=0, mode="min", restore_best=false}`: stops when
----`monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the model then
----has the weights of the best epoch (`callback.best`, `.best_epoch`).
+---Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the
+---model then has the weights of the best epoch (`callback.best`, `.best_epoch`).
 ---@param ... any|{monitor?: string, patience?: integer, min_delta?: number, mode?: string, restore_best?: boolean}
 ---@return perigee.Callback
 function pg.callbacks.EarlyStopping(...) end
 
----`pg.callbacks.LRScheduler{schedule, per="epoch"}`: a schedule, or a function of the optimizer that makes one when the
----training begins. per="batch" steps it after every batch. optim.sched.Plateau is given the value of `monitor`.
----@param ... any|{schedule: any, per?: string, monitor?: string}
+---Steps a schedule after every epoch, or with per="batch" after every batch. Where fit binds the optimizer, it is a
+---function of that optimizer, which makes the schedule when the training begins. optim.sched.Plateau is given the value
+---of `monitor`.
+---@param ... any|{schedule: perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule, per?: string, monitor?: string}
 ---@return perigee.Callback
 function pg.callbacks.LRScheduler(...) end
 
----`pg.callbacks.ModelCheckpoint{dir, keep=3, monitor="val_loss", mode="min", every=1, steps=nil}`: a checkpoint at the
----end of every `every`-th epoch and, with `steps`, after every so many batches (not between accumulated ones).
----`monitor` names the value by which one is the best; that one is kept too. `callback.manager` is what saves.
+---A checkpoint at the end of every `every`-th epoch and, with `steps`, after every so many batches (not between
+---accumulated ones). `monitor` names the value by which one is the best; that one is kept too. `callback.manager` is
+---what saves.
 ---@param ... any|{dir: string, keep?: integer, monitor?: string, mode?: string, every?: integer, steps?: integer}
 ---@return perigee.Callback
 function pg.callbacks.ModelCheckpoint(...) end
 
----`pg.callbacks.Monitor{every=100, pattern="", print=true}`: after every so many batches the Euclidean norms of the
----parameters whose names fit the Lua pattern, and of their gradients, as they were in the last step. They are kept in
----`callback.records`: { done, name, norm, grad_norm }.
+---After every so many batches the Euclidean norms of the parameters whose names fit the Lua pattern, and of their
+---gradients, as they were in the last step. They are kept in `callback.records`: { done, name, norm, grad_norm }.
 ---@param ... any|{every?: integer, pattern?: string, print?: boolean}
 ---@return perigee.Callback
 function pg.callbacks.Monitor(...) end
 
----`pg.callbacks.ProgressBar{verbose=1}`: fit's bar as a callback, for fit{verbose=0}. 2: lines only.
+---Fit's bar as a callback, for fit{verbose=0}. 2: lines only.
 ---@param ... any|{verbose?: integer}
 ---@return perigee.Callback
 function pg.callbacks.ProgressBar(...) end
@@ -199,17 +198,17 @@ function CheckpointManager:steps() end
 function pg.config.get() end
 
 ---At most this share of a device's memory: `pg.config.memory_fraction("gpu:0", 0.4)`.
----@param device string device of the result
+---@param device string
 ---@param fraction number above 0, up to 1
 function pg.config.memory_fraction(device, fraction) end
 
 ---Memory is taken from a device as it is needed, always; what TensorFlow calls growth cannot be turned off.
----@param device string device of the result
+---@param device string
 ---@param on boolean
 function pg.config.memory_growth(device, on) end
 
 ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
----@param device string device of the result
+---@param device string
 ---@param size integer|string
 function pg.config.memory_limit(device, size) end
 
@@ -236,7 +235,7 @@ function pg.config.visible_devices(names) end
 function pg.data.csv(...) end
 
 ---`n` samples by number: get(i), i from 1, returns a table.
----@param ... any|{n: integer, get: function}
+---@param ... any|{n: integer, get: fun(i: integer): any}
 ---@return perigee.Dataset
 function pg.data.from_index(...) end
 
@@ -244,6 +243,11 @@ function pg.data.from_index(...) end
 ---@param tensors table<string, table>
 ---@return perigee.Dataset
 function pg.data.from_slices(tensors) end
+
+---Whether v is a data set.
+---@param v any anything
+---@return boolean
+function pg.data.is_dataset(v) end
 
 ---The numbers 0 .. n - 1, as samples { value = number }.
 ---@param n integer
@@ -333,6 +337,7 @@ function Graph:gradients(target, sources) end
 ---@return perigee.Tensor
 function Graph:placeholder(...) end
 
+---Prints the graph's text.
 function Graph:print() end
 
 ---A line per node, as text.
@@ -359,12 +364,6 @@ function Layer:buffer(name, tensor) end
 ---@return perigee.Layer[]
 function Layer:children() end
 
----A new class of layers. `parent` is the class to extend (`parent.init(self, ...)` is super).
----@param name string what printing and messages call it
----@param parent? perigee.Layer
----@return perigee.Layer
-function Layer:class(name, parent) end
-
 ---A copy with parameters and buffers of its own. Hooks stay behind.
 ---@return perigee.Layer
 function Layer:clone() end
@@ -374,14 +373,16 @@ function Layer:clone() end
 ---@return integer
 function Layer:count_parameters(options) end
 
+---Moves parameters and buffers to the processor, as to("cpu").
 ---@return perigee.Layer
 function Layer:cpu() end
 
+---Evaluation mode: dropout does nothing, batch norms use their running statistics.
 ---@return perigee.Layer
 function Layer:eval() end
 
 ---Means over a dataset in evaluation mode: { loss=, accuracy= }. Loss and metrics are those of fit unless given.
----@param ... any|{data?: any, x?: any, y?: any, loss?: any, metrics?: any, batch_size?: integer}
+---@param ... any|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: string|function|perigee.Layer, metrics?: (string|function)[], batch_size?: integer}
 ---@return table<string, number>
 function Layer:evaluate(...) end
 
@@ -391,10 +392,11 @@ function Layer:evaluate(...) end
 ---clip_norm and clip_value (limits on gradients, in this order), amp ("bfloat16", or "float16" with a GradScaler of
 ---fit's own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
----@param ... any|{data?: any, x?: any, y?: any, loss?: any, metrics?: any, batch_size?: integer, validation?: any, validation_split?: number, optimizer?: any, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: any, callbacks?: table, verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean}
+---@param ... any|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: string|function|perigee.Layer, metrics?: (string|function)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: string|table, callbacks?: perigee.Callback[], verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean}
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function Layer:fit(...) end
 
+---What layer(...) computes; classes define it.
 ---@param ...? any
 ---@return any
 function Layer:forward(...) end
@@ -420,6 +422,7 @@ function Layer:load_state(given, options) end
 ---@return perigee.Layer[]
 function Layer:modules() end
 
+---Buffers, such as running statistics, by their names in state().
 ---@return fun(): string?, perigee.Tensor
 function Layer:named_buffers() end
 
@@ -458,13 +461,16 @@ function Layer:summary(options) end
 ---@return perigee.Layer
 function Layer:to(target, second) end
 
+---Training mode, in which dropout drops and batch norms learn their statistics; train(false) is eval().
 ---@param on? boolean
 ---@return perigee.Layer
 function Layer:train(on) end
 
+---Gives all parameters gradients again.
 ---@return perigee.Layer
 function Layer:unfreeze() end
 
+---Forgets the gradients of all parameters.
 function Layer:zero_grad() end
 
 ---Takes up where state() was taken.
@@ -502,11 +508,12 @@ function pg.linalg.vector_norm(...) end
 ---Releases everything that is unreachable, now.
 function pg.memory.collect() end
 
----@param device? string device of the result
+---Gives memory that no tensor uses back to the device.
+---@param device? string
 function pg.memory.empty_cache(device) end
 
 ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
----@param device? string device of the result
+---@param device? string
 ---@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer}
 function pg.memory.stats(device) end
 
@@ -1287,6 +1294,12 @@ function pg.nn.bce(p, y, options) end
 ---@return perigee.Tensor
 function pg.nn.bce_with_logits(x, y, options) end
 
+---A new class of layers. `parent` is the class to extend (`parent.init(self, ...)` is super).
+---@param name string what printing and messages call it
+---@param parent? perigee.Layer
+---@return perigee.Layer
+function pg.nn.class(name, parent) end
+
 ---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1.
 ---@param a perigee.Tensor [N, D] or [D]
 ---@param b perigee.Tensor the shape of a
@@ -1358,11 +1371,13 @@ function pg.nn.hinge_embedding(x, y, options) end
 ---@return perigee.Tensor
 function pg.nn.huber(x, y, options) end
 
+---Fills t with a value.
 ---@param t perigee.Tensor
 ---@param value number
 ---@return perigee.Tensor
 function pg.nn.init.constant_(t, value) end
 
+---Normal numbers of mean 0 and standard deviation gain / sqrt(fan) (He et al., 2015); options as of kaiming_uniform_.
 ---@param t perigee.Tensor
 ---@param options? {a?: number, mode?: string, nonlinearity?: string}
 ---@return perigee.Tensor
@@ -1375,22 +1390,26 @@ function pg.nn.init.kaiming_normal_(t, options) end
 ---@return perigee.Tensor
 function pg.nn.init.kaiming_uniform_(t, options) end
 
+---Fills t with normal random numbers, of mean 0 and standard deviation 1 if not given.
 ---@param t perigee.Tensor
 ---@param mean? number
 ---@param std? number
 ---@return perigee.Tensor
 function pg.nn.init.normal_(t, mean, std) end
 
+---Fills t with ones.
 ---@param t perigee.Tensor
 ---@return perigee.Tensor
 function pg.nn.init.ones_(t) end
 
+---Fills t with uniform random numbers in [low, high), [0, 1) if not given.
 ---@param t perigee.Tensor
 ---@param low? number
 ---@param high? number
 ---@return perigee.Tensor
 function pg.nn.init.uniform_(t, low, high) end
 
+---Normal numbers of mean 0 and standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
 ---@param t perigee.Tensor
 ---@param gain? number
 ---@return perigee.Tensor
@@ -1402,14 +1421,17 @@ function pg.nn.init.xavier_normal_(t, gain) end
 ---@return perigee.Tensor
 function pg.nn.init.xavier_uniform_(t, gain) end
 
+---Fills t with zeros.
 ---@param t perigee.Tensor
 ---@return perigee.Tensor
 function pg.nn.init.zeros_(t) end
 
+---Whether v is a layer.
 ---@param v any anything
 ---@return boolean
 function pg.nn.is_layer(v) end
 
+---Whether v is a tensor that layers register as a parameter.
 ---@param v any anything
 ---@return boolean
 function pg.nn.is_parameter(v) end
@@ -1636,6 +1658,7 @@ function pg.optim.clip_grad_norm_(...) end
 ---@param limit number
 function pg.optim.clip_grad_value_(params, limit) end
 
+---Whether v is an optimizer.
 ---@param v any anything
 ---@return boolean
 function pg.optim.is_optimizer(v) end
@@ -1715,6 +1738,7 @@ function Optimizer:add_group(group) end
 ---@return perigee.Optimizer
 function Optimizer:bind(params) end
 
+---Whether it has parameters; what has none is a recipe for fit.
 ---@return boolean
 function Optimizer:is_bound() end
 
@@ -1738,6 +1762,11 @@ function Optimizer:zero_grad() end
 ---@param ...? any
 ---@return perigee.CheckpointManager
 function pg.CheckpointManager(...) end
+
+---Runs a graph: `pg.Session{g}`, then session:run("y", { x = ... }).
+---@param ... any|{graph: perigee.Graph, log_device_placement?: boolean, allow_soft_placement?: boolean}
+---@return perigee.Session
+function pg.Session(...) end
 
 ---Absolute value.
 ---@param x perigee.Tensor any shape
@@ -2011,10 +2040,12 @@ function Tensor:any(options, ...) end
 ---@return perigee.Tensor
 function pg.arange(...) end
 
+---Where the largest element stands along an axis, or in the flattened tensor: contents from 0, int64.
 ---@param ... any|{axis?: integer, keepdim?: boolean}
 ---@return perigee.Tensor
 function pg.argmax(...) end
 
+---Where the least element stands along an axis, or in the flattened tensor: contents from 0, int64.
 ---@param ... any|{axis?: integer, keepdim?: boolean}
 ---@return perigee.Tensor
 function pg.argmin(...) end
@@ -2236,10 +2267,20 @@ function pg.bitwise_xor(x, y) end
 ---@return perigee.Tensor
 function Tensor:bitwise_xor(y) end
 
+---The matrices (or vectors, as rows, and numbers) along the diagonal of one, which is zero elsewhere.
+---@param ...? perigee.Tensor
+---@return perigee.Tensor
+function pg.block_diag(...) end
+
 ---Matrix products of [b, n, k] and [b, k, m].
 ---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
 ---@return perigee.Tensor
 function pg.bmm(...) end
+
+---Views of the tensors in the shape that they broadcast to, as several results.
+---@param ...? perigee.Tensor
+---@return perigee.Tensor ...
+function pg.broadcast_tensors(...) end
 
 ---x repeated to a shape, without a copy.
 ---@param ... any|{x: perigee.Tensor, shape: integer[]}
@@ -2251,6 +2292,11 @@ function pg.broadcast_to(...) end
 ---@param ... any|{x: perigee.Tensor, boundaries: perigee.Tensor, right?: boolean}
 ---@return perigee.Tensor int64, from 0 to n
 function pg.bucketize(...) end
+
+---Every combination of an element of each: [product of their sizes, number of them].
+---@param ...? perigee.Tensor of one axis
+---@return perigee.Tensor
+function pg.cartesian_prod(...) end
 
 ---x in another dtype. Floating to integer truncates towards zero; to bool: not equal to zero.
 ---@param x perigee.Tensor any shape
@@ -2332,6 +2378,11 @@ function Tensor:clone() end
 ---@param ... any|{x: perigee.Tensor, size: any, kernel: any, dilation?: any, padding?: any, stride?: any}
 ---@return perigee.Tensor
 function pg.col2im(...) end
+
+---Beside each other; tensors of one axis are columns.
+---@param ...? perigee.Tensor
+---@return perigee.Tensor
+function pg.column_stack(...) end
 
 ---Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
 ---stride + 1 elements, rounded down.
@@ -2584,6 +2635,20 @@ function pg.cumsum(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:cumsum(options, ...) end
 
+---A function with a gradient of one's own:
+--- local sign = pg.custom_grad{
+---   forward = function(ctx, x) ctx.x = x; return x:sign() end,
+---   backward = function(ctx, dy) return dy * ctx.x:abs():le(1) end,     -- straight through where |x| <= 1
+--- }
+--- sign(x):sum():backward()
+---forward(ctx, ...) computes tensors of the arguments, which may be of any kind, without being recorded. What backward
+---will need it keeps in ctx. backward(ctx, dy1, dy2, ...) gets the gradient of each output and returns one for each
+---argument: a tensor like it, or nil. ctx.needed[i] tells whether that of argument i is asked for. Gradients of
+---gradients work where backward is made of tensor operations.
+---@param ... any|{forward: function, backward: function}
+---@return fun(...): perigee.Tensor
+function pg.custom_grad(...) end
+
 ---Degrees to radians.
 ---@param x perigee.Tensor any shape
 ---@return perigee.Tensor
@@ -2677,6 +2742,11 @@ function pg.div(x, y) end
 ---@return perigee.Tensor
 function Tensor:div(y) end
 
+---Sum of the products of two vectors' elements, 0-dim.
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@return perigee.Tensor
+function pg.dot(...) end
+
 ---In training each element is kept with probability 1 - p and divided by 1 - p, else 0 (Srivastava et al. 2014);
 ---otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed,
 ---offset, i) is at least p: the same on every device.
@@ -2708,6 +2778,11 @@ function pg.dropout_mask(key, like, options, ...) end
 ---@param options? {p?: number}|any
 ---@return perigee.Tensor
 function Tensor:dropout_mask(like, options, ...) end
+
+---Behind each other: along axis 3.
+---@param ...? perigee.Tensor
+---@return perigee.Tensor
+function pg.dstack(...) end
 
 ---Products of elements, summed over the labels that the result lacks: `pg.einsum("bij,bjk->bik", x, y)`. Without
 ---an arrow the result has the labels that stand once, in alphabetical order. "..." stands for axes without a label.
@@ -2750,11 +2825,13 @@ function pg.embedding_bag(...) end
 ---@return perigee.Tensor
 function pg.empty(...) end
 
+---A tensor of x's shape whose contents do not matter, in x's dtype and on its device if not told otherwise.
 ---@param x perigee.Tensor
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function pg.empty_like(x, options) end
 
+---Calls fn(...) with recording on, inside of no_grad too, and returns what it returns.
 ---@param fn function
 ---@param ...? any arguments of fn
 ---@return any ... what fn returns
@@ -2878,6 +2955,16 @@ function pg.flatten(...) end
 ---@return perigee.Tensor
 function pg.flip(...) end
 
+---The same as tensor:fliplr. The columns in reverse order (axis 2).
+---@param x perigee.Tensor
+---@return perigee.Tensor
+function pg.fliplr(x) end
+
+---The same as tensor:flipud. The rows in reverse order (axis 1).
+---@param x perigee.Tensor
+---@return perigee.Tensor
+function pg.flipud(x) end
+
 ---The largest integer that is not above x.
 ---@param x perigee.Tensor any shape
 ---@return perigee.Tensor
@@ -2945,6 +3032,7 @@ function Tensor:frac() end
 ---@return perigee.Tensor
 function pg.full(...) end
 
+---A tensor of x's shape filled with `value`, in x's dtype and on its device if not told otherwise.
 ---@param x perigee.Tensor
 ---@param value number|boolean
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
@@ -2990,6 +3078,7 @@ function pg.gelu(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:gelu(options, ...) end
 
+---The dtype of what is made of fractions: float32, if pg.set_default_dtype does not say otherwise.
 ---@return perigee.Dtype
 function pg.get_default_dtype() end
 
@@ -3013,6 +3102,11 @@ function pg.grad(...) end
 ---@param ... any|{fn: fun(...): perigee.Tensor, inputs: perigee.Tensor[], eps?: number, rtol?: number, atol?: number}
 ---@return boolean
 function pg.gradcheck(...) end
+
+---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, or one tensor.
+---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string, perigee.Tensor>
+---@return perigee.Graph
+function pg.graph(fn) end
 
 ---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
 ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015); volumes [N, C, D, H, W] at a grid
@@ -3085,6 +3179,11 @@ function Tensor:hardtanh(options, ...) end
 ---@return perigee.Tensor [bins]
 function pg.histc(...) end
 
+---Beside each other: along axis 2, or 1 for tensors of one axis.
+---@param ...? perigee.Tensor
+---@return perigee.Tensor
+function pg.hstack(...) end
+
 ---sqrt(x^2 + y^2), without overflow.
 ---@param x? perigee.Tensor|number any shape, or a number
 ---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
@@ -3117,6 +3216,29 @@ function pg.index(x, indices, options, ...) end
 ---@return perigee.Tensor
 function Tensor:index(indices, options, ...) end
 
+---x with `alpha` times each slice of source added at its index along an axis; equal indices add up.
+---`x:index_add(index, source, axis)` or, as in PyTorch, `x:index_add(axis, index, source)`.
+---@param x perigee.Tensor
+---@param index perigee.Tensor [n], from 0
+---@param source perigee.Tensor x with n slices along the axis
+---@param axis integer axis, from 1, negative from the end
+---@param alpha? number
+---@return perigee.Tensor
+function pg.index_add(x, index, source, axis, alpha) end
+
+---x with each slice of source written at its index along an axis; of equal indices the last one stays.
+---@param ... any|{x: perigee.Tensor, index: perigee.Tensor, source?: perigee.Tensor, axis?: integer}
+---@return perigee.Tensor
+function pg.index_copy(...) end
+
+---x with a number (or 0-dim tensor) written in the slices at the indices along an axis.
+---@param x perigee.Tensor
+---@param index perigee.Tensor [n], from 0
+---@param value number|perigee.Tensor
+---@param axis integer axis, from 1, negative from the end
+---@return perigee.Tensor
+function pg.index_fill(x, index, value, axis) end
+
 ---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
 ---what stands between the brackets of `x[...]`. Of equal places the last one stays, and with `accumulate` all add up.
 ---@param ... any|{x: perigee.Tensor, index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
@@ -3141,6 +3263,7 @@ function Tensor:index_select(index, options, ...) end
 ---@return perigee.Tensor
 function pg.indices(...) end
 
+---Calls fn(...) without recording, as no_grad does, and returns what it returns.
 ---@param fn function
 ---@param ...? any arguments of fn
 ---@return any ... what fn returns
@@ -3164,9 +3287,11 @@ function pg.instance_norm(...) end
 ---@return perigee.Tensor
 function pg.interpolate(...) end
 
+---Whether operators are recorded for backward now.
 ---@return boolean
 function pg.is_grad_enabled() end
 
+---Whether v is a tensor.
 ---@param v any anything
 ---@return boolean
 function pg.is_tensor(v) end
@@ -3537,6 +3662,16 @@ function pg.logsumexp(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:logsumexp(options, ...) end
 
+---The norm of each window of [N, C, L] or [C, L]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
+---@param ... any|{x: perigee.Tensor, norm: number, kernel: any, stride?: any, ceil_mode?: boolean}
+---@return perigee.Tensor
+function pg.lp_pool1d(...) end
+
+---The norm of each window of [N, C, H, W] or [C, H, W]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
+---@param ... any|{x: perigee.Tensor, norm: number, kernel: any, stride?: any, ceil_mode?: boolean}
+---@return perigee.Tensor
+function pg.lp_pool2d(...) end
+
 ---Whether x is less than y.
 ---@param x? perigee.Tensor|number any shape, or a number
 ---@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
@@ -3583,6 +3718,8 @@ function pg.matmul(x, y, options, ...) end
 ---@return perigee.Tensor
 function Tensor:matmul(y, options, ...) end
 
+---The largest element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
+---the larger elements.
 ---@param ... any|{axis?: any, keepdim?: boolean}
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
@@ -3700,6 +3837,8 @@ function Tensor:median(options, ...) end
 ---@return perigee.Tensor ...
 function pg.meshgrid(...) end
 
+---The least element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
+---the smaller elements.
 ---@param ... any|{axis?: any, keepdim?: boolean}
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
@@ -3725,6 +3864,11 @@ function pg.mish(x) end
 ---@return perigee.Tensor
 function Tensor:mish() end
 
+---Product of two matrices, [n, k] and [k, m].
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@return perigee.Tensor
+function pg.mm(...) end
+
 ---The element that occurs most often in each line along `axis`, the smallest of several, and its last place.
 ---@param x perigee.Tensor [...]
 ---@param options? {axis?: integer, keepdim?: boolean}|any
@@ -3736,12 +3880,24 @@ function pg.mode(x, options, ...) end
 ---@return perigee.Tensor ...
 function Tensor:mode(options, ...) end
 
+---The same as pg.movedim. Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
+---@param t perigee.Tensor
+---@param from integer|integer[]
+---@param to integer|integer[]
+---@return perigee.Tensor
+function pg.moveaxis(t, from, to) end
+
 ---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
 ---@param t perigee.Tensor
 ---@param from integer|integer[]
 ---@param to integer|integer[]
 ---@return perigee.Tensor
 function pg.movedim(t, from, to) end
+
+---The same as tensor:msort. The elements along axis 1 in rising order.
+---@param x perigee.Tensor
+---@return perigee.Tensor
+function pg.msort(x) end
 
 ---Product of x and y. Of booleans: whether both are true.
 ---@param x? perigee.Tensor|number any shape, or a number
@@ -3766,6 +3922,11 @@ function pg.multinomial(p, options, ...) end
 ---@param options? {num_samples: integer, replacement?: boolean}|any
 ---@return perigee.Tensor
 function Tensor:multinomial(options, ...) end
+
+---Product of a matrix [n, k] and a vector [k].
+---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@return perigee.Tensor
+function pg.mv(...) end
 
 ---One step of NAdam (Dozat 2016): m and v as in adam, param -= lr ((1 - mu) / (1 - mu_product) g + mu_next / (1 -
 ---mu_product mu_next) m) / (sqrt(v / (1 - beta2^step)) + eps). g is grad / grad_scale, for maximize its negative, plus
@@ -3885,10 +4046,12 @@ function pg.normalize(...) end
 ---@return perigee.Tensor int64 [..., classes]
 function pg.one_hot(...) end
 
+---Ones: `pg.ones{2, 3}`.
 ---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function pg.ones(...) end
 
+---Ones in x's shape, in x's dtype and on its device if not told otherwise.
 ---@param x perigee.Tensor
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
@@ -4026,10 +4189,12 @@ function Tensor:rad2deg() end
 ---@return perigee.Tensor
 function pg.radam(params, grads, exp_avgs, exp_avg_sqs, found_inf, options, ...) end
 
+---Uniform random numbers in [0, 1): `pg.rand{2, 3}`.
 ---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function pg.rand(...) end
 
+---Uniform random numbers in [0, 1) in x's shape, in x's dtype and on its device if not told otherwise.
 ---@param x perigee.Tensor
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
@@ -4045,10 +4210,13 @@ function pg.randint(...) end
 ---@return perigee.Tensor
 function pg.randint_like(...) end
 
+---Normal random numbers, of mean 0 and variance 1: `pg.randn{2, 3}`.
 ---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function pg.randn(...) end
 
+---Normal random numbers, of mean 0 and variance 1, in x's shape, in x's dtype and on its device if not told
+---otherwise.
 ---@param x perigee.Tensor
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
@@ -4059,6 +4227,11 @@ function pg.randn_like(x, options) end
 ---@return perigee.Tensor
 function pg.randperm(...) end
 
+---The same as tensor:ravel. x as one axis: a view where its strides allow one.
+---@param x perigee.Tensor
+---@return perigee.Tensor [n]
+function pg.ravel(x) end
+
 ---1 / x.
 ---@param x perigee.Tensor any shape
 ---@return perigee.Tensor
@@ -4067,6 +4240,13 @@ function pg.reciprocal(x) end
 ---1 / x.
 ---@return perigee.Tensor
 function Tensor:reciprocal() end
+
+---fn(...), whose intermediate results are not kept for backward but computed once more there: memory for time. fn's
+---random numbers are the same both times. It must not depend on anything that changes in between, nor have effects that
+---must happen once; running statistics of a batch norm inside are updated twice.
+---@param fn fun(...): perigee.Tensor
+---@return perigee.Tensor ... what fn returned
+function pg.recompute(fn) end
 
 ---max(x, 0); its slope at 0 is 0.
 ---@param x perigee.Tensor any shape
@@ -4177,6 +4357,11 @@ function pg.round(x, options, ...) end
 ---@param options? {decimals?: integer}|any
 ---@return perigee.Tensor
 function Tensor:round(options, ...) end
+
+---The same as pg.vstack. Below each other: along axis 1; tensors of one axis are rows.
+---@param ...? perigee.Tensor
+---@return perigee.Tensor
+function pg.row_stack(...) end
 
 ---One step of Rprop (Riedmiller, Braun 1993): the step length of an element, lr at first, is scaled by etaplus where g
 ---keeps its sign, by etaminus where it changes (g then counts as 0), and kept within step_min and step_max; param -=
@@ -4535,6 +4720,12 @@ function pg.std(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:std(options, ...) end
 
+---Standard deviation and mean.
+---@param ... any|{x: perigee.Tensor, axis?: integer|integer[], correction?: integer, keepdim?: boolean}
+---@return perigee.Tensor deviation
+---@return perigee.Tensor mean
+function pg.std_mean(...) end
+
 ---Runs fn(...) with its operators on stream `index` (from 0) of the devices they run on, so that independent work may
 ---overlap on an asynchronous device. Tensors may cross streams: what touches them waits for what wrote them.
 ---@param index integer 0 to 31
@@ -4564,6 +4755,13 @@ function pg.sum(x, options, ...) end
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
 ---@return perigee.Tensor
 function Tensor:sum(options, ...) end
+
+---The same as pg.transpose. Swaps two axes.
+---@param t perigee.Tensor
+---@param a integer
+---@param b integer
+---@return perigee.Tensor
+function pg.swapaxes(t, a, b) end
 
 ---Waits for a device (nil: for all). What failed asynchronously is raised here.
 ---@param device? string device of the result
@@ -4669,6 +4867,11 @@ function Tensor:topk(options, ...) end
 ---@return perigee.Tensor
 function pg.total_norm(xs, options, ...) end
 
+---The same as tensor:trace. The sum of the main diagonal of a matrix.
+---@param x perigee.Tensor [n, m]
+---@return perigee.Tensor
+function pg.trace(x) end
+
 ---x on another device.
 ---@param x perigee.Tensor any shape
 ---@param options? {device: string}|any
@@ -4739,6 +4942,17 @@ function Tensor:unfold(options, ...) end
 ---@return perigee.Tensor
 function pg.uniform(options, ...) end
 
+---The distinct elements of x in rising order, or with `axis` its distinct slices; then, where asked for, the kind of
+---each element (`return_inverse`) and the number of each kind (`return_counts`). NaN equals nothing.
+---@param ... any|{x: perigee.Tensor, axis?: integer, return_inverse?: boolean, return_counts?: boolean, sorted?: boolean}
+---@return perigee.Tensor values, perigee.Tensor? inverse, perigee.Tensor? counts
+function pg.unique(...) end
+
+---The same, but only neighbours count as equal, and the order stays.
+---@param ... any|{x: perigee.Tensor, axis?: integer, return_inverse?: boolean, return_counts?: boolean}
+---@return perigee.Tensor values, perigee.Tensor? inverse, perigee.Tensor? counts
+function pg.unique_consecutive(...) end
+
 ---Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every
 ---row; and how many rows are of each. NaN equals nothing.
 ---@param x perigee.Tensor [n] or [n, m]
@@ -4781,8 +4995,20 @@ function pg.var(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:var(options, ...) end
 
+---Variance and mean: `x:var_mean{axis = 2, correction = 1}`.
+---@param ... any|{x: perigee.Tensor, axis?: integer|integer[], correction?: integer, keepdim?: boolean}
+---@return perigee.Tensor variance
+---@return perigee.Tensor mean
+function pg.var_mean(...) end
+
+---The version of Perigee.
 ---@return string
 function pg.version() end
+
+---Below each other: along axis 1; tensors of one axis are rows.
+---@param ...? perigee.Tensor
+---@return perigee.Tensor
+function pg.vstack(...) end
 
 ---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
 ---@param condition perigee.Tensor
@@ -4806,6 +5032,7 @@ function Tensor:xlogy(y) end
 ---@return perigee.Tensor
 function pg.zeros(...) end
 
+---Zeros in x's shape, in x's dtype and on its device if not told otherwise.
 ---@param x perigee.Tensor
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
@@ -4819,6 +5046,7 @@ function Plot:save(path) end
 ---@return number
 function GradScaler:get_scale() end
 
+---Whether scaling is on.
 ---@return boolean
 function GradScaler:is_enabled() end
 
@@ -4903,10 +5131,12 @@ function Tensor:allclose(...) end
 ---@return perigee.Tensor max
 function Tensor:aminmax(...) end
 
+---Where the largest element stands along an axis, or in the flattened tensor: contents from 0, int64.
 ---@param ... any|{axis?: integer, keepdim?: boolean}
 ---@return perigee.Tensor
 function Tensor:argmax(...) end
 
+---Where the least element stands along an axis, or in the flattened tensor: contents from 0, int64.
 ---@param ... any|{axis?: integer, keepdim?: boolean}
 ---@return perigee.Tensor
 function Tensor:argmin(...) end
@@ -4963,6 +5193,11 @@ function Tensor:channel_shuffle(...) end
 ---@return perigee.Tensor[]
 function Tensor:chunk(...) end
 
+---x:clamp, written into x.
+---@param ... any|{min?: number, max?: number}
+---@return perigee.Tensor
+function Tensor:clamp_(...) end
+
 ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
 ---[N, C, H, W]. PyTorch's nn.functional.fold.
 ---@param ... any|{size: any, kernel: any, dilation?: any, padding?: any, stride?: any}
@@ -4973,6 +5208,7 @@ function Tensor:col2im(...) end
 ---@return perigee.Tensor
 function Tensor:contiguous() end
 
+---Writes a tensor's elements, or a number, into x; the source broadcasts and is converted to x's dtype.
 ---@param source perigee.Tensor|number|boolean
 ---@return perigee.Tensor
 function Tensor:copy_(source) end
@@ -4982,6 +5218,7 @@ function Tensor:copy_(source) end
 ---@return perigee.Tensor
 function Tensor:cosine_similarity(...) end
 
+---The same on the processor: x:to("cpu").
 ---@return perigee.Tensor
 function Tensor:cpu() end
 
@@ -5013,12 +5250,22 @@ function Tensor:diff(...) end
 ---@return integer
 function Tensor:dim() end
 
+---Sum of the products of two vectors' elements, 0-dim.
+---@param ... any|{y: perigee.Tensor}
+---@return perigee.Tensor
+function Tensor:dot(...) end
+
+---x:to("float64").
+---@return perigee.Tensor
+function Tensor:double() end
+
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
 ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
 ---@param ... any|{index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
 ---@return perigee.Tensor [B, D]
 function Tensor:embedding_bag(...) end
 
+---A tensor of x's shape whose contents do not matter, in x's dtype and on its device if not told otherwise.
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function Tensor:empty_like(options) end
@@ -5028,10 +5275,17 @@ function Tensor:empty_like(options) end
 ---@return boolean
 function Tensor:equal(b) end
 
+---A view in the shape of `other`, to which x broadcasts.
 ---@param other perigee.Tensor
 ---@return perigee.Tensor
 function Tensor:expand_as(other) end
 
+---Exponential draws of density rate exp(-rate x), into x.
+---@param ... any|{rate?: number}
+---@return perigee.Tensor x
+function Tensor:exponential_(...) end
+
+---Writes a number into every element.
 ---@param value number|boolean
 ---@return perigee.Tensor
 function Tensor:fill_(value) end
@@ -5056,9 +5310,14 @@ function Tensor:fliplr(x) end
 ---@return perigee.Tensor
 function Tensor:flipud(x) end
 
+---x:to("float32").
+---@return perigee.Tensor
+function Tensor:float() end
+
 ---Releases the tensor's memory now. Using it afterwards is an error.
 function Tensor:free() end
 
+---A tensor of x's shape filled with `value`, in x's dtype and on its device if not told otherwise.
 ---@param value number|boolean
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
@@ -5078,6 +5337,10 @@ function Tensor:grid_sample(...) end
 ---@return perigee.Tensor
 function Tensor:group_norm(...) end
 
+---x:to("float16").
+---@return perigee.Tensor
+function Tensor:half() end
+
 ---Whether the shape is this: `t:has_shape{2, 3}`.
 ---@param ...? integer|integer[]
 ---@return boolean
@@ -5095,11 +5358,52 @@ function Tensor:histc(...) end
 ---@return perigee.Tensor
 function Tensor:im2col(...) end
 
+---x with `alpha` times each slice of source added at its index along an axis; equal indices add up.
+---`x:index_add(index, source, axis)` or, as in PyTorch, `x:index_add(axis, index, source)`.
+---@param index perigee.Tensor [n], from 0
+---@param source perigee.Tensor x with n slices along the axis
+---@param axis integer axis, from 1, negative from the end
+---@param alpha? number
+---@return perigee.Tensor
+function Tensor:index_add(index, source, axis, alpha) end
+
+---x:index_add, written into x.
+---@param ... any|{index: perigee.Tensor, source: perigee.Tensor, axis: integer, alpha?: number}
+---@return perigee.Tensor
+function Tensor:index_add_(...) end
+
+---x with each slice of source written at its index along an axis; of equal indices the last one stays.
+---@param ... any|{index: perigee.Tensor, source?: perigee.Tensor, axis?: integer}
+---@return perigee.Tensor
+function Tensor:index_copy(...) end
+
+---x:index_copy, written into x.
+---@param ... any|{index: perigee.Tensor, source?: perigee.Tensor, axis?: integer}
+---@return perigee.Tensor
+function Tensor:index_copy_(...) end
+
+---x with a number (or 0-dim tensor) written in the slices at the indices along an axis.
+---@param index perigee.Tensor [n], from 0
+---@param value number|perigee.Tensor
+---@param axis integer axis, from 1, negative from the end
+---@return perigee.Tensor
+function Tensor:index_fill(index, value, axis) end
+
+---x:index_fill, written into x.
+---@param ... any|{index: perigee.Tensor, value: number|perigee.Tensor, axis: integer}
+---@return perigee.Tensor
+function Tensor:index_fill_(...) end
+
 ---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
 ---what stands between the brackets of `x[...]`. Of equal places the last one stays, and with `accumulate` all add up.
 ---@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
 ---@return perigee.Tensor
 function Tensor:index_put(...) end
+
+---x:index_put, written into x.
+---@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
+---@return perigee.Tensor
+function Tensor:index_put_(...) end
 
 ---Sums of products over the last axes: x [..., n] and y [..., n] to [axes of x but the last, those of y but the
 ---last]; a tensor of no axes multiplies.
@@ -5113,12 +5417,17 @@ function Tensor:inner(...) end
 ---@return perigee.Tensor
 function Tensor:instance_norm(...) end
 
+---x:to("int32").
+---@return perigee.Tensor
+function Tensor:int() end
+
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
 ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
 ---@param ... any|{size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean}
 ---@return perigee.Tensor
 function Tensor:interpolate(...) end
 
+---Whether the elements lie in memory one after the other, in the order of the axes.
 ---@return boolean
 function Tensor:is_contiguous() end
 
@@ -5151,6 +5460,21 @@ function Tensor:kron(...) end
 ---@return perigee.Tensor
 function Tensor:local_response_norm(...) end
 
+---x:to("int64").
+---@return perigee.Tensor
+function Tensor:long() end
+
+---The norm of each window of [N, C, L] or [C, L]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
+---@param ... any|{norm: number, kernel: any, stride?: any, ceil_mode?: boolean}
+---@return perigee.Tensor
+function Tensor:lp_pool1d(...) end
+
+---The norm of each window of [N, C, H, W] or [C, H, W]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
+---@param ... any|{norm: number, kernel: any, stride?: any, ceil_mode?: boolean}
+---@return perigee.Tensor
+function Tensor:lp_pool2d(...) end
+
+---The last two axes exchanged, a view.
 ---@return perigee.Tensor
 function Tensor:mT() end
 
@@ -5165,20 +5489,41 @@ function Tensor:masked_fill(...) end
 ---@return perigee.Tensor
 function Tensor:masked_scatter(...) end
 
+---x:masked_scatter, written into x.
+---@param ... any|{mask: perigee.Tensor, source: perigee.Tensor}
+---@return perigee.Tensor
+function Tensor:masked_scatter_(...) end
+
 ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
 ---@param ... any|{mask: perigee.Tensor}
 ---@return perigee.Tensor
 function Tensor:masked_select(...) end
 
+---The largest element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
+---the larger elements.
 ---@param ... any|{axis?: any, keepdim?: boolean}
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function Tensor:max(...) end
 
+---The least element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
+---the smaller elements.
 ---@param ... any|{axis?: any, keepdim?: boolean}
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function Tensor:min(...) end
+
+---Product of two matrices, [n, k] and [k, m].
+---@param ... any|{y: perigee.Tensor}
+---@return perigee.Tensor
+function Tensor:mm(...) end
+
+---The same as pg.movedim. Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
+---@param t perigee.Tensor
+---@param from integer|integer[]
+---@param to integer|integer[]
+---@return perigee.Tensor
+function Tensor:moveaxis(t, from, to) end
 
 ---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
 ---@param from integer|integer[]
@@ -5191,6 +5536,11 @@ function Tensor:movedim(from, to) end
 ---@return perigee.Tensor
 function Tensor:msort(x) end
 
+---Product of a matrix [n, k] and a vector [k].
+---@param ... any|{y: perigee.Tensor}
+---@return perigee.Tensor
+function Tensor:mv(...) end
+
 ---`length` positions of an axis from position `start` (from 1).
 ---@param ... any|{axis: integer, start: integer, length: integer}
 ---@return perigee.Tensor
@@ -5202,11 +5552,17 @@ function Tensor:narrow(...) end
 ---@return perigee.Tensor
 function Tensor:norm(...) end
 
+---Normal draws, into x.
+---@param ... any|{mean?: number, std?: number}
+---@return perigee.Tensor x
+function Tensor:normal_(...) end
+
 ---x divided by its p-norm along an axis, or by eps where that is larger.
 ---@param ... any|{p?: number, axis?: integer, eps?: number}
 ---@return perigee.Tensor
 function Tensor:normalize(...) end
 
+---How many elements there are.
 ---@return integer
 function Tensor:numel() end
 
@@ -5216,6 +5572,7 @@ function Tensor:numel() end
 ---@return perigee.Tensor int64 [..., classes]
 function Tensor:one_hot(...) end
 
+---Ones in x's shape, in x's dtype and on its device if not told otherwise.
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function Tensor:ones_like(options) end
@@ -5256,6 +5613,11 @@ function Tensor:positions() end
 ---@return perigee.Tensor
 function Tensor:put(...) end
 
+---x:put, written into x.
+---@param ... any|{index: perigee.Tensor, values: perigee.Tensor|number, accumulate?: boolean}
+---@return perigee.Tensor
+function Tensor:put_(...) end
+
 ---The elements below which the shares `q` of each line along an axis (of all elements without one) lie. q is a
 ---number, or a list or tensor of them, which then come along a new first axis. Interpolation: linear (definition 7 of
 ---Hyndman and Fan, "Sample quantiles in statistical packages", 1996), lower, higher, midpoint, nearest.
@@ -5263,6 +5625,7 @@ function Tensor:put(...) end
 ---@return perigee.Tensor
 function Tensor:quantile(...) end
 
+---Uniform random numbers in [0, 1) in x's shape, in x's dtype and on its device if not told otherwise.
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function Tensor:rand_like(options) end
@@ -5272,9 +5635,16 @@ function Tensor:rand_like(options) end
 ---@return perigee.Tensor
 function Tensor:randint_like(...) end
 
+---Normal random numbers, of mean 0 and variance 1, in x's shape, in x's dtype and on its device if not told
+---otherwise.
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function Tensor:randn_like(options) end
+
+---Whole numbers from low to high - 1, into x.
+---@param ... any|{low: integer, high: integer}
+---@return perigee.Tensor x
+function Tensor:random_(...) end
 
 ---x as one axis: a view where its strides allow one.
 ---@param x perigee.Tensor
@@ -5292,6 +5662,7 @@ function Tensor:repeat_interleave(...) end
 ---@return perigee.Tensor
 function Tensor:requires_grad_(on) end
 
+---The same elements in the shape of `other`.
 ---@param other perigee.Tensor
 ---@return perigee.Tensor
 function Tensor:reshape_as(other) end
@@ -5322,6 +5693,21 @@ function Tensor:save_npy(path) end
 ---@param ... any|{k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
 ---@return perigee.Tensor
 function Tensor:scaled_dot_product_attention(...) end
+
+---x:scatter, written into x.
+---@param ... any|{axis: integer}
+---@return perigee.Tensor
+function Tensor:scatter_(...) end
+
+---x:scatter_add, written into x.
+---@param ... any|{axis: integer}
+---@return perigee.Tensor
+function Tensor:scatter_add_(...) end
+
+---x:scatter_reduce, written into x.
+---@param ... any|{axis: integer, reduce: string, include_self?: boolean}
+---@return perigee.Tensor
+function Tensor:scatter_reduce_(...) end
 
 ---Where values (a tensor or a number) would be put into rows that are in rising order, as counts of the elements
 ---before them: before equal elements, or behind them with `right=true` or `side="right"`.
@@ -5354,8 +5740,22 @@ function Tensor:softmin(...) end
 ---@return perigee.Tensor[]
 function Tensor:split(...) end
 
+---Standard deviation and mean.
+---@param ... any|{axis?: integer|integer[], correction?: integer, keepdim?: boolean}
+---@return perigee.Tensor deviation
+---@return perigee.Tensor mean
+function Tensor:std_mean(...) end
+
+---Elements between neighbours along each axis.
 ---@return integer[]
 function Tensor:stride() end
+
+---The same as pg.transpose. Swaps two axes.
+---@param t perigee.Tensor
+---@param a integer
+---@param b integer
+---@return perigee.Tensor
+function Tensor:swapaxes(t, a, b) end
 
 ---A matrix transposed; tensors of less than two axes as they are.
 ---@return perigee.Tensor
@@ -5436,10 +5836,34 @@ function Tensor:unbind(...) end
 ---@return perigee.Tensor
 function Tensor:unflatten(...) end
 
+---Uniform draws from [low, high), into x.
+---@param ... any|{low?: number, high?: number}
+---@return perigee.Tensor x
+function Tensor:uniform_(...) end
+
+---The distinct elements of x in rising order, or with `axis` its distinct slices; then, where asked for, the kind of
+---each element (`return_inverse`) and the number of each kind (`return_counts`). NaN equals nothing.
+---@param ... any|{axis?: integer, return_inverse?: boolean, return_counts?: boolean, sorted?: boolean}
+---@return perigee.Tensor values, perigee.Tensor? inverse, perigee.Tensor? counts
+function Tensor:unique(...) end
+
+---The same, but only neighbours count as equal, and the order stays.
+---@param ... any|{axis?: integer, return_inverse?: boolean, return_counts?: boolean}
+---@return perigee.Tensor values, perigee.Tensor? inverse, perigee.Tensor? counts
+function Tensor:unique_consecutive(...) end
+
+---Variance and mean: `x:var_mean{axis = 2, correction = 1}`.
+---@param ... any|{axis?: integer|integer[], correction?: integer, keepdim?: boolean}
+---@return perigee.Tensor variance
+---@return perigee.Tensor mean
+function Tensor:var_mean(...) end
+
+---As reshape: the same elements in another shape, of which one size may be -1.
 ---@param ...? integer|integer[]
 ---@return perigee.Tensor
 function Tensor:view(...) end
 
+---As reshape_as: the same elements in the shape of `other`.
 ---@param other perigee.Tensor
 ---@return perigee.Tensor
 function Tensor:view_as(other) end
@@ -5449,11 +5873,14 @@ function Tensor:view_as(other) end
 ---@return perigee.Tensor
 function Tensor:where(...) end
 
+---Writes 0 into every element.
 ---@return perigee.Tensor
 function Tensor:zero_() end
 
+---Forgets the gradient.
 function Tensor:zero_grad() end
 
+---Zeros in x's shape, in x's dtype and on its device if not told otherwise.
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function Tensor:zeros_like(options) end

@@ -54,8 +54,10 @@ return function(pg, native)
     t.requires_grad = on == nil or on
     return t
   end)
+  ---Forgets the gradient.
   define("zero_grad", function(t) native.clear_grads { t } end)
 
+  ---Whether operators are recorded for backward now.
   ---@return boolean
   function pg.is_grad_enabled() return native.grad_enabled() end
 
@@ -70,10 +72,12 @@ return function(pg, native)
   ---@param ... any arguments of fn
   ---@return any ... what fn returns
   grad_scope("no_grad", false)
+  ---Calls fn(...) with recording on, inside of no_grad too, and returns what it returns.
   ---@param fn function
   ---@param ... any arguments of fn
   ---@return any ... what fn returns
   grad_scope("enable_grad", true)
+  ---Calls fn(...) without recording, as no_grad does, and returns what it returns.
   ---@param fn function
   ---@param ... any arguments of fn
   ---@return any ... what fn returns

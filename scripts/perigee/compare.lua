@@ -91,11 +91,15 @@ return function(pg, native)
     native.methods[name] = f
     pg[name] = function(...) return f(opened(...)) end
   end
+  ---The largest element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
+  ---the larger elements.
   ---@param x perigee.Tensor
   ---@param ... any an axis, another tensor, or {axis=, keepdim=}
   ---@return perigee.Tensor values
   ---@return perigee.Tensor? positions where an axis was given
   extreme("max", "amax", "argmax", "maximum")
+  ---The least element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
+  ---the smaller elements.
   ---@param x perigee.Tensor
   ---@param ... any an axis, another tensor, or {axis=, keepdim=}
   ---@return perigee.Tensor values
@@ -148,8 +152,10 @@ return function(pg, native)
     native.methods[name] = f
     pg[name] = function(...) return f(opened(...)) end
   end
+  ---Where the largest element stands along an axis, or in the flattened tensor: contents from 0, int64.
   ---@return perigee.Tensor
   arg_extreme("argmax")
+  ---Where the least element stands along an axis, or in the flattened tensor: contents from 0, int64.
   ---@return perigee.Tensor
   arg_extreme("argmin")
 

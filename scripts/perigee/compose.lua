@@ -48,10 +48,13 @@ return function(pg, native)
     end)
   end
   ---Product of two matrices, [n, k] and [k, m].
+  ---@return perigee.Tensor
   matrix_product("mm", 2, 2)
   ---Product of a matrix [n, k] and a vector [k].
+  ---@return perigee.Tensor
   matrix_product("mv", 2, 1)
   ---Sum of the products of two vectors' elements, 0-dim.
+  ---@return perigee.Tensor
   matrix_product("dot", 1, 1)
 
   ---beta * x + alpha * (a times b), of batches of matrices a [b, n, k] and b [b, k, m].

@@ -52,6 +52,7 @@ return function(pg, native)
   ---@param ... integer|integer[]|{dtype: string?, device: string?, requires_grad: boolean?}
   ---@return perigee.Tensor
   creator("zeros", { shape_param() }, function(o) return fill("zeros", o.shape, 0, default(o)) end)
+  ---Ones: `pg.ones{2, 3}`.
   ---@return perigee.Tensor
   creator("ones", { shape_param() }, function(o) return fill("ones", o.shape, 1, default(o)) end)
   ---Memory whose contents mean nothing yet. (It is zeroed.)
@@ -81,18 +82,22 @@ return function(pg, native)
     end)
     native.methods[name] = pg[name]
   end
+  ---Zeros in x's shape, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
   ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
   ---@return perigee.Tensor
   like("zeros_like", function(shape, dtype) return fill("zeros_like", shape, 0, dtype) end)
+  ---Ones in x's shape, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
   ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
   ---@return perigee.Tensor
   like("ones_like", function(shape, dtype) return fill("ones_like", shape, 1, dtype) end)
+  ---A tensor of x's shape whose contents do not matter, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
   ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
   ---@return perigee.Tensor
   like("empty_like", function(shape, dtype) return fill("empty_like", shape, 0, dtype) end)
+  ---A tensor of x's shape filled with `value`, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
   ---@param value number|boolean
   ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
@@ -102,12 +107,15 @@ return function(pg, native)
     native.dtypes.check_number("full_like", value, native.dtypes.find(dtype, "full_like"))
     return fill("full_like", shape, value, dtype)
   end)
+  ---Uniform random numbers in [0, 1) in x's shape, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
   ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
   ---@return perigee.Tensor
   like("rand_like", function(shape, dtype)
     return call("uniform", {}, { shape = shape, dtype = dtype }, false, "rand_like")
   end)
+  ---Normal random numbers, of mean 0 and variance 1, in x's shape, in x's dtype and on its device if not told
+  ---otherwise.
   ---@param x perigee.Tensor
   ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
   ---@return perigee.Tensor
@@ -115,10 +123,12 @@ return function(pg, native)
     return call("normal", {}, { shape = shape, dtype = dtype }, false, "randn_like")
   end)
 
+  ---Uniform random numbers in [0, 1): `pg.rand{2, 3}`.
   ---@return perigee.Tensor
   creator("rand", { shape_param() }, function(o)
     return call("uniform", {}, { shape = check_sizes("rand", o.shape), dtype = default(o) }, false, "rand")
   end)
+  ---Normal random numbers, of mean 0 and variance 1: `pg.randn{2, 3}`.
   ---@return perigee.Tensor
   creator("randn", { shape_param() }, function(o)
     return call("normal", {}, { shape = check_sizes("randn", o.shape), dtype = default(o) }, false, "randn")
@@ -258,8 +268,10 @@ return function(pg, native)
     end
     return native.set_default_dtype(name)
   end
+  ---The dtype of what is made of fractions: float32, if pg.set_default_dtype does not say otherwise.
   ---@return perigee.Dtype
   function pg.get_default_dtype() return native.default_dtype() end
+  ---Whether v is a tensor.
   ---@param v any anything
   ---@return boolean
   function pg.is_tensor(v) return native.is_tensor(v) end

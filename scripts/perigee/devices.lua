@@ -50,6 +50,7 @@ return function(pg, native)
   function pg.memory.stats(device)
     return native.memory_stats(native.find_device(device or pg.device(), "memory.stats"))
   end
+  ---Gives memory that no tensor uses back to the device.
   ---@param device? string
   function pg.memory.empty_cache(device)
     native.handles.reclaim()
@@ -212,6 +213,7 @@ return function(pg, native)
   ---@param ... {load: boolean?}
   ---@return table[]
   function pg.plugins(...) return native.plugins(read_plugins(...).load) end
+  ---The version of Perigee.
   ---@return string
   function pg.version() return native.version() end
 end

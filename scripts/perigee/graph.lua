@@ -145,6 +145,7 @@ end
 ---A line per node, as text.
 ---@return string
 function Graph:text() return graphs.text(self.native) end
+---Prints the graph's text.
 function Graph:print() print(self:text()) end
 
 ---The graph in the dot language, written to a file when a path is given.
@@ -160,6 +161,8 @@ function Graph:dot(path)
 end
 
 ---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, or one tensor.
+---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string, perigee.Tensor>
+---@return perigee.Graph
 local function graph(fn)
   if type(fn) ~= "function" then
     native.raise("invalid_argument", "graph", "needs a function, got " .. native.describe(fn))
@@ -185,11 +188,13 @@ end
 local Session = {}
 Session.__index = Session
 
----A session runs a graph: `pg.Session{g}`. `log_device_placement=true` writes `session:placement()` to standard error.
----`allow_soft_placement=true` runs nodes that their device has no kernel for on the processor; a warning names each.
 local read_session = native.signature("Session", {
-  { "graph", "table", required = true }, { "log_device_placement", "boolean", named = true },
-  { "allow_soft_placement", "boolean", named = true } })
+  { "graph", "table", required = true, type = "perigee.Graph", doc = "what pg.graph made" },
+  { "log_device_placement", "boolean", named = true, doc = "writes session:placement() to standard error" },
+  { "allow_soft_placement", "boolean", named = true,
+    doc = "runs what its device has no kernel for on the processor; a warning names each" } })
+---Runs a graph: `pg.Session{g}`, then session:run("y", { x = ... }).
+---@return perigee.Session
 local function new_session(...)
   local o = read_session(...)
   local self = setmetatable({ graph = o.graph }, Session)

@@ -45,6 +45,7 @@ return function(pg, native)
   ---Number of axes.
   ---@return integer
   define("dim", function(t) return rank(t) end)
+  ---How many elements there are.
   ---@return integer
   define("numel", function(t) return native.host.numel(t) end)
   ---The size of an axis, or the shape.
@@ -54,6 +55,7 @@ return function(pg, native)
     if axis == nil then return t.shape end
     return size(t, axis_of("size", t, axis))
   end)
+  ---Elements between neighbours along each axis.
   ---@return integer[]
   define("stride", function(t) return tensor.strides(t) end)
   ---The one element as a Lua number or boolean.
@@ -107,6 +109,7 @@ return function(pg, native)
     return flat
   end)
 
+  ---Whether the elements lie in memory one after the other, in the order of the axes.
   ---@return boolean
   define("is_contiguous", function(t)
     if native.is_graph_tensor(t) then return true end -- values of a graph have no layout of their own
@@ -154,11 +157,24 @@ return function(pg, native)
     end
     return t
   end)
+  ---The same on the processor: x:to("cpu").
   ---@return perigee.Tensor
   define("cpu", function(t) return t:to("cpu") end)
-  for name, dtype in pairs { float = "float32", double = "float64", half = "float16", long = "int64", int = "int32" } do
-    define(name, function(t) return t:to(dtype) end)
-  end
+  ---x:to("float32").
+  ---@return perigee.Tensor
+  define("float", function(t) return t:to "float32" end)
+  ---x:to("float64").
+  ---@return perigee.Tensor
+  define("double", function(t) return t:to "float64" end)
+  ---x:to("float16").
+  ---@return perigee.Tensor
+  define("half", function(t) return t:to "float16" end)
+  ---x:to("int64").
+  ---@return perigee.Tensor
+  define("long", function(t) return t:to "int64" end)
+  ---x:to("int32").
+  ---@return perigee.Tensor
+  define("int", function(t) return t:to "int32" end)
   ---The tensor itself when its elements lie in row-major order, else a copy that does.
   ---@return perigee.Tensor
   define("contiguous", function(t) return t:is_contiguous() and t or t:clone() end)
@@ -173,6 +189,7 @@ return function(pg, native)
     native.handles.close(t)
   end
 
+  ---Writes a tensor's elements, or a number, into x; the source broadcasts and is converted to x's dtype.
   ---@param source perigee.Tensor|number|boolean
   ---@return perigee.Tensor
   define("copy_", function(t, source)
@@ -183,6 +200,7 @@ return function(pg, native)
     call("copy", { t, source })
     return t
   end)
+  ---Writes a number into every element.
   ---@param value number|boolean
   ---@return perigee.Tensor
   define("fill_", function(t, value)
@@ -194,20 +212,25 @@ return function(pg, native)
     call("copy", { t, scalar })
     return t
   end)
+  ---Writes 0 into every element.
   ---@return perigee.Tensor
   define("zero_", function(t) return t:fill_(0) end)
 
   -- ---- views ----
 
+  ---As reshape: the same elements in another shape, of which one size may be -1.
   ---@param ... integer|integer[]
   ---@return perigee.Tensor
   define("view", function(t, ...) return t:reshape(...) end)
+  ---The same elements in the shape of `other`.
   ---@param other perigee.Tensor
   ---@return perigee.Tensor
   define("reshape_as", function(t, other) return t:reshape(other.shape) end)
+  ---A view in the shape of `other`, to which x broadcasts.
   ---@param other perigee.Tensor
   ---@return perigee.Tensor
   define("expand_as", function(t, other) return t:expand(other.shape) end)
+  ---As reshape_as: the same elements in the shape of `other`.
   ---@param other perigee.Tensor
   ---@return perigee.Tensor
   define("view_as", function(t, other) return t:reshape(other.shape) end)
@@ -235,6 +258,7 @@ return function(pg, native)
     end
     return rank(t) == 2 and t:transpose(1, 2) or t
   end)
+  ---The last two axes exchanged, a view.
   ---@return perigee.Tensor
   define("mT", function(t) return t:transpose(-2, -1) end)
 

@@ -140,9 +140,7 @@ return function(pg, native)
     end
   end
 
-  local function lp_pool(axes)
-    local name = ("lp_pool%dd"):format(axes)
-    ---The norm of each window: (sum of x^norm)^(1 / norm), as PyTorch defines it.
+  local function lp_pool(name, axes)
     both(name, { { "norm", "number", required = true }, { "kernel", "any", required = true }, { "stride", "any" },
                  { "ceil_mode", "boolean", default = false } }, function(o)
       local kernel, count = whole(name, "kernel", o.kernel, axes, 1), 1
@@ -155,8 +153,12 @@ return function(pg, native)
     pg[name] = of_examples(axes, pg[name])
     native.methods[name] = pg[name]
   end
-  lp_pool(1)
-  lp_pool(2)
+  ---The norm of each window of [N, C, L] or [C, L]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
+  ---@return perigee.Tensor
+  lp_pool("lp_pool1d", 1)
+  ---The norm of each window of [N, C, H, W] or [C, H, W]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
+  ---@return perigee.Tensor
+  lp_pool("lp_pool2d", 2)
 
   ---Each element divided by (k + alpha * the mean of the squares over `size` neighbouring channels)^beta (Krizhevsky
   ---and others, 2012). x is [N, C, ...].

@@ -80,6 +80,81 @@ test("every function says what it returns, and of which class its arguments are"
   t.equal(missing, {})
 end)
 
+test("everything public has an entry with a text", function(t)
+  local pg, native, all = require "perigee", require "perigee.native", require("perigee.reference").all()
+  local missing, seen = {}, 0
+  local function look(prefix, part)
+    for name, value in pairs(part) do
+      local is_class = type(value) == "table" and rawget(value, "__perigee_layer")
+      if type(name) == "string" and (is_class and name ~= "Module" or type(value) == "function") then
+        local entry = all[prefix .. name] or prefix == "nn." and all["pg." .. name] or
+                      prefix == "tensor:" and all["pg." .. name]
+        seen = seen + 1
+        if not entry then missing[#missing + 1] = prefix .. name .. ": no entry"
+        elseif not entry.doc:find("%S") then missing[#missing + 1] = prefix .. name .. ": no text" end
+      end
+    end
+  end
+  for _, part in ipairs { "nn", "optim", "data", "amp", "callbacks", "memory", "config", "linalg" } do
+    look(part .. ".", pg[part])
+  end
+  look("pg.", pg)
+  look("nn.init.", pg.nn.init)
+  look("optim.sched.", pg.optim.sched)
+  look("tensor:", native.methods)
+  for name, entry in pairs(all) do
+    if not entry.doc:find("%S") then missing[#missing + 1] = name .. ": no text" end
+  end
+  table.sort(missing)
+  t.equal(missing, {})
+  t.ok(seen > 500, "looked at " .. seen)
+end)
+
+test("options of layers, losses, optimizers, schedules and callbacks say what they mean", function(t)
+  local missing, seen = {}, 0
+  for name, entry in pairs(require("perigee.reference").all()) do
+    local chosen = entry.kind == "layer" or entry.kind == "optimizer" or entry.options or
+                   name:find("^optim%.%u") or name:find("^optim%.sched%.") or name:find("^callbacks%.")
+    for _, list in ipairs(chosen and { entry.parameters, entry.options } or {}) do
+      for _, p in ipairs(list) do
+        seen = seen + 1
+        local is_table = entry.options and p.name == "options" -- its fields are listed
+        if not is_table and not (p.doc and p.doc:find("%S")) and p.name ~= "..." then
+          missing[#missing + 1] = name .. ": " .. p.name
+        end
+      end
+    end
+  end
+  table.sort(missing)
+  t.equal(missing, {})
+  t.ok(seen > 300, "looked at " .. seen)
+end)
+
+test("functions of nn, data, amp, callbacks and methods of tensors have an example", function(t)
+  local examples = require "perigee.reference.examples"
+  local cases, specs = require "cases", require "cases.specs"
+  local native, missing, seen = require "perigee.native", {}, 0
+  -- Files, memory that is gone, a cdata number. What writes into x is said at the function of the same name.
+  local silent = { ["tensor:free"] = true, ["tensor:save_npy"] = true, ["tensor:item_int64"] = true }
+  for name in pairs(require("perigee.reference").all()) do
+    local part = name:match("^(%l+)[.:]")
+    local plain = name:match("[%w_]+$")
+    if (part == "nn" and name:find("^nn%.%l") or part == "data" or part == "amp" or part == "callbacks" or
+        part == "tensor") and not silent[name] and not (part == "tensor" and plain:find("_$")) then
+      seen = seen + 1
+      local found = examples.own(name) or examples.own("pg." .. plain) or part == "nn" and examples.loss(plain) or
+                    native.operators.get(plain) and examples.operator(plain, cases, specs)
+      if not found then missing[#missing + 1] = name .. ": no example"
+      elseif found.output:find("0x%x") or found.output == "" then
+        missing[#missing + 1] = name .. ": prints " .. found.output
+      end
+    end
+  end
+  table.sort(missing)
+  t.equal(missing, {})
+  t.ok(seen > 150, "looked at " .. seen)
+end)
+
 test("every layer, loss, optimizer and schedule has its section: a text and an example", function(t)
   local pg = require "perigee"
   local pages = read(root .. "/docs/reference/layers.md") .. read(root .. "/docs/reference/losses.md") ..

@@ -7,8 +7,9 @@ local policy = require "perigee.amp.policy"
 local amp = { GradScaler = require("perigee.amp.scaler").new }
 
 local read_options = native.signature("amp.autocast", {
-  { "device", "string", named = true }, { "dtype", "string", named = true, default = "bfloat16" },
-  { "enabled", "boolean", named = true, default = true } })
+  { "device", "string", named = true, doc = "a type such as cuda; all if not given" },
+  { "dtype", "string", named = true, default = "bfloat16", doc = "bfloat16 or float16" },
+  { "enabled", "boolean", named = true, default = true, doc = "false: off inside" } })
 
 -- "cuda", "cuda:0", "/gpu:1", "/device:GPU:0" -> the type of the device, which need not be there.
 local function device_type(name)

@@ -11,11 +11,12 @@ local GradScaler = {}
 GradScaler.__index = GradScaler
 
 local read_options = native.signature("amp.GradScaler", {
-  { "init_scale", "number", named = true, default = 2 ^ 16 },
-  { "growth_factor", "number", named = true, default = 2 },
-  { "backoff_factor", "number", named = true, default = 0.5 },
-  { "growth_interval", "integer", named = true, default = 2000 },
-  { "enabled", "boolean", named = true, default = true } })
+  { "init_scale", "number", named = true, default = 2 ^ 16, doc = "the first scale" },
+  { "growth_factor", "number", named = true, default = 2,
+    doc = "of the scale, after growth_interval steps without an overflow" },
+  { "backoff_factor", "number", named = true, default = 0.5, doc = "of the scale, after an overflow" },
+  { "growth_interval", "integer", named = true, default = 2000, doc = "steps until it grows" },
+  { "enabled", "boolean", named = true, default = true, doc = "false: everything passes unscaled" } })
 
 local LARGEST = 3.4028234663852886e38 -- of float32
 
@@ -204,6 +205,7 @@ end
 ---The scale; 1 where scaling is off.
 ---@return number
 function GradScaler:get_scale() return self.enabled and self.factor or 1 end
+---Whether scaling is on.
 ---@return boolean
 function GradScaler:is_enabled() return self.enabled end
 

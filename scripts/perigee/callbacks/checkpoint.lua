@@ -13,13 +13,16 @@ ModelCheckpoint.__index = ModelCheckpoint
 ModelCheckpoint.last = true -- behind the others, whose state it saves
 
 local read = native.signature("ModelCheckpoint", {
-  { "dir", "string", required = true }, { "keep", "integer", named = true, default = 3 },
-  { "monitor", "string", named = true }, { "mode", "string", named = true },
-  { "every", "integer", named = true, default = 1 }, { "steps", "integer", named = true } })
+  { "dir", "string", required = true, doc = "folder of the checkpoints" },
+  { "keep", "integer", named = true, default = 3, doc = "how many of the newest are kept" },
+  { "monitor", "string", named = true, doc = "name of the value by which one is the best" },
+  { "mode", "string", named = true, doc = watch.MODE },
+  { "every", "integer", named = true, default = 1, doc = "epochs between two checkpoints" },
+  { "steps", "integer", named = true, doc = "batches between two checkpoints inside of an epoch; none if not given" } })
 
----`pg.callbacks.ModelCheckpoint{dir, keep=3, monitor="val_loss", mode="min", every=1, steps=nil}`: a checkpoint at the
----end of every `every`-th epoch and, with `steps`, after every so many batches (not between accumulated ones).
----`monitor` names the value by which one is the best; that one is kept too. `callback.manager` is what saves.
+---A checkpoint at the end of every `every`-th epoch and, with `steps`, after every so many batches (not between
+---accumulated ones). `monitor` names the value by which one is the best; that one is kept too. `callback.manager` is
+---what saves.
 ---@return perigee.Callback
 function callbacks.ModelCheckpoint(...)
   local o = read(...)

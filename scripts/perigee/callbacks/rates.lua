@@ -10,11 +10,14 @@ local LRScheduler = {}
 LRScheduler.__index = LRScheduler
 
 local read = native.signature("LRScheduler", {
-  { "schedule", "any", required = true }, { "per", "string", named = true, default = "epoch" },
-  { "monitor", "string", named = true, default = "val_loss" } })
+  { "schedule", "any", required = true, type = "perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule",
+    doc = "the schedule, or what makes it when the training begins" },
+  { "per", "string", named = true, default = "epoch", doc = "what step() is called for: epoch or batch" },
+  { "monitor", "string", named = true, default = "val_loss", doc = "name of the value that Plateau is given" } })
 
----`pg.callbacks.LRScheduler{schedule, per="epoch"}`: a schedule, or a function of the optimizer that makes one when the
----training begins. per="batch" steps it after every batch. optim.sched.Plateau is given the value of `monitor`.
+---Steps a schedule after every epoch, or with per="batch" after every batch. Where fit binds the optimizer, it is a
+---function of that optimizer, which makes the schedule when the training begins. optim.sched.Plateau is given the value
+---of `monitor`.
 ---@return perigee.Callback
 function callbacks.LRScheduler(...)
   local o = read(...)

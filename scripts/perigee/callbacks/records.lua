@@ -12,10 +12,11 @@ local CSVLogger = {}
 CSVLogger.__index = CSVLogger
 CSVLogger.last = true
 
-local read_csv = native.signature("CSVLogger", { { "path", "string", required = true } })
+local read_csv = native.signature("CSVLogger", {
+  { "path", "string", required = true, doc = "the file" } })
 
----`pg.callbacks.CSVLogger{path}`: the history as a table, a line an epoch, rewritten whole (and atomically) at each
----epoch's end: a run that was resumed has each epoch once.
+---The history as a table, a line an epoch, rewritten whole (and atomically) at each epoch's end: a run that was resumed
+---has each epoch once.
 ---@return perigee.Callback
 function callbacks.CSVLogger(...) return setmetatable({ path = read_csv(...).path }, CSVLogger) end
 
@@ -48,12 +49,12 @@ local Monitor = {}
 Monitor.__index = Monitor
 
 local read_monitor = native.signature("Monitor", {
-  { "every", "integer", default = 100 }, { "pattern", "string", named = true, default = "" },
-  { "print", "boolean", named = true, default = true } })
+  { "every", "integer", default = 100, doc = "batches between two records" },
+  { "pattern", "string", named = true, default = "", doc = "Lua pattern of the parameters' names" },
+  { "print", "boolean", named = true, default = true, doc = "whether to print them too" } })
 
----`pg.callbacks.Monitor{every=100, pattern="", print=true}`: after every so many batches the Euclidean norms of the
----parameters whose names fit the Lua pattern, and of their gradients, as they were in the last step. They are kept in
----`callback.records`: { done, name, norm, grad_norm }.
+---After every so many batches the Euclidean norms of the parameters whose names fit the Lua pattern, and of their
+---gradients, as they were in the last step. They are kept in `callback.records`: { done, name, norm, grad_norm }.
 ---@return perigee.Callback
 function callbacks.Monitor(...)
   local o = read_monitor(...)
@@ -83,9 +84,10 @@ end
 local ProgressBar = {}
 ProgressBar.__index = ProgressBar
 
-local read_bar = native.signature("ProgressBar", { { "verbose", "integer", named = true, default = 1 } })
+local read_bar = native.signature("ProgressBar", {
+  { "verbose", "integer", named = true, default = 1, doc = "1: a bar on a terminal; 2: lines" } })
 
----`pg.callbacks.ProgressBar{verbose=1}`: fit's bar as a callback, for fit{verbose=0}. 2: lines only.
+---Fit's bar as a callback, for fit{verbose=0}. 2: lines only.
 ---@return perigee.Callback
 function callbacks.ProgressBar(...) return setmetatable({ verbose = read_bar(...).verbose }, ProgressBar) end
 

@@ -10,13 +10,14 @@ local EarlyStopping = {}
 EarlyStopping.__index = EarlyStopping
 
 local read = native.signature("EarlyStopping", {
-  { "monitor", "string", default = "val_loss" }, { "patience", "integer", named = true, default = 0 },
-  { "min_delta", "number", named = true, default = 0 }, { "mode", "string", named = true },
-  { "restore_best", "boolean", named = true, default = false } })
+  { "monitor", "string", default = "val_loss", doc = "name of a value in the history's entries" },
+  { "patience", "integer", named = true, default = 0, doc = "epochs without a better value that are borne" },
+  { "min_delta", "number", named = true, default = 0, doc = "how much better a value must be to count" },
+  { "mode", "string", named = true, doc = watch.MODE },
+  { "restore_best", "boolean", named = true, default = false, doc = "whether the model ends with its best weights" } })
 
----`pg.callbacks.EarlyStopping{monitor="val_loss", patience=5, min_delta=0, mode="min", restore_best=false}`: stops when
----`monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the model then
----has the weights of the best epoch (`callback.best`, `.best_epoch`).
+---Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the
+---model then has the weights of the best epoch (`callback.best`, `.best_epoch`).
 ---@return perigee.Callback
 function callbacks.EarlyStopping(...)
   local o = read(...)

@@ -3,7 +3,7 @@
 
 local native = require "perigee.native"
 
-local watch = {}
+local watch = { MODE = "whether less (min) or more (max) is better; by the value's name if not given" }
 
 -- What ends in these is better when it is larger.
 local larger = { "accuracy", "acc", "auc", "f1", "precision", "recall", "r2" }

@@ -98,7 +98,9 @@ end
 ---Every n-th element, beginning with element i, which counts from 0.
 ---@return perigee.Dataset
 function Dataset:shard(...)
-  local o = native.signature("shard", { { "n", "integer", required = true }, { "i", "integer", required = true } })(...)
+  local o = native.signature("shard", {
+    { "n", "integer", required = true, doc = "how many shards" },
+    { "i", "integer", required = true, doc = "which one, from 0" } })(...)
   if o.n < 1 or o.i < 0 or o.i >= o.n then
     native.raise("invalid_argument", "shard", ("shard %d of %d does not exist"):format(o.i, o.n), "shards count from 0")
   end
@@ -114,8 +116,9 @@ local read_shuffle
 ---@return perigee.Dataset
 function Dataset:shuffle(...)
   read_shuffle = read_shuffle or native.signature("shuffle", {
-    { "buffer", "integer" }, { "seed", "integer", named = true, default = 0 },
-    { "every_epoch", "boolean", named = true, default = true } })
+    { "buffer", "integer", doc = "how far an element may travel; as far as it likes if not given" },
+    { "seed", "integer", named = true, default = 0, doc = "of the order" },
+    { "every_epoch", "boolean", named = true, default = true, doc = "whether each epoch has an order of its own" } })
   local o = read_shuffle(...)
   if o.buffer and o.buffer < 1 then native.raise("invalid_argument", "shuffle", "buffer must be at least 1") end
   local size = self.size
@@ -172,7 +175,8 @@ local read_batch
 ---@return perigee.Dataset
 function Dataset:batch(...)
   read_batch = read_batch or native.signature("batch", {
-    { "size", "integer", required = true }, { "drop_last", "boolean", named = true, default = false } })
+    { "size", "integer", required = true, doc = "elements in a batch" },
+    { "drop_last", "boolean", named = true, default = false, doc = "whether a smaller last one is left out" } })
   local o = read_batch(...)
   if o.size < 1 then native.raise("invalid_argument", "batch", "size must be at least 1, got " .. o.size) end
   local elements = self.size
@@ -266,7 +270,8 @@ end
 ---@return fun(): integer?, any
 function Dataset:each(...)
   local own = fields[self]
-  read_each = read_each or native.signature("each", { { "from", "table", named = true } })
+  read_each = read_each or native.signature("each", {
+    { "from", "table", named = true, doc = "what state() returned" } })
   local from = select("#", ...) > 0 and read_each(...).from or nil
   if from then
     check_position(own, from)
@@ -301,6 +306,9 @@ for name, method in pairs(Dataset) do
   end
 end
 
+---Whether v is a data set.
+---@param v any anything
+---@return boolean
 local function is_dataset(v) return v ~= nil and fields[v] ~= nil end
 
 local pipeline = { source = source, is_dataset = is_dataset }

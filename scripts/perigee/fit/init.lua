@@ -14,8 +14,12 @@ local policy = require "perigee.amp.policy"
 local fit = {}
 
 local shared = {
-  { "data", "any" }, { "x", "any", named = true }, { "y", "any", named = true },
-  { "loss", "any", named = true }, { "metrics", "any", named = true }, { "batch_size", "integer", named = true },
+  { "data", "any", type = "perigee.Dataset", doc = "batches, or samples, { x =, y = }" },
+  { "x", "any", named = true, type = "perigee.Tensor", doc = "inputs [N, ...], in place of `data`" },
+  { "y", "any", named = true, type = "perigee.Tensor", doc = "targets [N, ...]" },
+  { "loss", "any", named = true, type = "string|function|perigee.Layer", doc = "a name of nn, a function or a layer" },
+  { "metrics", "any", named = true, type = "(string|function)[]", doc = "names or functions" },
+  { "batch_size", "integer", named = true, doc = "samples in a batch" },
 }
 local function with_shared(more)
   local list = {}
@@ -25,17 +29,25 @@ local function with_shared(more)
 end
 
 local read_fit = native.signature("fit", with_shared {
-  { "validation", "any", named = true }, { "validation_split", "number", named = true },
-  { "optimizer", "any", named = true }, { "epochs", "integer", named = true, default = 1 },
-  { "accumulate", "integer", named = true, default = 1 }, { "clip_norm", "number", named = true },
-  { "clip_value", "number", named = true }, { "amp", "any", named = true },
-  { "callbacks", "table", named = true }, { "verbose", "integer", named = true, default = 1 },
-  { "shuffle", "boolean", named = true, default = true }, { "seed", "integer", named = true, default = 0 },
-  { "resume", "boolean", named = true, default = false },
+  { "validation", "any", named = true, type = "perigee.Dataset|table",
+    doc = "data that is evaluated after each epoch" },
+  { "validation_split", "number", named = true, doc = "part of the data, at its end, that is kept for validation" },
+  { "optimizer", "any", named = true, type = "perigee.Optimizer", doc = "with or without parameters" },
+  { "epochs", "integer", named = true, default = 1, doc = "how often the data is gone through" },
+  { "accumulate", "integer", named = true, default = 1, doc = "batches a step" },
+  { "clip_norm", "number", named = true, doc = "limit of the norm of all gradients" },
+  { "clip_value", "number", named = true, doc = "limit of each gradient's elements" },
+  { "amp", "any", named = true, type = "string|table", doc = '"bfloat16", "float16", or {dtype=..., scaler=...}' },
+  { "callbacks", "table", named = true, type = "perigee.Callback[]", doc = "what is told of epochs and batches" },
+  { "verbose", "integer", named = true, default = 1, doc = "0: nothing; 1: a bar on a terminal; 2: lines" },
+  { "shuffle", "boolean", named = true, default = true, doc = "whether each epoch has an order of its own" },
+  { "seed", "integer", named = true, default = 0, doc = "of the orders" },
+  { "resume", "boolean", named = true, default = false, doc = "goes on from ModelCheckpoint's newest checkpoint" },
 })
 local read_evaluate = native.signature("evaluate", with_shared {})
 local read_predict = native.signature("predict", {
-  { "x", "tensor", required = true }, { "batch_size", "integer", named = true, default = 256 } })
+  { "x", "tensor", required = true, doc = "[N, ...]" },
+  { "batch_size", "integer", named = true, default = 256, doc = "samples in a batch" } })
 
 -- A name of nn, a function, or a layer such as nn.MSELoss{}.
 local function resolve_loss(where, loss)

@@ -41,9 +41,11 @@ function nn.Parameter(tensor, options)
   return p
 end
 
+---Whether v is a layer.
 ---@param v any anything
 ---@return boolean
 function nn.is_layer(v) return walk.is_layer(v) end
+---Whether v is a tensor that layers register as a parameter.
 ---@param v any anything
 ---@return boolean
 function nn.is_parameter(v) return native.is_tensor(v) and walk.is_parameter(v) end

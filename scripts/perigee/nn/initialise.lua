@@ -47,21 +47,26 @@ end
 local init = {}
 initialise.functions = init
 
+---Fills t with a value.
 ---@param t perigee.Tensor
 ---@param value number
 ---@return perigee.Tensor
 function init.constant_(t, value) return fill(t, { init = "constant", a = value }) end
+---Fills t with zeros.
 ---@param t perigee.Tensor
 ---@return perigee.Tensor
 function init.zeros_(t) return init.constant_(t, 0) end
+---Fills t with ones.
 ---@param t perigee.Tensor
 ---@return perigee.Tensor
 function init.ones_(t) return init.constant_(t, 1) end
+---Fills t with uniform random numbers in [low, high), [0, 1) if not given.
 ---@param t perigee.Tensor
 ---@param low? number
 ---@param high? number
 ---@return perigee.Tensor
 function init.uniform_(t, low, high) return fill(t, { init = "uniform", a = low or 0, b = high or 1 }) end
+---Fills t with normal random numbers, of mean 0 and standard deviation 1 if not given.
 ---@param t perigee.Tensor
 ---@param mean? number
 ---@param std? number
@@ -77,6 +82,7 @@ function init.xavier_uniform_(t, gain)
   local bound = (gain or 1) * math.sqrt(6 / (fan_in + fan_out))
   return init.uniform_(t, -bound, bound)
 end
+---Normal numbers of mean 0 and standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
 ---@param t perigee.Tensor
 ---@param gain? number
 ---@return perigee.Tensor
@@ -111,6 +117,7 @@ function init.kaiming_uniform_(t, options)
   local target, std = read_kaiming_uniform(t, options)
   return init.uniform_(target, -math.sqrt(3) * std, math.sqrt(3) * std)
 end
+---Normal numbers of mean 0 and standard deviation gain / sqrt(fan) (He et al., 2015); options as of kaiming_uniform_.
 ---@param t perigee.Tensor
 ---@param options? {a?: number, mode?: string, nonlinearity?: string}
 ---@return perigee.Tensor

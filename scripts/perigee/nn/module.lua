@@ -73,6 +73,7 @@ function Module.class(name, parent)
   return setmetatable(class, { __index = parent or Module, __call = construct })
 end
 
+---What layer(...) computes; classes define it.
 ---@param ... any
 ---@return any
 function Module.forward(self)
@@ -126,6 +127,7 @@ function Module.parameters(self) return walk.parameters(self) end
 ---`for name, parameter in model:named_parameters() do`: names as in state().
 ---@return fun(): string?, perigee.Tensor
 function Module.named_parameters(self) return walk.iterate(self, "parameter") end
+---Buffers, such as running statistics, by their names in state().
 ---@return fun(): string?, perigee.Tensor
 function Module.named_buffers(self) return walk.iterate(self, "buffer") end
 
@@ -174,6 +176,7 @@ function Module.apply(self, fn)
   return self
 end
 
+---Training mode, in which dropout drops and batch norms learn their statistics; train(false) is eval().
 ---@param on? boolean
 ---@return perigee.Layer
 function Module.train(self, on)
@@ -182,6 +185,7 @@ function Module.train(self, on)
   return self
 end
 
+---Evaluation mode: dropout does nothing, batch norms use their running statistics.
 ---@return perigee.Layer
 function Module.eval(self) return self:train(false) end
 
@@ -193,9 +197,11 @@ end
 ---Parameters need no gradients any more.
 ---@return perigee.Layer
 function Module.freeze(self) return set_trainable(self, false) end
+---Gives all parameters gradients again.
 ---@return perigee.Layer
 function Module.unfreeze(self) return set_trainable(self, true) end
 
+---Forgets the gradients of all parameters.
 function Module.zero_grad(self) native.clear_grads(self:parameters()) end
 
 for name, source in pairs { state = "state", load_state = "state", to = "state", clone = "state", summary = "summary",
@@ -204,6 +210,7 @@ for name, source in pairs { state = "state", load_state = "state", to = "state",
     return require(source == "fit" and "perigee.fit" or "perigee.nn." .. source)[name](self, ...)
   end
 end
+---Moves parameters and buffers to the processor, as to("cpu").
 ---@return perigee.Layer
 function Module.cpu(self) return self:to("cpu") end
 

@@ -9,6 +9,7 @@ local average = require "perigee.optim.average"
 local optim = { sched = require "perigee.optim.sched", EMA = average.EMA, SWA = average.SWA }
 for name, value in pairs(require "perigee.optim.clip") do optim[name] = value end
 
+---Whether v is an optimizer.
 ---@param v any anything
 ---@return boolean
 function optim.is_optimizer(v) return getmetatable(v) == Optimizer end

@@ -138,6 +138,7 @@ function Optimizer:bind(params)
   return self
 end
 
+---Whether it has parameters; what has none is a recipe for fit.
 ---@return boolean
 function Optimizer:is_bound() return #self.groups > 0 end
 

@@ -18,9 +18,12 @@ local OWN = {
 }
 
 -- The same for names of other chapters, whole as users write them.
-local layer_own, other_own = require "perigee.reference.layer_examples", require "perigee.reference.other_examples"
+local layer_own, other_own = require "perigee.reference.layer_examples", {}
+for _, file in ipairs { "other", "function", "program" } do
+  for name, code in pairs(require("perigee.reference." .. file .. "_examples")) do other_own[name] = code end
+end
 
-local PREAMBLE = "local pg = require \"perigee\"\nlocal nn, optim = pg.nn, pg.optim\n"
+local PREAMBLE = "local pg = require \"perigee\"\nlocal nn, optim, data, amp = pg.nn, pg.optim, pg.data, pg.amp\n"
 
 ---Runs a program; answers what it printed, or nil and why it failed.
 ---@param code string
@@ -47,6 +50,12 @@ end
 local function example(code)
   local output, problem = examples.run(code)
   return output and { code = code, output = output } or nil, problem
+end
+
+-- What is written down must run.
+local function own_example(name, code)
+  local found, problem = example(code)
+  return found or error(("the example of %s fails: %s\n%s"):format(name, problem, code), 0)
 end
 
 -- ---- operators, from the case table ----
@@ -165,7 +174,8 @@ end
 
 ---The example of an operator; `cases` is the table of tests/cases.
 function examples.operator(name, cases, specs)
-  if OWN[name] or other_own["pg." .. name] then return example(OWN[name] or other_own["pg." .. name]) end
+  local own = OWN[name] or other_own["pg." .. name]
+  if own then return own_example(name, own) end
   local op, row = native.operators.get(name), cases.rows[name]
   if not row or row.random then return nil end
   local best
@@ -188,13 +198,13 @@ local ANY = { "2, 4", "2, 3, 4", "2, 4, 8, 8", "2, 4, 8" }
 
 ---The example that stands in a table for a name, or nil.
 function examples.own(name)
-  return other_own[name] and example(other_own[name])
+  return other_own[name] and own_example(name, other_own[name])
 end
 
 function examples.layer(name, info)
   local own = layer_own[name]
   if own then
-    return example(own[3] or ("local layer = %s\nprint(layer(%s).shape)"):format(own[1], own[2]))
+    return own_example(name, own[3] or ("local layer = %s\nprint(layer(%s).shape)"):format(own[1], own[2]))
   end
   local parts = {}
   for _, attr in ipairs(info and info.visible or {}) do

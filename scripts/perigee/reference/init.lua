@@ -32,15 +32,23 @@ local RECEIVERS = {
   ModelCheckpoint = false, EarlyStopping = false, LRScheduler = false, CSVLogger = false, Monitor = false,
   ProgressBar = false, layer = "nn.", spatial = "nn.", GradScaler = "scaler:",
   instance_norm = "nn.", channel_dropout = "nn.", large = "optim.", module = "optim.", rule = false,
-  Attributes = false, LBFGS = "lbfgs:",
+  Attributes = false,
+  LBFGS = "lbfgs:", on_list = "pg.", matrix_product = "pg.", slices = "pg.", distinct = "pg.", with_mean = "pg.",
+  lp_pool = "pg.", filler = "tensor:",
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.
-local FUNCTIONS = { both = true, like = true, extreme = true, pg = true, files = true }
+local FUNCTIONS = { both = true, like = true, extreme = true, arg_extreme = true, pg = true, files = true,
+                    matrix_product = true, slices = true, distinct = true, with_mean = true, lp_pool = true }
 
--- Files whose one local function is what users call.
-local LOCALS = { ["bench.lua"] = "pg.bench", ["gradcheck.lua"] = "pg.gradcheck", ["einsum.lua"] = "pg.einsum",
-                 ["plot/init.lua"] = "pg.plot" }
+-- Files' local functions that users call, under their names.
+local LOCALS = {
+  ["bench.lua"] = { bench = "pg.bench" }, ["gradcheck.lua"] = { gradcheck = "pg.gradcheck" },
+  ["einsum.lua"] = { einsum = "pg.einsum" }, ["plot/init.lua"] = { plot = "pg.plot" },
+  ["custom_grad.lua"] = { custom_grad = "pg.custom_grad" }, ["recompute.lua"] = { recompute = "pg.recompute" },
+  ["graph.lua"] = { graph = "pg.graph", new_session = "pg.Session" },
+  ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
+}
 
 local HIDDEN_FOLDERS = { command = true, prompt = true, reference = true, native = true }
 
@@ -59,8 +67,8 @@ end
 -- The public names of an annotated definition.
 local function public_names(pg, entry, short_file)
   if entry.receiver == "local" then
-    local name = LOCALS[short_file]
-    if not name or name:match("[%w_]+$") ~= entry.name then return {} end
+    local name = LOCALS[short_file] and LOCALS[short_file][entry.name]
+    if not name then return {} end
     find_value(pg, (name:gsub("^pg%.", ""))) -- loads it, and so its signature
     return { name }
   end
@@ -68,6 +76,7 @@ local function public_names(pg, entry, short_file)
   if prefix == nil then prefix = entry.receiver:gsub("^pg%.?", "") .. "." end
   if not prefix then return {} end
   if prefix == "." then prefix = "pg." end
+  if prefix == "layer:" and entry.name == "class" then return { "nn.class" } end
   if prefix:find(":$") then return { prefix .. entry.name } end
   local names = {}
   local bare = (prefix .. entry.name):gsub("^pg%.", "")
@@ -116,8 +125,10 @@ local USUAL = {
   requires_grad = "whether gradients are wanted of it",
 }
 
-local function meaning(name, doc, said)
-  return said and said.doc ~= "" and said.doc or doc or USUAL[name] or ""
+local function meaning(name, doc, said, of)
+  if said and said.doc ~= "" then return said.doc end
+  if (name == "dtype" or name == "device") and not (of:find("^pg%.") or of:find("^tensor:")) then return doc or "" end
+  return doc or USUAL[name] or ""
 end
 
 -- Parameters: by the call grammar's signature where there is one, else as annotated.
@@ -134,7 +145,7 @@ local function parameters_of(entry, name)
       local is_self = i == 1 and p[2] == "tensor" and #entry.arguments < 2 -- else the function has it before the "..."
       if not (is_self and name:find(":")) then
         list[#list + 1] = { name = p.alias or p[1], type = said and said.type or p.type or TYPES[p[2]] or "any",
-                            doc = meaning(p.alias or p[1], p.doc, said), required = p.required == true,
+                            doc = meaning(p.alias or p[1], p.doc, said, name), required = p.required == true,
                             default = p.default, named = p.named }
       end
     end
@@ -144,7 +155,7 @@ local function parameters_of(entry, name)
     local method_of_function = name:find(":") and FUNCTIONS[entry.receiver]
     for i = method_of_function and 2 or 1, #entry.params do
       local p = entry.params[i]
-      list[#list + 1] = { name = p.name, type = p.type, doc = meaning(p.name, nil, p),
+      list[#list + 1] = { name = p.name, type = p.type, doc = meaning(p.name, nil, p, name),
                           required = not p.optional and p.name ~= "..." }
     end
     return list
@@ -253,6 +264,36 @@ local function add_classes(index, pg)
     parameters_of({ name = "amp.GradScaler", params = {}, arguments = {} }, "amp.GradScaler"))
 end
 
+-- Functions under a second name, and methods that write into their tensor: what they are is said of the first.
+local function add_kin(index, pg)
+  local names = {}
+  for name, entry in pairs(index) do names[#names + 1] = entry.kind ~= "operator" and name or nil end
+  table.sort(names)
+  local known, found = {}, {}
+  for _, name in ipairs(names) do
+    local method = name:match("^tensor:(.*)$")
+    local value = method and rawget(native.methods, method)
+    if not method and not name:find(":") then value = find_value(pg, (name:gsub("^pg%.", ""))) end
+    if value and not known[value] then known[value] = name end
+  end
+  local function add(name, value)
+    if index[name] or type(value) ~= "function" then return end
+    local plain, of = name:match("^tensor:(.*)_$"), known[value]
+    local written = plain and (index["tensor:" .. plain] or index["pg." .. plain])
+    local entry = of and index[of] or written
+    if not entry then return end
+    local text = of and ("The same as %s. %s"):format(of, entry.doc) or ("x:%s, written into x."):format(plain)
+    found[name] = { name = name, doc = text, kind = name:find(":") and "method" or "function",
+                    parameters = entry.parameters, grammar = entry.grammar or not of,
+                    returns = entry.returns[1] and entry.returns or { "perigee.Tensor" } }
+  end
+  for name, value in pairs(pg) do if type(name) == "string" then add("pg." .. name, value) end end
+  for name, value in pairs(native.methods) do
+    if not index["pg." .. name] then add("tensor:" .. name, value) end
+  end
+  for name, entry in pairs(found) do index[name] = entry end
+end
+
 -- Optimizers written in Lua.
 local function add_rules(index, pg)
   local rule = require "perigee.optim.rule"
@@ -336,6 +377,7 @@ function reference.all()
   add_classes(index, pg)
   add_losses(index)
   add_rules(index, pg)
+  add_kin(index, pg)
   return index
 end
 

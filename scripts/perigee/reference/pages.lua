@@ -115,16 +115,16 @@ function pages.make(cases, specs)
             return examples.own(name) or entry.kind == "optimizer" and examples.optimizer(name:sub(7)) or nil
           end)
   chapter(out, "tensors.md", "Tensors", "Methods of tensors that are no operators by themselves.",
-          function(name) return name:find("^tensor:") ~= nil end)
+          function(name) return name:find("^tensor:") ~= nil end, examples.own)
   chapter(out, "functions.md", "Functions",
           "Functions of `pg` that are no operators by themselves, and those of its parts.",
           function(name, entry)
             if entry.kind == "operator" or native.operators.get((name:gsub("^pg%.", ""))) then return false end
             if name:find("^nn%.") then return name:find("^nn%.%l") ~= nil and not is_loss(name, entry) end
             return name:find("^[%l_]+%.") ~= nil and not name:find("^optim")
-          end)
+          end, examples.own)
   chapter(out, "models.md", "Models and data", "Methods of layers, optimizers, data sets, graphs and what `fit` gives.",
-          function(name) return name:find("^[%l_]+:") ~= nil and not name:find("^tensor:") end)
+          function(name) return name:find("^[%l_]+:") ~= nil and not name:find("^tensor:") end, examples.own)
   local names, lines = {}, {}
   for file in pairs(out) do names[#names + 1] = file end
   table.sort(names)

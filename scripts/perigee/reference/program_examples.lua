@@ -1,0 +1,147 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Examples that are small programs, by the name users type: training, data, graphs, gradients.
+
+local MODEL = "local model = nn.Linear{2, 1}\n"
+local FIT = [[
+local x = pg.rand{64, 2}
+local y = x:sum{axis=2, keepdim=true}
+]]
+local SET = "local set = data.from_slices{x=pg.tensor{1, 2, 3, 4, 5}}\n"
+
+local function with_callback(make, after)
+  return FIT .. MODEL .. "local callback = " .. make .. [[
+
+model:fit{x=x, y=y, loss="mse", optimizer=optim.SGD{lr=0.1}, epochs=3, verbose=0, callbacks={callback}}
+]] .. after
+end
+
+return {
+  -- gradients
+  ["pg.no_grad"] = "local w = pg.ones({1}, {requires_grad=true})\n" ..
+    "print(pg.no_grad(function() return (w * 2).requires_grad end))",
+  ["pg.enable_grad"] = "local w = pg.ones({1}, {requires_grad=true})\n" ..
+    "print(pg.no_grad(pg.enable_grad, function() return (w * 2).requires_grad end))",
+  ["pg.inference_mode"] = MODEL .. "print(pg.inference_mode(function() return model(pg.rand{3, 2}).requires_grad end))",
+  ["pg.grad"] = "local w = pg.tensor({3}, {requires_grad=true})\nprint(pg.grad((w ^ 2):sum(), {w})[1])",
+  ["pg.tape"] = "local w = pg.tensor({3}, {requires_grad=true})\n" ..
+    "pg.tape(function(tape) print(tape:gradient((w ^ 2):sum(), {w})[1]) end)",
+  ["pg.gradcheck"] = "local w = pg.tensor({1, 2}, {dtype=\"float64\", requires_grad=true})\n" ..
+    "print(pg.gradcheck(function(x) return x:tanh() end, {w}))",
+  ["pg.custom_grad"] = [[
+local sign = pg.custom_grad{
+  forward = function(ctx, x) ctx.x = x; return x:sign() end,
+  backward = function(ctx, dy) return dy * ctx.x:abs():le(1) end,
+}
+local x = pg.tensor({-3, 0.5}, {requires_grad=true})
+sign(x):sum():backward()
+print(x.grad)]],
+  ["pg.recompute"] = MODEL .. "local y = pg.recompute(model, pg.ones{1, 2})\ny:sum():backward()\n" ..
+    "print(model.weight.grad)",
+  ["tensor:backward"] = "local w = pg.tensor({3}, {requires_grad=true})\nlocal loss = (w ^ 2):sum()\n" ..
+    "loss:backward()\nprint(w.grad)",
+  ["tensor:zero_grad"] = "local w = pg.tensor({3}, {requires_grad=true})\nw:sum():backward()\nw:zero_grad()\n" ..
+    "print(w.grad)",
+  ["tensor:detach"] = "local w = pg.ones({1}, {requires_grad=true})\nprint(w:detach().requires_grad)",
+  ["tensor:requires_grad_"] = "print(pg.ones{1}:requires_grad_().requires_grad)",
+  ["tensor:rows"] = "for i, row in pg.tensor{{1, 2}, {3, 4}}:rows() do print(i, row) end",
+  -- scopes and devices
+  ["pg.device"] = "print(pg.device(\"cpu\", function() return pg.ones{1}.device end))",
+  ["pg.scope"] = "local kept = pg.scope(function() return pg.keep(pg.ones{2} + 1) end)\nprint(kept)",
+  ["pg.keep"] = "print(pg.scope(function() return pg.keep(pg.zeros{2}) end))",
+  ["pg.manual_seed"] = "pg.manual_seed(42)\nlocal a = pg.rand{3}\npg.manual_seed(42)\nprint(a:equal(pg.rand{3}))",
+  ["pg.bench"] = "local result = pg.bench(function() return pg.ones{8}:sum() end, {iterations=5})\n" ..
+    "print(result.iterations)",
+  -- graphs
+  ["pg.graph"] = [[
+local g = pg.graph(function(g)
+  local x = g:placeholder{"x", shape={"batch", 2}, dtype="float32"}
+  return { y = x:sum(2) }
+end)
+print(pg.Session{g}:run("y", { x = pg.ones{3, 2} }))]],
+  ["pg.Session"] = [[
+local g = pg.graph(function(g) return { y = g:variable{"w", init=pg.tensor{1, 2}} * 10 } end)
+local session = pg.Session{g}
+print(session:run("y"))]],
+  -- data
+  ["data.from_slices"] = SET .. "for step, sample in set:batch(2):each() do print(step, sample.x) end",
+  ["data.from_index"] = "local set = data.from_index{3, function(i) return { x = i * i } end}\nprint(#set, set[2].x)",
+  ["data.range"] = "local set = data.range(3)\nprint(#set, set[1].value)",
+  ["data.csv"] = [[
+local path = os.tmpname()
+local file = io.open(path .. ".csv", "w")
+file:write("1,2\n3,4\n")
+file:close()
+print(data.csv(path .. ".csv"))
+os.remove(path)
+os.remove(path .. ".csv")]],
+  ["dataset:batch"] = SET .. "print(#set:batch(2), #set:batch{2, drop_last=true}, set:batch(2)[1].x)",
+  ["dataset:map"] = SET .. "print(set:map(function(sample) return { x = sample.x * 10 } end)[2].x)",
+  ["dataset:shuffle"] = SET .. "local order = {}\n" ..
+    "for step, sample in set:shuffle{seed=1}:each() do order[step] = sample.x:item() end\ntable.sort(order)\n" ..
+    "print(table.concat(order, \" \"))",
+  ["dataset:take"] = SET .. "print(#set:take(2))", ["dataset:skip"] = SET .. "print(set:skip(2)[1].x)",
+  ["dataset:repeated"] = SET .. "print(#set:repeated(2))", ["dataset:shard"] = SET .. "print(set:shard{2, 1}[1].x)",
+  ["dataset:split"] = SET .. "local train, test = set:split{0.8, 0.2}\nprint(#train, #test)",
+  ["dataset:at"] = SET .. "print(set:at(-1).x)",
+  ["dataset:each"] = SET .. "for step, sample in set:take(2):each() do print(step, sample.x) end",
+  -- mixed precision
+  ["amp.autocast"] = MODEL ..
+    "print(amp.autocast({dtype=\"bfloat16\"}, function() return model(pg.rand{3, 2}).dtype end))",
+  ["amp.policy"] = MODEL .. "print(amp.policy(\"mixed_bfloat16\", function() return model(pg.rand{3, 2}).dtype end))",
+  ["amp.GradScaler"] = MODEL .. [[
+local optimizer, scaler = optim.SGD{model, lr=0.1}, amp.GradScaler{init_scale=2^10}
+local loss = nn.mse(model(pg.ones{4, 2}), pg.ones{4, 1})
+scaler:scale(loss):backward()
+scaler:step(optimizer)
+scaler:update()
+print(scaler:get_scale())]],
+  -- training
+  ["layer:fit"] = FIT .. MODEL .. [[
+local history = model:fit{x=x, y=y, loss="mse", optimizer=optim.Adam{lr=0.1}, epochs=5, verbose=0}
+print(#history, history[5].loss < history[1].loss)]],
+  ["layer:evaluate"] = FIT .. MODEL .. "print(model:evaluate{x=x, y=y, loss=\"mse\"}.loss > 0)",
+  ["layer:predict"] = MODEL .. "print(model:predict(pg.rand{5, 2}).shape)",
+  ["layer:summary"] = "nn.Sequential{nn.Linear{4, 8}, nn.ReLU{}, nn.Linear{8, 2}}:summary{input={4}}",
+  ["layer:parameters"] = MODEL .. "print(#model:parameters(), model:parameters()[1].shape)",
+  ["layer:named_parameters"] = MODEL .. "for name, p in model:named_parameters() do print(name, p.shape) end",
+  ["layer:count_parameters"] = MODEL .. "print(model:count_parameters())",
+  ["layer:size"] = MODEL .. "print(model:size())",
+  ["layer:state"] = MODEL .. "print(model:state().weight.shape)",
+  ["layer:load_state"] = MODEL .. "model:load_state(nn.Linear{2, 1}:state())\nprint(model)",
+  ["layer:train"] = "local layer = nn.Dropout{0.5}\nprint(layer:train().training, layer:eval().training)",
+  ["layer:eval"] = "print(nn.Dropout{0.5}:eval()(pg.ones{3}))",
+  ["layer:freeze"] = MODEL .. "print(model:freeze():count_parameters{trainable=true})",
+  ["layer:apply"] = MODEL .. "model:apply(function(layer) print(layer) end)",
+  ["layer:clone"] = MODEL .. "print(model:clone().weight:equal(model.weight))",
+  ["layer:hook"] = MODEL .. "model:hook(\"forward\", function(_, _, y) print(y.shape) end)\nmodel(pg.rand{3, 2})",
+  ["layer:to"] = MODEL .. "print(model:to(\"bfloat16\").weight.dtype)",
+  ["layer:buffer"] = MODEL .. "model:buffer(\"calls\", pg.zeros{1})\nprint(model.calls)",
+  ["layer:children"] = "print(#nn.Sequential{nn.Linear{2, 2}, nn.ReLU{}}:children())",
+  ["layer:modules"] = "print(#nn.Sequential{nn.Linear{2, 2}, nn.ReLU{}}:modules())",
+  ["nn.class"] = [[
+local Net = nn.class("Net")
+function Net:init(o) self.fc = nn.Linear{o.inputs, 2} end
+function Net:forward(x) return self.fc(x):relu() end
+print(Net{inputs=4}(pg.rand{3, 4}).shape)]],
+  ["callbacks.EarlyStopping"] = with_callback("pg.callbacks.EarlyStopping{\"loss\", patience=2, restore_best=true}",
+                                              "print(callback.best_epoch)"),
+  ["callbacks.LRScheduler"] = with_callback(
+    "pg.callbacks.LRScheduler{function(optimizer) return optim.sched.Step{optimizer, 1} end}",
+    "print((\"%.4f\"):format(callback.schedule:lr()[1]))"),
+  ["callbacks.Monitor"] = with_callback("pg.callbacks.Monitor{1, pattern=\"weight\", print=false}",
+                                        "print(#callback.records, callback.records[1].name)"),
+  ["callbacks.ProgressBar"] = "print(pg.callbacks.ProgressBar{verbose=2}.verbose)",
+  ["callbacks.CSVLogger"] = with_callback("pg.callbacks.CSVLogger{os.tmpname()}",
+    "print(io.open(callback.path):read(\"*l\"))\nos.remove(callback.path)"),
+  ["callbacks.ModelCheckpoint"] =
+    "local callback = pg.callbacks.ModelCheckpoint{\"runs/a\", keep=2, monitor=\"val_loss\"}\n" ..
+    "print(callback.options.keep)",
+  -- optimizers
+  ["optimizer:step"] = "local w = pg.tensor({1}, {requires_grad=true})\nlocal optimizer = optim.SGD{{w}, lr=0.5}\n" ..
+    "w:sum():backward()\noptimizer:step()\nprint(w)",
+  ["optimizer:zero_grad"] = "local w = pg.tensor({1}, {requires_grad=true})\n" ..
+    "local optimizer = optim.SGD{{w}, lr=0.5}\n" ..
+    "w:sum():backward()\noptimizer:zero_grad()\nprint(w.grad)",
+  ["optimizer:add_group"] = "local a, b = pg.ones({1}, {requires_grad=true}), pg.ones({1}, {requires_grad=true})\n" ..
+    "local optimizer = optim.SGD{{a}, lr=0.5}\noptimizer:add_group{params={b}, lr=0.1}\nprint(optimizer.groups[2].lr)",
+}
