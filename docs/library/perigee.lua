@@ -80,10 +80,11 @@ function pg.amp.GradScaler(options, ...) end
 ---inputs in `dtype`, what loses by 16 bits (losses, exponentials, sums) in float32, the rest runs in what it is given.
 ---Scopes nest; `enabled = false` switches it off inside. Parameters are cast once, until they change or the outermost
 ---scope ends; gradients come back in their dtype, and backward runs in the dtypes of the forward pass.
----Options: device, a type such as "cuda" (nil: all); dtype, "bfloat16" (the default) or "float16".
----@param ... any|{device?: string, dtype?: string, enabled?: boolean}
+---@param options {device: string?, dtype: string?, enabled: boolean?}
+---@param fn function what runs in mixed precision
+---@param ...? any arguments of fn
 ---@return any ... what fn returns
-function pg.amp.autocast(...) end
+function pg.amp.autocast(options, fn, ...) end
 
 ---The dtype that autocast uses on a device now, or nil where it is off.
 ---@param device? string the ambient device by default
@@ -5193,11 +5194,6 @@ function Tensor:channel_shuffle(...) end
 ---@return perigee.Tensor[]
 function Tensor:chunk(...) end
 
----x:clamp, written into x.
----@param ... any|{min?: number, max?: number}
----@return perigee.Tensor
-function Tensor:clamp_(...) end
-
 ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
 ---[N, C, H, W]. PyTorch's nn.functional.fold.
 ---@param ... any|{size: any, kernel: any, dilation?: any, padding?: any, stride?: any}
@@ -5399,11 +5395,6 @@ function Tensor:index_fill_(...) end
 ---@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
 ---@return perigee.Tensor
 function Tensor:index_put(...) end
-
----x:index_put, written into x.
----@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
----@return perigee.Tensor
-function Tensor:index_put_(...) end
 
 ---Sums of products over the last axes: x [..., n] and y [..., n] to [axes of x but the last, those of y but the
 ---last]; a tensor of no axes multiplies.
@@ -5693,21 +5684,6 @@ function Tensor:save_npy(path) end
 ---@param ... any|{k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
 ---@return perigee.Tensor
 function Tensor:scaled_dot_product_attention(...) end
-
----x:scatter, written into x.
----@param ... any|{axis: integer}
----@return perigee.Tensor
-function Tensor:scatter_(...) end
-
----x:scatter_add, written into x.
----@param ... any|{axis: integer}
----@return perigee.Tensor
-function Tensor:scatter_add_(...) end
-
----x:scatter_reduce, written into x.
----@param ... any|{axis: integer, reduce: string, include_self?: boolean}
----@return perigee.Tensor
-function Tensor:scatter_reduce_(...) end
 
 ---Where values (a tensor or a number) would be put into rows that are in rising order, as counts of the elements
 ---before them: before equal elements, or behind them with `right=true` or `side="right"`.

@@ -81,7 +81,8 @@ test("every function says what it returns, and of which class its arguments are"
 end)
 
 test("everything public has an entry with a text", function(t)
-  local pg, native, all = require "perigee", require "perigee.native", require("perigee.reference").all()
+  local pg, native, reference = require "perigee", require "perigee.native", require "perigee.reference"
+  local all = reference.all()
   local missing, seen = {}, 0
   local function look(prefix, part)
     for name, value in pairs(part) do
@@ -89,8 +90,9 @@ test("everything public has an entry with a text", function(t)
       if type(name) == "string" and (is_class and name ~= "Module" or type(value) == "function") then
         local entry = all[prefix .. name] or prefix == "nn." and all["pg." .. name] or
                       prefix == "tensor:" and all["pg." .. name]
+        local described = reference.is_inner(name) or prefix == "tensor:" and reference.writes_as_operator(name)
         seen = seen + 1
-        if not entry then missing[#missing + 1] = prefix .. name .. ": no entry"
+        if not entry then missing[#missing + 1] = not described and prefix .. name .. ": no entry" or nil
         elseif not entry.doc:find("%S") then missing[#missing + 1] = prefix .. name .. ": no text" end
       end
     end

@@ -39,9 +39,8 @@ end
 ---inputs in `dtype`, what loses by 16 bits (losses, exponentials, sums) in float32, the rest runs in what it is given.
 ---Scopes nest; `enabled = false` switches it off inside. Parameters are cast once, until they change or the outermost
 ---scope ends; gradients come back in their dtype, and backward runs in the dtypes of the forward pass.
----Options: device, a type such as "cuda" (nil: all); dtype, "bfloat16" (the default) or "float16".
 ---@param options {device: string?, dtype: string?, enabled: boolean?}
----@param fn function
+---@param fn function what runs in mixed precision
 ---@param ... any arguments of fn
 ---@return any ... what fn returns
 function amp.autocast(options, fn, ...)

@@ -170,8 +170,13 @@ end
 
 local function from_annotation(entry, name)
   local parameters, grammar = parameters_of(entry, name)
+  local options
+  if entry.arguments[1] == "options" and grammar then -- only the first argument takes the call grammar
+    local plain = { name = entry.name, params = entry.params, arguments = { "options" } }
+    parameters, grammar, options = parameters_of(plain, "-"), nil, parameters
+  end
   return { name = name, kind = name:find(":") and "method" or "function", doc = table.concat(entry.doc, "\n"),
-           parameters = parameters, grammar = grammar, returns = entry.returns, file = entry.file, line = entry.line }
+           parameters = parameters, options = options, grammar = grammar, returns = entry.returns, file = entry.file, line = entry.line }
 end
 
 local KINDS = { "boolean", "integer", "number", "string", "perigee.Dtype", "integer", "integer|integer[]",
@@ -264,6 +269,14 @@ local function add_classes(index, pg)
     parameters_of({ name = "amp.GradScaler", params = {}, arguments = {} }, "amp.GradScaler"))
 end
 
+---Whether a method is an operator's form that writes into its tensor, "relu_": the operator's entry says so.
+---@param name string
+---@return boolean
+function reference.writes_as_operator(name)
+  local op = name:find("_$") and native.operators.get(name:sub(1, -2))
+  return op and op.in_place and true or false
+end
+
 -- Functions under a second name, and methods that write into their tensor: what they are is said of the first.
 local function add_kin(index, pg)
   local names = {}
@@ -289,7 +302,7 @@ local function add_kin(index, pg)
   end
   for name, value in pairs(pg) do if type(name) == "string" then add("pg." .. name, value) end end
   for name, value in pairs(native.methods) do
-    if not index["pg." .. name] then add("tensor:" .. name, value) end
+    if not index["pg." .. name] and not reference.writes_as_operator(name) then add("tensor:" .. name, value) end
   end
   for name, entry in pairs(found) do index[name] = entry end
 end
