@@ -176,7 +176,8 @@ local function from_annotation(entry, name)
     parameters, grammar, options = parameters_of(plain, "-"), nil, parameters
   end
   return { name = name, kind = name:find(":") and "method" or "function", doc = table.concat(entry.doc, "\n"),
-           parameters = parameters, options = options, grammar = grammar, returns = entry.returns, file = entry.file, line = entry.line }
+           parameters = parameters, options = options, grammar = grammar, returns = entry.returns,
+           file = entry.file, line = entry.line }
 end
 
 local KINDS = { "boolean", "integer", "number", "string", "perigee.Dtype", "integer", "integer|integer[]",
