@@ -796,7 +796,7 @@ function pg.nn.FocalLoss(options, ...) end
 function pg.nn.Fold(options, ...) end
 
 ---A function as a layer without parameters.
----@param fn fun(...): any
+---@param fn fun(...): any what the layer computes
 ---@return perigee.Layer
 function pg.nn.Function(fn) end
 
@@ -864,7 +864,7 @@ function pg.nn.HingeLoss(options, ...) end
 function pg.nn.HuberLoss(options, ...) end
 
 ---Gives what it is given.
----@param ...? any
+---@param ...? any anything
 ---@return perigee.Layer
 function pg.nn.Identity(...) end
 
@@ -991,12 +991,12 @@ function pg.nn.Mish(options, ...) end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends.
----@param layers table<string, perigee.Layer>
+---@param layers table<string, perigee.Layer> layers by name
 ---@return perigee.Layer
 function pg.nn.ModuleDict(layers) end
 
 ---A list of layers that has no forward of its own.
----@param ...? perigee.Layer|(perigee.Layer|function)[]
+---@param ...? perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 function pg.nn.ModuleList(...) end
 
@@ -1045,13 +1045,13 @@ function pg.nn.PReLU(options, ...) end
 function pg.nn.PairwiseDistance(options, ...) end
 
 ---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
----@param tensor perigee.Tensor
----@param options? {requires_grad?: boolean}
+---@param tensor perigee.Tensor of a floating dtype
+---@param options? {requires_grad?: boolean} requires_grad=false: registered, but not trained
 ---@return perigee.Tensor
 function pg.nn.Parameter(tensor, options) end
 
 ---A list of parameters: list[1], #list.
----@param ...? perigee.Tensor|perigee.Tensor[]
+---@param ...? perigee.Tensor|perigee.Tensor[] what becomes parameters
 ---@return perigee.Layer
 function pg.nn.ParameterList(...) end
 
@@ -1126,7 +1126,7 @@ function pg.nn.ReplicationPad3d(options, ...) end
 function pg.nn.Reshape(options, ...) end
 
 ---x + layer(x): nn.Residual{layer, ...} runs its layers in sequence.
----@param ...? perigee.Layer|(perigee.Layer|function)[]
+---@param ...? perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 function pg.nn.Residual(...) end
 
@@ -1144,7 +1144,7 @@ function pg.nn.RoPE(options, ...) end
 function pg.nn.SELU(options, ...) end
 
 ---Layers one after the other: what one returns is the next one's input.
----@param ...? perigee.Layer|(perigee.Layer|function)[]
+---@param ...? perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 function pg.nn.Sequential(...) end
 

@@ -35,7 +35,7 @@ local function add_all(self, where, ...)
 end
 
 ---A function as a layer without parameters.
----@param fn fun(...): any
+---@param fn fun(...): any what the layer computes
 ---@return perigee.Layer
 local Function = Module.class("Function")
 containers.Function = Function
@@ -43,7 +43,7 @@ function Function:init(fn) self.fn = fn end
 function Function:forward(...) return self.fn(...) end
 
 ---Layers one after the other: what one returns is the next one's input.
----@param ... perigee.Layer|(perigee.Layer|function)[]
+---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 local Sequential = Module.class("Sequential")
 containers.Sequential = Sequential
@@ -73,7 +73,7 @@ function Sequential:append(layer)
 end
 
 ---A list of layers that has no forward of its own.
----@param ... perigee.Layer|(perigee.Layer|function)[]
+---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 local ModuleList = Module.class("ModuleList")
 containers.ModuleList = ModuleList
@@ -84,7 +84,7 @@ function ModuleList:append(layer)
 end
 
 ---x + layer(x): nn.Residual{layer, ...} runs its layers in sequence.
----@param ... perigee.Layer|(perigee.Layer|function)[]
+---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 local Residual = Module.class("Residual")
 containers.Residual = Residual
@@ -93,7 +93,7 @@ function Residual:forward(x) return x + Sequential.forward(self, x) end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends.
----@param layers table<string, perigee.Layer>
+---@param layers table<string, perigee.Layer> layers by name
 ---@return perigee.Layer
 local ModuleDict = Module.class("ModuleDict")
 containers.ModuleDict = ModuleDict
@@ -120,7 +120,7 @@ end
 function ModuleDict:names() return { unpack(self.order) } end
 
 ---A list of parameters: list[1], #list.
----@param ... perigee.Tensor|perigee.Tensor[]
+---@param ... perigee.Tensor|perigee.Tensor[] what becomes parameters
 ---@return perigee.Layer
 local ParameterList = Module.class("ParameterList")
 containers.ParameterList = ParameterList
@@ -149,7 +149,7 @@ end
 Sequential.__index, ModuleList.__index = at(Sequential), at(ModuleList)
 
 ---Gives what it is given.
----@param ... any
+---@param ... any anything
 ---@return perigee.Layer
 local Identity = Module.class("Identity")
 containers.Identity = Identity

@@ -28,8 +28,8 @@ end
 for name, class in pairs(spatial) do nn[name] = class end
 
 ---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
----@param tensor perigee.Tensor
----@param options? {requires_grad?: boolean}
+---@param tensor perigee.Tensor of a floating dtype
+---@param options? {requires_grad?: boolean} requires_grad=false: registered, but not trained
 ---@return perigee.Tensor
 function nn.Parameter(tensor, options)
   if not native.is_tensor(tensor) then
