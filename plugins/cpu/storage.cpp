@@ -71,6 +71,7 @@ bool half(Storage s) { return s == sF16 || s == sBF16; }
 }  // namespace
 
 void convert(Storage from, Storage to, const void* source, void* target, int64_t n) {
+  if (n == 0) return;  // an empty tensor has no address
   if (from == to) {
     std::memcpy(target, source, static_cast<size_t>(n * kStorageBytes[from]));
   } else if (from == sF32 && half(to)) {
