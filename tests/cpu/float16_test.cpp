@@ -18,7 +18,7 @@ Tensor of_bits(uint32_t dtype, const std::vector<uint16_t>& bits) {
 }
 std::vector<uint16_t> bits_of(const Tensor& t) {
   std::vector<uint16_t> bits(static_cast<size_t>(t.count()));
-  std::memcpy(bits.data(), t.bytes.data(), bits.size() * 2);
+  if (!bits.empty()) std::memcpy(bits.data(), t.bytes.data(), bits.size() * 2);
   return bits;
 }
 std::vector<uint16_t> all_values() {

@@ -48,11 +48,12 @@ struct FloatPair {
 [[gnu::always_inline]] inline void store_upper(pg::bf16* to, Vector<uint32_t> low, Vector<uint32_t> high) {
 #if defined(__AVX512F__)
   auto mixed = (Vector<uint64_t>)_mm512_packus_epi32((__m512i)(low >> 16), (__m512i)(high >> 16));
-  store_vector(reinterpret_cast<uint64_t*>(to), __builtin_shufflevector(mixed, mixed, 0, 2, 4, 6, 1, 3, 5, 7));
+  auto ordered = (Vector<uint16_t>)__builtin_shufflevector(mixed, mixed, 0, 2, 4, 6, 1, 3, 5, 7);
 #else
   auto mixed = (Vector<uint64_t>)_mm256_packus_epi32((__m256i)(low >> 16), (__m256i)(high >> 16));
-  store_vector(reinterpret_cast<uint64_t*>(to), __builtin_shufflevector(mixed, mixed, 0, 2, 1, 3));
+  auto ordered = (Vector<uint16_t>)__builtin_shufflevector(mixed, mixed, 0, 2, 1, 3);
 #endif
+  store_vector(reinterpret_cast<uint16_t*>(to), ordered);
 }
 [[gnu::always_inline]] inline void store_narrowed(pg::bf16* to, FloatPair x) {
   if (__builtin_expect(has_nan(x), 0))
