@@ -76,7 +76,7 @@ inline void require_all_dense(const pg::KernelCall& call) {
   for (uint32_t i = 0; i < call.output_count(); i++) require_dense(call, call.out(i));
 }
 // Refuses large inputs that lie turned, where the result does not: the host then copies them, block by block, which
-// takes a fifth of what picking up their elements one by one does.
+// takes a half to a fifth of what picking up their elements one by one does.
 void refuse_turned(const pg::KernelCall& call);
 [[noreturn]] inline void refuse(const pg::KernelCall& call) {
   pg::fail_support(pg::format("%s on cpu does not take (%s)", call.op(), pg::describe(call).c_str()));

@@ -122,26 +122,9 @@ return function(pg, native)
     end
   end
 
-  -- Closes what the scope made but what is kept, which is passed to the scope around it.
-  local function close_scope(scope)
-    local reason
-    for i = 1, scope.log.n do
-      local t = scope.log[i]
-      if t and scope.kept[t] then
-        if scope.outer then
-          local log = scope.outer.log
-          log.n, log[log.n + 1] = log.n + 1, t
-        end
-      elseif t then
-        reason = reason or handles.reason("pg.scope at " .. scope.line)
-        handles.close(t, reason)
-      end
-    end
-  end
-
   local function end_scope(scope, ok, ...)
     if ok then spare(scope.kept, ...) end
-    close_scope(scope)
+    handles.close_log(scope.log, scope.kept, scope.outer and scope.outer.log, "pg.scope at " .. scope.line)
     if not ok then error((...), 0) end
     return ...
   end

@@ -178,14 +178,23 @@ function M.set_log(log)
   S.scoped = log and 1 or 0
 end
 
-local function end_tidy(log, outer, ok, result)
-  M.set_log(outer)
-  if not ok then error(result, 0) end
+---Closes the handles of a log but those in the set `kept`, which pass to the log around it (false: none). `by` is what
+---they will say has closed them.
+function M.close_log(log, kept, outer, by)
   for i = 1, log.n do
     local t = log[i]
-    if t and not rawequal(t, result) then M.close(t) end
+    if t and kept[t] then
+      if outer then outer.n, outer[outer.n + 1] = outer.n + 1, t end
+    elseif t then
+      M.close(t, by and M.reason(by))
+    end
   end
-  if outer and M.is_tensor(result) then outer.n, outer[outer.n + 1] = outer.n + 1, result end
+end
+
+local function end_tidy(log, outer, ok, result)
+  M.set_log(outer)
+  M.close_log(log, ok and { [result] = true } or {}, outer)
+  if not ok then error(result, 0) end
   return result
 end
 
