@@ -76,7 +76,9 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
                    static_cast<uint32_t>(pending.inputs.size()),
                    pending.groups.data(),
                    pending.attrs.data(),
-                   pending.in_place()};
+                   pending.in_place(),
+                   is_lean(op, pending.inputs.data(), static_cast<uint32_t>(pending.inputs.size()),
+                           pending.groups.data(), output_count)};
   SignatureRef s = find_signature(key, hash_key(key));
   run_eager(*s, pending.inputs.data(), pending.attrs.data(), outputs, output_count);
   if (ambient().detect_anomaly) {
@@ -126,7 +128,14 @@ void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint3
   bool direct = op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr);
   if (direct && !ambient().detect_anomaly && !ambient().log_placement) {
     if (Device* device = plain_device(inputs, input_count, graph); device != nullptr && !graph) {
-      SignatureKey key{&op, device, inputs, input_count, groups, attrs, (flags & emit_in_place) != 0};
+      SignatureKey key{&op,
+                       device,
+                       inputs,
+                       input_count,
+                       groups,
+                       attrs,
+                       (flags & emit_in_place) != 0,
+                       op.hides && is_lean(op, inputs, input_count, groups, output_count)};
       if (Signature* s = recent_signature(key, hash_key(key)); s != nullptr) {
         SignatureRef held = SignatureRef::share(s);  // the call may make others and evict it
         run_eager(*s, inputs, attrs, outputs, output_count);

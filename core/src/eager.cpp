@@ -36,7 +36,9 @@ void separate_overlaps(Pointers& inputs, Tensors& keep) {
 Tensors allocate_outputs(Signature& s, Tensor* const* inputs) {
   Tensors made;
   for (size_t i = 0; i < s.outputs.size(); i++) {
-    if (i == 0 && s.in_place) {
+    if (s.outputs[i].absent) {
+      made.emplace_back();
+    } else if (i == 0 && s.in_place) {
       made.push_back(TensorRef::share(inputs[0]));
     } else {
       made.push_back(make_dense(*s.device, s.outputs[i].meta));
@@ -59,7 +61,7 @@ struct Scratch {
 void cut_dynamic(Signature& s, const int64_t* extents, Tensors& outputs) {
   for (size_t i = 0; i < s.outputs.size(); i++) {
     const Meta& bound = *s.outputs[i].meta;
-    if (s.outputs[i].dynamic) {
+    if (s.outputs[i].dynamic && !s.outputs[i].absent) {
       MetaRef exact = intern_meta(bound.dtype, bound.rank, extents);
       TensorRef cut = make_tensor(exact, outputs[i]->storage, 0, s.device);
       // A copy, unless little would be saved: the bound may be far more than what is left.
@@ -73,7 +75,7 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   SmallVector<pg_address, 6> in(inputs.size()), out(outputs.size());
   uint32_t stream = s.device->synchronous ? 0 : ambient().stream;
   for (size_t i = 0; i < inputs.size(); i++) in[i] = inputs[i] != nullptr ? inputs[i]->address() : pg_address{0, 0};
-  for (size_t i = 0; i < outputs.size(); i++) out[i] = outputs[i]->address();
+  for (size_t i = 0; i < outputs.size(); i++) out[i] = outputs[i] ? outputs[i]->address() : pg_address{0, 0};
   if (!s.device->synchronous) {
     uint32_t flat = 0;
     for (uint32_t i = 0; i < s.op->info->input_count; i++)
@@ -215,7 +217,7 @@ TensorRef own_result(Tensor& made, const Signature& s, Tensor* const* inputs) {
 void run_decomposed(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
   const pg_op_info& info = *s.op->info;
   bool constant = (info.traits & PG_OP_NO_GRAD) != 0, whole = constant || info.grad != nullptr;
-  bool record = whole && !constant && ambient().grad_enabled;
+  bool record = whole && !constant && !s.lean && ambient().grad_enabled;
   uint32_t count = record ? std::max(output_count, static_cast<uint32_t>(s.outputs.size())) : output_count;
   pg_builder builder;
   SmallVector<pg_value, 4> in, out(count, 0);
@@ -289,12 +291,16 @@ void raise_versions(Signature& s, Tensor* const* inputs) {
         inputs[flat]->storage->version.fetch_add(1, std::memory_order_relaxed);
 }
 
-// A call without any of the special cases. Writes all outputs to `made`.
+// A call without any of the special cases. Writes all outputs to `made`, but those that it leaves out.
 void run_plain(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* made) {
   pg_address in[Signature::plain_inputs], out[Signature::plain_outputs];
   size_t input_count = s.inputs.size(), output_count = s.outputs.size();
   for (size_t i = 0; i < input_count; i++) in[i] = inputs[i] != nullptr ? inputs[i]->address() : pg_address{0, 0};
   for (size_t i = 0; i < output_count; i++) {
+    if (s.outputs[i].absent) {
+      out[i] = {0, 0};
+      continue;
+    }
     made[i] = make_dense(*s.device, s.outputs[i].meta);
     out[i] = made[i]->address();
   }
@@ -330,7 +336,7 @@ void run_plain_recorded(Signature& s, Tensor* const* inputs, const void* attrs, 
                         uint32_t output_count) {
   TensorRef made[Signature::plain_outputs];
   run_plain(s, inputs, attrs, made);
-  if (ambient().grad_enabled) {
+  if (ambient().grad_enabled && !s.lean) {
     Tensor* raw[Signature::plain_outputs];
     for (size_t i = 0; i < s.outputs.size(); i++) raw[i] = made[i].get();
     TapeCall noted{s.op,  inputs, static_cast<uint32_t>(s.inputs.size()), s.groups.data(),
@@ -372,7 +378,7 @@ void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
     }
   }
   // The tape sees the caller's inputs, before versions are raised.
-  if (ambient().grad_enabled) {
+  if (ambient().grad_enabled && !s.lean) {
     Pointers raw = pointers(made);
     TapeCall noted{s.op,  inputs,     static_cast<uint32_t>(s.inputs.size()), s.groups.data(),
                    attrs, raw.data(), static_cast<uint32_t>(raw.size()),      s.in_place};

@@ -62,6 +62,7 @@ std::unique_ptr<Op> make_op(const pg_op_info& info, LoadedPlugin* plugin) {
     op->variadic |= (info.outputs[i]->flags & PG_OUTPUT_VARIADIC) != 0;
     op->visible_outputs += (info.outputs[i]->flags & PG_OUTPUT_HIDDEN) == 0;
   }
+  op->hides = op->visible_outputs < info.output_count;
   for (uint32_t i = 0; i < info.attr_count; i++) {
     const pg_attr_info& attr = *info.attrs[i];
     const std::string name = attr.name;

@@ -35,6 +35,7 @@ struct Op {
   Role role = Role::none;
   uint32_t visible_outputs = 0;
   bool variadic = false;                        // any variadic input or output
+  bool hides = false;                           // any hidden output
   int32_t scalar_attr = -1;                     // position of the PG_ATTR_SCALAR attribute
   uint32_t seed_offset = 0, offset_offset = 0;  // of a random operator's runtime attributes; 0: none
   uint32_t dtype_offset = UINT32_MAX;           // of attribute "dtype" of creation operators, "dtype" of cast

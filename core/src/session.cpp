@@ -107,6 +107,16 @@ struct Session::Run {
                                     " has no kernel for it");
   }
 
+  // How many of a node's outputs to ask for: hidden ones only if somebody reads them.
+  size_t outputs_of(const GraphNode& n) const {
+    uint32_t visible = 0;
+    if (!n.op->hides) return n.outputs.size();
+    output_total(*n.op, n.groups.data(), &visible);
+    for (size_t count = n.outputs.size(); count > visible; count--)
+      if (uses[n.outputs[count - 1]] > 0) return count;
+    return visible;
+  }
+
   void run_node(uint32_t index) {
     const GraphNode& n = g.nodes[index];
     std::vector<TensorRef> hold(n.inputs.size());
@@ -118,7 +128,7 @@ struct Session::Run {
         if (input == i) hold[i] = writable(n.inputs[i], hold[i]), values[id] = hold[i];
       inputs[i] = hold[i].get();
     }
-    std::vector<TensorRef> outputs(n.outputs.size());
+    std::vector<TensorRef> outputs(outputs_of(n));
     try {
       place_node(index, inputs, outputs);
     } catch (pg::Error& e) {

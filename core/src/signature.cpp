@@ -115,9 +115,22 @@ struct Maker {
     choose_kernel();
   }
 
+  // In a lean call: what this kernel can do without.
+  void leave_out(const Kernel& k) {
+    if (!key.lean) return;
+    const pg_op_info& info = *key.op->info;
+    uint32_t flat = 0;
+    for (uint32_t i = 0; i < info.output_count; i++) {
+      bool absent = (info.outputs[i]->flags & PG_OUTPUT_HIDDEN) && i < 64 && (k.info->spares >> i & 1u);
+      uint32_t count = info.outputs[i]->flags & PG_OUTPUT_VARIADIC ? s.groups[info.outputs[i]->like] : 1;
+      for (uint32_t end = flat + count; flat < end; flat++) s.outputs[flat].absent = absent;
+    }
+  }
+
   void choose_kernel() {
     std::string reasons;
     for (const Kernel& k : find_kernels(*key.op, s.device->type)) {
+      leave_out(k);
       if (supported(k, reasons) || (densify_inputs() && supported(k, reasons))) {
         prepare(k);
         return;
@@ -157,7 +170,7 @@ struct Maker {
 
   pg_call call() {
     s.output_views.clear();
-    for (OutputPlan& o : s.outputs) s.output_views.push_back(&o.meta->view);
+    for (OutputPlan& o : s.outputs) s.output_views.push_back(o.absent ? nullptr : &o.meta->view);
     pg_call c{};
     c.size = PG_SIZE(pg_call, attrs);
     c.device = s.device->ordinal;
@@ -206,6 +219,7 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
   s.op = key.op;
   s.device = key.device;
   s.in_place = key.in_place;
+  s.lean = key.lean;
   s.hash = hash;
   for (uint32_t i = 0; i < key.input_count; i++) {
     s.inputs.push_back(key.inputs[i] != nullptr ? key.inputs[i]->meta : MetaRef());
@@ -236,8 +250,20 @@ Signature::~Signature() {
     kernel.table->release(kernel.self, kernel.index, prepared);
 }
 
+bool is_lean(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, uint32_t output_count) {
+  if (!op.hides) return false;
+  uint32_t visible = op.visible_outputs;
+  if (op.variadic && groups != nullptr) output_total(op, groups, &visible);
+  if (output_count > visible) return false;
+  if (!ambient().grad_enabled || (op.info->traits & PG_OP_NO_GRAD)) return true;
+  for (uint32_t i = 0; i < input_count; i++)  // more than wants_tape asks: it passes over some
+    if (inputs[i] != nullptr && needs_gradient(*inputs[i])) return false;
+  return true;
+}
+
 uint64_t hash_key(const SignatureKey& key) {
-  uint64_t h = mix(reinterpret_cast<uintptr_t>(key.op), reinterpret_cast<uintptr_t>(key.device) + key.in_place);
+  uint64_t h = mix(reinterpret_cast<uintptr_t>(key.op),
+                   reinterpret_cast<uintptr_t>(key.device) + key.in_place + (key.lean ? 2 : 0));
   for (uint32_t i = 0; i < key.input_count; i++)
     h = mix(h, key.inputs[i] != nullptr ? reinterpret_cast<uintptr_t>(key.inputs[i]->meta.get()) : 1);
   const pg_op_info& info = *key.op->info;
@@ -255,7 +281,7 @@ uint64_t hash_key(const SignatureKey& key) {
 }
 
 bool matches(const Signature& s, const SignatureKey& key, uint64_t hash) {
-  if (s.hash != hash || s.op != key.op || s.device != key.device || s.in_place != key.in_place ||
+  if (s.hash != hash || s.op != key.op || s.device != key.device || s.in_place != key.in_place || s.lean != key.lean ||
       s.inputs.size() != key.input_count)
     return false;
   for (uint32_t i = 0; i < key.input_count; i++)

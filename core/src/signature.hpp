@@ -16,6 +16,7 @@ struct OutputPlan {
   MetaRef meta;
   int64_t view_offset = 0;  // bytes
   bool dynamic = false;
+  bool absent = false;  // a hidden one that a lean call leaves out
 };
 
 struct Signature {
@@ -25,6 +26,7 @@ struct Signature {
   const Op* op = nullptr;
   Device* device = nullptr;
   bool in_place = false;
+  bool lean = false;
   How how = How::kernel;
   uint64_t hash = 0;
   std::vector<MetaRef> inputs;  // null where absent
@@ -42,9 +44,9 @@ struct Signature {
   uint64_t workspace = 0, stream = 0;
   uint64_t pack_bytes[8] = {};
   bool packs = false;
-  std::vector<uint8_t> densify;  // inputs that the kernel wants dense; empty: none
-  std::vector<MetaRef> dense;    // what input_views of those point into
-  std::vector<const pg_tensor*> input_views, output_views;
+  std::vector<uint8_t> densify;                             // inputs that the kernel wants dense; empty: none
+  std::vector<MetaRef> dense;                               // what input_views of those point into
+  std::vector<const pg_tensor*> input_views, output_views;  // null where absent
 
   ~Signature();
   static void destroy(Signature* s) { delete s; }
@@ -60,7 +62,11 @@ struct SignatureKey {
   const uint32_t* groups;
   const void* attrs;
   bool in_place;
+  bool lean;  // nobody reads the hidden outputs
 };
+// Whether nobody will read the hidden outputs of a call: it does not ask for them, and no tape will hold them. False
+// for operators that have none.
+bool is_lean(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, uint32_t output_count);
 uint64_t hash_key(const SignatureKey& key);
 bool matches(const Signature& s, const SignatureKey& key, uint64_t hash);
 // The calling thread's recently used signatures: NULL when it is not among them. Valid until its next call.

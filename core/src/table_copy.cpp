@@ -34,7 +34,7 @@ constexpr uint32_t kKnown<pg_device> = PG_SIZE(pg_device, plan_destroy);
 template <>
 constexpr uint32_t kKnown<pg_kernels> = PG_SIZE(pg_kernels, pack);
 template <>
-constexpr uint32_t kKnown<pg_kernel_info> = PG_SIZE(pg_kernel_info, packs);
+constexpr uint32_t kKnown<pg_kernel_info> = PG_SIZE(pg_kernel_info, spares);
 template <>
 constexpr uint32_t kKnown<pg_layers> = PG_SIZE(pg_layers, layers);
 template <>

@@ -221,11 +221,12 @@ AT(pg_device, capture_end, 192);
 AT(pg_device, plan_launch, 200);
 AT(pg_device, plan_destroy, 208);
 
-SIZE(pg_kernel_info, 24);
+SIZE(pg_kernel_info, 32);
 AT(pg_kernel_info, size, 0);
 AT(pg_kernel_info, key, 4);
 AT(pg_kernel_info, op, 8);
 AT(pg_kernel_info, packs, 16);
+AT(pg_kernel_info, spares, 24);
 
 SIZE(pg_call, 56);
 AT(pg_call, size, 0);

@@ -166,6 +166,7 @@ TEST_CASE("an older plugin's missing fields read as absent") {
   CHECK(op->info->write_back == nullptr);
   REQUIRE(find_kernels(*op, "older").size() == 1);
   CHECK(find_kernels(*op, "older")[0].info->packs == 0);
+  CHECK(find_kernels(*op, "older")[0].info->spares == 0);
   pg_error error = pg::make_error();
   CHECK(plugin.kernels->pack(plugin.self, 0, nullptr, 0, nullptr, {}, &error) == PG_E_UNIMPLEMENTED);
   CHECK(std::string(error.message) == "this plugin does not implement it");

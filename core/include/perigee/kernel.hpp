@@ -28,7 +28,9 @@
 // not pointers into it. A kernel serves all threads at once: launch changes no member without a lock.
 //
 // One class may serve several operators: PG_KERNEL per name, and call.op() tells which. PG_KERNEL's optional arguments
-// are the key (PG_KEY_SHAPES, PG_KEY_CLASS) and the mask of inputs that it may want packed.
+// are the key (PG_KEY_SHAPES, PG_KEY_CLASS), the mask of inputs that it may want packed, and the mask of hidden outputs
+// that it can leave out: in a call whose hidden outputs nobody reads, call.has_output(i) is false then and
+// pg::output(launch, i) NULL.
 // A plugin is, or has in its pg::Provides, a pg::KernelTable<"device type">: its own device's, or another plugin's. On
 // the processor ("cpu"), and wherever PG_DEVICE_HOST_VISIBLE is set, pg::input gives addresses; what the handles of
 // other devices stand for is asked of their plugins (pg::device_native).
@@ -102,8 +104,10 @@ class KernelCall {
     if (!has(i)) fail_absent("input", i);
     return *raw->inputs[i];
   }
+  // False where the call leaves the output out, which only a kernel that can do without it is asked for.
+  bool has_output(uint32_t i) const { return i < raw->output_count && raw->outputs[i] != nullptr; }
   const pg_tensor& out(uint32_t i) const {
-    if (i >= raw->output_count) fail_absent("output", i);
+    if (!has_output(i)) fail_absent("output", i);
     return *raw->outputs[i];
   }
   // Tensors in the declared input, and the flat position of its first.
@@ -132,7 +136,7 @@ class KernelCall {
   void need(bool condition, const char* pattern, Args... args) const {
     if (!condition) refuse(pattern, args...);
   }
-  // Every tensor, in or out, has one of these dtypes.
+  // Every tensor that is there, in or out, has one of these dtypes.
   void need_dtypes(std::initializer_list<uint32_t> dtypes) const;
   // Every tensor is row-major without gaps. A host that holds another kind asks again with a dense copy.
   void need_dense() const;
@@ -198,8 +202,8 @@ std::vector<KernelEntry>& kernel_entries();
 int add_kernel(const KernelEntry& entry);
 
 template <class Type>
-int add_kernel(const char* op, uint32_t key = PG_KEY_SHAPES, uint64_t packs = 0) {
-  return add_kernel({{PG_SIZE(pg_kernel_info, packs), key, op, packs},
+int add_kernel(const char* op, uint32_t key = PG_KEY_SHAPES, uint64_t packs = 0, uint64_t spares = 0) {
+  return add_kernel({{PG_SIZE(pg_kernel_info, spares), key, op, packs, spares},
                      [](const KernelCall& call) { Type::supports(call); },
                      [](const KernelCall& call, Plan& plan) -> Kernel* { return new Type(call, plan); }});
 }
@@ -222,6 +226,7 @@ struct KernelTable {
 #define PG_CONCAT_(a, b) a##b
 #define PG_CONCAT(a, b) PG_CONCAT_(a, b)
 // PG_KERNEL("softmax", Softmax); PG_KERNEL("linear", Linear, PG_KEY_SHAPES, 1u << 1);
+// PG_KERNEL("max_pool2d", MaxPool, PG_KEY_SHAPES, 0, 1u << 1);
 #define PG_KERNEL(op, Type, ...)                                         \
   [[maybe_unused]] static const int PG_CONCAT(pg_kernel_, __COUNTER__) = \
       pg::add_kernel<Type>(op __VA_OPT__(, ) __VA_ARGS__)

@@ -51,7 +51,7 @@ extern "C" {
 /* ---- versions, sizes ------------------------------------------------------------------------------------------- */
 
 #define PG_MAGIC 0x31474750u /* "PGG1", little endian */
-#define PG_ABI_MINOR 2u      /* raised by one whenever a field or function is appended */
+#define PG_ABI_MINOR 3u      /* raised by one whenever a field or function is appended */
 #define PG_MAX_RANK 8        /* dimensions of a tensor */
 
 /* The end of `last` in `type`: what a writer stores in `size`. */
@@ -515,6 +515,12 @@ typedef struct pg_kernel_info {
   uint32_t key;      /* PG_KEY_* */
   const char *op;    /* operator's name */
   uint64_t packs;    /* declared inputs that the kernel may want in a private layout; pg_prepared.pack_bytes decides */
+  /* Since minor 3. Declared hidden outputs, by bit, that the kernel can leave out; bits of visible ones mean nothing.
+   * Where nobody will read the hidden outputs of a call, the host leaves those out all together: their entries in
+   * pg_call.outputs and pg_launch.outputs are NULL and their addresses have buffer 0, as absent inputs', while
+   * output_count and the positions stay. supports must accept a call without them if it accepts the whole one; what was
+   * prepared for one of the two serves that one alone; and the other outputs hold the same in both. */
+  uint64_t spares;
 } pg_kernel_info;
 
 /* A call without its data: what supports and prepare see. Tensors are flat, absent ones NULL. Outputs are dense and
@@ -526,7 +532,7 @@ typedef struct pg_call {
   uint32_t input_count, output_count;
   const pg_tensor *const *inputs;
   const uint32_t *groups;
-  const pg_tensor *const *outputs; /* hidden ones last */
+  const pg_tensor *const *outputs; /* hidden ones last; NULL where left out, see pg_kernel_info.spares */
   const void *attrs;               /* the static part is meaningful */
 } pg_call;
 
@@ -553,7 +559,7 @@ typedef struct pg_launch {
   const pg_tensor *const *outputs;
   const uint32_t *groups;
   const pg_address *input;  /* where they are; buffer 0 where absent or empty (empty calls are launched too) */
-  const pg_address *output;
+  const pg_address *output; /* likewise; buffer 0 where left out or empty */
   const pg_address *packed; /* by declared input; buffer 0: not packed, use `input`. NULL: none is */
   const void *attrs;        /* static and runtime attributes of this very call */
   pg_address workspace;     /* the kernel's until the stream has passed this launch; buffer 0: asked for none */

@@ -32,7 +32,8 @@ template <class Body>
 void KernelCall::each(Body&& body) const {
   for (uint32_t i = 0; i < input_count(); i++)
     if (has(i)) body(in(i));
-  for (uint32_t i = 0; i < output_count(); i++) body(out(i));
+  for (uint32_t i = 0; i < output_count(); i++)
+    if (has_output(i)) body(out(i));
 }
 
 void KernelCall::need_dtypes(std::initializer_list<uint32_t> dtypes) const {
