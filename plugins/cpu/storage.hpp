@@ -68,12 +68,14 @@ inline void require_dense(const pg::KernelCall& call, const pg_tensor& t) {
     pg::fail_support(pg::format("%s on cpu does not take %s", call.op(), pg::dtype_name(pg::dtype_of(t))));
   }
 }
-// All inputs and outputs are dense and of known dtypes.
+// All inputs and outputs that are there are dense and of known dtypes.
 inline void require_all_dense(const pg::KernelCall& call) {
   for (uint32_t i = 0; i < call.input_count(); i++) {
     if (call.has(i)) require_dense(call, call.in(i));
   }
-  for (uint32_t i = 0; i < call.output_count(); i++) require_dense(call, call.out(i));
+  for (uint32_t i = 0; i < call.output_count(); i++) {
+    if (call.has_output(i)) require_dense(call, call.out(i));
+  }
 }
 // Refuses large inputs that lie turned, where the result does not: the host then copies them, block by block, which
 // takes a half to a fifth of what picking up their elements one by one does.

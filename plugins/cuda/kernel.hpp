@@ -77,7 +77,9 @@ inline void check_dtypes(const pg::KernelCall& call, uint32_t mask) {
   for (uint32_t i = 0; i < call.input_count(); i++) {
     if (call.has(i)) check(call.in(i));
   }
-  for (uint32_t i = 0; i < call.output_count(); i++) check(call.out(i));
+  for (uint32_t i = 0; i < call.output_count(); i++) {
+    if (call.has_output(i)) check(call.out(i));
+  }
 }
 
 }  // namespace cuda

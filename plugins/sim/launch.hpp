@@ -81,7 +81,9 @@ class SimKernel : public pg::Kernel {
 
 }  // namespace sim
 
-// Prepared kernels keep nothing of the shapes, so one serves them all.
-#define PG_SIM_KERNEL(op, ...)                                           \
+// Prepared kernels keep nothing of the shapes, so one serves them all. `spares`: the mask of hidden outputs that the
+// kernel can leave out.
+#define PG_SIM_SPARING_KERNEL(op, spares, ...)                           \
   [[maybe_unused]] static const int PG_CONCAT(pg_kernel_, __COUNTER__) = \
-      pg::add_kernel<sim::SimKernel<__VA_ARGS__>>(op, PG_KEY_CLASS)
+      pg::add_kernel<sim::SimKernel<__VA_ARGS__>>(op, PG_KEY_CLASS, 0, spares)
+#define PG_SIM_KERNEL(op, ...) PG_SIM_SPARING_KERNEL(op, 0, __VA_ARGS__)

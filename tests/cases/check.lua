@@ -98,9 +98,12 @@ function C.map_tensors(op, args, f)
   return C.each(op, args, function(t, input, i, k) return f(t, input, i, k) end)
 end
 
----Calls the operator; a list of its outputs, then of the inputs that it writes into.
-function C.call(op, args, attrs)
-  local results = { native.call(op.name, args, attrs) }
+---Whether the operator has outputs that only its gradient reads.
+function C.hides(op) return #op.outputs > op.visible_outputs end
+
+---Calls the operator; a list of its outputs (`all`: the hidden ones too), then of the inputs that it writes into.
+function C.call(op, args, attrs, all)
+  local results = { (all and native.operators.call_all or native.call)(op.name, args, attrs) }
   C.each(op, args, function(t, input)
     if has(input.flags, MUTATES) then results[#results + 1] = t end
     return t

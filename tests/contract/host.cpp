@@ -285,6 +285,12 @@ int Plugin::kernel(const std::string& op) const {
   return -1;
 }
 
+bool Plugin::spares(const pg_op_info& op, uint32_t output) const {
+  const pg_kernel_info& info = *kernels->kernels[kernel(op.name)];
+  bool hidden = (op.outputs[output]->flags & PG_OUTPUT_HIDDEN) != 0;
+  return hidden && PG_HAS(&info, pg_kernel_info, spares) && (info.spares >> output & 1u) != 0;
+}
+
 Code Plugin::try_run(const Call& call_info, std::vector<Tensor>* results) {
   std::vector<Tensor> tensors = call_info.inputs;
   size_t input_count = tensors.size();
@@ -295,8 +301,14 @@ Code Plugin::try_run(const Call& call_info, std::vector<Tensor>* results) {
   for (const Tensor& t : tensors) metas.push_back(describe(t));
   std::vector<const pg_tensor*> inputs, outputs;
   for (size_t i = 0; i < input_count; i++) inputs.push_back(tensors[i].dtype == 0 ? nullptr : &metas[i]);
+  // Whether there is a kernel is known before there is memory.
+  int found = kernel(call_info.op->name);
+  INFO(call_info.op->name);
+  REQUIRE(found >= 0);
+  uint32_t output = 0;
   for (const pg_meta& m : infer(call_info, inputs, groups)) {
-    tensors.emplace_back(PG_DTYPE(m.dtype_code, m.dtype_bits), Shape(m.shape, m.shape + m.rank));
+    bool absent = call_info.lean && spares(*call_info.op, output++);
+    tensors.emplace_back(absent ? 0 : PG_DTYPE(m.dtype_code, m.dtype_bits), Shape(m.shape, m.shape + m.rank));
   }
   metas.clear();
   inputs.clear();
@@ -305,10 +317,6 @@ Code Plugin::try_run(const Call& call_info, std::vector<Tensor>* results) {
     (i < input_count ? inputs : outputs).push_back(tensors[i].dtype == 0 ? nullptr : &metas[i]);
   }
 
-  // Whether there is a kernel is known before there is memory.
-  int found = kernel(call_info.op->name);
-  INFO(call_info.op->name);
-  REQUIRE(found >= 0);
   auto at = static_cast<uint32_t>(found);
   pg_call request = {PG_SIZE(pg_call, attrs),
                      0,
@@ -359,7 +367,7 @@ Code Plugin::try_run(const Call& call_info, std::vector<Tensor>* results) {
 
   size_t result = 0;
   for (size_t i = 0; i < tensors.size(); i++) {
-    bool wanted = i < input_count ? tensors[i].kept : true;
+    bool wanted = i < input_count ? tensors[i].kept : tensors[i].dtype != 0;
     if (code.code == PG_OK && wanted && results != nullptr) {
       if (addresses[i].buffer != 0) download(bytes[i].data(), addresses[i].buffer, bytes[i].size(), s);
       sync(s);

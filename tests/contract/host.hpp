@@ -48,6 +48,7 @@ struct Call {
   std::vector<Tensor> inputs;    // flat
   std::vector<uint32_t> groups;  // empty: one each
   std::vector<char> attrs;
+  bool lean = false;  // without the hidden outputs that the kernel spares
 
   explicit Call(const std::string& name);
   Call& in(Tensor tensor);
@@ -84,7 +85,8 @@ class Plugin {
   void free(uint64_t buffer, uint32_t on = 0);
   bool synchronous();  // everything has happened when a call returns
 
-  int kernel(const std::string& op) const;  // its index, or -1
+  int kernel(const std::string& op) const;                   // its index, or -1
+  bool spares(const pg_op_info& op, uint32_t output) const;  // whether its kernel can leave a hidden output out
   // Runs on a stream of its own and waits. Results: the outputs, or the inputs that are `kept`. What failed first.
   Code try_run(const Call& call, std::vector<Tensor>* results = nullptr);
   std::vector<Tensor> run(const Call& call);

@@ -89,7 +89,7 @@ class BatchNorm final : public Kernel {
         momentum_(call.runtime<double>("momentum")),
         eps_(call.runtime<double>("eps")) {
     for (uint32_t i = 0; i < 4; i++) parameters_[i] = Parameter(call, i + 1);
-    has_mean_ = call.output_count() > 1, has_invstd_ = call.output_count() > 2;
+    has_mean_ = call.has_output(1), has_invstd_ = call.has_output(2);
     Scratch scratch;
     x_.get(nullptr, scratch);
     for (int i = 0; i < 5; i++) scratch.take(static_cast<uint64_t>(g_.c) * 8);
@@ -258,7 +258,7 @@ class BatchNormGrad final : public Kernel {
   Parameter parameters_[3];  // weight, mean, invstd
 };
 
-PG_KERNEL("batch_norm", BatchNorm);
+PG_KERNEL("batch_norm", BatchNorm, PG_KEY_SHAPES, 0, 1u << 1 | 1u << 2);
 PG_KERNEL("batch_norm_grad", BatchNormGrad);
 
 }  // namespace

@@ -87,12 +87,12 @@ struct CrossEntropy final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
     require_shapes(call, call.in(0), 1, 2);
     for (uint32_t i = 0; i < call.output_count(); i++) {
-      if (!is_float(storage_of(call.out(i)))) refuse(call);
+      if (call.has_output(i) && !is_float(storage_of(call.out(i)))) refuse(call);
     }
   }
   CrossEntropy(const pg::KernelCall& call, pg::Plan& plan)
       : common_(call, call.in(0), 1, 2, plan), loss_storage_(storage_of(call.out(0))) {
-    bool hidden = call.output_count() > 1;
+    bool hidden = call.has_output(1);
     const pg_tensor* logs = hidden ? &call.out(1) : nullptr;
     const pg_tensor* losses = common_.reduce == kNone ? &call.out(0) : nullptr;
     rows_ = AxisRows<3>({&call.in(0), logs, losses}, class_axis(call.in(0)));
@@ -148,7 +148,7 @@ struct CrossEntropy final : pg::Kernel {
   bool hidden_ = false;
   AxisRows<3> rows_;  // logits, log_probs, losses
 };
-PG_KERNEL("cross_entropy", CrossEntropy);
+PG_KERNEL("cross_entropy", CrossEntropy, PG_KEY_SHAPES, 0, 1u << 1);
 
 struct CrossEntropyGrad final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // max_pool1d, 2d, 3d and adaptive_max_pool1d, 2d, 3d (x) -> y, indices (row-major within the plane);
 // max_poolNd_grad(dy, indices, x) -> dx, where of x only the shape counts; max_poolNd_gather(x, indices). Padding is
-// minus infinity, NaN wins, the first of equals is taken.
+// minus infinity, NaN wins, the first of equals is taken. Indices that nobody reads are not written.
 #include <atomic>
 
 #include "kernels/planes.hpp"
@@ -44,7 +44,7 @@ PG_INLINE void load_lanes(const float* x, Floats& lanes) {
 
 // `x` is where the first window begins, `first` its place in the plane. `rows` and `taps` are often known when this is
 // compiled: then nothing is left of the loops over them.
-template <int64_t stride>
+template <int64_t stride, bool indexed>
 PG_INLINE void best_of_lanes(const float* x, int64_t first, int64_t rows, int64_t step, int64_t taps, int64_t dilation,
                              float* y, int64_t* indices) {
   Floats best, value;
@@ -58,11 +58,11 @@ PG_INLINE void best_of_lanes(const float* x, int64_t first, int64_t rows, int64_
       load_lanes<stride>(x + here, value);
       Ints better = (value > best) | (value != value);
       best = better ? value : best;
-      at = better ? Ints{} + here : at;
+      if constexpr (indexed) at = better ? Ints{} + here : at;
     }
   }
   std::memcpy(y, &best, sizeof best);
-  if (indices == nullptr) return;
+  if constexpr (!indexed) return;
   Longs places = __builtin_convertvector(at, Longs) + first + stride * Longs{0, 1, 2, 3, 4, 5, 6, 7};
   std::memcpy(indices, &places, sizeof places);
 }
@@ -72,7 +72,7 @@ class MaxPool final : public Kernel {
   static void supports(const KernelCall& call) {
     uint32_t dtype = dtype_of(call.in(0));
     with_number(dtype, [](auto) {});
-    bool dense = is_dense(call.out(0)) && (call.output_count() < 2 || is_dense(call.out(1)));
+    bool dense = is_dense(call.out(0)) && (!call.has_output(1) || is_dense(call.out(1)));
     if (!dense) fail_support("the results must be dense");
     read(call);
   }
@@ -97,7 +97,7 @@ class MaxPool final : public Kernel {
       for (int64_t i = 0; i < 2 * slices_; i++) scratch.take(plane_bytes(i % 2 == 0));
     }
     plan.workspace = scratch.bytes();
-    indices_ = call.output_count() > 1;
+    indices_ = call.has_output(1);
   }
   void launch(const pg_launch& launch) override {
     Scratch scratch(host_pointer(launch.workspace));
@@ -170,7 +170,10 @@ class MaxPool final : public Kernel {
     for (const Places& block : places_[0]) {
       for (const Places& row : places_[1]) {
         bool inner_done = false;
-        if constexpr (std::is_same_v<T, float>) inner_done = row.count > 0 && run_inner(x, row, y, indices);
+        if constexpr (std::is_same_v<T, float>) {
+          inner_done = row.count > 0 && (indices != nullptr ? run_inner<true>(x, row, y, indices)
+                                                            : run_inner<false>(x, row, y, indices));
+        }
         for (int64_t o = 0; o < p_.out[2]; o++) {
           if (inner_done && o == inner_) o = inner_end_;
           if (o == p_.out[2]) break;
@@ -189,20 +192,21 @@ class MaxPool final : public Kernel {
   }
 
   // The windows from inner_ to inner_end_, if they fill a vector; the last vector may overlap the one before it.
+  template <bool indexed>
   PG_INLINE bool run_inner(const float* x, const Places& row, float* y, int64_t* indices) const {
     if (inner_end_ - inner_ < kLanes) return false;
     for (int64_t next = inner_; next < inner_end_; next += kLanes) {
       int64_t o = std::min(next, inner_end_ - kLanes), first = row.first * p_.in[2] + places_[2][o].first;
-      int64_t* to = indices == nullptr ? nullptr : indices + o;
+      int64_t* to = indexed ? indices + o : nullptr;
       const int64_t step = row.step * p_.in[2], taps = p_.kernel[2], dilation = p_.dilation[2];
       if (p_.stride[2] == 1) {
-        best_of_lanes<1>(x + first, first, row.count, step, taps, dilation, y + o, to);
+        best_of_lanes<1, indexed>(x + first, first, row.count, step, taps, dilation, y + o, to);
       } else if (row.count == 2 && taps == 2) {
-        best_of_lanes<2>(x + first, first, 2, step, 2, dilation, y + o, to);
+        best_of_lanes<2, indexed>(x + first, first, 2, step, 2, dilation, y + o, to);
       } else if (row.count == 3 && taps == 3) {
-        best_of_lanes<2>(x + first, first, 3, step, 3, dilation, y + o, to);
+        best_of_lanes<2, indexed>(x + first, first, 3, step, 3, dilation, y + o, to);
       } else {
-        best_of_lanes<2>(x + first, first, row.count, step, taps, dilation, y + o, to);
+        best_of_lanes<2, indexed>(x + first, first, row.count, step, taps, dilation, y + o, to);
       }
     }
     return true;
@@ -368,12 +372,13 @@ class MaxPoolGather final : public Kernel {
   DenseInput x_, indices_;
 };
 
-PG_KERNEL("max_pool1d", MaxPool);
-PG_KERNEL("max_pool2d", MaxPool);
-PG_KERNEL("max_pool3d", MaxPool);
-PG_KERNEL("adaptive_max_pool1d", MaxPool);
-PG_KERNEL("adaptive_max_pool2d", MaxPool);
-PG_KERNEL("adaptive_max_pool3d", MaxPool);
+constexpr uint64_t kIndices = 1u << 1;
+PG_KERNEL("max_pool1d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
+PG_KERNEL("max_pool2d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
+PG_KERNEL("max_pool3d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
+PG_KERNEL("adaptive_max_pool1d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
+PG_KERNEL("adaptive_max_pool2d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
+PG_KERNEL("adaptive_max_pool3d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
 PG_KERNEL("max_pool1d_grad", MaxPoolGrad);
 PG_KERNEL("max_pool2d_grad", MaxPoolGrad);
 PG_KERNEL("max_pool3d_grad", MaxPoolGrad);

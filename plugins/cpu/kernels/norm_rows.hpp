@@ -25,7 +25,8 @@ class NormRows final : public Kernel {
         x_(call.in(0)),
         weight_(call, 1),
         eps_(call.runtime<double>("eps")),
-        outputs_(call.output_count()) {
+        has_mean_(kCentred && call.has_output(kMean)),
+        has_invstd_(call.has_output(kInvstd)) {
     if (kCentred) bias_ = Parameter(call, 2);
     Scratch scratch;
     x_.get(nullptr, scratch), weight_.reserve(scratch), bias_.reserve(scratch);
@@ -49,8 +50,8 @@ class NormRows final : public Kernel {
     auto* bias = kCentred ? static_cast<A*>(scratch.take(rows_.bytes())) : nullptr;
     weight_.read<A>(launch, scratch, rows_.size, 1, weight);
     if (kCentred) bias_.read<A>(launch, scratch, rows_.size, 0, bias);
-    A* means = kCentred && outputs_ > kMean ? output<A>(launch, kMean) : nullptr;
-    A* invstds = outputs_ > kInvstd ? output<A>(launch, kInvstd) : nullptr;
+    A* means = has_mean_ ? output<A>(launch, kMean) : nullptr;
+    A* invstds = has_invstd_ ? output<A>(launch, kInvstd) : nullptr;
     T* y = output<T>(launch, 0);
     double eps = eps_(launch);
     if (!kCentred && !(eps > 0)) eps = static_cast<double>(std::numeric_limits<A>::epsilon());
@@ -91,7 +92,7 @@ class NormRows final : public Kernel {
   DenseInput x_;
   Parameter weight_, bias_;
   Runtime<double> eps_;
-  uint32_t outputs_;
+  bool has_mean_, has_invstd_;
 };
 
 // dweight and dbias are sums over rows: made in a fixed number of partial sums, so that they do not depend on the

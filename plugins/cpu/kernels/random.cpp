@@ -235,19 +235,19 @@ struct Bernoulli final : pg::Kernel {
 };
 PG_KERNEL("bernoulli", Bernoulli);
 
-// y = x mask / (1 - p); the mask is kept for the gradient.
+// y = x mask / (1 - p); the mask is kept for the gradient, where there will be one.
 struct Dropout final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     Storage s = storage_of(call.in(0));
     if (!is_float(s) || storage_of(call.out(0)) != s) refuse(call);
-    if (call.output_count() > 1 && storage_of(call.out(1)) != sBool) refuse(call);
+    if (call.has_output(1) && storage_of(call.out(1)) != sBool) refuse(call);
   }
   Dropout(const pg::KernelCall& call, pg::Plan&)
       : seed_(call), p_(call.runtime<double>("p")), training_(call.runtime<bool>("training")) {}
   void launch(const pg_launch& launch) override {
     const pg_tensor &x = *launch.inputs[0], &y = *launch.outputs[0];
-    bool masked = launch.output_count > 1;
+    bool masked = launch.outputs[1] != nullptr;
     if (pg::element_count(x) == 0) return;
     if (!training_(launch)) {
       copy_tensor(at_address(y, launch.output[0]), at_address(x, launch.input[0]));
@@ -296,7 +296,7 @@ struct Dropout final : pg::Kernel {
   pg::Runtime<double> p_;
   pg::Runtime<bool> training_;
 };
-PG_KERNEL("dropout", Dropout);
+PG_KERNEL("dropout", Dropout, PG_KEY_SHAPES, 0, 1u << 1);
 
 // The mask alone, of a key that is a tensor.
 struct DropoutMask final : pg::Kernel {

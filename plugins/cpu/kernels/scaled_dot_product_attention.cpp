@@ -9,7 +9,7 @@ namespace {
 
 class Forward final : public Attention {
  public:
-  Forward(const pg::KernelCall& call, pg::Plan& plan) : Attention(call, 0), outputs_(call.output_count()) {
+  Forward(const pg::KernelCall& call, pg::Plan& plan) : Attention(call, 0), has_lse_(call.has_output(1)) {
     chunks_ = std::max<int64_t>(1, (queries_ + kChunk - 1) / kChunk);
     plan.workspace = workspace(heads_ * chunks_, Buffers(*this, nullptr).pieces.used());
   }
@@ -49,14 +49,14 @@ class Forward final : public Attention {
     load(launch, 0, q_, h, begin, end, width_, q_row(), scale(launch), b.q + begin * q_row() * bytes_);
     p.q = b.q, p.kt = b.kt, p.v = b.v, p.scratch = b.scratch;
     p.query_begin = begin, p.query_end = end;
-    p.out = b.out, p.lse = outputs_ > 1 ? pg::output<char>(launch, 1) + h * queries_ * bytes_ : b.lse;
+    p.out = b.out, p.lse = has_lse_ ? pg::output<char>(launch, 1) + h * queries_ * bytes_ : b.lse;
     simd->attention[wide_ ? 1 : 0](p);
     if (value_width_ > 0)
       save(b.out + begin * v_row() * bytes_, v_row(), end - begin, value_width_, h * queries_ + begin, 1,
            pg::output(launch, 0));
   }
 
-  uint32_t outputs_;
+  bool has_lse_;
   int64_t chunks_;
 };
 
@@ -165,7 +165,7 @@ class Backward final : public Attention {
   Rows dout_, lse_, delta_;
 };
 
-PG_KERNEL("scaled_dot_product_attention", Forward);
+PG_KERNEL("scaled_dot_product_attention", Forward, PG_KEY_SHAPES, 0, 1u << 1);
 PG_KERNEL("scaled_dot_product_attention_grad", Backward);
 
 }  // namespace

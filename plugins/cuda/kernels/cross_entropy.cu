@@ -39,7 +39,9 @@ struct Common {
       pg::fail_support("class weights must be floating");
     }
     for (uint32_t i = 0; i < call.output_count(); i++) {
-      if (pg::dtype_class(pg::dtype_of(call.out(i))) != PG_M_FLOAT) pg::fail_support("results must be floating");
+      if (call.has_output(i) && pg::dtype_class(pg::dtype_of(call.out(i))) != PG_M_FLOAT) {
+        pg::fail_support("results must be floating");
+      }
     }
   }
   LossArguments arguments(const Launch& launch) const {
@@ -78,18 +80,22 @@ class CrossEntropy final : public Kernel {
  public:
   static void supports(const pg::KernelCall& call) {
     Common::supports(call, call.in(0), 1, 2);
-    if (call.output_count() > 1 && pg::dtype_of(call.out(1)) != pg::dtype_of(call.in(0))) {
+    if (call.has_output(1) && pg::dtype_of(call.out(1)) != pg::dtype_of(call.in(0))) {
       pg::fail_support("log_probs must have the dtype of the logits");
     }
   }
   CrossEntropy(const pg::KernelCall& call, pg::Plan& plan)
-      : common_(call, call.in(0), 1, 2), dtype_(pg::dtype_of(call.in(0))), hidden_(call.output_count() > 1) {
+      : common_(call, call.in(0), 1, 2), dtype_(pg::dtype_of(call.in(0))), hidden_(call.has_output(1)) {
     common_.loss.loss_dtype = pg::dtype_of(call.out(0));
     const pg_tensor* logits = &call.in(0);
+    // log_probs, which are dense: where nobody reads them the lines are cut as if they were there, and add up the same.
+    int64_t stride[PG_MAX_RANK], step = 1;
+    pg_tensor logs = *logits;
+    logs.stride = stride;
+    for (uint32_t i = logs.rank; i-- > 0; step *= logs.shape[i]) stride[i] = step;
     with_float_storage(dtype_, [&](auto tag) {
       using S = typename decltype(tag)::type;
-      shape_ = LineShape({hidden_ ? &call.out(1) : logits, logits, &call.in(1),
-                          common_.reduce == Reduction::kNone ? &call.out(0) : nullptr},
+      shape_ = LineShape({&logs, logits, &call.in(1), common_.reduce == Reduction::kNone ? &call.out(0) : nullptr},
                          class_axis(*logits), Access<S>::kWidth, sizeof(typename Access<S>::C));
     });
     plan.workspace = kLossBlocks * sizeof(LossSum);
@@ -113,7 +119,7 @@ class CrossEntropy final : public Kernel {
   bool hidden_;
   LineShape shape_;  // log_probs, logits, targets, losses
 };
-PG_KERNEL("cross_entropy", CrossEntropy);
+PG_KERNEL("cross_entropy", CrossEntropy, PG_KEY_SHAPES, 0, 1u << 1);
 
 // ---- gradient ----
 

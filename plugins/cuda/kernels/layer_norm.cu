@@ -255,7 +255,8 @@ class LayerNorm final : public Kernel {
   }
   LayerNorm(const pg::KernelCall& call, pg::Plan&)
       : dtype_(pg::dtype_of(call.in(0))),
-        outputs_(call.output_count()),
+        has_mean_(call.has_output(1)),
+        has_invstd_(call.has_output(2)),
         eps_(call.runtime<double>("eps")),
         rows_({&call.in(0)}, rows_rank(call, call.in(0)), call.has(1) ? &call.in(1) : nullptr,
               call.has(2) ? &call.in(2) : nullptr) {}
@@ -267,19 +268,20 @@ class LayerNorm final : public Kernel {
       RowArguments<1> a = rows_.arguments<S>({launch.in(0)}, launch.out(0), grid);
       a.weight = launch.has(1) ? launch.in<char>(1) : nullptr;
       a.bias = launch.has(2) ? launch.in<char>(2) : nullptr;
-      a.mean = outputs_ > 1 ? launch.out(1) : nullptr;
-      a.invstd = outputs_ > 2 ? launch.out(2) : nullptr;
+      a.mean = has_mean_ ? launch.out(1) : nullptr;
+      a.invstd = has_invstd_ ? launch.out(2) : nullptr;
       a.eps = eps_(launch.raw);
       launch(grid, layer_norm_rows<S, 1>, a);
     });
   }
 
  private:
-  uint32_t dtype_, outputs_;
+  uint32_t dtype_;
+  bool has_mean_, has_invstd_;
   pg::Runtime<double> eps_;
   Rows<1> rows_;
 };
-PG_KERNEL("layer_norm", LayerNorm);
+PG_KERNEL("layer_norm", LayerNorm, PG_KEY_SHAPES, 0, 1u << 1 | 1u << 2);
 
 // Places within a row stay, rows go.
 ReduceShape<2> by_place(const pg::KernelCall& call) {

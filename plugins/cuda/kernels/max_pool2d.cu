@@ -46,14 +46,14 @@ class MaxPool2d final : public Kernel {
     with_float(pg::dtype_of(call.in(0)), [](auto) {});
     if (pg::dtype_of(call.in(0)) != pg::dtype_of(call.out(0))) pg::fail_support("the result has another dtype");
     for (uint32_t i = 0; i < call.output_count(); i++) {
-      if (!pg::is_contiguous(call.out(i))) pg::fail_support("the results must be contiguous");
+      if (call.has_output(i) && !pg::is_contiguous(call.out(i))) pg::fail_support("the results must be contiguous");
     }
     PoolShape(call, call.in(0), call.out(0));
   }
   MaxPool2d(const pg::KernelCall& call, pg::Plan& plan)
       : dtype_(pg::dtype_of(call.in(0))), shape_(call, call.in(0), call.out(0)), operand_(call.in(0)) {
     PoolShape::read_pair(call, "dilation", shape_.dilation);
-    indices_ = call.output_count() > 1;
+    indices_ = call.has_output(1);
     if (!indices_) by_cudnn_.emplace(call, dnn::PoolKind::kMax, shape_), plan.workspace = by_cudnn_->workspace();
     split_ = PlaneSplit(shape_.planes, shape_.oh, shape_.ow);
   }
@@ -83,7 +83,7 @@ class MaxPool2d final : public Kernel {
   bool indices_;
   std::optional<PoolByCudnn> by_cudnn_;
 };
-PG_KERNEL("max_pool2d", MaxPool2d);
+PG_KERNEL("max_pool2d", MaxPool2d, PG_KEY_SHAPES, 0, 1u << 1);
 
 // ---- by saved indices ----
 

@@ -348,7 +348,7 @@ class Dropout final : public Kernel {
     uint32_t dtype = pg::dtype_of(call.in(0));
     check_dtypes(call, kFloats | PG_M_BOOL);
     if (pg::dtype_class(dtype) != PG_M_FLOAT || pg::dtype_of(call.out(0)) != dtype ||
-        (call.output_count() > 1 && pg::dtype_of(call.out(1)) != PG_B8)) {
+        (call.has_output(1) && pg::dtype_of(call.out(1)) != PG_B8)) {
       pg::fail_support(pg::format("dropout on cuda does not take (%s)", pg::describe(call).c_str()));
     }
   }
@@ -357,7 +357,7 @@ class Dropout final : public Kernel {
         p_(call.runtime<double>("p")),
         training_(call.runtime<bool>("training")),
         wide_(pg::dtype_of(call.in(0)) == PG_F64),
-        masked_(call.output_count() > 1),
+        masked_(call.has_output(1)),
         loop_({typed(call.out(0)), masked_ ? typed(call.out(1)) : number(), typed(call.in(0))}, widths(wide_), 2,
               true) {}
 
@@ -390,7 +390,7 @@ class Dropout final : public Kernel {
   bool wide_, masked_;
   Loop<3> loop_;
 };
-PG_KERNEL("dropout", Dropout);
+PG_KERNEL("dropout", Dropout, PG_KEY_SHAPES, 0, 1u << 1);
 
 class DropoutMask final : public Kernel {
  public:

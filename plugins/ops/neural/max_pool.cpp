@@ -67,7 +67,7 @@ void pool_with_image(ExpandContext& e) {
       .set(2, list_with_row(e, "padding", 0))
       .set(3, list_with_row(e, "dilation", 1))
       .set(4, e.get<bool>("ceil_mode"))
-      .emit(results, 2);
+      .emit(results, e.output_count());
   for (uint32_t i = 0; i < e.output_count(); i++) e.out(i) = without_row(results[i]);
 }
 

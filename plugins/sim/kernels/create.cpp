@@ -73,7 +73,7 @@ PG_SIM_KERNEL("randint", randint, kAny);
 PG_SIM_KERNEL("randperm", randperm, kAny);
 PG_SIM_KERNEL("bernoulli", bernoulli, kFloats);
 PG_SIM_KERNEL("as_probability", as_probability, kFloats);
-PG_SIM_KERNEL("dropout", dropout, kFloats);
+PG_SIM_SPARING_KERNEL("dropout", 1u << 1, dropout, kFloats);
 PG_SIM_KERNEL("dropout_mask", dropout_mask, kAny);
 PG_SIM_KERNEL("all_reduce", all_reduce, kAny);
 

@@ -54,13 +54,13 @@ void cross_entropy_grad(const Work& work) {
   reference::cross_entropy_grad(work.input(0), work.input(1), work.input(2), work.input(3), options(work), work.out(0));
 }
 
-PG_SIM_KERNEL("batch_norm", batch_norm, kFloats);
+PG_SIM_SPARING_KERNEL("batch_norm", 1u << 1 | 1u << 2, batch_norm, kFloats);
 PG_SIM_KERNEL("batch_norm_grad", batch_norm_grad, kFloats);
-PG_SIM_KERNEL("layer_norm", layer_norm, kFloats);
+PG_SIM_SPARING_KERNEL("layer_norm", 1u << 1 | 1u << 2, layer_norm, kFloats);
 PG_SIM_KERNEL("layer_norm_grad", layer_norm_grad, kFloats);
 PG_SIM_KERNEL("softmax", softmax, kFloats);
 PG_SIM_KERNEL("log_softmax", log_softmax, kFloats);
-PG_SIM_KERNEL("cross_entropy", cross_entropy, kFloats);
+PG_SIM_SPARING_KERNEL("cross_entropy", 1u << 1, cross_entropy, kFloats);
 PG_SIM_KERNEL("cross_entropy_grad", cross_entropy_grad, kFloats);
 
 }  // namespace

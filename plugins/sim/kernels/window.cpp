@@ -71,12 +71,12 @@ void adaptive_max_pool(const Work& work) {
 void max_pool_grad(const Work& work) { reference::max_pool_grad(work.op(), work.in(0), work.in(1), work.out(0)); }
 void max_pool_gather(const Work& work) { reference::max_pool_gather(work.op(), work.in(0), work.in(1), work.out(0)); }
 
-PG_SIM_KERNEL("max_pool1d", max_pool, kNumbers);
-PG_SIM_KERNEL("max_pool2d", max_pool, kNumbers);
-PG_SIM_KERNEL("max_pool3d", max_pool, kNumbers);
-PG_SIM_KERNEL("adaptive_max_pool1d", adaptive_max_pool, kNumbers);
-PG_SIM_KERNEL("adaptive_max_pool2d", adaptive_max_pool, kNumbers);
-PG_SIM_KERNEL("adaptive_max_pool3d", adaptive_max_pool, kNumbers);
+PG_SIM_SPARING_KERNEL("max_pool1d", 1u << 1, max_pool, kNumbers);
+PG_SIM_SPARING_KERNEL("max_pool2d", 1u << 1, max_pool, kNumbers);
+PG_SIM_SPARING_KERNEL("max_pool3d", 1u << 1, max_pool, kNumbers);
+PG_SIM_SPARING_KERNEL("adaptive_max_pool1d", 1u << 1, adaptive_max_pool, kNumbers);
+PG_SIM_SPARING_KERNEL("adaptive_max_pool2d", 1u << 1, adaptive_max_pool, kNumbers);
+PG_SIM_SPARING_KERNEL("adaptive_max_pool3d", 1u << 1, adaptive_max_pool, kNumbers);
 PG_SIM_KERNEL("max_pool1d_grad", max_pool_grad, kNumbers);
 PG_SIM_KERNEL("max_pool2d_grad", max_pool_grad, kNumbers);
 PG_SIM_KERNEL("max_pool3d_grad", max_pool_grad, kNumbers);
