@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Convolutions whose channels fill the blocks of oneDNN's layouts, with planes that do not fill a vector: the copies to
--- and from those layouts, in all float dtypes, against float64.
+-- and from those layouts, in all float dtypes, against float64. And the ways that large ones take.
 
 local pg = require "perigee"
 
@@ -12,6 +12,12 @@ local shapes = {
   { 2, 3, 16, 11, 6, 3, {} }, -- too few to be blocked
   { 2, 12, 20, 6, 6, 3, {} }, -- blocks that are not filled
   { 2, 16, 32, 6, 7, 3, { groups = 2, padding = 1 } },
+  { 3, 16, 32, 30, 29, 3, { padding = 1 } }, -- enough tiles for Winograd's way
+  -- Batches of which each thread takes whole images: by that way, directly, in groups, with few channels.
+  { 4, 16, 32, 96, 95, 3, { padding = 1 } },
+  { 8, 64, 16, 64, 48, 1, {} },
+  { 4, 32, 32, 96, 90, 3, { groups = 2, padding = 1 } },
+  { 6, 3, 24, 201, 120, 7, { stride = 2, padding = 3 } },
 }
 local tolerance = { float32 = 1e-4, float16 = 4e-3, bfloat16 = 3e-2 }
 
@@ -67,5 +73,16 @@ test("views are taken as they lie", function(t)
     expected = pg.conv2d(narrow:contiguous():to("float64"), w:to("float64"))
     off = (pg.conv2d(narrow, w):to("float64") - expected):abs():max():item()
     t.ok(off <= tolerance[dtype] * expected:abs():max():item(), dtype .. " of a part is off by " .. off)
+  end
+end)
+
+test("a transposed convolution of a large batch, with a bias", function(t)
+  pg.manual_seed(3)
+  local x, w, b = pg.randn { 6, 16, 60, 61 }, pg.randn { 16, 32, 3, 3 }, pg.randn { 32 }
+  local expected = pg.conv_transpose2d(x:to("float64"), w:to("float64"), b:to("float64"), { padding = 1 })
+  for dtype, within in pairs(tolerance) do
+    local got = pg.conv_transpose2d(x:to(dtype), w:to(dtype), b:to(dtype), { padding = 1 })
+    local off = (got:to("float64") - expected):abs():max():item()
+    t.ok(off <= 4 * within * expected:abs():max():item(), ("%s is off by %g"):format(dtype, off))
   end
 end)

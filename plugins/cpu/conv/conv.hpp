@@ -55,10 +55,20 @@ struct ConvShape {
   ConvOperand x, weight, y;
   bool bias;  // for the result's channels; never of the weight gradient
   int64_t bias_stride;
+  // A part of a batch: run on the calling thread, and of the weight gradient float32 whatever dtype is, to be added up.
+  bool alone = false;
 
   int64_t in_count() const { return in[0] * in[1] * in[2]; }
   int64_t out_count() const { return out[0] * out[1] * out[2]; }
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  // Winograd's way: filters of 3x3 that slide by one, results in tiles of 4x4, channels enough to fill vectors.
+  bool suits_winograd() const {
+    for (int axis : {1, 2}) {
+      if (kernel[axis] != 3 || stride[axis] != 1 || dilation[axis] != 1) return false;
+    }
+    return groups == 1 && x.rank == 4 && c >= 16 && o >= 16;
+  }
+  int64_t image_tiles() const { return ((out[1] + 3) / 4) * ((out[2] + 3) / 4); }
   const ConvOperand& result() const {
     return kind == ConvKind::kForward ? y : kind == ConvKind::kInputGradient ? x : weight;
   }
@@ -83,6 +93,8 @@ class Convolution {
 
 // NULL: oneDNN has no fast kernel for the shape and dtype. Throws dnnl::error for what it refuses otherwise.
 std::unique_ptr<Convolution> make_onednn_convolution(const ConvShape& shape);
+// oneDNN's by parts of the batch; NULL where that does not pay.
+std::unique_ptr<Convolution> make_split_convolution(const ConvShape& shape);
 // Columns and matrix products: float64, and what oneDNN lacks. Also takes empty tensors.
 std::unique_ptr<Convolution> make_column_convolution(const ConvShape& shape);
 // 16-bit floats where the processor has no arithmetic for them: float32 inside.

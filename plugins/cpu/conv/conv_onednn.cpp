@@ -11,8 +11,14 @@ namespace {
 using onednn::Desc;
 using onednn::Dims;
 
+using Algorithm = dnnl::algorithm;
+
 // Fewer channels take no less time.
 constexpr int64_t kFewest = 8;
+// Winograd's 4x4 tiles of the result from which on transforming the filters for each call pays; the scratch memory that
+// the transformed tensors may take.
+constexpr int64_t kFewestTiles = 48;
+constexpr uint64_t kWinogradBytes = uint64_t{256} << 20;
 
 // A tensor's layout in oneDNN's words. Axes of size 1 may have any stride, which would hide that a tensor is dense.
 Desc given(const ConvOperand& t, onednn::DataType type) {
@@ -49,17 +55,21 @@ void add_bias(const void* bias, void* result, int64_t n, int64_t channels, int64
 class OnednnConvolution final : public Convolution {
  public:
   // In the arithmetic of `type`: the tensors' own dtype, or float32.
-  OnednnConvolution(const ConvShape& s, onednn::DataType type)
-      : kind_(s.kind),
+  OnednnConvolution(const ConvShape& s, onednn::DataType type, Algorithm algorithm)
+      : algorithm_(algorithm),
+        kind_(s.kind),
         dtype_(s.dtype),
         n_(s.n),
         c_(s.c),
         image_(s.in_count()),
         bias_(s.bias),
-        small_(s.n * s.o * s.out_count() * std::max(s.c / s.groups, kFewest) * s.taps() <= onednn::kSmallWork) {
+        small_(s.alone ||
+               s.n * s.o * s.out_count() * std::max(s.c / s.groups, kFewest) * s.taps() <= onednn::kSmallWork) {
     onednn::OneThread guard(small_);
-    onednn::DataType own = onednn::data_type(s.dtype);
-    x_ = given(s.x, own), y_ = given(s.y, own), weight_ = given_weight(s.weight, s.groups, own);
+    const bool sums = s.alone && s.kind == ConvKind::kWeightGradient;
+    onednn::DataType own = onednn::data_type(s.dtype), filters = sums ? onednn::DataType::f32 : type;
+    x_ = given(s.x, own), y_ = given(s.y, own),
+    weight_ = given_weight(s.weight, s.groups, sums ? onednn::DataType::f32 : own);
     given_bias_ = Desc({s.o}, own, onednn::Tag::a);
     Dims x = x_.dims(), y = y_.dims(), weight = weight_.dims();
     bool last = (s.kind == ConvKind::kInputGradient ? s.y : s.x).channels_last();
@@ -67,8 +77,8 @@ class OnednnConvolution final : public Convolution {
     Desc bias({s.o}, type, onednn::Tag::a);
     // Few channels: oneDNN would pad them to a whole vector for the weight gradient, 2.5 times slower with one.
     bool few = s.kind == ConvKind::kWeightGradient && s.groups == 1 && s.c < 4 && !last;
-    if (few && try_create(s, onednn::dense(x, type), onednn::any(weight, type), data(y), bias)) return;
-    create(s, data(x), onednn::any(weight, type), data(y), bias);
+    if (few && try_create(s, onednn::dense(x, type), onednn::any(weight, filters), data(y), bias)) return;
+    create(s, data(x), onednn::any(weight, filters), data(y), bias);
   }
 
   uint64_t workspace() const override { return adapted_.workspace(); }
@@ -103,7 +113,6 @@ class OnednnConvolution final : public Convolution {
 
   // Descriptions that oneDNN may choose a layout for, with the layouts it is given.
   void create(const ConvShape& s, const Desc& x, const Desc& weight, const Desc& y, const Desc& bias) {
-    constexpr auto direct = dnnl::algorithm::convolution_direct;
     const dnnl::engine& engine = onednn::engine();
     Dims stride, dilation, before, after;
     for (uint32_t i = 5 - s.x.rank; i < 3; i++) {
@@ -113,10 +122,9 @@ class OnednnConvolution final : public Convolution {
     }
     auto training = dnnl::prop_kind::forward_training;
     bool with_bias = s.bias && s.kind == ConvKind::kForward;
-    dnnl::convolution_forward::desc forward =
-        with_bias
-            ? dnnl::convolution_forward::desc(training, direct, x, weight, bias, y, stride, dilation, before, after)
-            : dnnl::convolution_forward::desc(training, direct, x, weight, y, stride, dilation, before, after);
+    using Forward = dnnl::convolution_forward::desc;
+    Forward forward = with_bias ? Forward(training, algorithm_, x, weight, bias, y, stride, dilation, before, after)
+                                : Forward(training, algorithm_, x, weight, y, stride, dilation, before, after);
     dnnl::convolution_forward::primitive_desc pd(forward, onednn::user_scratchpad(), engine);
     if (s.kind == ConvKind::kForward) {
       require_fast(pd);
@@ -126,7 +134,7 @@ class OnednnConvolution final : public Convolution {
       if (with_bias) operands.push_back({DNNL_ARG_BIAS, given_bias_, bias});
       adapted_ = onednn::Adapted(dnnl::convolution_forward(pd), std::move(operands), pd.scratchpad_desc());
     } else if (s.kind == ConvKind::kInputGradient) {
-      dnnl::convolution_backward_data::desc desc(direct, x, weight, y, stride, dilation, before, after);
+      dnnl::convolution_backward_data::desc desc(algorithm_, x, weight, y, stride, dilation, before, after);
       dnnl::convolution_backward_data::primitive_desc back(desc, onednn::user_scratchpad(), engine, pd);
       require_fast(back);
       adapted_ = onednn::Adapted(dnnl::convolution_backward_data(back),
@@ -135,7 +143,7 @@ class OnednnConvolution final : public Convolution {
                                   {DNNL_ARG_DIFF_SRC, x_, back.diff_src_desc(), true}},
                                  back.scratchpad_desc());
     } else {
-      dnnl::convolution_backward_weights::desc desc(direct, x, weight, y, stride, dilation, before, after);
+      dnnl::convolution_backward_weights::desc desc(algorithm_, x, weight, y, stride, dilation, before, after);
       dnnl::convolution_backward_weights::primitive_desc back(desc, onednn::user_scratchpad(), engine, pd);
       require_fast(back);
       adapted_ = onednn::Adapted(dnnl::convolution_backward_weights(back),
@@ -150,6 +158,7 @@ class OnednnConvolution final : public Convolution {
     if (!onednn::is_fast(pd)) throw dnnl::error(dnnl_unimplemented, "no kernel but the reference one");
   }
 
+  Algorithm algorithm_;
   ConvKind kind_;
   uint32_t dtype_;
   int64_t n_, c_, image_;
@@ -165,14 +174,26 @@ bool has_zero_stride(const ConvOperand& t) {
   return false;
 }
 
-std::unique_ptr<Convolution> try_in(const ConvShape& s, onednn::DataType type) {
+std::unique_ptr<Convolution> try_in(const ConvShape& s, onednn::DataType type, Algorithm algorithm) {
   try {
-    return std::make_unique<OnednnConvolution>(s, type);
+    auto convolution = std::make_unique<OnednnConvolution>(s, type, algorithm);
+    if (algorithm == Algorithm::convolution_winograd && convolution->workspace() > kWinogradBytes) return nullptr;
+    return convolution;
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_unimplemented || e.status == dnnl_invalid_arguments) return nullptr;
     onednn::check(e.status, "convolution");
     return nullptr;
   }
+}
+
+std::unique_ptr<Convolution> try_in(const ConvShape& s, onednn::DataType type) {
+  // Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016: half the time of the direct way or less,
+  // and rounding errors like those of its other kernels (README.md). The choice depends on shapes alone, so that the
+  // same script gets the same bits.
+  if (type == onednn::DataType::f32 && s.suits_winograd() && s.n * s.image_tiles() >= kFewestTiles) {
+    if (auto convolution = try_in(s, type, Algorithm::convolution_winograd)) return convolution;
+  }
+  return try_in(s, type, Algorithm::convolution_direct);
 }
 
 }  // namespace
@@ -183,7 +204,10 @@ std::unique_ptr<Convolution> make_onednn_convolution(const ConvShape& s) {
   if (has_zero_stride(s.x) || has_zero_stride(s.y) || has_zero_stride(s.weight)) return nullptr;
   if (s.bias && s.bias_stride != 1 && (s.kind == ConvKind::kForward ? s.o : s.c) > 1) return nullptr;
   if (s.groups > 1 && !s.weight.dense() && s.weight.stride[0] < 1) return nullptr;
-  if (auto convolution = try_in(s, onednn::data_type(s.dtype))) return convolution;
+  if (auto split = make_split_convolution(s)) return split;
+  if (onednn::computes(s.dtype)) {
+    if (auto convolution = try_in(s, onednn::data_type(s.dtype))) return convolution;
+  }
   // A bias that this file adds itself would be added to sums that have been rounded.
   if (s.dtype == PG_F32 || (s.bias && s.kind == ConvKind::kInputGradient)) return nullptr;
   return try_in(s, onednn::DataType::f32);

@@ -127,7 +127,7 @@ class PrimitiveProduct final : public Product {
 }  // namespace
 
 std::unique_ptr<Product> make_primitive_product(const ProductShape& s, bool constant_b) {
-  if (onednn::data_type(s.dtype) == onednn::DataType::undef) return nullptr;
+  if (onednn::data_type(s.dtype) == onednn::DataType::undef || !onednn::computes(s.dtype)) return nullptr;
   bool copies = blas_operand(s.m, s.k, s.a).copy || blas_operand(s.k, s.n, s.b).copy;
   if (copies || (s.bias && s.bias_stride != 1 && s.n > 1)) return nullptr;
   try {

@@ -25,47 +25,81 @@ uint32_t dtype_of(DataType type) {
   }
 }
 
-// to[p * block + i] = rows[i * step + p] for 8 rows and `count` positions.
-template <class T>
-PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t block, int64_t count) {
+// to[p * kBlock + i] = rows[i * step + p] for kBlock rows, 8 or 16, and `count` positions. What goes into one line of
+// the caches is written at once.
+template <int64_t kBlock, class T>
+PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t count) {
+  constexpr int64_t kParts = kBlock / kLanes;
   int64_t p = 0;
   for (; p + kLanes <= count; p += kLanes) {
-    Lanes r[kLanes];
+    Lanes r[kParts][kLanes];
+#pragma GCC unroll 2
+    for (int64_t part = 0; part < kParts; part++) {
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kLanes; i++) load_lanes(rows + i * step + p, r[i]);
-    turn(r);
+      for (int64_t i = 0; i < kLanes; i++) load_lanes(rows + (part * kLanes + i) * step + p, r[part][i]);
+      turn(r[part]);
+    }
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kLanes; i++) store_lanes(r[i], to + (p + i) * block);
+    for (int64_t i = 0; i < kLanes; i++) {
+#pragma GCC unroll 2
+      for (int64_t part = 0; part < kParts; part++) {
+        store_lanes(r[part][i], to + (p + i) * kBlock + part * kLanes);
+      }
+    }
   }
   for (; p < count; p++) {
-    for (int64_t i = 0; i < kLanes; i++) to[p * block + i] = load<T>(rows[i * step + p]);
+    for (int64_t i = 0; i < kBlock; i++) to[p * kBlock + i] = load<T>(rows[i * step + p]);
   }
 }
 
-// The inverse: rows[i * step + p] = from[p * block + i].
-template <class T>
-PG_INLINE void spread_block(const float* from, int64_t block, T* rows, int64_t step, int64_t count) {
+// The inverse: rows[i * step + p] = from[p * kBlock + i].
+template <int64_t kBlock, class T>
+PG_INLINE void spread_block(const float* from, T* rows, int64_t step, int64_t count) {
   int64_t p = 0;
   for (; p + kLanes <= count; p += kLanes) {
-    Lanes r[kLanes];
+    for (int64_t first = 0; first < kBlock; first += kLanes) {
+      Lanes r[kLanes];
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kLanes; i++) load_lanes(from + (p + i) * block, r[i]);
-    turn(r);
+      for (int64_t i = 0; i < kLanes; i++) load_lanes(from + (p + i) * kBlock + first, r[i]);
+      turn(r);
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kLanes; i++) store_lanes(r[i], rows + i * step + p);
+      for (int64_t i = 0; i < kLanes; i++) store_lanes(r[i], rows + (first + i) * step + p);
+    }
   }
   for (; p < count; p++) {
-    for (int64_t i = 0; i < kLanes; i++) rows[i * step + p] = store<T>(from[p * block + i]);
+    for (int64_t i = 0; i < kBlock; i++) rows[i * step + p] = store<T>(from[p * kBlock + i]);
   }
 }
 
-// One stretch of 8 rows of another dtype: converted in the cache on the way.
-PG_INLINE void copy_converted(::cpu::Storage type, char* rows, int64_t step, float* blocked, int64_t block,
-                              int64_t count, bool gathers) {
-  alignas(64) float wide[kLanes * kStretch];
+// Both past the caches, by way of a stretch that stays in the nearest one.
+template <int64_t kBlock, class T>
+PG_INLINE void gather_past(const T* rows, int64_t step, float* to, int64_t count) {
+  alignas(64) float blocked[kBlock * kStretch];
+  for (int64_t p = 0; p < count; p += kStretch) {
+    const int64_t some = std::min(kStretch, count - p);
+    gather_block<kBlock>(rows + p, step, blocked, some);
+    ::cpu::simd->stream_copy(to + p * kBlock, blocked, some * kBlock * static_cast<int64_t>(sizeof(float)));
+  }
+}
+template <int64_t kBlock, class T>
+PG_INLINE void spread_past(const float* from, T* rows, int64_t step, int64_t count) {
+  alignas(64) T plain[kBlock * kStretch];
+  for (int64_t p = 0; p < count; p += kStretch) {
+    const int64_t some = std::min(kStretch, count - p);
+    spread_block<kBlock>(from + p * kBlock, plain, kStretch, some);
+    for (int64_t i = 0; i < kBlock; i++)
+      ::cpu::simd->stream_copy(rows + i * step + p, plain + i * kStretch, some * static_cast<int64_t>(sizeof(T)));
+  }
+}
+
+// One stretch of a block's rows of another dtype: converted in the cache on the way.
+template <int64_t kBlock>
+PG_INLINE void copy_converted(::cpu::Storage type, char* rows, int64_t step, float* blocked, int64_t count,
+                              bool gathers) {
+  alignas(64) float wide[kBlock * kStretch];
   const int64_t bytes = ::cpu::kStorageBytes[type];
   auto each = [&](::cpu::Storage from, ::cpu::Storage to) {
-    for (int64_t i = 0; i < kLanes; i++) {
+    for (int64_t i = 0; i < kBlock; i++) {
       char* row = rows + i * step * bytes;
       const void* source = gathers ? static_cast<const void*>(row) : wide + i * kStretch;
       ::cpu::convert(from, to, source, gathers ? static_cast<void*>(wide + i * kStretch) : row, count);
@@ -73,9 +107,9 @@ PG_INLINE void copy_converted(::cpu::Storage type, char* rows, int64_t step, flo
   };
   if (gathers) {
     each(type, ::cpu::sF32);
-    gather_block(wide, kStretch, blocked, block, count);
+    gather_block<kBlock>(wide, kStretch, blocked, count);
   } else {
-    spread_block(blocked, block, wide, kStretch, count);
+    spread_block<kBlock>(blocked, wide, kStretch, count);
     each(::cpu::sF32, type);
   }
 }
@@ -112,34 +146,44 @@ std::optional<BlockedCopy> BlockedCopy::make(const Desc& from, const Desc& to) {
 }
 
 void BlockedCopy::run(const void* from, void* to) const {
-  const int64_t block = block_, plane = plane_, parts = block / kLanes;
+  auto* rows = static_cast<char*>(gathers_ ? const_cast<void*>(from) : to);
+  auto* blocked = static_cast<float*>(gathers_ ? to : const_cast<void*>(from));
+  const bool past = blocks_ * block_ * plane_ * static_cast<int64_t>(sizeof(float)) >= ::cpu::kStreamBytes;
+  block_ == 8 ? run_blocks<8>(rows, blocked, past) : run_blocks<16>(rows, blocked, past);
+}
+
+// `past`: what is as large is written past the caches.
+template <int64_t kBlock>
+void BlockedCopy::run_blocks(char* rows, float* blocked, bool past) const {
+  const int64_t plane = plane_;
   const bool gathers = gathers_;
   const ::cpu::Storage type = ::cpu::storage_of(rows_dtype_);
   const int64_t bytes = ::cpu::kStorageBytes[type];
-  auto* rows = static_cast<char*>(gathers ? const_cast<void*>(from) : to);
-  auto* blocked = static_cast<float*>(gathers ? to : const_cast<void*>(from));
-  // A part is 8 channels of one image.
   vector_for(
-      blocks_ * parts,
-      std::max<int64_t>(1, kShare / (plane * kLanes)), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
-        for (int64_t part = begin; part < end; part++) {
-          char* row = rows + part * kLanes * plane * bytes;
-          float* at = blocked + part / parts * block * plane + part % parts * kLanes;
+      blocks_,
+      std::max<int64_t>(1, kShare / (plane * kBlock)), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        for (int64_t i = begin; i < end; i++) {
+          char* row = rows + i * kBlock * plane * bytes;
+          float* at = blocked + i * kBlock * plane;
           auto in_registers = [&](auto* plain) __attribute__((always_inline)) {
-            gathers ? gather_block(plain, plane, at, block, plane) : spread_block(at, block, plain, plane, plane);
+            if (past) {
+              gathers ? gather_past<kBlock>(plain, plane, at, plane) : spread_past<kBlock>(at, plain, plane, plane);
+            } else {
+              gathers ? gather_block<kBlock>(plain, plane, at, plane) : spread_block<kBlock>(at, plain, plane, plane);
+            }
           };
           if (type == ::cpu::sF32) {
             in_registers(reinterpret_cast<float*>(row));
-            continue;
-          }
-          if (type == ::cpu::sBF16) {
+          } else if (type == ::cpu::sBF16) {
             in_registers(reinterpret_cast<BFloat16*>(row));
-            continue;
-          }
-          for (int64_t p = 0; p < plane; p += kStretch) {
-            copy_converted(type, row + p * bytes, plane, at + p * block, block, std::min(kStretch, plane - p), gathers);
+          } else {
+            for (int64_t p = 0; p < plane; p += kStretch) {
+              copy_converted<kBlock>(type, row + p * bytes, plane, at + p * kBlock, std::min(kStretch, plane - p),
+                                     gathers);
+            }
           }
         }
+        if (past) ::cpu::simd->stream_fence();
       });
 }
 

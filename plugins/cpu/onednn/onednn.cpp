@@ -68,11 +68,20 @@ bool is_fast(const dnnl::primitive_desc_base& pd) {
   return std::strncmp(name, "ref", 3) != 0 && std::strncmp(name, "simple", 6) != 0;
 }
 
+static bool has(dnnl::cpu_isa isa) {
+  auto wanted = static_cast<unsigned>(isa);  // instruction sets are bits
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+}
+
+bool computes(uint32_t dtype) {
+  static const bool bfloat16 = has(dnnl::cpu_isa::avx512_core_bf16);
+  return dtype != PG_BF16 || bfloat16;
+}
+
 bool has_avx512() {
   static const bool yes = [] {
     if (const char* isa = std::getenv("PERIGEE_CPU_ISA")) return std::strcmp(isa, "avx512") == 0;
-    constexpr auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);  // instruction sets are bits
-    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+    return has(dnnl::cpu_isa::avx512_core);
   }();
   return yes;
 }

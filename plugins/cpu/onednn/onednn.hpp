@@ -49,6 +49,10 @@ dnnl::primitive_attr user_scratchpad();
 // Whether `pd` is an implementation worth running: oneDNN offers "ref:any" where it has no kernel.
 bool is_fast(const dnnl::primitive_desc_base& pd);
 
+// Whether oneDNN's kernels for a dtype use arithmetic that the processor has: where it has none for bfloat16, they
+// widen it on the way and take several times as long as float32's.
+bool computes(uint32_t dtype);
+
 // Whether this processor has AVX-512 and oneDNN may use it, or PERIGEE_CPU_ISA says so.
 bool has_avx512();
 
