@@ -2402,6 +2402,21 @@ function pg.conv1d(x, weight, bias, options, ...) end
 ---@return perigee.Tensor
 function Tensor:conv1d(weight, bias, options, ...) end
 
+---An activation of conv1d(x, weight, bias), applied while the result is written: the same bits as one after the other.
+---@param x perigee.Tensor [N, C, L]
+---@param weight perigee.Tensor [O, C / groups, k]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@return perigee.Tensor
+function pg.conv1d_activation(x, weight, bias, options, ...) end
+
+---An activation of conv1d(x, weight, bias), applied while the result is written: the same bits as one after the other.
+---@param weight perigee.Tensor [O, C / groups, k]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@return perigee.Tensor
+function Tensor:conv1d_activation(weight, bias, options, ...) end
+
 ---Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
 ---stride + 1 elements, rounded down.
 ---@param x perigee.Tensor [N, C, H, W]
@@ -2419,6 +2434,21 @@ function pg.conv2d(x, weight, bias, options, ...) end
 ---@return perigee.Tensor
 function Tensor:conv2d(weight, bias, options, ...) end
 
+---An activation of conv2d(x, weight, bias), applied while the result is written: the same bits as one after the other.
+---@param x perigee.Tensor [N, C, H, W]
+---@param weight perigee.Tensor [O, C / groups, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@return perigee.Tensor
+function pg.conv2d_activation(x, weight, bias, options, ...) end
+
+---An activation of conv2d(x, weight, bias), applied while the result is written: the same bits as one after the other.
+---@param weight perigee.Tensor [O, C / groups, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@return perigee.Tensor
+function Tensor:conv2d_activation(weight, bias, options, ...) end
+
 ---Cross-correlation of volumes with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
 ---stride + 1 elements, rounded down.
 ---@param x perigee.Tensor [N, C, D, H, W]
@@ -2435,6 +2465,21 @@ function pg.conv3d(x, weight, bias, options, ...) end
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
 ---@return perigee.Tensor
 function Tensor:conv3d(weight, bias, options, ...) end
+
+---An activation of conv3d(x, weight, bias), applied while the result is written: the same bits as one after the other.
+---@param x perigee.Tensor [N, C, D, H, W]
+---@param weight perigee.Tensor [O, C / groups, kd, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@return perigee.Tensor
+function pg.conv3d_activation(x, weight, bias, options, ...) end
+
+---An activation of conv3d(x, weight, bias), applied while the result is written: the same bits as one after the other.
+---@param weight perigee.Tensor [O, C / groups, kd, kh, kw]
+---@param bias? perigee.Tensor [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@return perigee.Tensor
+function Tensor:conv3d_activation(weight, bias, options, ...) end
 
 ---Transpose of conv1d: each element of x times a filter, added up where filters overlap; also called deconvolution.
 ---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where

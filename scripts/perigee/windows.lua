@@ -78,19 +78,21 @@ return function(pg, native)
                 require("perigee.nn.conv_padding").same(name, kernel, whole(name, "dilation", o.dilation or 1, axes, 1),
                                                         whole(name, "stride", o.stride or 1, axes, 1))
     local attrs = {}
-    for _, key in ipairs { "stride", "padding", "dilation", "groups" } do attrs[key] = o[key] end
+    for _, key in ipairs { "stride", "padding", "dilation", "groups", "activation" } do attrs[key] = o[key] end
     return native.call(name, { o.x, o.weight, o.bias or false }, attrs)
   end
 
   for axes = 1, 3 do
-    local name, run = ("conv%dd"):format(axes), nil
-    local function call(...)
-      if has_text(select("#", ...), ...) then return named_padding(name, axes, ...) end
-      run = run or native.op(name)
-      return run(...)
+    for _, name in ipairs { ("conv%dd"):format(axes), ("conv%dd_activation"):format(axes) } do
+      local run
+      local function call(...)
+        if has_text(select("#", ...), ...) then return named_padding(name, axes, ...) end
+        run = run or native.op(name)
+        return run(...)
+      end
+      pg[name] = of_examples(axes, call)
+      native.methods[name] = pg[name]
     end
-    pg[name] = of_examples(axes, call)
-    native.methods[name] = pg[name]
   end
 
   for axes = 1, 3 do

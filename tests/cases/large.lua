@@ -102,6 +102,8 @@ add("matmul", { F { 130, 97 }, F { 97, 115 } }, { F { 12, 33, 40 }, F { 12, 40, 
 add("linear", { F { 130, 97 }, F { 115, 97 }, F { 115 } })
 add("conv2d", { F { 4, 8, 24, 20 }, F { 12, 8, 3, 3 }, F { 12 }, attrs = { padding = 1 } },
     { F { 4, 8, 24, 20 }, F { 8, 1, 3, 3 }, false, attrs = { groups = 8, stride = 2 } })
+add("conv2d_activation", { F { 4, 8, 24, 20 }, F { 12, 8, 3, 3 }, F { 12 }, attrs = { padding = 1 } },
+    { F { 4, 8, 24, 20 }, F { 16, 8, 3, 3 }, F { 16 }, attrs = { padding = 1 } })
 add("conv2d_grad_input", { F { 4, 12, 24, 20 }, F { 12, 8, 3, 3 }, F { 4, 8, 24, 20 }, attrs = { padding = 1 } })
 add("conv2d_grad_weight", { F { 4, 12, 24, 20 }, F { 4, 8, 24, 20 }, F { 12, 8, 3, 3 }, attrs = { padding = 1 } })
 add("max_pool2d", { D { 5, 16, 30, 30 }, attrs = { kernel = 3, stride = 2, padding = 1 } })

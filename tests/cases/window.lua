@@ -159,13 +159,20 @@ local conv_bad = {
   { { { F { 1, 2, 3, 3 }, F { 3, 2, 2, 2, 2 } }, nil, "5 axes" },
     { { F { 1, 2, 3, 3, 3 }, F { 3, 2, 2, 2, 2 } }, { dilation = { 1, 2 } }, "dilation has 2 numbers; expected 3" } },
 }
+local function conv_inputs(xs, ws, _, i) return { F(xs), F(ws), i % 2 == 1 and F { ws[1] } or false } end
 for axes = 1, 3 do
   local name, first = ("conv%dd"):format(axes), convolutions[axes][1]
   local longer = { unpack(first[4]) }
   longer[3] = longer[3] + 1
   rows[name] = {
     class = "sum", ref = function(a, o) return conv(a[1], a[2], a[3] or nil, o) end, bad = conv_bad[axes],
-    cases = conv_cases(axes, function(xs, ws, _, i) return { F(xs), F(ws), i % 2 == 1 and F { ws[1] } or false } end),
+    cases = conv_cases(axes, conv_inputs),
+  }
+  rows[name .. "_activation"] = {
+    class = "sum", bad = conv_bad[axes], cases = conv_cases(axes, conv_inputs),
+    ref = function(a, o)
+      return array.map(function(v) return (v > 0 or v ~= v) and v or 0 end, conv(a[1], a[2], a[3] or nil, o))
+    end,
   }
   rows[name .. "_grad_input"] = {
     class = "sum",
@@ -181,6 +188,14 @@ for axes = 1, 3 do
   }
 end
 rows.conv2d.cases[#rows.conv2d.cases + 1] = { F(uneven[1]), F(uneven[2]), false, attrs = uneven[3] }
+do
+  local cases, bad = rows.conv2d_activation.cases, { unpack(rows.conv2d_activation.bad) }
+  -- NaN stays
+  cases[#cases + 1] = { V({ 1, 1, 2, 2 }, { 0 / 0, 1, -2, 3 }), V({ 1, 1, 1, 1 }, { 1 }), false, grad = false,
+                        special = true }
+  bad[#bad + 1] = { { F { 3, 2, 5, 4 }, F { 4, 2, 3, 2 } }, { activation = "tanh" }, "relu" }
+  rows.conv2d_activation.bad = bad
+end
 
 -- x, weight, attributes. The last of each: output_padding as large as the dilation allows.
 local transposes = {

@@ -55,6 +55,7 @@ struct ConvShape {
   ConvOperand x, weight, y;
   bool bias;  // for the result's channels; never of the weight gradient
   int64_t bias_stride;
+  bool relu;  // the result becomes max(result, 0), after rounding; of kForward alone
   // A part of a batch: run on the calling thread, and of the weight gradient float32 whatever dtype is, to be added up.
   bool alone = false;
 
@@ -89,6 +90,7 @@ class Convolution {
   virtual uint64_t workspace() const = 0;
   virtual uint64_t packed_bytes() const { return 0; }
   virtual void pack(const void* weight, void* target) { (void)weight, (void)target; }
+  virtual bool activates() const { return false; }  // whether run() sees to the shape's relu
 };
 
 // NULL: oneDNN has no fast kernel for the shape and dtype. Throws dnnl::error for what it refuses otherwise.
@@ -100,6 +102,7 @@ std::unique_ptr<Convolution> make_column_convolution(const ConvShape& shape);
 // 16-bit floats where the processor has no arithmetic for them: float32 inside.
 std::unique_ptr<Convolution> make_widened_convolution(const ConvShape& shape);
 
+// The fastest of these, which does all that the shape asks for.
 std::unique_ptr<Convolution> make_convolution(const ConvShape& shape);
 
 }  // namespace pg::cpu

@@ -84,6 +84,7 @@ class OnednnConvolution final : public Convolution {
   uint64_t workspace() const override { return adapted_.workspace(); }
   uint64_t packed_bytes() const override { return kind_ == ConvKind::kWeightGradient ? 0 : adapted_.packed_bytes(1); }
   void pack(const void* weight, void* target) override { adapted_.pack(1, weight, target); }
+  bool activates() const override { return adapted_.activates(2); }
 
   void run(const ConvData& d) override {
     onednn::OneThread guard(small_);
@@ -130,7 +131,7 @@ class OnednnConvolution final : public Convolution {
       require_fast(pd);
       std::vector<onednn::Operand> operands = {{DNNL_ARG_SRC, x_, pd.src_desc()},
                                                {DNNL_ARG_WEIGHTS, weight_, pd.weights_desc()},
-                                               {DNNL_ARG_DST, y_, pd.dst_desc(), true}};
+                                               {DNNL_ARG_DST, y_, pd.dst_desc(), true, s.relu}};
       if (with_bias) operands.push_back({DNNL_ARG_BIAS, given_bias_, bias});
       adapted_ = onednn::Adapted(dnnl::convolution_forward(pd), std::move(operands), pd.scratchpad_desc());
     } else if (s.kind == ConvKind::kInputGradient) {

@@ -41,6 +41,7 @@ class SplitConvolution final : public Convolution {
 
   uint64_t packed_bytes() const override { return inner_[0]->packed_bytes(); }
   void pack(const void* weight, void* target) override { inner_[0]->pack(weight, target); }
+  bool activates() const override { return inner_[0]->activates(); }
 
   uint64_t workspace() const override {
     Scratch scratch;

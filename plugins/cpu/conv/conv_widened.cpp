@@ -30,6 +30,7 @@ class WidenedConvolution final : public Convolution {
     wide.dtype = PG_F32;
     wide.x = x_.wide, wide.weight = weight_.wide, wide.y = y_.wide;
     wide.bias_stride = 1;
+    wide.relu = false;  // of what has been rounded
     inner_ = make_convolution(wide);
   }
 
@@ -77,12 +78,6 @@ class WidenedConvolution final : public Convolution {
 std::unique_ptr<Convolution> make_widened_convolution(const ConvShape& shape) {
   if (shape.dtype == PG_BF16) return std::make_unique<WidenedConvolution<BFloat16>>(shape);
   return std::make_unique<WidenedConvolution<Half>>(shape);
-}
-
-std::unique_ptr<Convolution> make_convolution(const ConvShape& shape) {
-  if (auto convolution = make_onednn_convolution(shape)) return convolution;
-  if (shape.dtype == PG_F32 || shape.dtype == PG_F64) return make_column_convolution(shape);
-  return make_widened_convolution(shape);
 }
 
 }  // namespace pg::cpu

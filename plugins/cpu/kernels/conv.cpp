@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv1d, 2d, 3d (x, weight, bias?), their gradients _grad_input(dy, weight, x) and _grad_weight(dy, x, weight), where
-// of the last input only the shape counts, and conv_transpose1d, 2d, 3d (x, weight, bias?): the gradient of an input
-// that has a bias.
+// conv1d, 2d, 3d (x, weight, bias?), the same behind an activation (conv1d_activation, ...), their gradients
+// _grad_input(dy, weight, x) and _grad_weight(dy, x, weight), where of the last input only the shape counts, and
+// conv_transpose1d, 2d, 3d (x, weight, bias?): the gradient of an input that has a bias.
 #include "conv/conv.hpp"
 
 #include "kernels/windows.hpp"
@@ -30,6 +30,7 @@ ConvShape read_shape(const KernelCall& call) {
   const pg_tensor *x = &first, *weight = &second, *y = &result;
   if (s.kind == ConvKind::kInputGradient) std::swap(x, y);
   if (s.kind == ConvKind::kWeightGradient) y = &first, x = &second, weight = &result;
+  s.relu = names(call, "_activation");  // the only one there is
   s.bias = s.kind != ConvKind::kWeightGradient && !names(call, "_grad_input") && call.has(2);
   if (s.bias) s.bias_stride = call.in(2).stride[0];
   s.dtype = dtype_of(result);
@@ -99,6 +100,9 @@ constexpr uint64_t kWeight = 1u << 1;  // what may be packed
 PG_KERNEL("conv1d", Conv, PG_KEY_SHAPES, kWeight);
 PG_KERNEL("conv2d", Conv, PG_KEY_SHAPES, kWeight);
 PG_KERNEL("conv3d", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv1d_activation", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv2d_activation", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv3d_activation", Conv, PG_KEY_SHAPES, kWeight);
 PG_KERNEL("conv1d_grad_input", Conv, PG_KEY_SHAPES, kWeight);
 PG_KERNEL("conv2d_grad_input", Conv, PG_KEY_SHAPES, kWeight);
 PG_KERNEL("conv3d_grad_input", Conv, PG_KEY_SHAPES, kWeight);

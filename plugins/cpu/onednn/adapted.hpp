@@ -12,6 +12,7 @@ struct Operand {
   int id;              // DNNL_ARG_*
   Desc given, wanted;  // the tensor's layout and the primitive's
   bool output = false;
+  bool relu = false;  // of an output: where a copy out can, it applies relu
 };
 
 class Adapted {
@@ -23,6 +24,7 @@ class Adapted {
   // Bytes of operand i in the wanted layout; 0 where it is taken as it is.
   uint64_t packed_bytes(size_t i) const { return moves(i) ? operands_[i].wanted.get_size() : 0; }
   void pack(size_t i, const void* from, void* to);
+  bool activates(size_t i) const { return copies_[i].activates(); }
 
   // Addresses by operand; packed[i], where not NULL, takes the place of address i.
   void run(std::vector<void*> addresses, const std::vector<const void*>& packed, void* workspace);

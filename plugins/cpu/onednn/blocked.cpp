@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "linalg/dense.hpp"
 #include "linalg/isa.hpp"
@@ -52,8 +53,28 @@ PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t coun
   }
 }
 
-// The inverse: rows[i * step + p] = from[p * kBlock + i].
-template <int64_t kBlock, class T>
+typedef int16_t SignedShorts __attribute__((vector_size(2 * kLanes)));
+constexpr uint16_t minus_infinity(BFloat16) { return 0xff80; }
+constexpr uint16_t minus_infinity(Half) { return 0xfc00; }
+
+// The operator relu, of rounded numbers: -0 and NaN stay.
+PG_INLINE float relu(float x) { return x < 0 ? 0 : x; }
+template <class T>
+PG_INLINE T relu(T x) {
+  const auto bits = static_cast<int16_t>(x.bits), least = static_cast<int16_t>(minus_infinity(x));
+  return {(bits > INT16_MIN && bits <= least) ? uint16_t{0} : x.bits};
+}
+PG_INLINE void store_relu(const Lanes& from, float* to) { store_lanes(from < Lanes{} ? Lanes{} : from, to); }
+PG_INLINE void store_relu(const Lanes& from, BFloat16* to) {
+  SignedShorts bits;
+  store_lanes(from, to);
+  std::memcpy(&bits, to, sizeof bits);
+  bits &= ~((bits > INT16_MIN) & (bits <= static_cast<int16_t>(minus_infinity(BFloat16{}))));
+  std::memcpy(to, &bits, sizeof bits);
+}
+
+// The inverse: rows[i * step + p] = from[p * kBlock + i], or relu of it.
+template <int64_t kBlock, bool activated, class T>
 PG_INLINE void spread_block(const float* from, T* rows, int64_t step, int64_t count) {
   int64_t p = 0;
   for (; p + kLanes <= count; p += kLanes) {
@@ -63,11 +84,17 @@ PG_INLINE void spread_block(const float* from, T* rows, int64_t step, int64_t co
       for (int64_t i = 0; i < kLanes; i++) load_lanes(from + (p + i) * kBlock + first, r[i]);
       turn(r);
 #pragma GCC unroll 8
-      for (int64_t i = 0; i < kLanes; i++) store_lanes(r[i], rows + (first + i) * step + p);
+      for (int64_t i = 0; i < kLanes; i++) {
+        T* row = rows + (first + i) * step + p;
+        activated ? store_relu(r[i], row) : store_lanes(r[i], row);
+      }
     }
   }
   for (; p < count; p++) {
-    for (int64_t i = 0; i < kBlock; i++) rows[i * step + p] = store<T>(from[p * kBlock + i]);
+    for (int64_t i = 0; i < kBlock; i++) {
+      T x = store<T>(from[p * kBlock + i]);
+      rows[i * step + p] = activated ? relu(x) : x;
+    }
   }
 }
 
@@ -81,19 +108,19 @@ PG_INLINE void gather_past(const T* rows, int64_t step, float* to, int64_t count
     ::cpu::simd->stream_copy(to + p * kBlock, blocked, some * kBlock * static_cast<int64_t>(sizeof(float)));
   }
 }
-template <int64_t kBlock, class T>
+template <int64_t kBlock, bool activated, class T>
 PG_INLINE void spread_past(const float* from, T* rows, int64_t step, int64_t count) {
   alignas(64) T plain[kBlock * kStretch];
   for (int64_t p = 0; p < count; p += kStretch) {
     const int64_t some = std::min(kStretch, count - p);
-    spread_block<kBlock>(from + p * kBlock, plain, kStretch, some);
+    spread_block<kBlock, activated>(from + p * kBlock, plain, kStretch, some);
     for (int64_t i = 0; i < kBlock; i++)
       ::cpu::simd->stream_copy(rows + i * step + p, plain + i * kStretch, some * static_cast<int64_t>(sizeof(T)));
   }
 }
 
-// One stretch of a block's rows of another dtype: converted in the cache on the way.
-template <int64_t kBlock>
+// One stretch of a block's rows of float16: converted in the cache on the way.
+template <int64_t kBlock, bool activated>
 PG_INLINE void copy_converted(::cpu::Storage type, char* rows, int64_t step, float* blocked, int64_t count,
                               bool gathers) {
   alignas(64) float wide[kBlock * kStretch];
@@ -109,8 +136,12 @@ PG_INLINE void copy_converted(::cpu::Storage type, char* rows, int64_t step, flo
     each(type, ::cpu::sF32);
     gather_block<kBlock>(wide, kStretch, blocked, count);
   } else {
-    spread_block<kBlock>(blocked, wide, kStretch, count);
+    spread_block<kBlock, false>(blocked, wide, kStretch, count);
     each(::cpu::sF32, type);
+    for (int64_t i = 0; activated && i < kBlock; i++) {
+      auto* row = reinterpret_cast<Half*>(rows) + i * step;
+      for (int64_t p = 0; p < count; p++) row[p] = relu(row[p]);
+    }
   }
 }
 
@@ -131,8 +162,9 @@ int64_t channel_block(const Desc& d) {
 
 }  // namespace
 
-std::optional<BlockedCopy> BlockedCopy::make(const Desc& from, const Desc& to) {
+std::optional<BlockedCopy> BlockedCopy::make(const Desc& from, const Desc& to, bool relu) {
   BlockedCopy copy;
+  copy.relu_ = relu;
   int64_t in = channel_block(from), out = channel_block(to);
   if ((in == 0) == (out == 0) || from.dims() != to.dims()) return std::nullopt;
   copy.gathers_ = out != 0;
@@ -149,11 +181,15 @@ void BlockedCopy::run(const void* from, void* to) const {
   auto* rows = static_cast<char*>(gathers_ ? const_cast<void*>(from) : to);
   auto* blocked = static_cast<float*>(gathers_ ? to : const_cast<void*>(from));
   const bool past = blocks_ * block_ * plane_ * static_cast<int64_t>(sizeof(float)) >= ::cpu::kStreamBytes;
-  block_ == 8 ? run_blocks<8>(rows, blocked, past) : run_blocks<16>(rows, blocked, past);
+  auto run = [&](auto block) {
+    constexpr int64_t kBlock = decltype(block)::value;
+    relu_ ? run_blocks<kBlock, true>(rows, blocked, past) : run_blocks<kBlock, false>(rows, blocked, past);
+  };
+  block_ == 8 ? run(std::integral_constant<int64_t, 8>{}) : run(std::integral_constant<int64_t, 16>{});
 }
 
 // `past`: what is as large is written past the caches.
-template <int64_t kBlock>
+template <int64_t kBlock, bool activated>
 void BlockedCopy::run_blocks(char* rows, float* blocked, bool past) const {
   const int64_t plane = plane_;
   const bool gathers = gathers_;
@@ -167,9 +203,11 @@ void BlockedCopy::run_blocks(char* rows, float* blocked, bool past) const {
           float* at = blocked + i * kBlock * plane;
           auto in_registers = [&](auto* plain) __attribute__((always_inline)) {
             if (past) {
-              gathers ? gather_past<kBlock>(plain, plane, at, plane) : spread_past<kBlock>(at, plain, plane, plane);
+              gathers ? gather_past<kBlock>(plain, plane, at, plane)
+                      : spread_past<kBlock, activated>(at, plain, plane, plane);
             } else {
-              gathers ? gather_block<kBlock>(plain, plane, at, plane) : spread_block<kBlock>(at, plain, plane, plane);
+              gathers ? gather_block<kBlock>(plain, plane, at, plane)
+                      : spread_block<kBlock, activated>(at, plain, plane, plane);
             }
           };
           if (type == ::cpu::sF32) {
@@ -178,8 +216,8 @@ void BlockedCopy::run_blocks(char* rows, float* blocked, bool past) const {
             in_registers(reinterpret_cast<BFloat16*>(row));
           } else {
             for (int64_t p = 0; p < plane; p += kStretch) {
-              copy_converted<kBlock>(type, row + p * bytes, plane, at + p * kBlock, std::min(kStretch, plane - p),
-                                     gathers);
+              copy_converted<kBlock, activated>(type, row + p * bytes, plane, at + p * kBlock,
+                                                std::min(kStretch, plane - p), gathers);
             }
           }
         }
@@ -209,7 +247,7 @@ void DtypeCopy::run(const void* from, void* to) const {
   });
 }
 
-Copy::Copy(const Desc& from, const Desc& to) : blocked_(BlockedCopy::make(from, to)) {
+Copy::Copy(const Desc& from, const Desc& to, bool relu) : blocked_(BlockedCopy::make(from, to, relu)), relu_(relu) {
   if (blocked_) return;
   if (from.data_type() == to.data_type()) {
     reorder_.emplace(from, to);

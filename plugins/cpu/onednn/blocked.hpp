@@ -11,16 +11,18 @@ namespace pg::cpu::onednn {
 
 class BlockedCopy {
  public:
-  // Nothing where the two layouts are not such a pair, or the channels do not fill their blocks.
-  static std::optional<BlockedCopy> make(const Desc& from, const Desc& to);
+  // Nothing where the two layouts are not such a pair, or the channels do not fill their blocks. `relu`, out of blocks:
+  // in the same registers, as the operator does it to what has been rounded.
+  static std::optional<BlockedCopy> make(const Desc& from, const Desc& to, bool relu);
   void run(const void* from, void* to) const;
 
  private:
-  template <int64_t kBlock>
+  template <int64_t kBlock, bool activated>
   void run_blocks(char* rows, float* blocked, bool past) const;
   uint32_t rows_dtype_ = 0;  // of the row-major side
   int64_t block_ = 0, blocks_ = 0, plane_ = 0;
   bool gathers_ = false;  // into blocks; otherwise out of them
+  bool relu_ = false;
 };
 
 // The same elements in the same places, in another float dtype, one of which is float32.
@@ -38,8 +40,9 @@ class DtypeCopy {
 class Copy {
  public:
   Copy() = default;
-  // Throws dnnl::error where nothing does both.
-  Copy(const Desc& from, const Desc& to);
+  // Throws dnnl::error where nothing does both. `relu` is applied where that costs nothing: activates() tells.
+  Copy(const Desc& from, const Desc& to, bool relu = false);
+  bool activates() const { return relu_ && blocked_; }
   uint64_t workspace() const;
   void run(const void* from, void* to, void* scratch);
 
@@ -47,7 +50,7 @@ class Copy {
   std::optional<BlockedCopy> blocked_;
   std::optional<DtypeCopy> convert_;  // before the reorder or behind it, by way of the workspace
   std::optional<Reorder> reorder_;
-  bool widens_ = false;
+  bool widens_ = false, relu_ = false;
   uint64_t middle_ = 0;  // bytes between the two
 };
 

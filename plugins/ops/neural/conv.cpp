@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv1d, conv2d, conv3d and their two gradients each. A convolution is linear in each operand, so the three are each
-// other's derivatives.
+// other's derivatives. conv1d_activation and its kin apply an activation in the same pass.
 #include "conv.hpp"
 
 namespace pg::schema_conv {
@@ -11,13 +11,20 @@ void check_result(const ShapeContext& c, uint32_t dy, const Shape& want) {
   for (uint32_t i = 0; i < want.rank; i++) c.check_dim(dy, i, want[i], "the shape of the convolution's result");
 }
 
+// d: the cotangent of the convolution.
 template <uint32_t axes>
-void declare_forward() {
+void differentiate(GradContext& g, Value d) {
+  Value x = g.in(0), weight = g.in(1);
+  if (g.needed(0)) g.din(0) = conv_grad_input<axes>(g, d, weight, x);
+  if (g.needed(1)) g.din(1) = conv_grad_weight<axes>(g, d, x, weight);
+  if (g.needed(2)) g.din(2) = sum(d, axes_but_channels(axes));
+}
+
+// What a convolution and one behind an activation share.
+template <uint32_t axes>
+OpBuilder& declare_product(const char* name) {
   using Text = ConvText<axes>;
-  OpBuilder& op = conv_attrs(declare_op(Text::forward).category("neural"), axes);
-  op.doc(std::string("Cross-correlation of ") + Text::what +
-         " with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, "
-         "rounded down.")
+  return conv_attrs(declare_op(name).category("neural"), axes)
       .input("x", kFloating, Text::x)
       .input("weight", kFloating, Text::weight)
       .input("bias", kFloating, "[O]", PG_INPUT_OPTIONAL)
@@ -27,19 +34,42 @@ void declare_forward() {
         Shape shape = conv_shape(c, axes, 0, 1);
         check_bias(c, 2, shape[1]);
         c.out(0).set(c.dtype(0), shape);
-      })
-      .saves("x", "weight")
-      .grad([](GradContext& g) {
-        Value x = g.in(0), weight = g.in(1), dy = g.dout(0);
-        if (g.needed(0)) g.din(0) = conv_grad_input<axes>(g, dy, weight, x);
-        if (g.needed(1)) g.din(1) = conv_grad_weight<axes>(g, dy, x, weight);
-        if (g.needed(2)) g.din(2) = sum(dy, axes_but_channels(axes));
       });
+}
+
+template <uint32_t axes>
+void declare_forward() {
+  using Text = ConvText<axes>;
+  OpBuilder& op = declare_product<axes>(Text::forward);
+  op.doc(std::string("Cross-correlation of ") + Text::what +
+         " with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, "
+         "rounded down.")
+      .saves("x", "weight")
+      .grad([](GradContext& g) { differentiate<axes>(g, g.dout(0)); });
   if constexpr (axes == 1)
     op.decompose([](ExpandContext& e) {
       static constinit OpRef image("conv2d", "stride", "padding", "dilation", "groups");
       e.out(0) = without_row(conv_with_row(e, image, with_row(e.in(0)), with_row(e.in(1)), e.in(2)));
     });
+}
+
+// An operator of its own, since it keeps the result for backward, which the convolution does not.
+template <uint32_t axes>
+void declare_activated() {
+  using Text = ConvText<axes>;
+  declare_product<axes>(Text::activated)
+      .doc(std::string("An activation of ") + Text::forward +
+           "(x, weight, bias), applied while the result is written: the same bits as one after the other.")
+      .choice("activation", {"relu"}, 0, "max(y, 0)")
+      .saves("x", "weight", "y")
+      .grad([](GradContext& g) {
+        static constinit OpRef relu_grad("relu_grad");
+        differentiate<axes>(g, Call(g.builder(), relu_grad).input(g.out(0)).input(g.dout(0)).emit());
+      })
+      .decompose([](ExpandContext& e) {
+        static constinit OpRef plain(Text::forward);
+        e.out(0) = relu(e.call(plain, e.in(0), e.in(1), e.in(2)));
+      });
 }
 
 template <uint32_t axes>
@@ -103,6 +133,7 @@ void declare_grad_weight() {
 template <uint32_t axes>
 void declare() {
   declare_forward<axes>();
+  declare_activated<axes>();
   declare_grad_input<axes>();
   declare_grad_weight<axes>();
 }

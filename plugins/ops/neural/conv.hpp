@@ -12,21 +12,24 @@ struct ConvText;
 template <>
 struct ConvText<1> {
   static constexpr const char *forward = "conv1d", *grad_input = "conv1d_grad_input",
-                              *grad_weight = "conv1d_grad_weight", *transpose = "conv_transpose1d";
+                              *grad_weight = "conv1d_grad_weight", *transpose = "conv_transpose1d",
+                              *activated = "conv1d_activation";
   static constexpr const char *x = "[N, C, L]", *y = "[N, O, L']", *weight = "[O, C / groups, k]",
                               *turned = "[C, O / groups, k]", *what = "sequences";
 };
 template <>
 struct ConvText<2> {
   static constexpr const char *forward = "conv2d", *grad_input = "conv2d_grad_input",
-                              *grad_weight = "conv2d_grad_weight", *transpose = "conv_transpose2d";
+                              *grad_weight = "conv2d_grad_weight", *transpose = "conv_transpose2d",
+                              *activated = "conv2d_activation";
   static constexpr const char *x = "[N, C, H, W]", *y = "[N, O, H', W']", *weight = "[O, C / groups, kh, kw]",
                               *turned = "[C, O / groups, kh, kw]", *what = "images";
 };
 template <>
 struct ConvText<3> {
   static constexpr const char *forward = "conv3d", *grad_input = "conv3d_grad_input",
-                              *grad_weight = "conv3d_grad_weight", *transpose = "conv_transpose3d";
+                              *grad_weight = "conv3d_grad_weight", *transpose = "conv_transpose3d",
+                              *activated = "conv3d_activation";
   static constexpr const char *x = "[N, C, D, H, W]", *y = "[N, O, D', H', W']",
                               *weight = "[O, C / groups, kd, kh, kw]", *turned = "[C, O / groups, kd, kh, kw]",
                               *what = "volumes";
