@@ -678,21 +678,21 @@ function pg.nn.ConstantPad3d(options, ...) end
 ---Cross-correlation of sequences: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, L] to [N,
 ---out, L'] (N may be missing) with weight [out, inputs / groups, k]. Each axis becomes floor((size + 2 padding -
 ---dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: string}|any
 ---@return perigee.Layer
 function pg.nn.Conv1d(options, ...) end
 
 ---Cross-correlation of images: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, H, W] to [N,
 ---out, H', W'] (N may be missing) with weight [out, inputs / groups, kh, kw]. Each axis becomes floor((size + 2 padding
 ---- dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: string}|any
 ---@return perigee.Layer
 function pg.nn.Conv2d(options, ...) end
 
 ---Cross-correlation of volumes: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, D, H, W] to
 ---[N, out, D', H', W'] (N may be missing) with weight [out, inputs / groups, kd, kh, kw]. Each axis becomes floor((size
 ---+ 2 padding - dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean}|any
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: string}|any
 ---@return perigee.Layer
 function pg.nn.Conv3d(options, ...) end
 
@@ -1143,7 +1143,8 @@ function pg.nn.RoPE(options, ...) end
 ---@return perigee.Layer
 function pg.nn.SELU(options, ...) end
 
----Layers one after the other: what one returns is the next one's input.
+---Layers one after the other: what one returns is the next one's input. A Conv1d, Conv2d, Conv3d or Linear and a ReLU
+---behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
 ---@param ...? perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 function pg.nn.Sequential(...) end

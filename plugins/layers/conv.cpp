@@ -12,17 +12,25 @@ constexpr const char* kForward = axes == 1   ? "conv1d"
                                  : axes == 2 ? "conv2d"
                                              : "conv3d";
 template <uint32_t axes>
+constexpr const char* kActivated = axes == 1   ? "conv1d_activation"
+                                   : axes == 2 ? "conv2d_activation"
+                                               : "conv3d_activation";
+template <uint32_t axes>
 constexpr const char* kTranspose = axes == 1   ? "conv_transpose1d"
                                    : axes == 2 ? "conv_transpose2d"
                                                : "conv_transpose3d";
 
 template <uint32_t axes, bool transposed>
 struct Conv {
+  enum Activation : int32_t { kNone, kRelu };
+  static constexpr const char* kNames[] = {"none", "relu"};
+
   int64_t inputs = 0, out = 0;
   pg_ints kernel = pg::repeated(axes, 0), stride = pg::repeated(axes, 1), padding = pg::repeated(axes, 0),
           output_padding = pg::repeated(axes, 0), dilation = pg::repeated(axes, 1);
   int64_t groups = 1;
   pg::Bool bias = true;
+  int32_t activation = kNone;  // no attribute of the transposed one
 
   void parameters(pg::Params& p) {
     p.positive(out, "out");
@@ -46,8 +54,11 @@ struct Conv {
       return batch.result(set(call, c, batch.x).set(4, output_padding).emit());
     } else {
       static constinit pg::OpRef op(kForward<axes>, "stride", "padding", "dilation", "groups");
-      pg::Call call = c.call(op);
-      return batch.result(set(call, c, batch.x).emit());
+      static constinit pg::OpRef both(kActivated<axes>, "stride", "padding", "dilation", "groups", "activation");
+      pg::Call call = c.call(activation == kRelu ? both : op);
+      set(call, c, batch.x);
+      if (activation == kRelu) call.set(4, 0);
+      return batch.result(call.emit());
     }
   }
 
@@ -93,6 +104,7 @@ void add_conv(const char* name, const char* doc) {
       .pair(&T::dilation, "dilation", "distance between the window's elements along each axis")
       .attr(&T::groups, "groups", "channels are split into this many independent parts")
       .attr(&T::bias, "bias", "whether to add a bias [out]")
+      .choice(&T::activation, "activation", "applied to the result, in the same pass", T::kNames)
       .params({"weight", "bias"});
 }
 template <uint32_t axes>

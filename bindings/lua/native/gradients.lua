@@ -8,7 +8,7 @@ local operators = require "perigee.native.operators"
 local origins = require "perigee.native.origins"
 local tensor = require "perigee.native.tensor"
 
-local M = {}
+local M = { anomalies = { detected = false } } -- whether every result is looked at
 local C
 local pointers = ffi.typeof("pgc_tensor *[?]")
 local out = ffi.new("pgc_tensor *[1]")
@@ -106,7 +106,10 @@ function M.assign(target, source)
 end
 
 ---Whether an eager operator that makes NaN or Inf of finite numbers fails. Answers whether it did before.
-function M.set_detect_anomaly(on) return C.pgc_set_detect_anomaly(on and 1 or 0) ~= 0 end
+function M.set_detect_anomaly(on)
+  M.anomalies.detected = on
+  return C.pgc_set_detect_anomaly(on and 1 or 0) ~= 0
+end
 
 function M.identity(t) return tonumber(ffi.cast("uintptr_t", t.ptr)) end
 function M.storage(t) return tonumber(C.pgc_storage_id(t.ptr)) end

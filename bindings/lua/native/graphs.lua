@@ -9,7 +9,7 @@ local attributes = require "perigee.native.attributes"
 local operators = require "perigee.native.operators"
 local check_open = require("perigee.native.tensor").check_open
 
-local M = {}
+local M = { recording = false } -- whether operators become nodes
 local C
 local out = ffi.new("pgc_tensor *[1]")
 
@@ -24,7 +24,10 @@ function M.create()
 end
 
 ---Makes a graph (nil: none) the one that operators are recorded into; answers the old one.
-function M.set_current(graph) return C.pgc_set_graph(graph) end
+function M.set_current(graph)
+  M.recording = graph ~= nil -- NULL too is nil
+  return C.pgc_set_graph(graph)
+end
 
 ---Dimensions are numbers, or strings for symbolic ones.
 function M.placeholder(graph, name, dtype, shape)

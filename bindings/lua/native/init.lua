@@ -44,7 +44,8 @@ local function start()
   native.call, native.op, native.op_names = module.operators.call, module.operators.get_function, module.operators.names
   native.is_tensor, native.methods, native.hooks = module.handles.is_tensor, module.tensor.methods, module.tensor.hooks
   native.prepare = module.prepared.prepare
-  native.compile_layer, native.update_plan = module.layer_call.compile, module.update_plan.update_plan
+  native.compile_layer, native.compile_layer_with = module.layer_call.compile, module.layer_call.compile_with
+  native.update_plan, native.anomalies = module.update_plan.update_plan, module.gradients.anomalies
   native.json = require "perigee.native.json"
   native.start = function() end
   return native

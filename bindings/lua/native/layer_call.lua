@@ -12,12 +12,12 @@ local M = {}
 local C
 
 local head = [[
-local C, Handle, wrap, istype, attributes, params, inputs, out, is, origins = ...
-local id, struct, call = attributes.info.id, attributes.struct, C.pgc_layer_call
+local C, Handle, wrap, istype, attributes, struct, refresh, params, inputs, out, is, origins = ...
+local id, call = attributes.info.id, C.pgc_layer_call
 local rawget, select = rawget, select
 ]]
 
-local function text_of(info, names)
+local function text_of(info, names, refreshes)
   local arguments, parts = {}, { head }
   for i = 1, info.inputs do arguments[i] = "x" .. i end
   local function add(text, ...) parts[#parts + 1] = text:format(...) end
@@ -30,6 +30,7 @@ local function text_of(info, names)
     add("local p = rawget(layer, %q)\nif p then\nif p.ptr == nil then is.wrong(p) end\n", name)
     add("params[%d] = p.ptr\nelse\nparams[%d] = nil\nend\n", i - 1, i - 1)
   end
+  if refreshes then add("refresh()\n") end
   add("local training = rawget(layer, 'training') and 1 or 0\n")
   add("if origins.on then origins.note() end\n")
   add("local rc = call(id, struct, training, params, inputs, out)\n")
@@ -64,13 +65,33 @@ end
 
 local function pointers(count) return ffi.new("pgc_tensor *[?]", math.max(count, 1)) end
 
+-- The call passes `struct`, which `refresh`, where there is one, fills before.
+local function compile(attributes, names, struct, refresh)
+  local info = attributes.info
+  local chunk = assert(loadstring(text_of(info, names, refresh ~= nil), "=perigee:" .. info.name))
+  return chunk(C, handles.Handle, handles.wrap, ffi.istype, attributes, struct, refresh, pointers(#names),
+               pointers(info.inputs), pointers(info.outputs), exits(attributes), origins)
+end
+
 ---The function(layer, inputs...) that runs a layer with these attributes. Parameters are the layer's own fields, by the
 ---given names; so is `training`.
-function M.compile(attributes, names)
-  local info = attributes.info
-  local chunk = assert(loadstring(text_of(info, names), "=perigee:" .. info.name))
-  return chunk(C, handles.Handle, handles.wrap, ffi.istype, attributes, pointers(#names), pointers(info.inputs),
-               pointers(info.outputs), exits(attributes), origins)
+function M.compile(attributes, names) return compile(attributes, names, attributes.struct) end
+
+local int32_p = ffi.typeof("int32_t *")
+
+---The same with one choice made otherwise, in a copy of the attributes as they are at the call: `to` in place of
+---`from`. Answers also a function that tells whether it is `from` now.
+function M.compile_with(attributes, names, name, from, to)
+  local info, own = attributes.info, attributes.struct
+  local attr, size = info.by_name[name], ffi.sizeof(attributes.struct)
+  local old, new = attr.choice_index[from], attr.choice_index[to]
+  local copy = ffi.new("uint8_t[?]", size)
+  local chosen, changed = ffi.cast(int32_p, own + attr.offset), ffi.cast(int32_p, copy + attr.offset)
+  local function refresh()
+    ffi.copy(copy, own, size)
+    changed[0] = new
+  end
+  return compile(attributes, names, copy, refresh), function() return chosen[0] == old end
 end
 
 function M.start(library) C = library end

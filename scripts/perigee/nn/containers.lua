@@ -3,7 +3,9 @@
 
 local native = require "perigee.native"
 local Module = require "perigee.nn.module"
+local path = require "perigee.nn.path"
 local walk = require "perigee.nn.walk"
+local activated = require "perigee.nn.activated"
 
 local containers = {}
 
@@ -42,7 +44,8 @@ containers.Function = Function
 function Function:init(fn) self.fn = fn end
 function Function:forward(...) return self.fn(...) end
 
----Layers one after the other: what one returns is the next one's input.
+---Layers one after the other: what one returns is the next one's input. A Conv1d, Conv2d, Conv3d or Linear and a ReLU
+---behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
 ---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 local Sequential = Module.class("Sequential")
@@ -55,15 +58,28 @@ function Sequential:forward(...)
   end
   local count = #self
   if count == 0 then return ... end
+  -- Written out twice: the loop has no varargs, which would keep it from being compiled.
   local layer = self[1]
-  local x, ours = layer(...), walk.keeps_nothing(layer)
+  local both = activated.find(layer, rawget(self, 2)) -- it and the next one in one call
+  local x, ours
+  if both then x, ours = path.call(layer, both, ...), true else x, ours = layer(...), walk.keeps_nothing(layer) end
   for i = 2, count do
-    layer = self[i]
-    local y, next_ours = layer(x), walk.keeps_nothing(layer)
-    -- Nobody else has seen this tensor: its memory serves the next layers while it is still in the processor's caches.
-    -- What backward needs, the tape holds.
-    if ours and next_ours then native.handles.close(x) end
-    x, ours = y, next_ours
+    if both then
+      both = nil -- this one has run
+    else
+      layer = self[i]
+      both = activated.find(layer, rawget(self, i + 1))
+      local y, next_ours
+      if both then
+        y, next_ours = path.call(layer, both, x), true
+      else
+        y, next_ours = layer(x), walk.keeps_nothing(layer)
+      end
+      -- Nobody else has seen this tensor: its memory serves the next layers while it is still in the processor's
+      -- caches. What backward needs, the tape holds.
+      if ours and next_ours then native.handles.close(x) end
+      x, ours = y, next_ours
+    end
   end
   return x
 end

@@ -16,8 +16,8 @@ local function pack(...) return { n = select("#", ...), ... } end
 
 local function run(self, ...)
   local hooks = self[META].hooks
-  if not hooks then return path.call(self, ...) end
-  local inputs, outputs = pack(...), pack(path.call(self, ...))
+  if not hooks then return path.call(self, self.forward, ...) end
+  local inputs, outputs = pack(...), pack(path.call(self, self.forward, ...))
   for _, hook in ipairs(hooks) do
     local changed = pack(hook(self, inputs, unpack(outputs, 1, outputs.n)))
     for i = 1, changed.n do

@@ -6,8 +6,9 @@ local path = {}
 
 local function pass(...) return ... end
 
----Calls a layer's forward. Its frame stays on the stack meanwhile: `pass` keeps the call from being a tail call.
-function path.call(self, ...) return pass(self:forward(...)) end
+---Calls a layer's forward, or what computes it and more. Its frame stays on the stack meanwhile: `pass` keeps the call
+---from being a tail call.
+function path.call(self, forward, ...) return pass(forward(self, ...)) end
 
 -- The layers whose calls stand on the stack, outermost first.
 local function callers()

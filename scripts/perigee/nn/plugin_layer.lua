@@ -5,6 +5,7 @@
 local native = require "perigee.native"
 local Module = require "perigee.nn.module"
 local walk = require "perigee.nn.walk"
+local activated = require "perigee.nn.activated"
 local initialise = require "perigee.nn.initialise"
 local conv_padding = require "perigee.nn.conv_padding"
 
@@ -98,6 +99,7 @@ return function(name)
     return class.padded_forward(self, meta, ...)
   end
   walk.mark_plugin_forward(class.forward)
+  activated.add_class(name, class)
 
   -- The call itself, once a convolution's input has been padded.
   class.padded_forward = function(self, meta, ...)
