@@ -13,13 +13,14 @@
 namespace pg::cpu {
 namespace {
 
-constexpr int64_t kDepthBytes = 3072;                 // of a row of a block: deeper ones are added up in memory
-constexpr int64_t kBlockBytes = 256 << 10;            // of a block of a
-constexpr int64_t kLazyBytes = 2 << 20;               // of all of a, where b is packed on the way
-constexpr int64_t kMostRows = 384, kChunk = 32;       // rows of a block; panels whose sums wait for more
-constexpr int64_t kPassBytes = int64_t{32} << 20;     // of b, packed before it is used
-constexpr int64_t kSliceWork = int64_t{1} << 18;      // multiplications that are worth a thread
-constexpr int64_t kTogether = 2, kPackDepth = 64;     // panels and depths that are packed together
+constexpr int64_t kDepthBytes = 3072;              // of a row of a block: deeper ones are added up in memory,
+constexpr int64_t kPanelWidth = 64;                // where b's panels are that many bytes wide; half if twice as many
+constexpr int64_t kBlockBytes = 256 << 10;         // of a block of a
+constexpr int64_t kLazyBytes = 2 << 20;            // of all of a, where b is packed on the way
+constexpr int64_t kMostRows = 384, kChunk = 32;    // rows of a block; panels whose sums wait for more
+constexpr int64_t kPassBytes = int64_t{32} << 20;  // of b, packed before it is used
+constexpr int64_t kSliceWork = int64_t{1} << 18;   // multiplications that are worth a thread
+constexpr int64_t kTogether = 2, kPackDepth = 64;  // panels and depths that are packed together
 constexpr int64_t kPackCost = 16, kPackGrain = 8192;  // multiplications that packing an element takes; elements
 
 int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
@@ -98,7 +99,7 @@ void Gemm<T>::choose_grid(int64_t threads) {
 template <class T>
 void Gemm<T>::choose_blocks() {
   constexpr int64_t bytes = sizeof(Sum);
-  int64_t rows = parts(row_panels_, down_) * rows_, deep = kDepthBytes / bytes;
+  int64_t rows = parts(row_panels_, down_) * rows_, deep = kDepthBytes * kPanelWidth / (columns_ * bytes * bytes);
   depth_ = parts(k_, parts(k_, deep));
   lazy_ = down_ == 1 && rows <= kMostRows && rows * k_ * bytes <= kLazyBytes;
   int64_t most = std::clamp(kBlockBytes / (depth_ * bytes), 4 * rows_, kMostRows);
