@@ -16,6 +16,7 @@ local shapes = {
   -- Batches of which each thread takes whole images: by that way, directly, in groups, with few channels.
   { 4, 16, 32, 96, 95, 3, { padding = 1 } },
   { 8, 64, 16, 64, 48, 1, {} },
+  { 40, 16, 16, 48, 45, 3, { padding = 1 } }, -- more parts than weight gradients are kept
   { 4, 32, 32, 96, 90, 3, { groups = 2, padding = 1 } },
   { 6, 3, 24, 201, 120, 7, { stride = 2, padding = 3 } },
 }

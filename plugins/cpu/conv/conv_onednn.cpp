@@ -79,6 +79,7 @@ class OnednnConvolution final : public Convolution {
     bool few = s.kind == ConvKind::kWeightGradient && s.groups == 1 && s.c < 4 && !last;
     if (few && try_create(s, onednn::dense(x, type), onednn::any(weight, filters), data(y), bias)) return;
     create(s, data(x), onednn::any(weight, filters), data(y), bias);
+    if (s.alone && s.kind != ConvKind::kWeightGradient) adapted_.write_past(2);  // the whole result is large
   }
 
   uint64_t workspace() const override { return adapted_.workspace(); }

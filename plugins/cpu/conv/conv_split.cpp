@@ -10,6 +10,7 @@ namespace {
 constexpr int64_t kWholeBytes = int64_t{4} << 20;                                   // batches below are near enough
 constexpr int64_t kLeastBytes = int64_t{256} << 10, kMostBytes = int64_t{4} << 20;  // of a part, in float32
 constexpr int64_t kPartTiles = 192;  // of Winograd's: transforming the filters takes as long as 30
+constexpr int64_t kMostSums = 16;    // weight gradients that are kept to be added up
 
 // Images of a part; 0: the batch stays whole.
 int64_t images_of_a_part(const ConvShape& s) {
@@ -35,6 +36,7 @@ class SplitConvolution final : public Convolution {
         kind_(s.kind),
         dtype_(s.dtype),
         parts_(s.n / images),
+        groups_(kind_ == ConvKind::kWeightGradient ? std::min(parts_, kMostSums) : parts_),
         weight_(s.weight.count()),
         x_step_(images * s.c * s.in_count() * dtype_bytes(s.dtype)),
         y_step_(images * s.o * s.out_count() * dtype_bytes(s.dtype)) {}
@@ -60,51 +62,65 @@ class SplitConvolution final : public Convolution {
     const auto slots = static_cast<int64_t>(inner_.size());
     parallel_for(slots, 1, [&](int64_t begin, int64_t end) {
       for (int64_t slot = begin; slot < end; slot++) {
-        for (int64_t i = parts_ * slot / slots; i < parts_ * (slot + 1) / slots; i++) {
-          ConvData part = d;
-          part.x = at(d.x, i * x_step_), part.y = at(d.y, i * y_step_);
-          part.packed_weight = packed;
-          part.workspace = static_cast<char*>(p.inner) + static_cast<uint64_t>(slot) * inner_bytes();
-          switch (kind_) {
-            case ConvKind::kForward: part.result = static_cast<char*>(d.result) + i * y_step_; break;
-            case ConvKind::kInputGradient: part.result = static_cast<char*>(d.result) + i * x_step_; break;
-            case ConvKind::kWeightGradient: part.result = p.sums + i * weight_; break;
-          }
-          inner_[static_cast<size_t>(slot)]->run(part);
-        }
+        for (int64_t group = groups_ * slot / slots; group < groups_ * (slot + 1) / slots; group++)
+          run_group(d, p, packed, slot, group);
       }
     });
-    if (kind_ == ConvKind::kWeightGradient) add_parts(p.sums, d.result);
+    if (kind_ == ConvKind::kWeightGradient) add_groups(p.sums, d.result);
   }
 
  private:
   struct Pieces {
     void *packed, *inner;
-    float* sums;  // of the weight gradient, by part
+    float *sums, *more;  // of the weight gradient, by group and by thread
   };
   uint64_t inner_bytes() const { return scratch_bytes(inner_[0]->workspace()); }
   Pieces reserve(Scratch& scratch) const {
     Pieces p{};
     if (kind_ == ConvKind::kWeightGradient) {
-      p.sums = static_cast<float*>(scratch.take(static_cast<uint64_t>(parts_ * weight_) * sizeof(float)));
+      p.sums = floats(scratch, groups_ * weight_);
+      p.more = floats(scratch, static_cast<int64_t>(inner_.size()) * weight_);
     } else if (packed_bytes() > 0) {
       p.packed = scratch.take(packed_bytes());
     }
     p.inner = scratch.take(inner_bytes() * inner_.size());
     return p;
   }
+  static float* floats(Scratch& scratch, int64_t count) {
+    return static_cast<float*>(scratch.take(static_cast<uint64_t>(count) * sizeof(float)));
+  }
   static const void* at(const void* data, int64_t offset) {
     return data == nullptr ? nullptr : static_cast<const char*>(data) + offset;
   }
 
-  // In the order of the parts, whichever thread made them.
-  void add_parts(const float* sums, void* result) const {
+  // A group's parts, one after the other, by the convolution of a thread.
+  void run_group(const ConvData& d, const Pieces& p, const void* packed, int64_t slot, int64_t group) {
+    ConvData part = d;
+    part.packed_weight = packed;
+    part.workspace = static_cast<char*>(p.inner) + static_cast<uint64_t>(slot) * inner_bytes();
+    const int64_t first = parts_ * group / groups_, last = parts_ * (group + 1) / groups_;
+    const bool adds = kind_ == ConvKind::kWeightGradient;
+    float *sums = adds ? p.sums + group * weight_ : nullptr, *more = adds ? p.more + slot * weight_ : nullptr;
+    for (int64_t i = first; i < last; i++) {
+      part.x = at(d.x, i * x_step_), part.y = at(d.y, i * y_step_);
+      switch (kind_) {
+        case ConvKind::kForward: part.result = static_cast<char*>(d.result) + i * y_step_; break;
+        case ConvKind::kInputGradient: part.result = static_cast<char*>(d.result) + i * x_step_; break;
+        case ConvKind::kWeightGradient: part.result = i == first ? sums : more; break;
+      }
+      inner_[static_cast<size_t>(slot)]->run(part);
+      for (int64_t k = 0; adds && i > first && k < weight_; k++) sums[k] += more[k];
+    }
+  }
+
+  // Groups and their order do not depend on the threads, and so do not the bits.
+  void add_groups(const float* sums, void* result) const {
     with_float(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
-      parallel_for(weight_, ::cpu::kGrain / parts_, [&](int64_t begin, int64_t end) {
+      parallel_for(weight_, ::cpu::kGrain / groups_, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
           float sum = 0;
-          for (int64_t part = 0; part < parts_; part++) sum += sums[part * weight_ + i];
+          for (int64_t group = 0; group < groups_; group++) sum += sums[group * weight_ + i];
           static_cast<T*>(result)[i] = store<T>(static_cast<Accumulator<T>>(sum));
         }
       });
@@ -114,7 +130,7 @@ class SplitConvolution final : public Convolution {
   std::vector<std::unique_ptr<Convolution>> inner_;  // a primitive's arguments serve one call at a time
   ConvKind kind_;
   uint32_t dtype_;
-  int64_t parts_, weight_, x_step_, y_step_;
+  int64_t parts_, groups_, weight_, x_step_, y_step_;
 };
 
 }  // namespace

@@ -26,6 +26,8 @@ class Adapted {
   void pack(size_t i, const void* from, void* to);
   bool activates(size_t i) const { return copies_[i].activates(); }
 
+  void write_past(size_t i) { copies_[i].write_past(); }
+
   // Addresses by operand; packed[i], where not NULL, takes the place of address i.
   void run(std::vector<void*> addresses, const std::vector<const void*>& packed, void* workspace);
 

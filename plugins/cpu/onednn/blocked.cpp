@@ -180,7 +180,7 @@ std::optional<BlockedCopy> BlockedCopy::make(const Desc& from, const Desc& to, b
 void BlockedCopy::run(const void* from, void* to) const {
   auto* rows = static_cast<char*>(gathers_ ? const_cast<void*>(from) : to);
   auto* blocked = static_cast<float*>(gathers_ ? to : const_cast<void*>(from));
-  const bool past = blocks_ * block_ * plane_ * static_cast<int64_t>(sizeof(float)) >= ::cpu::kStreamBytes;
+  const bool past = past_ || blocks_ * block_ * plane_ * static_cast<int64_t>(sizeof(float)) >= ::cpu::kStreamBytes;
   auto run = [&](auto block) {
     constexpr int64_t kBlock = decltype(block)::value;
     relu_ ? run_blocks<kBlock, true>(rows, blocked, past) : run_blocks<kBlock, false>(rows, blocked, past);

@@ -14,6 +14,8 @@ class BlockedCopy {
   // Nothing where the two layouts are not such a pair, or the channels do not fill their blocks. `relu`, out of blocks:
   // in the same registers, as the operator does it to what has been rounded.
   static std::optional<BlockedCopy> make(const Desc& from, const Desc& to, bool relu);
+  // The copy is a part of a larger one: what comes out of blocks is written past the caches.
+  void write_past() { past_ = !gathers_; }
   void run(const void* from, void* to) const;
 
  private:
@@ -22,7 +24,7 @@ class BlockedCopy {
   uint32_t rows_dtype_ = 0;  // of the row-major side
   int64_t block_ = 0, blocks_ = 0, plane_ = 0;
   bool gathers_ = false;  // into blocks; otherwise out of them
-  bool relu_ = false;
+  bool relu_ = false, past_ = false;
 };
 
 // The same elements in the same places, in another float dtype, one of which is float32.
@@ -43,6 +45,9 @@ class Copy {
   // Throws dnnl::error where nothing does both. `relu` is applied where that costs nothing: activates() tells.
   Copy(const Desc& from, const Desc& to, bool relu = false);
   bool activates() const { return relu_ && blocked_; }
+  void write_past() {
+    if (blocked_) blocked_->write_past();
+  }
   uint64_t workspace() const;
   void run(const void* from, void* to, void* scratch);
 
