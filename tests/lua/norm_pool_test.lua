@@ -122,3 +122,23 @@ test("a NaN wins in a window", function(t)
   end)
   t.equal(y:cpu():isnan():to("int64"):sum():item(), 1)
 end)
+
+test("batch norm of a large batch, whose results pass the caches", function(t)
+  pg.manual_seed(4)
+  for _, shape in ipairs { { 5, 6, 300, 301 }, { 9, 7, 123, 151 } } do
+    local x, w, b = pg.randn(shape), pg.randn { shape[2] }, pg.randn { shape[2] }
+    local dy = pg.randn(shape)
+    local function run(dtype)
+      local a = x:to(dtype):requires_grad_()
+      local y = pg.batch_norm(a, nil, nil, w:to(dtype), b:to(dtype), { training = true })
+      return { y, pg.grad(y, { a }, { grad_outputs = dy:to(dtype) })[1] }
+    end
+    local expected = run("float64")
+    for dtype, within in pairs { float32 = 1e-5, bfloat16 = 2e-2, float16 = 2e-3 } do
+      for i, got in ipairs(run(dtype)) do
+        local off = (got:to("float64") - expected[i]):abs():max():item()
+        t.ok(off <= within * expected[i]:abs():max():item(), ("%s, tensor %d is off by %g"):format(dtype, i, off))
+      end
+    end
+  end
+end)

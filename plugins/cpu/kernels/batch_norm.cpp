@@ -4,11 +4,12 @@
 // (statistics, then result) while they are in cache. Long planes are summed along s; short ones (s = 1 after a linear
 // layer) down n, many channels side by side.
 #include "kernels/normalise.hpp"
+#include "storage.hpp"
 
 namespace pg::cpu {
 namespace {
 
-constexpr int64_t kLongPlane = 32, kShortWidth = 128;
+constexpr int64_t kLongPlane = 32, kShortWidth = 128, kStretch = 512;
 
 struct Channels {
   int64_t n = 1, c = 1, s = 1, block = 1;  // block: channels of a task
@@ -58,21 +59,30 @@ PG_INLINE void sum_block(const Channels& g, int64_t first, int64_t channels, con
   }
 }
 
-// body(position, channel of the block) for every element of the block.
-template <class F>
-PG_INLINE void each_in_block(const Channels& g, int64_t first, int64_t channels, const F& f) {
+// y = f(position, channel of the block) for every element of the block; large results go past the caches.
+template <class T, class F>
+PG_INLINE void write_block(const Channels& g, int64_t first, int64_t channels, T* y, const F& f) {
+  const bool past = g.n * g.c * g.s * static_cast<int64_t>(sizeof(T)) >= ::cpu::kStreamBytes;
   for (int64_t i = 0; i < g.n; i++) {
     int64_t at = (i * g.c + first) * g.s, width = channels * g.s;
-    if (g.is_long()) {
-      for (int64_t j = 0; j < g.s; j++) f(at + j, 0);
+    if (g.is_long() && past) {
+      alignas(64) T stretch[kStretch];
+      for (int64_t j = 0; j < g.s; j += kStretch) {
+        const int64_t some = std::min(kStretch, g.s - j);
+        for (int64_t k = 0; k < some; k++) stretch[k] = store<T>(f(at + j + k, 0));
+        ::cpu::simd->stream_copy(y + at + j, stretch, some * static_cast<int64_t>(sizeof(T)));
+      }
+    } else if (g.is_long()) {
+      for (int64_t j = 0; j < g.s; j++) y[at + j] = store<T>(f(at + j, 0));
     } else if (g.s == 1) {
-      for (int64_t j = 0; j < width; j++) f(at + j, j);
+      for (int64_t j = 0; j < width; j++) y[at + j] = store<T>(f(at + j, j));
     } else {
       for (int64_t c = 0, j = 0; c < channels; c++) {
-        for (int64_t end = j + g.s; j < end; j++) f(at + j, c);
+        for (int64_t end = j + g.s; j < end; j++) y[at + j] = store<T>(f(at + j, c));
       }
     }
   }
+  if (past) ::cpu::simd->stream_fence();
 }
 
 class BatchNorm final : public Kernel {
@@ -131,9 +141,9 @@ class BatchNorm final : public Kernel {
               invstd[first + c] = static_cast<A>(1 / std::sqrt(static_cast<double>(var[first + c]) + eps));
               scale[c] = invstd[first + c] * weight[first + c], shift[c] = bias[first + c], center[c] = mean[first + c];
             }
-            each_in_block(
-                g, first, channels, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
-                  y[at] = store<T>((load<T>(x[at]) - center[c]) * scale[c] + shift[c]);
+            write_block(
+                g, first, channels, y, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
+                  return (load<T>(x[at]) - center[c]) * scale[c] + shift[c];
                 });
           }
         });
@@ -242,9 +252,9 @@ class BatchNormGrad final : public Kernel {
               b[c] = training ? static_cast<A>(-w * s * s * sums[1][c] / count) : A(0);
               shift[c] = training ? static_cast<A>(-w * sums[0][c] / count) : A(0);
             }
-            each_in_block(
-                g, first, channels, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
-                  dx[at] = store<T>(a[c] * load<T>(dy[at]) + b[c] * (load<T>(x[at]) - center[c]) + shift[c]);
+            write_block(
+                g, first, channels, dx, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
+                  return a[c] * load<T>(dy[at]) + b[c] * (load<T>(x[at]) - center[c]) + shift[c];
                 });
           }
         });
