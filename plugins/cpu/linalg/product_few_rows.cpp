@@ -31,6 +31,18 @@ int64_t place_in_row(int64_t p, int64_t k) {
   return p / kPair * kPair + p % 2 * kLanes + p % kPair / 2;
 }
 
+// Lays out the pairs of a dense row; answers how many elements that were.
+template <class T>
+PG_AVX2 int64_t lay_out_pairs(const T* row, int64_t k, float* out) {
+  int64_t p = 0;
+  for (; p + kPair <= k; p += kPair) {
+    Lanes first, second;
+    load_pair(row + p, first, second);
+    store_lanes(first, out + p), store_lanes(second, out + p + kLanes);
+  }
+  return p;
+}
+
 // Rows of c in columns j to j + Columns. Several columns of b are read side by side where sums of several rows do not
 // already keep the processor busy: that is more of b under way from the last cache at a time.
 template <class T, int Rows, int Columns>
@@ -114,7 +126,9 @@ class FewRowsProduct final : public Product {
     }
     for (int64_t i = 0; i < s_.m; i++) {
       const T* row = a + i * s_.a.row;
-      for (int64_t p = 0; p < s_.k; p++) room[i * s_.k + place_in_row<T>(p, s_.k)] = load<T>(row[p * s_.a.column]);
+      float* out = room + i * s_.k;
+      int64_t p = s_.a.column == 1 ? lay_out_pairs(row, s_.k, out) : 0;
+      for (; p < s_.k; p++) out[place_in_row<T>(p, s_.k)] = load<T>(row[p * s_.a.column]);
     }
     return room;
   }
