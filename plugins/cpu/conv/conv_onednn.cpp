@@ -79,7 +79,6 @@ class OnednnConvolution final : public Convolution {
     bool few = s.kind == ConvKind::kWeightGradient && s.groups == 1 && s.c < 4 && !last;
     if (few && try_create(s, onednn::dense(x, type), onednn::any(weight, filters), data(y), bias)) return;
     create(s, data(x), onednn::any(weight, filters), data(y), bias);
-    if (s.alone && s.kind != ConvKind::kWeightGradient) adapted_.write_past(2);  // the whole result is large
   }
 
   uint64_t workspace() const override { return adapted_.workspace(); }
@@ -132,7 +131,7 @@ class OnednnConvolution final : public Convolution {
       require_fast(pd);
       std::vector<onednn::Operand> operands = {{DNNL_ARG_SRC, x_, pd.src_desc()},
                                                {DNNL_ARG_WEIGHTS, weight_, pd.weights_desc()},
-                                               {DNNL_ARG_DST, y_, pd.dst_desc(), true, s.relu}};
+                                               {DNNL_ARG_DST, y_, pd.dst_desc(), true, s.relu, s.alone}};
       if (with_bias) operands.push_back({DNNL_ARG_BIAS, given_bias_, bias});
       adapted_ = onednn::Adapted(dnnl::convolution_forward(pd), std::move(operands), pd.scratchpad_desc());
     } else if (s.kind == ConvKind::kInputGradient) {
@@ -142,7 +141,7 @@ class OnednnConvolution final : public Convolution {
       adapted_ = onednn::Adapted(dnnl::convolution_backward_data(back),
                                  {{DNNL_ARG_DIFF_DST, y_, back.diff_dst_desc()},
                                   {DNNL_ARG_WEIGHTS, weight_, back.weights_desc()},
-                                  {DNNL_ARG_DIFF_SRC, x_, back.diff_src_desc(), true}},
+                                  {DNNL_ARG_DIFF_SRC, x_, back.diff_src_desc(), true, false, s.alone}},
                                  back.scratchpad_desc());
     } else {
       dnnl::convolution_backward_weights::desc desc(algorithm_, x, weight, y, stride, dilation, before, after);

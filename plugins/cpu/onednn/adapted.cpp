@@ -9,7 +9,7 @@ Adapted::Adapted(const dnnl::primitive& primitive, std::vector<Operand> operands
   for (size_t i = 0; i < operands_.size(); i++) {
     const Operand& o = operands_[i];
     arguments.push_back({o.id, o.wanted});
-    if (moves(i)) copies_[i] = o.output ? Copy(o.wanted, o.given, o.relu) : Copy(o.given, o.wanted);
+    if (moves(i)) copies_[i] = o.output ? Copy(o.wanted, o.given, o.relu, o.past) : Copy(o.given, o.wanted);
     scratchpad_ = std::max(scratchpad_, copies_[i].workspace());
   }
   arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad});

@@ -12,7 +12,7 @@ struct Operand {
   int id;              // DNNL_ARG_*
   Desc given, wanted;  // the tensor's layout and the primitive's
   bool output = false;
-  bool relu = false;  // of an output: where a copy out can, it applies relu
+  bool relu = false, past = false;  // of an output's copy: where it can, it applies relu, writes past the caches
 };
 
 class Adapted {
@@ -25,8 +25,6 @@ class Adapted {
   uint64_t packed_bytes(size_t i) const { return moves(i) ? operands_[i].wanted.get_size() : 0; }
   void pack(size_t i, const void* from, void* to);
   bool activates(size_t i) const { return copies_[i].activates(); }
-
-  void write_past(size_t i) { copies_[i].write_past(); }
 
   // Addresses by operand; packed[i], where not NULL, takes the place of address i.
   void run(std::vector<void*> addresses, const std::vector<const void*>& packed, void* workspace);

@@ -162,9 +162,9 @@ int64_t channel_block(const Desc& d) {
 
 }  // namespace
 
-std::optional<BlockedCopy> BlockedCopy::make(const Desc& from, const Desc& to, bool relu) {
+std::optional<BlockedCopy> BlockedCopy::make(const Desc& from, const Desc& to, bool relu, bool past) {
   BlockedCopy copy;
-  copy.relu_ = relu;
+  copy.relu_ = relu, copy.past_ = past;
   int64_t in = channel_block(from), out = channel_block(to);
   if ((in == 0) == (out == 0) || from.dims() != to.dims()) return std::nullopt;
   copy.gathers_ = out != 0;
@@ -247,7 +247,8 @@ void DtypeCopy::run(const void* from, void* to) const {
   });
 }
 
-Copy::Copy(const Desc& from, const Desc& to, bool relu) : blocked_(BlockedCopy::make(from, to, relu)), relu_(relu) {
+Copy::Copy(const Desc& from, const Desc& to, bool relu, bool past)
+    : blocked_(BlockedCopy::make(from, to, relu, past)), relu_(relu) {
   if (blocked_) return;
   if (from.data_type() == to.data_type()) {
     reorder_.emplace(from, to);

@@ -12,10 +12,9 @@ namespace pg::cpu::onednn {
 class BlockedCopy {
  public:
   // Nothing where the two layouts are not such a pair, or the channels do not fill their blocks. `relu`, out of blocks:
-  // in the same registers, as the operator does it to what has been rounded.
-  static std::optional<BlockedCopy> make(const Desc& from, const Desc& to, bool relu);
-  // The copy is a part of a larger one: what comes out of blocks is written past the caches.
-  void write_past() { past_ = !gathers_; }
+  // in the same registers, as the operator does it to what has been rounded. `past`: written past the caches even if
+  // it is small, being a part of something larger.
+  static std::optional<BlockedCopy> make(const Desc& from, const Desc& to, bool relu, bool past);
   void run(const void* from, void* to) const;
 
  private:
@@ -43,11 +42,8 @@ class Copy {
  public:
   Copy() = default;
   // Throws dnnl::error where nothing does both. `relu` is applied where that costs nothing: activates() tells.
-  Copy(const Desc& from, const Desc& to, bool relu = false);
+  Copy(const Desc& from, const Desc& to, bool relu = false, bool past = false);
   bool activates() const { return relu_ && blocked_; }
-  void write_past() {
-    if (blocked_) blocked_->write_past();
-  }
   uint64_t workspace() const;
   void run(const void* from, void* to, void* scratch);
 
