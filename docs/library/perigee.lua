@@ -602,21 +602,21 @@ function pg.nn.BCEWithLogitsLoss(options, ...) end
 ---Normalises each channel of [N, C] or [N, C, L] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x -
 ---mean) / sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running
 ---= (1 - momentum) running + momentum batch, with the unbiased variance.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: string}|any
 ---@return perigee.Layer
 function pg.nn.BatchNorm1d(options, ...) end
 
 ---Normalises each channel of [N, C, H, W] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x - mean) /
 ---sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running = (1 -
 ---momentum) running + momentum batch, with the unbiased variance.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: string}|any
 ---@return perigee.Layer
 function pg.nn.BatchNorm2d(options, ...) end
 
 ---Normalises each channel of [N, C, D, H, W] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x - mean) /
 ---sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running = (1 -
 ---momentum) running + momentum batch, with the unbiased variance.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: string}|any
 ---@return perigee.Layer
 function pg.nn.BatchNorm3d(options, ...) end
 
@@ -1143,8 +1143,9 @@ function pg.nn.RoPE(options, ...) end
 ---@return perigee.Layer
 function pg.nn.SELU(options, ...) end
 
----Layers one after the other: what one returns is the next one's input. A Conv1d, Conv2d, Conv3d or Linear and a ReLU
----behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
+---Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
+---and
+---a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
 ---@param ...? perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 function pg.nn.Sequential(...) end
@@ -2179,6 +2180,27 @@ function pg.batch_norm(x, weight, bias, running_mean, running_var, options, ...)
 ---@param options? {training?: boolean, momentum?: number, eps?: number}|any
 ---@return perigee.Tensor
 function Tensor:batch_norm(weight, bias, running_mean, running_var, options, ...) end
+
+---An activation of batch_norm, applied while the result is written: the same bits as one after the other. Statistics
+---are those of x.
+---@param x perigee.Tensor [N, C, ...]
+---@param weight? perigee.Tensor [C]
+---@param bias? perigee.Tensor [C]
+---@param running_mean? perigee.Tensor [C]
+---@param running_var? perigee.Tensor [C]
+---@param options? {training?: boolean, momentum?: number, eps?: number, activation?: string}|any
+---@return perigee.Tensor
+function pg.batch_norm_activation(x, weight, bias, running_mean, running_var, options, ...) end
+
+---An activation of batch_norm, applied while the result is written: the same bits as one after the other. Statistics
+---are those of x.
+---@param weight? perigee.Tensor [C]
+---@param bias? perigee.Tensor [C]
+---@param running_mean? perigee.Tensor [C]
+---@param running_var? perigee.Tensor [C]
+---@param options? {training?: boolean, momentum?: number, eps?: number, activation?: string}|any
+---@return perigee.Tensor
+function Tensor:batch_norm_activation(weight, bias, running_mean, running_var, options, ...) end
 
 ---Runs fn and measures each iteration with the devices synchronised. Times in seconds, throughput in items a second.
 ---@param ... any|{fn: function, warmup?: integer, iterations?: integer, items?: number}

@@ -21,9 +21,13 @@ constexpr BatchNormRow kBatchNormRows[] = {
 };
 
 struct BatchNorm {
+  enum Activation : int32_t { kNone, kRelu };
+  static constexpr const char* kNames[] = {"none", "relu"};
+
   int64_t features = 0;
   double eps = 1e-5, momentum = 0.1;
   pg::Bool affine = true, track_running_stats = true;
+  int32_t activation = kNone;
 
   void parameters(pg::Params& p) {
     p.infer(features, "features", 1);
@@ -41,15 +45,18 @@ struct BatchNorm {
   }
   pg::Value build(const pg::LayerCall& c) const {
     static constinit pg::OpRef op("batch_norm", "training", "momentum", "eps");
+    static constinit pg::OpRef both("batch_norm_activation", "training", "momentum", "eps", "activation");
     const BatchNormRow& row = c.extra<BatchNormRow>();
     const pg_tensor& x = c.input().meta();
     if (x.rank < row.least_rank || x.rank > row.most_rank) {
       pg::fail_argument(pg::format("expected an input of %u axes, got %s", row.most_rank, pg::shape_text(x).c_str()));
     }
-    pg::Call call = c.call(op);
+    pg::Call call = c.call(activation == kRelu ? both : op);
     call.input(c.input());
     for (uint32_t i = 0; i < 4; i++) call.input(c.param(i));
-    return call.set(0, c.training() || !track_running_stats).set(1, momentum).set(2, eps).emit();
+    call.set(0, c.training() || !track_running_stats).set(1, momentum).set(2, eps);
+    if (activation == kRelu) call.set(3, 0);
+    return call.emit();
   }
 };
 
@@ -62,6 +69,7 @@ struct BatchNorm {
         .attr(&BatchNorm::affine, "affine", "whether to learn a scale and a shift for each channel")
         .attr(&BatchNorm::track_running_stats, "track_running_stats",
               "whether to keep running statistics for evaluation, which without them uses the batch's too")
+        .choice(&BatchNorm::activation, "activation", "applied to the result, in the same pass", BatchNorm::kNames)
         .params({"weight", "bias", "running_mean", "running_var"});
   }
   return 0;

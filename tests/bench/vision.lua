@@ -15,19 +15,15 @@ end
 -- He and others, "Deep residual learning for image recognition", 2016.
 local Block = nn.class("Block")
 function Block:init(o)
-  self.conv1 = nn.Conv2d { o.inputs, o.out, 3, stride = o.stride, padding = 1, bias = false }
-  self.bn1 = nn.BatchNorm2d { o.out }
-  self.conv2 = nn.Conv2d { o.out, o.out, 3, padding = 1, bias = false }
-  self.bn2 = nn.BatchNorm2d { o.out }
+  self.main = nn.Sequential { nn.Conv2d { o.inputs, o.out, 3, stride = o.stride, padding = 1, bias = false },
+                              nn.BatchNorm2d { o.out }, nn.ReLU {},
+                              nn.Conv2d { o.out, o.out, 3, padding = 1, bias = false }, nn.BatchNorm2d { o.out } }
   if o.stride ~= 1 or o.inputs ~= o.out then
     self.short = nn.Sequential { nn.Conv2d { o.inputs, o.out, 1, stride = o.stride, bias = false },
                                  nn.BatchNorm2d { o.out } }
   end
 end
-function Block:forward(x)
-  local y = self.bn2(self.conv2(self.bn1(self.conv1(x)):relu()))
-  return (y + (rawget(self, "short") and self.short(x) or x)):relu()
-end
+function Block:forward(x) return (self.main(x) + (rawget(self, "short") and self.short(x) or x)):relu() end
 
 local function resnet18()
   local layers = { nn.Conv2d { 3, 64, 7, stride = 2, padding = 3, bias = false }, nn.BatchNorm2d { 64 }, nn.ReLU {},

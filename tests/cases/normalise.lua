@@ -94,6 +94,26 @@ rows.batch_norm = {
           { { F { 3, 2 }, F { 3 } }, { training = true }, "channels" }, { { F { 3 } }, { training = true }, "axes" } },
 }
 
+do
+  local plain = rows.batch_norm
+  local bad = { unpack(plain.bad) }
+  bad[#bad + 1] = { { F { 3, 2 } }, { training = true, activation = "tanh" }, "relu" }
+  local function relu(v) return (v > 0 or v ~= v) and v or 0 end
+  rows.batch_norm_activation = {
+    class = plain.class, grad = plain.grad, cases = { unpack(plain.cases) }, bad = bad,
+    ref = function(a, o)
+      local out = batch_norm(a, o)
+      out[1] = array.map(relu, out[1])
+      return out
+    end,
+  }
+  local cases = rows.batch_norm_activation.cases
+  cases[#cases + 1] = { F { 4, 3, 7, 6 }, F { 3 }, F { 3 }, false, false,
+                        attrs = { training = true, activation = "relu" } }
+  cases[#cases + 1] = { V({ 2, 1 }, { 0 / 0, -1 }), false, false, V({ 1 }, { 0 }), V({ 1 }, { 1 }), attrs = {},
+                        grad = false, special = true } -- NaN stays
+end
+
 -- Inputs of a gradient: dy, x, weight, mean, invstd; the last two computed from x.
 local function inverse(var, eps)
   local out = {}
@@ -138,6 +158,23 @@ rows.batch_norm_grad = {
   },
   bad = { { { F { 3, 2 }, F { 3, 3 }, false, F { 3 }, F { 3 } }, { training = true }, nil } },
 }
+
+do -- the same of dy where y is above 0
+  local plain = rows.batch_norm_grad
+  local function masked(dy, y)
+    return array.build(dy.shape, function(ix) return y.data[array.at(y, ix)] > 0 and dy.data[array.at(dy, ix)] or 0 end)
+  end
+  local cases = {}
+  for i, case in ipairs(plain.cases) do
+    cases[i] = { attrs = case.attrs, unpack(case, 1, 5) }
+    cases[i][6] = case[1]
+  end
+  rows.batch_norm_activation_grad = {
+    class = plain.class, grad = plain.grad, cases = cases,
+    ref = function(a, o) return plain.ref({ masked(a[1], a[6]), unpack(a, 2, 5) }, o) end,
+    bad = { { { F { 3, 2 }, F { 3, 2 }, false, F { 2 }, F { 2 }, F { 3, 3 } }, { training = true }, nil } },
+  }
+end
 
 local function split(x, o)
   local dims, inner = o.dims or 1, {}

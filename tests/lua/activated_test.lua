@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Convolutions with a ReLU in the same pass: the operator, the layers' attribute, and Sequential, which takes a layer
+-- Convolutions and batch normalisation with a ReLU in the same pass: the operator, the layers' attribute, and Sequential, which takes a layer
 -- and the ReLU behind it for one. Bits are those of the two operators one after the other.
 
 local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/.."
@@ -20,6 +20,8 @@ local function same_bits(t, got, expected, what)
 end
 
 local function relu(x) return x:relu() end
+local function layer_relu() return nn.ReLU {} end
+local function function_relu() return relu end
 local merges = function(layer, behind) return activated.find(layer, behind) ~= nil end
 
 -- ---- the operator ----
@@ -108,6 +110,99 @@ test("gradients have the bits of the two operators, sums of them too", function(
   end
 end)
 
+-- ---- batch normalisation ----
+
+local norm_shapes = { { 4, 3, 9, 7 }, { 64, 5 }, { 3, 40, 2, 3 }, { 2, 6, 50 }, { 2, 4, 3, 4, 5 }, { 0, 3, 4, 4 },
+                      { 8, 16, 96, 96 } } -- the last one is written past the caches
+
+for i, shape in ipairs(norm_shapes) do
+  test(("batch_norm, shape %d: results and statistics have the bits of the two operators"):format(i),
+       function(t)
+    for _, dtype in ipairs { "float32", "float64", "bfloat16", "float16" } do
+      for _, training in ipairs(shape[1] > 0 and { true, false } or { false }) do
+        pg.manual_seed(i)
+        local c, wide = shape[2], dtype == "float64" and "float64" or "float32"
+        local leaves = { pg.randn(shape, { dtype = dtype }), pg.rand({ c }, { dtype = wide }),
+                         pg.randn({ c }, { dtype = wide }) }
+        local dy = pg.randn(shape, { dtype = dtype })
+        local what = ("%s, training %s"):format(dtype, tostring(training))
+        local function run(x, fn)
+          local leaf = { x:detach(), leaves[2]:detach(), leaves[3]:detach() }
+          for _, v in ipairs(leaf) do v.requires_grad = true end
+          local mean, var = pg.zeros({ c }, { dtype = wide }), pg.ones({ c }, { dtype = wide })
+          local y = fn(leaf[1], leaf[2], leaf[3], mean, var, { training = training })
+          return { y, mean, var, pg.grad(y, leaf, { grad_outputs = dy }) }
+        end
+        local function apart(...) return pg.batch_norm(...):relu() end
+        local inputs = { leaves[1] }
+        if #shape == 4 then inputs[2] = leaves[1]:permute(1, 3, 4, 2):contiguous():permute(1, 4, 2, 3) end
+        for _, x in ipairs(inputs) do
+          local got, expected = run(x, pg.batch_norm_activation), run(x, apart)
+          for k = 1, 3 do same_bits(t, got[k], expected[k], what .. " " .. k) end
+          for k = 4, 6 do -- sums of products, which a compiler may contract in one and not in the other
+            t.equal(got[k].dtype, expected[k].dtype)
+            t.ok(pg.allclose(got[k], expected[k], { rtol = 1e-5, atol = 1e-5 }), what .. " " .. k)
+          end
+          local quick = pg.no_grad(function()
+            local state = { pg.zeros({ c }, { dtype = wide }), pg.ones({ c }, { dtype = wide }) }
+            return pg.batch_norm_activation(x, leaves[2], leaves[3], state[1], state[2], { training = training })
+          end)
+          same_bits(t, quick, expected[1], what)
+        end
+      end
+    end
+  end)
+end
+
+test("batch_norm: NaN, infinities and both zeros behind the ReLU", function(t)
+  for _, dtype in ipairs { "float32", "float64", "bfloat16", "float16" } do
+    local row = { 0, -0.0, 1e-7, -1e-7, -1, 0 / 0, 1 / 0, -1 / 0, 3e-40, -3e-40, 7 }
+    local x = pg.tensor(row):to(dtype):reshape(#row, 1)
+    for _, shape in ipairs { { #row, 1 }, { 1, 1, #row }, { 1, 1, #row * 8 } } do
+      local v = shape[3] == #row * 8 and x:reshape(1, 1, #row):tile { 1, 1, 8 } or x:reshape(shape)
+      for _, scale in ipairs { 1, -1, 2 ^ -120 } do
+        local state = { pg.zeros { 1 }, pg.ones { 1 } }
+        local w = pg.full({ 1 }, scale)
+        if dtype == "float64" then state, w = { state[1]:double(), state[2]:double() }, w:double() end
+        same_bits(t, pg.batch_norm_activation(v, w, nil, state[1], state[2]),
+                  pg.batch_norm(v, w, nil, state[1], state[2]):relu(), dtype)
+      end
+    end
+  end
+end)
+
+test("batch norm layers take the activation, and Sequential runs them and a ReLU as one", function(t)
+  pg.manual_seed(5)
+  local function net(behind)
+    return nn.Sequential { nn.Conv2d { 2, 6, 3, bias = false }, nn.BatchNorm2d { 6 }, behind(), nn.Flatten {},
+                           nn.Linear { 96, 8 }, nn.BatchNorm1d { 8 }, behind(), nn.Linear { 8, 3 } }
+  end
+  local merged = net(layer_relu)
+  local apart = net(function_relu)
+  t.ok(merges(merged[2], merged[3]) and merges(merged[6], merged[7]) and not merges(apart[2], apart[3]))
+  apart:load_state(merged:state())
+  local x = pg.randn { 5, 2, 6, 6 }
+  for _ = 1, 3 do
+    local a, b = merged(x), apart(x)
+    same_bits(t, a, b)
+    a:square():sum():backward()
+    b:square():sum():backward()
+    local other = apart:parameters()
+    for i, p in ipairs(merged:parameters()) do t.ok(pg.allclose(p.grad, other[i].grad, { rtol = 1e-5, atol = 1e-5 })) end
+  end
+  local state = apart:state()
+  for name, v in pairs(merged:state()) do same_bits(t, v, state[name], name) end
+  merged:eval()
+  apart:eval()
+  same_bits(t, merged(x), apart(x))
+  local layer = nn.BatchNorm2d { 2, activation = "relu" }
+  t.ok(tostring(layer):find("activation=relu", 1, true), tostring(layer))
+  same_bits(t, layer(x), nn.BatchNorm2d { 2 }(x):relu())
+  t.raises(function() nn.BatchNorm2d { 2, activation = "tanh" } end, "none, relu")
+  t.raises(function() pg.batch_norm_activation(x, { training = true, activation = "gelu" }) end,
+           "activation must be one of relu")
+end)
+
 -- ---- layers ----
 
 test("layers of one to three axes take the activation", function(t)
@@ -137,8 +232,6 @@ local function small_net(activation)
                    nn.MaxPool2d { 2 }, nn.Flatten {}, nn.Linear { 16 * 36, 24 }, activation(), nn.Linear { 24, 5 } }
   return nn.Sequential(layers)
 end
-local function layer_relu() return nn.ReLU {} end
-local function function_relu() return relu end
 
 test("a net has the same bits where layers and their ReLU are one call", function(t)
   local merged, apart = small_net(layer_relu), small_net(function_relu)

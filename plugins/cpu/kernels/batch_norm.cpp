@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // batch_norm(x, weight?, bias?, running_mean?, running_var?) -> y, mean, invstd and batch_norm_grad(dy, x, weight?,
-// mean, invstd) -> dx, dweight, dbias. x is [n, c, s]: a task is a few channels, whose elements are read twice
+// mean, invstd) -> dx, dweight, dbias; both as well with a ReLU behind y (batch_norm_activation, whose gradient has a
+// sixth input, y). x is [n, c, s]: a task is a few channels, whose elements are read twice
 // (statistics, then result) while they are in cache. Long planes are summed along s; short ones (s = 1 after a linear
 // layer) down n, many channels side by side.
 #include "kernels/normalise.hpp"
@@ -69,22 +70,35 @@ PG_INLINE void write_block(const Channels& g, int64_t first, int64_t channels, T
       alignas(64) T stretch[kStretch];
       for (int64_t j = 0; j < g.s; j += kStretch) {
         const int64_t some = std::min(kStretch, g.s - j);
-        for (int64_t k = 0; k < some; k++) stretch[k] = store<T>(f(at + j + k, 0));
+        for (int64_t k = 0; k < some; k++) stretch[k] = f(at + j + k, 0);
         ::cpu::simd->stream_copy(y + at + j, stretch, some * static_cast<int64_t>(sizeof(T)));
       }
     } else if (g.is_long()) {
-      for (int64_t j = 0; j < g.s; j++) y[at + j] = store<T>(f(at + j, 0));
+      for (int64_t j = 0; j < g.s; j++) y[at + j] = f(at + j, 0);
     } else if (g.s == 1) {
-      for (int64_t j = 0; j < width; j++) y[at + j] = store<T>(f(at + j, j));
+      for (int64_t j = 0; j < width; j++) y[at + j] = f(at + j, j);
     } else {
       for (int64_t c = 0, j = 0; c < channels; c++) {
-        for (int64_t end = j + g.s; j < end; j++) y[at + j] = store<T>(f(at + j, c));
+        for (int64_t end = j + g.s; j < end; j++) y[at + j] = f(at + j, c);
       }
     }
   }
   if (past) ::cpu::simd->stream_fence();
 }
 
+// max(x, 0) of what has been rounded, of which NaN and -0 stay; and what flows back to where the result is y.
+PG_INLINE float relu(float x) { return x < 0 ? 0 : x; }
+PG_INLINE double relu(double x) { return x < 0 ? 0 : x; }
+template <class T>
+PG_INLINE T relu(T x) {
+  return load<T>(x) < 0 ? T{} : x;
+}
+template <class T>
+PG_INLINE Statistic<T> behind_relu(T y, T dy) {
+  return load<T>(y) > 0 ? load<T>(dy) : Statistic<T>(0);
+}
+
+template <bool activated>
 class BatchNorm final : public Kernel {
  public:
   static void supports(const KernelCall& call) {
@@ -143,7 +157,8 @@ class BatchNorm final : public Kernel {
             }
             write_block(
                 g, first, channels, y, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
-                  return (load<T>(x[at]) - center[c]) * scale[c] + shift[c];
+                  const T value = store<T>((load<T>(x[at]) - center[c]) * scale[c] + shift[c]);
+                  return activated ? relu(value) : value;
                 });
           }
         });
@@ -185,11 +200,14 @@ class BatchNorm final : public Kernel {
   Parameter parameters_[4];  // weight, bias, running mean, running variance
 };
 
+template <bool activated>
 class BatchNormGrad final : public Kernel {
  public:
   static void supports(const KernelCall& call) {
     require_norm_dtypes(call, 1, 2, 4);
-    if (dtype_of(call.in(0)) != dtype_of(call.in(1))) fail_support("dy and x must share one dtype");
+    bool same = dtype_of(call.in(0)) == dtype_of(call.in(1));
+    if (activated) same = same && dtype_of(call.in(5)) == dtype_of(call.in(1));
+    if (!same) fail_support(activated ? "dy, x and y must share one dtype" : "dy and x must share one dtype");
     Channels{call.in(1)};
   }
   BatchNormGrad(const KernelCall& call, Plan& plan)
@@ -201,8 +219,10 @@ class BatchNormGrad final : public Kernel {
         outputs_(call.output_count()) {
     for (uint32_t i = 0; i < 3; i++) parameters_[i] = Parameter(call, i + 2);
     for (uint32_t i = 1; i < outputs_; i++) output_dtype_[i] = dtype_of(call.out(i));
+    if (activated) y_ = DenseInput(call.in(5));
     Scratch scratch;
     dy_.get(nullptr, scratch), x_.get(nullptr, scratch);
+    if (activated) y_.get(nullptr, scratch);
     for (int i = 0; i < 5; i++) scratch.take(static_cast<uint64_t>(g_.c) * 8);
     plan.workspace = scratch.bytes();
   }
@@ -217,19 +237,20 @@ class BatchNormGrad final : public Kernel {
     Scratch scratch(host_pointer(launch.workspace));
     auto* dy = static_cast<const T*>(dy_.get(input(launch, 0), scratch));
     auto* x = static_cast<const T*>(x_.get(input(launch, 1), scratch));
+    auto* y = activated ? static_cast<const T*>(y_.get(input(launch, 5), scratch)) : nullptr;
     auto vector = [&] { return static_cast<A*>(scratch.take(static_cast<uint64_t>(g_.c) * 8)); };
     A *weight = vector(), *mean = vector(), *invstd = vector(), *dweight = vector(), *dbias = vector();
     parameters_[0].read<A>(launch, scratch, g_.c, 1, weight);
     parameters_[1].read<A>(launch, scratch, g_.c, 0, mean), parameters_[2].read<A>(launch, scratch, g_.c, 1, invstd);
-    differentiate(dy, x, output<T>(launch, 0), weight, mean, invstd, dweight, dbias);
+    differentiate(dy, x, y, output<T>(launch, 0), weight, mean, invstd, dweight, dbias);
     if (outputs_ > 1) write_parameter(output_dtype_[1], dweight, g_.c, output(launch, 1));
     if (outputs_ > 2) write_parameter(output_dtype_[2], dbias, g_.c, output(launch, 2));
   }
 
   // With xh = (x - mean) invstd: dbias = sum dy, dweight = sum dy xh, and in training
-  // dx = weight invstd (dy - mean(dy) - xh mean(dy xh)).
+  // dx = weight invstd (dy - mean(dy) - xh mean(dy xh)). Behind an activation dy is 0 where y is not above 0.
   template <class T, class A = Statistic<T>>
-  void differentiate(const T* dy, const T* x, T* dx, const A* weight, const A* mean, const A* invstd, A* dweight,
+  void differentiate(const T* dy, const T* x, const T* y, T* dx, const A* weight, const A* mean, const A* invstd, A* dweight,
                      A* dbias) const {
     const Channels& g = g_;
     const bool training = training_;
@@ -239,8 +260,11 @@ class BatchNormGrad final : public Kernel {
             int64_t first = task * g.block, channels = std::min(g.block, g.c - first);
             double sums[2][kShortWidth] = {}, count = static_cast<double>(g.n * g.s);
             const A* center = mean + first;
+            auto arriving = [&](int64_t at) __attribute__((always_inline)) {
+              return activated ? behind_relu<T>(y[at], dy[at]) : load<T>(dy[at]);
+            };
             auto terms = [&](int64_t at, int64_t c, int64_t q) __attribute__((always_inline)) {
-              A d = load<T>(dy[at]);
+              A d = arriving(at);
               return q == 0 ? d : d * (load<T>(x[at]) - center[c]);
             };
             sum_block<A, 2>(g, first, channels, terms, sums);
@@ -254,7 +278,7 @@ class BatchNormGrad final : public Kernel {
             }
             write_block(
                 g, first, channels, dx, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
-                  return a[c] * load<T>(dy[at]) + b[c] * (load<T>(x[at]) - center[c]) + shift[c];
+                  return store<T>(a[c] * arriving(at) + b[c] * (load<T>(x[at]) - center[c]) + shift[c]);
                 });
           }
         });
@@ -262,14 +286,18 @@ class BatchNormGrad final : public Kernel {
 
   uint32_t dtype_;
   Channels g_;
-  DenseInput dy_, x_;
+  DenseInput dy_, x_, y_;
   bool training_;
   uint32_t outputs_, output_dtype_[3] = {};
   Parameter parameters_[3];  // weight, mean, invstd
 };
 
-PG_KERNEL("batch_norm", BatchNorm, PG_KEY_SHAPES, 0, 1u << 1 | 1u << 2);
-PG_KERNEL("batch_norm_grad", BatchNormGrad);
+constexpr uint32_t kHidden = 1u << 1 | 1u << 2;
+
+PG_KERNEL("batch_norm", BatchNorm<false>, PG_KEY_SHAPES, 0, kHidden);
+PG_KERNEL("batch_norm_activation", BatchNorm<true>, PG_KEY_SHAPES, 0, kHidden);
+PG_KERNEL("batch_norm_grad", BatchNormGrad<false>);
+PG_KERNEL("batch_norm_activation_grad", BatchNormGrad<true>);
 
 }  // namespace
 }  // namespace pg::cpu

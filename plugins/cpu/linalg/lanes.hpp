@@ -32,12 +32,21 @@ PG_AVX2_INLINE void load_lanes(const Half* from, Lanes& to) {
 }
 
 PG_INLINE void store_lanes(const Lanes& from, float* to) { std::memcpy(to, &from, sizeof from); }
-PG_INLINE void store_lanes(const Lanes& from, BFloat16* to) {  // as to_bf16 does one
+// Bits of bfloat16, as to_bf16 finds them, and stored.
+PG_INLINE void round_to_bf16(const Lanes& from, Words& to) {
   Words bits;
   std::memcpy(&bits, &from, sizeof bits);
   Words rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, quiet = (bits >> 16) | 0x40u;
-  Shorts low = __builtin_convertvector(from != from ? quiet : rounded, Shorts);
+  to = from != from ? quiet : rounded;
+}
+PG_INLINE void store_bf16(const Words& bits, BFloat16* to) {
+  Shorts low = __builtin_convertvector(bits, Shorts);
   std::memcpy(to, &low, sizeof low);
+}
+PG_INLINE void store_lanes(const Lanes& from, BFloat16* to) {
+  Words bits;
+  round_to_bf16(from, bits);
+  store_bf16(bits, to);
 }
 PG_AVX2_INLINE void store_lanes(const Lanes& from, Half* to) {
   __m128i half = _mm256_cvtps_ph((__m256)from, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

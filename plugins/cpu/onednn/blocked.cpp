@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kStretch = 256;  // positions that are converted at a time
 constexpr int64_t kShare = 8192;   // elements that are worth a thread
+constexpr int64_t kAhead = 32;     // positions between the one that is read and those that are asked for
 
 // 0 for what these copies do not take.
 uint32_t dtype_of(DataType type) {
@@ -53,24 +54,22 @@ PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t coun
   }
 }
 
-typedef int16_t SignedShorts __attribute__((vector_size(2 * kLanes)));
-constexpr uint16_t minus_infinity(BFloat16) { return 0xff80; }
-constexpr uint16_t minus_infinity(Half) { return 0xfc00; }
+// The operator relu, of rounded numbers: -0 and NaN stay. Of a 16-bit float's bits those from -0's successor to minus
+// infinity are below 0.
+constexpr uint32_t minus_infinity(BFloat16) { return 0xff80; }
+constexpr uint32_t minus_infinity(Half) { return 0xfc00; }
+constexpr uint32_t kBelowZero = 0x8001;
 
-// The operator relu, of rounded numbers: -0 and NaN stay.
 PG_INLINE float relu(float x) { return x < 0 ? 0 : x; }
 template <class T>
 PG_INLINE T relu(T x) {
-  const auto bits = static_cast<int16_t>(x.bits), least = static_cast<int16_t>(minus_infinity(x));
-  return {(bits > INT16_MIN && bits <= least) ? uint16_t{0} : x.bits};
+  return x.bits - kBelowZero <= minus_infinity(x) - kBelowZero ? T{} : x;
 }
 PG_INLINE void store_relu(const Lanes& from, float* to) { store_lanes(from < Lanes{} ? Lanes{} : from, to); }
 PG_INLINE void store_relu(const Lanes& from, BFloat16* to) {
-  SignedShorts bits;
-  store_lanes(from, to);
-  std::memcpy(&bits, to, sizeof bits);
-  bits &= ~((bits > INT16_MIN) & (bits <= static_cast<int16_t>(minus_infinity(BFloat16{}))));
-  std::memcpy(to, &bits, sizeof bits);
+  Words bits;
+  round_to_bf16(from, bits);
+  store_bf16(bits - kBelowZero <= minus_infinity(BFloat16{}) - kBelowZero ? Words{} : bits, to);
 }
 
 // The inverse: rows[i * step + p] = from[p * kBlock + i], or relu of it.
@@ -78,6 +77,7 @@ template <int64_t kBlock, bool activated, class T>
 PG_INLINE void spread_block(const float* from, T* rows, int64_t step, int64_t count) {
   int64_t p = 0;
   for (; p + kLanes <= count; p += kLanes) {
+    for (int64_t i = 0; i < kLanes; i++) __builtin_prefetch(from + (p + kAhead + i) * kBlock);
     for (int64_t first = 0; first < kBlock; first += kLanes) {
       Lanes r[kLanes];
 #pragma GCC unroll 8

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch_norm and batch_norm_grad.
+// batch_norm and batch_norm_grad; batch_norm_activation applies an activation in the same pass.
 #include "normalise.hpp"
 
 namespace pg::schema_batch_norm {
@@ -54,6 +54,13 @@ Inputs inputs_of(const Context& c) {
   return {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)};
 }
 
+// What flows back out of an operator of these gradients, d, to the inputs.
+void hand_out(GradContext& g, const Value (&d)[3]) {
+  if (g.needed(0)) g.din(0) = d[0];
+  if (g.needed(1)) g.din(1) = d[1];
+  if (g.needed(2)) g.din(2) = cast(d[2], g.in(2).dtype());
+}
+
 void differentiate(GradContext& g) {
   static constinit OpRef op("batch_norm_grad", "training", "eps");
   if (!g.dout(0)) return;
@@ -67,9 +74,25 @@ void differentiate(GradContext& g) {
       .set(0, g.get<bool>("training"))
       .set(1, g.get<double>("eps"))
       .emit(d, 3);
-  if (g.needed(0)) g.din(0) = d[0];
-  if (g.needed(1)) g.din(1) = d[1];
-  if (g.needed(2)) g.din(2) = cast(d[2], g.in(2).dtype());
+  hand_out(g, d);
+}
+
+void differentiate_activated(GradContext& g) {
+  static constinit OpRef op("batch_norm_activation_grad", "activation", "training", "eps");
+  if (!g.dout(0)) return;
+  Value d[3];
+  Call(g.builder(), op)
+      .input(g.dout(0))
+      .input(g.in(0))
+      .input(g.in(1))
+      .input(g.out(1))
+      .input(g.out(2))
+      .input(g.out(0))
+      .set(0, g.get<Choice>("activation"))
+      .set(1, g.get<bool>("training"))
+      .set(2, g.get<double>("eps"))
+      .emit(d, 3);
+  hand_out(g, d);
 }
 
 // In training the statistics are those of x, and computed anew: what is recorded must not take mean and invstd for
@@ -82,6 +105,12 @@ Normalised normalised_again(const ValueContext& c, const Inputs& in) {
   return {(in.x - per_channel(in.mean, rank)) * s, s, axes, true};
 }
 
+// What comes before the normalisation of what comes behind a ReLU.
+Value behind_relu(const ValueContext& c, Value y, Value d) {
+  static constinit OpRef op("relu_grad");
+  return Call(c.builder(), op).input(y).input(d).emit();
+}
+
 void decompose_grad(ExpandContext& e) {
   Inputs in = inputs_of(e);
   uint32_t rank = in.x.rank(), dtype = in.weight ? in.weight.dtype() : in.mean.dtype(), given = in.x.dtype();
@@ -92,69 +121,141 @@ void decompose_grad(ExpandContext& e) {
   e.out(2) = cast(sum(in.dy, n.axes), dtype);
 }
 
+void decompose_activated_grad(ExpandContext& e) {
+  static constinit OpRef op("batch_norm_grad", "training", "eps");
+  Inputs in = inputs_of(e);
+  Value d[3];
+  Call(e.builder(), op)
+      .input(behind_relu(e, e.in(5), in.dy))
+      .input(in.x)
+      .input(in.weight)
+      .input(in.mean)
+      .input(in.invstd)
+      .set(0, e.get<bool>("training"))
+      .set(1, e.get<double>("eps"))
+      .emit(d, 3);
+  for (uint32_t i = 0; i < 3; i++) e.out(i) = d[i];
+}
+
+template <bool activated>
 void second_order(GradContext& g) {
   Inputs in = inputs_of(g);
-  uint32_t rank = in.x.rank();
+  uint32_t rank = in.x.rank(), given = in.dy.dtype();
+  if (activated) in.dy = behind_relu(g, g.in(5), in.dy);
   Normalised n = normalised_again(g, in);
   SecondOrder second = normalised_second(n, in.dy, per_channel(in.weight, rank), g.dout(0),
                                          per_channel(g.dout(1), rank), per_channel(g.dout(2), rank));
-  if (g.needed(0) && second.ddy) g.din(0) = cast(second.ddy, in.dy.dtype());
+  if (g.needed(0) && second.ddy) {
+    Value ddy = cast(second.ddy, given);
+    g.din(0) = activated ? behind_relu(g, g.in(5), ddy) : ddy;
+  }
   if (g.needed(1) && second.dx) g.din(1) = cast(second.dx, in.x.dtype());
   if (g.needed(2) && second.dweight) g.din(2) = cast(sum(second.dweight, n.axes), in.weight.dtype());
 }
 
 const uint32_t kState = PG_INPUT_OPTIONAL | PG_INPUT_MUTATES;
 
-PG_OP("batch_norm")
-    .category("neural")
-    .doc(
-        "Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). "
-        "training: with the batch's statistics (biased variance), which also move the running ones (unbiased "
-        "variance): "
-        "running = (1 - momentum) running + momentum batch. Otherwise: with the running ones.")
-    .input("x", kFloating, "[N, C, ...]")
-    .input("weight", kFloating, "[C]", PG_INPUT_OPTIONAL)
-    .input("bias", kFloating, "[C]", PG_INPUT_OPTIONAL)
-    .input("running_mean", kFloating, "[C]", kState)
-    .input("running_var", kFloating, "[C]", kState)
-    .attr<bool>("training", false, "use and track the batch's statistics")
-    .attr<double>("momentum", 0.1, "share of the batch in the running statistics")
-    .runtime()
-    .attr<double>("eps", 1e-5, "added to the variance")
-    .runtime()
-    .output("y", "shape of x")
-    .hidden("mean", "[C]: what y was computed with; float32, float64 for float64")
-    .hidden("invstd", "[C]: 1 / sqrt(variance + eps) that y was computed with")
-    .shape(infer)
-    .saves("x", "weight", "mean", "invstd")
-    .grad(differentiate);
+// What batch_norm and one behind an activation share.
+OpBuilder& declare_forward(const char* name) {
+  return declare_op(name)
+      .category("neural")
+      .input("x", kFloating, "[N, C, ...]")
+      .input("weight", kFloating, "[C]", PG_INPUT_OPTIONAL)
+      .input("bias", kFloating, "[C]", PG_INPUT_OPTIONAL)
+      .input("running_mean", kFloating, "[C]", kState)
+      .input("running_var", kFloating, "[C]", kState)
+      .attr<bool>("training", false, "use and track the batch's statistics")
+      .attr<double>("momentum", 0.1, "share of the batch in the running statistics")
+      .runtime()
+      .attr<double>("eps", 1e-5, "added to the variance")
+      .runtime()
+      .output("y", "shape of x")
+      .hidden("mean", "[C]: what y was computed with; float32, float64 for float64")
+      .hidden("invstd", "[C]: 1 / sqrt(variance + eps) that y was computed with")
+      .shape(infer);
+}
 
-PG_OP("batch_norm_grad")
-    .category("neural")
-    .doc("Gradients of batch_norm.")
-    .input("dy", kFloating, "[N, C, ...]")
-    .input("x", kFloating, "[N, C, ...]")
-    .input("weight", kFloating, "[C]", PG_INPUT_OPTIONAL)
-    .input("mean", kFloating, "[C]")
-    .input("invstd", kFloating, "[C]")
-    .attr<bool>("training", false, "mean and invstd are statistics of x")
-    .attr<double>("eps", 1e-5, "added to the variance")
-    .runtime()
-    .output("dx", "shape of x")
-    .output("dweight", "[C]")
-    .output("dbias", "[C]")
-    .shape([](ShapeContext& c) {
-      c.check_rank(1, 2);
-      c.check_same_shape(0, 1);
-      for (uint32_t i = 2; i < 5; i++) check_channels(c, i, 1);
-      uint32_t dtype = c.has(2) ? c.dtype(2) : c.dtype(3);
-      c.out(0) = c.in(1);
-      c.out(1).set(dtype, Shape{c.dim(1, 1)});
-      c.out(2).set(dtype, Shape{c.dim(1, 1)});
-    })
-    .saves("dy", "x", "weight", "mean", "invstd")
-    .grad(second_order)
-    .decompose(decompose_grad);
+void declare_plain() {
+  declare_forward("batch_norm")
+      .doc(
+          "Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). "
+          "training: with the batch's statistics (biased variance), which also move the running ones (unbiased "
+          "variance): running = (1 - momentum) running + momentum batch. Otherwise: with the running ones.")
+      .saves("x", "weight", "mean", "invstd")
+      .grad(differentiate);
+}
+
+void declare_activated() {
+  declare_forward("batch_norm_activation")
+      .doc(
+          "An activation of batch_norm, applied while the result is written: the same bits as one after the other. "
+          "Statistics are those of x.")
+      .choice("activation", {"relu"}, 0, "max(y, 0)")
+      .saves("x", "weight", "y", "mean", "invstd")
+      .grad(differentiate_activated)
+      .decompose([](ExpandContext& e) {
+        static constinit OpRef plain("batch_norm", "training", "momentum", "eps");
+        Value out[3];
+        Call call(e.builder(), plain);
+        for (uint32_t i = 0; i < 5; i++) call.input(e.in(i));
+        call.set(0, e.get<bool>("training")).set(1, e.get<double>("momentum")).set(2, e.get<double>("eps")).emit(out, 3);
+        e.out(0) = relu(out[0]), e.out(1) = out[1], e.out(2) = out[2];
+      });
+}
+
+OpBuilder& declare_gradient(const char* name) {
+  return declare_op(name)
+      .category("neural")
+      .input("dy", kFloating, "[N, C, ...]")
+      .input("x", kFloating, "[N, C, ...]")
+      .input("weight", kFloating, "[C]", PG_INPUT_OPTIONAL)
+      .input("mean", kFloating, "[C]")
+      .input("invstd", kFloating, "[C]")
+      .attr<bool>("training", false, "mean and invstd are statistics of x")
+      .attr<double>("eps", 1e-5, "added to the variance")
+      .runtime()
+      .output("dx", "shape of x")
+      .output("dweight", "[C]")
+      .output("dbias", "[C]");
+}
+
+void infer_gradient(ShapeContext& c) {
+  c.check_rank(1, 2);
+  c.check_same_shape(0, 1);
+  for (uint32_t i = 2; i < 5; i++) check_channels(c, i, 1);
+  uint32_t dtype = c.has(2) ? c.dtype(2) : c.dtype(3);
+  c.out(0) = c.in(1);
+  c.out(1).set(dtype, Shape{c.dim(1, 1)});
+  c.out(2).set(dtype, Shape{c.dim(1, 1)});
+}
+
+void declare_gradients() {
+  declare_gradient("batch_norm_grad")
+      .doc("Gradients of batch_norm.")
+      .shape(infer_gradient)
+      .saves("dy", "x", "weight", "mean", "invstd")
+      .grad(second_order<false>)
+      .decompose(decompose_grad);
+  declare_gradient("batch_norm_activation_grad")
+      .doc("Gradients of batch_norm_activation: those of batch_norm, where dy is 0 wherever y is not above 0.")
+      .input("y", kFloating, "[N, C, ...]: the activation's result")
+      .choice("activation", {"relu"}, 0, "max(y, 0)")
+      .shape([](ShapeContext& c) {
+        infer_gradient(c);
+        c.check_same_shape(5, 1);
+        c.check_same_dtype(5, 1);
+      })
+      .saves("dy", "x", "weight", "mean", "invstd", "y")
+      .grad(second_order<true>)
+      .decompose(decompose_activated_grad);
+}
+
+const bool declared = [] {
+  declare_plain();
+  declare_activated();
+  declare_gradients();
+  return true;
+}();
 
 }  // namespace
 }  // namespace pg::schema_batch_norm
