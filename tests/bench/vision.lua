@@ -23,7 +23,7 @@ function Block:init(o)
                                  nn.BatchNorm2d { o.out } }
   end
 end
-function Block:forward(x) return (self.main(x) + (rawget(self, "short") and self.short(x) or x)):relu() end
+function Block:forward(x) return self.main(x):add_(rawget(self, "short") and self.short(x) or x):relu_() end
 
 local function resnet18()
   local layers = { nn.Conv2d { 3, 64, 7, stride = 2, padding = 3, bias = false }, nn.BatchNorm2d { 64 }, nn.ReLU {},

@@ -23,7 +23,7 @@ class Block(nn.Module):
 
     def forward(self, x):
         y = self.bn2(self.conv2(self.bn1(self.conv1(x)).relu_()))
-        return (y + (x if self.short is None else self.short(x))).relu_()
+        return y.add_(x if self.short is None else self.short(x)).relu_()
 
 
 def resnet18():
