@@ -77,17 +77,16 @@ void keep_cast(const Tensor& x, uint32_t dtype, uint64_t version, const TensorRe
 
 TensorRef CastCache::get(Tensor& x, uint32_t dtype, Graph* graph) {
   uint64_t version = x.is_graph() ? x.value : x.storage->version.load(std::memory_order_relaxed);
+  const bool needed = ambient().grad_enabled, plain = graph == nullptr && !x.is_graph();
+  if (plain && !needed) {
+    if (TensorRef kept = find_kept(x, dtype, version)) return kept;
+  }
   Entry& e = entries_[{&x, dtype, graph}];
-  bool needed = ambient().grad_enabled;
   if (e.cast && e.storage == x.storage.get() && e.leaf == x.node.get() && e.version == version &&
       e.source->meta.get() == x.meta.get() && (e.recorded || !needed))
     return e.cast;
-  const bool plain = graph == nullptr && !x.is_graph();
-  TensorRef cast = plain ? find_kept(x, dtype, version) : nullptr;
-  if (!cast || needed) {
-    cast = cast_input(x, dtype, graph);
-    if (plain && !needed) keep_cast(x, dtype, version, cast);
-  }
+  TensorRef cast = cast_input(x, dtype, graph);
+  if (plain && !needed) keep_cast(x, dtype, version, cast);
   e = {TensorRef::share(&x), cast, x.storage.get(), x.node.get(), version, static_cast<bool>(cast->node)};
   return cast;
 }

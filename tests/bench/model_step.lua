@@ -36,13 +36,17 @@ local function infer(model, x)
   return function() pg.inference_mode(run) end
 end
 
-local function timed(step, count)
+-- What a step takes, wall and processor time: the mean over at least so many steps, and seconds.
+local function timed(step, least, long)
   collectgarbage("collect")
-  local wall, cpu = native.clock(), os.clock()
-  for _ = 1, count do step() end
+  local wall, cpu, count = native.clock(), os.clock(), 0
+  repeat
+    step()
+    count = count + 1
+  until count >= least and native.clock() - wall >= long
   pg.synchronize()
   collectgarbage("collect") -- what the loop left over is paid for by the loop
-  return native.clock() - wall, os.clock() - cpu
+  return (native.clock() - wall) / count, (os.clock() - cpu) / count
 end
 
 local here = arg[0]:match("^(.*)/[^/]*$") or "."
@@ -52,15 +56,7 @@ for _, file in ipairs { "models", "vision" } do
 end
 if not make then error("model_step.lua needs the name of an item; see models.lua and vision.lua", 0) end
 
-local step, count = make(), 1
-local begin, warm = native.clock(), 0 -- caches, thread pools, the memory that steps take: new pages are found for a while
-while warm < 3 or native.clock() - begin < seconds / 2 do
-  step()
-  warm = warm + 1
-end
-local wall, cpu = timed(step, 1)
-if math.min(wall, cpu) < seconds then
-  count = math.max(2, math.floor(seconds / math.min(wall, cpu)))
-  wall, cpu = timed(step, count)
-end
-print(("%.1f %.1f"):format(wall / count * 1e9, cpu / count * 1e9))
+local step = make()
+timed(step, 3, seconds / 2) -- caches, thread pools, compiled loops, the memory that steps take
+local wall, cpu = timed(step, 2, seconds)
+print(("%.1f %.1f"):format(wall * 1e9, cpu * 1e9))

@@ -42,30 +42,25 @@ def infer(model, x):
     return step
 
 
-def timed(step, count):
+def timed(step, least, long):
     gc.collect()
-    wall, cpu = time.perf_counter(), time.process_time()
-    for _ in range(count):
+    wall, cpu, count = time.perf_counter(), time.process_time(), 0
+    while count < least or time.perf_counter() - wall < long:
         step()
+        count += 1
     gc.collect()
-    return time.perf_counter() - wall, time.process_time() - cpu
+    return (time.perf_counter() - wall) / count, (time.process_time() - cpu) / count
 
 
 def main():
     torch.set_num_threads(int(sys.argv[2]))
     items = {**models_torch.items(train, infer), **vision_torch.items(train, infer)}
-    step, count = items[sys.argv[1]](), 1
-    wall, cpu = timed(step, 1)
+    step = items[sys.argv[1]]()
+    wall, cpu = timed(step, 1, 0)
     if wall < 10 * SECONDS:  # slower than that, the first step is what there is
-        begin, warm = time.perf_counter(), 1  # as model_step.lua warms up
-        while warm < 3 or time.perf_counter() - begin < SECONDS / 2:
-            step()
-            warm += 1
-        wall, cpu = timed(step, 1)
-    if min(wall, cpu) < SECONDS:
-        count = max(2, int(SECONDS / min(wall, cpu)))
-        wall, cpu = timed(step, count)
-    print("%.1f %.1f" % (wall / count * 1e9, cpu / count * 1e9))
+        timed(step, 2, SECONDS / 2)
+        wall, cpu = timed(step, 2, SECONDS)
+    print("%.1f %.1f" % (wall * 1e9, cpu * 1e9))
 
 
 main()

@@ -67,6 +67,31 @@ PG_INLINE void best_of_lanes(const float* x, int64_t first, int64_t rows, int64_
   std::memcpy(indices, &places, sizeof places);
 }
 
+// Eight windows of bfloat16, two wide and two apart: the first of each lies in the lower half of a word, the second in
+// the upper one, so both are float32 without a shuffle.
+PG_INLINE void best_of_pairs(const BFloat16* x, int64_t rows, int64_t step, BFloat16* y) {
+  using Words [[gnu::vector_size(32)]] = uint32_t;
+  using Shorts [[gnu::vector_size(16)]] = uint16_t;
+  Words best{};
+  Floats most{};
+  for (int64_t i = 0; i < rows; i++) {
+    Words words;
+    std::memcpy(&words, x + i * step, sizeof words);
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; half++) {
+      const Words bits = half == 0 ? words << 16 : words & 0xffff0000u;
+      Floats value;
+      std::memcpy(&value, &bits, sizeof value);
+      const Ints better = (value > most) | (value != value);
+      const bool first = i == 0 && half == 0;
+      most = first ? value : better ? value : most;
+      best = first ? bits : better ? bits : best;
+    }
+  }
+  const Shorts results = __builtin_convertvector(best >> 16, Shorts);
+  std::memcpy(y, &results, sizeof results);
+}
+
 class MaxPool final : public Kernel {
  public:
   static void supports(const KernelCall& call) {
@@ -90,20 +115,24 @@ class MaxPool final : public Kernel {
     while (lanes && inner_ < p_.out[2] && places_[2][inner_].count < p_.kernel[2]) inner_++;
     inner_end_ = inner_;
     while (lanes && inner_end_ < p_.out[2] && places_[2][inner_end_].count == p_.kernel[2]) inner_end_++;
+    indices_ = call.has_output(1);
+    pairs_ = dtype_ == PG_BF16 && !indices_ && lanes && whole(2, 2) && p_.stride[2] == 2 && p_.out[2] >= kLanes &&
+             inner_ == 0 && inner_end_ == p_.out[2];
+    for (const Places& row : places_[1]) pairs_ = pairs_ && row.count > 0;
     Scratch scratch;
     x_.get(nullptr, scratch);
-    if (is_low()) {
+    if (is_low() && !pairs_) {
       slices_ = std::max<int64_t>(1, std::min<int64_t>(4 * thread_count(), p_.planes));
       for (int64_t i = 0; i < 2 * slices_; i++) scratch.take(plane_bytes(i % 2 == 0));
     }
     plan.workspace = scratch.bytes();
-    indices_ = call.has_output(1);
   }
   void launch(const pg_launch& launch) override {
     Scratch scratch(host_pointer(launch.workspace));
     if (p_.planes * p_.out_count() == 0) return;
     int64_t* indices = indices_ ? output<int64_t>(launch, 1) : nullptr;
     const void* x = x_.get(input(launch, 0), scratch);
+    if (pairs_) return run_pairs(static_cast<const BFloat16*>(x), output<BFloat16>(launch, 0));
     if (is_low()) return run_widened(static_cast<const char*>(x), output<char>(launch, 0), indices, scratch);
     with_number(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
@@ -150,6 +179,24 @@ class MaxPool final : public Kernel {
               ::cpu::convert(low, ::cpu::sF32, x + i * in * bytes, wide, in);
               run_plane<float>(wide, best, indices == nullptr ? nullptr : indices + i * out);
               ::cpu::convert(::cpu::sF32, low, best, y + i * out * bytes, out);
+            }
+          }
+        });
+  }
+
+  // The last vector of a row may overlap the one before it.
+  void run_pairs(const BFloat16* x, BFloat16* y) const {
+    const int64_t in = p_.in_count(), wide = p_.in[2], out = p_.out[2];
+    const auto rows = static_cast<int64_t>(places_[1].size());
+    vector_for(
+        p_.planes, plane_grain(p_.out_count() * 4),
+        [ =, this ](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t at = begin * rows; at < end * rows; at++) {
+            const Places& row = places_[1][static_cast<size_t>(at % rows)];
+            const BFloat16* first = x + at / rows * in + row.first * wide;
+            for (int64_t next = 0; next < out; next += kLanes) {
+              const int64_t o = std::min(next, out - kLanes);
+              best_of_pairs(first + 2 * o, row.count, row.step * wide, y + at * out + o);
             }
           }
         });
@@ -265,6 +312,7 @@ class MaxPool final : public Kernel {
   int64_t inner_ = 0, inner_end_ = 0;  // outputs of a row that vectors may take
   int64_t slices_ = 1;
   bool indices_, halves_;
+  bool pairs_ = false;  // best_of_pairs() does it
 };
 
 // What both kernels over saved indices need: planes of a source, indices of the pooled shape.

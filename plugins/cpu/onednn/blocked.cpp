@@ -28,11 +28,21 @@ uint32_t dtype_of(DataType type) {
 }
 
 // to[p * kBlock + i] = rows[i * step + p] for kBlock rows, 8 or 16, and `count` positions. What goes into one line of
-// the caches is written at once.
-template <int64_t kBlock, class T>
+// the caches is written at once. `wide`, for blocks of 16: by tiles of 16x16 as far as there are such.
+template <int64_t kBlock, bool wide, class T>
 PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t count) {
   constexpr int64_t kParts = kBlock / kLanes;
   int64_t p = 0;
+  if constexpr (wide) {
+    for (; p + kWideLanes <= count; p += kWideLanes) {
+      WideLanes r[kWideLanes];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kWideLanes; i++) load_lanes(rows + i * step + p, r[i]);
+      turn(r);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kWideLanes; i++) store_lanes(r[i], to + (p + i) * kBlock);
+    }
+  }
   for (; p + kLanes <= count; p += kLanes) {
     Lanes r[kParts][kLanes];
 #pragma GCC unroll 2
@@ -53,7 +63,6 @@ PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t coun
     for (int64_t i = 0; i < kBlock; i++) to[p * kBlock + i] = load<T>(rows[i * step + p]);
   }
 }
-
 // The operator relu, of rounded numbers: -0 and NaN stay. Of a 16-bit float's bits those from -0's successor to minus
 // infinity are below 0.
 constexpr uint32_t minus_infinity(BFloat16) { return 0xff80; }
@@ -65,17 +74,37 @@ template <class T>
 PG_INLINE T relu(T x) {
   return x.bits - kBelowZero <= minus_infinity(x) - kBelowZero ? T{} : x;
 }
-PG_INLINE void store_relu(const Lanes& from, float* to) { store_lanes(from < Lanes{} ? Lanes{} : from, to); }
-PG_INLINE void store_relu(const Lanes& from, BFloat16* to) {
-  Words bits;
+template <class Floats>
+PG_INLINE void store_relu(const Floats& from, float* to) {
+  store_lanes(from < Floats{} ? Floats{} : from, to);
+}
+template <class Floats>
+PG_INLINE void store_relu(const Floats& from, BFloat16* to) {
+  typename BitsOf<Floats>::words bits;
   round_to_bf16(from, bits);
-  store_bf16(bits - kBelowZero <= minus_infinity(BFloat16{}) - kBelowZero ? Words{} : bits, to);
+  store_bf16<Floats>(bits - kBelowZero <= minus_infinity(BFloat16{}) - kBelowZero ? decltype(bits){} : bits, to);
 }
 
 // The inverse: rows[i * step + p] = from[p * kBlock + i], or relu of it.
-template <int64_t kBlock, bool activated, class T>
+template <int64_t kBlock, bool wide, bool activated, class T>
 PG_INLINE void spread_block(const float* from, T* rows, int64_t step, int64_t count) {
   int64_t p = 0;
+  if constexpr (wide) {
+    for (; p + kWideLanes <= count; p += kWideLanes) {
+      WideLanes r[kWideLanes];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kWideLanes; i++) {
+        __builtin_prefetch(from + (p + kAhead + i) * kBlock);
+        load_lanes(from + (p + i) * kBlock, r[i]);
+      }
+      turn(r);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kWideLanes; i++) {
+        T* row = rows + i * step + p;
+        activated ? store_relu(r[i], row) : store_lanes(r[i], row);
+      }
+    }
+  }
   for (; p + kLanes <= count; p += kLanes) {
     for (int64_t i = 0; i < kLanes; i++) __builtin_prefetch(from + (p + kAhead + i) * kBlock);
     for (int64_t first = 0; first < kBlock; first += kLanes) {
@@ -99,21 +128,21 @@ PG_INLINE void spread_block(const float* from, T* rows, int64_t step, int64_t co
 }
 
 // Both past the caches, by way of a stretch that stays in the nearest one.
-template <int64_t kBlock, class T>
+template <int64_t kBlock, bool wide, class T>
 PG_INLINE void gather_past(const T* rows, int64_t step, float* to, int64_t count) {
   alignas(64) float blocked[kBlock * kStretch];
   for (int64_t p = 0; p < count; p += kStretch) {
     const int64_t some = std::min(kStretch, count - p);
-    gather_block<kBlock>(rows + p, step, blocked, some);
+    gather_block<kBlock, wide>(rows + p, step, blocked, some);
     ::cpu::simd->stream_copy(to + p * kBlock, blocked, some * kBlock * static_cast<int64_t>(sizeof(float)));
   }
 }
-template <int64_t kBlock, bool activated, class T>
+template <int64_t kBlock, bool wide, bool activated, class T>
 PG_INLINE void spread_past(const float* from, T* rows, int64_t step, int64_t count) {
   alignas(64) T plain[kBlock * kStretch];
   for (int64_t p = 0; p < count; p += kStretch) {
     const int64_t some = std::min(kStretch, count - p);
-    spread_block<kBlock, activated>(from + p * kBlock, plain, kStretch, some);
+    spread_block<kBlock, wide, activated>(from + p * kBlock, plain, kStretch, some);
     for (int64_t i = 0; i < kBlock; i++)
       ::cpu::simd->stream_copy(rows + i * step + p, plain + i * kStretch, some * static_cast<int64_t>(sizeof(T)));
   }
@@ -134,9 +163,9 @@ PG_INLINE void copy_converted(::cpu::Storage type, char* rows, int64_t step, flo
   };
   if (gathers) {
     each(type, ::cpu::sF32);
-    gather_block<kBlock>(wide, kStretch, blocked, count);
+    gather_block<kBlock, false>(wide, kStretch, blocked, count);
   } else {
-    spread_block<kBlock, false>(blocked, wide, kStretch, count);
+    spread_block<kBlock, false, false>(blocked, wide, kStretch, count);
     each(::cpu::sF32, type);
     for (int64_t i = 0; activated && i < kBlock; i++) {
       auto* row = reinterpret_cast<Half*>(rows) + i * step;
@@ -181,48 +210,56 @@ void BlockedCopy::run(const void* from, void* to) const {
   auto* rows = static_cast<char*>(gathers_ ? const_cast<void*>(from) : to);
   auto* blocked = static_cast<float*>(gathers_ ? to : const_cast<void*>(from));
   const bool past = past_ || blocks_ * block_ * plane_ * static_cast<int64_t>(sizeof(float)) >= ::cpu::kStreamBytes;
-  auto run = [&](auto block) {
+  auto run = [&](auto block, auto wide) {
     constexpr int64_t kBlock = decltype(block)::value;
-    relu_ ? run_blocks<kBlock, true>(rows, blocked, past) : run_blocks<kBlock, false>(rows, blocked, past);
+    constexpr bool kWide = decltype(wide)::value;
+    relu_ ? run_blocks<kBlock, kWide, true>(rows, blocked, past) : run_blocks<kBlock, kWide, false>(rows, blocked, past);
   };
-  block_ == 8 ? run(std::integral_constant<int64_t, 8>{}) : run(std::integral_constant<int64_t, 16>{});
+  using Eight = std::integral_constant<int64_t, 8>;
+  using Sixteen = std::integral_constant<int64_t, 16>;
+  if (block_ == 8) return run(Eight{}, std::false_type{});
+  isa() == Isa::kAvx512 ? run(Sixteen{}, std::true_type{}) : run(Sixteen{}, std::false_type{});
 }
 
 // `past`: what is as large is written past the caches.
-template <int64_t kBlock, bool activated>
+template <int64_t kBlock, bool wide, bool activated>
 void BlockedCopy::run_blocks(char* rows, float* blocked, bool past) const {
   const int64_t plane = plane_;
   const bool gathers = gathers_;
   const ::cpu::Storage type = ::cpu::storage_of(rows_dtype_);
   const int64_t bytes = ::cpu::kStorageBytes[type];
-  vector_for(
-      blocks_,
-      std::max<int64_t>(1, kShare / (plane * kBlock)), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
-        for (int64_t i = begin; i < end; i++) {
-          char* row = rows + i * kBlock * plane * bytes;
-          float* at = blocked + i * kBlock * plane;
-          auto in_registers = [&](auto* plain) __attribute__((always_inline)) {
-            if (past) {
-              gathers ? gather_past<kBlock>(plain, plane, at, plane)
-                      : spread_past<kBlock, activated>(at, plain, plane, plane);
-            } else {
-              gathers ? gather_block<kBlock>(plain, plane, at, plane)
-                      : spread_block<kBlock, activated>(at, plain, plane, plane);
-            }
-          };
-          if (type == ::cpu::sF32) {
-            in_registers(reinterpret_cast<float*>(row));
-          } else if (type == ::cpu::sBF16) {
-            in_registers(reinterpret_cast<BFloat16*>(row));
-          } else {
-            for (int64_t p = 0; p < plane; p += kStretch) {
-              copy_converted<kBlock, activated>(type, row + p * bytes, plane, at + p * kBlock,
-                                                std::min(kStretch, plane - p), gathers);
-            }
-          }
+  const auto some_blocks = [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+    for (int64_t i = begin; i < end; i++) {
+      char* row = rows + i * kBlock * plane * bytes;
+      float* at = blocked + i * kBlock * plane;
+      auto in_registers = [&](auto* plain) __attribute__((always_inline)) {
+        if (past) {
+          gathers ? gather_past<kBlock, wide>(plain, plane, at, plane)
+                  : spread_past<kBlock, wide, activated>(at, plain, plane, plane);
+        } else {
+          gathers ? gather_block<kBlock, wide>(plain, plane, at, plane)
+                  : spread_block<kBlock, wide, activated>(at, plain, plane, plane);
         }
-        if (past) ::cpu::simd->stream_fence();
-      });
+      };
+      if (type == ::cpu::sF32) {
+        in_registers(reinterpret_cast<float*>(row));
+      } else if (type == ::cpu::sBF16) {
+        in_registers(reinterpret_cast<BFloat16*>(row));
+      } else {
+        for (int64_t p = 0; p < plane; p += kStretch) {
+          copy_converted<kBlock, activated>(type, row + p * bytes, plane, at + p * kBlock,
+                                            std::min(kStretch, plane - p), gathers);
+        }
+      }
+    }
+    if (past) ::cpu::simd->stream_fence();
+  };
+  const int64_t grain = std::max<int64_t>(1, kShare / (plane * kBlock));
+  if constexpr (wide) {
+    parallel_for(blocks_, grain, [&](int64_t begin, int64_t end) { call_avx512(some_blocks, begin, end); });
+  } else {
+    vector_for(blocks_, grain, some_blocks);
+  }
 }
 
 std::optional<DtypeCopy> DtypeCopy::make(const Desc& from, const Desc& to) {

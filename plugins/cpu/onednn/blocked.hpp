@@ -18,7 +18,7 @@ class BlockedCopy {
   void run(const void* from, void* to) const;
 
  private:
-  template <int64_t kBlock, bool activated>
+  template <int64_t kBlock, bool wide, bool activated>
   void run_blocks(char* rows, float* blocked, bool past) const;
   uint32_t rows_dtype_ = 0;  // of the row-major side
   int64_t block_ = 0, blocks_ = 0, plane_ = 0;
