@@ -36,7 +36,8 @@ local function start()
   native.signature, native.parse, native.is_plain = grammar.signature, grammar.parse, grammar.is_plain
   native.signatures, native.module_dir = grammar.signatures, library.module_dir
   native.suggest = require "perigee.native.suggest"
-  native.with = require("perigee.native.scopes").with
+  local scopes = require("perigee.native.scopes")
+  native.with, native.in_main = scopes.with, scopes.in_main
   native.shape, native.dtypes = require "perigee.native.shape", require "perigee.native.dtypes"
   native.handles, native.operators, native.tensor = module.handles, module.operators, module.tensor
   native.custom, native.origins = module.custom, module.origins

@@ -11,14 +11,20 @@ local C
 local out = ffi.new("pgc_autocast *[1]")
 
 ---A scope inside of the one in force: `dtype` (a name; nil: off) on devices of a type (nil: all). Freed by
----release_autocast, or by the collector where a coroutine that held it was abandoned.
+---release_autocast.
 function M.new_autocast(device_type, dtype)
   local code = dtype and dtypes.by_name[dtype].code or 0
   if C.pgc_autocast_create(device_type, code, out) ~= 0 then errors.raise_native(C, "autocast") end
-  return ffi.gc(out[0], C.pgc_autocast_release)
+  return out[0]
 end
 
-function M.release_autocast(scope) C.pgc_autocast_release(ffi.gc(scope, nil)) end
+---The same, freed by the collector if need be: a coroutine that holds it may be abandoned.
+function M.new_collected_autocast(device_type, dtype)
+  return ffi.gc(M.new_autocast(device_type, dtype), C.pgc_autocast_release)
+end
+
+function M.release_autocast(scope) C.pgc_autocast_release(scope) end
+function M.release_collected_autocast(scope) C.pgc_autocast_release(ffi.gc(scope, nil)) end
 
 ---Puts a scope in force and answers the old one.
 function M.set_autocast(scope) return C.pgc_set_autocast(scope) end

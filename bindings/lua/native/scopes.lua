@@ -23,14 +23,15 @@ function M.resume(co, enter, leave, ...)
   return pass(co, enter, leave, enter(), coroutine.resume(co, ...))
 end
 
-local function in_main()
+---Whether no coroutine runs: then what is put in force is put back by whoever put it there.
+function M.in_main()
   local co, main = coroutine.running()
   return co == nil or main == true
 end
 
 ---Runs fn(...) between old = enter() and leave(old).
 function M.with(enter, leave, fn, ...)
-  if in_main() then return finish(leave, enter(), pcall(fn, ...)) end
+  if M.in_main() then return finish(leave, enter(), pcall(fn, ...)) end
   return M.resume(coroutine.create(fn), enter, leave, ...)
 end
 

@@ -26,6 +26,14 @@ local function device_type(name)
                "there are: " .. table.concat(names, ", "))
 end
 
+-- The dtype of { dtype = "bfloat16" } or "float16" and nothing more, as most calls have it; nil of other options.
+local function plain_dtype(options)
+  if type(options) ~= "table" or getmetatable(options) ~= nil then return nil end
+  local key, name = next(options)
+  if key ~= "dtype" or next(options, key) ~= nil or name ~= "bfloat16" and name ~= "float16" then return nil end
+  return name
+end
+
 -- bfloat16, float16 or a short form of theirs.
 local function low_dtype(where, name)
   local dtype = native.dtypes.find(name, where)
@@ -44,6 +52,8 @@ end
 ---@param ... any arguments of fn
 ---@return any ... what fn returns
 function amp.autocast(options, fn, ...)
+  local plain = type(fn) == "function" and plain_dtype(options)
+  if plain then return policy.autocast(plain, nil, fn, ...) end
   if type(options) == "string" then
     local is_device = not native.dtypes.by_name[options] and options:find("^[a-z]+:?%d*$") and not options:find("float")
     if is_device and pcall(device_type, options) then

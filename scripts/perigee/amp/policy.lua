@@ -13,17 +13,31 @@ local policy = {
 native.precision_policy = policy
 local dtypes = { float32 = false, mixed_bfloat16 = "bfloat16", mixed_float16 = "float16" }
 
----Runs fn(...) under autocast on all devices.
----@param dtype string|nil nil: autocast is off inside
----@param device_type string|nil
-function policy.autocast(dtype, device_type, fn, ...)
-  local scope = native.new_autocast(device_type, dtype)
+-- Puts the old scope back and hands on what pcall answered.
+local function leave(scope, old, ok, ...)
+  native.set_autocast(old)
+  native.release_autocast(scope)
+  if not ok then error((...), 0) end
+  return ...
+end
+
+local function in_coroutine(dtype, device_type, fn, ...)
+  local scope = native.new_collected_autocast(device_type, dtype)
   local function finish(ok, ...)
-    native.release_autocast(scope)
+    native.release_collected_autocast(scope)
     if not ok then error((...), 0) end
     return ...
   end
   return finish(pcall(native.with, function() return native.set_autocast(scope) end, native.set_autocast, fn, ...))
+end
+
+---Runs fn(...) under autocast.
+---@param dtype string|nil nil: autocast is off inside
+---@param device_type string|nil nil: all devices
+function policy.autocast(dtype, device_type, fn, ...)
+  if not native.in_main() then return in_coroutine(dtype, device_type, fn, ...) end
+  local scope = native.new_autocast(device_type, dtype)
+  return leave(scope, native.set_autocast(scope), pcall(fn, ...))
 end
 
 ---Runs fn(...) as the policy says. A scope of the user's own goes before the policy.
