@@ -1144,8 +1144,7 @@ function pg.nn.RoPE(options, ...) end
 function pg.nn.SELU(options, ...) end
 
 ---Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
----and
----a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
+---and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
 ---@param ...? perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 function pg.nn.Sequential(...) end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Convolutions and batch normalisation with a ReLU in the same pass: the operator, the layers' attribute, and Sequential, which takes a layer
--- and the ReLU behind it for one. Bits are those of the two operators one after the other.
+-- Convolutions and batch normalisation with a ReLU in the same pass: the operator, the layers' attribute, and
+-- Sequential, which takes a layer and the ReLU behind it for one. Bits are those of the two operators one after the
+-- other.
 
 local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/.."
 package.path = tests .. "/?.lua;" .. package.path
@@ -188,7 +189,9 @@ test("batch norm layers take the activation, and Sequential runs them and a ReLU
     a:square():sum():backward()
     b:square():sum():backward()
     local other = apart:parameters()
-    for i, p in ipairs(merged:parameters()) do t.ok(pg.allclose(p.grad, other[i].grad, { rtol = 1e-5, atol = 1e-5 })) end
+    for i, p in ipairs(merged:parameters()) do
+      t.ok(pg.allclose(p.grad, other[i].grad, { rtol = 1e-5, atol = 1e-5 }))
+    end
   end
   local state = apart:state()
   for name, v in pairs(merged:state()) do same_bits(t, v, state[name], name) end

@@ -86,3 +86,34 @@ for _, device in ipairs { "cpu", DEVICE } do
     end)
   end)
 end
+
+test("max pooling without indices has the bits that it has with them, in every dtype", function(t)
+  local sizes = { { 1, 1, 16, 16 }, { 2, 3, 9, 18 }, { 3, 5, 8, 40 }, { 1, 2, 7, 17 }, { 1, 2, 2, 19 }, { 2, 2, 3, 14 },
+                  { 2, 70, 28, 28 } }
+  local windows = { { kernel = 2 }, { kernel = { 3, 2 }, stride = 2 }, { kernel = 2, ceil_mode = true },
+                    { kernel = 2, padding = { 1, 0 } }, { kernel = 2, padding = 1 },
+                    { kernel = { 1, 2 }, stride = { 3, 2 } }, { kernel = 3, stride = 2, padding = 1 },
+                    { kernel = 2, stride = 1 }, { kernel = 2, dilation = { 2, 1 } } }
+  for _, dtype in ipairs { "bfloat16", "float16", "float32", "float64" } do
+    for i, size in ipairs(sizes) do
+      pg.manual_seed(i)
+      local x = pg.randn(size):mul(3):round():to(dtype) -- with equal ones, 0 and -0
+      x[{ 1, 1, 1 }] = -1 / 0
+      x[{ 1, 1, 2, 3 }] = 0 / 0
+      x[{ 1, 1, 2, 9 }] = 1 / 0
+      local views = { x, x:permute(1, 3, 4, 2):contiguous():permute(1, 4, 2, 3) }
+      for _, options in ipairs(windows) do
+        local fits = size[3] >= 3 or type(options.kernel) == "table" and options.kernel[1] == 1
+        for _, v in ipairs(fits and views or {}) do
+          local full = (pg.max_pool2d(v:detach():requires_grad_(), options)):detach()
+          local lean = pg.no_grad(function() return (pg.max_pool2d(v, options)) end)
+          t.equal(lean.dtype, dtype)
+          t.ok(lean.shape == full.shape)
+          local same = lean:eq(full):logical_and(lean:signbit():eq(full:signbit()))
+          t.ok(same:logical_or(lean:isnan():logical_and(full:isnan())):all():item(),
+               ("%s, size %d, kernel %s"):format(dtype, i, tostring(options.kernel)))
+        end
+      end
+    end
+  end
+end)

@@ -250,8 +250,8 @@ class BatchNormGrad final : public Kernel {
   // With xh = (x - mean) invstd: dbias = sum dy, dweight = sum dy xh, and in training
   // dx = weight invstd (dy - mean(dy) - xh mean(dy xh)). Behind an activation dy is 0 where y is not above 0.
   template <class T, class A = Statistic<T>>
-  void differentiate(const T* dy, const T* x, const T* y, T* dx, const A* weight, const A* mean, const A* invstd, A* dweight,
-                     A* dbias) const {
+  void differentiate(const T* dy, const T* x, const T* y, T* dx, const A* weight, const A* mean, const A* invstd,
+                     A* dweight, A* dbias) const {
     const Channels& g = g_;
     const bool training = training_;
     vector_for(

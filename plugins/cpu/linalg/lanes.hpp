@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight float32 side by side, as AVX2 holds them, or sixteen, as AVX-512 does: read from and written to real float types,
-// and turned.
+// Eight float32 side by side, as AVX2 holds them, or sixteen, as AVX-512 does: read from and written to real float
+// types, and turned.
 #pragma once
 
 #include <immintrin.h>

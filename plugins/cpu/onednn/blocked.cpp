@@ -213,7 +213,8 @@ void BlockedCopy::run(const void* from, void* to) const {
   auto run = [&](auto block, auto wide) {
     constexpr int64_t kBlock = decltype(block)::value;
     constexpr bool kWide = decltype(wide)::value;
-    relu_ ? run_blocks<kBlock, kWide, true>(rows, blocked, past) : run_blocks<kBlock, kWide, false>(rows, blocked, past);
+    relu_ ? run_blocks<kBlock, kWide, true>(rows, blocked, past)
+          : run_blocks<kBlock, kWide, false>(rows, blocked, past);
   };
   using Eight = std::integral_constant<int64_t, 8>;
   using Sixteen = std::integral_constant<int64_t, 16>;

@@ -198,7 +198,10 @@ void declare_activated() {
         Value out[3];
         Call call(e.builder(), plain);
         for (uint32_t i = 0; i < 5; i++) call.input(e.in(i));
-        call.set(0, e.get<bool>("training")).set(1, e.get<double>("momentum")).set(2, e.get<double>("eps")).emit(out, 3);
+        call.set(0, e.get<bool>("training"))
+            .set(1, e.get<double>("momentum"))
+            .set(2, e.get<double>("eps"))
+            .emit(out, 3);
         e.out(0) = relu(out[0]), e.out(1) = out[1], e.out(2) = out[2];
       });
 }

@@ -44,8 +44,8 @@ containers.Function = Function
 function Function:init(fn) self.fn = fn end
 function Function:forward(...) return self.fn(...) end
 
----Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear and
----a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
+---Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
+---and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
 ---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 local Sequential = Module.class("Sequential")
