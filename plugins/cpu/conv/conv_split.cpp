@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A batch as parts of a few images, each the work of one thread: what oneDNN's layouts need of a part stays in the near
 // caches between the copies and the convolution, where the whole batch's would go to memory and back.
+#include <atomic>
+
 #include "conv/conv.hpp"
 #include "storage.hpp"
 
@@ -59,10 +61,10 @@ class SplitConvolution final : public Convolution {
       inner_[0]->pack(d.weight, p.packed);
       packed = p.packed;
     }
-    const auto slots = static_cast<int64_t>(inner_.size());
-    parallel_for(slots, 1, [&](int64_t begin, int64_t end) {
+    std::atomic<int64_t> taken{0};  // groups: whoever the system holds up does not hold up the others
+    parallel_for(static_cast<int64_t>(inner_.size()), 1, [&](int64_t begin, int64_t end) {
       for (int64_t slot = begin; slot < end; slot++) {
-        for (int64_t group = groups_ * slot / slots; group < groups_ * (slot + 1) / slots; group++)
+        for (int64_t group; (group = taken.fetch_add(1, std::memory_order_relaxed)) < groups_;)
           run_group(d, p, packed, slot, group);
       }
     });
