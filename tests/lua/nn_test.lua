@@ -266,4 +266,40 @@ test("layers without weights, and embeddings", function(t)
   t.close(embedding(pg.tensor({ 0 }, { dtype = "int64" })), pg.zeros { 1, 3 })
   t.raises(function() embedding(pg.tensor({ 5 }, { dtype = "int64" })):totable() end, "5") -- read: it may come late
   t.close(nn.Residual { nn.Identity {} }(pg.ones { 2 }), pg.full({ 2 }, 2))
+  t.close(nn.Residual {}(pg.ones { 2 }), pg.full({ 2 }, 2))
+  t.raises(function() nn.Residual.forward(pg.ones { 2 }) end, "Residual.*self must be a layer")
+end)
+
+test("Residual lets go of what its layers gave, unless somebody has seen it", function(t)
+  local x = pg.randn { 256, 256 }
+  local layer, bytes = nn.Linear { 256, 256 }, 256 * 256 * 4
+  local function grown(fn)
+    collectgarbage()
+    pg.memory.empty_cache()
+    local before = pg.memory.stats().live
+    local y = fn()
+    local more = pg.memory.stats().live - before
+    y:free()
+    return more
+  end
+  local inner = nn.Residual { layer, nn.Tanh {} }
+  pg.no_grad(function()
+    inner(x) -- what is kept for the next call is there
+    inner(x)
+    t.equal(grown(function() return inner(x) end), bytes)
+    local seen
+    local watched = nn.Residual { layer, function(v)
+      seen = v
+      return v
+    end }
+    t.equal(watched(x), x + seen) -- still open
+    t.equal(seen, layer(x))
+  end)
+  local leaf = x:clone():requires_grad_()
+  local y = inner(leaf)
+  local dy = pg.randn { 256, 256 }
+  local d = pg.grad({ y }, { leaf, layer.weight }, { grad_outputs = { dy } })
+  local apart = leaf + layer(leaf):tanh()
+  t.equal(y:detach(), apart:detach())
+  t.equal(d, (pg.grad({ apart }, { leaf, layer.weight }, { grad_outputs = { dy } })))
 end)

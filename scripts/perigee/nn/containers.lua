@@ -44,26 +44,20 @@ containers.Function = Function
 function Function:init(fn) self.fn = fn end
 function Function:forward(...) return self.fn(...) end
 
----Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
----and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
----@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
----@return perigee.Layer
-local Sequential = Module.class("Sequential")
-containers.Sequential = Sequential
-function Sequential:init(...) add_all(self, "Sequential", ...) end
-function Sequential:forward(...)
-  if not walk.is_layer(self) then
-    native.raise("invalid_argument", "Sequential", "self must be a layer, got " .. native.describe(self),
-                 "model(x), or model:forward(x) with a colon")
-  end
-  local count = #self
-  if count == 0 then return ... end
-  -- Written out twice: the loop has no varargs, which would keep it from being compiled.
+local function check_self(where, self)
+  if walk.is_layer(self) then return end
+  native.raise("invalid_argument", where, "self must be a layer, got " .. native.describe(self),
+               "model(x), or model:forward(x) with a colon")
+end
+
+-- What the layers make of the inputs, one after the other, and whether nobody else has seen that tensor.
+local function run(self, ...)
   local layer = self[1]
+  -- Written out twice: the loop has no varargs, which would keep it from being compiled.
   local both = activated.find(layer, rawget(self, 2)) -- it and the next one in one call
   local x, ours
   if both then x, ours = path.call(layer, both, ...), true else x, ours = layer(...), walk.keeps_nothing(layer) end
-  for i = 2, count do
+  for i = 2, #self do
     if both then
       both = nil -- this one has run
     else
@@ -81,7 +75,20 @@ function Sequential:forward(...)
       x, ours = y, next_ours
     end
   end
-  return x
+  return x, ours
+end
+
+---Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
+---and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
+---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
+---@return perigee.Layer
+local Sequential = Module.class("Sequential")
+containers.Sequential = Sequential
+function Sequential:init(...) add_all(self, "Sequential", ...) end
+function Sequential:forward(...)
+  check_self("Sequential", self)
+  if #self == 0 then return ... end
+  return (run(self, ...))
 end
 function Sequential:append(layer)
   add(self, "Sequential", layer)
@@ -105,7 +112,14 @@ end
 local Residual = Module.class("Residual")
 containers.Residual = Residual
 function Residual:init(...) add_all(self, "Residual", ...) end
-function Residual:forward(x) return x + Sequential.forward(self, x) end
+function Residual:forward(x)
+  check_self("Residual", self)
+  if #self == 0 then return x + x end
+  local y, ours = run(self, x)
+  local sum = x + y
+  if ours then native.handles.close(y) end
+  return sum
+end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends.
