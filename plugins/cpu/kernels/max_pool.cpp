@@ -187,16 +187,18 @@ class MaxPool final : public Kernel {
   // The last vector of a row may overlap the one before it.
   void run_pairs(const BFloat16* x, BFloat16* y) const {
     const int64_t in = p_.in_count(), wide = p_.in[2], out = p_.out[2];
-    const auto rows = static_cast<int64_t>(places_[1].size());
     vector_for(
         p_.planes, plane_grain(p_.out_count() * 4),
         [ =, this ](int64_t begin, int64_t end) __attribute__((always_inline)) {
-          for (int64_t at = begin * rows; at < end * rows; at++) {
-            const Places& row = places_[1][static_cast<size_t>(at % rows)];
-            const BFloat16* first = x + at / rows * in + row.first * wide;
-            for (int64_t next = 0; next < out; next += kLanes) {
-              const int64_t o = std::min(next, out - kLanes);
-              best_of_pairs(first + 2 * o, row.count, row.step * wide, y + at * out + o);
+          for (int64_t plane = begin; plane < end; plane++) {
+            BFloat16* to = y + plane * p_.out_count();
+            for (const Places& row : places_[1]) {
+              const BFloat16* first = x + plane * in + row.first * wide;
+              for (int64_t next = 0; next < out; next += kLanes) {
+                const int64_t o = std::min(next, out - kLanes);
+                best_of_pairs(first + 2 * o, row.count, row.step * wide, to + o);
+              }
+              to += out;
             }
           }
         });
