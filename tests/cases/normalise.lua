@@ -159,23 +159,6 @@ rows.batch_norm_grad = {
   bad = { { { F { 3, 2 }, F { 3, 3 }, false, F { 3 }, F { 3 } }, { training = true }, nil } },
 }
 
-do -- the same of dy where y is above 0
-  local plain = rows.batch_norm_grad
-  local function masked(dy, y)
-    return array.build(dy.shape, function(ix) return y.data[array.at(y, ix)] > 0 and dy.data[array.at(dy, ix)] or 0 end)
-  end
-  local cases = {}
-  for i, case in ipairs(plain.cases) do
-    cases[i] = { attrs = case.attrs, unpack(case, 1, 5) }
-    cases[i][6] = case[1]
-  end
-  rows.batch_norm_activation_grad = {
-    class = plain.class, grad = plain.grad, cases = cases,
-    ref = function(a, o) return plain.ref({ masked(a[1], a[6]), unpack(a, 2, 5) }, o) end,
-    bad = { { { F { 3, 2 }, F { 3, 2 }, false, F { 2 }, F { 2 }, F { 3, 3 } }, { training = true }, nil } },
-  }
-end
-
 local function split(x, o)
   local dims, inner = o.dims or 1, {}
   local outer = #x.shape - dims

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch_norm(x, weight?, bias?, running_mean?, running_var?) -> y, mean, invstd and batch_norm_grad(dy, x, weight?,
-// mean, invstd) -> dx, dweight, dbias; both as well with a ReLU behind y (batch_norm_activation, whose gradient has a
-// sixth input, y). x is [n, c, s]: a task is a few channels, whose elements are read twice
-// (statistics, then result) while they are in cache. Long planes are summed along s; short ones (s = 1 after a linear
-// layer) down n, many channels side by side.
+// batch_norm(x, weight?, bias?, running_mean?, running_var?) -> y, mean, invstd, the same with a ReLU behind y
+// (batch_norm_activation), and batch_norm_grad(dy, x, weight?, mean, invstd) -> dx, dweight, dbias. x is [n, c, s]: a
+// task is a few channels, whose elements are read twice (statistics, then result) while they are in cache. Long planes
+// are summed along s; short ones (s = 1 after a linear layer) down n, many channels side by side.
 #include "kernels/normalise.hpp"
 #include "storage.hpp"
 
@@ -60,42 +59,50 @@ PG_INLINE void sum_block(const Channels& g, int64_t first, int64_t channels, con
   }
 }
 
-// y = f(position, channel of the block) for every element of the block; large results go past the caches.
-template <class T, class F>
+// max(x, 0) of what has been rounded, of which NaN and -0 stay. 16-bit floats by their bits: those from -0's successor
+// to minus infinity are below 0.
+constexpr uint32_t kBelowZero = 0x8001;
+constexpr uint32_t minus_infinity(BFloat16) { return 0xff80; }
+constexpr uint32_t minus_infinity(Half) { return 0xfc00; }
+PG_INLINE float relu(float x) { return x < 0 ? 0 : x; }
+PG_INLINE double relu(double x) { return x < 0 ? 0 : x; }
+template <class T>
+PG_INLINE T relu(T x) {
+  return {x.bits - kBelowZero <= minus_infinity(x) - kBelowZero ? uint16_t{0} : x.bits};
+}
+
+// y = f(position, channel of the block) for every element of the block, or relu of it, in a pass of its own over what
+// is in the nearest cache (in one pass compilers make no vectors of it); large results go past the caches.
+template <bool activated, class T, class F>
 PG_INLINE void write_block(const Channels& g, int64_t first, int64_t channels, T* y, const F& f) {
   const bool past = g.n * g.c * g.s * static_cast<int64_t>(sizeof(T)) >= ::cpu::kStreamBytes;
+  auto finish = [](T * row, int64_t count) __attribute__((always_inline)) {
+    for (int64_t j = 0; activated && j < count; j++) row[j] = relu(row[j]);
+  };
   for (int64_t i = 0; i < g.n; i++) {
     int64_t at = (i * g.c + first) * g.s, width = channels * g.s;
     if (g.is_long() && past) {
       alignas(64) T stretch[kStretch];
       for (int64_t j = 0; j < g.s; j += kStretch) {
         const int64_t some = std::min(kStretch, g.s - j);
-        for (int64_t k = 0; k < some; k++) stretch[k] = f(at + j + k, 0);
+        for (int64_t k = 0; k < some; k++) stretch[k] = store<T>(f(at + j + k, 0));
+        finish(stretch, some);
         ::cpu::simd->stream_copy(y + at + j, stretch, some * static_cast<int64_t>(sizeof(T)));
       }
-    } else if (g.is_long()) {
-      for (int64_t j = 0; j < g.s; j++) y[at + j] = f(at + j, 0);
+      continue;
+    }
+    if (g.is_long()) {
+      for (int64_t j = 0; j < g.s; j++) y[at + j] = store<T>(f(at + j, 0));
     } else if (g.s == 1) {
-      for (int64_t j = 0; j < width; j++) y[at + j] = f(at + j, j);
+      for (int64_t j = 0; j < width; j++) y[at + j] = store<T>(f(at + j, j));
     } else {
       for (int64_t c = 0, j = 0; c < channels; c++) {
-        for (int64_t end = j + g.s; j < end; j++) y[at + j] = f(at + j, c);
+        for (int64_t end = j + g.s; j < end; j++) y[at + j] = store<T>(f(at + j, c));
       }
     }
+    finish(y + at, g.is_long() ? g.s : width);
   }
   if (past) ::cpu::simd->stream_fence();
-}
-
-// max(x, 0) of what has been rounded, of which NaN and -0 stay; and what flows back to where the result is y.
-PG_INLINE float relu(float x) { return x < 0 ? 0 : x; }
-PG_INLINE double relu(double x) { return x < 0 ? 0 : x; }
-template <class T>
-PG_INLINE T relu(T x) {
-  return load<T>(x) < 0 ? T{} : x;
-}
-template <class T>
-PG_INLINE Statistic<T> behind_relu(T y, T dy) {
-  return load<T>(y) > 0 ? load<T>(dy) : Statistic<T>(0);
 }
 
 template <bool activated>
@@ -155,10 +162,9 @@ class BatchNorm final : public Kernel {
               invstd[first + c] = static_cast<A>(1 / std::sqrt(static_cast<double>(var[first + c]) + eps));
               scale[c] = invstd[first + c] * weight[first + c], shift[c] = bias[first + c], center[c] = mean[first + c];
             }
-            write_block(
+            write_block<activated>(
                 g, first, channels, y, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
-                  const T value = store<T>((load<T>(x[at]) - center[c]) * scale[c] + shift[c]);
-                  return activated ? relu(value) : value;
+                  return (load<T>(x[at]) - center[c]) * scale[c] + shift[c];
                 });
           }
         });
@@ -200,14 +206,11 @@ class BatchNorm final : public Kernel {
   Parameter parameters_[4];  // weight, bias, running mean, running variance
 };
 
-template <bool activated>
 class BatchNormGrad final : public Kernel {
  public:
   static void supports(const KernelCall& call) {
     require_norm_dtypes(call, 1, 2, 4);
-    bool same = dtype_of(call.in(0)) == dtype_of(call.in(1));
-    if (activated) same = same && dtype_of(call.in(5)) == dtype_of(call.in(1));
-    if (!same) fail_support(activated ? "dy, x and y must share one dtype" : "dy and x must share one dtype");
+    if (dtype_of(call.in(0)) != dtype_of(call.in(1))) fail_support("dy and x must share one dtype");
     Channels{call.in(1)};
   }
   BatchNormGrad(const KernelCall& call, Plan& plan)
@@ -219,10 +222,8 @@ class BatchNormGrad final : public Kernel {
         outputs_(call.output_count()) {
     for (uint32_t i = 0; i < 3; i++) parameters_[i] = Parameter(call, i + 2);
     for (uint32_t i = 1; i < outputs_; i++) output_dtype_[i] = dtype_of(call.out(i));
-    if (activated) y_ = DenseInput(call.in(5));
     Scratch scratch;
     dy_.get(nullptr, scratch), x_.get(nullptr, scratch);
-    if (activated) y_.get(nullptr, scratch);
     for (int i = 0; i < 5; i++) scratch.take(static_cast<uint64_t>(g_.c) * 8);
     plan.workspace = scratch.bytes();
   }
@@ -237,21 +238,20 @@ class BatchNormGrad final : public Kernel {
     Scratch scratch(host_pointer(launch.workspace));
     auto* dy = static_cast<const T*>(dy_.get(input(launch, 0), scratch));
     auto* x = static_cast<const T*>(x_.get(input(launch, 1), scratch));
-    auto* y = activated ? static_cast<const T*>(y_.get(input(launch, 5), scratch)) : nullptr;
     auto vector = [&] { return static_cast<A*>(scratch.take(static_cast<uint64_t>(g_.c) * 8)); };
     A *weight = vector(), *mean = vector(), *invstd = vector(), *dweight = vector(), *dbias = vector();
     parameters_[0].read<A>(launch, scratch, g_.c, 1, weight);
     parameters_[1].read<A>(launch, scratch, g_.c, 0, mean), parameters_[2].read<A>(launch, scratch, g_.c, 1, invstd);
-    differentiate(dy, x, y, output<T>(launch, 0), weight, mean, invstd, dweight, dbias);
+    differentiate(dy, x, output<T>(launch, 0), weight, mean, invstd, dweight, dbias);
     if (outputs_ > 1) write_parameter(output_dtype_[1], dweight, g_.c, output(launch, 1));
     if (outputs_ > 2) write_parameter(output_dtype_[2], dbias, g_.c, output(launch, 2));
   }
 
   // With xh = (x - mean) invstd: dbias = sum dy, dweight = sum dy xh, and in training
-  // dx = weight invstd (dy - mean(dy) - xh mean(dy xh)). Behind an activation dy is 0 where y is not above 0.
+  // dx = weight invstd (dy - mean(dy) - xh mean(dy xh)).
   template <class T, class A = Statistic<T>>
-  void differentiate(const T* dy, const T* x, const T* y, T* dx, const A* weight, const A* mean, const A* invstd,
-                     A* dweight, A* dbias) const {
+  void differentiate(const T* dy, const T* x, T* dx, const A* weight, const A* mean, const A* invstd, A* dweight,
+                     A* dbias) const {
     const Channels& g = g_;
     const bool training = training_;
     vector_for(
@@ -260,11 +260,8 @@ class BatchNormGrad final : public Kernel {
             int64_t first = task * g.block, channels = std::min(g.block, g.c - first);
             double sums[2][kShortWidth] = {}, count = static_cast<double>(g.n * g.s);
             const A* center = mean + first;
-            auto arriving = [&](int64_t at) __attribute__((always_inline)) {
-              return activated ? behind_relu<T>(y[at], dy[at]) : load<T>(dy[at]);
-            };
             auto terms = [&](int64_t at, int64_t c, int64_t q) __attribute__((always_inline)) {
-              A d = arriving(at);
+              A d = load<T>(dy[at]);
               return q == 0 ? d : d * (load<T>(x[at]) - center[c]);
             };
             sum_block<A, 2>(g, first, channels, terms, sums);
@@ -276,9 +273,9 @@ class BatchNormGrad final : public Kernel {
               b[c] = training ? static_cast<A>(-w * s * s * sums[1][c] / count) : A(0);
               shift[c] = training ? static_cast<A>(-w * sums[0][c] / count) : A(0);
             }
-            write_block(
+            write_block<false>(
                 g, first, channels, dx, [&](int64_t at, int64_t c) __attribute__((always_inline)) {
-                  return store<T>(a[c] * arriving(at) + b[c] * (load<T>(x[at]) - center[c]) + shift[c]);
+                  return a[c] * load<T>(dy[at]) + b[c] * (load<T>(x[at]) - center[c]) + shift[c];
                 });
           }
         });
@@ -286,7 +283,7 @@ class BatchNormGrad final : public Kernel {
 
   uint32_t dtype_;
   Channels g_;
-  DenseInput dy_, x_, y_;
+  DenseInput dy_, x_;
   bool training_;
   uint32_t outputs_, output_dtype_[3] = {};
   Parameter parameters_[3];  // weight, mean, invstd
@@ -296,8 +293,7 @@ constexpr uint32_t kHidden = 1u << 1 | 1u << 2;
 
 PG_KERNEL("batch_norm", BatchNorm<false>, PG_KEY_SHAPES, 0, kHidden);
 PG_KERNEL("batch_norm_activation", BatchNorm<true>, PG_KEY_SHAPES, 0, kHidden);
-PG_KERNEL("batch_norm_grad", BatchNormGrad<false>);
-PG_KERNEL("batch_norm_activation_grad", BatchNormGrad<true>);
+PG_KERNEL("batch_norm_grad", BatchNormGrad);
 
 }  // namespace
 }  // namespace pg::cpu

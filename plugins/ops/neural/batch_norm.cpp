@@ -54,19 +54,12 @@ Inputs inputs_of(const Context& c) {
   return {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)};
 }
 
-// What flows back out of an operator of these gradients, d, to the inputs.
-void hand_out(GradContext& g, const Value (&d)[3]) {
-  if (g.needed(0)) g.din(0) = d[0];
-  if (g.needed(1)) g.din(1) = d[1];
-  if (g.needed(2)) g.din(2) = cast(d[2], g.in(2).dtype());
-}
-
-void differentiate(GradContext& g) {
+// dy: what flows back to the normalisation's result.
+void differentiate(GradContext& g, Value dy) {
   static constinit OpRef op("batch_norm_grad", "training", "eps");
-  if (!g.dout(0)) return;
   Value d[3];
   Call(g.builder(), op)
-      .input(g.dout(0))
+      .input(dy)
       .input(g.in(0))
       .input(g.in(1))
       .input(g.out(1))
@@ -74,25 +67,9 @@ void differentiate(GradContext& g) {
       .set(0, g.get<bool>("training"))
       .set(1, g.get<double>("eps"))
       .emit(d, 3);
-  hand_out(g, d);
-}
-
-void differentiate_activated(GradContext& g) {
-  static constinit OpRef op("batch_norm_activation_grad", "activation", "training", "eps");
-  if (!g.dout(0)) return;
-  Value d[3];
-  Call(g.builder(), op)
-      .input(g.dout(0))
-      .input(g.in(0))
-      .input(g.in(1))
-      .input(g.out(1))
-      .input(g.out(2))
-      .input(g.out(0))
-      .set(0, g.get<Choice>("activation"))
-      .set(1, g.get<bool>("training"))
-      .set(2, g.get<double>("eps"))
-      .emit(d, 3);
-  hand_out(g, d);
+  if (g.needed(0)) g.din(0) = d[0];
+  if (g.needed(1)) g.din(1) = d[1];
+  if (g.needed(2)) g.din(2) = cast(d[2], g.in(2).dtype());
 }
 
 // In training the statistics are those of x, and computed anew: what is recorded must not take mean and invstd for
@@ -105,12 +82,6 @@ Normalised normalised_again(const ValueContext& c, const Inputs& in) {
   return {(in.x - per_channel(in.mean, rank)) * s, s, axes, true};
 }
 
-// What comes before the normalisation of what comes behind a ReLU.
-Value behind_relu(const ValueContext& c, Value y, Value d) {
-  static constinit OpRef op("relu_grad");
-  return Call(c.builder(), op).input(y).input(d).emit();
-}
-
 void decompose_grad(ExpandContext& e) {
   Inputs in = inputs_of(e);
   uint32_t rank = in.x.rank(), dtype = in.weight ? in.weight.dtype() : in.mean.dtype(), given = in.x.dtype();
@@ -121,34 +92,13 @@ void decompose_grad(ExpandContext& e) {
   e.out(2) = cast(sum(in.dy, n.axes), dtype);
 }
 
-void decompose_activated_grad(ExpandContext& e) {
-  static constinit OpRef op("batch_norm_grad", "training", "eps");
-  Inputs in = inputs_of(e);
-  Value d[3];
-  Call(e.builder(), op)
-      .input(behind_relu(e, e.in(5), in.dy))
-      .input(in.x)
-      .input(in.weight)
-      .input(in.mean)
-      .input(in.invstd)
-      .set(0, e.get<bool>("training"))
-      .set(1, e.get<double>("eps"))
-      .emit(d, 3);
-  for (uint32_t i = 0; i < 3; i++) e.out(i) = d[i];
-}
-
-template <bool activated>
 void second_order(GradContext& g) {
   Inputs in = inputs_of(g);
-  uint32_t rank = in.x.rank(), given = in.dy.dtype();
-  if (activated) in.dy = behind_relu(g, g.in(5), in.dy);
+  uint32_t rank = in.x.rank();
   Normalised n = normalised_again(g, in);
   SecondOrder second = normalised_second(n, in.dy, per_channel(in.weight, rank), g.dout(0),
                                          per_channel(g.dout(1), rank), per_channel(g.dout(2), rank));
-  if (g.needed(0) && second.ddy) {
-    Value ddy = cast(second.ddy, given);
-    g.din(0) = activated ? behind_relu(g, g.in(5), ddy) : ddy;
-  }
+  if (g.needed(0) && second.ddy) g.din(0) = cast(second.ddy, in.dy.dtype());
   if (g.needed(1) && second.dx) g.din(1) = cast(second.dx, in.x.dtype());
   if (g.needed(2) && second.dweight) g.din(2) = cast(sum(second.dweight, n.axes), in.weight.dtype());
 }
@@ -182,7 +132,9 @@ void declare_plain() {
           "training: with the batch's statistics (biased variance), which also move the running ones (unbiased "
           "variance): running = (1 - momentum) running + momentum batch. Otherwise: with the running ones.")
       .saves("x", "weight", "mean", "invstd")
-      .grad(differentiate);
+      .grad([](GradContext& g) {
+        if (g.dout(0)) differentiate(g, g.dout(0));
+      });
 }
 
 void declare_activated() {
@@ -192,7 +144,10 @@ void declare_activated() {
           "Statistics are those of x.")
       .choice("activation", {"relu"}, 0, "max(y, 0)")
       .saves("x", "weight", "y", "mean", "invstd")
-      .grad(differentiate_activated)
+      .grad([](GradContext& g) {
+        static constinit OpRef relu_grad("relu_grad");
+        if (g.dout(0)) differentiate(g, Call(g.builder(), relu_grad).input(g.out(0)).input(g.dout(0)).emit());
+      })
       .decompose([](ExpandContext& e) {
         static constinit OpRef plain("batch_norm", "training", "momentum", "eps");
         Value out[3];
@@ -206,9 +161,10 @@ void declare_activated() {
       });
 }
 
-OpBuilder& declare_gradient(const char* name) {
-  return declare_op(name)
+void declare_gradient() {
+  declare_op("batch_norm_grad")
       .category("neural")
+      .doc("Gradients of batch_norm.")
       .input("dy", kFloating, "[N, C, ...]")
       .input("x", kFloating, "[N, C, ...]")
       .input("weight", kFloating, "[C]", PG_INPUT_OPTIONAL)
@@ -219,44 +175,25 @@ OpBuilder& declare_gradient(const char* name) {
       .runtime()
       .output("dx", "shape of x")
       .output("dweight", "[C]")
-      .output("dbias", "[C]");
-}
-
-void infer_gradient(ShapeContext& c) {
-  c.check_rank(1, 2);
-  c.check_same_shape(0, 1);
-  for (uint32_t i = 2; i < 5; i++) check_channels(c, i, 1);
-  uint32_t dtype = c.has(2) ? c.dtype(2) : c.dtype(3);
-  c.out(0) = c.in(1);
-  c.out(1).set(dtype, Shape{c.dim(1, 1)});
-  c.out(2).set(dtype, Shape{c.dim(1, 1)});
-}
-
-void declare_gradients() {
-  declare_gradient("batch_norm_grad")
-      .doc("Gradients of batch_norm.")
-      .shape(infer_gradient)
-      .saves("dy", "x", "weight", "mean", "invstd")
-      .grad(second_order<false>)
-      .decompose(decompose_grad);
-  declare_gradient("batch_norm_activation_grad")
-      .doc("Gradients of batch_norm_activation: those of batch_norm, where dy is 0 wherever y is not above 0.")
-      .input("y", kFloating, "[N, C, ...]: the activation's result")
-      .choice("activation", {"relu"}, 0, "max(y, 0)")
+      .output("dbias", "[C]")
       .shape([](ShapeContext& c) {
-        infer_gradient(c);
-        c.check_same_shape(5, 1);
-        c.check_same_dtype(5, 1);
+        c.check_rank(1, 2);
+        c.check_same_shape(0, 1);
+        for (uint32_t i = 2; i < 5; i++) check_channels(c, i, 1);
+        uint32_t dtype = c.has(2) ? c.dtype(2) : c.dtype(3);
+        c.out(0) = c.in(1);
+        c.out(1).set(dtype, Shape{c.dim(1, 1)});
+        c.out(2).set(dtype, Shape{c.dim(1, 1)});
       })
-      .saves("dy", "x", "weight", "mean", "invstd", "y")
-      .grad(second_order<true>)
-      .decompose(decompose_activated_grad);
+      .saves("dy", "x", "weight", "mean", "invstd")
+      .grad(second_order)
+      .decompose(decompose_grad);
 }
 
 const bool declared = [] {
   declare_plain();
   declare_activated();
-  declare_gradients();
+  declare_gradient();
   return true;
 }();
 
