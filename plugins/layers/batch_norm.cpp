@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation (Ioffe and Szegedy, 2015): one struct, a row for each number of dimensions.
+#include "activation.hpp"
 #include "perigee/layer.hpp"
 
 namespace {
@@ -21,13 +22,10 @@ constexpr BatchNormRow kBatchNormRows[] = {
 };
 
 struct BatchNorm {
-  enum Activation : int32_t { kNone, kRelu };
-  static constexpr const char* kNames[] = {"none", "relu"};
-
   int64_t features = 0;
   double eps = 1e-5, momentum = 0.1;
   pg::Bool affine = true, track_running_stats = true;
-  int32_t activation = kNone;
+  int32_t activation = pg::Activation::kNone;
 
   void parameters(pg::Params& p) {
     p.infer(features, "features", 1);
@@ -51,11 +49,11 @@ struct BatchNorm {
     if (x.rank < row.least_rank || x.rank > row.most_rank) {
       pg::fail_argument(pg::format("expected an input of %u axes, got %s", row.most_rank, pg::shape_text(x).c_str()));
     }
-    pg::Call call = c.call(activation == kRelu ? both : op);
+    pg::Call call = c.call(activation == pg::Activation::kRelu ? both : op);
     call.input(c.input());
     for (uint32_t i = 0; i < 4; i++) call.input(c.param(i));
     call.set(0, c.training() || !track_running_stats).set(1, momentum).set(2, eps);
-    if (activation == kRelu) call.set(3, 0);
+    if (activation == pg::Activation::kRelu) call.set(3, 0);
     return call.emit();
   }
 };
@@ -69,7 +67,7 @@ struct BatchNorm {
         .attr(&BatchNorm::affine, "affine", "whether to learn a scale and a shift for each channel")
         .attr(&BatchNorm::track_running_stats, "track_running_stats",
               "whether to keep running statistics for evaluation, which without them uses the batch's too")
-        .choice(&BatchNorm::activation, "activation", "applied to the result, in the same pass", BatchNorm::kNames)
+        .choice(&BatchNorm::activation, "activation", "applied to the result, in the same pass", pg::Activation::kNames)
         .params({"weight", "bias", "running_mean", "running_var"});
   }
   return 0;

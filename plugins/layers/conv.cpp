@@ -3,6 +3,7 @@
 // with a = sqrt(5), which is a bound of 1 / sqrt(fan in).
 #include <cmath>
 
+#include "activation.hpp"
 #include "window.hpp"
 
 namespace {
@@ -22,15 +23,12 @@ constexpr const char* kTranspose = axes == 1   ? "conv_transpose1d"
 
 template <uint32_t axes, bool transposed>
 struct Conv {
-  enum Activation : int32_t { kNone, kRelu };
-  static constexpr const char* kNames[] = {"none", "relu"};
-
   int64_t inputs = 0, out = 0;
   pg_ints kernel = pg::repeated(axes, 0), stride = pg::repeated(axes, 1), padding = pg::repeated(axes, 0),
           output_padding = pg::repeated(axes, 0), dilation = pg::repeated(axes, 1);
   int64_t groups = 1;
   pg::Bool bias = true;
-  int32_t activation = kNone;  // no attribute of the transposed one
+  int32_t activation = pg::Activation::kNone;  // no attribute of the transposed one
 
   void parameters(pg::Params& p) {
     p.positive(out, "out");
@@ -55,9 +53,9 @@ struct Conv {
     } else {
       static constinit pg::OpRef op(kForward<axes>, "stride", "padding", "dilation", "groups");
       static constinit pg::OpRef both(kActivated<axes>, "stride", "padding", "dilation", "groups", "activation");
-      pg::Call call = c.call(activation == kRelu ? both : op);
+      pg::Call call = c.call(activation == pg::Activation::kRelu ? both : op);
       set(call, c, batch.x);
-      if (activation == kRelu) call.set(4, 0);
+      if (activation == pg::Activation::kRelu) call.set(4, 0);
       return batch.result(call.emit());
     }
   }
@@ -104,7 +102,7 @@ void add_conv(const char* name, const char* doc) {
       .pair(&T::dilation, "dilation", "distance between the window's elements along each axis")
       .attr(&T::groups, "groups", "channels are split into this many independent parts")
       .attr(&T::bias, "bias", "whether to add a bias [out]")
-      .choice(&T::activation, "activation", "applied to the result, in the same pass", T::kNames)
+      .choice(&T::activation, "activation", "applied to the result, in the same pass", pg::Activation::kNames)
       .params({"weight", "bias"});
 }
 template <uint32_t axes>

@@ -59,18 +59,6 @@ PG_INLINE void sum_block(const Channels& g, int64_t first, int64_t channels, con
   }
 }
 
-// max(x, 0) of what has been rounded, of which NaN and -0 stay. 16-bit floats by their bits: those from -0's successor
-// to minus infinity are below 0.
-constexpr uint32_t kBelowZero = 0x8001;
-constexpr uint32_t minus_infinity(BFloat16) { return 0xff80; }
-constexpr uint32_t minus_infinity(Half) { return 0xfc00; }
-PG_INLINE float relu(float x) { return x < 0 ? 0 : x; }
-PG_INLINE double relu(double x) { return x < 0 ? 0 : x; }
-template <class T>
-PG_INLINE T relu(T x) {
-  return {x.bits - kBelowZero <= minus_infinity(x) - kBelowZero ? uint16_t{0} : x.bits};
-}
-
 // y = f(position, channel of the block) for every element of the block, or relu of it, in a pass of its own over what
 // is in the nearest cache (in one pass compilers make no vectors of it); large results go past the caches.
 template <bool activated, class T, class F>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "linalg/isa.hpp"
 #include "perigee/kernels/float16.hpp"
 #include "perigee/plugin.hpp"
 
@@ -48,6 +49,18 @@ inline T store(Accumulator<T> x) {
   } else {
     return static_cast<T>(x);  // integers wrap around
   }
+}
+
+// The operator relu, of rounded numbers: -0 and NaN stay. Of a 16-bit float's bits those from -0's successor to minus
+// infinity are below 0.
+constexpr uint32_t kBelowZero = 0x8001;
+constexpr uint32_t minus_infinity(BFloat16) { return 0xff80; }
+constexpr uint32_t minus_infinity(Half) { return 0xfc00; }
+PG_INLINE float relu(float x) { return x < 0 ? 0 : x; }
+PG_INLINE double relu(double x) { return x < 0 ? 0 : x; }
+template <class T>
+PG_INLINE T relu(T x) {
+  return {x.bits - kBelowZero <= minus_infinity(x) - kBelowZero ? uint16_t{0} : x.bits};
 }
 
 template <class T>

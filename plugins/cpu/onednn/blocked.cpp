@@ -63,17 +63,6 @@ PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t coun
     for (int64_t i = 0; i < kBlock; i++) to[p * kBlock + i] = load<T>(rows[i * step + p]);
   }
 }
-// The operator relu, of rounded numbers: -0 and NaN stay. Of a 16-bit float's bits those from -0's successor to minus
-// infinity are below 0.
-constexpr uint32_t minus_infinity(BFloat16) { return 0xff80; }
-constexpr uint32_t minus_infinity(Half) { return 0xfc00; }
-constexpr uint32_t kBelowZero = 0x8001;
-
-PG_INLINE float relu(float x) { return x < 0 ? 0 : x; }
-template <class T>
-PG_INLINE T relu(T x) {
-  return x.bits - kBelowZero <= minus_infinity(x) - kBelowZero ? T{} : x;
-}
 template <class Floats>
 PG_INLINE void store_relu(const Floats& from, float* to) {
   store_lanes(from < Floats{} ? Floats{} : from, to);

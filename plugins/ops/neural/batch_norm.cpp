@@ -161,41 +161,38 @@ void declare_activated() {
       });
 }
 
-void declare_gradient() {
-  declare_op("batch_norm_grad")
-      .category("neural")
-      .doc("Gradients of batch_norm.")
-      .input("dy", kFloating, "[N, C, ...]")
-      .input("x", kFloating, "[N, C, ...]")
-      .input("weight", kFloating, "[C]", PG_INPUT_OPTIONAL)
-      .input("mean", kFloating, "[C]")
-      .input("invstd", kFloating, "[C]")
-      .attr<bool>("training", false, "mean and invstd are statistics of x")
-      .attr<double>("eps", 1e-5, "added to the variance")
-      .runtime()
-      .output("dx", "shape of x")
-      .output("dweight", "[C]")
-      .output("dbias", "[C]")
-      .shape([](ShapeContext& c) {
-        c.check_rank(1, 2);
-        c.check_same_shape(0, 1);
-        for (uint32_t i = 2; i < 5; i++) check_channels(c, i, 1);
-        uint32_t dtype = c.has(2) ? c.dtype(2) : c.dtype(3);
-        c.out(0) = c.in(1);
-        c.out(1).set(dtype, Shape{c.dim(1, 1)});
-        c.out(2).set(dtype, Shape{c.dim(1, 1)});
-      })
-      .saves("dy", "x", "weight", "mean", "invstd")
-      .grad(second_order)
-      .decompose(decompose_grad);
-}
-
 const bool declared = [] {
   declare_plain();
   declare_activated();
-  declare_gradient();
   return true;
 }();
+
+PG_OP("batch_norm_grad")
+    .category("neural")
+    .doc("Gradients of batch_norm.")
+    .input("dy", kFloating, "[N, C, ...]")
+    .input("x", kFloating, "[N, C, ...]")
+    .input("weight", kFloating, "[C]", PG_INPUT_OPTIONAL)
+    .input("mean", kFloating, "[C]")
+    .input("invstd", kFloating, "[C]")
+    .attr<bool>("training", false, "mean and invstd are statistics of x")
+    .attr<double>("eps", 1e-5, "added to the variance")
+    .runtime()
+    .output("dx", "shape of x")
+    .output("dweight", "[C]")
+    .output("dbias", "[C]")
+    .shape([](ShapeContext& c) {
+      c.check_rank(1, 2);
+      c.check_same_shape(0, 1);
+      for (uint32_t i = 2; i < 5; i++) check_channels(c, i, 1);
+      uint32_t dtype = c.has(2) ? c.dtype(2) : c.dtype(3);
+      c.out(0) = c.in(1);
+      c.out(1).set(dtype, Shape{c.dim(1, 1)});
+      c.out(2).set(dtype, Shape{c.dim(1, 1)});
+    })
+    .saves("dy", "x", "weight", "mean", "invstd")
+    .grad(second_order)
+    .decompose(decompose_grad);
 
 }  // namespace
 }  // namespace pg::schema_batch_norm
