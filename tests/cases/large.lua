@@ -105,6 +105,12 @@ add("conv2d", { F { 4, 8, 24, 20 }, F { 12, 8, 3, 3 }, F { 12 }, attrs = { paddi
 add("conv2d_activation", { F { 4, 8, 24, 20 }, F { 12, 8, 3, 3 }, F { 12 }, attrs = { padding = 1 } },
     { F { 4, 8, 24, 20 }, F { 16, 8, 3, 3 }, F { 16 }, attrs = { padding = 1 } })
 add("conv2d_grad_input", { F { 4, 12, 24, 20 }, F { 12, 8, 3, 3 }, F { 4, 8, 24, 20 }, attrs = { padding = 1 } })
+-- Parts of a batch: by Winograd's way behind a ReLU, directly without, of few channels without dx.
+add("conv2d_grad", { F { 8, 16, 64, 64 }, F { 8, 16, 64, 64 }, F { 16, 16, 3, 3 }, F { 8, 16, 64, 64 },
+                     attrs = { padding = 1 } },
+    { F { 8, 16, 32, 32 }, F { 8, 32, 64, 64 }, F { 16, 32, 2, 2 }, false, attrs = { stride = 2 } },
+    { F { 9, 24, 60, 61 }, F { 9, 3, 60, 61 }, F { 24, 3, 3, 3 }, F { 9, 24, 60, 61 },
+      attrs = { padding = 1, with_dx = false } })
 add("conv2d_grad_weight", { F { 4, 12, 24, 20 }, F { 4, 8, 24, 20 }, F { 12, 8, 3, 3 }, attrs = { padding = 1 } })
 add("max_pool2d", { D { 5, 16, 30, 30 }, attrs = { kernel = 3, stride = 2, padding = 1 } })
 add("avg_pool2d", { F { 5, 16, 30, 30 }, attrs = { kernel = 3, stride = 2, padding = 1 } })

@@ -186,6 +186,33 @@ for axes = 1, 3 do
     cases = conv_cases(axes, function(xs, ws, ys) return { F(ys), F(xs), F(ws) } end),
     bad = { { { F(longer), F(first[1]), F(first[2]) }, nil, "convolution's result" } },
   }
+  rows[name .. "_grad"] = {
+    class = "sum", grad = { true, true, true },
+    ref = function(a, o)
+      local dy, x, weight = a[1], a[2], a[3]
+      if a[4] then dy = array.map(function(d, y) return y > 0 and d or 0 end, dy, a[4]) end
+      local none, still = array.fill({ 0 }, 0), array.fill(x.shape, 0)
+      return {
+        o.with_dx == false and none or array.adjoint(x.shape, dy, function(v) return conv(v, weight, nil, o) end),
+        array.adjoint(weight.shape, dy, function(v) return conv(x, v, nil, o) end),
+        o.with_dbias == false and none or
+          array.adjoint({ weight.shape[1] }, dy, function(v) return conv(still, weight, v, o) end),
+      }
+    end,
+    cases = conv_cases(axes, function(xs, ws, ys, i) return { F(ys), F(xs), F(ws), i % 2 == 1 and F(ys) } end),
+    bad = { { { F(longer), F(first[1]), F(first[2]), false }, nil, "convolution's result" },
+      { { F(first[4]), F(first[1]), F(first[2]), F(longer) }, nil, "y" } },
+  }
+end
+do
+  local cases = rows.conv2d_grad.cases
+  local function without(attrs, y) return { F { 2, 3, 2, 2 }, F { 2, 2, 3, 3 }, F { 3, 2, 2, 2 }, y, attrs = attrs } end
+  cases[#cases + 1] = without({ with_dx = false }, F { 2, 3, 2, 2 })
+  cases[#cases + 1] = without({ with_dbias = false }, false)
+  cases[#cases + 1] = without({ with_dx = false, with_dbias = false }, false)
+  -- only what is above 0 counts: no zero of either sign, no NaN
+  local y = V({ 1, 1, 2, 3 }, { 0 / 0, 1, 0, -0.0, -2, 1 / 0 })
+  cases[#cases + 1] = { F { 1, 1, 2, 3 }, F { 1, 1, 2, 3 }, F { 1, 1, 1, 1 }, y, grad = false, special = true }
 end
 rows.conv2d.cases[#rows.conv2d.cases + 1] = { F(uneven[1]), F(uneven[2]), false, attrs = uneven[3] }
 do

@@ -100,14 +100,18 @@ end)
 
 test("gradients have the bits of the two operators, sums of them too", function(t)
   for _, dtype in ipairs { "float32", "bfloat16", "float16" } do
-    pg.manual_seed(3)
-    local leaves = { pg.randn({ 2, 16, 9, 9 }, { dtype = dtype }), pg.randn({ 24, 16, 3, 3 }, { dtype = dtype }),
-                     pg.randn({ 24 }, { dtype = dtype }) }
-    for _, leaf in ipairs(leaves) do leaf.requires_grad = true end
-    local x, w, b = unpack(leaves)
-    local both = { pg.grad(pg.conv2d_activation(x, w, b):square():sum(), leaves) }
-    local apart = { pg.grad(pg.conv2d(x, w, b):relu():square():sum(), leaves) }
-    for i, d in ipairs(apart) do same_bits(t, both[i], d, dtype) end
+    for _, images in ipairs { { 2, 16, 9, 9 }, { 8, 16, 66, 65 } } do -- the batch as a whole, and in parts
+      pg.manual_seed(3)
+      local leaves = { pg.randn(images, { dtype = dtype }), pg.randn({ 32, 16, 3, 3 }, { dtype = dtype }),
+                       pg.randn({ 32 }, { dtype = dtype }) }
+      for _, leaf in ipairs(leaves) do leaf.requires_grad = true end
+      local x, w, b = unpack(leaves)
+      for _, asked in ipairs { leaves, { w, b }, { x, w }, { w }, { x }, { b } } do
+        local both = { pg.grad(pg.conv2d_activation(x, w, b):square():sum(), asked) }
+        local apart = { pg.grad(pg.conv2d(x, w, b):relu():square():sum(), asked) }
+        for i, d in ipairs(apart) do same_bits(t, both[i], d, dtype) end
+      end
+    end
   end
 end)
 

@@ -9,6 +9,7 @@ pg.manual_seed(3)
 local x, w = pg.randn { 300, 1001 }, pg.randn { 517, 1001 }
 local images, filters = pg.randn { 4, 16, 61, 63 }, pg.randn { 24, 16, 3, 3 }
 local batch = pg.randn { 6, 16, 97, 95 } -- whose images the threads share out
+local biases = pg.randn { 24 }
 local places, values = pg.randint(0, 300, { 200000 }), pg.randn { 200000 }
 local labels = pg.randint(0, 1001, { 300 })
 local heads = pg.randn { 2, 3, 301, 32 }
@@ -46,6 +47,9 @@ local cases = {
     list[3] = slopes(function(a) return pg.conv2d(a, filters:to("bfloat16"), nil, { padding = 1 }) end,
                      images:to("bfloat16"))[1]
     list[4] = slopes(function(a) return pg.conv2d(batch, a, nil, { padding = 1 }) end, filters)[1]
+    for _, slope in ipairs(slopes(function(...) return pg.conv2d_activation(...) end, batch, filters, biases)) do
+      list[#list + 1] = slope
+    end
     return list
   end,
   windows = function()

@@ -53,7 +53,7 @@ struct ConvShape {
   int64_t in[3], out[3], kernel[3];  // sizes of depth, height, width; ones in front
   int64_t stride[3] = {1, 1, 1}, padding[3] = {0, 0, 0}, dilation[3] = {1, 1, 1};  // padding: before each axis
   ConvOperand x, weight, y;
-  bool bias;  // for the result's channels; never of the weight gradient
+  bool bias;  // for the result's channels; of the weight gradient, which then is `alone`: its gradient too
   int64_t bias_stride;
   bool relu;  // the result becomes max(result, 0), after rounding; of kForward alone
   // A part of a batch: run on the calling thread, and of the weight gradient float32 whatever dtype is, to be added up.
@@ -81,6 +81,8 @@ struct ConvData {
   void* result;
   void* workspace;
   const void* packed_weight;  // as pack() wrote it, or NULL
+  const void* packed_dy;      // what takes the place of y, where a gradient is given it in oneDNN's layout
+  void* dbias;
 };
 
 class Convolution {
@@ -95,7 +97,7 @@ class Convolution {
 
 // NULL: oneDNN has no fast kernel for the shape and dtype. Throws dnnl::error for what it refuses otherwise.
 std::unique_ptr<Convolution> make_onednn_convolution(const ConvShape& shape);
-// oneDNN's by parts of the batch; NULL where that does not pay.
+// oneDNN's by parts of the batch; NULL where that does not pay or oneDNN has no kernel.
 std::unique_ptr<Convolution> make_split_convolution(const ConvShape& shape);
 // Columns and matrix products: float64, and what oneDNN lacks. Also takes empty tensors.
 std::unique_ptr<Convolution> make_column_convolution(const ConvShape& shape);

@@ -2,8 +2,7 @@
 // oneDNN's convolutions run several times faster in a layout of their own than in plain NCHW (MEASUREMENTS.md), even
 // with reorders on both sides. Channels-last tensors are taken as they lie. 16-bit floats that it has no arithmetic for
 // become float32 in the copies that the layout needs anyway.
-#include "conv/conv.hpp"
-#include "onednn/adapted.hpp"
+#include "conv/conv_onednn.hpp"
 
 namespace pg::cpu {
 namespace {
@@ -17,7 +16,7 @@ using Algorithm = dnnl::algorithm;
 constexpr int64_t kFewest = 8;
 // Winograd's 4x4 tiles of the result from which on transforming the filters for each call pays; the scratch memory that
 // the transformed tensors may take.
-constexpr int64_t kFewestTiles = 48;
+constexpr int64_t kFewestTiles = 64;
 constexpr uint64_t kWinogradBytes = uint64_t{256} << 20;
 
 // A tensor's layout in oneDNN's words. Axes of size 1 may have any stride, which would hide that a tensor is dense.
@@ -52,121 +51,110 @@ void add_bias(const void* bias, void* result, int64_t n, int64_t channels, int64
   });
 }
 
-class OnednnConvolution final : public Convolution {
- public:
-  // In the arithmetic of `type`: the tensors' own dtype, or float32.
-  OnednnConvolution(const ConvShape& s, onednn::DataType type, Algorithm algorithm)
-      : algorithm_(algorithm),
-        kind_(s.kind),
-        dtype_(s.dtype),
-        n_(s.n),
-        c_(s.c),
-        image_(s.in_count()),
-        bias_(s.bias),
-        small_(s.alone ||
-               s.n * s.o * s.out_count() * std::max(s.c / s.groups, kFewest) * s.taps() <= onednn::kSmallWork) {
-    onednn::OneThread guard(small_);
-    const bool sums = s.alone && s.kind == ConvKind::kWeightGradient;
-    onednn::DataType own = onednn::data_type(s.dtype), filters = sums ? onednn::DataType::f32 : type;
-    x_ = given(s.x, own), y_ = given(s.y, own),
-    weight_ = given_weight(s.weight, s.groups, sums ? onednn::DataType::f32 : own);
-    given_bias_ = Desc({s.o}, own, onednn::Tag::a);
-    Dims x = x_.dims(), y = y_.dims(), weight = weight_.dims();
-    bool last = (s.kind == ConvKind::kInputGradient ? s.y : s.x).channels_last();
-    auto data = [&](const Dims& dims) { return last ? onednn::channels_last(dims, type) : onednn::any(dims, type); };
-    Desc bias({s.o}, type, onednn::Tag::a);
-    // Few channels: oneDNN would pad them to a whole vector for the weight gradient, 2.5 times slower with one.
-    bool few = s.kind == ConvKind::kWeightGradient && s.groups == 1 && s.c < 4 && !last;
-    if (few && try_create(s, onednn::dense(x, type), onednn::any(weight, filters), data(y), bias)) return;
-    create(s, data(x), onednn::any(weight, filters), data(y), bias);
+void require_fast(const dnnl::primitive_desc_base& pd) {
+  if (!onednn::is_fast(pd)) throw dnnl::error(dnnl_unimplemented, "no kernel but the reference one");
+}
+
+}  // namespace
+
+OnednnConvolution::OnednnConvolution(const ConvShape& s, onednn::DataType type, Algorithm algorithm)
+    : algorithm_(algorithm),
+      kind_(s.kind),
+      dtype_(s.dtype),
+      n_(s.n),
+      c_(s.c),
+      image_(s.in_count()),
+      bias_(s.bias),
+      small_(s.alone ||
+             s.n * s.o * s.out_count() * std::max(s.c / s.groups, kFewest) * s.taps() <= onednn::kSmallWork) {
+  onednn::OneThread guard(small_);
+  const bool sums = s.alone && s.kind == ConvKind::kWeightGradient;
+  onednn::DataType own = onednn::data_type(s.dtype), filters = sums ? onednn::DataType::f32 : type;
+  x_ = given(s.x, own), y_ = given(s.y, own),
+  weight_ = given_weight(s.weight, s.groups, sums ? onednn::DataType::f32 : own);
+  given_bias_ = Desc({s.o}, sums ? onednn::DataType::f32 : own, onednn::Tag::a);
+  Dims x = x_.dims(), y = y_.dims(), weight = weight_.dims();
+  bool last = (s.kind == ConvKind::kInputGradient ? s.y : s.x).channels_last();
+  auto data = [&](const Dims& dims) { return last ? onednn::channels_last(dims, type) : onednn::any(dims, type); };
+  Desc bias({s.o}, filters, onednn::Tag::a);
+  // Few channels: oneDNN would pad them to a whole vector for the weight gradient, 2.5 times slower with one.
+  bool few = s.kind == ConvKind::kWeightGradient && s.groups == 1 && s.c < 4 && !last;
+  if (few && try_create(s, onednn::dense(x, type), onednn::any(weight, filters), data(y), bias)) return;
+  create(s, data(x), onednn::any(weight, filters), data(y), bias);
+}
+
+void OnednnConvolution::run(const ConvData& d) {
+  onednn::OneThread guard(small_);
+  auto address = [](const void* p) { return const_cast<void*>(p); };
+  std::vector<void*> addresses;
+  switch (kind_) {
+    case ConvKind::kForward: addresses = {address(d.x), address(d.weight), d.result}; break;
+    case ConvKind::kInputGradient: addresses = {address(d.y), address(d.weight), d.result}; break;
+    case ConvKind::kWeightGradient: addresses = {address(d.y), address(d.x), d.result}; break;
   }
+  if (bias_ && kind_ == ConvKind::kForward) addresses.push_back(address(d.bias));
+  if (bias_ && kind_ == ConvKind::kWeightGradient) addresses.push_back(d.dbias);
+  adapted_.run(std::move(addresses), {d.packed_dy, d.packed_weight}, d.workspace);
+  if (!bias_ || kind_ != ConvKind::kInputGradient) return;
+  with_float(dtype_, [&](auto tag) { add_bias<typename decltype(tag)::type>(d.bias, d.result, n_, c_, image_); });
+}
 
-  uint64_t workspace() const override { return adapted_.workspace(); }
-  uint64_t packed_bytes() const override { return kind_ == ConvKind::kWeightGradient ? 0 : adapted_.packed_bytes(1); }
-  void pack(const void* weight, void* target) override { adapted_.pack(1, weight, target); }
-  bool activates() const override { return adapted_.activates(2); }
-
-  void run(const ConvData& d) override {
-    onednn::OneThread guard(small_);
-    auto address = [](const void* p) { return const_cast<void*>(p); };
-    std::vector<void*> addresses;
-    switch (kind_) {
-      case ConvKind::kForward: addresses = {address(d.x), address(d.weight), d.result}; break;
-      case ConvKind::kInputGradient: addresses = {address(d.y), address(d.weight), d.result}; break;
-      case ConvKind::kWeightGradient: addresses = {address(d.y), address(d.x), d.result}; break;
-    }
-    bool own_bias = bias_ && kind_ == ConvKind::kForward;
-    if (own_bias) addresses.push_back(address(d.bias));
-    adapted_.run(std::move(addresses), {nullptr, d.packed_weight}, d.workspace);
-    if (!bias_ || own_bias) return;
-    with_float(dtype_, [&](auto tag) { add_bias<typename decltype(tag)::type>(d.bias, d.result, n_, c_, image_); });
+bool OnednnConvolution::try_create(const ConvShape& s, const Desc& x, const Desc& weight, const Desc& y,
+                                   const Desc& bias) {
+  try {
+    create(s, x, weight, y, bias);
+    return true;
+  } catch (const dnnl::error&) {
+    return false;
   }
+}
 
- private:
-  bool try_create(const ConvShape& s, const Desc& x, const Desc& weight, const Desc& y, const Desc& bias) {
-    try {
-      create(s, x, weight, y, bias);
-      return true;
-    } catch (const dnnl::error&) {
-      return false;
-    }
+// Descriptions that oneDNN may choose a layout for, with the layouts it is given.
+void OnednnConvolution::create(const ConvShape& s, const Desc& x, const Desc& weight, const Desc& y, const Desc& bias) {
+  const dnnl::engine& engine = onednn::engine();
+  Dims stride, dilation, before, after;
+  for (uint32_t i = 5 - s.x.rank; i < 3; i++) {
+    stride.push_back(s.stride[i]), dilation.push_back(s.dilation[i] - 1), before.push_back(s.padding[i]);
+    // What the last window leaves over need not be padded: oneDNN checks that the sizes fit exactly.
+    after.push_back((s.out[i] - 1) * s.stride[i] + (s.kernel[i] - 1) * s.dilation[i] + 1 - s.in[i] - s.padding[i]);
   }
-
-  // Descriptions that oneDNN may choose a layout for, with the layouts it is given.
-  void create(const ConvShape& s, const Desc& x, const Desc& weight, const Desc& y, const Desc& bias) {
-    const dnnl::engine& engine = onednn::engine();
-    Dims stride, dilation, before, after;
-    for (uint32_t i = 5 - s.x.rank; i < 3; i++) {
-      stride.push_back(s.stride[i]), dilation.push_back(s.dilation[i] - 1), before.push_back(s.padding[i]);
-      // What the last window leaves over need not be padded: oneDNN checks that the sizes fit exactly.
-      after.push_back((s.out[i] - 1) * s.stride[i] + (s.kernel[i] - 1) * s.dilation[i] + 1 - s.in[i] - s.padding[i]);
-    }
-    auto training = dnnl::prop_kind::forward_training;
-    bool with_bias = s.bias && s.kind == ConvKind::kForward;
-    using Forward = dnnl::convolution_forward::desc;
-    Forward forward = with_bias ? Forward(training, algorithm_, x, weight, bias, y, stride, dilation, before, after)
-                                : Forward(training, algorithm_, x, weight, y, stride, dilation, before, after);
-    dnnl::convolution_forward::primitive_desc pd(forward, onednn::user_scratchpad(), engine);
-    if (s.kind == ConvKind::kForward) {
-      require_fast(pd);
-      std::vector<onednn::Operand> operands = {{DNNL_ARG_SRC, x_, pd.src_desc()},
-                                               {DNNL_ARG_WEIGHTS, weight_, pd.weights_desc()},
-                                               {DNNL_ARG_DST, y_, pd.dst_desc(), true, s.relu, s.alone}};
-      if (with_bias) operands.push_back({DNNL_ARG_BIAS, given_bias_, bias});
-      adapted_ = onednn::Adapted(dnnl::convolution_forward(pd), std::move(operands), pd.scratchpad_desc());
-    } else if (s.kind == ConvKind::kInputGradient) {
-      dnnl::convolution_backward_data::desc desc(algorithm_, x, weight, y, stride, dilation, before, after);
-      dnnl::convolution_backward_data::primitive_desc back(desc, onednn::user_scratchpad(), engine, pd);
-      require_fast(back);
-      adapted_ = onednn::Adapted(dnnl::convolution_backward_data(back),
-                                 {{DNNL_ARG_DIFF_DST, y_, back.diff_dst_desc()},
-                                  {DNNL_ARG_WEIGHTS, weight_, back.weights_desc()},
-                                  {DNNL_ARG_DIFF_SRC, x_, back.diff_src_desc(), true, false, s.alone}},
-                                 back.scratchpad_desc());
-    } else {
-      dnnl::convolution_backward_weights::desc desc(algorithm_, x, weight, y, stride, dilation, before, after);
-      dnnl::convolution_backward_weights::primitive_desc back(desc, onednn::user_scratchpad(), engine, pd);
-      require_fast(back);
-      adapted_ = onednn::Adapted(dnnl::convolution_backward_weights(back),
-                                 {{DNNL_ARG_DIFF_DST, y_, back.diff_dst_desc()},
-                                  {DNNL_ARG_SRC, x_, back.src_desc()},
-                                  {DNNL_ARG_DIFF_WEIGHTS, weight_, back.diff_weights_desc(), true}},
-                                 back.scratchpad_desc());
-    }
+  auto training = dnnl::prop_kind::forward_training;
+  bool with_bias = s.bias && s.kind == ConvKind::kForward;
+  using Forward = dnnl::convolution_forward::desc;
+  Forward forward = with_bias ? Forward(training, algorithm_, x, weight, bias, y, stride, dilation, before, after)
+                              : Forward(training, algorithm_, x, weight, y, stride, dilation, before, after);
+  dnnl::convolution_forward::primitive_desc pd(forward, onednn::user_scratchpad(), engine);
+  if (s.kind == ConvKind::kForward) {
+    require_fast(pd);
+    std::vector<onednn::Operand> operands = {{DNNL_ARG_SRC, x_, pd.src_desc()},
+                                             {DNNL_ARG_WEIGHTS, weight_, pd.weights_desc()},
+                                             {DNNL_ARG_DST, y_, pd.dst_desc(), true, s.relu, s.alone}};
+    if (with_bias) operands.push_back({DNNL_ARG_BIAS, given_bias_, bias});
+    adapted_ = onednn::Adapted(dnnl::convolution_forward(pd), std::move(operands), pd.scratchpad_desc());
+  } else if (s.kind == ConvKind::kInputGradient) {
+    dnnl::convolution_backward_data::desc desc(algorithm_, x, weight, y, stride, dilation, before, after);
+    dnnl::convolution_backward_data::primitive_desc back(desc, onednn::user_scratchpad(), engine, pd);
+    require_fast(back);
+    adapted_ = onednn::Adapted(dnnl::convolution_backward_data(back),
+                               {{DNNL_ARG_DIFF_DST, y_, back.diff_dst_desc()},
+                                {DNNL_ARG_WEIGHTS, weight_, back.weights_desc()},
+                                {DNNL_ARG_DIFF_SRC, x_, back.diff_src_desc(), true, false, s.alone}},
+                               back.scratchpad_desc());
+  } else {
+    using Weights = dnnl::convolution_backward_weights::desc;
+    Weights desc = s.bias ? Weights(algorithm_, x, weight, bias, y, stride, dilation, before, after)
+                          : Weights(algorithm_, x, weight, y, stride, dilation, before, after);
+    dnnl::convolution_backward_weights::primitive_desc back(desc, onednn::user_scratchpad(), engine, pd);
+    require_fast(back);
+    std::vector<onednn::Operand> operands = {{DNNL_ARG_DIFF_DST, y_, back.diff_dst_desc()},
+                                             {DNNL_ARG_SRC, x_, back.src_desc()},
+                                             {DNNL_ARG_DIFF_WEIGHTS, weight_, back.diff_weights_desc(), true}};
+    if (s.bias) operands.push_back({DNNL_ARG_DIFF_BIAS, given_bias_, bias, true});
+    adapted_ = onednn::Adapted(dnnl::convolution_backward_weights(back), std::move(operands), back.scratchpad_desc());
   }
+}
 
-  static void require_fast(const dnnl::primitive_desc_base& pd) {
-    if (!onednn::is_fast(pd)) throw dnnl::error(dnnl_unimplemented, "no kernel but the reference one");
-  }
-
-  Algorithm algorithm_;
-  ConvKind kind_;
-  uint32_t dtype_;
-  int64_t n_, c_, image_;
-  bool bias_, small_;
-  Desc x_, weight_, y_, given_bias_;
-  onednn::Adapted adapted_;
-};
+namespace {
 
 bool has_zero_stride(const ConvOperand& t) {
   for (uint32_t i = 0; i < t.rank; i++) {
@@ -175,7 +163,7 @@ bool has_zero_stride(const ConvOperand& t) {
   return false;
 }
 
-std::unique_ptr<Convolution> try_in(const ConvShape& s, onednn::DataType type, Algorithm algorithm) {
+std::unique_ptr<OnednnConvolution> try_in(const ConvShape& s, onednn::DataType type, Algorithm algorithm) {
   try {
     auto convolution = std::make_unique<OnednnConvolution>(s, type, algorithm);
     if (algorithm == Algorithm::convolution_winograd && convolution->workspace() > kWinogradBytes) return nullptr;
@@ -187,7 +175,7 @@ std::unique_ptr<Convolution> try_in(const ConvShape& s, onednn::DataType type, A
   }
 }
 
-std::unique_ptr<Convolution> try_in(const ConvShape& s, onednn::DataType type) {
+std::unique_ptr<OnednnConvolution> try_in(const ConvShape& s, onednn::DataType type) {
   // Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016: half the time of the direct way or less,
   // and rounding errors like those of its other kernels (README.md). The choice depends on shapes alone, so that the
   // same script gets the same bits.
@@ -199,19 +187,26 @@ std::unique_ptr<Convolution> try_in(const ConvShape& s, onednn::DataType type) {
 
 }  // namespace
 
-std::unique_ptr<Convolution> make_onednn_convolution(const ConvShape& s) {
+std::unique_ptr<OnednnConvolution> make_whole_convolution(const ConvShape& s) {
   if (onednn::data_type(s.dtype) == onednn::DataType::undef) return nullptr;
   if (s.x.count() * s.weight.count() * s.y.count() == 0) return nullptr;
   if (has_zero_stride(s.x) || has_zero_stride(s.y) || has_zero_stride(s.weight)) return nullptr;
-  if (s.bias && s.bias_stride != 1 && (s.kind == ConvKind::kForward ? s.o : s.c) > 1) return nullptr;
+  if (s.kind != ConvKind::kWeightGradient && s.bias && s.bias_stride != 1 &&
+      (s.kind == ConvKind::kForward ? s.o : s.c) > 1) {
+    return nullptr;
+  }
   if (s.groups > 1 && !s.weight.dense() && s.weight.stride[0] < 1) return nullptr;
-  if (auto split = make_split_convolution(s)) return split;
   if (onednn::computes(s.dtype)) {
     if (auto convolution = try_in(s, onednn::data_type(s.dtype))) return convolution;
   }
   // A bias that this file adds itself would be added to sums that have been rounded.
   if (s.dtype == PG_F32 || (s.bias && s.kind == ConvKind::kInputGradient)) return nullptr;
   return try_in(s, onednn::DataType::f32);
+}
+
+std::unique_ptr<Convolution> make_onednn_convolution(const ConvShape& shape) {
+  if (auto split = make_split_convolution(shape)) return split;
+  return make_whole_convolution(shape);
 }
 
 }  // namespace pg::cpu

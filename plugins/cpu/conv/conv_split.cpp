@@ -3,7 +3,8 @@
 // caches between the copies and the convolution, where the whole batch's would go to memory and back.
 #include <atomic>
 
-#include "conv/conv.hpp"
+#include "conv/conv_onednn.hpp"
+#include "conv/conv_parts.hpp"
 #include "storage.hpp"
 
 namespace pg::cpu {
@@ -12,9 +13,9 @@ namespace {
 constexpr int64_t kWholeBytes = int64_t{4} << 20;                                   // batches below are near enough
 constexpr int64_t kLeastBytes = int64_t{256} << 10, kMostBytes = int64_t{4} << 20;  // of a part, in float32
 constexpr int64_t kPartTiles = 192;  // of Winograd's: transforming the filters takes as long as 30
-constexpr int64_t kMostSums = 16;    // weight gradients that are kept to be added up
 
-// Images of a part; 0: the batch stays whole.
+}  // namespace
+
 int64_t images_of_a_part(const ConvShape& s) {
   if (s.alone || s.n < 2 || !s.x.dense() || !s.y.dense()) return 0;
   if (s.kind == ConvKind::kWeightGradient && !s.weight.dense()) return 0;
@@ -30,6 +31,28 @@ int64_t images_of_a_part(const ConvShape& s) {
   return 0;
 }
 
+ConvShape part_of(const ConvShape& shape, int64_t images) {
+  ConvShape part = shape;
+  part.alone = true;
+  part.n = part.x.shape[0] = part.y.shape[0] = images;
+  return part;
+}
+
+void add_groups(const float* sums, int64_t groups, int64_t step, int64_t count, uint32_t dtype, void* result) {
+  with_float(dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    parallel_for(count, ::cpu::kGrain / groups, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        float sum = 0;
+        for (int64_t group = 0; group < groups; group++) sum += sums[group * step + i];
+        static_cast<T*>(result)[i] = store<T>(static_cast<Accumulator<T>>(sum));
+      }
+    });
+  });
+}
+
+namespace {
+
 class SplitConvolution final : public Convolution {
  public:
   // `inner`: of a part each, one for every thread.
@@ -38,7 +61,7 @@ class SplitConvolution final : public Convolution {
         kind_(s.kind),
         dtype_(s.dtype),
         parts_(s.n / images),
-        groups_(kind_ == ConvKind::kWeightGradient ? std::min(parts_, kMostSums) : parts_),
+        groups_(kind_ == ConvKind::kWeightGradient ? std::min(parts_, kMostGroups) : parts_),
         weight_(s.weight.count()),
         x_step_(images * s.c * s.in_count() * dtype_bytes(s.dtype)),
         y_step_(images * s.o * s.out_count() * dtype_bytes(s.dtype)) {}
@@ -68,7 +91,7 @@ class SplitConvolution final : public Convolution {
           run_group(d, p, packed, slot, group);
       }
     });
-    if (kind_ == ConvKind::kWeightGradient) add_groups(p.sums, d.result);
+    if (kind_ == ConvKind::kWeightGradient) add_groups(p.sums, groups_, weight_, weight_, dtype_, d.result);
   }
 
  private:
@@ -91,9 +114,6 @@ class SplitConvolution final : public Convolution {
   static float* floats(Scratch& scratch, int64_t count) {
     return static_cast<float*>(scratch.take(static_cast<uint64_t>(count) * sizeof(float)));
   }
-  static const void* at(const void* data, int64_t offset) {
-    return data == nullptr ? nullptr : static_cast<const char*>(data) + offset;
-  }
 
   // A group's parts, one after the other, by the convolution of a thread.
   void run_group(const ConvData& d, const Pieces& p, const void* packed, int64_t slot, int64_t group) {
@@ -104,7 +124,7 @@ class SplitConvolution final : public Convolution {
     const bool adds = kind_ == ConvKind::kWeightGradient;
     float *sums = adds ? p.sums + group * weight_ : nullptr, *more = adds ? p.more + slot * weight_ : nullptr;
     for (int64_t i = first; i < last; i++) {
-      part.x = at(d.x, i * x_step_), part.y = at(d.y, i * y_step_);
+      part.x = advance(d.x, i * x_step_), part.y = advance(d.y, i * y_step_);
       switch (kind_) {
         case ConvKind::kForward: part.result = static_cast<char*>(d.result) + i * y_step_; break;
         case ConvKind::kInputGradient: part.result = static_cast<char*>(d.result) + i * x_step_; break;
@@ -113,20 +133,6 @@ class SplitConvolution final : public Convolution {
       inner_[static_cast<size_t>(slot)]->run(part);
       for (int64_t k = 0; adds && i > first && k < weight_; k++) sums[k] += more[k];
     }
-  }
-
-  // Groups and their order do not depend on the threads, and so do not the bits.
-  void add_groups(const float* sums, void* result) const {
-    with_float(dtype_, [&](auto type) {
-      using T = typename decltype(type)::type;
-      parallel_for(weight_, ::cpu::kGrain / groups_, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++) {
-          float sum = 0;
-          for (int64_t group = 0; group < groups_; group++) sum += sums[group * weight_ + i];
-          static_cast<T*>(result)[i] = store<T>(static_cast<Accumulator<T>>(sum));
-        }
-      });
-    });
   }
 
   std::vector<std::unique_ptr<Convolution>> inner_;  // a primitive's arguments serve one call at a time
@@ -140,12 +146,10 @@ class SplitConvolution final : public Convolution {
 std::unique_ptr<Convolution> make_split_convolution(const ConvShape& shape) {
   const int64_t images = images_of_a_part(shape);
   if (images == 0) return nullptr;
-  ConvShape part = shape;
-  part.alone = true;
-  part.n = part.x.shape[0] = part.y.shape[0] = images;
+  const ConvShape part = part_of(shape, images);
   std::vector<std::unique_ptr<Convolution>> inner;
   for (int64_t i = 0; i < std::min<int64_t>(shape.n / images, thread_count()); i++) {
-    inner.push_back(make_onednn_convolution(part));
+    inner.push_back(make_whole_convolution(part));
     if (inner.back() == nullptr) return nullptr;
   }
   return std::make_unique<SplitConvolution>(shape, images, std::move(inner));

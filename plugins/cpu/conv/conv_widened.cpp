@@ -48,8 +48,10 @@ class WidenedConvolution final : public Convolution {
     const Wide& result = kind_ == ConvKind::kForward ? y_ : kind_ == ConvKind::kInputGradient ? x_ : weight_;
     float* sums = kind_ == ConvKind::kForward ? p.y : kind_ == ConvKind::kInputGradient ? p.x : p.weight;
     auto given = [&](const void* original, const float* copy) { return original == nullptr ? nullptr : copy; };
-    inner_->run(
-        {given(d.x, p.x), given(d.weight, p.weight), given(d.y, p.y), given(d.bias, p.bias), sums, p.inner, nullptr});
+    ConvData wide{};
+    wide.x = given(d.x, p.x), wide.weight = given(d.weight, p.weight), wide.y = given(d.y, p.y);
+    wide.bias = given(d.bias, p.bias), wide.result = sums, wide.workspace = p.inner;
+    inner_->run(wide);
     scatter(result.own.rank, result.own.shape, result.own.stride, sums, static_cast<T*>(d.result));
   }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv1d, 2d, 3d (x, weight, bias?), the same behind an activation (conv1d_activation, ...), their gradients
-// _grad_input(dy, weight, x) and _grad_weight(dy, x, weight), where of the last input only the shape counts, and
-// conv_transpose1d, 2d, 3d (x, weight, bias?): the gradient of an input that has a bias.
-#include "conv/conv.hpp"
+// _grad_input(dy, weight, x) and _grad_weight(dy, x, weight), where of the last input only the shape counts,
+// conv1d_grad and its kin (dy, x, weight, y?) for all of them at once, and conv_transpose1d, 2d, 3d (x, weight, bias?):
+// the gradient of an input that has a bias.
+#include "conv/conv_gradients.hpp"
 
 #include "kernels/windows.hpp"
 
@@ -23,17 +24,12 @@ void read_padding(const KernelCall& call, uint32_t axes, int64_t (&before)[3]) {
   for (uint32_t i = 0; i < axes; i++) before[3 - axes + i] = list.value[2 * i];
 }
 
-ConvShape read_shape(const KernelCall& call) {
+// Attributes, and the three tensors of the product.
+ConvShape read_shape(const KernelCall& call, ConvKind kind, const pg_tensor* x, const pg_tensor* weight,
+                     const pg_tensor* y) {
   ConvShape s{};
-  s.kind = kind_of(call);
-  const pg_tensor &first = call.in(0), &second = call.in(1), &result = call.out(0);
-  const pg_tensor *x = &first, *weight = &second, *y = &result;
-  if (s.kind == ConvKind::kInputGradient) std::swap(x, y);
-  if (s.kind == ConvKind::kWeightGradient) y = &first, x = &second, weight = &result;
-  s.relu = names(call, "_activation");  // the only one there is
-  s.bias = s.kind != ConvKind::kWeightGradient && !names(call, "_grad_input") && call.has(2);
-  if (s.bias) s.bias_stride = call.in(2).stride[0];
-  s.dtype = dtype_of(result);
+  s.kind = kind;
+  s.dtype = dtype_of(*weight);
   uint32_t rank = x->rank, axes = rank - 2;
   if (rank < 3 || rank > 5 || weight->rank != rank || y->rank != rank) {
     fail_argument(format("%s: x, weight and y must have 3 to 5 axes, all as many", call.op()));
@@ -50,6 +46,19 @@ ConvShape read_shape(const KernelCall& call) {
                          shape_text(*x).c_str(), shape_text(*weight).c_str(), shape_text(*y).c_str(),
                          static_cast<long long>(s.groups)));
   }
+  return s;
+}
+
+ConvShape read_shape(const KernelCall& call) {
+  const ConvKind kind = kind_of(call);
+  const pg_tensor *x = &call.in(0), *weight = &call.in(1), *y = &call.out(0);
+  if (kind == ConvKind::kInputGradient) std::swap(x, y);
+  if (kind == ConvKind::kWeightGradient) y = &call.in(0), x = &call.in(1), weight = &call.out(0);
+  ConvShape s = read_shape(call, kind, x, weight, y);
+  s.dtype = dtype_of(call.out(0));
+  s.relu = names(call, "_activation");  // the only one there is
+  s.bias = kind != ConvKind::kWeightGradient && !names(call, "_grad_input") && call.has(2);
+  if (s.bias) s.bias_stride = call.in(2).stride[0];
   return s;
 }
 
@@ -95,7 +104,51 @@ class Conv final : public Kernel {
   std::unique_ptr<Convolution> convolution_;
 };
 
-constexpr uint64_t kWeight = 1u << 1;  // what may be packed
+class ConvGrad final : public Kernel {
+ public:
+  static void supports(const KernelCall& call) {
+    if (make(call) == nullptr) fail_support("only large batches of dense tensors gain by one pass over dy");
+  }
+  ConvGrad(const KernelCall& call, Plan& plan) : gradients_(make(call)) {
+    with_dx_ = call.attr<bool>("with_dx"), with_dbias_ = call.attr<bool>("with_dbias"), behind_relu_ = call.has(3);
+    plan.workspace = gradients_->workspace();
+    plan.pack_bytes[2] = gradients_->packed_bytes();
+  }
+
+  void launch(const pg_launch& launch) override {
+    ConvGradients::Data d{};
+    d.dy = input(launch, 0), d.x = input(launch, 1), d.weight = input(launch, 2);
+    if (behind_relu_) d.y = input(launch, 3);
+    if (with_dx_) d.dx = output(launch, 0);
+    d.dweight = output(launch, 1);
+    if (with_dbias_) d.dbias = output(launch, 2);
+    d.workspace = host_pointer(launch.workspace);
+    if (launch.packed != nullptr) d.packed_weight = host_pointer<const void>(launch.packed[2]);
+    gradients_->run(d);
+  }
+
+  void pack(uint32_t, const pg_launch& launch, pg_address target) override {
+    gradients_->pack(input(launch, 2), host_pointer(target));
+  }
+
+ private:
+  static std::unique_ptr<ConvGradients> make(const KernelCall& call) {
+    ConvShape s = read_shape(call, ConvKind::kWeightGradient, &call.in(1), &call.in(2), &call.in(0));
+    require_float(call, s.dtype);
+    for (uint32_t i : {0u, 1u, 3u}) {
+      if (call.has(i) && dtype_of(call.in(i)) != s.dtype) fail_support("operands must share one dtype");
+    }
+    if (call.has(3) && !is_dense(call.in(3))) return nullptr;
+    s.bias = call.attr<bool>("with_dbias");
+    return ConvGradients::make(s, call.attr<bool>("with_dx"), call.has(3));
+  }
+
+  std::unique_ptr<ConvGradients> gradients_;
+  bool with_dx_, with_dbias_, behind_relu_;
+};
+
+constexpr uint64_t kWeight = 1u << 1;      // what may be packed
+constexpr uint64_t kGradWeight = 1u << 2;  // ... of conv_grad
 
 PG_KERNEL("conv1d", Conv, PG_KEY_SHAPES, kWeight);
 PG_KERNEL("conv2d", Conv, PG_KEY_SHAPES, kWeight);
@@ -112,6 +165,9 @@ PG_KERNEL("conv_transpose3d", Conv, PG_KEY_SHAPES, kWeight);
 PG_KERNEL("conv1d_grad_weight", Conv);
 PG_KERNEL("conv2d_grad_weight", Conv);
 PG_KERNEL("conv3d_grad_weight", Conv);
+PG_KERNEL("conv1d_grad", ConvGrad, PG_KEY_SHAPES, kGradWeight);
+PG_KERNEL("conv2d_grad", ConvGrad, PG_KEY_SHAPES, kGradWeight);
+PG_KERNEL("conv3d_grad", ConvGrad, PG_KEY_SHAPES, kGradWeight);
 
 }  // namespace
 }  // namespace pg::cpu

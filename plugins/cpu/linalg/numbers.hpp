@@ -63,6 +63,14 @@ PG_INLINE T relu(T x) {
   return {x.bits - kBelowZero <= minus_infinity(x) - kBelowZero ? uint16_t{0} : x.bits};
 }
 
+// NaN is not.
+PG_INLINE bool is_above_0(float x) { return x > 0; }
+PG_INLINE bool is_above_0(double x) { return x > 0; }
+template <class T>
+PG_INLINE bool is_above_0(T x) {
+  return static_cast<uint16_t>(x.bits - 1u) < (minus_infinity(x) & 0x7fffu);
+}
+
 template <class T>
 struct Type {
   using type = T;

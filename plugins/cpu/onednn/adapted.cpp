@@ -25,9 +25,9 @@ uint64_t Adapted::workspace() const {
   return scratch.bytes();
 }
 
-void Adapted::pack(size_t i, const void* from, void* to) {
+void Adapted::pack(size_t i, const void* from, void* to, const void* where) {
   auto scratch = std::make_unique<std::byte[]>(copies_[i].workspace());
-  copies_[i].run(from, to, scratch.get());
+  copies_[i].run(from, to, scratch.get(), where);
 }
 
 void Adapted::run(std::vector<void*> addresses, const std::vector<const void*>& packed, void* workspace) {

@@ -23,7 +23,10 @@ class Adapted {
   uint64_t workspace() const;
   // Bytes of operand i in the wanted layout; 0 where it is taken as it is.
   uint64_t packed_bytes(size_t i) const { return moves(i) ? operands_[i].wanted.get_size() : 0; }
-  void pack(size_t i, const void* from, void* to);
+  // `where`, of what masks(i): what is not above 0 there, in the given layout, becomes 0.
+  void pack(size_t i, const void* from, void* to, const void* where = nullptr);
+  bool masks(size_t i) const { return copies_[i].masks(); }
+  const Desc& wanted(size_t i) const { return operands_[i].wanted; }
   bool activates(size_t i) const { return copies_[i].activates(); }
 
   // Addresses by operand; packed[i], where not NULL, takes the place of address i.

@@ -27,17 +27,27 @@ uint32_t dtype_of(DataType type) {
   }
 }
 
-// to[p * kBlock + i] = rows[i * step + p] for kBlock rows, 8 or 16, and `count` positions. What goes into one line of
-// the caches is written at once. `wide`, for blocks of 16: by tiles of 16x16 as far as there are such.
-template <int64_t kBlock, bool wide, class T>
-PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t count) {
+template <bool masked, class Floats, class T>
+PG_INLINE void load_where(const T* from, const T* where, Floats& to) {
+  load_lanes(from, to);
+  if constexpr (!masked) return;
+  Floats above;
+  load_lanes(where, above);
+  to = above > Floats{} ? to : Floats{};
+}
+
+// to[p * kBlock + i] = rows[i * step + p] for kBlock rows, 8 or 16, and `count` positions; 0 where `masked` and
+// `where`, which lies like rows, is not above 0. What goes into one line of the caches is written at once. `wide`, for
+// blocks of 16: by tiles of 16x16 as far as there are such.
+template <int64_t kBlock, bool wide, bool masked, class T>
+PG_INLINE void gather_block(const T* rows, const T* where, int64_t step, float* to, int64_t count) {
   constexpr int64_t kParts = kBlock / kLanes;
   int64_t p = 0;
   if constexpr (wide) {
     for (; p + kWideLanes <= count; p += kWideLanes) {
       WideLanes r[kWideLanes];
 #pragma GCC unroll 16
-      for (int64_t i = 0; i < kWideLanes; i++) load_lanes(rows + i * step + p, r[i]);
+      for (int64_t i = 0; i < kWideLanes; i++) load_where<masked>(rows + i * step + p, where + i * step + p, r[i]);
       turn(r);
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kWideLanes; i++) store_lanes(r[i], to + (p + i) * kBlock);
@@ -48,7 +58,10 @@ PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t coun
 #pragma GCC unroll 2
     for (int64_t part = 0; part < kParts; part++) {
 #pragma GCC unroll 8
-      for (int64_t i = 0; i < kLanes; i++) load_lanes(rows + (part * kLanes + i) * step + p, r[part][i]);
+      for (int64_t i = 0; i < kLanes; i++) {
+        const int64_t at = (part * kLanes + i) * step + p;
+        load_where<masked>(rows + at, where + at, r[part][i]);
+      }
       turn(r[part]);
     }
 #pragma GCC unroll 8
@@ -60,7 +73,10 @@ PG_INLINE void gather_block(const T* rows, int64_t step, float* to, int64_t coun
     }
   }
   for (; p < count; p++) {
-    for (int64_t i = 0; i < kBlock; i++) to[p * kBlock + i] = load<T>(rows[i * step + p]);
+    for (int64_t i = 0; i < kBlock; i++) {
+      const int64_t at = i * step + p;
+      to[p * kBlock + i] = masked && !(load<T>(where[at]) > 0) ? 0 : load<T>(rows[at]);
+    }
   }
 }
 template <class Floats>
@@ -117,12 +133,12 @@ PG_INLINE void spread_block(const float* from, T* rows, int64_t step, int64_t co
 }
 
 // Both past the caches, by way of a stretch that stays in the nearest one.
-template <int64_t kBlock, bool wide, class T>
-PG_INLINE void gather_past(const T* rows, int64_t step, float* to, int64_t count) {
+template <int64_t kBlock, bool wide, bool masked, class T>
+PG_INLINE void gather_past(const T* rows, const T* where, int64_t step, float* to, int64_t count) {
   alignas(64) float blocked[kBlock * kStretch];
   for (int64_t p = 0; p < count; p += kStretch) {
     const int64_t some = std::min(kStretch, count - p);
-    gather_block<kBlock, wide>(rows + p, step, blocked, some);
+    gather_block<kBlock, wide, masked>(rows + p, where + p, step, blocked, some);
     ::cpu::simd->stream_copy(to + p * kBlock, blocked, some * kBlock * static_cast<int64_t>(sizeof(float)));
   }
 }
@@ -152,7 +168,7 @@ PG_INLINE void copy_converted(::cpu::Storage type, char* rows, int64_t step, flo
   };
   if (gathers) {
     each(type, ::cpu::sF32);
-    gather_block<kBlock, false>(wide, kStretch, blocked, count);
+    gather_block<kBlock, false, false>(wide, wide, kStretch, blocked, count);
   } else {
     spread_block<kBlock, false, false>(blocked, wide, kStretch, count);
     each(::cpu::sF32, type);
@@ -195,15 +211,16 @@ std::optional<BlockedCopy> BlockedCopy::make(const Desc& from, const Desc& to, b
   return copy;
 }
 
-void BlockedCopy::run(const void* from, void* to) const {
+void BlockedCopy::run(const void* from, void* to, const void* where) const {
+  const auto* above = static_cast<const char*>(where);
   auto* rows = static_cast<char*>(gathers_ ? const_cast<void*>(from) : to);
   auto* blocked = static_cast<float*>(gathers_ ? to : const_cast<void*>(from));
   const bool past = past_ || blocks_ * block_ * plane_ * static_cast<int64_t>(sizeof(float)) >= ::cpu::kStreamBytes;
   auto run = [&](auto block, auto wide) {
     constexpr int64_t kBlock = decltype(block)::value;
     constexpr bool kWide = decltype(wide)::value;
-    relu_ ? run_blocks<kBlock, kWide, true>(rows, blocked, past)
-          : run_blocks<kBlock, kWide, false>(rows, blocked, past);
+    relu_ || where != nullptr ? run_blocks<kBlock, kWide, true>(rows, above, blocked, past)
+                              : run_blocks<kBlock, kWide, false>(rows, rows, blocked, past);
   };
   using Eight = std::integral_constant<int64_t, 8>;
   using Sixteen = std::integral_constant<int64_t, 16>;
@@ -211,9 +228,10 @@ void BlockedCopy::run(const void* from, void* to) const {
   isa() == Isa::kAvx512 ? run(Sixteen{}, std::true_type{}) : run(Sixteen{}, std::false_type{});
 }
 
-// `past`: what is as large is written past the caches.
+// `past`: what is as large is written past the caches. `activated`: with relu out of blocks, masked by `where` into
+// them.
 template <int64_t kBlock, bool wide, bool activated>
-void BlockedCopy::run_blocks(char* rows, float* blocked, bool past) const {
+void BlockedCopy::run_blocks(char* rows, const char* where, float* blocked, bool past) const {
   const int64_t plane = plane_;
   const bool gathers = gathers_;
   const ::cpu::Storage type = ::cpu::storage_of(rows_dtype_);
@@ -223,11 +241,12 @@ void BlockedCopy::run_blocks(char* rows, float* blocked, bool past) const {
       char* row = rows + i * kBlock * plane * bytes;
       float* at = blocked + i * kBlock * plane;
       auto in_registers = [&](auto* plain) __attribute__((always_inline)) {
+        const auto* above = reinterpret_cast<decltype(plain)>(const_cast<char*>(where + i * kBlock * plane * bytes));
         if (past) {
-          gathers ? gather_past<kBlock, wide>(plain, plane, at, plane)
+          gathers ? gather_past<kBlock, wide, activated>(plain, above, plane, at, plane)
                   : spread_past<kBlock, wide, activated>(at, plain, plane, plane);
         } else {
-          gathers ? gather_block<kBlock, wide>(plain, plane, at, plane)
+          gathers ? gather_block<kBlock, wide, activated>(plain, above, plane, at, plane)
                   : spread_block<kBlock, wide, activated>(at, plain, plane, plane);
         }
       };
@@ -295,8 +314,8 @@ Copy::Copy(const Desc& from, const Desc& to, bool relu, bool past)
 
 uint64_t Copy::workspace() const { return middle_ + (reorder_ ? reorder_->workspace() : 0); }
 
-void Copy::run(const void* from, void* to, void* scratch) {
-  if (blocked_) return blocked_->run(from, to);
+void Copy::run(const void* from, void* to, void* scratch, const void* where) {
+  if (blocked_) return blocked_->run(from, to, where);
   if (!reorder_) return convert_->run(from, to);
   if (!convert_) return reorder_->run(from, to, scratch);
   void* rest = static_cast<char*>(scratch) + middle_;

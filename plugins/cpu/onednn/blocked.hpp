@@ -15,11 +15,13 @@ class BlockedCopy {
   // in the same registers, as the operator does it to what has been rounded. `past`: written past the caches even if
   // it is small, being a part of something larger.
   static std::optional<BlockedCopy> make(const Desc& from, const Desc& to, bool relu, bool past);
-  void run(const void* from, void* to) const;
+  // `where`, of which masks() tells whether it may be given: lies like `from`, and what is not above 0 there becomes 0.
+  void run(const void* from, void* to, const void* where = nullptr) const;
+  bool masks() const { return gathers_ && rows_dtype_ != PG_F16; }
 
  private:
   template <int64_t kBlock, bool wide, bool activated>
-  void run_blocks(char* rows, float* blocked, bool past) const;
+  void run_blocks(char* rows, const char* where, float* blocked, bool past) const;
   uint32_t rows_dtype_ = 0;  // of the row-major side
   int64_t block_ = 0, blocks_ = 0, plane_ = 0;
   bool gathers_ = false;  // into blocks; otherwise out of them
@@ -44,8 +46,9 @@ class Copy {
   // Throws dnnl::error where nothing does both. `relu` is applied where that costs nothing: activates() tells.
   Copy(const Desc& from, const Desc& to, bool relu = false, bool past = false);
   bool activates() const { return relu_ && blocked_; }
+  bool masks() const { return blocked_ && blocked_->masks(); }
   uint64_t workspace() const;
-  void run(const void* from, void* to, void* scratch);
+  void run(const void* from, void* to, void* scratch, const void* where = nullptr);
 
  private:
   std::optional<BlockedCopy> blocked_;

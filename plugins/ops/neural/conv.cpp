@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv1d, conv2d, conv3d and their two gradients each. A convolution is linear in each operand, so the three are each
-// other's derivatives. conv1d_activation and its kin apply an activation in the same pass.
+// other's derivatives. conv1d_activation and its kin apply an activation in the same pass; conv1d_grad and its kin are
+// all gradients of either in one pass over dy.
 #include "conv.hpp"
 
 namespace pg::schema_conv {
@@ -11,13 +12,38 @@ void check_result(const ShapeContext& c, uint32_t dy, const Shape& want) {
   for (uint32_t i = 0; i < want.rank; i++) c.check_dim(dy, i, want[i], "the shape of the convolution's result");
 }
 
-// d: the cotangent of the convolution.
+// d where y, a result of relu, is above 0. Without y: d.
+Value behind_relu(pg_builder* builder, Value y, Value d) {
+  static constinit OpRef relu_grad("relu_grad");
+  return y ? Call(builder, relu_grad).input(y).input(d).emit() : d;
+}
+
+// dy: the cotangent of the convolution, or of relu of it, which is y.
 template <uint32_t axes>
-void differentiate(GradContext& g, Value d) {
+void differentiate(GradContext& g, Value dy, Value y = {}) {
+  static constinit OpRef op(ConvText<axes>::grad, "with_dx", "with_dbias");
+  const bool with_dx = g.needed(0), with_dweight = g.needed(1), with_dbias = g.needed(2);
   Value x = g.in(0), weight = g.in(1);
-  if (g.needed(0)) g.din(0) = conv_grad_input<axes>(g, d, weight, x);
-  if (g.needed(1)) g.din(1) = conv_grad_weight<axes>(g, d, x, weight);
-  if (g.needed(2)) g.din(2) = sum(d, axes_but_channels(axes));
+  if (with_dweight && (with_dx || with_dbias || y)) {
+    Value d[3];
+    Call(g.builder(), op)
+        .copy_attrs(g.info(), g.data())
+        .input(dy)
+        .input(x)
+        .input(weight)
+        .input(y)
+        .set(0, with_dx)
+        .set(1, with_dbias)
+        .emit(d, 3);
+    g.din(1) = d[1];
+    if (with_dx) g.din(0) = d[0];
+    if (with_dbias) g.din(2) = d[2];
+    return;
+  }
+  Value d = behind_relu(g.builder(), y, dy);
+  if (with_dx) g.din(0) = conv_grad_input<axes>(g, d, weight, x);
+  if (with_dweight) g.din(1) = conv_grad_weight<axes>(g, d, x, weight);
+  if (with_dbias) g.din(2) = sum(d, axes_but_channels(axes));
 }
 
 // What a convolution and one behind an activation share.
@@ -62,10 +88,7 @@ void declare_activated() {
            "(x, weight, bias), applied while the result is written: the same bits as one after the other.")
       .choice("activation", {"relu"}, 0, "max(y, 0)")
       .saves("x", "weight", "y")
-      .grad([](GradContext& g) {
-        static constinit OpRef relu_grad("relu_grad");
-        differentiate<axes>(g, Call(g.builder(), relu_grad).input(g.out(0)).input(g.dout(0)).emit());
-      })
+      .grad([](GradContext& g) { differentiate<axes>(g, g.dout(0), g.out(0)); })
       .decompose([](ExpandContext& e) {
         static constinit OpRef plain(Text::forward);
         e.out(0) = relu(e.call(plain, e.in(0), e.in(1), e.in(2)));
@@ -130,12 +153,78 @@ void declare_grad_weight() {
     });
 }
 
+bool with_dx(const AttrReader& attrs) { return attrs.get<bool>("with_dx"); }
+bool with_dbias(const AttrReader& attrs) { return attrs.get<bool>("with_dbias"); }
+
+// The gradient of conv_grad: dx and dweight are each linear in dy and in the other operand, dbias in dy.
+template <uint32_t axes>
+void second_order(GradContext& g) {
+  Value x = g.in(1), weight = g.in(2), y = g.in(3), ddx = g.dout(0), ddweight = g.dout(1), ddbias = g.dout(2);
+  if (!with_dx(g)) ddx = {};
+  if (!with_dbias(g)) ddbias = {};
+  if (g.needed(0) && (ddx || ddweight || ddbias)) {
+    Value d;
+    auto add = [&](Value more) { d = d ? d + more : more; };
+    if (ddx) add(conv_forward<axes>(g, ddx, weight));
+    if (ddweight) add(conv_forward<axes>(g, x, ddweight));
+    if (ddbias) {
+      pg_ints shape = make_ints({1, ddbias.dim(0)});
+      while (shape.count < axes + 2) shape.value[shape.count++] = 1;
+      add(expand_like(reshape(ddbias, shape), g.in(0)));
+    }
+    g.din(0) = behind_relu(g.builder(), y, d);
+  }
+  Value dy = behind_relu(g.builder(), y, g.in(0));
+  if (g.needed(1) && ddweight) g.din(1) = conv_grad_input<axes>(g, dy, ddweight, x);
+  if (g.needed(2) && ddx) g.din(2) = conv_grad_weight<axes>(g, dy, ddx, weight);
+}
+
+template <uint32_t axes>
+void declare_grad() {
+  using Text = ConvText<axes>;
+  OpBuilder& op = conv_attrs(declare_op(Text::grad).category("neural"), axes);
+  op.attr<bool>("with_dx", true, "whether dx is asked for");
+  op.attr<bool>("with_dbias", true, "whether dbias is asked for");
+  op.doc(std::string("Gradients of ") + Text::forward +
+         " at once, which need dy each. With y they are those of relu of it, whose result y is: dy counts where y > 0.")
+      .input("dy", kFloating, Text::y)
+      .input("x", kFloating, Text::x)
+      .input("weight", kFloating, Text::weight)
+      .input("y", kFloating, Text::y, PG_INPUT_OPTIONAL)
+      .output("dx", "shape of x; [0] where it is not asked for")
+      .output("dweight", "shape of weight")
+      .output("dbias", "[O]; [0] where it is not asked for")
+      .shape([](ShapeContext& c) {
+        c.check_same_dtype(1, 0);
+        c.check_same_dtype(2, 0);
+        check_result(c, 0, conv_shape(c, axes, 1, 2));
+        if (c.has(3)) c.check_same_shape(3, 0), c.check_same_dtype(3, 0);
+        c.out(0).set(c.dtype(0), with_dx(c) ? c.shape(1) : Shape{0});
+        c.out(1).set(c.dtype(0), c.shape(2));
+        c.out(2).set(c.dtype(0), with_dbias(c) ? Shape{c.dim(2, 0)} : Shape{0});
+      })
+      .saves("dy", "x", "weight", "y")
+      .grad(second_order<axes>)
+      .decompose([](ExpandContext& e) {
+        static constinit OpRef fill("fill", "shape", "dtype");
+        auto none = [&] {
+          return Call(e.builder(), fill).set(0, make_ints({0})).set(1, static_cast<int>(e.in(0).dtype())).emit();
+        };
+        Value x = e.in(1), weight = e.in(2);
+        Value d = behind_relu(e.builder(), e.in(3), e.in(0));
+        e.out(0) = with_dx(e) ? conv_grad_input<axes>(e, d, weight, x) : none();
+        e.out(1) = conv_grad_weight<axes>(e, d, x, weight);
+        e.out(2) = with_dbias(e) ? sum(d, axes_but_channels(axes)) : none();
+      });
+}
+
 template <uint32_t axes>
 void declare() {
   declare_forward<axes>();
   declare_activated<axes>();
   declare_grad_input<axes>();
   declare_grad_weight<axes>();
+  declare_grad<axes>();
 }
 
 const bool declared = [] {

@@ -13,7 +13,7 @@ template <>
 struct ConvText<1> {
   static constexpr const char *forward = "conv1d", *grad_input = "conv1d_grad_input",
                               *grad_weight = "conv1d_grad_weight", *transpose = "conv_transpose1d",
-                              *activated = "conv1d_activation";
+                              *activated = "conv1d_activation", *grad = "conv1d_grad";
   static constexpr const char *x = "[N, C, L]", *y = "[N, O, L']", *weight = "[O, C / groups, k]",
                               *turned = "[C, O / groups, k]", *what = "sequences";
 };
@@ -21,7 +21,7 @@ template <>
 struct ConvText<2> {
   static constexpr const char *forward = "conv2d", *grad_input = "conv2d_grad_input",
                               *grad_weight = "conv2d_grad_weight", *transpose = "conv_transpose2d",
-                              *activated = "conv2d_activation";
+                              *activated = "conv2d_activation", *grad = "conv2d_grad";
   static constexpr const char *x = "[N, C, H, W]", *y = "[N, O, H', W']", *weight = "[O, C / groups, kh, kw]",
                               *turned = "[C, O / groups, kh, kw]", *what = "images";
 };
@@ -29,7 +29,7 @@ template <>
 struct ConvText<3> {
   static constexpr const char *forward = "conv3d", *grad_input = "conv3d_grad_input",
                               *grad_weight = "conv3d_grad_weight", *transpose = "conv_transpose3d",
-                              *activated = "conv3d_activation";
+                              *activated = "conv3d_activation", *grad = "conv3d_grad";
   static constexpr const char *x = "[N, C, D, H, W]", *y = "[N, O, D', H', W']",
                               *weight = "[O, C / groups, kd, kh, kw]", *turned = "[C, O / groups, kd, kh, kw]",
                               *what = "volumes";

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A convolution or one of its gradients as one primitive of oneDNN, with the copies to the layouts that it wants.
+#pragma once
+
+#include "conv/conv.hpp"
+#include "onednn/adapted.hpp"
+
+namespace pg::cpu {
+
+class OnednnConvolution final : public Convolution {
+ public:
+  using Algorithm = dnnl::algorithm;
+  // In the arithmetic of `type`: the tensors' own dtype, or float32. Throws dnnl::error for what oneDNN has no kernel
+  // for.
+  OnednnConvolution(const ConvShape& s, onednn::DataType type, Algorithm algorithm);
+
+  uint64_t workspace() const override { return adapted_.workspace(); }
+  uint64_t packed_bytes() const override { return kind_ == ConvKind::kWeightGradient ? 0 : adapted_.packed_bytes(1); }
+  void pack(const void* weight, void* target) override { adapted_.pack(1, weight, target); }
+  bool activates() const override { return adapted_.activates(2); }
+  void run(const ConvData& d) override;
+
+  // Of gradients: dy in the layout that run() wants, made once for several (ConvData::packed_dy). 0 bytes: as it lies.
+  uint64_t dy_bytes() const { return adapted_.packed_bytes(0); }
+  bool has_same_dy(const OnednnConvolution& other) const { return adapted_.wanted(0) == other.adapted_.wanted(0); }
+  // `y`, of what masks_dy(): dy counts where it is above 0.
+  void pack_dy(const void* dy, const void* y, void* target) { adapted_.pack(0, dy, target, y); }
+  bool masks_dy() const { return adapted_.masks(0); }
+
+ private:
+  bool try_create(const ConvShape& s, const onednn::Desc& x, const onednn::Desc& weight, const onednn::Desc& y,
+                  const onednn::Desc& bias);
+  void create(const ConvShape& s, const onednn::Desc& x, const onednn::Desc& weight, const onednn::Desc& y,
+              const onednn::Desc& bias);
+
+  Algorithm algorithm_;
+  ConvKind kind_;
+  uint32_t dtype_;
+  int64_t n_, c_, image_;
+  bool bias_, small_;
+  onednn::Desc x_, weight_, y_, given_bias_;
+  onednn::Adapted adapted_;
+};
+
+// The fastest of oneDNN's, of the batch as a whole; NULL where it has none.
+std::unique_ptr<OnednnConvolution> make_whole_convolution(const ConvShape& shape);
+
+}  // namespace pg::cpu
