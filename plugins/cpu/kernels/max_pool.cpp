@@ -42,6 +42,43 @@ PG_INLINE void load_lanes(const float* x, Floats& lanes) {
   lanes = __builtin_shufflevector(lanes, high, 0, 2, 4, 6, 9, 11, 13, 15);
 }
 
+PG_INLINE bool any(const Ints& truths) {
+  int64_t parts[4], all = 0;
+  std::memcpy(parts, &truths, sizeof parts);
+  for (int64_t part : parts) all |= part;
+  return all != 0;
+}
+
+// The same where no number is NaN: they are added to `sum`, which then is no NaN either.
+template <int64_t stride>
+PG_INLINE void best_of_ordered(const float* x, int64_t rows, int64_t step, int64_t taps, int64_t dilation, float* y,
+                               Floats& sum) {
+  Floats best, value;
+  load_lanes<stride>(x, best);
+  auto meet = [&](const Floats& next) __attribute__((always_inline)) {
+    best = next > best ? next : best;
+    sum += next;
+  };
+#pragma GCC unroll 3
+  for (int64_t i = 0; i < rows; i++) {
+    const float* row = x + i * step;
+    int64_t j = 0;
+    if (stride == 2 && dilation == 1 && taps > 1) {  // x[0], x[2], ... x[14] and those behind them
+      Floats low, high;
+      std::memcpy(&low, row, sizeof low), std::memcpy(&high, row + kLanes, sizeof high);
+      meet(__builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14));
+      meet(__builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15));
+      j = 2;
+    }
+#pragma GCC unroll 3
+    for (; j < taps; j++) {
+      load_lanes<stride>(row + j * dilation, value);
+      meet(value);
+    }
+  }
+  std::memcpy(y, &best, sizeof best);
+}
+
 // `x` is where the first window begins, `first` its place in the plane. `rows` and `taps` are often known when this is
 // compiled: then nothing is left of the loops over them.
 template <int64_t stride, bool indexed>
@@ -54,6 +91,7 @@ PG_INLINE void best_of_lanes(const float* x, int64_t first, int64_t rows, int64_
   for (int64_t i = 0; i < rows; i++) {
 #pragma GCC unroll 3
     for (int64_t j = 0; j < taps; j++) {
+      if (i + j == 0) continue;
       auto here = static_cast<int32_t>(i * step + j * dilation);
       load_lanes<stride>(x + here, value);
       Ints better = (value > best) | (value != value);
@@ -243,21 +281,38 @@ class MaxPool final : public Kernel {
   // The windows from inner_ to inner_end_, if they fill a vector; the last vector may overlap the one before it.
   template <bool indexed>
   PG_INLINE bool run_inner(const float* x, const Places& row, float* y, int64_t* indices) const {
-    if (inner_end_ - inner_ < kLanes) return false;
-    for (int64_t next = inner_; next < inner_end_; next += kLanes) {
-      int64_t o = std::min(next, inner_end_ - kLanes), first = row.first * p_.in[2] + places_[2][o].first;
-      int64_t* to = indexed ? indices + o : nullptr;
-      const int64_t step = row.step * p_.in[2], taps = p_.kernel[2], dilation = p_.dilation[2];
-      if (p_.stride[2] == 1) {
-        best_of_lanes<1, indexed>(x + first, first, row.count, step, taps, dilation, y + o, to);
-      } else if (row.count == 2 && taps == 2) {
-        best_of_lanes<2, indexed>(x + first, first, 2, step, 2, dilation, y + o, to);
-      } else if (row.count == 3 && taps == 3) {
-        best_of_lanes<2, indexed>(x + first, first, 3, step, 3, dilation, y + o, to);
-      } else {
-        best_of_lanes<2, indexed>(x + first, first, row.count, step, taps, dilation, y + o, to);
+    const int64_t begin = inner_, last = inner_end_ - kLanes, wide = p_.in[2], stride = p_.stride[2];
+    const int64_t step = row.step * wide, taps = p_.kernel[2], dilation = p_.dilation[2];
+    if (last < begin) return false;
+    const int64_t first = row.first * wide + places_[2][begin].first;
+    // One row of windows: body(place, output, rows, taps) for each vector.
+    auto each = [&](auto&& body) __attribute__((always_inline)) {
+      for (int64_t next = begin; next < last + kLanes; next += kLanes) {
+        const int64_t o = std::min(next, last), at = first + (o - begin) * stride;
+        if (row.count == 2 && taps == 2) {
+          body(at, o, 2, 2);
+        } else if (row.count == 3 && taps == 3) {
+          body(at, o, 3, 3);
+        } else {
+          body(at, o, row.count, taps);
+        }
       }
-    }
+    };
+    auto run = [&](auto by) __attribute__((always_inline)) {
+      constexpr int64_t kStride = decltype(by)::value;
+      if constexpr (!indexed) {
+        Floats sum{};
+        each([&](int64_t at, int64_t o, int64_t rows, int64_t count) __attribute__((always_inline)) {
+          best_of_ordered<kStride>(x + at, rows, step, count, dilation, y + o, sum);
+        });
+        if (!any(sum != sum)) return;
+      }
+      each([&](int64_t at, int64_t o, int64_t rows, int64_t count) __attribute__((always_inline)) {
+        best_of_lanes<kStride, indexed>(x + at, at, rows, step, count, dilation, y + o,
+                                        indexed ? indices + o : nullptr);
+      });
+    };
+    stride == 1 ? run(std::integral_constant<int64_t, 1>{}) : run(std::integral_constant<int64_t, 2>{});
     return true;
   }
 
