@@ -59,6 +59,21 @@ PG_INLINE void sum_block(const Channels& g, int64_t first, int64_t channels, con
   }
 }
 
+// row[j] = f(j). float16 by way of float32 and the processor's own conversion: compilers put a branch into ours.
+template <class T, class F>
+PG_INLINE void write_row(T* row, int64_t count, const F& f) {
+  if constexpr (!std::is_same_v<T, Half>) {
+    for (int64_t j = 0; j < count; j++) row[j] = store<T>(f(j));
+  } else {
+    alignas(64) float wide[kStretch];
+    for (int64_t j = 0; j < count; j += kStretch) {
+      const int64_t some = std::min(kStretch, count - j);
+      for (int64_t k = 0; k < some; k++) wide[k] = f(j + k);
+      ::cpu::convert(::cpu::sF32, ::cpu::sF16, wide, row + j, some);
+    }
+  }
+}
+
 // y = f(position, channel of the block) for every element of the block, or relu of it, in a pass of its own over what
 // is in the nearest cache (in one pass compilers make no vectors of it); large results go past the caches.
 template <bool activated, class T, class F>
@@ -73,16 +88,19 @@ PG_INLINE void write_block(const Channels& g, int64_t first, int64_t channels, T
       alignas(64) T stretch[kStretch];
       for (int64_t j = 0; j < g.s; j += kStretch) {
         const int64_t some = std::min(kStretch, g.s - j);
-        for (int64_t k = 0; k < some; k++) stretch[k] = store<T>(f(at + j + k, 0));
+        write_row(
+            stretch, some, [&](int64_t k) __attribute__((always_inline)) { return f(at + j + k, 0); });
         finish(stretch, some);
         ::cpu::simd->stream_copy(y + at + j, stretch, some * static_cast<int64_t>(sizeof(T)));
       }
       continue;
     }
     if (g.is_long()) {
-      for (int64_t j = 0; j < g.s; j++) y[at + j] = store<T>(f(at + j, 0));
+      write_row(
+          y + at, g.s, [&](int64_t j) __attribute__((always_inline)) { return f(at + j, 0); });
     } else if (g.s == 1) {
-      for (int64_t j = 0; j < width; j++) y[at + j] = store<T>(f(at + j, j));
+      write_row(
+          y + at, width, [&](int64_t j) __attribute__((always_inline)) { return f(at + j, j); });
     } else {
       for (int64_t c = 0, j = 0; c < channels; c++) {
         for (int64_t end = j + g.s; j < end; j++) y[at + j] = store<T>(f(at + j, c));
