@@ -82,7 +82,7 @@ struct ConvData {
   void* workspace;
   const void* packed_weight;  // as pack() wrote it, or NULL
   const void* packed_dy;      // what takes the place of y, where a gradient is given it in oneDNN's layout
-  void* dbias;
+  void* dbias;                // float32 [o], of a weight gradient with `bias`
 };
 
 class Convolution {
