@@ -2,8 +2,8 @@
 // What a step of a bench model cannot be much faster than: the sum of the best times of its products, convolutions,
 // batch norms and poolings as oneDNN's primitives, in layouts that they choose and without the reorders to them, plus
 // the bytes that all other operators move over the memory's bandwidth. `model_floor ITEM [DTYPE]` prints nanoseconds:
-// wall and processor time of the floor, then the processor time's two parts. With DTYPE bfloat16 activations and copies
-// of the weights take two bytes, and of each primitive the faster of bfloat16's and float32's counts.
+// wall and processor time of the floor, then the processor time's two parts. With DTYPE bfloat16 what autocast makes so
+// and copies of the weights take two bytes, and of each primitive the faster of bfloat16's and float32's counts.
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -26,6 +26,7 @@ struct Model {
   Model(bool low_precision, bool trains) : best(low_precision), low(low_precision), training(trains) {}
 
   void pass(double elements, double arrays) { bytes += elements * arrays * (low ? 2 : 4); }
+  void pass_wide(double elements, double arrays) { bytes += elements * arrays * 4; }
 
   // y = x w^T + b, and where it trains dw, db and (if x needs one) dx.
   void linear(int64_t rows, int64_t in, int64_t out, bool input_gradient = true) {
@@ -121,8 +122,17 @@ void resnet(Model& m, int64_t batch) {
 void gpt(Model& m, int64_t batch) {
   int64_t length = 256, width = 384, heads = 6, rows = batch * length, pairs = batch * heads;
   auto tokens = static_cast<double>(rows * width), scores = static_cast<double>(pairs * length * length);
-  auto norm = [&] { m.pass(tokens, m.training ? 2 + 3 : 2), m.parameters += 768; };
-  m.pass(tokens, m.training ? 5 : 3), m.parameters += 2 * 256 * 384;  // embeddings and their sum
+  // Autocast leaves the embeddings, the sums of the residuals and the norms in float32, as PyTorch's does: a norm's
+  // result is cast for the product behind it, and the gradient cast back.
+  auto norm = [&] {
+    m.pass_wide(tokens, m.training ? 2 + 3 : 2), m.parameters += 768;
+    if (m.low) m.bytes += tokens * (4 + 2) * (m.training ? 2 : 1);
+  };
+  auto residual = [&] {
+    m.pass_wide(tokens, m.training ? 3 + 3 : 3);
+    if (m.low) m.bytes -= 2 * tokens;  // what is added comes from a product
+  };
+  m.pass_wide(tokens, m.training ? 5 : 3), m.parameters += 2 * 256 * 384;  // embeddings and their sum
   for (int layer = 0; layer < 6; layer++) {
     norm();
     m.linear(rows, width, 3 * width);
@@ -135,12 +145,12 @@ void gpt(Model& m, int64_t batch) {
       m.pass(scores, 3);
     }
     m.linear(rows, width, width);
-    m.add(tokens);
+    residual();
     norm();
     m.linear(rows, width, 4 * width);
     m.pass(4 * tokens, m.training ? 2 + 3 : 2);  // gelu
     m.linear(rows, 4 * width, width);
-    m.add(tokens);
+    residual();
   }
   norm();
   m.linear(rows, width, 256), m.cross_entropy(static_cast<double>(rows * 256));
