@@ -174,9 +174,11 @@ void second_order(GradContext& g) {
     }
     g.din(0) = behind_relu(g.builder(), y, d);
   }
+  const bool with_x = g.needed(1) && ddweight, with_weight = g.needed(2) && ddx;
+  if (!with_x && !with_weight) return;
   Value dy = behind_relu(g.builder(), y, g.in(0));
-  if (g.needed(1) && ddweight) g.din(1) = conv_grad_input<axes>(g, dy, ddweight, x);
-  if (g.needed(2) && ddx) g.din(2) = conv_grad_weight<axes>(g, dy, ddx, weight);
+  if (with_x) g.din(1) = conv_grad_input<axes>(g, dy, ddweight, x);
+  if (with_weight) g.din(2) = conv_grad_weight<axes>(g, dy, ddx, weight);
 }
 
 template <uint32_t axes>
