@@ -273,23 +273,22 @@ end)
 test("Residual lets go of what its layers gave, unless somebody has seen it", function(t)
   local x = pg.randn { 256, 256 }
   local layer, bytes = nn.Linear { 256, 256 }, 256 * 256 * 4
-  local function grown(fn) -- the least of some times: what other tests left behind may be seen to meanwhile
-    local least = math.huge
-    for _ = 1, 5 do
-      collectgarbage()
-      pg.memory.empty_cache()
-      local before = pg.memory.stats().live
-      local y = fn()
-      least = math.min(least, pg.memory.stats().live - before)
-      y:free()
-    end
-    return least
+  local function grown(fn)
+    collectgarbage()
+    pg.memory.empty_cache()
+    local before = pg.memory.stats().live
+    local y = fn()
+    local more = pg.memory.stats().live - before
+    y:free()
+    return more
   end
   local inner = nn.Residual { layer, nn.Tanh {} }
   pg.no_grad(function()
     inner(x) -- what is kept for the next call is there
     inner(x)
-    t.equal(grown(function() return inner(x) end), bytes)
+    local more = grown(function() return inner(x) end)
+    -- A block may be larger than the tensor by what is not worth splitting off, less than an eighth of it.
+    t.ok(more >= bytes and more < bytes * 9 / 8, more)
     local seen
     local watched = nn.Residual { layer, function(v)
       seen = v
