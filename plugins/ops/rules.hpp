@@ -27,6 +27,12 @@ inline uint32_t dtype_or(uint32_t dtype, uint32_t otherwise) { return dtype == 0
 // Compositions round after each of their operators: of 16-bit floats they compute in float32.
 inline Value widen(Value v) { return v && (v.dtype() == PG_F16 || v.dtype() == PG_BF16) ? cast(v, PG_F32) : v; }
 
+// What flows back through y = relu(...): d where y is above 0.
+inline Value relu_grad(Value y, Value d) {
+  static constinit OpRef op("relu_grad");
+  return Call(d.builder, op).input(y).input(d).emit();
+}
+
 // The number of elements that one result of a reduction over `axes` covers; -1 where a symbol is involved.
 inline int64_t covered(const pg_tensor& x, const AxisSet& axes) {
   Dim count = 1;

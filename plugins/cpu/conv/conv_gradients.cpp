@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/conv_gradients.hpp"
 
-#include <atomic>
-
 #include "conv/conv_parts.hpp"
+#include "storage.hpp"
 
 namespace pg::cpu {
+namespace {
+
+// Sums over the parts are kept by group, of parts that follow each other: neither depends on the threads, and so
+// neither do the bits.
+constexpr int64_t kMostGroups = 16;
+
+// result[i], of `dtype`, = sum over group < groups of sums[group * step + i].
+void add_groups(const float* sums, int64_t groups, int64_t step, int64_t count, uint32_t dtype, void* result) {
+  with_float(dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    parallel_for(count, ::cpu::kGrain / groups, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        float sum = 0;
+        for (int64_t group = 0; group < groups; group++) sum += sums[group * step + i];
+        static_cast<T*>(result)[i] = store<T>(static_cast<Accumulator<T>>(sum));
+      }
+    });
+  });
+}
+
+}  // namespace
 
 std::unique_ptr<ConvGradients> ConvGradients::make(const ConvShape& weight, bool with_dx, bool behind_relu) {
   const int64_t images = images_of_a_part(weight);
@@ -67,13 +87,7 @@ void ConvGradients::run(const Data& data) {
     pack(d.weight, rooms.filters);
     d.packed_weight = rooms.filters;
   }
-  std::atomic<int64_t> taken{0};  // groups: whoever the system holds up does not hold up the others
-  parallel_for(static_cast<int64_t>(slots_.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; slot++) {
-      for (int64_t group; (group = taken.fetch_add(1, std::memory_order_relaxed)) < groups_;)
-        run_group(d, rooms, static_cast<size_t>(slot), group);
-    }
-  });
+  deal_out(slots_.size(), groups_, [&](size_t slot, int64_t group) { run_group(d, rooms, slot, group); });
   add_groups(rooms.sums, groups_, sums_, weight_, dtype_, d.dweight);
   if (d.dbias != nullptr) add_groups(rooms.sums + dbias_at_, groups_, sums_, channels_, dtype_, d.dbias);
 }

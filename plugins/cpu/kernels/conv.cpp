@@ -29,7 +29,6 @@ ConvShape read_shape(const KernelCall& call, ConvKind kind, const pg_tensor* x, 
                      const pg_tensor* y) {
   ConvShape s{};
   s.kind = kind;
-  s.dtype = dtype_of(*weight);
   uint32_t rank = x->rank, axes = rank - 2;
   if (rank < 3 || rank > 5 || weight->rank != rank || y->rank != rank) {
     fail_argument(format("%s: x, weight and y must have 3 to 5 axes, all as many", call.op()));
@@ -134,8 +133,9 @@ class ConvGrad final : public Kernel {
  private:
   static std::unique_ptr<ConvGradients> make(const KernelCall& call) {
     ConvShape s = read_shape(call, ConvKind::kWeightGradient, &call.in(1), &call.in(2), &call.in(0));
+    s.dtype = dtype_of(call.out(1));
     require_float(call, s.dtype);
-    for (uint32_t i : {0u, 1u, 3u}) {
+    for (uint32_t i : {0u, 1u, 2u, 3u}) {
       if (call.has(i) && dtype_of(call.in(i)) != s.dtype) fail_support("operands must share one dtype");
     }
     if (call.has(3) && !is_dense(call.in(3))) return nullptr;

@@ -4,13 +4,15 @@
 // minus infinity, NaN wins, the first of equals is taken. Indices that nobody reads are not written.
 #include <atomic>
 
+#include "kernels/max_pool_lanes.hpp"
 #include "kernels/planes.hpp"
-#include "linalg/isa.hpp"
 #include "perigee/kernels/out_of_range.hpp"
 #include "storage.hpp"
 
 namespace pg::cpu {
 namespace {
+
+using namespace max_pool;
 
 template <class A>
 bool beats(A value, A best) {
@@ -25,110 +27,6 @@ bool beats(A value, A best) {
 struct Places {
   int64_t first, step, count;
 };
-
-// Eight windows side by side, all of whose `taps` columns lie inside.
-constexpr int64_t kLanes = 8;
-using Floats [[gnu::vector_size(32)]] = float;
-using Ints [[gnu::vector_size(32)]] = int32_t;
-using Longs [[gnu::vector_size(64)]] = int64_t;
-
-// x[0], x[stride], ... x[7 stride], and nothing behind them.
-template <int64_t stride>
-PG_INLINE void load_lanes(const float* x, Floats& lanes) {
-  std::memcpy(&lanes, x, sizeof lanes);
-  if constexpr (stride == 1) return;
-  Floats high;
-  std::memcpy(&high, x + 7, sizeof high);
-  lanes = __builtin_shufflevector(lanes, high, 0, 2, 4, 6, 9, 11, 13, 15);
-}
-
-PG_INLINE bool any(const Ints& truths) {
-  int64_t parts[4], all = 0;
-  std::memcpy(parts, &truths, sizeof parts);
-  for (int64_t part : parts) all |= part;
-  return all != 0;
-}
-
-// The same where no number is NaN: they are added to `sum`, which then is no NaN either.
-template <int64_t stride>
-PG_INLINE void best_of_ordered(const float* x, int64_t rows, int64_t step, int64_t taps, int64_t dilation, float* y,
-                               Floats& sum) {
-  Floats best, value;
-  load_lanes<stride>(x, best);
-  auto meet = [&](const Floats& next) __attribute__((always_inline)) {
-    best = next > best ? next : best;
-    sum += next;
-  };
-#pragma GCC unroll 3
-  for (int64_t i = 0; i < rows; i++) {
-    const float* row = x + i * step;
-    int64_t j = 0;
-    if (stride == 2 && dilation == 1 && taps > 1) {  // x[0], x[2], ... x[14] and those behind them
-      Floats low, high;
-      std::memcpy(&low, row, sizeof low), std::memcpy(&high, row + kLanes, sizeof high);
-      meet(__builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14));
-      meet(__builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15));
-      j = 2;
-    }
-#pragma GCC unroll 3
-    for (; j < taps; j++) {
-      load_lanes<stride>(row + j * dilation, value);
-      meet(value);
-    }
-  }
-  std::memcpy(y, &best, sizeof best);
-}
-
-// `x` is where the first window begins, `first` its place in the plane. `rows` and `taps` are often known when this is
-// compiled: then nothing is left of the loops over them.
-template <int64_t stride, bool indexed>
-PG_INLINE void best_of_lanes(const float* x, int64_t first, int64_t rows, int64_t step, int64_t taps, int64_t dilation,
-                             float* y, int64_t* indices) {
-  Floats best, value;
-  load_lanes<stride>(x, best);
-  Ints at{};
-#pragma GCC unroll 3
-  for (int64_t i = 0; i < rows; i++) {
-#pragma GCC unroll 3
-    for (int64_t j = 0; j < taps; j++) {
-      if (i + j == 0) continue;
-      auto here = static_cast<int32_t>(i * step + j * dilation);
-      load_lanes<stride>(x + here, value);
-      Ints better = (value > best) | (value != value);
-      best = better ? value : best;
-      if constexpr (indexed) at = better ? Ints{} + here : at;
-    }
-  }
-  std::memcpy(y, &best, sizeof best);
-  if constexpr (!indexed) return;
-  Longs places = __builtin_convertvector(at, Longs) + first + stride * Longs{0, 1, 2, 3, 4, 5, 6, 7};
-  std::memcpy(indices, &places, sizeof places);
-}
-
-// Eight windows of bfloat16, two wide and two apart: the first of each lies in the lower half of a word, the second in
-// the upper one, so both are float32 without a shuffle.
-PG_INLINE void best_of_pairs(const BFloat16* x, int64_t rows, int64_t step, BFloat16* y) {
-  using Words [[gnu::vector_size(32)]] = uint32_t;
-  using Shorts [[gnu::vector_size(16)]] = uint16_t;
-  Words best{};
-  Floats most{};
-  for (int64_t i = 0; i < rows; i++) {
-    Words words;
-    std::memcpy(&words, x + i * step, sizeof words);
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; half++) {
-      const Words bits = half == 0 ? words << 16 : words & 0xffff0000u;
-      Floats value;
-      std::memcpy(&value, &bits, sizeof value);
-      const Ints better = (value > most) | (value != value);
-      const bool first = i == 0 && half == 0;
-      most = first ? value : better ? value : most;
-      best = first ? bits : better ? bits : best;
-    }
-  }
-  const Shorts results = __builtin_convertvector(best >> 16, Shorts);
-  std::memcpy(y, &results, sizeof results);
-}
 
 class MaxPool final : public Kernel {
  public:

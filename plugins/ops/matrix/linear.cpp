@@ -67,10 +67,10 @@ PG_OP("linear_activation")
     .shape(infer)
     .saves("x", "weight", "bias", "y")
     .grad([](GradContext& g) {
-      static constinit OpRef relu_grad("relu_grad"), gelu_grad("gelu_grad", "approximate");
+      static constinit OpRef gelu_grad("gelu_grad", "approximate");
       Value d = g.dout(0);
       if (g.get<Choice>("activation") == kRelu) {
-        d = Call(g.builder(), relu_grad).input(g.out(0)).input(d).emit();
+        d = relu_grad(g.out(0), d);
       } else {
         Value y = affine(g.builder(), g.in(0), g.in(1), g.has(2) ? g.in(2) : Value{});
         d = Call(g.builder(), gelu_grad).input(y).input(d).set(0, 1).emit();

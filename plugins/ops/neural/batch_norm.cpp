@@ -145,8 +145,7 @@ void declare_activated() {
       .choice("activation", {"relu"}, 0, "max(y, 0)")
       .saves("x", "weight", "y", "mean", "invstd")
       .grad([](GradContext& g) {
-        static constinit OpRef relu_grad("relu_grad");
-        if (g.dout(0)) differentiate(g, Call(g.builder(), relu_grad).input(g.out(0)).input(g.dout(0)).emit());
+        if (g.dout(0)) differentiate(g, relu_grad(g.out(0), g.dout(0)));
       })
       .decompose([](ExpandContext& e) {
         static constinit OpRef plain("batch_norm", "training", "momentum", "eps");

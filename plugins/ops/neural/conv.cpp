@@ -12,11 +12,7 @@ void check_result(const ShapeContext& c, uint32_t dy, const Shape& want) {
   for (uint32_t i = 0; i < want.rank; i++) c.check_dim(dy, i, want[i], "the shape of the convolution's result");
 }
 
-// d where y, a result of relu, is above 0. Without y: d.
-Value behind_relu(pg_builder* builder, Value y, Value d) {
-  static constinit OpRef relu_grad("relu_grad");
-  return y ? Call(builder, relu_grad).input(y).input(d).emit() : d;
-}
+Value behind_relu(Value y, Value d) { return y ? relu_grad(y, d) : d; }
 
 // dy: the cotangent of the convolution, or of relu of it, which is y.
 template <uint32_t axes>
@@ -40,7 +36,7 @@ void differentiate(GradContext& g, Value dy, Value y = {}) {
     if (with_dbias) g.din(2) = d[2];
     return;
   }
-  Value d = behind_relu(g.builder(), y, dy);
+  Value d = behind_relu(y, dy);
   if (with_dx) g.din(0) = conv_grad_input<axes>(g, d, weight, x);
   if (with_dweight) g.din(1) = conv_grad_weight<axes>(g, d, x, weight);
   if (with_dbias) g.din(2) = sum(d, axes_but_channels(axes));
@@ -172,11 +168,11 @@ void second_order(GradContext& g) {
       while (shape.count < axes + 2) shape.value[shape.count++] = 1;
       add(expand_like(reshape(ddbias, shape), g.in(0)));
     }
-    g.din(0) = behind_relu(g.builder(), y, d);
+    g.din(0) = behind_relu(y, d);
   }
   const bool with_x = g.needed(1) && ddweight, with_weight = g.needed(2) && ddx;
   if (!with_x && !with_weight) return;
-  Value dy = behind_relu(g.builder(), y, g.in(0));
+  Value dy = behind_relu(y, g.in(0));
   if (with_x) g.din(1) = conv_grad_input<axes>(g, dy, ddweight, x);
   if (with_weight) g.din(2) = conv_grad_weight<axes>(g, dy, ddx, weight);
 }
@@ -213,7 +209,7 @@ void declare_grad() {
           return Call(e.builder(), fill).set(0, make_ints({0})).set(1, static_cast<int>(e.in(0).dtype())).emit();
         };
         Value x = e.in(1), weight = e.in(2);
-        Value d = behind_relu(e.builder(), e.in(3), e.in(0));
+        Value d = behind_relu(e.in(3), e.in(0));
         e.out(0) = with_dx(e) ? conv_grad_input<axes>(e, d, weight, x) : none();
         e.out(1) = conv_grad_weight<axes>(e, d, x, weight);
         e.out(2) = with_dbias(e) ? sum(d, axes_but_channels(axes)) : none();
