@@ -7,4 +7,5 @@ self = false
 
 -- The scripted suite: `perigee test` gives these to its files.
 files["tests/lua"] = { globals = { "test" } }
+files["tests/amx"] = { globals = { "test" } }
 files["tests/gpu"] = { globals = { "test" } }
