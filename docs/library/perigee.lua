@@ -1,100 +1,434 @@
----@meta
+---@meta perigee
 -- SPDX-License-Identifier: Apache-2.0
 -- Made by scripts/dev/docs. Editors complete `require "perigee"` from it: put its folder into Lua.workspace.library.
 
 ---@alias perigee.Dtype "float64"|"float32"|"float16"|"bfloat16"|"int64"|"int32"|"int16"|"int8"|"uint8"|"bool"|"complex64"|"complex128"
 
+---@class perigee
+---@field nn perigee.nn # layers, losses, initialisers
+---@field optim perigee.optim # optimizers and their schedules
+---@field data perigee.data # input pipelines
+---@field amp perigee.amp # mixed precision
+---@field callbacks perigee.callbacks # what fit calls while it trains
+---@field linalg perigee.linalg # norms of vectors and matrices
+---@field memory perigee.memory # what devices have given out
+---@field config perigee.config # settings of the process
+---@field newaxis any # as an index: a new axis of size 1
+local pg = {}
+
+---@class perigee.Average
+---@field updates integer # how many there were
+---@field shadow table<string|integer, perigee.Tensor> # averages by the names of the model's state, or from 1 for a list
+local Average = {}
+
+---What model:fit{callbacks={...}} takes: a table with any of these methods; the job that they are given has
+---`model optimizer epoch step done history stop values()`.
+---@class perigee.Callback
+---@field last? boolean # true: behind the others
+---@field on_train_begin? fun(self: perigee.Callback, job: table)
+---@field on_epoch_begin? fun(self: perigee.Callback, job: table, epoch: integer)
+---@field on_batch_end? fun(self: perigee.Callback, job: table, step: integer)
+---@field on_epoch_end? fun(self: perigee.Callback, job: table, entry: table)
+---@field on_train_end? fun(self: perigee.Callback, job: table, history: perigee.History)
+---@field state? fun(self: perigee.Callback): table # what checkpoints carry
+---@field load_state? fun(self: perigee.Callback, saved: table)
+local Callback = {}
+
+---@class perigee.CheckpointManager
+---@field dir string # the folder
+---@field keep integer # how many of the newest stay
+---@field skipped string[] # what the last restore passed over, and why
+local CheckpointManager = {}
+
+---@class perigee.Dataset
+---@field size integer # how many elements, as #
+---@field batched boolean? # whether elements are batches
+---@field [integer] any # an element, as at()
+---@operator len: integer
+local Dataset = {}
+
+---@class perigee.GradScaler
+local GradScaler = {}
+
+---@class perigee.Graph
+local Graph = {}
+
+---@class perigee.History
+---@field [integer] {epoch: integer, loss: number, val_loss: number?, seconds: number, [string]: number}
+local History = {}
+
+---What ds:each() returns: call it for the next step and element.
+---@class perigee.Iterator
+---@field epoch integer # whose order it has
+---@field position integer # how many elements it has given
+---@field size integer
+---@overload fun(): integer?, any
+local Iterator = {}
+
+---@class perigee.LBFGS
+---@field lr number # length of a step along its direction
+local LBFGS = {}
+
+---@class perigee.Layer
+---@field training boolean # whether dropout and normalisation behave as in training
+---@field [integer] perigee.Layer # an inner layer, of containers
+---@field [string] any # what its init stored: layers, parameters, buffers, options
+---@overload fun(...: any): perigee.Tensor, any
+local Layer = {}
+
+---What nn.class answers: called, it makes a layer.
+---@class perigee.LayerClass: perigee.Layer
+---@field init? fun(self: perigee.Layer, ...: any) # stores what the layer is made of
+---@overload fun(...: any): perigee.Layer
+local LayerClass = {}
+
+---Parameters of 16 bits step in float32 and keep float32 state, but no float32 copy of themselves: to have one, keep
+---float32 parameters and compute under amp.autocast. Every hyperparameter may change between steps.
+---@class perigee.Optimizer
+---@field groups table[] # parameter groups from 1: group.params, and the hyperparameters as fields (group.lr = 0.01)
+local Optimizer = {}
+
+---@class perigee.Plot
+---@field series {x: number[], y: number[], label: string?}[]
+local Plot = {}
+
+---@class perigee.Schedule
+---@field done integer # steps done: epochs or batches, whatever step() is called for
+---@field wants_metric? boolean # whether step(metric) needs the value that is watched
+local Schedule = {}
+
+---@class perigee.Session
+---@field graph perigee.Graph
+local Session = {}
+
+---@class perigee.Summary
+---@field rows {name: string, class: string, depth: integer, output: string?, parameters: integer, calls: integer, shared: boolean, bytes: integer}[]
+---@field parameters integer # elements of all parameters, each counted once
+---@field trainable integer
+---@field bytes integer # of parameters and buffers
+---@field output_bytes integer # of what all layers without layers inside gave: what training keeps, roughly
+local Summary = {}
+
+---@class perigee.Tape
+local Tape = {}
+
 ---@class perigee.Tensor
----@field shape integer[] a fresh list
+---@field shape integer[] # a fresh list, which compares by value
 ---@field dtype perigee.Dtype
----@field device string
----@field grad perigee.Tensor?
----@field requires_grad boolean
----@field is_leaf boolean
----@field [integer|table] perigee.Tensor|number|boolean
+---@field device string # such as "cuda:0"
+---@field grad perigee.Tensor? # what backward added up
+---@field requires_grad boolean # whether gradients are wanted of it
+---@field is_leaf boolean # whether no operator made it
+---@field [integer] perigee.Tensor|any # a row, from 1
+---@field [table] perigee.Tensor|any # what indices, slices, a mask or positions pick
 ---@operator add(perigee.Tensor|number): perigee.Tensor
 ---@operator sub(perigee.Tensor|number): perigee.Tensor
 ---@operator mul(perigee.Tensor|number): perigee.Tensor
 ---@operator div(perigee.Tensor|number): perigee.Tensor
 ---@operator pow(perigee.Tensor|number): perigee.Tensor
 ---@operator mod(perigee.Tensor|number): perigee.Tensor
+---@operator concat(any): string
 ---@operator unm: perigee.Tensor
 ---@operator len: integer
 local Tensor = {}
 
----@class perigee.Layer
----@field training boolean
----@overload fun(...): perigee.Tensor, any
-local Layer = {}
+---@class perigee.amp
+local amp = {}
 
----@class perigee.Optimizer
-local Optimizer = {}
+---@class perigee.callbacks
+local callbacks = {}
 
----@class perigee.LBFGS
-local LBFGS = {}
+---@class perigee.callbacks.EarlyStopping: perigee.Callback
+---@field best? number # the best value so far
+---@field best_epoch? integer
+local EarlyStopping = {}
 
----@class perigee.Schedule
-local Schedule = {}
+---@class perigee.callbacks.ModelCheckpoint: perigee.Callback
+---@field manager? perigee.CheckpointManager # what saves, once the training has begun
+local ModelCheckpoint = {}
 
----@class perigee.Average
-local Average = {}
+---@class perigee.callbacks.Monitor: perigee.Callback
+---@field records {done: integer, name: string, norm: number, grad_norm: number?}[]
+local Monitor = {}
 
----@class perigee.CheckpointManager
-local CheckpointManager = {}
+---@class perigee.config
+local config = {}
 
----@class perigee.GradScaler
-local GradScaler = {}
+---@class perigee.data
+local data = {}
 
----@class perigee.Callback
+---@class perigee.linalg
+local linalg = {}
 
----@class perigee.Tape
----@field gradient fun(self: perigee.Tape, loss: perigee.Tensor, sources: perigee.Tensor[]): perigee.Tensor[]
+---@class perigee.memory
+local memory = {}
 
----@class perigee.Dataset
----@operator len: integer
----@field [integer] any
-local Dataset = {}
+---@class perigee.nn
+---@field init perigee.nn.init
+local nn = {}
 
----@class perigee.Graph
-local Graph = {}
+---@class perigee.nn.BatchNorm1d: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@field running_mean perigee.Tensor
+---@field running_var perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local BatchNorm1d = {}
 
----@class perigee.Session
-local Session = {}
+---@class perigee.nn.BatchNorm2d: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@field running_mean perigee.Tensor
+---@field running_var perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local BatchNorm2d = {}
 
----@class perigee.History
-local History = {}
+---@class perigee.nn.BatchNorm3d: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@field running_mean perigee.Tensor
+---@field running_var perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local BatchNorm3d = {}
 
----@class perigee.Plot
-local Plot = {}
+---x1 weight[k] x2 + bias[k] for every output k: [..., inputs1] and [..., inputs2] to [..., out]. weight is
+---[out, inputs1, inputs2].
+---@class perigee.nn.Bilinear: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local Bilinear = {}
 
----@class perigee
-local pg = { nn = { init = {} }, optim = { sched = {} }, data = {}, amp = {}, memory = {}, config = {}, callbacks = {} }
+---@class perigee.nn.Conv1d: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local Conv1d = {}
 
+---@class perigee.nn.Conv2d: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local Conv2d = {}
+
+---@class perigee.nn.Conv3d: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local Conv3d = {}
+
+---@class perigee.nn.ConvTranspose1d: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local ConvTranspose1d = {}
+
+---@class perigee.nn.ConvTranspose2d: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local ConvTranspose2d = {}
+
+---@class perigee.nn.ConvTranspose3d: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local ConvTranspose3d = {}
+
+---@class perigee.nn.Embedding: perigee.Layer
+---@field weight perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local Embedding = {}
+
+---Rows of weight [entries, features] summed, averaged or their largest values taken, a bag at a time: called as
+---layer(index [B, L]) or layer(index [N], offsets [B]), int64 from 0; gives [B, features]. If mode is "sum" a third
+---argument, in the index's shape, is what the rows are multiplied by.
+---@class perigee.nn.EmbeddingBag: perigee.Layer
+---@field weight perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local EmbeddingBag = {}
+
+---Each group of channels of each example normalised by itself, then scaled and shifted by channel: [N, C, ...] in the
+---same shape (Wu and He, 2018). (x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over a
+---group's channels and all axes behind them.
+---@class perigee.nn.GroupNorm: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local GroupNorm = {}
+
+---@class perigee.nn.InstanceNorm: perigee.Layer
+---@field weight? perigee.Tensor # with affine
+---@field bias? perigee.Tensor # with affine
+---@field running_mean? perigee.Tensor # with track_running_stats
+---@field running_var? perigee.Tensor # with track_running_stats
+---@overload fun(...: any): perigee.Tensor, any
+local InstanceNorm = {}
+
+---@class perigee.nn.InstanceNorm1d: perigee.nn.InstanceNorm
+---@overload fun(...: any): perigee.Tensor, any
+local InstanceNorm1d = {}
+
+---@class perigee.nn.InstanceNorm2d: perigee.nn.InstanceNorm
+---@overload fun(...: any): perigee.Tensor, any
+local InstanceNorm2d = {}
+
+---@class perigee.nn.InstanceNorm3d: perigee.nn.InstanceNorm
+---@overload fun(...: any): perigee.Tensor, any
+local InstanceNorm3d = {}
+
+---@class perigee.nn.LayerNorm: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local LayerNorm = {}
+
+---@class perigee.nn.Linear: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local Linear = {}
+
+---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
+---of one table come in alphabetical order; dict:add(name, layer) appends.
+---@class perigee.nn.ModuleDict: perigee.Layer
+---@overload fun(...: any): perigee.Tensor, any
+local ModuleDict = {}
+
+---A list of layers that has no forward of its own.
+---@class perigee.nn.ModuleList: perigee.Layer
+---@overload fun(...: any): perigee.Tensor, any
+local ModuleList = {}
+
+---Attention of several heads (Vaswani et al., 2017), with PyTorch's parameter names: each head gives
+---softmax(q k^T / sqrt(embed / heads)) v of its part of the projected query, key and value; the heads' results side by
+---side go through a linear layer. Called as
+---layer(query, key, value, options); key and value default to query. Tensors are [N, L, embed], or [L, N, embed] with
+---batch_first=false (PyTorch's default, not ours), or [L, embed]. Options, as in PyTorch:
+---attn_mask [L, S] or [N * heads, L, S]: bool, true where a query may NOT see a key (the opposite of
+---scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S]: bool, true where a key is
+---padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged over the heads, or
+---[N, heads, L, S] with average_attn_weights=false.
+---@class perigee.nn.MultiheadAttention: perigee.Layer
+---@field in_proj_weight? perigee.Tensor # [3 embed, embed]; none where kdim or vdim is another size
+---@field q_proj_weight? perigee.Tensor # then there are three
+---@field k_proj_weight? perigee.Tensor
+---@field v_proj_weight? perigee.Tensor
+---@field in_proj_bias perigee.Tensor
+---@field bias_k? perigee.Tensor # with add_bias_kv
+---@field bias_v? perigee.Tensor
+---@field out_proj perigee.nn.Linear
+---@overload fun(...: any): perigee.Tensor, any
+local MultiheadAttention = {}
+
+---@class perigee.nn.PReLU: perigee.Layer
+---@field weight perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local PReLU = {}
+
+---A list of parameters: list[1], #list.
+---@class perigee.nn.ParameterList: perigee.Layer
+---@field [integer] perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local ParameterList = {}
+
+---The last axes, those that `shape` names, divided by their root mean square, then scaled (Zhang and Sennrich, 2019):
+---x / sqrt(mean(x^2) + eps) * weight, in the same shape.
+---@class perigee.nn.RMSNorm: perigee.Layer
+---@field weight perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local RMSNorm = {}
+
+---Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
+---and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
+---@class perigee.nn.Sequential: perigee.Layer
+---@overload fun(...: any): perigee.Tensor, any
+local Sequential = {}
+
+---Encoder and decoder (Vaswani et al., 2017), each a stack that ends in a layer norm: model(source [N, S, embed],
+---target [N, T, embed], options) gives [N, T, embed]; options source = {...} and target = {...} are those of the two
+---stacks.
+---@class perigee.nn.Transformer: perigee.Layer
+---@field encoder perigee.nn.TransformerEncoder
+---@field decoder perigee.nn.TransformerDecoder
+---@overload fun(...: any): perigee.Tensor, any
+local Transformer = {}
+
+---`count` copies of a decoder layer one after the other, then `norm` if given: decoder(x, memory, options).
+---@class perigee.nn.TransformerDecoder: perigee.Layer
+---@field layers perigee.nn.ModuleList
+---@field norm? perigee.Layer
+---@overload fun(...: any): perigee.Tensor, any
+local TransformerDecoder = {}
+
+---As TransformerEncoderLayer, with attention over `memory` in between. layer(x, memory, options): options mask,
+---key_padding_mask and is_causal for x, memory_mask, memory_key_padding_mask and memory_is_causal for memory.
+---@class perigee.nn.TransformerDecoderLayer: perigee.Layer
+---@field self_attn perigee.nn.MultiheadAttention
+---@field multihead_attn perigee.nn.MultiheadAttention # over memory
+---@field linear1 perigee.nn.Linear
+---@field linear2 perigee.nn.Linear
+---@field norm1 perigee.nn.LayerNorm
+---@field norm2 perigee.nn.LayerNorm
+---@field norm3 perigee.nn.LayerNorm
+---@overload fun(...: any): perigee.Tensor, any
+local TransformerDecoderLayer = {}
+
+---`count` copies of an encoder layer one after the other, then `norm` if given: encoder(x, options).
+---@class perigee.nn.TransformerEncoder: perigee.Layer
+---@field layers perigee.nn.ModuleList
+---@field norm? perigee.Layer
+---@overload fun(...: any): perigee.Tensor, any
+local TransformerEncoder = {}
+
+---Self-attention and two linear layers, each with a residual and a layer norm (Vaswani et al., 2017):
+---x = norm1(x + attention(x)), then norm2(x + linear2(activation(linear1(x)))); with norm_first (Xiong et al., 2020)
+---x + attention(norm1(x)) and so on. layer(x, options): x [N, L, embed], in the same shape; options mask,
+---key_padding_mask, is_causal as those of MultiheadAttention.
+---@class perigee.nn.TransformerEncoderLayer: perigee.Layer
+---@field self_attn perigee.nn.MultiheadAttention
+---@field linear1 perigee.nn.Linear
+---@field linear2 perigee.nn.Linear
+---@field norm1 perigee.nn.LayerNorm
+---@field norm2 perigee.nn.LayerNorm
+---@overload fun(...: any): perigee.Tensor, any
+local TransformerEncoderLayer = {}
+
+---@class perigee.nn.init
+local nn_init = {}
+
+---@class perigee.optim
+---@field sched perigee.optim.sched
+local optim = {}
+
+---@class perigee.optim.sched
+local optim_sched = {}
 
 ---Loss scaling for float16 with a scale that adapts itself (Micikevicius et al. 2018), with PyTorch's schedule.
 ---@param options? {init_scale?: number, growth_factor?: number, backoff_factor?: number, growth_interval?: integer, enabled?: boolean}|any
+---@param ... any
 ---@return perigee.GradScaler
-function pg.amp.GradScaler(options, ...) end
+function amp.GradScaler(options, ...) end
 
 ---Runs fn(...) in mixed precision and returns what it returns. Products, convolutions and attention get their float32
 ---inputs in `dtype`, what loses by 16 bits (losses, exponentials, sums) in float32, the rest runs in what it is given.
 ---Scopes nest; `enabled = false` switches it off inside. Parameters are cast once, until they change or the outermost
 ---scope ends; gradients come back in their dtype, and backward runs in the dtypes of the forward pass.
 ---@param options {device: string?, dtype: string?, enabled: boolean?}
----@param fn function what runs in mixed precision
----@param ...? any arguments of fn
+---@param fn function # what runs in mixed precision
+---@param ... any # arguments of fn
 ---@return any ... what fn returns
-function pg.amp.autocast(options, fn, ...) end
+function amp.autocast(options, fn, ...) end
 
 ---The dtype that autocast uses on a device now, or nil where it is off.
----@param device? string the ambient device by default
+---@param device? string # the ambient device by default
 ---@return string?
-function pg.amp.get_autocast_dtype(device) end
+function amp.get_autocast_dtype(device) end
 
 ---Whether autocast is on for a device now.
 ---@param device? string
 ---@return boolean
-function pg.amp.is_autocast_enabled(device) end
+function amp.is_autocast_enabled(device) end
 
 ---What layers compute in: "mixed_bfloat16", "mixed_float16", or "float32", the default: in the dtype of their
 ---parameters. Parameters stay float32. Without an argument answers the policy's name; with a function the policy holds
@@ -102,7 +436,7 @@ function pg.amp.is_autocast_enabled(device) end
 ---@param name? string
 ---@param fn? function
 ---@return string old the policy before, or what fn returns
-function pg.amp.policy(name, fn) end
+function amp.policy(name, fn) end
 
 ---Writes the averages into the model, or into another one of its kind.
 ---@param model? perigee.Layer
@@ -124,7 +458,7 @@ function Average:update() end
 
 ---Calls fn(...) with the averages in the model and puts its own weights back, also after an error.
 ---@param fn function
----@param ...? any arguments of fn
+---@param ... any # arguments of fn
 ---@return any ... what fn returns
 function Average:use(fn, ...) end
 
@@ -132,38 +466,38 @@ function Average:use(fn, ...) end
 ---has each epoch once.
 ---@param ... any|{path: string}
 ---@return perigee.Callback
-function pg.callbacks.CSVLogger(...) end
+function callbacks.CSVLogger(...) end
 
 ---Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the
 ---model then has the weights of the best epoch (`callback.best`, `.best_epoch`).
 ---@param ... any|{monitor?: string, patience?: integer, min_delta?: number, mode?: string, restore_best?: boolean}
----@return perigee.Callback
-function pg.callbacks.EarlyStopping(...) end
+---@return perigee.callbacks.EarlyStopping
+function callbacks.EarlyStopping(...) end
 
 ---Steps a schedule after every epoch, or with per="batch" after every batch. Where fit binds the optimizer, it is a
 ---function of that optimizer, which makes the schedule when the training begins. optim.sched.Plateau is given the value
 ---of `monitor`.
----@param ... any|{schedule: perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule, per?: string, monitor?: string}
+---@param ... any|{schedule: (perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule), per?: string, monitor?: string}
 ---@return perigee.Callback
-function pg.callbacks.LRScheduler(...) end
+function callbacks.LRScheduler(...) end
 
 ---A checkpoint at the end of every `every`-th epoch and, with `steps`, after every so many batches (not between
 ---accumulated ones). `monitor` names the value by which one is the best; that one is kept too. `callback.manager` is
 ---what saves.
 ---@param ... any|{dir: string, keep?: integer, monitor?: string, mode?: string, every?: integer, steps?: integer}
----@return perigee.Callback
-function pg.callbacks.ModelCheckpoint(...) end
+---@return perigee.callbacks.ModelCheckpoint
+function callbacks.ModelCheckpoint(...) end
 
 ---After every so many batches the Euclidean norms of the parameters whose names fit the Lua pattern, and of their
 ---gradients, as they were in the last step. They are kept in `callback.records`: { done, name, norm, grad_norm }.
 ---@param ... any|{every?: integer, pattern?: string, print?: boolean}
----@return perigee.Callback
-function pg.callbacks.Monitor(...) end
+---@return perigee.callbacks.Monitor
+function callbacks.Monitor(...) end
 
 ---Fit's bar as a callback, for fit{verbose=0}. 2: lines only.
 ---@param ... any|{verbose?: integer}
 ---@return perigee.Callback
-function pg.callbacks.ProgressBar(...) end
+function callbacks.ProgressBar(...) end
 
 ---Path, step and metric of the best checkpoint so far; nil before one was saved with a metric.
 ---@return string? path, integer? step, number? metric
@@ -186,7 +520,7 @@ function CheckpointManager:restore_best() end
 
 ---Saves all objects, and whatever else is given: plain values, tensors, tables of them, and things with a state() such
 ---as what `ds:each()` returned. Durable when it returns.
----@param given { step: integer, metric: number? } step: a count of what is done; metric: to judge the best by
+---@param given { step: integer, metric: number? } # step: a count of what is done; metric: to judge the best by
 ---@return string path
 function CheckpointManager:save(given) end
 
@@ -196,22 +530,22 @@ function CheckpointManager:steps() end
 
 ---The settings in force.
 ---@return {threads: integer, origins: boolean, matmul_precision: string, deterministic: boolean, log_device_placement: boolean, visible_devices: string[]?}
-function pg.config.get() end
+function config.get() end
 
 ---At most this share of a device's memory: `pg.config.memory_fraction("gpu:0", 0.4)`.
 ---@param device string
----@param fraction number above 0, up to 1
-function pg.config.memory_fraction(device, fraction) end
+---@param fraction number # above 0, up to 1
+function config.memory_fraction(device, fraction) end
 
 ---Memory is taken from a device as it is needed, always; what TensorFlow calls growth cannot be turned off.
 ---@param device string
 ---@param on boolean
-function pg.config.memory_growth(device, on) end
+function config.memory_growth(device, on) end
 
 ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
 ---@param device string
 ---@param size integer|string
-function pg.config.memory_limit(device, size) end
+function config.memory_limit(device, size) end
 
 ---Settings of the process: `pg.config.set{threads=2}`.
 ---threads: that one operator on the CPU may use. origins: what fails on an asynchronous device, where errors show up
@@ -221,39 +555,39 @@ function pg.config.memory_limit(device, size) end
 ---in every run. log_device_placement: every operator that is called or recorded becomes a line on standard error,
 ---`add: (add): gpu:0`. visible_devices: as `config.visible_devices`.
 ---@param ... any|{threads?: integer, origins?: boolean, matmul_precision?: string, deterministic?: boolean, log_device_placement?: boolean, visible_devices?: table}
-function pg.config.set(...) end
+function config.set(...) end
 
 ---Of all devices only these can be used from now on, besides the processor: `pg.config.visible_devices{"cuda:1"}`.
 ---Names stay what they are; "gpu:0" is the first one named. A device that has been used cannot be hidden any more.
 ---Without an argument all are visible. (CUDA_VISIBLE_DEVICES in the environment acts before the driver counts.)
 ---@param names? string[]
-function pg.config.visible_devices(names) end
+function config.visible_devices(names) end
 
 ---A file of numbers, plain or .gz, as a tensor [rows, columns].
 ---Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
 ---@param ... any|{path: string, delimiter?: string, skip?: integer, dtype?: perigee.Dtype}
 ---@return perigee.Tensor
-function pg.data.csv(...) end
+function data.csv(...) end
 
 ---`n` samples by number: get(i), i from 1, returns a table.
----@param ... any|{n: integer, get: fun(i: integer): any}
+---@param ... any|{n: integer, get: (fun(i: integer): any)}
 ---@return perigee.Dataset
-function pg.data.from_index(...) end
+function data.from_index(...) end
 
 ---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
----@param tensors table<string, table>
+---@param tensors table<string, perigee.Tensor>
 ---@return perigee.Dataset
-function pg.data.from_slices(tensors) end
+function data.from_slices(tensors) end
 
 ---Whether v is a data set.
----@param v any anything
+---@param v any # anything
 ---@return boolean
-function pg.data.is_dataset(v) end
+function data.is_dataset(v) end
 
 ---The numbers 0 .. n - 1, as samples { value = number }.
 ---@param n integer
 ---@return perigee.Dataset
-function pg.data.range(n) end
+function data.range(n) end
 
 ---Element i of the pipeline, from 1, or from the end where negative, in the order of the current epoch: `ds[i]`.
 ---@param i integer
@@ -268,7 +602,7 @@ function Dataset:batch(...) end
 ---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
 ---`ds:each{from=state}` goes on behind that state, in the same order.
 ---@param ... any|{from?: table}
----@return fun(): integer?, any
+---@return perigee.Iterator|fun(): integer?, any
 function Dataset:each(...) end
 
 ---How many orders have been drawn: each() takes the next. Set it to go on where another process was.
@@ -278,7 +612,7 @@ function Dataset:epoch(set) end
 
 ---fn(sample) -> sample, for each element.
 ---@param fn fun(sample: any): any
----@param ...? any
+---@param ... any
 ---@return perigee.Dataset
 function Dataset:map(fn, ...) end
 
@@ -303,7 +637,7 @@ function Dataset:shuffle(...) end
 function Dataset:skip(n) end
 
 ---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves.
----@param ... any|{size: any, axis?: integer}
+---@param ... number|number[]
 ---@return perigee.Dataset ...
 function Dataset:split(...) end
 
@@ -350,6 +684,13 @@ function Graph:text() end
 ---@return perigee.Tensor
 function Graph:variable(...) end
 
+---Ends it: further calls answer nil.
+function Iterator:close() end
+
+---Where it stands, as a plain table: for `ds:each{from=state}`.
+---@return { epoch: integer, position: integer, size: integer }
+function Iterator:state() end
+
 ---Calls fn(layer) for this and every inner layer.
 ---@param fn fun(layer: perigee.Layer)
 ---@return perigee.Layer
@@ -370,7 +711,7 @@ function Layer:children() end
 function Layer:clone() end
 
 ---Number of elements of all parameters.
----@param options? {trainable?: boolean} only those that need gradients
+---@param options? {trainable?: boolean} # only those that need gradients
 ---@return integer
 function Layer:count_parameters(options) end
 
@@ -398,7 +739,7 @@ function Layer:evaluate(...) end
 function Layer:fit(...) end
 
 ---What layer(...) computes; classes define it.
----@param ...? any
+---@param ... any
 ---@return any
 function Layer:forward(...) end
 
@@ -414,8 +755,8 @@ function Layer:freeze() end
 function Layer:hook(event, fn) end
 
 ---Copies tensors in by name. All names and shapes are checked before anything is changed.
----@param given table<string, perigee.Tensor> by name, as state() or pg.load give them
----@param options? {strict?: boolean} false: names may be missing or left over
+---@param given table<string, perigee.Tensor> # by name, as state() or pg.load give them
+---@param options? {strict?: boolean} # false: names may be missing or left over
 ---@return string[] missing, string[] unexpected
 function Layer:load_state(given, options) end
 
@@ -445,7 +786,7 @@ function Layer:predict(...) end
 function Layer:size() end
 
 ---Parameters and buffers by name, without history, sharing the layer's memory.
----@return table<string, table>
+---@return table<string, perigee.Tensor>
 function Layer:state() end
 
 ---Runs the model once, without gradients and as in evaluation, and prints a line a layer: the shape of its output, the
@@ -457,7 +798,7 @@ function Layer:state() end
 function Layer:summary(options) end
 
 ---Moves parameters and buffers in place: optimizers that hold them keep working. A dtype applies to floating tensors.
----@param target string a device ("cuda:0") or a dtype ("bfloat16")
+---@param target string # a device ("cuda:0") or a dtype ("bfloat16")
 ---@param second? string
 ---@return perigee.Layer
 function Layer:to(target, second) end
@@ -483,7 +824,7 @@ function LBFGS:load_state(saved) end
 function LBFGS:state() end
 
 ---Up to max_iter iterations; each evaluates the closure.
----@param closure fun(): perigee.Tensor clears gradients, computes the loss, calls backward, returns the loss
+---@param closure fun(): perigee.Tensor # clears gradients, computes the loss, calls backward, returns the loss
 ---@return number loss at the beginning
 function LBFGS:step(closure) end
 
@@ -493,526 +834,625 @@ function LBFGS:zero_grad() end
 ---The norm of matrices in two axes (default: the last two).
 ---@param ... any|{x: perigee.Tensor, ord?: number|string, axis?: integer[], keepdim?: boolean}
 ---@return perigee.Tensor
-function pg.linalg.matrix_norm(...) end
+function linalg.matrix_norm(...) end
 
 ---Of a vector, or along one axis, the vector norm of order `ord`; of a matrix, or in two axes, the matrix norm. Without
 ---`ord` the root of the sum of squares, of any number of axes.
 ---@param ... any|{x: perigee.Tensor, ord?: number|string, axis?: integer|integer[], keepdim?: boolean}
 ---@return perigee.Tensor
-function pg.linalg.norm(...) end
+function linalg.norm(...) end
 
 ---The norm of vectors along axes: (sum |x|^ord)^(1/ord).
 ---@param ... any|{x: perigee.Tensor, ord?: number, axis?: integer|integer[], keepdim?: boolean}
 ---@return perigee.Tensor
-function pg.linalg.vector_norm(...) end
+function linalg.vector_norm(...) end
 
 ---Releases everything that is unreachable, now.
-function pg.memory.collect() end
+function memory.collect() end
 
 ---Gives memory that no tensor uses back to the device.
 ---@param device? string
-function pg.memory.empty_cache(device) end
+function memory.empty_cache(device) end
 
 ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
 ---@param device? string
 ---@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer}
-function pg.memory.stats(device) end
+function memory.stats(device) end
+
+---Adds a layer under a name, or puts it in the place of the one that has it.
+---@param name string
+---@param layer perigee.Layer
+---@return perigee.nn.ModuleDict
+function ModuleDict:add(name, layer) end
+
+---The names, in order.
+---@return string[]
+function ModuleDict:names() end
+
+---Adds a layer behind the others.
+---@param layer perigee.Layer|function
+---@return perigee.nn.ModuleList
+function ModuleList:append(layer) end
 
 ---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole. [N, C, ...] to [N,
 ---C, size...], N may be missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n),
 ---i from 0, the end excluded.
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.AdaptiveAvgPool1d(options, ...) end
+function nn.AdaptiveAvgPool1d(options, ...) end
 
 ---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole. [N, C, ...] to [N,
 ---C, size...], N may be missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n),
 ---i from 0, the end excluded.
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.AdaptiveAvgPool2d(options, ...) end
+function nn.AdaptiveAvgPool2d(options, ...) end
 
 ---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole. [N, C, ...] to [N,
 ---C, size...], N may be missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n),
 ---i from 0, the end excluded.
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.AdaptiveAvgPool3d(options, ...) end
+function nn.AdaptiveAvgPool3d(options, ...) end
 
 ---The largest value of each of `size` windows that share each axis evenly. [N, C, ...] to [N, C, size...], N may be
 ---missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n), i from 0, the end
 ---excluded.
 ---@param options? {size: integer|integer[], return_indices?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.AdaptiveMaxPool1d(options, ...) end
+function nn.AdaptiveMaxPool1d(options, ...) end
 
 ---The largest value of each of `size` windows that share each axis evenly. [N, C, ...] to [N, C, size...], N may be
 ---missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n), i from 0, the end
 ---excluded.
 ---@param options? {size: integer|integer[], return_indices?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.AdaptiveMaxPool2d(options, ...) end
+function nn.AdaptiveMaxPool2d(options, ...) end
 
 ---The largest value of each of `size` windows that share each axis evenly. [N, C, ...] to [N, C, size...], N may be
 ---missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n), i from 0, the end
 ---excluded.
 ---@param options? {size: integer|integer[], return_indices?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.AdaptiveMaxPool3d(options, ...) end
+function nn.AdaptiveMaxPool3d(options, ...) end
 
 ---Dropout for SELU networks, which keeps mean 0 and variance 1 (Klambauer et al., 2017): while training, an element
 ---becomes s = -1.7581, SELU's limit for x to -inf, with probability p; then all are scaled and shifted, a x + b with
 ---a = ((1 - p) (1 + p s^2))^(-1/2) and b = -a p s.
 ---@param options? {p?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.AlphaDropout(options, ...) end
+function nn.AlphaDropout(options, ...) end
 
 ---The mean of each window: [N, C, L] to [N, C, L']; N may be missing. Each axis becomes floor((size + 2 padding -
 ---kernel) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.AvgPool1d(options, ...) end
+function nn.AvgPool1d(options, ...) end
 
 ---The mean of each window: [N, C, H, W] to [N, C, H', W']; N may be missing. Each axis becomes floor((size + 2 padding
----- kernel) / stride) + 1 long, rounded up with ceil_mode.
+--- - kernel) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.AvgPool2d(options, ...) end
+function nn.AvgPool2d(options, ...) end
 
 ---The mean of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing. Each axis becomes floor((size + 2
 ---padding - kernel) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.AvgPool3d(options, ...) end
+function nn.AvgPool3d(options, ...) end
 
 ---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
 ---being -100 at least. A p outside is an error that names it.
 ---`nn.bce` as a layer, which remembers its options: layer(p, y).
 ---@param options? {reduction?: string, weight?: perigee.Tensor}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.BCELoss(options, ...) end
+function nn.BCELoss(options, ...) end
 
 ---Binary cross entropy of logits x in the shape of y: -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x),
 ---safe for any size of x.
 ---`nn.bce_with_logits` as a layer, which remembers its options: layer(x, y).
 ---@param options? {pos_weight?: perigee.Tensor, reduction?: string, weight?: perigee.Tensor}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.BCEWithLogitsLoss(options, ...) end
+function nn.BCEWithLogitsLoss(options, ...) end
 
 ---Normalises each channel of [N, C] or [N, C, L] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x -
 ---mean) / sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running
 ---= (1 - momentum) running + momentum batch, with the unbiased variance.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: string}|any
----@return perigee.Layer
-function pg.nn.BatchNorm1d(options, ...) end
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: "none"|"relu"}|any
+---@param ... any
+---@return perigee.nn.BatchNorm1d
+function nn.BatchNorm1d(options, ...) end
 
 ---Normalises each channel of [N, C, H, W] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x - mean) /
 ---sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running = (1 -
 ---momentum) running + momentum batch, with the unbiased variance.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: string}|any
----@return perigee.Layer
-function pg.nn.BatchNorm2d(options, ...) end
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: "none"|"relu"}|any
+---@param ... any
+---@return perigee.nn.BatchNorm2d
+function nn.BatchNorm2d(options, ...) end
 
 ---Normalises each channel of [N, C, D, H, W] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x - mean) /
 ---sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running = (1 -
 ---momentum) running + momentum batch, with the unbiased variance.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: string}|any
----@return perigee.Layer
-function pg.nn.BatchNorm3d(options, ...) end
+---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: "none"|"relu"}|any
+---@param ... any
+---@return perigee.nn.BatchNorm3d
+function nn.BatchNorm3d(options, ...) end
 
 ---x1 weight[k] x2 + bias[k] for every output k: [..., inputs1] and [..., inputs2] to [..., out]. weight is
 ---[out, inputs1, inputs2].
 ---@param options? {inputs1: integer, inputs2: integer, out: integer, bias?: boolean}|any
----@return perigee.Layer
-function pg.nn.Bilinear(options, ...) end
+---@param ... any
+---@return perigee.nn.Bilinear
+function nn.Bilinear(options, ...) end
 
 ---x where positive, alpha (exp(x / alpha) - 1) elsewhere (Barron, 2017)
 ---@param options? {alpha?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.CELU(options, ...) end
+function nn.CELU(options, ...) end
 
 ---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
 ---ways to align them with the steps. The gradient is that of what log_softmax was taken of; there is no second
 ---derivative.
 ---`nn.ctc` as a layer, which remembers its options: layer(log_probs, targets, input_lengths, target_lengths).
 ---@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.CTCLoss(options, ...) end
+function nn.CTCLoss(options, ...) end
 
 ---[N, C, ...] with the channels of `groups` groups interleaved: channel i C / groups + j goes to j groups + i (Zhang et
 ---al., 2018).
 ---@param options? {groups: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ChannelShuffle(options, ...) end
+function nn.ChannelShuffle(options, ...) end
 
 ---[N, C, L] padded by what lies at the other end along the last axis; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.CircularPad1d(options, ...) end
+function nn.CircularPad1d(options, ...) end
 
 ---[N, C, H, W] padded by what lies at the other end along the last two axes; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.CircularPad2d(options, ...) end
+function nn.CircularPad2d(options, ...) end
 
 ---[N, C, D, H, W] padded by what lies at the other end along the last three axes; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.CircularPad3d(options, ...) end
+function nn.CircularPad3d(options, ...) end
 
 ---[N, C, L] padded by `value` along the last axis; N may be missing.
 ---@param options? {padding: integer|integer[], value: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ConstantPad1d(options, ...) end
+function nn.ConstantPad1d(options, ...) end
 
 ---[N, C, H, W] padded by `value` along the last two axes; N may be missing.
 ---@param options? {padding: integer|integer[], value: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ConstantPad2d(options, ...) end
+function nn.ConstantPad2d(options, ...) end
 
 ---[N, C, D, H, W] padded by `value` along the last three axes; N may be missing.
 ---@param options? {padding: integer|integer[], value: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ConstantPad3d(options, ...) end
+function nn.ConstantPad3d(options, ...) end
 
 ---Cross-correlation of sequences: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, L] to [N,
 ---out, L'] (N may be missing) with weight [out, inputs / groups, k]. Each axis becomes floor((size + 2 padding -
 ---dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: string}|any
----@return perigee.Layer
-function pg.nn.Conv1d(options, ...) end
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu"}|any
+---@param ... any
+---@return perigee.nn.Conv1d
+function nn.Conv1d(options, ...) end
 
 ---Cross-correlation of images: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, H, W] to [N,
 ---out, H', W'] (N may be missing) with weight [out, inputs / groups, kh, kw]. Each axis becomes floor((size + 2 padding
----- dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: string}|any
----@return perigee.Layer
-function pg.nn.Conv2d(options, ...) end
+--- - dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu"}|any
+---@param ... any
+---@return perigee.nn.Conv2d
+function nn.Conv2d(options, ...) end
 
 ---Cross-correlation of volumes: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, D, H, W] to
 ---[N, out, D', H', W'] (N may be missing) with weight [out, inputs / groups, kd, kh, kw]. Each axis becomes floor((size
 ---+ 2 padding - dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: string}|any
----@return perigee.Layer
-function pg.nn.Conv3d(options, ...) end
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu"}|any
+---@param ... any
+---@return perigee.nn.Conv3d
+function nn.Conv3d(options, ...) end
 
 ---Transpose of a convolution of sequences: [N, inputs, L] to [N, out, L'] (N may be missing) with weight [inputs, out /
 ---groups, k]. It is the gradient of that convolution by its input. Each axis becomes (size - 1) stride - 2 padding +
 ---dilation (kernel - 1) + output_padding + 1 long.
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
----@return perigee.Layer
-function pg.nn.ConvTranspose1d(options, ...) end
+---@param ... any
+---@return perigee.nn.ConvTranspose1d
+function nn.ConvTranspose1d(options, ...) end
 
 ---Transpose of a convolution of images: [N, inputs, H, W] to [N, out, H', W'] (N may be missing) with weight [inputs,
 ---out / groups, kh, kw]. It is the gradient of that convolution by its input. Each axis becomes (size - 1) stride - 2
 ---padding + dilation (kernel - 1) + output_padding + 1 long.
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
----@return perigee.Layer
-function pg.nn.ConvTranspose2d(options, ...) end
+---@param ... any
+---@return perigee.nn.ConvTranspose2d
+function nn.ConvTranspose2d(options, ...) end
 
 ---Transpose of a convolution of volumes: [N, inputs, D, H, W] to [N, out, D', H', W'] (N may be missing) with weight
 ---[inputs, out / groups, kd, kh, kw]. It is the gradient of that convolution by its input. Each axis becomes (size - 1)
 ---stride - 2 padding + dilation (kernel - 1) + output_padding + 1 long.
 ---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
----@return perigee.Layer
-function pg.nn.ConvTranspose3d(options, ...) end
+---@param ... any
+---@return perigee.nn.ConvTranspose3d
+function nn.ConvTranspose3d(options, ...) end
 
 ---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1.
 ---`nn.cosine_embedding` as a layer, which remembers its options: layer(a, b, y).
 ---@param options? {margin?: number, reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.CosineEmbeddingLoss(options, ...) end
+function nn.CosineEmbeddingLoss(options, ...) end
 
 ---The cosine of the angle between two tensors along an axis: sum(x y) / (max(|x|, eps) max(|y|, eps)), |x| the
 ---Euclidean norm. layer(x, y): two tensors that broadcast; the axis is gone from the result.
 ---@param options? {axis?: integer, eps?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.CosineSimilarity(options, ...) end
+function nn.CosineSimilarity(options, ...) end
 
 ---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]); with label_smoothing e, 1 - e times that
 ---plus e / C times its sum over all classes. "mean" divides by the sum of the labels' weights.
 ---`nn.cross_entropy` as a layer, which remembers its options: layer(logits, labels).
 ---@param options? {ignore_index?: integer, label_smoothing?: number, reduction?: string, weight?: perigee.Tensor}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.CrossEntropyLoss(options, ...) end
+function nn.CrossEntropyLoss(options, ...) end
+
+---The same as nn.Linear. activation(x weight^T + bias) over the last axis: [..., inputs] to [..., out]. weight is [out,
+---inputs].
+---@param options? {inputs: integer, out: integer, bias?: boolean, activation?: "none"|"relu"|"gelu_tanh"}|any
+---@param ... any
+---@return perigee.nn.Linear
+function nn.Dense(options, ...) end
 
 ---While training: zeroes each element with probability p, scales the rest by 1 / (1 - p) (Srivastava et al., 2014). Any
 ---shape, which stays; in eval() nothing happens.
 ---@param options? {p?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Dropout(options, ...) end
+function nn.Dropout(options, ...) end
 
 ---While training: zeroes whole channels of [N, C, L] with probability p, scales the rest by 1 / (1 - p) (Tompson et
 ---al., 2015). N may be missing.
 ---@param options? {p?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Dropout1d(options, ...) end
+function nn.Dropout1d(options, ...) end
 
 ---While training: zeroes whole channels of [N, C, H, W] with probability p, scales the rest by 1 / (1 - p) (Tompson et
 ---al., 2015). N may be missing.
 ---@param options? {p?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Dropout2d(options, ...) end
+function nn.Dropout2d(options, ...) end
 
 ---While training: zeroes whole channels of [N, C, D, H, W] with probability p, scales the rest by 1 / (1 - p) (Tompson
 ---et al., 2015). N may be missing.
 ---@param options? {p?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Dropout3d(options, ...) end
+function nn.Dropout3d(options, ...) end
 
 ---x where positive, alpha (exp(x) - 1) elsewhere (Clevert, Unterthiner and Hochreiter, 2015)
 ---@param options? {alpha?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ELU(options, ...) end
+function nn.ELU(options, ...) end
 
 ---Rows of weight [entries, features] by index: [...] int64 to [..., features]. Weights begin as normal numbers.
 ---@param options? {entries: integer, features: integer, padding_idx?: integer}|any
----@return perigee.Layer
-function pg.nn.Embedding(options, ...) end
+---@param ... any
+---@return perigee.nn.Embedding
+function nn.Embedding(options, ...) end
 
 ---Rows of weight [entries, features] summed, averaged or their largest values taken, a bag at a time: called as
 ---layer(index [B, L]) or layer(index [N], offsets [B]), int64 from 0; gives [B, features]. If mode is "sum" a third
 ---argument, in the index's shape, is what the rows are multiplied by.
 ---@param options? {entries: integer, features: integer, mode?: string, include_last_offset?: boolean, padding_idx?: integer}|any
----@return perigee.Layer
-function pg.nn.EmbeddingBag(options, ...) end
+---@param ... any
+---@return perigee.nn.EmbeddingBag
+function nn.EmbeddingBag(options, ...) end
 
 ---Merges the axes from `first` to `last` into one: with first=2, [N, C, H, W] to [N, C H W].
 ---@param options? {first?: integer, last?: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Flatten(options, ...) end
+function nn.Flatten(options, ...) end
 
 ---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
 ---Labels mean softmax, targets in the logits' shape sigmoid.
 ---`nn.focal` as a layer, which remembers its options: layer(logits, target).
 ---@param options? {alpha?: number, gamma?: number, ignore_index?: integer, reduction?: string, weight?: perigee.Tensor}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.FocalLoss(options, ...) end
+function nn.FocalLoss(options, ...) end
 
 ---Columns added up to images of `size`, where windows overlap: [N, C kh kw, L] to [N, C, H, W]. The transpose of
 ---Unfold.
 ---@param options? {size: integer|integer[], kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Fold(options, ...) end
+function nn.Fold(options, ...) end
 
 ---A function as a layer without parameters.
----@param fn fun(...): any what the layer computes
+---@param fn fun(...): any # what the layer computes
 ---@return perigee.Layer
-function pg.nn.Function(fn) end
+function nn.Function(fn) end
 
 ---x Phi(x), with Phi the normal distribution's cumulative function (Hendrycks and Gimpel, 2016)
----@param options? {approximate?: string}|any
+---@param options? {approximate?: "none"|"tanh"}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.GELU(options, ...) end
+function nn.GELU(options, ...) end
 
 ---a sigmoid(b), a and b being the halves of x along `axis`, which is half as long in the result (Dauphin et al., 2016)
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.GLU(options, ...) end
+function nn.GLU(options, ...) end
 
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
 ---which is taken for eps where it is less (Nix and Weigend, 1994).
 ---`nn.gaussian_nll` as a layer, which remembers its options: layer(x, y, var).
 ---@param options? {eps?: number, full?: boolean, reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.GaussianNLLLoss(options, ...) end
+function nn.GaussianNLLLoss(options, ...) end
 
 ---Each group of channels of each example normalised by itself, then scaled and shifted by channel: [N, C, ...] in the
 ---same shape (Wu and He, 2018). (x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over a
 ---group's channels and all axes behind them.
 ---@param options? {groups: integer, channels: integer, eps?: number, affine?: boolean}|any
----@return perigee.Layer
-function pg.nn.GroupNorm(options, ...) end
+---@param ... any
+---@return perigee.nn.GroupNorm
+function nn.GroupNorm(options, ...) end
 
 ---x, but 0 where |x| <= lambd
 ---@param options? {lambd?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Hardshrink(options, ...) end
+function nn.Hardshrink(options, ...) end
 
 ---relu6(x + 3) / 6
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Hardsigmoid(options, ...) end
+function nn.Hardsigmoid(options, ...) end
 
 ---x relu6(x + 3) / 6 (Howard et al., 2019)
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Hardswish(options, ...) end
+function nn.Hardswish(options, ...) end
 
 ---x limited to [min_val, max_val]
 ---@param options? {min_val?: number, max_val?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Hardtanh(options, ...) end
+function nn.Hardtanh(options, ...) end
 
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
 ---`nn.hinge_embedding` as a layer, which remembers its options: layer(x, y).
 ---@param options? {margin?: number, reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.HingeEmbeddingLoss(options, ...) end
+function nn.HingeEmbeddingLoss(options, ...) end
 
 ---max(0, 1 - y x) for targets y of -1 and 1.
 ---`nn.hinge` as a layer, which remembers its options: layer(x, y).
 ---@param options? {reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.HingeLoss(options, ...) end
+function nn.HingeLoss(options, ...) end
 
 ---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
 ---delta (d - delta / 2).
 ---`nn.huber` as a layer, which remembers its options: layer(x, y).
 ---@param options? {delta?: number, reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.HuberLoss(options, ...) end
+function nn.HuberLoss(options, ...) end
 
 ---Gives what it is given.
----@param ...? any anything
+---@param ... any # anything
 ---@return perigee.Layer
-function pg.nn.Identity(...) end
+function nn.Identity(...) end
 
 ---Each channel of each example normalised by itself, in the same shape: [N, C, ...] (Ulyanov, Vedaldi and Lempitsky,
 ---2016).
 ---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
----@return perigee.Layer
-function pg.nn.InstanceNorm(options, ...) end
+---@param ... any
+---@return perigee.nn.InstanceNorm
+function nn.InstanceNorm(options, ...) end
 
 ---Each channel of each example normalised by itself, in the same shape: [N, C, L]; N may be missing (Ulyanov, Vedaldi
 ---and Lempitsky, 2016).
 ---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
----@return perigee.Layer
-function pg.nn.InstanceNorm1d(options, ...) end
+---@param ... any
+---@return perigee.nn.InstanceNorm1d
+function nn.InstanceNorm1d(options, ...) end
 
 ---Each channel of each example normalised by itself, in the same shape: [N, C, H, W]; N may be missing (Ulyanov,
 ---Vedaldi and Lempitsky, 2016).
 ---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
----@return perigee.Layer
-function pg.nn.InstanceNorm2d(options, ...) end
+---@param ... any
+---@return perigee.nn.InstanceNorm2d
+function nn.InstanceNorm2d(options, ...) end
 
 ---Each channel of each example normalised by itself, in the same shape: [N, C, D, H, W]; N may be missing (Ulyanov,
 ---Vedaldi and Lempitsky, 2016).
 ---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
 ---@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
----@return perigee.Layer
-function pg.nn.InstanceNorm3d(options, ...) end
+---@param ... any
+---@return perigee.nn.InstanceNorm3d
+function nn.InstanceNorm3d(options, ...) end
 
 ---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
 ---`nn.kl_div` as a layer, which remembers its options: layer(x, target).
 ---@param options? {log_target?: boolean, reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.KLDivLoss(options, ...) end
+function nn.KLDivLoss(options, ...) end
 
 ---Mean of |x - y|.
 ---`nn.l1` as a layer, which remembers its options: layer(x, y).
 ---@param options? {reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.L1Loss(options, ...) end
+function nn.L1Loss(options, ...) end
 
 ---The norm of each window of [N, C, L]: (sum of x^norm)^(1 / norm); each axis becomes floor((size - kernel) / stride) +
 ---1 long.
 ---@param options? {norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.LPPool1d(options, ...) end
+function nn.LPPool1d(options, ...) end
 
 ---The norm of each window of [N, C, H, W]: (sum of x^norm)^(1 / norm); each axis becomes floor((size - kernel) /
 ---stride) + 1 long.
 ---@param options? {norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.LPPool2d(options, ...) end
+function nn.LPPool2d(options, ...) end
 
 ---Normalises over the last axes, those that `shape` names (Ba, Kiros and Hinton, 2016): (x - mean) / sqrt(var + eps) *
 ---weight + bias, the variance being the biased one; [..., shape] in the same shape.
 ---@param options? {shape: integer|integer[], eps?: number, affine?: boolean, bias?: boolean, elementwise_affine?: boolean}|any
----@return perigee.Layer
-function pg.nn.LayerNorm(options, ...) end
+---@param ... any
+---@return perigee.nn.LayerNorm
+function nn.LayerNorm(options, ...) end
 
 ---x where positive, negative_slope x elsewhere (Maas, Hannun and Ng, 2013)
 ---@param options? {negative_slope?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.LeakyReLU(options, ...) end
+function nn.LeakyReLU(options, ...) end
 
 ---activation(x weight^T + bias) over the last axis: [..., inputs] to [..., out]. weight is [out, inputs].
----@param options? {inputs: integer, out: integer, bias?: boolean, activation?: string}|any
----@return perigee.Layer
-function pg.nn.Linear(options, ...) end
+---@param options? {inputs: integer, out: integer, bias?: boolean, activation?: "none"|"relu"|"gelu_tanh"}|any
+---@param ... any
+---@return perigee.nn.Linear
+function nn.Linear(options, ...) end
 
 ---Each element divided by a power of the mean of the squares over `size` neighbouring channels (Krizhevsky, Sutskever
 ---and Hinton, 2012): x / (k + alpha mean(x^2))^beta, zeros standing outside; [N, C, ...] in the same shape.
 ---@param options? {size: integer, alpha?: number, beta?: number, k?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.LocalResponseNorm(options, ...) end
+function nn.LocalResponseNorm(options, ...) end
 
 ---log(1 / (1 + exp(-x)))
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.LogSigmoid(options, ...) end
+function nn.LogSigmoid(options, ...) end
 
 ---log(exp(x) / sum(exp(x))) along `axis`: x - log(sum(exp(x)))
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.LogSoftmax(options, ...) end
+function nn.LogSoftmax(options, ...) end
 
 ---Mean of (x - y)^2.
 ---`nn.mse` as a layer, which remembers its options: layer(x, y).
 ---@param options? {reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.MSELoss(options, ...) end
+function nn.MSELoss(options, ...) end
 
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
 ---`nn.margin_ranking` as a layer, which remembers its options: layer(a, b, y).
 ---@param options? {margin?: number, reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.MarginRankingLoss(options, ...) end
+function nn.MarginRankingLoss(options, ...) end
 
 ---The largest value of each window: [N, C, L] to [N, C, L']; N may be missing. Each axis becomes floor((size + 2
 ---padding - dilation (kernel - 1) - 1) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.MaxPool1d(options, ...) end
+function nn.MaxPool1d(options, ...) end
 
 ---The largest value of each window: [N, C, H, W] to [N, C, H', W']; N may be missing. Each axis becomes floor((size + 2
 ---padding - dilation (kernel - 1) - 1) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.MaxPool2d(options, ...) end
+function nn.MaxPool2d(options, ...) end
 
 ---The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing. Each axis becomes
 ---floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 long, rounded up with ceil_mode.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.MaxPool3d(options, ...) end
+function nn.MaxPool3d(options, ...) end
 
 ---x tanh(softplus(x)) (Misra, 2019)
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Mish(options, ...) end
+function nn.Mish(options, ...) end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends.
----@param layers table<string, perigee.Layer> layers by name
----@return perigee.Layer
-function pg.nn.ModuleDict(layers) end
+---@param layers table<string, perigee.Layer> # layers by name
+---@return perigee.nn.ModuleDict
+function nn.ModuleDict(layers) end
 
 ---A list of layers that has no forward of its own.
----@param ...? perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
----@return perigee.Layer
-function pg.nn.ModuleList(...) end
+---@param ... perigee.Layer|(perigee.Layer|function)[] # layers, or functions of tensors
+---@return perigee.nn.ModuleList
+function nn.ModuleList(...) end
 
 ---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them: the mean over C of
-----(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
+--- -(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
 ---`nn.multilabel_soft_margin` as a layer, which remembers its options: layer(x, y).
 ---@param options? {reduction?: string, weight?: perigee.Tensor}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.MultiLabelSoftMarginLoss(options, ...) end
+function nn.MultiLabelSoftMarginLoss(options, ...) end
 
 ---weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label
 ---(Crammer and Singer, 2001).
 ---`nn.multi_margin` as a layer, which remembers its options: layer(x, labels).
 ---@param options? {margin?: number, p?: integer, reduction?: string, weight?: perigee.Tensor}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.MultiMarginLoss(options, ...) end
+function nn.MultiMarginLoss(options, ...) end
 
 ---Attention of several heads (Vaswani et al., 2017), with PyTorch's parameter names: each head gives
 ---softmax(q k^T / sqrt(embed / heads)) v of its part of the projected query, key and value; the heads' results side by
@@ -1024,566 +1464,617 @@ function pg.nn.MultiMarginLoss(options, ...) end
 ---padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged over the heads, or
 ---[N, heads, L, S] with average_attn_weights=false.
 ---@param options? {embed: integer, heads: integer, dropout?: number, bias?: boolean, add_bias_kv?: boolean, add_zero_attn?: boolean, kdim?: integer, vdim?: integer, batch_first?: boolean}|any
----@return perigee.Layer
-function pg.nn.MultiheadAttention(options, ...) end
+---@param ... any
+---@return perigee.nn.MultiheadAttention
+function nn.MultiheadAttention(options, ...) end
 
 ---Negative log likelihood -weight[y] x[y] of log probabilities x. "mean" divides by the sum of the labels' weights.
 ---`nn.nll` as a layer, which remembers its options: layer(log_probs, labels).
 ---@param options? {ignore_index?: integer, reduction?: string, weight?: perigee.Tensor}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.NLLLoss(options, ...) end
+function nn.NLLLoss(options, ...) end
 
 ---x where positive, weight x elsewhere, with learnt slopes (He, Zhang, Ren and Sun, 2015)
 ---@param options? {num_parameters?: integer, init?: number}|any
----@return perigee.Layer
-function pg.nn.PReLU(options, ...) end
+---@param ... any
+---@return perigee.nn.PReLU
+function nn.PReLU(options, ...) end
 
 ---The p-norm of the difference along the last axis: (sum |x - y + eps|^p)^(1 / p). layer(x, y): [..., D] and [..., D]
 ---to [...].
 ---@param options? {p?: number, eps?: number, keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.PairwiseDistance(options, ...) end
+function nn.PairwiseDistance(options, ...) end
 
 ---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
----@param tensor perigee.Tensor of a floating dtype
----@param options? {requires_grad?: boolean} requires_grad=false: registered, but not trained
+---@param tensor perigee.Tensor # of a floating dtype
+---@param options? {requires_grad?: boolean} # requires_grad=false: registered, but not trained
 ---@return perigee.Tensor
-function pg.nn.Parameter(tensor, options) end
+function nn.Parameter(tensor, options) end
 
 ---A list of parameters: list[1], #list.
----@param ...? perigee.Tensor|perigee.Tensor[] what becomes parameters
----@return perigee.Layer
-function pg.nn.ParameterList(...) end
+---@param ... perigee.Tensor|perigee.Tensor[] # what becomes parameters
+---@return perigee.nn.ParameterList
+function nn.ParameterList(...) end
 
 ---[N, C r^2, H, W] to [N, C, H r, W r], r being `factor`: element (h, w) of channel c r^2 + i r + j goes to
 ---(h r + i, w r + j) of channel c (Shi et al., 2016).
 ---@param options? {factor: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.PixelShuffle(options, ...) end
+function nn.PixelShuffle(options, ...) end
 
 ---[N, C, H r, W r] to [N, C r^2, H, W], r being `factor`: PixelShuffle undone.
 ---@param options? {factor: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.PixelUnshuffle(options, ...) end
+function nn.PixelUnshuffle(options, ...) end
 
 ---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
 ---of mean x with log_input=false; without the term log(y!), which x does not change.
 ---`nn.poisson_nll` as a layer, which remembers its options: layer(x, y).
 ---@param options? {eps?: number, full?: boolean, log_input?: boolean, reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.PoissonNLLLoss(options, ...) end
+function nn.PoissonNLLLoss(options, ...) end
 
 ---The last axes, those that `shape` names, divided by their root mean square, then scaled (Zhang and Sennrich, 2019):
 ---x / sqrt(mean(x^2) + eps) * weight, in the same shape.
 ---@param options? {shape: integer|integer[], eps?: number, affine?: boolean, elementwise_affine?: boolean}|any
----@return perigee.Layer
-function pg.nn.RMSNorm(options, ...) end
+---@param ... any
+---@return perigee.nn.RMSNorm
+function nn.RMSNorm(options, ...) end
 
 ---max(x, 0)
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ReLU(options, ...) end
+function nn.ReLU(options, ...) end
 
 ---x limited to [0, 6]
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ReLU6(options, ...) end
+function nn.ReLU6(options, ...) end
 
 ---[N, C, L] padded by what lies inside, mirrored at the outermost element along the last axis; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ReflectionPad1d(options, ...) end
+function nn.ReflectionPad1d(options, ...) end
 
 ---[N, C, H, W] padded by what lies inside, mirrored at the outermost element along the last two axes; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ReflectionPad2d(options, ...) end
+function nn.ReflectionPad2d(options, ...) end
 
 ---[N, C, D, H, W] padded by what lies inside, mirrored at the outermost element along the last three axes; N may be
 ---missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ReflectionPad3d(options, ...) end
+function nn.ReflectionPad3d(options, ...) end
 
 ---[N, C, L] padded by its outermost elements along the last axis; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ReplicationPad1d(options, ...) end
+function nn.ReplicationPad1d(options, ...) end
 
 ---[N, C, H, W] padded by its outermost elements along the last two axes; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ReplicationPad2d(options, ...) end
+function nn.ReplicationPad2d(options, ...) end
 
 ---[N, C, D, H, W] padded by its outermost elements along the last three axes; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ReplicationPad3d(options, ...) end
+function nn.ReplicationPad3d(options, ...) end
 
 ---All but the first axis in a new shape: nn.Reshape{3, -1} makes [N, 3, ...] of [N, ...].
 ---@param options? {shape: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Reshape(options, ...) end
+function nn.Reshape(options, ...) end
 
 ---x + layer(x): nn.Residual{layer, ...} runs its layers in sequence.
----@param ...? perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
+---@param ... perigee.Layer|(perigee.Layer|function)[] # layers, or functions of tensors
 ---@return perigee.Layer
-function pg.nn.Residual(...) end
+function nn.Residual(...) end
 
 ---Rotary positions (Su et al., 2021): turns pairs of the last axis of x [..., L, width] by angles that grow with the
 ---position: pair i at position m by m base^(-2 i / width), i from 0. layer(x, offset): the first position is `offset`
 ---(default 0). Pairs are the two halves (as in GPT-NeoX and Llama), or neighbours with interleaved=true (as in the
 ---paper).
 ---@param options? {width: integer, base?: number, interleaved?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.RoPE(options, ...) end
+function nn.RoPE(options, ...) end
 
 ---1.0507 x where positive, 1.7581 (exp(x) - 1) elsewhere, which keeps mean 0 and variance 1 (Klambauer et al., 2017)
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.SELU(options, ...) end
+function nn.SELU(options, ...) end
 
 ---Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
 ---and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
----@param ...? perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
----@return perigee.Layer
-function pg.nn.Sequential(...) end
+---@param ... perigee.Layer|(perigee.Layer|function)[] # layers, or functions of tensors
+---@return perigee.nn.Sequential
+function nn.Sequential(...) end
 
 ---x sigmoid(x) (Elfwing, Uchibe and Doya, 2017)
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.SiLU(options, ...) end
+function nn.SiLU(options, ...) end
 
 ---1 / (1 + exp(-x))
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Sigmoid(options, ...) end
+function nn.Sigmoid(options, ...) end
 
 ---Huber's loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
 ---`nn.smooth_l1` as a layer, which remembers its options: layer(x, y).
 ---@param options? {beta?: number, reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.SmoothL1Loss(options, ...) end
+function nn.SmoothL1Loss(options, ...) end
 
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
 ---`nn.soft_margin` as a layer, which remembers its options: layer(x, y).
 ---@param options? {reduction?: string}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.SoftMarginLoss(options, ...) end
+function nn.SoftMarginLoss(options, ...) end
 
 ---exp(x) / sum(exp(x)) along `axis`
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Softmax(options, ...) end
+function nn.Softmax(options, ...) end
 
 ---softmax(-x) along an axis.
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Softmin(options, ...) end
+function nn.Softmin(options, ...) end
 
 ---log(1 + exp(beta x)) / beta, and x where beta x > threshold
 ---@param options? {beta?: number, threshold?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Softplus(options, ...) end
+function nn.Softplus(options, ...) end
 
 ---x - lambd where x > lambd, x + lambd where x < -lambd, 0 between
 ---@param options? {lambd?: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Softshrink(options, ...) end
+function nn.Softshrink(options, ...) end
 
 ---x / (1 + |x|)
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Softsign(options, ...) end
+function nn.Softsign(options, ...) end
 
 ---(exp(x) - exp(-x)) / (exp(x) + exp(-x))
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Tanh(options, ...) end
+function nn.Tanh(options, ...) end
 
 ---x - tanh(x)
----@param options? {}|any
+---@param options? table|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Tanhshrink(options, ...) end
+function nn.Tanhshrink(options, ...) end
 
 ---x where x > threshold, value elsewhere
 ---@param options? {threshold: number, value: number}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Threshold(options, ...) end
+function nn.Threshold(options, ...) end
 
 ---Encoder and decoder (Vaswani et al., 2017), each a stack that ends in a layer norm: model(source [N, S, embed],
 ---target [N, T, embed], options) gives [N, T, embed]; options source = {...} and target = {...} are those of the two
 ---stacks.
 ---@param options? {embed?: integer, heads?: integer, encoder_layers?: integer, decoder_layers?: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
----@return perigee.Layer
-function pg.nn.Transformer(options, ...) end
+---@param ... any
+---@return perigee.nn.Transformer
+function nn.Transformer(options, ...) end
 
 ---`count` copies of a decoder layer one after the other, then `norm` if given: decoder(x, memory, options).
 ---@param options? {layer: perigee.Layer, count: integer, norm?: perigee.Layer}|any
----@return perigee.Layer
-function pg.nn.TransformerDecoder(options, ...) end
+---@param ... any
+---@return perigee.nn.TransformerDecoder
+function nn.TransformerDecoder(options, ...) end
 
 ---As TransformerEncoderLayer, with attention over `memory` in between. layer(x, memory, options): options mask,
 ---key_padding_mask and is_causal for x, memory_mask, memory_key_padding_mask and memory_is_causal for memory.
 ---@param options? {embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
----@return perigee.Layer
-function pg.nn.TransformerDecoderLayer(options, ...) end
+---@param ... any
+---@return perigee.nn.TransformerDecoderLayer
+function nn.TransformerDecoderLayer(options, ...) end
 
 ---`count` copies of an encoder layer one after the other, then `norm` if given: encoder(x, options).
 ---@param options? {layer: perigee.Layer, count: integer, norm?: perigee.Layer}|any
----@return perigee.Layer
-function pg.nn.TransformerEncoder(options, ...) end
+---@param ... any
+---@return perigee.nn.TransformerEncoder
+function nn.TransformerEncoder(options, ...) end
 
 ---Self-attention and two linear layers, each with a residual and a layer norm (Vaswani et al., 2017):
 ---x = norm1(x + attention(x)), then norm2(x + linear2(activation(linear1(x)))); with norm_first (Xiong et al., 2020)
 ---x + attention(norm1(x)) and so on. layer(x, options): x [N, L, embed], in the same shape; options mask,
 ---key_padding_mask, is_causal as those of MultiheadAttention.
 ---@param options? {embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
----@return perigee.Layer
-function pg.nn.TransformerEncoderLayer(options, ...) end
+---@param ... any
+---@return perigee.nn.TransformerEncoderLayer
+function nn.TransformerEncoderLayer(options, ...) end
 
 ---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
 ---(Schroff, Kalenichenko and Philbin, 2015; swap: Balntas et al., 2016).
 ---`nn.triplet_margin` as a layer, which remembers its options: layer(anchor, near, far).
 ---@param options? {eps?: number, margin?: number, p?: number, reduction?: string, swap?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.TripletMarginLoss(options, ...) end
+function nn.TripletMarginLoss(options, ...) end
 
 ---One axis as several: nn.Unflatten{2, {3, 4}} makes [N, 3, 4] of [N, 12].
 ---@param options? {axis: integer, shape: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Unflatten(options, ...) end
+function nn.Unflatten(options, ...) end
 
 ---Windows of images as columns: [N, C, H, W] to [N, C kh kw, L], L the number of windows, each axis holding
 ---floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 of them.
 ---@param options? {kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Unfold(options, ...) end
+function nn.Unfold(options, ...) end
 
 ---[N, C, ...] at another size of the axes behind C, or `scale_factor` times as large: pg.interpolate as a layer.
 ---@param options? {size?: integer|integer[], scale_factor?: number|number[], mode?: string, align_corners?: boolean}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.Upsample(options, ...) end
+function nn.Upsample(options, ...) end
 
 ---[N, C, L] padded by zeros along the last axis; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ZeroPad1d(options, ...) end
+function nn.ZeroPad1d(options, ...) end
 
 ---[N, C, H, W] padded by zeros along the last two axes; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ZeroPad2d(options, ...) end
+function nn.ZeroPad2d(options, ...) end
 
 ---[N, C, D, H, W] padded by zeros along the last three axes; N may be missing.
 ---@param options? {padding: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Layer
-function pg.nn.ZeroPad3d(options, ...) end
+function nn.ZeroPad3d(options, ...) end
 
 ---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
 ---being -100 at least. A p outside is an error that names it.
----@param p perigee.Tensor probabilities
----@param y perigee.Tensor the shape of p
+---@param p perigee.Tensor # probabilities
+---@param y perigee.Tensor # the shape of p
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.bce(p, y, options) end
+function nn.bce(p, y, options) end
 
 ---Binary cross entropy of logits x in the shape of y: -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x),
 ---safe for any size of x.
----@param x perigee.Tensor logits
----@param y perigee.Tensor the shape of x
+---@param x perigee.Tensor # logits
+---@param y perigee.Tensor # the shape of x
 ---@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.bce_with_logits(x, y, options) end
+function nn.bce_with_logits(x, y, options) end
 
 ---A new class of layers. `parent` is the class to extend (`parent.init(self, ...)` is super).
----@param name string what printing and messages call it
+---@param name string # what printing and messages call it
 ---@param parent? perigee.Layer
----@return perigee.Layer
-function pg.nn.class(name, parent) end
+---@return perigee.LayerClass
+function nn.class(name, parent) end
 
 ---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1.
----@param a perigee.Tensor [N, D] or [D]
----@param b perigee.Tensor the shape of a
----@param y perigee.Tensor 1 or -1, [N] or []
+---@param a perigee.Tensor # [N, D] or [D]
+---@param b perigee.Tensor # the shape of a
+---@param y perigee.Tensor # 1 or -1, [N] or []
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.cosine_embedding(a, b, y, options) end
+function nn.cosine_embedding(a, b, y, options) end
 
 ---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]); with label_smoothing e, 1 - e times that
 ---plus e / C times its sum over all classes. "mean" divides by the sum of the labels' weights.
----@param logits perigee.Tensor [N, C] or [N, C, ...]
----@param labels perigee.Tensor int64 [N, ...] from 0, or probabilities in the shape of the logits
+---@param logits perigee.Tensor # [N, C] or [N, C, ...]
+---@param labels perigee.Tensor # int64 [N, ...] from 0, or probabilities in the shape of the logits
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.cross_entropy(logits, labels, options) end
+function nn.cross_entropy(logits, labels, options) end
 
 ---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
 ---ways to align them with the steps. The gradient is that of what log_softmax was taken of; there is no second
 ---derivative.
----@param log_probs perigee.Tensor [T, N, C], log_softmax along C; or [T, C], one sequence
----@param targets perigee.Tensor int64 from 0, [N, S], or all labels one after the other
----@param input_lengths perigee.Tensor|integer[] steps of each sequence, [N]
----@param target_lengths perigee.Tensor|integer[] labels of each sequence, [N]
+---@param log_probs perigee.Tensor # [T, N, C], log_softmax along C; or [T, C], one sequence
+---@param targets perigee.Tensor # int64 from 0, [N, S], or all labels one after the other
+---@param input_lengths perigee.Tensor|integer[] # steps of each sequence, [N]
+---@param target_lengths perigee.Tensor|integer[] # labels of each sequence, [N]
 ---@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean}
 ---@return perigee.Tensor
-function pg.nn.ctc(log_probs, targets, input_lengths, target_lengths, options) end
+function nn.ctc(log_probs, targets, input_lengths, target_lengths, options) end
 
 ---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
 ---Labels mean softmax, targets in the logits' shape sigmoid.
----@param logits perigee.Tensor [N, C] or [N, C, ...]
----@param target perigee.Tensor int64 labels [N, ...], or numbers from 0 to 1 in the shape of the logits
+---@param logits perigee.Tensor # [N, C] or [N, C, ...]
+---@param target perigee.Tensor # int64 labels [N, ...], or numbers from 0 to 1 in the shape of the logits
 ---@param options? {gamma?: number, alpha?: number, weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.focal(logits, target, options) end
+function nn.focal(logits, target, options) end
 
 ---pg.col2im: columns added up to images.
----@param ...? any as those of pg.col2im
+---@param ... any # as those of pg.col2im
 ---@return perigee.Tensor
-function pg.nn.fold(...) end
+function nn.fold(...) end
 
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
 ---which is taken for eps where it is less (Nix and Weigend, 1994).
----@param x perigee.Tensor the mean
----@param y perigee.Tensor the shape of x
----@param var perigee.Tensor the shape of x, or 1 in place of its last axis, or without it
+---@param x perigee.Tensor # the mean
+---@param y perigee.Tensor # the shape of x
+---@param var perigee.Tensor # the shape of x, or 1 in place of its last axis, or without it
 ---@param options? {full?: boolean, eps?: number, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.gaussian_nll(x, y, var, options) end
+function nn.gaussian_nll(x, y, var, options) end
 
 ---max(0, 1 - y x) for targets y of -1 and 1.
----@param x perigee.Tensor scores
----@param y perigee.Tensor the shape of x
+---@param x perigee.Tensor # scores
+---@param y perigee.Tensor # the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.hinge(x, y, options) end
+function nn.hinge(x, y, options) end
 
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
----@param x perigee.Tensor distances
----@param y perigee.Tensor 1 or -1, broadcasts against x
+---@param x perigee.Tensor # distances
+---@param y perigee.Tensor # 1 or -1, broadcasts against x
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.hinge_embedding(x, y, options) end
+function nn.hinge_embedding(x, y, options) end
 
 ---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
 ---delta (d - delta / 2).
----@param x perigee.Tensor prediction
----@param y perigee.Tensor the shape of x
+---@param x perigee.Tensor # prediction
+---@param y perigee.Tensor # the shape of x
 ---@param options? {delta?: number, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.huber(x, y, options) end
+function nn.huber(x, y, options) end
 
 ---Fills t with a value.
 ---@param t perigee.Tensor
 ---@param value number
 ---@return perigee.Tensor
-function pg.nn.init.constant_(t, value) end
+function nn_init.constant_(t, value) end
 
 ---Normal numbers of mean 0 and standard deviation gain / sqrt(fan) (He et al., 2015); options as of kaiming_uniform_.
 ---@param t perigee.Tensor
 ---@param options? {a?: number, mode?: string, nonlinearity?: string}
 ---@return perigee.Tensor
-function pg.nn.init.kaiming_normal_(t, options) end
+function nn_init.kaiming_normal_(t, options) end
 
 ---He et al., 2015. `a` is the slope of a leaky ReLU for negative numbers (0: of a ReLU), `mode` "fan_in" (default) or
 ---"fan_out".
 ---@param t perigee.Tensor
 ---@param options? {a?: number, mode?: string, nonlinearity?: string}
 ---@return perigee.Tensor
-function pg.nn.init.kaiming_uniform_(t, options) end
+function nn_init.kaiming_uniform_(t, options) end
 
 ---Fills t with normal random numbers, of mean 0 and standard deviation 1 if not given.
 ---@param t perigee.Tensor
 ---@param mean? number
 ---@param std? number
 ---@return perigee.Tensor
-function pg.nn.init.normal_(t, mean, std) end
+function nn_init.normal_(t, mean, std) end
 
 ---Fills t with ones.
 ---@param t perigee.Tensor
 ---@return perigee.Tensor
-function pg.nn.init.ones_(t) end
+function nn_init.ones_(t) end
 
 ---Fills t with uniform random numbers in [low, high), [0, 1) if not given.
 ---@param t perigee.Tensor
 ---@param low? number
 ---@param high? number
 ---@return perigee.Tensor
-function pg.nn.init.uniform_(t, low, high) end
+function nn_init.uniform_(t, low, high) end
 
 ---Normal numbers of mean 0 and standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
 ---@param t perigee.Tensor
 ---@param gain? number
 ---@return perigee.Tensor
-function pg.nn.init.xavier_normal_(t, gain) end
+function nn_init.xavier_normal_(t, gain) end
 
 ---Glorot and Bengio, 2010.
 ---@param t perigee.Tensor
 ---@param gain? number
 ---@return perigee.Tensor
-function pg.nn.init.xavier_uniform_(t, gain) end
+function nn_init.xavier_uniform_(t, gain) end
 
 ---Fills t with zeros.
 ---@param t perigee.Tensor
 ---@return perigee.Tensor
-function pg.nn.init.zeros_(t) end
+function nn_init.zeros_(t) end
 
 ---Whether v is a layer.
----@param v any anything
+---@param v any # anything
 ---@return boolean
-function pg.nn.is_layer(v) end
+function nn.is_layer(v) end
 
 ---Whether v is a tensor that layers register as a parameter.
----@param v any anything
+---@param v any # anything
 ---@return boolean
-function pg.nn.is_parameter(v) end
+function nn.is_parameter(v) end
 
 ---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
----@param x perigee.Tensor log probabilities
----@param target perigee.Tensor the shape of x
+---@param x perigee.Tensor # log probabilities
+---@param target perigee.Tensor # the shape of x
 ---@param options? {reduction?: string, log_target?: boolean}
 ---@return perigee.Tensor
-function pg.nn.kl_div(x, target, options) end
+function nn.kl_div(x, target, options) end
 
 ---Mean of |x - y|.
----@param x perigee.Tensor prediction
----@param y perigee.Tensor the shape of x
+---@param x perigee.Tensor # prediction
+---@param y perigee.Tensor # the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.l1(x, y, options) end
+function nn.l1(x, y, options) end
 
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
----@param a perigee.Tensor scores
----@param b perigee.Tensor the shape of a
----@param y perigee.Tensor 1 or -1, broadcasts against a
+---@param a perigee.Tensor # scores
+---@param b perigee.Tensor # the shape of a
+---@param y perigee.Tensor # 1 or -1, broadcasts against a
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.margin_ranking(a, b, y, options) end
+function nn.margin_ranking(a, b, y, options) end
 
 ---Mean of (x - y)^2.
----@param x perigee.Tensor prediction
----@param y perigee.Tensor the shape of x
+---@param x perigee.Tensor # prediction
+---@param y perigee.Tensor # the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.mse(x, y, options) end
+function nn.mse(x, y, options) end
 
 ---weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label
 ---(Crammer and Singer, 2001).
----@param x perigee.Tensor [N, C] or [C]
----@param labels perigee.Tensor int64 [N] or []
----@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: string} p: 1 or 2
+---@param x perigee.Tensor # [N, C] or [C]
+---@param labels perigee.Tensor # int64 [N] or []
+---@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: string} # p: 1 or 2
 ---@return perigee.Tensor
-function pg.nn.multi_margin(x, labels, options) end
+function nn.multi_margin(x, labels, options) end
 
 ---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them: the mean over C of
-----(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
----@param x perigee.Tensor logits
----@param y perigee.Tensor the shape of x
+--- -(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
+---@param x perigee.Tensor # logits
+---@param y perigee.Tensor # the shape of x
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.multilabel_soft_margin(x, y, options) end
+function nn.multilabel_soft_margin(x, y, options) end
 
 ---Negative log likelihood -weight[y] x[y] of log probabilities x. "mean" divides by the sum of the labels' weights.
----@param log_probs perigee.Tensor [N, C] or [N, C, ...]
----@param labels perigee.Tensor int64 [N, ...] from 0
+---@param log_probs perigee.Tensor # [N, C] or [N, C, ...]
+---@param labels perigee.Tensor # int64 [N, ...] from 0
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.nll(log_probs, labels, options) end
+function nn.nll(log_probs, labels, options) end
 
 ---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
 ---of mean x with log_input=false; without the term log(y!), which x does not change.
----@param x perigee.Tensor the mean, or its logarithm
----@param y perigee.Tensor the shape of x
+---@param x perigee.Tensor # the mean, or its logarithm
+---@param y perigee.Tensor # the shape of x
 ---@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.poisson_nll(x, y, options) end
+function nn.poisson_nll(x, y, options) end
 
 ---Huber's loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
----@param x perigee.Tensor prediction
----@param y perigee.Tensor the shape of x
+---@param x perigee.Tensor # prediction
+---@param y perigee.Tensor # the shape of x
 ---@param options? {beta?: number, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.smooth_l1(x, y, options) end
+function nn.smooth_l1(x, y, options) end
 
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
----@param x perigee.Tensor scores
----@param y perigee.Tensor the shape of x
+---@param x perigee.Tensor # scores
+---@param y perigee.Tensor # the shape of x
 ---@param options? {reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.soft_margin(x, y, options) end
+function nn.soft_margin(x, y, options) end
 
 ---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
 ---(Schroff, Kalenichenko and Philbin, 2015; swap: Balntas et al., 2016).
----@param anchor perigee.Tensor [N, D]
----@param near perigee.Tensor [N, D] of the same class
----@param far perigee.Tensor [N, D] of another one
+---@param anchor perigee.Tensor # [N, D]
+---@param near perigee.Tensor # [N, D] of the same class
+---@param far perigee.Tensor # [N, D] of another one
 ---@param options? {margin?: number, p?: number, eps?: number, swap?: boolean, reduction?: string}
 ---@return perigee.Tensor
-function pg.nn.triplet_margin(anchor, near, far, options) end
+function nn.triplet_margin(anchor, near, far, options) end
 
 ---pg.im2col: windows of images as columns.
----@param ...? any as those of pg.im2col
+---@param ... any # as those of pg.im2col
 ---@return perigee.Tensor
-function pg.nn.unfold(...) end
+function nn.unfold(...) end
 
 ---Steps of the size that past steps had, in units of the parameter (Zeiler, 2012): v = rho v + (1 - rho) g^2, d = g
 ---sqrt(a + eps) / sqrt(v + eps), a = rho a + (1 - rho) d^2, w -= lr d.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, rho?: number, eps?: number}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.Adadelta(options, ...) end
+function optim.Adadelta(options, ...) end
 
 ---Adam's second moment of a matrix kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it. In step
 ---t, with b = t^beta2_decay: r = (1 - b) r + b mean(g^2) over each row, c likewise over each column, v = r c / mean(r)
 ---(of vectors v = (1 - b) v + b g^2), u = g / sqrt(v), w = (1 - lr weight_decay) w - max(eps, rms(w)) min(lr, 1 /
 ---sqrt(t)) u / max(1, rms(u) / d).
 ---@param options? {lr?: number, weight_decay?: number, beta2_decay?: number, eps?: number, d?: number}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.Adafactor(options, ...) end
+function optim.Adafactor(options, ...) end
 
 ---Steps divided by the root of all squared gradients g so far (Duchi, Hazan and Singer, 2011): s = s + g^2, w -= lr /
 ---(1 + (t - 1) lr_decay) g / (sqrt(s) + eps) in step t.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, lr_decay?: number, initial_accumulator_value?: number, eps?: number}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.Adagrad(options, ...) end
+function optim.Adagrad(options, ...) end
 
 ---Steps scaled by running means of the gradient g and its square (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, v
 ---= beta2 v + (1 - beta2) g^2, w -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) in step t.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.Adam(options, ...) end
+function optim.Adam(options, ...) end
 
 ---Adam with the weight decay outside the gradient (Loshchilov and Hutter, 2017): w = (1 - lr weight_decay) w, then
 ---Adam's step.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.AdamW(options, ...) end
+function optim.AdamW(options, ...) end
 
 ---Adam in the infinity norm (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), w -= lr /
 ---(1 - beta1^t) m / u in step t.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.Adamax(options, ...) end
+function optim.Adamax(options, ...) end
 
 ---Exponential moving average of a model's parameters, or of a list of tensors: average = decay average + (1 - decay)
 ---weights at each update(). With warmup early weights are soon forgotten. Buffers are copied.
 ---@param ... any|{model: perigee.Layer|perigee.Tensor[], decay?: number, warmup?: boolean}
 ---@return perigee.Average
-function pg.optim.EMA(...) end
+function optim.EMA(...) end
 
 ---Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"): m
 ---= beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) +
 ---weight_decay w, w -= lr |w| / |u| u in step t, the norms being Euclidean ones of a whole parameter.
 ---@param options? {lr?: number, weight_decay?: number, beta1?: number, beta2?: number, eps?: number}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.LAMB(options, ...) end
+function optim.LAMB(options, ...) end
 
 ---Gradient descent with a rate a parameter (You, Gitman and Ginsburg, 2017): d = trust |w| / (|g| + weight_decay |w| +
 ---eps) (g + weight_decay w), b = momentum b + d, w -= lr b; nesterov: w -= lr (d + momentum b).
 ---@param options? {lr?: number, weight_decay?: number, momentum?: number, trust?: number, eps?: number, nesterov?: boolean}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.LARS(options, ...) end
+function optim.LARS(options, ...) end
 
 ---Steps of Newton's kind (Liu and Nocedal, 1989): w -= lr H g, H being an estimate of the inverse of the second
 ---derivatives from past moves s = w' - w and turns y = g' - g of the gradient, by the two-loop recursion beginning with
@@ -1592,13 +2083,14 @@ function pg.optim.LARS(options, ...) end
 ---have one dtype and one device.
 ---@param ... any|{params: perigee.Layer|perigee.Tensor[], lr?: number, max_iter?: integer, max_eval?: integer, tolerance_grad?: number, tolerance_change?: number, history_size?: integer}
 ---@return perigee.LBFGS
-function pg.optim.LBFGS(...) end
+function optim.LBFGS(...) end
 
 ---Steps of equal length along the sign of the momentum (Chen et al., 2023): w = (1 - lr weight_decay) w - lr sign(beta1
 ---m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.Lion(options, ...) end
+function optim.Lion(options, ...) end
 
 ---Momentum made orthogonal (Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as
 ---one. Vectors, embeddings and the last layer belong to another optimizer. m = momentum m + (1 - momentum) g, u = m, or
@@ -1606,129 +2098,135 @@ function pg.optim.Lion(options, ...) end
 ---being near U V^T of u = U S V^T: x = u / |u|, then ns_steps times x = 3.4445 x + (-4.7750 a + 2.0315 a^2) x with a =
 ---x x^T.
 ---@param options? {lr?: number, weight_decay?: number, momentum?: number, nesterov?: boolean, ns_steps?: number, eps?: number}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.Muon(options, ...) end
+function optim.Muon(options, ...) end
 
 ---Adam with Nesterov's look ahead (Dozat, 2016): mu = beta1 (1 - 0.96^(t momentum_decay) / 2), and in place of Adam's
 ---mean mu' m / (1 - product of all mu and mu') + (1 - mu) g / (1 - product of all mu), mu' being that of the next step.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.NAdam(options, ...) end
+function optim.NAdam(options, ...) end
 
 ---Adam that trusts the running mean of squares once enough steps are in it (Liu et al., 2020): with n = 2 / (1 - beta2)
----- 1 and r = n - 2 t beta2^t / (1 - beta2^t), where r > 5 Adam's step times sqrt((r - 4) (r - 2) n / ((n - 4) (n - 2)
+--- - 1 and r = n - 2 t beta2^t / (1 - beta2^t), where r > 5 Adam's step times sqrt((r - 4) (r - 2) n / ((n - 4) (n - 2)
 ---r)), else w -= lr m / (1 - beta1^t).
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.RAdam(options, ...) end
+function optim.RAdam(options, ...) end
 
 ---Steps divided by a running root mean square of the gradient (Tieleman and Hinton, 2012): v = alpha v + (1 - alpha)
 ---g^2, d = g / (sqrt(v) + eps), w -= lr d. momentum: b = momentum b + d in place of d. centered: v less the square of
 ---the mean gradient (Graves, 2013).
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, alpha?: number, eps?: number, momentum?: number, centered?: boolean}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.RMSprop(options, ...) end
+function optim.RMSprop(options, ...) end
 
 ---A step length an element, by whether its gradient keeps its sign (Riedmiller and Braun, 1993): s is times etaplus
 ---where it does, and etaminus where it does not (there the gradient counts as 0), within step_min and step_max; w -= s
 ---sign(g). For whole batches.
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.Rprop(options, ...) end
+function optim.Rprop(options, ...) end
 
 ---Stochastic gradient descent: w -= lr g. momentum (Sutskever et al., 2013): b = momentum b + (1 - dampening) g, and b
 ---= g in the first step; w -= lr b. nesterov: w -= lr (g + momentum b).
 ---@param options? {lr?: number, weight_decay?: number, maximize?: boolean, momentum?: number, dampening?: number, nesterov?: boolean}|any
+---@param ... any
 ---@return perigee.Optimizer
-function pg.optim.SGD(options, ...) end
+function optim.SGD(options, ...) end
 
 ---The mean of all weights that update() was called with (stochastic weight averaging: Izmailov et al., 2018):
 ---average += (weights - average) / n at the n-th update. Running statistics are the model's last ones: run the averaged
 ---model over data in train() mode to renew them.
 ---@param ... any|{model: perigee.Layer|perigee.Tensor[]}
 ---@return perigee.Average
-function pg.optim.SWA(...) end
+function optim.SWA(...) end
 
 ---Scales all gradients so that the norm of all their elements together is at most `max_norm`. Waits for the device only
 ---with error_if_nonfinite.
 ---@param ... any|{params: perigee.Tensor[]|perigee.Layer, max_norm: number, norm_type?: number, error_if_nonfinite?: boolean}
 ---@return perigee.Tensor norm the norm before, 0-dim
-function pg.optim.clip_grad_norm_(...) end
+function optim.clip_grad_norm_(...) end
 
 ---Limits every element of all gradients to [-limit, limit].
 ---@param params perigee.Tensor[]|perigee.Layer
 ---@param limit number
-function pg.optim.clip_grad_value_(params, limit) end
+function optim.clip_grad_value_(params, limit) end
 
 ---Whether v is an optimizer.
----@param v any anything
+---@param v any # anything
 ---@return boolean
-function pg.optim.is_optimizer(v) end
+function optim.is_optimizer(v) end
 
 ---Multiplies all gradients by a number.
 ---@param params perigee.Tensor[]|perigee.Layer
 ---@param factor number
-function pg.optim.scale_grad_(params, factor) end
+function optim.scale_grad_(params, factor) end
 
 ---`optim.sched.Chain{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at its
 ---milestone, a count of steps (PyTorch's SequentialLR): Chain{Warmup{opt, 10}, Cosine{opt, 90}, milestones={10}}.
 ---Without milestones all at once: their factors are multiplied (ChainedScheduler).
----@param ...? any
+---@param ... any
 ---@return perigee.Schedule
-function pg.optim.sched.Chain(...) end
+function optim_sched.Chain(...) end
 
 ---Down along half a cosine in t_max steps (Loshchilov and Hutter, 2016): eta_min + (lr - eta_min)
 ---(1 + cos(pi t / t_max)) / 2 after t steps, lr the initial rate. There it stays; PyTorch's goes up again.
 ---@param ... any|{optimizer: perigee.Optimizer, t_max: integer, eta_min?: number}
 ---@return perigee.Schedule
-function pg.optim.sched.Cosine(...) end
+function optim_sched.Cosine(...) end
 
 ---Half cosines of t_0, t_0 t_mult, t_0 t_mult^2, ... steps, each from the initial rate (SGDR: Loshchilov and Hutter,
 ---2016): eta_min + (lr - eta_min) (1 + cos(pi t / T)) / 2, t steps into one of T.
 ---@param ... any|{optimizer: perigee.Optimizer, t_0: integer, t_mult?: integer, eta_min?: number}
 ---@return perigee.Schedule
-function pg.optim.sched.CosineRestarts(...) end
+function optim_sched.CosineRestarts(...) end
 
 ---Times gamma every step: lr gamma^t after t steps, lr the initial rate.
 ---@param ... any|{optimizer: perigee.Optimizer, gamma: number}
 ---@return perigee.Schedule
-function pg.optim.sched.Exponential(...) end
+function optim_sched.Exponential(...) end
 
 ---Times gamma at each milestone: lr gamma^n after t steps, n the number of milestones up to t, lr the initial rate.
 ---@param ... any|{optimizer: perigee.Optimizer, milestones: integer[], gamma?: number}
 ---@return perigee.Schedule
-function pg.optim.sched.MultiStep(...) end
+function optim_sched.MultiStep(...) end
 
 ---From max_lr / div_factor up to max_lr in pct_start total_steps - 1 steps and down to max_lr / div_factor /
 ---final_div_factor, the momentum (or beta1) the other way (Smith and Topin, 2018); between two ends a and b along
 ---b + (a - b) (1 + cos(pi part)) / 2, or a line. Behind total_steps it stays.
 ---@param ... any|{optimizer: perigee.Optimizer, max_lr: number|number[], total_steps: integer, pct_start?: number, anneal_strategy?: string, cycle_momentum?: boolean, base_momentum?: number, max_momentum?: number, div_factor?: number, final_div_factor?: number, three_phase?: boolean}
 ---@return perigee.Schedule
-function pg.optim.sched.OneCycle(...) end
+function optim_sched.OneCycle(...) end
 
 ---Times factor when the value given to step(value) has not got better for more than `patience` steps: lr = max(lr
 ---factor, min_lr). Better: below best (1 - threshold), in mode max above best (1 + threshold), or best minus or plus
 ---threshold with threshold_mode abs.
 ---@param ... any|{optimizer: perigee.Optimizer, mode?: string, factor?: number, patience?: integer, threshold?: number, threshold_mode?: string, cooldown?: integer, min_lr?: number, eps?: number}
 ---@return perigee.Schedule
-function pg.optim.sched.Plateau(...) end
+function optim_sched.Plateau(...) end
 
 ---Down to 0 in total_iters steps, and 0 from there on: lr (1 - min(t, total_iters) / total_iters)^power after t steps,
 ---lr the initial rate.
 ---@param ... any|{optimizer: perigee.Optimizer, total_iters: integer, power?: number}
 ---@return perigee.Schedule
-function pg.optim.sched.Polynomial(...) end
+function optim_sched.Polynomial(...) end
 
 ---Times gamma every step_size steps: lr gamma^floor(t / step_size) after t steps, lr the initial rate.
 ---@param ... any|{optimizer: perigee.Optimizer, step_size: integer, gamma?: number}
 ---@return perigee.Schedule
-function pg.optim.sched.Step(...) end
+function optim_sched.Step(...) end
 
 ---A factor that moves in a line for total_iters steps and stays (PyTorch's LinearLR): lr (start_factor + (end_factor -
 ---start_factor) min(t, total_iters) / total_iters) after t steps, lr the initial rate.
 ---@param ... any|{optimizer: perigee.Optimizer, total_iters: integer, start_factor?: number, end_factor?: number}
 ---@return perigee.Schedule
-function pg.optim.sched.Warmup(...) end
+function optim_sched.Warmup(...) end
 
 ---Adds a parameter group: { params = {...}, lr = ... }; what it does not say is as in the constructor.
 ---@param group table
@@ -1758,10 +2256,15 @@ function Optimizer:step() end
 ---Forgets the gradients of all parameters.
 function Optimizer:zero_grad() end
 
+---Adds a tensor behind the others, as a parameter.
+---@param p perigee.Tensor
+---@return perigee.nn.ParameterList
+function ParameterList:append(p) end
+
 ---`pg.CheckpointManager{dir, keep=3, mode="min", model=model, optimizer=opt, ...}`: a folder of checkpoints (made if it
 ---is not there) of these objects: all that has state() and load_state(), under any names. The state of the random
 ---number generator always goes with them. Of the files the newest `keep` stay, and the best where saves give a metric.
----@param ...? any
+---@param ... any
 ---@return perigee.CheckpointManager
 function pg.CheckpointManager(...) end
 
@@ -1771,53 +2274,70 @@ function pg.CheckpointManager(...) end
 function pg.Session(...) end
 
 ---Absolute value.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.abs(x) end
 
 ---Absolute value.
 ---@return perigee.Tensor
 function Tensor:abs() end
 
----Arc cosine, in radians, in [0, pi].
----@param x perigee.Tensor any shape
+---x:abs, written into x.
 ---@return perigee.Tensor
+function Tensor:abs_() end
+
+---Arc cosine, in radians, in [0, pi].
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.acos(x) end
 
 ---Arc cosine, in radians, in [0, pi].
 ---@return perigee.Tensor
 function Tensor:acos() end
 
----Inverse hyperbolic cosine of x >= 1.
----@param x perigee.Tensor any shape
+---x:acos, written into x.
 ---@return perigee.Tensor
+function Tensor:acos_() end
+
+---Inverse hyperbolic cosine of x >= 1.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.acosh(x) end
 
 ---Inverse hyperbolic cosine of x >= 1.
 ---@return perigee.Tensor
 function Tensor:acosh() end
 
+---x:acosh, written into x.
+---@return perigee.Tensor
+function Tensor:acosh_() end
+
 ---One step of Adadelta (Zeiler 2012): v = rho v + (1 - rho) g^2, d = sqrt(a + eps) / sqrt(v + eps) g, a = rho a + (1 -
 ---rho) d^2, param -= lr d. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters
 ---step in one pass; where found_inf is true, none does.
----@param params perigee.Tensor[] any shapes
----@param grads perigee.Tensor[] shapes of params
----@param square_avgs perigee.Tensor[] shapes of params: v
----@param acc_deltas perigee.Tensor[] shapes of params: a
----@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param params perigee.Tensor[] # any shapes
+---@param grads perigee.Tensor[] # shapes of params
+---@param square_avgs perigee.Tensor[] # shapes of params: v
+---@param acc_deltas perigee.Tensor[] # shapes of params: a
+---@param found_inf? perigee.Tensor # []; true: nothing is changed
 ---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, rho?: number, eps?: number}|any
----@return perigee.Tensor
+---@param ... any
+---@overload fun(...: any): perigee.Tensor
 function pg.adadelta(params, grads, square_avgs, acc_deltas, found_inf, options, ...) end
 
 ---One step of Adagrad (Duchi, Hazan, Singer 2011): s = s + g^2, param -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) +
 ---eps); s is initial_accumulator_value before the first step. g is grad / grad_scale, for maximize its negative, plus
 ---weight_decay param. All parameters step in one pass; where found_inf is true, none does.
----@param params perigee.Tensor[] any shapes
----@param grads perigee.Tensor[] shapes of params
----@param sums perigee.Tensor[] shapes of params: s
----@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param params perigee.Tensor[] # any shapes
+---@param grads perigee.Tensor[] # shapes of params
+---@param sums perigee.Tensor[] # shapes of params: s
+---@param found_inf? perigee.Tensor # []; true: nothing is changed
 ---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, lr_decay?: number, initial_accumulator_value?: number, eps?: number}|any
----@return perigee.Tensor
+---@param ... any
+---@overload fun(...: any): perigee.Tensor
 function pg.adagrad(params, grads, sums, found_inf, options, ...) end
 
 ---One step of Adam (Kingma, Ba 2015): m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, param -= lr (m / (1 -
@@ -1825,140 +2345,194 @@ function pg.adagrad(params, grads, sums, found_inf, options, ...) end
 ---weight_decay (AdamW: Loshchilov, Hutter 2019). With max_exp_avg_sqs, the largest v so far stands in for v (AMSGrad:
 ---Reddi et al. 2018). g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step
 ---in one pass; where found_inf is true, none does.
----@param params perigee.Tensor[] any shapes
----@param grads perigee.Tensor[] shapes of params
----@param exp_avgs perigee.Tensor[] shapes of params: m
----@param exp_avg_sqs perigee.Tensor[] shapes of params: v
----@param max_exp_avg_sqs perigee.Tensor[] shapes of params, or none: the largest v
----@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param params perigee.Tensor[] # any shapes
+---@param grads perigee.Tensor[] # shapes of params
+---@param exp_avgs perigee.Tensor[] # shapes of params: m
+---@param exp_avg_sqs perigee.Tensor[] # shapes of params: v
+---@param max_exp_avg_sqs perigee.Tensor[] # shapes of params, or none: the largest v
+---@param found_inf? perigee.Tensor # []; true: nothing is changed
 ---@param options? {decoupled?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}|any
----@return perigee.Tensor
+---@param ... any
+---@overload fun(...: any): perigee.Tensor
 function pg.adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, found_inf, options, ...) end
 
 ---One step of Adamax (Kingma, Ba 2015, section 7): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), param -=
 ---lr / (1 - beta1^step) m / u. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All
 ---parameters step in one pass; where found_inf is true, none does.
----@param params perigee.Tensor[] any shapes
----@param grads perigee.Tensor[] shapes of params
----@param exp_avgs perigee.Tensor[] shapes of params: m
----@param exp_infs perigee.Tensor[] shapes of params: u
----@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param params perigee.Tensor[] # any shapes
+---@param grads perigee.Tensor[] # shapes of params
+---@param exp_avgs perigee.Tensor[] # shapes of params: m
+---@param exp_infs perigee.Tensor[] # shapes of params: u
+---@param found_inf? perigee.Tensor # []; true: nothing is changed
 ---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}|any
----@return perigee.Tensor
+---@param ... any
+---@overload fun(...: any): perigee.Tensor
 function pg.adamax(params, grads, exp_avgs, exp_infs, found_inf, options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
----@param x perigee.Tensor [N, C, L]
+---@param x perigee.Tensor # [N, C, L]
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.adaptive_avg_pool1d(x, options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_avg_pool1d(options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
----@param x perigee.Tensor [N, C, H, W]
+---@param x perigee.Tensor # [N, C, H, W]
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.adaptive_avg_pool2d(x, options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_avg_pool2d(options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
----@param x perigee.Tensor [N, C, D, H, W]
+---@param x perigee.Tensor # [N, C, D, H, W]
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.adaptive_avg_pool3d(x, options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_avg_pool3d(options, ...) end
 
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
----@param x perigee.Tensor [N, C, L]
+---@param x perigee.Tensor # [N, C, L]
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.adaptive_max_pool1d(x, options, ...) end
 
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_max_pool1d(options, ...) end
 
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
----@param x perigee.Tensor [N, C, H, W]
+---@param x perigee.Tensor # [N, C, H, W]
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.adaptive_max_pool2d(x, options, ...) end
 
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_max_pool2d(options, ...) end
 
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
----@param x perigee.Tensor [N, C, D, H, W]
+---@param x perigee.Tensor # [N, C, D, H, W]
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.adaptive_max_pool3d(x, options, ...) end
 
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
 ---@param options? {size: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_max_pool3d(options, ...) end
 
 ---Sum of x and y. Of booleans: whether either is true.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.add(x, y) end
 
 ---Sum of x and y. Of booleans: whether either is true.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:add(y) end
 
----x + value * a / b.
----@param x perigee.Tensor any shape
----@param a perigee.Tensor a shape that broadcasts
----@param b perigee.Tensor a shape that broadcasts
----@param options? {value?: number}|any
+---x:add, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:add_(y) end
+
+---x + value * a / b.
+---@param x perigee.Tensor # any shape
+---@param a perigee.Tensor # a shape that broadcasts
+---@param b perigee.Tensor # a shape that broadcasts
+---@param options? {value?: number}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.addcdiv(x, a, b, options, ...) end
 
 ---x + value * a / b.
----@param a perigee.Tensor a shape that broadcasts
----@param b perigee.Tensor a shape that broadcasts
+---@param a perigee.Tensor # a shape that broadcasts
+---@param b perigee.Tensor # a shape that broadcasts
 ---@param options? {value?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:addcdiv(a, b, options, ...) end
 
----x + value * a * b.
----@param x perigee.Tensor any shape
----@param a perigee.Tensor a shape that broadcasts
----@param b perigee.Tensor a shape that broadcasts
+---x:addcdiv, written into x.
+---@param a perigee.Tensor # a shape that broadcasts
+---@param b perigee.Tensor # a shape that broadcasts
 ---@param options? {value?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:addcdiv_(a, b, options, ...) end
+
+---x + value * a * b.
+---@param x perigee.Tensor # any shape
+---@param a perigee.Tensor # a shape that broadcasts
+---@param b perigee.Tensor # a shape that broadcasts
+---@param options? {value?: number}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.addcmul(x, a, b, options, ...) end
 
 ---x + value * a * b.
----@param a perigee.Tensor a shape that broadcasts
----@param b perigee.Tensor a shape that broadcasts
+---@param a perigee.Tensor # a shape that broadcasts
+---@param b perigee.Tensor # a shape that broadcasts
 ---@param options? {value?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:addcmul(a, b, options, ...) end
+
+---x:addcmul, written into x.
+---@param a perigee.Tensor # a shape that broadcasts
+---@param b perigee.Tensor # a shape that broadcasts
+---@param options? {value?: number}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:addcmul_(a, b, options, ...) end
 
 ---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
 ---@param ... any|{x: perigee.Tensor, a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
@@ -1971,26 +2545,32 @@ function pg.addmm(...) end
 function pg.affine_grid(...) end
 
 ---Whether all elements are not zero.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.all(x, options, ...) end
 
 ---Whether all elements are not zero.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:all(options, ...) end
 
 ---Whether no element of any tensor is infinite or NaN.
----@param xs perigee.Tensor[] any shapes
+---@param xs perigee.Tensor[] # any shapes
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.all_finite(xs) end
 
 ---Every y is the sum (mean, largest, smallest) of all xs, in their order. Of a group of processes: over all of theirs.
 ---Gradients of sum and mean are the same reduction of the cotangents.
----@param xs perigee.Tensor[] equal shapes
----@param options? {op?: string, group?: integer}|any
+---@param xs perigee.Tensor[] # equal shapes
+---@param options? {op?: "sum"|"mean"|"max"|"min", group?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.all_reduce(xs, options, ...) end
 
 ---Whether `isclose` holds everywhere.
@@ -1999,24 +2579,30 @@ function pg.all_reduce(xs, options, ...) end
 function pg.allclose(...) end
 
 ---Largest element; NaN where there is one. Equal largest elements share the gradient.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.amax(x, options, ...) end
 
 ---Largest element; NaN where there is one. Equal largest elements share the gradient.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:amax(options, ...) end
 
 ---Smallest element; NaN where there is one. Equal smallest elements share the gradient.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.amin(x, options, ...) end
 
 ---Smallest element; NaN where there is one. Equal smallest elements share the gradient.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:amin(options, ...) end
 
@@ -2027,13 +2613,16 @@ function Tensor:amin(options, ...) end
 function pg.aminmax(...) end
 
 ---Whether any element is not zero.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.any(x, options, ...) end
 
 ---Whether any element is not zero.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:any(options, ...) end
 
@@ -2043,29 +2632,33 @@ function Tensor:any(options, ...) end
 function pg.arange(...) end
 
 ---Where the largest element stands along an axis, or in the flattened tensor: contents from 0, int64.
----@param ... any|{axis?: integer, keepdim?: boolean}
+---@param ... any|{x: perigee.Tensor, axis?: integer, keepdim?: boolean}
 ---@return perigee.Tensor
 function pg.argmax(...) end
 
 ---Where the least element stands along an axis, or in the flattened tensor: contents from 0, int64.
----@param ... any|{axis?: integer, keepdim?: boolean}
+---@param ... any|{x: perigee.Tensor, axis?: integer, keepdim?: boolean}
 ---@return perigee.Tensor
 function pg.argmin(...) end
 
 ---Where the elements of each line along `axis` stand in rising order.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.argsort(x, options, ...) end
 
 ---Where the elements of each line along `axis` stand in rising order.
 ---@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:argsort(options, ...) end
 
 ---p as it is, where all of it lies in [0, 1]; else an error that names the first element which does not.
----@param p perigee.Tensor any shape
+---@param p perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.as_probability(p) end
 
 ---p as it is, where all of it lies in [0, 1]; else an error that names the first element which does not.
@@ -2073,82 +2666,119 @@ function pg.as_probability(p) end
 function Tensor:as_probability() end
 
 ---Arc sine, in radians, in [-pi/2, pi/2].
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.asin(x) end
 
 ---Arc sine, in radians, in [-pi/2, pi/2].
 ---@return perigee.Tensor
 function Tensor:asin() end
 
----Inverse hyperbolic sine.
----@param x perigee.Tensor any shape
+---x:asin, written into x.
 ---@return perigee.Tensor
+function Tensor:asin_() end
+
+---Inverse hyperbolic sine.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.asinh(x) end
 
 ---Inverse hyperbolic sine.
 ---@return perigee.Tensor
 function Tensor:asinh() end
 
----Arc tangent, in radians, in [-pi/2, pi/2].
----@param x perigee.Tensor any shape
+---x:asinh, written into x.
 ---@return perigee.Tensor
+function Tensor:asinh_() end
+
+---Arc tangent, in radians, in [-pi/2, pi/2].
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.atan(x) end
 
 ---Arc tangent, in radians, in [-pi/2, pi/2].
 ---@return perigee.Tensor
 function Tensor:atan() end
 
----Angle of the point (y, x), that is with x as the ordinate, in radians, in [-pi, pi].
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:atan, written into x.
 ---@return perigee.Tensor
+function Tensor:atan_() end
+
+---Angle of the point (y, x), that is with x as the ordinate, in radians, in [-pi, pi].
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.atan2(x, y) end
 
 ---Angle of the point (y, x), that is with x as the ordinate, in radians, in [-pi, pi].
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:atan2(y) end
 
----Inverse hyperbolic tangent of x in [-1, 1].
----@param x perigee.Tensor any shape
+---x:atan2, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:atan2_(y) end
+
+---Inverse hyperbolic tangent of x in [-1, 1].
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.atanh(x) end
 
 ---Inverse hyperbolic tangent of x in [-1, 1].
 ---@return perigee.Tensor
 function Tensor:atanh() end
 
----Mean of each window.
----@param x perigee.Tensor [N, C, L]
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---x:atanh, written into x.
 ---@return perigee.Tensor
+function Tensor:atanh_() end
+
+---Mean of each window.
+---@param x perigee.Tensor # [N, C, L]
+---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.avg_pool1d(x, options, ...) end
 
 ---Mean of each window.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:avg_pool1d(options, ...) end
 
 ---Mean of each window.
----@param x perigee.Tensor [N, C, H, W]
+---@param x perigee.Tensor # [N, C, H, W]
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.avg_pool2d(x, options, ...) end
 
 ---Mean of each window.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:avg_pool2d(options, ...) end
 
 ---Mean of each window.
----@param x perigee.Tensor [N, C, D, H, W]
+---@param x perigee.Tensor # [N, C, D, H, W]
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.avg_pool3d(x, options, ...) end
 
 ---Mean of each window.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:avg_pool3d(options, ...) end
 
@@ -2160,45 +2790,53 @@ function pg.baddbmm(...) end
 ---Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). training:
 ---with the batch's statistics (biased variance), which also move the running ones (unbiased variance): running = (1 -
 ---momentum) running + momentum batch. Otherwise: with the running ones.
----@param x perigee.Tensor [N, C, ...]
----@param weight? perigee.Tensor [C]
----@param bias? perigee.Tensor [C]
----@param running_mean? perigee.Tensor [C]
----@param running_var? perigee.Tensor [C]
+---@param x perigee.Tensor # [N, C, ...]
+---@param weight? perigee.Tensor # [C]
+---@param bias? perigee.Tensor # [C]
+---@param running_mean? perigee.Tensor # [C]
+---@param running_var? perigee.Tensor # [C]
 ---@param options? {training?: boolean, momentum?: number, eps?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.batch_norm(x, weight, bias, running_mean, running_var, options, ...) end
 
 ---Each channel shifted and scaled to mean 0 and variance 1, then by weight and bias (Ioffe, Szegedy 2015). training:
 ---with the batch's statistics (biased variance), which also move the running ones (unbiased variance): running = (1 -
 ---momentum) running + momentum batch. Otherwise: with the running ones.
----@param weight? perigee.Tensor [C]
----@param bias? perigee.Tensor [C]
----@param running_mean? perigee.Tensor [C]
----@param running_var? perigee.Tensor [C]
+---@param weight? perigee.Tensor # [C]
+---@param bias? perigee.Tensor # [C]
+---@param running_mean? perigee.Tensor # [C]
+---@param running_var? perigee.Tensor # [C]
 ---@param options? {training?: boolean, momentum?: number, eps?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:batch_norm(weight, bias, running_mean, running_var, options, ...) end
 
 ---An activation of batch_norm, applied while the result is written: the same bits as one after the other. Statistics
 ---are those of x.
----@param x perigee.Tensor [N, C, ...]
----@param weight? perigee.Tensor [C]
----@param bias? perigee.Tensor [C]
----@param running_mean? perigee.Tensor [C]
----@param running_var? perigee.Tensor [C]
----@param options? {training?: boolean, momentum?: number, eps?: number, activation?: string}|any
+---@param x perigee.Tensor # [N, C, ...]
+---@param weight? perigee.Tensor # [C]
+---@param bias? perigee.Tensor # [C]
+---@param running_mean? perigee.Tensor # [C]
+---@param running_var? perigee.Tensor # [C]
+---@param options? {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.batch_norm_activation(x, weight, bias, running_mean, running_var, options, ...) end
 
 ---An activation of batch_norm, applied while the result is written: the same bits as one after the other. Statistics
 ---are those of x.
----@param weight? perigee.Tensor [C]
----@param bias? perigee.Tensor [C]
----@param running_mean? perigee.Tensor [C]
----@param running_var? perigee.Tensor [C]
----@param options? {training?: boolean, momentum?: number, eps?: number, activation?: string}|any
+---@param weight? perigee.Tensor # [C]
+---@param bias? perigee.Tensor # [C]
+---@param running_mean? perigee.Tensor # [C]
+---@param running_var? perigee.Tensor # [C]
+---@param options? {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:batch_norm_activation(weight, bias, running_mean, running_var, options, ...) end
 
 ---Runs fn and measures each iteration with the devices synchronised. Times in seconds, throughput in items a second.
@@ -2207,8 +2845,9 @@ function Tensor:batch_norm_activation(weight, bias, running_mean, running_var, o
 function pg.bench(...) end
 
 ---1 with probability p, else 0. A p outside of [0, 1], or NaN, is an error that names the first one.
----@param p perigee.Tensor probabilities in [0, 1], any shape
+---@param p perigee.Tensor # probabilities in [0, 1], any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.bernoulli(p) end
 
 ---1 with probability p, else 0. A p outside of [0, 1], or NaN, is an error that names the first one.
@@ -2227,71 +2866,116 @@ function pg.bilinear(...) end
 function pg.bincount(...) end
 
 ---The bits that x and y both have.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.bitwise_and(x, y) end
 
 ---The bits that x and y both have.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:bitwise_and(y) end
 
----x times 2^y; 0 where y is negative or at least as many as x has bits.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:bitwise_and, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:bitwise_and_(y) end
+
+---x times 2^y; 0 where y is negative or at least as many as x has bits.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.bitwise_left_shift(x, y) end
 
 ---x times 2^y; 0 where y is negative or at least as many as x has bits.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:bitwise_left_shift(y) end
 
----All bits turned over; of booleans, whether x is false.
----@param x perigee.Tensor any shape
+---x:bitwise_left_shift, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:bitwise_left_shift_(y) end
+
+---All bits turned over; of booleans, whether x is false.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.bitwise_not(x) end
 
 ---All bits turned over; of booleans, whether x is false.
 ---@return perigee.Tensor
 function Tensor:bitwise_not() end
 
----The bits that x or y has.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:bitwise_not, written into x.
 ---@return perigee.Tensor
+function Tensor:bitwise_not_() end
+
+---The bits that x or y has.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.bitwise_or(x, y) end
 
 ---The bits that x or y has.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:bitwise_or(y) end
 
----x / 2^y, rounded down; -1 or 0, by the sign of x, where y is negative or at least as many as x has bits.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:bitwise_or, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:bitwise_or_(y) end
+
+---x / 2^y, rounded down; -1 or 0, by the sign of x, where y is negative or at least as many as x has bits.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.bitwise_right_shift(x, y) end
 
 ---x / 2^y, rounded down; -1 or 0, by the sign of x, where y is negative or at least as many as x has bits.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:bitwise_right_shift(y) end
 
----The bits that exactly one of x and y has.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:bitwise_right_shift, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:bitwise_right_shift_(y) end
+
+---The bits that exactly one of x and y has.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.bitwise_xor(x, y) end
 
 ---The bits that exactly one of x and y has.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:bitwise_xor(y) end
 
+---x:bitwise_xor, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:bitwise_xor_(y) end
+
 ---The matrices (or vectors, as rows, and numbers) along the diagonal of one, which is zero elsewhere.
----@param ...? perigee.Tensor
+---@param ... perigee.Tensor
 ---@return perigee.Tensor
 function pg.block_diag(...) end
 
@@ -2301,7 +2985,7 @@ function pg.block_diag(...) end
 function pg.bmm(...) end
 
 ---Views of the tensors in the shape that they broadcast to, as several results.
----@param ...? perigee.Tensor
+---@param ... perigee.Tensor
 ---@return perigee.Tensor ...
 function pg.broadcast_tensors(...) end
 
@@ -2313,50 +2997,69 @@ function pg.broadcast_to(...) end
 ---In which bucket each element lies, given the buckets' rising boundaries: i where boundaries[i] < x <=
 ---boundaries[i + 1], with `right=true` where boundaries[i] <= x < boundaries[i + 1].
 ---@param ... any|{x: perigee.Tensor, boundaries: perigee.Tensor, right?: boolean}
----@return perigee.Tensor int64, from 0 to n
+---@return perigee.Tensor buckets int64 from 0 to n
 function pg.bucketize(...) end
 
 ---Every combination of an element of each: [product of their sizes, number of them].
----@param ...? perigee.Tensor of one axis
+---@param ... perigee.Tensor # of one axis
 ---@return perigee.Tensor
 function pg.cartesian_prod(...) end
 
 ---x in another dtype. Floating to integer truncates towards zero; to bool: not equal to zero.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@param options? {dtype: string}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.cast(x, options, ...) end
 
 ---x in another dtype. Floating to integer truncates towards zero; to bool: not equal to zero.
 ---@param options? {dtype: string}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:cast(options, ...) end
 
 ---The tensors behind each other along `axis`.
----@param xs perigee.Tensor[] equal shapes but for `axis`
+---@param xs perigee.Tensor[] # equal shapes but for `axis`
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.cat(xs, options, ...) end
 
 ---The smallest integer that is not below x.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.ceil(x) end
 
 ---The smallest integer that is not below x.
 ---@return perigee.Tensor
 function Tensor:ceil() end
 
----x where x > 0, else alpha * (exp(x / alpha) - 1), whose slope is 1 at 0 (Barron 2017).
----@param x perigee.Tensor any shape
----@param options? {alpha?: number}|any
+---x:ceil, written into x.
 ---@return perigee.Tensor
+function Tensor:ceil_() end
+
+---x where x > 0, else alpha * (exp(x / alpha) - 1), whose slope is 1 at 0 (Barron 2017).
+---@param x perigee.Tensor # any shape
+---@param options? {alpha?: number}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.celu(x, options, ...) end
 
 ---x where x > 0, else alpha * (exp(x / alpha) - 1), whose slope is 1 at 0 (Barron 2017).
 ---@param options? {alpha?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:celu(options, ...) end
+
+---x:celu, written into x.
+---@param options? {alpha?: number}|any
+---@param ... any
+---@return perigee.Tensor
+function Tensor:celu_(options, ...) end
 
 ---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
 ---@param ... any|{x: perigee.Tensor, groups: integer}
@@ -2364,32 +3067,43 @@ function Tensor:celu(options, ...) end
 function pg.channel_shuffle(...) end
 
 ---A list of at most `count` parts of equal size along an axis.
----@param ... any|{count: integer, axis?: integer}
+---@param ... any|{x: perigee.Tensor, count: integer, axis?: integer}
 ---@return perigee.Tensor[]
 function pg.chunk(...) end
 
 ---x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits,
 ---bounds included, and 0 outside.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@param options? {min?: number, max?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.clamp(x, options, ...) end
 
 ---x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits,
 ---bounds included, and 0 outside.
 ---@param options? {min?: number, max?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:clamp(options, ...) end
 
----Limits every element of all tensors to [min, max], in place. NaN stays.
----@param xs perigee.Tensor[] any shapes
+---x:clamp, written into x.
 ---@param options? {min?: number, max?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+function Tensor:clamp_(options, ...) end
+
+---Limits every element of all tensors to [min, max], in place. NaN stays.
+---@param xs perigee.Tensor[] # any shapes
+---@param options? {min?: number, max?: number}|any
+---@param ... any
+---@overload fun(arguments: table): perigee.Tensor
 function pg.clamp_all(xs, options, ...) end
 
 ---A dense copy.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.clone(x) end
 
 ---A dense copy.
@@ -2403,202 +3117,258 @@ function Tensor:clone() end
 function pg.col2im(...) end
 
 ---Beside each other; tensors of one axis are columns.
----@param ...? perigee.Tensor
+---@param ... perigee.Tensor
 ---@return perigee.Tensor
 function pg.column_stack(...) end
 
 ---Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
 ---stride + 1 elements, rounded down.
----@param x perigee.Tensor [N, C, L]
----@param weight perigee.Tensor [O, C / groups, k]
----@param bias? perigee.Tensor [O]
+---@param x perigee.Tensor # [N, C, L]
+---@param weight perigee.Tensor # [O, C / groups, k]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.conv1d(x, weight, bias, options, ...) end
 
 ---Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
 ---stride + 1 elements, rounded down.
----@param weight perigee.Tensor [O, C / groups, k]
----@param bias? perigee.Tensor [O]
+---@param weight perigee.Tensor # [O, C / groups, k]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv1d(weight, bias, options, ...) end
 
 ---An activation of conv1d(x, weight, bias), applied while the result is written: the same bits as one after the other.
----@param x perigee.Tensor [N, C, L]
----@param weight perigee.Tensor [O, C / groups, k]
----@param bias? perigee.Tensor [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@param x perigee.Tensor # [N, C, L]
+---@param weight perigee.Tensor # [O, C / groups, k]
+---@param bias? perigee.Tensor # [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.conv1d_activation(x, weight, bias, options, ...) end
 
 ---An activation of conv1d(x, weight, bias), applied while the result is written: the same bits as one after the other.
----@param weight perigee.Tensor [O, C / groups, k]
----@param bias? perigee.Tensor [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@param weight perigee.Tensor # [O, C / groups, k]
+---@param bias? perigee.Tensor # [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv1d_activation(weight, bias, options, ...) end
 
 ---Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
 ---stride + 1 elements, rounded down.
----@param x perigee.Tensor [N, C, H, W]
----@param weight perigee.Tensor [O, C / groups, kh, kw]
----@param bias? perigee.Tensor [O]
+---@param x perigee.Tensor # [N, C, H, W]
+---@param weight perigee.Tensor # [O, C / groups, kh, kw]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.conv2d(x, weight, bias, options, ...) end
 
 ---Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
 ---stride + 1 elements, rounded down.
----@param weight perigee.Tensor [O, C / groups, kh, kw]
----@param bias? perigee.Tensor [O]
+---@param weight perigee.Tensor # [O, C / groups, kh, kw]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv2d(weight, bias, options, ...) end
 
 ---An activation of conv2d(x, weight, bias), applied while the result is written: the same bits as one after the other.
----@param x perigee.Tensor [N, C, H, W]
----@param weight perigee.Tensor [O, C / groups, kh, kw]
----@param bias? perigee.Tensor [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@param x perigee.Tensor # [N, C, H, W]
+---@param weight perigee.Tensor # [O, C / groups, kh, kw]
+---@param bias? perigee.Tensor # [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.conv2d_activation(x, weight, bias, options, ...) end
 
 ---An activation of conv2d(x, weight, bias), applied while the result is written: the same bits as one after the other.
----@param weight perigee.Tensor [O, C / groups, kh, kw]
----@param bias? perigee.Tensor [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@param weight perigee.Tensor # [O, C / groups, kh, kw]
+---@param bias? perigee.Tensor # [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv2d_activation(weight, bias, options, ...) end
 
 ---Cross-correlation of volumes with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
 ---stride + 1 elements, rounded down.
----@param x perigee.Tensor [N, C, D, H, W]
----@param weight perigee.Tensor [O, C / groups, kd, kh, kw]
----@param bias? perigee.Tensor [O]
+---@param x perigee.Tensor # [N, C, D, H, W]
+---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.conv3d(x, weight, bias, options, ...) end
 
 ---Cross-correlation of volumes with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
 ---stride + 1 elements, rounded down.
----@param weight perigee.Tensor [O, C / groups, kd, kh, kw]
----@param bias? perigee.Tensor [O]
+---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv3d(weight, bias, options, ...) end
 
 ---An activation of conv3d(x, weight, bias), applied while the result is written: the same bits as one after the other.
----@param x perigee.Tensor [N, C, D, H, W]
----@param weight perigee.Tensor [O, C / groups, kd, kh, kw]
----@param bias? perigee.Tensor [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@param x perigee.Tensor # [N, C, D, H, W]
+---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
+---@param bias? perigee.Tensor # [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.conv3d_activation(x, weight, bias, options, ...) end
 
 ---An activation of conv3d(x, weight, bias), applied while the result is written: the same bits as one after the other.
----@param weight perigee.Tensor [O, C / groups, kd, kh, kw]
----@param bias? perigee.Tensor [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: string}|any
+---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
+---@param bias? perigee.Tensor # [O]
+---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv3d_activation(weight, bias, options, ...) end
 
 ---Transpose of conv1d: each element of x times a filter, added up where filters overlap; also called deconvolution.
 ---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
 ---padding counts both sides.
----@param x perigee.Tensor [N, C, L]
----@param weight perigee.Tensor [C, O / groups, k]
----@param bias? perigee.Tensor [O]
+---@param x perigee.Tensor # [N, C, L]
+---@param weight perigee.Tensor # [C, O / groups, k]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.conv_transpose1d(x, weight, bias, options, ...) end
 
 ---Transpose of conv1d: each element of x times a filter, added up where filters overlap; also called deconvolution.
 ---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
 ---padding counts both sides.
----@param weight perigee.Tensor [C, O / groups, k]
----@param bias? perigee.Tensor [O]
+---@param weight perigee.Tensor # [C, O / groups, k]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv_transpose1d(weight, bias, options, ...) end
 
 ---Transpose of conv2d: each element of x times a filter, added up where filters overlap; also called deconvolution.
 ---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
 ---padding counts both sides.
----@param x perigee.Tensor [N, C, H, W]
----@param weight perigee.Tensor [C, O / groups, kh, kw]
----@param bias? perigee.Tensor [O]
+---@param x perigee.Tensor # [N, C, H, W]
+---@param weight perigee.Tensor # [C, O / groups, kh, kw]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.conv_transpose2d(x, weight, bias, options, ...) end
 
 ---Transpose of conv2d: each element of x times a filter, added up where filters overlap; also called deconvolution.
 ---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
 ---padding counts both sides.
----@param weight perigee.Tensor [C, O / groups, kh, kw]
----@param bias? perigee.Tensor [O]
+---@param weight perigee.Tensor # [C, O / groups, kh, kw]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv_transpose2d(weight, bias, options, ...) end
 
 ---Transpose of conv3d: each element of x times a filter, added up where filters overlap; also called deconvolution.
 ---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
 ---padding counts both sides.
----@param x perigee.Tensor [N, C, D, H, W]
----@param weight perigee.Tensor [C, O / groups, kd, kh, kw]
----@param bias? perigee.Tensor [O]
+---@param x perigee.Tensor # [N, C, D, H, W]
+---@param weight perigee.Tensor # [C, O / groups, kd, kh, kw]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.conv_transpose3d(x, weight, bias, options, ...) end
 
 ---Transpose of conv3d: each element of x times a filter, added up where filters overlap; also called deconvolution.
 ---Along each axis the result has (size - 1) stride - padding + dilation (k - 1) + output_padding + 1 elements, where
 ---padding counts both sides.
----@param weight perigee.Tensor [C, O / groups, kd, kh, kw]
----@param bias? perigee.Tensor [O]
+---@param weight perigee.Tensor # [C, O / groups, kd, kh, kw]
+---@param bias? perigee.Tensor # [O]
 ---@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv_transpose3d(weight, bias, options, ...) end
 
 ---Writes src, broadcast and cast, into dst.
----@param dst perigee.Tensor any shape; only described: the host writes
----@param src perigee.Tensor a shape that broadcasts to that of dst
+---@param dst perigee.Tensor # any shape; only described: the host writes
+---@param src perigee.Tensor # a shape that broadcasts to that of dst
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.copy(dst, src) end
 
 ---Writes src, broadcast and cast, into dst.
----@param src perigee.Tensor a shape that broadcasts to that of dst
+---@param src perigee.Tensor # a shape that broadcasts to that of dst
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:copy(src) end
 
 ---The size of x with the sign of y.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.copysign(x, y) end
 
 ---The size of x with the sign of y.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:copysign(y) end
 
----Cosine of x in radians.
----@param x perigee.Tensor any shape
+---x:copysign, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:copysign_(y) end
+
+---Cosine of x in radians.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.cos(x) end
 
 ---Cosine of x in radians.
 ---@return perigee.Tensor
 function Tensor:cos() end
 
----Hyperbolic cosine.
----@param x perigee.Tensor any shape
+---x:cos, written into x.
 ---@return perigee.Tensor
+function Tensor:cos_() end
+
+---Hyperbolic cosine.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.cosh(x) end
 
 ---Hyperbolic cosine.
 ---@return perigee.Tensor
 function Tensor:cosh() end
+
+---x:cosh, written into x.
+---@return perigee.Tensor
+function Tensor:cosh_() end
 
 ---The cosine of the angle between x and y along an axis; norms below eps count as eps. x and y broadcast.
 ---@param ... any|{x: perigee.Tensor, y: perigee.Tensor, axis?: integer, eps?: number}
@@ -2606,13 +3376,16 @@ function Tensor:cosh() end
 function pg.cosine_similarity(...) end
 
 ---How many elements are not zero, in int64.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.count_nonzero(x, options, ...) end
 
 ---How many elements are not zero, in int64.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:count_nonzero(options, ...) end
 
@@ -2623,83 +3396,107 @@ function pg.cross(...) end
 
 ---Negative log-likelihood of the target classes under softmax(logits). The class axis is the second one, or the only
 ---one. Targets count from 0; one that is out of range is an error that names it.
----@param logits perigee.Tensor [N, C], [N, C, ...] or [C]
----@param target perigee.Tensor [N], [N, ...] or []: class indices
----@param weight? perigee.Tensor [C]: weights of the classes
----@param options? {ignore_index?: integer, reduction?: string, label_smoothing?: number}|any
+---@param logits perigee.Tensor # [N, C], [N, C, ...] or [C]
+---@param target perigee.Tensor # [N], [N, ...] or []: class indices
+---@param weight? perigee.Tensor # [C]: weights of the classes
+---@param options? {ignore_index?: integer, reduction?: "mean"|"sum"|"none", label_smoothing?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.cross_entropy(logits, target, weight, options, ...) end
 
 ---Negative log-likelihood of the target classes under softmax(logits). The class axis is the second one, or the only
 ---one. Targets count from 0; one that is out of range is an error that names it.
----@param target perigee.Tensor [N], [N, ...] or []: class indices
----@param weight? perigee.Tensor [C]: weights of the classes
----@param options? {ignore_index?: integer, reduction?: string, label_smoothing?: number}|any
+---@param target perigee.Tensor # [N], [N, ...] or []: class indices
+---@param weight? perigee.Tensor # [C]: weights of the classes
+---@param options? {ignore_index?: integer, reduction?: "mean"|"sum"|"none", label_smoothing?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:cross_entropy(target, weight, options, ...) end
 
 ---Negative log likelihood of a sequence of labels, over all ways to align it with the steps (Graves et al. 2006). The
 ---gradient is that of what log_softmax is taken of, as PyTorch's: exp(log_probs) - posterior. It has no gradient of its
 ---own.
----@param log_probs perigee.Tensor [T, N, C]: log_softmax along C
----@param targets perigee.Tensor [N, S]: labels from 0, none the blank; those behind a sequence's length are not read
----@param input_lengths perigee.Tensor [N]: steps of each sequence, at most T
----@param target_lengths perigee.Tensor [N]: labels of each sequence, at most S
+---@param log_probs perigee.Tensor # [T, N, C]: log_softmax along C
+---@param targets perigee.Tensor # [N, S]: labels from 0, none the blank; those behind a sequence's length are not read
+---@param input_lengths perigee.Tensor # [N]: steps of each sequence, at most T
+---@param target_lengths perigee.Tensor # [N]: labels of each sequence, at most S
 ---@param options? {blank?: integer, zero_infinity?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.ctc_loss(log_probs, targets, input_lengths, target_lengths, options, ...) end
 
 ---Negative log likelihood of a sequence of labels, over all ways to align it with the steps (Graves et al. 2006). The
 ---gradient is that of what log_softmax is taken of, as PyTorch's: exp(log_probs) - posterior. It has no gradient of its
 ---own.
----@param targets perigee.Tensor [N, S]: labels from 0, none the blank; those behind a sequence's length are not read
----@param input_lengths perigee.Tensor [N]: steps of each sequence, at most T
----@param target_lengths perigee.Tensor [N]: labels of each sequence, at most S
+---@param targets perigee.Tensor # [N, S]: labels from 0, none the blank; those behind a sequence's length are not read
+---@param input_lengths perigee.Tensor # [N]: steps of each sequence, at most T
+---@param target_lengths perigee.Tensor # [N]: labels of each sequence, at most S
 ---@param options? {blank?: integer, zero_infinity?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:ctc_loss(targets, input_lengths, target_lengths, options, ...) end
 
 ---Largest element up to each, and its position: the last of equal ones. NaN counts as largest.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis: integer}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor y
+---@return perigee.Tensor index
+---@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
 function pg.cummax(x, options, ...) end
 
 ---Largest element up to each, and its position: the last of equal ones. NaN counts as largest.
 ---@param options? {axis: integer}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor y
+---@return perigee.Tensor index
 function Tensor:cummax(options, ...) end
 
 ---Smallest element up to each, and its position: the last of equal ones. NaN counts as smallest.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis: integer}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor y
+---@return perigee.Tensor index
+---@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
 function pg.cummin(x, options, ...) end
 
 ---Smallest element up to each, and its position: the last of equal ones. NaN counts as smallest.
 ---@param options? {axis: integer}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor y
+---@return perigee.Tensor index
 function Tensor:cummin(options, ...) end
 
 ---Products of the elements up to each; of integers and booleans in int64.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.cumprod(x, options, ...) end
 
 ---Products of the elements up to each; of integers and booleans in int64.
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:cumprod(options, ...) end
 
 ---Sums of the elements up to each; of integers and booleans in int64.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.cumsum(x, options, ...) end
 
 ---Sums of the elements up to each; of integers and booleans in int64.
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:cumsum(options, ...) end
 
@@ -2718,13 +3515,18 @@ function Tensor:cumsum(options, ...) end
 function pg.custom_grad(...) end
 
 ---Degrees to radians.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.deg2rad(x) end
 
 ---Degrees to radians.
 ---@return perigee.Tensor
 function Tensor:deg2rad() end
+
+---x:deg2rad, written into x.
+---@return perigee.Tensor
+function Tensor:deg2rad_() end
 
 ---The same memory without history.
 ---@param t perigee.Tensor
@@ -2734,14 +3536,14 @@ function pg.detach(t) end
 ---pg.detect_anomaly(fn, ...): the first operator of fn that makes NaN of no NaN, or Inf of finite numbers, fails,
 ---named with its layer and the script's line, also in backward. Slow: every result is looked at.
 ---@param fn function
----@param ...? any arguments of fn
+---@param ... any # arguments of fn
 ---@return any ... what fn returns
 function pg.detect_anomaly(fn, ...) end
 
 ---pg.device(name, fn, ...): what fn makes is made there. pg.device() names the device in force.
 ---@param name? string
 ---@param fn? function
----@param ...? any arguments of fn
+---@param ... any # arguments of fn
 ---@return any ... what fn returns, or the name
 function pg.device(name, fn, ...) end
 
@@ -2762,27 +3564,34 @@ function pg.diag(...) end
 function pg.diag_embed(...) end
 
 ---A diagonal of the matrices that two axes of x make, as the last axis; without a copy.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis1?: integer, axis2?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.diagonal(x, options, ...) end
 
 ---A diagonal of the matrices that two axes of x make, as the last axis; without a copy.
 ---@param options? {axis1?: integer, axis2?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:diagonal(options, ...) end
 
 ---A copy of x with `part` where `diagonal` would read.
----@param x perigee.Tensor [...]
----@param part perigee.Tensor shape of the part
+---@param x perigee.Tensor # [...]
+---@param part perigee.Tensor # shape of the part
 ---@param options? {axis1?: integer, axis2?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.diagonal_scatter(x, part, options, ...) end
 
 ---A copy of x with `part` where `diagonal` would read.
----@param part perigee.Tensor shape of the part
+---@param part perigee.Tensor # shape of the part
 ---@param options? {axis1?: integer, axis2?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:diagonal_scatter(part, options, ...) end
 
 ---Differences of neighbours along an axis, n times over; `prepend` and `append` are put at the ends before.
@@ -2791,24 +3600,37 @@ function Tensor:diagonal_scatter(part, options, ...) end
 function pg.diff(...) end
 
 ---Derivative of lgamma.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.digamma(x) end
 
 ---Derivative of lgamma.
 ---@return perigee.Tensor
 function Tensor:digamma() end
 
----x divided by y; integers give a floating result.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:digamma, written into x.
 ---@return perigee.Tensor
+function Tensor:digamma_() end
+
+---x divided by y; integers give a floating result.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.div(x, y) end
 
 ---x divided by y; integers give a floating result.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:div(y) end
+
+---x:div, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:div_(y) end
 
 ---Sum of the products of two vectors' elements, 0-dim.
 ---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
@@ -2818,37 +3640,44 @@ function pg.dot(...) end
 ---In training each element is kept with probability 1 - p and divided by 1 - p, else 0 (Srivastava et al. 2014);
 ---otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed,
 ---offset, i) is at least p: the same on every device.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@param options? {p?: number, training?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.dropout(x, options, ...) end
 
 ---In training each element is kept with probability 1 - p and divided by 1 - p, else 0 (Srivastava et al. 2014);
 ---otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed,
 ---offset, i) is at least p: the same on every device.
 ---@param options? {p?: number, training?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:dropout(options, ...) end
 
 ---Which elements of `like` a dropout keeps: true with probability 1 - p. Element i, in row-major order, is kept where
 ---the float32 uniform of perigee/kernels/philox.hpp at (key[0], key[1], i) is at least p. The same key gives the same
 ---mask.
----@param key perigee.Tensor [2] int64: seed and offset
----@param like perigee.Tensor the shape of the mask
+---@param key perigee.Tensor # [2] int64: seed and offset
+---@param like perigee.Tensor # the shape of the mask
 ---@param options? {p?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.dropout_mask(key, like, options, ...) end
 
 ---Which elements of `like` a dropout keeps: true with probability 1 - p. Element i, in row-major order, is kept where
 ---the float32 uniform of perigee/kernels/philox.hpp at (key[0], key[1], i) is at least p. The same key gives the same
 ---mask.
----@param like perigee.Tensor the shape of the mask
+---@param like perigee.Tensor # the shape of the mask
 ---@param options? {p?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:dropout_mask(like, options, ...) end
 
 ---Behind each other: along axis 3.
----@param ...? perigee.Tensor
+---@param ... perigee.Tensor
 ---@return perigee.Tensor
 function pg.dstack(...) end
 
@@ -2859,33 +3688,46 @@ function pg.dstack(...) end
 function pg.einsum(...) end
 
 ---x where x > 0, else alpha * (exp(x) - 1) (Clevert, Unterthiner, Hochreiter 2015).
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@param options? {alpha?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.elu(x, options, ...) end
 
 ---x where x > 0, else alpha * (exp(x) - 1) (Clevert, Unterthiner, Hochreiter 2015).
 ---@param options? {alpha?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:elu(options, ...) end
 
----Rows of weight. An index out of range is an error that names it.
----@param weight perigee.Tensor [V, D]
----@param index perigee.Tensor [...]: from 0
----@param options? {padding_idx?: integer}|any
+---x:elu, written into x.
+---@param options? {alpha?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+function Tensor:elu_(options, ...) end
+
+---Rows of weight. An index out of range is an error that names it.
+---@param weight perigee.Tensor # [V, D]
+---@param index perigee.Tensor # [...]: from 0
+---@param options? {padding_idx?: integer}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.embedding(weight, index, options, ...) end
 
 ---Rows of weight. An index out of range is an error that names it.
----@param index perigee.Tensor [...]: from 0
+---@param index perigee.Tensor # [...]: from 0
 ---@param options? {padding_idx?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:embedding(index, options, ...) end
 
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
 ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
 ---@param ... any|{weight: perigee.Tensor, index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
----@return perigee.Tensor [B, D]
+---@return perigee.Tensor bags [B, D]
 function pg.embedding_bag(...) end
 
 ---Memory whose contents mean nothing yet. (It is zeroed.)
@@ -2901,20 +3743,28 @@ function pg.empty_like(x, options) end
 
 ---Calls fn(...) with recording on, inside of no_grad too, and returns what it returns.
 ---@param fn function
----@param ...? any arguments of fn
+---@param ... any # arguments of fn
 ---@return any ... what fn returns
 function pg.enable_grad(fn, ...) end
 
 ---Whether x equals y.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.eq(x, y) end
 
 ---Whether x equals y.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:eq(y) end
+
+---x:eq, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:eq_(y) end
 
 ---Whether shapes, dtypes and all elements are the same.
 ---@param a perigee.Tensor
@@ -2923,83 +3773,119 @@ function Tensor:eq(y) end
 function pg.equal(a, b) end
 
 ---Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.erf(x) end
 
 ---Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 ---@return perigee.Tensor
 function Tensor:erf() end
 
----1 - erf(x), exact for large x.
----@param x perigee.Tensor any shape
+---x:erf, written into x.
 ---@return perigee.Tensor
+function Tensor:erf_() end
+
+---1 - erf(x), exact for large x.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.erfc(x) end
 
 ---1 - erf(x), exact for large x.
 ---@return perigee.Tensor
 function Tensor:erfc() end
 
----The number whose error function is x, for x in [-1, 1].
----@param x perigee.Tensor any shape
+---x:erfc, written into x.
 ---@return perigee.Tensor
+function Tensor:erfc_() end
+
+---The number whose error function is x, for x in [-1, 1].
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.erfinv(x) end
 
 ---The number whose error function is x, for x in [-1, 1].
 ---@return perigee.Tensor
 function Tensor:erfinv() end
 
----e to the power of x.
----@param x perigee.Tensor any shape
+---x:erfinv, written into x.
 ---@return perigee.Tensor
+function Tensor:erfinv_() end
+
+---e to the power of x.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.exp(x) end
 
 ---e to the power of x.
 ---@return perigee.Tensor
 function Tensor:exp() end
 
----2 to the power of x.
----@param x perigee.Tensor any shape
+---x:exp, written into x.
 ---@return perigee.Tensor
+function Tensor:exp_() end
+
+---2 to the power of x.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.exp2(x) end
 
 ---2 to the power of x.
 ---@return perigee.Tensor
 function Tensor:exp2() end
 
----x repeated along axes of size 1, and along new leading axes, without a copy.
----@param x perigee.Tensor [...]
----@param options? {shape: integer|integer[]}|any
+---x:exp2, written into x.
 ---@return perigee.Tensor
+function Tensor:exp2_() end
+
+---x repeated along axes of size 1, and along new leading axes, without a copy.
+---@param x perigee.Tensor # [...]
+---@param options? {shape: integer|integer[]}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.expand(x, options, ...) end
 
 ---x repeated along axes of size 1, and along new leading axes, without a copy.
 ---@param options? {shape: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:expand(options, ...) end
 
 ---x broadcast to the shape of `like`, without a copy.
----@param x perigee.Tensor [...]
----@param like perigee.Tensor a shape that x broadcasts to
+---@param x perigee.Tensor # [...]
+---@param like perigee.Tensor # a shape that x broadcasts to
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.expand_like(x, like) end
 
 ---x broadcast to the shape of `like`, without a copy.
----@param like perigee.Tensor a shape that x broadcasts to
+---@param like perigee.Tensor # a shape that x broadcasts to
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:expand_like(like) end
 
 ---exp(x) - 1, exact near 0.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.expm1(x) end
 
 ---exp(x) - 1, exact near 0.
 ---@return perigee.Tensor
 function Tensor:expm1() end
 
+---x:expm1, written into x.
+---@return perigee.Tensor
+function Tensor:expm1_() end
+
 ---Exponentially distributed numbers: of density rate exp(-rate x).
 ---@param options? {shape: integer|integer[], dtype?: string, rate?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function pg.exponential(options, ...) end
 
@@ -3010,11 +3896,12 @@ function pg.eye(...) end
 
 ---A tensor whose elements all are `value`, converted to the dtype.
 ---@param options? {shape: integer|integer[], dtype?: string, value?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function pg.fill(options, ...) end
 
 ---Joins the axes from first to last.
----@param ... any|{first?: integer, last?: integer}
+---@param ... any|{x: perigee.Tensor, first?: integer, last?: integer}
 ---@return perigee.Tensor
 function pg.flatten(...) end
 
@@ -3034,66 +3921,108 @@ function pg.fliplr(x) end
 function pg.flipud(x) end
 
 ---The largest integer that is not above x.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.floor(x) end
 
 ---The largest integer that is not above x.
 ---@return perigee.Tensor
 function Tensor:floor() end
 
----floor(x / y), in the dtype of the operands. Integer division by zero is an error.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:floor, written into x.
 ---@return perigee.Tensor
+function Tensor:floor_() end
+
+---floor(x / y), in the dtype of the operands. Integer division by zero is an error.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.floor_div(x, y) end
 
 ---floor(x / y), in the dtype of the operands. Integer division by zero is an error.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:floor_div(y) end
 
----The larger of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:floor_div, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:floor_div_(y) end
+
+---The larger of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.fmax(x, y) end
 
 ---The larger of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:fmax(y) end
 
----The smaller of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:fmax, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:fmax_(y) end
+
+---The smaller of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.fmin(x, y) end
 
 ---The smaller of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:fmin(y) end
 
----x - y * trunc(x / y): has the sign of x. Integer division by zero is an error.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:fmin, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:fmin_(y) end
+
+---x - y * trunc(x / y): has the sign of x. Integer division by zero is an error.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.fmod(x, y) end
 
 ---x - y * trunc(x / y): has the sign of x. Integer division by zero is an error.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:fmod(y) end
 
----x minus its whole part; has the sign of x.
----@param x perigee.Tensor any shape
+---x:fmod, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:fmod_(y) end
+
+---x minus its whole part; has the sign of x.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.frac(x) end
 
 ---x minus its whole part; has the sign of x.
 ---@return perigee.Tensor
 function Tensor:frac() end
+
+---x:frac, written into x.
+---@return perigee.Tensor
+function Tensor:frac_() end
 
 ---Every element `value`: `pg.full({2, 3}, 7)`. A boolean gives bool.
 ---@param ... any|{shape: integer|integer[], value: any, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
@@ -3109,55 +4038,79 @@ function pg.full_like(x, value, options) end
 
 ---y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that
 ---names it.
----@param x perigee.Tensor [...]
----@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
+---@param x perigee.Tensor # [...]
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.gather(x, index, options, ...) end
 
 ---y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that
 ---names it.
----@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:gather(index, options, ...) end
 
 ---Whether x is greater than or equal to y.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.ge(x, y) end
 
 ---Whether x is greater than or equal to y.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:ge(y) end
+
+---x:ge, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:ge_(y) end
 
 ---x times the normal distribution function at x (Hendrycks, Gimpel 2016). approximate="tanh": 0.5 x (1 +
 ---tanh(sqrt(2/pi) (x + 0.044715 x^3))).
----@param x perigee.Tensor any shape
----@param options? {approximate?: string}|any
+---@param x perigee.Tensor # any shape
+---@param options? {approximate?: "none"|"tanh"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.gelu(x, options, ...) end
 
 ---x times the normal distribution function at x (Hendrycks, Gimpel 2016). approximate="tanh": 0.5 x (1 +
 ---tanh(sqrt(2/pi) (x + 0.044715 x^3))).
----@param options? {approximate?: string}|any
+---@param options? {approximate?: "none"|"tanh"}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:gelu(options, ...) end
+
+---x:gelu, written into x.
+---@param options? {approximate?: "none"|"tanh"}|any
+---@param ... any
+---@return perigee.Tensor
+function Tensor:gelu_(options, ...) end
 
 ---The dtype of what is made of fractions: float32, if pg.set_default_dtype does not say otherwise.
 ---@return perigee.Dtype
 function pg.get_default_dtype() end
 
 ---The first half of x along `axis` times the sigmoid of the second (Dauphin, Fan, Auli, Grangier 2016).
----@param x perigee.Tensor [...], even along `axis`
+---@param x perigee.Tensor # [...], even along `axis`
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.glu(x, options, ...) end
 
 ---The first half of x along `axis` times the sigmoid of the second (Dauphin, Fan, Auli, Grangier 2016).
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:glu(options, ...) end
 
@@ -3167,7 +4120,7 @@ function Tensor:glu(options, ...) end
 function pg.grad(...) end
 
 ---Raises, naming the first element that differs, unless fn's gradients are right. Answers true.
----@param ... any|{fn: fun(...): perigee.Tensor, inputs: perigee.Tensor[], eps?: number, rtol?: number, atol?: number}
+---@param ... any|{fn: (fun(...): perigee.Tensor), inputs: perigee.Tensor[], eps?: number, rtol?: number, atol?: number}
 ---@return boolean
 function pg.gradcheck(...) end
 
@@ -3191,77 +4144,121 @@ function pg.grid_sample(...) end
 function pg.group_norm(...) end
 
 ---Whether x is greater than y.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.gt(x, y) end
 
 ---Whether x is greater than y.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:gt(y) end
 
----x, but 0 where -lambd <= x <= lambd.
----@param x perigee.Tensor any shape
----@param options? {lambd?: number}|any
+---x:gt, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:gt_(y) end
+
+---x, but 0 where -lambd <= x <= lambd.
+---@param x perigee.Tensor # any shape
+---@param options? {lambd?: number}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.hardshrink(x, options, ...) end
 
 ---x, but 0 where -lambd <= x <= lambd.
 ---@param options? {lambd?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:hardshrink(options, ...) end
 
----relu6(x + 3) / 6.
----@param x perigee.Tensor any shape
+---x:hardshrink, written into x.
+---@param options? {lambd?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+function Tensor:hardshrink_(options, ...) end
+
+---relu6(x + 3) / 6.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.hardsigmoid(x) end
 
 ---relu6(x + 3) / 6.
 ---@return perigee.Tensor
 function Tensor:hardsigmoid() end
 
----x * relu6(x + 3) / 6 (Howard et al. 2019).
----@param x perigee.Tensor any shape
+---x:hardsigmoid, written into x.
 ---@return perigee.Tensor
+function Tensor:hardsigmoid_() end
+
+---x * relu6(x + 3) / 6 (Howard et al. 2019).
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.hardswish(x) end
 
 ---x * relu6(x + 3) / 6 (Howard et al. 2019).
 ---@return perigee.Tensor
 function Tensor:hardswish() end
 
----x limited to [min_val, max_val]; its slope at the bounds is 0.
----@param x perigee.Tensor any shape
----@param options? {min_val?: number, max_val?: number}|any
+---x:hardswish, written into x.
 ---@return perigee.Tensor
+function Tensor:hardswish_() end
+
+---x limited to [min_val, max_val]; its slope at the bounds is 0.
+---@param x perigee.Tensor # any shape
+---@param options? {min_val?: number, max_val?: number}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.hardtanh(x, options, ...) end
 
 ---x limited to [min_val, max_val]; its slope at the bounds is 0.
 ---@param options? {min_val?: number, max_val?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:hardtanh(options, ...) end
+
+---x:hardtanh, written into x.
+---@param options? {min_val?: number, max_val?: number}|any
+---@param ... any
+---@return perigee.Tensor
+function Tensor:hardtanh_(options, ...) end
 
 ---How many elements lie in each of `bins` equal parts of [min, max] (of the range of x where both are 0). Others, and
 ---NaN, are left out.
 ---@param ... any|{x: perigee.Tensor, bins?: integer, min?: number, max?: number}
----@return perigee.Tensor [bins]
+---@return perigee.Tensor counts [bins]
 function pg.histc(...) end
 
 ---Beside each other: along axis 2, or 1 for tensors of one axis.
----@param ...? perigee.Tensor
+---@param ... perigee.Tensor
 ---@return perigee.Tensor
 function pg.hstack(...) end
 
 ---sqrt(x^2 + y^2), without overflow.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.hypot(x, y) end
 
 ---sqrt(x^2 + y^2), without overflow.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:hypot(y) end
+
+---x:hypot, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:hypot_(y) end
 
 ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
 ---im2col; PyTorch's nn.functional.unfold.
@@ -3271,25 +4268,29 @@ function pg.im2col(...) end
 
 ---y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at
 ---the contents of index tensors. An index out of range is an error that names it.
----@param x perigee.Tensor [...]
----@param indices perigee.Tensor[] int64 or int32, of shapes that broadcast with each other: from 0
+---@param x perigee.Tensor # [...]
+---@param indices perigee.Tensor[] # int64 or int32, of shapes that broadcast with each other: from 0
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.index(x, indices, options, ...) end
 
 ---y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at
 ---the contents of index tensors. An index out of range is an error that names it.
----@param indices perigee.Tensor[] int64 or int32, of shapes that broadcast with each other: from 0
+---@param indices perigee.Tensor[] # int64 or int32, of shapes that broadcast with each other: from 0
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:index(indices, options, ...) end
 
 ---x with `alpha` times each slice of source added at its index along an axis; equal indices add up.
 ---`x:index_add(index, source, axis)` or, as in PyTorch, `x:index_add(axis, index, source)`.
 ---@param x perigee.Tensor
----@param index perigee.Tensor [n], from 0
----@param source perigee.Tensor x with n slices along the axis
----@param axis integer axis, from 1, negative from the end
+---@param index perigee.Tensor # [n], from 0
+---@param source perigee.Tensor # x with n slices along the axis
+---@param axis integer # axis, from 1, negative from the end
 ---@param alpha? number
 ---@return perigee.Tensor
 function pg.index_add(x, index, source, axis, alpha) end
@@ -3301,9 +4302,9 @@ function pg.index_copy(...) end
 
 ---x with a number (or 0-dim tensor) written in the slices at the indices along an axis.
 ---@param x perigee.Tensor
----@param index perigee.Tensor [n], from 0
+---@param index perigee.Tensor # [n], from 0
 ---@param value number|perigee.Tensor
----@param axis integer axis, from 1, negative from the end
+---@param axis integer # axis, from 1, negative from the end
 ---@return perigee.Tensor
 function pg.index_fill(x, index, value, axis) end
 
@@ -3313,27 +4314,36 @@ function pg.index_fill(x, index, value, axis) end
 ---@return perigee.Tensor
 function pg.index_put(...) end
 
----The slices of x at the indices along `axis`, copied. An index out of range is an error that names it.
----@param x perigee.Tensor [...]
----@param index perigee.Tensor [n] or []: from 0
----@param options? {axis: integer}|any
+---x:index_put, written into x.
+---@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
 ---@return perigee.Tensor
+function Tensor:index_put_(...) end
+
+---The slices of x at the indices along `axis`, copied. An index out of range is an error that names it.
+---@param x perigee.Tensor # [...]
+---@param index perigee.Tensor # [n] or []: from 0
+---@param options? {axis: integer}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.index_select(x, index, options, ...) end
 
 ---The slices of x at the indices along `axis`, copied. An index out of range is an error that names it.
----@param index perigee.Tensor [n] or []: from 0
+---@param index perigee.Tensor # [n] or []: from 0
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:index_select(index, options, ...) end
 
 ---Positions that count from 1 (Lua numbers) as an index tensor, whose contents count from 0.
----@param ...? integer|integer[]
+---@param ... integer|integer[]
 ---@return perigee.Tensor
 function pg.indices(...) end
 
 ---Calls fn(...) without recording, as no_grad does, and returns what it returns.
 ---@param fn function
----@param ...? any arguments of fn
+---@param ... any # arguments of fn
 ---@return any ... what fn returns
 function pg.inference_mode(fn, ...) end
 
@@ -3360,64 +4370,89 @@ function pg.interpolate(...) end
 function pg.is_grad_enabled() end
 
 ---Whether v is a tensor.
----@param v any anything
+---@param v any # anything
 ---@return boolean
 function pg.is_tensor(v) end
 
 ---Whether |a - b| <= atol + rtol * |b|, element by element, after broadcasting; infinities only equal themselves.
 ---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
----@return perigee.Tensor bool
+---@return perigee.Tensor close bool
 function pg.isclose(...) end
 
 ---Whether x is neither infinite nor NaN.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.isfinite(x) end
 
 ---Whether x is neither infinite nor NaN.
 ---@return perigee.Tensor
 function Tensor:isfinite() end
 
+---x:isfinite, written into x.
+---@return perigee.Tensor
+function Tensor:isfinite_() end
+
 ---Which elements of x are among those of `test` (a tensor or a number).
 ---@param ... any|{x: perigee.Tensor, test: perigee.Tensor|number, invert?: boolean}
----@return perigee.Tensor bool
+---@return perigee.Tensor found bool
 function pg.isin(...) end
 
 ---Whether x is infinite.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.isinf(x) end
 
 ---Whether x is infinite.
 ---@return perigee.Tensor
 function Tensor:isinf() end
 
----Whether x is not a number.
----@param x perigee.Tensor any shape
+---x:isinf, written into x.
 ---@return perigee.Tensor
+function Tensor:isinf_() end
+
+---Whether x is not a number.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.isnan(x) end
 
 ---Whether x is not a number.
 ---@return perigee.Tensor
 function Tensor:isnan() end
 
----Whether x is infinite and negative.
----@param x perigee.Tensor any shape
+---x:isnan, written into x.
 ---@return perigee.Tensor
+function Tensor:isnan_() end
+
+---Whether x is infinite and negative.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.isneginf(x) end
 
 ---Whether x is infinite and negative.
 ---@return perigee.Tensor
 function Tensor:isneginf() end
 
----Whether x is infinite and positive.
----@param x perigee.Tensor any shape
+---x:isneginf, written into x.
 ---@return perigee.Tensor
+function Tensor:isneginf_() end
+
+---Whether x is infinite and positive.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.isposinf(x) end
 
 ---Whether x is infinite and positive.
 ---@return perigee.Tensor
 function Tensor:isposinf() end
+
+---x:isposinf, written into x.
+---@return perigee.Tensor
+function Tensor:isposinf_() end
 
 ---Keeps a tensor beyond the innermost scope. Answers it.
 ---@param t perigee.Tensor
@@ -3430,107 +4465,153 @@ function pg.keep(t) end
 function pg.kron(...) end
 
 ---The k-th smallest element of each line along `axis` (k = 1: the smallest), and where it stands.
----@param x perigee.Tensor [...], the axis not empty
+---@param x perigee.Tensor # [...], the axis not empty
 ---@param options? {k: integer, axis?: integer, keepdim?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
+---@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
 function pg.kthvalue(x, options, ...) end
 
 ---The k-th smallest element of each line along `axis` (k = 1: the smallest), and where it stands.
 ---@param options? {k: integer, axis?: integer, keepdim?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
 function Tensor:kthvalue(options, ...) end
 
 ---The last `dims` axes shifted and scaled to mean 0 and variance 1 (biased), then by weight and bias (Ba, Kiros, Hinton
 ---2016).
----@param x perigee.Tensor [..., normalised axes]
----@param weight? perigee.Tensor [normalised axes]
----@param bias? perigee.Tensor [normalised axes]
+---@param x perigee.Tensor # [..., normalised axes]
+---@param weight? perigee.Tensor # [normalised axes]
+---@param bias? perigee.Tensor # [normalised axes]
 ---@param options? {dims?: integer, eps?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.layer_norm(x, weight, bias, options, ...) end
 
 ---The last `dims` axes shifted and scaled to mean 0 and variance 1 (biased), then by weight and bias (Ba, Kiros, Hinton
 ---2016).
----@param weight? perigee.Tensor [normalised axes]
----@param bias? perigee.Tensor [normalised axes]
+---@param weight? perigee.Tensor # [normalised axes]
+---@param bias? perigee.Tensor # [normalised axes]
 ---@param options? {dims?: integer, eps?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:layer_norm(weight, bias, options, ...) end
 
 ---Whether x is less than or equal to y.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.le(x, y) end
 
 ---Whether x is less than or equal to y.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:le(y) end
 
----x where x > 0, else negative_slope * x.
----@param x perigee.Tensor any shape
----@param options? {negative_slope?: number}|any
+---x:le, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:le_(y) end
+
+---x where x > 0, else negative_slope * x.
+---@param x perigee.Tensor # any shape
+---@param options? {negative_slope?: number}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.leaky_relu(x, options, ...) end
 
 ---x where x > 0, else negative_slope * x.
 ---@param options? {negative_slope?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:leaky_relu(options, ...) end
 
----x + weight * (y - x): x for weight 0, y for weight 1.
----@param x perigee.Tensor|number any shape
----@param y perigee.Tensor|number a shape that broadcasts
----@param weight? perigee.Tensor|number a shape that broadcasts, or a number
+---x:leaky_relu, written into x.
+---@param options? {negative_slope?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+function Tensor:leaky_relu_(options, ...) end
+
+---x + weight * (y - x): x for weight 0, y for weight 1.
+---@param x perigee.Tensor|number # any shape
+---@param y perigee.Tensor|number # a shape that broadcasts
+---@param weight? perigee.Tensor|number # a shape that broadcasts, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.lerp(x, y, weight) end
 
 ---x + weight * (y - x): x for weight 0, y for weight 1.
----@param y perigee.Tensor|number a shape that broadcasts
----@param weight? perigee.Tensor|number a shape that broadcasts, or a number
+---@param y perigee.Tensor|number # a shape that broadcasts
+---@param weight? perigee.Tensor|number # a shape that broadcasts, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:lerp(y, weight) end
 
----Logarithm of the absolute value of the gamma function.
----@param x perigee.Tensor any shape
+---x:lerp, written into x.
+---@param y perigee.Tensor|number # a shape that broadcasts
+---@param weight? perigee.Tensor|number # a shape that broadcasts, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:lerp_(y, weight) end
+
+---Logarithm of the absolute value of the gamma function.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.lgamma(x) end
 
 ---Logarithm of the absolute value of the gamma function.
 ---@return perigee.Tensor
 function Tensor:lgamma() end
 
----x times the transposed weight, plus bias: the affine map of a fully connected layer.
----@param x perigee.Tensor [..., in]
----@param weight perigee.Tensor [out, in]
----@param bias? perigee.Tensor [out]
+---x:lgamma, written into x.
 ---@return perigee.Tensor
+function Tensor:lgamma_() end
+
+---x times the transposed weight, plus bias: the affine map of a fully connected layer.
+---@param x perigee.Tensor # [..., in]
+---@param weight perigee.Tensor # [out, in]
+---@param bias? perigee.Tensor # [out]
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.linear(x, weight, bias) end
 
 ---x times the transposed weight, plus bias: the affine map of a fully connected layer.
----@param weight perigee.Tensor [out, in]
----@param bias? perigee.Tensor [out]
+---@param weight perigee.Tensor # [out, in]
+---@param bias? perigee.Tensor # [out]
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:linear(weight, bias) end
 
 ---An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the
 ---result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate="tanh"}) is the faster one
 ---to train and this one needs less memory.
----@param x perigee.Tensor [..., in]
----@param weight perigee.Tensor [out, in]
----@param bias? perigee.Tensor [out]
----@param options? {activation?: string}|any
+---@param x perigee.Tensor # [..., in]
+---@param weight perigee.Tensor # [out, in]
+---@param bias? perigee.Tensor # [out]
+---@param options? {activation?: "relu"|"gelu_tanh"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.linear_activation(x, weight, bias, options, ...) end
 
 ---An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the
 ---result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate="tanh"}) is the faster one
 ---to train and this one needs less memory.
----@param weight perigee.Tensor [out, in]
----@param bias? perigee.Tensor [out]
----@param options? {activation?: string}|any
+---@param weight perigee.Tensor # [out, in]
+---@param bias? perigee.Tensor # [out]
+---@param options? {activation?: "relu"|"gelu_tanh"}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:linear_activation(weight, bias, options, ...) end
 
 ---`count` numbers from first to last, both included.
@@ -3541,30 +4622,31 @@ function pg.linspace(...) end
 ---One step of Lion (Chen et al. 2023): param = param (1 - lr weight_decay) - lr sign(beta1 m + (1 - beta1) g), then m =
 ---beta2 m + (1 - beta2) g. Weight decay is not part of g. g is grad / grad_scale, for maximize its negative, plus
 ---weight_decay param. All parameters step in one pass; where found_inf is true, none does.
----@param params perigee.Tensor[] any shapes
----@param grads perigee.Tensor[] shapes of params
----@param exp_avgs perigee.Tensor[] shapes of params: m
----@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param params perigee.Tensor[] # any shapes
+---@param grads perigee.Tensor[] # shapes of params
+---@param exp_avgs perigee.Tensor[] # shapes of params: m
+---@param found_inf? perigee.Tensor # []; true: nothing is changed
 ---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number}|any
----@return perigee.Tensor
+---@param ... any
+---@overload fun(...: any): perigee.Tensor
 function pg.lion(params, grads, exp_avgs, found_inf, options, ...) end
 
 ---Reads a file of tensors. With a layer, loads them into it and returns the layer.
 ---@param path string
 ---@param into? perigee.Layer
----@param options? {strict?: boolean} as in load_state
+---@param options? {strict?: boolean} # as in load_state
 ---@return table<string, perigee.Tensor>|perigee.Layer tensors by name, or the layer
 ---@return fun(key: string): string? note the file's notes
 function pg.load(path, into, options) end
 
 ---The array of a .npy file, on the CPU.
 ---@param path string
----@return table tensor
+---@return perigee.Tensor
 function pg.load_npy(path) end
 
 ---The arrays of a .npz file (numpy.savez or savez_compressed) by name.
 ---@param path string
----@return table<string, table> tensors
+---@return table<string, perigee.Tensor>
 function pg.load_npz(path) end
 
 ---Loads a plugin by path (made absolute by the caller).
@@ -3578,155 +4660,243 @@ function pg.load_plugin(path) end
 function pg.local_response_norm(...) end
 
 ---Natural logarithm.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.log(x) end
 
 ---Natural logarithm.
 ---@return perigee.Tensor
 function Tensor:log() end
 
----Logarithm to base 10.
----@param x perigee.Tensor any shape
+---x:log, written into x.
 ---@return perigee.Tensor
+function Tensor:log_() end
+
+---Logarithm to base 10.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.log10(x) end
 
 ---Logarithm to base 10.
 ---@return perigee.Tensor
 function Tensor:log10() end
 
----log(1 + x), exact near 0.
----@param x perigee.Tensor any shape
+---x:log10, written into x.
 ---@return perigee.Tensor
+function Tensor:log10_() end
+
+---log(1 + x), exact near 0.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.log1p(x) end
 
 ---log(1 + x), exact near 0.
 ---@return perigee.Tensor
 function Tensor:log1p() end
 
----Logarithm to base 2.
----@param x perigee.Tensor any shape
+---x:log1p, written into x.
 ---@return perigee.Tensor
+function Tensor:log1p_() end
+
+---Logarithm to base 2.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.log2(x) end
 
 ---Logarithm to base 2.
 ---@return perigee.Tensor
 function Tensor:log2() end
 
----Logarithm of `softmax`: x - log(sum(exp(x))), without overflow.
----@param x perigee.Tensor [...]
----@param options? {axis?: integer}|any
+---x:log2, written into x.
 ---@return perigee.Tensor
+function Tensor:log2_() end
+
+---Logarithm of `softmax`: x - log(sum(exp(x))), without overflow.
+---@param x perigee.Tensor # [...]
+---@param options? {axis?: integer}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.log_softmax(x, options, ...) end
 
 ---Logarithm of `softmax`: x - log(sum(exp(x))), without overflow.
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:log_softmax(options, ...) end
 
 ---log(exp(x) + exp(y)), without overflow.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.logaddexp(x, y) end
 
 ---log(exp(x) + exp(y)), without overflow.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:logaddexp(y) end
 
----log2(2^x + 2^y), without overflow.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:logaddexp, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:logaddexp_(y) end
+
+---log2(2^x + 2^y), without overflow.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.logaddexp2(x, y) end
 
 ---log2(2^x + 2^y), without overflow.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:logaddexp2(y) end
 
----log of the sum of exp(x) up to each element, without overflow.
----@param x perigee.Tensor [...]
----@param options? {axis: integer, reverse?: boolean}|any
+---x:logaddexp2, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:logaddexp2_(y) end
+
+---log of the sum of exp(x) up to each element, without overflow.
+---@param x perigee.Tensor # [...]
+---@param options? {axis: integer, reverse?: boolean}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.logcumsumexp(x, options, ...) end
 
 ---log of the sum of exp(x) up to each element, without overflow.
 ---@param options? {axis: integer, reverse?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:logcumsumexp(options, ...) end
 
 ---Whether x and y are both not zero.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.logical_and(x, y) end
 
 ---Whether x and y are both not zero.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:logical_and(y) end
 
----Whether x is zero.
----@param x perigee.Tensor any shape
+---x:logical_and, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:logical_and_(y) end
+
+---Whether x is zero.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.logical_not(x) end
 
 ---Whether x is zero.
 ---@return perigee.Tensor
 function Tensor:logical_not() end
 
----Whether x or y is not zero.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:logical_not, written into x.
 ---@return perigee.Tensor
+function Tensor:logical_not_() end
+
+---Whether x or y is not zero.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.logical_or(x, y) end
 
 ---Whether x or y is not zero.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:logical_or(y) end
 
----Whether exactly one of x and y is not zero.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:logical_or, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:logical_or_(y) end
+
+---Whether exactly one of x and y is not zero.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.logical_xor(x, y) end
 
 ---Whether exactly one of x and y is not zero.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:logical_xor(y) end
 
----log(x / (1 - x)), the inverse of sigmoid.
----@param x perigee.Tensor any shape
----@param options? {eps?: number}|any
+---x:logical_xor, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:logical_xor_(y) end
+
+---log(x / (1 - x)), the inverse of sigmoid.
+---@param x perigee.Tensor # any shape
+---@param options? {eps?: number}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.logit(x, options, ...) end
 
 ---log(x / (1 - x)), the inverse of sigmoid.
 ---@param options? {eps?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:logit(options, ...) end
 
----log(sigmoid(x)), without overflow.
----@param x perigee.Tensor any shape
+---x:logit, written into x.
+---@param options? {eps?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+function Tensor:logit_(options, ...) end
+
+---log(sigmoid(x)), without overflow.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.logsigmoid(x) end
 
 ---log(sigmoid(x)), without overflow.
 ---@return perigee.Tensor
 function Tensor:logsigmoid() end
 
----log(sum(exp(x))), without overflow; of integers and booleans in float32.
----@param x perigee.Tensor [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---x:logsigmoid, written into x.
 ---@return perigee.Tensor
+function Tensor:logsigmoid_() end
+
+---log(sum(exp(x))), without overflow; of integers and booleans in float32.
+---@param x perigee.Tensor # [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.logsumexp(x, options, ...) end
 
 ---log(sum(exp(x))), without overflow; of integers and booleans in float32.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:logsumexp(options, ...) end
 
@@ -3741,15 +4911,23 @@ function pg.lp_pool1d(...) end
 function pg.lp_pool2d(...) end
 
 ---Whether x is less than y.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.lt(x, y) end
 
 ---Whether x is less than y.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:lt(y) end
+
+---x:lt, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:lt_(y) end
 
 ---Seeds every random draw that follows.
 ---@param seed integer
@@ -3759,6 +4937,11 @@ function pg.manual_seed(seed) end
 ---@param ... any|{x: perigee.Tensor, mask: perigee.Tensor, value: any}
 ---@return perigee.Tensor
 function pg.masked_fill(...) end
+
+---x:masked_fill, written into x.
+---@param ... any|{mask: perigee.Tensor, value: any}
+---@return perigee.Tensor
+function Tensor:masked_fill_(...) end
 
 ---x with the elements of source, in row-major order, where mask (which broadcasts to x) is true. source has at least
 ---as many elements as the mask selects.
@@ -3773,131 +4956,166 @@ function pg.masked_select(...) end
 
 ---Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that axis is
 ---missing in the result.
----@param x perigee.Tensor [..., m, k] or [k]
----@param y perigee.Tensor [..., k, n] or [k]
+---@param x perigee.Tensor # [..., m, k] or [k]
+---@param y perigee.Tensor # [..., k, n] or [k]
 ---@param options? {transpose_x?: boolean, transpose_y?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.matmul(x, y, options, ...) end
 
 ---Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that axis is
 ---missing in the result.
----@param y perigee.Tensor [..., k, n] or [k]
+---@param y perigee.Tensor # [..., k, n] or [k]
 ---@param options? {transpose_x?: boolean, transpose_y?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:matmul(y, options, ...) end
 
 ---The largest element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
 ---the larger elements.
----@param ... any|{axis?: any, keepdim?: boolean}
+---@param ... any|{x: perigee.Tensor, axis?: any, keepdim?: boolean}
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function pg.max(...) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
----@param x perigee.Tensor [N, C, L]
+---@param x perigee.Tensor # [N, C, L]
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.max_pool1d(x, options, ...) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:max_pool1d(options, ...) end
 
 ---The elements of x at the indices, which max_pool gives.
----@param x perigee.Tensor [N, C, L]
----@param indices perigee.Tensor int64 [N, C, L']: where along L each maximum stands
+---@param x perigee.Tensor # [N, C, L]
+---@param indices perigee.Tensor # int64 [N, C, L']: where along L each maximum stands
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.max_pool1d_gather(x, indices) end
 
 ---The elements of x at the indices, which max_pool gives.
----@param indices perigee.Tensor int64 [N, C, L']: where along L each maximum stands
+---@param indices perigee.Tensor # int64 [N, C, L']: where along L each maximum stands
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:max_pool1d_gather(indices) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
----@param x perigee.Tensor [N, C, H, W]
+---@param x perigee.Tensor # [N, C, H, W]
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.max_pool2d(x, options, ...) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:max_pool2d(options, ...) end
 
 ---The elements of x at the indices, which max_pool gives.
----@param x perigee.Tensor [N, C, H, W]
----@param indices perigee.Tensor int64 [N, C, H', W']: where in its plane each maximum stands, h * W + w
+---@param x perigee.Tensor # [N, C, H, W]
+---@param indices perigee.Tensor # int64 [N, C, H', W']: where in its plane each maximum stands, h * W + w
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.max_pool2d_gather(x, indices) end
 
 ---The elements of x at the indices, which max_pool gives.
----@param indices perigee.Tensor int64 [N, C, H', W']: where in its plane each maximum stands, h * W + w
+---@param indices perigee.Tensor # int64 [N, C, H', W']: where in its plane each maximum stands, h * W + w
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:max_pool2d_gather(indices) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
----@param x perigee.Tensor [N, C, D, H, W]
+---@param x perigee.Tensor # [N, C, D, H, W]
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.max_pool3d(x, options, ...) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
 ---@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:max_pool3d(options, ...) end
 
 ---The elements of x at the indices, which max_pool gives.
----@param x perigee.Tensor [N, C, D, H, W]
----@param indices perigee.Tensor int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + h) * W + w
+---@param x perigee.Tensor # [N, C, D, H, W]
+---@param indices perigee.Tensor # int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + h) * W + w
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.max_pool3d_gather(x, indices) end
 
 ---The elements of x at the indices, which max_pool gives.
----@param indices perigee.Tensor int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + h) * W + w
+---@param indices perigee.Tensor # int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + h) * W + w
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:max_pool3d_gather(indices) end
 
 ---The larger of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.maximum(x, y) end
 
 ---The larger of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:maximum(y) end
 
----Arithmetic mean.
----@param x perigee.Tensor [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---x:maximum, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:maximum_(y) end
+
+---Arithmetic mean.
+---@param x perigee.Tensor # [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.mean(x, options, ...) end
 
 ---Arithmetic mean.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:mean(options, ...) end
 
 ---The middle element of each line along `axis` in rising order, the lower one of two, and where it stands; NaN where
 ---there is one.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer, keepdim?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
+---@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
 function pg.median(x, options, ...) end
 
 ---The middle element of each line along `axis` in rising order, the lower one of two, and where it stands; NaN where
 ---there is one.
 ---@param options? {axis?: integer, keepdim?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
 function Tensor:median(options, ...) end
 
 ---The coordinates of a grid, a view a tensor: with "ij" tensor k runs along axis k, with "xy" the first along axis 2.
@@ -3907,30 +5125,43 @@ function pg.meshgrid(...) end
 
 ---The least element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
 ---the smaller elements.
----@param ... any|{axis?: any, keepdim?: boolean}
+---@param ... any|{x: perigee.Tensor, axis?: any, keepdim?: boolean}
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function pg.min(...) end
 
 ---The smaller of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.minimum(x, y) end
 
 ---The smaller of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:minimum(y) end
 
----x * tanh(softplus(x)) (Misra 2019).
----@param x perigee.Tensor any shape
+---x:minimum, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:minimum_(y) end
+
+---x * tanh(softplus(x)) (Misra 2019).
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.mish(x) end
 
 ---x * tanh(softplus(x)) (Misra 2019).
 ---@return perigee.Tensor
 function Tensor:mish() end
+
+---x:mish, written into x.
+---@return perigee.Tensor
+function Tensor:mish_() end
 
 ---Product of two matrices, [n, k] and [k, m].
 ---@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
@@ -3938,14 +5169,19 @@ function Tensor:mish() end
 function pg.mm(...) end
 
 ---The element that occurs most often in each line along `axis`, the smallest of several, and its last place.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer, keepdim?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
+---@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
 function pg.mode(x, options, ...) end
 
 ---The element that occurs most often in each line along `axis`, the smallest of several, and its last place.
 ---@param options? {axis?: integer, keepdim?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
 function Tensor:mode(options, ...) end
 
 ---The same as pg.movedim. Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
@@ -3968,26 +5204,37 @@ function pg.movedim(t, from, to) end
 function pg.msort(x) end
 
 ---Product of x and y. Of booleans: whether both are true.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.mul(x, y) end
 
 ---Product of x and y. Of booleans: whether both are true.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:mul(y) end
+
+---x:mul, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:mul_(y) end
 
 ---Categories drawn with the given probabilities, which need not add up to 1; without replacement none twice.
 ---perigee/kernels/philox.hpp says which are drawn.
----@param p perigee.Tensor [n] or [m, n]: finite, from 0
+---@param p perigee.Tensor # [n] or [m, n]: finite, from 0
 ---@param options? {num_samples: integer, replacement?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.multinomial(p, options, ...) end
 
 ---Categories drawn with the given probabilities, which need not add up to 1; without replacement none twice.
 ---perigee/kernels/philox.hpp says which are drawn.
 ---@param options? {num_samples: integer, replacement?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:multinomial(options, ...) end
 
@@ -3999,93 +5246,128 @@ function pg.mv(...) end
 ---One step of NAdam (Dozat 2016): m and v as in adam, param -= lr ((1 - mu) / (1 - mu_product) g + mu_next / (1 -
 ---mu_product mu_next) m) / (sqrt(v / (1 - beta2^step)) + eps). g is grad / grad_scale, for maximize its negative, plus
 ---weight_decay param. All parameters step in one pass; where found_inf is true, none does.
----@param params perigee.Tensor[] any shapes
----@param grads perigee.Tensor[] shapes of params
----@param exp_avgs perigee.Tensor[] shapes of params: m
----@param exp_avg_sqs perigee.Tensor[] shapes of params: v
----@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param params perigee.Tensor[] # any shapes
+---@param grads perigee.Tensor[] # shapes of params
+---@param exp_avgs perigee.Tensor[] # shapes of params: m
+---@param exp_avg_sqs perigee.Tensor[] # shapes of params: v
+---@param found_inf? perigee.Tensor # []; true: nothing is changed
 ---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, mu?: number, mu_next?: number, mu_product?: number}|any
----@return perigee.Tensor
+---@param ... any
+---@overload fun(...: any): perigee.Tensor
 function pg.nadam(params, grads, exp_avgs, exp_avg_sqs, found_inf, options, ...) end
 
 ---x with numbers in place of NaN and of infinities.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@param options? {nan?: number, posinf?: number, neginf?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.nan_to_num(x, options, ...) end
 
 ---x with numbers in place of NaN and of infinities.
 ---@param options? {nan?: number, posinf?: number, neginf?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:nan_to_num(options, ...) end
 
----Mean of the elements that are not NaN.
----@param x perigee.Tensor [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---x:nan_to_num, written into x.
+---@param options? {nan?: number, posinf?: number, neginf?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+function Tensor:nan_to_num_(options, ...) end
+
+---Mean of the elements that are not NaN.
+---@param x perigee.Tensor # [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.nanmean(x, options, ...) end
 
 ---Mean of the elements that are not NaN.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:nanmean(options, ...) end
 
 ---The median of what is not NaN; NaN where nothing is left.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer, keepdim?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
+---@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
 function pg.nanmedian(x, options, ...) end
 
 ---The median of what is not NaN; NaN where nothing is left.
 ---@param options? {axis?: integer, keepdim?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
 function Tensor:nanmedian(options, ...) end
 
 ---Sum of the elements that are not NaN; of integers and booleans in int64.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.nansum(x, options, ...) end
 
 ---Sum of the elements that are not NaN; of integers and booleans in int64.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:nansum(options, ...) end
 
 ---`length` positions of an axis from position `start` (from 1).
----@param ... any|{axis: integer, start: integer, length: integer}
+---@param ... any|{x: perigee.Tensor, axis: integer, start: integer, length: integer}
 ---@return perigee.Tensor
 function pg.narrow(...) end
 
 ---Whether x differs from y.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.ne(x, y) end
 
 ---Whether x differs from y.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:ne(y) end
 
-----x.
----@param x perigee.Tensor any shape
+---x:ne, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:ne_(y) end
+
+--- -x.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.neg(x) end
 
-----x.
+--- -x.
 ---@return perigee.Tensor
 function Tensor:neg() end
 
+---x:neg, written into x.
+---@return perigee.Tensor
+function Tensor:neg_() end
+
 ---pg.no_grad(fn, ...): nothing in fn is recorded for gradients.
 ---@param fn function
----@param ...? any arguments of fn
+---@param ... any # arguments of fn
 ---@return any ... what fn returns
 function pg.no_grad(fn, ...) end
 
 ---Positions of the elements that are not zero, in row-major order, from 0; a column an axis.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.nonzero(x) end
 
 ---Positions of the elements that are not zero, in row-major order, from 0; a column an axis.
@@ -4111,7 +5393,7 @@ function pg.normalize(...) end
 ---A new last axis that is 1 at the index and 0 elsewhere: class c stands at position c + 1. Without `classes` there
 ---are as many as the largest index asks for.
 ---@param ... any|{x: perigee.Tensor, classes?: integer}
----@return perigee.Tensor int64 [..., classes]
+---@return perigee.Tensor hot int64 [..., classes]
 function pg.one_hot(...) end
 
 ---Ones: `pg.ones{2, 3}`.
@@ -4143,13 +5425,16 @@ function pg.pad(...) end
 function pg.pairwise_distance(...) end
 
 ---The axes of x in another order.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.permute(x, options, ...) end
 
 ---The axes of x in another order.
 ---@param options? {axis: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:permute(options, ...) end
 
@@ -4169,7 +5454,7 @@ function pg.pixel_unshuffle(...) end
 ---file="loss.png"}`, `pg.plot({train=a, test=b}, {title="loss"})`.
 ---Options: `x` positions common to all, `labels` a name a curve, `title xlabel ylabel`, `logy` a logarithmic axis,
 ---`file` (.svg or .png) where to write, `width height` in characters or pixels, `style` "braille" or "marks", `color`.
----@param ...? perigee.Tensor|number[]|table
+---@param ... perigee.Tensor|number[]|table
 ---@return perigee.Plot plot with :save(path); tostring(plot) is the text
 function pg.plot(...) end
 
@@ -4180,46 +5465,68 @@ function pg.plot(...) end
 function pg.plugins(...) end
 
 ---The n-th derivative of digamma; digamma itself for n = 0.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@param options? {n: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.polygamma(x, options, ...) end
 
 ---The n-th derivative of digamma; digamma itself for n = 0.
 ---@param options? {n: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:polygamma(options, ...) end
 
----x to the power of y. Integers stay integers, and then a negative exponent is an error.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:polygamma, written into x.
+---@param options? {n: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+function Tensor:polygamma_(options, ...) end
+
+---x to the power of y. Integers stay integers, and then a negative exponent is an error.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.pow(x, y) end
 
 ---x to the power of y. Integers stay integers, and then a negative exponent is an error.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:pow(y) end
 
----x where x > 0, else weight * x (He, Zhang, Ren, Sun 2015).
----@param x perigee.Tensor any shape
----@param weight perigee.Tensor [1], or [size of axis 2 of x]: the slopes for negative x
+---x:pow, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:pow_(y) end
+
+---x where x > 0, else weight * x (He, Zhang, Ren, Sun 2015).
+---@param x perigee.Tensor # any shape
+---@param weight perigee.Tensor # [1], or [size of axis 2 of x]: the slopes for negative x
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.prelu(x, weight) end
 
 ---x where x > 0, else weight * x (He, Zhang, Ren, Sun 2015).
----@param weight perigee.Tensor [1], or [size of axis 2 of x]: the slopes for negative x
+---@param weight perigee.Tensor # [1], or [size of axis 2 of x]: the slopes for negative x
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:prelu(weight) end
 
 ---Product; of integers and booleans in int64.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.prod(x, options, ...) end
 
 ---Product; of integers and booleans in int64.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:prod(options, ...) end
 
@@ -4236,25 +5543,31 @@ function pg.put(...) end
 function pg.quantile(...) end
 
 ---Radians to degrees.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.rad2deg(x) end
 
 ---Radians to degrees.
 ---@return perigee.Tensor
 function Tensor:rad2deg() end
 
+---x:rad2deg, written into x.
+---@return perigee.Tensor
+function Tensor:rad2deg_() end
+
 ---One step of RAdam (Liu et al. 2020): m and v as in adam, and with n = 2 / (1 - beta2) - 1, k = n - 2 step beta2^step
 ---/ (1 - beta2^step): param -= lr m / (1 - beta1^step) r, where r = sqrt((k - 4)(k - 2) n / ((n - 4)(n - 2) k)) sqrt(1
----- beta2^step) / (sqrt(v) + eps) for k > 5, else 1. g is grad / grad_scale, for maximize its negative, plus
+--- - beta2^step) / (sqrt(v) + eps) for k > 5, else 1. g is grad / grad_scale, for maximize its negative, plus
 ---weight_decay param. All parameters step in one pass; where found_inf is true, none does.
----@param params perigee.Tensor[] any shapes
----@param grads perigee.Tensor[] shapes of params
----@param exp_avgs perigee.Tensor[] shapes of params: m
----@param exp_avg_sqs perigee.Tensor[] shapes of params: v
----@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param params perigee.Tensor[] # any shapes
+---@param grads perigee.Tensor[] # shapes of params
+---@param exp_avgs perigee.Tensor[] # shapes of params: m
+---@param exp_avg_sqs perigee.Tensor[] # shapes of params: v
+---@param found_inf? perigee.Tensor # []; true: nothing is changed
 ---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}|any
----@return perigee.Tensor
+---@param ... any
+---@overload fun(...: any): perigee.Tensor
 function pg.radam(params, grads, exp_avgs, exp_avg_sqs, found_inf, options, ...) end
 
 ---Uniform random numbers in [0, 1): `pg.rand{2, 3}`.
@@ -4297,17 +5610,22 @@ function pg.randperm(...) end
 
 ---The same as tensor:ravel. x as one axis: a view where its strides allow one.
 ---@param x perigee.Tensor
----@return perigee.Tensor [n]
+---@return perigee.Tensor picked [n]
 function pg.ravel(x) end
 
 ---1 / x.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.reciprocal(x) end
 
 ---1 / x.
 ---@return perigee.Tensor
 function Tensor:reciprocal() end
+
+---x:reciprocal, written into x.
+---@return perigee.Tensor
+function Tensor:reciprocal_() end
 
 ---fn(...), whose intermediate results are not kept for backward but computed once more there: memory for time. fn's
 ---random numbers are the same both times. It must not depend on anything that changes in between, nor have effects that
@@ -4317,33 +5635,51 @@ function Tensor:reciprocal() end
 function pg.recompute(fn) end
 
 ---max(x, 0); its slope at 0 is 0.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.relu(x) end
 
 ---max(x, 0); its slope at 0 is 0.
 ---@return perigee.Tensor
 function Tensor:relu() end
 
----x limited to [0, 6]; its slope at the bounds is 0.
----@param x perigee.Tensor any shape
+---x:relu, written into x.
 ---@return perigee.Tensor
+function Tensor:relu_() end
+
+---x limited to [0, 6]; its slope at the bounds is 0.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.relu6(x) end
 
 ---x limited to [0, 6]; its slope at the bounds is 0.
 ---@return perigee.Tensor
 function Tensor:relu6() end
 
----x - y * floor(x / y): has the sign of y. Integer division by zero is an error.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---x:relu6, written into x.
 ---@return perigee.Tensor
+function Tensor:relu6_() end
+
+---x - y * floor(x / y): has the sign of y. Integer division by zero is an error.
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.remainder(x, y) end
 
 ---x - y * floor(x / y): has the sign of y. Integer division by zero is an error.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:remainder(y) end
+
+---x:remainder, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:remainder_(y) end
 
 ---Every position of an axis `count` times in a row, or each as often as an integer tensor says; without an axis, of
 ---the flat tensor.
@@ -4352,13 +5688,16 @@ function Tensor:remainder(y) end
 function pg.repeat_interleave(...) end
 
 ---x with one axis interpolated to another size.
----@param x perigee.Tensor [...]
----@param options? {axis?: integer, size: integer, mode?: string, align_corners?: boolean, scale?: number}|any
+---@param x perigee.Tensor # [...]
+---@param options? {axis?: integer, size: integer, mode?: "nearest"|"linear"|"cubic"|"area", align_corners?: boolean, scale?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.resample(x, options, ...) end
 
 ---x with one axis interpolated to another size.
----@param options? {axis?: integer, size: integer, mode?: string, align_corners?: boolean, scale?: number}|any
+---@param options? {axis?: integer, size: integer, mode?: "nearest"|"linear"|"cubic"|"area", align_corners?: boolean, scale?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:resample(options, ...) end
 
@@ -4368,41 +5707,49 @@ function Tensor:resample(options, ...) end
 function pg.reset() end
 
 ---The elements of x, in row-major order, in another shape. A view where strides can say it, else a copy.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {shape: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.reshape(x, options, ...) end
 
 ---The elements of x, in row-major order, in another shape. A view where strides can say it, else a copy.
 ---@param options? {shape: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:reshape(options, ...) end
 
 ---x over the root mean square of its last `dims` axes, times weight (Zhang and Sennrich 2019).
----@param x perigee.Tensor [..., normalised axes]
----@param weight? perigee.Tensor [normalised axes]
+---@param x perigee.Tensor # [..., normalised axes]
+---@param weight? perigee.Tensor # [normalised axes]
 ---@param options? {dims?: integer, eps?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.rms_norm(x, weight, options, ...) end
 
 ---x over the root mean square of its last `dims` axes, times weight (Zhang and Sennrich 2019).
----@param weight? perigee.Tensor [normalised axes]
+---@param weight? perigee.Tensor # [normalised axes]
 ---@param options? {dims?: integer, eps?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:rms_norm(weight, options, ...) end
 
 ---One step of RMSprop (Tieleman, Hinton 2012): v = alpha v + (1 - alpha) g^2; with mean_gradients, a = alpha a + (1 -
 ---alpha) g and v - a^2 in place of v below (Graves 2013); d = g / (sqrt(v) + eps); with momentum_buffers, b = momentum
 ---b + d and d = b; param -= lr d. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All
 ---parameters step in one pass; where found_inf is true, none does.
----@param params perigee.Tensor[] any shapes
----@param grads perigee.Tensor[] shapes of params
----@param square_avgs perigee.Tensor[] shapes of params: v
----@param momentum_buffers perigee.Tensor[] shapes of params, or none: b
----@param grad_avgs perigee.Tensor[] shapes of params, or none: a
----@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param params perigee.Tensor[] # any shapes
+---@param grads perigee.Tensor[] # shapes of params
+---@param square_avgs perigee.Tensor[] # shapes of params: v
+---@param momentum_buffers perigee.Tensor[] # shapes of params, or none: b
+---@param grad_avgs perigee.Tensor[] # shapes of params, or none: a
+---@param found_inf? perigee.Tensor # []; true: nothing is changed
 ---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, alpha?: number, eps?: number, momentum?: number}|any
----@return perigee.Tensor
+---@param ... any
+---@overload fun(...: any): perigee.Tensor
 function pg.rmsprop(params, grads, square_avgs, momentum_buffers, grad_avgs, found_inf, options, ...) end
 
 ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
@@ -4416,18 +5763,27 @@ function pg.roll(...) end
 function pg.rot90(...) end
 
 ---The nearest whole number, or number of `decimals` decimals; halves go to the even one.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@param options? {decimals?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.round(x, options, ...) end
 
 ---The nearest whole number, or number of `decimals` decimals; halves go to the even one.
 ---@param options? {decimals?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:round(options, ...) end
 
+---x:round, written into x.
+---@param options? {decimals?: integer}|any
+---@param ... any
+---@return perigee.Tensor
+function Tensor:round_(options, ...) end
+
 ---The same as pg.vstack. Below each other: along axis 1; tensors of one axis are rows.
----@param ...? perigee.Tensor
+---@param ... perigee.Tensor
 ---@return perigee.Tensor
 function pg.row_stack(...) end
 
@@ -4435,44 +5791,50 @@ function pg.row_stack(...) end
 ---keeps its sign, by etaminus where it changes (g then counts as 0), and kept within step_min and step_max; param -=
 ---sign(g) length. g is grad / grad_scale, for maximize its negative, plus weight_decay param. All parameters step in
 ---one pass; where found_inf is true, none does.
----@param params perigee.Tensor[] any shapes
----@param grads perigee.Tensor[] shapes of params
----@param prevs perigee.Tensor[] shapes of params: the last g
----@param step_sizes perigee.Tensor[] shapes of params: step lengths
----@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param params perigee.Tensor[] # any shapes
+---@param grads perigee.Tensor[] # shapes of params
+---@param prevs perigee.Tensor[] # shapes of params: the last g
+---@param step_sizes perigee.Tensor[] # shapes of params: step lengths
+---@param found_inf? perigee.Tensor # []; true: nothing is changed
 ---@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number}|any
----@return perigee.Tensor
+---@param ... any
+---@overload fun(...: any): perigee.Tensor
 function pg.rprop(params, grads, prevs, step_sizes, found_inf, options, ...) end
 
 ---1 / sqrt(x).
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.rsqrt(x) end
 
 ---1 / sqrt(x).
 ---@return perigee.Tensor
 function Tensor:rsqrt() end
 
+---x:rsqrt, written into x.
+---@return perigee.Tensor
+function Tensor:rsqrt_() end
+
 ---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
----@param path string "model.safetensors"
+---@param path string # "model.safetensors"
 ---@param what perigee.Layer|table<string, perigee.Tensor>
 ---@param options? {notes?: table<string, string>}
 function pg.save(path, what, options) end
 
 ---Writes a tensor as a .npy file: `t:save_npy(path)`. bfloat16 is not NumPy's: t:to("float32").
----@param t table a tensor
+---@param t perigee.Tensor
 ---@param path string
 function pg.save_npy(t, path) end
 
 ---Writes tensors by name as a .npz file, uncompressed, as numpy.savez does.
 ---@param path string
----@param tensors table<string, table>
+---@param tensors table<string, perigee.Tensor>
 function pg.save_npz(path, tensors) end
 
 ---Multiplies all tensors by one factor, in place.
----@param xs perigee.Tensor[] any shapes
----@param factor perigee.Tensor []
----@return perigee.Tensor
+---@param xs perigee.Tensor[] # any shapes
+---@param factor perigee.Tensor # []
+---@overload fun(arguments: table): perigee.Tensor
 function pg.scale_all(xs, factor) end
 
 ---softmax(q k^T scale + mask) v: what attention is (Vaswani et al. 2017). q is [..., L, E], k [..., S, E], v
@@ -4486,58 +5848,97 @@ function pg.scaled_dot_product_attention(...) end
 
 ---x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one
 ---stays. An index out of range is an error that names it, and nothing is written.
----@param x perigee.Tensor [...]
----@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
----@param src perigee.Tensor dtype of x, shape of index
+---@param x perigee.Tensor # [...]
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor # dtype of x, shape of index
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.scatter(x, index, src, options, ...) end
 
 ---x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one
 ---stays. An index out of range is an error that names it, and nothing is written.
----@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
----@param src perigee.Tensor dtype of x, shape of index
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor # dtype of x, shape of index
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:scatter(index, src, options, ...) end
+
+---x:scatter, written into x.
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor # dtype of x, shape of index
+---@param options? {axis: integer}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:scatter_(index, src, options, ...) end
 
 ---x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add up, in
 ---order. An index out of range is an error that names it, and nothing is written.
----@param x perigee.Tensor [...]
----@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
----@param src perigee.Tensor dtype of x, shape of index
+---@param x perigee.Tensor # [...]
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor # dtype of x, shape of index
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.scatter_add(x, index, src, options, ...) end
 
 ---x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add up, in
 ---order. An index out of range is an error that names it, and nothing is written.
----@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
----@param src perigee.Tensor dtype of x, shape of index
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor # dtype of x, shape of index
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:scatter_add(index, src, options, ...) end
+
+---x:scatter_add, written into x.
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor # dtype of x, shape of index
+---@param options? {axis: integer}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:scatter_add_(index, src, options, ...) end
 
 ---x with each element that the index names reduced with the elements of src which `scatter` would write there. The mean
 ---of integers is rounded down. An index out of range is an error that names it.
----@param x perigee.Tensor [...]
----@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
----@param src perigee.Tensor dtype of x, shape of index
----@param options? {axis: integer, reduce: string, include_self?: boolean}|any
+---@param x perigee.Tensor # [...]
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor # dtype of x, shape of index
+---@param options? {axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.scatter_reduce(x, index, src, options, ...) end
 
 ---x with each element that the index names reduced with the elements of src which `scatter` would write there. The mean
 ---of integers is rounded down. An index out of range is an error that names it.
----@param index perigee.Tensor as many axes as x, none longer but `axis`: from 0
----@param src perigee.Tensor dtype of x, shape of index
----@param options? {axis: integer, reduce: string, include_self?: boolean}|any
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor # dtype of x, shape of index
+---@param options? {axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:scatter_reduce(index, src, options, ...) end
+
+---x:scatter_reduce, written into x.
+---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
+---@param src perigee.Tensor # dtype of x, shape of index
+---@param options? {axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:scatter_reduce_(index, src, options, ...) end
 
 ---Runs fn(...) and closes every tensor it made, but for what it returns (also in a table) or gives to pg.keep.
 ---@param fn function
----@param ...? any arguments of fn
+---@param ... any # arguments of fn
 ---@return any ... what fn returns
 function pg.scope(fn, ...) end
 
@@ -4548,7 +5949,7 @@ function pg.scope(fn, ...) end
 function pg.searchsorted(...) end
 
 ---One position of an axis, which disappears.
----@param ... any|{axis: integer, index: integer}
+---@param ... any|{x: perigee.Tensor, axis: integer, index: integer}
 ---@return perigee.Tensor
 function pg.select(...) end
 
@@ -4558,13 +5959,18 @@ function pg.select(...) end
 function pg.select_scatter(...) end
 
 ---1.0507 * (x where x > 0, else 1.6733 * (exp(x) - 1)), which keeps mean 0 and variance 1 (Klambauer et al. 2017).
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.selu(x) end
 
 ---1.0507 * (x where x > 0, else 1.6733 * (exp(x) - 1)), which keeps mean 0 and variance 1 (Klambauer et al. 2017).
 ---@return perigee.Tensor
 function Tensor:selu() end
+
+---x:selu, written into x.
+---@return perigee.Tensor
+function Tensor:selu_() end
 
 ---The float dtype that numbers from Lua get. Answers the one before.
 ---@param name perigee.Dtype
@@ -4583,111 +5989,157 @@ function pg.set_printoptions(...) end
 ---first step), and g = b, or g + momentum b for nesterov (Sutskever et al. 2013); param -= lr g. g is grad /
 ---grad_scale, for maximize its negative, plus weight_decay param. All parameters step in one pass; where found_inf is
 ---true, none does.
----@param params perigee.Tensor[] any shapes
----@param grads perigee.Tensor[] shapes of params
----@param momentum_buffers perigee.Tensor[] shapes of params, or none: b
----@param found_inf? perigee.Tensor []; true: nothing is changed
+---@param params perigee.Tensor[] # any shapes
+---@param grads perigee.Tensor[] # shapes of params
+---@param momentum_buffers perigee.Tensor[] # shapes of params, or none: b
+---@param found_inf? perigee.Tensor # []; true: nothing is changed
 ---@param options? {nesterov?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, momentum?: number, dampening?: number}|any
----@return perigee.Tensor
+---@param ... any
+---@overload fun(...: any): perigee.Tensor
 function pg.sgd(params, grads, momentum_buffers, found_inf, options, ...) end
 
 ---1 / (1 + exp(-x)).
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.sigmoid(x) end
 
 ---1 / (1 + exp(-x)).
 ---@return perigee.Tensor
 function Tensor:sigmoid() end
 
-----1, 0 or 1, as x is negative, zero or positive.
----@param x perigee.Tensor any shape
+---x:sigmoid, written into x.
 ---@return perigee.Tensor
+function Tensor:sigmoid_() end
+
+--- -1, 0 or 1, as x is negative, zero or positive.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.sign(x) end
 
-----1, 0 or 1, as x is negative, zero or positive.
+--- -1, 0 or 1, as x is negative, zero or positive.
 ---@return perigee.Tensor
 function Tensor:sign() end
 
----Whether x is negative; of zeros, whether it is -0.
----@param x perigee.Tensor any shape
+---x:sign, written into x.
 ---@return perigee.Tensor
+function Tensor:sign_() end
+
+---Whether x is negative; of zeros, whether it is -0.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.signbit(x) end
 
 ---Whether x is negative; of zeros, whether it is -0.
 ---@return perigee.Tensor
 function Tensor:signbit() end
 
----x * sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017).
----@param x perigee.Tensor any shape
+---x:signbit, written into x.
 ---@return perigee.Tensor
+function Tensor:signbit_() end
+
+---x * sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017).
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.silu(x) end
 
 ---x * sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017).
 ---@return perigee.Tensor
 function Tensor:silu() end
 
----Sine of x in radians.
----@param x perigee.Tensor any shape
+---x:silu, written into x.
 ---@return perigee.Tensor
+function Tensor:silu_() end
+
+---Sine of x in radians.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.sin(x) end
 
 ---Sine of x in radians.
 ---@return perigee.Tensor
 function Tensor:sin() end
 
----sin(pi x) / (pi x), and 1 at 0.
----@param x perigee.Tensor any shape
+---x:sin, written into x.
 ---@return perigee.Tensor
+function Tensor:sin_() end
+
+---sin(pi x) / (pi x), and 1 at 0.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.sinc(x) end
 
 ---sin(pi x) / (pi x), and 1 at 0.
 ---@return perigee.Tensor
 function Tensor:sinc() end
 
----Hyperbolic sine.
----@param x perigee.Tensor any shape
+---x:sinc, written into x.
 ---@return perigee.Tensor
+function Tensor:sinc_() end
+
+---Hyperbolic sine.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.sinh(x) end
 
 ---Hyperbolic sine.
 ---@return perigee.Tensor
 function Tensor:sinh() end
 
+---x:sinh, written into x.
+---@return perigee.Tensor
+function Tensor:sinh_() end
+
 ---A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped to the
 ---axis, as in Python.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.slice(x, options, ...) end
 
 ---A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped to the
 ---axis, as in Python.
 ---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:slice(options, ...) end
 
 ---A copy of x with `part` where `slice` would read.
----@param x perigee.Tensor [...]
----@param part perigee.Tensor shape of the part
+---@param x perigee.Tensor # [...]
+---@param part perigee.Tensor # shape of the part
 ---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
 function pg.slice_scatter(x, part, options, ...) end
 
 ---A copy of x with `part` where `slice` would read.
----@param part perigee.Tensor shape of the part
+---@param part perigee.Tensor # shape of the part
 ---@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:slice_scatter(part, options, ...) end
 
 ---Exponentials scaled to sum to 1 along `axis`: exp(x) / sum(exp(x)), without overflow.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.softmax(x, options, ...) end
 
 ---Exponentials scaled to sum to 1 along `axis`: exp(x) / sum(exp(x)), without overflow.
 ---@param options? {axis?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:softmax(options, ...) end
 
@@ -4697,78 +6149,119 @@ function Tensor:softmax(options, ...) end
 function pg.softmin(...) end
 
 ---log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@param options? {beta?: number, threshold?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.softplus(x, options, ...) end
 
 ---log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold.
 ---@param options? {beta?: number, threshold?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:softplus(options, ...) end
 
----x moved by lambd towards 0, and 0 where it is no farther from it.
----@param x perigee.Tensor any shape
----@param options? {lambd?: number}|any
+---x:softplus, written into x.
+---@param options? {beta?: number, threshold?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+function Tensor:softplus_(options, ...) end
+
+---x moved by lambd towards 0, and 0 where it is no farther from it.
+---@param x perigee.Tensor # any shape
+---@param options? {lambd?: number}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.softshrink(x, options, ...) end
 
 ---x moved by lambd towards 0, and 0 where it is no farther from it.
 ---@param options? {lambd?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:softshrink(options, ...) end
 
----x / (1 + |x|).
----@param x perigee.Tensor any shape
+---x:softshrink, written into x.
+---@param options? {lambd?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+function Tensor:softshrink_(options, ...) end
+
+---x / (1 + |x|).
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.softsign(x) end
 
 ---x / (1 + |x|).
 ---@return perigee.Tensor
 function Tensor:softsign() end
 
+---x:softsign, written into x.
+---@return perigee.Tensor
+function Tensor:softsign_() end
+
 ---The elements of each line along `axis` in rising order, and where they stood.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
+---@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
 function pg.sort(x, options, ...) end
 
 ---The elements of each line along `axis` in rising order, and where they stood.
 ---@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
 function Tensor:sort(options, ...) end
 
 ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
----@param ... any|{size: any, axis?: integer}
+---@param ... any|{x: perigee.Tensor, size: any, axis?: integer}
 ---@return perigee.Tensor[]
 function pg.split(...) end
 
 ---Square root.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.sqrt(x) end
 
 ---Square root.
 ---@return perigee.Tensor
 function Tensor:sqrt() end
 
----x * x.
----@param x perigee.Tensor any shape
+---x:sqrt, written into x.
 ---@return perigee.Tensor
+function Tensor:sqrt_() end
+
+---x * x.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.square(x) end
 
 ---x * x.
 ---@return perigee.Tensor
 function Tensor:square() end
 
----x without axes of size 1: without all of them, or without those of `axes` that have size 1.
----@param x perigee.Tensor [...]
----@param options? {axis?: integer|integer[]}|any
+---x:square, written into x.
 ---@return perigee.Tensor
+function Tensor:square_() end
+
+---x without axes of size 1: without all of them, or without those of `axes` that have size 1.
+---@param x perigee.Tensor # [...]
+---@param options? {axis?: integer|integer[]}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.squeeze(x, options, ...) end
 
 ---x without axes of size 1: without all of them, or without those of `axes` that have size 1.
 ---@param options? {axis?: integer|integer[]}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:squeeze(options, ...) end
 
@@ -4778,13 +6271,16 @@ function Tensor:squeeze(options, ...) end
 function pg.stack(...) end
 
 ---Standard deviation, the root of `var`.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.std(x, options, ...) end
 
 ---Standard deviation, the root of `var`.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:std(options, ...) end
 
@@ -4796,31 +6292,42 @@ function pg.std_mean(...) end
 
 ---Runs fn(...) with its operators on stream `index` (from 0) of the devices they run on, so that independent work may
 ---overlap on an asynchronous device. Tensors may cross streams: what touches them waits for what wrote them.
----@param index integer 0 to 31
+---@param index integer # 0 to 31
 ---@param fn function
----@param ...? any arguments of fn
+---@param ... any # arguments of fn
 ---@return any ... what fn returns
 function pg.stream(index, fn, ...) end
 
 ---x minus y.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.sub(x, y) end
 
 ---x minus y.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:sub(y) end
 
----Sum; of integers and booleans in int64.
----@param x perigee.Tensor [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---x:sub, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:sub_(y) end
+
+---Sum; of integers and booleans in int64.
+---@param x perigee.Tensor # [...]
+---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.sum(x, options, ...) end
 
 ---Sum; of integers and booleans in int64.
 ---@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:sum(options, ...) end
 
@@ -4832,7 +6339,7 @@ function Tensor:sum(options, ...) end
 function pg.swapaxes(t, a, b) end
 
 ---Waits for a device (nil: for all). What failed asynchronously is raised here.
----@param device? string device of the result
+---@param device? string # device of the result
 function pg.synchronize(device) end
 
 ---A matrix transposed; tensors of less than two axes as they are.
@@ -4851,35 +6358,50 @@ function pg.take(...) end
 function pg.take_along(...) end
 
 ---Tangent of x in radians.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.tan(x) end
 
 ---Tangent of x in radians.
 ---@return perigee.Tensor
 function Tensor:tan() end
 
----Hyperbolic tangent.
----@param x perigee.Tensor any shape
+---x:tan, written into x.
 ---@return perigee.Tensor
+function Tensor:tan_() end
+
+---Hyperbolic tangent.
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.tanh(x) end
 
 ---Hyperbolic tangent.
 ---@return perigee.Tensor
 function Tensor:tanh() end
 
----x - tanh(x).
----@param x perigee.Tensor any shape
+---x:tanh, written into x.
 ---@return perigee.Tensor
+function Tensor:tanh_() end
+
+---x - tanh(x).
+---@param x perigee.Tensor # any shape
+---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.tanhshrink(x) end
 
 ---x - tanh(x).
 ---@return perigee.Tensor
 function Tensor:tanhshrink() end
 
+---x:tanhshrink, written into x.
+---@return perigee.Tensor
+function Tensor:tanhshrink_() end
+
 ---pg.tape(function(tape) ... return tape:gradient(loss, {w}) end): records whatever the ambient mode.
 ---@param fn fun(tape: perigee.Tape, ...): any
----@param ...? any arguments of fn
+---@param ... any # arguments of fn
 ---@return any ... what fn returns
 function pg.tape(fn, ...) end
 
@@ -4901,15 +6423,24 @@ function pg.tensor_split(...) end
 function pg.tensordot(...) end
 
 ---x where x > threshold, else value.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@param options? {threshold: number, value: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.threshold(x, options, ...) end
 
 ---x where x > threshold, else value.
 ---@param options? {threshold: number, value: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:threshold(options, ...) end
+
+---x:threshold, written into x.
+---@param options? {threshold: number, value: number}|any
+---@param ... any
+---@return perigee.Tensor
+function Tensor:threshold_(options, ...) end
 
 ---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
 ---for the last axes, more make new axes in front.
@@ -4918,36 +6449,46 @@ function Tensor:threshold(options, ...) end
 function pg.tile(...) end
 
 ---The k largest (or smallest) elements of each line along `axis`, and where they stand; of equal ones the first.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {k: integer, axis?: integer, largest?: boolean, sorted?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
+---@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
 function pg.topk(x, options, ...) end
 
 ---The k largest (or smallest) elements of each line along `axis`, and where they stand; of equal ones the first.
 ---@param options? {k: integer, axis?: integer, largest?: boolean, sorted?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor values
+---@return perigee.Tensor indices
 function Tensor:topk(options, ...) end
 
 ---(sum |x|^p)^(1/p) over all elements of all tensors; p = inf: the largest |x|. Summed in float64 on the CPU, else in
 ---float32 or wider.
----@param xs perigee.Tensor[] any shapes
+---@param xs perigee.Tensor[] # any shapes
 ---@param options? {p?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.total_norm(xs, options, ...) end
 
 ---The same as tensor:trace. The sum of the main diagonal of a matrix.
----@param x perigee.Tensor [n, m]
+---@param x perigee.Tensor # [n, m]
 ---@return perigee.Tensor
 function pg.trace(x) end
 
 ---x on another device.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@param options? {device: string}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.transfer(x, options, ...) end
 
 ---x on another device.
 ---@param options? {device: string}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:transfer(options, ...) end
 
@@ -4974,16 +6515,21 @@ function pg.tril(...) end
 function pg.triu(...) end
 
 ---x without its fraction.
----@param x perigee.Tensor any shape
+---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.trunc(x) end
 
 ---x without its fraction.
 ---@return perigee.Tensor
 function Tensor:trunc() end
 
+---x:trunc, written into x.
+---@return perigee.Tensor
+function Tensor:trunc_() end
+
 ---A list of the tensor at each position of an axis.
----@param ... any|{axis?: integer}
+---@param ... any|{x: perigee.Tensor, axis?: integer}
 ---@return perigee.Tensor[]
 function pg.unbind(...) end
 
@@ -4994,19 +6540,23 @@ function pg.unflatten(...) end
 
 ---Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = x[..., w * step + k,
 ---...].
----@param x perigee.Tensor [..., n, ...]
+---@param x perigee.Tensor # [..., n, ...]
 ---@param options? {axis: integer, size: integer, step?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.unfold(x, options, ...) end
 
 ---Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = x[..., w * step + k,
 ---...].
 ---@param options? {axis: integer, size: integer, step?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:unfold(options, ...) end
 
 ---Uniformly distributed numbers in [low, high).
 ---@param options? {shape: integer|integer[], dtype?: string, low?: number, high?: number}|any
+---@param ... any
 ---@return perigee.Tensor
 function pg.uniform(options, ...) end
 
@@ -5023,43 +6573,58 @@ function pg.unique_consecutive(...) end
 
 ---Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every
 ---row; and how many rows are of each. NaN equals nothing.
----@param x perigee.Tensor [n] or [n, m]
+---@param x perigee.Tensor # [n] or [n, m]
 ---@param options? {consecutive?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor first
+---@return perigee.Tensor inverse
+---@return perigee.Tensor counts
+---@overload fun(arguments: table): perigee.Tensor, perigee.Tensor, perigee.Tensor
 function pg.unique_rows(x, options, ...) end
 
 ---Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every
 ---row; and how many rows are of each. NaN equals nothing.
 ---@param options? {consecutive?: boolean}|any
----@return perigee.Tensor ...
+---@param ... any
+---@return perigee.Tensor first
+---@return perigee.Tensor inverse
+---@return perigee.Tensor counts
 function Tensor:unique_rows(options, ...) end
 
 ---Multiplies all tensors by inv_scale, in place, and tells whether an element of any was infinite or NaN before (loss
 ---scaling: Micikevicius et al. 2018).
----@param xs perigee.Tensor[] any shapes
+---@param xs perigee.Tensor[] # any shapes
 ---@param options? {inv_scale?: number}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.unscale_all(xs, options, ...) end
 
 ---x with a new axis of size 1.
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.unsqueeze(x, options, ...) end
 
 ---x with a new axis of size 1.
 ---@param options? {axis: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:unsqueeze(options, ...) end
 
 ---Variance: sum((x - mean)^2) / (n - correction).
----@param x perigee.Tensor [...]
+---@param x perigee.Tensor # [...]
 ---@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.var(x, options, ...) end
 
 ---Variance: sum((x - mean)^2) / (n - correction).
 ---@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@param ... any
 ---@return perigee.Tensor
 function Tensor:var(options, ...) end
 
@@ -5074,26 +6639,34 @@ function pg.var_mean(...) end
 function pg.version() end
 
 ---Below each other: along axis 1; tensors of one axis are rows.
----@param ...? perigee.Tensor
+---@param ... perigee.Tensor
 ---@return perigee.Tensor
 function pg.vstack(...) end
 
 ---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
 ---@param condition perigee.Tensor
----@param ...? perigee.Tensor|number x and y
+---@param ... perigee.Tensor|number # x and y
 ---@return perigee.Tensor
 function pg.where(condition, ...) end
 
 ---x log(y); 0 where x is 0 and y is not NaN.
----@param x? perigee.Tensor|number any shape, or a number
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number # any shape, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(arguments: table): perigee.Tensor
 function pg.xlogy(x, y) end
 
 ---x log(y); 0 where x is 0 and y is not NaN.
----@param y? perigee.Tensor|number a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
 function Tensor:xlogy(y) end
+
+---x:xlogy, written into x.
+---@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+function Tensor:xlogy_(y) end
 
 ---Zeros: `pg.zeros(2, 3)`, `pg.zeros{2, 3, dtype="int64"}`.
 ---@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
@@ -5144,7 +6717,7 @@ function GradScaler:unscale(optimizer) end
 
 ---Ends a step: the scale shrinks where gradients overflowed, and grows after `growth_interval` steps in which none did.
 ---The one place that waits for the device.
----@param new_scale? number sets the scale instead
+---@param new_scale? number # sets the scale instead
 ---@return boolean skipped whether the steps since the last update did nothing
 function GradScaler:update(new_scale) end
 
@@ -5167,6 +6740,11 @@ function Schedule:state() end
 ---@param metric? number
 function Schedule:step(metric) end
 
+---Adds a layer behind the others.
+---@param layer perigee.Layer|function
+---@return perigee.nn.Sequential
+function Sequential:append(layer) end
+
 ---Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`. Soft placement moves nodes when they run.
 ---@return string
 function Session:placement() end
@@ -5177,6 +6755,12 @@ function Session:placement() end
 ---@param feeds? table<string, any>
 ---@return any
 function Session:run(fetches, feeds) end
+
+---Gradients of a target with respect to a list of tensors, as a list.
+---@param target perigee.Tensor
+---@param sources perigee.Tensor[]
+---@return perigee.Tensor[]
+function Tape:gradient(target, sources) end
 
 ---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
 ---@param ... any|{a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
@@ -5219,10 +6803,9 @@ function Tensor:backward(...) end
 function Tensor:baddbmm(...) end
 
 ---1 with probability p (a number, or a tensor that broadcasts to x), else 0, into x.
----@param x perigee.Tensor
 ---@param p? number|perigee.Tensor
 ---@return perigee.Tensor
-function Tensor:bernoulli_(x, p) end
+function Tensor:bernoulli_(p) end
 
 ---x[n] W[k] y[n]^T + bias[k] for every k: x [..., I], y [..., J], weight [K, I, J], bias [K] to [..., K].
 ---@param ... any|{y: perigee.Tensor, weight: perigee.Tensor, bias?: perigee.Tensor}
@@ -5248,7 +6831,7 @@ function Tensor:broadcast_to(...) end
 ---In which bucket each element lies, given the buckets' rising boundaries: i where boundaries[i] < x <=
 ---boundaries[i + 1], with `right=true` where boundaries[i] <= x < boundaries[i + 1].
 ---@param ... any|{boundaries: perigee.Tensor, right?: boolean}
----@return perigee.Tensor int64, from 0 to n
+---@return perigee.Tensor buckets int64 from 0 to n
 function Tensor:bucketize(...) end
 
 ---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
@@ -5325,7 +6908,7 @@ function Tensor:double() end
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
 ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
 ---@param ... any|{index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
----@return perigee.Tensor [B, D]
+---@return perigee.Tensor bags [B, D]
 function Tensor:embedding_bag(...) end
 
 ---A tensor of x's shape whose contents do not matter, in x's dtype and on its device if not told otherwise.
@@ -5364,14 +6947,12 @@ function Tensor:flatten(...) end
 function Tensor:flip(...) end
 
 ---The columns in reverse order (axis 2).
----@param x perigee.Tensor
 ---@return perigee.Tensor
-function Tensor:fliplr(x) end
+function Tensor:fliplr() end
 
 ---The rows in reverse order (axis 1).
----@param x perigee.Tensor
 ---@return perigee.Tensor
-function Tensor:flipud(x) end
+function Tensor:flipud() end
 
 ---x:to("float32").
 ---@return perigee.Tensor
@@ -5405,14 +6986,14 @@ function Tensor:group_norm(...) end
 function Tensor:half() end
 
 ---Whether the shape is this: `t:has_shape{2, 3}`.
----@param ...? integer|integer[]
+---@param ... integer|integer[]
 ---@return boolean
 function Tensor:has_shape(...) end
 
 ---How many elements lie in each of `bins` equal parts of [min, max] (of the range of x where both are 0). Others, and
 ---NaN, are left out.
 ---@param ... any|{bins?: integer, min?: number, max?: number}
----@return perigee.Tensor [bins]
+---@return perigee.Tensor counts [bins]
 function Tensor:histc(...) end
 
 ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
@@ -5423,9 +7004,9 @@ function Tensor:im2col(...) end
 
 ---x with `alpha` times each slice of source added at its index along an axis; equal indices add up.
 ---`x:index_add(index, source, axis)` or, as in PyTorch, `x:index_add(axis, index, source)`.
----@param index perigee.Tensor [n], from 0
----@param source perigee.Tensor x with n slices along the axis
----@param axis integer axis, from 1, negative from the end
+---@param index perigee.Tensor # [n], from 0
+---@param source perigee.Tensor # x with n slices along the axis
+---@param axis integer # axis, from 1, negative from the end
 ---@param alpha? number
 ---@return perigee.Tensor
 function Tensor:index_add(index, source, axis, alpha) end
@@ -5446,9 +7027,9 @@ function Tensor:index_copy(...) end
 function Tensor:index_copy_(...) end
 
 ---x with a number (or 0-dim tensor) written in the slices at the indices along an axis.
----@param index perigee.Tensor [n], from 0
+---@param index perigee.Tensor # [n], from 0
 ---@param value number|perigee.Tensor
----@param axis integer axis, from 1, negative from the end
+---@param axis integer # axis, from 1, negative from the end
 ---@return perigee.Tensor
 function Tensor:index_fill(index, value, axis) end
 
@@ -5491,12 +7072,12 @@ function Tensor:is_contiguous() end
 
 ---Whether |a - b| <= atol + rtol * |b|, element by element, after broadcasting; infinities only equal themselves.
 ---@param ... any|{b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
----@return perigee.Tensor bool
+---@return perigee.Tensor close bool
 function Tensor:isclose(...) end
 
 ---Which elements of x are among those of `test` (a tensor or a number).
 ---@param ... any|{test: perigee.Tensor|number, invert?: boolean}
----@return perigee.Tensor bool
+---@return perigee.Tensor found bool
 function Tensor:isin(...) end
 
 ---The one element as a Lua number or boolean.
@@ -5577,11 +7158,10 @@ function Tensor:min(...) end
 function Tensor:mm(...) end
 
 ---The same as pg.movedim. Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
----@param t perigee.Tensor
 ---@param from integer|integer[]
 ---@param to integer|integer[]
 ---@return perigee.Tensor
-function Tensor:moveaxis(t, from, to) end
+function Tensor:moveaxis(from, to) end
 
 ---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
 ---@param from integer|integer[]
@@ -5590,9 +7170,8 @@ function Tensor:moveaxis(t, from, to) end
 function Tensor:movedim(from, to) end
 
 ---The elements along axis 1 in rising order.
----@param x perigee.Tensor
 ---@return perigee.Tensor
-function Tensor:msort(x) end
+function Tensor:msort() end
 
 ---Product of a matrix [n, k] and a vector [k].
 ---@param ... any|{y: perigee.Tensor}
@@ -5627,7 +7206,7 @@ function Tensor:numel() end
 ---A new last axis that is 1 at the index and 0 elsewhere: class c stands at position c + 1. Without `classes` there
 ---are as many as the largest index asks for.
 ---@param ... any|{classes?: integer}
----@return perigee.Tensor int64 [..., classes]
+---@return perigee.Tensor hot int64 [..., classes]
 function Tensor:one_hot(...) end
 
 ---Ones in x's shape, in x's dtype and on its device if not told otherwise.
@@ -5705,9 +7284,8 @@ function Tensor:randn_like(options) end
 function Tensor:random_(...) end
 
 ---x as one axis: a view where its strides allow one.
----@param x perigee.Tensor
----@return perigee.Tensor [n]
-function Tensor:ravel(x) end
+---@return perigee.Tensor picked [n]
+function Tensor:ravel() end
 
 ---Every position of an axis `count` times in a row, or each as often as an integer tensor says; without an axis, of
 ---the flat tensor.
@@ -5769,7 +7347,7 @@ function Tensor:select(...) end
 function Tensor:select_scatter(...) end
 
 ---The size of an axis, or the shape.
----@param axis? integer axis, from 1, negative from the end
+---@param axis? integer # axis, from 1, negative from the end
 ---@return integer|integer[]
 function Tensor:size(axis) end
 
@@ -5794,11 +7372,10 @@ function Tensor:std_mean(...) end
 function Tensor:stride() end
 
 ---The same as pg.transpose. Swaps two axes.
----@param t perigee.Tensor
 ---@param a integer
 ---@param b integer
 ---@return perigee.Tensor
-function Tensor:swapaxes(t, a, b) end
+function Tensor:swapaxes(a, b) end
 
 ---A matrix transposed; tensors of less than two axes as they are.
 ---@return perigee.Tensor
@@ -5844,9 +7421,8 @@ function Tensor:to(target, second) end
 function Tensor:totable() end
 
 ---The sum of the main diagonal of a matrix.
----@param x perigee.Tensor [n, m]
 ---@return perigee.Tensor
-function Tensor:trace(x) end
+function Tensor:trace() end
 
 ---Swaps two axes.
 ---@param a integer
@@ -5902,7 +7478,7 @@ function Tensor:unique_consecutive(...) end
 function Tensor:var_mean(...) end
 
 ---As reshape: the same elements in another shape, of which one size may be -1.
----@param ...? integer|integer[]
+---@param ... integer|integer[]
 ---@return perigee.Tensor
 function Tensor:view(...) end
 
@@ -5912,7 +7488,7 @@ function Tensor:view(...) end
 function Tensor:view_as(other) end
 
 ---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
----@param ...? perigee.Tensor|number x and y
+---@param ... perigee.Tensor|number # x and y
 ---@return perigee.Tensor
 function Tensor:where(...) end
 

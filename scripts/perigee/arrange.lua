@@ -30,7 +30,7 @@ return function(pg, native)
 
   ---x as one axis: a view where its strides allow one.
   ---@param x perigee.Tensor
-  ---@return perigee.Tensor [n]
+  ---@return perigee.Tensor picked [n]
   define("ravel", function(x) return x:reshape(-1) end)
   pg.ravel = native.methods.ravel
 
@@ -408,7 +408,7 @@ return function(pg, native)
   ---are as many as the largest index asks for.
   ---@param index perigee.Tensor from 0
   ---@param classes? integer
-  ---@return perigee.Tensor int64 [..., classes]
+  ---@return perigee.Tensor hot int64 [..., classes]
   both("one_hot", { { "classes", "integer" } }, function(o)
     local classes, one_hot = o.classes, native.op("one_hot")
     if not classes or classes == -1 then

@@ -164,10 +164,14 @@ return function(pg, native)
 
   -- ---- tape ----
 
+  ---@class perigee.Tape
   local Tape = {}
   Tape.__index = Tape
 
   ---Gradients of a target with respect to a list of tensors, as a list.
+  ---@param target perigee.Tensor
+  ---@param sources perigee.Tensor[]
+  ---@return perigee.Tensor[]
   function Tape.gradient(_, target, sources)
     local gradients, n = native.gradients({ target }, nil, sources, true, false)
     local list = {}

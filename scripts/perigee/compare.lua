@@ -41,7 +41,7 @@ return function(pg, native)
   ---@param a perigee.Tensor
   ---@param b perigee.Tensor
   ---@param options? { rtol?: number, atol?: number, equal_nan?: boolean }
-  ---@return perigee.Tensor bool
+  ---@return perigee.Tensor close bool
   function pg.isclose(...)
     local o = read_close(...)
     return pg.no_grad(function() return close(o) end)

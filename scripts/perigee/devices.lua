@@ -43,6 +43,7 @@ return function(pg, native)
     return native.with(function() return native.set_stream(index) end, native.set_stream, fn, ...)
   end
 
+  ---@class perigee.memory
   pg.memory = {}
   ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
   ---@param device? string
@@ -71,6 +72,7 @@ return function(pg, native)
     return math.floor(tonumber(number) * factor)
   end
 
+  ---@class perigee.config
   pg.config = {}
   ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
   ---@param device string

@@ -6,6 +6,7 @@ local pg = require "perigee"
 
 local graphs = native.graphs
 
+---@class perigee.Graph
 local Graph = {}
 Graph.__index = Graph
 
@@ -185,6 +186,8 @@ local function graph(fn)
   return self
 end
 
+---@class perigee.Session
+---@field graph perigee.Graph
 local Session = {}
 Session.__index = Session
 

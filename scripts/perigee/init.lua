@@ -7,13 +7,22 @@ local KEY = "perigee"
 if registry[KEY] then return registry[KEY] end
 
 ---@class perigee
+---@field nn perigee.nn layers, losses, initialisers
+---@field optim perigee.optim optimizers and their schedules
+---@field data perigee.data input pipelines
+---@field amp perigee.amp mixed precision
+---@field callbacks perigee.callbacks what fit calls while it trains
+---@field linalg perigee.linalg norms of vectors and matrices
+---@field memory perigee.memory what devices have given out
+---@field config perigee.config settings of the process
+---@field newaxis any as an index: a new axis of size 1
 local pg = {}
 registry[KEY] = pg
 
 -- Sub-tables, and functions that modules of their own provide.
 local modules = {
   nn = "perigee.nn", optim = "perigee.optim", data = "perigee.data", amp = "perigee.amp",
-  callbacks = "perigee.callbacks", fit = "perigee.fit", linalg = "perigee.linalg",
+  callbacks = "perigee.callbacks", linalg = "perigee.linalg",
 }
 local providers = {
   save = "perigee.files", load = "perigee.files", load_npy = "perigee.npy", save_npy = "perigee.npy",

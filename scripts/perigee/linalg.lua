@@ -3,6 +3,7 @@
 
 local native = require "perigee.native"
 
+---@class perigee.linalg
 local linalg = {}
 
 local function params()

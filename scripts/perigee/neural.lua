@@ -390,7 +390,7 @@ return function(pg, native)
   ---@param index perigee.Tensor int64 or int32, from 0
   ---@param options? {offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor,
   ---  include_last_offset?: boolean, padding_idx?: integer} mode: "mean" (default), "sum" or "max"
-  ---@return perigee.Tensor [B, D]
+  ---@return perigee.Tensor bags [B, D]
   both("embedding_bag", {
     { "weight", "tensor", required = true }, { "index", "tensor", required = true }, { "offsets", "tensor" },
     { "mode", "string", default = "mean" }, { "per_sample_weights", "tensor" },

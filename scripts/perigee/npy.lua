@@ -14,14 +14,14 @@ end
 
 ---The array of a .npy file, on the CPU.
 ---@param path string
----@return table tensor
+---@return perigee.Tensor
 function files.load_npy(path)
   check_path("load_npy", path, ".npy")
   return (native.read(path)).data
 end
 
 ---Writes a tensor as a .npy file: `t:save_npy(path)`. bfloat16 is not NumPy's: t:to("float32").
----@param t table a tensor
+---@param t perigee.Tensor
 ---@param path string
 function files.save_npy(t, path)
   if not native.is_tensor(t) then
@@ -33,7 +33,7 @@ end
 
 ---The arrays of a .npz file (numpy.savez or savez_compressed) by name.
 ---@param path string
----@return table<string, table> tensors
+---@return table<string, perigee.Tensor>
 function files.load_npz(path)
   check_path("load_npz", path, ".npz")
   return (native.read(path))
@@ -41,7 +41,7 @@ end
 
 ---Writes tensors by name as a .npz file, uncompressed, as numpy.savez does.
 ---@param path string
----@param tensors table<string, table>
+---@param tensors table<string, perigee.Tensor>
 function files.save_npz(path, tensors)
   check_path("save_npz", path, ".npz")
   if type(tensors) ~= "table" then

@@ -179,7 +179,7 @@ return function(pg, native)
   ---@param x perigee.Tensor
   ---@param boundaries perigee.Tensor [n], rising
   ---@param right? boolean
-  ---@return perigee.Tensor int64, from 0 to n
+  ---@return perigee.Tensor buckets int64 from 0 to n
   both("bucketize", {
     { "boundaries", "tensor", required = true }, { "right", "boolean", default = false },
   }, function(o)
@@ -193,7 +193,7 @@ return function(pg, native)
   ---@param x perigee.Tensor
   ---@param test perigee.Tensor|number
   ---@param invert? boolean
-  ---@return perigee.Tensor bool
+  ---@return perigee.Tensor found bool
   both("isin", { { "test", "any", required = true }, { "invert", "boolean", default = false } }, function(o)
     local test = as_tensor("isin", "test", o.test, o.x):reshape(-1)
     local found
@@ -236,7 +236,7 @@ return function(pg, native)
   ---@param bins? integer
   ---@param min? number
   ---@param max? number
-  ---@return perigee.Tensor [bins]
+  ---@return perigee.Tensor counts [bins]
   both("histc", { { "bins", "integer", default = 100 }, { "min", "number", default = 0 },
                   { "max", "number", default = 0 } }, function(o)
     local x, low, high = o.x:reshape(-1), o.min, o.max

@@ -80,6 +80,22 @@ test("every function says what it returns, and of which class its arguments are"
   t.equal(missing, {})
 end)
 
+test("a function that is a method too has one parameter more: the tensor", function(t)
+  local all, wrong, seen = require("perigee.reference").all(), {}, 0
+  for name, entry in pairs(all) do
+    local method = name:find("^pg%.") and entry.kind ~= "operator" and all["tensor:" .. name:sub(4)]
+    local first = method and entry.parameters[1]
+    if method and not (first and first.name == "...") then
+      seen = seen + 1
+      local has, wanted = #entry.parameters, #method.parameters + 1
+      if has ~= wanted then wrong[#wrong + 1] = ("%s: %d, not %d"):format(name, has, wanted) end
+    end
+  end
+  table.sort(wrong)
+  t.equal(wrong, {})
+  t.ok(seen > 80, "looked at " .. seen)
+end)
+
 test("everything public has an entry with a text", function(t)
   local pg, native, reference = require "perigee", require "perigee.native", require "perigee.reference"
   local all = reference.all()

@@ -152,6 +152,24 @@ local function index_slow(t, key)
   raise_unknown(key, "field or method")
 end
 
+---@class perigee.Tensor
+---@field shape integer[] a fresh list, which compares by value
+---@field dtype perigee.Dtype
+---@field device string such as "cuda:0"
+---@field grad perigee.Tensor? what backward added up
+---@field requires_grad boolean whether gradients are wanted of it
+---@field is_leaf boolean whether no operator made it
+---@field [integer] perigee.Tensor|any a row, from 1
+---@field [table] perigee.Tensor|any what indices, slices, a mask or positions pick
+---@operator add(perigee.Tensor|number): perigee.Tensor
+---@operator sub(perigee.Tensor|number): perigee.Tensor
+---@operator mul(perigee.Tensor|number): perigee.Tensor
+---@operator div(perigee.Tensor|number): perigee.Tensor
+---@operator pow(perigee.Tensor|number): perigee.Tensor
+---@operator mod(perigee.Tensor|number): perigee.Tensor
+---@operator concat(any): string
+---@operator unm: perigee.Tensor
+---@operator len: integer
 local meta = {}
 
 function meta.__index(t, key)

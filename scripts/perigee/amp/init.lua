@@ -4,6 +4,7 @@
 local native = require "perigee.native"
 local policy = require "perigee.amp.policy"
 
+---@class perigee.amp
 local amp = { GradScaler = require("perigee.amp.scaler").new }
 
 local read_options = native.signature("amp.autocast", {

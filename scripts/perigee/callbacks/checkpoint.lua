@@ -8,6 +8,8 @@ local watch = require "perigee.callbacks.watch"
 
 local callbacks = {}
 
+---@class perigee.callbacks.ModelCheckpoint: perigee.Callback
+---@field manager? perigee.CheckpointManager what saves, once the training has begun
 local ModelCheckpoint = {}
 ModelCheckpoint.__index = ModelCheckpoint
 ModelCheckpoint.last = true -- behind the others, whose state it saves
@@ -23,7 +25,7 @@ local read = native.signature("ModelCheckpoint", {
 ---A checkpoint at the end of every `every`-th epoch and, with `steps`, after every so many batches (not between
 ---accumulated ones). `monitor` names the value by which one is the best; that one is kept too. `callback.manager` is
 ---what saves.
----@return perigee.Callback
+---@return perigee.callbacks.ModelCheckpoint
 function callbacks.ModelCheckpoint(...)
   local o = read(...)
   for _, name in ipairs { "every", "steps" } do

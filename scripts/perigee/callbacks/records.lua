@@ -45,6 +45,8 @@ function CSVLogger:on_epoch_end(job) native.write_text(self.path, csv_text(job.h
 
 -- ---- Monitor ----
 
+---@class perigee.callbacks.Monitor: perigee.Callback
+---@field records {done: integer, name: string, norm: number, grad_norm: number?}[]
 local Monitor = {}
 Monitor.__index = Monitor
 
@@ -55,7 +57,7 @@ local read_monitor = native.signature("Monitor", {
 
 ---After every so many batches the Euclidean norms of the parameters whose names fit the Lua pattern, and of their
 ---gradients, as they were in the last step. They are kept in `callback.records`: { done, name, norm, grad_norm }.
----@return perigee.Callback
+---@return perigee.callbacks.Monitor
 function callbacks.Monitor(...)
   local o = read_monitor(...)
   if o.every < 1 then native.raise("invalid_argument", "Monitor", "every must be at least 1, got " .. o.every) end

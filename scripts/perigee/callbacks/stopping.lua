@@ -6,6 +6,9 @@ local watch = require "perigee.callbacks.watch"
 
 local callbacks = {}
 
+---@class perigee.callbacks.EarlyStopping: perigee.Callback
+---@field best? number the best value so far
+---@field best_epoch? integer
 local EarlyStopping = {}
 EarlyStopping.__index = EarlyStopping
 
@@ -18,7 +21,7 @@ local read = native.signature("EarlyStopping", {
 
 ---Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the
 ---model then has the weights of the best epoch (`callback.best`, `.best_epoch`).
----@return perigee.Callback
+---@return perigee.callbacks.EarlyStopping
 function callbacks.EarlyStopping(...)
   local o = read(...)
   if o.patience < 0 then

@@ -5,6 +5,7 @@
 local native = require "perigee.native"
 local pipeline = require "perigee.data.pipeline"
 
+---@class perigee.data
 local data = { is_dataset = pipeline.is_dataset }
 
 local function check_slices(tensors)
@@ -28,7 +29,7 @@ local function check_slices(tensors)
 end
 
 ---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
----@param tensors table<string, table>
+---@param tensors table<string, perigee.Tensor>
 ---@return perigee.Dataset
 function data.from_slices(tensors)
   if type(tensors) ~= "table" then

@@ -7,6 +7,11 @@ local kept = rawget(native, "data.pipeline") -- a script that clears package.loa
 if kept then return kept end
 local order = require "perigee.data.order"
 
+---@class perigee.Dataset
+---@field size integer how many elements, as #
+---@field batched boolean? whether elements are batches
+---@field [integer] any an element, as at()
+---@operator len: integer
 local Dataset = {}
 
 -- Lua 5.1 asks no metamethod for # of a table, but does so for a userdata: a dataset is a proxy of its fields.
@@ -231,7 +236,12 @@ function Dataset:split(...)
   return unpack(parts)
 end
 
--- What ds:each() returns: call it for the next step and element.
+---What ds:each() returns: call it for the next step and element.
+---@class perigee.Iterator
+---@field epoch integer whose order it has
+---@field position integer how many elements it has given
+---@field size integer
+---@overload fun(): integer?, any
 local Iterator = {}
 Iterator.__index = Iterator
 
@@ -267,7 +277,7 @@ end
 ---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
 ---`ds:each{from=state}` goes on behind that state, in the same order.
 ---@param ... { from: table? }
----@return fun(): integer?, any
+---@return perigee.Iterator|fun(): integer?, any
 function Dataset:each(...)
   local own = fields[self]
   read_each = read_each or native.signature("each", {

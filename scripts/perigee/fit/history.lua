@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a training gave: a list with an entry an epoch, { epoch, loss, val_loss, seconds, a field a metric }.
 
+---@class perigee.History
+---@field [integer] {epoch: integer, loss: number, val_loss: number?, seconds: number, [string]: number}
 local History = {}
 History.__index = History
 History.__perigee_history = true -- what pg.plot knows it by

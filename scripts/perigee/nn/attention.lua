@@ -17,6 +17,15 @@ local function pg() return require "perigee" end
 ---scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S]: bool, true where a key is
 ---padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged over the heads, or
 ---[N, heads, L, S] with average_attn_weights=false.
+---@class perigee.nn.MultiheadAttention: perigee.Layer
+---@field in_proj_weight? perigee.Tensor [3 embed, embed]; none where kdim or vdim is another size
+---@field q_proj_weight? perigee.Tensor then there are three
+---@field k_proj_weight? perigee.Tensor
+---@field v_proj_weight? perigee.Tensor
+---@field in_proj_bias perigee.Tensor
+---@field bias_k? perigee.Tensor with add_bias_kv
+---@field bias_v? perigee.Tensor
+---@field out_proj perigee.nn.Linear
 layers.MultiheadAttention = common.class("MultiheadAttention", {
   { "embed", "integer", required = true, doc = "size of the query's and the result's last axis" },
   { "heads", "integer", required = true, doc = "how many; embed is a multiple of it" },

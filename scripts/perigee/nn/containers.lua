@@ -81,7 +81,8 @@ end
 ---Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
 ---and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
 ---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
----@return perigee.Layer
+---@return perigee.nn.Sequential
+---@class perigee.nn.Sequential: perigee.Layer
 local Sequential = Module.class("Sequential")
 containers.Sequential = Sequential
 function Sequential:init(...) add_all(self, "Sequential", ...) end
@@ -90,6 +91,9 @@ function Sequential:forward(...)
   if #self == 0 then return ... end
   return (run(self, ...))
 end
+---Adds a layer behind the others.
+---@param layer perigee.Layer|function
+---@return perigee.nn.Sequential
 function Sequential:append(layer)
   add(self, "Sequential", layer)
   return self
@@ -97,10 +101,14 @@ end
 
 ---A list of layers that has no forward of its own.
 ---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
----@return perigee.Layer
+---@return perigee.nn.ModuleList
+---@class perigee.nn.ModuleList: perigee.Layer
 local ModuleList = Module.class("ModuleList")
 containers.ModuleList = ModuleList
 function ModuleList:init(...) add_all(self, "ModuleList", ...) end
+---Adds a layer behind the others.
+---@param layer perigee.Layer|function
+---@return perigee.nn.ModuleList
 function ModuleList:append(layer)
   add(self, "ModuleList", layer)
   return self
@@ -124,7 +132,8 @@ end
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends.
 ---@param layers table<string, perigee.Layer> layers by name
----@return perigee.Layer
+---@return perigee.nn.ModuleDict
+---@class perigee.nn.ModuleDict: perigee.Layer
 local ModuleDict = Module.class("ModuleDict")
 containers.ModuleDict = ModuleDict
 function ModuleDict:init(entries)
@@ -134,6 +143,10 @@ function ModuleDict:init(entries)
   table.sort(list)
   for _, name in ipairs(list) do self:add(name, entries[name]) end
 end
+---Adds a layer under a name, or puts it in the place of the one that has it.
+---@param name string
+---@param layer perigee.Layer
+---@return perigee.nn.ModuleDict
 function ModuleDict:add(name, layer)
   if type(name) ~= "string" or not walk.is_layer(layer) then
     native.raise("invalid_argument", "ModuleDict", ("expected names and layers, got %s and %s"):format(
@@ -147,16 +160,22 @@ function ModuleDict:add(name, layer)
   return self
 end
 ---The names, in order.
+---@return string[]
 function ModuleDict:names() return { unpack(self.order) } end
 
 ---A list of parameters: list[1], #list.
 ---@param ... perigee.Tensor|perigee.Tensor[] what becomes parameters
----@return perigee.Layer
+---@return perigee.nn.ParameterList
+---@class perigee.nn.ParameterList: perigee.Layer
+---@field [integer] perigee.Tensor
 local ParameterList = Module.class("ParameterList")
 containers.ParameterList = ParameterList
 function ParameterList:init(list)
   for _, p in ipairs(list or {}) do self:append(p) end
 end
+---Adds a tensor behind the others, as a parameter.
+---@param p perigee.Tensor
+---@return perigee.nn.ParameterList
 function ParameterList:append(p)
   if not native.is_tensor(p) then
     native.raise("invalid_argument", "ParameterList", "expected tensors, got " .. native.describe(p))

@@ -11,6 +11,8 @@ local path = require "perigee.nn.path"
 local policy = require "perigee.amp.policy"
 local plugin_layer = require "perigee.nn.plugin_layer" -- now: package.loaded may be cleared later
 
+---@class perigee.nn
+---@field init perigee.nn.init
 local nn = {
   class = Module.class,
   Module = Module,
@@ -50,7 +52,7 @@ function nn.is_layer(v) return walk.is_layer(v) end
 ---@return boolean
 function nn.is_parameter(v) return native.is_tensor(v) and walk.is_parameter(v) end
 
-local aliases = { Dense = "Linear" }
+local aliases = require("perigee.nn.told").aliases
 
 local function unknown(name)
   local names = native.layer_names()

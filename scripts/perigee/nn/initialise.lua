@@ -44,6 +44,7 @@ local function gain_of(nonlinearity, slope)
   native.raise("invalid_argument", "nn.init", ("unknown nonlinearity %q"):format(tostring(nonlinearity)))
 end
 
+---@class perigee.nn.init
 local init = {}
 initialise.functions = init
 

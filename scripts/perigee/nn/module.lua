@@ -10,6 +10,9 @@ local META = walk.META
 
 ---@class perigee.Layer
 ---@field training boolean whether dropout and normalisation behave as in training
+---@field [integer] perigee.Layer an inner layer, of containers
+---@field [string] any what its init stored: layers, parameters, buffers, options
+---@overload fun(...: any): perigee.Tensor, any
 local Module = {}
 
 local function pack(...) return { n = select("#", ...), ... } end
@@ -55,10 +58,15 @@ local function construct(class, ...)
   return self
 end
 
+---What nn.class answers: called, it makes a layer.
+---@class perigee.LayerClass: perigee.Layer
+---@field init? fun(self: perigee.Layer, ...: any) stores what the layer is made of
+---@overload fun(...: any): perigee.Layer
+
 ---A new class of layers. `parent` is the class to extend (`parent.init(self, ...)` is super).
 ---@param name string what printing and messages call it
 ---@param parent? perigee.Layer
----@return perigee.Layer
+---@return perigee.LayerClass
 function Module.class(name, parent)
   if type(name) ~= "string" then
     native.raise("invalid_argument", "nn.class", "name must be a string, got " .. native.describe(name))

@@ -9,7 +9,7 @@ local state = {}
 local META = walk.META
 
 ---Parameters and buffers by name, without history, sharing the layer's memory.
----@return table<string, table>
+---@return table<string, perigee.Tensor>
 function state.state(self)
   local tensors = {}
   walk.tensors(self, function(name, t) tensors[name] = t:detach() end)

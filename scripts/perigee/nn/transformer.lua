@@ -97,6 +97,12 @@ local encoder_options = { mask = true, key_padding_mask = true, is_causal = true
 ---x = norm1(x + attention(x)), then norm2(x + linear2(activation(linear1(x)))); with norm_first (Xiong et al., 2020)
 ---x + attention(norm1(x)) and so on. layer(x, options): x [N, L, embed], in the same shape; options mask,
 ---key_padding_mask, is_causal as those of MultiheadAttention.
+---@class perigee.nn.TransformerEncoderLayer: perigee.Layer
+---@field self_attn perigee.nn.MultiheadAttention
+---@field linear1 perigee.nn.Linear
+---@field linear2 perigee.nn.Linear
+---@field norm1 perigee.nn.LayerNorm
+---@field norm2 perigee.nn.LayerNorm
 layers.TransformerEncoderLayer = common.class("TransformerEncoderLayer", block_params(), function(self, o)
   make_block("TransformerEncoderLayer", self, o, 2)
 end)
@@ -119,6 +125,14 @@ local decoder_options = { mask = true, memory_mask = true, key_padding_mask = tr
 
 ---As TransformerEncoderLayer, with attention over `memory` in between. layer(x, memory, options): options mask,
 ---key_padding_mask and is_causal for x, memory_mask, memory_key_padding_mask and memory_is_causal for memory.
+---@class perigee.nn.TransformerDecoderLayer: perigee.Layer
+---@field self_attn perigee.nn.MultiheadAttention
+---@field multihead_attn perigee.nn.MultiheadAttention over memory
+---@field linear1 perigee.nn.Linear
+---@field linear2 perigee.nn.Linear
+---@field norm1 perigee.nn.LayerNorm
+---@field norm2 perigee.nn.LayerNorm
+---@field norm3 perigee.nn.LayerNorm
 layers.TransformerDecoderLayer = common.class("TransformerDecoderLayer", block_params(), function(self, o)
   make_block("TransformerDecoderLayer", self, o, 3)
 end)
@@ -169,6 +183,9 @@ local function through(list, x, ...)
 end
 
 ---`count` copies of an encoder layer one after the other, then `norm` if given: encoder(x, options).
+---@class perigee.nn.TransformerEncoder: perigee.Layer
+---@field layers perigee.nn.ModuleList
+---@field norm? perigee.Layer
 layers.TransformerEncoder = stack("TransformerEncoder")
 function layers.TransformerEncoder:forward(x, o)
   x = through(self.layers, x, o)
@@ -176,6 +193,9 @@ function layers.TransformerEncoder:forward(x, o)
 end
 
 ---`count` copies of a decoder layer one after the other, then `norm` if given: decoder(x, memory, options).
+---@class perigee.nn.TransformerDecoder: perigee.Layer
+---@field layers perigee.nn.ModuleList
+---@field norm? perigee.Layer
 layers.TransformerDecoder = stack("TransformerDecoder")
 function layers.TransformerDecoder:forward(x, memory, o)
   x = through(self.layers, x, memory, o)
@@ -185,6 +205,9 @@ end
 ---Encoder and decoder (Vaswani et al., 2017), each a stack that ends in a layer norm: model(source [N, S, embed],
 ---target [N, T, embed], options) gives [N, T, embed]; options source = {...} and target = {...} are those of the two
 ---stacks.
+---@class perigee.nn.Transformer: perigee.Layer
+---@field encoder perigee.nn.TransformerEncoder
+---@field decoder perigee.nn.TransformerDecoder
 layers.Transformer = Module.class("Transformer")
 local read = native.signature("Transformer", {
   { "embed", "integer", default = 512, doc = "size of the last axis" },

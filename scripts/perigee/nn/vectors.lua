@@ -14,6 +14,9 @@ local function pg() return require "perigee" end
 ---Each group of channels of each example normalised by itself, then scaled and shifted by channel: [N, C, ...] in the
 ---same shape (Wu and He, 2018). (x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over a
 ---group's channels and all axes behind them.
+---@class perigee.nn.GroupNorm: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
 layers.GroupNorm = common.class("GroupNorm", {
   { "groups", "integer", required = true, doc = "parts that the channels are split into" },
   { "channels", "integer", required = true, doc = "C, a multiple of groups" },
@@ -31,6 +34,18 @@ function layers.GroupNorm:forward(x)
   local o = self.options
   return pg().group_norm { x, o.groups, weight = self.weight, bias = self.bias, eps = o.eps }
 end
+
+---@class perigee.nn.InstanceNorm: perigee.Layer
+---@field weight? perigee.Tensor with affine
+---@field bias? perigee.Tensor with affine
+---@field running_mean? perigee.Tensor with track_running_stats
+---@field running_var? perigee.Tensor with track_running_stats
+
+---@class perigee.nn.InstanceNorm1d: perigee.nn.InstanceNorm
+
+---@class perigee.nn.InstanceNorm2d: perigee.nn.InstanceNorm
+
+---@class perigee.nn.InstanceNorm3d: perigee.nn.InstanceNorm
 
 local function instance_norm(name, rank)
   local class = common.class(name, {
@@ -75,6 +90,8 @@ end
 
 ---The last axes, those that `shape` names, divided by their root mean square, then scaled (Zhang and Sennrich, 2019):
 ---x / sqrt(mean(x^2) + eps) * weight, in the same shape.
+---@class perigee.nn.RMSNorm: perigee.Layer
+---@field weight perigee.Tensor
 layers.RMSNorm = common.class("RMSNorm", {
   { "shape", "list", required = true, doc = "sizes of the axes to normalise over" },
   { "eps", "number", doc = "added to the mean of the squares; if not given, the distance of numbers at 1" },
@@ -98,6 +115,9 @@ end
 
 ---x1 weight[k] x2 + bias[k] for every output k: [..., inputs1] and [..., inputs2] to [..., out]. weight is
 ---[out, inputs1, inputs2].
+---@class perigee.nn.Bilinear: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias perigee.Tensor
 layers.Bilinear = common.class("Bilinear", {
   { "inputs1", "integer", required = true, doc = "size of the first input's last axis" },
   { "inputs2", "integer", required = true, doc = "size of the second input's last axis" },
@@ -131,6 +151,8 @@ function layers.PairwiseDistance:forward(x, y) return pg().pairwise_distance(x, 
 ---Rows of weight [entries, features] summed, averaged or their largest values taken, a bag at a time: called as
 ---layer(index [B, L]) or layer(index [N], offsets [B]), int64 from 0; gives [B, features]. If mode is "sum" a third
 ---argument, in the index's shape, is what the rows are multiplied by.
+---@class perigee.nn.EmbeddingBag: perigee.Layer
+---@field weight perigee.Tensor
 layers.EmbeddingBag = common.class("EmbeddingBag", {
   { "entries", "integer", required = true, doc = "rows: indices are 0 to entries - 1" },
   { "features", "integer", required = true, doc = "size of a row" },

@@ -9,7 +9,7 @@ local averages = {}
 
 ---@class perigee.Average
 ---@field updates integer how many there were
----@field shadow table<string, table> the averages by the names of the model's state (numbers from 1 for a list)
+---@field shadow table<string|integer, perigee.Tensor> averages by the names of the model's state, or from 1 for a list
 local Average = {}
 Average.__index = Average
 

@@ -6,6 +6,8 @@ local Optimizer = require "perigee.optim.optimizer"
 
 local average = require "perigee.optim.average"
 
+---@class perigee.optim
+---@field sched perigee.optim.sched
 local optim = { sched = require "perigee.optim.sched", EMA = average.EMA, SWA = average.SWA }
 for name, value in pairs(require "perigee.optim.clip") do optim[name] = value end
 

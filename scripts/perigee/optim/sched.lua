@@ -5,6 +5,7 @@
 local native = require "perigee.native"
 local Schedule = require "perigee.optim.schedule"
 
+---@class perigee.optim.sched
 local sched = {}
 
 local OPTIMIZER = { "optimizer", "any", required = true, type = "perigee.Optimizer", doc = "bound: it has parameters" }

@@ -8,7 +8,7 @@ if kept then return kept end
 
 ---@class perigee.Schedule
 ---@field done integer steps done: epochs or batches, whatever step() is called for
----@field wants_metric boolean whether step(metric) needs the value that is watched
+---@field wants_metric? boolean whether step(metric) needs the value that is watched
 local Schedule = {}
 Schedule.__index = Schedule
 

@@ -2,7 +2,16 @@
 -- Comments behind `---` in Lua sources, with what they stand above: the one place where functions written in Lua are
 -- documented.
 
+local native = require "perigee.native"
+
 local annotations = {}
+
+---@class perigee.AnnotatedClass
+---@field name string "perigee.Layer"
+---@field parent? string
+---@field doc string[] lines of text
+---@field fields {name: string, type: string, doc: string, optional: boolean}[]
+---@field lines string[] its @overload and @operator lines
 
 ---@class perigee.Annotation
 ---@field receiver string what stands before the dot or colon, or the function that defines ("define", "both", ...)
@@ -64,14 +73,23 @@ local function joined(lines)
 end
 
 local function read_comment(lines)
-  local entry = { doc = {}, params = {}, returns = {} }
+  local entry = { doc = {}, params = {}, returns = {}, fields = {}, lines = {} }
   for _, line in ipairs(joined(lines)) do
     local tag, rest = line:match("^%s*@(%a+)%s*(.*)$")
     if not tag then entry.doc[#entry.doc + 1] = line:gsub("^ ", "", 1)
     elseif tag == "param" then entry.params[#entry.params + 1] = read_param(rest)
-    elseif tag == "return" then entry.returns[#entry.returns + 1] = rest end
+    elseif tag == "return" then entry.returns[#entry.returns + 1] = rest
+    elseif tag == "class" then entry.class, entry.parent = rest:match("^([%w_.]+)%s*:?%s*([%w_.]*)")
+    elseif tag == "field" then entry.fields[#entry.fields + 1] = read_param(rest)
+    elseif tag == "overload" or tag == "operator" then entry.lines[#entry.lines + 1] = "@" .. tag .. " " .. rest end
   end
   return entry
+end
+
+-- The text of a line behind its three dashes; nil: it has none, or more.
+local function comment_text(line)
+  local text = line:match("^%s*%-%-%-(.*)$")
+  return text and not text:find("^%-") and text or nil
 end
 
 ---All annotated definitions of a file, in order.
@@ -81,8 +99,8 @@ function annotations.read(path)
   local list, comment, number = {}, nil, 0
   for line in assert(io.open(path, "r")):lines() do
     number = number + 1
-    local text = line:match("^%s*%-%-%-(.*)$")
-    if text and not text:find("^%-") then
+    local text = comment_text(line)
+    if text then
       comment = comment or {}
       comment[#comment + 1] = text
     else
@@ -98,6 +116,52 @@ function annotations.read(path)
       comment = nil
     end
   end
+  return list
+end
+
+local HIDDEN_FOLDERS = { command = true, prompt = true, reference = true, native = true }
+
+---The Lua files of users' part.
+---@param with_native? boolean also those over the C interface
+---@return {path: string, short: string}[]
+function annotations.sources(with_native)
+  local folder = native.module_dir
+  local pipe = assert(io.popen("find -L '" .. folder .. "' -name '*.lua' | LC_ALL=C sort"))
+  local list = {}
+  for path in pipe:lines() do
+    local short = path:sub(#folder + 2)
+    local part = short:match("^(%w+)/") or ""
+    if not HIDDEN_FOLDERS[part] or with_native and part == "native" then
+      list[#list + 1] = { path = path, short = short }
+    end
+  end
+  pipe:close()
+  return list
+end
+
+-- The classes that a file annotates are added to a list.
+local function add_classes(list, path)
+  local comment = {}
+  for line in assert(io.open(path, "r")):lines() do
+    local text = comment_text(line)
+    if text then
+      comment[#comment + 1] = text
+    elseif comment[1] then
+      local entry = read_comment(comment)
+      if entry.class then
+        list[#list + 1] = { name = entry.class, parent = entry.parent ~= "" and entry.parent or nil, doc = entry.doc,
+                            fields = entry.fields, lines = entry.lines }
+      end
+      comment = {}
+    end
+  end
+end
+
+---The classes that sources annotate.
+---@return perigee.AnnotatedClass[]
+function annotations.classes()
+  local list = {}
+  for _, source in ipairs(annotations.sources(true)) do add_classes(list, source.path) end
   return list
 end
 

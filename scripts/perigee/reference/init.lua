@@ -5,6 +5,7 @@
 
 local native = require "perigee.native"
 local annotations = require "perigee.reference.annotations"
+local receivers = require "perigee.reference.receivers"
 
 local reference = {}
 
@@ -18,39 +19,6 @@ local reference = {}
 ---@field options? table[] of losses: what their last argument, a table, may name; as parameters
 ---@field returns string[]
 ---@field file? string
-
--- What stands before the dot in a source, in the words of users. `false`: nothing that users call.
-local RECEIVERS = {
-  define = "tensor:", both = "pg.", creator = "pg.", like = "pg.", grad_scope = "pg.", triangle = "pg.", extreme =
-  "pg.", arg_extreme = "pg.", methods = "tensor:", Module = "layer:", losses = "nn.", summary = "layer:", state =
-  "layer:", fit = "layer:", init = "nn.init.", clip = "optim.", Optimizer = "optimizer:", Dataset = "dataset:", Graph
-  = "graph:", Session = "session:", files = "pg.", class = "nn.", Plot = "plot:", sched = "optim.sched.", History =
-  "history:", walk = false, path = false, tensor = false, hooks = false, meta = false, metrics = false, inputs =
-  false, Progress = false, Mean = false, Handle = false,
-  Manager = "checkpoint_manager:", checkpoint = "pg.", Schedule = "schedule:", Iterator = "iterator:", Average =
-  "average:", averages = "optim.", callbacks = "callbacks.", resume = false, watch = false, pack = false,
-  ModelCheckpoint = false, EarlyStopping = false, LRScheduler = false, CSVLogger = false, Monitor = false,
-  ProgressBar = false, layer = "nn.", spatial = "nn.", GradScaler = "scaler:",
-  instance_norm = "nn.", channel_dropout = "nn.", large = "optim.", module = "optim.", rule = false,
-  Attributes = false,
-  LBFGS = "lbfgs:", on_list = "pg.", matrix_product = "pg.", slices = "pg.", distinct = "pg.", with_mean = "pg.",
-  lp_pool = "pg.", filler = "tensor:",
-}
-
--- Receivers whose functions have the tensor, where they are methods too, as their first argument.
-local FUNCTIONS = { both = true, like = true, extreme = true, arg_extreme = true, pg = true, files = true,
-                    matrix_product = true, slices = true, distinct = true, with_mean = true, lp_pool = true }
-
--- Files' local functions that users call, under their names.
-local LOCALS = {
-  ["bench.lua"] = { bench = "pg.bench" }, ["gradcheck.lua"] = { gradcheck = "pg.gradcheck" },
-  ["einsum.lua"] = { einsum = "pg.einsum" }, ["plot/init.lua"] = { plot = "pg.plot" },
-  ["custom_grad.lua"] = { custom_grad = "pg.custom_grad" }, ["recompute.lua"] = { recompute = "pg.recompute" },
-  ["graph.lua"] = { graph = "pg.graph", new_session = "pg.Session" },
-  ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
-}
-
-local HIDDEN_FOLDERS = { command = true, prompt = true, reference = true, native = true }
 
 -- The value of a dotted name below pg: "nn.mse", "memory.stats".
 local function find_value(pg, name)
@@ -67,12 +35,12 @@ end
 -- The public names of an annotated definition.
 local function public_names(pg, entry, short_file)
   if entry.receiver == "local" then
-    local name = LOCALS[short_file] and LOCALS[short_file][entry.name]
+    local name = receivers.locals[short_file] and receivers.locals[short_file][entry.name]
     if not name then return {} end
     find_value(pg, (name:gsub("^pg%.", ""))) -- loads it, and so its signature
     return { name }
   end
-  local prefix = RECEIVERS[entry.receiver]
+  local prefix = receivers.prefixes[entry.receiver]
   if prefix == nil then prefix = entry.receiver:gsub("^pg%.?", "") .. "." end
   if not prefix then return {} end
   if prefix == "." then prefix = "pg." end
@@ -139,7 +107,9 @@ local function parameters_of(entry, name)
   for _, p in ipairs(entry.params) do documented[p.name] = p end
   local list = {}
   local last = entry.arguments[#entry.arguments]
-  if params and (last == nil or last == "..." or last == "o") then
+  -- A method of another class has no signature of a tensor's method.
+  local is_other = name:find(":") and not name:find("^tensor:") and rawget(native.methods, bare)
+  if params and not is_other and (last == nil or last == "..." or last == "o") then
     for i, p in ipairs(params) do
       local said = documented[p.alias or p[1]]
       local is_self = i == 1 and p[2] == "tensor" and #entry.arguments < 2 -- else the function has it before the "..."
@@ -152,12 +122,14 @@ local function parameters_of(entry, name)
     return list, true
   end
   if #entry.params > 0 then
-    local method_of_function = name:find(":") and FUNCTIONS[entry.receiver]
-    for i = method_of_function and 2 or 1, #entry.params do
-      local p = entry.params[i]
-      list[#list + 1] = { name = p.name, type = p.type, doc = meaning(p.name, nil, p, name),
-                          required = not p.optional and p.name ~= "..." }
+    -- What methods of tensors are made of has the tensor as its first argument.
+    local has_self = name:find(":") and (receivers.functions[entry.receiver] or name:find("^tensor:") and
+                                         entry.params[1].name == entry.arguments[1])
+    for i, p in ipairs(entry.params) do
+      list[i] = { name = p.name, type = p.type, doc = meaning(p.name, nil, p, name),
+                  required = not p.optional and p.name ~= "..." }
     end
+    if has_self then list.receiver = table.remove(list, 1) end
     return list
   end
   for i, argument in ipairs(entry.arguments) do
@@ -168,12 +140,19 @@ local function parameters_of(entry, name)
   return list
 end
 
+local function tensor_parameter() return { name = "x", type = "perigee.Tensor", doc = "", required = true } end
+
 local function from_annotation(entry, name)
   local parameters, grammar = parameters_of(entry, name)
   local options
   if entry.arguments[1] == "options" and grammar then -- only the first argument takes the call grammar
     local plain = { name = entry.name, params = entry.params, arguments = { "options" } }
     parameters, grammar, options = parameters_of(plain, "-"), nil, parameters
+  end
+  -- The signature of a method that is a function of pg too lacks the tensor.
+  local method, first = rawget(native.methods, name:match("^pg%.(.*)$") or ""), parameters[1]
+  if method and grammar and not (first and first.type:find("Tensor")) then
+    table.insert(parameters, 1, tensor_parameter())
   end
   return { name = name, kind = name:find(":") and "method" or "function", doc = table.concat(entry.doc, "\n"),
            parameters = parameters, options = options, grammar = grammar, returns = entry.returns,
@@ -265,6 +244,12 @@ local function add_classes(index, pg)
       index[key] = class_entry(key, old and old.doc or texts[name] or "", found)
     end
   end
+  for name, of in pairs(require("perigee.nn.told").aliases) do
+    local entry = index["nn." .. of]
+    local alias = class_entry("nn." .. name, ("The same as nn.%s. %s"):format(of, entry.doc), entry.parameters)
+    alias.info, alias.alias_of = entry.info, "nn." .. of
+    index["nn." .. name] = alias
+  end
   index["amp.GradScaler"] = class_entry("amp.GradScaler", "Loss scaling for float16 with a scale that adapts itself " ..
     "(Micikevicius et al. 2018), with PyTorch's schedule.",
     parameters_of({ name = "amp.GradScaler", params = {}, arguments = {} }, "amp.GradScaler"))
@@ -297,8 +282,13 @@ local function add_kin(index, pg)
     local entry = of and index[of] or written
     if not entry then return end
     local text = of and ("The same as %s. %s"):format(of, entry.doc) or ("x:%s, written into x."):format(plain)
+    local parameters = entry.parameters
+    if of and name:find(":") and not of:find(":") then parameters = { unpack(parameters, 2) } end
+    if of and of:find(":") and not name:find(":") then
+      parameters = { parameters.receiver or tensor_parameter(), unpack(parameters) }
+    end
     found[name] = { name = name, doc = text, kind = name:find(":") and "method" or "function",
-                    parameters = entry.parameters, grammar = entry.grammar or not of,
+                    parameters = parameters, grammar = entry.grammar or not of,
                     returns = entry.returns[1] and entry.returns or { "perigee.Tensor" } }
   end
   for name, value in pairs(pg) do if type(name) == "string" then add("pg." .. name, value) end end
@@ -322,34 +312,24 @@ end
 
 local index -- by name
 
-local function sources()
-  local folder = native.module_dir
-  local pipe = assert(io.popen("find -L '" .. folder .. "' -name '*.lua' | LC_ALL=C sort"))
-  local list = {}
-  for path in pipe:lines() do
-    local short = path:sub(#folder + 2)
-    if not HIDDEN_FOLDERS[short:match("^(%w+)/") or ""] then list[#list + 1] = { path = path, short = short } end
-  end
-  pipe:close()
-  return list
-end
-
 -- Some functions make their signature at their first call: a call without arguments, which fails, is enough.
 local function make_signatures(pg)
   local set = pg.data.range(1)
-  for _, source in ipairs(sources()) do
+  for _, source in ipairs(annotations.sources()) do
     for _, entry in ipairs(source.short:find("^data/") and annotations.read(source.path) or {}) do
       if entry.receiver == "Dataset" then pcall(function() return set[entry.name](set) end) end
       if entry.receiver == "data" then pcall(function() return pg.data[entry.name]() end) end
     end
   end
   for _, make in pairs(pg.optim.sched) do pcall(make) end
+  require "perigee.fit"
 end
 
 local function add_annotated(pg)
-  for _, source in ipairs(sources()) do
+  for _, source in ipairs(annotations.sources()) do
     for _, entry in ipairs(annotations.read(source.path)) do
-      local hidden = entry.name:find("^__") or entry.name == "new" or entry.name == "init"
+      local hidden = entry.name:find("^__") or entry.name == "new" or entry.name == "init" or
+                     entry.name == "forward" and entry.receiver ~= "Module"
       for _, name in ipairs(hidden and {} or public_names(pg, entry, source.short)) do
         local old = index[name]
         if not old or (entry.documented and (old.doc == "" or old.kind == "operator")) then

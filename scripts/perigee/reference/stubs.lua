@@ -1,108 +1,123 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The reference as a definition file for LuaLS and other editors: names, types and texts, no code.
+-- The reference as a definition file for LuaLS and other editors: names, types and texts, no code. tests/luacats reads
+-- what is made here as they do.
 
 local native = require "perigee.native"
 local reference = require "perigee.reference"
 
 local HEAD = [[
----@meta
+---@meta perigee
 -- SPDX-License-Identifier: Apache-2.0
 -- Made by scripts/dev/docs. Editors complete `require "perigee"` from it: put its folder into Lua.workspace.library.
 
 ---@alias perigee.Dtype %s
-
----@class perigee.Tensor
----@field shape integer[] a fresh list
----@field dtype perigee.Dtype
----@field device string
----@field grad perigee.Tensor?
----@field requires_grad boolean
----@field is_leaf boolean
----@field [integer|table] perigee.Tensor|number|boolean
----@operator add(perigee.Tensor|number): perigee.Tensor
----@operator sub(perigee.Tensor|number): perigee.Tensor
----@operator mul(perigee.Tensor|number): perigee.Tensor
----@operator div(perigee.Tensor|number): perigee.Tensor
----@operator pow(perigee.Tensor|number): perigee.Tensor
----@operator mod(perigee.Tensor|number): perigee.Tensor
----@operator unm: perigee.Tensor
----@operator len: integer
-local Tensor = {}
-
----@class perigee.Layer
----@field training boolean
----@overload fun(...): perigee.Tensor, any
-local Layer = {}
-
----@class perigee.Optimizer
-local Optimizer = {}
-
----@class perigee.LBFGS
-local LBFGS = {}
-
----@class perigee.Schedule
-local Schedule = {}
-
----@class perigee.Average
-local Average = {}
-
----@class perigee.CheckpointManager
-local CheckpointManager = {}
-
----@class perigee.GradScaler
-local GradScaler = {}
-
----@class perigee.Callback
-
----@class perigee.Tape
----@field gradient fun(self: perigee.Tape, loss: perigee.Tensor, sources: perigee.Tensor[]): perigee.Tensor[]
-
----@class perigee.Dataset
----@operator len: integer
----@field [integer] any
-local Dataset = {}
-
----@class perigee.Graph
-local Graph = {}
-
----@class perigee.Session
-local Session = {}
-
----@class perigee.History
-local History = {}
-
----@class perigee.Plot
-local Plot = {}
-
----@class perigee
-local pg = { nn = { init = {} }, optim = { sched = {} }, data = {}, amp = {}, memory = {}, config = {}, callbacks = {} }
 ]]
 
-local OWNERS = { ["tensor:"] = "Tensor:", ["layer:"] = "Layer:", ["optimizer:"] = "Optimizer:", ["lbfgs:"] = "LBFGS:",
-                 ["schedule:"] = "Schedule:", ["average:"] = "Average:", ["dataset:"] = "Dataset:",
-                 ["checkpoint_manager:"] = "CheckpointManager:", ["graph:"] = "Graph:", ["session:"] = "Session:",
-                 ["history:"] = "History:", ["scaler:"] = "GradScaler:", ["plot:"] = "Plot:" }
-local KEYWORDS = { ["repeat"] = true, ["and"] = true, ["or"] = true, ["not"] = true, ["end"] = true }
+local KEYWORDS = {}
+for word in ([[and break do else elseif end false for function goto if in local nil not or repeat return then true until
+               while]]):gmatch("%a+") do KEYWORDS[word] = true end
 
+-- A comment's lines. A fourth dash would make them no annotation, a first | or @ another one.
 local function comment(lines, text)
   for line in (reference.wrapped(text, 117) .. "\n"):gmatch("([^\n]*)\n") do
-    if line ~= "" then lines[#lines + 1] = "---" .. line end
+    if line ~= "" then lines[#lines + 1] = (line:find("^[-|@]") and "--- " or "---") .. line end
   end
+end
+
+-- " # text": without the sign a "[N, C]" behind a type reads as a part of it.
+local function remark(text) return text and text ~= "" and " # " .. text:gsub("\n", " ") or "" end
+
+-- The type of an option. A function's results go on behind the next comma: inside of a table it needs parentheses.
+local function option_type(p)
+  if not p.choices or not p.choices[1] then return p.type:find("fun%(") and "(" .. p.type .. ")" or p.type end
+  local names = {}
+  for i, name in ipairs(p.choices) do names[i] = ('"%s"'):format(name) end
+  return table.concat(names, "|")
 end
 
 -- "{axis?: integer, keepdim?: boolean}"
 local function table_type(parameters)
   local parts = {}
   for i, p in ipairs(parameters) do
-    parts[i] = ("%s%s: %s"):format(p.name, p.required and "" or "?", p.type)
+    parts[i] = ("%s%s: %s"):format(p.name, p.required and "" or "?", option_type(p))
   end
-  return "{" .. table.concat(parts, ", ") .. "}"
+  return #parts > 0 and "{" .. table.concat(parts, ", ") .. "}" or "table"
 end
 
+-- ---- classes ----
+
+-- The local that stands for a class: "perigee.nn.init" is nn_init, "perigee.nn.Linear" Linear.
+local function local_name(class)
+  if class == "perigee" then return "pg" end
+  local path = class:gsub("^perigee%.", "")
+  return path:match("(%u[%w_]*)$") or path:gsub("%.", "_")
+end
+
+-- Whose methods stand behind a prefix of the reference.
+local OTHERS = { ["lbfgs:"] = "LBFGS", ["scaler:"] = "GradScaler" }
+local function owner_of(prefix)
+  return OTHERS[prefix] or prefix:gsub("^%l", string.upper):gsub("_(%l)", string.upper):gsub(":$", "")
+end
+
+-- The classes of layers whose parameters a plugin names.
+local function add_plugin_layers(classes)
+  for _, name in ipairs(native.layer_names()) do
+    local fields = {}
+    for i, p in ipairs(native.layer(name).params) do fields[i] = { name = p, type = "perigee.Tensor" } end
+    if fields[1] then
+      classes[#classes + 1] = { name = "perigee.nn." .. name, parent = "perigee.Layer", doc = {}, fields = fields,
+                                lines = {} }
+    end
+  end
+end
+
+-- What a class is called with, by LuaLS's lights not inherited: the nearest @overload lines.
+local function calls_of(class, by_name)
+  local list = {}
+  for _, line in ipairs(class.lines) do list[#list + 1] = line:match("^@overload.*") end
+  local parent = by_name[class.parent]
+  return list[1] and list or parent and calls_of(parent, by_name) or list
+end
+
+local function class_stub(lines, class, by_name)
+  lines[#lines + 1] = ""
+  comment(lines, table.concat(class.doc, "\n"))
+  lines[#lines + 1] = "---@class " .. class.name .. (class.parent and ": " .. class.parent or "")
+  for _, f in ipairs(class.fields) do
+    lines[#lines + 1] = ("---@field %s%s %s%s"):format(f.name, f.optional and "?" or "", f.type, remark(f.doc))
+  end
+  for _, line in ipairs(class.lines) do
+    if not line:find("^@overload") then lines[#lines + 1] = "---" .. line end
+  end
+  for _, line in ipairs(calls_of(class, by_name)) do lines[#lines + 1] = "---" .. line end
+  lines[#lines + 1] = ("local %s = {}"):format(local_name(class.name))
+end
+
+local function class_stubs(lines)
+  local classes, by_name = require("perigee.reference.annotations").classes(), {}
+  add_plugin_layers(classes)
+  table.sort(classes, function(a, b) return a.name < b.name end)
+  for _, class in ipairs(classes) do by_name[class.name] = class end
+  for _, class in ipairs(classes) do class_stub(lines, class, by_name) end
+  return by_name
+end
+
+-- ---- functions ----
+
+-- What a name of the reference is called in this file: "nn.init.zeros_" is nn_init.zeros_.
 local function target(name)
-  local owner, rest = name:match("^([%l_]+:)(.*)$")
-  if owner then return OWNERS[owner] and OWNERS[owner] .. rest end
-  return name:find("^pg%.") and name or "pg." .. name
+  local prefix, rest = name:match("^([%l_]+:)(.*)$")
+  if prefix then return owner_of(prefix) .. ":" .. rest end
+  local path, last = name:gsub("^pg%.", ""):match("^(.-)%.?([^.]+)$")
+  return (path == "" and "pg" or path:gsub("%.", "_")) .. "." .. last
+end
+
+-- The other ways to call an operator: with one table, or with attributes before tensors, as in x:gather(1, index).
+local function other_calls(lines, tensors, entry, is_method, results)
+  if tensors == 0 then return end
+  local free = #entry.parameters > 0 and tensors > (is_method and 0 or 1)
+  lines[#lines + 1] = ("---@overload fun(%s%s): %s"):format(is_method and "self: perigee.Tensor, " or "",
+                                                           free and "...: any" or "arguments: table", results)
 end
 
 local function operator_stub(lines, entry, where, is_method)
@@ -111,23 +126,31 @@ local function operator_stub(lines, entry, where, is_method)
     if not (is_method and i == 1) then
       names[#names + 1] = input.name
       local kind = input.variadic and "[]" or entry.op.scalar and "|number" or ""
-      lines[#lines + 1] = ("---@param %s%s perigee.Tensor%s %s"):format(input.name, input.optional and "?" or "", kind,
-                                                                       input.doc)
+      lines[#lines + 1] = ("---@param %s%s perigee.Tensor%s%s"):format(input.name, input.optional and "?" or "", kind,
+                                                                      remark(input.doc))
     end
   end
+  local tensors = #names
   if #entry.parameters > 0 then
     names[#names + 1] = "options"
     lines[#lines + 1] = "---@param options? " .. table_type(entry.parameters) .. "|any"
     names[#names + 1] = "..."
+    lines[#lines + 1] = "---@param ... any"
   end
-  lines[#lines + 1] = "---@return perigee.Tensor" .. (entry.op.visible_outputs > 1 and " ..." or "")
+  local count = entry.op.visible_outputs
+  for i = 1, count do
+    lines[#lines + 1] = "---@return perigee.Tensor" .. (count > 1 and " " .. entry.outputs[i].name or "")
+  end
+  other_calls(lines, tensors, entry, is_method, ("perigee.Tensor, "):rep(math.max(count, 1)):sub(1, -3))
   lines[#lines + 1] = ("function %s(%s) end"):format(where, table.concat(names, ", "))
 end
 
-local function class_stub(lines, entry, where)
-  local kind = entry.name == "amp.GradScaler" and "perigee.GradScaler" or
+local function constructor_stub(lines, entry, where, known)
+  local class = "perigee." .. (entry.alias_of or entry.name)
+  local kind = known[class] and class or entry.name == "amp.GradScaler" and "perigee.GradScaler" or
     entry.kind == "layer" and "perigee.Layer" or "perigee.Optimizer"
   lines[#lines + 1] = "---@param options? " .. table_type(entry.parameters) .. "|any"
+  lines[#lines + 1] = "---@param ... any"
   lines[#lines + 1] = "---@return " .. kind
   lines[#lines + 1] = ("function %s(options, ...) end"):format(where)
 end
@@ -138,34 +161,41 @@ local function function_stub(lines, entry, where)
     lines[#lines + 1] = "---@param ... any|" .. table_type(entry.parameters)
     names[1] = "..."
   else
-    for _, p in ipairs(entry.parameters) do
-      names[#names + 1] = p.name
-      lines[#lines + 1] = ("---@param %s%s %s %s"):format(p.name, p.required and "" or "?", p.type, p.doc)
+    for i, p in ipairs(entry.parameters) do
+      names[i] = p.name
+      lines[#lines + 1] = ("---@param %s%s %s%s"):format(p.name, (p.required or p.name == "...") and "" or "?", p.type,
+                                                        remark(p.doc))
     end
   end
   for _, r in ipairs(entry.returns) do lines[#lines + 1] = "---@return " .. r end
   lines[#lines + 1] = ("function %s(%s) end"):format(where, table.concat(names, ", "))
 end
 
-local function stub(lines, entry)
+local function stub(lines, entry, known)
   local where = target(entry.name)
-  if not where or KEYWORDS[where:match("[%w_]+$")] then return end
-  local is_deep = where:find("^pg%.[%w_]+%.[%w_]+%.")
-  if is_deep and not where:find("^pg%.nn%.init") and not where:find("^pg%.optim%.sched") then return end
+  if KEYWORDS[where:match("[%w_]+$")] then return end
   lines[#lines + 1] = ""
   comment(lines, entry.doc)
   if entry.kind == "operator" then operator_stub(lines, entry, where)
-  elseif entry.kind == "layer" or entry.kind == "optimizer" then class_stub(lines, entry, where)
+  elseif entry.kind == "layer" or entry.kind == "optimizer" then constructor_stub(lines, entry, where, known)
   else function_stub(lines, entry, where) end
 end
 
--- Operators whose first argument is one tensor are methods too.
-local function method_stub(lines, entry)
-  local plain = entry.name:sub(4)
-  if reference.all()["tensor:" .. plain] or KEYWORDS[plain] or not native.operators.is_method(plain) then return end
-  lines[#lines + 1] = ""
-  comment(lines, entry.doc)
-  operator_stub(lines, entry, "Tensor:" .. plain, true)
+-- Operators whose first argument is one tensor are methods too, and some write into it.
+local function method_stubs(lines, entry)
+  local plain, op = entry.name:sub(4), native.operators.get(entry.name:match("^pg%.(.*)$") or "")
+  if not op or not native.operators.is_method(plain) then return end
+  local function add(name, doc)
+    lines[#lines + 1] = ""
+    comment(lines, doc)
+    local own = reference.all()["tensor:" .. plain]
+    if own then function_stub(lines, own, "Tensor:" .. name)
+    else operator_stub(lines, entry, "Tensor:" .. name, true) end
+  end
+  if not reference.all()["tensor:" .. plain] and not KEYWORDS[plain] then add(plain, entry.doc) end
+  if op.in_place and not reference.all()["tensor:" .. plain .. "_"] then
+    add(plain .. "_", ("x:%s, written into x."):format(plain))
+  end
 end
 
 ---The text of library/perigee.lua.
@@ -174,11 +204,12 @@ return function()
   local dtypes = {}
   for i, name in ipairs(native.dtypes.names) do dtypes[i] = ('"%s"'):format(name) end
   local lines = { (HEAD:gsub("%%s", table.concat(dtypes, "|"))) }
+  local known = class_stubs(lines)
   for _, name in ipairs(reference.names()) do
     local entry = reference.all()[name]
-    stub(lines, entry)
-    if entry.kind == "operator" then method_stub(lines, entry) end
+    stub(lines, entry, known)
+    method_stubs(lines, entry)
   end
   lines[#lines + 1] = "\nreturn pg\n"
-  return (table.concat(lines, "\n"):gsub("[ \t]+\n", "\n"))
+  return (table.concat(lines, "\n"):gsub("[ \t]+\n", "\n"):gsub("\n\n\n+", "\n\n"))
 end

@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- From what annotated functions are called in sources to what users call them.
+
+local receivers = {}
+
+-- What stands before the dot in a source, in the words of users. `false`: nothing that users call.
+receivers.prefixes = {
+  define = "tensor:", both = "pg.", creator = "pg.", like = "pg.", grad_scope = "pg.", triangle = "pg.", extreme =
+  "pg.", arg_extreme = "pg.", methods = "tensor:", Module = "layer:", losses = "nn.", summary = "layer:", state =
+  "layer:", fit = "layer:", init = "nn.init.", clip = "optim.", Optimizer = "optimizer:", Dataset = "dataset:", Graph
+  = "graph:", Session = "session:", files = "pg.", class = "nn.", Plot = "plot:", sched = "optim.sched.", History =
+  "history:", walk = false, path = false, tensor = false, hooks = false, meta = false, metrics = false, inputs =
+  false, Progress = false, Mean = false, Handle = false,
+  Manager = "checkpoint_manager:", checkpoint = "pg.", Schedule = "schedule:", Iterator = "iterator:", Average =
+  "average:", averages = "optim.", callbacks = "callbacks.", resume = false, watch = false, pack = false,
+  ModelCheckpoint = false, EarlyStopping = false, LRScheduler = false, CSVLogger = false, Monitor = false,
+  ProgressBar = false, layer = "nn.", spatial = "nn.", GradScaler = "scaler:",
+  instance_norm = "nn.", channel_dropout = "nn.", large = "optim.", module = "optim.", rule = false,
+  Attributes = false,
+  LBFGS = "lbfgs:", Tape = "tape:", Sequential = "sequential:", ModuleList = "module_list:", ModuleDict =
+  "module_dict:", ParameterList = "parameter_list:", on_list = "pg.", matrix_product = "pg.", slices = "pg.", distinct =
+  "pg.", with_mean = "pg.", lp_pool = "pg.", filler = "tensor:",
+}
+
+-- Receivers whose functions have the tensor, where they are methods too, as their first argument.
+receivers.functions = { both = true, like = true, extreme = true, arg_extreme = true, pg = true, files = true,
+                        matrix_product = true, slices = true, distinct = true, with_mean = true, lp_pool = true }
+
+-- Files' local functions that users call, under their names.
+receivers.locals = {
+  ["bench.lua"] = { bench = "pg.bench" }, ["gradcheck.lua"] = { gradcheck = "pg.gradcheck" },
+  ["einsum.lua"] = { einsum = "pg.einsum" }, ["plot/init.lua"] = { plot = "pg.plot" },
+  ["custom_grad.lua"] = { custom_grad = "pg.custom_grad" }, ["recompute.lua"] = { recompute = "pg.recompute" },
+  ["graph.lua"] = { graph = "pg.graph", new_session = "pg.Session" },
+  ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
+}
+
+return receivers
