@@ -1,0 +1,373 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- docs/library/perigee.lua as an editor reads it: its annotations are what LuaLS accepts, and what they offer behind a
+-- dot or a colon is what there is at run time, neither more nor less.
+
+local here = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
+local root = here .. "/../.."
+package.path = root .. "/tests/?.lua;" .. root .. "/tests/?/init.lua;" .. package.path
+
+local luacats = require "luacats"
+local complete = require "luacats.complete"
+
+local PATH = "docs/library/perigee.lua"
+
+local function read_library()
+  local file = assert(io.open(root .. "/" .. PATH, "r"))
+  local text = file:read("*a")
+  file:close()
+  local read, problems = luacats.read(text, PATH)
+  return read, problems, #text
+end
+
+local HEAD = "---@class A\nlocal A = {}\n"
+
+-- What is wrong with a snippet below HEAD, or one that begins with @meta; and what the first complaint says.
+local WRONG = {
+  { "---@parm x any", "unknown tag @parm" },
+  { "---@return string", "@param or @return above no function" },
+  { "---@param x string|\n---@return A\nfunction A.f(x) end", 'a type expected before ""' },
+  { "---@return table<string A>\nfunction A.f() end", '">" expected before "A>"' },
+  { "---@return (string\nfunction A.f() end", '")" expected' },
+  { "---@return {a: string, b}\nfunction A.f() end", '":" expected before "}"' },
+  { "---@return {end: string}\nfunction A.f() end", 'the keyword "end" is no name' },
+  { "---@return {f: fun(): A, b: string}\nfunction A.f() end", "a function in a list needs parentheses" },
+  { "---@return B[]\nfunction A.f() end", "?:3: no type is called B" },
+  { "---@return fun(x: A): B\nfunction A.f() end", "no type is called B" },
+  { "---@class C: B", "no type is called B" },
+  { "---@return string text, B\nfunction A.f() end", "no type is called B" },
+  { "---@param x A []\n---@param y any\nfunction A.f(x) end", "?:5: the function has no argument y" },
+  { "---@param x A [N, C]\nfunction A.f(x) end", "reads as part of the type: put # before it" },
+  { '---@param x A # "a" or more\nfunction A.f(x) end', "what stands behind the quotes is not shown" },
+  { "---@param x A\n---@param x A\nfunction A.f(x) end", "@param x stands there twice" },
+  { "---@param y A\n---@param x A\nfunction A.f(x, y) end", "@param x is out of order" },
+  { "---@param y A\nfunction A.f(x) end", "the function has no argument y" },
+  { "---@param x A\nfunction A.f(x, ...) end", "argument ... has no @param" },
+  { "---@param ...? A\nfunction A.f(...) end", "... is optional without a ?" },
+  { "---@param x\nfunction A.f(x) end", "@param needs a name and a type" },
+  { "function A.f(x) end", "argument x has no @param" },
+  { "---@class A", "class A is declared a second time" },
+  { "---@alias A string", "alias A is declared a second time" },
+  { "---@class C\n---@field x A\n---@field x A", "field C.x is declared a second time" },
+  { "---@class C\n---@field [integer] A\n---@field x A", "field x stands behind a [type]: names come first" },
+  { "---@field x A", "no @class above @field" },
+  { "function A.f() end\nfunction A.f() end", "?:4: A.f is defined a second time" },
+  { "---@class C\n---@field x A\nlocal C = {}\nfunction C:x() end", "C:x is defined a second time" },
+  { "---@class C\n---@operator eq(C): boolean", "LuaLS knows no operator eq" },
+  { "---@class C\n---@operator unm(C): C", "operator unm has no operand" },
+  { "---@class C\n---@operator add(C, C): C", "one operand" },
+  { "---@class C\n---@operator add C", "@operator needs name(type): type" },
+  { "---@class C\n---@overload A", "@overload needs a fun()" },
+  { "B = {}", "assigns the global B" },
+  { "function B() end", "assigns the global B" },
+  { "function B.f() end", "assigns the global B" },
+  { "local C = {}", "local C has no @class" },
+  { "print(1)", "no line of a definition file" },
+  { "----a dash too many", "four dashes make no annotation" },
+  { "---|x| is large", "a text that begins with |" },
+  { "---@meta", "@meta must be the first line" },
+}
+
+test("the reader of annotations says what is wrong, and where", function(t)
+  for _, case in ipairs(WRONG) do
+    local _, problems = luacats.read(HEAD .. case[1] .. "\n")
+    t.ok(problems[1] and problems[1]:find(case[2], 1, true),
+         ("%s: got %s, expected %s"):format(case[1], problems[1] or "nothing", case[2]))
+  end
+end)
+
+test("the reader of annotations accepts what LuaLS does", function(t)
+  local _, problems = luacats.read(HEAD .. [[
+
+---@alias Kind "a"|"b"
+
+---Text, and - a dash.
+---@class C: A
+---@field kind Kind? # "a"
+---@field get? fun(self: C, i: integer): string, any # the i-th
+---@field rows {name: string, parts?: (A|C)[], [string]: number}[]
+---@field [integer] table<string|integer, A>
+---@operator add(C|number): C
+---@operator len: integer
+---@overload fun(x: A, ...: any): C
+local C = {}
+
+---@param fn fun(a: A, b?: integer): boolean what decides
+---@param rest? {f: (fun(): A), kind: Kind}|any
+---@param ... any|-1
+---@return C? found, string? why where there is none
+---@return fun() ...
+function C:each(fn, rest, ...) end
+]])
+  t.equal(problems, {})
+end)
+
+test("docs/library: every annotation is one that LuaLS accepts", function(t)
+  local file, problems, size = read_library()
+  t.ok(size < 500000, "LuaLS skips files of more than 500 KB; it has " .. size)
+  t.equal(problems, {})
+  t.equal(file.meta, "perigee") -- what require asks for
+  t.ok(file.result and file.result.name == "perigee", "it returns the class perigee")
+end)
+
+-- ---- what there is at run time ----
+
+local pg = require "perigee"
+local native = require "perigee.native"
+local nn, optim = pg.nn, pg.optim
+
+local KEYWORDS = require("luacats.types").keywords
+
+-- Names that are reachable but for no one's use from outside, by class.
+local INNER = {
+  ["perigee.nn"] = "Module", -- what all layers are; as a value only an error with a hint
+  ["perigee.Layer"] = "init describe padded_forward class options order",
+  ["perigee.Optimizer"] = "new name defaults seen",
+  ["perigee.LBFGS"] = "params options moves turns iterations",
+  ["perigee.Schedule"] = "new name base optimizer options rates observe seen",
+  ["perigee.Average"] = "name options part sources",
+  ["perigee.GradScaler"] = "factor growth_factor backoff_factor growth_interval growth_tracker enabled order seen",
+  ["perigee.CheckpointManager"] = "objects mode",
+  ["perigee.Graph"] = "native results constants",
+  ["perigee.Session"] = "native",
+  ["perigee.Plot"] = "color x_low x_high y_low y_high",
+  ["perigee.Callback"] = "options path verbose waited restore",
+  ["perigee.Iterator"] = "stage",
+  ["perigee.Dataset"] = "stage count seed",
+}
+
+local function add_keys(set, t)
+  for key in next, t do
+    if type(key) == "string" and not key:find("^_") and not KEYWORDS[key] then set[key] = true end
+  end
+end
+
+local function upvalue(f, name)
+  for i = 1, 60 do
+    local found, value = debug.getupvalue(f, i)
+    if found == name then return value end
+  end
+end
+
+local function tensor_names()
+  local set = {}
+  add_keys(set, native.methods)
+  for _, name in ipairs(native.tensor.field_names()) do set[name] = true end
+  for _, name in ipairs(native.op_names()) do
+    if native.operators.is_method(name) and not require("perigee.reference").is_inner(name) then
+      set[name] = not KEYWORDS[name] or nil
+      set[name .. "_"] = native.operators.get(name).in_place or set[name .. "_"]
+    end
+  end
+  return set
+end
+
+-- The names behind an object's dot.
+local function names_of(v)
+  if pg.is_tensor(v) then return tensor_names() end
+  local set = {}
+  if type(v) == "userdata" then -- a dataset
+    local index = getmetatable(v).__index
+    add_keys(set, upvalue(index, "Dataset"))
+    add_keys(set, upvalue(index, "fields")[v])
+    return set
+  end
+  while type(v) == "table" and not rawget(v, "__hidden") do
+    add_keys(set, v)
+    local meta = getmetatable(v)
+    local index = meta and rawget(meta, "__index")
+    v = type(index) == "function" and rawget(meta, "__perigee_layer") and meta or index
+  end
+  return set
+end
+
+-- Names of a module: those it has, and those it makes when they are asked for.
+local function module_names(name)
+  local set = {}
+  local part = pg
+  for key in name:gmatch("%.([%w_]+)") do part = part[key] end
+  add_keys(set, part)
+  local later = { perigee = { native.op_names(), native.lazy_names() },
+                  ["perigee.nn"] = { native.layer_names(), { "Dense" } },
+                  ["perigee.optim"] = { native.optimizer_names() } }
+  for _, list in ipairs(later[name] or {}) do
+    for _, key in ipairs(list) do
+      if not require("perigee.reference").is_inner(key) and not KEYWORDS[key] then set[key] = true end
+    end
+  end
+  for key in pairs(set) do -- second ways, kept once they have been used
+    if part == pg and require("perigee.reference").writes_as_operator(key) then set[key] = nil end
+    if part == nn and key:find("^%l") and rawget(pg, key) == part[key] then set[key] = nil end
+  end
+  return set
+end
+
+-- "x: missing" for what is reachable and not declared, "x: not there" for the reverse.
+local function compare(where, declared, there, is_optional)
+  local wrong = {}
+  for name in pairs(there) do
+    if not declared[name] then wrong[#wrong + 1] = ("%s.%s: missing"):format(where, name) end
+  end
+  for name in pairs(declared) do
+    if not there[name] and not is_optional(name) then wrong[#wrong + 1] = ("%s.%s: not there"):format(where, name) end
+  end
+  table.sort(wrong)
+  return wrong
+end
+
+local function without_inner(completer, tree, set)
+  completer:each(tree, function(part)
+    completer:ancestors(part, function(class)
+      for name in (INNER[class.name] or ""):gmatch("[%w_]+") do set[name] = nil end
+    end)
+  end)
+  return set
+end
+
+test("docs/library: modules offer what they have", function(t)
+  local file = read_library()
+  local completer = complete.new(file)
+  require("perigee.reference").all()
+  local wrong, seen = {}, 0
+  for _, name in ipairs { "perigee", "perigee.nn", "perigee.nn.init", "perigee.optim", "perigee.optim.sched",
+                          "perigee.data", "perigee.amp", "perigee.callbacks", "perigee.linalg", "perigee.memory",
+                          "perigee.config" } do
+    local tree = completer:type_of("pg" .. name:sub(8))
+    local declared = completer:members(tree)
+    for _ in pairs(declared) do seen = seen + 1 end
+    for _, line in ipairs(compare(name, declared, without_inner(completer, tree, module_names(name)),
+                                  function() return false end)) do wrong[#wrong + 1] = line end
+  end
+  t.equal(wrong, {})
+  t.ok(seen > 600, "looked at " .. seen)
+end)
+
+-- Expressions, with the class that an editor finds for each. Of those with a class of ours the names are compared too;
+-- more: the value is of a class that extends it, or has fields by names of its own; less: what only its instances have.
+local x = pg.rand { 4, 3 }
+local model = nn.Sequential { nn.Linear { 3, 2 } }
+local optimizer = optim.SGD { model:parameters(), lr = 0.1 }
+local graph = pg.graph(function(g) return { y = g:placeholder { "x", shape = { 2 } }:relu() } end)
+local folder = os.tmpname() .. ".d"
+local VARIABLES = { x = x, model = model, optimizer = optimizer, graph = graph, folder = folder, pg = pg }
+local TYPES = { x = "perigee.Tensor", model = "perigee.nn.Sequential", optimizer = "perigee.Optimizer",
+                graph = "perigee.Graph", folder = "string" }
+local T, L = "perigee.Tensor", "perigee.Layer"
+local EXPRESSIONS = {
+  { "x", T }, { "x:matmul(x:t()):relu()", T }, { "x:sum{axis=1}:sqrt()", T }, { "(x + 1):exp()", T },
+  { "x[1]", T }, { "x[{1, {2, 3}}]:mean()", T }, { "x.shape", "array" }, { "x.shape[1]", "integer" },
+  { "x.dtype", "literal" }, { "pg.zeros{2}:add_(1)", T },
+  { "pg.relu(x):clone()", T }, { "pg.linalg.norm(x)", T }, { "x:unbind()[1]", T },
+  { "pg.nn.Linear{3, 2}", "perigee.nn.Linear" }, { "pg.nn.Dense{3, 2}.weight:sum()", T },
+  { "pg.nn.Linear{3, 2}(x):relu()", T }, { "pg.nn.ReLU{}", L }, { "pg.nn.BatchNorm1d{3}.running_mean", T },
+  { "model", "perigee.nn.Sequential" }, { "model[1]", L, more = true }, { "model:parameters()[1]", T },
+  { "model:append(pg.nn.ReLU{}):eval()", L, more = true }, { "model:state()['0.weight']", T }, { "model(x)", T },
+  { "pg.nn.ModuleDict{a=pg.nn.ReLU{}}", "perigee.nn.ModuleDict", more = true },
+  { "pg.nn.ParameterList{x}[1]", T }, { 'pg.nn.class("Net"){}', L },
+  { 'pg.nn.class("Net")', "perigee.LayerClass", less = "training" },
+  { "pg.nn.Transformer{8, 2, 1, 1, 16}.encoder.layers", "perigee.nn.ModuleList" },
+  { "pg.nn.cross_entropy(x, pg.zeros{4, dtype='int64'})", T }, { "pg.nn.CrossEntropyLoss{}", L },
+  { "model:summary{input={3}}", "perigee.Summary" },
+  { "pg.optim.Adam{model:parameters()}", "perigee.Optimizer" },
+  { "pg.optim.Muon{model:parameters()}", "perigee.Optimizer" },
+  { "pg.optim.LBFGS{model:parameters()}", "perigee.LBFGS" }, { "pg.optim.EMA{model}", "perigee.Average" },
+  { "pg.optim.sched.Cosine{optimizer, 10}", "perigee.Schedule" },
+  { "pg.optim.sched.Plateau{optimizer}", "perigee.Schedule" },
+  { "pg.data.range(4):shuffle{4}:batch{2}", "perigee.Dataset" },
+  { "pg.data.from_slices{x=x}:split{0.5, 0.5}", "perigee.Dataset" },
+  { "pg.data.range(4):each()", "perigee.Iterator" }, { "pg.data.range(4):each():state().epoch", "integer" },
+  { "pg.amp.GradScaler{}", "perigee.GradScaler" }, { "pg.amp.GradScaler{}:get_scale()", "number" },
+  { "graph", "perigee.Graph" }, { "pg.Session{graph}", "perigee.Session" }, { "pg.plot{{1, 2}}", "perigee.Plot" },
+  { "pg.callbacks.EarlyStopping{}", "perigee.callbacks.EarlyStopping" },
+  { "pg.callbacks.ModelCheckpoint{folder}", "perigee.callbacks.ModelCheckpoint" },
+  { "pg.callbacks.Monitor{}", "perigee.callbacks.Monitor" }, { "pg.callbacks.ProgressBar{}", "perigee.Callback" },
+  { "pg.CheckpointManager{folder, model=model}", "perigee.CheckpointManager" },
+  { "pg.CheckpointManager{folder, model=model}:steps()[1]", "integer" },
+  { "pg.nn.Linear{3, 1}:fit{x=x, y=pg.ones{4, 1}, loss='mse', optimizer=pg.optim.SGD{lr=0.1}, verbose=0}",
+    "perigee.History" },
+  { "pg.nn.Linear{3, 1}:fit{x=x, y=pg.ones{4, 1}}[1].loss", "number" },
+  { "pg.memory.stats('cpu').live", "integer" }, { "pg.config.get().threads", "integer" },
+}
+
+-- What f answers; what it prints is lost.
+local function silently(f)
+  local plain = _G.print
+  _G.print = function() end
+  local ok, value = pcall(f)
+  _G.print = plain
+  return ok and value or error(value, 0)
+end
+
+for _, operator in ipairs { "+", "-", "*", "/", "^", "%" } do
+  EXPRESSIONS[#EXPRESSIONS + 1] = { ("(x %s x):sum()"):format(operator), T }
+end
+
+-- Fields that are there at times, or by a type of key.
+local function is_optional(completer, tree)
+  return function(name)
+    local found
+    completer:each(tree, function(part)
+      completer:ancestors(part, function(class)
+        local f = class.fields[name]
+        found = found or f and (f.optional or f.type.kind == "optional")
+      end)
+    end)
+    return found
+  end
+end
+
+test("docs/library: an editor finds the type of an expression, and offers what its value has", function(t)
+  if t.device and t.device ~= "cpu" then t.skip("made once") end
+  local completer = complete.new(read_library(), TYPES)
+  local wrong = {}
+  for _, case in ipairs(EXPRESSIONS) do
+    local tree = completer:type_of(case[1])
+    local found = completer:name_of(tree)
+    if found ~= case[2] then wrong[#wrong + 1] = ("%s: %s, expected %s"):format(case[1], tostring(found), case[2]) end
+    if found and found:find("^perigee%.") then
+      local value = silently(setfenv(assert(loadstring("return " .. case[1])), VARIABLES))
+      local there = without_inner(completer, tree, names_of(value))
+      local declared = completer:members(tree)
+      if case.less then declared[case.less] = nil end
+      for _, line in ipairs(compare(case[1], declared, there, is_optional(completer, tree))) do
+        if not (case.more and line:find("missing$")) then wrong[#wrong + 1] = line end
+      end
+    end
+  end
+  os.execute(("rm -rf '%s'"):format(folder))
+  t.equal(wrong, {})
+end)
+
+-- What a layer holds by name: tensors, and layers with parameters.
+local function parts_of(layer)
+  local set = {}
+  for key, v in next, layer do
+    set[key] = type(key) == "string" and (pg.is_tensor(v) or nn.is_layer(v) and v:size() > 0) or nil
+  end
+  return set
+end
+
+test("docs/library: layers offer their parameters and inner layers", function(t)
+  if t.device and t.device ~= "cpu" then t.skip("made once") end
+  local completer = complete.new(read_library())
+  local examples = require "perigee.reference.examples"
+  local inherited = completer:members { kind = "name", name = L }
+  local wrong, seen = {}, 0
+  for name, entry in pairs(require("perigee.reference").all()) do
+    local example = name:find("^nn%.%u") and examples.layer(name:sub(4), entry.info)
+    local make = example and example.code:match("^local layer = ([^\n]*)")
+    if make then
+      local tree = completer:type_of("pg." .. name .. "{}")
+      local declared, layer = {}, loadstring("local pg, nn = ... return " .. make)(pg, nn)
+      for field, kind in pairs(completer:members(tree)) do
+        if kind == "field" and not inherited[field] then declared[field] = true end
+      end
+      for _, line in ipairs(compare(name, declared, parts_of(layer), is_optional(completer, tree))) do
+        wrong[#wrong + 1] = line
+      end
+      seen = seen + 1
+    end
+  end
+  table.sort(wrong)
+  t.equal(wrong, {})
+  t.ok(seen > 100, "looked at " .. seen)
+end)
