@@ -99,9 +99,10 @@ struct Simd {
   UnaryFn unary[kUnaryCount][kComputeCount];
   TernaryFn ternary[kTernaryCount][kComputeCount];
   SlopeFn slope[kSlopeCount][kComputeCount];
-  // Of dense bfloat16, without blocks of float32 in between. NULL: not worth it. They look at no parameters.
+  // Of dense bfloat16, without blocks of float32 in between; parameters are float32. NULL: not worth it.
   UnaryFn unary_bf16[kUnaryCount];
   BinaryFn binary_bf16[kBinaryCount];
+  TernaryFn ternary_bf16[kTernaryCount];
   SlopeFn slope_bf16[kSlopeCount];
   SelectFn select[4];  // elements of 1, 2, 4, 8 bytes
   ConvertFn f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16;

@@ -62,11 +62,11 @@ void check_bits(const std::vector<uint16_t>& got, const std::vector<uint16_t>& w
 }
 
 template <class Op>
-void check_unary(const char* name, Op op) {
+void check_unary(KernelCall call, Op op) {
   const std::vector<uint16_t> x = all_values();
   std::vector<uint16_t> want;
   for (uint16_t bits : x) want.push_back(pg::to_bf16(op(wide(bits), static_cast<const float*>(nullptr))).bits);
-  check_bits(bits_of(KernelCall(name).in(of_bits(PG_BF16, x)).one()), want, name);
+  check_bits(bits_of(call.in(of_bits(PG_BF16, x)).one()), want, call.op);
 }
 
 // Everything that is special or next to it against everything, of either sign, and random pairs.
@@ -94,17 +94,33 @@ void make_pairs(std::vector<uint16_t>& a, std::vector<uint16_t>& b) {
 }
 
 template <class Op>
-void check_pairs(const char* name, Op op) {
+void check_pairs(KernelCall call, Op op) {
   std::vector<uint16_t> a, b, want;
   make_pairs(a, b);
   for (size_t i = 0; i < a.size(); i++) want.push_back(pg::to_bf16(op(wide(a[i]), wide(b[i]))).bits);
-  std::vector<uint16_t> got = bits_of(KernelCall(name).in(of_bits(PG_BF16, a)).in(of_bits(PG_BF16, b)).one());
+  std::vector<uint16_t> got = bits_of(call.in(of_bits(PG_BF16, a)).in(of_bits(PG_BF16, b)).one());
   // Which NaN comes of two is the processor's to choose: it depends on the order of the operands.
   for (size_t i = 0; i < want.size(); i++) {
     if (std::isnan(wide(a[i])) && std::isnan(wide(b[i])) && std::isnan(wide(got[i])) && std::isnan(wide(want[i])))
       want[i] = got[i];
   }
-  check_bits(got, want, name);
+  check_bits(got, want, call.op);
+}
+
+// Three operands, the third of other pairs, and the parameter `value`.
+template <class Op>
+void check_triples(KernelCall call, float value, Op op) {
+  std::vector<uint16_t> a, b, want;
+  make_pairs(a, b);
+  std::vector<uint16_t> c(b.rbegin(), b.rend());
+  for (size_t i = 0; i < a.size(); i++)
+    want.push_back(pg::to_bf16(op(wide(a[i]), wide(b[i]), wide(c[i]), &value)).bits);
+  std::vector<uint16_t> got =
+      bits_of(call.in(of_bits(PG_BF16, a)).in(of_bits(PG_BF16, b)).in(of_bits(PG_BF16, c)).one());
+  for (size_t i = 0; i < want.size(); i++) {
+    if (std::isnan(wide(got[i])) && std::isnan(wide(want[i]))) want[i] = got[i];  // of several, any
+  }
+  check_bits(got, want, call.op);
 }
 
 }  // namespace
@@ -144,17 +160,26 @@ TEST_CASE("floats round to the nearest bfloat16 and float16, NaN stays") {
 }
 
 TEST_CASE("what has loops of its own for bfloat16 gives the bits of float32, rounded") {
-  check_unary("relu", pg::math::Relu());
-  check_unary("abs", pg::math::Abs());
-  check_unary("neg", pg::math::Neg());
-  check_pairs("maximum", pg::math::Maximum());
-  check_pairs("minimum", pg::math::Minimum());
-  check_pairs("copysign", pg::math::Copysign());
-  check_pairs("relu_grad", [](float y, float d) { return pg::math::ReluGrad()(y, d, static_cast<float*>(nullptr)); });
-  check_pairs("add", pg::math::Add());
-  check_pairs("sub", pg::math::Sub());
-  check_pairs("mul", pg::math::Mul());
-  check_pairs("div", pg::math::Div());
+  check_unary(KernelCall("relu"), pg::math::Relu());
+  check_unary(KernelCall("abs"), pg::math::Abs());
+  check_unary(KernelCall("neg"), pg::math::Neg());
+  check_pairs(KernelCall("maximum"), pg::math::Maximum());
+  check_pairs(KernelCall("minimum"), pg::math::Minimum());
+  check_pairs(KernelCall("copysign"), pg::math::Copysign());
+  check_pairs(KernelCall("relu_grad"),
+              [](float y, float d) { return pg::math::ReluGrad()(y, d, static_cast<float*>(nullptr)); });
+  check_pairs(KernelCall("add"), pg::math::Add());
+  check_pairs(KernelCall("sub"), pg::math::Sub());
+  check_pairs(KernelCall("mul"), pg::math::Mul());
+  check_pairs(KernelCall("div"), pg::math::Div());
+  check_triples(KernelCall("addcmul").with("value", 0.3), 0.3f, pg::math::Addcmul());
+  check_triples(KernelCall("addcdiv").with("value", 0.3), 0.3f, pg::math::Addcdiv());
+  check_triples(KernelCall("lerp"), 0, pg::math::Lerp());
+  const float slope = 0.3f, bounds[] = {-0.3f, 2};
+  check_pairs(KernelCall("leaky_relu_grad").with("negative_slope", 0.3),
+              [&](float x, float d) { return pg::math::LeakyReluGrad()(x, d, &slope); });
+  check_unary(KernelCall("clamp").with("min", -0.3).with("max", 2),
+              [&](float x, const float*) { return pg::math::Clamp()(x, bounds); });
 }
 
 TEST_CASE("bfloat16 broadcast, in views, in place, and past the caches") {

@@ -26,12 +26,16 @@ struct Ternary final : pg::Kernel {
     if (s == sBool || simd->ternary[find_ternary(call)][kComputeOf[s]] == nullptr) refuse(call);
   }
   Ternary(const pg::KernelCall& call, pg::Plan&) : parameters_(call, call.out(0)) {
-    Compute compute = kComputeOf[storage_of(call.out(0))];
-    type_ = kStorageOf[compute];
-    run_ = simd->ternary[find_ternary(call)][compute];
+    TernaryOp op = find_ternary(call);
+    Storage s = storage_of(call.out(0));
+    type_ = kStorageOf[kComputeOf[s]];
+    run_ = simd->ternary[op][kComputeOf[s]];
     const pg_tensor* last = call.has(2) ? &call.in(2) : nullptr;
     if (last == nullptr) number_ = true, value_ = call.scalar_value();
+    const bool direct = s == sBF16 && !number_ && simd->ternary_bf16[op] != nullptr;
+    if (direct) type_ = s, run_ = simd->ternary_bf16[op];  // a number may need more than 16 bits
     loop_ = BlockLoop<4>({{&call.out(0), type_}, {&call.in(0), type_}, {&call.in(1), type_}, {last, type_}});
+    if (direct) loop_.set_grain(kGrainBF16);
   }
   void launch(const pg_launch& launch) override {
     void* base[4] = {pg::output(launch, 0), const_cast<void*>(pg::input(launch, 0)),

@@ -76,6 +76,45 @@ void slope_bits(const void* x, const void* d, void* out, int64_t n, const void*)
 }
 
 #if defined(__AVX2__)
+// An operator of math.hpp, of whose `inputs` a piece at a time is widened.
+template <int inputs, class Fn>
+[[gnu::always_inline]] inline void by_pieces(const void* const (&in)[inputs], void* out, int64_t n, const Fn& fn) {
+  alignas(64) float x[inputs][kPairLanes];
+  const pg::bf16* from[inputs];
+  for (int j = 0; j < inputs; j++) from[j] = static_cast<const pg::bf16*>(in[j]);
+  pg::bf16* o = static_cast<pg::bf16*>(out);
+  int64_t i = 0;
+  for (; i + kPairLanes <= n; i += kPairLanes) {
+    for (int j = 0; j < inputs; j++) {
+      FloatPair wide = widened_pair(from[j] + i);
+      store_vector(x[j], wide.low), store_vector(x[j] + kVectorLanes<float>, wide.high);
+    }
+    PG_LOOP
+    for (int64_t k = 0; k < kPairLanes; k++) x[0][k] = fn(x, k);
+    store_narrowed(o + i, {load_vector(x[0]), load_vector(x[0] + kVectorLanes<float>)});
+  }
+  for (; i < n; i++) {
+    for (int j = 0; j < inputs; j++) x[j][0] = pg::to_float(from[j][i]);
+    o[i] = pg::to_bf16(fn(x, 0));
+  }
+}
+template <class Op>
+void unary_pieces(const void* x, void* out, int64_t n, const void* params) {
+  const Params<float> with(params);
+  by_pieces<1>({x}, out, n, [&](const auto& in, int64_t k) { return Op()(in[0][k], with.p); });
+}
+template <class Op>
+void slope_pieces(const void* x, const void* d, void* out, int64_t n, const void* params) {
+  const Params<float> with(params);
+  by_pieces<2>({x, d}, out, n, [&](const auto& in, int64_t k) { return Op()(in[0][k], in[1][k], with.p); });
+}
+template <class Op>
+void ternary_pieces(const void* a, const void* b, const void* c, void* out, int64_t n, const void* params) {
+  const Params<float> with(params);
+  by_pieces<3>({a, b, c}, out, n,
+               [&](const auto& in, int64_t k) { return Op()(in[0][k], in[1][k], in[2][k], with.p); });
+}
+
 template <class Op>
 void binary_lanes(const void* x, const void* y, void* out, int64_t n) {
   const pg::bf16 *a = static_cast<const pg::bf16*>(x), *b = static_cast<const pg::bf16*>(y);
@@ -105,6 +144,12 @@ void fill_bf16(Simd& table) {
   table.binary_bf16[bSub] = binary_lanes<SubLanes>;
   table.binary_bf16[bMul] = binary_lanes<MulLanes>;
   table.binary_bf16[bDiv] = binary_lanes<DivLanes>;
+  table.unary_bf16[uClamp] = unary_pieces<pg::math::Clamp>;
+  table.slope_bf16[gLeakyReluGrad] = slope_pieces<pg::math::LeakyReluGrad>;
+#define PG_ROW(name, Op) table.ternary_bf16[t##Op] = ternary_pieces<pg::math::Op>;
+  PG_MATH_TERNARY(PG_ROW)
+  PG_MATH_TERNARY_FLOAT(PG_ROW)
+#undef PG_ROW
 #endif
 }
 

@@ -27,6 +27,17 @@ concept HasCommon = __is_same(T, float) && requires {
 };
 constexpr int64_t kCommonPiece = 512;
 
+namespace {
+// An operator's parameters; zeros where it has none.
+template <class T>
+struct Params {
+  T p[pg::math::kMaxParameters] = {};
+  explicit Params(const void* params) {
+    if (params != nullptr) __builtin_memcpy(p, params, sizeof p);
+  }
+};
+}  // namespace
+
 void fill_binary(Simd& table);
 void fill_unary(Simd& table);
 void fill_bf16(Simd& table);

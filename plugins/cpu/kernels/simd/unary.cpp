@@ -6,14 +6,6 @@
 namespace cpu::PG_CPU_ISA {
 namespace {
 
-template <class T>
-struct Params {
-  T p[pg::math::kMaxParameters] = {};
-  explicit Params(const void* params) {
-    if (params != nullptr) __builtin_memcpy(p, params, sizeof p);
-  }
-};
-
 template <class Op, class T, class R>
 void plain_unary(const void* x, void* out, int64_t n, const void* params) {
   const T* a = static_cast<const T*>(x);
