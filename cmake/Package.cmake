@@ -5,6 +5,7 @@ include(CMakePackageConfigHelpers)
 install(DIRECTORY core/include/perigee DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp"
   PATTERN "*.cpp") # perigee/sdk/*.cpp: perigee_sdk_library compiles them
 install(FILES bindings/c/perigee.h DESTINATION include)
+install(FILES docs/library/perigee.lua DESTINATION share/perigee/library) # for editors
 install(TARGETS perigee_plugin_sdk EXPORT PerigeeTargets)
 if(TARGET perigee)
   install(TARGETS perigee EXPORT PerigeeTargets LIBRARY DESTINATION ${PERIGEE_LIB_FOLDER})
