@@ -5,15 +5,14 @@ local native = require "perigee.native"
 local common = require "perigee.nn.loss.common"
 
 local losses = {}
-
--- Logarithms stop at -100, so that a certain and wrong prediction costs much and not infinitely much.
-local function clamped_log(p) return p:log():clamp { min = -100 } end
+local cross_entropy -- of probabilities, once it has been asked for
 
 local weight = "factor of each value, broadcasts against them"
 
 common.declare("bce", { weight = false }, { weight = weight })
 ---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
----being -100 at least. A p outside is an error that names it.
+---being -100 at least. A p outside is an error that names it. The gradient (p - y) / (p (1 - p)) is divided by 1e-12 at
+---least, so that it is finite where p is 0 or 1 (float16: by 2^-15).
 ---@param p perigee.Tensor probabilities
 ---@param y perigee.Tensor the shape of p
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
@@ -22,7 +21,8 @@ function losses.bce(p, y, options)
   local o = common.options("bce", options)
   common.check_shapes("bce", p, y)
   p = native.call("as_probability", { p }, nil, false, "bce")
-  local values = -(y * clamped_log(p) + (1 - y) * clamped_log(1 - p))
+  cross_entropy = cross_entropy or require "perigee.nn.loss.probabilities"
+  local values = cross_entropy(p, y)
   if o.weight then values = values * o.weight end
   return common.reduce("bce", values, o.reduction)
 end

@@ -1,0 +1,91 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Losses where they are hard: predictions that are certain, batches of which nothing counts. Numbers are PyTorch 1.13's
+-- unless a line says otherwise.
+
+local pg = require "perigee"
+local nn = pg.nn
+
+local function I(list) return pg.tensor(list, { dtype = "int64" }) end
+local function leaf(list, dtype) return pg.tensor(list, { dtype = dtype or "float32", requires_grad = true }) end
+
+-- The loss of a leaf, its gradient, and that of the gradient's sum.
+local function three(fn, x)
+  local loss = fn(x)
+  local first = pg.grad(loss, x, { create_graph = true })
+  return loss:detach(), first:detach(), pg.grad(first:sum(), x)
+end
+
+local function close(t, got, want, tolerance)
+  t.close(got:to("float64"), pg.tensor(want, { dtype = "float64" }), tolerance or 1e-5)
+end
+
+test("bce: gradients are finite where a prediction is certain", function(t)
+  for _, dtype in ipairs { "float32", "float64" } do
+    local y = pg.tensor({ 1, 0, 0, 1 }, { dtype = dtype })
+    local _, first = pg.detect_anomaly(three, function(p) return nn.bce(p, y) end, leaf({ 1, 0, 1, 0 }, dtype))
+    close(t, first * 1e-11, { 0, 0, 2.5, -2.5 })
+    t.equal(first.dtype, dtype)
+  end
+  local p = leaf { 1, 0, 1, 0 }
+  nn.BCELoss {} (p, pg.tensor { 1, 0, 0, 1 }):backward()
+  close(t, p.grad * 1e-11, { 0, 0, 2.5, -2.5 })
+end)
+
+test("bce: soft targets, weights, and second derivatives as PyTorch's", function(t)
+  for _, dtype in ipairs { "float32", "float64" } do
+    local p, y = leaf({ 1, 0, 1, 0, 0.3, 0.7, 1, 0 }, dtype), leaf({ 1, 0, 0, 1, 0.2, 1, 0.5, 0.5 }, dtype)
+    local weight = pg.tensor({ 1, 1, 1, 1, 2, 1, 1, 1 }, { dtype = dtype })
+    pg.detect_anomaly(function()
+      local loss = nn.bce(p, y, { weight = weight })
+      close(t, loss, 37.610395 + (-0.2 * math.log(0.3) - 0.8 * math.log(0.7)) / 8, 1e-4)
+      local dp = pg.grad(loss, p, { create_graph = true })
+      local dy = pg.grad(loss, y, { create_graph = true })
+      close(t, dp:detach() / pg.tensor { 1, 1, 1e11, 1e11, 1, 1, 1e11, 1e11 },
+            { 0, 0, 1.25, -1.25, 2 * 5.952381e-2, -1.7857143e-1, 0.625, -0.625 })
+      -- By y, PyTorch's is infinite; this one is of the logarithms that the loss is made of.
+      close(t, dy:detach(), { -12.5, 12.5, -12.5, 12.5, 2 * 0.10591223, -0.10591223, -12.5, 12.5 })
+      local pp = pg.grad(dp:sum(), p, { retain_graph = true })
+      close(t, pp / pg.tensor { 1, 1, 1e23, 1e23, 1, 1, 1e22, 1e22 },
+            { 0, 0, 1.25, 1.25, 2 * 0.48185941, 0.25510204, 6.25, 6.25 })
+      local py, yp = pg.grad(dp:sum(), y, { retain_graph = true }), pg.grad(dy:sum(), p)
+      local scale = pg.tensor { 1e11, 1e11, 1e11, 1e11, 1, 1, 1e11, 1e11 }
+      close(t, py / scale, { -1.25, -1.25, -1.25, -1.25, -2 * 0.5952381, -0.5952381, -1.25, -1.25 })
+      t.equal(yp, py)
+    end)
+  end
+end)
+
+test("bce: gradients against finite differences, and in graphs", function(t)
+  local p, y = leaf({ 0.2, 0.5, 0.9 }, "float64"), leaf({ 0.1, 1, 0.4 }, "float64")
+  t.ok(pg.gradcheck(nn.bce, { p, y }))
+  local function plain(a, b) return -(b * a:log() + (1 - b) * (1 - a):log()):mean() end
+  for _, by in ipairs { p, y } do
+    local got = pg.grad(nn.bce(p, y), p, { create_graph = true }):square():sum()
+    local want = pg.grad(plain(p, y), p, { create_graph = true }):square():sum()
+    got, want = pg.grad(got, by, { create_graph = true }), pg.grad(want, by, { create_graph = true })
+    t.close(got:detach(), want:detach(), 1e-9)
+    t.close(pg.grad(got:sum(), p), pg.grad(want:sum(), p), 1e-8)
+  end
+  local g = pg.graph(function(g)
+    local w = g:variable { "w", init = pg.tensor { 1, 0, 0.25 } }
+    return { loss = nn.bce(w, g:placeholder { "y", shape = { 3 } }) }
+  end)
+  local dw = g:gradients("loss", { "w" })[1]
+  close(t, pg.Session { g }:run(dw, { y = pg.tensor { 1, 1, 0 } }) / pg.tensor { 1, 1e11, 1 }, { 0, -10 / 3, 4 / 9 })
+end)
+
+test("bce: a target of another dtype, low precision", function(t)
+  local p = leaf { 0.25, 0.5 }
+  nn.bce(p, pg.tensor({ 1, 0 }, { dtype = "float64" })):backward()
+  close(t, p.grad, { -2, 1 })
+  p.grad = nil
+  nn.bce(p, I { 1, 0 }):backward()
+  close(t, p.grad, { -2, 1 })
+  for _, dtype in ipairs { "float16", "bfloat16" } do
+    local q, y = leaf({ 1, 0, 1, 0, 0.25 }, dtype), pg.tensor({ 1, 0, 0, 1, 1 }, { dtype = dtype })
+    pg.detect_anomaly(function() nn.bce(q, y, { reduction = "sum" }):backward() end)
+    t.equal(q.grad.dtype, dtype)
+    t.equal(q.grad:isfinite():all():item(), true)
+    t.equal({ q.grad[1]:item(), q.grad[2]:item(), q.grad[5]:item() }, { 0, 0, -4 })
+  end
+end)
