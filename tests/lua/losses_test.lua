@@ -89,3 +89,41 @@ test("bce: a target of another dtype, low precision", function(t)
     t.equal({ q.grad[1]:item(), q.grad[2]:item(), q.grad[5]:item() }, { 0, 0, -4 })
   end
 end)
+
+test("focal: broken powers have the limit 0 where nothing is wrong", function(t)
+  for _, gamma in ipairs { 0.01, 0.5, 1.5 } do
+    local function softmax(x) return nn.focal(x, I { 0 }, { gamma = gamma }) end
+    local loss, first, second = pg.detect_anomaly(three, softmax, leaf { { 20, -90 } })
+    t.equal({ loss:item(), first:totable(), second:totable() }, { 0, { { 0, 0 } }, { { 0, 0 } } })
+    local targets = pg.tensor { 1, 0, 0, 1 }
+    local function sigmoid(x) return nn.focal(x, targets, { gamma = gamma }) end
+    loss, first, second = pg.detect_anomaly(three, sigmoid, leaf { 200, -200, -95, 30 })
+    t.equal({ loss:item(), first:totable(), second:totable() }, { 0, { 0, 0, 0, 0 }, { 0, 0, 0, 0 } })
+  end
+  t.ok(pg.gradcheck(function(x) return nn.focal(x, I { 0, 1 }, { gamma = 0.5 }) end,
+                    { leaf({ { 1, -2 }, { 0.5, 1 } }, "float64") }))
+  t.equal(nn.focal(pg.tensor { { 0 / 0, 1 } }, I { 0 }, { gamma = 0.5 }):isnan():item(), true)
+end)
+
+test("where every label is ignored the mean is NaN and its gradients are 0", function(t)
+  local ignored, weight = I { -100, -100 }, pg.tensor { 1, 2 }
+  for _, options in ipairs { {}, { weight = weight } } do
+    for _, fn in ipairs {
+      function(x) return nn.nll(x:log_softmax(2), ignored, options) end,
+      function(x) return nn.focal(x, ignored, options) end,
+      function(x) return nn.focal(x, ignored, { gamma = 0.5, weight = options.weight }) end,
+    } do
+      local loss, first, second = three(fn, leaf { { 20, -90 }, { 1, 0.5 } })
+      t.ok(loss:item() ~= loss:item())
+      t.close(first, pg.zeros { 2, 2 }, 0)
+      t.close(second, pg.zeros { 2, 2 }, 0)
+    end
+  end
+end)
+
+test("what is predicted for an ignored label does not count, infinite or not", function(t)
+  local x = leaf { { -math.huge, 0 }, { -1, -2 } }
+  local loss = nn.nll(x, I { -100, 1 })
+  loss:backward()
+  t.equal({ loss:item(), x.grad:totable() }, { 2, { { 0, 0 }, { 0, -1 } } })
+end)

@@ -3,11 +3,12 @@
 
 local native = require "perigee.native"
 local common = require "perigee.nn.loss.common"
+local labels_of = require "perigee.nn.loss.labels"
 
 local losses = {}
 local cross_entropy -- the operator's function, once it has been asked for
 
-local function class_axis(x) return x:dim() == 1 and 1 or 2 end
+local class_axis = labels_of.axis
 
 -- A number a class, in the shape in which it broadcasts against x.
 local function per_class(weight, x, axis)
@@ -25,6 +26,7 @@ local function cross_entropy_of_probabilities(logits, target, options)
                  "labels:to(\"int64\")")
   end
   common.check_shapes("cross_entropy", logits, target)
+  labels_of.check_weight("cross_entropy", logits, o.weight)
   local axis = class_axis(logits)
   local classes = logits:size(axis)
   if o.label_smoothing ~= 0 then target = target * (1 - o.label_smoothing) + o.label_smoothing / classes end
@@ -45,29 +47,12 @@ function losses.cross_entropy(logits, labels, options)
   if native.is_tensor(labels) and native.dtypes.by_name[labels.dtype].floating then
     return cross_entropy_of_probabilities(logits, labels, options)
   end
-  if native.is_tensor(labels) and native.is_tensor(logits) and logits:dim() == 2 and labels.shape == logits.shape then
-    native.raise("invalid_argument", "cross_entropy", ("the labels %s are one-hot and %s"):format(
-                   tostring(labels.shape), labels.dtype),
-                 "labels:argmax{axis=2} gives classes; labels:to(\"float32\") are probabilities")
+  if native.is_tensor(labels) and native.is_tensor(logits) and logits:dim() == 2 then
+    labels_of.check_one_hot("cross_entropy", logits, labels, "labels:to(\"float32\") are probabilities")
   end
   cross_entropy = cross_entropy or native.op("cross_entropy")
   if options == nil or next(options) == nil then return cross_entropy(logits, labels) end
   return cross_entropy(logits, labels, options)
-end
-
--- Which labels count, the labels with 0 in place of the others, and what x holds at them.
-local function pick(where, x, labels, ignore_index)
-  common.check_tensors(where, x, labels)
-  local axis = class_axis(x)
-  local counts = labels:ne(ignore_index)
-  local index = labels:masked_fill(labels:eq(ignore_index), 0)
-  return counts, index, x:gather(index:unsqueeze(axis), { axis = axis }):squeeze(axis)
-end
-
--- Each position's weight, 0 where it is ignored.
-local function position_weights(weight, counts, index, dtype)
-  local weights = counts:to(dtype)
-  return weight and weights * weight:index_select(index:flatten(), { axis = 1 }):reshape(index.shape) or weights
 end
 
 common.declare("nll", { weight = false, ignore_index = -100 })
@@ -78,11 +63,19 @@ common.declare("nll", { weight = false, ignore_index = -100 })
 ---@return perigee.Tensor
 function losses.nll(log_probs, labels, options)
   local o = common.options("nll", options)
-  local counts, index, picked = pick("nll", log_probs, labels, o.ignore_index)
-  local weights = position_weights(o.weight, counts, index, log_probs.dtype)
-  local values = picked:neg() * weights
-  if o.reduction == "mean" then return values:sum() / weights:sum() end
-  return common.reduce("nll", values, o.reduction)
+  common.check_tensors("nll", log_probs, labels)
+  labels_of.check("nll", log_probs, labels, o.weight)
+  local at = labels_of.pick("nll", log_probs, labels, o.ignore_index)
+  return labels_of.reduce("nll", at.values:neg(), at, o.weight, o.reduction)
+end
+
+-- wrong^gamma values. Where nothing is wrong, slopes of a broken power are infinite sooner or later, and those of all
+-- of this 0.
+local function weighed_down(values, wrong, gamma)
+  if gamma == 0 then return values end
+  if gamma % 1 == 0 then return values * wrong:pow(gamma) end
+  local none = wrong:le(wrong.dtype == "float16" and 1e-4 or 1e-37) -- NaN is not among them
+  return (values * wrong:masked_fill(none, 1):pow(gamma)):masked_fill(none, 0)
 end
 
 common.declare("focal", { gamma = 2, alpha = 0.25, weight = false, ignore_index = -100 }, {
@@ -98,17 +91,15 @@ function losses.focal(logits, target, options)
   local o = common.options("focal", options)
   common.check_tensors("focal", logits, target)
   if not native.dtypes.by_name[target.dtype].floating then
-    local log_probs = logits:log_softmax(class_axis(logits))
-    local counts, index, picked = pick("focal", log_probs, target, o.ignore_index)
-    local weights = position_weights(o.weight, counts, index, logits.dtype)
-    local values = (1 - picked:exp()):pow(o.gamma) * picked:neg() * weights
-    if o.reduction == "mean" then return values:sum() / weights:sum() end
-    return common.reduce("focal", values, o.reduction)
+    labels_of.check("focal", logits, target, o.weight, "labels:to(\"float32\") are targets of sigmoids")
+    local at = labels_of.pick("focal", logits:log_softmax(class_axis(logits)), target, o.ignore_index)
+    local values = weighed_down(at.values:neg(), 1 - at.values:exp(), o.gamma)
+    return labels_of.reduce("focal", values, at, o.weight, o.reduction)
   end
   common.check_shapes("focal", logits, target)
   local p = logits:sigmoid()
   local wrong = p * (1 - target) + (1 - p) * target
-  local values = (logits:softplus() - logits * target) * wrong:pow(o.gamma)
+  local values = weighed_down(logits:softplus() - logits * target, wrong, o.gamma)
   if o.alpha >= 0 then values = values * (target * o.alpha + (1 - target) * (1 - o.alpha)) end
   return common.reduce("focal", values, o.reduction)
 end
@@ -127,9 +118,10 @@ function losses.multi_margin(x, labels, options)
   if o.p ~= 1 and o.p ~= 2 then
     native.raise("invalid_argument", "multi_margin", "p must be 1 or 2, got " .. native.describe(o.p))
   end
+  labels_of.check("multi_margin", x, labels, o.weight)
   local axis, pg = class_axis(x), require "perigee"
-  local at = labels:unsqueeze(axis)
-  local values = (x - x:gather(at, { axis = axis }) + o.margin):clamp { min = 0 }
+  local own = labels_of.gather("multi_margin", x, labels)
+  local values = (x - own:unsqueeze(axis) + o.margin):clamp { min = 0 }
   if o.p == 2 then values = values:square() end
   local classes = x:size(axis)
   local others = labels:one_hot(classes):eq(0)
