@@ -127,3 +127,30 @@ test("what is predicted for an ignored label does not count, infinite or not", f
   loss:backward()
   t.equal({ loss:item(), x.grad:totable() }, { 2, { { 0, 0 }, { 0, -1 } } })
 end)
+
+test("what PyTorch takes is taken", function(t)
+  local x, probabilities = pg.zeros { 2, 3 }, pg.full({ 2, 3 }, 1 / 3)
+  t.close(nn.cross_entropy(x, probabilities, { ignore_index = -1 }):item(), math.log(3), 1e-6)
+  t.close(nn.cross_entropy(x, I { 0, 1 }, { label_smoothing = 1 }):item(), math.log(3), 1e-6)
+  t.equal(nn.smooth_l1(x, x + 2, { beta = 0 }):item(), 2)
+  local row = pg.zeros { 1, 3 }
+  t.equal(nn.margin_ranking(row, row, x, { reduction = "none" }).shape, { 2, 3 })
+  t.equal(nn.triplet_margin(x, x, row):item(), 1)
+  t.equal(nn.bce(probabilities, x, { weight = pg.ones { 3 }, reduction = "none" }).shape, { 2, 3 })
+  local var = pg.tensor { 1, 0, -0.0 }
+  t.equal(nn.gaussian_nll(pg.zeros { 3 }, pg.zeros { 3 }, var):isfinite():item(), true)
+  var[1] = 0 / 0
+  t.equal(nn.gaussian_nll(pg.zeros { 3 }, pg.zeros { 3 }, var):isnan():item(), true)
+  t.equal(nn.gaussian_nll(pg.ones { 2 }, pg.zeros { 2 }, I { 1, 1 }):item(), 0.5)
+end)
+
+test("labels of graphs whose sizes have names", function(t)
+  local g = pg.graph(function(g)
+    local x, y = g:placeholder { "x", shape = { "n", 2 } }, g:placeholder { "y", shape = { "m" }, dtype = "int64" }
+    return { nll = nn.nll(x, y), margin = nn.multi_margin(x, y), weighed = nn.nll(x, y, { weight = pg.ones { 2 } }),
+             var = nn.gaussian_nll(x, x, x:square()), ranked = nn.margin_ranking(x, x, x),
+             bce = nn.bce(x:sigmoid(), x:sigmoid(), { weight = pg.ones { 2 } }) }
+  end)
+  local got = pg.Session { g }:run({ "nll", "weighed" }, { x = pg.tensor { { -1, -2 } }, y = I { 1 } })
+  t.equal({ got.nll:item(), got.weighed:item() }, { 2, 2 })
+end)

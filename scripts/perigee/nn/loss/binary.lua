@@ -20,6 +20,7 @@ common.declare("bce", { weight = false }, { weight = weight })
 function losses.bce(p, y, options)
   local o = common.options("bce", options)
   common.check_shapes("bce", p, y)
+  common.check_factor("bce", "weight", o.weight, p.shape)
   p = native.call("as_probability", { p }, nil, false, "bce")
   cross_entropy = cross_entropy or require "perigee.nn.loss.probabilities"
   local values = cross_entropy(p, y)
@@ -38,6 +39,8 @@ common.declare("bce_with_logits", { weight = false, pos_weight = false },
 function losses.bce_with_logits(x, y, options)
   local o = common.options("bce_with_logits", options)
   common.check_shapes("bce_with_logits", x, y)
+  common.check_factor("bce_with_logits", "weight", o.weight, x.shape)
+  common.check_factor("bce_with_logits", "pos_weight", o.pos_weight, x.shape)
   local values
   if o.pos_weight then
     values = (1 - y) * x + ((o.pos_weight - 1) * y + 1) * (-x):softplus()
@@ -58,6 +61,7 @@ common.declare("multilabel_soft_margin", { weight = false }, { weight = "factor 
 function losses.multilabel_soft_margin(x, y, options)
   local o = common.options("multilabel_soft_margin", options)
   common.check_shapes("multilabel_soft_margin", x, y)
+  common.check_factor("multilabel_soft_margin", "weight", o.weight, x.shape)
   local values = x:softplus() - x * y
   if o.weight then values = values * o.weight end
   return common.reduce("multilabel_soft_margin", values:mean(-1), o.reduction)

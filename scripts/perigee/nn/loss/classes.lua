@@ -17,6 +17,8 @@ local function per_class(weight, x, axis)
   return weight:reshape(shape)
 end
 
+local function is_share(number) return number >= 0 and number <= 1 end
+
 -- Cross entropy against probabilities of all classes; "mean" is over everything but the classes.
 local function cross_entropy_of_probabilities(logits, target, options)
   local o = common.options("cross_entropy", options)
@@ -26,6 +28,10 @@ local function cross_entropy_of_probabilities(logits, target, options)
                  "labels:to(\"int64\")")
   end
   common.check_shapes("cross_entropy", logits, target)
+  if type(o.ignore_index) == "number" and o.ignore_index >= 0 then
+    native.raise("invalid_argument", "cross_entropy",
+                 ("ignore_index %s is for labels, but the target is probabilities"):format(o.ignore_index))
+  end
   labels_of.check_weight("cross_entropy", logits, o.weight)
   local axis = class_axis(logits)
   local classes = logits:size(axis)
@@ -44,6 +50,9 @@ common.declare("cross_entropy", { weight = false, label_smoothing = 0, ignore_in
 ---@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: string}
 ---@return perigee.Tensor
 function losses.cross_entropy(logits, labels, options)
+  if type(options) == "table" and options.label_smoothing ~= nil then
+    common.check_number("cross_entropy", "label_smoothing", options.label_smoothing, is_share, "a number from 0 to 1")
+  end
   if native.is_tensor(labels) and native.dtypes.by_name[labels.dtype].floating then
     return cross_entropy_of_probabilities(logits, labels, options)
   end

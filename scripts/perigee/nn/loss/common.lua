@@ -109,4 +109,51 @@ function common.check_shapes(where, x, y)
   end
 end
 
+-- Whether sizes, aligned at the end, broadcast: equal, or one of them 1. Names of a graph's axes may turn out to be.
+local function may_broadcast(a, b)
+  for i = 0, math.min(#a, #b) - 1 do
+    local m, n = a[#a - i], b[#b - i]
+    if m ~= n and m ~= 1 and n ~= 1 and type(m) == "number" and type(n) == "number" then return false end
+  end
+  return true
+end
+
+---Raises unless the shapes of two arguments broadcast.
+function common.check_broadcast(where, a_name, a, b_name, b)
+  if not may_broadcast(a.shape, b.shape) then
+    native.raise("invalid_argument", where, ("%s %s and %s %s do not broadcast"):format(a_name, tostring(a.shape),
+                 b_name, tostring(b.shape)))
+  end
+end
+
+---Raises unless targets y, a number for each value, broadcast against values of this shape with no axes of their own.
+function common.check_targets(where, y, shape)
+  if #y.shape > #shape or not may_broadcast(y.shape, shape) then
+    native.raise("invalid_argument", where, ("y %s does not fit values %s"):format(tostring(y.shape), tostring(shape)))
+  end
+end
+
+---Raises unless a factor, where there is one, broadcasts to values of this shape.
+function common.check_factor(where, name, factor, shape)
+  if not factor or type(factor) == "number" then return end
+  if not native.is_tensor(factor) then
+    native.raise("invalid_argument", where, ("%s must be a tensor, got %s"):format(name, native.describe(factor)),
+                 type(factor) == "table" and "pg.tensor makes one of a table" or nil)
+  end
+  local own = factor.shape
+  local fits = #own <= #shape and may_broadcast(own, shape)
+  for i = 0, fits and #own - 1 or -1 do fits = fits and (shape[#shape - i] ~= 1 or own[#own - i] == 1) end
+  if not fits then
+    native.raise("invalid_argument", where, ("%s %s does not fit values %s"):format(name, tostring(own),
+                 tostring(shape)))
+  end
+end
+
+---Raises unless a number is as `fits` says.
+function common.check_number(where, name, value, fits, expected)
+  if type(value) ~= "number" or not fits(value) then
+    native.raise("invalid_argument", where, ("%s must be %s, got %s"):format(name, expected, native.describe(value)))
+  end
+end
+
 return common

@@ -17,6 +17,7 @@ common.declare("hinge_embedding", { margin = 1 }, { margin = "how large the dist
 function losses.hinge_embedding(x, y, options)
   local o = common.options("hinge_embedding", options)
   common.check_tensors("hinge_embedding", x, y)
+  common.check_broadcast("hinge_embedding", "x", x, "y", y)
   local apart = pg().where(y:ne(1), positive(o.margin - x), 0)
   return common.reduce("hinge_embedding", apart + pg().where(y:ne(-1), x, 0), o.reduction)
 end
@@ -31,9 +32,11 @@ common.declare("cosine_embedding", { margin = 0 }, { margin = "how large the cos
 function losses.cosine_embedding(a, b, y, options)
   local o = common.options("cosine_embedding", options)
   common.check_tensors("cosine_embedding", a, b, y)
+  common.check_broadcast("cosine_embedding", "a", a, "b", b)
   local tiny = 1e-12
   local scale = (((a * a):sum(-1) + tiny) * ((b * b):sum(-1) + tiny)):sqrt()
   local cosine = (a * b):sum(-1) / scale
+  common.check_targets("cosine_embedding", y, cosine.shape)
   local values = pg().where(y:eq(1), 1 - cosine, 0) + pg().where(y:eq(-1), positive(cosine - o.margin), 0)
   return common.reduce("cosine_embedding", values, o.reduction)
 end
@@ -42,13 +45,16 @@ common.declare("margin_ranking", { margin = 0 }, { margin = "how far the higher 
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
 ---@param a perigee.Tensor scores
 ---@param b perigee.Tensor the shape of a
----@param y perigee.Tensor 1 or -1, broadcasts against a
+---@param y perigee.Tensor 1 or -1, broadcasts against a, with no axes of its own
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
 function losses.margin_ranking(a, b, y, options)
   local o = common.options("margin_ranking", options)
   common.check_tensors("margin_ranking", a, b, y)
-  return common.reduce("margin_ranking", positive((b - a) * y + o.margin), o.reduction)
+  common.check_broadcast("margin_ranking", "a", a, "b", b)
+  local behind = b - a
+  common.check_targets("margin_ranking", y, behind.shape)
+  return common.reduce("margin_ranking", positive(behind * y + o.margin), o.reduction)
 end
 
 common.declare("triplet_margin", { margin = 1, p = 2, eps = 1e-6, swap = false }, {
@@ -64,6 +70,9 @@ common.declare("triplet_margin", { margin = 1, p = 2, eps = 1e-6, swap = false }
 function losses.triplet_margin(anchor, near, far, options)
   local o = common.options("triplet_margin", options)
   common.check_tensors("triplet_margin", anchor, near, far)
+  common.check_broadcast("triplet_margin", "the anchor", anchor, "the positive", near)
+  common.check_broadcast("triplet_margin", "the anchor", anchor, "the negative", far)
+  common.check_broadcast("triplet_margin", "the positive", near, "the negative", far)
   local function distance(a, b) return pg().pairwise_distance(a, b, { p = o.p, eps = o.eps }) end
   local close, wide = distance(anchor, near), distance(anchor, far)
   if o.swap then wide = pg().minimum(wide, distance(near, far)) end

@@ -30,6 +30,16 @@ function losses.l1(x, y, options)
   return common.reduce("l1", (x - y):abs(), o.reduction)
 end
 
+local function is_positive(number) return number > 0 end
+local function is_no_less_than_zero(number) return number >= 0 end
+
+-- Quadratic within delta, linear outside.
+local function huber(x, y, delta)
+  local d = (x - y):abs()
+  local within = d:clamp { max = delta }
+  return within * (d - within * 0.5)
+end
+
 common.declare("huber", { delta = 1 }, { delta = "where the quadratic part ends" })
 ---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
 ---delta (d - delta / 2).
@@ -40,9 +50,8 @@ common.declare("huber", { delta = 1 }, { delta = "where the quadratic part ends"
 function losses.huber(x, y, options)
   local o = common.options("huber", options)
   common.check_shapes("huber", x, y)
-  local d = (x - y):abs()
-  local within = d:clamp { max = o.delta }
-  return common.reduce("huber", within * (d - within * 0.5), o.reduction)
+  common.check_number("huber", "delta", o.delta, is_positive, "a number above 0")
+  return common.reduce("huber", huber(x, y, o.delta), o.reduction)
 end
 
 common.declare("smooth_l1", { beta = 1 }, { beta = "where the quadratic part ends; 0: the L1 loss" })
@@ -53,8 +62,10 @@ common.declare("smooth_l1", { beta = 1 }, { beta = "where the quadratic part end
 ---@return perigee.Tensor
 function losses.smooth_l1(x, y, options)
   local o = common.options("smooth_l1", options)
-  if o.beta == 0 then return losses.l1(x, y, { reduction = o.reduction }) end
-  return losses.huber(x, y, { delta = o.beta, reduction = o.reduction }) / o.beta
+  common.check_shapes("smooth_l1", x, y)
+  common.check_number("smooth_l1", "beta", o.beta, is_no_less_than_zero, "a number from 0")
+  if o.beta == 0 then return common.reduce("smooth_l1", (x - y):abs(), o.reduction) end
+  return common.reduce("smooth_l1", huber(x, y, o.beta), o.reduction) / o.beta
 end
 
 common.declare("poisson_nll", { log_input = true, full = false, eps = 1e-8 }, {
@@ -79,10 +90,24 @@ function losses.poisson_nll(x, y, options)
   return common.reduce("poisson_nll", values, o.reduction)
 end
 
+-- var, where nothing of it is below 0; else an error of that, without a look at it here: 0 is a probability, and what
+-- is below 0 none.
+local function not_negative(var)
+  local below = require("perigee").where(var:lt(0), var, 0)
+  if not native.dtypes.by_name[var.dtype].floating then below = below:to("float32") end
+  local ok, checked = pcall(native.call, "as_probability", { below }, nil, false, "gaussian_nll")
+  if ok then return var + checked end
+  if native.errors.is_error(checked) then
+    checked.message = checked.message:gsub("p is (%S+ at position %[.-%]); expected 0 to 1",
+                                           "var is %1; expected 0 or more")
+  end
+  error(checked, 0)
+end
+
 common.declare("gaussian_nll", { full = false, eps = 1e-6 },
                { full = "whether to add log(2 pi) / 2", eps = "least variance" })
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
----which is taken for eps where it is less (Nix and Weigend, 1994).
+---which is taken for eps where it is less (Nix and Weigend, 1994). A negative one is an error that names it.
 ---@param x perigee.Tensor the mean
 ---@param y perigee.Tensor the shape of x
 ---@param var perigee.Tensor the shape of x, or 1 in place of its last axis, or without it
@@ -101,7 +126,8 @@ function losses.gaussian_nll(x, y, var, options)
     native.raise("invalid_argument", "gaussian_nll", ("var %s does not fit x %s"):format(tostring(var.shape),
                  tostring(x.shape)))
   end
-  local kept = var + (var:detach():clamp { min = o.eps } - var:detach()) -- what is lifted keeps its gradient
+  local fixed = not_negative(var:detach())
+  local kept = var + (fixed:clamp { min = o.eps } - fixed) -- what is lifted keeps its gradient
   local values = (kept:log() + (x - y):square() / kept) * 0.5
   if o.full then values = values + 0.5 * math.log(2 * math.pi) end
   return common.reduce("gaussian_nll", values, o.reduction)
