@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eager.hpp"
 
+#include "in_place.hpp"
 #include "packed.hpp"
 #include "rng.hpp"
 
@@ -14,23 +15,6 @@ Pointers pointers(const Tensors& tensors) {
   Pointers raw;
   for (const TensorRef& t : tensors) raw.push_back(t.get());
   return raw;
-}
-
-bool may_overlap(const Tensor& a, const Tensor& b) {
-  if (!a.storage || a.storage.get() != b.storage.get()) return false;
-  return a.offset < b.offset + b.meta->span && b.offset < a.offset + a.meta->span;
-}
-
-// A kernel may write its output before it has read all of another input that shares the memory in another order.
-void separate_overlaps(Pointers& inputs, Tensors& keep) {
-  Tensor& target = *inputs[0];
-  for (size_t i = 1; i < inputs.size(); i++) {
-    Tensor* x = inputs[i];
-    if (x == nullptr || !may_overlap(target, *x)) continue;
-    if (x->meta.get() == target.meta.get() && x->offset == target.offset) continue;
-    keep.push_back(copy_dense(*x, x->meta->dtype));
-    inputs[i] = keep.back().get();
-  }
 }
 
 Tensors allocate_outputs(Signature& s, Tensor* const* inputs) {
@@ -141,7 +125,6 @@ void run_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outp
         keep.push_back(copy_dense(*inputs[i], inputs[i]->meta->dtype));
         inputs[i] = keep.back().get();
       }
-  if (s.in_place) separate_overlaps(inputs, keep);
   if (s.op->info->effect != PG_EFFECT_RANDOM) {
     launch_kernel(s, inputs, attrs, outputs);
     return;
@@ -362,6 +345,12 @@ void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
                 output_count);
   }
   if (s.in_place || s.writes) check_writes(s, inputs);
+  if (s.in_place && call_separated(s, inputs, attrs, outputs, output_count)) return;
+  bool records = ambient().grad_enabled && !s.lean;
+  TensorRef before;
+  if (s.in_place && records)
+    before =
+        target_before({s.op, inputs, static_cast<uint32_t>(s.inputs.size()), s.groups.data(), attrs, inputs, 1, true});
   Pointers used(inputs, inputs + s.inputs.size());
   Tensors made;
   if (s.how == How::view) {
@@ -378,10 +367,11 @@ void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
     }
   }
   // The tape sees the caller's inputs, before versions are raised.
-  if (ambient().grad_enabled && !s.lean) {
+  if (records) {
     Pointers raw = pointers(made);
-    TapeCall noted{s.op,  inputs,     static_cast<uint32_t>(s.inputs.size()), s.groups.data(),
-                   attrs, raw.data(), static_cast<uint32_t>(raw.size()),      s.in_place};
+    TapeCall noted{s.op,        inputs,     static_cast<uint32_t>(s.inputs.size()), s.groups.data(),
+                   attrs,       raw.data(), static_cast<uint32_t>(raw.size()),      s.in_place,
+                   before.get()};
     if (wants_tape(noted)) {
       NodeRef node = make_node(noted);
       raise_versions(s, inputs);

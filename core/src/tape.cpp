@@ -29,7 +29,8 @@ TensorRef save_input(Tensor& x) {
   return copy;
 }
 
-void add_input(Node& node, Tensor* x, bool meta_only, bool saved) {
+// `before`: x as it was, where the call has written to it.
+void add_input(Node& node, Tensor* x, bool meta_only, bool saved, Tensor* before = nullptr) {
   node.inputs.emplace_back();
   if (x == nullptr) return;
   InputRecord& r = node.inputs.back();
@@ -38,8 +39,9 @@ void add_input(Node& node, Tensor* x, bool meta_only, bool saved) {
   r.value = x->value;
   if (!meta_only && is_differentiable(x->meta->dtype)) r.edge = edge_of(*x);
   if (!saved) return;
-  r.saved = save_input(*x);
-  r.version = x->storage ? x->storage->version.load(std::memory_order_relaxed) : 0;
+  Tensor& contents = before != nullptr ? *before : *x;
+  r.saved = save_input(contents);
+  r.version = contents.storage ? contents.storage->version.load(std::memory_order_relaxed) : 0;
 }
 
 void add_output(Node& node, Tensor& y, bool hidden, bool saved, bool in_place) {
@@ -146,7 +148,8 @@ NodeRef make_node(const TapeCall& call) {
   uint32_t flat = 0;
   for (uint32_t i = 0; i < info.input_count; i++)
     for (uint32_t k = 0; k < call.groups[i]; k++, flat++)
-      add_input(*node, call.inputs[flat], (info.inputs[i]->flags & PG_INPUT_META) != 0, (info.saved_inputs >> i) & 1u);
+      add_input(*node, call.inputs[flat], (info.inputs[i]->flags & PG_INPUT_META) != 0, (info.saved_inputs >> i) & 1u,
+                call.before != nullptr && is_same_view(call.inputs[0], call.inputs[flat]) ? call.before : nullptr);
   uint32_t made = 0;
   for (uint32_t i = 0; i < info.output_count && made < call.output_count; i++) {
     uint32_t count = info.outputs[i]->flags & PG_OUTPUT_VARIADIC ? call.groups[info.outputs[i]->like] : 1;

@@ -86,6 +86,11 @@ TensorRef from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const v
 void to_host(Tensor& tensor, void* target);
 // A dense copy on the same device through the device's own copy entry; no history.
 TensorRef copy_dense(Tensor& tensor, uint32_t dtype);
+// The same elements of the same memory.
+inline bool is_same_view(const Tensor* a, const Tensor* b) {
+  return a != nullptr && b != nullptr && a->storage && a->storage.get() == b->storage.get() && a->offset == b->offset &&
+         a->meta.get() == b->meta.get();
+}
 TensorRef move_to(Tensor& tensor, Device& device);  // dense copy on another device; no history
 // Before work on `stream` of the tensor's device touches it: waits for other streams' work, remembers this one's.
 void use_on(Storage& storage, uint32_t stream, bool writes);
