@@ -57,14 +57,20 @@ return function(pg, native)
   ---@return perigee.Tensor
   matrix_product("dot", 1, 1)
 
+  -- beta * x + alpha * product. Where autocast made the product of another dtype than its operands, x follows.
+  local function plus(o, product)
+    local x = o.x
+    if product.dtype ~= o.a.dtype and product.dtype ~= o.b.dtype then x = x:to(product.dtype) end
+    if o.alpha ~= 1 then product = product * o.alpha end
+    if o.beta == 0 then return product + pg.zeros_like(x) end -- NaN in x stays out
+    return product + (o.beta == 1 and x or x * o.beta)
+  end
+
   ---beta * x + alpha * (a times b), of batches of matrices a [b, n, k] and b [b, k, m].
   ---@return perigee.Tensor
   both("baddbmm", { { "a", "tensor", required = true }, { "b", "tensor", required = true },
                     { "beta", "number", default = 1 }, { "alpha", "number", default = 1 } }, function(o)
-    local result = pg.bmm(o.a, o.b)
-    if o.alpha ~= 1 then result = result * o.alpha end
-    if o.beta == 0 then return result + pg.zeros_like(o.x) end -- NaN in x stays out
-    return result + (o.beta == 1 and o.x or o.x * o.beta)
+    return plus(o, pg.bmm(o.a, o.b))
   end)
 
   ---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
@@ -75,10 +81,7 @@ return function(pg, native)
       native.raise("invalid_argument", "addmm", ("a is %s and b %s; expected two matrices"):format(
                      tostring(o.a.shape), tostring(o.b.shape)))
     end
-    local product = o.a:matmul(o.b)
-    if o.alpha ~= 1 then product = product * o.alpha end
-    if o.beta == 0 then return product + pg.zeros_like(o.x) end -- NaN in x stays out
-    return product + (o.beta == 1 and o.x or o.x * o.beta)
+    return plus(o, o.a:matmul(o.b))
   end)
 
   ---Products of every element of x [n] with every one of y [m]: [n, m].

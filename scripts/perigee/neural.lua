@@ -280,7 +280,8 @@ return function(pg, native)
 
   -- Each stretch of an image's channels by itself, as rows of the fused layer_norm.
   local function in_groups(x, groups, weight, bias, eps)
-    local y = pg.layer_norm { x:reshape(size(x, 1), groups, -1), eps = eps }:reshape(x.shape)
+    local y = is_empty(x) and x:clone() or
+      pg.layer_norm { x:reshape(size(x, 1), groups, -1), eps = eps }:reshape(x.shape)
     if weight then y = y * per_channel(weight, x) end
     if bias then y = y + per_channel(bias, x) end
     return y
@@ -302,7 +303,6 @@ return function(pg, native)
       native.raise("invalid_argument", "group_norm", ("%d groups do not divide the channels of x %s"):format(
                      o.groups, tostring(o.x.shape)))
     end
-    if is_empty(o.x) then return o.x:clone() end
     return in_groups(o.x, o.groups, o.weight, o.bias, o.eps)
   end)
 
@@ -337,14 +337,14 @@ return function(pg, native)
       return pg.batch_norm { x, weight = o.weight, bias = o.bias, running_mean = o.running_mean,
                              running_var = o.running_var, training = false, eps = o.eps }
     end
-    if is_empty(x) then return x:clone() end
-    local single = true
+    local single = not is_empty(x)
     for axis = 3, rank(x) do single = single and size(x, axis) == 1 end
     if single then
       native.raise("invalid_argument", "instance_norm", ("x is %s; expected more than one value for each channel")
                    :format(tostring(x.shape)))
     end
-    if o.running_mean or o.running_var then track(x, o.running_mean, o.running_var, o.momentum) end
+    local tracks = o.running_mean or o.running_var
+    if tracks and not is_empty(x) then track(x, o.running_mean, o.running_var, o.momentum) end
     return in_groups(x, size(x, 2), o.weight, o.bias, o.eps)
   end)
 

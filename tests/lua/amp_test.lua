@@ -462,3 +462,12 @@ test("on an asynchronous device the flag is read there, and scopes follow the ty
     t.equal({ dtype_on "sim:0", dtype_on "cpu" }, { "bfloat16", "float32" })
   end)
 end)
+
+test("sums onto products follow the product's dtype under autocast", function(t)
+  local x, a, b = pg.randn { 2, 3 }, pg.randn { 2, 4 }, pg.randn { 4, 3 }
+  pg.amp.autocast("bfloat16", function()
+    t.equal({ pg.addmm(x, a, b).dtype, pg.addmm(x, a, b, { beta = 0 }).dtype }, { "bfloat16", "bfloat16" })
+    t.equal(pg.baddbmm(x:unsqueeze(1), a:unsqueeze(1), b:unsqueeze(1), { alpha = 2 }).dtype, "bfloat16")
+  end)
+  t.equal({ pg.addmm(x, a, b).dtype, pg.addmm(x:double(), a, b).dtype }, { "float32", "float64" })
+end)

@@ -2,6 +2,7 @@
 -- scaled_dot_product_attention as scripts call it; its numbers are checked from tests/cases.
 
 local pg = require "perigee"
+local nn = pg.nn
 
 local function near(t, a, b) t.ok(pg.allclose(a, b, { rtol = 1e-5, atol = 1e-6 }), "the results differ") end
 
@@ -48,4 +49,88 @@ test("memory is linear in the sequence", function(t)
     q:scaled_dot_product_attention(q, q, { is_causal = true })
     t.ok(pg.memory.stats("cpu").peak - before < 64e6, "the scores alone are 1.6 GB")
   end)
+end)
+
+test("a mask that learns, twice differentiated", function(t)
+  pg.manual_seed(4)
+  local function made(...) return pg.randn({ ... }, { dtype = "float64" }):requires_grad_() end
+  for _, shape in ipairs { { 2, 3, 4 }, { 3, 4 }, { 4 } } do
+    local inputs = { made(2, 3, 5), made(2, 4, 5), made(2, 4, 6), made(unpack(shape)) }
+    local function second(fn)
+      local g = { pg.grad(fn(unpack(inputs)):sin():sum(), inputs, { create_graph = true }) }
+      local sum = 0
+      for _, d in ipairs(g) do sum = sum + d:square():sum() end
+      return { pg.grad(sum, inputs) }
+    end
+    local fused = second(function(q, k, v, m) return pg.scaled_dot_product_attention(q, k, v, { attn_mask = m }) end)
+    local composed = second(function(q, k, v, m)
+      return (q:matmul(k:transpose(2, 3)) / math.sqrt(5) + m):softmax(-1):matmul(v)
+    end)
+    for i = 1, 4 do near(t, fused[i], composed[i]) end
+  end
+end)
+
+-- y and the weights, by either way: with and without need_weights.
+local function both(layer, x, o)
+  local y = layer(x, x, x, o)
+  local with = { need_weights = true, average_attn_weights = false }
+  for name, v in pairs(o) do with[name] = v end
+  local same, weights = layer(x, x, x, with)
+  return y, same, weights
+end
+
+test("is_causal leaves added keys in sight", function(t)
+  for i = 1, 3 do
+    local layer = nn.MultiheadAttention { 4, 2, add_bias_kv = i ~= 2, add_zero_attn = i ~= 1 }
+    local x = pg.randn { 2, 3, 4 }
+    local later = pg.ones({ 3, 3 }, { dtype = "bool" }):triu(1)
+    local y, same, weights = both(layer, x, { is_causal = true })
+    local want, _, wanted = both(layer, x, { attn_mask = later })
+    near(t, y, want)
+    near(t, same, want)
+    near(t, weights, wanted)
+    local added = pg.randn { 3, 3 }
+    y = both(layer, x, { is_causal = true, attn_mask = added })
+    near(t, y, (both(layer, x, { attn_mask = pg.where(later, -math.huge, added) })))
+  end
+end)
+
+test("masks of attention layers", function(t)
+  local layer, x = nn.MultiheadAttention { 4, 2 }, pg.randn { 2, 4 }
+  local _, _, weights = both(layer, x, { key_padding_mask = pg.tensor { false, true } })
+  t.equal(weights:select(3, 2), { { 0, 0 }, { 0, 0 } })
+  -- a query that may see nothing gets 0, whoever looks
+  local y, same
+  y, same, weights = both(layer, x, { attn_mask = pg.tensor { { true, true }, { false, true } } })
+  near(t, y, same)
+  t.equal(weights, { { { 0, 0 }, { 1, 0 } }, { { 0, 0 }, { 1, 0 } } })
+  local leaf = pg.randn({ 2, 4 }, { requires_grad = true })
+  select(2, layer(leaf, leaf, leaf, { attn_mask = pg.tensor { { true, true }, { false, true } }, need_weights = true }))
+    :sum():backward()
+  t.ok(leaf.grad:isfinite():all():item())
+  local z = pg.randn { 2, 3, 4 }
+  local function refused(o, message) t.raises(function() layer(z, z, z, o) end, message) end
+  refused({ key_padding_mask = pg.tensor { false, true } }, "key_padding_mask is {2}; expected {2, 3}")
+  refused({ key_padding_mask = pg.zeros({ 1, 3 }, { dtype = "bool" }) }, "key_padding_mask is {1, 3}; expected {2, 3}")
+  refused({ key_padding_mask = pg.zeros({ 2, 3 }, { dtype = "int64" }) }, "key_padding_mask is int64; expected bool")
+  refused({ attn_mask = pg.zeros { 3 } }, "attn_mask is {3}; expected {3, 3} or {4, 3, 3}")
+  refused({ attn_mask = { { 1 } } }, "attn_mask must be a tensor, got a table")
+  refused(pg.ones { 3, 3 }, "options must be a table, got tensor")
+  t.raises(function() layer(z, z[{ { 1, 1 } }]) end, "expected one batch, and as many values as keys")
+  t.raises(function() layer(z, z, z[{ {}, { 1, 2 } }]) end, "as many values as keys")
+  t.raises(function() layer { 1 } end, "query must be a tensor, got a table")
+  t.raises(function() nn.TransformerDecoderLayer { 4, 2, 8 } (z) end, "memory must be a tensor, got nil")
+  t.raises(function() nn.Transformer { 4, 2, 1, 1, feedforward = 8 } (z) end, "target must be a tensor, got nil")
+end)
+
+test("attention of nothing", function(t)
+  local layer = nn.TransformerEncoderLayer { 4, 2, 8 }
+  for _, shape in ipairs { { 0, 3, 4 }, { 2, 0, 4 } } do
+    local x = pg.zeros(shape, { requires_grad = true })
+    local y = layer(x)
+    t.equal(y.shape, shape)
+    y:sum():backward()
+    t.equal(x.grad.shape, shape)
+    t.ok(layer.self_attn.in_proj_weight.grad:eq(0):all():item())
+  end
 end)

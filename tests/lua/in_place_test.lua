@@ -23,13 +23,12 @@ local BINARY = { "add", "sub", "mul", "div", "maximum", "pow", "atan2", "remaind
 test("operands that share the target's memory are read as they were", function(t)
   for _, dtype in ipairs { "float32", "float64", "bfloat16", "int64" } do
     for _, views in ipairs(VIEWS) do
-      for other = 2, #views do
+      for other = 3, #views do
         for _, name in ipairs(BINARY) do
           if not (dtype == "int64" and (name == "div" or name == "atan2")) then
             local x = (pg.arange(36):reshape(6, 6) % 5 + 1):to(dtype):to(t.device or "cpu")
             local want = x:clone()
             local target, source = views[2](x), views[other](x)
-            if other == 2 and name ~= "add" then source = views[3](x) end
             local result = pg[name](target:clone(), source:clone())
             views[2](want):copy_(result)
             target[name .. "_"](target, source)

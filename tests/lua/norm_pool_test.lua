@@ -4,6 +4,7 @@
 -- two ways of computing them (plugins/cuda/README.md).
 
 local pg = require "perigee"
+local nn = pg.nn
 
 local DEVICE = pg.device() ~= "cpu" and pg.device() or "sim:0"
 local STEP = { float64 = 2 ^ -40, float32 = 2 ^ -17, float16 = 2 ^ -9, bfloat16 = 2 ^ -6 }
@@ -140,5 +141,16 @@ test("batch norm of a large batch, whose results pass the caches", function(t)
         t.ok(off <= within * expected[i]:abs():max():item(), ("%s, tensor %d is off by %g"):format(dtype, i, off))
       end
     end
+  end
+end)
+
+test("norms of an empty batch: their parameters' gradients are 0", function(t)
+  for name, layer in pairs { BatchNorm1d = nn.BatchNorm1d { 4 }, BatchNorm2d = nn.BatchNorm2d { 4 },
+                             GroupNorm = nn.GroupNorm { 2, 4 }, InstanceNorm2d = nn.InstanceNorm2d { 4, affine = true },
+                             LayerNorm = nn.LayerNorm { { 4, 3, 3 } },
+                             activated = nn.Sequential { nn.BatchNorm2d { 4 }, nn.ReLU() } } do
+    if t.device then layer:to(t.device) end
+    layer(name == "BatchNorm1d" and pg.zeros { 0, 4 } or pg.zeros { 0, 4, 3, 3 }):sum():backward()
+    for _, p in ipairs(layer:parameters()) do t.ok(p.grad:eq(0):all():item(), name) end
   end
 end)

@@ -139,6 +139,14 @@ TEST_CASE("Ctrl-C twice in a row leaves") {
     press(t, kInterrupt);
     CHECK(t.ends() == 0);
   }
+  SECTION("while code runs that catches the first") {
+    type(t, "while true do pcall(function() while true do end end) end");
+    let_it_run();
+    t.send(kInterrupt);
+    let_it_run();
+    t.send(kInterrupt);
+    CHECK(t.ends() == 130);
+  }
   SECTION("while nothing of Lua runs that could stop") {
     type(t, "('a'):rep(40):find(('a?'):rep(40) .. ('a'):rep(40))");
     let_it_run();

@@ -26,8 +26,7 @@ void stop(lua_State* L, lua_Debug* record) {
   lua_getinfo(L, "S", record);
   if (is_native(record->source)) return;
   lua_sethook(L, nullptr, 0, 0);
-  asked = 0;
-  luaL_error(L, "interrupted");
+  luaL_error(L, "interrupted");  // code that catches it is left by the next one: `asked` stays
 }
 
 // Setting a hook is what LuaJIT allows a signal handler to do.

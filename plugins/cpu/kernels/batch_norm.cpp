@@ -274,7 +274,8 @@ class BatchNormGrad final : public Kernel {
             A a[kShortWidth], b[kShortWidth], shift[kShortWidth];
             for (int64_t c = 0; c < channels; c++) {
               double s = static_cast<double>(invstd[first + c]), w = static_cast<double>(weight[first + c]) * s;
-              dbias[first + c] = static_cast<A>(sums[0][c]), dweight[first + c] = static_cast<A>(sums[1][c] * s);
+              dbias[first + c] = static_cast<A>(sums[0][c]);
+              dweight[first + c] = count == 0 ? A(0) : static_cast<A>(sums[1][c] * s);  // of nothing, s is NaN
               a[c] = static_cast<A>(w);
               b[c] = training ? static_cast<A>(-w * s * s * sums[1][c] / count) : A(0);
               shift[c] = training ? static_cast<A>(-w * sums[0][c] / count) : A(0);

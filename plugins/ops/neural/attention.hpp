@@ -47,7 +47,6 @@ class Attention {
     if (lse != nullptr) *lse = squeeze(where(blind, HUGE_VAL, top + log(where(blind, 1.0, total))), last);
     return power / where(blind, 1.0, total);
   }
-  Value restore(Value lse) const { return exp(scores() - unsqueeze(lse, lse.rank())); }
 
   // v M, the dropout of something in the shape of the scores.
   Value drop(Value v) const {

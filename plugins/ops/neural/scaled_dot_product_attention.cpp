@@ -66,9 +66,10 @@ void differentiate(GradContext& g) {
       if (g.needed(i)) g.din(i) = d[i];
   }
   if (!g.needed(kMask)) return;  // a mask that learns: as large as the scores anyway
+  // Of q, k, v and mask alone: see decompose_grad.
   Attention a(g, g.in(kQ), g.in(kK), g.in(kV), g.in(kMask), g.in(kKey));
   Value dp = a.drop(matmul(cast(dout, dtype), a.v(), false, true));
-  Value ds = a.restore(lse) * (dp - unsqueeze(delta, delta.rank()));
+  Value ds = softmax_slope(a.softmax(a.scores()), dp);
   g.din(kMask) = cast(sum_like(ds, g.in(kMask)), g.in(kMask).dtype());
 }
 

@@ -81,6 +81,7 @@ local function run_block(block, self, ...)
 end
 
 local function check_options(where, o, known)
+  if not native.is_plain(o) then common.refuse(where, "options must be a table, got " .. native.describe(o)) end
   for name in pairs(o) do
     if not known[name] then
       local list = {}
@@ -88,6 +89,12 @@ local function check_options(where, o, known)
       local near = native.suggest(tostring(name), list)
       common.refuse(where, ("unknown option %q"):format(tostring(name)), near and ("did you mean %q?"):format(near))
     end
+  end
+end
+
+local function need_tensor(where, name, x)
+  if not native.is_tensor(x) then
+    common.refuse(where, ("%s must be a tensor, got %s"):format(name, native.describe(x)))
   end
 end
 
@@ -148,6 +155,7 @@ local function decode(self, x, memory, o)
   return residual(self, 3, x, function(y) return feed_forward(self, y) end)
 end
 function layers.TransformerDecoderLayer:forward(x, memory, o)
+  need_tensor("TransformerDecoderLayer", "memory", memory)
   o = o or {}
   check_options("TransformerDecoderLayer", o, decoder_options)
   return run_block(decode, self, x, memory, o)
@@ -230,6 +238,8 @@ function layers.Transformer:init(...)
   end
 end
 function layers.Transformer:forward(source, target, o)
+  need_tensor("Transformer", "source", source)
+  need_tensor("Transformer", "target", target)
   o = o or {}
   check_options("Transformer", o, { source = true, target = true })
   return self.decoder(target, self.encoder(source, o.source), o.target)
