@@ -23,7 +23,7 @@ local function project(fn, inputs)
   return total
 end
 
--- (f(x + eps) - f(x - eps)) / 2 eps for each element of one input.
+-- (f(x + eps) - f(x - eps)) / 2 eps for each element of one input. All inputs require gradients: fn may ask for some.
 local function numeric(fn, inputs, k, eps)
   local data, n = native.host.flat(inputs[k])
   local slopes = {}
@@ -31,7 +31,7 @@ local function numeric(fn, inputs, k, eps)
     local moved = { unpack(inputs) }
     local old = data[i]
     data[i] = old + delta
-    moved[k] = pg.tensor(data, { dtype = "float64" }):reshape(inputs[k].shape)
+    moved[k] = pg.tensor(data, { dtype = "float64" }):reshape(inputs[k].shape):requires_grad_()
     data[i] = old
     return project(fn, moved):item()
   end
@@ -44,14 +44,11 @@ end
 ---@return boolean
 local function gradcheck(...)
   local o = read(...)
-  local inputs, leaves = {}, {}
-  for i, t in ipairs(o.inputs) do
-    inputs[i] = t:detach():to("float64"):clone()
-    leaves[i] = inputs[i]:detach():clone():requires_grad_()
-  end
+  local leaves = {}
+  for i, t in ipairs(o.inputs) do leaves[i] = t:detach():to("float64"):clone():requires_grad_() end
   local gradients = { pg.grad({ project(o.fn, leaves) }, leaves, { allow_unused = true }) }
-  for k = 1, #inputs do
-    local slopes, n = numeric(o.fn, inputs, k, o.eps)
+  for k = 1, #leaves do
+    local slopes, n = numeric(o.fn, leaves, k, o.eps)
     local got = gradients[k] and native.host.flat(gradients[k]) or {}
     for i = 1, n do
       local g = got[i] or 0

@@ -14,9 +14,9 @@ local function pg() return require "perigee" end
 ---layer(query, key, value, options); key and value default to query. Tensors are [N, L, embed], or [L, N, embed] with
 ---batch_first=false (PyTorch's default, not ours), or [L, embed]. Options, as in PyTorch:
 ---attn_mask [L, S] or [N * heads, L, S]: bool, true where a query may NOT see a key (the opposite of
----scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S], without a batch [S]: bool, true
----where a key is padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged over the heads, or
----[N, heads, L, S] with average_attn_weights=false.
+---scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S], without a batch [S]: bool,
+---true where a key is padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged
+---over the heads, or [N, heads, L, S] with average_attn_weights=false.
 ---@class perigee.nn.MultiheadAttention: perigee.Layer
 ---@field in_proj_weight? perigee.Tensor [3 embed, embed]; none where kdim or vdim is another size
 ---@field q_proj_weight? perigee.Tensor then there are three
