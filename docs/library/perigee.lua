@@ -306,9 +306,9 @@ local ModuleList = {}
 ---layer(query, key, value, options); key and value default to query. Tensors are [N, L, embed], or [L, N, embed] with
 ---batch_first=false (PyTorch's default, not ours), or [L, embed]. Options, as in PyTorch:
 ---attn_mask [L, S] or [N * heads, L, S]: bool, true where a query may NOT see a key (the opposite of
----scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S]: bool, true where a key is
----padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged over the heads, or
----[N, heads, L, S] with average_attn_weights=false.
+---scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S], without a batch [S]: bool,
+---true where a key is padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged
+---over the heads, or [N, heads, L, S] with average_attn_weights=false.
 ---@class perigee.nn.MultiheadAttention: perigee.Layer
 ---@field in_proj_weight? perigee.Tensor # [3 embed, embed]; none where kdim or vdim is another size
 ---@field q_proj_weight? perigee.Tensor # then there are three
@@ -952,7 +952,8 @@ function nn.AvgPool2d(options, ...) end
 function nn.AvgPool3d(options, ...) end
 
 ---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
----being -100 at least. A p outside is an error that names it.
+---being -100 at least. A p outside is an error that names it. The gradient (p - y) / (p (1 - p)) is divided by 1e-12 at
+---least, so that it is finite where p is 0 or 1 (float16: by 2^-15).
 ---`nn.bce` as a layer, which remembers its options: layer(p, y).
 ---@param options? {reduction?: string, weight?: perigee.Tensor}|any
 ---@param ... any
@@ -1220,7 +1221,7 @@ function nn.GELU(options, ...) end
 function nn.GLU(options, ...) end
 
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
----which is taken for eps where it is less (Nix and Weigend, 1994).
+---which is taken for eps where it is less (Nix and Weigend, 1994). A negative one is an error that names it.
 ---`nn.gaussian_nll` as a layer, which remembers its options: layer(x, y, var).
 ---@param options? {eps?: number, full?: boolean, reduction?: string}|any
 ---@param ... any
@@ -1460,9 +1461,9 @@ function nn.MultiMarginLoss(options, ...) end
 ---layer(query, key, value, options); key and value default to query. Tensors are [N, L, embed], or [L, N, embed] with
 ---batch_first=false (PyTorch's default, not ours), or [L, embed]. Options, as in PyTorch:
 ---attn_mask [L, S] or [N * heads, L, S]: bool, true where a query may NOT see a key (the opposite of
----scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S]: bool, true where a key is
----padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged over the heads, or
----[N, heads, L, S] with average_attn_weights=false.
+---scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S], without a batch [S]: bool,
+---true where a key is padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged
+---over the heads, or [N, heads, L, S] with average_attn_weights=false.
 ---@param options? {embed: integer, heads: integer, dropout?: number, bias?: boolean, add_bias_kv?: boolean, add_zero_attn?: boolean, kdim?: integer, vdim?: integer, batch_first?: boolean}|any
 ---@param ... any
 ---@return perigee.nn.MultiheadAttention
@@ -1764,7 +1765,8 @@ function nn.ZeroPad2d(options, ...) end
 function nn.ZeroPad3d(options, ...) end
 
 ---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
----being -100 at least. A p outside is an error that names it.
+---being -100 at least. A p outside is an error that names it. The gradient (p - y) / (p (1 - p)) is divided by 1e-12 at
+---least, so that it is finite where p is 0 or 1 (float16: by 2^-15).
 ---@param p perigee.Tensor # probabilities
 ---@param y perigee.Tensor # the shape of p
 ---@param options? {weight?: perigee.Tensor, reduction?: string}
@@ -1826,7 +1828,7 @@ function nn.focal(logits, target, options) end
 function nn.fold(...) end
 
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
----which is taken for eps where it is less (Nix and Weigend, 1994).
+---which is taken for eps where it is less (Nix and Weigend, 1994). A negative one is an error that names it.
 ---@param x perigee.Tensor # the mean
 ---@param y perigee.Tensor # the shape of x
 ---@param var perigee.Tensor # the shape of x, or 1 in place of its last axis, or without it
@@ -1940,7 +1942,7 @@ function nn.l1(x, y, options) end
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
 ---@param a perigee.Tensor # scores
 ---@param b perigee.Tensor # the shape of a
----@param y perigee.Tensor # 1 or -1, broadcasts against a
+---@param y perigee.Tensor # 1 or -1, broadcasts against a, with no axes of its own
 ---@param options? {margin?: number, reduction?: string}
 ---@return perigee.Tensor
 function nn.margin_ranking(a, b, y, options) end

@@ -154,3 +154,16 @@ test("labels of graphs whose sizes have names", function(t)
   local got = pg.Session { g }:run({ "nll", "weighed" }, { x = pg.tensor { { -1, -2 } }, y = I { 1 } })
   t.equal({ got.nll:item(), got.weighed:item() }, { 2, 2 })
 end)
+
+test("cross_entropy of nothing but ignored labels: both derivatives are 0", function(t)
+  for _, smoothing in ipairs { 0, 0.1 } do
+    for _, device in ipairs { "cpu", "sim:0" } do
+      local x = pg.randn({ 3, 4 }, { dtype = "float64" }):to(device):requires_grad_()
+      local target = pg.tensor({ -100, -100, -100 }, { dtype = "int64" }):to(device)
+      local loss = pg.cross_entropy(x, target, { label_smoothing = smoothing })
+      local g = pg.grad(loss, { x }, { create_graph = true })
+      t.ok(g:eq(0):all():item())
+      t.ok(pg.grad(g:square():sum(), { x }):eq(0):all():item())
+    end
+  end
+end)

@@ -35,7 +35,7 @@ class CrossEntropy {
 
   // -v_i sum_c q_ic l_ic, reduced.
   Value loss(Value l) const {
-    Value picked = squeeze(gather(l, column_, axis_), make_ints({axis_}));
+    Value picked = where(valid_, squeeze(gather(l, column_, axis_), make_ints({axis_})), 0.0);
     Value each = -(picked * picked_weight_);
     if (smoothing_ > 0) {
       Value weighted = class_weights_ ? l * class_weights_ : l;
@@ -65,7 +65,7 @@ class CrossEntropy {
     if (smoothing_ > 0) at_target = at_target * (1 - smoothing_);
     Value out = Call(like.builder, scatter).input(at_target).input(column_).input(like).set(0, axis_).emit();
     if (smoothing_ > 0) {
-      Value even = unsqueeze(where(valid_, -k, 0.0), axis_);
+      Value even = unsqueeze(-k, axis_);
       even = divide_by_classes(even * smoothing_, like);
       out = out + (class_weights_ ? even * class_weights_ : even);
     }
@@ -75,10 +75,11 @@ class CrossEntropy {
   int64_t axis() const { return axis_; }
 
  private:
+  // 0 where the target is ignored: of nothing else, the mean's is infinite.
   Value spread(Value dloss) const {
     Value k = dloss;
     if (reduction_ == kMean) k = dloss / sum(picked_weight_);
-    return expand_like(k, target_);
+    return where(valid_, expand_like(k, target_), 0.0);
   }
   Value flat(Value v) const { return v.rank() == 1 ? v : reshape(v, make_ints({-1})); }
   Value per_class(Value weight, uint32_t rank) const {

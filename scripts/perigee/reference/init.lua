@@ -399,16 +399,16 @@ function reference.find(name)
   end
 end
 
----The entry of a function or class.
+---The entry of a function or class, under its first name.
 ---@return perigee.Entry?
 function reference.find_value(value)
-  local pg = require "perigee"
+  local pg, all = require "perigee", reference.all()
   for _, name in ipairs(reference.names()) do -- "pg." before "tensor:"
     local method = name:match("^tensor:(.*)$")
     local found
     if method then found = rawget(native.methods, method)
     elseif not name:find(":") then found = find_value(pg, (name:gsub("^pg%.", ""))) end
-    if rawequal(found, value) then return reference.all()[name] end
+    if rawequal(found, value) then return all[all[name].alias_of or name] end
   end
 end
 
