@@ -132,6 +132,39 @@ test("the manager keeps the newest and the best, and restores model, optimizer, 
   end)
 end)
 
+test("the best of an earlier run stays, and what a new run saves last", function(t)
+  with_folder(function(folder)
+    local model = nn.Linear { 2, 2 }
+    local function manager(keep, mode)
+      return pg.CheckpointManager { folder, keep = keep, mode = mode, model = model }
+    end
+    local first = manager(1)
+    first:save { step = 1, metric = 0.1 }
+    first:save { step = 2, metric = 0.5 }
+    manager(1):save { step = 3, metric = 0.9 }
+    t.equal({ select(2, manager(1):best()) }, { 1, 0.1 })
+    manager(1):save { step = 4 }
+    t.equal({ select(2, manager(1):best()) }, { 1, 0.1 })
+    t.equal(manager(1):steps(), { 1, 4 })
+    manager(1):save { step = 1, metric = 0.7 } -- replaces the best
+    t.equal({ select(2, manager(1):best()) }, { 1, 0.7 })
+  end)
+  with_folder(function(folder)
+    local function manager() return pg.CheckpointManager { folder, keep = 2, model = nn.Linear { 1, 1 } } end
+    for step = 8, 10 do manager():save { step = step } end
+    local new = manager()
+    new:save { step = 1 }
+    t.equal(new:steps(), { 10, 1 })
+    new:save { step = 2 }
+    t.equal(new:steps(), { 1, 2 })
+    t.equal({ select(2, new:latest()) }, { 2 })
+    t.equal(manager():restore().step, 2)
+    new:save { step = 2, again = true }
+    new:save { step = 1, again = true } -- falls back once more
+    t.equal({ manager():restore().again, manager():restore().step, new:steps() }, { true, 1, { 2, 1 } })
+  end)
+end)
+
 test("damaged and partial checkpoints are passed over, and said", function(t)
   with_folder(function(folder)
     local model, optimizer, step = small()

@@ -9,7 +9,8 @@ local walk = require "perigee.nn.walk"
 local checkpoint = {}
 
 local FORMAT = "perigee-checkpoint/1"
-local NAME = "^step%-(%d+)%.(%x+)%.safetensors$"
+local NAME = "^step%-(%d+)(.-)%.(%x+)%.safetensors$"
+local RUN = "^%.run(%d+)$" -- behind the step where a later run counts from anew: step-00000001.run2.CHECKSUM.safetensors
 
 ---@class perigee.CheckpointManager
 ---@field dir string the folder
@@ -62,7 +63,8 @@ end
 
 ---`pg.CheckpointManager{dir, keep=3, mode="min", model=model, optimizer=opt, ...}`: a folder of checkpoints (made if it
 ---is not there) of these objects: all that has state() and load_state(), under any names. The state of the random
----number generator always goes with them. Of the files the newest `keep` stay, and the best where saves give a metric.
+---number generator always goes with them. Of the files the `keep` that were saved last stay, and the best where saves
+---give a metric: those of earlier runs in the folder count too.
 ---@return perigee.CheckpointManager
 function checkpoint.CheckpointManager(...)
   local given, named = ...
@@ -80,23 +82,26 @@ function checkpoint.CheckpointManager(...)
   return self
 end
 
--- Entries { step, checksum, path }, oldest first. Of one step the last in the order of names.
+-- Entries { step, run, checksum, path } in the order in which they were saved. Of one step the last in the order of
+-- names.
 local function files_of(self)
   local list = {}
   for _, name in ipairs(native.folder(self.dir)) do
-    local step, checksum = name:match(NAME)
-    if step then
-      list[#list + 1] = { step = tonumber(step), checksum = checksum, path = self.dir .. "/" .. name }
+    local step, rest, checksum = name:match(NAME)
+    local run = rest == "" and 1 or rest and tonumber(rest:match(RUN))
+    if run then
+      list[#list + 1] = { step = tonumber(step), run = run, checksum = checksum, path = self.dir .. "/" .. name }
     end
   end
   table.sort(list, function(a, b)
+    if a.run ~= b.run then return a.run < b.run end
     if a.step ~= b.step then return a.step < b.step end
     return a.path < b.path
   end)
   return list
 end
 
----The steps that there are files of, oldest first.
+---The steps that there are files of, in the order in which they were saved.
 ---@return integer[]
 function Manager:steps()
   local steps = {}
@@ -115,68 +120,6 @@ local function state_of(v)
   end
   if type(v) == "table" and not native.is_tensor(v) and type(v.state) == "function" then return v:state() end
   return v
-end
-
-local function prune(self, current)
-  local steps = {}
-  for _, file in ipairs(files_of(self)) do
-    if file.step == current.step and file.path ~= current.path then
-      os.remove(file.path) -- the same step, saved anew
-    else
-      steps[#steps + 1] = file
-    end
-  end
-  for i = 1, #steps - self.keep do
-    local file = steps[i]
-    if file.step ~= self.best_step and file.path ~= current.path then os.remove(file.path) end
-  end
-end
-
-local function note_metric(self, step, metric)
-  if metric == nil then return end
-  if type(metric) ~= "number" then
-    native.raise("invalid_argument", "CheckpointManager:save", "metric must be a number, got " ..
-                 native.describe(metric))
-  end
-  if metric ~= metric then return end -- NaN is never the best
-  local old = self.best_metric
-  if old == nil or (self.mode == "min" and metric < old) or (self.mode == "max" and metric > old) then
-    self.best_step, self.best_metric = step, metric
-  end
-end
-
----Saves all objects, and whatever else is given: plain values, tensors, tables of them, and things with a state() such
----as what `ds:each()` returned. Durable when it returns.
----@param given { step: integer, metric: number? } step: a count of what is done; metric: to judge the best by
----@return string path
-function Manager:save(given)
-  if type(given) ~= "table" or native.is_tensor(given) then
-    native.raise("invalid_argument", "CheckpointManager:save", "needs a table, got " .. native.describe(given),
-                 "manager:save{step=100}")
-  end
-  local step = given.step
-  if type(step) ~= "number" or step < 0 or step ~= math.floor(step) or step >= 1e15 then
-    native.raise("invalid_argument", "CheckpointManager:save", "step must be a count, got " .. native.describe(step))
-  end
-  local best_step, best_metric = self.best_step, self.best_metric
-  note_metric(self, step, given.metric)
-  local seed, offset = native.rng_state()
-  local tree = { objects = {}, values = {}, rng = { seed = seed, offset = offset },
-                 best = { step = self.best_step, metric = self.best_metric } }
-  for name, object in pairs(self.objects) do tree.objects[name] = state_of(object) end
-  for name, value in pairs(given) do tree.values[name] = state_of(value) end
-  local stem = ("%s/step-%08.0f"):format(self.dir, step)
-  local ok, result = pcall(function()
-    local text, names, tensors = pack.pack("CheckpointManager:save", tree)
-    return native.write_sealed(stem, "safetensors", names, tensors, { format = FORMAT, state = text })
-  end)
-  if not ok then
-    self.best_step, self.best_metric = best_step, best_metric
-    error(result, 0)
-  end
-  local path = stem .. "." .. result .. ".safetensors"
-  prune(self, { step = step, path = path })
-  return path
 end
 
 -- The tree of a file; nil and the reason where it cannot be trusted.
@@ -198,6 +141,105 @@ local function read_file(file)
   return tree
 end
 
+local function prune(self, current)
+  local steps = {}
+  for _, file in ipairs(files_of(self)) do
+    if file.step == current.step and file.path ~= current.path then
+      os.remove(file.path) -- the same step, saved anew
+    else
+      steps[#steps + 1] = file
+    end
+  end
+  for i = 1, #steps - self.keep do
+    local file = steps[i]
+    if file.step ~= self.best_step and file.path ~= current.path then os.remove(file.path) end
+  end
+end
+
+-- The best checkpoint as the file that was saved last knows it.
+local function look_up_best(self)
+  self.looked_up = true
+  local files = files_of(self)
+  for i = #files, 1, -1 do
+    local tree = read_file(files[i])
+    if tree then
+      self.best_step, self.best_metric = tree.best.step, tree.best.metric
+      return
+    end
+  end
+end
+
+local function is_better(self, metric)
+  local old = self.best_metric
+  return old == nil or (self.mode == "min" and metric < old) or (self.mode == "max" and metric > old)
+end
+
+-- The best of all files but those of a step, which is saved anew.
+local function find_best_without(self, step)
+  self.best_step, self.best_metric = nil, nil
+  for _, file in ipairs(files_of(self)) do
+    local tree = file.step ~= step and read_file(file)
+    local metric = tree and tree.values.metric
+    if metric and metric == metric and is_better(self, metric) then
+      self.best_step, self.best_metric = file.step, metric
+    end
+  end
+end
+
+local function note_metric(self, step, metric)
+  if metric ~= nil and type(metric) ~= "number" then
+    native.raise("invalid_argument", "CheckpointManager:save", "metric must be a number, got " ..
+                 native.describe(metric))
+  end
+  if not self.looked_up then look_up_best(self) end
+  if step == self.best_step then find_best_without(self, step) end
+  if metric and metric == metric and is_better(self, metric) then -- NaN is never the best
+    self.best_step, self.best_metric = step, metric
+  end
+end
+
+-- The path of a step's file without what the format adds. Steps of a run grow: one that falls back begins a new one.
+local function stem_of(self, step)
+  local files, stem = files_of(self), ("%s/step-%08.0f"):format(self.dir, step)
+  local last = files[#files]
+  local run = not last and 1 or step < last.step and last.run + 1 or last.run
+  return run == 1 and stem or ("%s.run%d"):format(stem, run)
+end
+
+---Saves all objects, and whatever else is given: plain values, tensors, tables of them, and things with a state() such
+---as what `ds:each()` returned. Durable when it returns.
+---@param given { step: integer, metric: number? } step: a count of what is done; metric: to judge the best by
+---@return string path
+function Manager:save(given)
+  if type(given) ~= "table" or native.is_tensor(given) then
+    native.raise("invalid_argument", "CheckpointManager:save", "needs a table, got " .. native.describe(given),
+                 "manager:save{step=100}")
+  end
+  local step = given.step
+  if type(step) ~= "number" or step < 0 or step ~= math.floor(step) or step >= 1e15 then
+    native.raise("invalid_argument", "CheckpointManager:save", "step must be a count, got " .. native.describe(step))
+  end
+  local seed, offset = native.rng_state()
+  local tree = { objects = {}, values = {}, rng = { seed = seed, offset = offset } }
+  for name, object in pairs(self.objects) do tree.objects[name] = state_of(object) end
+  for name, value in pairs(given) do tree.values[name] = state_of(value) end
+  local best_step, best_metric = self.best_step, self.best_metric
+  note_metric(self, step, given.metric)
+  tree.best = { step = self.best_step, metric = self.best_metric }
+  local stem = stem_of(self, step)
+  local ok, result = pcall(function()
+    local text, names, tensors = pack.pack("CheckpointManager:save", tree)
+    return native.write_sealed(stem, "safetensors", names, tensors, { format = FORMAT, state = text })
+  end)
+  if not ok then
+    self.best_step, self.best_metric = best_step, best_metric
+    error(result, 0)
+  end
+  local path = stem .. "." .. result .. ".safetensors"
+  prune(self, { step = step, path = path })
+  return path
+end
+
 local function apply(self, tree, path)
   for name in pairs(self.objects) do
     if tree.objects[name] == nil then
@@ -213,7 +255,6 @@ local function apply(self, tree, path)
   table.sort(order)
   for _, key in ipairs(order) do self.objects[key:sub(2)]:load_state(tree.objects[key:sub(2)]) end
   native.set_rng_state(tree.rng.seed, tree.rng.offset)
-  self.best_step, self.best_metric = tree.best.step, tree.best.metric
 end
 
 local function choose(self, step)
@@ -230,9 +271,9 @@ local function choose(self, step)
   return list
 end
 
----Loads the newest checkpoint that is whole (or that of a step) into the objects, and puts the random number generator
----where it was. Damaged files are passed over with a line on standard error each (also in `self.skipped`); where all
----are damaged, or one that was asked for by step, it is an error.
+---Loads the checkpoint that was saved last and is whole (or that of a step) into the objects, and puts the random
+---number generator where it was. Damaged files are passed over with a line on standard error each (also in
+---`self.skipped`); where all are damaged, or one that was asked for by step, it is an error.
 ---@param step? integer
 ---@return table? values what save was given: values.step, ...; nil: there is no checkpoint
 function Manager:restore(step)
@@ -242,6 +283,9 @@ function Manager:restore(step)
     local tree, why = read_file(files[i])
     if tree then
       apply(self, tree, files[i].path)
+      if step == nil then -- else what was saved later may know better
+        self.best_step, self.best_metric, self.looked_up = tree.best.step, tree.best.metric, true
+      end
       return tree.values, files[i].path
     end
     local line = ("checkpoint %s is skipped: %s"):format(files[i].path, why)
@@ -255,7 +299,7 @@ function Manager:restore(step)
   return nil
 end
 
----Path and step of the newest file; nil where there is none. It is looked at by restore.
+---Path and step of the file that was saved last; nil where there is none. It is looked at by restore.
 ---@return string? path, integer? step
 function Manager:latest()
   local files = files_of(self)
@@ -266,16 +310,7 @@ end
 ---Path, step and metric of the best checkpoint so far; nil before one was saved with a metric.
 ---@return string? path, integer? step, number? metric
 function Manager:best()
-  if not self.best_step then -- of an earlier run
-    local files = files_of(self)
-    for i = #files, 1, -1 do
-      local tree = read_file(files[i])
-      if tree then
-        self.best_step, self.best_metric = tree.best.step, tree.best.metric
-        break
-      end
-    end
-  end
+  if not self.best_step then look_up_best(self) end -- of an earlier run
   for _, file in ipairs(files_of(self)) do
     if file.step == self.best_step then return file.path, file.step, self.best_metric end
   end
