@@ -34,6 +34,65 @@ test("pg.scope closes what was made inside", function(t)
   t.equal(tostring(inner), "<closed tensor>")
 end)
 
+test("what optimizers, averages and scalers keep outlives the scope that it was made in", function(t)
+  local nn, optim = pg.nn, pg.optim
+  local function train(model, optimizer, scope)
+    for _ = 1, 3 do
+      scope(function()
+        local function closure()
+          optimizer:zero_grad()
+          local loss = model(pg.ones { 1, 2 }):square():sum()
+          loss:backward()
+          return loss
+        end
+        if optimizer.groups then closure() end
+        optimizer:step(not optimizer.groups and closure or nil)
+      end)
+    end
+    return model.weight:totable()
+  end
+  local function no_scope(fn) return fn() end
+  for _, name in ipairs { "SGD", "Adam", "RMSprop", "Adafactor", "LAMB", "LARS", "Muon", "LBFGS" } do
+    local model = nn.Linear { 2, 1, bias = false }
+    local copy = model:clone()
+    local function make(m)
+      return optim[name] { { m.weight }, lr = 0.1, momentum = (name == "SGD" or name == "LARS") and 0.9 or nil }
+    end
+    local optimizer, other = pg.scope(make, model), make(copy)
+    t.equal(train(model, optimizer, pg.scope), train(copy, other, no_scope))
+    pg.scope(function() other:load_state(optimizer:state()) end)
+    t.equal(train(copy, other, no_scope), train(model, optimizer, pg.scope))
+  end
+end)
+
+test("what is loaded in a scope, and a scaler's flag, outlive it", function(t)
+  local nn, optim, amp = pg.nn, pg.optim, pg.amp
+  local folder = os.tmpname()
+  os.remove(folder)
+  local model = nn.Linear { 2, 1 }
+  local optimizer, scaler = optim.Adam { model, lr = 0.1 }, amp.GradScaler {}
+  local ema = pg.scope(function() return optim.EMA { model } end)
+  local function gradients() scaler:scale(model(pg.ones { 1, 2 }):sum()):backward() end
+  pg.scope(function()
+    gradients()
+    scaler:unscale(optimizer)
+  end)
+  pg.scope(function() scaler:step(optimizer) end)
+  t.equal(scaler:update(), false)
+  ema:update()
+  local manager = pg.CheckpointManager { folder, model = model, optimizer = optimizer, ema = ema }
+  manager:save { step = 1 }
+  local saved = ema:state()
+  pg.scope(function() manager:restore() end)
+  os.execute("rm -rf '" .. folder .. "'")
+  gradients()
+  optimizer:step()
+  pg.scope(function() ema:load_state(saved) end)
+  ema:update()
+  ema:swap()
+  t.equal(ema.updates, 2)
+end)
+
 test("nested scopes", function(t)
   local a, b
   pg.scope(function()

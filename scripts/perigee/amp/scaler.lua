@@ -100,7 +100,7 @@ local function record_of(self, optimizer)
 end
 
 local function unscale_once(self, record)
-  record.found = require("perigee").no_grad(unscale, self, record.optimizer)
+  record.found = require("perigee.optim.lasting")(require("perigee").no_grad, unscale, self, record.optimizer)
   record.unscaled = true
 end
 

@@ -4,6 +4,7 @@
 
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
+local lasting = require "perigee.optim.lasting"
 
 local averages = {}
 
@@ -31,6 +32,7 @@ local function sources_of(where, source)
   else
     native.raise("invalid_argument", where, "needs a layer or a list of tensors, got " .. native.describe(source))
   end
+  for _, entry in ipairs(list) do require("perigee").keep(entry.tensor) end
   return list
 end
 
@@ -44,7 +46,7 @@ local function new(where, o)
   local self = setmetatable({ name = where, options = o, updates = 0, shadow = {} }, Average)
   self.sources = sources_of(where, o.model)
   require("perigee").no_grad(function()
-    for _, source in ipairs(self.sources) do self.shadow[source.name] = shadow_of(source.tensor) end
+    for _, source in ipairs(self.sources) do self.shadow[source.name] = lasting(shadow_of, source.tensor) end
   end)
   return self
 end
@@ -146,7 +148,7 @@ function Average:load_state(saved)
     end
   end
   for _, source in ipairs(self.sources) do
-    self.shadow[source.name] = saved.shadow[source.name]:clone():to(source.tensor.device)
+    self.shadow[source.name] = lasting(function() return saved.shadow[source.name]:clone():to(source.tensor.device) end)
   end
   self.updates = saved.updates
   return self

@@ -3,6 +3,7 @@
 
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
+local lasting = require "perigee.optim.lasting"
 
 local module = {}
 
@@ -125,11 +126,11 @@ function LBFGS:step(closure)
   end
   local o, no_grad = self.options, require("perigee").no_grad
   local first = evaluate(closure)
-  local loss, gradient = first, no_grad(flat_gradient, self)
+  local loss, gradient = first, lasting(no_grad, flat_gradient, self)
   if largest(gradient) <= o.tolerance_grad then return first end
   local evaluations = 1
   for iteration = 1, o.max_iter do
-    no_grad(next_direction, self, gradient)
+    lasting(no_grad, next_direction, self, gradient)
     self.t = self.lr
     if self.iterations == 1 then
       self.t = self.lr * math.min(1, 1 / no_grad(function() return gradient:abs():sum():item() end))
@@ -138,7 +139,7 @@ function LBFGS:step(closure)
     no_grad(add_along, self, self.direction, self.t)
     if iteration == o.max_iter then break end -- the closure would only be asked for what nobody reads
     local before = loss
-    loss, gradient = evaluate(closure), no_grad(flat_gradient, self)
+    loss, gradient = evaluate(closure), lasting(no_grad, flat_gradient, self)
     evaluations = evaluations + 1
     if evaluations >= o.max_eval or largest(gradient) <= o.tolerance_grad then break end
     if no_grad(largest, self.direction) * self.t <= o.tolerance_change then break end
@@ -161,7 +162,7 @@ end
 ---@param saved table
 function LBFGS:load_state(saved)
   local device = self.params[1].device
-  local function here(t) return t and t:to(device) end
+  local function here(t) return t and lasting(function() return t:clone():to(device) end) end
   self.lr, self.iterations, self.diagonal, self.t = saved.lr, saved.iterations, saved.diagonal, saved.t
   self.direction, self.gradient, self.moves, self.turns = here(saved.direction), here(saved.gradient), {}, {}
   for i, move in ipairs(saved.moves) do self.moves[i], self.turns[i] = here(move), here(saved.turns[i]) end

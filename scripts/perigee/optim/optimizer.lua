@@ -7,6 +7,7 @@ if kept then return kept end
 local rule = require "perigee.optim.rule"
 local walk = require "perigee.nn.walk"
 local policy = require "perigee.amp.policy"
+local lasting = require "perigee.optim.lasting"
 
 ---Parameters of 16 bits step in float32 and keep float32 state, but no float32 copy of themselves: to have one, keep
 ---float32 parameters and compute under amp.autocast. Every hyperparameter may change between steps.
@@ -86,7 +87,7 @@ function Optimizer:add_group(group)
   local list = {}
   for i, p in ipairs(params) do
     check_parameter(self, where, p, i)
-    list[i] = p
+    list[i] = require("perigee").keep(p)
   end
   local steps = {}
   for i = 1, #list do steps[i] = 0 end
@@ -198,7 +199,7 @@ local function step_apart(group)
       local own, list = group.slots[slot] or {}, {}
       group.slots[slot] = own
       for n, i in ipairs(batch.index) do
-        if not own[i] then own[i] = zeros_for(attributes, slot, batch.params[n]) end
+        if not own[i] then own[i] = lasting(zeros_for, attributes, slot, batch.params[n]) end
         list[n] = own[i]
       end
       state[slot] = list
@@ -272,6 +273,8 @@ local function check_state(self, saved)
   end
 end
 
+local function copy_to(device, t) return t:detach():clone():to(device) end
+
 ---Takes up where state() was taken. Everything is checked before anything is changed.
 ---@param saved table
 function Optimizer:load_state(saved)
@@ -284,7 +287,7 @@ function Optimizer:load_state(saved)
     for slot, list in pairs(entry.slots) do
       group.slots[slot] = {}
       for i, p in ipairs(group.params) do
-        group.slots[slot][i] = list[i] and list[i]:detach():clone():to(p.device) or nil
+        group.slots[slot][i] = list[i] and lasting(copy_to, p.device, list[i]) or nil
       end
     end
   end
