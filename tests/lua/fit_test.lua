@@ -200,3 +200,16 @@ test("fit in mixed precision", function(t)
   t.raises(function() trained { amp = "int8" } end, "bfloat16, float16 or float32")
   t.raises(function() trained { amp = { dtype = "float16", scaler = 3 } } end, "GradScaler")
 end)
+
+test("an optimizer of another model is refused", function(t)
+  local function fit(model, optimizer)
+    model:fit { x = pg.ones { 4, 2 }, y = pg.zeros { 4, 1 }, loss = "mse", optimizer = optimizer, verbose = 0 }
+  end
+  local recipe, a, b = pg.optim.SGD { lr = 0.1 }, pg.nn.Linear { 2, 1 }, pg.nn.Linear { 2, 1 }
+  fit(a, recipe)
+  fit(a, recipe) -- goes on
+  t.equal(recipe.groups[1].steps[1], 2)
+  t.raises(function() fit(b, recipe) end, "none of the model's parameters is in the optimizer")
+  t.raises(function() fit(b, pg.optim.SGD { a:parameters() }) end, "none of the model's parameters")
+  fit(b, pg.optim.SGD { { b.bias } }) -- a part of them
+end)

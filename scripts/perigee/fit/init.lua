@@ -67,6 +67,15 @@ local function resolve_loss(where, loss)
   native.raise("invalid_argument", where, "loss must be a name, a function or a layer, got " .. native.describe(loss))
 end
 
+-- One of another model would train nothing, and say nothing.
+local function check_bound(model, optimizer)
+  for _, p in ipairs(model:parameters()) do
+    if optimizer.seen[p] then return end
+  end
+  native.raise("failed_precondition", "fit", ("none of the model's parameters is in the optimizer, %s"):format(
+                 optimizer.name), "fit binds a recipe to the first model that it trains: make one for each model")
+end
+
 local function resolve_optimizer(model, given)
   local optim = require "perigee.optim"
   if given == nil then given = "Adam" end
@@ -75,6 +84,7 @@ local function resolve_optimizer(model, given)
     native.raise("invalid_argument", "fit", "optimizer must be an optimizer or a name, got " .. native.describe(given))
   end
   if not given:is_bound() then given:bind(model:parameters()) end
+  check_bound(model, given)
   return given
 end
 

@@ -97,7 +97,7 @@ function Optimizer:add_group(group)
 end
 
 ---`optim.Adam{params, lr=1e-3}`: a list of tensors, a layer, or a list of groups. Without parameters it is a recipe
----that model:fit binds to the model.
+---that model:fit binds to the model: from then on it is that model's, state and all.
 function Optimizer.new(name, ...)
   local first, options = ..., {}
   local positional

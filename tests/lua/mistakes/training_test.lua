@@ -60,6 +60,9 @@ require("mistakes.check")(test, {
     "fit: needs data=, or both x= and y=" },
   { 'model:fit{x=x, y=y, loss="mse", optimizer=optim.SGD{lr=0.1}, metrics="accuracy"}',
     "mse: the prediction is {2, 2} but the target {2, 3} (reshape one of them)" },
+  { 'model:fit{x=x, y=x[{{}, {1, 2}}], loss="mse", optimizer=optim.SGD{nn.Linear{3, 2}, lr=0.1}}',
+    "fit: none of the model's parameters is in the optimizer, SGD (fit binds a recipe to the " ..
+    "first model that it trains: make one for each model)" },
   { "model:predict()",
     'predict: argument "x" is missing' },
   { "model:evaluate{}",
