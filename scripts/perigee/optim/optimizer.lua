@@ -94,6 +94,7 @@ function Optimizer:add_group(group)
   local entry = { params = list, steps = steps, slots = {}, plan = false,
                   attributes = new_attributes(where, options) }
   self.groups[#self.groups + 1] = setmetatable(entry, Group)
+  return self
 end
 
 ---`optim.Adam{params, lr=1e-3}`: a list of tensors, a layer, or a list of groups. Without parameters it is a recipe

@@ -31,7 +31,14 @@ local function check(name, condition, text, ...)
   if not condition then native.raise("invalid_argument", "optim.sched." .. name, text:format(...)) end
 end
 
-local function make(name, o, rates) return Schedule.new("optim.sched." .. name, o.optimizer, o, rates) end
+local function check_counts(name, key, list)
+  for i, value in ipairs(list) do
+    check(name, type(value) == "number" and value % 1 == 0, "%s[%d] must be a whole number, got %s", key, i,
+          native.describe(value))
+  end
+end
+
+local function make(name, o, rates, chain) return Schedule.new("optim.sched." .. name, o.optimizer, o, rates, chain) end
 
 local read_step = reader("Step", {
   { "step_size", "integer", required = true, doc = "steps between two changes" }, GAMMA }, { every = "step_size" })
@@ -40,7 +47,8 @@ local read_step = reader("Step", {
 function sched.Step(...)
   local o = read_step(...)
   check("Step", o.step_size > 0, "step_size must be positive, got %d", o.step_size)
-  return make("Step", o, function(_, done, base) return base * o.gamma ^ math.floor(done / o.step_size) end)
+  return make("Step", o, function(_, done, base) return base * o.gamma ^ math.floor(done / o.step_size) end,
+              function(_, done, lr) return done % o.step_size == 0 and lr * o.gamma or lr end)
 end
 
 local read_multi = reader("MultiStep", {
@@ -49,12 +57,18 @@ local read_multi = reader("MultiStep", {
 ---@return perigee.Schedule
 function sched.MultiStep(...)
   local o = read_multi(...)
+  check_counts("MultiStep", "milestones", o.milestones)
   return make("MultiStep", o, function(_, done, base)
     local passed = 0
     for _, milestone in ipairs(o.milestones) do
       if done >= milestone then passed = passed + 1 end
     end
     return base * o.gamma ^ passed
+  end, function(_, done, lr)
+    for _, milestone in ipairs(o.milestones) do
+      if done == milestone then lr = lr * o.gamma end
+    end
+    return lr
   end)
 end
 
@@ -64,7 +78,8 @@ local read_exponential = reader("Exponential", {
 ---@return perigee.Schedule
 function sched.Exponential(...)
   local o = read_exponential(...)
-  return make("Exponential", o, function(_, done, base) return base * o.gamma ^ done end)
+  return make("Exponential", o, function(_, done, base) return base * o.gamma ^ done end,
+              function(_, _, lr) return lr * o.gamma end)
 end
 
 local read_polynomial = reader("Polynomial", {
@@ -78,6 +93,9 @@ function sched.Polynomial(...)
   check("Polynomial", o.total_iters > 0, "total_iters must be positive, got %d", o.total_iters)
   return make("Polynomial", o, function(_, done, base)
     return base * (1 - math.min(done, o.total_iters) / o.total_iters) ^ o.power
+  end, function(_, done, lr)
+    if done > o.total_iters then return lr end
+    return lr * ((o.total_iters - done) / (o.total_iters - done + 1)) ^ o.power
   end)
 end
 
@@ -94,6 +112,9 @@ function sched.Cosine(...)
   check("Cosine", o.t_max > 0, "t_max must be positive, got %d", o.t_max)
   return make("Cosine", o, function(_, done, base)
     return cosine(math.min(done, o.t_max) / o.t_max, o.eta_min, base)
+  end, function(_, done, lr)
+    if done > o.t_max then return lr end
+    return o.eta_min + (lr - o.eta_min) * cosine(done / o.t_max, 0, 1) / cosine((done - 1) / o.t_max, 0, 1)
   end)
 end
 
@@ -130,6 +151,11 @@ function sched.Warmup(...)
   check("Warmup", o.total_iters > 0, "total_iters must be positive, got %d", o.total_iters)
   return make("Warmup", o, function(_, done, base)
     return base * (o.start_factor + (o.end_factor - o.start_factor) * math.min(done, o.total_iters) / o.total_iters)
+  end, function(self, done, lr, base)
+    if done > o.total_iters then return lr end
+    local before = o.start_factor * o.total_iters + (o.end_factor - o.start_factor) * (done - 1)
+    if before == 0 then return self:rates(done, base) end
+    return lr * (1 + (o.end_factor - o.start_factor) / before)
   end)
 end
 
@@ -163,12 +189,23 @@ local function along(o, phases, done, levels)
   done = math.min(done, o.total_steps - 1)
   for i, phase in ipairs(phases) do
     if done <= phase[1] or i == #phases then
-      local part = (done - start) / (phase[1] - start)
+      local part = phase[1] == start and 1 or (done - start) / (phase[1] - start)
       local from, to = levels[phase[2]], levels[phase[3]]
       if o.anneal_strategy == "cos" then return cosine(part, to, from) end
       return from + (to - from) * part
     end
     start = phase[1]
+  end
+end
+
+local function check_highest(o)
+  if type(o.max_lr) ~= "table" then
+    check("OneCycle", type(o.max_lr) == "number", "max_lr must be a number or a number a group, got %s",
+          native.describe(o.max_lr))
+    return
+  end
+  for i, rate in ipairs(o.max_lr) do
+    check("OneCycle", type(rate) == "number", "max_lr[%d] must be a number, got %s", i, native.describe(rate))
   end
 end
 
@@ -187,9 +224,15 @@ function sched.OneCycle(...)
   check("OneCycle", o.pct_start >= 0 and o.pct_start <= 1, "pct_start must lie in [0, 1], got %g", o.pct_start)
   check("OneCycle", o.anneal_strategy == "cos" or o.anneal_strategy == "linear",
         'anneal_strategy must be "cos" or "linear", got %q', o.anneal_strategy)
+  check_highest(o)
   local phases = phases_of(o)
   local function rates(_, done, _, i)
-    local high = type(o.max_lr) == "table" and o.max_lr[i] or o.max_lr
+    local high = o.max_lr
+    if type(high) == "table" then
+      check("OneCycle", #high == #o.optimizer.groups, "max_lr has %d rates for %d parameter groups", #high,
+            #o.optimizer.groups)
+      high = high[i]
+    end
     local first = high / o.div_factor
     return along(o, phases, done, { first = first, high = high, low = first / o.final_div_factor })
   end
@@ -227,6 +270,11 @@ local function is_better(o, value, best)
   return value > (o.threshold_mode == "rel" and best * (1 + o.threshold) or best + o.threshold)
 end
 
+local function lower(o, lr)
+  local less = math.max(lr * o.factor, o.min_lr)
+  return lr - less > o.eps and less or lr
+end
+
 local function observe(self, metric)
   local o, seen = self.options, self.seen
   if native.is_tensor(metric) then metric = metric:item() end
@@ -240,12 +288,10 @@ local function observe(self, metric)
   if seen.cooldown > 0 then
     seen.cooldown, seen.bad = seen.cooldown - 1, 0
   end
-  if seen.bad <= o.patience then return end
+  self.cuts = seen.bad > o.patience
+  if not self.cuts then return end
   seen.cooldown, seen.bad = o.cooldown, 0
-  for i, group in ipairs(self.optimizer.groups) do
-    local lower = math.max(group.lr * o.factor, o.min_lr)
-    if group.lr - lower > o.eps then seen["lr" .. i] = lower end
-  end
+  for i, group in ipairs(self.optimizer.groups) do seen["lr" .. i] = lower(o, group.lr) end
 end
 
 ---Times factor when the value given to step(value) has not got better for more than `patience` steps: lr = max(lr
@@ -258,7 +304,8 @@ function sched.Plateau(...)
   check("Plateau", o.threshold_mode == "rel" or o.threshold_mode == "abs",
         'threshold_mode must be "rel" or "abs", got %q', o.threshold_mode)
   check("Plateau", o.factor < 1, "factor must be below 1, got %g", o.factor)
-  local self = make("Plateau", o, function(self, _, base, i) return self.seen and self.seen["lr" .. i] or base end)
+  local self = make("Plateau", o, function(self, _, base, i) return self.seen and self.seen["lr" .. i] or base end,
+                    function(self, _, lr) return self.cuts and lower(o, lr) or lr end)
   self.seen, self.wants_metric, self.observe = { bad = 0, cooldown = 0 }, true, observe
   return self
 end
@@ -268,11 +315,25 @@ end
 local function chain_rates(self, _, base, i)
   if not self.milestones then -- all at once: their factors are multiplied
     local rate = base
-    for _, part in ipairs(self.parts) do rate = rate * (part:rates(part.done, base, i) / base) end
+    for _, part in ipairs(self.parts) do
+      local own = part:rates(part.done, base, i)
+      rate = base == 0 and rate + own or rate * (own / base)
+    end
     return rate
   end
   local part = self.parts[self.seen.active]
   return part:rates(part.done, base, i)
+end
+
+local function part_chain(part, lr, base, i)
+  if part.chain and part.done > 0 then return part:chain(part.done, lr, base, i) end
+  return part:rates(part.done, base, i)
+end
+
+local function chain_chain(self, _, lr, base, i)
+  if self.milestones then return part_chain(self.parts[self.seen.active], lr, base, i) end
+  for _, part in ipairs(self.parts) do lr = part_chain(part, lr, base, i) end
+  return lr
 end
 
 local function chain_step(self, metric)
@@ -301,6 +362,8 @@ local function check_parts(parts, milestones)
     check("Chain", milestones or not (part.observe or part.also), "schedule %d, %s, needs milestones", i, part.name)
   end
   if not milestones then return end
+  check("Chain", type(milestones) == "table", "milestones must be a list, got %s", native.describe(milestones))
+  check_counts("Chain", "milestones", milestones)
   check("Chain", #milestones == #parts - 1, "%d schedules need %d milestones, got %d", #parts, #parts - 1, #milestones)
   for i = 2, #milestones do check("Chain", milestones[i] > milestones[i - 1], "milestones must increase") end
 end
@@ -320,7 +383,7 @@ function sched.Chain(...)
   local o = { optimizer = parts[1].optimizer }
   local self = Schedule.new("optim.sched.Chain", o.optimizer, o, function(_, _, base) return base end)
   self.parts, self.milestones, self.seen = parts, given.milestones, { active = 1 }
-  self.rates, self.observe, self.also = chain_rates, chain_step, chain_also
+  self.rates, self.chain, self.observe, self.also = chain_rates, chain_chain, chain_step, chain_also
   for _, part in ipairs(parts) do self.wants_metric = self.wants_metric or part.wants_metric end
   self:apply()
   return self

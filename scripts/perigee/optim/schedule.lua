@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What all schedules are: rates of an optimizer's groups as a function of how many steps are done. The first schedule
--- of an optimizer notes each group's rate as its initial one, from which all go out, until a script sets another.
+-- of an optimizer notes each group's rate as its initial one, from which all go out, until a script sets another. Where
+-- something else has set the rate since, a step goes on from there by PyTorch's recursive rule, `chain`.
 
 local native = require "perigee.native"
 local kept = rawget(native, "optim.schedule") -- a script that clears package.loaded gets the same again
@@ -12,27 +13,51 @@ if kept then return kept end
 local Schedule = {}
 Schedule.__index = Schedule
 
----Makes a schedule; `rates(self, done, base)` answers the rate of a group whose initial one is base.
-function Schedule.new(where, optimizer, options, rates)
+---Makes a schedule; `rates(self, done, base, i)` answers the rate of group i, whose initial one is base;
+---`chain(self, done, lr, base, i)` the one that follows lr with the done-th step (nil: rates alone counts).
+function Schedule.new(where, optimizer, options, rates, chain)
   if type(optimizer) ~= "table" or type(optimizer.groups) ~= "table" or #optimizer.groups == 0 then
     native.raise("invalid_argument", where, "the first argument must be a bound optimizer",
                  "where fit binds it: callbacks.LRScheduler{ function(optimizer) return ... end }")
   end
-  local base = {}
-  for i, group in ipairs(optimizer.groups) do
-    if not rawget(group, "initial_lr") then rawset(group, "initial_lr", group.lr) end
-    base[i] = group.initial_lr
-  end
-  local self = setmetatable({ optimizer = optimizer, options = options, rates = rates, done = 0, base = base,
-                              name = where }, Schedule)
+  -- last: the rates that it set; free: whether they have left those that `rates` gives.
+  local self = setmetatable({ optimizer = optimizer, options = options, rates = rates, chain = chain, done = 0,
+                              base = {}, last = {}, free = {}, name = where }, Schedule)
   self:apply()
   return self
+end
+
+local function base_of(self, i, group)
+  if not self.base[i] then
+    if not rawget(group, "initial_lr") then rawset(group, "initial_lr", group.lr) end
+    self.base[i] = rawget(group, "initial_lr")
+  end
+  return self.base[i]
+end
+
+local function set(self, i, group, rate)
+  self.last[i] = rate
+  group.attributes:set("lr", rate) -- not group.lr: that would be a new initial rate
 end
 
 ---Sets the rates of what is done.
 function Schedule:apply()
   for i, group in ipairs(self.optimizer.groups) do
-    group.attributes:set("lr", self:rates(self.done, self.base[i], i)) -- not group.lr: that would be a new initial rate
+    self.free[i] = false
+    set(self, i, group, self:rates(self.done, base_of(self, i, group), i))
+  end
+  if self.also then self:also(self.done) end
+end
+
+-- The rates of what is done, from those of the step before.
+local function go_on(self)
+  for i, group in ipairs(self.optimizer.groups) do
+    local now, base = group.lr, base_of(self, i, group)
+    local given = self:rates(self.done, base, i)
+    local free = self.chain and (self.free[i] or now ~= self.last[i])
+    local rate = free and self:chain(self.done, now, base, i) or given
+    self.free[i] = rate ~= given
+    set(self, i, group, rate)
   end
   if self.also then self:also(self.done) end
 end
@@ -42,7 +67,7 @@ end
 function Schedule:step(metric)
   self.done = self.done + 1
   if self.observe then self:observe(metric) end
-  self:apply()
+  go_on(self)
 end
 
 ---The rates in force, a number a group.
@@ -60,13 +85,38 @@ function Schedule:state()
   for key, value in pairs(self.seen or {}) do seen[key] = value end
   local parts = self.parts and {} or nil
   for i, part in ipairs(self.parts or {}) do parts[i] = part:state() end
-  return { done = self.done, base = { unpack(self.base) }, seen = seen, parts = parts }
+  local base, free = {}, {}
+  for i, group in ipairs(self.optimizer.groups) do
+    base[i], free[i] = base_of(self, i, group), self.free[i] or group.lr ~= self.last[i]
+  end
+  return { schedule = self.name, done = self.done, base = base, lr = self:lr(), free = free, seen = seen,
+           parts = parts }
+end
+
+local function is_list_of(list, kind, count)
+  for i = 1, count do
+    if type(list) ~= "table" or type(list[i]) ~= kind then return false end
+  end
+  return #list == count
+end
+
+local function check_state(self, saved)
+  local function need(condition, text)
+    if not condition then native.raise("invalid_argument", self.name .. ":load_state", text) end
+  end
+  local count = #self.optimizer.groups
+  need(type(saved) == "table" and is_list_of(saved.base, "number", count),
+       "needs what state() returned for as many groups")
+  need(saved.schedule == nil or saved.schedule == self.name, "the state is one of " .. tostring(saved.schedule))
+  need(type(saved.done) == "number" and saved.done >= 0 and saved.done % 1 == 0, "done must be a count, got " .. native.describe(saved.done))
+  need(saved.lr == nil or is_list_of(saved.lr, "number", count) and is_list_of(saved.free, "boolean", count),
+       "needs a rate a group")
+  need(type(saved.seen) == type(self.seen), "the state is one of another schedule")
+  need(self.parts == nil or is_list_of(saved.parts, "table", #self.parts), "the state is one of other schedules")
+  for i, part in ipairs(self.parts or {}) do check_state(part, saved.parts[i]) end
 end
 
 local function restore(self, saved)
-  if type(saved) ~= "table" or type(saved.base) ~= "table" or #saved.base ~= #self.base then
-    native.raise("invalid_argument", self.name .. ":load_state", "needs what state() returned for as many groups")
-  end
   self.done, self.base = saved.done, { unpack(saved.base) }
   for i, group in ipairs(self.optimizer.groups) do rawset(group, "initial_lr", self.base[i]) end
   if self.seen then
@@ -76,11 +126,18 @@ local function restore(self, saved)
   for i, part in ipairs(self.parts or {}) do restore(part, saved.parts[i]) end
 end
 
----Takes up where state() was taken.
+---Takes up where state() was taken. Everything is checked before anything is changed.
 ---@param saved table
 function Schedule:load_state(saved)
+  check_state(self, saved)
   restore(self, saved)
   self:apply()
+  for i, group in ipairs(self.optimizer.groups) do
+    if saved.free and saved.free[i] then
+      self.free[i] = true
+      set(self, i, group, saved.lr[i])
+    end
+  end
   return self
 end
 
