@@ -84,6 +84,18 @@ test("16-bit weights have float32 averages", function(t)
   t.close(ema.shadow[1]:totable()[1], 2 - 0.999 ^ 3, 1e-6)
   ema:copy_to()
   t.equal({ w.dtype, ema.shadow[1].dtype }, { "bfloat16", "float32" })
+  local exact = ema.shadow[1]:totable()
+  set(w, 3)
+  for _ = 1, 2 do
+    ema:swap()
+    t.equal(ema.shadow[1]:totable(), { 3, 3 })
+    ema:swap()
+    t.equal({ ema.shadow[1]:totable(), w:totable() }, { exact, { 3, 3 } })
+  end
+  ema:swap()
+  pg.no_grad(function() w[1] = 5 end) -- what is changed in between goes along
+  ema:swap()
+  t.equal(ema.shadow[1]:totable(), { 5, exact[2] })
 end)
 
 test("what averages refuse", function(t)

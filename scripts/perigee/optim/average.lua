@@ -77,13 +77,21 @@ function Average:update()
   require("perigee").no_grad(move, self, self:part())
 end
 
+-- Averages that the model holds rounded are kept beside, for the way back: where nothing has changed them since.
 local function exchange(self)
+  local kept, exact = self.exact or {}, {}
   for _, source in ipairs(self.sources) do
-    local shadow, t = self.shadow[source.name], source.tensor
-    local own = t:detach():clone()
+    local name, t = source.name, source.tensor
+    local shadow, own = self.shadow[name], t:detach():clone()
+    if kept[name] then
+      own = require("perigee").where(own:eq(kept[name]:to(t.dtype)), kept[name], own:to(shadow.dtype))
+    elseif shadow.dtype ~= t.dtype then
+      exact[name] = lasting(shadow.clone, shadow)
+    end
     native.call("copy", { t:detach(), shadow:to(t.dtype) })
     native.call("copy", { shadow, own })
   end
+  self.exact = not self.exact and exact or nil
 end
 
 ---Exchanges the model's weights with the averages, in place; a second call puts them back.
@@ -150,7 +158,7 @@ function Average:load_state(saved)
   for _, source in ipairs(self.sources) do
     self.shadow[source.name] = lasting(function() return saved.shadow[source.name]:clone():to(source.tensor.device) end)
   end
-  self.updates = saved.updates
+  self.updates, self.exact = saved.updates, nil
   return self
 end
 
