@@ -2,6 +2,7 @@
 -- pg.custom_grad: a function with a gradient of one's own.
 
 local native = require "perigee.native"
+local tensor = native.tensor
 local pg = require "perigee"
 
 local WHERE = "custom_grad"
@@ -23,6 +24,7 @@ local function note_saved(ctx, outputs)
   local saved = {}
   for key, value in pairs(ctx) do
     if native.is_tensor(value) then
+      tensor.check_open(value, WHERE)
       local note = { key = key, version = native.version_of(value) }
       for k, output in ipairs(outputs) do
         if output == value then note.output = k end
@@ -38,6 +40,7 @@ local function restore_saved(ctx, saved, pass)
   local seen = setmetatable({}, { __index = ctx })
   for _, note in ipairs(saved) do
     local t = ctx[note.key]
+    tensor.check_open(t, WHERE)
     if native.version_of(t) ~= note.version then
       native.raise("failed_precondition", WHERE, ("ctx.%s %s was modified in place since forward"):format(
                      tostring(note.key), tostring(t.shape)), "write into a :clone() instead")

@@ -3,6 +3,7 @@
 -- "Training deep nets with sublinear memory cost").
 
 local native = require "perigee.native"
+local tensor = native.tensor
 local pg = require "perigee"
 
 local function pack(...) return { n = select("#", ...), ... } end
@@ -19,6 +20,28 @@ local function replaced(args, replace)
     list[i] = a
   end
   return list, inner
+end
+
+-- How often each tensor among the arguments has been written to.
+local function versions_of(args)
+  local versions = {}
+  for i = 1, args.n do
+    if native.is_tensor(args[i]) then
+      tensor.check_open(args[i], "recompute")
+      versions[i] = native.version_of(args[i])
+    end
+  end
+  return versions
+end
+
+local function check_unchanged(args, versions)
+  local now = versions_of(args)
+  for i, version in pairs(versions) do
+    if now[i] ~= version then
+      native.raise("failed_precondition", "recompute", ("argument %d %s was modified in place before backward"):format(i,
+                   tostring(args[i].shape)), "write into a :clone() instead")
+    end
+  end
 end
 
 local function cut(a) return a:detach():requires_grad_() end
@@ -45,8 +68,8 @@ local function run_again(fn, args, rng, dtype)
 end
 
 ---fn(...), whose intermediate results are not kept for backward but computed once more there: memory for time. fn's
----random numbers are the same both times. It must not depend on anything that changes in between, nor have effects that
----must happen once; running statistics of a batch norm inside are updated twice.
+---random numbers are the same both times. It must not depend on anything that changes in between (a tensor among its
+---arguments that was written to is noticed), nor have effects that must happen once; running statistics of a batch norm inside are updated twice.
 ---@param fn fun(...): perigee.Tensor
 ---@return perigee.Tensor ... what fn returned
 local function recompute(fn, ...)
@@ -56,7 +79,7 @@ local function recompute(fn, ...)
   if not native.grad_enabled() then return fn(...) end
   local function run(...) return fn(...) end -- a layer is a table that can be called
   local args, rng = pack(...), { native.rng_state() }
-  local dtype = autocast_of(args)
+  local dtype, versions = autocast_of(args), versions_of(args)
   local first, inner = replaced(args, cut)
   local results = pack(run(unpack(first, 1, first.n)))
   local outputs, places = {}, {}
@@ -74,6 +97,7 @@ local function recompute(fn, ...)
   for _, leaf in ipairs(leaves) do inputs[#inputs + 1] = leaf end
 
   local made = native.custom.record(inputs, outputs, function(pass)
+    check_unchanged(args, versions)
     local second, sources = replaced(args, pass.creates_graph and continue or cut)
     for _, leaf in ipairs(leaves) do sources[#sources + 1] = leaf end
     local again = run_again(run, second, rng, dtype)

@@ -202,6 +202,31 @@ test("recompute keeps nothing of the way but is nested and differentiated again"
   raises(t, function() pg.recompute(3) end, "needs a function, got number 3")
 end)
 
+test("recompute notices an argument that was written to", function(t)
+  local w, x, scale = f64 { 1, 2 }, f64 { 3, 4 }, pg.ones({ 2 }, { dtype = "float64" })
+  local inner = x * 1
+  local y = pg.recompute(function(a, k) return a * w * k end, inner, scale)
+  pg.no_grad(function() inner:add_(1) end)
+  raises(t, function() y:sum():backward() end, "recompute: argument 1 {2} was modified in place before backward")
+  y = pg.recompute(function(a, k) return a * w * k end, x, scale)
+  scale[1] = 5 -- needs no gradient, but takes part
+  raises(t, function() y:sum():backward() end, "argument 2 {2} was modified")
+  y = pg.recompute(function(a, k) return a * w * k end, x, scale)
+  scale:free()
+  raises(t, function() y:sum():backward() end, "this tensor was closed by t:free()")
+end)
+
+test("custom_grad says that what ctx holds was closed", function(t)
+  local kept
+  local f = pg.custom_grad {
+    forward = function(ctx, x) kept = x + 1; ctx.x = kept; return x * 2 end,
+    backward = function(ctx, dy) return dy * ctx.x end,
+  }
+  local y = f(f64 { 1 })
+  kept:free()
+  raises(t, function() y:sum():backward() end, "this tensor was closed by t:free()")
+end)
+
 test("recompute: memory for time", function(t)
   local function peak(run)
     local x = pg.ones({ 64, 1024 }, { requires_grad = true })
