@@ -398,6 +398,12 @@ test("two optimizers and one scaler; state; off", function(t)
   local copy = amp.GradScaler {}:load_state(scaler:state())
   t.equal(copy:state(), scaler:state())
   t.raises(function() copy:load_state {} end, "was off")
+  for key, value in pairs { scale = -1, growth_factor = 1, backoff_factor = 2, growth_interval = 0.5,
+                            growth_tracker = -1 } do
+    local state = scaler:state()
+    state[key] = value
+    t.raises(function() copy:load_state(state) end, "GradScaler:load_state: " .. key)
+  end
   local off = amp.GradScaler { enabled = false }
   local loss = a:sum()
   t.equal({ off:scale(loss) == loss, off:get_scale(), off:update() }, { true, 1, false })

@@ -73,7 +73,12 @@ test("averages go on from their state, and survive a checkpoint", function(t)
   ema:update()
   again:update()
   t.equal(again.shadow[1]:totable(), ema.shadow[1]:totable())
-  t.raises(function() again:load_state { shadow = { pg.zeros { 3 } } } end, "expected {2}")
+  t.raises(function() again:load_state { updates = 1, shadow = { pg.zeros { 3 } } } end, "expected float32 {2}")
+  t.raises(function() again:load_state { updates = 1, shadow = { 3 } } end, "1 is number 3, expected float32 {2}")
+  t.raises(function() again:load_state { updates = 1, shadow = {} } end, "1 is missing")
+  for _, updates in ipairs { -1, 0.5, "1", 0 / 0 } do
+    t.raises(function() again:load_state { updates = updates, shadow = ema.shadow } end, "updates must be a count")
+  end
 end)
 
 test("16-bit weights have float32 averages", function(t)

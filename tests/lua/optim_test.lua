@@ -118,6 +118,9 @@ test("clipping", function(t)
   t.close(b.grad:totable(), { 0.8 })
   optim.clip_grad_value_({ a, b }, 0.7)
   t.close(b.grad:totable(), { 0.7 })
+  optim.clip_grad_value_ { { a, b }, 0.5 }
+  optim.scale_grad_ { { a, b }, 0.5 }
+  t.close(b.grad:totable(), { 0.25 })
   t.raises(function() optim.clip_grad_norm_({ a }, -1) end, "positive")
 end)
 
@@ -149,11 +152,106 @@ test("what optimizers refuse", function(t)
   t.raises(function() optim.SGD { { w }, nesterov = true } end, "momentum")
   t.raises(function() optim.SGD { { w, w } } end, "twice")
   t.raises(function() optim.SGD { { w * 2 } } end, "leaves")
+  t.raises(function() optim.LBFGS { { w, w } } end, "parameter 2 is there twice")
+  t.raises(function() optim.LBFGS { { w * 2 } } end, "leaves")
   t.raises(function() optim.SGD { {} } end, "empty")
   t.raises(function() optim.SGD({ lr = 1 }):step() end, "no parameters")
   t.raises(function() return optim.Adamm end, "optim.Adam")
   local optimizer = optim.SGD { { w } }
   t.raises(function() optimizer.groups[1].lrr = 1 end, "lr")
+end)
+
+test("step calls a closure, with gradients on, and returns its loss", function(t)
+  for _, name in ipairs { "SGD", "Adam", "LAMB" } do
+    local w = pg.tensor({ 1, 1 }, { requires_grad = true })
+    local optimizer = optim[name] { w, lr = 0.5 }
+    local function closure()
+      optimizer:zero_grad()
+      local loss = (w * 3):sum()
+      loss:backward()
+      return loss
+    end
+    for i = 1, 3 do
+      local before = (w:detach() * 3):sum():item()
+      local loss = i < 3 and optimizer:step(closure) or pg.no_grad(optimizer.step, optimizer, closure)
+      t.close(loss:item(), before)
+      t.ok(w:detach():sum():item() * 3 < before)
+    end
+    t.equal(optimizer:step(), nil)
+    t.raises(function() optimizer:step(3) end, name .. ": step needs a function or nothing, got number 3")
+  end
+end)
+
+test("zero_grad forgets gradients, or makes them zeros", function(t)
+  for _, make in ipairs { optim.SGD, optim.LBFGS } do
+    local w, v = pg.tensor({ 1, 1 }, { requires_grad = true }), pg.tensor({ 1 }, { requires_grad = true })
+    local optimizer = make { { w, v } }
+    for _, options in ipairs { { set_to_none = false }, { false } } do
+      w:sum():backward()
+      optimizer:zero_grad(options)
+      t.equal(w.grad:totable(), { 0, 0 })
+      t.equal(v.grad, nil)
+    end
+    optimizer:zero_grad { set_to_none = true }
+    t.equal(w.grad, nil)
+    w:square():sum():backward { create_graph = true }
+    optimizer:zero_grad(false)
+    t.equal({ w.grad:totable(), w.grad.requires_grad }, { { 0, 0 }, false })
+    t.raises(function() optimizer:zero_grad { set_to_none = true, foo = 1 } end, 'zero_grad: unknown option "foo"')
+  end
+end)
+
+test("a hyperparameter that is set later is checked by the step", function(t)
+  for _, name in ipairs { "Adam", "LAMB" } do
+    for _, bad in ipairs { { lr = -1 }, { lr = 0 / 0 }, { betas = { 2, 0.9 } }, { eps = -1 } } do
+      local w = pg.tensor({ 1, 1 }, { requires_grad = true })
+      local optimizer = optim[name] { w }
+      for i = 1, 3 do
+        w:sum():backward()
+        if i == 3 then
+          local key, value = next(bad)
+          optimizer.groups[1][key] = value
+          t.raises(function() optimizer:step() end, "must")
+        else
+          optimizer:step()
+        end
+      end
+    end
+  end
+end)
+
+test("what the states of optimizers must be", function(t)
+  local w = pg.tensor({ 1, 1 }, { requires_grad = true })
+  local function refused(optimizer, change, text)
+    local state = optimizer:state()
+    change(state)
+    t.raises(function() optimizer:load_state(state) end, text)
+  end
+  local adam = optim.Adam { w }
+  w:sum():backward()
+  adam:step()
+  refused(adam, function(s) s.groups[1] = {} end, "group 1 has no options")
+  refused(adam, function(s) s.groups[1].steps = nil end, "group 1 has no steps")
+  refused(adam, function(s) s.groups[1].steps[1] = -1 end, "the steps of parameter 1 must be a count, got number %-1")
+  refused(adam, function(s) s.groups[1].options.lr = -1 end, "lr must be 0 or more")
+  refused(adam, function(s) s.groups[1].options.speed = 1 end, "speed")
+  refused(adam, function(s) s.groups[1].slots.exp_avg[1] = 3 end,
+          "exp_avg of parameter 1 must be a tensor float32 {2}, got number 3")
+  refused(adam, function(s) s.groups[1].slots.exp_avg[1] = pg.zeros { 3 } end, "got tensor float32 {3}")
+  refused(adam, function(s) s.groups[1].slots.exp_avg = 3 end, "exp_avg must be a list, got number 3")
+  local lbfgs = optim.LBFGS { { w } }
+  lbfgs:step(function()
+    lbfgs:zero_grad()
+    local loss = w:square():sum()
+    loss:backward()
+    return loss
+  end)
+  lbfgs:load_state(lbfgs:state())
+  refused(lbfgs, function(s) s.lr = -1 end, "lr is not")
+  refused(lbfgs, function(s) s.iterations = 0.5 end, "iterations is not")
+  refused(lbfgs, function(s) s.gradient = pg.zeros { 3 } end, "for 2 numbers; gradient is not")
+  refused(lbfgs, function(s) s.moves = { 3 } end, "moves is not")
+  t.raises(function() lbfgs:load_state {} end, "lr is not")
 end)
 
 test("steps that are planned ahead notice what changes between them", function(t)

@@ -45,8 +45,7 @@ test("what optimizers, averages and scalers keep outlives the scope that it was 
           loss:backward()
           return loss
         end
-        if optimizer.groups then closure() end
-        optimizer:step(not optimizer.groups and closure or nil)
+        optimizer:step(closure)
       end)
     end
     return model.weight:totable()

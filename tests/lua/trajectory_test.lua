@@ -159,10 +159,7 @@ local function descend_matrices(optimizer, params, steps)
     loss:backward()
     return loss
   end
-  for _ = 1, steps do
-    if optimizer.groups then closure() end
-    optimizer:step(closure)
-  end
+  for _ = 1, steps do optimizer:step(closure) end
 end
 
 local function flat(params)

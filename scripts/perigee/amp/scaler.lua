@@ -24,15 +24,21 @@ local function need(condition, where, text, hint)
   if not condition then native.raise("invalid_argument", where, text, hint) end
 end
 
+local function check_factors(where, o)
+  need(o.growth_factor > 1 and o.growth_factor < math.huge, where, "growth_factor must be above 1, got " ..
+       o.growth_factor)
+  need(o.backoff_factor > 0 and o.backoff_factor < 1, where, "backoff_factor must lie between 0 and 1, got " ..
+       o.backoff_factor)
+  need(o.growth_interval >= 1 and o.growth_interval % 1 == 0, where, "growth_interval must be at least 1, got " ..
+       o.growth_interval)
+end
+
 ---`amp.GradScaler{init_scale=2^16, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true}`
 ---@return perigee.GradScaler
 local function new(...)
   local o = read_options(...)
   need(o.init_scale > 0 and o.init_scale <= LARGEST, "amp.GradScaler", "init_scale must be positive and finite")
-  need(o.growth_factor > 1, "amp.GradScaler", "growth_factor must be above 1, got " .. o.growth_factor)
-  need(o.backoff_factor > 0 and o.backoff_factor < 1, "amp.GradScaler",
-       "backoff_factor must lie between 0 and 1, got " .. o.backoff_factor)
-  need(o.growth_interval >= 1, "amp.GradScaler", "growth_interval must be at least 1, got " .. o.growth_interval)
+  check_factors("amp.GradScaler", o)
   return setmetatable({ factor = o.init_scale, growth_factor = o.growth_factor, backoff_factor = o.backoff_factor,
                         growth_interval = o.growth_interval, growth_tracker = 0, enabled = o.enabled, seen = {},
                         order = {} }, GradScaler)
@@ -217,7 +223,7 @@ function GradScaler:state()
            growth_interval = self.growth_interval, growth_tracker = self.growth_tracker }
 end
 
----Takes up where state() was taken.
+---Takes up where state() was taken. Everything is checked before anything is changed.
 ---@param saved table
 ---@return perigee.GradScaler self
 function GradScaler:load_state(saved)
@@ -227,6 +233,11 @@ function GradScaler:load_state(saved)
     need(type(saved[name]) == "number", "GradScaler:load_state", ("%q is missing"):format(name),
          next(saved) == nil and "the state is one of a scaler that was off" or nil)
   end
+  need(saved.scale > 0 and saved.scale <= LARGEST, "GradScaler:load_state",
+       "scale must be positive and finite, got " .. saved.scale)
+  check_factors("GradScaler:load_state", saved)
+  need(saved.growth_tracker >= 0 and saved.growth_tracker % 1 == 0, "GradScaler:load_state",
+       "growth_tracker must be a count, got " .. saved.growth_tracker)
   self.factor, self.growth_tracker = saved.scale, saved.growth_tracker
   self.growth_factor, self.backoff_factor = saved.growth_factor, saved.backoff_factor
   self.growth_interval = saved.growth_interval

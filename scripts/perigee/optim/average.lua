@@ -148,11 +148,16 @@ function Average:load_state(saved)
   if type(saved) ~= "table" or type(saved.shadow) ~= "table" then
     native.raise("invalid_argument", where, "needs what state() returned")
   end
+  local updates = saved.updates
+  if type(updates) ~= "number" or updates < 0 or updates % 1 ~= 0 then
+    native.raise("invalid_argument", where, "updates must be a count, got " .. native.describe(updates))
+  end
   for _, source in ipairs(self.sources) do
     local t = saved.shadow[source.name]
-    if not t or t.shape ~= source.tensor.shape then
-      native.raise("invalid_argument", where, ("%s is %s, expected %s"):format(tostring(source.name),
-                   t and tostring(t.shape) or "missing", tostring(source.tensor.shape)))
+    local own = self.shadow[source.name]
+    if not native.is_tensor(t) or t.shape ~= own.shape or t.dtype ~= own.dtype then
+      native.raise("invalid_argument", where, ("%s is %s, expected %s %s"):format(tostring(source.name),
+                   t and native.describe(t) or "missing", own.dtype, tostring(own.shape)))
     end
   end
   for _, source in ipairs(self.sources) do

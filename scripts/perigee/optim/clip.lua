@@ -82,22 +82,32 @@ function clip.clip_grad_norm_(...)
   end)
 end
 
+local read_value = native.signature("clip_grad_value_", {
+  { "params", "any", required = true }, { "limit", "any", required = true } })
+
 ---Limits every element of all gradients to [-limit, limit].
 ---@param params perigee.Tensor[]|perigee.Layer
 ---@param limit number
-function clip.clip_grad_value_(params, limit)
+function clip.clip_grad_value_(...)
+  local o = read_value(...)
+  local limit = o.limit
   check_limit("clip_grad_value_", limit)
   require("perigee").no_grad(function()
-    for _, list in ipairs(gradients_of("clip_grad_value_", params)) do
+    for _, list in ipairs(gradients_of("clip_grad_value_", o.params)) do
       native.call("clamp_all", { list }, { min = -limit, max = limit })
     end
   end)
 end
 
+local read_factor = native.signature("scale_grad_", {
+  { "params", "any", required = true }, { "factor", "any", required = true } })
+
 ---Multiplies all gradients by a number.
 ---@param params perigee.Tensor[]|perigee.Layer
 ---@param factor number
-function clip.scale_grad_(params, factor)
+function clip.scale_grad_(...)
+  local o = read_factor(...)
+  local params, factor = o.params, o.factor
   if type(factor) ~= "number" then
     native.raise("invalid_argument", "scale_grad_", "the factor must be a number, got " .. native.describe(factor))
   end

@@ -4,6 +4,7 @@
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
 local lasting = require "perigee.optim.lasting"
+local parameters = require "perigee.optim.parameters"
 
 local module = {}
 
@@ -34,7 +35,9 @@ function module.LBFGS(...)
     native.raise("invalid_argument", "LBFGS", "needs a list of parameters or a layer, got " ..
                  native.describe(o.params))
   end
+  local seen = {}
   for i, p in ipairs(params) do
+    parameters.check("LBFGS", seen, p, i)
     if p.dtype ~= params[1].dtype or p.device ~= params[1].device then
       native.raise("invalid_argument", "LBFGS", ("parameter %d is %s on %s, the first %s on %s"):format(i, p.dtype,
                    p.device, params[1].dtype, params[1].device))
@@ -148,8 +151,15 @@ function LBFGS:step(closure)
   return first
 end
 
----Forgets the gradients of all parameters.
-function LBFGS:zero_grad() native.clear_grads(self.params) end
+local function forget_gradients(self) native.clear_grads(self.params) end
+local function lists_of(self) return { self.params } end
+
+---Forgets the gradients of all parameters, or with set_to_none=false makes them zeros.
+---@param options? boolean|{set_to_none: boolean?}
+function LBFGS:zero_grad(...)
+  if select("#", ...) == 0 then return forget_gradients(self) end
+  parameters.clear(self, forget_gradients, lists_of, ...)
+end
 
 ---A plain table of what is remembered, for load_state.
 ---@return table
@@ -158,9 +168,34 @@ function LBFGS:state()
            direction = self.direction, gradient = self.gradient, diagonal = self.diagonal, t = self.t }
 end
 
----Takes up where state() was taken.
+local function check_state(self, saved)
+  local count = 0
+  for _, p in ipairs(self.params) do count = count + p:numel() end
+  local function need(condition, name)
+    if not condition then
+      native.raise("invalid_argument", "LBFGS:load_state", ("needs what state() returned for %d numbers; %s is not"):format(
+                     count, name))
+    end
+  end
+  local function is_vector(t) return native.is_tensor(t) and t:has_shape { count } end
+  need(type(saved) == "table", "it")
+  need(type(saved.lr) == "number" and saved.lr >= 0 and saved.lr < math.huge, "lr")
+  local iterations = saved.iterations
+  need(type(iterations) == "number" and iterations >= 0 and iterations % 1 == 0, "iterations")
+  for _, name in ipairs { "direction", "gradient" } do
+    need(iterations == 0 and saved[name] == nil or is_vector(saved[name]), name)
+  end
+  for _, name in ipairs { "diagonal", "t" } do
+    need(iterations == 0 and saved[name] == nil or type(saved[name]) == "number", name)
+  end
+  need(type(saved.moves) == "table" and type(saved.turns) == "table" and #saved.moves == #saved.turns, "moves")
+  for i, move in ipairs(saved.moves) do need(is_vector(move) and is_vector(saved.turns[i]), "moves") end
+end
+
+---Takes up where state() was taken. Everything is checked before anything is changed.
 ---@param saved table
 function LBFGS:load_state(saved)
+  check_state(self, saved)
   local device = self.params[1].device
   local function here(t) return t and lasting(function() return t:clone():to(device) end) end
   self.lr, self.iterations, self.diagonal, self.t = saved.lr, saved.iterations, saved.diagonal, saved.t

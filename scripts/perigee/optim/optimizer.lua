@@ -8,6 +8,7 @@ local rule = require "perigee.optim.rule"
 local walk = require "perigee.nn.walk"
 local policy = require "perigee.amp.policy"
 local lasting = require "perigee.optim.lasting"
+local parameters = require "perigee.optim.parameters"
 
 ---Parameters of 16 bits step in float32 and keep float32 state, but no float32 copy of themselves: to have one, keep
 ---float32 parameters and compute under amp.autocast. Every hyperparameter may change between steps.
@@ -27,6 +28,10 @@ local function split_betas(where, options)
   local betas, copy = options.betas, {}
   if type(betas) ~= "table" or #betas ~= 2 then
     native.raise("invalid_argument", where, "betas must be two numbers, got " .. native.describe(betas))
+  end
+  if options.beta1 ~= nil or options.beta2 ~= nil then
+    native.raise("invalid_argument", where, ("betas and %s are the same, given twice"):format(
+                   options.beta1 ~= nil and "beta1" or "beta2"))
   end
   for key, value in pairs(options) do copy[key] = value end
   copy.betas, copy.beta1, copy.beta2 = nil, betas[1], betas[2]
@@ -56,20 +61,6 @@ function Group.__newindex(group, key, value)
   end
 end
 
-local function check_parameter(self, where, p, i)
-  if not native.is_tensor(p) then
-    native.raise("invalid_argument", where, ("parameter %d must be a tensor, got %s"):format(i, native.describe(p)))
-  end
-  if not p.is_leaf then
-    native.raise("invalid_argument", where, ("parameter %d is the result of an operation"):format(i),
-                 "optimizers change leaves: tensors made with requires_grad")
-  end
-  if self.seen[p] then
-    native.raise("invalid_argument", where, ("parameter %d is there twice"):format(i))
-  end
-  self.seen[p] = true
-end
-
 ---Adds a parameter group: { params = {...}, lr = ... }; what it does not say is as in the constructor.
 ---@param group table
 ---@return perigee.Optimizer
@@ -86,7 +77,7 @@ function Optimizer:add_group(group)
   end
   local list = {}
   for i, p in ipairs(params) do
-    check_parameter(self, where, p, i)
+    parameters.check(where, self.seen, p, i)
     list[i] = require("perigee").keep(p)
   end
   local steps = {}
@@ -217,21 +208,46 @@ local function step_groups(self)
   end
 end
 
----Updates all parameters that have gradients.
-function Optimizer:step()
+---Updates all parameters that have gradients: behind a call of closure(), which computes them, where one is given.
+---@param closure? fun(): perigee.Tensor clears gradients, computes the loss, calls backward, returns the loss
+---@return perigee.Tensor? loss what the closure returned
+function Optimizer:step(closure)
   if not self:is_bound() then
     native.raise("failed_precondition", self.name, "has no parameters yet", "optim." .. self.name ..
                  "{model:parameters(), ...}")
   end
-  if native.in_autocast() then return policy.autocast(nil, nil, step_groups, self) end -- updates written in Lua
-  step_groups(self)
+  local loss
+  if closure ~= nil then
+    if type(closure) ~= "function" then
+      native.raise("invalid_argument", self.name, "step needs a function or nothing, got " .. native.describe(closure))
+    end
+    loss = require("perigee").enable_grad(closure)
+  end
+  if native.in_autocast() then
+    policy.autocast(nil, nil, step_groups, self) -- updates written in Lua
+  else
+    step_groups(self)
+  end
+  return loss
 end
 
----Forgets the gradients of all parameters.
-function Optimizer:zero_grad()
+local function forget_gradients(self)
   for _, group in ipairs(self.groups) do
     if not (group.plan and group.plan:clear_gradients()) then native.clear_grads(group.params) end
   end
+end
+
+local function lists_of(self)
+  local lists = {}
+  for i, group in ipairs(self.groups) do lists[i] = group.params end
+  return lists
+end
+
+---Forgets the gradients of all parameters, or with set_to_none=false makes them zeros.
+---@param options? boolean|{set_to_none: boolean?}
+function Optimizer:zero_grad(...)
+  if select("#", ...) == 0 then return forget_gradients(self) end
+  parameters.clear(self, forget_gradients, lists_of, ...)
 end
 
 ---Hyperparameters, step counts and state: groups[i] = { options = {...}, steps = {...}, slots = { name = {...} } }.
@@ -251,6 +267,19 @@ function Optimizer:state()
   return { optimizer = self.name, groups = groups }
 end
 
+local function check_slots(refuse, group, slots)
+  for slot, list in pairs(slots) do
+    if type(list) ~= "table" then refuse(("%s must be a list, got %s"):format(tostring(slot), native.describe(list))) end
+    for i, p in ipairs(group.params) do
+      local t, expected = list[i], list[i] and zeros_for(group.attributes, slot, p)
+      if t and (not native.is_tensor(t) or t.shape ~= expected.shape or t.dtype ~= expected.dtype) then
+        refuse(("%s of parameter %d must be a tensor %s %s, got %s"):format(slot, i, expected.dtype,
+                 tostring(expected.shape), native.describe(t)))
+      end
+    end
+  end
+end
+
 local function check_state(self, saved)
   local function refuse(text) native.raise("invalid_argument", self.name .. ":load_state", text) end
   if type(saved) ~= "table" or type(saved.groups) ~= "table" then refuse("needs what state() returned") end
@@ -260,17 +289,19 @@ local function check_state(self, saved)
   end
   for g, group in ipairs(self.groups) do
     local entry = saved.groups[g]
+    for _, key in ipairs { "options", "steps", "slots" } do
+      if type(entry) ~= "table" or type(entry[key]) ~= "table" then refuse(("group %d has no %s"):format(g, key)) end
+    end
     if #entry.steps ~= #group.params then
       refuse(("group %d has %d parameters, expected %d"):format(g, #entry.steps, #group.params))
     end
-    for slot, list in pairs(entry.slots) do
-      for i, p in ipairs(group.params) do
-        local expected = list[i] and zeros_for(group.attributes, slot, p).shape
-        if list[i] and list[i].shape ~= expected then
-          refuse(("%s of parameter %d is %s, expected %s"):format(slot, i, tostring(list[i].shape), tostring(expected)))
-        end
+    for i, step in ipairs(entry.steps) do
+      if type(step) ~= "number" or step < 0 or step % 1 ~= 0 then
+        refuse(("the steps of parameter %d must be a count, got %s"):format(i, native.describe(step)))
       end
     end
+    new_attributes(self.name, entry.options) -- checks them
+    check_slots(refuse, group, entry.slots)
   end
 end
 
