@@ -27,6 +27,31 @@ local function check_names(where, tensors, names)
                    native.describe(tensors[name])), where == "save" and
                    "pg.CheckpointManager{folder} keeps models, optimizers and numbers together" or nil)
     end
+    if name:find("\0", 1, true) then
+      native.raise("invalid_argument", where, ("a NUL byte stands in the name %q of a tensor"):format(name))
+    end
+  end
+end
+
+local function check_options(options)
+  if options == nil then return end
+  if not native.is_plain(options) then
+    native.raise("invalid_argument", "save", "options must be a table, got " .. native.describe(options))
+  end
+  for key in pairs(options) do
+    if key ~= "notes" then
+      native.raise("invalid_argument", "save", ("unknown option %q"):format(tostring(key)), "options are notes")
+    end
+  end
+  local notes = options.notes
+  if notes ~= nil and type(notes) ~= "table" then
+    native.raise("invalid_argument", "save", "notes must be a table of strings, got " .. native.describe(notes))
+  end
+  for key, value in pairs(notes or {}) do
+    if type(key) ~= "string" or (key .. tostring(value)):find("\0", 1, true) then
+      native.raise("invalid_argument", "save", ("the note %q must be a text without NUL bytes under a name"):format(
+                     tostring(key)))
+    end
   end
 end
 
@@ -36,6 +61,7 @@ end
 ---@param options? {notes?: table<string, string>}
 function files.save(path, what, options)
   check_path("save", path)
+  check_options(options)
   local tensors, names
   if walk.is_layer(what) then
     if walk.is_lazy(what) then

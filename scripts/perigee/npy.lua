@@ -53,6 +53,9 @@ function files.save_npz(path, tensors)
       native.raise("invalid_argument", "save_npz", ("%s must be a tensor under a name, got %s"):format(tostring(name),
                    native.describe(t)))
     end
+    if name:find("\0", 1, true) then
+      native.raise("invalid_argument", "save_npz", ("a NUL byte stands in the name %q of a tensor"):format(name))
+    end
     names[#names + 1] = name
   end
   table.sort(names)

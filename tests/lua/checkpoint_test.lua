@@ -219,6 +219,7 @@ test("what the manager refuses", function(t)
     t.raises(function() manager:save {} end, "step must be a count")
     t.raises(function() manager:save { step = 1, metric = "low" } end, "metric")
     t.raises(function() manager:save { step = 1, fn = print } end, "values%.fn is a function")
+    t.raises(function() manager:save { step = 1, ["a\0b"] = pg.ones { 1 } } end, "a NUL byte stands in the name")
     t.equal(manager:steps(), {})
     manager:save { step = 1 }
     local two = pg.CheckpointManager { folder, model = model, optimizer = optim.SGD { model:parameters() } }

@@ -57,6 +57,10 @@ test("plot: gaps, constants and logarithms", function(t)
   _, plot = text_of { 5, 5 }
   t.equal({ plot.y_low, plot.y_high }, { 4.5, 5.5 })
   text_of { 0 / 0 }
+  text_of { 1e308, -1e308 }
+  text_of { 1.7e308, 1.7e308 }
+  t.ok(text_of({ 1e15, 1e15 + 1 }):find("1.000000000000001e15", 1, true))
+  t.ok(text_of({ 1e15, 1e15 + 2048 }):find("1.000000000001e15", 1, true))
   text_of { 7 }
   local text = text_of { { 1e-3, 1, 1e3, -1 }, logy = true, color = false }
   t.ok(text:find("1e3 ┤", 1, true) and text:find("1e-3 ┤", 1, true), text)

@@ -76,6 +76,9 @@ end
 
 function write_value(out, v, path)
   if native.is_tensor(v) then
+    if path:find("\0", 1, true) then
+      native.raise("invalid_argument", out.where, ("a NUL byte stands in the name %q of a tensor"):format(path))
+    end
     local name = path
     while out.taken[name] do name = name .. "'" end -- { ["a.b"] = t } beside { a = { b = t } }
     out.taken[name] = true

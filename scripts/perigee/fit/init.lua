@@ -196,12 +196,32 @@ end
 -- Callbacks are functions, called at each epoch's end, or tables with on_train_begin, on_epoch_begin, on_batch_end,
 -- on_epoch_end, on_train_end. All get the job: { model, optimizer, epoch, step, done, history, stop }; stop = true ends
 -- it. Those with `last` come behind the others: they save what the others have done.
+local EVENTS = { "on_train_begin", "on_epoch_begin", "on_batch_end", "on_epoch_end", "on_train_end" }
+local is_event = {}
+for _, name in ipairs(EVENTS) do is_event[name] = true end
+
+local function check_events(i, methods)
+  for name in pairs(methods) do
+    if type(name) == "string" and name:sub(1, 3) == "on_" and not is_event[name] then
+      local near = native.suggest(name, EVENTS)
+      native.raise("invalid_argument", "fit", ("callback %d has %q, which nothing calls"):format(i, name),
+                   near and ("did you mean %q?"):format(near) or "events are " .. table.concat(EVENTS, ", "))
+    end
+  end
+end
+
 local function notifier(callbacks)
   local order = {}
   for i, callback in ipairs(callbacks) do
     if type(callback) ~= "function" and type(callback) ~= "table" then
       native.raise("invalid_argument", "fit", ("callback %d must be a function or a table, got %s"):format(i,
                    native.describe(callback)))
+    end
+    if type(callback) == "table" then
+      local meta = getmetatable(callback)
+      local class = type(meta) == "table" and rawget(meta, "__index")
+      check_events(i, callback)
+      if type(class) == "table" then check_events(i, class) end
     end
   end
   for _, last in ipairs { false, true } do

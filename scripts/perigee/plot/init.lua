@@ -34,11 +34,20 @@ local function is_numbers(v)
   return true
 end
 
+local function check_holes(v)
+  local count, highest = 0, 0
+  for key in pairs(v) do
+    if type(key) == "number" then count, highest = count + 1, math.max(highest, key) end
+  end
+  if count ~= highest then bad(("the list has a hole: %d entries up to position %d"):format(count, highest)) end
+end
+
 local function list_of(v, what)
   if native.is_tensor(v) then
     if v:dim() ~= 1 then bad(("%s must have one axis, got %s"):format(what, tostring(v.shape))) end
     return v:detach():to("float64"):totable()
   end
+  if type(v) == "table" then check_holes(v) end
   if not is_numbers(v) then
     bad(("%s must be a list of numbers or a tensor, got %s"):format(what, native.describe(v)))
   end
@@ -87,6 +96,7 @@ end
 -- One positional argument: a series, or several.
 local function add_argument(list, v, o)
   if is_history(v) then return add_history(list, v, o.keys) end
+  if type(v) == "table" then check_holes(v) end
   if native.is_tensor(v) and v:dim() == 2 then
     for _, row in v:rows() do add(list, row, o.x) end
     return
@@ -111,6 +121,7 @@ local function is_plain(v) return type(v) == "table" and getmetatable(v) == nil 
 local function read(...)
   local n, arguments, named = select("#", ...), { ... }, nil
   local last = arguments[n]
+  if is_plain(last) then check_holes(last) end
   if n == 1 and is_plain(last) and #names_of(last) > 0 then
     return arguments, {}
   elseif n == 1 and is_plain(last) and not is_numbers(last) and last.y == nil then

@@ -5,6 +5,7 @@ local scale = {}
 
 local function is_finite(v) return v == v and v ~= math.huge and v ~= -math.huge end
 scale.is_finite = is_finite
+local LARGEST, EPSILON = 1.7976931348623157e308, 2 ^ -52
 
 ---Least and largest of the finite numbers (of the positive ones on a logarithmic axis), widened where they are equal.
 ---@param lists number[][]
@@ -22,7 +23,7 @@ function scale.range(lists, log)
   if low == high then
     if log then return low / 10, high * 10 end
     local margin = low == 0 and 1 or math.abs(low) * 0.1
-    return low - margin, high + margin
+    return math.max(low - margin, -LARGEST), math.min(high + margin, LARGEST)
   end
   return low, high
 end
@@ -40,10 +41,13 @@ end
 function scale.ticks(low, high, count, log)
   local powers = log and log_ticks(low, high)
   if powers then return powers end
-  local rough = (high - low) / math.max(1, count)
+  count = math.max(1, count)
+  -- Not as a difference, which may be infinite; nor steps that numbers of this size do not resolve.
+  local rough = math.max(high / count - low / count, 4 * EPSILON * math.max(math.abs(low), math.abs(high)))
   local magnitude = 10 ^ math.floor(math.log10(rough))
   local step = magnitude
   for _, factor in ipairs { 1, 2, 5, 10 } do
+    if factor * magnitude > LARGEST then break end
     step = factor * magnitude
     if step >= rough * (1 - 1e-9) then break end
   end
@@ -53,6 +57,11 @@ function scale.ticks(low, high, count, log)
     if not log or v > 0 then ticks[#ticks + 1] = v end
   end
   return ticks
+end
+
+local function power_text(v, precision)
+  local text = ("%." .. precision .. "e"):format(v):gsub("(%.%d-)0*e", "%1e"):gsub("%.e", "e")
+  return (text:gsub("e([+-])0*(%d)", "e%1%2"):gsub("e%+", "e"))
 end
 
 ---Texts of ticks with equally many digits behind the point.
@@ -67,13 +76,15 @@ function scale.texts(ticks, log)
     local fraction = ("%.6f"):format(v):gsub("0+$", ""):match("%.(%d*)$")
     digits = math.max(digits, #fraction)
   end
+  local powers = largest >= 1e6 or (smallest < 1e-4 and largest > 0) or (log and largest / smallest > 1e3)
   local list = {}
-  for i, v in ipairs(ticks) do
-    if largest >= 1e6 or (smallest < 1e-4 and largest > 0) or (log and largest / smallest > 1e3) then
-      list[i] = (("%.3e"):format(v):gsub("%.?0*e", "e"):gsub("e([+-])0*(%d)", "e%1%2"):gsub("e%+", "e"))
-    else
-      list[i] = ("%." .. digits .. "f"):format(v)
+  for precision = 3, 16 do -- until no two look the same
+    local seen, same = {}, false
+    for i, v in ipairs(ticks) do
+      list[i] = powers and power_text(v, precision) or ("%." .. digits .. "f"):format(v)
+      same, seen[list[i]] = same or seen[list[i]], true
     end
+    if not same or not powers then break end
   end
   return list
 end
@@ -82,6 +93,7 @@ end
 function scale.place(v, low, high, log)
   if not is_finite(v) or (log and v <= 0) then return nil end
   if log then v, low, high = math.log(v), math.log(low), math.log(high) end
+  if high - low == math.huge then v, low, high = v / 2, low / 2, high / 2 end
   return (v - low) / (high - low)
 end
 

@@ -18,7 +18,7 @@ return function(pg, native)
       local n = tensor.size(t, axis)
       if n > 2 * edge then
         local parts = { t:narrow(axis, 1, edge), t:narrow(axis, n - edge + 1, edge) }
-        t = edge > 0 and native.call("cat", { parts }, { axis = axis }) or parts[1]
+        t = native.call("cat", { parts }, { axis = axis })
       end
     end
     return t
@@ -88,8 +88,9 @@ return function(pg, native)
       for key, value in pairs(DEFAULTS) do options[key] = profile[key] or value end
       options.sci_mode = nil
     end
+    local least = { precision = 0, threshold = 0, edgeitems = 1, linewidth = 10 }
     for _, key in ipairs { "precision", "threshold", "edgeitems", "linewidth" } do
-      if o[key] and o[key] < (key == "linewidth" and 10 or 0) then
+      if o[key] and o[key] < least[key] then
         native.raise("invalid_argument", "set_printoptions", ("%s is %d, which is too small"):format(key, o[key]))
       end
       options[key] = o[key] or options[key]
