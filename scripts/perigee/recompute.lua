@@ -38,8 +38,8 @@ local function check_unchanged(args, versions)
   local now = versions_of(args)
   for i, version in pairs(versions) do
     if now[i] ~= version then
-      native.raise("failed_precondition", "recompute", ("argument %d %s was modified in place before backward"):format(i,
-                   tostring(args[i].shape)), "write into a :clone() instead")
+      native.raise("failed_precondition", "recompute", ("argument %d %s was modified in place before backward"):format(
+                     i, tostring(args[i].shape)), "write into a :clone() instead")
     end
   end
 end
@@ -69,7 +69,8 @@ end
 
 ---fn(...), whose intermediate results are not kept for backward but computed once more there: memory for time. fn's
 ---random numbers are the same both times. It must not depend on anything that changes in between (a tensor among its
----arguments that was written to is noticed), nor have effects that must happen once; running statistics of a batch norm inside are updated twice.
+---arguments that was written to is noticed), nor have effects that must happen once; running statistics of a batch norm
+---inside are updated twice.
 ---@param fn fun(...): perigee.Tensor
 ---@return perigee.Tensor ... what fn returned
 local function recompute(fn, ...)

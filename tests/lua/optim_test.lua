@@ -227,18 +227,18 @@ test("what the states of optimizers must be", function(t)
     change(state)
     t.raises(function() optimizer:load_state(state) end, text)
   end
-  local adam = optim.Adam { w }
+  local first = optim.Adam { w }
   w:sum():backward()
-  adam:step()
-  refused(adam, function(s) s.groups[1] = {} end, "group 1 has no options")
-  refused(adam, function(s) s.groups[1].steps = nil end, "group 1 has no steps")
-  refused(adam, function(s) s.groups[1].steps[1] = -1 end, "the steps of parameter 1 must be a count, got number %-1")
-  refused(adam, function(s) s.groups[1].options.lr = -1 end, "lr must be 0 or more")
-  refused(adam, function(s) s.groups[1].options.speed = 1 end, "speed")
-  refused(adam, function(s) s.groups[1].slots.exp_avg[1] = 3 end,
+  first:step()
+  refused(first, function(s) s.groups[1] = {} end, "group 1 has no options")
+  refused(first, function(s) s.groups[1].steps = nil end, "group 1 has no steps")
+  refused(first, function(s) s.groups[1].steps[1] = -1 end, "the steps of parameter 1 must be a count, got number %-1")
+  refused(first, function(s) s.groups[1].options.lr = -1 end, "lr must be 0 or more")
+  refused(first, function(s) s.groups[1].options.speed = 1 end, "speed")
+  refused(first, function(s) s.groups[1].slots.exp_avg[1] = 3 end,
           "exp_avg of parameter 1 must be a tensor float32 {2}, got number 3")
-  refused(adam, function(s) s.groups[1].slots.exp_avg[1] = pg.zeros { 3 } end, "got tensor float32 {3}")
-  refused(adam, function(s) s.groups[1].slots.exp_avg = 3 end, "exp_avg must be a list, got number 3")
+  refused(first, function(s) s.groups[1].slots.exp_avg[1] = pg.zeros { 3 } end, "got tensor float32 {3}")
+  refused(first, function(s) s.groups[1].slots.exp_avg = 3 end, "exp_avg must be a list, got number 3")
   local lbfgs = optim.LBFGS { { w } }
   lbfgs:step(function()
     lbfgs:zero_grad()

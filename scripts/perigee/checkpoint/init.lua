@@ -10,7 +10,7 @@ local checkpoint = {}
 
 local FORMAT = "perigee-checkpoint/1"
 local NAME = "^step%-(%d+)(.-)%.(%x+)%.safetensors$"
-local RUN = "^%.run(%d+)$" -- behind the step where a later run counts from anew: step-00000001.run2.CHECKSUM.safetensors
+local RUN = "^%.run(%d+)$" -- behind the step, where a later run counts from anew: step-00000001.run2.CHECKSUM...
 
 ---@class perigee.CheckpointManager
 ---@field dir string the folder

@@ -173,8 +173,8 @@ local function check_state(self, saved)
   for _, p in ipairs(self.params) do count = count + p:numel() end
   local function need(condition, name)
     if not condition then
-      native.raise("invalid_argument", "LBFGS:load_state", ("needs what state() returned for %d numbers; %s is not"):format(
-                     count, name))
+      native.raise("invalid_argument", "LBFGS:load_state",
+                   ("needs what state() returned for %d numbers; %s is not"):format(count, name))
     end
   end
   local function is_vector(t) return native.is_tensor(t) and t:has_shape { count } end

@@ -269,7 +269,9 @@ end
 
 local function check_slots(refuse, group, slots)
   for slot, list in pairs(slots) do
-    if type(list) ~= "table" then refuse(("%s must be a list, got %s"):format(tostring(slot), native.describe(list))) end
+    if type(list) ~= "table" then
+      refuse(("%s must be a list, got %s"):format(tostring(slot), native.describe(list)))
+    end
     for i, p in ipairs(group.params) do
       local t, expected = list[i], list[i] and zeros_for(group.attributes, slot, p)
       if t and (not native.is_tensor(t) or t.shape ~= expected.shape or t.dtype ~= expected.dtype) then

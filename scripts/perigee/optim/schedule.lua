@@ -108,7 +108,8 @@ local function check_state(self, saved)
   need(type(saved) == "table" and is_list_of(saved.base, "number", count),
        "needs what state() returned for as many groups")
   need(saved.schedule == nil or saved.schedule == self.name, "the state is one of " .. tostring(saved.schedule))
-  need(type(saved.done) == "number" and saved.done >= 0 and saved.done % 1 == 0, "done must be a count, got " .. native.describe(saved.done))
+  need(type(saved.done) == "number" and saved.done >= 0 and saved.done % 1 == 0,
+       "done must be a count, got " .. native.describe(saved.done))
   need(saved.lr == nil or is_list_of(saved.lr, "number", count) and is_list_of(saved.free, "boolean", count),
        "needs a rate a group")
   need(type(saved.seen) == type(self.seen), "the state is one of another schedule")
