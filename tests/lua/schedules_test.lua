@@ -57,6 +57,24 @@ for number, row in ipairs(rows) do
   end)
 end
 
+test("schedules that a script steps one after the other", function(t)
+  local optimizer = optimizer_with(0.1)
+  local warmup, decay = sched.Warmup { optimizer, 2, 0.5 }, sched.Exponential { optimizer, 0.5 }
+  local function rates(set)
+    local list = {}
+    for i = 1, 4 do
+      local schedule = i <= 2 and warmup or decay
+      if i == set then optimizer.groups[1].lr = 1 end
+      schedule:step()
+      list[i] = optimizer.groups[1].lr
+    end
+    return list
+  end
+  t.close(rates(), { 0.075, 0.1, 0.05, 0.025 }, 1e-12)
+  warmup, decay = sched.Warmup { optimizer, 2, 0.5 }, sched.Exponential { optimizer, 0.5 }
+  t.close(rates(2), { 0.075, 4 / 3, 2 / 3, 1 / 3 }, 1e-12)
+end)
+
 test("a phase without steps, and a rate of 0, give numbers", function(t)
   local optimizer = optimizer_with(0.5, { momentum = 0.9 })
   local schedule = sched.OneCycle { optimizer, 1, 10, pct_start = 0.1 }

@@ -20,9 +20,8 @@ function Schedule.new(where, optimizer, options, rates, chain)
     native.raise("invalid_argument", where, "the first argument must be a bound optimizer",
                  "where fit binds it: callbacks.LRScheduler{ function(optimizer) return ... end }")
   end
-  -- last: the rates that it set; free: whether they have left those that `rates` gives.
   local self = setmetatable({ optimizer = optimizer, options = options, rates = rates, chain = chain, done = 0,
-                              base = {}, last = {}, free = {}, name = where }, Schedule)
+                              base = {}, name = where }, Schedule)
   self:apply()
   return self
 end
@@ -35,16 +34,19 @@ local function base_of(self, i, group)
   return self.base[i]
 end
 
-local function set(self, i, group, rate)
-  self.last[i] = rate
+-- `free`: the rate is not the one that `rates` gives, since a script has set it once.
+local function set(group, rate, free)
+  rawset(group, "scheduled", rate)
+  rawset(group, "free", free)
   group.attributes:set("lr", rate) -- not group.lr: that would be a new initial rate
 end
+
+local function is_free(group) return rawget(group, "free") or group.lr ~= rawget(group, "scheduled") end
 
 ---Sets the rates of what is done.
 function Schedule:apply()
   for i, group in ipairs(self.optimizer.groups) do
-    self.free[i] = false
-    set(self, i, group, self:rates(self.done, base_of(self, i, group), i))
+    set(group, self:rates(self.done, base_of(self, i, group), i), false)
   end
   if self.also then self:also(self.done) end
 end
@@ -54,10 +56,8 @@ local function go_on(self)
   for i, group in ipairs(self.optimizer.groups) do
     local now, base = group.lr, base_of(self, i, group)
     local given = self:rates(self.done, base, i)
-    local free = self.chain and (self.free[i] or now ~= self.last[i])
-    local rate = free and self:chain(self.done, now, base, i) or given
-    self.free[i] = rate ~= given
-    set(self, i, group, rate)
+    local rate = self.chain and is_free(group) and self:chain(self.done, now, base, i) or given
+    set(group, rate, rate ~= given)
   end
   if self.also then self:also(self.done) end
 end
@@ -87,7 +87,7 @@ function Schedule:state()
   for i, part in ipairs(self.parts or {}) do parts[i] = part:state() end
   local base, free = {}, {}
   for i, group in ipairs(self.optimizer.groups) do
-    base[i], free[i] = base_of(self, i, group), self.free[i] or group.lr ~= self.last[i]
+    base[i], free[i] = base_of(self, i, group), is_free(group)
   end
   return { schedule = self.name, done = self.done, base = base, lr = self:lr(), free = free, seen = seen,
            parts = parts }
@@ -134,10 +134,7 @@ function Schedule:load_state(saved)
   restore(self, saved)
   self:apply()
   for i, group in ipairs(self.optimizer.groups) do
-    if saved.free and saved.free[i] then
-      self.free[i] = true
-      set(self, i, group, saved.lr[i])
-    end
+    if saved.free and saved.free[i] then set(group, saved.lr[i], true) end
   end
   return self
 end
