@@ -503,13 +503,13 @@ function callbacks.ProgressBar(...) end
 ---@return string? path, integer? step, number? metric
 function CheckpointManager:best() end
 
----Path and step of the newest file; nil where there is none. It is looked at by restore.
+---Path and step of the file that was saved last; nil where there is none. It is looked at by restore.
 ---@return string? path, integer? step
 function CheckpointManager:latest() end
 
----Loads the newest checkpoint that is whole (or that of a step) into the objects, and puts the random number generator
----where it was. Damaged files are passed over with a line on standard error each (also in `self.skipped`); where all
----are damaged, or one that was asked for by step, it is an error.
+---Loads the checkpoint that was saved last and is whole (or that of a step) into the objects, and puts the random
+---number generator where it was. Damaged files are passed over with a line on standard error each (also in
+---`self.skipped`); where all are damaged, or one that was asked for by step, it is an error.
 ---@param step? integer
 ---@return table? values what save was given: values.step, ...; nil: there is no checkpoint
 function CheckpointManager:restore(step) end
@@ -524,7 +524,7 @@ function CheckpointManager:restore_best() end
 ---@return string path
 function CheckpointManager:save(given) end
 
----The steps that there are files of, oldest first.
+---The steps that there are files of, in the order in which they were saved.
 ---@return integer[]
 function CheckpointManager:steps() end
 
@@ -815,7 +815,7 @@ function Layer:unfreeze() end
 ---Forgets the gradients of all parameters.
 function Layer:zero_grad() end
 
----Takes up where state() was taken.
+---Takes up where state() was taken. Everything is checked before anything is changed.
 ---@param saved table
 function LBFGS:load_state(saved) end
 
@@ -828,8 +828,9 @@ function LBFGS:state() end
 ---@return number loss at the beginning
 function LBFGS:step(closure) end
 
----Forgets the gradients of all parameters.
-function LBFGS:zero_grad() end
+---Forgets the gradients of all parameters, or with set_to_none=false makes them zeros.
+---@param options? boolean|{set_to_none: boolean?}
+function LBFGS:zero_grad(options) end
 
 ---The norm of matrices in two axes (default: the last two).
 ---@param ... any|{x: perigee.Tensor, ord?: number|string, axis?: integer[], keepdim?: boolean}
@@ -2156,9 +2157,8 @@ function optim.SWA(...) end
 function optim.clip_grad_norm_(...) end
 
 ---Limits every element of all gradients to [-limit, limit].
----@param params perigee.Tensor[]|perigee.Layer
----@param limit number
-function optim.clip_grad_value_(params, limit) end
+---@param ... any|{params: perigee.Tensor[]|perigee.Layer, limit: number}
+function optim.clip_grad_value_(...) end
 
 ---Whether v is an optimizer.
 ---@param v any # anything
@@ -2166,9 +2166,8 @@ function optim.clip_grad_value_(params, limit) end
 function optim.is_optimizer(v) end
 
 ---Multiplies all gradients by a number.
----@param params perigee.Tensor[]|perigee.Layer
----@param factor number
-function optim.scale_grad_(params, factor) end
+---@param ... any|{params: perigee.Tensor[]|perigee.Layer, factor: number}
+function optim.scale_grad_(...) end
 
 ---`optim.sched.Chain{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at its
 ---milestone, a count of steps (PyTorch's SequentialLR): Chain{Warmup{opt, 10}, Cosine{opt, 90}, milestones={10}}.
@@ -2252,11 +2251,14 @@ function Optimizer:load_state(saved) end
 ---@return table
 function Optimizer:state() end
 
----Updates all parameters that have gradients.
-function Optimizer:step() end
+---Updates all parameters that have gradients: behind a call of closure(), which computes them, where one is given.
+---@param closure? fun(): perigee.Tensor # clears gradients, computes the loss, calls backward, returns the loss
+---@return perigee.Tensor? loss what the closure returned
+function Optimizer:step(closure) end
 
----Forgets the gradients of all parameters.
-function Optimizer:zero_grad() end
+---Forgets the gradients of all parameters, or with set_to_none=false makes them zeros.
+---@param options? boolean|{set_to_none: boolean?}
+function Optimizer:zero_grad(options) end
 
 ---Adds a tensor behind the others, as a parameter.
 ---@param p perigee.Tensor
@@ -2265,7 +2267,8 @@ function ParameterList:append(p) end
 
 ---`pg.CheckpointManager{dir, keep=3, mode="min", model=model, optimizer=opt, ...}`: a folder of checkpoints (made if it
 ---is not there) of these objects: all that has state() and load_state(), under any names. The state of the random
----number generator always goes with them. Of the files the newest `keep` stay, and the best where saves give a metric.
+---number generator always goes with them. Of the files the `keep` that were saved last stay, and the best where saves
+---give a metric: those of earlier runs in the folder count too.
 ---@param ... any
 ---@return perigee.CheckpointManager
 function pg.CheckpointManager(...) end
@@ -5630,8 +5633,9 @@ function Tensor:reciprocal() end
 function Tensor:reciprocal_() end
 
 ---fn(...), whose intermediate results are not kept for backward but computed once more there: memory for time. fn's
----random numbers are the same both times. It must not depend on anything that changes in between, nor have effects that
----must happen once; running statistics of a batch norm inside are updated twice.
+---random numbers are the same both times. It must not depend on anything that changes in between (a tensor among its
+---arguments that was written to is noticed), nor have effects that must happen once; running statistics of a batch norm
+---inside are updated twice.
 ---@param fn fun(...): perigee.Tensor
 ---@return perigee.Tensor ... what fn returned
 function pg.recompute(fn) end
@@ -6693,7 +6697,7 @@ function GradScaler:get_scale() end
 ---@return boolean
 function GradScaler:is_enabled() end
 
----Takes up where state() was taken.
+---Takes up where state() was taken. Everything is checked before anything is changed.
 ---@param saved table
 ---@return perigee.GradScaler self
 function GradScaler:load_state(saved) end
@@ -6726,7 +6730,7 @@ function GradScaler:update(new_scale) end
 ---Sets the rates of what is done.
 function Schedule:apply() end
 
----Takes up where state() was taken.
+---Takes up where state() was taken. Everything is checked before anything is changed.
 ---@param saved table
 function Schedule:load_state(saved) end
 
