@@ -67,6 +67,24 @@ test("fields", function(t)
   t.raises(function() x.requires_grad = 1 end, "true or false")
 end)
 
+test("what Lua hands to C is never a closed tensor or none at all", function(t)
+  local native = require "perigee.native"
+  local closed = pg.zeros { 2 }
+  closed:free()
+  local functions = {
+    native.tensor.rank, native.tensor.dtype, native.tensor.strides, native.detach, native.host.numel, native.host.bytes,
+    native.identity, native.storage, native.version_of, native.is_graph_tensor, native.autocast_dtype,
+    native.backward_plain, native.handles.share,
+    function(x) return native.tensor.size(x, 1) end, function(x) return native.tensor.axis_of("x", x, 1) end,
+    function(x) return native.set_grad(pg.zeros { 2 }, x) end, function(x) return native.call("neg", { x }) end,
+  }
+  for _, f in ipairs(functions) do
+    t.raises(function() f(closed) end, "this tensor was closed by t:free")
+    t.raises(function() f({}) end, "tensor, got a table")
+    t.raises(function() f("a") end, 'tensor, got string "a"')
+  end
+end)
+
 test("data", function(t)
   t.raises(function() pg.tensor { { 1, 2 }, { 3 } } end, "ragged.*%[2%]")
   t.raises(function() pg.tensor { 1, { 2 } } end, "data%[2%]")

@@ -56,6 +56,25 @@ test("Reshape, Unflatten", function(t)
   t.equal(nn.Unflatten { -1, { 5, 1 } } (pg.ones { 2, 5 }).shape, { 2, 5, 1 })
 end)
 
+test("layers of Lua refuse what is no tensor, and closed ones", function(t)
+  local closed = pg.ones { 2 }
+  closed:free()
+  for _, layer in ipairs {
+    nn.ZeroPad2d { 1 }, nn.CircularPad1d { 1 }, nn.ConstantPad3d { 1, 2 }, nn.ReflectionPad1d { 1 }, nn.Reshape { 2 },
+    nn.Unflatten { 2, { 1, 2 } }, nn.Dropout1d {}, nn.Softmin {}, nn.RMSNorm { 2 }, nn.InstanceNorm { 2 },
+    nn.RoPE { 2 }, nn.Upsample { 2 }, nn.PixelShuffle { 2 }, nn.PixelUnshuffle { 2 }, nn.ChannelShuffle { 2 },
+    nn.Unfold { 2 }, nn.Fold { 2, 2 }, nn.LPPool2d { 2, 2 }, nn.LocalResponseNorm { 2 }, nn.GroupNorm { 1, 2 },
+    nn.AlphaDropout {}, nn.Bilinear { 2, 2, 2 }, nn.CosineSimilarity {}, nn.EmbeddingBag { 2, 2 },
+  } do
+    local name = getmetatable(layer).__name
+    for _, wrong in ipairs { {}, "a", 3, true } do
+      t.raises(function() layer(wrong) end, name .. ": the input must be a tensor, got ")
+    end
+    t.raises(function() layer() end, name .. ": the input must be a tensor, got nil")
+    t.raises(function() layer(closed) end, name .. ": this tensor was closed by t:free")
+  end
+end)
+
 test("ModuleDict and ParameterList register what they hold", function(t)
   local dict = nn.ModuleDict { second = nn.Linear { 2, 3 }, first = nn.ReLU {} }
   dict:add("last", nn.Linear { 3, 1, bias = false })

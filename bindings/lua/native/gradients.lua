@@ -8,6 +8,7 @@ local operators = require "perigee.native.operators"
 local origins = require "perigee.native.origins"
 local tensor = require "perigee.native.tensor"
 
+local pointer = handles.pointer
 local M = { anomalies = { detected = false } } -- whether every result is looked at
 local C
 local pointers = ffi.typeof("pgc_tensor *[?]")
@@ -57,12 +58,12 @@ local root = ffi.new("pgc_tensor *[1]")
 ---backward of one open tensor without options: what training loops call.
 function M.backward_plain(t)
   if origins.on then origins.note() end
-  root[0] = t.ptr
+  root[0] = pointer(t, "backward")
   local rc = C.pgc_backward(root, nil, 1, 0, 0)
   if rc == PAUSED then rc = M.go_on() end
   if rc == 10 then
     operators.make_room()
-    root[0] = t.ptr
+    root[0] = pointer(t, "backward")
     rc = C.pgc_backward(root, nil, 1, 0, 0)
     if rc == PAUSED then rc = M.go_on() end
   end
@@ -84,13 +85,12 @@ function M.gradients(roots, seeds, inputs, retain_graph, create_graph)
 end
 
 function M.detach(t)
-  if C.pgc_detach(t.ptr, out) ~= 0 then errors.raise_native(C, "detach") end
+  if C.pgc_detach(pointer(t, "detach"), out) ~= 0 then errors.raise_native(C, "detach") end
   return handles.wrap(out[0])
 end
 
 function M.set_grad(t, gradient)
-  tensor.check_open(t, "grad")
-  if C.pgc_set_grad(t.ptr, gradient and gradient.ptr or nil) ~= 0 then errors.raise_native(C, "grad") end
+  if C.pgc_set_grad(pointer(t, "grad"), gradient and pointer(gradient, "grad") or nil) ~= 0 then errors.raise_native(C, "grad") end
 end
 
 function M.clear_grads(list)
@@ -111,10 +111,10 @@ function M.set_detect_anomaly(on)
   return C.pgc_set_detect_anomaly(on and 1 or 0) ~= 0
 end
 
-function M.identity(t) return tonumber(ffi.cast("uintptr_t", t.ptr)) end
-function M.storage(t) return tonumber(C.pgc_storage_id(t.ptr)) end
-function M.version_of(t) return tonumber(C.pgc_version_of(t.ptr)) end
-function M.is_graph_tensor(t) return C.pgc_is_graph_tensor(t.ptr) ~= 0 end
+function M.identity(t) return tonumber(ffi.cast("uintptr_t", pointer(t))) end
+function M.storage(t) return tonumber(C.pgc_storage_id(pointer(t))) end
+function M.version_of(t) return tonumber(C.pgc_version_of(pointer(t))) end
+function M.is_graph_tensor(t) return C.pgc_is_graph_tensor(pointer(t)) ~= 0 end
 
 function M.start(library) C = library end
 

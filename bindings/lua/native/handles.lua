@@ -128,8 +128,25 @@ local function wrap_shared(p)
   return handle
 end
 
+---What C knows an open tensor by, never nil: raises for anything else.
+function M.pointer(t, where)
+  if type(t) ~= "cdata" or t.ptr == nil then
+    if M.is_tensor(t) then M.raise_closed(t, where) end
+    errors.raise("invalid_argument", where, "needs a tensor, got " .. errors.describe(t))
+  end
+  return t.ptr
+end
+local pointer = M.pointer
+
+---Says that a layer's input is no tensor, or a closed one.
+function M.raise_input(x, where)
+  if M.is_tensor(x) then M.raise_closed(x, where) end
+  errors.raise("invalid_argument", where, "the input must be a tensor, got " .. errors.describe(x),
+               type(x) == "table" and getmetatable(x) == nil and "pg.tensor makes one of a table" or nil)
+end
+
 ---Lets a handle be found again by wrap_shared.
-function M.share(handle) C.pgc_set_tag(handle.ptr, handle.slot) end
+function M.share(handle) C.pgc_set_tag(pointer(handle), handle.slot) end
 
 ---Releases a handle at once. `reason` is a number from M.reason.
 function M.close(handle, reason)

@@ -10,6 +10,7 @@ local dtypes = require "perigee.native.dtypes"
 local tensor = require "perigee.native.tensor"
 
 local M = {}
+local pointer = handles.pointer
 local C
 local out = ffi.new("pgc_tensor *[1]")
 local int32_p = ffi.typeof("int32_t *")
@@ -179,7 +180,7 @@ local function fetch(where, t, single)
 end
 
 function M.numel(t)
-  local d, n = C.pgc_describe(t.ptr), 1
+  local d, n = C.pgc_describe(pointer(t, "numel")), 1
   for i = 0, d.rank - 1 do
     if d.shape[i] < 0 then
       errors.raise("failed_precondition", "numel", ("a tensor %s of a graph has no size before the graph runs"):format(

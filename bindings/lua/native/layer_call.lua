@@ -53,11 +53,7 @@ local function exits(attributes)
     surplus = function(more)
       errors.raise("invalid_argument", where(), ("takes %d inputs, got %d"):format(info.inputs, info.inputs + more))
     end,
-    wrong = function(x)
-      if handles.is_tensor(x) then handles.raise_closed(x, where()) end
-      errors.raise("invalid_argument", where(), "the input must be a tensor, got " .. errors.describe(x),
-                   type(x) == "table" and getmetatable(x) == nil and "pg.tensor makes one of a table" or nil)
-    end,
+    wrong = function(x) handles.raise_input(x, where()) end,
     short = function() operators.make_room() end,
     failed = function() errors.raise_native(C, where()) end,
   }

@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local dtypes = require "perigee.native.dtypes"
+local handles = require "perigee.native.handles"
 local tensor = require "perigee.native.tensor"
 
 local M = {}
@@ -34,7 +35,7 @@ function M.in_autocast() return C.pgc_autocast_scope() ~= nil end
 
 ---The dtype that autocast uses on a device (a number, or a tensor that lies there), or nil where it is off.
 function M.autocast_dtype(device)
-  if type(device) ~= "number" then device = C.pgc_device_of(device.ptr) end
+  if type(device) ~= "number" then device = C.pgc_device_of(handles.pointer(device, "autocast")) end
   local code = C.pgc_autocast_dtype(device)
   return code ~= 0 and dtypes.by_code[code].name or nil
 end

@@ -31,11 +31,11 @@ function M.prepare(name)
   end
   local function run(x)
     if origins.on then origins.note() end
-    local rc = C.pgc_call1(id, x.ptr, struct, out)
+    local rc = C.pgc_call1(id, handles.pointer(x, name), struct, out)
     if rc ~= 0 then
       if rc == 10 then
         operators.make_room()
-        rc = C.pgc_call1(id, x.ptr, struct, out)
+        rc = C.pgc_call1(id, handles.pointer(x, name), struct, out)
       end
       if rc ~= 0 then errors.raise_native(C, name) end
     end

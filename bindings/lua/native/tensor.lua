@@ -12,7 +12,7 @@ local make_shape = require "perigee.native.shape"
 local suggest = require "perigee.native.suggest"
 
 local M = {}
-local Handle, wrap_shared, is_tensor = handles.Handle, handles.wrap_shared, handles.is_tensor
+local Handle, wrap_shared, is_tensor, pointer = handles.Handle, handles.wrap_shared, handles.is_tensor, handles.pointer
 local methods, hooks = {}, {}
 M.methods, M.hooks = methods, hooks
 local C
@@ -29,7 +29,7 @@ end
 M.check_open = check_open
 
 ---Number of axes.
-function M.rank(t) return C.pgc_describe(t.ptr).rank end
+function M.rank(t) return C.pgc_describe(pointer(t, "dim")).rank end
 
 local function dimension(d)
   if d >= SYMBOLIC then return tonumber(d) end
@@ -39,15 +39,15 @@ local function dimension(d)
 end
 
 ---Size of an axis, counted from 1.
-function M.size(t, axis) return dimension(C.pgc_describe(t.ptr).shape[axis - 1]) end
+function M.size(t, axis) return dimension(C.pgc_describe(pointer(t, "size")).shape[axis - 1]) end
 
 function M.dtype(t)
-  local d = C.pgc_describe(t.ptr)
+  local d = C.pgc_describe(pointer(t, "dtype"))
   return dtypes.by_code[d.dtype_code * 65536 + d.dtype_bits]
 end
 
 function M.strides(t)
-  local d, list = C.pgc_describe(t.ptr), {}
+  local d, list = C.pgc_describe(pointer(t, "stride")), {}
   if d.stride == nil then errors.raise("failed_precondition", "stride", "is not known in a graph") end
   for i = 1, d.rank do list[i] = tonumber(d.stride[i - 1]) end
   return list

@@ -28,6 +28,7 @@ for _, file in ipairs { "vectors", "attention", "transformer" } do
   for name, class in pairs(require("perigee.nn." .. file)) do nn[name] = class end
 end
 for name, class in pairs(spatial) do nn[name] = class end
+require("perigee.nn.layers_common").check_input(nn.RoPE)
 
 ---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
 ---@param tensor perigee.Tensor of a floating dtype

@@ -28,6 +28,21 @@ function common.class(name, params, make)
   return class
 end
 
+---Makes forward refuse a first input that is no open tensor.
+function common.check_input(class)
+  local name, forward, is_tensor = class.__name, class.forward, native.is_tensor
+  function class.forward(self, x, ...)
+    if not is_tensor(x) or x.ptr == nil then
+      if type(self) ~= "table" then
+        native.raise("invalid_argument", name, "self must be a layer, got " .. native.describe(self),
+                     "layer(x), or layer:forward(x) with a colon")
+      end
+      native.handles.raise_input(x, name)
+    end
+    return forward(self, x, ...)
+  end
+end
+
 function common.refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
 
 ---Raises unless these options are numbers from 1.

@@ -59,9 +59,7 @@ end
 local function materialise(self, class_name, input)
   local meta = self[META]
   local pg = require "perigee"
-  if not native.is_tensor(input) then
-    native.raise("invalid_argument", class_name, "the input must be a tensor, got " .. native.describe(input))
-  end
+  if not native.is_tensor(input) then native.handles.raise_input(input, class_name) end
   local specs = meta.attributes:parameters(input)
   pg.no_grad(function()
     for _, spec in ipairs(specs) do

@@ -3,6 +3,7 @@
 
 local native = require "perigee.native"
 local Module = require "perigee.nn.module"
+local common = require "perigee.nn.layers_common"
 local told = require "perigee.nn.told"
 
 local spatial = {}
@@ -15,6 +16,7 @@ local function layer(name, params, f)
     self.options = read(...)
   end
   function class:forward(x) return f(x, self.options) end
+  common.check_input(class)
   function class:describe()
     local parts = {}
     for _, param in ipairs(params) do

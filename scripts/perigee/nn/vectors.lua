@@ -246,4 +246,6 @@ function layers.Unflatten:forward(x)
   return x:reshape(shape)
 end
 
+for _, class in pairs(layers) do common.check_input(class) end
+
 return layers
