@@ -13,7 +13,7 @@ local C
 
 local head = [[
 local C, Handle, wrap, istype, attributes, struct, refresh, params, inputs, out, is, origins = ...
-local id, call = attributes.info.id, C.pgc_layer_call
+local id, call, tensors = attributes.info.id, C.pgc_layer_call, attributes.tensors
 local rawget, select = rawget, select
 ]]
 
@@ -27,7 +27,7 @@ local function text_of(info, names, refreshes)
     add("if not istype(Handle, %s) or %s.ptr == nil then is.wrong(%s) end\ninputs[%d] = %s.ptr\n", x, x, x, i - 1, x)
   end
   for i, name in ipairs(names) do
-    add("local p = rawget(layer, %q)\nif p then\nif p.ptr == nil then is.wrong(p) end\n", name)
+    add("local p = tensors[%q]\nif p then\nif p.ptr == nil then is.wrong(p) end\n", name)
     add("params[%d] = p.ptr\nelse\nparams[%d] = nil\nend\n", i - 1, i - 1)
   end
   if refreshes then add("refresh()\n") end
@@ -69,8 +69,8 @@ local function compile(attributes, names, struct, refresh)
                pointers(info.inputs), pointers(info.outputs), exits(attributes), origins)
 end
 
----The function(layer, inputs...) that runs a layer with these attributes. Parameters are the layer's own fields, by the
----given names; so is `training`.
+---The function(layer, inputs...) that runs a layer with these attributes. Parameters are those in `attributes.tensors`,
+---by the given names; `training` is the layer's own field.
 function M.compile(attributes, names) return compile(attributes, names, attributes.struct) end
 
 local int32_p = ffi.typeof("int32_t *")

@@ -4,23 +4,26 @@
 local native = require "perigee.native"
 local Module = require "perigee.nn.module"
 local path = require "perigee.nn.path"
+local fields = require "perigee.nn.fields"
+local positions = require "perigee.nn.positions"
 local walk = require "perigee.nn.walk"
 local activated = require "perigee.nn.activated"
 
 local containers = {}
 
 -- A function may stand where a layer does: it has no parameters.
-local function add(self, where, layer)
-  if not walk.is_layer(layer) then
-    if type(layer) ~= "function" then
-      local is_class = type(layer) == "table" and rawget(layer, "__perigee_layer")
-      native.raise("invalid_argument", where, ("entry %d must be a layer, got %s"):format(#self + 1,
-                   is_class and "the class " .. layer.__name or native.describe(layer)),
-                   is_class and ("nn.%s{} makes one"):format(layer.__name) or nil)
-    end
-    layer = containers.Function(layer)
-  end
-  self[#self + 1] = layer
+local function accept(self, i, layer)
+  if walk.is_layer(layer) then return layer end
+  if type(layer) == "function" then return containers.Function(layer) end
+  local is_class = type(layer) == "table" and rawget(layer, "__perigee_layer")
+  native.raise("invalid_argument", getmetatable(self).__name, ("entry %d must be a layer, got %s"):format(i,
+               is_class and "the class " .. layer.__name or native.describe(layer)),
+               is_class and ("nn.%s{} makes one"):format(layer.__name) or nil)
+end
+
+-- Makes a class one with entries at positions: what they may be, what the first one is called in messages.
+local function with_positions(class, accepted, first)
+  class.__accept, class.__first, class.__container = accepted, first, class
 end
 
 local function add_all(self, where, ...)
@@ -33,7 +36,29 @@ local function add_all(self, where, ...)
     end
     count = count + 1
   end
-  for i = 1, count do add(self, where, list[i]) end
+  for i = 1, count do self[i] = list[i] end
+end
+
+local function append(self, entry)
+  positions.settle(self)
+  self[#self + 1] = entry
+  return self
+end
+
+local function insert(self, position, entry)
+  positions.insert(self, position, entry)
+  return self
+end
+
+local function extend(self, list)
+  if type(list) ~= "table" then
+    native.raise("invalid_argument", getmetatable(self).__name, "expected a list, got " .. native.describe(list))
+  end
+  local entries = {}
+  if walk.is_layer(list) and list[walk.META].held then positions.settle(list) end
+  for i = 1, #list do entries[i] = self:__accept(#self + i, list[i]) end
+  for _, entry in ipairs(entries) do self[#self + 1] = entry end
+  return self
 end
 
 ---A function as a layer without parameters.
@@ -78,50 +103,77 @@ local function run(self, ...)
   return x, ours
 end
 
----Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
+---Layers one after the other: what one returns is the next one's input. model[2] is the second, model[-1] the last,
+---model[{1, 2}] another Sequential of the first two; model[2] = layer replaces, model[2] = nil or model:remove(2) takes
+---out. Only remove makes # right at once; what was assigned is looked at in the next call or read. A convolution, batch normalisation or Linear
 ---and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
 ---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.nn.Sequential
 ---@class perigee.nn.Sequential: perigee.Layer
 local Sequential = Module.class("Sequential")
 containers.Sequential = Sequential
+with_positions(Sequential, accept, "layer is model[1]")
 function Sequential:init(...) add_all(self, "Sequential", ...) end
 function Sequential:forward(...)
   check_self("Sequential", self)
+  positions.settle(self)
   if #self == 0 then return ... end
   return (run(self, ...))
 end
 ---Adds a layer behind the others.
 ---@param layer perigee.Layer|function
 ---@return perigee.nn.Sequential
-function Sequential:append(layer)
-  add(self, "Sequential", layer)
-  return self
-end
+function Sequential:append(layer) return append(self, layer) end
+---Adds a layer in front of the one at a position; those from there on move up by one.
+---@param position integer from 1 to #self + 1, negative from the end
+---@param layer perigee.Layer|function
+---@return perigee.nn.Sequential
+function Sequential:insert(position, layer) return insert(self, position, layer) end
+---Adds layers behind the others.
+---@param layers (perigee.Layer|function)[] a list, or a layer that has positions
+---@return perigee.nn.Sequential
+function Sequential:extend(layers) return extend(self, layers) end
+---Takes out the layer at a position, the last one if not given; those behind it move down by one.
+---@param position? integer from 1, negative from the end
+---@return perigee.Layer removed
+function Sequential:remove(position) return positions.remove(self, position or -1) end
 
----A list of layers that has no forward of its own.
+---A list of layers that has no forward of its own; positions as in nn.Sequential.
 ---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.nn.ModuleList
 ---@class perigee.nn.ModuleList: perigee.Layer
 local ModuleList = Module.class("ModuleList")
 containers.ModuleList = ModuleList
+with_positions(ModuleList, accept, "layer is model[1]")
 function ModuleList:init(...) add_all(self, "ModuleList", ...) end
 ---Adds a layer behind the others.
 ---@param layer perigee.Layer|function
 ---@return perigee.nn.ModuleList
-function ModuleList:append(layer)
-  add(self, "ModuleList", layer)
-  return self
-end
+function ModuleList:append(layer) return append(self, layer) end
+---Adds a layer in front of the one at a position; those from there on move up by one.
+---@param position integer from 1 to #self + 1, negative from the end
+---@param layer perigee.Layer|function
+---@return perigee.nn.ModuleList
+function ModuleList:insert(position, layer) return insert(self, position, layer) end
+---Adds layers behind the others.
+---@param layers (perigee.Layer|function)[] a list, or a layer that has positions
+---@return perigee.nn.ModuleList
+function ModuleList:extend(layers) return extend(self, layers) end
+---Takes out the layer at a position, the last one if not given; those behind it move down by one.
+---@param position? integer from 1, negative from the end
+---@return perigee.Layer removed
+function ModuleList:remove(position) return positions.remove(self, position or -1) end
 
 ---x + layer(x): nn.Residual{layer, ...} runs its layers in sequence.
 ---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.Layer
 local Residual = Module.class("Residual")
 containers.Residual = Residual
+with_positions(Residual, accept, "layer is model[1]")
 function Residual:init(...) add_all(self, "Residual", ...) end
 function Residual:forward(x)
   check_self("Residual", self)
+  positions.settle(self)
   if #self == 0 then return x + x end
   local y, ours = run(self, x)
   local sum = x + y
@@ -137,9 +189,11 @@ end
 local ModuleDict = Module.class("ModuleDict")
 containers.ModuleDict = ModuleDict
 function ModuleDict:init(entries)
-  rawset(self, "order", {})
   local list = {}
-  for name in pairs(entries or {}) do list[#list + 1] = tostring(name) end
+  for name in pairs(entries or {}) do
+    if type(name) ~= "string" then self:add(name, entries[name]) end
+    list[#list + 1] = name
+  end
   table.sort(list)
   for _, name in ipairs(list) do self:add(name, entries[name]) end
 end
@@ -152,24 +206,39 @@ function ModuleDict:add(name, layer)
     native.raise("invalid_argument", "ModuleDict", ("expected names and layers, got %s and %s"):format(
                    native.describe(name), native.describe(layer)))
   end
+  fields.check_name("ModuleDict", name)
   if ModuleDict[name] ~= nil then
     native.raise("invalid_argument", "ModuleDict", ("%q is a method and cannot be a name"):format(name))
   end
-  if rawget(self, name) == nil then table.insert(self.order, name) end
   self[name] = layer
   return self
 end
 ---The names, in order.
 ---@return string[]
-function ModuleDict:names() return { unpack(self.order) } end
+function ModuleDict:names()
+  local names = {}
+  for _, entry in ipairs(walk.entries(self)) do
+    if entry.kind == "layer" then names[#names + 1] = entry.key end
+  end
+  return names
+end
 
----A list of parameters: list[1], #list.
+-- A plain tensor becomes a parameter.
+local function accept_parameter(self, _, p)
+  if not native.is_tensor(p) then
+    native.raise("invalid_argument", getmetatable(self).__name, "expected tensors, got " .. native.describe(p))
+  end
+  return walk.is_parameter(p) and p or require("perigee").nn.Parameter(p)
+end
+
+---A list of parameters: list[1], #list; positions as in nn.Sequential.
 ---@param ... perigee.Tensor|perigee.Tensor[] what becomes parameters
 ---@return perigee.nn.ParameterList
 ---@class perigee.nn.ParameterList: perigee.Layer
 ---@field [integer] perigee.Tensor
 local ParameterList = Module.class("ParameterList")
 containers.ParameterList = ParameterList
+with_positions(ParameterList, accept_parameter, "parameter is list[1]")
 function ParameterList:init(list)
   for _, p in ipairs(list or {}) do self:append(p) end
 end
@@ -177,25 +246,12 @@ end
 ---@param p perigee.Tensor
 ---@return perigee.nn.ParameterList
 function ParameterList:append(p)
-  if not native.is_tensor(p) then
-    native.raise("invalid_argument", "ParameterList", "expected tensors, got " .. native.describe(p))
-  end
-  self[#self + 1] = walk.is_parameter(p) and p or require("perigee").nn.Parameter(p)
-  return self
+  return append(self, p)
 end
-
--- model[0] is somebody else's first layer; model[-1] is the last one.
-local function at(class)
-  return function(self, key)
-    if type(key) == "number" and key < 0 then return rawget(self, #self + 1 + key) end
-    if key == 0 then
-      native.raise("invalid_argument", class.__name, "position 0, but positions count from 1",
-                   "the first layer is model[1]")
-    end
-    return class[key]
-  end
-end
-Sequential.__index, ModuleList.__index = at(Sequential), at(ModuleList)
+---Adds tensors behind the others, as parameters.
+---@param list perigee.Tensor[]
+---@return perigee.nn.ParameterList
+function ParameterList:extend(list) return extend(self, list) end
 
 ---Gives what it is given.
 ---@param ... any anything

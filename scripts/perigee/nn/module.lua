@@ -4,6 +4,7 @@
 local native = require "perigee.native"
 local path = require "perigee.nn.path"
 local walk = require "perigee.nn.walk"
+local fields = require "perigee.nn.fields"
 local policy = require "perigee.amp.policy"
 
 local META = walk.META
@@ -36,24 +37,15 @@ local function call(self, ...)
   return run(self, ...)
 end
 
--- Sees each field's first assignment, which is what its order follows; what it holds is looked at when it is asked for.
 local function assign(self, key, value)
   if type(key) == "string" and rawget(Module, key) ~= nil then
     native.raise("invalid_argument", "nn", ("%q is a method of every layer and cannot be a field"):format(key))
   end
-  local meta = rawget(self, META)
-  if not meta then
-    native.raise("failed_precondition", "nn", "this is not a layer", "make one by calling its class: Net{...}")
-  end
-  if value ~= nil and (type(key) == "string" or type(key) == "number") and not meta.known[key] then
-    meta.known[key] = true
-    meta.keys[#meta.keys + 1] = key
-  end
-  rawset(self, key, value)
+  fields.assign(self, key, value)
 end
 
 local function construct(class, ...)
-  local self = setmetatable({ [META] = { keys = {}, known = {}, buffers = {} }, training = true }, class)
+  local self = setmetatable({ [META] = fields.new(class), training = true }, class)
   if class.init then class.init(self, ...) end
   return self
 end
@@ -77,7 +69,7 @@ function Module.class(name, parent)
   end
   local class = { __name = name, __perigee_layer = true, __newindex = assign, __call = call,
                   __tostring = function(self) return require("perigee.nn.show").tree(self) end }
-  class.__index = class
+  class.__index = fields.reader(class)
   return setmetatable(class, { __index = parent or Module, __call = construct })
 end
 
@@ -100,8 +92,7 @@ function Module.buffer(self, name, tensor)
   if not native.is_tensor(tensor) then
     native.raise("invalid_argument", "buffer", "the value must be a tensor, got " .. native.describe(tensor))
   end
-  self[META].buffers[name] = true
-  self[name] = tensor
+  fields.add_buffer(self, name, tensor)
   return tensor
 end
 

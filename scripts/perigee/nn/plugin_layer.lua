@@ -41,13 +41,15 @@ local function init(class_name, self, named_padding, ...)
   local attributes = native.new_layer(class_name, ...)
   local meta = self[META]
   if named_padding then meta.pad = conv_padding.resolve(attributes, named_padding) end
-  meta.attributes = attributes
+  meta.attributes, attributes.tensors = attributes, meta.tensors
   attributes.where = "" -- the layer's path says more than its class
   meta.lazy = attributes:needs_input()
   local specs = meta.lazy and lazy_specs(class_name, ...) or attributes:parameters()
   for _, spec in ipairs(specs) do
     if spec.present then
       parameter(self, spec, meta.lazy and initialise.empty(spec.dtype) or initialise.tensor(spec))
+    else
+      meta.kinds[spec.name] = spec.buffer and "buffer" or "parameter"
     end
   end
   if not meta.lazy and afterwards[class_name] then afterwards[class_name](self, attributes) end
@@ -63,7 +65,7 @@ local function materialise(self, class_name, input)
   local specs = meta.attributes:parameters(input)
   pg.no_grad(function()
     for _, spec in ipairs(specs) do
-      local target = spec.present and rawget(self, spec.name)
+      local target = spec.present and meta.tensors[spec.name]
       if target and target:numel() == 0 then
         spec.dtype = target.dtype
         native.assign(target, pg.device(input.device, initialise.tensor, spec))

@@ -3,6 +3,7 @@
 
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
+local positions = require "perigee.nn.positions"
 local initialise = require "perigee.nn.initialise"
 
 local state = {}
@@ -151,10 +152,10 @@ local function copy_attributes(attributes)
   return native.new_layer(info.name, options)
 end
 
--- Deep for layers, plain tables and registered tensors; everything else is shared. `memo` keeps shared things shared.
-local function clone_value(v, memo, registered)
+-- Deep for layers, plain tables, parameters and buffers; everything else is shared. `memo` keeps shared things shared.
+local function clone_value(v, memo, is_buffer)
   if native.is_tensor(v) then
-    if not registered and not walk.is_parameter(v) then return v end
+    if not is_buffer and not walk.is_parameter(v) then return v end
     memo[v] = memo[v] or clone_tensor(v)
     return memo[v]
   end
@@ -164,17 +165,23 @@ local function clone_value(v, memo, registered)
   local copy = {}
   memo[v] = copy
   local meta = rawget(v, META)
+  if meta and meta.held then positions.settle(v) end
   for key, value in pairs(v) do
-    if key ~= META then copy[key] = clone_value(value, memo, meta and meta.buffers[key]) end
+    if key ~= META then copy[key] = clone_value(value, memo) end
   end
   if meta then
     local own = {}
     for key, value in pairs(meta) do own[key] = value end
     own.hooks, own.params = nil, {}
-    own.keys, own.known, own.buffers = {}, {}, {}
+    own.keys, own.known, own.kinds, own.tensors = {}, {}, {}, {}
     for i, key in ipairs(meta.keys) do own.keys[i], own.known[key] = key, true end
-    for key in pairs(meta.buffers) do own.buffers[key] = true end
-    if meta.attributes then own.attributes = copy_attributes(meta.attributes) end
+    for key, kind in pairs(meta.kinds) do own.kinds[key] = kind end
+    for key, t in pairs(meta.tensors) do own.tensors[key] = clone_value(t, memo, meta.kinds[key] == "buffer") end
+    if meta.held then own.held = { unpack(copy) } end
+    if meta.attributes then
+      own.attributes = copy_attributes(meta.attributes)
+      own.attributes.tensors = own.tensors
+    end
     copy[META] = own
   end
   return setmetatable(copy, getmetatable(v))

@@ -42,8 +42,8 @@ function walk.keeps_nothing(layer)
   return inner_keep_nothing ~= nil and inner_keep_nothing(layer)
 end
 
--- A plain list of layers or parameters.
-local function is_list(v)
+---Whether v is a plain list of layers or parameters.
+function walk.is_list(v)
   if type(v) ~= "table" or getmetatable(v) ~= nil or v[1] == nil then return false end
   for i = 1, #v do
     if not walk.is_layer(v[i]) and not (native.is_tensor(v[i]) and parameters[v[i]]) then return false end
@@ -55,20 +55,21 @@ local function classify(meta, key, v)
   if walk.is_layer(v) then return "layer" end
   if native.is_tensor(v) then
     if parameters[v] then return "parameter" end
-    if meta.buffers[key] then return "buffer" end
+    if meta.kinds[key] == "buffer" then return "buffer" end
   end
 end
 
 ---The layers, parameters and buffers directly in `layer`: list of { name, kind, value }.
 function walk.entries(layer)
   local meta, list = layer[META], {}
+  if meta.held then require("perigee.nn.positions").settle(layer) end
   for _, key in ipairs(meta.keys) do
-    local v = rawget(layer, key)
+    local v = meta.tensors[key] or rawget(layer, key)
     local name = type(key) == "number" and tostring(key - 1) or key
     local kind = classify(meta, key, v)
     if kind then
       list[#list + 1] = { name = name, kind = kind, value = v, key = key }
-    elseif is_list(v) then
+    elseif walk.is_list(v) then
       for i = 1, #v do
         list[#list + 1] = { name = name .. "." .. (i - 1), kind = classify(meta, key, v[i]), value = v[i], key = key,
                             position = i }

@@ -3,6 +3,7 @@
 
 local native = require "perigee.native"
 local lexer = require "perigee.prompt.lexer"
+local walk = require "perigee.nn.walk"
 
 local WIDTH = 80
 
@@ -19,6 +20,7 @@ end
 local function add_table(set, t, kind)
   for _ = 1, 20 do
     add_keys(set, t, kind)
+    if walk.is_layer(t) then add_keys(set, t[walk.META].tensors, kind) end
     local meta = getmetatable(t)
     local parent = type(meta) == "table" and rawget(meta, "__index")
     -- Containers look positions up with a function; their names are in the class all the same.

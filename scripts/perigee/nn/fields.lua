@@ -1,0 +1,91 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A layer's fields, in the order of their first assignment. Parameters and buffers stand apart from the others, so
+-- that an assignment over one is seen: Lua tells only of those to a field that is not there.
+
+local native = require "perigee.native"
+local walk = require "perigee.nn.walk"
+local positions = require "perigee.nn.positions"
+
+local fields = {}
+local META = walk.META
+
+---The book-keeping of a new layer of this class.
+function fields.new(class)
+  -- keys: fields in order; kinds: "parameter" or "buffer" by name; held: a container's entries.
+  return { keys = {}, known = {}, kinds = {}, tensors = {}, held = class.__accept and {} or nil }
+end
+
+---What reads a field that does not stand in the layer's own table.
+function fields.reader(class)
+  return function(self, key)
+    local meta = rawget(self, META)
+    if meta then
+      local t = meta.tensors[key]
+      if t then return t end
+      if meta.held and type(key) ~= "string" then return positions.get(self, key) end
+    end
+    return class[key]
+  end
+end
+
+---Refuses a name that would not say which tensor is meant: names in state() are joined by dots.
+function fields.check_name(where, name)
+  if name ~= "" and not name:find(".", 1, true) then return end
+  native.raise("invalid_argument", where, name == "" and "a name must not be empty" or
+               ("the name %q must not contain a dot"):format(name), "dots join the names of layers in state()")
+end
+
+local function refuse(self, key, kind, value)
+  local ways = "nn.Parameter(t) makes a new one; pg.no_grad(function() layer.%s:copy_(t) end) writes into it"
+  native.raise("invalid_argument", getmetatable(self).__name, ("%s is a %s and cannot become %s"):format(key, kind,
+               native.describe(value)), kind == "parameter" and ways:format(key) or "a buffer may become another tensor")
+end
+
+local function register(meta, key)
+  if meta.known[key] then return end
+  meta.known[key] = true
+  meta.keys[#meta.keys + 1] = key
+end
+
+---self[key] = value where nothing stands in the table itself.
+function fields.assign(self, key, value)
+  local meta = rawget(self, META)
+  if not meta then
+    native.raise("failed_precondition", "nn", "this is not a layer", "make one by calling its class: Net{...}")
+  end
+  if type(key) ~= "string" then
+    if meta.held then return positions.assign(self, key, value) end
+    if value ~= nil and type(key) == "number" then register(meta, key) end
+    return rawset(self, key, value)
+  end
+  local kind, is_tensor = meta.kinds[key], native.is_tensor(value)
+  local is_parameter = is_tensor and walk.is_parameter(value)
+  local is_layer = not is_tensor and walk.is_layer(value)
+  if is_parameter or is_layer or walk.is_list(value) then fields.check_name(getmetatable(self).__name, key) end
+  if kind and value ~= nil and not is_parameter and not is_layer and not (is_tensor and kind == "buffer") then
+    refuse(self, key, kind, value)
+  end
+  if value ~= nil then register(meta, key) end
+  if is_parameter then
+    meta.kinds[key], meta.tensors[key] = "parameter", value
+  elseif kind and not is_layer then
+    meta.tensors[key] = value
+  else
+    meta.kinds[key], meta.tensors[key] = nil, nil
+    rawset(self, key, value)
+  end
+end
+
+---Registers a buffer; a plain field of that name gives way to it.
+function fields.add_buffer(self, name, tensor)
+  local meta = self[META]
+  fields.check_name("buffer", name)
+  if meta.kinds[name] == "parameter" then
+    native.raise("invalid_argument", "buffer", ("%s is a parameter already"):format(name))
+  end
+  rawset(self, name, nil)
+  meta.kinds[name] = "buffer"
+  self[name] = tensor
+end
+
+return fields
