@@ -151,7 +151,7 @@ return function(pg, native)
     if rank(x) < 3 or g < 1 or size(x, 2) % g ~= 0 then
       refuse("channel_shuffle", ("x is %s; expected [N, C, ...] with C a multiple of %d"):format(tostring(x.shape), g))
     end
-    return x:reshape(size(x, 1), g, size(x, 2) / g, -1):transpose(2, 3):reshape(x.shape)
+    return x:unflatten(2, { g, size(x, 2) / g }):transpose(2, 3):reshape(x.shape)
   end)
 
   -- ---- sampling ----

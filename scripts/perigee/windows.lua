@@ -172,7 +172,7 @@ return function(pg, native)
       refuse("local_response_norm", ("x is %s; expected [N, C, ...]"):format(tostring(x.shape)))
     end
     if n < 1 then refuse("local_response_norm", "size must be at least 1, got " .. n) end
-    local squares = (x * x):reshape(size(x, 1), 1, size(x, 2), -1)
+    local squares = (x * x):flatten(3):unsqueeze(2)
     squares = squares:pad { 0, 0, math.floor(n / 2), math.floor((n - 1) / 2) }
     local means = native.call("avg_pool2d", { squares }, { kernel = { n, 1 }, stride = { 1, 1 } })
     return x / (means:reshape(x.shape) * o.alpha + o.k):pow(o.beta)

@@ -75,6 +75,17 @@ test("layers of Lua refuse what is no tensor, and closed ones", function(t)
   end
 end)
 
+test("no examples at all: -1 is what one example would make it", function(t)
+  local none = pg.ones { 0, 4, 3, 3 }
+  t.equal(nn.ChannelShuffle { 2 } (none).shape, { 0, 4, 3, 3 })
+  t.equal(nn.LocalResponseNorm { 2 } (none).shape, { 0, 4, 3, 3 })
+  t.equal(nn.Unflatten { 2, { 2, -1 } } (none).shape, { 0, 2, 2, 3, 3 })
+  t.equal(nn.Reshape { 2, -1 } (none).shape, { 0, 2, 18 })
+  t.equal(nn.Reshape { 36 } (none).shape, { 0, 36 })
+  t.raises(function() nn.Reshape { 5, -1 } (none) end, "Reshape: ")
+  t.raises(function() nn.Unflatten { 2, { 3, -1 } } (none) end, "axis 2 of {0, 4, 3, 3} has 4 elements")
+end)
+
 test("ModuleDict and ParameterList register what they hold", function(t)
   local dict = nn.ModuleDict { second = nn.Linear { 2, 3 }, first = nn.ReLU {} }
   dict:add("last", nn.Linear { 3, 1, bias = false })

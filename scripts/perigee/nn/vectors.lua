@@ -231,7 +231,14 @@ end
 layers.Reshape = common.class("Reshape", {
   { "shape", "list", required = true, doc = "sizes behind the first axis; one may be -1" },
 })
-function layers.Reshape:forward(x) return x:reshape(x:size(1), unpack(self.options.shape)) end
+function layers.Reshape:forward(x)
+  local n = x:size(1)
+  if n ~= 0 then return x:reshape(n, unpack(self.options.shape)) end
+  -- Of no examples any -1 would do: it is what one example makes it.
+  local shape = pg().empty(1, unpack(x.shape, 2)):reshape(1, unpack(self.options.shape)).shape
+  shape[1] = 0
+  return x:reshape(shape)
+end
 function layers.Reshape:describe() return table.concat(self.options.shape, ", ") end
 
 ---One axis as several: nn.Unflatten{2, {3, 4}} makes [N, 3, 4] of [N, 12].
@@ -240,10 +247,7 @@ layers.Unflatten = common.class("Unflatten", {
   { "shape", "list", required = true, doc = "sizes that it becomes; one may be -1" },
 })
 function layers.Unflatten:forward(x)
-  local axis, shape = native.tensor.axis_of("Unflatten", x, self.options.axis), x.shape
-  table.remove(shape, axis)
-  for i, n in ipairs(self.options.shape) do table.insert(shape, axis + i - 1, n) end
-  return x:reshape(shape)
+  return x:unflatten(self.options.axis, self.options.shape)
 end
 
 for _, class in pairs(layers) do common.check_input(class) end
