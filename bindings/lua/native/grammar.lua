@@ -181,6 +181,13 @@ local function unknown(where, names, key)
                (#names > 0 and "options are " .. table.concat(names, ", ") or "it takes none"))
 end
 
+---Raises for a name that is no parameter's.
+function M.check_names(where, params, named)
+  for key in pairs(named) do
+    if type(key) ~= "number" and not params.by_name[key] then unknown(where, params.names, key) end
+  end
+end
+
 -- Named values to parameters.
 function M.name_options(where, params, named, out)
   local by_name = params.by_name

@@ -162,6 +162,7 @@ function M.new_layer(name, ...)
   local info = M.layer(name) or errors.raise("not_found", "nn." .. name, "no plugin provides this layer")
   local self = new_object(Layer, info)
   local args, count, named = grammar.split(name, select("#", ...), nil, ...)
+  if named then grammar.check_names(name, info.grammar, named) end -- before anything is said to be missing
   args, count, self.unknown = leave_out_inferred(info, args, count, named)
   local o = {}
   grammar.place(name, info.grammar, args, count, o)

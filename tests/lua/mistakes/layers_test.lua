@@ -109,8 +109,9 @@ require("mistakes.check")(test, {
   { "nn.LayerNorm{5}(x)",
     "LayerNorm: the input [2, 3] does not end in the layer's shape" },
   { "nn.Conv2d{1, 2, kernel_size=3}",
-    'Conv2d: argument "kernel" is missing (nn.Conv2d{1, 2, kernel}; to leave inputs to the first input: ' ..
-    'nn.Conv2d{out=1, kernel=2})' },
+    'Conv2d: unknown option "kernel_size" (did you mean "kernel"?)' },
+  { "nn.Conv2d{1, 2, kernel_size=3, padding_mode='circular'}",
+    'Conv2d: unknown option "kernel_size" (did you mean "kernel"?)' },
   { "nn.Embedding{10, 2}(x)",
     "Embedding: embedding: index is float32; expected integers" },
   { 'nn.Embedding{3, 2}(pg.tensor({5}, {dtype="int64"})):totable()',
