@@ -321,7 +321,47 @@ test("nn.init: bounds and deviations of PyTorch's", function(t)
     spread("kaiming_" .. kind, 1 / math.sqrt(225), { nonlinearity = "linear" })
   end
   t.equal({ init.zeros_(pg.ones { 2 }):totable(), init.ones_(pg.zeros { 2 }):totable() }, { { 0, 0 }, { 1, 1 } })
+  spread("uniform_", 2 / math.sqrt(12), { a = -1, b = 1 })
+  spread("uniform_", 2 / math.sqrt(12), { low = -1, high = 1 })
+  spread("normal_", 3, { std = 3 })
+  spread("xavier_normal_", 2 * math.sqrt(2 / 585), { gain = 2 })
+  spread("orthogonal_", 2 / math.sqrt(225), { gain = 2 })
+  spread("trunc_normal_", 3, { std = 3, a = -30, b = 30 })
+  local w = pg.zeros { 400, 30 }
+  t.equal(init.constant_ { w, value = 3 }:min():item(), 3)
+  t.equal(init.constant_(w, { val = 2 }):max():item(), 2)
+  t.ok(math.abs(init.uniform_ { w, a = 4, b = 6 }:mean():item() - 5) < 0.05)
+  t.ok(math.abs(init.normal_(w, { mean = 5 }):mean():item() - 5) < 0.1)
   t.raises(function() init.kaiming_normal_(pg.ones { 2 }) end, "needs a tensor of two axes or more")
+  t.raises(function() init.normal_(3) end, "nn.init.normal_: t must be a tensor, got number 3")
   t.raises(function() init.kaiming_normal_(pg.ones { 2, 2 }, { mod = "fan_in" }) end, "unknown option \"mod\"")
   t.raises(function() init.kaiming_normal_(pg.ones { 2, 2 }, { mode = "fan" }) end, "\"fan_in\" or \"fan_out\"")
+end)
+
+test("nn.init: orthogonal, cut off, identities, sparse", function(t)
+  local init = nn.init
+  pg.manual_seed(3)
+  for _, shape in ipairs { { 3, 2, 4 }, { 7, 3 }, { 1, 5 }, { 4, 4 } } do
+    local q = init.orthogonal_(pg.empty(shape), 2):reshape(shape[1], -1) / 2
+    if shape[1] > q:size(2) then q = q:t() end
+    near(t, q:matmul(q:t()), pg.eye(q:size(1)))
+  end
+  local w = pg.zeros { 300, 40, dtype = "float64" }
+  init.trunc_normal_ { w, mean = 1, std = 3, a = 0, b = 1.5 }
+  t.ok(w:min():item() >= 0 and w:max():item() <= 1.5)
+  init.trunc_normal_(w)
+  t.ok(math.abs(w:std():item() - 0.8796) < 0.02, "of a normal distribution cut at 2 deviations") -- 1 - 4 phi(2) / P
+  t.equal(init.eye_(nn.Linear { 3, 2 }.weight), { { 1, 0, 0 }, { 0, 1, 0 } })
+  local x, conv = pg.randn { 2, 4, 5, 5 }, nn.Conv2d { 4, 4, 3, padding = 1, bias = false, groups = 2 }
+  init.dirac_(conv.weight, 2)
+  near(t, conv(x), x)
+  t.equal(init.dirac_(pg.empty { 3, 2, 2 }):totable(), { { { 0, 1 }, { 0, 0 } }, { { 0, 0 }, { 0, 1 } }, { { 0, 0 },
+                                                                                                     { 0, 0 } } })
+  t.equal(init.sparse_(pg.empty { 10, 4 }, 0.25):eq(0):to("int64"):sum(1), { 3, 3, 3, 3 })
+  t.ok(math.abs(init.calculate_gain("leaky_relu", 0.2) - math.sqrt(2 / 1.04)) < 1e-12)
+  t.equal({ init.calculate_gain("tanh"), init.calculate_gain("conv2d") }, { 5 / 3, 1 })
+  t.raises(function() init.calculate_gain("rleu") end, 'unknown nonlinearity "rleu" %(did you mean "relu"%?%)')
+  t.raises(function() init.dirac_(pg.empty { 3, 2, 2 }, 2) end, "3 output channels do not make 2 groups")
+  t.raises(function() init.sparse_(pg.empty { 3, 2 }, 2) end, "sparsity must lie in %[0, 1%]")
+  t.raises(function() init.trunc_normal_(w, 0, 1, 2, 1) end, "low 2 must lie below high 1")
 end)
