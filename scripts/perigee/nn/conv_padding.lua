@@ -19,6 +19,20 @@ end
 
 local function refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
 
+---Adds what is read here to the parameters that the reference lists of a layer.
+function M.describe(name, parameters)
+  if not M.layers[name] or name:find "Transpose" then return parameters end
+  for _, p in ipairs(parameters) do
+    if p.name == "padding" then
+      p.type = p.type .. "|string"
+      p.doc = p.doc .. '; "same": as many as keep the size, with stride 1; "valid": none'
+    end
+  end
+  parameters[#parameters + 1] = { name = "padding_mode", type = "string", required = false, default = "zeros",
+                                  choices = modes, doc = "what the elements added are" }
+  return parameters
+end
+
 ---Widths that keep the size of axes of a kernel, the odd one behind: {before, behind} an axis, first axis first.
 function M.same(where, kernel, dilation, stride)
   local widths = {}

@@ -6,6 +6,7 @@
 local native = require "perigee.native"
 local annotations = require "perigee.reference.annotations"
 local receivers = require "perigee.reference.receivers"
+local conv_padding = require "perigee.nn.conv_padding"
 
 local reference = {}
 
@@ -348,7 +349,7 @@ local function add_described()
   for _, name in ipairs(native.layer_names()) do
     local info = native.layer(name)
     index["nn." .. name] = { name = "nn." .. name, kind = "layer", doc = info.doc, info = info, returns = {},
-                             parameters = attributes_of(info.attributes) }
+                             parameters = conv_padding.describe(name, attributes_of(info.attributes)) }
   end
   for _, name in ipairs(native.optimizer_names()) do
     local info = native.optimizer(name)
