@@ -83,7 +83,8 @@ local function view(raw, record)
     pass.cotangents[k] = one[0] ~= nil and handles.wrap(one[0])
   end
   function pass.linked(saved, k)
-    if C.pgc_pass_output(raw, handles.pointer(saved, "backward"), k - 1, one) ~= 0 then errors.raise_native(C, "backward") end
+    local pointer = handles.pointer(saved, "backward")
+    if C.pgc_pass_output(raw, pointer, k - 1, one) ~= 0 then errors.raise_native(C, "backward") end
     return handles.wrap(one[0])
   end
   return pass

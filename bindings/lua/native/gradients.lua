@@ -90,7 +90,8 @@ function M.detach(t)
 end
 
 function M.set_grad(t, gradient)
-  if C.pgc_set_grad(pointer(t, "grad"), gradient and pointer(gradient, "grad") or nil) ~= 0 then errors.raise_native(C, "grad") end
+  local given = gradient and pointer(gradient, "grad") or nil
+  if C.pgc_set_grad(pointer(t, "grad"), given) ~= 0 then errors.raise_native(C, "grad") end
 end
 
 function M.clear_grads(list)

@@ -9,6 +9,7 @@ local positions = require "perigee.nn.positions"
 local walk = require "perigee.nn.walk"
 local activated = require "perigee.nn.activated"
 
+local META = walk.META
 local containers = {}
 
 -- A function may stand where a layer does: it has no parameters.
@@ -55,7 +56,7 @@ local function extend(self, list)
     native.raise("invalid_argument", getmetatable(self).__name, "expected a list, got " .. native.describe(list))
   end
   local entries = {}
-  if walk.is_layer(list) and list[walk.META].held then positions.settle(list) end
+  if walk.is_layer(list) and list[META].held then positions.settle(list) end
   for i = 1, #list do entries[i] = self:__accept(#self + i, list[i]) end
   for _, entry in ipairs(entries) do self[#self + 1] = entry end
   return self
@@ -75,18 +76,29 @@ local function check_self(where, self)
                "model(x), or model:forward(x) with a colon")
 end
 
+-- The entry at a position, or nil behind the last: what was assigned since the last look counts.
+local function entry(self, i)
+  local layer = rawget(self, i)
+  if layer ~= self[META].held[i] then
+    positions.settle(self)
+    layer = rawget(self, i)
+  end
+  return layer
+end
+
 -- What the layers make of the inputs, one after the other, and whether nobody else has seen that tensor.
 local function run(self, ...)
-  local layer = self[1]
+  local layer = rawget(self, 1)
   -- Written out twice: the loop has no varargs, which would keep it from being compiled.
   local both = activated.find(layer, rawget(self, 2)) -- it and the next one in one call
   local x, ours
   if both then x, ours = path.call(layer, both, ...), true else x, ours = layer(...), walk.keeps_nothing(layer) end
-  for i = 2, #self do
+  for i = 2, #self[META].held do
+    layer = entry(self, i)
+    if not layer then break end -- one was taken out
     if both then
       both = nil -- this one has run
     else
-      layer = self[i]
       both = activated.find(layer, rawget(self, i + 1))
       local y, next_ours
       if both then
@@ -105,8 +117,9 @@ end
 
 ---Layers one after the other: what one returns is the next one's input. model[2] is the second, model[-1] the last,
 ---model[{1, 2}] another Sequential of the first two; model[2] = layer replaces, model[2] = nil or model:remove(2) takes
----out. Only remove makes # right at once; what was assigned is looked at in the next call or read. A convolution, batch normalisation or Linear
----and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
+---out. What is assigned over an entry is looked at in the next call or read: until then # may still count one that
+---was set to nil, while remove is done at once. A convolution, batch normalisation or Linear and a ReLU behind it run
+---as one operator, to the same numbers, where nothing sees what goes from one to the other.
 ---@param ... perigee.Layer|(perigee.Layer|function)[] layers, or functions of tensors
 ---@return perigee.nn.Sequential
 ---@class perigee.nn.Sequential: perigee.Layer
@@ -116,8 +129,7 @@ with_positions(Sequential, accept, "layer is model[1]")
 function Sequential:init(...) add_all(self, "Sequential", ...) end
 function Sequential:forward(...)
   check_self("Sequential", self)
-  positions.settle(self)
-  if #self == 0 then return ... end
+  if not entry(self, 1) then return ... end
   return (run(self, ...))
 end
 ---Adds a layer behind the others.
@@ -173,8 +185,7 @@ with_positions(Residual, accept, "layer is model[1]")
 function Residual:init(...) add_all(self, "Residual", ...) end
 function Residual:forward(x)
   check_self("Residual", self)
-  positions.settle(self)
-  if #self == 0 then return x + x end
+  if not entry(self, 1) then return x + x end
   local y, ours = run(self, x)
   local sum = x + y
   if ours then native.handles.close(y) end

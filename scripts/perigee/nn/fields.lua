@@ -36,9 +36,12 @@ function fields.check_name(where, name)
 end
 
 local function refuse(self, key, kind, value)
-  local ways = "nn.Parameter(t) makes a new one; pg.no_grad(function() layer.%s:copy_(t) end) writes into it"
+  local way = "a buffer may become another tensor"
+  if kind == "parameter" then
+    way = ("nn.Parameter(t) makes a new one; pg.no_grad(function() layer.%s:copy_(t) end) writes into it"):format(key)
+  end
   native.raise("invalid_argument", getmetatable(self).__name, ("%s is a %s and cannot become %s"):format(key, kind,
-               native.describe(value)), kind == "parameter" and ways:format(key) or "a buffer may become another tensor")
+               native.describe(value)), way)
 end
 
 local function register(meta, key)

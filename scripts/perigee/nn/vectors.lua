@@ -2,7 +2,6 @@
 -- Layers over the functions of perigee.neural: normalisation in groups, distances, bilinear forms, bags of embeddings,
 -- dropout of channels, shapes.
 
-local native = require "perigee.native"
 local common = require "perigee.nn.layers_common"
 local told = require "perigee.nn.told"
 
