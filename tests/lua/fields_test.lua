@@ -42,7 +42,8 @@ test("layers of a script keep their parameters too", function(t)
   net.seen = pg.ones { 2 }
   t.equal(net(pg.ones { 2 }), { 2, 2 })
   t.equal(net:state().seen, { 1, 1 })
-  t.raises(function() net.seen = 3 end, "Net: seen is a buffer and cannot become number 3 %(a buffer may become another")
+  t.raises(function() net.seen = 3 end,
+           "Net: seen is a buffer and cannot become number 3 %(a buffer may become another")
   net.seen = nil
   t.equal(net:state().seen, nil)
   net.seen = pg.zeros { 2 }

@@ -114,6 +114,7 @@ end)
 local pg = require "perigee"
 local native = require "perigee.native"
 local nn, optim = pg.nn, pg.optim
+local META = require("perigee.nn.walk").META
 
 local KEYWORDS = require("luacats.types").keywords
 
@@ -173,6 +174,7 @@ local function names_of(v)
   end
   while type(v) == "table" and not rawget(v, "__hidden") do
     add_keys(set, v)
+    if nn.is_layer(v) then add_keys(set, v[META].tensors) end
     local meta = getmetatable(v)
     local index = meta and rawget(meta, "__index")
     v = type(index) == "function" and rawget(meta, "__perigee_layer") and meta or index
@@ -343,6 +345,7 @@ local function parts_of(layer)
   for key, v in next, layer do
     set[key] = type(key) == "string" and (pg.is_tensor(v) or nn.is_layer(v) and v:size() > 0) or nil
   end
+  add_keys(set, layer[META].tensors)
   return set
 end
 
