@@ -81,7 +81,8 @@ local LAYER = {
   half = "model:to(\"float16\")", float = "model:to(\"float32\")", double = "model:to(\"float64\")",
   bfloat16 = "model:to(\"bfloat16\")", requires_grad_ = "model:freeze() and model:unfreeze()",
   register_buffer = "self:buffer(name, tensor)", register_parameter = "self.name = nn.Parameter(tensor)",
-  add_module = "self.name = layer", register_module = "self.name = layer", named_modules = "model:modules()",
+  add_module = "self.name = layer", pop = "model:remove(position)",
+  register_module = "self.name = layer", named_modules = "model:modules()",
   named_children = "model:children()", register_forward_hook = "layer:hook(\"forward\", fn)",
   compile = "model:fit{...}", save = "pg.save(path, model)", load = "pg.load(path, model)",
 }

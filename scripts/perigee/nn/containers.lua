@@ -40,14 +40,14 @@ local function add_all(self, where, ...)
   for i = 1, count do self[i] = list[i] end
 end
 
-local function append(self, entry)
+local function append(self, new)
   positions.settle(self)
-  self[#self + 1] = entry
+  self[#self + 1] = new
   return self
 end
 
-local function insert(self, position, entry)
-  positions.insert(self, position, entry)
+local function insert(self, position, new)
+  positions.insert(self, position, new)
   return self
 end
 
@@ -58,7 +58,7 @@ local function extend(self, list)
   local entries = {}
   if walk.is_layer(list) and list[META].held then positions.settle(list) end
   for i = 1, #list do entries[i] = self:__accept(#self + i, list[i]) end
-  for _, entry in ipairs(entries) do self[#self + 1] = entry end
+  for _, accepted in ipairs(entries) do self[#self + 1] = accepted end
   return self
 end
 
@@ -228,8 +228,8 @@ end
 ---@return string[]
 function ModuleDict:names()
   local names = {}
-  for _, entry in ipairs(walk.entries(self)) do
-    if entry.kind == "layer" then names[#names + 1] = entry.key end
+  for _, field in ipairs(walk.entries(self)) do
+    if field.kind == "layer" then names[#names + 1] = field.key end
   end
   return names
 end
