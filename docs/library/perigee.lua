@@ -295,7 +295,7 @@ local Linear = {}
 ---@overload fun(...: any): perigee.Tensor, any
 local ModuleDict = {}
 
----A list of layers that has no forward of its own.
+---A list of layers that has no forward of its own; positions as in nn.Sequential.
 ---@class perigee.nn.ModuleList: perigee.Layer
 ---@overload fun(...: any): perigee.Tensor, any
 local ModuleList = {}
@@ -326,7 +326,7 @@ local MultiheadAttention = {}
 ---@overload fun(...: any): perigee.Tensor, any
 local PReLU = {}
 
----A list of parameters: list[1], #list.
+---A list of parameters: list[1], #list; positions as in nn.Sequential.
 ---@class perigee.nn.ParameterList: perigee.Layer
 ---@field [integer] perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor, any
@@ -339,8 +339,11 @@ local ParameterList = {}
 ---@overload fun(...: any): perigee.Tensor, any
 local RMSNorm = {}
 
----Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
----and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
+---Layers one after the other: what one returns is the next one's input. model[2] is the second, model[-1] the last,
+---model[{1, 2}] another Sequential of the first two; model[2] = layer replaces, model[2] = nil or model:remove(2) takes
+---out. What is assigned over an entry is looked at in the next call or read: until then # may still count one that
+---was set to nil, while remove is done at once. A convolution, batch normalisation or Linear and a ReLU behind it run
+---as one operator, to the same numbers, where nothing sees what goes from one to the other.
 ---@class perigee.nn.Sequential: perigee.Layer
 ---@overload fun(...: any): perigee.Tensor, any
 local Sequential = {}
@@ -875,6 +878,22 @@ function ModuleDict:names() end
 ---@return perigee.nn.ModuleList
 function ModuleList:append(layer) end
 
+---Adds layers behind the others.
+---@param layers (perigee.Layer|function)[] # a list, or a layer that has positions
+---@return perigee.nn.ModuleList
+function ModuleList:extend(layers) end
+
+---Adds a layer in front of the one at a position; those from there on move up by one.
+---@param position integer # from 1 to #self + 1, negative from the end
+---@param layer perigee.Layer|function
+---@return perigee.nn.ModuleList
+function ModuleList:insert(position, layer) end
+
+---Takes out the layer at a position, the last one if not given; those behind it move down by one.
+---@param position? integer # from 1, negative from the end
+---@return perigee.Layer removed
+function ModuleList:remove(position) end
+
 ---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole. [N, C, ...] to [N,
 ---C, size...], N may be missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n),
 ---i from 0, the end excluded.
@@ -1061,7 +1080,7 @@ function nn.ConstantPad3d(options, ...) end
 ---Cross-correlation of sequences: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, L] to [N,
 ---out, L'] (N may be missing) with weight [out, inputs / groups, k]. Each axis becomes floor((size + 2 padding -
 ---dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu"}|any
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"}|any
 ---@param ... any
 ---@return perigee.nn.Conv1d
 function nn.Conv1d(options, ...) end
@@ -1069,7 +1088,7 @@ function nn.Conv1d(options, ...) end
 ---Cross-correlation of images: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, H, W] to [N,
 ---out, H', W'] (N may be missing) with weight [out, inputs / groups, kh, kw]. Each axis becomes floor((size + 2 padding
 --- - dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu"}|any
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"}|any
 ---@param ... any
 ---@return perigee.nn.Conv2d
 function nn.Conv2d(options, ...) end
@@ -1077,7 +1096,7 @@ function nn.Conv2d(options, ...) end
 ---Cross-correlation of volumes: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, D, H, W] to
 ---[N, out, D', H', W'] (N may be missing) with weight [out, inputs / groups, kd, kh, kw]. Each axis becomes floor((size
 ---+ 2 padding - dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu"}|any
+---@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"}|any
 ---@param ... any
 ---@return perigee.nn.Conv3d
 function nn.Conv3d(options, ...) end
@@ -1435,7 +1454,7 @@ function nn.Mish(options, ...) end
 ---@return perigee.nn.ModuleDict
 function nn.ModuleDict(layers) end
 
----A list of layers that has no forward of its own.
+---A list of layers that has no forward of its own; positions as in nn.Sequential.
 ---@param ... perigee.Layer|(perigee.Layer|function)[] # layers, or functions of tensors
 ---@return perigee.nn.ModuleList
 function nn.ModuleList(...) end
@@ -1496,7 +1515,7 @@ function nn.PairwiseDistance(options, ...) end
 ---@return perigee.Tensor
 function nn.Parameter(tensor, options) end
 
----A list of parameters: list[1], #list.
+---A list of parameters: list[1], #list; positions as in nn.Sequential.
 ---@param ... perigee.Tensor|perigee.Tensor[] # what becomes parameters
 ---@return perigee.nn.ParameterList
 function nn.ParameterList(...) end
@@ -1604,8 +1623,11 @@ function nn.RoPE(options, ...) end
 ---@return perigee.Layer
 function nn.SELU(options, ...) end
 
----Layers one after the other: what one returns is the next one's input. A convolution, batch normalisation or Linear
----and a ReLU behind it run as one operator, to the same numbers, where nothing sees what goes from one to the other.
+---Layers one after the other: what one returns is the next one's input. model[2] is the second, model[-1] the last,
+---model[{1, 2}] another Sequential of the first two; model[2] = layer replaces, model[2] = nil or model:remove(2) takes
+---out. What is assigned over an entry is looked at in the next call or read: until then # may still count one that
+---was set to nil, while remove is done at once. A convolution, batch normalisation or Linear and a ReLU behind it run
+---as one operator, to the same numbers, where nothing sees what goes from one to the other.
 ---@param ... perigee.Layer|(perigee.Layer|function)[] # layers, or functions of tensors
 ---@return perigee.nn.Sequential
 function nn.Sequential(...) end
@@ -1859,60 +1881,81 @@ function nn.hinge_embedding(x, y, options) end
 ---@return perigee.Tensor
 function nn.huber(x, y, options) end
 
+---How much larger weights are to be for what a nonlinearity takes away: sqrt(2) for ReLU, and so on (He et al., 2015).
+---@param ... any|{nonlinearity: string, param?: number}
+---@return number
+function nn_init.calculate_gain(...) end
+
 ---Fills t with a value.
----@param t perigee.Tensor
----@param value number
+---@param ... any|{t: perigee.Tensor, value: number}
 ---@return perigee.Tensor
-function nn_init.constant_(t, value) end
+function nn_init.constant_(...) end
 
----Normal numbers of mean 0 and standard deviation gain / sqrt(fan) (He et al., 2015); options as of kaiming_uniform_.
----@param t perigee.Tensor
----@param options? {a?: number, mode?: string, nonlinearity?: string}
+---Makes t [out, in, ...], a convolution's weight, one that passes its input on, as many channels as there are.
+---@param ... any|{t: perigee.Tensor, groups?: integer}
 ---@return perigee.Tensor
-function nn_init.kaiming_normal_(t, options) end
+function nn_init.dirac_(...) end
 
----He et al., 2015. `a` is the slope of a leaky ReLU for negative numbers (0: of a ReLU), `mode` "fan_in" (default) or
----"fan_out".
----@param t perigee.Tensor
----@param options? {a?: number, mode?: string, nonlinearity?: string}
+---Makes the matrix t the identity: ones on the diagonal, zeros elsewhere.
+---@param ... any|{t: perigee.Tensor}
 ---@return perigee.Tensor
-function nn_init.kaiming_uniform_(t, options) end
+function nn_init.eye_(...) end
 
----Fills t with normal random numbers, of mean 0 and standard deviation 1 if not given.
----@param t perigee.Tensor
----@param mean? number
----@param std? number
+---Normal numbers of mean 0 and standard deviation gain / sqrt(fan) (He et al., 2015).
+---@param ... any|{t: perigee.Tensor, a?: number, mode?: string, nonlinearity?: string}
 ---@return perigee.Tensor
-function nn_init.normal_(t, mean, std) end
+function nn_init.kaiming_normal_(...) end
+
+---Uniform numbers in +-gain sqrt(3 / fan) (He et al., 2015).
+---@param ... any|{t: perigee.Tensor, a?: number, mode?: string, nonlinearity?: string}
+---@return perigee.Tensor
+function nn_init.kaiming_uniform_(...) end
+
+---Fills t with normal random numbers.
+---@param ... any|{t: perigee.Tensor, mean?: number, std?: number}
+---@return perigee.Tensor
+function nn_init.normal_(...) end
 
 ---Fills t with ones.
----@param t perigee.Tensor
+---@param ... any|{t: perigee.Tensor}
 ---@return perigee.Tensor
-function nn_init.ones_(t) end
+function nn_init.ones_(...) end
 
----Fills t with uniform random numbers in [low, high), [0, 1) if not given.
----@param t perigee.Tensor
----@param low? number
----@param high? number
+---Makes t, its axes from the second on taken as one, a matrix of orthonormal rows, or columns where it has more rows,
+---times gain (Saxe et al., 2013).
+---@param ... any|{t: perigee.Tensor, gain?: number}
 ---@return perigee.Tensor
-function nn_init.uniform_(t, low, high) end
+function nn_init.orthogonal_(...) end
+
+---Fills the matrix t with normal random numbers of mean 0, a part of each column with zeros (Martens, 2010).
+---@param ... any|{t: perigee.Tensor, sparsity: number, std?: number}
+---@return perigee.Tensor
+function nn_init.sparse_(...) end
+
+---Fills t with normal random numbers, those outside [low, high] drawn again.
+---@param ... any|{t: perigee.Tensor, mean?: number, std?: number, low?: number, high?: number}
+---@return perigee.Tensor
+function nn_init.trunc_normal_(...) end
+
+---Fills t with uniform random numbers in [low, high).
+---@param ... any|{t: perigee.Tensor, low?: number, high?: number}
+---@return perigee.Tensor
+function nn_init.uniform_(...) end
 
 ---Normal numbers of mean 0 and standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
----@param t perigee.Tensor
----@param gain? number
+---@param ... any|{t: perigee.Tensor, gain?: number}
 ---@return perigee.Tensor
-function nn_init.xavier_normal_(t, gain) end
+function nn_init.xavier_normal_(...) end
 
----Glorot and Bengio, 2010.
----@param t perigee.Tensor
----@param gain? number
+---Uniform numbers in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
+---@param ... any|{t: perigee.Tensor, gain?: number}
 ---@return perigee.Tensor
-function nn_init.xavier_uniform_(t, gain) end
+function nn_init.xavier_uniform_(...) end
 
 ---Fills t with zeros.
----@param t perigee.Tensor
+---@param ... any|{t: perigee.Tensor}
 ---@return perigee.Tensor
-function nn_init.zeros_(t) end
+function nn_init.zeros_(...) end
 
 ---Whether v is a layer.
 ---@param v any # anything
@@ -2264,6 +2307,11 @@ function Optimizer:zero_grad(options) end
 ---@param p perigee.Tensor
 ---@return perigee.nn.ParameterList
 function ParameterList:append(p) end
+
+---Adds tensors behind the others, as parameters.
+---@param list perigee.Tensor[]
+---@return perigee.nn.ParameterList
+function ParameterList:extend(list) end
 
 ---`pg.CheckpointManager{dir, keep=3, mode="min", model=model, optimizer=opt, ...}`: a folder of checkpoints (made if it
 ---is not there) of these objects: all that has state() and load_state(), under any names. The state of the random
@@ -6750,6 +6798,22 @@ function Schedule:step(metric) end
 ---@param layer perigee.Layer|function
 ---@return perigee.nn.Sequential
 function Sequential:append(layer) end
+
+---Adds layers behind the others.
+---@param layers (perigee.Layer|function)[] # a list, or a layer that has positions
+---@return perigee.nn.Sequential
+function Sequential:extend(layers) end
+
+---Adds a layer in front of the one at a position; those from there on move up by one.
+---@param position integer # from 1 to #self + 1, negative from the end
+---@param layer perigee.Layer|function
+---@return perigee.nn.Sequential
+function Sequential:insert(position, layer) end
+
+---Takes out the layer at a position, the last one if not given; those behind it move down by one.
+---@param position? integer # from 1, negative from the end
+---@return perigee.Layer removed
+function Sequential:remove(position) end
 
 ---Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`. Soft placement moves nodes when they run.
 ---@return string
