@@ -285,6 +285,9 @@ function layers.RoPE:forward(x, offset)
   if rank < 2 or x:size(rank) ~= self.options.width then
     common.refuse("RoPE", ("expected [..., L, %d], got %s"):format(self.options.width, tostring(x.shape)))
   end
+  if offset ~= nil and type(offset) ~= "number" then
+    common.refuse("RoPE", "offset must be a number, got " .. native.describe(offset))
+  end
   local cos, sin = angles(self, x:size(rank - 1), offset or 0, x)
   if x.dtype ~= "float32" then cos, sin = cos:to(x.dtype), sin:to(x.dtype) end
   if self.options.interleaved then
