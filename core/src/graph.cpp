@@ -57,11 +57,17 @@ uint32_t capture(Graph& g, Tensor& x) {
   return it->second;
 }
 
+// Of an eager tensor that has no contents here only the description counts.
+uint32_t describe(Graph& g, Tensor& x) {
+  uint32_t id = add_value(g, ValueKind::constant, x.meta, x.device, "described");
+  g.values[id].eager = TensorRef::share(&x);
+  return id;
+}
+
 // The value of an input now. A view whose base was written to is made anew.
-uint32_t value_of(Graph& g, Tensor& x, bool meta_only) {
+uint32_t value_of(Graph& g, Tensor& x) {
   if (!x.is_graph()) {
-    if (meta_only && !x.storage) pg::fail(PG_E_INTERNAL, "a description from outside cannot enter a graph");
-    return capture(g, x);
+    return x.storage ? capture(g, x) : describe(g, x);
   }
   if (x.graph.get() != &g) pg::fail_argument("a tensor of another graph cannot be used here");
   if (x.view && x.view->epoch != base_of(x).epoch) {
@@ -108,7 +114,7 @@ struct Recorder {
     for (uint32_t i = 0; i < call.inputs.size(); i++) {
       Tensor* x = call.inputs[i];
       if (x != nullptr && !x->is_graph()) check_not_written(i);
-      node.inputs.push_back(x == nullptr ? UINT32_MAX : value_of(g, *x, (call.input_flags(i) & PG_INPUT_META) != 0));
+      node.inputs.push_back(x == nullptr ? UINT32_MAX : value_of(g, *x));
     }
   }
 
@@ -165,6 +171,7 @@ struct Recorder {
     for (TensorRef& t : made) raw.push_back(t.get());
     TapeCall noted{&call.op,          call.inputs.data(), static_cast<uint32_t>(call.inputs.size()), call.groups.data(),
                    call.attrs.data(), raw.data(),         static_cast<uint32_t>(raw.size())};
+    noted.values = node.inputs.data();
     if (ambient().grad_enabled && wants_tape(noted)) attach_node(make_node(noted), raw.data(), visible);
     for (uint32_t i = 0; i < made.size(); i++) {
       g.values[node.outputs[i]].history = made[i]->node;
@@ -265,7 +272,7 @@ void record(PendingCall& call, TensorRef* outputs, uint32_t output_count) {
   if (call.op.role == Role::transfer && call.inputs[0]->is_graph()) {  // one copy per (tensor, device)
     auto it = g->transfers.find({call.inputs[0]->value, call.device->id});
     if (it != g->transfers.end() && output_count == 1) {
-      outputs[0] = it->second;
+      outputs[0] = tensor_of(*g, it->second);  // a fresh one: what has been given out may have been written to
       return;
     }
   }
@@ -275,7 +282,7 @@ void record(PendingCall& call, TensorRef* outputs, uint32_t output_count) {
   r.add_outputs();
   r.finish(outputs, output_count);
   if (call.op.role == Role::transfer && call.inputs[0]->is_graph() && output_count == 1)
-    g->transfers[{call.inputs[0]->value, call.device->id}] = outputs[0];
+    g->transfers[{call.inputs[0]->value, call.device->id}] = outputs[0]->value;
 }
 
 }  // namespace perigee

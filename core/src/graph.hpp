@@ -44,9 +44,9 @@ struct Graph {
   std::map<std::string, uint32_t> names;       // of values
   std::map<std::string, uint32_t> name_count;  // to make them unique
   std::map<std::string, int64_t> symbols;
-  std::map<std::pair<uint32_t, int32_t>, TensorRef> transfers;  // (value, device) -> its copy there
-  std::map<uint32_t, uint32_t> latest;                          // variable's first value -> its last one
-  std::map<const Storage*, uint32_t> captured;                  // eager tensors used in the graph
+  std::map<std::pair<uint32_t, int32_t>, uint32_t> transfers;  // (value, device) -> its copy there
+  std::map<uint32_t, uint32_t> latest;                         // variable's first value -> its last one
+  std::map<const Storage*, uint32_t> captured;                 // eager tensors used in the graph
 
   // What refers back to the graph: dropped when the front end lets go of it, so that it can die.
   void forget_history();

@@ -137,8 +137,9 @@ struct Session::Run {
       throw pg::Error(e.code, (n.name == op ? op : n.name + " (" + op + ")") + ": " + text, e.native, e.flags);
     }
     for (size_t i = 0; i < outputs.size(); i++) {
+      if (values[n.outputs[i]]) continue;  // fed
       values[n.outputs[i]] = std::move(outputs[i]);
-      learn(n.outputs[i]);
+      learn(n, n.outputs[i]);
     }
     for (uint32_t id : n.inputs)
       if (id != UINT32_MAX && --uses[id] == 0) values[id] = nullptr;
@@ -150,11 +151,18 @@ struct Session::Run {
     return sole ? tensor : copy_dense(*tensor, tensor->meta->dtype);
   }
 
-  // A size that only became known now.
-  void learn(uint32_t id) {
-    const Meta& want = *g.values[id].meta;
-    for (uint32_t i = 0; want.symbolic && i < want.rank; i++)
-      if (PG_DIM_IS_SYMBOLIC(want.shape[i])) bindings.try_emplace(want.shape[i], values[id]->meta->shape[i]);
+  // A size that only became known now. Sizes of several names that meet in an operator count as one, for gradients too.
+  void learn(const GraphNode& n, uint32_t id) {
+    const Meta &want = *g.values[id].meta, &got = *values[id]->meta;
+    for (uint32_t i = 0; want.symbolic && i < want.rank; i++) {
+      if (!PG_DIM_IS_SYMBOLIC(want.shape[i])) continue;
+      int64_t known = bindings.try_emplace(want.shape[i], got.shape[i]).first->second;
+      if (known != got.shape[i])
+        pg::fail_argument(pg::format(
+            "%s gave %s, but %s is %lld in this run: sizes of different names that meet in an "
+            "operator must be equal",
+            n.name.c_str(), shape_text(got).c_str(), dim_text(want.shape[i]).c_str(), static_cast<long long>(known)));
+    }
   }
 };
 
@@ -217,6 +225,7 @@ void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* f
     TensorRef& v = run.value(fetches[i]->value);
     // The caller may write into what it gets: never a variable's or a constant's own memory.
     bool own = !run.borrowed[fetches[i]->value] && !v->view;
+    for (uint32_t k = 0; k < i; k++) own = own && fetches[k]->value != fetches[i]->value;
     fetched.push_back(own ? alias(*v) : copy_dense(*v, v->meta->dtype));
   }
   for (auto& [id, last] : g.latest) {

@@ -147,9 +147,12 @@ NodeRef make_node(const TapeCall& call) {
   node->op = call.op;
   uint32_t flat = 0;
   for (uint32_t i = 0; i < info.input_count; i++)
-    for (uint32_t k = 0; k < call.groups[i]; k++, flat++)
+    for (uint32_t k = 0; k < call.groups[i]; k++, flat++) {
+      Tensor* before = is_same_view(call.inputs[0], call.inputs[flat]) ? call.before : nullptr;
       add_input(*node, call.inputs[flat], (info.inputs[i]->flags & PG_INPUT_META) != 0, (info.saved_inputs >> i) & 1u,
-                call.before != nullptr && is_same_view(call.inputs[0], call.inputs[flat]) ? call.before : nullptr);
+                before);
+      if (call.values != nullptr) node->inputs.back().value = call.values[flat];
+    }
   uint32_t made = 0;
   for (uint32_t i = 0; i < info.output_count && made < call.output_count; i++) {
     uint32_t count = info.outputs[i]->flags & PG_OUTPUT_VARIADIC ? call.groups[info.outputs[i]->like] : 1;

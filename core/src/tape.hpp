@@ -83,7 +83,8 @@ struct TapeCall {
   Tensor* const* outputs;  // all, hidden ones last
   uint32_t output_count;
   bool in_place = false;
-  Tensor* before = nullptr;  // input 0 as it was, for what is saved of it
+  Tensor* before = nullptr;          // input 0 as it was, for what is saved of it
+  const uint32_t* values = nullptr;  // in a graph: what the inputs are there, eager ones too
 };
 // Whether the call must be recorded: gradients are on, and something it depends on needs one.
 bool wants_tape(const TapeCall& call);

@@ -99,7 +99,7 @@ return function(pg, native)
   ---@param ... any arguments of fn
   ---@return any ... what fn returns, or the name
   function pg.device(name, fn, ...)
-    if name == nil and fn == nil then return native.device_name(math.max(0, native.current_device())) end
+    if name == nil and fn == nil then return native.device_name(native.ambient_device()) end
     check_function("device", fn)
     local number = native.find_device(name, "device")
     return native.with(function() return native.set_device(number) end, native.set_device, fn, ...)

@@ -92,6 +92,10 @@ return function(pg, native)
       if entry == newaxis then
         view_axis = view_axis + 1
         new[#new + 1] = view_axis
+      elseif is_tensor(entry) and axes_of(entry) == 0 then -- one answer: a mask of an axis that it brings along
+        view_axis = view_axis + 1
+        new[#new + 1] = view_axis
+        tensors[#tensors + 1] = { axis = view_axis, index = entry:reshape(1), shown = axis + 1 }
       else
         axis = axis + 1
         tensor.slice_axis(axis, 0, tensor.TO_END, 1, 0)
@@ -316,6 +320,7 @@ return function(pg, native)
     put_several(view, tensors, value, accumulate)
   end
 
+  -- The value as operators take it.
   local function check_value(where, t, value)
     if type(value) ~= "number" and type(value) ~= "boolean" and not is_tensor(value) then
       native.raise("invalid_argument", where, "the value must be a number or a tensor, got " .. native.describe(value),
@@ -326,10 +331,12 @@ return function(pg, native)
     else
       native.dtypes.check_number(where, value, tensor.dtype(t))
     end
+    if type(value) == "boolean" then return value and 1 or 0 end
+    return value
   end
 
   function native.hooks.newindex(t, key, value)
-    check_value("assignment", t, value)
+    value = check_value("assignment", t, value)
     local view, tensors = t, {}
     if type(key) == "number" then view = native.hooks.index(t, key)
     elseif is_tensor(key) then view, tensors = basic(t, expand(t, { key }))
@@ -343,16 +350,15 @@ return function(pg, native)
     { "x", "tensor", required = true }, { "index", "any", required = true }, { "values", "any", required = true },
     { "accumulate", "boolean", default = false } })
   local function index_put_(o)
-    check_value("index_put", o.x, o.values)
-    local key = o.index
+    local values, key = check_value("index_put", o.x, o.values), o.index
     if type(key) ~= "table" or getmetatable(key) ~= nil then key = { key } end
     local view, tensors = basic(o.x, expand(o.x, key))
     if tensors[1] then
-      put(view, tensors, o.values, o.accumulate)
+      put(view, tensors, values, o.accumulate)
     elseif o.accumulate then
-      view:add_(o.values)
+      view:add_(values)
     else
-      view:copy_(o.values)
+      view:copy_(values)
     end
     return o.x
   end

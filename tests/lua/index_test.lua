@@ -205,3 +205,28 @@ test("bad indices", function(t)
   t.raises(function() return pg.tensor(1)[1] end, "0%-dim")
   t.equal(x[1], { 0, 1, 2, 3 })
 end)
+
+test("a mask without axes brings one along", function(t)
+  local b, yes, no = pg.arange(12):reshape(3, 4), pg.tensor(true), pg.tensor(false)
+  t.equal(b[{ yes, 2 }], { { 4, 5, 6, 7 } })
+  t.equal({ b[yes].shape, b[no].shape, b[{ yes, { 1, 2 } }].shape, b[{ { 1, 2 }, yes }].shape },
+          { { 1, 3, 4 }, { 0, 3, 4 }, { 1, 2, 4 }, { 2, 1, 4 } })
+  b[{ yes, 2 }] = 0
+  b[{ no, 1 }] = 9
+  t.equal(b, { { 0, 1, 2, 3 }, { 0, 0, 0, 0 }, { 8, 9, 10, 11 } })
+  local single = pg.tensor(5)
+  single[yes] = 3
+  t.equal(single, 3)
+end)
+
+test("booleans are assigned like 1 and 0", function(t)
+  local m = pg.zeros({ 3 }, { dtype = "bool" })
+  m[2] = true
+  t.equal(m, { false, true, false })
+  m[m:logical_not()] = true
+  m[{ { 1, 2 } }] = false
+  t.equal(m, { false, false, true })
+  local x = pg.zeros { 2, 2 }
+  x[{ 1, {} }], x[{ 2, 2 }] = true, true
+  t.equal(x, { { 1, 1 }, { 0, 1 } })
+end)

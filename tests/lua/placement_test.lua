@@ -131,3 +131,10 @@ test("bad settings", function(t)
   t.equal(pg.config.get().deterministic, true)
   t.equal(pg.config.get().log_device_placement, false)
 end)
+
+test("the device in force is the processor, whichever device was used first", function(t)
+  local text, status = process.run(process.need_perigee(t) .. [[ -e 'local pg = require "perigee"
+    local x = pg.ones({ 2 }, { device = "sim:0" })
+    print(pg.device(), pg.ones { 1 }.device, pg.memory.stats().live == pg.memory.stats("cpu").live)']])
+  t.equal({ text:match("^%S+%s+%S+%s+%S+"), status }, { "cpu\tcpu\ttrue", 0 })
+end)

@@ -43,6 +43,11 @@ function M.set_stream(index) return C.pgc_set_stream(index) end
 function M.set_grad_enabled(on) return C.pgc_set_grad_enabled(on and 1 or 0) ~= 0 end
 function M.grad_enabled() return C.pgc_grad_enabled() ~= 0 end
 function M.current_device() return C.pgc_device() end
+---The device that new tensors go to, by number: the scope's, else the processor.
+function M.ambient_device()
+  local index = C.pgc_device()
+  return index >= 0 and index or M.find_device("cpu")
+end
 
 function M.set_log_placement(on) return C.pgc_set_log_placement(on and 1 or 0) ~= 0 end
 ---Shows and finds these devices only (nil: all), besides processors.

@@ -78,7 +78,7 @@ end
 ---@param device? string the ambient device by default
 ---@return string?
 function amp.get_autocast_dtype(device)
-  local number = device and native.find_device(device, "amp.get_autocast_dtype") or math.max(0, native.current_device())
+  local number = device and native.find_device(device, "amp.get_autocast_dtype") or native.ambient_device()
   return native.autocast_dtype(number)
 end
 
