@@ -97,6 +97,12 @@ Chunk* CachingAllocator::State::take_chunk(uint64_t bytes, uint32_t home) {
   if (closed) pg::fail(PG_E_FAILED_PRECONDITION, device.name + " has been shut down");
   const uint32_t kind = kind_of(bytes);
   pg_error error = pg::make_error();
+  // More may have been reserved before the limit was set.
+  auto exceeds = [&] { return limit.load() != 0 && live.load() + bytes > limit.load(); };
+  if (exceeds()) {
+    poll_deferred(true);
+    if (exceeds()) fail_exhausted(bytes, error);
+  }
   if (Chunk* chunk = find_chunk(bytes, home, kind)) return chunk;
   if (grow(bytes, home, error)) return find_chunk(bytes, home, kind);
   // Exhausted. What other streams still used comes back first, then what is cached.

@@ -249,6 +249,18 @@ TEST_CASE("a limit holds reserved memory down") {
   CHECK(f.memory().alloc(100 * kMiB, 0) != nullptr);
 }
 
+TEST_CASE("a limit below what is reserved holds what is live down") {
+  Fixture f(synchronous());
+  Block *kept = f.memory().alloc(3 * kMiB, 0), *block = f.memory().alloc(8 * kMiB, 0);
+  f.memory().free(block);
+  f.memory().set_limit(4 * kMiB);
+  CHECK_THROWS_WITH(f.memory().alloc(2 * kMiB, 0), Contains("3.0 MiB of 4.0 MiB are live"));
+  block = f.memory().alloc(512 * 1024, 0);
+  f.memory().free(block);
+  f.memory().free(kept);
+  CHECK(f.memory().alloc(3 * kMiB, 0) != nullptr);
+}
+
 TEST_CASE("threads share an allocator") {
   Fixture f(synchronous());
   auto work = [&](uint64_t seed) {
