@@ -65,9 +65,13 @@ uint32_t describe(Graph& g, Tensor& x) {
 }
 
 // The value of an input now. A view whose base was written to is made anew.
-uint32_t value_of(Graph& g, Tensor& x) {
+uint32_t value_of(Graph& g, Tensor& x, bool meta_only) {
   if (!x.is_graph()) {
-    return x.storage ? capture(g, x) : describe(g, x);
+    if (x.storage) return capture(g, x);
+    if (meta_only) return describe(g, x);
+    std::string stale = stale_reason(x);
+    if (!stale.empty()) pg::fail(PG_E_FAILED_PRECONDITION, stale);
+    pg::fail(PG_E_INTERNAL, "a description from outside cannot enter a graph");
   }
   if (x.graph.get() != &g) pg::fail_argument("a tensor of another graph cannot be used here");
   if (x.view && x.view->epoch != base_of(x).epoch) {
@@ -114,7 +118,7 @@ struct Recorder {
     for (uint32_t i = 0; i < call.inputs.size(); i++) {
       Tensor* x = call.inputs[i];
       if (x != nullptr && !x->is_graph()) check_not_written(i);
-      node.inputs.push_back(x == nullptr ? UINT32_MAX : value_of(g, *x));
+      node.inputs.push_back(x == nullptr ? UINT32_MAX : value_of(g, *x, (call.input_flags(i) & PG_INPUT_META) != 0));
     }
   }
 

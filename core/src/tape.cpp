@@ -148,9 +148,9 @@ NodeRef make_node(const TapeCall& call) {
   uint32_t flat = 0;
   for (uint32_t i = 0; i < info.input_count; i++)
     for (uint32_t k = 0; k < call.groups[i]; k++, flat++) {
-      Tensor* before = is_same_view(call.inputs[0], call.inputs[flat]) ? call.before : nullptr;
+      bool written = call.before != nullptr && is_same_view(call.inputs[0], call.inputs[flat]);
       add_input(*node, call.inputs[flat], (info.inputs[i]->flags & PG_INPUT_META) != 0, (info.saved_inputs >> i) & 1u,
-                before);
+                written ? call.before : nullptr);
       if (call.values != nullptr) node->inputs.back().value = call.values[flat];
     }
   uint32_t made = 0;

@@ -23,11 +23,11 @@
 
 namespace {
 
-constexpr long SET_CPUID = 0x1012, GET_XCOMP_PERM = 0x1022, REQ_XCOMP_PERM = 0x1023;  // of arch_prctl
-constexpr unsigned TILE_STATE = 3u << 17;     // XCR0: the tiles' configuration and data
-constexpr unsigned OTHER_STATE = 0xE7;        // XCR0: x87, SSE, AVX, AVX-512
-constexpr unsigned NONE = 0, F3 = 2, F2 = 3;  // a VEX or EVEX prefix's pp
-constexpr unsigned ROWS = 16, ROW_BYTES = 64, TILES = 8;
+constexpr long kSetCpuid = 0x1012, kGetXcompPerm = 0x1022, kReqXcompPerm = 0x1023;  // of arch_prctl
+constexpr unsigned kTileState = 3u << 17;        // XCR0: the tiles' configuration and data
+constexpr unsigned kOtherState = 0xE7;           // XCR0: x87, SSE, AVX, AVX-512
+constexpr unsigned kNone = 0, kF3 = 2, kF2 = 3;  // a VEX or EVEX prefix's pp
+constexpr unsigned kRows = 16, kRowBytes = 64, kTiles = 8;
 
 long kernel(long number, const std::array<long, 6>& a) {
   register long r10 asm("r10") = a[3];
@@ -41,7 +41,7 @@ long kernel(long number, const std::array<long, 6>& a) {
   return result;
 }
 
-long trap_cpuid(bool trapped) { return kernel(SYS_arch_prctl, {SET_CPUID, !trapped, 0, 0, 0, 0}); }
+long trap_cpuid(bool trapped) { return kernel(SYS_arch_prctl, {kSetCpuid, !trapped, 0, 0, 0, 0}); }
 
 [[noreturn]] void stop(const char* why) {
   std::fprintf(stderr, "amx emulation: %s\n", why);
@@ -65,19 +65,19 @@ Leaf described(unsigned leaf, unsigned sub) {
     r.d |= 1u << 22 | 1u << 24;  // AMX-BF16, AMX-TILE
   }
   if (leaf == 7 && sub == 1) r.a |= 1u << 5;  // AVX512_BF16
-  if (leaf == 0xD && sub == 0) r.a |= TILE_STATE;
+  if (leaf == 0xD && sub == 0) r.a |= kTileState;
   if (leaf == 0x1D && sub == 0) r = {1, 0, 0, 0};  // palettes
   if (leaf == 0x1D && sub == 1)
-    r = {ROWS * ROW_BYTES << 16 | TILES * ROWS * ROW_BYTES, TILES << 16 | ROW_BYTES, ROWS, 0};
-  if (leaf == 0x1E && sub == 0) r = {0, ROW_BYTES << 8 | ROWS, 0, 0};
+    r = {kRows * kRowBytes << 16 | kTiles * kRows * kRowBytes, kTiles << 16 | kRowBytes, kRows, 0};
+  if (leaf == 0x1E && sub == 0) r = {0, kRowBytes << 8 | kRows, 0, 0};
   return r;
 }
 
 void on_fault(int signal, siginfo_t*, void* context) {
-  constexpr greg_t GENERAL_PROTECTION = 13;
+  constexpr greg_t kGeneralProtection = 13;
   greg_t* regs = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   auto* code = reinterpret_cast<const uint8_t*>(regs[REG_RIP]);
-  if (regs[REG_TRAPNO] != GENERAL_PROTECTION || code[0] != 0x0F || code[1] != 0xA2) {
+  if (regs[REG_TRAPNO] != kGeneralProtection || code[0] != 0x0F || code[1] != 0xA2) {
     std::signal(signal, SIG_DFL);  // it faults again, and ends the process
     return;
   }
@@ -91,9 +91,9 @@ void on_fault(int signal, siginfo_t*, void* context) {
 
 // ---- the interrupted thread ----
 
-enum Part { SSE = 1, AVX = 2, OPMASK = 5, ZMM_UPPER = 6, ZMM_16_TO_31 = 7, PARTS = 8 };  // of what XSAVE writes
-std::array<unsigned, PARTS> part_offset;
-constexpr std::array<unsigned, PARTS> PART_BYTES{0, 256, 256, 0, 0, 64, 512, 1024};
+enum Part { kSse = 1, kAvx = 2, kOpmask = 5, kZmmUpper = 6, kZmm16To31 = 7, kParts = 8 };  // of what XSAVE writes
+std::array<unsigned, kParts> part_offset;
+constexpr std::array<unsigned, kParts> kPartBytes{0, 256, 256, 0, 0, 64, 512, 1024};
 
 union Vector {
   float f[16];
@@ -107,14 +107,14 @@ class Thread {
   explicit Thread(mcontext_t& context) : regs_(context.gregs), state_(reinterpret_cast<uint8_t*>(context.fpregs)) {}
 
   uint64_t general(unsigned i) const {
-    static constexpr int ORDER[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-                                    REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
-    return static_cast<uint64_t>(regs_[ORDER[i]]);
+    static constexpr int kOrder[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                                     REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+    return static_cast<uint64_t>(regs_[kOrder[i]]);
   }
 
   uint64_t mask(unsigned k) {
     uint64_t bits;
-    std::memcpy(&bits, part(OPMASK) + 8 * k, 8);
+    std::memcpy(&bits, part(kOpmask) + 8 * k, 8);
     return bits;
   }
 
@@ -130,21 +130,21 @@ class Thread {
 
  private:
   uint8_t* part(Part p) {
-    constexpr size_t HEADER = 512;  // its first word tells which parts are written; the others are zero
+    constexpr size_t kHeader = 512;  // its first word tells which parts are written; the others are zero
     uint64_t written;
-    std::memcpy(&written, state_ + HEADER, 8);
+    std::memcpy(&written, state_ + kHeader, 8);
     uint8_t* at = state_ + part_offset[p];
     if (written >> p & 1) return at;
-    std::memset(at, 0, PART_BYTES[p]);
+    std::memset(at, 0, kPartBytes[p]);
     written |= 1u << p;
-    std::memcpy(state_ + HEADER, &written, 8);
+    std::memcpy(state_ + kHeader, &written, 8);
     return at;
   }
 
   uint8_t* quarter(unsigned reg, unsigned q) {
-    if (reg >= 16) return part(ZMM_16_TO_31) + 64 * (reg - 16) + 16 * q;
-    if (q >= 2) return part(ZMM_UPPER) + 32 * reg + 16 * (q - 2);
-    return part(q == 0 ? SSE : AVX) + 16 * reg;
+    if (reg >= 16) return part(kZmm16To31) + 64 * (reg - 16) + 16 * q;
+    if (q >= 2) return part(kZmmUpper) + 32 * reg + 16 * (q - 2);
+    return part(q == 0 ? kSse : kAvx) + 16 * reg;
   }
 
   greg_t* regs_;
@@ -190,7 +190,7 @@ Operand operand(const Thread& thread, const uint8_t* at, unsigned b, unsigned x,
 
 struct Tiles {
   std::array<uint8_t, 64> config;
-  uint8_t data[TILES][ROWS][ROW_BYTES];  // zero beyond a tile's rows and columns
+  uint8_t data[kTiles][kRows][kRowBytes];  // zero beyond a tile's rows and columns
 
   unsigned rows(unsigned t) const { return config[48 + t]; }
   unsigned row_bytes(unsigned t) const { return config[16 + 2 * t]; }
@@ -217,10 +217,10 @@ void store(unsigned t, const Operand& o) {
 
 // A row's pairs of bfloat16, apart.
 struct Pairs {
-  float even[ROWS], odd[ROWS];
+  float even[kRows], odd[kRows];
 
   explicit Pairs(const uint8_t* row) {
-    for (unsigned i = 0; i < ROWS; i++) {
+    for (unsigned i = 0; i < kRows; i++) {
       uint32_t pair;
       std::memcpy(&pair, row + 4 * i, 4);
       even[i] = std::bit_cast<float>(pair << 16);
@@ -234,14 +234,14 @@ void multiply(unsigned to, unsigned a, unsigned b) {
   unsigned pairs = tiles.row_bytes(a) / 4, columns = tiles.row_bytes(to) / 4;
   for (unsigned m = 0; m < tiles.rows(to); m++) {
     Pairs left(tiles.data[a][m]);
-    float even[ROWS] = {}, odd[ROWS] = {}, sum[ROWS];
+    float even[kRows] = {}, odd[kRows] = {}, sum[kRows];
     for (unsigned k = 0; k < pairs; k++) {
       Pairs right(tiles.data[b][k]);
-      for (unsigned n = 0; n < ROWS; n++) even[n] = std::fma(left.even[k], right.even[n], even[n]);
-      for (unsigned n = 0; n < ROWS; n++) odd[n] = std::fma(left.odd[k], right.odd[n], odd[n]);
+      for (unsigned n = 0; n < kRows; n++) even[n] = std::fma(left.even[k], right.even[n], even[n]);
+      for (unsigned n = 0; n < kRows; n++) odd[n] = std::fma(left.odd[k], right.odd[n], odd[n]);
     }
-    std::memcpy(sum, tiles.data[to][m], ROW_BYTES);
-    for (unsigned n = 0; n < ROWS; n++) sum[n] += even[n] + odd[n];
+    std::memcpy(sum, tiles.data[to][m], kRowBytes);
+    for (unsigned n = 0; n < kRows; n++) sum[n] += even[n] + odd[n];
     std::memcpy(tiles.data[to][m], sum, size_t{4} * columns);
   }
 }
@@ -252,24 +252,24 @@ const uint8_t* tile_instruction(Thread& thread, const uint8_t* code) {
   unsigned b = !(code[1] & 0x20), x = !(code[1] & 0x40);
   unsigned prefix = code[2] & 3, third = ~(code[2] >> 3) & 15, op = code[3], t = code[4] >> 3 & 7, second = code[4] & 7;
   if (code[4] >= 0xC0) {  // registers alone
-    if (op == 0x49 && prefix == NONE)
+    if (op == 0x49 && prefix == kNone)
       configure(nullptr);
-    else if (op == 0x49 && prefix == F2)
+    else if (op == 0x49 && prefix == kF2)
       std::memset(tiles.data[t], 0, sizeof tiles.data[t]);
-    else if (op == 0x5C && prefix == F3)
+    else if (op == 0x5C && prefix == kF3)
       multiply(t, second, third);
     else
       return nullptr;
     return code + 5;
   }
   Operand o = operand(thread, code + 4, b, x, 1);
-  if (op == 0x49 && prefix == NONE)
+  if (op == 0x49 && prefix == kNone)
     configure(reinterpret_cast<const void*>(o.address + o.stride));
   else if (op == 0x49)
     std::memcpy(reinterpret_cast<void*>(o.address + o.stride), &tiles.config, sizeof tiles.config);
-  else if (op == 0x4B && prefix == F3)
+  else if (op == 0x4B && prefix == kF3)
     store(t, o);
-  else if (op == 0x4B && prefix != NONE)
+  else if (op == 0x4B && prefix != kNone)
     load(t, o);
   else
     return nullptr;
@@ -291,9 +291,9 @@ uint16_t narrowed(float x) {
 const uint8_t* vector_instruction(Thread& thread, const uint8_t* code) {
   if (code[0] != 0x62 || (code[1] & 7) != 2 || (code[2] & 0x80) != 0) return nullptr;
   unsigned prefix = code[2] & 3, op = code[4], modrm = code[5];
-  bool dot = op == 0x52 && prefix == F3;   // VDPBF16PS
-  bool one = op == 0x72 && prefix == F3;   // VCVTNEPS2BF16
-  bool both = op == 0x72 && prefix == F2;  // VCVTNE2PS2BF16
+  bool dot = op == 0x52 && prefix == kF3;   // VDPBF16PS
+  bool one = op == 0x72 && prefix == kF3;   // VCVTNEPS2BF16
+  bool both = op == 0x72 && prefix == kF2;  // VCVTNE2PS2BF16
   if (!dot && !one && !both) return nullptr;
   unsigned b = !(code[1] & 0x20), x = !(code[1] & 0x40);
   unsigned to = (modrm >> 3 & 7) | !(code[1] & 0x80) << 3 | !(code[1] & 0x10) << 4;
@@ -328,8 +328,8 @@ void on_illegal(int signal, siginfo_t*, void* context) {
   mcontext_t& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
   Thread thread(machine);
   auto* code = reinterpret_cast<const uint8_t*>(machine.gregs[REG_RIP]);
-  constexpr unsigned DENORMALS_ARE_ZERO = 0x8040;  // and results flushed to zero, as both families have it
-  _mm_setcsr(_mm_getcsr() | DENORMALS_ARE_ZERO);   // the thread's own comes back with its registers
+  constexpr unsigned kDenormalsAreZero = 0x8040;  // and results flushed to zero, as both families have it
+  _mm_setcsr(_mm_getcsr() | kDenormalsAreZero);   // the thread's own comes back with its registers
   const uint8_t* end = tile_instruction(thread, code);
   if (!end) end = vector_instruction(thread, code);
   if (end)
@@ -339,12 +339,12 @@ void on_illegal(int signal, siginfo_t*, void* context) {
 }
 
 [[gnu::constructor]] void begin() {
-  for (Part part : {AVX, OPMASK, ZMM_UPPER, ZMM_16_TO_31}) {
+  for (Part part : {kAvx, kOpmask, kZmmUpper, kZmm16To31}) {
     Leaf r{};
     __cpuid_count(0xD, part, r.a, r.b, r.c, r.d);
     part_offset[part] = r.b;
   }
-  part_offset[SSE] = 160;
+  part_offset[kSse] = 160;
   struct sigaction action {};
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   action.sa_sigaction = on_fault;
@@ -363,9 +363,9 @@ extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) noexcep
   std::array<long, 6> a;
   for (long& x : a) x = va_arg(list, long);
   va_end(list);
-  if (number == SYS_arch_prctl && a[0] == REQ_XCOMP_PERM) return 0;
-  if (number == SYS_arch_prctl && a[0] == GET_XCOMP_PERM) {
-    *reinterpret_cast<uint64_t*>(a[1]) = OTHER_STATE | TILE_STATE;
+  if (number == SYS_arch_prctl && a[0] == kReqXcompPerm) return 0;
+  if (number == SYS_arch_prctl && a[0] == kGetXcompPerm) {
+    *reinterpret_cast<uint64_t*>(a[1]) = kOtherState | kTileState;
     return 0;
   }
   long result = kernel(number, a);

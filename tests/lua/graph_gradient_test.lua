@@ -39,6 +39,17 @@ test("gradients by eager tensors", function(t)
   of_all("TransformerEncoderLayer", nn.TransformerEncoderLayer { 4, 2, 8, dropout = 0 }, pg.randn { 2, 3, 4 })
 end)
 
+test("a graph refuses a value that was changed since its gradient needs it", function(t)
+  local w, message = leaf(2), "mul.*modified in place"
+  t.raises(function()
+    pg.graph(function(g)
+      local y = w * w
+      pg.no_grad(function() w:add_(1) end)
+      return { d = pg.grad((g:placeholder { "x", shape = { 2 } } * y):sum(), { w }) }
+    end)
+  end, message)
+end)
+
 test("sizes of two names that meet are equal, or the run is refused", function(t)
   local g = pg.graph(function(g)
     local x, z = g:placeholder { "x", shape = { "n" } }, g:placeholder { "z", shape = { "m" } }

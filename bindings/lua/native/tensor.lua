@@ -41,6 +41,9 @@ end
 ---Size of an axis, counted from 1.
 function M.size(t, axis) return dimension(C.pgc_describe(pointer(t, "size")).shape[axis - 1]) end
 
+---Whether two sizes are known and not the same. Names of a graph's axes may turn out to be equal.
+function M.sizes_differ(a, b) return type(a) == "number" and type(b) == "number" and a ~= b end
+
 function M.dtype(t)
   local d = C.pgc_describe(pointer(t, "dtype"))
   return dtypes.by_code[d.dtype_code * 65536 + d.dtype_bits]

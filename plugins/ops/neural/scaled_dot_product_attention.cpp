@@ -55,9 +55,8 @@ void differentiate(GradContext& g) {
   Value dout = g.dout(0), lse = g.out(1);
   if (!dout) return;
   uint32_t dtype = lse.dtype();
-  Value delta = sum(cast(dout, dtype) * cast(g.out(0), dtype), make_ints({-1}));
   if (g.needed(kQ) || g.needed(kK) || g.needed(kV)) {
-    Value d[3];
+    Value d[3], delta = sum(cast(dout, dtype) * cast(g.out(0), dtype), make_ints({-1}));
     Call call(g.builder(), op);
     call.copy_attrs(g.info(), g.data()).input(dout);
     for (uint32_t i : {kQ, kK, kV, kMask, kKey}) call.input(g.in(i));

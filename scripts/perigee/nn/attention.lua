@@ -134,13 +134,11 @@ local function weights_of(q, k, mask, causal)
   return pg().where(blind, 0, pg().where(blind, 0, scores):softmax(-1))
 end
 
-local function differ(a, b) return type(a) == "number" and type(b) == "number" and a ~= b end -- symbols may be equal
+local differ = native.tensor.sizes_differ
 
 -- Raises unless the mask has one of these shapes and says yes or no, or has numbers to add.
 local function check_mask(name, mask, shapes, query)
-  if not native.is_tensor(mask) then
-    common.refuse("MultiheadAttention", ("%s must be a tensor, got %s"):format(name, native.describe(mask)))
-  end
+  common.check_tensor("MultiheadAttention", name, mask)
   if mask.dtype ~= "bool" and mask.dtype ~= query.dtype and not mask.dtype:find("float", 1, true) then
     common.refuse("MultiheadAttention", ("%s is %s; expected bool (true: not seen), or %s to add to the scores")
                   :format(name, mask.dtype, query.dtype), ("%s:ne(0) makes it bool"):format(name))
@@ -162,11 +160,7 @@ local NAMES = { "query", "key", "value" }
 
 local function check(self, inputs, o)
   local where, options = "MultiheadAttention", self.options
-  for i, x in ipairs(inputs) do
-    if not native.is_tensor(x) then
-      common.refuse(where, ("%s must be a tensor, got %s"):format(NAMES[i], native.describe(x)))
-    end
-  end
+  for i, x in ipairs(inputs) do common.check_tensor(where, NAMES[i], x) end
   if not native.is_plain(o) then
     common.refuse(where, "options must be a table, got " .. native.describe(o),
                   "layer(query, key, value, {attn_mask=...})")

@@ -45,6 +45,12 @@ end
 
 function common.refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
 
+---Raises unless an argument of this name is a tensor.
+function common.check_tensor(where, name, x)
+  if native.is_tensor(x) then return end
+  common.refuse(where, ("%s must be a tensor, got %s"):format(name, native.describe(x)))
+end
+
 ---Raises unless these options are numbers from 1.
 function common.positive(where, o, ...)
   for _, name in ipairs { ... } do

@@ -92,12 +92,6 @@ local function check_options(where, o, known)
   end
 end
 
-local function need_tensor(where, name, x)
-  if not native.is_tensor(x) then
-    common.refuse(where, ("%s must be a tensor, got %s"):format(name, native.describe(x)))
-  end
-end
-
 local encoder_options = { mask = true, key_padding_mask = true, is_causal = true }
 
 ---Self-attention and two linear layers, each with a residual and a layer norm (Vaswani et al., 2017):
@@ -155,7 +149,7 @@ local function decode(self, x, memory, o)
   return residual(self, 3, x, function(y) return feed_forward(self, y) end)
 end
 function layers.TransformerDecoderLayer:forward(x, memory, o)
-  need_tensor("TransformerDecoderLayer", "memory", memory)
+  common.check_tensor("TransformerDecoderLayer", "memory", memory)
   o = o or {}
   check_options("TransformerDecoderLayer", o, decoder_options)
   return run_block(decode, self, x, memory, o)
@@ -238,8 +232,8 @@ function layers.Transformer:init(...)
   end
 end
 function layers.Transformer:forward(source, target, o)
-  need_tensor("Transformer", "source", source)
-  need_tensor("Transformer", "target", target)
+  common.check_tensor("Transformer", "source", source)
+  common.check_tensor("Transformer", "target", target)
   o = o or {}
   check_options("Transformer", o, { source = true, target = true })
   return self.decoder(target, self.encoder(source, o.source), o.target)

@@ -113,7 +113,7 @@ end
 local function may_broadcast(a, b)
   for i = 0, math.min(#a, #b) - 1 do
     local m, n = a[#a - i], b[#b - i]
-    if m ~= n and m ~= 1 and n ~= 1 and type(m) == "number" and type(n) == "number" then return false end
+    if m ~= 1 and n ~= 1 and native.tensor.sizes_differ(m, n) then return false end
   end
   return true
 end

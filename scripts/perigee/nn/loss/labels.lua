@@ -26,7 +26,7 @@ function labels_of.check_weight(where, x, weight)
            type(weight) == "table" and "pg.tensor makes one of a table" or nil)
   end
   local own, classes = weight.shape, x:size(labels_of.axis(x))
-  if #own ~= 1 or (own[1] ~= classes and type(own[1]) == "number" and type(classes) == "number") then
+  if #own ~= 1 or native.tensor.sizes_differ(own[1], classes) then
     refuse(where, ("weight %s does not fit; expected {%s}, a factor of each class"):format(tostring(own), classes))
   end
 end
@@ -45,10 +45,7 @@ function labels_of.check(where, x, labels, weight, or_else)
   local expected = x.shape
   table.remove(expected, labels_of.axis(x))
   local fits = #shape == #expected
-  for i = 1, fits and #shape or 0 do
-    local m, n = shape[i], expected[i]
-    fits = fits and (m == n or type(m) ~= "number" or type(n) ~= "number")
-  end
+  for i = 1, fits and #shape or 0 do fits = fits and not native.tensor.sizes_differ(shape[i], expected[i]) end
   if not fits then
     refuse(where, ("the labels %s do not fit the prediction %s; expected %s, one class for each position"):format(
              tostring(shape), tostring(x.shape), tostring(expected)))
