@@ -133,6 +133,11 @@ PGC_API uint64_t pgc_tag(const pgc_tensor *tensor);
 PGC_API void pgc_set_tag(pgc_tensor *tensor, uint64_t tag);
 /* A symbolic dimension as text ("batch", "2*batch+1"), or the number. Lives until the thread's next such call. */
 PGC_API const char *pgc_dim_name(int64_t dimension);
+/* a + b, a * b, a / b (rounded down) and max(a, b) of dimensions, each plain or symbolic. */
+PGC_API int32_t pgc_dim_add(int64_t a, int64_t b, int64_t *result);
+PGC_API int32_t pgc_dim_mul(int64_t a, int64_t b, int64_t *result);
+PGC_API int32_t pgc_dim_div(int64_t a, int64_t b, int64_t *result);
+PGC_API int32_t pgc_dim_max(int64_t a, int64_t b, int64_t *result);
 /* Makes `target` show `source`'s memory and description: how a lazily made parameter is filled. Same graph or eager. */
 PGC_API int32_t pgc_assign(pgc_tensor *target, pgc_tensor *source);
 

@@ -2,7 +2,9 @@
 #include "dims.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace perigee {
@@ -69,6 +71,25 @@ int64_t make_atom(Kind kind, const std::string& name, int64_t a, int64_t b) {
   return number_of(Sum{{Product{static_cast<int64_t>(index)}, 1}});
 }
 
+[[noreturn]] void refuse_divisor(int64_t b) {
+  pg::fail_argument(pg::format("a size cannot be divided by %lld", static_cast<long long>(b)));
+}
+
+// Where b is one product that stands in every term of a: 6*batch*n // (2*n) is 3*batch.
+std::optional<Sum> exact_quotient(const Sum& a, const Sum& b) {
+  if (b.size() != 1 || b.begin()->second <= 0) return std::nullopt;
+  const auto& [divisor, by] = *b.begin();
+  Sum quotient;
+  for (const auto& [product, factor] : a) {
+    if (factor % by != 0 || !std::includes(product.begin(), product.end(), divisor.begin(), divisor.end()))
+      return std::nullopt;
+    Product left;
+    std::set_difference(product.begin(), product.end(), divisor.begin(), divisor.end(), std::back_inserter(left));
+    quotient[left] = factor / by;
+  }
+  return quotient;
+}
+
 std::string product_text(const Product& product, int64_t factor) {
   std::string text = factor == 1 && !product.empty() ? "" : std::to_string(factor);
   for (int64_t atom : product) {
@@ -113,21 +134,14 @@ int64_t dim_mul(int64_t a, int64_t b) {
 
 int64_t dim_div(int64_t a, int64_t b) {
   if (!PG_DIM_IS_SYMBOLIC(a) && !PG_DIM_IS_SYMBOLIC(b)) {
-    if (b <= 0) pg::fail_argument(pg::format("a size cannot be divided by %lld", static_cast<long long>(b)));
+    if (b <= 0) refuse_divisor(b);
     return a >= 0 ? a / b : -((-a + b - 1) / b);
   }
+  if (!PG_DIM_IS_SYMBOLIC(b) && b <= 0) refuse_divisor(b);
   if (b == 1) return a;
   if (a == b) return 1;
   std::lock_guard lock(table().mutex);
-  // Exact where every factor divides: 6*batch // 2 is 3*batch.
-  if (!PG_DIM_IS_SYMBOLIC(b) && b > 0) {
-    Sum sum = sum_of(a);
-    bool exact = std::all_of(sum.begin(), sum.end(), [&](auto& term) { return term.second % b == 0; });
-    if (exact) {
-      for (auto& [product, factor] : sum) factor /= b;
-      return number_of(std::move(sum));
-    }
-  }
+  if (auto exact = exact_quotient(sum_of(a), sum_of(b))) return number_of(std::move(*exact));
   return make_atom(Kind::quotient, "", a, b);
 }
 

@@ -154,6 +154,10 @@ struct Session::Run {
   // A size that only became known now. Sizes of several names that meet in an operator count as one, for gradients too.
   void learn(const GraphNode& n, uint32_t id) {
     const Meta &want = *g.values[id].meta, &got = *values[id]->meta;
+    if (want.rank != got.rank)
+      pg::fail(PG_E_FAILED_PRECONDITION, n.name + " gave " + shape_text(got) + ", but was recorded as " +
+                                             shape_text(want) +
+                                             ": the number of axes cannot depend on the run; name those to leave out");
     for (uint32_t i = 0; want.symbolic && i < want.rank; i++) {
       if (!PG_DIM_IS_SYMBOLIC(want.shape[i])) continue;
       int64_t known = bindings.try_emplace(want.shape[i], got.shape[i]).first->second;

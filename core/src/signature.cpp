@@ -74,6 +74,9 @@ struct Maker {
         bool view = (m.flags & PG_META_VIEW) != 0;
         if (m.flags & PG_META_COPY) s.how = How::reshape_copy;
         plan.meta = intern_meta(PG_DTYPE(m.dtype_code, m.dtype_bits), m.rank, m.shape, view ? m.stride : nullptr);
+        if (plan.meta->symbolic)
+          pg::fail(PG_E_FAILED_PRECONDITION,
+                   "the result would be " + shape_text(*plan.meta) + ": sizes of a graph are numbers only in its runs");
         plan.view_offset = view ? m.offset * pg::dtype_bytes(plan.meta->dtype) : 0;
         plan.dynamic = (info.outputs[i]->flags & PG_OUTPUT_DYNAMIC) != 0;
         s.dynamic |= plan.dynamic;

@@ -101,6 +101,17 @@ local Schedule = {}
 ---@field graph perigee.Graph
 local Session = {}
 
+---A size that is known when the graph runs, not before. Arithmetic with whole numbers gives others; / rounds down.
+---@class perigee.Size
+---@operator add(integer|perigee.Size): integer|perigee.Size
+---@operator sub(integer|perigee.Size): integer|perigee.Size
+---@operator mul(integer|perigee.Size): integer|perigee.Size
+---@operator div(integer|perigee.Size): integer|perigee.Size
+---@operator mod(integer|perigee.Size): integer|perigee.Size
+---@operator unm: integer|perigee.Size
+---@operator concat(any): string
+local Size = {}
+
 ---@class perigee.Summary
 ---@field rows {name: string, class: string, depth: integer, output: string?, parameters: integer, calls: integer, shared: boolean, bytes: integer}[]
 ---@field parameters integer # elements of all parameters, each counted once
@@ -670,7 +681,8 @@ function Graph:find(name) end
 ---@return perigee.Tensor[]
 function Graph:gradients(target, sources) end
 
----An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name symbolic dimensions.
+---An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name sizes that the feeds
+---decide; such a size, `x:size(1)`, is a value to compute with: `x:reshape{x:size(1) * 3}`.
 ---@param ... any|{name: string, shape: table, dtype?: perigee.Dtype}
 ---@return perigee.Tensor
 function Graph:placeholder(...) end
@@ -2680,7 +2692,7 @@ function pg.any(x, options, ...) end
 function Tensor:any(options, ...) end
 
 ---`pg.arange(5)`, `pg.arange(0, 10, 2)`: from start, step by step, stop excluded. int64 if all are whole.
----@param ... any|{start: number, stop?: number, step?: number, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... any|{start: number|perigee.Size, stop?: number|perigee.Size, step?: number, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function pg.arange(...) end
 
@@ -3943,7 +3955,7 @@ function Tensor:expm1_() end
 function pg.exponential(options, ...) end
 
 ---The identity matrix, [n, m] (m defaults to n).
----@param ... any|{n: integer, m?: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... any|{n: integer|perigee.Size, m?: integer|perigee.Size, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function pg.eye(...) end
 

@@ -4,7 +4,7 @@
 
 return function(pg, native)
   local tensor, call, define = native.tensor, native.call, native.tensor.define
-  local rank, size, axis_of = tensor.rank, tensor.size, tensor.axis_of
+  local rank, size, differ, axis_of = tensor.rank, tensor.size, tensor.sizes_differ, tensor.axis_of
 
   local function bad(where, message, hint) native.raise("invalid_argument", where, message, hint) end
 
@@ -43,9 +43,9 @@ return function(pg, native)
     local x, axis, shape = o.x, axis_of("unflatten", o.x, o.axis), {}
     local n, known, hole = size(x, axis), 1, nil
     for i, d in ipairs(o.sizes) do
-      if d == -1 then hole = i else known = type(d) == "number" and known * d or known end
+      if d == -1 then hole = i else known = known * d end
     end
-    if type(n) == "number" and (hole and (known == 0 or n % known ~= 0) or not hole and n ~= known) then
+    if hole and (known == 0 or differ(n % known, 0)) or not hole and differ(n, known) then
       bad("unflatten", ("axis %d of %s has %d elements, which %s do not make"):format(
             axis, tostring(x.shape), n, tostring(native.shape(o.sizes))))
     end
@@ -54,7 +54,7 @@ return function(pg, native)
         shape[#shape + 1] = size(x, i)
       else
         for k, d in ipairs(o.sizes) do
-          shape[#shape + 1] = (k == hole and type(n) == "number") and n / known or d
+          shape[#shape + 1] = k == hole and n / known or d
         end
       end
     end
@@ -77,7 +77,7 @@ return function(pg, native)
         local at = #shape - #own + i
         if shape[at] == 1 then
           shape[at] = own[i]
-        elseif own[i] ~= 1 and own[i] ~= shape[at] then
+        elseif own[i] ~= 1 and differ(own[i], shape[at]) then
           bad(where, ("tensor %d is %s and does not broadcast with those before it"):format(k, tostring(own)))
         end
       end
@@ -351,7 +351,7 @@ return function(pg, native)
     local taken_x, taken_y, inner = {}, {}, 1
     for i, a in ipairs(ours) do
       local n, m = size(x, a), size(y, theirs[i])
-      if n ~= m then
+      if differ(n, m) then
         bad("tensordot", ("axis %d of x %s and axis %d of y %s have %s and %s elements"):format(
               a, tostring(x.shape), theirs[i], tostring(y.shape), tostring(n), tostring(m)))
       end

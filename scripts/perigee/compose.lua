@@ -15,22 +15,15 @@ return function(pg, native)
 
   local function positions(x, first, stop, step) return pg.arange(first, stop, step or 1, { device = x.device }) end
 
-  -- 0 to n - 1 for an axis of n, which in a graph may be a symbol; and n as a tensor, for arithmetic with it.
-  local function places(x, axis)
-    local n = size(x, axis)
-    if type(n) == "number" then return positions(x, 0, n), n end
-    return pg.device(x.device, function()
-      local attrs = { start = 0, stop = 0, step = 1, count = { n }, dtype = "int64" }
-      return native.call("arange", {}, attrs), pg.ones { n, dtype = "int64" }:sum()
-    end)
-  end
+  -- 0 to n - 1 for an axis of n; and n.
+  local function places(x, axis) return positions(x, 0, size(x, axis)), size(x, axis) end
 
   -- ---- products ----
 
   ---Matrix products of [b, n, k] and [b, k, m].
   ---@return perigee.Tensor
   both("bmm", { { "y", "tensor", required = true } }, function(o)
-    if rank(o.x) ~= 3 or rank(o.y) ~= 3 or size(o.x, 1) ~= size(o.y, 1) then
+    if rank(o.x) ~= 3 or rank(o.y) ~= 3 or tensor.sizes_differ(size(o.x, 1), size(o.y, 1)) then
       native.raise("invalid_argument", "bmm", ("x is %s and y %s; expected [b, n, k] and [b, k, m]"):format(
                      tostring(o.x.shape), tostring(o.y.shape)), "matmul broadcasts")
     end
@@ -117,7 +110,7 @@ return function(pg, native)
     local shape, spread = x.shape, x:unsqueeze(axis + after)
     local wide = spread.shape
     wide[axis + after] = count
-    shape[axis] = type(shape[axis]) == "number" and shape[axis] * count or -1
+    shape[axis] = shape[axis] * count
     return spread:expand(wide):reshape(shape)
   end
 
@@ -144,7 +137,7 @@ return function(pg, native)
   -- Which position stands at each of the repeated ones, when position i comes counts[i] times.
   local function repeated_places(x, axis, counts)
     local n = size(x, axis)
-    if rank(counts) > 1 or (rank(counts) == 1 and size(counts, 1) ~= n and size(counts, 1) ~= 1) then
+    if rank(counts) > 1 or (rank(counts) == 1 and tensor.sizes_differ(size(counts, 1), n) and size(counts, 1) ~= 1) then
       native.raise("invalid_argument", "repeat_interleave",
                    ("counts are %s; expected one for each of the %s positions"):format(
                      tostring(counts.shape), tostring(n)))
@@ -266,7 +259,7 @@ return function(pg, native)
     for i = 1, n do -- a negative position of a shape counts from its end
       local p = i > n - #a and a[#a - n + i] or 1
       local q = i > n - #b and b[#b - n + i] or 1
-      if p ~= q and p ~= 1 and q ~= 1 then return nil end
+      if p ~= 1 and q ~= 1 and tensor.sizes_differ(p, q) then return nil end
       shape[i] = p == 1 and q or p
     end
     return shape

@@ -151,13 +151,27 @@ return function(pg, native)
     return call("randperm", {}, { n = o.n, dtype = o.dtype or "int64" })
   end)
 
+  -- A range from or to a size of a graph. Both are whole, and so must the step be.
+  local function symbolic_range(start, stop, step, dtype)
+    if step ~= math.floor(step) or type(start) == "number" and start ~= math.floor(start) then
+      native.raise("invalid_argument", "arange", "start and step must be whole numbers where stop is a size of a graph")
+    end
+    local length = step > 0 and stop - start or start - stop
+    local count = native.size.max((length + (math.abs(step) - 1)) / math.abs(step), 0)
+    local offsets = call("arange", {}, { start = 0, stop = 0, step = step, count = { count }, dtype = dtype })
+    return start == 0 and offsets or offsets + start
+  end
+
   ---`pg.arange(5)`, `pg.arange(0, 10, 2)`: from start, step by step, stop excluded. int64 if all are whole.
   ---@return perigee.Tensor
-  creator("arange", { { "start", "number", required = true }, { "stop", "number" }, { "step", "number", default = 1 } },
+  creator("arange", { { "start", "bound", required = true }, { "stop", "bound" }, { "step", "number", default = 1 } },
     function(o)
       local start, stop, step = o.start, o.stop, o.step
       if not stop then start, stop = 0, start end
       if step == 0 then native.raise("invalid_argument", "arange", "step is 0") end
+      if native.size.is(start) or native.size.is(stop) then
+        return symbolic_range(start, stop, step, o.dtype or "int64")
+      end
       local whole = start == math.floor(start) and stop == math.floor(stop) and step == math.floor(step)
       local count = math.max(0, math.ceil((stop - start) / step))
       return call("arange", {}, { start = start, stop = stop, step = step, count = { count },
@@ -184,10 +198,11 @@ return function(pg, native)
 
   ---The identity matrix, [n, m] (m defaults to n).
   ---@return perigee.Tensor
-  creator("eye", { { "n", "integer", required = true }, { "m", "integer" } }, function(o)
+  creator("eye", { { "n", "size", required = true }, { "m", "size" } }, function(o)
     local n, m = o.n, o.m or o.n
-    if n < 0 or m < 0 then
-      native.raise("invalid_argument", "eye", ("sizes must be at least 0, got [%d, %d]"):format(n, m))
+    if type(n) == "number" and n < 0 or type(m) == "number" and m < 0 then
+      native.raise("invalid_argument", "eye", ("sizes must be at least 0, got [%s, %s]"):format(
+                     tostring(n), tostring(m)))
     end
     local rows, columns = pg.arange(n), pg.arange(m)
     return call("cast", { rows:unsqueeze(2):eq(columns) }, { dtype = default(o) })

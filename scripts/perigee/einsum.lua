@@ -4,7 +4,7 @@
 local native = require "perigee.native"
 
 local tensor = native.tensor
-local rank, size = tensor.rank, tensor.size
+local rank, size, differ = tensor.rank, tensor.size, tensor.sizes_differ
 
 local function refuse(message, hint) native.raise("invalid_argument", "einsum", message, hint) end
 
@@ -50,7 +50,7 @@ local function check_sizes(labels, x, sizes)
   end
   for i, label in ipairs(labels) do
     local n = size(x, i)
-    if sizes[label] and sizes[label] ~= 1 and n ~= 1 and sizes[label] ~= n then
+    if sizes[label] and sizes[label] ~= 1 and n ~= 1 and differ(sizes[label], n) then
       refuse(("label %s is %s and %s"):format(label, tostring(sizes[label]), tostring(n)))
     end
     if not sizes[label] or sizes[label] == 1 then sizes[label] = n end
@@ -63,14 +63,12 @@ local function take_diagonals(part)
   for i, label in ipairs(part.labels) do
     if first[label] then
       local n, labels, order = size(part.x, i), {}, {}
-      if size(part.x, first[label]) ~= n then refuse(("label %s has two sizes in one term"):format(label)) end
+      if differ(size(part.x, first[label]), n) then refuse(("label %s has two sizes in one term"):format(label)) end
       for j, other in ipairs(part.labels) do
         if other ~= label then labels[#labels + 1], order[#order + 1] = other, j end
       end
       labels[#labels + 1], order[#order + 1], order[#order + 2] = label, first[label], i
-      local x = part.x:permute(order):flatten(-2, -1)
-      local index = native.call("arange", {}, { start = 0, stop = n * n, step = n + 1, count = { n }, dtype = "int64" })
-      return take_diagonals { x = x:index_select(index:to(x.device), -1), labels = labels }
+      return take_diagonals { x = part.x:permute(order):diagonal { axis1 = -2, axis2 = -1 }, labels = labels }
     end
     first[label] = i
   end

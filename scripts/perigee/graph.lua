@@ -20,9 +20,10 @@ local function check_dimensions(shape)
   for i, d in pairs(shape) do
     count = count + 1
     local fits = type(d) == "string" and d ~= "" or type(d) == "number" and d >= 0 and d == math.floor(d) and d < 2 ^ 53
-    if type(i) ~= "number" or not fits then
+    if type(i) ~= "number" or not fits and not native.size.is_symbol(d) then
       native.raise("invalid_argument", "placeholder",
-                   ("shape[%s] must be a size or the name of a symbol, got %s"):format(tostring(i), native.describe(d)))
+                   ("shape[%s] must be a size or the name of a symbol, got %s"):format(tostring(i), native.describe(d)),
+                   native.size.is(d) and "what is computed of other sizes cannot be fed" or nil)
     end
   end
   if count ~= #shape or count > 0 and shape[1] == nil then
@@ -30,7 +31,8 @@ local function check_dimensions(shape)
   end
 end
 
----An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name symbolic dimensions.
+---An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name sizes that the feeds
+---decide; such a size, `x:size(1)`, is a value to compute with: `x:reshape{x:size(1) * 3}`.
 ---@return perigee.Tensor
 function Graph:placeholder(...)
   local o = read_placeholder(...)

@@ -127,7 +127,7 @@ return function(pg, native)
 
   local function check_mask(t, axis, mask)
     for i = 1, rank(mask) do
-      if size(mask, i) ~= size(t, axis + i - 1) then
+      if tensor.sizes_differ(size(mask, i), size(t, axis + i - 1)) then
         bad(("a mask %s does not fit axes %d.. of a tensor %s"):format(tostring(mask.shape), axis, tostring(t.shape)))
       end
     end

@@ -3,7 +3,7 @@
 
 return function(pg, native)
   local tensor = native.tensor
-  local rank, size = tensor.rank, tensor.size
+  local rank, size, differ = tensor.rank, tensor.size, tensor.sizes_differ
 
   local function both(name, params, f)
     local read = native.signature(name, params)
@@ -20,7 +20,7 @@ return function(pg, native)
       local lead = rank(t) - keep
       for i = 1, lead do
         local at, n = most - lead + i, size(t, i)
-        if shape[at] == 1 then shape[at] = n elseif n ~= 1 and n ~= shape[at] then return nil end
+        if shape[at] == 1 then shape[at] = n elseif n ~= 1 and differ(n, shape[at]) then return nil end
       end
     end
     return shape
@@ -172,8 +172,8 @@ return function(pg, native)
     { "bias", "tensor" },
   }, function(o)
     local x, y, w = o.x, o.y, o.weight
-    if rank(w) ~= 3 or rank(x) ~= rank(y) or rank(x) < 1 or size(w, 2) ~= size(x, rank(x))
-      or size(w, 3) ~= size(y, rank(y)) then
+    if rank(w) ~= 3 or rank(x) ~= rank(y) or rank(x) < 1 or differ(size(w, 2), size(x, rank(x)))
+      or differ(size(w, 3), size(y, rank(y))) then
       native.raise("invalid_argument", "bilinear", ("x is %s, y %s, weight %s; expected [..., I], [..., J], [K, I, J]")
                    :format(tostring(x.shape), tostring(y.shape), tostring(w.shape)))
     end
@@ -263,14 +263,14 @@ return function(pg, native)
       native.raise("invalid_argument", where, ("x is %s; expected [N, C, ...]"):format(tostring(x.shape)))
     end
     for name, v in pairs(named) do
-      if not (rank(v) == 1 and size(v, 1) == size(x, 2)) then
+      if not (rank(v) == 1 and not differ(size(v, 1), size(x, 2))) then
         native.raise("invalid_argument", where, ("%s is %s; expected one number for each channel of x %s"):format(
                        name, tostring(v.shape), tostring(x.shape)))
       end
     end
   end
 
-  -- Sizes may be symbols, which are not 0.
+  -- Sizes that only a run tells are taken not to be 0.
   local function is_empty(x)
     for axis = 1, rank(x) do
       if size(x, axis) == 0 then return true end
@@ -405,7 +405,7 @@ return function(pg, native)
     if rank(index) ~= (offsets and 1 or 2) then
       bad("index is %s; expected [B, L], or [N] with offsets [B]", tostring(index.shape))
     end
-    if weights and not weights:has_shape(index.shape) then
+    if weights and tensor.shapes_differ(weights.shape, index.shape) then
       bad("per_sample_weights is %s; expected the shape of index %s", tostring(weights.shape), tostring(index.shape))
     end
     local kept

@@ -220,7 +220,7 @@ return function(pg, native)
     if rank(x) ~= 1 or not native.dtypes.by_name[x.dtype].integer then
       bad("bincount", ("x is %s %s; expected one axis of integers"):format(x.dtype, tostring(x.shape)))
     end
-    if weights and not weights:has_shape(x.shape) then
+    if weights and native.tensor.shapes_differ(weights.shape, x.shape) then
       bad("bincount", ("weights are %s; expected %s"):format(tostring(weights.shape), tostring(x.shape)))
     end
     if weights and not native.dtypes.by_name[weights.dtype].floating then weights = weights:to("float64") end

@@ -2,7 +2,7 @@
 -- Images at other sizes and places: interpolation, pixels and channels exchanged, sampling at the points of a grid.
 
 return function(pg, native)
-  local rank, size = native.tensor.rank, native.tensor.size
+  local rank, size, differ = native.tensor.rank, native.tensor.size, native.tensor.sizes_differ
 
   local function refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
 
@@ -123,7 +123,7 @@ return function(pg, native)
     local x, r = o.x, o.factor
     check_factor("pixel_shuffle", x, r)
     local c, h, w = last_three(x)
-    if c % (r * r) ~= 0 then
+    if differ(c % (r * r), 0) then
       refuse("pixel_shuffle", ("x is %s; its %d channels are no multiple of %d, the factor's square"):format(
                tostring(x.shape), c, r * r))
     end
@@ -137,7 +137,7 @@ return function(pg, native)
     local x, r = o.x, o.factor
     check_factor("pixel_unshuffle", x, r)
     local c, h, w = last_three(x)
-    if h % r ~= 0 or w % r ~= 0 then
+    if differ(h % r, 0) or differ(w % r, 0) then
       refuse("pixel_unshuffle", ("x is %s; height and width must be multiples of %d"):format(tostring(x.shape), r))
     end
     return permuted(x:reshape(shaped(x, c, h / r, r, w / r, r)), 1, 3, 5, 2, 4):reshape(
@@ -148,7 +148,7 @@ return function(pg, native)
   ---@return perigee.Tensor
   both("channel_shuffle", { { "groups", "integer", required = true } }, function(o)
     local x, g = o.x, o.groups
-    if rank(x) < 3 or g < 1 or size(x, 2) % g ~= 0 then
+    if rank(x) < 3 or g < 1 or differ(size(x, 2) % g, 0) then
       refuse("channel_shuffle", ("x is %s; expected [N, C, ...] with C a multiple of %d"):format(tostring(x.shape), g))
     end
     return x:unflatten(2, { g, size(x, 2) / g }):transpose(2, 3):reshape(x.shape)
@@ -260,7 +260,8 @@ return function(pg, native)
                         { "align_corners", "boolean", default = false } }, function(o)
     local x, grid, where = o.x, o.grid, "grid_sample"
     local axes = rank(x) - 2
-    if axes < 2 or axes > 3 or rank(grid) ~= rank(x) or size(grid, rank(x)) ~= axes or size(grid, 1) ~= size(x, 1) then
+    if axes < 2 or axes > 3 or rank(grid) ~= rank(x) or differ(size(grid, rank(x)), axes) or
+      differ(size(grid, 1), size(x, 1)) then
       refuse(where, ("x is %s and grid %s; expected [N, C, H, W] and [N, Ho, Wo, 2], or [N, C, D, H, W] and " ..
                      "[N, Do, Ho, Wo, 3]"):format(tostring(x.shape), tostring(grid.shape)))
     end
@@ -295,7 +296,8 @@ return function(pg, native)
   both("affine_grid", { { "size", "list", required = true }, { "align_corners", "boolean", default = false } },
        function(o)
     local x = o.x
-    if rank(x) ~= 3 or size(x, 2) ~= 2 or size(x, 3) ~= 3 or #o.size ~= 4 or size(x, 1) ~= o.size[1] then
+    if rank(x) ~= 3 or differ(size(x, 2), 2) or differ(size(x, 3), 3) or #o.size ~= 4 or
+      differ(size(x, 1), o.size[1]) then
       refuse("affine_grid", ("x is %s and size has %d numbers; expected [N, 2, 3] and {N, C, H, W}"):format(
                tostring(x.shape), #o.size))
     end

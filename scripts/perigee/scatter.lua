@@ -121,7 +121,7 @@ return function(pg, native)
     local want = x.shape
     want[o.axis] = size(index, 1)
     if rank(src) == 0 and rank(x) == 1 and want[1] == 1 then src = src:unsqueeze(1) end
-    if not src:has_shape(want) then
+    if native.tensor.shapes_differ(src.shape, want) then
       native.raise("invalid_argument", where, ("source is %s; expected %s, an entry of index a slice"):format(
                      tostring(src.shape), tostring(want)))
     end

@@ -47,7 +47,11 @@ return function(pg, native)
   define("dim", function(t) return rank(t) end)
   ---How many elements there are.
   ---@return integer
-  define("numel", function(t) return native.host.numel(t) end)
+  define("numel", function(t)
+    local n = 1
+    for axis = 1, rank(t) do n = n * size(t, axis) end
+    return n
+  end)
   ---The size of an axis, or the shape.
   ---@param axis? integer
   ---@return integer|integer[]
@@ -456,7 +460,7 @@ return function(pg, native)
     if #o.tensors == 0 then native.raise("invalid_argument", "stack", "needs at least one tensor") end
     local axis, list = axis_of("stack", o.tensors[1], o.axis, 1), {}
     for i, t in ipairs(o.tensors) do
-      if t.shape ~= o.tensors[1].shape then
+      if tensor.shapes_differ(t.shape, o.tensors[1].shape) then
         native.raise("invalid_argument", "stack", ("tensor %d has shape %s, the first has %s"):format(
                        i, tostring(t.shape), tostring(o.tensors[1].shape)))
       end

@@ -5,7 +5,7 @@
 local grammar_parse
 
 return function(pg, native)
-  local rank, size = native.tensor.rank, native.tensor.size
+  local rank, size, differ = native.tensor.rank, native.tensor.size, native.tensor.sizes_differ
 
   local function refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
 
@@ -236,7 +236,7 @@ return function(pg, native)
     if rank(x) ~= 3 then refuse("col2im", ("x is %s; expected [N, C * kh * kw, L]"):format(tostring(x.shape))) end
     local g = windows_of("col2im", o, image)
     local taps = g.kernel[1] * g.kernel[2]
-    if size(x, 2) % taps ~= 0 or size(x, 3) ~= g.count[1] * g.count[2] then
+    if differ(size(x, 2) % taps, 0) or differ(size(x, 3), g.count[1] * g.count[2]) then
       refuse("col2im", ("x is %s; expected [N, C * %d, %d]"):format(tostring(x.shape), taps,
                                                                     g.count[1] * g.count[2]))
     end

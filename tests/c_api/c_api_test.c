@@ -124,6 +124,11 @@ static void test_graphs_and_modules(void) {
   CHECK(pgc_find_op("neg", &neg) == PG_OK && pgc_graph_create(&graph) == PG_OK);
   CHECK(pgc_graph_placeholder(graph, "x", PG_F32, 1, shape, symbols, &x) == PG_OK && pgc_is_graph_tensor(x));
   CHECK(strcmp(pgc_dim_name(pgc_describe(x)->shape[0]), "batch") == 0 && strcmp(pgc_dim_name(3), "3") == 0);
+  int64_t batch = pgc_describe(x)->shape[0], size = 0;
+  CHECK(pgc_dim_mul(batch, 6, &size) == PG_OK && pgc_dim_add(size, 2, &size) == PG_OK);
+  CHECK(strcmp(pgc_dim_name(size), "6*batch + 2") == 0);
+  CHECK(pgc_dim_div(size, 2, &size) == PG_OK && strcmp(pgc_dim_name(size), "3*batch + 1") == 0);
+  CHECK(pgc_dim_max(4, 3, &size) == PG_OK && size == 4 && pgc_dim_div(batch, 0, &size) == PG_E_INVALID_ARGUMENT);
   pgc_graph* before = pgc_set_graph(graph);
   CHECK(pgc_call1(neg, x, NULL, &y) == PG_OK);
   CHECK(pgc_set_graph(before) == graph);

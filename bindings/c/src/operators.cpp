@@ -114,6 +114,18 @@ const char* pgc_dim_name(int64_t dimension) {
   run("dim", [&] { text = keep_text(dim_text(dimension)); });
   return text;
 }
+int32_t pgc_dim_add(int64_t a, int64_t b, int64_t* result) {
+  return run("dim", [&] { *result = dim_add(a, b); });
+}
+int32_t pgc_dim_mul(int64_t a, int64_t b, int64_t* result) {
+  return run("dim", [&] { *result = dim_mul(a, b); });
+}
+int32_t pgc_dim_div(int64_t a, int64_t b, int64_t* result) {
+  return run("dim", [&] { *result = dim_div(a, b); });
+}
+int32_t pgc_dim_max(int64_t a, int64_t b, int64_t* result) {
+  return run("dim", [&] { *result = dim_max(a, b); });
+}
 int32_t pgc_assign(pgc_tensor* t, pgc_tensor* s) {
   return run("assign", [&] {
     Tensor &target = *get(t), &source = *get(s);

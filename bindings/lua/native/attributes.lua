@@ -5,6 +5,7 @@
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local dtypes = require "perigee.native.dtypes"
+local sizes = require "perigee.native.size"
 local suggest = require "perigee.native.suggest"
 
 local M = {}
@@ -21,10 +22,6 @@ local int32_p, uint32_p = ffi.typeof("int32_t *"), ffi.typeof("uint32_t *")
 local int64_p, double_p, ints_p = ffi.typeof("int64_t *"), ffi.typeof("double *"), ffi.typeof("pg_ints *")
 
 local find_device -- set by start: name -> number
-
--- Symbolic dimensions, by the text that shapes show them as.
-local symbols = {}
-function M.add_symbol(text, dimension) symbols[text] = dimension end
 
 local function reject(where, attr, expected, got)
   errors.raise("invalid_argument", where, ("%s must be %s, got %s"):format(attr.shown, expected, errors.describe(got)))
@@ -52,8 +49,9 @@ end
 
 local function dimension(where, attr, v)
   if type(v) == "string" then
-    return symbols[v] or reject(where, attr, "a size or the name of a symbolic dimension", v)
+    v = sizes.named(v) or reject(where, attr, "a size or the name of a symbolic dimension", v)
   end
+  if sizes.is(v) then return v.dimension end
   return whole(where, attr, v, "a list of whole numbers")
 end
 

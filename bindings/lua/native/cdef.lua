@@ -108,6 +108,10 @@ int32_t pgc_is_graph_tensor(const pgc_tensor *tensor);
 uint64_t pgc_tag(const pgc_tensor *tensor);
 void pgc_set_tag(pgc_tensor *tensor, uint64_t tag);
 const char *pgc_dim_name(int64_t dimension);
+int32_t pgc_dim_add(int64_t a, int64_t b, int64_t *result);
+int32_t pgc_dim_mul(int64_t a, int64_t b, int64_t *result);
+int32_t pgc_dim_div(int64_t a, int64_t b, int64_t *result);
+int32_t pgc_dim_max(int64_t a, int64_t b, int64_t *result);
 int32_t pgc_assign(pgc_tensor *target, pgc_tensor *source);
 int32_t pgc_requires_grad(const pgc_tensor *tensor);
 int32_t pgc_set_requires_grad(pgc_tensor *tensor, int32_t on);
@@ -184,6 +188,10 @@ const char *pgc_session_placement(pgc_session *session);
 int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
                                 pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
                                 pgc_tensor **results);
+
+typedef struct perigee_size {
+  int64_t dimension;
+} perigee_size;
 
 typedef struct perigee_handle {
   pgc_tensor *ptr;

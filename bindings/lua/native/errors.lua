@@ -112,6 +112,7 @@ function M.describe(value)
       if value.ptr == nil then return "a closed tensor" end
       return ("tensor %s %s"):format(value.dtype, tostring(value.shape))
     end
+    if ffi.istype("perigee_size", value) then return "size " .. tostring(value) end
     return "cdata " .. tostring(ffi.typeof(value))
   end
   if kind == "table" and M.is_error(value) then return "an error" end

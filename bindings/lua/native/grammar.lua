@@ -4,11 +4,12 @@
 local errors = require "perigee.native.errors"
 local suggest = require "perigee.native.suggest"
 local handles = require "perigee.native.handles"
+local sizes = require "perigee.native.size"
 local dtypes = require "perigee.native.dtypes"
 
 local M = {}
 jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
-local is_tensor = handles.is_tensor
+local is_tensor, is_size = handles.is_tensor, sizes.is
 local describe = errors.describe
 
 -- A table that may be taken apart: not an object of somebody's class. Shapes say that they are lists.
@@ -69,6 +70,8 @@ M.split = split
 local checks = {
   number = function(v) return type(v) == "number" end,
   integer = function(v) return type(v) == "number" and v == math.floor(v) and math.abs(v) < 2 ^ 53 end,
+  size = function(v) return is_size(v) or type(v) == "number" and v == math.floor(v) and math.abs(v) < 2 ^ 53 end,
+  bound = function(v) return is_size(v) or type(v) == "number" end,
   boolean = function(v) return type(v) == "boolean" end,
   string = function(v) return type(v) == "string" end,
   table = function(v) return type(v) == "table" end,
@@ -81,7 +84,8 @@ local checks = {
   device = function(v) return type(v) == "string" end,
 }
 local expected = {
-  integer = "a whole number", boolean = "true or false", axis = "an axis (a whole number)",
+  integer = "a whole number", size = "a whole number", bound = "a number", boolean = "true or false",
+  axis = "an axis (a whole number)",
   axes = "an axis or a list of axes", list = "a list of whole numbers", tensors = "a list of tensors",
   device = "a device name such as \"cpu\"", ["function"] = "a function",
 }
@@ -98,6 +102,13 @@ local function check_axis(where, name, v)
   end
 end
 
+-- A list of sizes with its names of symbols as the sizes they are; unknown ones stay, to be refused by the operator.
+local function resolve(list)
+  local sizes_of = {}
+  for i, v in ipairs(list) do sizes_of[i] = type(v) == "string" and sizes.named(v) or v end
+  return sizes_of
+end
+
 -- Checks a value against its kind and brings it into one form.
 local function check(where, name, kind, v)
   if kind == "any" or kind == "single" or kind == "pair" then return v end
@@ -107,15 +118,17 @@ local function check(where, name, kind, v)
     return v
   end
   if kind == "list" or kind == "axes" then
-    if type(v) == "number" then v = { v } end
+    if type(v) == "number" or is_size(v) then v = { v } end
     if type(v) ~= "table" then reject(where, name, kind, v) end
     local count, highest, named = survey(v)
     if named or count ~= highest then reject(where, name .. " (which has holes or names)", kind, v) end
+    local named_sizes
     for _, x in ipairs(v) do
       if kind == "axes" then check_axis(where, name, x) end
-      if not checks.integer(x) and type(x) ~= "string" then reject(where, name, kind, x) end
+      if not checks.size(x) and type(x) ~= "string" then reject(where, name, kind, x) end
+      named_sizes = named_sizes or type(x) == "string"
     end
-    return v
+    return named_sizes and resolve(v) or v
   end
   if kind == "tensors" then
     if is_tensor(v) then return { v } end
@@ -131,7 +144,7 @@ end
 
 local function is_run(kind, v) -- may this value be one of several that make up a list?
   if kind == "tensors" then return is_tensor(v) end
-  return type(v) == "number" or (type(v) == "string" and kind == "list")
+  return type(v) == "number" or (kind == "list" and (type(v) == "string" or is_size(v)))
 end
 
 -- Positional values to parameters. A list takes one table, or all the numbers that follow.

@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
 local gradients = require "perigee.native.gradients"
-local attributes = require "perigee.native.attributes"
+local sizes = require "perigee.native.size"
 local operators = require "perigee.native.operators"
 local check_open = require("perigee.native.tensor").check_open
 
@@ -29,18 +29,16 @@ function M.set_current(graph)
   return C.pgc_set_graph(graph)
 end
 
----Dimensions are numbers, or strings for symbolic ones.
+---Dimensions are numbers, names of symbols, or sizes that are such symbols.
 function M.placeholder(graph, name, dtype, shape)
   local dims, symbols = ffi.new("int64_t[?]", math.max(#shape, 1)), ffi.new("const char *[?]", math.max(#shape, 1))
   for i, d in ipairs(shape) do
-    if type(d) == "string" then symbols[i - 1] = d else dims[i - 1] = d end
+    if type(d) == "number" then dims[i - 1] = d else symbols[i - 1] = tostring(d) end
   end
   check(C.pgc_graph_placeholder(graph, name, dtype.code, #shape, dims, symbols, out), "placeholder")
   local t = handles.wrap(out[0])
   local d = C.pgc_describe(t.ptr)
-  for i, dim in ipairs(shape) do
-    if type(dim) == "string" then attributes.add_symbol(dim, d.shape[i - 1]) end
-  end
+  for i = 0, #shape - 1 do sizes.declare(d.shape[i]) end
   return t
 end
 

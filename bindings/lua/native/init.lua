@@ -39,6 +39,7 @@ local function start()
   local scopes = require("perigee.native.scopes")
   native.with, native.in_main = scopes.with, scopes.in_main
   native.shape, native.dtypes = require "perigee.native.shape", require "perigee.native.dtypes"
+  native.size = require "perigee.native.size"
   native.handles, native.operators, native.tensor = module.handles, module.operators, module.tensor
   native.custom, native.origins = module.custom, module.origins
   native.host, native.graphs, native.process = module.host, module.graphs, module.process

@@ -9,6 +9,7 @@ local attributes = require "perigee.native.attributes"
 local grammar = require "perigee.native.grammar"
 local json = require "perigee.native.json"
 local origins = require "perigee.native.origins"
+local sizes = require "perigee.native.size"
 
 local M = {}
 jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
@@ -172,6 +173,16 @@ local function put_tensor(op, where, input, v, list, count)
   return count + 1
 end
 
+-- A size of a graph as a 0-dim int64 tensor, on the device of the tensor that it is computed with.
+local function size_tensor(size, inputs)
+  local one = M.call("fill", {}, { shape = { 1 }, value = 1, dtype = "int64" })
+  local n = M.call("sum", { M.call("expand", { one }, { shape = { size } }) }, {})
+  for _, other in pairs(inputs) do
+    if is_tensor(other) then return n:to(other.device) end
+  end
+  return n
+end
+
 -- The tensors of a call, flat, `false` where absent; and the sizes of groups for a variadic operator.
 local function collect_inputs(op, where, o)
   local list, count, groups = {}, 0, op.variadic and {} or nil
@@ -190,6 +201,7 @@ local function collect_inputs(op, where, o)
       count = count + 1
       list[count] = false
     else
+      if op.scalar and sizes.is(v) then v = size_tensor(v, o) end
       count = put_tensor(op, where, input, v, list, count)
     end
     if groups then groups[i] = count - before end
@@ -215,15 +227,15 @@ end
 local function run(op, where, list, count, groups, in_place, all)
   local inputs = count <= FEW and few_inputs or pointers(count)
   for i = 1, count do inputs[i - 1] = list[i] and list[i].ptr or nil end
-  local sizes = groups and sizes_of(#groups, groups) or nil
+  local counts = groups and sizes_of(#groups, groups) or nil
   local outputs = all and #op.outputs or output_count(op, groups)
   local out = outputs <= FEW and few_outputs or pointers(outputs)
   local flags = in_place and 1 or 0
   if origins.on then origins.note() end
-  local rc = C.pgc_call(op.id, inputs, count, sizes, op.attrs, flags, out, outputs)
+  local rc = C.pgc_call(op.id, inputs, count, counts, op.attrs, flags, out, outputs)
   if rc == RETRY then
     M.make_room(op)
-    rc = C.pgc_call(op.id, inputs, count, sizes, op.attrs, flags, out, outputs)
+    rc = C.pgc_call(op.id, inputs, count, counts, op.attrs, flags, out, outputs)
   end
   if rc ~= 0 then M.fail(op, where, op.attrs, list[1]) end
   if in_place then

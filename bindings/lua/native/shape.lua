@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Shapes: lists that compare by value and print as {2, 3}. A symbolic dimension is a string ("batch").
+-- Shapes: lists that compare by value and print as {2, 3}. What only a run tells is a perigee.Size ("batch").
 
 local errors = require "perigee.native.errors"
 
@@ -33,5 +33,5 @@ end
 function Shape.__concat(a, b) return tostring(a) .. tostring(b) end
 
 ---Makes a shape of a list, which it takes over.
----@param list (integer|string)[]
+---@param list (integer|perigee.Size)[]
 return function(list) return setmetatable(list, Shape) end

@@ -5,10 +5,10 @@
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
-local attributes = require "perigee.native.attributes"
 local operators = require "perigee.native.operators"
 local dtypes = require "perigee.native.dtypes"
 local make_shape = require "perigee.native.shape"
+local sizes = require "perigee.native.size"
 local suggest = require "perigee.native.suggest"
 
 local M = {}
@@ -17,7 +17,6 @@ local methods, hooks = {}, {}
 M.methods, M.hooks = methods, hooks
 local C
 local out = ffi.new("pgc_tensor *[1]")
-local SYMBOLIC = -(2LL ^ 62)
 
 local function check_open(t, where)
   if not is_tensor(t) then
@@ -31,18 +30,21 @@ M.check_open = check_open
 ---Number of axes.
 function M.rank(t) return C.pgc_describe(pointer(t, "dim")).rank end
 
-local function dimension(d)
-  if d >= SYMBOLIC then return tonumber(d) end
-  local text = ffi.string(C.pgc_dim_name(d))
-  attributes.add_symbol(text, d)
-  return text
-end
-
 ---Size of an axis, counted from 1.
-function M.size(t, axis) return dimension(C.pgc_describe(pointer(t, "size")).shape[axis - 1]) end
+---@return integer|perigee.Size
+function M.size(t, axis) return sizes.of(C.pgc_describe(pointer(t, "size")).shape[axis - 1]) end
 
----Whether two sizes are known and not the same. Names of a graph's axes may turn out to be equal.
+---Whether two sizes are known and not the same. Those of a graph may turn out to be equal.
 function M.sizes_differ(a, b) return type(a) == "number" and type(b) == "number" and a ~= b end
+
+---Whether two shapes are known not to be the same.
+function M.shapes_differ(a, b)
+  if #a ~= #b then return true end
+  for i = 1, #a do
+    if M.sizes_differ(a[i], b[i]) then return true end
+  end
+  return false
+end
 
 function M.dtype(t)
   local d = C.pgc_describe(pointer(t, "dtype"))
@@ -61,7 +63,7 @@ local fields = {}
 function fields.shape(t)
   check_open(t, "shape")
   local d, list = C.pgc_describe(t.ptr), {}
-  for i = 1, d.rank do list[i] = dimension(d.shape[i - 1]) end
+  for i = 1, d.rank do list[i] = sizes.of(d.shape[i - 1]) end
   return make_shape(list)
 end
 
@@ -238,6 +240,7 @@ function M.start(library)
   C = library
   set_up_arithmetic()
   ffi.metatype(Handle, meta)
+  sizes.start(library, meta)
 end
 
 ---Defines a method; its first argument is checked to be an open tensor.

@@ -176,7 +176,7 @@ local function check(self, inputs, o)
   end
   local want = { options.embed, options.kdim or options.embed, options.vdim or options.embed }
   for i, x in ipairs(inputs) do
-    if x:size(-1) ~= want[i] then
+    if differ(x:size(-1), want[i]) then
       common.refuse(where, ("%s is %s; expected a last axis of %d"):format(NAMES[i], tostring(x.shape), want[i]))
     end
   end
@@ -276,7 +276,7 @@ end
 
 function layers.RoPE:forward(x, offset)
   local rank, half = x:dim(), self.options.width / 2
-  if rank < 2 or x:size(rank) ~= self.options.width then
+  if rank < 2 or differ(x:size(rank), self.options.width) then
     common.refuse("RoPE", ("expected [..., L, %d], got %s"):format(self.options.width, tostring(x.shape)))
   end
   if offset ~= nil and type(offset) ~= "number" then

@@ -4,6 +4,7 @@
 
 local common = require "perigee.nn.layers_common"
 local told = require "perigee.nn.told"
+local native = require "perigee.native"
 
 local layers = {}
 local function pg() return require "perigee" end
@@ -103,7 +104,9 @@ end)
 function layers.RMSNorm:forward(x)
   local shape, rank = self.options.shape, x:dim()
   local fits = rank >= #shape
-  for i = 1, fits and #shape or 0 do fits = fits and x:size(rank - #shape + i) == shape[i] end
+  for i = 1, fits and #shape or 0 do
+    fits = fits and not native.tensor.sizes_differ(x:size(rank - #shape + i), shape[i])
+  end
   if not fits then
     common.refuse("RMSNorm", ("the input %s does not end in the layer's shape"):format(tostring(x.shape)))
   end

@@ -82,7 +82,8 @@ function reference.wrapped(text, width)
   return table.concat(lines, "\n")
 end
 
-local TYPES = { integer = "integer", number = "number", boolean = "boolean", string = "string", table = "table",
+local TYPES = { integer = "integer", number = "number", size = "integer|perigee.Size",
+                bound = "number|perigee.Size", boolean = "boolean", string = "string", table = "table",
                 tensor = "perigee.Tensor", tensors = "perigee.Tensor[]", list = "integer|integer[]",
                 pair = "integer|integer[]", axis = "integer", axes = "integer|integer[]", dtype = "perigee.Dtype",
                 device = "string", any = "any", single = "any", ["function"] = "function" }

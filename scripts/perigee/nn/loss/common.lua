@@ -103,7 +103,7 @@ end
 -- Broadcasting [N, 1] against [N] here is nearly always a mistake, and a silent one.
 function common.check_shapes(where, x, y)
   common.check_tensors(where, x, y)
-  if x.shape ~= y.shape then
+  if native.tensor.shapes_differ(x.shape, y.shape) then
     native.raise("invalid_argument", where, ("the prediction is %s but the target %s"):format(tostring(x.shape),
                  tostring(y.shape)), "reshape one of them")
   end
