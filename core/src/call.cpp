@@ -107,10 +107,24 @@ void call_if(const Op& op, Tensor* const* inputs, uint32_t input_count, const ui
   call(op, list.data(), static_cast<uint32_t>(list.size()), groups, attrs, flags, outputs, output_count);
 }
 
+// Whether a size that the call asks for is one of a graph.
+bool holds_symbols(const PendingCall& call) {
+  if (!call.op.has_dims || ambient().graph == nullptr) return false;
+  for (uint32_t i = 0; i < call.op.info->attr_count; i++) {
+    const pg_attr_info& attr = *call.op.info->attrs[i];
+    if (attr.kind != PG_ATTR_DIMS) continue;
+    pg_ints list;
+    std::memcpy(&list, call.attrs.data() + attr.offset, sizeof list);
+    for (int64_t k = 0; k < list.count; k++)
+      if (PG_DIM_IS_SYMBOLIC(list.value[k])) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Graph* recording_graph(const PendingCall& call) {
-  Graph* graph = (call.op.info->traits & PG_OP_CREATES) ? ambient().graph : nullptr;
+  Graph* graph = (call.op.info->traits & PG_OP_CREATES) || holds_symbols(call) ? ambient().graph : nullptr;
   for (Tensor* x : call.inputs)
     if (x != nullptr && x->is_graph()) graph = x->graph.get();
   return graph;
@@ -122,7 +136,7 @@ void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint3
   if (op.role == Role::copy && !(flags & emit_functional)) flags |= emit_in_place;
   if (ambient().condition != nullptr) [[unlikely]]
     return call_if(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
-  bool graph = ambient().graph != nullptr && (op.info->traits & PG_OP_CREATES);
+  bool graph = ambient().graph != nullptr && ((op.info->traits & PG_OP_CREATES) || op.has_dims);
   if (ambient().autocast != nullptr && autocast_casts(op, inputs, input_count, flags))
     return call_cast(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
   bool direct = op.role != Role::transfer && (input_count == op.info->input_count || groups != nullptr);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
-#include <optional>
+#include <numeric>
 #include <vector>
 
 namespace perigee {
@@ -75,19 +75,26 @@ int64_t make_atom(Kind kind, const std::string& name, int64_t a, int64_t b) {
   pg::fail_argument(pg::format("a size cannot be divided by %lld", static_cast<long long>(b)));
 }
 
-// Where b is one product that stands in every term of a: 6*batch*n // (2*n) is 3*batch.
-std::optional<Sum> exact_quotient(const Sum& a, const Sum& b) {
-  if (b.size() != 1 || b.begin()->second <= 0) return std::nullopt;
-  const auto& [divisor, by] = *b.begin();
-  Sum quotient;
+// a / b without what all terms of a share with b, where b is one product: 6*batch*n // (4*n) is (3*batch) // 2.
+void cancel(Sum& a, Sum& b) {
+  if (b.size() != 1 || b.begin()->second <= 0) return;
+  Product divisor = b.begin()->first;
+  int64_t by = b.begin()->second;
   for (const auto& [product, factor] : a) {
-    if (factor % by != 0 || !std::includes(product.begin(), product.end(), divisor.begin(), divisor.end()))
-      return std::nullopt;
-    Product left;
-    std::set_difference(product.begin(), product.end(), divisor.begin(), divisor.end(), std::back_inserter(left));
-    quotient[left] = factor / by;
+    if (!std::includes(product.begin(), product.end(), divisor.begin(), divisor.end())) divisor.clear();
+    by = std::gcd(by, factor);
   }
-  return quotient;
+  auto without = [&](const Sum& sum) {
+    Sum rest;
+    for (const auto& [product, factor] : sum) {
+      Product left;
+      std::set_difference(product.begin(), product.end(), divisor.begin(), divisor.end(), std::back_inserter(left));
+      rest[left] = factor / by;
+    }
+    return rest;
+  };
+  a = without(a);
+  b = without(b);
 }
 
 std::string product_text(const Product& product, int64_t factor) {
@@ -141,8 +148,11 @@ int64_t dim_div(int64_t a, int64_t b) {
   if (b == 1) return a;
   if (a == b) return 1;
   std::lock_guard lock(table().mutex);
-  if (auto exact = exact_quotient(sum_of(a), sum_of(b))) return number_of(std::move(*exact));
-  return make_atom(Kind::quotient, "", a, b);
+  Sum dividend = sum_of(a), divisor = sum_of(b);
+  cancel(dividend, divisor);
+  a = number_of(std::move(dividend));
+  b = number_of(std::move(divisor));
+  return b == 1 ? a : make_atom(Kind::quotient, "", a, b);
 }
 
 int64_t dim_max(int64_t a, int64_t b) {

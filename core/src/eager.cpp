@@ -64,8 +64,7 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
     uint32_t flat = 0;
     for (uint32_t i = 0; i < s.op->info->input_count; i++)
       for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
-        if (inputs[flat] != nullptr && inputs[flat]->storage)
-          use_on(*inputs[flat]->storage, stream, (s.op->info->inputs[i]->flags & PG_INPUT_MUTATES) != 0);
+        if (inputs[flat] != nullptr && inputs[flat]->storage) use_on(*inputs[flat]->storage, stream, s.mutates[i] != 0);
     if (s.in_place) use_on(*inputs[0]->storage, stream, true);
   }
   Scratch scratch{*s.device};
@@ -260,8 +259,7 @@ void check_writes(Signature& s, Tensor* const* inputs) {
   uint32_t flat = 0;
   for (uint32_t i = 0; i < s.op->info->input_count; i++)
     for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
-      if (inputs[flat] != nullptr && (s.op->info->inputs[i]->flags & PG_INPUT_MUTATES))
-        check_writable(*inputs[flat], s.op->info->name);
+      if (inputs[flat] != nullptr && s.mutates[i]) check_writable(*inputs[flat], s.op->info->name);
 }
 
 void raise_versions(Signature& s, Tensor* const* inputs) {
@@ -270,7 +268,7 @@ void raise_versions(Signature& s, Tensor* const* inputs) {
   uint32_t flat = 0;
   for (uint32_t i = 0; i < s.op->info->input_count; i++)
     for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
-      if (inputs[flat] != nullptr && inputs[flat]->storage && (s.op->info->inputs[i]->flags & PG_INPUT_MUTATES))
+      if (inputs[flat] != nullptr && inputs[flat]->storage && s.mutates[i])
         inputs[flat]->storage->version.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -75,6 +75,7 @@ uint32_t value_of(Graph& g, Tensor& x, bool meta_only) {
   }
   if (x.graph.get() != &g) pg::fail_argument("a tensor of another graph cannot be used here");
   if (x.view && x.view->epoch != base_of(x).epoch) {
+    Scoped<int32_t> there(ambient().device, base_of(x).device->id);
     TensorRef again = apply_chain(chain_of(x), base_of(x));
     x.value = again->value;
     x.node = again->node;
@@ -89,13 +90,22 @@ void adopt(Tensor& target, const Tensor& now) {
   Graph& g = *target.graph;
   Tensor& base = base_of(target);
   TensorRef whole;
-  if (&base != &target) whole = write_back(chain_of(target), base, const_cast<Tensor&>(now));
+  if (&base != &target) {
+    Scoped<int32_t> there(ambient().device, base.device->id);  // whatever the scope says
+    whole = write_back(chain_of(target), base, const_cast<Tensor&>(now));
+  }
   const Tensor& source = whole ? *whole : now;
+  // A leaf that was written to without a history stays that leaf, as in eager code.
+  bool leaf = !source.node && base.node && base.node->kind == NodeKind::leaf;
   uint32_t variable = g.values[base.value].kind == ValueKind::variable ? base.value : g.values[base.value].variable;
   base.value = source.value;
-  base.node = source.node;
-  base.output = source.output;
+  if (!leaf) {
+    base.node = source.node;
+    base.output = source.output;
+  }
   base.epoch++;
+  g.values[base.value].history = base.node;
+  g.values[base.value].output = base.output;
   if (variable != UINT32_MAX) {
     g.values[base.value].variable = variable;
     g.latest[variable] = base.value;
@@ -139,6 +149,17 @@ struct Recorder {
     metas.resize(total);
     infer(call.op, views.data(), static_cast<uint32_t>(views.size()), call.groups.data(), call.attrs.data(), true,
           metas.data(), total);
+    if ((info.traits & PG_OP_VIEW) && call.op.shape_offset != UINT32_MAX) name_sizes();
+  }
+
+  // A view to a shape with a -1 keeps the size that this stands for: a run with a size of 0 could not tell.
+  void name_sizes() {
+    pg_ints list;
+    std::memcpy(&list, node.attrs.data() + call.op.shape_offset, sizeof list);
+    if (list.count != metas[0].rank) return;
+    for (int64_t i = 0; i < list.count; i++)
+      if (list.value[i] == -1) list.value[i] = metas[0].shape[i];
+    std::memcpy(node.attrs.data() + call.op.shape_offset, &list, sizeof list);
   }
 
   void add_outputs() {
@@ -199,6 +220,12 @@ struct Recorder {
     y.view->epoch = base_of(*call.inputs[0]).epoch;
   }
 };
+
+TransferKey transfer_key(Graph& g, PendingCall& call) {
+  Tensor& x = *call.inputs[0];
+  uint32_t value = value_of(g, x, false);
+  return {value, call.device->id, ambient().grad_enabled ? edge_of(x) : Edge{}};
+}
 
 }  // namespace
 
@@ -273,9 +300,10 @@ void record(PendingCall& call, TensorRef* outputs, uint32_t output_count) {
   Graph* g = ambient().graph;
   for (Tensor* x : call.inputs)
     if (x != nullptr && x->is_graph()) g = x->graph.get();
-  if (call.op.role == Role::transfer && call.inputs[0]->is_graph()) {  // one copy per (tensor, device)
-    auto it = g->transfers.find({call.inputs[0]->value, call.device->id});
-    if (it != g->transfers.end() && output_count == 1) {
+  bool transfer = call.op.role == Role::transfer && call.inputs[0]->is_graph() && output_count == 1;
+  if (transfer) {  // one copy per (tensor, device)
+    auto it = g->transfers.find(transfer_key(*g, call));
+    if (it != g->transfers.end()) {
       outputs[0] = tensor_of(*g, it->second);  // a fresh one: what has been given out may have been written to
       return;
     }
@@ -285,8 +313,7 @@ void record(PendingCall& call, TensorRef* outputs, uint32_t output_count) {
   r.infer_outputs();
   r.add_outputs();
   r.finish(outputs, output_count);
-  if (call.op.role == Role::transfer && call.inputs[0]->is_graph() && output_count == 1)
-    g->transfers[{call.inputs[0]->value, call.device->id}] = outputs[0]->value;
+  if (transfer) g->transfers[transfer_key(*g, call)] = outputs[0]->value;
 }
 
 }  // namespace perigee

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "builder.hpp"
@@ -37,6 +38,15 @@ struct GraphNode {
   std::string name;
 };
 
+// A copy of a value on a device. Tensors that have the value with another history, or none, have copies of their own.
+struct TransferKey {
+  uint32_t value;
+  int32_t device;
+  Edge history;
+  auto order() const { return std::make_tuple(value, device, history.node.get(), history.output); }
+  friend bool operator<(const TransferKey& a, const TransferKey& b) { return a.order() < b.order(); }
+};
+
 struct Graph {
   std::atomic<uint32_t> refs{1};
   std::vector<GraphValue> values;
@@ -44,9 +54,9 @@ struct Graph {
   std::map<std::string, uint32_t> names;       // of values
   std::map<std::string, uint32_t> name_count;  // to make them unique
   std::map<std::string, int64_t> symbols;
-  std::map<std::pair<uint32_t, int32_t>, uint32_t> transfers;  // (value, device) -> its copy there
-  std::map<uint32_t, uint32_t> latest;                         // variable's first value -> its last one
-  std::map<const Storage*, uint32_t> captured;                 // eager tensors used in the graph
+  std::map<TransferKey, uint32_t> transfers;    // copies on other devices
+  std::map<uint32_t, uint32_t> latest;          // variable's first value -> its last one
+  std::map<const Storage*, uint32_t> captured;  // eager tensors used in the graph
 
   // What refers back to the graph: dropped when the front end lets go of it, so that it can die.
   void forget_history();

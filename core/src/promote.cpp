@@ -55,7 +55,10 @@ uint32_t promote_dtypes(uint32_t a, uint32_t b) {
 
 uint32_t PendingCall::input_flags(uint32_t flat) const {
   for (uint32_t i = 0; i < op.info->input_count; i++) {
-    if (flat < groups[i]) return op.info->inputs[i]->flags;
+    if (flat < groups[i]) {
+      uint32_t mask = op.mutates(i, attrs.data()) ? ~0u : ~PG_INPUT_MUTATES;
+      return op.info->inputs[i]->flags & mask;
+    }
     flat -= groups[i];
   }
   return 0;

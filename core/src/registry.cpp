@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -51,6 +52,13 @@ Role find_role(const char* name) {
   return Role::none;  // a newer host's; of no use to this one
 }
 
+// Where the attribute stands on which it depends whether an input is written to.
+uint32_t condition_offset(const pg_op_info& info, uint32_t input) {
+  for (uint32_t i = 0; info.inputs[input]->written_if != nullptr && i < info.attr_count; i++)
+    if (std::strcmp(info.attrs[i]->name, info.inputs[input]->written_if) == 0) return info.attrs[i]->offset;
+  return UINT32_MAX;
+}
+
 // The fields of Op that dispatch reads, worked out once.
 std::unique_ptr<Op> make_op(const pg_op_info& info, LoadedPlugin* plugin) {
   auto op = std::make_unique<Op>();
@@ -63,6 +71,7 @@ std::unique_ptr<Op> make_op(const pg_op_info& info, LoadedPlugin* plugin) {
     op->visible_outputs += (info.outputs[i]->flags & PG_OUTPUT_HIDDEN) == 0;
   }
   op->hides = op->visible_outputs < info.output_count;
+  for (uint32_t i = 0; i < info.input_count; i++) op->written_if.push_back(condition_offset(info, i));
   for (uint32_t i = 0; i < info.attr_count; i++) {
     const pg_attr_info& attr = *info.attrs[i];
     const std::string name = attr.name;
@@ -169,6 +178,14 @@ void register_tables(LoadedPlugin* plugin) {
   for (uint32_t i = 0; plugin->formats != nullptr && i < plugin->formats->count; i++) {
     r.formats.push_back(plugin->formats->formats[i]);
   }
+}
+
+bool Op::mutates(uint32_t input, const void* attrs) const {
+  if (!(info->inputs[input]->flags & PG_INPUT_MUTATES)) return false;
+  if (written_if[input] == UINT32_MAX) return true;
+  int32_t on;
+  std::memcpy(&on, static_cast<const uint8_t*>(attrs) + written_if[input], sizeof on);
+  return on != 0;
 }
 
 const Op& op(uint32_t id) { return *registry().ops[id].load(std::memory_order_acquire); }

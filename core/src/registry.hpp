@@ -43,6 +43,10 @@ struct Op {
   uint32_t device_offset = UINT32_MAX;          // of a PG_ATTR_DEVICE attribute
   uint32_t value_offset = UINT32_MAX;           // of the FLOAT attribute "value" of fill
   bool has_dims = false;                        // any PG_ATTR_DIMS attribute
+  std::vector<uint32_t> written_if;             // by input: offset of the attribute; UINT32_MAX: unconditional
+
+  // Whether a call with these attributes writes into a declared input.
+  bool mutates(uint32_t input, const void* attrs) const;
 };
 
 struct Kernel {

@@ -89,6 +89,20 @@ void check_random(const pg_op_info& info, const std::string& owner) {
   }
 }
 
+void check_inputs(const pg_op_info& info, const std::string& owner) {
+  for (uint32_t i = 0; i < info.input_count; i++) {
+    const pg_input_info& input = *info.inputs[i];
+    if (input.written_if == nullptr) continue;
+    auto fits = [&](const pg_attr_info* attr) {
+      return std::string(attr->name) == input.written_if && attr->kind == PG_ATTR_BOOL &&
+             (attr->flags & PG_ATTR_RUNTIME) == 0;
+    };
+    if ((input.flags & PG_INPUT_MUTATES) == 0 || std::none_of(info.attrs, info.attrs + info.attr_count, fits))
+      pg::fail_argument(owner + ": input '" + input.name + "' is written if '" + input.written_if +
+                        "': needs PG_INPUT_MUTATES and a static attribute of that name and kind BOOL");
+  }
+}
+
 void check_outputs(const pg_op_info& info, const std::string& owner) {
   bool hidden = false;
   for (uint32_t i = 0; i < info.output_count; i++) {
@@ -134,6 +148,7 @@ void check_op(const pg_op_info& info) {
   check_attrs({info.attrs, info.attr_count, info.attr_size, info.static_size, info.defaults, owner});
   if (info.input_count > 64 || info.output_count > 64) pg::fail_argument(owner + ": more than 64 inputs or outputs");
   check_random(info, owner);
+  check_inputs(info, owner);
   check_outputs(info, owner);
   auto outside = [](uint64_t mask, uint32_t count) { return count < 64 && (mask >> count) != 0; };
   if (outside(info.saved_inputs, info.input_count)) pg::fail_argument(owner + ": saves an input it does not have");

@@ -92,7 +92,7 @@ struct Session::Run {
     const GraphNode& n = g.nodes[index];
     bool transfer = n.op->role == Role::transfer;
     Device& other = default_device();
-    bool movable = soft && !transfer && n.device != &other && n.writes.empty();
+    bool movable = soft && !transfer && n.device != &other;
     if (!movable || !moved[index]) {
       try {
         return call_node(n, inputs, outputs, n.inputs.empty() || transfer ? n.device : nullptr);
@@ -100,8 +100,15 @@ struct Session::Run {
         if (!movable || e.code != PG_E_NOT_SUPPORTED) throw;
       }
     }
-    call_node(n, inputs, outputs, &other);
+    std::vector<Tensor*> there = inputs;  // what the node writes into goes to the other device, and the result back
+    std::vector<TensorRef> written;
+    for (auto& [input, id] : n.writes) {
+      written.push_back(move_to(*inputs[input], other));
+      there[input] = written.back().get();
+    }
+    call_node(n, there, outputs, &other);
     for (TensorRef& y : outputs) y = move_to(*y, *n.device);
+    for (size_t i = 0; i < written.size(); i++) values[n.writes[i].second] = move_to(*written[i], *n.device);
     if (std::exchange(moved[index], 1) == 0)
       write_log(PG_LOG_WARNING, n.name + ": (" + n.op->info->name + "): " + other.name + ", since " + n.device->name +
                                     " has no kernel for it");
@@ -209,7 +216,8 @@ void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* f
   run.borrowed.assign(g.values.size(), 0);
   for (uint32_t i = 0; i < feed_count; i++) {
     if (!feeds[i]->is_graph() || feeds[i]->graph.get() != &g) pg::fail_argument("a feed is not a tensor of this graph");
-    run.bind(feeds[i]->value, *values[i]);
+    uint32_t variable = g.values[feeds[i]->value].variable;  // what is read of it, which its updates start from
+    run.bind(variable != UINT32_MAX ? variable : feeds[i]->value, *values[i]);
   }
   for (uint32_t i = 0; i < fetch_count; i++) {
     if (!fetches[i]->is_graph() || fetches[i]->graph.get() != &g)

@@ -159,7 +159,7 @@ struct Maker {
       for (uint32_t k = 0; k < s.groups[i]; k++, flat++) {
         Tensor* x = key.inputs[flat];
         if (x == nullptr || x->meta->contiguous) continue;
-        if (key.op->info->inputs[i]->flags & (PG_INPUT_MUTATES | PG_INPUT_META)) continue;
+        if (s.mutates[i] || (key.op->info->inputs[i]->flags & PG_INPUT_META)) continue;
         if (key.in_place && flat == 0) continue;
         dense_.push_back(dense_meta(*x->meta, x->meta->dtype));
         s.input_views[flat] = &dense_.back()->view;
@@ -230,7 +230,8 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
   }
   for (uint32_t i = 0; i < info.input_count; i++) {
     s.groups.push_back(key.groups != nullptr ? key.groups[i] : 1);
-    s.writes |= (info.inputs[i]->flags & PG_INPUT_MUTATES) != 0;
+    s.mutates.push_back(key.op->mutates(i, key.attrs));
+    s.writes |= s.mutates[i] != 0;
   }
   auto* bytes = static_cast<const uint8_t*>(key.attrs);
   s.attrs.assign(bytes, bytes + info.static_size);

@@ -34,6 +34,7 @@ struct Signature {
   std::vector<uint8_t> attrs;       // the static part
   std::vector<OutputPlan> outputs;  // all, hidden ones last
   uint32_t visible = 0;
+  std::vector<uint8_t> mutates;  // by declared input: whether the kernel writes into it
   bool dynamic = false, writes = false;
   // Nothing but: allocate outputs, launch, note. What most calls are, and worth a short way.
   static constexpr uint32_t plain_inputs = 6, plain_outputs = 4;

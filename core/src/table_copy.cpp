@@ -24,7 +24,7 @@ constexpr uint32_t kKnown<pg_ops> = PG_SIZE(pg_ops, ops);
 template <>
 constexpr uint32_t kKnown<pg_op_info> = PG_SIZE(pg_op_info, write_back);
 template <>
-constexpr uint32_t kKnown<pg_input_info> = PG_SIZE(pg_input_info, doc);
+constexpr uint32_t kKnown<pg_input_info> = PG_SIZE(pg_input_info, written_if);
 template <>
 constexpr uint32_t kKnown<pg_output_info> = PG_SIZE(pg_output_info, doc);
 template <>

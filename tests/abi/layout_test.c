@@ -85,13 +85,14 @@ AT(pg_plugin, open, 40);
 AT(pg_plugin, iface, 48);
 AT(pg_plugin, close, 56);
 
-SIZE(pg_input_info, 32);
+SIZE(pg_input_info, 40);
 AT(pg_input_info, size, 0);
 AT(pg_input_info, flags, 4);
 AT(pg_input_info, dtypes, 8);
 AT(pg_input_info, reserved, 12);
 AT(pg_input_info, name, 16);
 AT(pg_input_info, doc, 24);
+AT(pg_input_info, written_if, 32);
 
 SIZE(pg_output_info, 32);
 AT(pg_output_info, size, 0);

@@ -50,8 +50,8 @@ int32_t launch(void*, uint32_t, void*, const pg_launch* launch, pg_error*) {
 }
 void release(void*, uint32_t, void*) {}
 
-const pg_input_info x_info{PG_SIZE(pg_input_info, doc), 0, PG_M_ANY, 0, "x", ""};
-const pg_input_info more_info{PG_SIZE(pg_input_info, doc), PG_INPUT_VARIADIC, PG_M_ANY, 0, "more", ""};
+const pg_input_info x_info{PG_SIZE(pg_input_info, doc), 0, PG_M_ANY, 0, "x", "", nullptr};
+const pg_input_info more_info{PG_SIZE(pg_input_info, doc), PG_INPUT_VARIADIC, PG_M_ANY, 0, "more", "", nullptr};
 const pg_input_info* const inputs[] = {&x_info, &more_info};
 const pg_output_info y_info{PG_SIZE(pg_output_info, doc), 0, 0, 0, "y", ""};
 const pg_output_info mask_info{PG_SIZE(pg_output_info, doc), PG_OUTPUT_HIDDEN, 0, 0, "mask", ""};

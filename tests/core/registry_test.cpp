@@ -20,8 +20,8 @@ int32_t infer(const pg_infer*, pg_error*) { return PG_OK; }
 struct Schema {
   explicit Schema(const char* name) {
     plugin.name = std::string("of ") + name;
-    inputs = {{PG_SIZE(pg_input_info, doc), PG_INPUT_OPTIONAL, PG_M_ANY, 0, "x", "first"},
-              {PG_SIZE(pg_input_info, doc), PG_INPUT_VARIADIC, PG_M_FLOAT, 0, "ys", nullptr}};
+    inputs = {{PG_SIZE(pg_input_info, written_if), PG_INPUT_OPTIONAL, PG_M_ANY, 0, "x", "first", nullptr},
+              {PG_SIZE(pg_input_info, written_if), PG_INPUT_VARIADIC, PG_M_FLOAT, 0, "ys", nullptr, nullptr}};
     outputs = {{PG_SIZE(pg_output_info, doc), 0, 0, 0, "z", "result"},
                {PG_SIZE(pg_output_info, doc), PG_OUTPUT_HIDDEN, 0, 0, "mask", ""}};
     const uint32_t size = PG_SIZE(pg_attr_info, value);
@@ -167,6 +167,12 @@ TEST_CASE("schemas that lie are refused, wholly") {
       {"needs the runtime attribute 'seed'", [](Schema& s) { s.attrs[7].name = "seeds"; }},
       {"required field 'defaults' is missing", [](Schema& s) { s.has_defaults = false; }},
       {"static_size is larger than attr_size", [](Schema& s) { s.info.static_size = 129; }},
+      {"input 'x' is written if 'flat': needs", [](Schema& s) { s.inputs[0].written_if = "flat"; }},
+      {"input 'ys' is written if 'none': needs",
+       [](Schema& s) {
+         s.inputs[1].flags |= PG_INPUT_MUTATES;
+         s.inputs[1].written_if = "none";
+       }},
       {"output 'mask' stands behind a hidden one",
        [](Schema& s) { std::swap(s.outputs[0].flags, s.outputs[1].flags); }},
       {"output 'z' must be like a variadic input", [](Schema& s) { s.outputs[0].flags = PG_OUTPUT_VARIADIC; }},

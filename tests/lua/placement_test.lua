@@ -79,6 +79,23 @@ test("soft placement runs on the processor what the device has no kernel for, an
           "sim:1\ttrue\tsim:1\ttrue\nsim:1\ttrue\tsim:1\ttrue\nsin: (sin): cpu:0exp: (exp): sim:1\n")
 end)
 
+test("soft placement moves updates too, and their results come back", function(t)
+  t.equal(output(t, [[
+    local g = pg.graph(function(g)
+      local w = pg.device("sim:0", function() return g:variable { "w", shape = { 2 }, init = "ones" } end)
+      local d = pg.grad((w * w):sum(), { w })
+      pg.no_grad(function() pg.sgd({ w }, { d }, {}, { lr = 0.25 }) end)
+      return { y = w * 1 }
+    end)
+    local s = pg.Session { g, allow_soft_placement = true }
+    for _ = 1, 2 do
+      local y = s:run "y"
+      print(y.device, y[1]:item(), y[2]:item())
+    end
+  ]], "PERIGEE_SIM_MISSING=sgd"), "perigee: warning: sgd: (sgd): cpu:0, since sim:0 has no kernel for it\n" ..
+          "sim:0\t0.5\t0.5\nsim:0\t0.25\t0.25\n")
+end)
+
 test("visible_devices: the others are not there, and gpu:0 is the first one named", function(t)
   t.equal(output(t, [[
     local function names()

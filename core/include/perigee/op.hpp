@@ -72,6 +72,8 @@ class OpBuilder {
 
   // flags: PG_INPUT_*
   OpBuilder& input(const char* name, uint32_t dtypes, const char* doc, uint32_t flags = 0);
+  // The last input, a PG_INPUT_MUTATES one, is written to only where this static bool attribute is true.
+  OpBuilder& written_if(const char* attr);
   // flags: PG_OUTPUT_*; `like`: the input group that a variadic output follows
   OpBuilder& output(const char* name, const char* doc, uint32_t flags = 0, uint32_t like = 0);
   OpBuilder& hidden(const char* name, const char* doc) { return output(name, doc, PG_OUTPUT_HIDDEN); }

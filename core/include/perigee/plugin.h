@@ -324,6 +324,7 @@ typedef struct pg_input_info {
   uint32_t dtypes; /* PG_M_* */
   uint32_t reserved;
   const char *name, *doc;
+  const char *written_if; /* PG_INPUT_MUTATES: only in calls where this static bool attribute is true. NULL: in all */
 } pg_input_info;
 
 typedef struct pg_output_info {

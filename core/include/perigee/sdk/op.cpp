@@ -32,7 +32,11 @@ OpBuilder& OpBuilder::doc(std::string_view text) {
   return *this;
 }
 OpBuilder& OpBuilder::input(const char* name, uint32_t dtypes, const char* doc, uint32_t flags) {
-  inputs_.push_back({PG_SIZE(pg_input_info, doc), flags, dtypes, 0, name, doc});
+  inputs_.push_back({PG_SIZE(pg_input_info, written_if), flags, dtypes, 0, name, doc, nullptr});
+  return *this;
+}
+OpBuilder& OpBuilder::written_if(const char* attr) {
+  inputs_.back().written_if = attr;
   return *this;
 }
 OpBuilder& OpBuilder::output(const char* name, const char* doc, uint32_t flags, uint32_t like) {
