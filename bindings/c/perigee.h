@@ -242,10 +242,13 @@ PGC_API void pgc_session_release(pgc_session *session);
 /* Nodes that their device has no kernel for run on the processor; the first time the log says so. */
 PGC_API int32_t pgc_session_allow_soft_placement(pgc_session *session, int32_t on);
 PGC_API const char *pgc_session_placement(pgc_session *session); /* a line per node: "add_1: (add): gpu:0" */
-/* fetches and feeds are graph tensors; values and results eager ones. Variables keep what the run wrote. */
+/* fetches and feeds are graph tensors; values and results eager ones. Variables keep what the run wrote. Fetching a
+ * variable (as pgc_graph_variable gave it) reads it and asks for no update; fetching its updated value does. */
 PGC_API int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
                                 pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
                                 pgc_tensor **results);
+/* What a variable of the session's graph holds from now on: a copy of an eager tensor of its shape and dtype. */
+PGC_API int32_t pgc_session_assign(pgc_session *session, pgc_tensor *variable, pgc_tensor *value);
 
 #ifdef __cplusplus
 }

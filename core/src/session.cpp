@@ -183,6 +183,21 @@ Session::Session(GraphRef graph) : graph_(std::move(graph)) {
       variables_[id] = copy_dense(*graph_->values[id].eager, graph_->values[id].meta->dtype);
 }
 
+void Session::assign(Tensor& variable, Tensor& value) {
+  std::lock_guard lock(mutex_);
+  Graph& g = *graph_;
+  if (!variable.is_graph() || variable.graph.get() != &g) pg::fail_argument("not a tensor of this session's graph");
+  uint32_t id = variable.value;
+  if (g.values[id].variable != UINT32_MAX) id = g.values[id].variable;
+  const GraphValue& v = g.values[id];
+  if (v.kind != ValueKind::variable) pg::fail_argument("'" + v.name + "' is no variable");
+  if (value.meta->dtype != v.meta->dtype || !same_shape(*value.meta, *v.meta))
+    pg::fail_argument(pg::format("variable '%s' is %s %s; got %s %s", v.name.c_str(), pg::dtype_name(v.meta->dtype),
+                                 shape_text(*v.meta).c_str(), pg::dtype_name(value.meta->dtype),
+                                 shape_text(*value.meta).c_str()));
+  variables_[id] = value.device == v.device ? copy_dense(value, v.meta->dtype) : move_to(value, *v.device);
+}
+
 std::string Session::placement() {
   std::lock_guard lock(mutex_);
   std::string text;
@@ -233,11 +248,17 @@ void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* f
   for (uint32_t n = 0; n < g.nodes.size(); n++)
     if (run.needed[n]) run.run_node(n);
   std::vector<TensorRef> fetched;
+  std::vector<uint32_t> wanted;
   for (uint32_t i = 0; i < fetch_count; i++) {
-    TensorRef& v = run.value(fetches[i]->value);
+    wanted.push_back(fetches[i]->value);
+    auto last = g.latest.find(wanted[i]);
+    if (last != g.latest.end() && run.values[last->second]) wanted[i] = last->second;
+  }
+  for (uint32_t i = 0; i < fetch_count; i++) {
+    TensorRef& v = run.value(wanted[i]);
     // The caller may write into what it gets: never a variable's or a constant's own memory.
-    bool own = !run.borrowed[fetches[i]->value] && !v->view;
-    for (uint32_t k = 0; k < i; k++) own = own && fetches[k]->value != fetches[i]->value;
+    bool own = !run.borrowed[wanted[i]] && !v->view;
+    for (uint32_t k = 0; k < i; k++) own = own && wanted[k] != wanted[i];
     fetched.push_back(own ? alias(*v) : copy_dense(*v, v->meta->dtype));
   }
   for (auto& [id, last] : g.latest) {

@@ -183,17 +183,19 @@ return function(pg, native)
     return native.host.from_lua(where, data, o.dtype and native.dtypes.by_name[o.dtype], number)
   end
 
-  ---`count` numbers from first to last, both included.
+  ---`count` numbers from first to last, both included. Computed in float64 and rounded once.
   ---@return perigee.Tensor
   creator("linspace", { { "first", "number", required = true }, { "last", "number", required = true },
                         { "count", "integer", required = true } }, function(o)
     if o.count < 0 then native.raise("invalid_argument", "linspace", "count is negative") end
-    local list = {}
-    for i = 1, o.count do
-      local part = o.count > 1 and (i - 1) / (o.count - 1) or 0
-      list[i] = o.first * (1 - part) + o.last * part
-    end
-    return from_lua("linspace", list, o)
+    local device = pg.device()
+    local y = on("cpu", "linspace", function()
+      local n, step = o.count, o.count > 1 and (o.last - o.first) / (o.count - 1) or 0
+      local x = call("arange", {}, { start = o.first, stop = o.last, step = step, count = { n }, dtype = "float64" })
+      if n > 1 then x[n] = o.last end
+      return x:to(default(o))
+    end)
+    return y:to(device)
   end)
 
   ---The identity matrix, [n, m] (m defaults to n).

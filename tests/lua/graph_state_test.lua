@@ -80,7 +80,9 @@ test("a write within another device's scope happens where the tensor is", functi
     end)
     return y
   end
-  local y = run(function(g) return { y = write(g:placeholder { "x", shape = { 2, 2 } } * 1) } end, { x = pg.ones { 2, 2 } })
+  local y = run(function(g)
+    return { y = write(g:placeholder { "x", shape = { 2, 2 } } * 1) }
+  end, { x = pg.ones { 2, 2 } })
   t.equal(y.device, "cpu")
   t.equal(y, { { 5, 5 }, { 6, 6 } })
   local g = pg.graph(function(g)

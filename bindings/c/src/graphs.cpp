@@ -61,6 +61,12 @@ const char* pgc_session_placement(pgc_session* session) {
   run("session", [&] { text = keep_text(reinterpret_cast<Session*>(session)->placement()); });
   return text;
 }
+int32_t pgc_session_assign(pgc_session* session, pgc_tensor* variable, pgc_tensor* value) {
+  return run("session", [&] {
+    eager(value, "what is assigned");
+    reinterpret_cast<Session*>(session)->assign(*get(variable), *get(value));
+  });
+}
 int32_t pgc_session_run(pgc_session* session, pgc_tensor* const* fetches, uint32_t fetch_count,
                         pgc_tensor* const* feeds, pgc_tensor* const* values, uint32_t feed_count,
                         pgc_tensor** results) {

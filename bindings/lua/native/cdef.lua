@@ -188,6 +188,7 @@ const char *pgc_session_placement(pgc_session *session);
 int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
                                 pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
                                 pgc_tensor **results);
+int32_t pgc_session_assign(pgc_session *session, pgc_tensor *variable, pgc_tensor *value);
 
 typedef struct perigee_size {
   int64_t dimension;

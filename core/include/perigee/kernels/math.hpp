@@ -46,16 +46,19 @@ struct Div {
     return a / b;
   }
 };
+// NaN where either is. Two choices rather than one with an `or`, which compilers do not vectorise.
 struct Maximum {
   template <class T>
   PG_HD T operator()(T a, T b) const {
-    return a > b || is_nan(a) ? a : b;
+    T larger = a > b ? a : b;
+    return is_nan(a) ? a : larger;
   }
 };
 struct Minimum {
   template <class T>
   PG_HD T operator()(T a, T b) const {
-    return a < b || is_nan(a) ? a : b;
+    T smaller = a < b ? a : b;
+    return is_nan(a) ? a : smaller;
   }
 };
 
@@ -63,13 +66,15 @@ struct Minimum {
 struct Fmax {
   template <class T>
   PG_HD T operator()(T a, T b) const {
-    return a >= b || is_nan(b) ? a : b;
+    T larger = a >= b ? a : b;
+    return is_nan(b) ? a : larger;
   }
 };
 struct Fmin {
   template <class T>
   PG_HD T operator()(T a, T b) const {
-    return a <= b || is_nan(b) ? a : b;
+    T smaller = a <= b ? a : b;
+    return is_nan(b) ? a : smaller;
   }
 };
 struct Copysign {
