@@ -52,6 +52,23 @@ test("docs/library is what this build says", function(t)
   t.ok(loadstring(text), "it is no Lua")
 end)
 
+test("looking up has no effect: no random number is drawn, no tensor and no layer is made", function(t)
+  local pg, kept, made = require "perigee", package.loaded["perigee.reference"], 0
+  pg.nn.Looked = setmetatable({}, { __call = function() made = made + 1 end })
+  pg.manual_seed(1)
+  local expected = pg.rand({ 1 }):item()
+  pg.manual_seed(1)
+  local before = pg.memory.stats("cpu").allocations
+  package.loaded["perigee.reference"] = nil
+  local entries = require("perigee.reference").all() -- made again
+  package.loaded["perigee.reference"], pg.nn.Looked = kept, nil
+  t.equal(pg.memory.stats("cpu").allocations, before)
+  t.equal(pg.rand({ 1 }):item(), expected)
+  t.equal(made, 0)
+  t.equal(#entries["nn.ZeroPad2d"].parameters, 1)
+  t.equal(#entries["optim.sched.Step"].parameters, 3)
+end)
+
 -- What is called for what it does. Of everything else an editor should know what comes back.
 local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:update"] = true,
   ["config.memory_fraction"] = true, ["config.memory_growth"] = true, ["config.memory_limit"] = true,

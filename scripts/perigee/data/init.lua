@@ -58,12 +58,13 @@ function data.from_slices(tensors)
   }
 end
 
+local read_index = native.signature("data.from_index", {
+  { "n", "integer", required = true, doc = "how many samples" },
+  { "get", "function", required = true, type = "fun(i: integer): any", doc = "makes sample i, from 1" } })
 ---`n` samples by number: get(i), i from 1, returns a table.
 ---@return perigee.Dataset
 function data.from_index(...)
-  local o = native.signature("data.from_index", {
-    { "n", "integer", required = true, doc = "how many samples" },
-    { "get", "function", required = true, type = "fun(i: integer): any", doc = "makes sample i, from 1" } })(...)
+  local o = read_index(...)
   if o.n < 0 then native.raise("invalid_argument", "data.from_index", "n must not be negative") end
   return pipeline.source { count = o.n, get = o.get }
 end
@@ -78,16 +79,15 @@ function data.range(n)
   return pipeline.source { count = n, get = function(i) return { value = i - 1 } end }
 end
 
-local read_csv
+local read_csv = native.signature("data.csv", {
+  { "path", "string", required = true, doc = "the file" },
+  { "delimiter", "string", named = true, doc = "what stands between numbers" },
+  { "skip", "integer", named = true, doc = "lines at the beginning that are left out" },
+  { "dtype", "dtype", named = true, doc = "dtype of the result" } })
 ---A file of numbers, plain or .gz, as a tensor [rows, columns].
 ---Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
 ---@return perigee.Tensor
 function data.csv(...)
-  read_csv = read_csv or native.signature("data.csv", {
-    { "path", "string", required = true, doc = "the file" },
-    { "delimiter", "string", named = true, doc = "what stands between numbers" },
-    { "skip", "integer", named = true, doc = "lines at the beginning that are left out" },
-    { "dtype", "dtype", named = true, doc = "dtype of the result" } })
   local o = read_csv(...)
   local tensors = native.read(o.path, { delimiter = o.delimiter, skip = o.skip, dtype = o.dtype })
   if not tensors.data then native.raise("invalid_argument", "data.csv", o.path .. " is not a csv file") end

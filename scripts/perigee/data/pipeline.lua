@@ -100,12 +100,13 @@ function Dataset:repeated(n)
   end)
 end
 
+local read_shard = native.signature("shard", {
+  { "n", "integer", required = true, doc = "how many shards" },
+  { "i", "integer", required = true, doc = "which one, from 0" } })
 ---Every n-th element, beginning with element i, which counts from 0.
 ---@return perigee.Dataset
 function Dataset:shard(...)
-  local o = native.signature("shard", {
-    { "n", "integer", required = true, doc = "how many shards" },
-    { "i", "integer", required = true, doc = "which one, from 0" } })(...)
+  local o = read_shard(...)
   if o.n < 1 or o.i < 0 or o.i >= o.n then
     native.raise("invalid_argument", "shard", ("shard %d of %d does not exist"):format(o.i, o.n), "shards count from 0")
   end
@@ -115,15 +116,14 @@ function Dataset:shard(...)
   end)
 end
 
-local read_shuffle
+local read_shuffle = native.signature("shuffle", {
+  { "buffer", "integer", doc = "how far an element may travel; as far as it likes if not given" },
+  { "seed", "integer", named = true, default = 0, doc = "of the order" },
+  { "every_epoch", "boolean", named = true, default = true, doc = "whether each epoch has an order of its own" } })
 ---A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible.
 ---@param ... any buffer?, seed=, every_epoch=true
 ---@return perigee.Dataset
 function Dataset:shuffle(...)
-  read_shuffle = read_shuffle or native.signature("shuffle", {
-    { "buffer", "integer", doc = "how far an element may travel; as far as it likes if not given" },
-    { "seed", "integer", named = true, default = 0, doc = "of the order" },
-    { "every_epoch", "boolean", named = true, default = true, doc = "whether each epoch has an order of its own" } })
   local o = read_shuffle(...)
   if o.buffer and o.buffer < 1 then native.raise("invalid_argument", "shuffle", "buffer must be at least 1") end
   local size = self.size
@@ -175,13 +175,12 @@ local function collate(samples)
   return batch
 end
 
-local read_batch
+local read_batch = native.signature("batch", {
+  { "size", "integer", required = true, doc = "elements in a batch" },
+  { "drop_last", "boolean", named = true, default = false, doc = "whether a smaller last one is left out" } })
 ---Groups of `size` elements; the last may be smaller.
 ---@return perigee.Dataset
 function Dataset:batch(...)
-  read_batch = read_batch or native.signature("batch", {
-    { "size", "integer", required = true, doc = "elements in a batch" },
-    { "drop_last", "boolean", named = true, default = false, doc = "whether a smaller last one is left out" } })
   local o = read_batch(...)
   if o.size < 1 then native.raise("invalid_argument", "batch", "size must be at least 1, got " .. o.size) end
   local elements = self.size
@@ -261,7 +260,6 @@ function Iterator:state() return { epoch = self.epoch, position = self.position,
 ---Ends it: further calls answer nil.
 function Iterator:close() self.stage = nil end
 
-local read_each
 local function check_position(own, from)
   for _, key in ipairs { "epoch", "position", "size" } do
     if type(from[key]) ~= "number" then
@@ -274,14 +272,13 @@ local function check_position(own, from)
   end
 end
 
+local read_each = native.signature("each", { { "from", "table", named = true, doc = "what state() returned" } })
 ---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
 ---`ds:each{from=state}` goes on behind that state, in the same order.
 ---@param ... { from: table? }
 ---@return perigee.Iterator|fun(): integer?, any
 function Dataset:each(...)
   local own = fields[self]
-  read_each = read_each or native.signature("each", {
-    { "from", "table", named = true, doc = "what state() returned" } })
   local from = select("#", ...) > 0 and read_each(...).from or nil
   if from then
     check_position(own, from)

@@ -10,11 +10,8 @@ local spatial = {}
 
 -- A class whose options are read by `params` and whose forward is f(x, options).
 local function layer(name, params, f)
-  local class, read = Module.class(name), nil
-  function class:init(...)
-    read = read or native.signature(name, params)
-    self.options = read(...)
-  end
+  local class, read = Module.class(name), native.signature(name, params)
+  function class:init(...) self.options = read(...) end
   function class:forward(x) return f(x, self.options) end
   common.check_input(class)
   function class:describe()

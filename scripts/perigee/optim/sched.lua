@@ -13,10 +13,8 @@ local GAMMA = { "gamma", "number", default = 0.1, doc = "factor of the rate" }
 
 -- A reader of a schedule's arguments behind the optimizer; `other` are second names for options.
 local function reader(name, params, other)
-  local where, list, read = "optim.sched." .. name, { OPTIMIZER }, nil
-  for _, param in ipairs(params) do list[#list + 1] = param end
+  local read = native.signature("optim.sched." .. name, { OPTIMIZER, unpack(params) })
   return function(...)
-    read = read or native.signature(where, list)
     local first = ...
     if other and native.is_plain(first) then
       local renamed = {}

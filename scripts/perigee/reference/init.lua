@@ -233,15 +233,12 @@ end
 
 -- Classes that a loop makes have their text in the table of their file.
 local function add_classes(index, pg)
-  local texts, classes = require("perigee.nn.told").texts, {}
+  local texts = require("perigee.nn.told").texts
   for name, class in pairs(pg.nn) do
-    if type(name) == "string" and name:find("^%u") and type(class) == "table" then classes[name] = class end
-  end
-  for name, class in pairs(classes) do
-    pcall(class, {}) -- some make their signature at their first call
-    local key, params = "nn." .. name, native.signatures[name]
+    local is_class = type(name) == "string" and name:find("^%u") and type(class) == "table"
+    local key = is_class and "nn." .. name
     local old = index[key]
-    if params and (not old or old.kind ~= "layer" and #old.returns == 0) then
+    if is_class and native.signatures[name] and (not old or old.kind ~= "layer" and #old.returns == 0) then
       local found = parameters_of({ name = name, params = {}, arguments = {} }, key)
       index[key] = class_entry(key, old and old.doc or texts[name] or "", found)
     end
@@ -314,19 +311,6 @@ end
 
 local index -- by name
 
--- Some functions make their signature at their first call: a call without arguments, which fails, is enough.
-local function make_signatures(pg)
-  local set = pg.data.range(1)
-  for _, source in ipairs(annotations.sources()) do
-    for _, entry in ipairs(source.short:find("^data/") and annotations.read(source.path) or {}) do
-      if entry.receiver == "Dataset" then pcall(function() return set[entry.name](set) end) end
-      if entry.receiver == "data" then pcall(function() return pg.data[entry.name]() end) end
-    end
-  end
-  for _, make in pairs(pg.optim.sched) do pcall(make) end
-  require "perigee.fit"
-end
-
 local function add_annotated(pg)
   for _, source in ipairs(annotations.sources()) do
     for _, entry in ipairs(annotations.read(source.path)) do
@@ -359,15 +343,16 @@ local function add_described()
   end
 end
 
----All entries by name. Made once.
+---All entries by name. Made once. It loads modules and calls nothing of theirs: looking up has no effect.
 ---@return table<string, perigee.Entry>
 function reference.all()
   if index then return index end
   local pg = require "perigee"
   pg.version() -- makes the front end
   index = {}
-  for _, name in ipairs(native.lazy_names()) do local _ = pg[name] end -- their signatures are made when they load
-  make_signatures(pg)
+  -- Signatures are made when modules load.
+  for _, name in ipairs(native.lazy_names()) do local _ = pg[name] end
+  require "perigee.fit"
   add_described()
   add_annotated(pg)
   add_classes(index, pg)
