@@ -4,23 +4,17 @@
 return function(pg, native)
   local call, tensor, define = native.call, native.tensor, native.tensor.define
 
-  local function check_pair(where, a, b)
-    local pair = { a, b }
-    for i = 1, 2 do
-      local t = pair[i]
-      if not native.is_tensor(t) then
-        native.raise("invalid_argument", where, ("argument %d must be a tensor, got %s"):format(i, native.describe(t)))
-      end
-      tensor.check_open(t, where)
-    end
-  end
-
+  local read_equal = native.signature("equal", {
+    { "a", "tensor", required = true }, { "b", "tensor", required = true } })
   ---Whether shapes, dtypes and all elements are the same.
   ---@param a perigee.Tensor
   ---@param b perigee.Tensor
   ---@return boolean
-  function pg.equal(a, b)
-    check_pair("equal", a, b)
+  function pg.equal(...)
+    local o = read_equal(...)
+    local a, b = o.a, o.b
+    tensor.check_open(a, "equal")
+    tensor.check_open(b, "equal")
     if a.shape ~= b.shape or a.dtype ~= b.dtype then return false end
     return pg.no_grad(function() return a:eq(b):all():item() end)
   end
@@ -60,16 +54,6 @@ return function(pg, native)
 
   native.methods.equal, native.methods.allclose, native.methods.isclose = pg.equal, pg.allclose, pg.isclose
 
-  -- max{x, axis=2} as max(x, {axis=2}): the tensor is the first positional argument.
-  local function opened(x, ...)
-    if not native.is_plain(x) or not native.is_tensor(x[1]) then return x, ... end
-    local rest = {}
-    for key, v in pairs(x) do
-      if type(key) ~= "number" then rest[key] = v elseif key > 1 then rest[key - 1] = v end
-    end
-    return x[1], rest
-  end
-
   -- Positions of largest and smallest; of booleans those of 1 and 0.
   local function positions_of(name, x, attributes)
     if x.dtype == "bool" then x = x:to("uint8") end
@@ -79,17 +63,15 @@ return function(pg, native)
   -- max(x) over all; max(x, axis) values and positions (contents from 0); max(x, y) elementwise.
   local function extreme(name, reduce, position, elementwise)
     local read = native.signature(name, { { "axis", "any" }, { "keepdim", "boolean", default = false } })
-    local function f(x, ...)
-      tensor.check_open(x, name)
+    define(name, function(x, ...)
       local o = read(...)
       if native.is_tensor(o.axis) then return call(elementwise, { x, o.axis }) end
       if o.axis == nil then return call(reduce, { x }, nil, false, name) end
       local axis = tensor.axis_of(name, x, o.axis)
       local values = call(reduce, { x }, { axes = { axis }, keepdim = o.keepdim }, false, name)
       return values, positions_of(position, x, { axis = axis, flat = false, keepdim = o.keepdim })
-    end
-    native.methods[name] = f
-    pg[name] = function(...) return f(opened(...)) end
+    end)
+    pg[name] = native.methods[name]
   end
   ---The largest element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
   ---the larger elements.
@@ -143,14 +125,12 @@ return function(pg, native)
   -- The operator wants `flat` beside an axis; users give an axis or none.
   local function arg_extreme(name)
     local read = native.signature(name, { { "axis", "axis" }, { "keepdim", "boolean", default = false } })
-    local function f(x, ...)
-      tensor.check_open(x, name)
+    define(name, function(x, ...)
       local o = read(...)
       if not o.axis then return positions_of(name, x, { flat = true, keepdim = o.keepdim }) end
       return positions_of(name, x, { axis = tensor.axis_of(name, x, o.axis), flat = false, keepdim = o.keepdim })
-    end
-    native.methods[name] = f
-    pg[name] = function(...) return f(opened(...)) end
+    end)
+    pg[name] = native.methods[name]
   end
   ---Where the largest element stands along an axis, or in the flattened tensor: contents from 0, int64.
   ---@return perigee.Tensor
@@ -159,17 +139,38 @@ return function(pg, native)
   ---@return perigee.Tensor
   arg_extreme("argmin")
 
-  ---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
-  ---@param condition perigee.Tensor
-  ---@param ... perigee.Tensor|number x and y
-  ---@return perigee.Tensor
-  function pg.where(condition, ...)
-    if select("#", ...) == 0 and native.is_tensor(condition) then return condition:nonzero() end
-    local x, y = ...
-    if type(x) == "number" and type(y) == "number" and select("#", ...) == 2 and native.is_tensor(condition) then
-      x = pg.tensor(x, { device = condition.device }) -- gives the default dtype
-    end
-    return native.op("where")(condition, x, select(2, ...))
+  -- Numbers beside each other, and booleans, as tensors: of the default dtype, or bool.
+  local function is_scalar(v) return type(v) == "number" or type(v) == "boolean" end
+  local function scalar(v, condition)
+    return is_scalar(v) and pg.tensor(v, { device = condition.device }) or v
   end
-  define("where", function(condition, ...) return pg.where(condition, ...) end)
+
+  local VALUE = "perigee.Tensor|number|boolean"
+  local read_where = native.signature("where", {
+    { "condition", "tensor", required = true }, { "x", "single", type = VALUE, doc = "where it is true" },
+    { "y", "single", type = VALUE, doc = "where it is false" } })
+  ---`condition:where(x, y)`: x where the condition is true, else y. `condition:where()`: positions of the true
+  ---elements, [n, rank], contents from 0.
+  ---@return perigee.Tensor
+  define("where", function(...)
+    local count, condition, x, y = select("#", ...), ...
+    if count == 1 then return condition:nonzero() end
+    if count == 2 and native.is_plain(x) then
+      local o = read_where(condition, x)
+      return condition:where(o.x, o.y)
+    end
+    if native.is_tensor(x) and condition.dtype ~= "bool" and x.dtype == "bool" then
+      native.raise("invalid_argument", "where", ("condition is %s; expected bool"):format(condition.dtype),
+                   "condition:where(x, y): the condition comes first")
+    end
+    if count == 3 and (type(x) == "boolean" or type(y) == "boolean" or is_scalar(x) and is_scalar(y)) then
+      return native.op("where")(condition, scalar(x, condition), scalar(y, condition))
+    end
+    return native.op("where")(...)
+  end)
+  ---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank],
+  ---contents from 0.
+  ---@param condition perigee.Tensor bool
+  ---@return perigee.Tensor
+  function pg.where(...) return native.methods.where(...) end
 end

@@ -283,17 +283,30 @@ return function(pg, native)
     return o.x:expand(shape):gather(index, axis)
   end)
 
-  ---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
+  local function as_number(v)
+    if type(v) == "boolean" then return v and 1 or 0 end
+    return v
+  end
+
+  ---x with `value` (a number, a boolean or a tensor) where mask is true; the mask broadcasts with x.
   ---@return perigee.Tensor
   both("masked_fill", { { "mask", "tensor", required = true }, { "value", "any", required = true } }, function(o)
-    local x, mask = o.x, o.mask
-    if not native.is_tensor(o.value) then
-      native.dtypes.check_number("masked_fill", o.value, native.dtypes.by_name[x.dtype])
+    local x, mask, value = o.x, o.mask, as_number(o.value)
+    if not native.is_tensor(value) then
+      native.dtypes.check_number("masked_fill", value, native.dtypes.by_name[x.dtype])
       local shape = broadcast(x.shape, mask.shape)
-      if not shape or x:has_shape(shape) then return native.op("masked_fill")(x, mask, o.value) end
+      if not shape or x:has_shape(shape) then return native.op("masked_fill")(x, mask, value) end
     end
     return pg.where(mask, o.value, x)
   end)
+  local read_fill = native.signature("masked_fill_", {
+    { "x", "tensor", required = true }, { "mask", "tensor", required = true }, { "value", "any", required = true } })
+  function native.methods.masked_fill_(...)
+    local _, mask, value = ...
+    if type(value) ~= "boolean" and type(mask) ~= "table" then return native.op("masked_fill_")(...) end
+    local o = read_fill(...)
+    return native.op("masked_fill_")(o.x, o.mask, as_number(o.value))
+  end
 
   ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
   ---@return perigee.Tensor

@@ -59,17 +59,20 @@ return function(pg, native)
   ---@return perigee.Tensor
   creator("empty", { shape_param() }, function(o) return fill("empty", o.shape, 0, default(o)) end)
 
+  -- A value of a script's, of which a dtype must be able to say it.
+  local function filled(where, shape, value, dtype)
+    if type(value) == "boolean" then value = value and 1 or 0 end
+    if type(value) ~= "number" then
+      native.raise("invalid_argument", where, "value must be a number or a boolean, got " .. native.describe(value))
+    end
+    native.dtypes.check_number(where, value, native.dtypes.find(dtype, where))
+    return fill(where, shape, value, dtype)
+  end
+
   ---Every element `value`: `pg.full({2, 3}, 7)`. A boolean gives bool.
   ---@return perigee.Tensor
   creator("full", { shape_param(), { "value", "any", required = true } }, function(o)
-    local value = o.value
-    if type(value) == "boolean" then return fill("full", o.shape, value and 1 or 0, o.dtype or "bool") end
-    if type(value) ~= "number" then
-      native.raise("invalid_argument", "full", "value must be a number or a boolean, got " .. native.describe(value))
-    end
-    local dtype = default(o)
-    native.dtypes.check_number("full", value, native.dtypes.find(dtype, "full"))
-    return fill("full", o.shape, value, dtype)
+    return filled("full", o.shape, o.value, o.dtype or type(o.value) == "boolean" and "bool" or default(o))
   end)
 
   -- ..._like: the shape, and unless given the dtype and device of another tensor.
@@ -104,8 +107,7 @@ return function(pg, native)
   ---@return perigee.Tensor
   like("full_like", function(shape, dtype, value)
     if value == nil then native.raise("invalid_argument", "full_like", "argument \"value\" is missing") end
-    native.dtypes.check_number("full_like", value, native.dtypes.find(dtype, "full_like"))
-    return fill("full_like", shape, value, dtype)
+    return filled("full_like", shape, value, dtype)
   end)
   ---Uniform random numbers in [0, 1) in x's shape, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
@@ -266,12 +268,12 @@ return function(pg, native)
     return native.host.from_lua("indices", contents, native.dtypes.by_name.int64)
   end
 
-  ---Seeds every random draw that follows.
+  ---Seeds every random draw that follows. A negative seed is the one of its two's complement: -1 is 2^64 - 1.
   ---@param seed integer
   function pg.manual_seed(seed)
-    if type(seed) ~= "number" or seed ~= math.floor(seed) or seed < 0 then
+    if type(seed) ~= "number" or seed ~= math.floor(seed) or seed < -2 ^ 63 or seed >= 2 ^ 64 then
       native.raise("invalid_argument", "manual_seed",
-                   "seed must be a whole number from 0, got " .. native.describe(seed))
+                   "seed must be a whole number from -2^63 to 2^64 - 1, got " .. native.describe(seed))
     end
     native.manual_seed(seed)
   end

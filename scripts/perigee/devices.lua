@@ -74,19 +74,24 @@ return function(pg, native)
 
   ---@class perigee.config
   pg.config = {}
+  local DEVICE = { "device", "device", required = true }
+  local read_limit = native.signature("config.memory_limit", { DEVICE, { "size", "single", required = true } })
   ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
   ---@param device string
   ---@param size integer|string
-  function pg.config.memory_limit(device, size)
-    native.set_memory_limit(native.find_device(device, "config.memory_limit"), bytes("config.memory_limit", size))
+  function pg.config.memory_limit(...)
+    local o = read_limit(...)
+    native.set_memory_limit(native.find_device(o.device, "config.memory_limit"), bytes("config.memory_limit", o.size))
   end
 
+  local read_fraction = native.signature("config.memory_fraction", {
+    DEVICE, { "fraction", "single", required = true } })
   ---At most this share of a device's memory: `pg.config.memory_fraction("gpu:0", 0.4)`.
   ---@param device string
   ---@param fraction number above 0, up to 1
-  function pg.config.memory_fraction(device, fraction)
-    local where = "config.memory_fraction"
-    local index = native.find_device(device, where)
+  function pg.config.memory_fraction(...)
+    local where, o = "config.memory_fraction", read_fraction(...)
+    local index, fraction = native.find_device(o.device, where), o.fraction
     if type(fraction) ~= "number" or not (fraction > 0 and fraction <= 1) then
       native.raise("invalid_argument", where, "the fraction must be above 0 and at most 1, got "
         .. native.describe(fraction))
@@ -100,12 +105,14 @@ return function(pg, native)
     native.raise("not_supported", where, name .. " does not say how much memory it has",
                  "config.memory_limit takes bytes")
   end
+  local read_growth = native.signature("config.memory_growth", { DEVICE, { "on", "boolean", required = true } })
   ---Memory is taken from a device as it is needed, always; what TensorFlow calls growth cannot be turned off.
   ---@param device string
   ---@param on boolean
-  function pg.config.memory_growth(device, on)
-    native.find_device(device, "config.memory_growth")
-    if on ~= true then
+  function pg.config.memory_growth(...)
+    local o = read_growth(...)
+    native.find_device(o.device, "config.memory_growth")
+    if o.on ~= true then
       native.raise("not_supported", "config.memory_growth", "memory is always taken as it is needed",
                    "config.memory_limit sets an upper bound")
     end

@@ -193,11 +193,17 @@ return function(pg, native)
     native.handles.close(t)
   end
 
+  -- A number or a boolean as a tensor that broadcasts to t.
+  local function number_for(where, t, value)
+    native.dtypes.check_number(where, value, native.dtypes.by_name[t.dtype])
+    return pg.full({ {}, value, dtype = t.dtype, device = t.device })
+  end
+
   ---Writes a tensor's elements, or a number, into x; the source broadcasts and is converted to x's dtype.
   ---@param source perigee.Tensor|number|boolean
   ---@return perigee.Tensor
   define("copy_", function(t, source)
-    if type(source) == "number" or type(source) == "boolean" then source = t:full_like(source) end
+    if type(source) == "number" or type(source) == "boolean" then source = number_for("copy_", t, source) end
     if not native.is_tensor(source) then
       native.raise("invalid_argument", "copy_", "source must be a tensor or a number, got " .. native.describe(source))
     end
@@ -211,9 +217,7 @@ return function(pg, native)
     if type(value) ~= "number" and type(value) ~= "boolean" then
       native.raise("invalid_argument", "fill_", "value must be a number, got " .. native.describe(value))
     end
-    native.dtypes.check_number("fill_", value, native.dtypes.by_name[t.dtype])
-    local scalar = pg.full({ {}, value, dtype = t.dtype, device = t.device })
-    call("copy", { t, scalar })
+    call("copy", { t, number_for("fill_", t, value) })
     return t
   end)
   ---Writes 0 into every element.
@@ -239,12 +243,19 @@ return function(pg, native)
   ---@return perigee.Tensor
   define("view_as", function(t, other) return t:reshape(other.shape) end)
 
+  local read_transpose = native.signature("transpose", {
+    { "a", "axis", required = true }, { "b", "axis", required = true } })
   ---Swaps two axes.
   ---@param t perigee.Tensor
   ---@param a integer
   ---@param b integer
   ---@return perigee.Tensor
-  both("transpose", function(t, a, b)
+  both("transpose", function(t, ...)
+    local a, b = ...
+    if select("#", ...) ~= 2 or type(a) ~= "number" or type(b) ~= "number" then
+      local o = read_transpose(...)
+      a, b = o.a, o.b
+    end
     a, b = axis_of("transpose", t, a), axis_of("transpose", t, b)
     local axes = {}
     for i = 1, rank(t) do axes[i] = i end
@@ -290,12 +301,17 @@ return function(pg, native)
     return t:reshape(shape)
   end)
 
+  local read_movedim = native.signature("movedim", {
+    { "from", "any", required = true, type = "integer|integer[]" },
+    { "to", "any", required = true, type = "integer|integer[]" } })
   ---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
   ---@param t perigee.Tensor
   ---@param from integer|integer[]
   ---@param to integer|integer[]
   ---@return perigee.Tensor
-  both("movedim", function(t, from, to)
+  both("movedim", function(t, ...)
+    local o = read_movedim(...)
+    local from, to = o.from, o.to
     from, to = type(from) == "table" and from or { from }, type(to) == "table" and to or { to }
     if #from ~= #to then native.raise("invalid_argument", "movedim", "as many targets as sources are needed") end
     local axes, taken = {}, {}

@@ -146,7 +146,19 @@ test("what fit refuses", function(t)
   t.raises(fit { data = 3, loss = "mse" }, "dataset")
   t.raises(fit { x = x, y = y, loss = "cross_entropy", epochs = 0 }, "at least 1")
   t.raises(fit { x = x, y = y, loss = function(p) return p end }, "0%-dim")
+  t.raises(fit { x = x, y = y, loss = "cross_entropy", validation = 0.2 }, "validation must be a dataset")
+  t.raises(fit { x = x, y = y, loss = "cross_entropy", validation = { x } }, '"y" is missing')
+  t.raises(function() model:fit(x, y) end, "by name: x=, y=, loss=")
   t.raises(function() nn.Linear { 2, 2 }:evaluate { x = x, y = y } end, "loss")
+end)
+
+test("validation as tensors", function(t)
+  local x, y = clouds(8)
+  for _, validation in ipairs { { x = x, y = y }, { x, y }, data.from_slices { x = x, y = y } } do
+    local model = classifier()
+    local history = model:fit { x = x, y = y, loss = "cross_entropy", verbose = 0, validation = validation }
+    t.close(history[1].val_loss, model:evaluate { x = x, y = y }.loss, 1e-6)
+  end
 end)
 
 -- ---- accumulation, clipping, mixed precision ----

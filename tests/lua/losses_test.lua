@@ -128,6 +128,24 @@ test("what is predicted for an ignored label does not count, infinite or not", f
   t.equal({ loss:item(), x.grad:totable() }, { 2, { { 0, 0 }, { 0, -1 } } })
 end)
 
+test("one table has all arguments of a loss", function(t)
+  local x, y = pg.full({ 2, 3 }, 0.5), pg.full({ 2, 3 }, 0.25)
+  local others = { bce_with_logits = { x, y }, cosine_embedding = { x, y, pg.ones { 2 } }, nll = { x, I { 0, 1 } },
+                   ctc = { pg.zeros { 4, 2, 3 }, I { { 1 }, { 2 } }, { 4, 4 }, { 1, 1 } } }
+  for _, name in ipairs { "mse", "l1", "huber", "smooth_l1", "bce", "kl_div", "hinge", "poisson_nll" } do
+    others[name] = { x, y }
+  end
+  for name, list in pairs(others) do
+    list.reduction = "sum"
+    local given = { unpack(list) }
+    given[#given + 1] = { reduction = "sum" }
+    t.equal(nn[name](list):item(), nn[name](unpack(given)):item())
+  end
+  t.raises(function() nn.mse { x } end, "needs two tensors")
+  t.raises(function() nn.mse { x, y, redution = "sum" } end, "reduction")
+  t.raises(function() nn.cross_entropy { x, I { 0, 1 }, label_smoothing = 2 } end, "from 0 to 1")
+end)
+
 test("what PyTorch takes is taken", function(t)
   local x, probabilities = pg.zeros { 2, 3 }, pg.full({ 2, 3 }, 1 / 3)
   t.close(nn.cross_entropy(x, probabilities, { ignore_index = -1 }):item(), math.log(3), 1e-6)

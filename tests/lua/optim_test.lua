@@ -121,7 +121,27 @@ test("clipping", function(t)
   optim.clip_grad_value_ { { a, b }, 0.5 }
   optim.scale_grad_ { { a, b }, 0.5 }
   t.close(b.grad:totable(), { 0.25 })
-  t.raises(function() optim.clip_grad_norm_({ a }, -1) end, "positive")
+  optim.clip_grad_norm_({ a, b }, 0)
+  t.equal({ a.grad:totable(), b.grad:totable() }, { { 0, 0 }, { 0 } })
+  b.grad = pg.tensor { 2 }
+  optim.clip_grad_value_({ b }, 0)
+  t.equal(b.grad, { 0 })
+  t.raises(function() optim.clip_grad_norm_({ a }, -1) end, "a number from 0")
+  t.raises(function() optim.clip_grad_norm_({ a }, 0 / 0) end, "a number from 0")
+end)
+
+test("a list of parameters alone, as every optimizer takes it", function(t)
+  local model, w = nn.Linear { 3, 2 }, pg.tensor({ 1, 2 }, { requires_grad = true })
+  for _, make in ipairs { optim.LBFGS, optim.EMA, optim.SWA, optim.Adam } do
+    make(model:parameters())
+    make(model)
+    make({ w })
+  end
+  t.equal(#optim.LBFGS(model:parameters()).params, 2)
+  t.equal(optim.LBFGS({ model:parameters(), lr = 0.5 }).lr, 0.5)
+  local average = optim.EMA(model:parameters(), { decay = 0.5 })
+  average:update()
+  t.raises(function() optim.LBFGS(model:parameters(), 0.5) end, "by name: lr=, max_iter=, max_eval=, tolerance_grad=")
 end)
 
 test("schedules", function(t)

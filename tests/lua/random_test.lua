@@ -37,6 +37,17 @@ test("one draw does not repeat another", function(t)
   t.ok(not pg.equal(pg.zeros { 5 }:uniform_(), pg.zeros { 5 }:uniform_()))
 end)
 
+test("a negative seed is its two's complement, as in PyTorch", function(t)
+  local function draw(seed)
+    pg.manual_seed(seed)
+    return pg.rand { 4 }
+  end
+  t.ok(pg.equal(draw(-2048), draw(2 ^ 64 - 2048)))
+  t.ok(not pg.equal(draw(-1), draw(-2)))
+  t.raises(function() pg.manual_seed(2 ^ 64) end, "from %-2%^63 to 2%^64 %- 1")
+  t.raises(function() pg.manual_seed(0.5) end, "whole number")
+end)
+
 test("in place: shapes, dtypes, limits", function(t)
   local x = pg.zeros { 2, 1000 }
   t.ok(rawequal(x:uniform_(2, 3), x))

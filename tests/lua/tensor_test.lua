@@ -38,6 +38,54 @@ test("one call grammar", function(t)
   t.equal(pg.cat { { x, x }, axis = 2 }.shape, { 2, 6 })
 end)
 
+test("one table has all arguments of functions that are a few operators, too", function(t)
+  local x = pg.arange(6):reshape(2, 3)
+  for _, y in ipairs { pg.transpose { x, 1, 2 }, x:transpose { 1, 2 }, x:transpose { a = 1, b = 2 },
+                       x:swapaxes { 1, 2 }, pg.movedim { x, 1, 2 }, x:movedim { from = { 1, 2 }, to = { 2, 1 } },
+                       pg.t { x } } do
+    t.equal(y, { { 0, 3 }, { 1, 4 }, { 2, 5 } })
+  end
+  t.equal(pg.flipud { x }, { { 3, 4, 5 }, { 0, 1, 2 } })
+  t.equal(pg.fliplr { x }, { { 2, 1, 0 }, { 5, 4, 3 } })
+  t.equal(pg.ravel { x }, pg.flatten { x }:totable())
+  t.equal(pg.trace { x }:item(), 4)
+  t.equal(pg.split { x, { 1, 2 }, axis = 2 }[2], { { 1, 2 }, { 4, 5 } })
+  t.equal(pg.max { x, 2, keepdim = true }, { { 2 }, { 5 } })
+  t.ok(pg.equal { x, x } and not x:equal { x + 1 })
+  local large = x:gt(2)
+  for _, y in ipairs { pg.where { large, 1, 0 }, large:where { 1, 0 }, pg.where { large, x = 1, y = 0 } } do
+    t.equal(y, { { 0, 0, 0 }, { 1, 1, 1 } })
+  end
+  t.equal(pg.where { large }, pg.where(large):totable())
+  pg.config.memory_limit { "cpu", "10GB" }
+  t.equal(pg.memory.stats("cpu").limit, 10 * 2 ^ 30)
+  pg.config.memory_limit { device = "cpu", size = 0 }
+  pg.config.memory_growth { "cpu", true }
+  local layer = pg.nn.Linear { 2, 2 }
+  t.ok(rawequal(layer:buffer { "n", x }, x))
+  t.equal(layer:state().n, x:totable())
+  t.raises(function() x:transpose(1, 2, 3) end, "too many")
+  t.raises(function() pg.transpose { x, 1 } end, '"b" is missing')
+end)
+
+test("booleans where numbers are values", function(t)
+  local x, b = pg.arange(3), pg.tensor { true, false, true }
+  t.equal(pg.full_like(x, true), { 1, 1, 1 })
+  t.equal(pg.full_like(x, true).dtype, "int64")
+  t.equal(pg.full_like(x, true, { dtype = "bool" }), { true, true, true })
+  t.equal(x:clone():copy_(true), { 1, 1, 1 })
+  t.equal(b:clone():copy_(false), { false, false, false })
+  t.equal(b:masked_fill(pg.tensor { true, true, false }, false), { false, false, true })
+  t.equal(b:masked_fill(pg.tensor { { true, true, false } }, false), { { false, false, true } })
+  t.equal(b:clone():masked_fill_(pg.tensor { true, true, false }, false), { false, false, true })
+  t.equal(x:masked_fill(b, true), { 1, 1, 1 })
+  t.equal(pg.where(b, true, false), b:totable())
+  t.equal(pg.where(b, b, true), { true, true, true })
+  t.equal(pg.where(b, true, x), { 1, 1, 1 })
+  t.equal(pg.where(b, true, x).dtype, "int64")
+  t.raises(function() x:to("uint8"):copy_(300) end, "copy_: uint8 cannot hold 300")
+end)
+
 test("creation", function(t)
   t.equal(pg.tensor({ { 1, 2 }, { 3, 4 } }), { { 1, 2 }, { 3, 4 } })
   t.equal(pg.tensor { 1, 2, dtype = "int32" }.dtype, "int32")

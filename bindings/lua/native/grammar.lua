@@ -67,6 +67,23 @@ local function split(where, n, params, ...)
 end
 M.split = split
 
+---A call's arguments by position, those that are given by name as one table behind them: f{x, 1, keepdim=true} is
+---f(x, 1, {keepdim=true}). For functions that take tensors first and are written with plain arguments.
+function M.spread(where, ...)
+  local given = ...
+  if select("#", ...) ~= 1 or not is_plain(given) or not is_tensor(given[1]) then return ... end
+  local args, count, named = split(where, 1, nil, given)
+  if named then
+    local options = {}
+    for key, v in pairs(named) do
+      if type(key) ~= "number" then options[key] = v end
+    end
+    count = count + 1
+    args[count] = options
+  end
+  return unpack(args, 1, count)
+end
+
 local checks = {
   number = function(v) return type(v) == "number" end,
   integer = function(v) return type(v) == "number" and v == math.floor(v) and math.abs(v) < 2 ^ 53 end,
@@ -142,9 +159,21 @@ local function check(where, name, kind, v)
   return v
 end
 
-local function is_run(kind, v) -- may this value be one of several that make up a list?
-  if kind == "tensors" then return is_tensor(v) end
+local function is_run(param, v) -- may this value be one of several that make up a list?
+  local kind = param[2]
+  if kind == "tensors" or param.many then return is_tensor(v) end
+  if kind ~= "list" and kind ~= "axes" then return false end
   return type(v) == "number" or (kind == "list" and (type(v) == "string" or is_size(v)))
+end
+
+-- What to say to a value that has no position: which arguments have none.
+local function told_by_name(params)
+  local names = {}
+  for _, param in ipairs(params) do
+    if param.named then names[#names + 1] = (param.alias or param[1]) .. "=" end
+  end
+  local more = #names > 4 and ", ..." or ""
+  return names[1] and "by name: " .. table.concat(names, ", ", 1, math.min(#names, 4)) .. more or nil
 end
 
 -- Positional values to parameters. A list takes one table, or all the numbers that follow.
@@ -162,14 +191,15 @@ function M.place(where, params, args, n, out)
     if not param then
       if at == n and is_plain(args[at]) and next(args[at]) == nil then return end -- x:zeros_like{}
       errors.raise("invalid_argument", where,
-                   ("too many arguments: %s is one more than it takes"):format(describe(args[at])))
+                   ("too many arguments: %s is one more than it takes"):format(describe(args[at])),
+                   told_by_name(params))
     end
     local name, kind, shown = param[1], param[2], param.alias or param[1]
     local v = args[at]
     at = at + 1
-    if (kind == "list" or kind == "axes" or kind == "tensors") and is_run(kind, v) then
+    if is_run(param, v) then
       local list = { v }
-      while at <= n and is_run(kind, args[at]) do
+      while at <= n and is_run(param, args[at]) do
         list[#list + 1] = args[at]
         at = at + 1
       end

@@ -80,7 +80,9 @@ function M.set_default_dtype(name)
 end
 function M.default_dtype() return dtypes.by_code[C.pgc_default_dtype()].name end
 
-function M.manual_seed(seed) check(C.pgc_manual_seed(seed), "manual_seed") end
+function M.manual_seed(seed)
+  check(C.pgc_manual_seed(seed < 0 and ffi.cast("int64_t", seed) or seed), "manual_seed")
+end
 function M.rng_state()
   local state = ffi.new("uint64_t[2]")
   check(C.pgc_rng_state(state, state + 1), "rng_state")

@@ -10,6 +10,7 @@ local dtypes = require "perigee.native.dtypes"
 local make_shape = require "perigee.native.shape"
 local sizes = require "perigee.native.size"
 local suggest = require "perigee.native.suggest"
+local grammar = require "perigee.native.grammar"
 
 local M = {}
 local Handle, wrap_shared, is_tensor, pointer = handles.Handle, handles.wrap_shared, handles.is_tensor, handles.pointer
@@ -243,10 +244,15 @@ function M.start(library)
   sizes.start(library, meta)
 end
 
----Defines a method; its first argument is checked to be an open tensor.
+local function opened(name, t, ...)
+  check_open(t, name)
+  return t, ...
+end
+
+---Defines a method; its first argument is checked to be an open tensor, or one table has all arguments.
 function M.define(name, f)
   methods[name] = function(t, ...)
-    if not (ffi.istype(Handle, t) and t.ptr ~= nil) then check_open(t, name) end
+    if not (ffi.istype(Handle, t) and t.ptr ~= nil) then return f(opened(name, grammar.spread(name, t, ...))) end
     return f(t, ...)
   end
 end

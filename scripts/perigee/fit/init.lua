@@ -30,7 +30,7 @@ end
 
 local read_fit = native.signature("fit", with_shared {
   { "validation", "any", named = true, type = "perigee.Dataset|table",
-    doc = "data that is evaluated after each epoch" },
+    doc = "what is evaluated after each epoch: data as above, or { x =, y = }" },
   { "validation_split", "number", named = true, doc = "part of the data, at its end, that is kept for validation" },
   { "optimizer", "any", named = true, type = "perigee.Optimizer", doc = "with or without parameters" },
   { "epochs", "integer", named = true, default = 1, doc = "how often the data is gone through" },

@@ -32,6 +32,19 @@ local function from_tensors(where, x, y)
   return require("perigee.data").from_slices { x = x, y = y }
 end
 
+local read_pair = native.signature("fit: validation", {
+  { "x", "any", required = true }, { "y", "any", required = true } })
+
+-- A dataset, or { x =, y = } of tensors.
+local function validation_data(where, given)
+  if native.is_plain(given) then
+    local pair = read_pair(given)
+    return from_tensors(where, pair.x, pair.y)
+  end
+  check_dataset(where, "validation", given)
+  return given
+end
+
 ---Training and validation batches as fit's options say. The validation part of x and y is their end.
 function inputs.training(where, o)
   local train, validation
@@ -51,10 +64,7 @@ function inputs.training(where, o)
     end
     if o.shuffle then train = train:shuffle { seed = o.seed } end
   end
-  if o.validation ~= nil then
-    check_dataset(where, "validation", o.validation)
-    validation = o.validation
-  end
+  if o.validation ~= nil then validation = validation_data(where, o.validation) end
   if #train == 0 then native.raise("invalid_argument", where, "there are no samples to train on") end
   return batched(train, o.batch_size), validation and batched(validation, o.batch_size)
 end

@@ -8,7 +8,6 @@ local losses = require "perigee.nn.losses"
 local spatial = require "perigee.nn.spatial"
 local walk = require "perigee.nn.walk"
 local path = require "perigee.nn.path"
-local policy = require "perigee.amp.policy"
 local plugin_layer = require "perigee.nn.plugin_layer" -- now: package.loaded may be cleared later
 
 ---@class perigee.nn
@@ -20,10 +19,7 @@ local nn = {
 }
 
 for name, class in pairs(containers) do nn[name] = class end
-for name, value in pairs(losses) do
-  if type(value) == "function" then losses[name] = policy.wide(value) end -- also for the classes, which look it up
-  nn[name] = losses[name]
-end
+for name, value in pairs(losses) do nn[name] = value end
 for _, file in ipairs { "vectors", "attention", "transformer" } do
   for name, class in pairs(require("perigee.nn." .. file)) do nn[name] = class end
 end

@@ -2,6 +2,8 @@
 -- Losses as functions of (prediction, target, options) and as layers that remember the options: nn.mse(x, y), and
 -- nn.MSELoss{reduction="sum"}(x, y). The functions are in loss/, by what they compare.
 
+local native = require "perigee.native"
+local policy = require "perigee.amp.policy"
 local Module = require "perigee.nn.module"
 local common = require "perigee.nn.loss.common"
 local told = require "perigee.nn.told"
@@ -10,6 +12,15 @@ local losses = {}
 for _, part in ipairs { "classes", "values", "binary", "distances", "sequences" } do
   for name, loss in pairs(require("perigee.nn.loss." .. part)) do losses[name] = loss end
 end
+
+-- A loss whose arguments may all stand in one table, like those of any other function.
+local function with_table(name, loss)
+  return function(x, ...)
+    if native.is_tensor(x) then return loss(x, ...) end
+    return loss(native.spread(name, x, ...))
+  end
+end
+for name, loss in pairs(losses) do losses[name] = with_table(name, policy.wide(loss)) end
 
 -- Layers by class, and how many tensors they take.
 local classes = {

@@ -81,19 +81,16 @@ function Module.forward(self)
                getmetatable(self).__name .. ":forward(x)")
 end
 
+local read_buffer = native.signature("buffer", {
+  { "name", "string", required = true }, { "tensor", "tensor", required = true } })
 ---Registers state that is saved and moved with the layer but not trained.
 ---@param name string
 ---@param tensor perigee.Tensor
 ---@return perigee.Tensor
-function Module.buffer(self, name, tensor)
-  if type(name) ~= "string" then
-    native.raise("invalid_argument", "buffer", "name must be a string, got " .. native.describe(name))
-  end
-  if not native.is_tensor(tensor) then
-    native.raise("invalid_argument", "buffer", "the value must be a tensor, got " .. native.describe(tensor))
-  end
-  fields.add_buffer(self, name, tensor)
-  return tensor
+function Module.buffer(self, ...)
+  local o = read_buffer(...)
+  fields.add_buffer(self, o.name, o.tensor)
+  return o.tensor
 end
 
 ---Runs `fn(layer, inputs, ...)` after every forward, with all that it gave; each value that it returns and that is not

@@ -169,8 +169,11 @@ end
 
 function Average:__tostring() return ("%s(%d updates)"):format(self.name, self.updates) end
 
+local MODEL = { "model", "any", required = true, many = true, type = "perigee.Layer|perigee.Tensor[]",
+                doc = "what is averaged" }
+
 local read_ema = native.signature("optim.EMA", {
-  { "model", "any", required = true, type = "perigee.Layer|perigee.Tensor[]", doc = "what is averaged" },
+  MODEL,
   { "decay", "number", default = 0.999, doc = "part of the average that stays at an update" },
   { "warmup", "boolean", named = true, default = false, doc = "whether the n-th decay is at most n / (9 + n)" } })
 
@@ -190,8 +193,7 @@ function averages.EMA(...)
   return self
 end
 
-local read_swa = native.signature("optim.SWA", {
-  { "model", "any", required = true, type = "perigee.Layer|perigee.Tensor[]", doc = "what is averaged" } })
+local read_swa = native.signature("optim.SWA", { MODEL })
 
 ---The mean of all weights that update() was called with (stochastic weight averaging: Izmailov et al., 2018):
 ---average += (weights - average) / n at the n-th update. Running statistics are the model's last ones: run the averaged

@@ -31,8 +31,8 @@ local function gradients_of(where, params)
 end
 
 local function check_limit(where, limit)
-  if type(limit) ~= "number" or limit <= 0 or limit ~= limit then
-    native.raise("invalid_argument", where, "the limit must be a positive number, got " .. native.describe(limit))
+  if type(limit) ~= "number" or limit < 0 or limit ~= limit then
+    native.raise("invalid_argument", where, "the limit must be a number from 0, got " .. native.describe(limit))
   end
 end
 

@@ -14,7 +14,7 @@ local LBFGS = {}
 LBFGS.__index = LBFGS
 
 local read = native.signature("optim.LBFGS", {
-  { "params", "any", required = true, type = "perigee.Layer|perigee.Tensor[]", doc = "what is optimized" },
+  { "params", "any", required = true, many = true, type = "perigee.Layer|perigee.Tensor[]", doc = "what is optimized" },
   { "lr", "number", named = true, default = 1, doc = "length of a step along its direction" },
   { "max_iter", "integer", named = true, default = 20, doc = "most iterations of a step" },
   { "max_eval", "integer", named = true, doc = "most calls of the closure in a step; max_iter 5 / 4 if not given" },

@@ -81,7 +81,7 @@ require("mistakes.check")(test, {
   { "x:reshape(-1/0)",
     "reshape: shape must be a list of whole numbers, got number -inf" },
   { "pg.equal(x)",
-    "equal: argument 2 must be a tensor, got nil" },
+    'equal: argument "b" is missing' },
   { "x:bmm(x)",
     "bmm: x is {2, 3} and y {2, 3}; expected [b, n, k] and [b, k, m] (matmul broadcasts)" },
   { 'local _ = x:pow("2")',
