@@ -6,6 +6,45 @@ package.path = tests .. "/?.lua;" .. package.path
 
 local process = require "process"
 
+-- What `perigee WORDS` prints, and its status.
+local function command(t, words) return process.run(("'%s' %s"):format(process.need_perigee(t), words)) end
+
+test("every command says what it takes, and refuses what it does not", function(t)
+  for _, name in ipairs { "test", "plugins", "devices", "conform", "doctor", "repl" } do
+    local text, status = command(t, name .. " --help")
+    t.equal({ text:match("^usage: perigee %a+"), status }, { "usage: perigee " .. name, 0 })
+  end
+  for _, option in ipairs { "--filter", "--device", "--absent", "--shard", "--times", "--verbose" } do
+    t.ok(command(t, "test --help"):find("  " .. option, 1, true), option)
+  end
+  for _, name in ipairs { "devices", "doctor", "repl" } do
+    t.equal({ command(t, name .. " foo") }, { ("perigee: %s takes no words\n"):format(name), 2 })
+  end
+end)
+
+test("a word that is nothing says what is near", function(t)
+  local main, said, stderr = require "perigee.command.main", {}, io.stderr
+  io.stderr = { write = function(_, ...) said[#said + 1] = table.concat { ... } end } -- luacheck: ignore
+  local status = main("tset")
+  io.stderr = stderr -- luacheck: ignore
+  t.equal({ table.concat(said), status },
+          { "perigee: tset is neither a command nor a script (did you mean test?)\n", 2 })
+end)
+
+test("a filter that is no pattern, or that nothing fits, is an error", function(t)
+  local suite = os.tmpname()
+  os.remove(suite)
+  suite = suite .. ".lua"
+  process.write(suite, 'test("one", function() end)')
+  local fine, ok = command(t, ("test --filter on '%s'"):format(suite))
+  local broken, no_pattern = command(t, ("test --filter 'on[' '%s'"):format(suite))
+  local none, no_test = command(t, ("test --filter two '%s'"):format(suite))
+  os.remove(suite)
+  t.ok(fine:find("1 passed", 1, true) and ok == 0, fine)
+  t.ok(broken:find("perigee test: --filter on[: malformed pattern (missing ']')", 1, true) and no_pattern == 2, broken)
+  t.ok(none:find("there is no test whose name or file fits two", 1, true) and no_test == 2, none)
+end)
+
 test("--absent skips what fails for want of a listed kernel, and nothing else", function(t)
   local perigee = process.need_perigee(t)
   local suite, holes = os.tmpname(), os.tmpname()

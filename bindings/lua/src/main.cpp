@@ -3,7 +3,9 @@
 
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "line_editor.hpp"
 #include "state.hpp"
@@ -13,15 +15,16 @@ namespace {
 using perigee::State;
 
 constexpr const char* kUsage =
-    "usage: perigee [options] [script.lua [args]]\n"
+    "usage: perigee [script.lua [args]] | perigee -e code [args] | perigee COMMAND [words]\n"
     "  perigee                       read, run and print expressions\n"
     "  perigee script.lua [args]     run a script (- for standard input)\n"
     "  perigee -e code [args]        run code\n"
-    "  perigee test [path...]        run *_test.lua files; --filter PATTERN, --device NAME, --verbose\n"
+    "  perigee test [path...]        run *_test.lua files\n"
     "  perigee plugins [--json]      plugins, their state and the reason where one is unavailable\n"
     "  perigee devices               devices, and why others are not there\n"
     "  perigee conform PLUGIN.so     whether a device does what devices must, and which operators it computes rightly\n"
     "  perigee doctor                what is here, what is in force, what is wrong and how to mend it\n"
+    "  perigee COMMAND --help        which words and options a command takes\n"
     "  perigee --version | --help\n";
 
 bool is_command(const char* word) {
@@ -29,6 +32,12 @@ bool is_command(const char* word) {
     if (std::strcmp(word, command) == 0) return true;
   }
   return false;
+}
+
+// Whether a word may be a command's that was mistyped: no script has this name.
+bool is_lost(const char* word) {
+  std::error_code error;
+  return std::strcmp(word, "-") != 0 && !std::strpbrk(word, "./") && !std::filesystem::exists(word, error);
 }
 
 // perigee.command.main(word, args...) -> exit status.
@@ -103,6 +112,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "perigee: unknown option %s\n%s", argv[1], kUsage);
     return 2;
   }
+  if (is_lost(argv[1])) return run_command(L, argv[1], argc, argv, 2);  // it says what there is
   return run_script(L, argc, argv);
 }
 

@@ -97,6 +97,11 @@ local function absolute(path)
   return (pwd and pwd .. "/" or "") .. path
 end
 
+local function refuse()
+  io.stderr:write("perigee: conform takes a plugin (perigee conform --help)\n")
+  return 2
+end
+
 return function(...)
   local o, path = {}, nil
   local words, i = { ... }, 1
@@ -106,15 +111,11 @@ return function(...)
     elseif not path and words[i]:sub(1, 1) ~= "-" then
       path = words[i]
     else
-      io.stderr:write("usage: perigee conform PLUGIN.so [--cases FOLDER]\n")
-      return 2
+      return refuse()
     end
     i = i + 1
   end
-  if not path then
-    io.stderr:write("usage: perigee conform PLUGIN.so [--cases FOLDER]\n")
-    return 2
-  end
+  if not path then return refuse() end
   -- The table of cases is a part of Perigee's tests; FOLDER is what holds `cases`.
   o.cases = o.cases or "tests"
   local ok, devices = pcall(new_devices, absolute(path))

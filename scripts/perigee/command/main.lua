@@ -3,6 +3,37 @@
 
 local commands = {}
 
+-- What `perigee COMMAND --help` prints.
+local HELP = {
+  test = [[
+usage: perigee test [folder|file...] [options]
+Runs *_test.lua files, of the current folder if none is given. Status: 0 all passed, 1 something failed, 2 no test ran.
+  --filter PATTERN  only tests whose name or file fits the Lua pattern
+  --device NAME     on this device
+  --absent FILE     a Lua file that answers the operators that lack kernels, {cuda = {median = true}}: their failures
+                    are skipped
+  --shard I/N       every N-th test, from the I-th
+  --times           ends with what took longest
+  --verbose         says each test's name before it runs]],
+  plugins = [[
+usage: perigee plugins [--json]
+All plugins that are found: kinds, version, state, and the reason where one is not available.]],
+  devices = [[
+usage: perigee devices
+The devices and their memory, and why others are not there.]],
+  conform = [[
+usage: perigee conform PLUGIN.so [--cases FOLDER]
+Asks a device plugin for what every device must do, and each of its kernels for what the CPU computes.
+  --cases FOLDER    what holds the folder of cases; tests if not given]],
+  doctor = [[
+usage: perigee doctor
+What is here, what is in force, what is wrong and how to mend it. Status 1 when something is wrong.]],
+  repl = [[
+usage: perigee repl
+Reads, runs and prints expressions; :help there says more.]],
+}
+local TAKES_NONE = { devices = true, doctor = true, repl = true }
+
 local function usage(text)
   io.stderr:write("perigee: ", text, "\n")
   return 2
@@ -59,8 +90,26 @@ function commands.doctor(...) return require("perigee.command.doctor")(...) end
 function commands.test(...) return require("perigee.command.test")(...) end
 function commands.repl(...) return require("perigee.prompt.repl")(...) end
 
+-- A word that is neither a command nor a script that is there.
+local function unknown(word)
+  local names = {}
+  for name in pairs(commands) do names[#names + 1] = name end
+  table.sort(names)
+  local near = require "perigee.native.suggest"(word, names)
+  return usage(("%s is neither a command nor a script (%s)"):format(
+    word, near and "did you mean " .. near .. "?" or "commands are " .. table.concat(names, ", ")))
+end
+
 ---@param word string
 ---@return integer status
 return function(word, ...)
+  if not commands[word] then return unknown(word) end
+  for _, given in ipairs { ... } do
+    if given == "--help" or given == "-h" then
+      print(HELP[word])
+      return 0
+    end
+  end
+  if TAKES_NONE[word] and select("#", ...) > 0 then return usage(word .. " takes no words") end
   return commands[word](...)
 end

@@ -1,13 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- perigee test [folder|file...] [--filter PATTERN] [--device NAME] [--absent FILE] [--shard I/N] [--times] [--verbose]:
--- runs *_test.lua files.
--- In them:
+-- perigee test: runs *_test.lua files; main.lua says with which options. In them:
 --   test("name", function(t) t.equal(got, expected) t.close(a, b, tolerance) t.raises(fn, "pattern") t.skip("why") end)
--- t.device is the device of --device, which is also in force. --absent names a Lua file that answers a table of the
--- operators known to lack kernels, {cuda = {median = true}}: tests that fail for want of one are skipped. --verbose
--- says each test's name before it runs, and keeps nothing in buffers: for tests that may end the process. --shard 2/3
--- runs the second of every three tests. --times ends with the files and the tests that took longest, in seconds of
--- the clock and of the processor.
+-- t.device is the device of --device, which is also in force. --verbose keeps nothing in buffers: for tests that may
+-- end the process. --times counts seconds of the clock and of the processor.
 
 local report = require "perigee.command.report"
 
@@ -182,7 +177,14 @@ local function run_one(state, file, name, fn)
   end
 end
 
-local function run_file(state, file, filter)
+-- Whether a name fits the filter. A pattern that is none is found out when it is used.
+local function fits(state, text)
+  local ok, at = pcall(string.find, text, state.filter)
+  if not ok then state.problem = at end
+  return ok and at
+end
+
+local function run_file(state, file)
   local chunk, message = loadfile(file, "t")
   if not chunk then
     state.failed = state.failed + 1
@@ -190,7 +192,7 @@ local function run_file(state, file, filter)
     return
   end
   local env = setmetatable({ test = function(name, fn)
-    if filter and not name:find(filter) and not file:find(filter) then return end
+    if state.filter and not fits(state, name) and not fits(state, file) then return end
     state.seen = state.seen + 1
     if state.seen % state.shards == state.shard - 1 then run_one(state, file, name, fn) end
   end }, { __index = _G, __newindex = _G })
@@ -202,13 +204,15 @@ local function run_file(state, file, filter)
   end
 end
 
+local function refuse(message)
+  io.stderr:write("perigee test: ", message, "\n")
+  return 2
+end
+
 return function(...)
   local o, message = read_words(...)
-  if not o then
-    io.stderr:write("perigee test: ", message, "\n")
-    return 2
-  end
-  local state = { passed = 0, failed = 0, skipped = 0, verbose = o.verbose,
+  if not o then return refuse(message) end
+  local state = { passed = 0, failed = 0, skipped = 0, verbose = o.verbose, filter = o.filter,
                   absent = o.absent and dofile(o.absent) or {},
                   tests = {}, files = {}, seen = -1, shard = o.shard or 1, shards = o.shards or 1 }
   if o.verbose then io.stdout:setvbuf("line") end
@@ -219,7 +223,7 @@ return function(...)
         io.stderr:write("perigee test: there is no ", path, "\n")
         state.failed = state.failed + 1
       end
-      for _, file in ipairs(files or {}) do run_file(state, file, o.filter) end
+      for _, file in ipairs(files or {}) do run_file(state, file) end
     end
   end
   t.device = o.device
@@ -229,5 +233,9 @@ return function(...)
     print_slowest("tests", state.tests)
   end
   print(("%d passed, %d failed, %d skipped"):format(state.passed, state.failed, state.skipped))
+  if state.problem then return refuse(("--filter %s: %s"):format(o.filter, state.problem)) end
+  if state.seen < 0 and state.failed == 0 then
+    return refuse("there is no test" .. (o.filter and " whose name or file fits " .. o.filter or ""))
+  end
   return state.failed == 0 and 0 or 1
 end

@@ -166,11 +166,7 @@ local function start()
   return self
 end
 
-return function(...)
-  if select("#", ...) > 0 then
-    io.stderr:write("perigee: repl takes no words\n")
-    return 2
-  end
+return function()
   local self = start()
   editor.watch(false)
   while self:step() do end -- luacheck: ignore 542

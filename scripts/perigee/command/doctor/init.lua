@@ -54,11 +54,7 @@ local function show_surroundings(f)
   section("Folders", rows)
 end
 
-return function(...)
-  if select("#", ...) > 0 then
-    io.stderr:write("perigee: doctor takes no words\n")
-    return 2
-  end
+return function()
   local f = require("perigee.command.doctor.facts").collect()
   local findings = require("perigee.command.doctor.checks")(f)
   show_machine(f)
