@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A convolutional network learns to read handwritten digits.
---   perigee examples/01_digits.lua [--device sim:0] [--epochs 12] [--seed 1] [--save digits.safetensors]
+--   perigee examples/01_digits.lua [--short] [--device sim:0] [--epochs 12] [--seed 1] [--save digits.safetensors]
 
 local pg = require "perigee"
 local nn, optim, data = pg.nn, pg.optim, pg.data

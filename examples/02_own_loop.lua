@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The same task by hand: a layer written in Lua, and the training loop in the open.
---   perigee examples/02_own_loop.lua [--device sim:0] [--epochs 12] [--seed 1] [--save digits_own.safetensors]
+--   perigee examples/02_own_loop.lua [--short] [--device sim:0] [--epochs 12] [--seed 1]
+--           [--save digits_own.safetensors]
 
 local pg = require "perigee"
 local nn, optim, data = pg.nn, pg.optim, pg.data

@@ -10,6 +10,7 @@ local TENSOR = {
   ndimension = "x:dim()", nelement = "x:numel()", length = "#x counts the first axis, x:numel() all elements",
   len = "#x counts the first axis, x:numel() all elements", data = "x:detach()",
   grad_fn = "x.is_leaf says whether an operator made it", cuda = "x:to(\"cuda:0\")", xpu = "x:to(\"gpu:0\")",
+  nElement = "x:numel()", nDimension = "x:dim()", uniform = "x:uniform_(low, high) writes into x; pg.rand{2, 3}",
   is_cuda = "x.device is the device's name", numpy = "x:totable() gives Lua tables", tolist = "x:totable()",
   type = "x.dtype asks, x:to(\"float32\") converts", astype = "x:to(\"float32\")", cast = "x:to(\"float32\")",
   byte = "x:to(\"uint8\")", bool = "x:to(\"bool\")", char = "x:to(\"int8\")", short = "x:to(\"int16\")",
@@ -60,6 +61,12 @@ local NN = {
   Activation = "nn.ReLU{}, nn.Tanh{}, ...", MaxPooling2D = "nn.MaxPool2d{2}", BatchNormalization = "nn.BatchNorm2d{}",
   SpatialConvolution = "nn.Conv2d{inputs, outputs, kernel}", Sequence = "nn.Sequential{...}",
   ClassNLLCriterion = "nn.NLLLoss{}", CrossEntropyCriterion = "nn.CrossEntropyLoss{}", MSECriterion = "nn.MSELoss{}",
+  SpatialMaxPooling = "nn.MaxPool2d{2}", SpatialAveragePooling = "nn.AvgPool2d{2}",
+  SpatialBatchNormalization = "nn.BatchNorm2d{channels}", LookupTable = "nn.Embedding{count, features}",
+  View = "nn.Flatten{}, nn.Reshape{...}", JoinTable = "pg.cat{x, y, axis=1}",
+  AveragePooling2D = "nn.AvgPool2d{2}", GlobalAveragePooling2D = "nn.AdaptiveAvgPool2d{1}",
+  GlobalMaxPooling2D = "nn.AdaptiveMaxPool2d{1}", LayerNormalization = "nn.LayerNorm{shape}",
+  losses = "nn.mse(x, y), nn.cross_entropy(logits, labels), ...",
   LogSoftMax = "nn.LogSoftmax{}", CategoricalCrossentropy = "nn.CrossEntropyLoss{}",
 }
 
@@ -75,7 +82,7 @@ for _, name in ipairs { "clip_grad_norm_", "clip_grad_value_" } do
   NN[name] = ("optim.%s(model:parameters(), 1.0)"):format(name)
 end
 
--- Methods of torch.nn.Module.
+-- Methods of torch.nn.Module, of Torch7's modules and of Keras' models.
 local LAYER = {
   state_dict = "model:state()", load_state_dict = "model:load_state(state)", cuda = "model:to(\"cuda:0\")",
   half = "model:to(\"float16\")", float = "model:to(\"float32\")", double = "model:to(\"float64\")",
@@ -84,6 +91,11 @@ local LAYER = {
   add_module = "self.name = layer", pop = "model:remove(position)",
   register_module = "self.name = layer", named_modules = "model:modules()",
   named_children = "model:children()", register_forward_hook = "layer:hook(\"forward\", fn)",
+  add = "model:append(layer)", get = "model[position]", backward = "loss:backward(), loss = nn.mse(model(x), y)",
+  getParameters = "model:parameters()", zeroGradParameters = "model:zero_grad()", updateOutput = "model(x)",
+  updateParameters = "optim.SGD{model:parameters(), lr=0.1}:step()",
+  get_weights = "model:state()", set_weights = "model:load_state(state)",
+  train_on_batch = "model:fit{x=x, y=y, ...}", test_on_batch = "model:evaluate{x=x, y=y}",
   compile = "model:fit{...}", save = "pg.save(path, model)", load = "pg.load(path, model)",
 }
 

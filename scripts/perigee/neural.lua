@@ -74,10 +74,10 @@ return function(pg, native)
   ---@return perigee.Tensor
   both("scaled_dot_product_attention", {
     { "q", "tensor", required = true }, { "k", "tensor", required = true }, { "v", "tensor", required = true },
-    { "attn_mask", "tensor", alias = "mask" }, { "dropout_p", "number", default = 0 },
+    { "mask", "tensor", alias = "attn_mask" }, { "dropout_p", "number", default = 0 },
     { "is_causal", "boolean", default = false }, { "scale", "number" }, { "enable_gqa", "boolean", default = false },
   }, function(o)
-    local q, k, v, mask = o.q, o.k, o.v, o.attn_mask
+    local q, k, v, mask = o.q, o.k, o.v, o.mask
     if rank(q) < 2 or rank(k) < 2 or rank(v) < 2 then
       refuse(("q is %s, k %s, v %s; expected 2 axes or more"):format(tostring(q.shape), tostring(k.shape),
                                                                     tostring(v.shape)))

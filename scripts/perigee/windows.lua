@@ -209,8 +209,8 @@ return function(pg, native)
                        first[2] + (g.count[2] - 1) * g.stride[2] + 1 } }
   end
 
-  ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
-  ---im2col; PyTorch's nn.functional.unfold.
+  ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order.
+  ---PyTorch's nn.functional.unfold.
   ---@return perigee.Tensor
   both("im2col", column_params(), function(o)
     local x = o.x

@@ -150,7 +150,7 @@ test("a pipe", function(t)
   t.equal(prompt(t, "local x = pg.arange(4)\nx\n  :sum()\n  :item()\n" ..
                     "if x then\n  print('yes')\nelse\n  print('no')\nend\n" ..
                     "error('gone wrong')\n1, nil, 'a'\n:names\n_"),
-          "6\nyes\nstdin:1: gone wrong\n1\tnil\t\"a\"\nx (cdata)\n1\n")
+          "6\nyes\nstdin:1: gone wrong\n1\tnil\t\"a\"\nx (tensor int64 {4})\n1\n")
 end)
 
 test("help says what is known", function(t)

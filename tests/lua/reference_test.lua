@@ -81,6 +81,14 @@ local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:
   ["tensor:backward"] = true, ["tensor:free"] = true, ["tensor:save_npy"] = true }
 local SILENT_METHODS = { load_state = true, step = true, zero_grad = true }
 
+test("what optimizers take beside their schema's options is said", function(t)
+  for _, name in ipairs { "Adam", "Lion" } do
+    local found = {}
+    for _, p in ipairs(require("perigee.reference").all()["optim." .. name].parameters) do found[p.name] = p end
+    t.equal(found.betas.default, { found.beta1.default, found.beta2.default })
+  end
+end)
+
 test("every function says what it returns, and of which class its arguments are", function(t)
   local missing = {}
   for name, entry in pairs(require("perigee.reference").all()) do

@@ -97,7 +97,8 @@ end
 function Attributes.describe(self, all)
   local parts = {}
   for _, attr in ipairs(self.info.visible) do
-    if all or attr.required or not same_value(attr, self.struct, self.defaults) then
+    local is_known = attr ~= self.unknown -- what the first input says is no size yet
+    if is_known and (all or attr.required) or not same_value(attr, self.struct, self.defaults) then
       parts[#parts + 1] = attr.name .. "=" .. show(attributes.read(attr, self.struct))
     end
   end

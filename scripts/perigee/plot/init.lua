@@ -17,6 +17,9 @@ local OPTIONS = { x = "any", labels = "table", keys = "table", title = "string",
                   width = "integer", height = "integer", file = "string", style = "string", logy = "boolean",
                   color = "boolean" }
 
+-- What messages call a kind; width and height count characters or pixels.
+local EXPECTED = { integer = "a whole number from 1", boolean = "true or false" }
+
 local function bad(message, hint) native.raise("invalid_argument", "plot", message, hint) end
 
 -- ---- arguments ----
@@ -45,6 +48,7 @@ end
 local function list_of(v, what)
   if native.is_tensor(v) then
     if v:dim() ~= 1 then bad(("%s must have one axis, got %s"):format(what, tostring(v.shape))) end
+    if v:numel() == 0 then bad(what .. " has no elements") end
     return v:detach():to("float64"):totable()
   end
   if type(v) == "table" then check_holes(v) end
@@ -145,7 +149,9 @@ local function read(...)
       end
       local fits = kind == "any" or type(value) == kind
       if kind == "integer" then fits = type(value) == "number" and value >= 1 and value == math.floor(value) end
-      if not fits then bad(("%s must be a %s, got %s"):format(key, kind, native.describe(value))) end
+      if not fits then
+        bad(("%s must be %s, got %s"):format(key, EXPECTED[kind] or "a " .. kind, native.describe(value)))
+      end
       o[key] = value
     end
   end

@@ -39,9 +39,12 @@ function words.time(repl, rest)
 end
 
 function words.names(repl)
-  local list = {}
+  local native, list = require "perigee.native", {}
+  local is_tensor, describe = native.is_tensor, native.describe
   for name, value in pairs(repl.env) do
-    if name ~= "_" and value ~= repl.given[name] then list[#list + 1] = name .. " (" .. type(value) .. ")" end
+    if name ~= "_" and value ~= repl.given[name] then
+      list[#list + 1] = ("%s (%s)"):format(name, is_tensor(value) and describe(value) or type(value))
+    end
   end
   table.sort(list)
   print(#list > 0 and table.concat(list, ", ") or "none")

@@ -297,6 +297,17 @@ local function add_kin(index, pg)
   for name, entry in pairs(found) do index[name] = entry end
 end
 
+-- Options of an optimizer: two of the schema's have a name together.
+local function optimizer_options(list)
+  local names = {}
+  for _, p in ipairs(list) do names[p.name] = p.default end
+  if names.beta1 and names.beta2 then
+    list[#list + 1] = { name = "betas", type = "number[]", doc = "beta1 and beta2", required = false,
+                        default = { names.beta1, names.beta2 } }
+  end
+  return list
+end
+
 -- Optimizers written in Lua.
 local function add_rules(index, pg)
   local rule = require "perigee.optim.rule"
@@ -305,7 +316,9 @@ local function add_rules(index, pg)
     for i, a in ipairs(rule.attributes(name) or {}) do
       parameters[i] = { name = a[1], type = type(a[2]), doc = a[3], required = false, default = a[2] }
     end
-    if parameters[1] then entry.kind, entry.parameters, entry.returns = "optimizer", parameters, {} end
+    if parameters[1] then
+      entry.kind, entry.parameters, entry.returns = "optimizer", optimizer_options(parameters), {}
+    end
   end
 end
 
@@ -339,7 +352,7 @@ local function add_described()
   for _, name in ipairs(native.optimizer_names()) do
     local info = native.optimizer(name)
     index["optim." .. name] = { name = "optim." .. name, kind = "optimizer", doc = info.doc, info = info, returns = {},
-                                parameters = attributes_of(info.attributes) }
+                                parameters = optimizer_options(attributes_of(info.attributes)) }
   end
 end
 

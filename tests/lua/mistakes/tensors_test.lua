@@ -6,6 +6,10 @@ local here = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
 package.path = here .. "/../?.lua;" .. package.path
 
 require("mistakes.check")(test, {
+  { "local _ = x:nElement() or 1",
+    'a tensor has no field or method "nElement" (x:numel())' },
+  { "local _ = y:where(x:gt(2), 0) or 1",
+    "where: condition is float32; expected bool (condition:where(x, y): the condition comes first)" },
   { "x:gather(0, idx)",
     "gather: axis is 0, but axes count from 1 (the first axis is 1, the last -1)" },
   { "x:index_select(0, idx)",
