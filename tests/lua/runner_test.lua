@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- perigee test, run on files made here.
+-- perigee and its commands, run on files made here.
 
 local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/.."
 package.path = tests .. "/?.lua;" .. package.path
@@ -29,6 +29,21 @@ test("a word that is nothing says what is near", function(t)
   io.stderr = stderr -- luacheck: ignore
   t.equal({ table.concat(said), status },
           { "perigee: tset is neither a command nor a script (did you mean test?)\n", 2 })
+end)
+
+test("a stack overflow names a line of the script, in compiled code and in what is interpreted", function(t)
+  local recursive = {
+    "local pg = require 'perigee'\nlocal Net = pg.nn.class('Net')\n" ..
+    "function Net:forward(x) return 1 + self(x) end\nNet()(pg.ones{2})",
+    "jit.off()\n\nlocal function f(n) return 1 + f(n + 1) end\nf(1)",
+  }
+  for _, code in ipairs(recursive) do
+    local script = process.file(code)
+    local text, status = process.run(("'%s' '%s'"):format(process.need_perigee(t), script))
+    os.remove(script)
+    t.equal({ text:match("^[^\n]*"), status }, { ("perigee: %s:3: stack overflow"):format(script), 1 })
+    t.ok(text:find("in main chunk", 1, true), text)
+  end
 end)
 
 test("a filter that is no pattern, or that nothing fits, is an error", function(t)

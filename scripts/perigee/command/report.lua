@@ -24,9 +24,8 @@ local function suggestion(text)
   return near and (" (a layer has %q: did you mean that?)"):format(near) or ""
 end
 
----@param err any
----@return string
-return function(err)
+-- The text of an error that was raised where the traceback says.
+local function told(err, traceback)
   local meta = getmetatable(err)
   local text
   if type(err) == "string" or (type(meta) == "table" and meta.__tostring) then
@@ -35,8 +34,24 @@ return function(err)
   else
     text = ("(error object is a %s value)"):format(type(err))
   end
-  local traceback = type(err) == "table" and rawget(err, "traceback") or debug.traceback("", 2)
-  local frames = trim(type(traceback) == "string" and traceback or "")
+  local own = type(err) == "table" and rawget(err, "traceback")
+  local frames = trim(type(own) == "string" and own or traceback)
   if #frames == 0 then return text end
+  local line = text:find("stack overflow$") and frames[1]:match("^%s*(.-:%d+): ")
+  if line then text = line .. ": stack overflow" end
   return text .. "\nstack traceback:\n" .. table.concat(frames, "\n")
+end
+
+-- A stack that has overflowed has room for one small function: the text is made on another one. LuaJIT does not know
+-- its innermost line, and looking for it in compiled code ends the process; the frames further out are all alike.
+local DEEP = 6
+local wrap, traceback, find = coroutine.wrap, debug.traceback, string.find
+
+---@param err any
+---@return string
+return function(err)
+  local overflow = type(err) == "string" and find(err, "stack overflow", 1, true)
+  local frames = traceback("", overflow and DEEP or 2)
+  if overflow then return wrap(told)(err, frames) end
+  return told(err, frames)
 end
