@@ -153,6 +153,31 @@ test("a pipe", function(t)
           "6\nyes\nstdin:1: gone wrong\n1\tnil\t\"a\"\nx (tensor int64 {4})\n1\n")
 end)
 
+test("an entry of several lines is one in the history, and in its file", function(t)
+  local history, getenv, folder = require "perigee.prompt.history", os.getenv, os.tmpname()
+  os.remove(folder)
+  local given = {}
+  local editor = { remember = function(text) given[#given + 1] = text end,
+                   make_folder = function(path) return os.execute(("mkdir -p '%s'"):format(path)) == 0 end }
+  os.getenv = function(name) return name == "XDG_STATE_HOME" and folder or getenv(name) end -- luacheck: ignore
+  local ok, problem = pcall(function()
+    history.load(editor)
+    for _, text in ipairs { "for i = 1, 2 do\n  print(i)\nend", "1 + 1", "  \n " } do history.add(editor, text) end
+    history.load(editor)
+  end)
+  os.getenv = getenv -- luacheck: ignore
+  os.execute(("rm -rf '%s'"):format(folder))
+  t.ok(ok, tostring(problem))
+  local entries = { "for i = 1, 2 do\n  print(i)\nend", "1 + 1" }
+  t.equal(given, { entries[1], entries[2], entries[1], entries[2] })
+end)
+
+test("a stack overflow names a line of the script", function(t)
+  local text = prompt(t, "local function f(n) return 1 + f(n + 1) end f(1)\n6 * 7\n")
+  t.equal({ text:match("^[^\n]*"), text:match("\n(%d+)\n$") }, { "stdin:1: stack overflow", "42" })
+  t.ok(text:find("\tstdin:1: in function 'f'", 1, true), text)
+end)
+
 test("help says what is known", function(t)
   t.equal(prompt(t, "?pg.elu\n"), table.concat({
     "pg.elu(x, alpha=1)", "  x where x > 0, else alpha * (exp(x) - 1) (Clevert, Unterthiner, Hochreiter 2015).",

@@ -182,6 +182,33 @@ TEST_CASE("lines are remembered by later sessions") {
   CHECK(t.sees("\n121\r"));
 }
 
+TEST_CASE("an entry of several lines comes back as a whole, here and in later sessions") {
+  Folder home;
+  {
+    Terminal t(home.path);
+    type(t, "for i = 1, 2 do");
+    type(t, "  print(i * 111)");
+    type(t, "end");
+    CHECK(t.sees("\n222\r"));
+    press(t, kUp + kEnter);
+    CHECK(t.sees("\n222\r"));
+    press(t, kEnd);
+    CHECK(t.ends() == 0);
+  }
+  Terminal t(home.path);
+  press(t, kUp + kEnter);
+  CHECK(t.sees("\n111\r"));
+  CHECK(t.sees("\n222\r"));
+}
+
+TEST_CASE("Ctrl-Left and Ctrl-Right move by words") {
+  Folder home;
+  Terminal t(home.path);
+  const std::string left = "\x1b[1;5D", right = "\x1b[1;5C";
+  press(t, "100 + 20" + left + left + "1" + right + "5" + kEnter);  // 1100 becomes 11005
+  CHECK(t.sees("\n11025\r"));
+}
+
 TEST_CASE("blocks are pasted as they are") {
   Folder home;
   Terminal t(home.path);

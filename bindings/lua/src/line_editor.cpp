@@ -131,6 +131,8 @@ void open_editor() {
   el_set(el, EL_ADDFN, "perigee-complete", "completes a name", &complete);
   el_set(el, EL_BIND, "^I", "perigee-complete", nullptr);
   el_set(el, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+  el_set(el, EL_BIND, "\\e[1;5D", "ed-prev-word", nullptr);  // Ctrl-Left and Ctrl-Right
+  el_set(el, EL_BIND, "\\e[1;5C", "em-next-word", nullptr);
   el_source(el, nullptr);
 }
 

@@ -19,10 +19,7 @@ function Repl:next_line(prompt)
   local line = self.early
   self.early = nil
   if line then return line end
-  local why, had_text
-  line, why, had_text = editor.read(prompt)
-  if line and editor.interactive then history.add(editor, line) end
-  return line, why, had_text
+  return editor.read(prompt)
 end
 
 -- Whether the next line of a paste (or of a pipe) goes on with the chunk: a chain of calls over several lines.
@@ -35,10 +32,9 @@ end
 function Repl:read_chunk()
   local text, why, had_text = self:next_line("> ")
   if not text then return nil, why, had_text end
-  text = text:gsub("^%s*=", "return ", 1)
   if self.commands.is_command(text) then return text end
   while true do
-    local fn, rest, unfinished = chunk.compile(text, self.env)
+    local fn, rest, unfinished = chunk.compile(text:gsub("^%s*=", "return ", 1), self.env)
     local more
     if fn or not unfinished then
       if not text:find("%S") or not self:goes_on() then return text, fn, rest end
@@ -133,6 +129,7 @@ end
 
 function Repl:step()
   local text, fn, rest = self:read_chunk()
+  if text and editor.interactive then history.add(editor, text) end
   if not text then
     if fn == "interrupted" then return self:on_interrupt(rest) end
     if editor.interactive then io.stdout:write("\n") end
