@@ -145,6 +145,7 @@ return function(pg, native)
     return is_scalar(v) and pg.tensor(v, { device = condition.device }) or v
   end
 
+  local run_where -- the operator's function, once it has been asked for
   local VALUE = "perigee.Tensor|number|boolean"
   local read_where = native.signature("where", {
     { "condition", "tensor", required = true }, { "x", "single", type = VALUE, doc = "where it is true" },
@@ -155,6 +156,7 @@ return function(pg, native)
   define("where", function(...)
     local count, condition, x, y = select("#", ...), ...
     if count == 1 then return condition:nonzero() end
+    run_where = run_where or native.op("where")
     if count == 2 and native.is_plain(x) then
       local o = read_where(condition, x)
       return condition:where(o.x, o.y)
@@ -164,9 +166,9 @@ return function(pg, native)
                    "condition:where(x, y): the condition comes first")
     end
     if count == 3 and (type(x) == "boolean" or type(y) == "boolean" or is_scalar(x) and is_scalar(y)) then
-      return native.op("where")(condition, scalar(x, condition), scalar(y, condition))
+      return run_where(condition, scalar(x, condition), scalar(y, condition))
     end
-    return native.op("where")(...)
+    return run_where(...)
   end)
   ---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank],
   ---contents from 0.
