@@ -9,3 +9,4 @@ self = false
 files["tests/lua"] = { globals = { "test" } }
 files["tests/amx"] = { globals = { "test" } }
 files["tests/gpu"] = { globals = { "test" } }
+files["tests/plugins_faulty"] = { globals = { "test" } }

@@ -259,8 +259,8 @@ class Pass {
     pg_error error = pg::make_error();
     int32_t code = node.op->info->grad(&ask, &error);
     if (code != PG_OK)
-      throw pg::Error(code, std::string("gradient of ") + node.op->info->name + ": " + error.message, error.native,
-                      error.flags);
+      throw pg::Error(code, std::string("gradient of ") + node.op->info->name + ": " + pg::message_of(code, error),
+                      error.native, error.flags);
     for (uint32_t i = 0; i < gradients.size(); i++)
       if (gradients[i] != 0 && needed[i]) {
         check_gradient(node, i, *pg_builder::tensor(gradients[i]));
@@ -280,12 +280,25 @@ class Pass {
 
   static void check_gradient(const Node& node, uint32_t i, const Tensor& gradient) {
     const Meta& x = *node.inputs[i].meta;
+    if (!gradient.storage && !gradient.is_graph()) fail_description(node, i, gradient);
+    const int32_t code = node.kind == NodeKind::custom ? PG_E_INVALID_ARGUMENT : PG_E_INTERNAL;
+    if (const Device* device = node.inputs[i].device; !gradient.is_graph() && gradient.device != device)
+      pg::fail(code, pg::format("gradient of %s: input %u got a tensor on %s; expected one on %s", name_of(node), i + 1,
+                                gradient.device->name.c_str(), device->name.c_str()));
     if (same_shape(*gradient.meta, x) && gradient.meta->dtype == x.dtype) return;
     if (x.symbolic || gradient.meta->symbolic) return;  // equal only once sizes are known
-    int32_t code = node.kind == NodeKind::custom ? PG_E_INVALID_ARGUMENT : PG_E_INTERNAL;
     pg::fail(code, pg::format("gradient of %s: input %u got %s %s; expected %s %s", name_of(node), i + 1,
                               pg::dtype_name(gradient.meta->dtype), shape_text(*gradient.meta).c_str(),
                               pg::dtype_name(x.dtype), shape_text(x).c_str()));
+  }
+
+  // A rule may return what it was shown, if it has contents.
+  [[noreturn]] static void fail_description(const Node& node, uint32_t i, const Tensor& gradient) {
+    std::string stale = stale_reason(gradient);
+    if (!stale.empty()) pg::fail(PG_E_FAILED_PRECONDITION, stale);
+    pg::fail(PG_E_INTERNAL, pg::format("gradient of %s: input %u got a tensor that has no contents here: the operator "
+                                       "did not declare it as saved",
+                                       name_of(node), i + 1));
   }
 
   template <class Record>

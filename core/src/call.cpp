@@ -6,6 +6,7 @@
 #include "condition.hpp"
 #include "eager.hpp"
 #include "graph.hpp"
+#include "rule_check.hpp"
 #include "signature.hpp"
 #include "tape.hpp"
 
@@ -33,6 +34,9 @@ void fill_groups(PendingCall& pending, const uint32_t* groups) {
   uint32_t declared = pending.op.info->input_count, total = 0;
   if (groups != nullptr) {
     pending.groups.assign(groups, groups + declared);
+    for (uint32_t i = 0; i < declared; i++)
+      if (groups[i] != 1 && !(pending.op.info->inputs[i]->flags & PG_INPUT_VARIADIC))
+        pg::fail_argument(pg::format("got %u tensors for %s; it is one", groups[i], pending.op.info->inputs[i]->name));
   } else {
     pending.groups.assign(declared, 1);
   }
@@ -220,6 +224,7 @@ void infer(const Op& op, const pg_tensor* const* inputs, uint32_t input_count, c
   int32_t code = op.info->infer(&ask, &error);
   raise_pending_dim_error();  // says more than what the schema made of the -1 it saw
   pg::check(code, error);
+  check_described(op, groups, metas, output_count);
 }
 
 }  // namespace perigee

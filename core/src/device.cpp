@@ -21,6 +21,10 @@ Device::Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, i
   properties.size = PG_SIZE(pg_device_properties, reserved);
   check(table_->properties(self(), ordinal, &properties, &error), error, "properties");
   properties.name[sizeof properties.name - 1] = '\0';
+  if (const uint32_t a = properties.alignment; a < 16 || (a & (a - 1)) != 0) {
+    pg::fail(PG_E_INTERNAL,
+             pg::format("%s: properties: the alignment is %u; expected a power of two, at least 16", name.c_str(), a));
+  }
   host_visible = (properties.flags & PG_DEVICE_HOST_VISIBLE) != 0;
   synchronous = (properties.flags & PG_DEVICE_SYNCHRONOUS) != 0;
   accelerator = (properties.flags & PG_DEVICE_ACCELERATOR) != 0;
@@ -43,7 +47,7 @@ void Device::check_alive() const {
 void Device::fail(int32_t code, const pg_error& error, const char* what) {
   const auto sequence = static_cast<uint64_t>(error.native);
   const uint64_t next = state_->next_sequence.load(std::memory_order_relaxed);
-  std::string message = error.message[0] != '\0' ? error.message : pg::format("failed with code %d", code);
+  std::string message = pg::message_of(code, error);
   std::string text;
   // Only a synchronisation reports in `native` the number of what failed.
   const bool asynchronous = what == nullptr && sequence > 0 && sequence < next;

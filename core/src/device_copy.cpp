@@ -42,6 +42,7 @@ Device::Pinned Device::pinned(uint64_t bytes) {
   uint64_t address = 0;
   check(table_->alloc(self(), ordinal, PG_MEMORY_PINNED, 1ull << index, &address, &error), error,
         "alloc of pinned memory");
+  if (address == 0) pg::fail(PG_E_INTERNAL, name + ": alloc of pinned memory: the plugin gave the handle 0");
   return {this, reinterpret_cast<void*>(address), 1ull << index};
 }
 

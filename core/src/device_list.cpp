@@ -154,15 +154,26 @@ bool device_type_taken(const std::string& type, std::string& by) {
   return false;
 }
 
-void make_devices(LoadedPlugin& plugin, uint32_t count) {
-  DeviceList& list = device_list();
-  for (uint32_t ordinal = 0; ordinal < count; ordinal++) {
-    const int32_t id = list.count;
-    if (id >= kMaxDevices) pg::fail_support(pg::format("more than %d devices", kMaxDevices));
-    list.by_id[id] = new Device(&plugin, plugin.device, ordinal, id);
-    list.count = id + 1;
+DeviceParts make_devices(LoadedPlugin& plugin, uint32_t count) {
+  const int32_t first = device_list().count;
+  if (count > static_cast<uint32_t>(kMaxDevices - first)) {
+    pg::fail_support(
+        pg::format("it has %u devices; of %d in all there is room for %d", count, kMaxDevices, kMaxDevices - first));
   }
-  if (count > 0) publish();
+  DeviceParts made;
+  for (uint32_t ordinal = 0; ordinal < count; ordinal++) {
+    made.push_back(std::make_unique<Device>(&plugin, plugin.device, ordinal, first + static_cast<int32_t>(ordinal)));
+  }
+  return made;
+}
+
+void list_devices(DeviceParts made) {
+  DeviceList& list = device_list();
+  for (auto& device : made) {
+    list.by_id[list.count] = device.release();
+    list.count++;
+  }
+  if (!made.empty()) publish();
 }
 
 void drain_devices() noexcept {

@@ -205,4 +205,9 @@ std::string dim_text(int64_t dimension) {
   return text;
 }
 
+bool is_dim(int64_t dimension) {
+  std::lock_guard lock(table().mutex);
+  return !PG_DIM_IS_SYMBOLIC(dimension) || static_cast<size_t>(PG_DIM_SYMBOLIC - 1 - dimension) < table().sums.size();
+}
+
 }  // namespace perigee

@@ -22,5 +22,6 @@ int64_t dim_max(int64_t a, int64_t b);
 bool dim_equal(int64_t a, int64_t b);
 int64_t dim_value(int64_t dimension, const Bindings& bindings);  // throws when a symbol has no size
 std::string dim_text(int64_t dimension);
+bool is_dim(int64_t dimension);  // a number, or an expression that was made here
 
 }  // namespace perigee

@@ -4,6 +4,7 @@
 #include "in_place.hpp"
 #include "packed.hpp"
 #include "rng.hpp"
+#include "rule_check.hpp"
 
 namespace perigee {
 namespace {
@@ -46,6 +47,7 @@ void cut_dynamic(Signature& s, const int64_t* extents, Tensors& outputs) {
   for (size_t i = 0; i < s.outputs.size(); i++) {
     const Meta& bound = *s.outputs[i].meta;
     if (s.outputs[i].dynamic && !s.outputs[i].absent) {
+      check_extents(*s.op, s.groups.data(), static_cast<uint32_t>(i), bound, extents);
       MetaRef exact = intern_meta(bound.dtype, bound.rank, extents);
       TensorRef cut = make_tensor(exact, outputs[i]->storage, 0, s.device);
       // A copy, unless little would be saved: the bound may be far more than what is left.
@@ -226,6 +228,9 @@ void run_decomposed(Signature& s, Tensor* const* inputs, const void* attrs, Tens
   for (uint32_t i = 0; i < count; i++) {
     if (out[i] == 0) pg::fail(PG_E_INTERNAL, "its decomposition left an output empty");
     Tensor& part = *pg_builder::tensor(out[i]);
+    const OutputPlan& plan = s.outputs[i];
+    if (!plan.dynamic && part.meta.get() != plan.meta.get())
+      check_part(*s.op, s.groups.data(), i, *part.meta, *plan.meta);
     made.push_back(whole ? own_result(part, s, inputs) : TensorRef::share(&part));
   }
   if (record) {

@@ -31,6 +31,7 @@ int32_t emit(pg_builder* builder, uint32_t id, const pg_value* inputs, const uin
   return pg::guard(error, "emit", [&] {
     const Op& target = op(id);
     try {
+      if ((flags & ~PG_EMIT_IN_PLACE) != 0) pg::fail_argument(pg::format("the flags 0x%x are unknown", flags));
       std::vector<TensorRef> made(output_count);
       call(target, reinterpret_cast<Tensor* const*>(inputs), input_count, groups, attrs, flags, made.data(),
            output_count);

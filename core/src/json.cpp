@@ -193,8 +193,25 @@ std::string devices_json() {
 
 namespace {
 
-void read_strings(const Json& manifest, const char* key, std::vector<std::string>& into) {
-  if (manifest.contains(key)) into = manifest.at(key).get<std::vector<std::string>>();
+// The library's words, without the code that it puts before them.
+std::string plain_text(const Json::exception& error) {
+  const std::string text = error.what();
+  const size_t end = text.find("] ");
+  return text.starts_with("[json.") && end != std::string::npos ? text.substr(end + 2) : text;
+}
+
+template <class T>
+void read_field(const Json& manifest, const char* key, T& into) {
+  if (!manifest.contains(key)) return;
+  const Json& field = manifest.at(key);
+  const std::string name = std::string("'") + key + "': ";
+  if (std::is_unsigned_v<T> && field.is_number() && !field.is_number_unsigned())
+    pg::fail_argument(name + "it is " + field.dump() + "; expected a whole number from 0");
+  try {
+    into = field.get<T>();
+  } catch (const Json::exception& error) {
+    pg::fail_argument(name + plain_text(error));
+  }
 }
 
 const char* state_name(PluginState state) {
@@ -214,20 +231,25 @@ void read_manifest(const std::string& file, LoadedPlugin& plugin) {
   plugin.has_manifest = true;
   try {
     Json manifest = Json::parse(stream);
-    plugin.name = manifest.value("name", plugin.name);
-    plugin.kinds = manifest.value("kinds", "");
-    plugin.version = manifest.value("version", "");
-    read_strings(manifest, "libraries", plugin.libraries);
-    read_strings(manifest, "library_folders", plugin.library_folders);
-    plugin.library_remedy = manifest.value("library_remedy", "");
-    read_strings(manifest, "cpu_features", plugin.cpu_features);
-    read_strings(manifest, "device_types", plugin.device_types);
-    plugin.abi = manifest.value("abi", plugin.abi);
-    plugin.min_host_minor = manifest.value("min_host_minor", plugin.min_host_minor);
+    if (!manifest.is_object()) pg::fail_argument("it holds no object");
+    read_field(manifest, "name", plugin.name);
+    read_field(manifest, "kinds", plugin.kinds);
+    read_field(manifest, "version", plugin.version);
+    read_field(manifest, "libraries", plugin.libraries);
+    read_field(manifest, "library_folders", plugin.library_folders);
+    read_field(manifest, "library_remedy", plugin.library_remedy);
+    read_field(manifest, "cpu_features", plugin.cpu_features);
+    read_field(manifest, "device_types", plugin.device_types);
+    read_field(manifest, "abi", plugin.abi);
+    read_field(manifest, "min_host_minor", plugin.min_host_minor);
+    return;
   } catch (const Json::exception& error) {
-    plugin.state = PluginState::unavailable;
-    plugin.reason = "manifest " + file + ": " + error.what();
+    plugin.reason = plain_text(error);
+  } catch (const pg::Error& error) {
+    plugin.reason = error.what();
   }
+  plugin.state = PluginState::unavailable;
+  plugin.reason = "manifest " + file + ": " + plugin.reason;
 }
 
 std::string plugins_json(bool load) {

@@ -63,6 +63,7 @@ bool CachingAllocator::State::map_segment(uint64_t bytes, uint32_t kind, uint32_
   int32_t code = table->alloc(device.self(), device.ordinal, PG_MEMORY_DEVICE, bytes, &buffer, &error);
   if (code == PG_E_OUT_OF_MEMORY) return false;
   if (code != PG_OK) device.fail(code, error, "alloc");
+  if (buffer == 0) pg::fail(PG_E_INTERNAL, device.name + ": alloc: the plugin gave the handle 0");
   device_allocations.fetch_add(1, std::memory_order_relaxed);
   reserved.fetch_add(bytes, std::memory_order_relaxed);
 

@@ -102,6 +102,7 @@ void sweep(Table& t) {
 MetaRef intern_meta(uint32_t dtype, uint32_t rank, const int64_t* shape, const int64_t* stride) {
   if (rank > PG_MAX_RANK)
     pg::fail_argument(pg::format("rank %u is more than the %d dimensions a tensor can have", rank, PG_MAX_RANK));
+  if (!is_dtype(dtype)) pg::fail_argument(dtype_text(dtype) + " is no dtype that a tensor can have");
   Meta m;
   m.dtype = dtype;
   m.rank = rank;
@@ -148,6 +149,13 @@ MetaRef dense_meta(const Meta& meta, uint32_t dtype) {
 uint64_t meta_count() {
   std::lock_guard lock(table().mutex);
   return table().metas.size();
+}
+
+bool is_dtype(uint32_t dtype) { return dtype != 0 && std::strcmp(pg::dtype_name(dtype), "unknown") != 0; }
+
+std::string dtype_text(uint32_t dtype) {
+  if (dtype == 0 || is_dtype(dtype)) return pg::dtype_name(dtype);
+  return pg::format("kind %u of %u bits", dtype >> 16, dtype & 0xffff);
 }
 
 std::string shape_text(const Meta& meta) {

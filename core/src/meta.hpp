@@ -31,12 +31,14 @@ struct Meta {
 
 using MetaRef = Ref<Meta>;
 
-// stride NULL: dense, row-major. Throws PG_E_INVALID_ARGUMENT for a rank over PG_MAX_RANK, negative sizes, and sizes
-// that overflow int64 in bytes.
+// stride NULL: dense, row-major. Throws PG_E_INVALID_ARGUMENT for a rank over PG_MAX_RANK, a dtype that has no name,
+// negative sizes, and sizes that overflow int64 in bytes.
 MetaRef intern_meta(uint32_t dtype, uint32_t rank, const int64_t* shape, const int64_t* stride = nullptr);
 MetaRef dense_meta(const Meta& meta, uint32_t dtype);  // same shape, dense
 uint64_t meta_count();                                 // for tests
 
+bool is_dtype(uint32_t dtype);             // that tensors can have
+std::string dtype_text(uint32_t dtype);    // "float32", "none", "kind 77 of 7 bits"
 std::string dim_text(int64_t dimension);   // "3", or the symbol's expression
 std::string shape_text(const Meta& meta);  // "[2, 3]"
 bool same_shape(const Meta& a, const Meta& b);

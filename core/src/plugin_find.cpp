@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where plugins are looked for, and what their manifests say.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -67,16 +69,27 @@ void search_folder(const fs::path& folder) {
     std::string path = absolute_path(library.string());
     auto same = [&](const auto& known) { return known->path == path; };
     if (std::any_of(loader().plugins.begin(), loader().plugins.end(), same)) continue;
-    auto plugin = std::make_unique<LoadedPlugin>();
-    plugin->name = library.stem().string();
-    plugin->path = path;
-    fs::path manifest = library;
-    read_manifest(manifest.replace_extension(".json").string(), *plugin);
-    add_plugin(std::move(plugin));
+    add_plugin(std::make_unique<LoadedPlugin>(find_library(path)));
   }
 }
 
+// Where plugins lie in an installation and in a build tree: beside the library that this is part of.
+std::string own_folder() {
+  Dl_info here{};
+  if (dladdr(reinterpret_cast<void*>(&own_folder), &here) == 0 || here.dli_fname == nullptr) return "";
+  return fs::path(absolute_path(here.dli_fname)).parent_path().string() + "/perigee/plugins";
+}
+
 }  // namespace
+
+LoadedPlugin find_library(const std::string& path) {
+  LoadedPlugin plugin;
+  plugin.path = path;
+  fs::path manifest = path;
+  plugin.name = manifest.stem().string();
+  read_manifest(manifest.replace_extension(".json").string(), plugin);
+  return plugin;
+}
 
 void search_folders() {
   Loader& l = loader();
@@ -88,6 +101,7 @@ void search_folders() {
     for (std::string part; std::getline(parts, part, ':');) wanted.push_back(part);
   }
   wanted.insert(wanted.end(), l.folders.begin(), l.folders.end());
+  if (l.folders.empty()) wanted.push_back(own_folder());  // a front end that has its own folder says so
   bool found = false;
   for (const std::string& folder : wanted) {
     if (folder.empty()) continue;  // would mean the current directory

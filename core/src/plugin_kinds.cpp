@@ -43,13 +43,18 @@ void load_wanted(const std::string& key, Wanted&& wanted) {
 
 }  // namespace
 
-bool has_kind(const LoadedPlugin& plugin, const std::string& kind) {
-  std::istringstream kinds(plugin.kinds);
-  for (std::string each; std::getline(kinds, each, ',');) {
+std::set<std::string> kind_set(const std::string& kinds) {
+  std::istringstream parts(kinds);
+  std::set<std::string> set;
+  for (std::string each; std::getline(parts, each, ',');) {
     each.erase(std::remove(each.begin(), each.end(), ' '), each.end());
-    if (singular(each) == singular(kind)) return true;
+    if (!each.empty()) set.insert(singular(each));
   }
-  return false;
+  return set;
+}
+
+bool has_kind(const LoadedPlugin& plugin, const std::string& kind) {
+  return kind_set(plugin.kinds).count(singular(kind)) != 0;
 }
 
 void load_kind(const std::string& kind) {

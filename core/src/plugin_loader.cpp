@@ -20,6 +20,8 @@
 #include "log.hpp"
 #include "plugin_state.hpp"
 #include "registry.hpp"
+#include "registry_check.hpp"
+#include "signature.hpp"
 #include "table_copy.hpp"
 
 namespace perigee {
@@ -129,6 +131,11 @@ void check_entry(const pg_plugin& entry, const LoadedPlugin& plugin) {
   if (plugin.has_manifest && plugin.name != entry.name) {
     pg::fail_argument("its manifest names it '" + plugin.name + "', the library '" + entry.name + "'");
   }
+  // The manifest decides when it is loaded: what it leaves out would never be found.
+  if (plugin.has_manifest && kind_set(plugin.kinds) != kind_set(entry.kinds)) {
+    pg::fail_argument("the kinds of its manifest are '" + plugin.kinds + "', those of the library '" + entry.kinds +
+                      "'");
+  }
 }
 
 void check_name_free(const LoadedPlugin& plugin) {
@@ -153,9 +160,7 @@ void call_plugin(const char* what, Call&& call) {
     pg::fail(PG_E_INTERNAL, std::string(what) + " threw an exception");
   }
   if (code == PG_OK) return;
-  error.message[sizeof error.message - 1] = '\0';
-  std::string text = error.message[0] != '\0' ? error.message : pg::format("failed with code %d", code);
-  throw pg::Error(code, std::string(what) + ": " + text, error.native, error.flags);
+  throw pg::Error(code, std::string(what) + ": " + pg::message_of(code, error), error.native, error.flags);
 }
 
 template <class Table>
@@ -167,6 +172,9 @@ void fetch_table(LoadedPlugin& plugin, const char* id, const char* kind, const T
     return PG_OK;
   });
   if (raw != nullptr) {
+    if (!has_kind(plugin, kind)) {
+      pg::fail_argument(std::string("it has ") + id + ", but its kinds are '" + plugin.kinds + "'");
+    }
     into = copy(raw, plugin.keep);
   } else if (has_kind(plugin, kind)) {
     pg::fail_support("its kinds are '" + plugin.kinds + "', but it has no " + id +
@@ -213,6 +221,7 @@ void open_plugin(LoadedPlugin& plugin) {
     uint32_t count = 0;
     std::string none;
     if (plugin.device != nullptr) {
+      check_device_type(plugin.device->type);
       if (std::string by; device_type_taken(plugin.device->type, by)) {
         pg::fail(PG_E_FAILED_PRECONDITION, std::string("devices of type '") + plugin.device->type +
                                                "' are provided by plugin '" + by + "' already");
@@ -223,9 +232,11 @@ void open_plugin(LoadedPlugin& plugin) {
         return code;
       });
     }
+    DeviceParts made = make_devices(plugin, count);
     register_tables(&plugin);
     loader().opened.push_back(&plugin);
-    make_devices(plugin, count);
+    list_devices(std::move(made));
+    if (plugin.kernels != nullptr) clear_signatures();
     plugin.state = none.empty() ? PluginState::available : PluginState::unavailable;
     plugin.reason = none;
   } catch (...) {
@@ -259,29 +270,24 @@ void load_plugin(LoadedPlugin* plugin) {
 }
 
 LoadedPlugin* load_plugin(const std::string& path) {
-  if (path.empty() || path[0] != '/') pg::fail_argument("a plugin is loaded by its absolute path, got '" + path + "'");
+  if (path.empty()) pg::fail_argument("a plugin is loaded by its path, which is empty");
   Loader& l = loader();
   std::lock_guard guard(l.mutex);
   search_folders();
   const std::string canonical = absolute_path(path);
   for (const auto& plugin : l.plugins) {
     if (plugin->path != canonical) continue;
+    if (plugin->state == PluginState::unavailable && !plugin->opened && !plugin->duplicate) {
+      auto keep = std::move(plugin->keep);  // what was mapped stays so
+      *plugin = find_library(canonical);
+      plugin->keep = std::move(keep);
+    }
     load_plugin(plugin.get());
     return plugin.get();
   }
-  auto fresh = std::make_unique<LoadedPlugin>();
-  fresh->path = canonical;
-  size_t begin = canonical.rfind('/') + 1;
-  fresh->name =
-      canonical.substr(begin, canonical.rfind('.') > begin ? canonical.rfind('.') - begin : std::string::npos);
-  LoadedPlugin& plugin = add_plugin(std::move(fresh));
+  LoadedPlugin& plugin = add_plugin(std::make_unique<LoadedPlugin>(find_library(canonical)));
   load_plugin(&plugin);
   return &plugin;
-}
-
-void add_shutdown_hook(void (*hook)()) {
-  std::lock_guard guard(loader().mutex);
-  loader().shutdown_hooks.push_back(hook);
 }
 
 void shutdown() {
@@ -290,7 +296,7 @@ void shutdown() {
   if (l.shut_down) return;
   l.shut_down = true;
   drain_devices();  // nothing may be running when prepared kernels go
-  for (auto hook = l.shutdown_hooks.rbegin(); hook != l.shutdown_hooks.rend(); ++hook) (*hook)();
+  clear_signatures();
   close_devices();
   for (auto plugin = l.opened.rbegin(); plugin != l.opened.rend(); ++plugin) close_plugin(**plugin);
 }

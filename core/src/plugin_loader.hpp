@@ -43,7 +43,8 @@ void add_plugin_path(const std::string& folder);
 // Reads manifests of all folders on the path (once; again after add_plugin_path). Two of one name are an error that
 // both carry as reason.
 const std::vector<LoadedPlugin*>& find_plugins();
-// Loads one by absolute path, or one that was found. Throws what is wrong; a found one also keeps it as its reason.
+// Loads one by its path (a relative one is relative to the current directory), anew where that has failed before, or
+// one that was found. Throws what is wrong; a found one also keeps it as its reason.
 LoadedPlugin* load_plugin(const std::string& path);
 void load_plugin(LoadedPlugin* plugin);
 // Loads every plugin whose manifest names the kind ("ops", "device", "kernels", ...) and registers its tables.
@@ -54,8 +55,6 @@ bool has_kind(const LoadedPlugin& plugin, const std::string& kind);  // "layer" 
 std::string plugins_json(bool load);
 // Every plugin that could not be used, "cuda: no driver; sim: ...", for messages; empty when there is none.
 std::string unavailable_text();
-// Runs at shutdown before devices close, last added first: who holds prepared kernels or blocks releases them here.
-void add_shutdown_hook(void (*hook)());
 // The services handed to plugins; defined in host.cpp (builder and dimensions) and parallel.cpp (threads).
 pg_host make_host(LoadedPlugin* plugin);
 // Devices, then plugins, in order. Idempotent; also an exit handler.

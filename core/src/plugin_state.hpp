@@ -5,9 +5,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "device.hpp"
 #include "plugin_loader.hpp"
 
 namespace perigee {
@@ -24,17 +26,20 @@ struct Loader {
   std::vector<LoadedPlugin*> opened;     // in the order in which they were
   uint64_t generation = 1;               // raised whenever a plugin is found
   std::map<std::string, uint64_t> done;  // "kind ops": generation up to which that has been loaded
-  std::vector<void (*)()> shutdown_hooks;
   bool shut_down = false;
 };
 
 Loader& loader();
 LoadedPlugin& add_plugin(std::unique_ptr<LoadedPlugin> plugin);     // mutex held
 void search_folders();                                              // mutex held
+LoadedPlugin find_library(const std::string& path);                 // what its name and its manifest say
+std::set<std::string> kind_set(const std::string& kinds);           // in the singular
 void read_manifest(const std::string& file, LoadedPlugin& plugin);  // json.cpp
 void load_all();                                                    // plugin_kinds.cpp
 bool offers_devices(const LoadedPlugin& plugin);                    // device_list.cpp
-void make_devices(LoadedPlugin& plugin, uint32_t count);            // device_list.cpp; mutex held
+using DeviceParts = std::vector<std::unique_ptr<Device>>;
+DeviceParts make_devices(LoadedPlugin& plugin, uint32_t count);  // device_list.cpp; mutex held until they are listed
+void list_devices(DeviceParts made);
 bool device_type_taken(const std::string& type, std::string& by);
 void drain_devices() noexcept;  // waits for all work; failures are logged
 void close_devices() noexcept;

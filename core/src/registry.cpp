@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -24,6 +25,12 @@ constexpr std::array<const char*, static_cast<size_t>(Role::count)> kRoleNames =
 
 using KernelList = std::vector<Kernel>;
 
+// A file format, and who brought it.
+struct Format {
+  const pg_format_info* info;
+  LoadedPlugin* plugin;
+};
+
 // Never destroyed. Entries are never removed or moved, so that references to them stay good.
 struct Registry {
   std::shared_mutex mutex;
@@ -36,7 +43,7 @@ struct Registry {
   std::deque<KernelList> kernel_lists;
   std::deque<Layer> layers;
   std::deque<Optimizer> optimizers;
-  std::vector<const pg_format_info*> formats;
+  std::vector<Format> formats;
 };
 
 Registry& registry() {
@@ -95,6 +102,15 @@ auto find_named(List& list, const std::string& name) -> decltype(&list.front()) 
   return nullptr;
 }
 
+// Exclusive lock held.
+const Format* find_extension(const std::string& extension) {
+  for (const Format& format : registry().formats) {
+    const auto known = split_words(format.info->extensions);
+    if (std::find(known.begin(), known.end(), extension) != known.end()) return &format;
+  }
+  return nullptr;
+}
+
 // All checks, so that a plugin is registered wholly or not at all. Exclusive lock held.
 void check_plugin(const LoadedPlugin& plugin) {
   Registry& r = registry();
@@ -123,6 +139,16 @@ void check_plugin(const LoadedPlugin& plugin) {
     check_optimizer(info);
     Optimizer* known = find_named(r.optimizers, info.name);
     optimizers.add(info.name, known == nullptr ? nullptr : known->plugin);
+  }
+  NameCheck formats("format"), extensions("extension");
+  for (uint32_t i = 0; plugin.formats != nullptr && i < plugin.formats->count; i++) {
+    const pg_format_info& info = *plugin.formats->formats[i];
+    Format* known = find_named(r.formats, info.name);
+    formats.add(info.name, known == nullptr ? nullptr : known->plugin);
+    for (const std::string& extension : split_words(info.extensions)) {
+      const Format* holder = find_extension(extension);
+      extensions.add(extension, holder == nullptr ? nullptr : holder->plugin);
+    }
   }
 }
 
@@ -176,7 +202,7 @@ void register_tables(LoadedPlugin* plugin) {
     r.optimizers.push_back({static_cast<uint32_t>(r.optimizers.size()), plugin->optimizers->optimizers[i], plugin});
   }
   for (uint32_t i = 0; plugin->formats != nullptr && i < plugin->formats->count; i++) {
-    r.formats.push_back(plugin->formats->formats[i]);
+    r.formats.push_back({plugin->formats->formats[i], plugin});
   }
 }
 
@@ -188,7 +214,12 @@ bool Op::mutates(uint32_t input, const void* attrs) const {
   return on != 0;
 }
 
-const Op& op(uint32_t id) { return *registry().ops[id].load(std::memory_order_acquire); }
+const Op* op_at(uint32_t id) { return id < kMaxOps ? registry().ops[id].load(std::memory_order_acquire) : nullptr; }
+
+const Op& op(uint32_t id) {
+  if (const Op* found = op_at(id)) return *found;
+  pg::fail_argument(pg::format("there is no operator number %u", id));
+}
 
 uint32_t op_count() { return registry().op_count.load(std::memory_order_acquire); }
 
@@ -255,11 +286,11 @@ const pg_format_info* find_format(const std::string& path) {
   const pg_format_info* best = nullptr;
   size_t longest = 0;
   std::string known;
-  for (const pg_format_info* format : registry().formats) {
-    for (const std::string& extension : split_words(format->extensions)) {
+  for (const Format& format : registry().formats) {
+    for (const std::string& extension : split_words(format.info->extensions)) {
       known += (known.empty() ? "" : " ") + extension;
       if (extension.size() <= longest || !path.ends_with(extension)) continue;
-      best = format;
+      best = format.info;
       longest = extension.size();
     }
   }

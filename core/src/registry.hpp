@@ -71,7 +71,8 @@ struct Optimizer {
 // Called by the loader. Throw on what is inconsistent (name taken, role taken, attribute outside the struct).
 void register_tables(LoadedPlugin* plugin);
 
-const Op& op(uint32_t id);                   // valid ids only; wait-free
+const Op* op_at(uint32_t id);                // NULL where there is none of that number; wait-free
+const Op& op(uint32_t id);                   // throws instead
 const Op* find_op(const std::string& name);  // loads plugins of kind "ops" first; NULL when there is none
 const Op& role_op(Role role);                // throws PG_E_FAILED_PRECONDITION when nobody claims it
 uint32_t op_count();

@@ -2,6 +2,7 @@
 #include "registry_check.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <sstream>
 
 #include "plugin_loader.hpp"
@@ -9,6 +10,17 @@
 namespace perigee {
 
 namespace {
+
+// What users write must be what they can write: in Lua as a name, in a device's name before ":".
+void check_name(const std::string& name, const std::string& owner, bool capitals) {
+  auto fits = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || (capitals && c >= 'A' && c <= 'Z');
+  };
+  const bool good = !name.empty() && std::all_of(name.begin(), name.end(), fits) && (name[0] < '0' || name[0] > '9');
+  if (good) return;
+  pg::fail_argument(owner + ": its name is made of " + (capitals ? "letters" : "lower case letters") +
+                    ", digits and '_', and begins with no digit");
+}
 
 constexpr uint32_t kNoParts = UINT32_MAX;  // layers and optimizers tell no static attributes from runtime ones
 
@@ -145,7 +157,14 @@ std::vector<std::string> split_words(const char* text) {
 
 void check_op(const pg_op_info& info) {
   const std::string owner = std::string("operator '") + info.name + "'";
+  check_name(info.name, owner, false);
   check_attrs({info.attrs, info.attr_count, info.attr_size, info.static_size, info.defaults, owner});
+  for (uint32_t i = 0; i < info.input_count; i++) {
+    auto same = [&](const pg_attr_info* attr) { return std::strcmp(attr->name, info.inputs[i]->name) == 0; };
+    if (std::any_of(info.attrs, info.attrs + info.attr_count, same)) {
+      pg::fail_argument(owner + ": '" + info.inputs[i]->name + "' is an input and an attribute");
+    }
+  }
   if (info.input_count > 64 || info.output_count > 64) pg::fail_argument(owner + ": more than 64 inputs or outputs");
   check_random(info, owner);
   check_inputs(info, owner);
@@ -163,15 +182,19 @@ void check_op(const pg_op_info& info) {
 
 void check_layer(const pg_layer_info& info) {
   const std::string owner = std::string("layer '") + info.name + "'";
+  check_name(info.name, owner, true);
   check_attrs({info.attrs, info.attr_count, info.attr_size, kNoParts, info.defaults, owner});
   if (info.inferred > info.attr_count) pg::fail_argument(owner + ": 'inferred' names no attribute");
 }
 
 void check_optimizer(const pg_optimizer_info& info) {
   const std::string owner = std::string("optimizer '") + info.name + "'";
+  check_name(info.name, owner, true);
   check_attrs({info.attrs, info.attr_count, info.attr_size, kNoParts, info.defaults, owner});
   if (info.slot_count > 64) pg::fail_argument(owner + ": more than 64 slots");
 }
+
+void check_device_type(const std::string& type) { check_name(type, "device type '" + type + "'", false); }
 
 void NameCheck::add(const std::string& name, const LoadedPlugin* holder) {
   const std::string what = std::string(sort_) + " '" + name + "'";

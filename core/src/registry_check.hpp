@@ -16,6 +16,7 @@ struct LoadedPlugin;
 void check_op(const pg_op_info& info);
 void check_layer(const pg_layer_info& info);
 void check_optimizer(const pg_optimizer_info& info);
+void check_device_type(const std::string& type);
 
 // Names of one sort that a plugin brings: taken twice within it, or by another plugin (`holder`), is an error.
 class NameCheck {

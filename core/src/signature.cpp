@@ -5,7 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "plugin_loader.hpp"
+#include "rule_check.hpp"
 
 namespace perigee {
 namespace {
@@ -25,10 +25,7 @@ struct Cache {
   std::atomic<uint64_t> generation{0};
 };
 Cache& cache() {
-  static Cache* instance = [] {
-    add_shutdown_hook(clear_signatures);
-    return new Cache();
-  }();
+  static Cache* instance = new Cache();  // outlives static destructors: calls may come after them
   return *instance;
 }
 
@@ -71,6 +68,7 @@ struct Maker {
       for (uint32_t k = 0; k < count; k++, flat++) {
         pg_meta& m = metas[flat];
         OutputPlan& plan = s.outputs[flat];
+        if (info.traits & PG_OP_VIEW) check_view(*key.op, s.groups.data(), flat, m, s.inputs[0].get());
         bool view = (m.flags & PG_META_VIEW) != 0;
         if (m.flags & PG_META_COPY) s.how = How::reshape_copy;
         plan.meta = intern_meta(PG_DTYPE(m.dtype_code, m.dtype_bits), m.rank, m.shape, view ? m.stride : nullptr);
@@ -305,6 +303,7 @@ Signature* recent_signature(const SignatureKey& key, uint64_t hash) {
 
 SignatureRef find_signature(const SignatureKey& key, uint64_t hash) {
   Cache& c = cache();
+  const uint64_t generation = c.generation.load(std::memory_order_acquire);
   SignatureRef found;
   {
     std::lock_guard lock(c.mutex);
@@ -315,6 +314,8 @@ SignatureRef find_signature(const SignatureKey& key, uint64_t hash) {
   if (!found) {
     found = make_signature(key, hash);
     std::lock_guard lock(c.mutex);
+    // Kernels came meanwhile, perhaps because this call looked for them: it is served, and the next decides anew.
+    if (c.generation.load(std::memory_order_acquire) != generation) return found;
     if (c.map.size() >= max_signatures) {
       auto [old_hash, old] = c.order.front();
       c.order.pop_front();
@@ -329,7 +330,6 @@ SignatureRef find_signature(const SignatureKey& key, uint64_t hash) {
     c.order.emplace_back(hash, found.get());
   }
   Recent& r = recent();
-  uint64_t generation = c.generation.load(std::memory_order_acquire);
   if (r.generation != generation) {
     for (SignatureRef& slot : r.slots) slot = nullptr;
     r.generation = generation;

@@ -74,6 +74,7 @@ bool matches(const Signature& s, const SignatureKey& key, uint64_t hash);
 Signature* recent_signature(const SignatureKey& key, uint64_t hash);
 // Finds or makes one. Throws with the reasons when nothing can compute the call.
 SignatureRef find_signature(const SignatureKey& key, uint64_t hash);
-void clear_signatures();  // at shutdown: releases prepared kernels
+// Releases prepared kernels: at shutdown, and when there are new kernels, so that all calls are decided alike.
+void clear_signatures();
 
 }  // namespace perigee

@@ -77,8 +77,10 @@ pg_tensor with_address(const Tensor& tensor) {
 }
 
 TensorRef from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const void* data, Device& device) {
-  TensorRef tensor = make_dense(device, intern_meta(dtype, rank, shape));
-  if (tensor->meta->symbolic) pg::fail_argument("a tensor with contents cannot have symbolic dimensions");
+  MetaRef meta = intern_meta(dtype, rank, shape);
+  if (meta->symbolic) pg::fail_argument("a tensor with contents cannot have symbolic dimensions");
+  if (data == nullptr && meta->bytes > 0) pg::fail_argument("the data is NULL");
+  TensorRef tensor = make_dense(device, std::move(meta));
   if (tensor->meta->bytes > 0)
     device.upload(tensor->address(), data, static_cast<uint64_t>(tensor->meta->bytes), ambient().stream);
   return tensor;

@@ -70,7 +70,7 @@ local function start(native)
       local hint = require("perigee.foreign").hint("perigee", tostring(key))
       local near = not hint and native.suggest(tostring(key), names)
       native.raise("not_found", nil, ("perigee has no %q"):format(tostring(key)),
-                   hint or near and ("did you mean %q?"):format(near) or nil)
+                   hint or near and ("did you mean %q?"):format(near) or native.unavailable "ops")
     end
     rawset(pg, key, value)
     return value

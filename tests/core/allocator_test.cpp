@@ -229,6 +229,14 @@ TEST_CASE("one failed allocation of the device is survived") {
   CHECK(f.memory().stats().reserved == f.plugin.allocated);
 }
 
+TEST_CASE("a device that gives no handle fails by name") {
+  FakeOptions options;
+  options.no_handles = true;
+  Fixture f(options);
+  CHECK_THROWS_WITH(f.memory().alloc(64, 0), "fake:0: alloc: the plugin gave the handle 0");
+  CHECK_THROWS_WITH(f.device->pinned(64), "fake:0: alloc of pinned memory: the plugin gave the handle 0");
+}
+
 TEST_CASE("sizes that cannot be are out of memory, not a crash") {
   Fixture f;
   for (uint64_t bytes : std::vector<uint64_t>{UINT64_MAX, UINT64_MAX - 63, uint64_t{1} << 63}) {

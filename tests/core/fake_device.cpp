@@ -28,6 +28,7 @@ struct FakeTable {
   static int32_t alloc(void* self, uint32_t, uint32_t kind, uint64_t bytes, uint64_t* buffer, pg_error* error) {
     FakePlugin& p = of(self);
     std::lock_guard guard(p.mutex_);
+    if (p.options.no_handles) return PG_OK;
     if (kind == PG_MEMORY_DEVICE) {
       p.allocations++;
       const bool injected = p.fail_allocation > 0 && --p.fail_allocation == 0;

@@ -18,8 +18,8 @@
 namespace perigee::test {
 
 struct FakeOptions {
-  bool synchronous = false, peer = false;
-  uint64_t memory = 0;  // bytes the device has; 0: plenty
+  bool synchronous = false, peer = false, no_handles = false;  // no_handles: alloc says OK and gives nothing
+  uint64_t memory = 0;                                         // bytes the device has; 0: plenty
   uint32_t alignment = 64;
   std::string type = "fake";
 };

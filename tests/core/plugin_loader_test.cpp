@@ -185,15 +185,66 @@ TEST_CASE("a newer plugin's additions are ignored") {
   CHECK_THAT(op_json("newer_op"), Contains(R"("default":0.5)"));
 }
 
-TEST_CASE("plugins are loaded by absolute path, once") {
+TEST_CASE("plugins are loaded by path, once") {
   LoadedPlugin& good = at("good");
   CHECK(load_plugin(good.path) == &good);
-  CHECK_THROWS_WITH(load_plugin("good.so"), Contains("by its absolute path, got 'good.so'"));
-  CHECK_THROWS_WITH(load_plugin(""), Contains("absolute path"));
+  const fs::path before = fs::current_path();
+  fs::current_path(bad_folder());
+  CHECK(load_plugin("good.so") == &good);
+  CHECK(load_plugin("./folder.so/../good.so") == &good);
+  fs::current_path(before);
+  CHECK_THROWS_WITH(load_plugin(""), Contains("which is empty"));
   CHECK_THROWS_WITH(load_plugin("/no/such/plugin.so"), Contains("cannot be read: No such file"));
   const fs::path elsewhere = bad_folder() / "folder.so" / "copy.so";
   if (!fs::exists(elsewhere)) fs::copy_file(good.path, elsewhere);
   CHECK_THROWS_WITH(load_plugin(elsewhere.string()), Contains("two plugins are named 'good'"));
+}
+
+TEST_CASE("a path that is named has its manifest read, and is tried again") {
+  const fs::path folder = bad_folder() / "named";
+  fs::create_directories(folder);
+  fs::copy_file(fs::path(BAD_PLUGINS) / "named" / "named.so", folder / "named.so",
+                fs::copy_options::overwrite_existing);
+  const std::string path = (folder / "named.so").string();
+  auto manifest = [&](const std::string& rest) {
+    write_text(folder / "named.json", R"({"name": "named", "kinds": "ops")" + rest + "}");
+  };
+  manifest(R"(, "cpu_features": ["avx9000"])");
+  CHECK_THROWS_WITH(load_plugin(path), Contains("needs the processor feature 'avx9000'"));
+  manifest(R"(, "min_host_minor": 999)");
+  CHECK_THROWS_WITH(load_plugin(path), Contains("needs a host of interface version 1.999"));
+  write_text(folder / "named.json", "{");
+  CHECK_THROWS_WITH(load_plugin(path), Contains("parse error") && !Contains("json.exception"));
+  write_text(folder / "named.json", "[]");
+  CHECK_THROWS_WITH(load_plugin(path), Contains("named.json: it holds no object"));
+  manifest(R"(, "libraries": "libc.so")");
+  CHECK_THROWS_WITH(load_plugin(path), Contains("named.json: 'libraries': type must be array, but is string"));
+  manifest(R"(, "abi": -1)");
+  CHECK_THROWS_WITH(load_plugin(path), Contains("named.json: 'abi': it is -1; expected a whole number from 0"));
+  write_text(folder / "named.json", R"({"name": "named", "kinds": "ops,kernels"})");
+  CHECK_THROWS_WITH(load_plugin(path),
+                    Contains("the kinds of its manifest are 'ops,kernels', those of the library 'ops'"));
+  manifest("");
+  LoadedPlugin* loaded = load_plugin(path);
+  CHECK(loaded->state == PluginState::available);
+  CHECK(load_plugin(path) == loaded);
+}
+
+TEST_CASE("what a plugin has and what it says that it has are one") {
+  check_unavailable("unlisted_kind", Equals("it has pg.ops/0, but its kinds are 'kernels'"));
+}
+
+TEST_CASE("devices come all or not at all") {
+  check_unavailable("half_devices", Equals("half_devices:1: properties: this one is broken"));
+  CHECK(find_made_device("half_devices", 0) == nullptr);
+  check_unavailable("many_devices", Contains("it has 300 devices; of 256 in all there is room for"));
+  CHECK(find_made_device("many_devices", 0) == nullptr);
+  check_unavailable("odd_alignment",
+                    Contains("odd_alignment:0: properties: the alignment is 48; expected a power of two"));
+}
+
+TEST_CASE("names that could not be written are refused") {
+  check_unavailable("capital_device", Contains("device type 'Big': its name is made of lower case letters"));
 }
 
 TEST_CASE("the current directory is never searched") {

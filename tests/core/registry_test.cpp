@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -159,6 +160,7 @@ TEST_CASE("schemas that lie are refused, wholly") {
       {"attribute 'mode' at offset 9 is not aligned", [](Schema& s) { s.attrs[1].offset = 9; }},
       {"attribute 'mode' overlaps 'scalar'", [](Schema& s) { s.attrs[1].offset = 4; }},
       {"attribute 'mode' is declared twice", [](Schema& s) { s.attrs[2].name = "mode"; }},
+      {"'x' is an input and an attribute", [](Schema& s) { s.attrs[1].name = "x"; }},
       {"attribute 'mode' is a choice without choices", [](Schema& s) { s.attrs[1].choices = nullptr; }},
       {"attribute 'flat' has the unknown kind 99", [](Schema& s) { s.attrs[4].kind = 99; }},
       {"attribute 'flat' is a runtime one, but lies in", [](Schema& s) { s.attrs[4].flags = PG_ATTR_RUNTIME; }},
@@ -194,6 +196,43 @@ TEST_CASE("schemas that lie are refused, wholly") {
   CHECK(find_op("registry_spoilt_op") == nullptr);
 }
 
+TEST_CASE("operators have names that can be written") {
+  for (const char* name : {"", "Softmax", "my op", "2d", "größe"}) {
+    CHECK_THROWS_WITH(Schema(name).add(), Contains("its name is made of lower case letters, digits and '_'"));
+    CHECK(find_op(name) == nullptr);
+  }
+}
+
+TEST_CASE("names and extensions of formats are taken once") {
+  auto add = [](const char* plugin, std::vector<std::pair<const char*, const char*>> formats) {
+    struct Tables {
+      LoadedPlugin plugin;
+      std::deque<pg_format_info> infos;
+      std::vector<const pg_format_info*> pointers;
+      pg_formats table{};
+    };
+    auto* t = new Tables();  // what was registered stays
+    t->plugin.name = plugin;
+    for (auto [name, extensions] : formats) {
+      pg_format_info& info = t->infos.emplace_back();
+      info.name = name;
+      info.extensions = extensions;
+      t->pointers.push_back(&info);
+    }
+    t->table.count = static_cast<uint32_t>(t->pointers.size());
+    t->table.formats = t->pointers.data();
+    t->plugin.formats = &t->table;
+    register_tables(&t->plugin);
+  };
+  add("first", {{"one", ".one .uno"}, {"two", ".one.two"}});
+  CHECK_THROWS_WITH(add("second", {{"one", ".other"}}), "format 'one' is provided by plugin 'first' already");
+  CHECK_THROWS_WITH(add("second", {{"fresh", ".fresh .uno"}}),
+                    "extension '.uno' is provided by plugin 'first' already");
+  CHECK_THROWS_WITH(add("second", {{"a", ".same"}, {"b", ".same"}}), "extension '.same' is provided twice");
+  CHECK_THROWS_WITH(find_format("x.fresh"), Contains("known extensions: .one .uno .one.two"));
+  CHECK(std::string(find_format("x.one.two")->name) == "two");
+}
+
 TEST_CASE("names and roles are taken once") {
   registered();
   Schema again("registry_test_op");
@@ -212,6 +251,8 @@ TEST_CASE("names and roles are taken once") {
 }
 
 TEST_CASE("numbers that do not exist are errors") {
+  CHECK_THROWS_WITH(op(op_count()), Contains("there is no operator number"));
+  CHECK_THROWS_WITH(op(UINT32_MAX), Contains("there is no operator number 4294967295"));
   CHECK_THROWS_WITH(layer(123456), Contains("there is no layer number 123456"));
   CHECK_THROWS_WITH(optimizer(123456), Contains("there is no optimizer number 123456"));
   CHECK(find_layer("NoSuchLayer") == nullptr);

@@ -166,15 +166,18 @@ local function write_default(attr, base)
   end
 end
 
----Prepares the attribute list of a description that came as JSON.
-function M.prepare(list)
-  local by_name, names, visible = {}, {}, {}
+---Prepares the attribute list of a description that came as JSON. `inputs`: what else the caller gives by name.
+function M.prepare(list, inputs)
+  local by_name, names, visible, taken = {}, {}, {}, {}
+  for _, attr in ipairs(list) do taken[attr.name] = true end
+  for _, input in ipairs(inputs or {}) do taken[input.name] = true end
   local pair = 2 -- what an empty default wants: as many numbers as the list before it
   for _, attr in ipairs(list) do
     attr.internal = math.floor(attr.flags / M.INTERNAL) % 2 == 1
     attr.required = math.floor(attr.flags / M.REQUIRED) % 2 == 1
     attr.pair = 0
-    attr.shown = attr.kind == AXES and attr.name == "axes" and "axis" or attr.name -- what users call it
+    -- What users call it: a list of axes is `axis` too, unless something else is.
+    attr.shown = attr.kind == AXES and attr.name == "axes" and not taken.axis and "axis" or attr.name
     if math.floor(attr.flags / M.PAIR) % 2 == 1 then
       attr.pair = type(attr.default) == "table" and #attr.default > 0 and #attr.default or pair
       pair = attr.pair

@@ -69,7 +69,7 @@ local function load_op(name)
   op.id = id[0]
   op.in_place = has(op.traits, IN_PLACE)
   op.attributes = op.attributes or op.attrs or {}
-  op.visible = attributes.prepare(op.attributes)
+  op.visible = attributes.prepare(op.attributes, op.inputs)
   for _, input in ipairs(op.inputs) do
     input.optional, input.variadic = has(input.flags, OPTIONAL), has(input.flags, VARIADIC)
     op.variadic = op.variadic or input.variadic

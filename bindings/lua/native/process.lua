@@ -100,6 +100,19 @@ function M.load_plugin(path)
 end
 function M.plugins_text(load) return ffi.string(C.pgc_plugins_json(load and 1 or 0)) end
 function M.plugins(load) return json(ffi.string(C.pgc_plugins_json(load and 1 or 0))) end
+---Which plugins of a kind ("ops", "layers", "optimizers") cannot be used, and why, for messages about names that are
+---not found; nil where there is none. Those without a readable manifest may be of any kind.
+function M.unavailable(kind)
+  local reasons = {}
+  for _, plugin in ipairs(M.plugins(false)) do
+    local kinds = plugin.kinds:gsub("%a+", function(word) return word:gsub("s$", "") .. "s" end)
+    local fits = kinds == "" or ("," .. kinds:gsub(" ", "") .. ","):find("," .. kind .. ",", 1, true)
+    if plugin.state == "unavailable" and fits then
+      reasons[#reasons + 1] = ("plugin '%s' is unavailable: %s"):format(plugin.name, plugin.reason)
+    end
+  end
+  return reasons[1] and table.concat(reasons, "; ")
+end
 function M.shutdown() check(C.pgc_shutdown(), "shutdown") end
 function M.version() return ffi.string(C.pgc_version()) end
 

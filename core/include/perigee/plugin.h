@@ -257,7 +257,8 @@ typedef struct pg_host {
 
 /* kinds: of "ops device kernels layers optimizers formats" those that the plugin has, separated by commas. The host
  * calls open, asks iface once for every interface it knows (one that `kinds` promises and that is NULL fails the load),
- * and calls close once. A failing open cleans up after itself: there is no close then. No two plugins have one name. */
+ * and calls close once. A failing open cleans up after itself: there is no close then. No two plugins have one name. The
+ * manifest beside the library, where there is one, says the same name and kinds. */
 typedef struct pg_plugin {
   uint32_t magic, size;              /* PG_MAGIC, PG_SIZE(pg_plugin, close) */
   uint32_t abi_minor;                /* PG_ABI_MINOR of the header it was built with */
@@ -288,7 +289,8 @@ typedef struct pg_plugin {
 /* Output flags. */
 #define PG_OUTPUT_HIDDEN 1u   /* between forward and backward only (indices, masks, statistics) */
 #define PG_OUTPUT_DYNAMIC 2u  /* infer gives upper bounds; the kernel publishes the extents (pg_launch.extents) and
-                                 writes the elements densely, as if the output had had that shape */
+                                 writes the elements densely, as if the output had had that shape; one above its bound
+                                 fails the call */
 #define PG_OUTPUT_VARIADIC 4u /* as many as there are tensors in input group `like` */
 
 /* Traits. */
@@ -334,10 +336,11 @@ typedef struct pg_output_info {
   const char *name, *doc;
 } pg_output_info;
 
-/* What infer writes for an output. */
-#define PG_META_VIEW 1u /* stride and offset are given: the output aliases input 0 */
-#define PG_META_COPY 2u /* a view operator that cannot be one here: the host makes input 0 contiguous first, and asks
-                           again (reshape of a transposed tensor) */
+/* What infer writes for an output: every one of them, with a dtype named above. A view lies within the elements that
+ * input 0 reaches, in its dtype; the host checks that, and answers PG_E_INTERNAL. */
+#define PG_META_VIEW 1u /* of PG_OP_VIEW: stride and offset are given, the output aliases input 0 */
+#define PG_META_COPY 2u /* of PG_OP_VIEW: cannot be one here. The host makes input 0 contiguous first, and asks again
+                           (reshape of a transposed tensor); an error where input 0 is contiguous */
 typedef struct pg_meta {
   uint32_t size, flags;
   uint16_t dtype_code, dtype_bits;
@@ -373,7 +376,8 @@ typedef struct pg_grad {
   pg_value *gradients;        /* an input's, of its shape and dtype (checked); leave 0 where there is none */
 } pg_grad;
 
-/* decompose: emit simpler operators that compute the output_count first outputs (hidden ones too if counted).
+/* decompose: emit simpler operators that compute the output_count first outputs (hidden ones too if counted), of the
+ * dtypes and shapes that infer says.
  * write_back, for views: outputs[0] is inputs[0] with the part that the view shows replaced by inputs[1]. */
 typedef struct pg_expand {
   uint32_t size;
@@ -390,7 +394,8 @@ typedef struct pg_expand {
 typedef struct pg_op_info {
   uint32_t size;
   uint32_t traits, effect, numeric;
-  const char *name, *doc;
+  const char *name, *doc; /* the name: lower case, digits and '_', as front ends can write it; so too of attributes and
+                             inputs, which share one space of names */
   const char *category; /* "elementwise", "reduction", "view", "matrix", "neural", "random", ...: chapters of the reference */
   /* The role this operator plays for the host, or NULL. One schema claims a role. Computed by kernels: "accumulate"
    * (x, y) -> x + y; "sum_like" (dy, META x) -> dy summed to x's shape; "zeros_like", "ones_like" (META x);
@@ -452,13 +457,14 @@ typedef struct pg_device_properties {
  * (never the vendor's number: the host would take it for a sequence). Later work of a failed stream may be skipped.
  * stream_sync reports a failure once; the stream is then as usable as before, but for PG_ERROR_DEVICE_LOST.
  *
- * Events: one that was never recorded has passed; recording again replaces. The host lets a stream wait only for events
- * of its own device. On a synchronous device it uses no events and one stream, and calls no stream_sync; where the
+ * Events: one that was never recorded has passed; recording again replaces. A wait is for the recording at the time of
+ * the call: the host may record the event again, on any stream, before the waiting stream has got there. It lets a stream
+ * wait only for events of its own device. On a synchronous device it uses no events and one stream, and calls no stream_sync; where the
  * device is host-visible too, it copies bytes itself and calls neither upload nor download. */
 typedef struct pg_device {
   uint32_t size;
   uint32_t reserved;
-  const char *type;    /* "cpu": devices are "cpu:0", ... */
+  const char *type;    /* "cpu": devices are "cpu:0", ...; lower case, digits and '_' */
   const char *aliases; /* further names for its devices, separated by spaces: "gpu", or "" */
   /* Required. */
   int32_t (*count)(void *self, uint32_t *count, pg_error *error);                                  /* [any] 0 with a reason in error->message and PG_OK: none here */
@@ -703,7 +709,8 @@ typedef struct pg_format_info {
   uint32_t size;
   uint32_t reserved;
   const char *name, *doc;
-  const char *extensions; /* ".safetensors .st"; the longest that fits the path wins */
+  const char *extensions; /* ".safetensors .st"; the longest that fits the path wins. Names and extensions are one
+                             plugin's each: who comes second does not load */
   void *user;
   const char *options; /* what `options` of read may say, as "key=default key=default"; "" for none */
   /* options: "key=value" lines, or "". A damaged file is PG_E_DATA_LOSS with the offset and what was wrong. [any] */

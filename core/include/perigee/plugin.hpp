@@ -81,7 +81,9 @@ int32_t guard(pg_error* error, const char* where, Body&& body) noexcept {
   }
 }
 
-// Throws what the host reported.
+// What the other side said; where it said nothing, its code.
+std::string message_of(int32_t code, const pg_error& error);
+// Throws what the other side reported.
 [[noreturn]] void fail_as(int32_t code, const pg_error& error);
 inline void check(int32_t code, const pg_error& error) {
   if (code != PG_OK) fail_as(code, error);

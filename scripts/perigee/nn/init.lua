@@ -57,7 +57,7 @@ local function unknown(name)
   local hint = require("perigee.foreign").hint("nn", name)
   local near = not hint and native.suggest(name, names)
   native.raise("not_found", nil, ("nn has no %q"):format(name),
-               hint or near and ("did you mean nn.%s?"):format(near) or nil)
+               hint or near and ("did you mean nn.%s?"):format(near) or native.unavailable "layers")
 end
 
 setmetatable(nn, { __index = function(_, name)

@@ -22,7 +22,7 @@ local function unknown(name)
   local hint = require("perigee.foreign").hint("optim", name)
   local near = not hint and native.suggest(name, names)
   native.raise("not_found", nil, ("optim has no %q"):format(name),
-               hint or near and ("did you mean optim.%s?"):format(near) or nil)
+               hint or near and ("did you mean optim.%s?"):format(near) or native.unavailable "optimizers")
 end
 
 for name, construct in pairs(require "perigee.optim.large") do optim[name] = construct end

@@ -37,13 +37,18 @@ void KernelCall::each(Body&& body) const {
 }
 
 void KernelCall::need_dtypes(std::initializer_list<uint32_t> dtypes) const {
-  each([&](const pg_tensor& t) {
+  auto taken = [&](const pg_tensor& t) {
     for (uint32_t dtype : dtypes)
-      if (dtype_of(t) == dtype) return;
-    std::string names;
-    for (uint32_t dtype : dtypes) names += (names.empty() ? "" : ", ") + std::string(dtype_name(dtype));
-    refuse("takes %s", names.c_str());
-  });
+      if (dtype_of(t) == dtype) return true;
+    return false;
+  };
+  std::string names;
+  for (uint32_t dtype : dtypes) names += (names.empty() ? "" : ", ") + std::string(dtype_name(dtype));
+  for (uint32_t i = 0; i < input_count(); i++)
+    if (has(i) && !taken(in(i))) refuse("takes %s", names.c_str());
+  for (uint32_t i = 0; i < output_count(); i++)
+    if (has_output(i) && !taken(out(i)))
+      fail_support("makes " + names + "; its result is to be " + dtype_name(dtype_of(out(i))));
 }
 
 void KernelCall::need_dense() const {

@@ -31,7 +31,14 @@ std::string format(const char* pattern, ...) {
 void fail(int32_t code, const std::string& message) { throw Error(code, message); }
 void fail_argument(const std::string& message) { throw Error(PG_E_INVALID_ARGUMENT, message); }
 void fail_support(const std::string& message) { throw Error(PG_E_NOT_SUPPORTED, message); }
-void fail_as(int32_t code, const pg_error& error) { throw Error(code, error.message, error.native, error.flags); }
+std::string message_of(int32_t code, const pg_error& error) {
+  std::string message(error.message, strnlen(error.message, sizeof error.message));
+  return message.empty() ? format("failed with code %d and no message", code) : message;
+}
+void fail_as(int32_t code, const pg_error& error) {
+  if (code == PG_E_RETRY) fail(PG_E_INTERNAL, "answered PG_E_RETRY, which only the host says, and only to front ends");
+  throw Error(code, message_of(code, error), error.native, error.flags);
+}
 
 int32_t set_error(pg_error* error, int32_t code, const char* where, const char* message, int64_t native,
                   uint32_t flags) noexcept {

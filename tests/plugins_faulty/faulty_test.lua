@@ -1,0 +1,112 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What comes of operators that break their promises: an error that names operator and output.
+
+local pg = require "perigee"
+
+local x = pg.tensor { 1, 2, 3 }
+
+local function plain(text) return (text:gsub("%p", "%%%0")) end
+
+local function fails(t, fn, text) t.equal(t.raises(fn, plain(text)).code, "internal") end
+
+-- In eager code, twice (a refusal is not remembered as a success), and in a graph, as it is recorded or run.
+local function fails_everywhere(t, name, options, text)
+  for _ = 1, 2 do fails(t, function() return pg[name](x, options) end, name .. ": " .. text) end
+  fails(t, function()
+    local g = pg.graph(function(g)
+      return { y = pg[name](g:placeholder { "x", shape = { "n" }, dtype = "float32" }, options) }
+    end)
+    return pg.Session { g }:run("y", { x = x })
+  end, text)
+end
+
+test("a shape rule describes every output, with a dtype", function(t)
+  fails_everywhere(t, "faulty_half", {}, "its shape rule says nothing of output 'z'")
+  fails_everywhere(t, "faulty_dtype", {}, "its shape rule says dtype none of output 'y'")
+  fails_everywhere(t, "faulty_dtype", { code = 77 * 65536 + 7 },
+                   "its shape rule says dtype kind 77 of 7 bits of output 'y'")
+  fails_everywhere(t, "faulty_dtype", { code = 4 }, "its shape rule says dtype kind 0 of 4 bits of output 'y'")
+  fails_everywhere(t, "faulty_symbol", {}, "its shape rule says a symbol that there is not for axis 0 of output 'y'")
+end)
+
+test("a view stays within its input, in its dtype", function(t)
+  local beyond = "its shape rule goes beyond the 3 elements that its input reaches with output 'y'"
+  fails_everywhere(t, "faulty_view", { start = 2 ^ 28 }, beyond)
+  fails_everywhere(t, "faulty_view", { start = 3 }, beyond)
+  fails_everywhere(t, "faulty_view", { start = -1 }, beyond)
+  fails_everywhere(t, "faulty_view", { size = 3, stride = 2 }, beyond)
+  fails_everywhere(t, "faulty_view", { size = 2 ^ 40, stride = 2 ^ 40 }, beyond)
+  fails_everywhere(t, "faulty_view", { size = 2, stride = -1, start = 2 },
+                   "its shape rule says a negative stride of output 'y'")
+  fails_everywhere(t, "faulty_view_dtype", {},
+                   "its shape rule says dtype float64, where the input that it is a view of has float32, of output 'y'")
+  t.equal(pg.faulty_view(x, { size = 2, stride = 2 }), { 1, 3 })
+  t.equal(pg.faulty_view(x[{ { 2, 3 } }], { size = 2 }), { 2, 3 })
+  fails(t, function() return pg.faulty_view(x[{ { 1, 2 } }], { size = 3 }) end, "goes beyond the 2 elements")
+  t.equal(pg.faulty_view(x, { size = 0, start = 7 }).shape, { 0 })
+end)
+
+test("a view has strides, and what is none has none", function(t)
+  fails_everywhere(t, "faulty_view_bare", {}, "its shape rule says no strides of output 'y'")
+  fails_everywhere(t, "faulty_view_copy", {}, "its shape rule wants a dense input, which it has, for output 'y'")
+  fails(t, function() return pg.faulty_no_view(x) end,
+        "faulty_no_view: its shape rule makes a view, which it is not, of output 'y'")
+end)
+
+test("a dynamic output is no larger than its bound", function(t)
+  for _, count in ipairs { 4, 1000000, -1 } do
+    fails(t, function() return pg.faulty_extents(x, { count = count }) end,
+          ("faulty_extents: its kernel says that axis 0 of output 'y' has %d elements; at most 3 fit"):format(count))
+  end
+  t.equal(pg.faulty_extents(x, { count = 2 }).shape, { 2 })
+end)
+
+test("a decomposition gives what the shape rule says", function(t)
+  fails_everywhere(t, "faulty_parts", {},
+                   "its decomposition gave float32 [] for output 'y'; its shape rule says float32 [3]")
+  fails_everywhere(t, "faulty_parts_dtype", {},
+                   "its decomposition gave float64 [3] for output 'y'; its shape rule says float32 [3]")
+end)
+
+test("a gradient rule that returns what it did not save", function(t)
+  for _, size in ipairs { 3, 3, 0 } do
+    local w = pg.ones({ size }, { requires_grad = true })
+    fails(t, function() return w:faulty_unsaved():sum():backward() end, "gradient of faulty_unsaved: input 1 got a " ..
+          "tensor that has no contents here: the operator did not declare it as saved")
+    t.equal(w.grad, nil)
+  end
+end)
+
+test("a failure without a message says its code", function(t)
+  t.raises(function() return pg.faulty_code(x) end, "faulty_code: failed with code 8 and no message")
+  fails(t, function() return pg.faulty_code(x, { code = 10 }) end,
+        "faulty_code: answered PG_E_RETRY, which only the host says")
+  local w = pg.ones({ 3 }, { requires_grad = true })
+  t.raises(function() return w:faulty_silent_grad():sum():backward() end,
+           "gradient of faulty_silent_grad: failed with code 3 and no message")
+  t.raises(function() return pg.faulty_result(x) end, "makes float32; its result is to be int32")
+end)
+
+test("options of one name: axis and axes are both there", function(t)
+  local m = pg.ones { 2, 3 }
+  t.equal(pg.faulty_axes(m), { 1, 0 })
+  t.equal(pg.faulty_axes(m, { axis = 1 }), { 0, 0 })
+  t.equal(pg.faulty_axes(m, { axes = { 1 } }), { 1, 1 })
+  t.equal(pg.faulty_axes(m, { axis = 1, axes = { 1, 2 } }), { 0, 2 })
+end)
+
+test("a name that is not found may be that of a plugin that cannot be used", function(t)
+  local reason = "plugin 'broken' is unavailable: was built for major version 2"
+  t.raises(function() return pg.faulty_nothing_like_this end, plain(reason))
+  t.raises(function() return pg.nn.NothingLikeThis end, plain(reason))
+  t.raises(function() return pg.optim.NothingLikeThis end, plain(reason))
+end)
+
+test("kernels that come late serve shapes seen before", function(t)
+  t.equal(pg.faulty_late(x), { 2, 4, 6 })
+  for _, plugin in ipairs(pg.plugins()) do
+    if plugin.name == "faulty" then pg.load_plugin(plugin.path:gsub("faulty%.so$", "late/faulty_late.so")) end
+  end
+  t.equal(pg.faulty_late(x), { 42, 42, 42 })
+  t.equal(pg.faulty_late(pg.ones { 5 }), { 42, 42, 42, 42, 42 })
+end)
