@@ -12,6 +12,19 @@
  *  - All functions may be called from any thread unless they say otherwise. None calls back into the front end but
  *    those that take a function pointer, during the call.
  *  - Numbers of axes and positions count from 0 here; front ends with another base translate.
+ *  - A pointer may be NULL where that is said, and that of a tensor that is released or retained; what else the compiler
+ *    cannot see (a tensor that is gone, too small an array) is not checked.
+ *
+ * The square of a number (CMake: target_link_libraries(square Perigee::perigee)):
+ *
+ *   float x = 3, y = 0;
+ *   uint32_t mul;
+ *   pgc_tensor *a = NULL, *b = NULL;
+ *   if (pgc_find_op("mul", &mul) || pgc_from_host(PG_F32, 0, NULL, &x, -1, &a) || pgc_call2(mul, a, a, NULL, &b) ||
+ *       pgc_to_host(b, &y, sizeof y))
+ *     fprintf(stderr, "%s: %s\n", pgc_error()->where, pgc_error()->message);
+ *   pgc_release(a);
+ *   pgc_release(b);
  */
 #ifndef PERIGEE_H
 #define PERIGEE_H
@@ -31,9 +44,10 @@ typedef struct pgc_pass pgc_pass;
 
 /* ---- process ---- */
 PGC_API const char *pgc_version(void);
-/* Adds a folder of plugins behind PERIGEE_PLUGIN_PATH. Reads manifests only; plugins load when first needed. */
+/* Adds a folder of plugins behind PERIGEE_PLUGIN_PATH. Reads manifests only; plugins load when first needed. Where no
+ * folder is added it is the installation's: perigee/plugins beside libperigee.so. */
 PGC_API int32_t pgc_add_plugin_path(const char *folder);
-PGC_API int32_t pgc_load_plugin(const char *absolute_path);
+PGC_API int32_t pgc_load_plugin(const char *path); /* a relative one is relative to the current directory */
 /* JSON: [{"name","kinds","version","path","state","reason"}]. state: found, loaded, available, unavailable. `load` 1
  * loads each first. The string lives until the thread's next call that returns JSON. */
 PGC_API const char *pgc_plugins_json(int32_t load);
@@ -208,8 +222,8 @@ PGC_API int32_t pgc_optimizer_step(uint32_t optimizer, const void *attrs, uint64
 typedef struct pgc_file pgc_file; /* what was read: named tensors on the CPU, and notes */
 PGC_API int32_t pgc_read(const char *path, const char *options, pgc_file **output);
 PGC_API uint32_t pgc_file_count(const pgc_file *file);
-PGC_API const char *pgc_file_name(const pgc_file *file, uint32_t index);
-PGC_API pgc_tensor *pgc_file_tensor(const pgc_file *file, uint32_t index); /* a new reference */
+PGC_API const char *pgc_file_name(const pgc_file *file, uint32_t index);   /* NULL: not so many */
+PGC_API pgc_tensor *pgc_file_tensor(const pgc_file *file, uint32_t index); /* a new reference; NULL: not so many */
 PGC_API const char *pgc_file_note(const pgc_file *file, const char *key);  /* NULL: no such note */
 PGC_API void pgc_file_close(pgc_file *file);
 /* Atomic: a temporary file beside it, fsync, rename, fsync of the folder. notes: key, value, key, value, ... */

@@ -27,6 +27,16 @@ inline Tensor& eager(pgc_tensor* t, const char* what) {
   return *get(t);
 }
 
+// A text that a caller must give.
+inline const char* given(const char* text, const char* what) {
+  if (text == nullptr) pg::fail_argument(std::string(what) + " is NULL");
+  return text;
+}
+inline void check_flags(uint32_t flags) {
+  if ((flags & ~PGC_IN_PLACE) != 0)
+    pg::fail_argument(pg::format("the flags are 0x%x; expected 0 or PGC_IN_PLACE", flags));
+}
+
 // Runs `body`; what it throws becomes a code and pgc_error(). Out of memory answers PG_E_RETRY the first time.
 int32_t failed(const std::exception* e, const char* where) noexcept;
 template <class Body>
@@ -40,6 +50,14 @@ int32_t run(const char* where, Body&& body) noexcept {
   } catch (...) {
     return failed(nullptr, where);
   }
+}
+
+// Runs `body` on what `find` answers for `id`, under its name; that there is none of that number is an error too.
+template <class Find, class Body>
+int32_t run_on(const char* sort, uint32_t id, Find&& find, Body&& body) noexcept {
+  decltype(find(id).info) info = nullptr;
+  if (int32_t code = run(sort, [&] { info = find(id).info; }); code != PG_OK) return code;
+  return run(info->name, [&] { body(*info); });
 }
 
 }  // namespace perigee::api

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "api.hpp"
 
@@ -14,6 +15,7 @@ using namespace perigee::api;
 
 struct pgc_file {
   std::vector<std::pair<std::string, TensorRef>> items;
+  std::set<std::string> names;
   std::map<std::string, std::string> notes;
 };
 
@@ -23,12 +25,14 @@ void* sink_tensor(void* context, const char* name, uint32_t dtype, uint32_t rank
                   pg_error* error) {
   void* data = nullptr;
   int32_t code = pg::guard(error, "read", [&] {
+    auto& file = *static_cast<pgc_file*>(context);
+    if (!file.names.insert(name).second) pg::fail(PG_E_DATA_LOSS, pg::format("it has two tensors named '%s'", name));
     TensorRef t = make_dense(default_device(), intern_meta(dtype, rank, shape));
     pg_address a = t->address();
     // An empty tensor has no memory, but NULL means failure.
     static char nothing[8];
     data = a.buffer != 0 ? reinterpret_cast<void*>(a.buffer + a.offset) : nothing;
-    static_cast<pgc_file*>(context)->items.emplace_back(name, std::move(t));
+    file.items.emplace_back(name, std::move(t));
   });
   return code == PG_OK ? data : nullptr;
 }
@@ -148,20 +152,25 @@ std::string with_path(const std::string& path, const std::string& message) {
 
 int32_t pgc_read(const char* path, const char* options, pgc_file** output) {
   return run("load", [&] {
-    const pg_format_info* format = find_format(path);
+    const pg_format_info* format = find_format(given(path, "the path"));
     std::error_code code;
     if (!std::filesystem::exists(path, code)) pg::fail(PG_E_NOT_FOUND, pg::format("there is no file '%s'", path));
     auto file = std::make_unique<pgc_file>();
     pg_sink sink{PG_SIZE(pg_sink, note), 0, file.get(), sink_tensor, sink_note};
     pg_error error = pg::make_error();
     int32_t result = format->read(format->user, path, options != nullptr ? options : "", &sink, &error);
-    if (result != PG_OK) throw pg::Error(result, with_path(path, error.message), error.native, error.flags);
+    if (result != PG_OK)
+      throw pg::Error(result, with_path(path, pg::message_of(result, error)), error.native, error.flags);
     *output = file.release();
   });
 }
 uint32_t pgc_file_count(const pgc_file* file) { return static_cast<uint32_t>(file->items.size()); }
-const char* pgc_file_name(const pgc_file* file, uint32_t index) { return file->items[index].first.c_str(); }
-pgc_tensor* pgc_file_tensor(const pgc_file* file, uint32_t index) { return give(file->items[index].second); }
+const char* pgc_file_name(const pgc_file* file, uint32_t index) {
+  return index < file->items.size() ? file->items[index].first.c_str() : nullptr;
+}
+pgc_tensor* pgc_file_tensor(const pgc_file* file, uint32_t index) {
+  return index < file->items.size() ? give(file->items[index].second) : nullptr;
+}
 const char* pgc_file_note(const pgc_file* file, const char* key) {
   auto it = file->notes.find(key);
   return it == file->notes.end() ? nullptr : it->second.c_str();
@@ -178,7 +187,8 @@ void write_tensors(const char* shown, const NewFile& file, uint32_t count, const
   pg_error error = pg::make_error();
   int32_t result =
       format->write(format->user, file.temporary().c_str(), count, host.pointers.data(), note_count, notes, &error);
-  if (result != PG_OK) throw pg::Error(result, with_path(shown, error.message), error.native, error.flags);
+  if (result != PG_OK)
+    throw pg::Error(result, with_path(shown, pg::message_of(result, error)), error.native, error.flags);
 }
 
 }  // namespace
@@ -186,7 +196,7 @@ void write_tensors(const char* shown, const NewFile& file, uint32_t count, const
 int32_t pgc_write(const char* path, uint32_t count, const char* const* names, pgc_tensor* const* tensors,
                   uint32_t note_count, const char* const* notes) {
   return run("save", [&] {
-    find_format(path);  // before there is a file of another name
+    find_format(given(path, "the path"));  // before there is a file of another name
     NewFile file(path);
     write_tensors(path, file, count, names, tensors, note_count, notes);
     file.commit(path);

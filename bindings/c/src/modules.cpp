@@ -28,19 +28,18 @@ Values values(pgc_tensor* const* tensors, uint32_t count) {
 }  // namespace
 
 const char* pgc_layer_json(const char* name) {
-  return json("layer", [&] { return layer_json(name); });
+  return json("layer", [&] { return layer_json(given(name, "the name")); });
 }
 const char* pgc_layer_names_json(void) { return json("layers", layer_names_json); }
 int32_t pgc_find_layer(const char* name, uint32_t* id) {
   return run("layer", [&] {
-    const Layer* found = find_layer(name);
+    const Layer* found = find_layer(given(name, "the name"));
     if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no layer '%s'", name));
     *id = found->id;
   });
 }
 int32_t pgc_layer_parameters(uint32_t id, void* attrs, pgc_tensor* input, pg_param* params) {
-  const pg_layer_info& info = *layer(id).info;
-  return run(info.name, [&] {
+  return run_on("layer", id, layer, [&](const pg_layer_info& info) {
     std::vector<pg_param*> pointers;
     for (uint32_t i = 0; i < info.param_count; i++) {
       params[i] = pg_param{};
@@ -55,8 +54,7 @@ int32_t pgc_layer_parameters(uint32_t id, void* attrs, pgc_tensor* input, pg_par
 }
 int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, pgc_tensor* const* params,
                        pgc_tensor* const* inputs, pgc_tensor** outputs) {
-  const pg_layer_info& info = *layer(id).info;
-  return run(info.name, [&] {
+  return run_on("layer", id, layer, [&](const pg_layer_info& info) {
     pg_builder builder;
     Values p = values(params, info.param_count), in = values(inputs, info.input_count), out(info.output_count, 0);
     pg_layer_build ask{};
@@ -79,27 +77,25 @@ int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, pgc_ten
 }
 
 const char* pgc_optimizer_json(const char* name) {
-  return json("optimizer", [&] { return optimizer_json(name); });
+  return json("optimizer", [&] { return optimizer_json(given(name, "the name")); });
 }
 const char* pgc_optimizer_names_json(void) { return json("optimizers", optimizer_names_json); }
 int32_t pgc_find_optimizer(const char* name, uint32_t* id) {
   return run("optimizer", [&] {
-    const Optimizer* found = find_optimizer(name);
+    const Optimizer* found = find_optimizer(given(name, "the name"));
     if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no optimizer '%s'", name));
     *id = found->id;
   });
 }
 int32_t pgc_optimizer_slots(uint32_t id, const void* attrs, uint64_t* mask) {
-  const pg_optimizer_info& info = *optimizer(id).info;
-  return run(info.name, [&] {
+  return run_on("optimizer", id, optimizer, [&](const pg_optimizer_info& info) {
     pg_error error = pg::make_error();
     pg::check(info.slots_used(info.user, attrs, mask, &error), error);
   });
 }
 int32_t pgc_optimizer_step(uint32_t id, const void* attrs, uint64_t step, uint32_t count, pgc_tensor* const* params,
                            pgc_tensor* const* gradients, pgc_tensor* const* state) {
-  const pg_optimizer_info& info = *optimizer(id).info;
-  return run(info.name, [&] {
+  return run_on("optimizer", id, optimizer, [&](const pg_optimizer_info& info) {
     Scoped<bool> no_grad(ambient().grad_enabled, false);
     Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);
     pg_builder builder;

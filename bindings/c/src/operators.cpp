@@ -11,13 +11,17 @@ namespace {
 // A thread's result slots: operators have few outputs, and a call must not allocate.
 constexpr uint32_t few = 8;
 
+int32_t no_op(uint32_t id) {
+  return run("op", [&] { op(id); });
+}
+
 const char* text_or_null(std::string text) { return text.empty() ? nullptr : keep_text(std::move(text)); }
 
 }  // namespace
 
 const char* pgc_op_json(const char* name) {
   const char* text = nullptr;
-  run("op", [&] { text = text_or_null(op_json(name)); });
+  run("op", [&] { text = text_or_null(op_json(given(name, "the name"))); });
   return text;
 }
 const char* pgc_op_names_json(void) {
@@ -27,44 +31,53 @@ const char* pgc_op_names_json(void) {
 }
 int32_t pgc_find_op(const char* name, uint32_t* id) {
   return run("op", [&] {
-    const Op* found = find_op(name);
+    const Op* found = find_op(given(name, "the name"));
     if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no operator '%s'", name));
     *id = found->id;
   });
 }
-const void* pgc_op_defaults(uint32_t id) { return id < op_count() ? op(id).info->defaults : nullptr; }
+const void* pgc_op_defaults(uint32_t id) {
+  const Op* found = op_at(id);
+  return found != nullptr ? found->info->defaults : nullptr;
+}
 
 int32_t pgc_call(uint32_t id, pgc_tensor* const* inputs, uint32_t input_count, const uint32_t* groups,
                  const void* attrs, uint32_t flags, pgc_tensor** outputs, uint32_t output_count) {
-  const Op& target = op(id);
-  return run(target.info->name, [&] {
+  const Op* target = op_at(id);
+  if (target == nullptr) return no_op(id);
+  return run(target->info->name, [&] {
+    check_flags(flags);
     SmallVector<TensorRef, few> made(output_count);
-    call(target, get(inputs), input_count, groups, attrs, flags, made.data(), output_count);
+    call(*target, get(inputs), input_count, groups, attrs, flags, made.data(), output_count);
     for (uint32_t i = 0; i < output_count; i++) outputs[i] = give(std::move(made[i]));
   });
 }
 
 int32_t pgc_call1(uint32_t id, pgc_tensor* x, const void* attrs, pgc_tensor** output) {
-  const Op& target = op(id);
-  return run(target.info->name, [&] {
+  const Op* target = op_at(id);
+  if (target == nullptr) return no_op(id);
+  return run(target->info->name, [&] {
     TensorRef made;
     Tensor* input = get(x);
-    call(target, &input, 1, nullptr, attrs, 0, &made, 1);
+    call(*target, &input, 1, nullptr, attrs, 0, &made, 1);
     *output = give(std::move(made));
   });
 }
 
 int32_t pgc_call2(uint32_t id, pgc_tensor* x, pgc_tensor* y, const void* attrs, pgc_tensor** output) {
-  const Op& target = op(id);
-  return run(target.info->name, [&] {
+  const Op* target = op_at(id);
+  if (target == nullptr) return no_op(id);
+  return run(target->info->name, [&] {
     TensorRef made;
     Tensor* inputs[2] = {get(x), get(y)};
-    call(target, inputs, 2, nullptr, attrs, 0, &made, 1);
+    call(*target, inputs, 2, nullptr, attrs, 0, &made, 1);
     *output = give(std::move(made));
   });
 }
 
-void pgc_retain(pgc_tensor* t) { get(t)->refs.fetch_add(1, std::memory_order_relaxed); }
+void pgc_retain(pgc_tensor* t) {
+  if (t != nullptr) get(t)->refs.fetch_add(1, std::memory_order_relaxed);
+}
 void pgc_release(pgc_tensor* t) { TensorRef::drop(get(t)); }
 void pgc_release_many(pgc_tensor* const* tensors, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) TensorRef::drop(get(tensors[i]));

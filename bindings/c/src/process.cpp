@@ -57,10 +57,10 @@ const pg_error* pgc_error(void) { return &last_error(); }
 void pgc_again(void) { ambient().last_resort = true; }
 
 int32_t pgc_add_plugin_path(const char* folder) {
-  return run("add_plugin_path", [&] { add_plugin_path(folder); });
+  return run("add_plugin_path", [&] { add_plugin_path(given(folder, "the folder")); });
 }
 int32_t pgc_load_plugin(const char* path) {
-  return run("load_plugin", [&] { load_plugin(path); });
+  return run("load_plugin", [&] { load_plugin(given(path, "the path")); });
 }
 const char* pgc_plugins_json(int32_t load) {
   const char* text = nullptr;
@@ -150,7 +150,7 @@ int32_t pgc_set_condition(pgc_tensor* skip) {
 }
 
 int32_t pgc_find_device(const char* name, int32_t* out) {
-  return run("device", [&] { *out = find_device(name).id; });
+  return run("device", [&] { *out = find_device(given(name, "the name")).id; });
 }
 int32_t pgc_set_visible_devices(const char* const* names, uint32_t count) {
   return run("visible_devices", [&] {

@@ -47,7 +47,7 @@ typedef struct pgc_graph pgc_graph;
 typedef struct pgc_session pgc_session;
 const char *pgc_version(void);
 int32_t pgc_add_plugin_path(const char *folder);
-int32_t pgc_load_plugin(const char *absolute_path);
+int32_t pgc_load_plugin(const char *path);
 const char *pgc_plugins_json(int32_t load);
 const char *pgc_devices_json(void);
 int32_t pgc_shutdown(void);
