@@ -208,7 +208,7 @@ return function(pg, native)
                  near and ("did you mean config.%s?"):format(near) or "settings are made with pg.config.set{...}")
   end })
 
-  ---Loads a plugin by its absolute path.
+  ---Loads a plugin by its path; a relative one is relative to the current directory.
   ---@param path string
   function pg.load_plugin(path)
     if type(path) ~= "string" then

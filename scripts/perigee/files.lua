@@ -83,7 +83,8 @@ function files.save(path, what, options)
   native.write(path, names, list, options and options.notes)
 end
 
----Reads a file of tensors. With a layer, loads them into it and returns the layer.
+---Reads a file of tensors. With a layer, loads them into it and returns the layer. Without one the options are the
+---format's: `pg.load("table.csv", {skip=1})`.
 ---@param path string
 ---@param into? perigee.Layer
 ---@param options? {strict?: boolean} as in load_state
@@ -91,11 +92,15 @@ end
 ---@return fun(key: string): string? note the file's notes
 function files.load(path, into, options)
   check_path("load", path)
-  local tensors, _, note = native.read(path)
-  if into == nil then return tensors, note end
-  if not walk.is_layer(into) then
+  if native.is_plain(into) and options == nil then into, options = nil, into end
+  if into == nil and options ~= nil and not native.is_plain(options) then
+    native.raise("invalid_argument", "load", "options must be a table, got " .. native.describe(options))
+  end
+  if into ~= nil and not walk.is_layer(into) then
     native.raise("invalid_argument", "load", "the second argument must be a layer, got " .. native.describe(into))
   end
+  local tensors, _, note = native.read(path, into == nil and options or nil)
+  if into == nil then return tensors, note end
   into:load_state(tensors, options)
   return into, note
 end
