@@ -58,6 +58,29 @@ TEST_CASE("A stream that waits for an event sees what came before it") {
   }
 }
 
+TEST_CASE("A wait is for the recording at the time of the call, though the event is recorded again") {
+  SUBJECT(plugin);
+  constexpr int64_t kCount = 1 << 20;
+  uint64_t first = plugin.stream(), second = plugin.stream(), idle = plugin.stream(), event = plugin.event();
+  uint64_t buffer = plugin.alloc(kCount * 4);
+  for (int round = 0; round < 10; round++) {
+    Tensor large(PG_F32, {kCount});
+    pg_tensor t = describe(large, buffer);
+    plugin.ok(plugin.device->fill, 0u, static_cast<const pg_tensor*>(&t), 0.0, first, ++plugin.sequence);
+    plugin.sync(first);
+    occupy(plugin, first, buffer, kCount);
+    plugin.ok(plugin.device->event_record, 0u, event, first);
+    plugin.ok(plugin.device->event_wait, 0u, event, second);
+    plugin.ok(plugin.device->event_record, 0u, event, idle);
+    float last = 0;
+    plugin.ok(plugin.device->download, 0u, static_cast<void*>(&last), buffer, uint64_t{(kCount - 1) * 4}, uint64_t{4},
+              second, ++plugin.sequence);
+    plugin.sync(second);
+    CHECK(last == 4.0f);
+    plugin.sync(first);
+  }
+}
+
 TEST_CASE("An event that was never recorded has passed") {
   SUBJECT(plugin);
   uint64_t s = plugin.stream(), event = plugin.event();

@@ -110,6 +110,21 @@ add_check("streams", "a source may be dropped while its copy is under way", func
   for i = 1, 100 do same(list[i][{ { 1, 4 } }], pg.full({ 4 }, i), "copy " .. i) end
 end)
 
+-- The host gives an event back to its pool as soon as a stream has been told to wait for it, and records it again.
+add_check("streams", "a wait is for what the event stood for then, though it is recorded again", function(d)
+  for round = 1, 20 do
+    local t, other = pg.zeros({ 2 ^ 18 }, { device = d }), pg.zeros({ 2 ^ 18 }, { device = d })
+    pg.synchronize(d)
+    pg.stream(1, function()
+      for i = 1, 4 do t:fill_(4 * round + i) end
+    end)
+    local copy = pg.stream(2, function() return t:clone() end)
+    pg.stream(3, function() other:fill_(1) end)
+    pg.stream(4, function() return other:clone() end)
+    same(copy, pg.full({ 2 ^ 18 }, 4 * round + 4), "round " .. round)
+  end
+end)
+
 ---Runs all of them: { memory = { passed=, failed= }, copies = ..., streams = ... }, and the failures as text.
 return function(device)
   local groups, failures = {}, {}
