@@ -5,6 +5,10 @@ include(CMakePackageConfigHelpers)
 install(DIRECTORY core/include/perigee DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp"
   PATTERN "*.cpp") # perigee/sdk/*.cpp: perigee_sdk_library compiles them
 install(FILES bindings/c/perigee.h DESTINATION include)
+# What who writes a plugin reads besides the headers.
+install(FILES LICENSE core/docs/plugin_tutorial.md DESTINATION share/perigee)
+install(DIRECTORY examples/plugins DESTINATION share/perigee/examples)
+install(FILES core/include/perigee/README.md DESTINATION include/perigee)
 install(FILES docs/library/perigee.lua DESTINATION share/perigee/library) # for editors
 install(TARGETS perigee_plugin_sdk EXPORT PerigeeTargets)
 if(TARGET perigee)

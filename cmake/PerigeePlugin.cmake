@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # perigee_add_plugin(NAME
 #   SOURCES file...          # what it is made of
-#   KINDS "device,kernels"   # as in PG_PLUGIN
+#   KINDS "device,kernels"   # as in PG_PLUGIN: a plugin whose two lists differ does not load
 #   [VERSION 1.0.0]          # default: the project's version
 #   [LINK target...]         # libraries to link
 #   [NEEDS_LIBS name...]     # shared libraries (by file name) without which it cannot load; reported by name
@@ -90,6 +90,11 @@ function(perigee_add_plugin name)
   endif()
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "perigee_add_plugin(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  # A project that says nothing would get code that is not optimised at all.
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    message(STATUS "${name}: CMAKE_BUILD_TYPE is not set; it will be Release")
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
   endif()
   if(NOT arg_VERSION)
     set(arg_VERSION ${PROJECT_VERSION})

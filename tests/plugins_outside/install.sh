@@ -8,7 +8,8 @@ cmake --install "$build" --prefix "$prefix" >/dev/null
 for file in bin/perigee lib/libperigee.so include/perigee.h include/perigee/plugin.h include/perigee/plugin.hpp \
   include/perigee/sdk/plugin.cpp \
   lib/cmake/Perigee/PerigeeConfig.cmake share/lua/5.1/perigee/init.lua \
-  share/perigee/library/perigee.lua; do
+  share/perigee/library/perigee.lua share/perigee/LICENSE share/perigee/plugin_tutorial.md \
+  share/perigee/examples/plugins/my_layer/plugin.cpp include/perigee/README.md; do
   [ -f "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
 exported=$(nm -D --defined-only "$prefix/lib/libperigee.so" | awk '{ print $NF }' | grep -v '^pgc_' || true)

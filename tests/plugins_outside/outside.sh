@@ -46,6 +46,10 @@ build_example() {
   (cmake -S "$work/$name" -B "$work/$name-build" "${options[@]}" -DCMAKE_CXX_FLAGS="-O1 -Wall -Wextra -Wpedantic -Werror" &&
     cmake --build "$work/$name-build" -j "$jobs") >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
 }
+# As their READMEs say, with no word of optimisation: that is Release.
+cmake -S "$prefix/share/perigee/examples/plugins/my_layer" -B "$work/as-told" -G Ninja "-DCMAKE_CXX_COMPILER=$compiler" "-DCMAKE_PREFIX_PATH=$prefix" >"$work/told.log" 2>&1 ||
+  { cat "$work/told.log"; exit 1; }
+grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=Release$' "$work/as-told/CMakeCache.txt" || { echo "a plugin is not optimised"; exit 1; }
 for folder in "$tree"/examples/plugins/*/ "$tree/tests/plugins_outside/tiny_exp/"; do build_example "$folder"; done
 run_example() { # its script, with the plugins named
   local script=$1 name
