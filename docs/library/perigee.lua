@@ -419,10 +419,9 @@ local optim = {}
 local optim_sched = {}
 
 ---Loss scaling for float16 with a scale that adapts itself (Micikevicius et al. 2018), with PyTorch's schedule.
----@param options? {init_scale?: number, growth_factor?: number, backoff_factor?: number, growth_interval?: integer, enabled?: boolean}|any
----@param ... any
+---@param options? {init_scale?: number, growth_factor?: number, backoff_factor?: number, growth_interval?: integer, enabled?: boolean} # init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true
 ---@return perigee.GradScaler
-function amp.GradScaler(options, ...) end
+function amp.GradScaler(options) end
 
 ---Runs fn(...) in mixed precision and returns what it returns. Products, convolutions and attention get their float32
 ---inputs in `dtype`, what loses by 16 bits (losses, exponentials, sums) in float32, the rest runs in what it is given.
@@ -478,38 +477,38 @@ function Average:use(fn, ...) end
 
 ---The history as a table, a line an epoch, rewritten whole (and atomically) at each epoch's end: a run that was resumed
 ---has each epoch once.
----@param ... any|{path: string}
+---@param ... string|{path: string} # path
 ---@return perigee.Callback
 function callbacks.CSVLogger(...) end
 
 ---Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the
 ---model then has the weights of the best epoch (`callback.best`, `.best_epoch`).
----@param ... any|{monitor?: string, patience?: integer, min_delta?: number, mode?: string, restore_best?: boolean}
+---@param ... string|{monitor?: string, patience?: integer, min_delta?: number, mode?: string, restore_best?: boolean} # monitor=val_loss, patience=0, min_delta=0, mode, restore_best=false
 ---@return perigee.callbacks.EarlyStopping
 function callbacks.EarlyStopping(...) end
 
 ---Steps a schedule after every epoch, or with per="batch" after every batch. Where fit binds the optimizer, it is a
 ---function of that optimizer, which makes the schedule when the training begins. optim.sched.Plateau is given the value
 ---of `monitor`.
----@param ... any|{schedule: (perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule), per?: string, monitor?: string}
+---@param ... (perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule)|{schedule: (perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule), per?: string, monitor?: string} # schedule, per=epoch, monitor=val_loss
 ---@return perigee.Callback
 function callbacks.LRScheduler(...) end
 
 ---A checkpoint at the end of every `every`-th epoch and, with `steps`, after every so many batches (not between
 ---accumulated ones). `monitor` names the value by which one is the best; that one is kept too. `callback.manager` is
 ---what saves.
----@param ... any|{dir: string, keep?: integer, monitor?: string, mode?: string, every?: integer, steps?: integer}
+---@param ... string|{dir: string, keep?: integer, monitor?: string, mode?: string, every?: integer, steps?: integer} # dir, keep=3, monitor, mode, every=1, steps
 ---@return perigee.callbacks.ModelCheckpoint
 function callbacks.ModelCheckpoint(...) end
 
 ---After every so many batches the Euclidean norms of the parameters whose names fit the Lua pattern, and of their
 ---gradients, as they were in the last step. They are kept in `callback.records`: { done, name, norm, grad_norm }.
----@param ... any|{every?: integer, pattern?: string, print?: boolean}
+---@param ... integer|{every?: integer, pattern?: string, print?: boolean} # every=100, pattern=, print=true
 ---@return perigee.callbacks.Monitor
 function callbacks.Monitor(...) end
 
 ---Fit's bar as a callback, for fit{verbose=0}. 2: lines only.
----@param ... any|{verbose?: integer}
+---@param ... {verbose?: integer} # verbose=1
 ---@return perigee.Callback
 function callbacks.ProgressBar(...) end
 
@@ -568,7 +567,7 @@ function config.memory_limit(device, size) end
 ---deterministic: true, which always holds: on one device and with one number of threads a program gives the same bits
 ---in every run. log_device_placement: every operator that is called or recorded becomes a line on standard error,
 ---`add: (add): gpu:0`. visible_devices: as `config.visible_devices`.
----@param ... any|{threads?: integer, origins?: boolean, matmul_precision?: string, deterministic?: boolean, log_device_placement?: boolean, visible_devices?: table}
+---@param ... {threads?: integer, origins?: boolean, matmul_precision?: string, deterministic?: boolean, log_device_placement?: boolean, visible_devices?: table} # threads, origins, matmul_precision, deterministic, log_device_placement, visible_devices
 function config.set(...) end
 
 ---Of all devices only these can be used from now on, besides the processor: `pg.config.visible_devices{"cuda:1"}`.
@@ -579,12 +578,12 @@ function config.visible_devices(names) end
 
 ---A file of numbers, plain or .gz, as a tensor [rows, columns].
 ---Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
----@param ... any|{path: string, delimiter?: string, skip?: integer, dtype?: perigee.Dtype}
+---@param ... string|{path: string, delimiter?: string, skip?: integer, dtype?: perigee.Dtype} # path, delimiter, skip, dtype
 ---@return perigee.Tensor
 function data.csv(...) end
 
 ---`n` samples by number: get(i), i from 1, returns a table.
----@param ... any|{n: integer, get: (fun(i: integer): any)}
+---@param ... integer|(fun(i: integer): any)|{n: integer, get: (fun(i: integer): any)} # n, get
 ---@return perigee.Dataset
 function data.from_index(...) end
 
@@ -609,13 +608,13 @@ function data.range(n) end
 function Dataset:at(i) end
 
 ---Groups of `size` elements; the last may be smaller.
----@param ... any|{size: integer, drop_last?: boolean}
+---@param ... integer|{size: integer, drop_last?: boolean} # size, drop_last=false
 ---@return perigee.Dataset
 function Dataset:batch(...) end
 
 ---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
 ---`ds:each{from=state}` goes on behind that state, in the same order.
----@param ... any|{from?: table}
+---@param ... {from?: table} # from
 ---@return perigee.Iterator|fun(): integer?, any
 function Dataset:each(...) end
 
@@ -636,12 +635,12 @@ function Dataset:map(fn, ...) end
 function Dataset:repeated(n) end
 
 ---Every n-th element, beginning with element i, which counts from 0.
----@param ... any|{n: integer, i: integer}
+---@param ... integer|{n: integer, i: integer} # n, i
 ---@return perigee.Dataset
 function Dataset:shard(...) end
 
 ---A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible.
----@param ... any|{buffer?: integer, seed?: integer, every_epoch?: boolean}
+---@param ... integer|{buffer?: integer, seed?: integer, every_epoch?: boolean} # buffer, seed=0, every_epoch=true
 ---@return perigee.Dataset
 function Dataset:shuffle(...) end
 
@@ -661,7 +660,7 @@ function Dataset:split(...) end
 function Dataset:take(n) end
 
 ---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`.
----@param ... any|{value: any, name?: string, dtype?: perigee.Dtype}
+---@param ... any|{value: any, name?: string, dtype?: perigee.Dtype} # value, name, dtype
 ---@return perigee.Tensor
 function Graph:constant(...) end
 
@@ -683,7 +682,7 @@ function Graph:gradients(target, sources) end
 
 ---An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name sizes that the feeds
 ---decide; such a size, `x:size(1)`, is a value to compute with: `x:reshape{x:size(1) * 3}`.
----@param ... any|{name: string, shape: table, dtype?: perigee.Dtype}
+---@param ... string|{name: string, shape: table, dtype?: perigee.Dtype} # name, shape, dtype
 ---@return perigee.Tensor
 function Graph:placeholder(...) end
 
@@ -695,7 +694,7 @@ function Graph:print() end
 function Graph:text() end
 
 ---State that lives between runs: `g:variable{"w", shape={3, 2}, init="glorot_uniform"}`; init may be a tensor.
----@param ... any|{name: string, shape?: table, init?: any, dtype?: perigee.Dtype}
+---@param ... string|{name: string, shape?: table, init?: any, dtype?: perigee.Dtype} # name, shape, init, dtype
 ---@return perigee.Tensor
 function Graph:variable(...) end
 
@@ -739,7 +738,7 @@ function Layer:cpu() end
 function Layer:eval() end
 
 ---Means over a dataset in evaluation mode: { loss=, accuracy= }. Loss and metrics are those of fit unless given.
----@param ... any|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: string|function|perigee.Layer, metrics?: (string|function)[], batch_size?: integer}
+---@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: string|function|perigee.Layer, metrics?: (string|function)[], batch_size?: integer} # data, x, y, loss, metrics, batch_size
 ---@return table<string, number>
 function Layer:evaluate(...) end
 
@@ -749,7 +748,7 @@ function Layer:evaluate(...) end
 ---clip_norm and clip_value (limits on gradients, in this order), amp ("bfloat16", or "float16" with a GradScaler of
 ---fit's own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
----@param ... any|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: string|function|perigee.Layer, metrics?: (string|function)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: string|table, callbacks?: perigee.Callback[], verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean}
+---@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: string|function|perigee.Layer, metrics?: (string|function)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: string|table, callbacks?: perigee.Callback[], verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean} # data, x, y, loss, metrics, batch_size, validation, validation_split, optimizer, epochs=1, accumulate=1, clip_norm, clip_value, amp, callbacks, verbose=1, shuffle=true, seed=0, resume=false
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function Layer:fit(...) end
 
@@ -792,7 +791,7 @@ function Layer:named_parameters() end
 function Layer:parameters() end
 
 ---The model's output for x [N, ...], computed in batches in evaluation mode, without gradients.
----@param ... any|{x: perigee.Tensor, batch_size?: integer}
+---@param ... perigee.Tensor|{x: perigee.Tensor, batch_size?: integer} # x, batch_size=256
 ---@return perigee.Tensor
 function Layer:predict(...) end
 
@@ -848,18 +847,18 @@ function LBFGS:step(closure) end
 function LBFGS:zero_grad(options) end
 
 ---The norm of matrices in two axes (default: the last two).
----@param ... any|{x: perigee.Tensor, ord?: number|string, axis?: integer[], keepdim?: boolean}
+---@param ... perigee.Tensor|number|string|integer[]|boolean|{x: perigee.Tensor, ord?: number|string, axis?: integer[], keepdim?: boolean} # x, ord, axis, keepdim=false
 ---@return perigee.Tensor
 function linalg.matrix_norm(...) end
 
 ---Of a vector, or along one axis, the vector norm of order `ord`; of a matrix, or in two axes, the matrix norm. Without
 ---`ord` the root of the sum of squares, of any number of axes.
----@param ... any|{x: perigee.Tensor, ord?: number|string, axis?: integer|integer[], keepdim?: boolean}
+---@param ... perigee.Tensor|number|string|integer|integer[]|boolean|{x: perigee.Tensor, ord?: number|string, axis?: integer|integer[], keepdim?: boolean} # x, ord, axis, keepdim=false
 ---@return perigee.Tensor
 function linalg.norm(...) end
 
 ---The norm of vectors along axes: (sum |x|^ord)^(1/ord).
----@param ... any|{x: perigee.Tensor, ord?: number, axis?: integer|integer[], keepdim?: boolean}
+---@param ... perigee.Tensor|number|integer|integer[]|boolean|{x: perigee.Tensor, ord?: number, axis?: integer|integer[], keepdim?: boolean} # x, ord, axis, keepdim=false
 ---@return perigee.Tensor
 function linalg.vector_norm(...) end
 
@@ -909,7 +908,7 @@ function ModuleList:remove(position) end
 ---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole. [N, C, ...] to [N,
 ---C, size...], N may be missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n),
 ---i from 0, the end excluded.
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Layer
 function nn.AdaptiveAvgPool1d(options, ...) end
@@ -917,7 +916,7 @@ function nn.AdaptiveAvgPool1d(options, ...) end
 ---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole. [N, C, ...] to [N,
 ---C, size...], N may be missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n),
 ---i from 0, the end excluded.
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Layer
 function nn.AdaptiveAvgPool2d(options, ...) end
@@ -925,7 +924,7 @@ function nn.AdaptiveAvgPool2d(options, ...) end
 ---The mean of each of `size` windows that share each axis evenly; size 1 is the mean over the whole. [N, C, ...] to [N,
 ---C, size...], N may be missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n),
 ---i from 0, the end excluded.
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Layer
 function nn.AdaptiveAvgPool3d(options, ...) end
@@ -933,7 +932,7 @@ function nn.AdaptiveAvgPool3d(options, ...) end
 ---The largest value of each of `size` windows that share each axis evenly. [N, C, ...] to [N, C, size...], N may be
 ---missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n), i from 0, the end
 ---excluded.
----@param options? {size: integer|integer[], return_indices?: boolean}|any
+---@param options? integer|integer[]|{size: integer|integer[], return_indices?: boolean} # size, return_indices=false
 ---@param ... any
 ---@return perigee.Layer
 function nn.AdaptiveMaxPool1d(options, ...) end
@@ -941,7 +940,7 @@ function nn.AdaptiveMaxPool1d(options, ...) end
 ---The largest value of each of `size` windows that share each axis evenly. [N, C, ...] to [N, C, size...], N may be
 ---missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n), i from 0, the end
 ---excluded.
----@param options? {size: integer|integer[], return_indices?: boolean}|any
+---@param options? integer|integer[]|{size: integer|integer[], return_indices?: boolean} # size, return_indices=false
 ---@param ... any
 ---@return perigee.Layer
 function nn.AdaptiveMaxPool2d(options, ...) end
@@ -949,7 +948,7 @@ function nn.AdaptiveMaxPool2d(options, ...) end
 ---The largest value of each of `size` windows that share each axis evenly. [N, C, ...] to [N, C, size...], N may be
 ---missing. Window i of n covers an axis of s elements from floor(i s / n) to ceil((i + 1) s / n), i from 0, the end
 ---excluded.
----@param options? {size: integer|integer[], return_indices?: boolean}|any
+---@param options? integer|integer[]|{size: integer|integer[], return_indices?: boolean} # size, return_indices=false
 ---@param ... any
 ---@return perigee.Layer
 function nn.AdaptiveMaxPool3d(options, ...) end
@@ -957,28 +956,27 @@ function nn.AdaptiveMaxPool3d(options, ...) end
 ---Dropout for SELU networks, which keeps mean 0 and variance 1 (Klambauer et al., 2017): while training, an element
 ---becomes s = -1.7581, SELU's limit for x to -inf, with probability p; then all are scaled and shifted, a x + b with
 ---a = ((1 - p) (1 + p s^2))^(-1/2) and b = -a p s.
----@param options? {p?: number}|any
----@param ... any
+---@param options? number|{p?: number} # p=0.5
 ---@return perigee.Layer
-function nn.AlphaDropout(options, ...) end
+function nn.AlphaDropout(options) end
 
 ---The mean of each window: [N, C, L] to [N, C, L']; N may be missing. Each axis becomes floor((size + 2 padding -
 ---kernel) / stride) + 1 long, rounded up with ceil_mode.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer} # kernel, stride, padding={0}, ceil_mode=false, count_include_pad=true, divisor_override=0
 ---@param ... any
 ---@return perigee.Layer
 function nn.AvgPool1d(options, ...) end
 
 ---The mean of each window: [N, C, H, W] to [N, C, H', W']; N may be missing. Each axis becomes floor((size + 2 padding
 --- - kernel) / stride) + 1 long, rounded up with ceil_mode.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer} # kernel, stride, padding={0, 0}, ceil_mode=false, count_include_pad=true, divisor_override=0
 ---@param ... any
 ---@return perigee.Layer
 function nn.AvgPool2d(options, ...) end
 
 ---The mean of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing. Each axis becomes floor((size + 2
 ---padding - kernel) / stride) + 1 long, rounded up with ceil_mode.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer} # kernel, stride, padding={0, 0, 0}, ceil_mode=false, count_include_pad=true, divisor_override=0
 ---@param ... any
 ---@return perigee.Layer
 function nn.AvgPool3d(options, ...) end
@@ -987,23 +985,21 @@ function nn.AvgPool3d(options, ...) end
 ---being -100 at least. A p outside is an error that names it. The gradient (p - y) / (p (1 - p)) is divided by 1e-12 at
 ---least, so that it is finite where p is 0 or 1 (float16: by 2^-15).
 ---`nn.bce` as a layer, which remembers its options: layer(p, y).
----@param options? {reduction?: string, weight?: perigee.Tensor}|any
----@param ... any
+---@param options? {reduction?: string, weight?: perigee.Tensor} # reduction=mean, weight
 ---@return perigee.Layer
-function nn.BCELoss(options, ...) end
+function nn.BCELoss(options) end
 
 ---Binary cross entropy of logits x in the shape of y: -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x),
 ---safe for any size of x.
 ---`nn.bce_with_logits` as a layer, which remembers its options: layer(x, y).
----@param options? {pos_weight?: perigee.Tensor, reduction?: string, weight?: perigee.Tensor}|any
----@param ... any
+---@param options? {pos_weight?: perigee.Tensor, reduction?: string, weight?: perigee.Tensor} # pos_weight, reduction=mean, weight
 ---@return perigee.Layer
-function nn.BCEWithLogitsLoss(options, ...) end
+function nn.BCEWithLogitsLoss(options) end
 
 ---Normalises each channel of [N, C] or [N, C, L] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x -
 ---mean) / sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running
 ---= (1 - momentum) running + momentum batch, with the unbiased variance.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: "none"|"relu"}|any
+---@param options? integer|{features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: "none"|"relu"} # features, eps=1e-05, momentum=0.1, affine=true, track_running_stats=true, activation=none
 ---@param ... any
 ---@return perigee.nn.BatchNorm1d
 function nn.BatchNorm1d(options, ...) end
@@ -1011,7 +1007,7 @@ function nn.BatchNorm1d(options, ...) end
 ---Normalises each channel of [N, C, H, W] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x - mean) /
 ---sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running = (1 -
 ---momentum) running + momentum batch, with the unbiased variance.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: "none"|"relu"}|any
+---@param options? integer|{features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: "none"|"relu"} # features, eps=1e-05, momentum=0.1, affine=true, track_running_stats=true, activation=none
 ---@param ... any
 ---@return perigee.nn.BatchNorm2d
 function nn.BatchNorm2d(options, ...) end
@@ -1019,72 +1015,69 @@ function nn.BatchNorm2d(options, ...) end
 ---Normalises each channel of [N, C, D, H, W] over the batch, in the same shape (Ioffe and Szegedy, 2015): (x - mean) /
 ---sqrt(var + eps) * weight + bias. While training, mean and biased variance are those of the batch, and running = (1 -
 ---momentum) running + momentum batch, with the unbiased variance.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: "none"|"relu"}|any
+---@param options? integer|{features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, activation?: "none"|"relu"} # features, eps=1e-05, momentum=0.1, affine=true, track_running_stats=true, activation=none
 ---@param ... any
 ---@return perigee.nn.BatchNorm3d
 function nn.BatchNorm3d(options, ...) end
 
 ---x1 weight[k] x2 + bias[k] for every output k: [..., inputs1] and [..., inputs2] to [..., out]. weight is
 ---[out, inputs1, inputs2].
----@param options? {inputs1: integer, inputs2: integer, out: integer, bias?: boolean}|any
+---@param options? integer|{inputs1: integer, inputs2: integer, out: integer, bias?: boolean} # inputs1, inputs2, out, bias=true
 ---@param ... any
 ---@return perigee.nn.Bilinear
 function nn.Bilinear(options, ...) end
 
 ---x where positive, alpha (exp(x / alpha) - 1) elsewhere (Barron, 2017)
----@param options? {alpha?: number}|any
----@param ... any
+---@param options? number|{alpha?: number} # alpha=1
 ---@return perigee.Layer
-function nn.CELU(options, ...) end
+function nn.CELU(options) end
 
 ---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
 ---ways to align them with the steps. The gradient is that of what log_softmax was taken of; there is no second
 ---derivative.
 ---`nn.ctc` as a layer, which remembers its options: layer(log_probs, targets, input_lengths, target_lengths).
----@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean}|any
----@param ... any
+---@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean} # blank=0, reduction=mean, zero_infinity=false
 ---@return perigee.Layer
-function nn.CTCLoss(options, ...) end
+function nn.CTCLoss(options) end
 
 ---[N, C, ...] with the channels of `groups` groups interleaved: channel i C / groups + j goes to j groups + i (Zhang et
 ---al., 2018).
----@param options? {groups: integer}|any
----@param ... any
+---@param options? integer|{groups: integer} # groups
 ---@return perigee.Layer
-function nn.ChannelShuffle(options, ...) end
+function nn.ChannelShuffle(options) end
 
 ---[N, C, L] padded by what lies at the other end along the last axis; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.CircularPad1d(options, ...) end
 
 ---[N, C, H, W] padded by what lies at the other end along the last two axes; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.CircularPad2d(options, ...) end
 
 ---[N, C, D, H, W] padded by what lies at the other end along the last three axes; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.CircularPad3d(options, ...) end
 
 ---[N, C, L] padded by `value` along the last axis; N may be missing.
----@param options? {padding: integer|integer[], value: number}|any
+---@param options? integer|integer[]|{padding: integer|integer[], value: number} # padding, value
 ---@param ... any
 ---@return perigee.Layer
 function nn.ConstantPad1d(options, ...) end
 
 ---[N, C, H, W] padded by `value` along the last two axes; N may be missing.
----@param options? {padding: integer|integer[], value: number}|any
+---@param options? integer|integer[]|{padding: integer|integer[], value: number} # padding, value
 ---@param ... any
 ---@return perigee.Layer
 function nn.ConstantPad2d(options, ...) end
 
 ---[N, C, D, H, W] padded by `value` along the last three axes; N may be missing.
----@param options? {padding: integer|integer[], value: number}|any
+---@param options? integer|integer[]|{padding: integer|integer[], value: number} # padding, value
 ---@param ... any
 ---@return perigee.Layer
 function nn.ConstantPad3d(options, ...) end
@@ -1092,7 +1085,7 @@ function nn.ConstantPad3d(options, ...) end
 ---Cross-correlation of sequences: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, L] to [N,
 ---out, L'] (N may be missing) with weight [out, inputs / groups, k]. Each axis becomes floor((size + 2 padding -
 ---dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"}|any
+---@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"} # inputs, out, kernel, stride={1}, padding={0}, dilation={1}, groups=1, bias=true, activation=none, padding_mode=zeros
 ---@param ... any
 ---@return perigee.nn.Conv1d
 function nn.Conv1d(options, ...) end
@@ -1100,7 +1093,7 @@ function nn.Conv1d(options, ...) end
 ---Cross-correlation of images: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, H, W] to [N,
 ---out, H', W'] (N may be missing) with weight [out, inputs / groups, kh, kw]. Each axis becomes floor((size + 2 padding
 --- - dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"}|any
+---@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"} # inputs, out, kernel, stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, bias=true, activation=none, padding_mode=zeros
 ---@param ... any
 ---@return perigee.nn.Conv2d
 function nn.Conv2d(options, ...) end
@@ -1108,7 +1101,7 @@ function nn.Conv2d(options, ...) end
 ---Cross-correlation of volumes: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, D, H, W] to
 ---[N, out, D', H', W'] (N may be missing) with weight [out, inputs / groups, kd, kh, kw]. Each axis becomes floor((size
 ---+ 2 padding - dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"}|any
+---@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"} # inputs, out, kernel, stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, bias=true, activation=none, padding_mode=zeros
 ---@param ... any
 ---@return perigee.nn.Conv3d
 function nn.Conv3d(options, ...) end
@@ -1116,7 +1109,7 @@ function nn.Conv3d(options, ...) end
 ---Transpose of a convolution of sequences: [N, inputs, L] to [N, out, L'] (N may be missing) with weight [inputs, out /
 ---groups, k]. It is the gradient of that convolution by its input. Each axis becomes (size - 1) stride - 2 padding +
 ---dilation (kernel - 1) + output_padding + 1 long.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
+---@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]} # inputs, out, kernel, stride={1}, padding={0}, output_padding={0}, groups=1, bias=true, dilation={1}
 ---@param ... any
 ---@return perigee.nn.ConvTranspose1d
 function nn.ConvTranspose1d(options, ...) end
@@ -1124,7 +1117,7 @@ function nn.ConvTranspose1d(options, ...) end
 ---Transpose of a convolution of images: [N, inputs, H, W] to [N, out, H', W'] (N may be missing) with weight [inputs,
 ---out / groups, kh, kw]. It is the gradient of that convolution by its input. Each axis becomes (size - 1) stride - 2
 ---padding + dilation (kernel - 1) + output_padding + 1 long.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
+---@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]} # inputs, out, kernel, stride={1, 1}, padding={0, 0}, output_padding={0, 0}, groups=1, bias=true, dilation={1, 1}
 ---@param ... any
 ---@return perigee.nn.ConvTranspose2d
 function nn.ConvTranspose2d(options, ...) end
@@ -1132,21 +1125,20 @@ function nn.ConvTranspose2d(options, ...) end
 ---Transpose of a convolution of volumes: [N, inputs, D, H, W] to [N, out, D', H', W'] (N may be missing) with weight
 ---[inputs, out / groups, kd, kh, kw]. It is the gradient of that convolution by its input. Each axis becomes (size - 1)
 ---stride - 2 padding + dilation (kernel - 1) + output_padding + 1 long.
----@param options? {inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]}|any
+---@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, bias?: boolean, dilation?: integer|integer[]} # inputs, out, kernel, stride={1, 1, 1}, padding={0, 0, 0}, output_padding={0, 0, 0}, groups=1, bias=true, dilation={1, 1, 1}
 ---@param ... any
 ---@return perigee.nn.ConvTranspose3d
 function nn.ConvTranspose3d(options, ...) end
 
 ---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1.
 ---`nn.cosine_embedding` as a layer, which remembers its options: layer(a, b, y).
----@param options? {margin?: number, reduction?: string}|any
----@param ... any
+---@param options? {margin?: number, reduction?: string} # margin=0, reduction=mean
 ---@return perigee.Layer
-function nn.CosineEmbeddingLoss(options, ...) end
+function nn.CosineEmbeddingLoss(options) end
 
 ---The cosine of the angle between two tensors along an axis: sum(x y) / (max(|x|, eps) max(|y|, eps)), |x| the
 ---Euclidean norm. layer(x, y): two tensors that broadcast; the axis is gone from the result.
----@param options? {axis?: integer, eps?: number}|any
+---@param options? integer|{axis?: integer, eps?: number} # axis=2, eps=1e-08
 ---@param ... any
 ---@return perigee.Layer
 function nn.CosineSimilarity(options, ...) end
@@ -1154,54 +1146,48 @@ function nn.CosineSimilarity(options, ...) end
 ---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]); with label_smoothing e, 1 - e times that
 ---plus e / C times its sum over all classes. "mean" divides by the sum of the labels' weights.
 ---`nn.cross_entropy` as a layer, which remembers its options: layer(logits, labels).
----@param options? {ignore_index?: integer, label_smoothing?: number, reduction?: string, weight?: perigee.Tensor}|any
----@param ... any
+---@param options? {ignore_index?: integer, label_smoothing?: number, reduction?: string, weight?: perigee.Tensor} # ignore_index=-100, label_smoothing=0, reduction=mean, weight
 ---@return perigee.Layer
-function nn.CrossEntropyLoss(options, ...) end
+function nn.CrossEntropyLoss(options) end
 
 ---The same as nn.Linear. activation(x weight^T + bias) over the last axis: [..., inputs] to [..., out]. weight is [out,
 ---inputs].
----@param options? {inputs: integer, out: integer, bias?: boolean, activation?: "none"|"relu"|"gelu_tanh"}|any
+---@param options? integer|{inputs: integer, out: integer, bias?: boolean, activation?: "none"|"relu"|"gelu_tanh"} # inputs, out, bias=true, activation=none
 ---@param ... any
 ---@return perigee.nn.Linear
 function nn.Dense(options, ...) end
 
 ---While training: zeroes each element with probability p, scales the rest by 1 / (1 - p) (Srivastava et al., 2014). Any
 ---shape, which stays; in eval() nothing happens.
----@param options? {p?: number}|any
----@param ... any
+---@param options? number|{p?: number} # p=0.5
 ---@return perigee.Layer
-function nn.Dropout(options, ...) end
+function nn.Dropout(options) end
 
 ---While training: zeroes whole channels of [N, C, L] with probability p, scales the rest by 1 / (1 - p) (Tompson et
 ---al., 2015). N may be missing.
----@param options? {p?: number}|any
----@param ... any
+---@param options? number|{p?: number} # p=0.5
 ---@return perigee.Layer
-function nn.Dropout1d(options, ...) end
+function nn.Dropout1d(options) end
 
 ---While training: zeroes whole channels of [N, C, H, W] with probability p, scales the rest by 1 / (1 - p) (Tompson et
 ---al., 2015). N may be missing.
----@param options? {p?: number}|any
----@param ... any
+---@param options? number|{p?: number} # p=0.5
 ---@return perigee.Layer
-function nn.Dropout2d(options, ...) end
+function nn.Dropout2d(options) end
 
 ---While training: zeroes whole channels of [N, C, D, H, W] with probability p, scales the rest by 1 / (1 - p) (Tompson
 ---et al., 2015). N may be missing.
----@param options? {p?: number}|any
----@param ... any
+---@param options? number|{p?: number} # p=0.5
 ---@return perigee.Layer
-function nn.Dropout3d(options, ...) end
+function nn.Dropout3d(options) end
 
 ---x where positive, alpha (exp(x) - 1) elsewhere (Clevert, Unterthiner and Hochreiter, 2015)
----@param options? {alpha?: number}|any
----@param ... any
+---@param options? number|{alpha?: number} # alpha=1
 ---@return perigee.Layer
-function nn.ELU(options, ...) end
+function nn.ELU(options) end
 
 ---Rows of weight [entries, features] by index: [...] int64 to [..., features]. Weights begin as normal numbers.
----@param options? {entries: integer, features: integer, padding_idx?: integer}|any
+---@param options? integer|{entries: integer, features: integer, padding_idx?: integer} # entries, features, padding_idx=-1
 ---@param ... any
 ---@return perigee.nn.Embedding
 function nn.Embedding(options, ...) end
@@ -1209,13 +1195,13 @@ function nn.Embedding(options, ...) end
 ---Rows of weight [entries, features] summed, averaged or their largest values taken, a bag at a time: called as
 ---layer(index [B, L]) or layer(index [N], offsets [B]), int64 from 0; gives [B, features]. If mode is "sum" a third
 ---argument, in the index's shape, is what the rows are multiplied by.
----@param options? {entries: integer, features: integer, mode?: string, include_last_offset?: boolean, padding_idx?: integer}|any
+---@param options? integer|{entries: integer, features: integer, mode?: string, include_last_offset?: boolean, padding_idx?: integer} # entries, features, mode=mean, include_last_offset=false, padding_idx=-1
 ---@param ... any
 ---@return perigee.nn.EmbeddingBag
 function nn.EmbeddingBag(options, ...) end
 
 ---Merges the axes from `first` to `last` into one: with first=2, [N, C, H, W] to [N, C H W].
----@param options? {first?: integer, last?: integer}|any
+---@param options? integer|{first?: integer, last?: integer} # first=2, last=-1
 ---@param ... any
 ---@return perigee.Layer
 function nn.Flatten(options, ...) end
@@ -1223,14 +1209,13 @@ function nn.Flatten(options, ...) end
 ---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
 ---Labels mean softmax, targets in the logits' shape sigmoid.
 ---`nn.focal` as a layer, which remembers its options: layer(logits, target).
----@param options? {alpha?: number, gamma?: number, ignore_index?: integer, reduction?: string, weight?: perigee.Tensor}|any
----@param ... any
+---@param options? {alpha?: number, gamma?: number, ignore_index?: integer, reduction?: string, weight?: perigee.Tensor} # alpha=0.25, gamma=2, ignore_index=-100, reduction=mean, weight
 ---@return perigee.Layer
-function nn.FocalLoss(options, ...) end
+function nn.FocalLoss(options) end
 
 ---Columns added up to images of `size`, where windows overlap: [N, C kh kw, L] to [N, C, H, W]. The transpose of
 ---Unfold.
----@param options? {size: integer|integer[], kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[], kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]} # size, kernel, dilation=1, padding=0, stride=1
 ---@param ... any
 ---@return perigee.Layer
 function nn.Fold(options, ...) end
@@ -1241,78 +1226,69 @@ function nn.Fold(options, ...) end
 function nn.Function(fn) end
 
 ---x Phi(x), with Phi the normal distribution's cumulative function (Hendrycks and Gimpel, 2016)
----@param options? {approximate?: "none"|"tanh"}|any
----@param ... any
+---@param options? "none"|"tanh"|{approximate?: "none"|"tanh"} # approximate=none
 ---@return perigee.Layer
-function nn.GELU(options, ...) end
+function nn.GELU(options) end
 
 ---a sigmoid(b), a and b being the halves of x along `axis`, which is half as long in the result (Dauphin et al., 2016)
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=-1
 ---@return perigee.Layer
-function nn.GLU(options, ...) end
+function nn.GLU(options) end
 
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
 ---which is taken for eps where it is less (Nix and Weigend, 1994). A negative one is an error that names it.
 ---`nn.gaussian_nll` as a layer, which remembers its options: layer(x, y, var).
----@param options? {eps?: number, full?: boolean, reduction?: string}|any
----@param ... any
+---@param options? {eps?: number, full?: boolean, reduction?: string} # eps=1e-06, full=false, reduction=mean
 ---@return perigee.Layer
-function nn.GaussianNLLLoss(options, ...) end
+function nn.GaussianNLLLoss(options) end
 
 ---Each group of channels of each example normalised by itself, then scaled and shifted by channel: [N, C, ...] in the
 ---same shape (Wu and He, 2018). (x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over a
 ---group's channels and all axes behind them.
----@param options? {groups: integer, channels: integer, eps?: number, affine?: boolean}|any
+---@param options? integer|{groups: integer, channels: integer, eps?: number, affine?: boolean} # groups, channels, eps=1e-05, affine=true
 ---@param ... any
 ---@return perigee.nn.GroupNorm
 function nn.GroupNorm(options, ...) end
 
 ---x, but 0 where |x| <= lambd
----@param options? {lambd?: number}|any
----@param ... any
+---@param options? number|{lambd?: number} # lambd=0.5
 ---@return perigee.Layer
-function nn.Hardshrink(options, ...) end
+function nn.Hardshrink(options) end
 
 ---relu6(x + 3) / 6
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.Hardsigmoid(options, ...) end
+function nn.Hardsigmoid(options) end
 
 ---x relu6(x + 3) / 6 (Howard et al., 2019)
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.Hardswish(options, ...) end
+function nn.Hardswish(options) end
 
 ---x limited to [min_val, max_val]
----@param options? {min_val?: number, max_val?: number}|any
+---@param options? number|{min_val?: number, max_val?: number} # min_val=-1, max_val=1
 ---@param ... any
 ---@return perigee.Layer
 function nn.Hardtanh(options, ...) end
 
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
 ---`nn.hinge_embedding` as a layer, which remembers its options: layer(x, y).
----@param options? {margin?: number, reduction?: string}|any
----@param ... any
+---@param options? {margin?: number, reduction?: string} # margin=1, reduction=mean
 ---@return perigee.Layer
-function nn.HingeEmbeddingLoss(options, ...) end
+function nn.HingeEmbeddingLoss(options) end
 
 ---max(0, 1 - y x) for targets y of -1 and 1.
 ---`nn.hinge` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: string}|any
----@param ... any
+---@param options? {reduction?: string} # reduction=mean
 ---@return perigee.Layer
-function nn.HingeLoss(options, ...) end
+function nn.HingeLoss(options) end
 
 ---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
 ---delta (d - delta / 2).
 ---`nn.huber` as a layer, which remembers its options: layer(x, y).
----@param options? {delta?: number, reduction?: string}|any
----@param ... any
+---@param options? {delta?: number, reduction?: string} # delta=1, reduction=mean
 ---@return perigee.Layer
-function nn.HuberLoss(options, ...) end
+function nn.HuberLoss(options) end
 
 ---Gives what it is given.
 ---@param ... any # anything
@@ -1322,7 +1298,7 @@ function nn.Identity(...) end
 ---Each channel of each example normalised by itself, in the same shape: [N, C, ...] (Ulyanov, Vedaldi and Lempitsky,
 ---2016).
 ---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@param options? integer|{features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean} # features, eps=1e-05, momentum=0.1, affine=false, track_running_stats=false
 ---@param ... any
 ---@return perigee.nn.InstanceNorm
 function nn.InstanceNorm(options, ...) end
@@ -1330,7 +1306,7 @@ function nn.InstanceNorm(options, ...) end
 ---Each channel of each example normalised by itself, in the same shape: [N, C, L]; N may be missing (Ulyanov, Vedaldi
 ---and Lempitsky, 2016).
 ---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@param options? integer|{features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean} # features, eps=1e-05, momentum=0.1, affine=false, track_running_stats=false
 ---@param ... any
 ---@return perigee.nn.InstanceNorm1d
 function nn.InstanceNorm1d(options, ...) end
@@ -1338,7 +1314,7 @@ function nn.InstanceNorm1d(options, ...) end
 ---Each channel of each example normalised by itself, in the same shape: [N, C, H, W]; N may be missing (Ulyanov,
 ---Vedaldi and Lempitsky, 2016).
 ---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@param options? integer|{features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean} # features, eps=1e-05, momentum=0.1, affine=false, track_running_stats=false
 ---@param ... any
 ---@return perigee.nn.InstanceNorm2d
 function nn.InstanceNorm2d(options, ...) end
@@ -1346,7 +1322,7 @@ function nn.InstanceNorm2d(options, ...) end
 ---Each channel of each example normalised by itself, in the same shape: [N, C, D, H, W]; N may be missing (Ulyanov,
 ---Vedaldi and Lempitsky, 2016).
 ---(x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over the axes behind C.
----@param options? {features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean}|any
+---@param options? integer|{features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean} # features, eps=1e-05, momentum=0.1, affine=false, track_running_stats=false
 ---@param ... any
 ---@return perigee.nn.InstanceNorm3d
 function nn.InstanceNorm3d(options, ...) end
@@ -1355,110 +1331,102 @@ function nn.InstanceNorm3d(options, ...) end
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
 ---`nn.kl_div` as a layer, which remembers its options: layer(x, target).
----@param options? {log_target?: boolean, reduction?: string}|any
----@param ... any
+---@param options? {log_target?: boolean, reduction?: string} # log_target=false, reduction=mean
 ---@return perigee.Layer
-function nn.KLDivLoss(options, ...) end
+function nn.KLDivLoss(options) end
 
 ---Mean of |x - y|.
 ---`nn.l1` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: string}|any
----@param ... any
+---@param options? {reduction?: string} # reduction=mean
 ---@return perigee.Layer
-function nn.L1Loss(options, ...) end
+function nn.L1Loss(options) end
 
 ---The norm of each window of [N, C, L]: (sum of x^norm)^(1 / norm); each axis becomes floor((size - kernel) / stride) +
 ---1 long.
----@param options? {norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean}|any
+---@param options? number|{norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean} # norm, kernel, stride, ceil_mode=false
 ---@param ... any
 ---@return perigee.Layer
 function nn.LPPool1d(options, ...) end
 
 ---The norm of each window of [N, C, H, W]: (sum of x^norm)^(1 / norm); each axis becomes floor((size - kernel) /
 ---stride) + 1 long.
----@param options? {norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean}|any
+---@param options? number|{norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean} # norm, kernel, stride, ceil_mode=false
 ---@param ... any
 ---@return perigee.Layer
 function nn.LPPool2d(options, ...) end
 
 ---Normalises over the last axes, those that `shape` names (Ba, Kiros and Hinton, 2016): (x - mean) / sqrt(var + eps) *
 ---weight + bias, the variance being the biased one; [..., shape] in the same shape.
----@param options? {shape: integer|integer[], eps?: number, affine?: boolean, bias?: boolean, elementwise_affine?: boolean}|any
+---@param options? integer|integer[]|{shape: integer|integer[], eps?: number, affine?: boolean, bias?: boolean, elementwise_affine?: boolean} # shape, eps=1e-05, affine=true, bias=true, elementwise_affine=true
 ---@param ... any
 ---@return perigee.nn.LayerNorm
 function nn.LayerNorm(options, ...) end
 
 ---x where positive, negative_slope x elsewhere (Maas, Hannun and Ng, 2013)
----@param options? {negative_slope?: number}|any
----@param ... any
+---@param options? number|{negative_slope?: number} # negative_slope=0.01
 ---@return perigee.Layer
-function nn.LeakyReLU(options, ...) end
+function nn.LeakyReLU(options) end
 
 ---activation(x weight^T + bias) over the last axis: [..., inputs] to [..., out]. weight is [out, inputs].
----@param options? {inputs: integer, out: integer, bias?: boolean, activation?: "none"|"relu"|"gelu_tanh"}|any
+---@param options? integer|{inputs: integer, out: integer, bias?: boolean, activation?: "none"|"relu"|"gelu_tanh"} # inputs, out, bias=true, activation=none
 ---@param ... any
 ---@return perigee.nn.Linear
 function nn.Linear(options, ...) end
 
 ---Each element divided by a power of the mean of the squares over `size` neighbouring channels (Krizhevsky, Sutskever
 ---and Hinton, 2012): x / (k + alpha mean(x^2))^beta, zeros standing outside; [N, C, ...] in the same shape.
----@param options? {size: integer, alpha?: number, beta?: number, k?: number}|any
+---@param options? integer|{size: integer, alpha?: number, beta?: number, k?: number} # size, alpha=0.0001, beta=0.75, k=1
 ---@param ... any
 ---@return perigee.Layer
 function nn.LocalResponseNorm(options, ...) end
 
 ---log(1 / (1 + exp(-x)))
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.LogSigmoid(options, ...) end
+function nn.LogSigmoid(options) end
 
 ---log(exp(x) / sum(exp(x))) along `axis`: x - log(sum(exp(x)))
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=-1
 ---@return perigee.Layer
-function nn.LogSoftmax(options, ...) end
+function nn.LogSoftmax(options) end
 
 ---Mean of (x - y)^2.
 ---`nn.mse` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: string}|any
----@param ... any
+---@param options? {reduction?: string} # reduction=mean
 ---@return perigee.Layer
-function nn.MSELoss(options, ...) end
+function nn.MSELoss(options) end
 
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
 ---`nn.margin_ranking` as a layer, which remembers its options: layer(a, b, y).
----@param options? {margin?: number, reduction?: string}|any
----@param ... any
+---@param options? {margin?: number, reduction?: string} # margin=0, reduction=mean
 ---@return perigee.Layer
-function nn.MarginRankingLoss(options, ...) end
+function nn.MarginRankingLoss(options) end
 
 ---The largest value of each window: [N, C, L] to [N, C, L']; N may be missing. Each axis becomes floor((size + 2
 ---padding - dilation (kernel - 1) - 1) / stride) + 1 long, rounded up with ceil_mode.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean} # kernel, stride, padding={0}, dilation={1}, ceil_mode=false, return_indices=false
 ---@param ... any
 ---@return perigee.Layer
 function nn.MaxPool1d(options, ...) end
 
 ---The largest value of each window: [N, C, H, W] to [N, C, H', W']; N may be missing. Each axis becomes floor((size + 2
 ---padding - dilation (kernel - 1) - 1) / stride) + 1 long, rounded up with ceil_mode.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean} # kernel, stride, padding={0, 0}, dilation={1, 1}, ceil_mode=false, return_indices=false
 ---@param ... any
 ---@return perigee.Layer
 function nn.MaxPool2d(options, ...) end
 
 ---The largest value of each window: [N, C, D, H, W] to [N, C, D', H', W']; N may be missing. Each axis becomes
 ---floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 long, rounded up with ceil_mode.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean, return_indices?: boolean} # kernel, stride, padding={0, 0, 0}, dilation={1, 1, 1}, ceil_mode=false, return_indices=false
 ---@param ... any
 ---@return perigee.Layer
 function nn.MaxPool3d(options, ...) end
 
 ---x tanh(softplus(x)) (Misra, 2019)
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.Mish(options, ...) end
+function nn.Mish(options) end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends.
@@ -1474,18 +1442,16 @@ function nn.ModuleList(...) end
 ---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them: the mean over C of
 --- -(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
 ---`nn.multilabel_soft_margin` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: string, weight?: perigee.Tensor}|any
----@param ... any
+---@param options? {reduction?: string, weight?: perigee.Tensor} # reduction=mean, weight
 ---@return perigee.Layer
-function nn.MultiLabelSoftMarginLoss(options, ...) end
+function nn.MultiLabelSoftMarginLoss(options) end
 
 ---weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label
 ---(Crammer and Singer, 2001).
 ---`nn.multi_margin` as a layer, which remembers its options: layer(x, labels).
----@param options? {margin?: number, p?: integer, reduction?: string, weight?: perigee.Tensor}|any
----@param ... any
+---@param options? {margin?: number, p?: integer, reduction?: string, weight?: perigee.Tensor} # margin=1, p=1, reduction=mean, weight
 ---@return perigee.Layer
-function nn.MultiMarginLoss(options, ...) end
+function nn.MultiMarginLoss(options) end
 
 ---Attention of several heads (Vaswani et al., 2017), with PyTorch's parameter names: each head gives
 ---softmax(q k^T / sqrt(embed / heads)) v of its part of the projected query, key and value; the heads' results side by
@@ -1496,27 +1462,26 @@ function nn.MultiMarginLoss(options, ...) end
 ---scaled_dot_product_attention), or numbers added to the scores; key_padding_mask [N, S], without a batch [S]: bool,
 ---true where a key is padding; is_causal; need_weights (default false): returns the weights [N, L, S] too, averaged
 ---over the heads, or [N, heads, L, S] with average_attn_weights=false.
----@param options? {embed: integer, heads: integer, dropout?: number, bias?: boolean, add_bias_kv?: boolean, add_zero_attn?: boolean, kdim?: integer, vdim?: integer, batch_first?: boolean}|any
+---@param options? integer|{embed: integer, heads: integer, dropout?: number, bias?: boolean, add_bias_kv?: boolean, add_zero_attn?: boolean, kdim?: integer, vdim?: integer, batch_first?: boolean} # embed, heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, kdim, vdim, batch_first=true
 ---@param ... any
 ---@return perigee.nn.MultiheadAttention
 function nn.MultiheadAttention(options, ...) end
 
 ---Negative log likelihood -weight[y] x[y] of log probabilities x. "mean" divides by the sum of the labels' weights.
 ---`nn.nll` as a layer, which remembers its options: layer(log_probs, labels).
----@param options? {ignore_index?: integer, reduction?: string, weight?: perigee.Tensor}|any
----@param ... any
+---@param options? {ignore_index?: integer, reduction?: string, weight?: perigee.Tensor} # ignore_index=-100, reduction=mean, weight
 ---@return perigee.Layer
-function nn.NLLLoss(options, ...) end
+function nn.NLLLoss(options) end
 
 ---x where positive, weight x elsewhere, with learnt slopes (He, Zhang, Ren and Sun, 2015)
----@param options? {num_parameters?: integer, init?: number}|any
+---@param options? integer|{num_parameters?: integer, init?: number} # num_parameters=1, init=0.25
 ---@param ... any
 ---@return perigee.nn.PReLU
 function nn.PReLU(options, ...) end
 
 ---The p-norm of the difference along the last axis: (sum |x - y + eps|^p)^(1 / p). layer(x, y): [..., D] and [..., D]
 ---to [...].
----@param options? {p?: number, eps?: number, keepdim?: boolean}|any
+---@param options? number|{p?: number, eps?: number, keepdim?: boolean} # p=2, eps=1e-06, keepdim=false
 ---@param ... any
 ---@return perigee.Layer
 function nn.PairwiseDistance(options, ...) end
@@ -1534,83 +1499,78 @@ function nn.ParameterList(...) end
 
 ---[N, C r^2, H, W] to [N, C, H r, W r], r being `factor`: element (h, w) of channel c r^2 + i r + j goes to
 ---(h r + i, w r + j) of channel c (Shi et al., 2016).
----@param options? {factor: integer}|any
----@param ... any
+---@param options? integer|{factor: integer} # factor
 ---@return perigee.Layer
-function nn.PixelShuffle(options, ...) end
+function nn.PixelShuffle(options) end
 
 ---[N, C, H r, W r] to [N, C r^2, H, W], r being `factor`: PixelShuffle undone.
----@param options? {factor: integer}|any
----@param ... any
+---@param options? integer|{factor: integer} # factor
 ---@return perigee.Layer
-function nn.PixelUnshuffle(options, ...) end
+function nn.PixelUnshuffle(options) end
 
 ---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
 ---of mean x with log_input=false; without the term log(y!), which x does not change.
 ---`nn.poisson_nll` as a layer, which remembers its options: layer(x, y).
----@param options? {eps?: number, full?: boolean, log_input?: boolean, reduction?: string}|any
----@param ... any
+---@param options? {eps?: number, full?: boolean, log_input?: boolean, reduction?: string} # eps=1e-08, full=false, log_input=true, reduction=mean
 ---@return perigee.Layer
-function nn.PoissonNLLLoss(options, ...) end
+function nn.PoissonNLLLoss(options) end
 
 ---The last axes, those that `shape` names, divided by their root mean square, then scaled (Zhang and Sennrich, 2019):
 ---x / sqrt(mean(x^2) + eps) * weight, in the same shape.
----@param options? {shape: integer|integer[], eps?: number, affine?: boolean, elementwise_affine?: boolean}|any
+---@param options? integer|integer[]|{shape: integer|integer[], eps?: number, affine?: boolean, elementwise_affine?: boolean} # shape, eps, affine=true, elementwise_affine=true
 ---@param ... any
 ---@return perigee.nn.RMSNorm
 function nn.RMSNorm(options, ...) end
 
 ---max(x, 0)
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.ReLU(options, ...) end
+function nn.ReLU(options) end
 
 ---x limited to [0, 6]
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.ReLU6(options, ...) end
+function nn.ReLU6(options) end
 
 ---[N, C, L] padded by what lies inside, mirrored at the outermost element along the last axis; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.ReflectionPad1d(options, ...) end
 
 ---[N, C, H, W] padded by what lies inside, mirrored at the outermost element along the last two axes; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.ReflectionPad2d(options, ...) end
 
 ---[N, C, D, H, W] padded by what lies inside, mirrored at the outermost element along the last three axes; N may be
 ---missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.ReflectionPad3d(options, ...) end
 
 ---[N, C, L] padded by its outermost elements along the last axis; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.ReplicationPad1d(options, ...) end
 
 ---[N, C, H, W] padded by its outermost elements along the last two axes; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.ReplicationPad2d(options, ...) end
 
 ---[N, C, D, H, W] padded by its outermost elements along the last three axes; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.ReplicationPad3d(options, ...) end
 
 ---All but the first axis in a new shape: nn.Reshape{3, -1} makes [N, 3, ...] of [N, ...].
----@param options? {shape: integer|integer[]}|any
+---@param options? integer|integer[]|{shape: integer|integer[]} # shape
 ---@param ... any
 ---@return perigee.Layer
 function nn.Reshape(options, ...) end
@@ -1624,16 +1584,15 @@ function nn.Residual(...) end
 ---position: pair i at position m by m base^(-2 i / width), i from 0. layer(x, offset): the first position is `offset`
 ---(default 0). Pairs are the two halves (as in GPT-NeoX and Llama), or neighbours with interleaved=true (as in the
 ---paper).
----@param options? {width: integer, base?: number, interleaved?: boolean}|any
+---@param options? integer|{width: integer, base?: number, interleaved?: boolean} # width, base=10000, interleaved=false
 ---@param ... any
 ---@return perigee.Layer
 function nn.RoPE(options, ...) end
 
 ---1.0507 x where positive, 1.7581 (exp(x) - 1) elsewhere, which keeps mean 0 and variance 1 (Klambauer et al., 2017)
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.SELU(options, ...) end
+function nn.SELU(options) end
 
 ---Layers one after the other: what one returns is the next one's input. model[2] is the second, model[-1] the last,
 ---model[{1, 2}] another Sequential of the first two; model[2] = layer replaces, model[2] = nil or model:remove(2) takes
@@ -1645,75 +1604,65 @@ function nn.SELU(options, ...) end
 function nn.Sequential(...) end
 
 ---x sigmoid(x) (Elfwing, Uchibe and Doya, 2017)
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.SiLU(options, ...) end
+function nn.SiLU(options) end
 
 ---1 / (1 + exp(-x))
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.Sigmoid(options, ...) end
+function nn.Sigmoid(options) end
 
 ---Huber's loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
 ---`nn.smooth_l1` as a layer, which remembers its options: layer(x, y).
----@param options? {beta?: number, reduction?: string}|any
----@param ... any
+---@param options? {beta?: number, reduction?: string} # beta=1, reduction=mean
 ---@return perigee.Layer
-function nn.SmoothL1Loss(options, ...) end
+function nn.SmoothL1Loss(options) end
 
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
 ---`nn.soft_margin` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: string}|any
----@param ... any
+---@param options? {reduction?: string} # reduction=mean
 ---@return perigee.Layer
-function nn.SoftMarginLoss(options, ...) end
+function nn.SoftMarginLoss(options) end
 
 ---exp(x) / sum(exp(x)) along `axis`
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=-1
 ---@return perigee.Layer
-function nn.Softmax(options, ...) end
+function nn.Softmax(options) end
 
 ---softmax(-x) along an axis.
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=-1
 ---@return perigee.Layer
-function nn.Softmin(options, ...) end
+function nn.Softmin(options) end
 
 ---log(1 + exp(beta x)) / beta, and x where beta x > threshold
----@param options? {beta?: number, threshold?: number}|any
+---@param options? number|{beta?: number, threshold?: number} # beta=1, threshold=20
 ---@param ... any
 ---@return perigee.Layer
 function nn.Softplus(options, ...) end
 
 ---x - lambd where x > lambd, x + lambd where x < -lambd, 0 between
----@param options? {lambd?: number}|any
----@param ... any
+---@param options? number|{lambd?: number} # lambd=0.5
 ---@return perigee.Layer
-function nn.Softshrink(options, ...) end
+function nn.Softshrink(options) end
 
 ---x / (1 + |x|)
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.Softsign(options, ...) end
+function nn.Softsign(options) end
 
 ---(exp(x) - exp(-x)) / (exp(x) + exp(-x))
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.Tanh(options, ...) end
+function nn.Tanh(options) end
 
 ---x - tanh(x)
----@param options? table|any
----@param ... any
+---@param options? table
 ---@return perigee.Layer
-function nn.Tanhshrink(options, ...) end
+function nn.Tanhshrink(options) end
 
 ---x where x > threshold, value elsewhere
----@param options? {threshold: number, value: number}|any
+---@param options? number|{threshold: number, value: number} # threshold, value
 ---@param ... any
 ---@return perigee.Layer
 function nn.Threshold(options, ...) end
@@ -1721,26 +1670,26 @@ function nn.Threshold(options, ...) end
 ---Encoder and decoder (Vaswani et al., 2017), each a stack that ends in a layer norm: model(source [N, S, embed],
 ---target [N, T, embed], options) gives [N, T, embed]; options source = {...} and target = {...} are those of the two
 ---stacks.
----@param options? {embed?: integer, heads?: integer, encoder_layers?: integer, decoder_layers?: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
+---@param options? integer|{embed?: integer, heads?: integer, encoder_layers?: integer, decoder_layers?: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean} # embed=512, heads=8, encoder_layers=6, decoder_layers=6, feedforward=2048, dropout=0.1, activation=relu, eps=1e-05, batch_first=true, norm_first=false, bias=true
 ---@param ... any
 ---@return perigee.nn.Transformer
 function nn.Transformer(options, ...) end
 
 ---`count` copies of a decoder layer one after the other, then `norm` if given: decoder(x, memory, options).
----@param options? {layer: perigee.Layer, count: integer, norm?: perigee.Layer}|any
+---@param options? perigee.Layer|{layer: perigee.Layer, count: integer, norm?: perigee.Layer} # layer, count, norm
 ---@param ... any
 ---@return perigee.nn.TransformerDecoder
 function nn.TransformerDecoder(options, ...) end
 
 ---As TransformerEncoderLayer, with attention over `memory` in between. layer(x, memory, options): options mask,
 ---key_padding_mask and is_causal for x, memory_mask, memory_key_padding_mask and memory_is_causal for memory.
----@param options? {embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
+---@param options? integer|{embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean} # embed, heads, feedforward=2048, dropout=0.1, activation=relu, eps=1e-05, batch_first=true, norm_first=false, bias=true
 ---@param ... any
 ---@return perigee.nn.TransformerDecoderLayer
 function nn.TransformerDecoderLayer(options, ...) end
 
 ---`count` copies of an encoder layer one after the other, then `norm` if given: encoder(x, options).
----@param options? {layer: perigee.Layer, count: integer, norm?: perigee.Layer}|any
+---@param options? perigee.Layer|{layer: perigee.Layer, count: integer, norm?: perigee.Layer} # layer, count, norm
 ---@param ... any
 ---@return perigee.nn.TransformerEncoder
 function nn.TransformerEncoder(options, ...) end
@@ -1749,7 +1698,7 @@ function nn.TransformerEncoder(options, ...) end
 ---x = norm1(x + attention(x)), then norm2(x + linear2(activation(linear1(x)))); with norm_first (Xiong et al., 2020)
 ---x + attention(norm1(x)) and so on. layer(x, options): x [N, L, embed], in the same shape; options mask,
 ---key_padding_mask, is_causal as those of MultiheadAttention.
----@param options? {embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean}|any
+---@param options? integer|{embed: integer, heads: integer, feedforward?: integer, dropout?: number, activation?: string|function|perigee.Layer, eps?: number, batch_first?: boolean, norm_first?: boolean, bias?: boolean} # embed, heads, feedforward=2048, dropout=0.1, activation=relu, eps=1e-05, batch_first=true, norm_first=false, bias=true
 ---@param ... any
 ---@return perigee.nn.TransformerEncoderLayer
 function nn.TransformerEncoderLayer(options, ...) end
@@ -1757,44 +1706,43 @@ function nn.TransformerEncoderLayer(options, ...) end
 ---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
 ---(Schroff, Kalenichenko and Philbin, 2015; swap: Balntas et al., 2016).
 ---`nn.triplet_margin` as a layer, which remembers its options: layer(anchor, near, far).
----@param options? {eps?: number, margin?: number, p?: number, reduction?: string, swap?: boolean}|any
----@param ... any
+---@param options? {eps?: number, margin?: number, p?: number, reduction?: string, swap?: boolean} # eps=1e-06, margin=1, p=2, reduction=mean, swap=false
 ---@return perigee.Layer
-function nn.TripletMarginLoss(options, ...) end
+function nn.TripletMarginLoss(options) end
 
 ---One axis as several: nn.Unflatten{2, {3, 4}} makes [N, 3, 4] of [N, 12].
----@param options? {axis: integer, shape: integer|integer[]}|any
+---@param options? integer|{axis: integer, shape: integer|integer[]} # axis, shape
 ---@param ... any
 ---@return perigee.Layer
 function nn.Unflatten(options, ...) end
 
 ---Windows of images as columns: [N, C, H, W] to [N, C kh kw, L], L the number of windows, each axis holding
 ---floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 of them.
----@param options? {kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]} # kernel, dilation=1, padding=0, stride=1
 ---@param ... any
 ---@return perigee.Layer
 function nn.Unfold(options, ...) end
 
 ---[N, C, ...] at another size of the axes behind C, or `scale_factor` times as large: pg.interpolate as a layer.
----@param options? {size?: integer|integer[], scale_factor?: number|number[], mode?: string, align_corners?: boolean}|any
+---@param options? integer|integer[]|{size?: integer|integer[], scale_factor?: number|number[], mode?: string, align_corners?: boolean} # size, scale_factor, mode=nearest, align_corners
 ---@param ... any
 ---@return perigee.Layer
 function nn.Upsample(options, ...) end
 
 ---[N, C, L] padded by zeros along the last axis; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.ZeroPad1d(options, ...) end
 
 ---[N, C, H, W] padded by zeros along the last two axes; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.ZeroPad2d(options, ...) end
 
 ---[N, C, D, H, W] padded by zeros along the last three axes; N may be missing.
----@param options? {padding: integer|integer[]}|any
+---@param options? integer|integer[]|{padding: integer|integer[]} # padding
 ---@param ... any
 ---@return perigee.Layer
 function nn.ZeroPad3d(options, ...) end
@@ -1894,78 +1842,78 @@ function nn.hinge_embedding(x, y, options) end
 function nn.huber(x, y, options) end
 
 ---How much larger weights are to be for what a nonlinearity takes away: sqrt(2) for ReLU, and so on (He et al., 2015).
----@param ... any|{nonlinearity: string, param?: number}
+---@param ... string|number|{nonlinearity: string, param?: number} # nonlinearity, param=0.01
 ---@return number
 function nn_init.calculate_gain(...) end
 
 ---Fills t with a value.
----@param ... any|{t: perigee.Tensor, value: number}
+---@param ... perigee.Tensor|number|{t: perigee.Tensor, value: number} # t, value
 ---@return perigee.Tensor
 function nn_init.constant_(...) end
 
 ---Makes t [out, in, ...], a convolution's weight, one that passes its input on, as many channels as there are.
----@param ... any|{t: perigee.Tensor, groups?: integer}
+---@param ... perigee.Tensor|integer|{t: perigee.Tensor, groups?: integer} # t, groups=1
 ---@return perigee.Tensor
 function nn_init.dirac_(...) end
 
 ---Makes the matrix t the identity: ones on the diagonal, zeros elsewhere.
----@param ... any|{t: perigee.Tensor}
+---@param ... perigee.Tensor|{t: perigee.Tensor} # t
 ---@return perigee.Tensor
 function nn_init.eye_(...) end
 
 ---Normal numbers of mean 0 and standard deviation gain / sqrt(fan) (He et al., 2015).
----@param ... any|{t: perigee.Tensor, a?: number, mode?: string, nonlinearity?: string}
+---@param ... perigee.Tensor|number|string|{t: perigee.Tensor, a?: number, mode?: string, nonlinearity?: string} # t, a=0, mode=fan_in, nonlinearity=leaky_relu
 ---@return perigee.Tensor
 function nn_init.kaiming_normal_(...) end
 
 ---Uniform numbers in +-gain sqrt(3 / fan) (He et al., 2015).
----@param ... any|{t: perigee.Tensor, a?: number, mode?: string, nonlinearity?: string}
+---@param ... perigee.Tensor|number|string|{t: perigee.Tensor, a?: number, mode?: string, nonlinearity?: string} # t, a=0, mode=fan_in, nonlinearity=leaky_relu
 ---@return perigee.Tensor
 function nn_init.kaiming_uniform_(...) end
 
 ---Fills t with normal random numbers.
----@param ... any|{t: perigee.Tensor, mean?: number, std?: number}
+---@param ... perigee.Tensor|number|{t: perigee.Tensor, mean?: number, std?: number} # t, mean=0, std=1
 ---@return perigee.Tensor
 function nn_init.normal_(...) end
 
 ---Fills t with ones.
----@param ... any|{t: perigee.Tensor}
+---@param ... perigee.Tensor|{t: perigee.Tensor} # t
 ---@return perigee.Tensor
 function nn_init.ones_(...) end
 
 ---Makes t, its axes from the second on taken as one, a matrix of orthonormal rows, or columns where it has more rows,
 ---times gain (Saxe et al., 2013).
----@param ... any|{t: perigee.Tensor, gain?: number}
+---@param ... perigee.Tensor|number|{t: perigee.Tensor, gain?: number} # t, gain=1
 ---@return perigee.Tensor
 function nn_init.orthogonal_(...) end
 
 ---Fills the matrix t with normal random numbers of mean 0, a part of each column with zeros (Martens, 2010).
----@param ... any|{t: perigee.Tensor, sparsity: number, std?: number}
+---@param ... perigee.Tensor|number|{t: perigee.Tensor, sparsity: number, std?: number} # t, sparsity, std=0.01
 ---@return perigee.Tensor
 function nn_init.sparse_(...) end
 
 ---Fills t with normal random numbers, those outside [low, high] drawn again.
----@param ... any|{t: perigee.Tensor, mean?: number, std?: number, low?: number, high?: number}
+---@param ... perigee.Tensor|number|{t: perigee.Tensor, mean?: number, std?: number, low?: number, high?: number} # t, mean=0, std=1, low=-2, high=2
 ---@return perigee.Tensor
 function nn_init.trunc_normal_(...) end
 
 ---Fills t with uniform random numbers in [low, high).
----@param ... any|{t: perigee.Tensor, low?: number, high?: number}
+---@param ... perigee.Tensor|number|{t: perigee.Tensor, low?: number, high?: number} # t, low=0, high=1
 ---@return perigee.Tensor
 function nn_init.uniform_(...) end
 
 ---Normal numbers of mean 0 and standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
----@param ... any|{t: perigee.Tensor, gain?: number}
+---@param ... perigee.Tensor|number|{t: perigee.Tensor, gain?: number} # t, gain=1
 ---@return perigee.Tensor
 function nn_init.xavier_normal_(...) end
 
 ---Uniform numbers in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
----@param ... any|{t: perigee.Tensor, gain?: number}
+---@param ... perigee.Tensor|number|{t: perigee.Tensor, gain?: number} # t, gain=1
 ---@return perigee.Tensor
 function nn_init.xavier_uniform_(...) end
 
 ---Fills t with zeros.
----@param ... any|{t: perigee.Tensor}
+---@param ... perigee.Tensor|{t: perigee.Tensor} # t
 ---@return perigee.Tensor
 function nn_init.zeros_(...) end
 
@@ -2071,7 +2019,7 @@ function nn.unfold(...) end
 
 ---Steps of the size that past steps had, in units of the parameter (Zeiler, 2012): v = rho v + (1 - rho) g^2, d = g
 ---sqrt(a + eps) / sqrt(v + eps), a = rho a + (1 - rho) d^2, w -= lr d.
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, rho?: number, eps?: number}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, rho?: number, eps?: number} # lr=1, weight_decay=0, maximize=false, rho=0.9, eps=1e-06
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adadelta(options, ...) end
@@ -2080,56 +2028,56 @@ function optim.Adadelta(options, ...) end
 ---t, with b = t^beta2_decay: r = (1 - b) r + b mean(g^2) over each row, c likewise over each column, v = r c / mean(r)
 ---(of vectors v = (1 - b) v + b g^2), u = g / sqrt(v), w = (1 - lr weight_decay) w - max(eps, rms(w)) min(lr, 1 /
 ---sqrt(t)) u / max(1, rms(u) / d).
----@param options? {lr?: number, weight_decay?: number, beta2_decay?: number, eps?: number, d?: number}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, beta2_decay?: number, eps?: number, d?: number} # lr=0.01, weight_decay=0, beta2_decay=-0.8, eps=0.001, d=1
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adafactor(options, ...) end
 
 ---Steps divided by the root of all squared gradients g so far (Duchi, Hazan and Singer, 2011): s = s + g^2, w -= lr /
 ---(1 + (t - 1) lr_decay) g / (sqrt(s) + eps) in step t.
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, lr_decay?: number, initial_accumulator_value?: number, eps?: number}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, lr_decay?: number, initial_accumulator_value?: number, eps?: number} # lr=0.01, weight_decay=0, maximize=false, lr_decay=0, initial_accumulator_value=0, eps=1e-10
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adagrad(options, ...) end
 
 ---Steps scaled by running means of the gradient g and its square (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, v
 ---= beta2 v + (1 - beta2) g^2, w -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) in step t.
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean} # lr=0.001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, amsgrad=false
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adam(options, ...) end
 
 ---Adam with the weight decay outside the gradient (Loshchilov and Hutter, 2017): w = (1 - lr weight_decay) w, then
 ---Adam's step.
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean} # lr=0.001, weight_decay=0.01, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, amsgrad=false
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.AdamW(options, ...) end
 
 ---Adam in the infinity norm (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), w -= lr /
 ---(1 - beta1^t) m / u in step t.
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number} # lr=0.002, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adamax(options, ...) end
 
 ---Exponential moving average of a model's parameters, or of a list of tensors: average = decay average + (1 - decay)
 ---weights at each update(). With warmup early weights are soon forgotten. Buffers are copied.
----@param ... any|{model: perigee.Layer|perigee.Tensor[], decay?: number, warmup?: boolean}
+---@param ... perigee.Layer|perigee.Tensor[]|number|{model: perigee.Layer|perigee.Tensor[], decay?: number, warmup?: boolean} # model, decay=0.999, warmup=false
 ---@return perigee.Average
 function optim.EMA(...) end
 
 ---Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"): m
 ---= beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) +
 ---weight_decay w, w -= lr |w| / |u| u in step t, the norms being Euclidean ones of a whole parameter.
----@param options? {lr?: number, weight_decay?: number, beta1?: number, beta2?: number, eps?: number}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, beta1?: number, beta2?: number, eps?: number} # lr=0.001, weight_decay=0, beta1=0.9, beta2=0.999, eps=1e-06
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.LAMB(options, ...) end
 
 ---Gradient descent with a rate a parameter (You, Gitman and Ginsburg, 2017): d = trust |w| / (|g| + weight_decay |w| +
 ---eps) (g + weight_decay w), b = momentum b + d, w -= lr b; nesterov: w -= lr (d + momentum b).
----@param options? {lr?: number, weight_decay?: number, momentum?: number, trust?: number, eps?: number, nesterov?: boolean}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, momentum?: number, trust?: number, eps?: number, nesterov?: boolean} # lr=0.1, weight_decay=0, momentum=0.9, trust=0.001, eps=1e-08, nesterov=false
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.LARS(options, ...) end
@@ -2139,13 +2087,13 @@ function optim.LARS(options, ...) end
 ---s y / (y y); the first step goes along the gradient. optimizer:step(closure), where closure clears gradients,
 ---computes the loss, calls backward and returns the loss. PyTorch's steps without a line search. All parameters must
 ---have one dtype and one device.
----@param ... any|{params: perigee.Layer|perigee.Tensor[], lr?: number, max_iter?: integer, max_eval?: integer, tolerance_grad?: number, tolerance_change?: number, history_size?: integer}
+---@param ... perigee.Layer|perigee.Tensor[]|{params: perigee.Layer|perigee.Tensor[], lr?: number, max_iter?: integer, max_eval?: integer, tolerance_grad?: number, tolerance_change?: number, history_size?: integer} # params, lr=1, max_iter=20, max_eval, tolerance_grad=1e-07, tolerance_change=1e-09, history_size=100
 ---@return perigee.LBFGS
 function optim.LBFGS(...) end
 
 ---Steps of equal length along the sign of the momentum (Chen et al., 2023): w = (1 - lr weight_decay) w - lr sign(beta1
 ---m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g.
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number} # lr=0.0001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.99
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Lion(options, ...) end
@@ -2155,14 +2103,14 @@ function optim.Lion(options, ...) end
 ---momentum m + (1 - momentum) g with nesterov; w = (1 - lr weight_decay) w - lr sqrt(max(1, rows / columns)) O(u), O(u)
 ---being near U V^T of u = U S V^T: x = u / |u|, then ns_steps times x = 3.4445 x + (-4.7750 a + 2.0315 a^2) x with a =
 ---x x^T.
----@param options? {lr?: number, weight_decay?: number, momentum?: number, nesterov?: boolean, ns_steps?: number, eps?: number}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, momentum?: number, nesterov?: boolean, ns_steps?: number, eps?: number} # lr=0.001, weight_decay=0.1, momentum=0.95, nesterov=true, ns_steps=5, eps=1e-07
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Muon(options, ...) end
 
 ---Adam with Nesterov's look ahead (Dozat, 2016): mu = beta1 (1 - 0.96^(t momentum_decay) / 2), and in place of Adam's
 ---mean mu' m / (1 - product of all mu and mu') + (1 - mu) g / (1 - product of all mu), mu' being that of the next step.
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number} # lr=0.002, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, momentum_decay=0.004
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.NAdam(options, ...) end
@@ -2170,7 +2118,7 @@ function optim.NAdam(options, ...) end
 ---Adam that trusts the running mean of squares once enough steps are in it (Liu et al., 2020): with n = 2 / (1 - beta2)
 --- - 1 and r = n - 2 t beta2^t / (1 - beta2^t), where r > 5 Adam's step times sqrt((r - 4) (r - 2) n / ((n - 4) (n - 2)
 ---r)), else w -= lr m / (1 - beta1^t).
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number} # lr=0.001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.RAdam(options, ...) end
@@ -2178,7 +2126,7 @@ function optim.RAdam(options, ...) end
 ---Steps divided by a running root mean square of the gradient (Tieleman and Hinton, 2012): v = alpha v + (1 - alpha)
 ---g^2, d = g / (sqrt(v) + eps), w -= lr d. momentum: b = momentum b + d in place of d. centered: v less the square of
 ---the mean gradient (Graves, 2013).
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, alpha?: number, eps?: number, momentum?: number, centered?: boolean}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, alpha?: number, eps?: number, momentum?: number, centered?: boolean} # lr=0.01, weight_decay=0, maximize=false, alpha=0.99, eps=1e-08, momentum=0, centered=false
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.RMSprop(options, ...) end
@@ -2186,14 +2134,14 @@ function optim.RMSprop(options, ...) end
 ---A step length an element, by whether its gradient keeps its sign (Riedmiller and Braun, 1993): s is times etaplus
 ---where it does, and etaminus where it does not (there the gradient counts as 0), within step_min and step_max; w -= s
 ---sign(g). For whole batches.
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number} # lr=0.01, weight_decay=0, maximize=false, etaminus=0.5, etaplus=1.2, step_min=1e-06, step_max=50
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Rprop(options, ...) end
 
 ---Stochastic gradient descent: w -= lr g. momentum (Sutskever et al., 2013): b = momentum b + (1 - dampening) g, and b
 ---= g in the first step; w -= lr b. nesterov: w -= lr (g + momentum b).
----@param options? {lr?: number, weight_decay?: number, maximize?: boolean, momentum?: number, dampening?: number, nesterov?: boolean}|any
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, momentum?: number, dampening?: number, nesterov?: boolean} # lr=0.001, weight_decay=0, maximize=false, momentum=0, dampening=0, nesterov=false
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.SGD(options, ...) end
@@ -2201,18 +2149,18 @@ function optim.SGD(options, ...) end
 ---The mean of all weights that update() was called with (stochastic weight averaging: Izmailov et al., 2018):
 ---average += (weights - average) / n at the n-th update. Running statistics are the model's last ones: run the averaged
 ---model over data in train() mode to renew them.
----@param ... any|{model: perigee.Layer|perigee.Tensor[]}
+---@param ... perigee.Layer|perigee.Tensor[]|{model: perigee.Layer|perigee.Tensor[]} # model
 ---@return perigee.Average
 function optim.SWA(...) end
 
 ---Scales all gradients so that the norm of all their elements together is at most `max_norm`. Waits for the device only
 ---with error_if_nonfinite.
----@param ... any|{params: perigee.Tensor[]|perigee.Layer, max_norm: number, norm_type?: number, error_if_nonfinite?: boolean}
+---@param ... perigee.Tensor[]|perigee.Layer|number|{params: perigee.Tensor[]|perigee.Layer, max_norm: number, norm_type?: number, error_if_nonfinite?: boolean} # params, max_norm, norm_type=2, error_if_nonfinite
 ---@return perigee.Tensor norm the norm before, 0-dim
 function optim.clip_grad_norm_(...) end
 
 ---Limits every element of all gradients to [-limit, limit].
----@param ... any|{params: perigee.Tensor[]|perigee.Layer, limit: number}
+---@param ... perigee.Tensor[]|perigee.Layer|number|{params: perigee.Tensor[]|perigee.Layer, limit: number} # params, limit
 function optim.clip_grad_value_(...) end
 
 ---Whether v is an optimizer.
@@ -2221,7 +2169,7 @@ function optim.clip_grad_value_(...) end
 function optim.is_optimizer(v) end
 
 ---Multiplies all gradients by a number.
----@param ... any|{params: perigee.Tensor[]|perigee.Layer, factor: number}
+---@param ... perigee.Tensor[]|perigee.Layer|number|{params: perigee.Tensor[]|perigee.Layer, factor: number} # params, factor
 function optim.scale_grad_(...) end
 
 ---`optim.sched.Chain{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at its
@@ -2233,54 +2181,54 @@ function optim_sched.Chain(...) end
 
 ---Down along half a cosine in t_max steps (Loshchilov and Hutter, 2016): eta_min + (lr - eta_min)
 ---(1 + cos(pi t / t_max)) / 2 after t steps, lr the initial rate. There it stays; PyTorch's goes up again.
----@param ... any|{optimizer: perigee.Optimizer, t_max: integer, eta_min?: number}
+---@param ... perigee.Optimizer|integer|number|{optimizer: perigee.Optimizer, t_max: integer, eta_min?: number} # optimizer, t_max, eta_min=0
 ---@return perigee.Schedule
 function optim_sched.Cosine(...) end
 
 ---Half cosines of t_0, t_0 t_mult, t_0 t_mult^2, ... steps, each from the initial rate (SGDR: Loshchilov and Hutter,
 ---2016): eta_min + (lr - eta_min) (1 + cos(pi t / T)) / 2, t steps into one of T.
----@param ... any|{optimizer: perigee.Optimizer, t_0: integer, t_mult?: integer, eta_min?: number}
+---@param ... perigee.Optimizer|integer|number|{optimizer: perigee.Optimizer, t_0: integer, t_mult?: integer, eta_min?: number} # optimizer, t_0, t_mult=1, eta_min=0
 ---@return perigee.Schedule
 function optim_sched.CosineRestarts(...) end
 
 ---Times gamma every step: lr gamma^t after t steps, lr the initial rate.
----@param ... any|{optimizer: perigee.Optimizer, gamma: number}
+---@param ... perigee.Optimizer|number|{optimizer: perigee.Optimizer, gamma: number} # optimizer, gamma
 ---@return perigee.Schedule
 function optim_sched.Exponential(...) end
 
 ---Times gamma at each milestone: lr gamma^n after t steps, n the number of milestones up to t, lr the initial rate.
----@param ... any|{optimizer: perigee.Optimizer, milestones: integer[], gamma?: number}
+---@param ... perigee.Optimizer|integer[]|number|{optimizer: perigee.Optimizer, milestones: integer[], gamma?: number} # optimizer, milestones, gamma=0.1
 ---@return perigee.Schedule
 function optim_sched.MultiStep(...) end
 
 ---From max_lr / div_factor up to max_lr in pct_start total_steps - 1 steps and down to max_lr / div_factor /
 ---final_div_factor, the momentum (or beta1) the other way (Smith and Topin, 2018); between two ends a and b along
 ---b + (a - b) (1 + cos(pi part)) / 2, or a line. Behind total_steps it stays.
----@param ... any|{optimizer: perigee.Optimizer, max_lr: number|number[], total_steps: integer, pct_start?: number, anneal_strategy?: string, cycle_momentum?: boolean, base_momentum?: number, max_momentum?: number, div_factor?: number, final_div_factor?: number, three_phase?: boolean}
+---@param ... perigee.Optimizer|number|number[]|integer|{optimizer: perigee.Optimizer, max_lr: number|number[], total_steps: integer, pct_start?: number, anneal_strategy?: string, cycle_momentum?: boolean, base_momentum?: number, max_momentum?: number, div_factor?: number, final_div_factor?: number, three_phase?: boolean} # optimizer, max_lr, total_steps, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, base_momentum=0.85, max_momentum=0.95, div_factor=25, final_div_factor=10000, three_phase=false
 ---@return perigee.Schedule
 function optim_sched.OneCycle(...) end
 
 ---Times factor when the value given to step(value) has not got better for more than `patience` steps: lr = max(lr
 ---factor, min_lr). Better: below best (1 - threshold), in mode max above best (1 + threshold), or best minus or plus
 ---threshold with threshold_mode abs.
----@param ... any|{optimizer: perigee.Optimizer, mode?: string, factor?: number, patience?: integer, threshold?: number, threshold_mode?: string, cooldown?: integer, min_lr?: number, eps?: number}
+---@param ... perigee.Optimizer|{optimizer: perigee.Optimizer, mode?: string, factor?: number, patience?: integer, threshold?: number, threshold_mode?: string, cooldown?: integer, min_lr?: number, eps?: number} # optimizer, mode=min, factor=0.1, patience=10, threshold=0.0001, threshold_mode=rel, cooldown=0, min_lr=0, eps=1e-08
 ---@return perigee.Schedule
 function optim_sched.Plateau(...) end
 
 ---Down to 0 in total_iters steps, and 0 from there on: lr (1 - min(t, total_iters) / total_iters)^power after t steps,
 ---lr the initial rate.
----@param ... any|{optimizer: perigee.Optimizer, total_iters: integer, power?: number}
+---@param ... perigee.Optimizer|integer|number|{optimizer: perigee.Optimizer, total_iters: integer, power?: number} # optimizer, total_iters, power=1
 ---@return perigee.Schedule
 function optim_sched.Polynomial(...) end
 
 ---Times gamma every step_size steps: lr gamma^floor(t / step_size) after t steps, lr the initial rate.
----@param ... any|{optimizer: perigee.Optimizer, step_size: integer, gamma?: number}
+---@param ... perigee.Optimizer|integer|number|{optimizer: perigee.Optimizer, step_size: integer, gamma?: number} # optimizer, step_size, gamma=0.1
 ---@return perigee.Schedule
 function optim_sched.Step(...) end
 
 ---A factor that moves in a line for total_iters steps and stays (PyTorch's LinearLR): lr (start_factor + (end_factor -
 ---start_factor) min(t, total_iters) / total_iters) after t steps, lr the initial rate.
----@param ... any|{optimizer: perigee.Optimizer, total_iters: integer, start_factor?: number, end_factor?: number}
+---@param ... perigee.Optimizer|integer|number|{optimizer: perigee.Optimizer, total_iters: integer, start_factor?: number, end_factor?: number} # optimizer, total_iters, start_factor=0.33333333333333, end_factor=1
 ---@return perigee.Schedule
 function optim_sched.Warmup(...) end
 
@@ -2334,14 +2282,14 @@ function ParameterList:extend(list) end
 function pg.CheckpointManager(...) end
 
 ---Runs a graph: `pg.Session{g}`, then session:run("y", { x = ... }).
----@param ... any|{graph: perigee.Graph, log_device_placement?: boolean, allow_soft_placement?: boolean}
+---@param ... perigee.Graph|{graph: perigee.Graph, log_device_placement?: boolean, allow_soft_placement?: boolean} # graph, log_device_placement, allow_soft_placement
 ---@return perigee.Session
 function pg.Session(...) end
 
 ---Absolute value.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.abs(x) end
 
 ---Absolute value.
@@ -2355,7 +2303,7 @@ function Tensor:abs_() end
 ---Arc cosine, in radians, in [0, pi].
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.acos(x) end
 
 ---Arc cosine, in radians, in [0, pi].
@@ -2369,7 +2317,7 @@ function Tensor:acos_() end
 ---Inverse hyperbolic cosine of x >= 1.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.acosh(x) end
 
 ---Inverse hyperbolic cosine of x >= 1.
@@ -2388,8 +2336,10 @@ function Tensor:acosh_() end
 ---@param square_avgs perigee.Tensor[] # shapes of params: v
 ---@param acc_deltas perigee.Tensor[] # shapes of params: a
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, rho?: number, eps?: number}|any
+---@param options? boolean|{maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, rho?: number, eps?: number} # maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, rho=0.9, eps=1e-06
 ---@param ... any
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], square_avgs: perigee.Tensor[], acc_deltas: perigee.Tensor[], options: {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, rho?: number, eps?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], square_avgs?: perigee.Tensor[], acc_deltas?: perigee.Tensor[], found_inf?: perigee.Tensor, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, rho?: number, eps?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.adadelta(params, grads, square_avgs, acc_deltas, found_inf, options, ...) end
 
@@ -2400,8 +2350,10 @@ function pg.adadelta(params, grads, square_avgs, acc_deltas, found_inf, options,
 ---@param grads perigee.Tensor[] # shapes of params
 ---@param sums perigee.Tensor[] # shapes of params: s
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, lr_decay?: number, initial_accumulator_value?: number, eps?: number}|any
+---@param options? boolean|{maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, lr_decay?: number, initial_accumulator_value?: number, eps?: number} # maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, lr_decay=0, initial_accumulator_value=0, eps=1e-10
 ---@param ... any
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], sums: perigee.Tensor[], options: {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, lr_decay?: number, initial_accumulator_value?: number, eps?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], sums?: perigee.Tensor[], found_inf?: perigee.Tensor, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, lr_decay?: number, initial_accumulator_value?: number, eps?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.adagrad(params, grads, sums, found_inf, options, ...) end
 
@@ -2416,8 +2368,10 @@ function pg.adagrad(params, grads, sums, found_inf, options, ...) end
 ---@param exp_avg_sqs perigee.Tensor[] # shapes of params: v
 ---@param max_exp_avg_sqs perigee.Tensor[] # shapes of params, or none: the largest v
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? {decoupled?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}|any
+---@param options? boolean|{decoupled?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number} # decoupled=false, maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, beta1=0.9, beta2=0.999, eps=1e-08
 ---@param ... any
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], exp_avgs: perigee.Tensor[], exp_avg_sqs: perigee.Tensor[], max_exp_avg_sqs: perigee.Tensor[], options: {decoupled?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], exp_avgs?: perigee.Tensor[], exp_avg_sqs?: perigee.Tensor[], max_exp_avg_sqs?: perigee.Tensor[], found_inf?: perigee.Tensor, decoupled?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, found_inf, options, ...) end
 
@@ -2429,49 +2383,51 @@ function pg.adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, found_in
 ---@param exp_avgs perigee.Tensor[] # shapes of params: m
 ---@param exp_infs perigee.Tensor[] # shapes of params: u
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}|any
+---@param options? boolean|{maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number} # maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, beta1=0.9, beta2=0.999, eps=1e-08
 ---@param ... any
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], exp_avgs: perigee.Tensor[], exp_infs: perigee.Tensor[], options: {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], exp_avgs?: perigee.Tensor[], exp_infs?: perigee.Tensor[], found_inf?: perigee.Tensor, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.adamax(params, grads, exp_avgs, exp_infs, found_inf, options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
 ---@param x perigee.Tensor # [N, C, L]
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, size: integer|integer[]}): perigee.Tensor
 function pg.adaptive_avg_pool1d(x, options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_avg_pool1d(options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
 ---@param x perigee.Tensor # [N, C, H, W]
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, size: integer|integer[]}): perigee.Tensor
 function pg.adaptive_avg_pool2d(x, options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_avg_pool2d(options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
 ---@param x perigee.Tensor # [N, C, D, H, W]
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, size: integer|integer[]}): perigee.Tensor
 function pg.adaptive_avg_pool3d(x, options, ...) end
 
 ---Mean of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of s elements.
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_avg_pool3d(options, ...) end
@@ -2479,15 +2435,15 @@ function Tensor:adaptive_avg_pool3d(options, ...) end
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
 ---@param x perigee.Tensor # [N, C, L]
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, size: integer|integer[]}): perigee.Tensor
 function pg.adaptive_max_pool1d(x, options, ...) end
 
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_max_pool1d(options, ...) end
@@ -2495,15 +2451,15 @@ function Tensor:adaptive_max_pool1d(options, ...) end
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
 ---@param x perigee.Tensor # [N, C, H, W]
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, size: integer|integer[]}): perigee.Tensor
 function pg.adaptive_max_pool2d(x, options, ...) end
 
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_max_pool2d(options, ...) end
@@ -2511,114 +2467,114 @@ function Tensor:adaptive_max_pool2d(options, ...) end
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
 ---@param x perigee.Tensor # [N, C, D, H, W]
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, size: integer|integer[]}): perigee.Tensor
 function pg.adaptive_max_pool3d(x, options, ...) end
 
 ---Largest element of each of `size` windows an axis: output o of n is over floor(o s / n) up to ceil((o + 1) s / n) of
 ---s elements. A NaN counts as largest, of equal ones the first.
----@param options? {size: integer|integer[]}|any
+---@param options? integer|integer[]|{size: integer|integer[]} # size
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:adaptive_max_pool3d(options, ...) end
 
 ---Sum of x and y. Of booleans: whether either is true.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.add(x, y) end
 
 ---Sum of x and y. Of booleans: whether either is true.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:add(y) end
 
 ---x:add, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:add_(y) end
 
 ---x + value * a / b.
 ---@param x perigee.Tensor # any shape
 ---@param a perigee.Tensor # a shape that broadcasts
 ---@param b perigee.Tensor # a shape that broadcasts
----@param options? {value?: number}|any
----@param ... any
+---@param options? number|{value?: number} # value=1
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, a?: perigee.Tensor, b?: perigee.Tensor, value?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.addcdiv(x, a, b, options, ...) end
+function pg.addcdiv(x, a, b, options) end
 
 ---x + value * a / b.
 ---@param a perigee.Tensor # a shape that broadcasts
 ---@param b perigee.Tensor # a shape that broadcasts
----@param options? {value?: number}|any
----@param ... any
+---@param options? number|{value?: number} # value=1
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {a?: perigee.Tensor, b?: perigee.Tensor, value?: number}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:addcdiv(a, b, options, ...) end
+function Tensor:addcdiv(a, b, options) end
 
 ---x:addcdiv, written into x.
 ---@param a perigee.Tensor # a shape that broadcasts
 ---@param b perigee.Tensor # a shape that broadcasts
----@param options? {value?: number}|any
----@param ... any
+---@param options? number|{value?: number} # value=1
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {a?: perigee.Tensor, b?: perigee.Tensor, value?: number}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:addcdiv_(a, b, options, ...) end
+function Tensor:addcdiv_(a, b, options) end
 
 ---x + value * a * b.
 ---@param x perigee.Tensor # any shape
 ---@param a perigee.Tensor # a shape that broadcasts
 ---@param b perigee.Tensor # a shape that broadcasts
----@param options? {value?: number}|any
----@param ... any
+---@param options? number|{value?: number} # value=1
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, a?: perigee.Tensor, b?: perigee.Tensor, value?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.addcmul(x, a, b, options, ...) end
+function pg.addcmul(x, a, b, options) end
 
 ---x + value * a * b.
 ---@param a perigee.Tensor # a shape that broadcasts
 ---@param b perigee.Tensor # a shape that broadcasts
----@param options? {value?: number}|any
----@param ... any
+---@param options? number|{value?: number} # value=1
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {a?: perigee.Tensor, b?: perigee.Tensor, value?: number}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:addcmul(a, b, options, ...) end
+function Tensor:addcmul(a, b, options) end
 
 ---x:addcmul, written into x.
 ---@param a perigee.Tensor # a shape that broadcasts
 ---@param b perigee.Tensor # a shape that broadcasts
----@param options? {value?: number}|any
----@param ... any
+---@param options? number|{value?: number} # value=1
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {a?: perigee.Tensor, b?: perigee.Tensor, value?: number}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:addcmul_(a, b, options, ...) end
+function Tensor:addcmul_(a, b, options) end
 
 ---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
----@param ... any|{x: perigee.Tensor, a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+---@param ... perigee.Tensor|number|{x: perigee.Tensor, a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number} # x, a, b, beta=1, alpha=1
 ---@return perigee.Tensor
 function pg.addmm(...) end
 
 ---The grid [N, H, W, 2] for grid_sample that affine matrices x [N, 2, 3] make of images of `size` {N, C, H, W}.
----@param ... any|{x: perigee.Tensor, size: integer|integer[], align_corners?: boolean}
+---@param ... perigee.Tensor|integer|integer[]|boolean|{x: perigee.Tensor, size: integer|integer[], align_corners?: boolean} # x, size, align_corners=false
 ---@return perigee.Tensor
 function pg.affine_grid(...) end
 
 ---Whether all elements are not zero.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.all(x, options, ...) end
 
 ---Whether all elements are not zero.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:all(options, ...) end
@@ -2626,96 +2582,96 @@ function Tensor:all(options, ...) end
 ---Whether no element of any tensor is infinite or NaN.
 ---@param xs perigee.Tensor[] # any shapes
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {xs?: perigee.Tensor[]}): perigee.Tensor
 function pg.all_finite(xs) end
 
 ---Every y is the sum (mean, largest, smallest) of all xs, in their order. Of a group of processes: over all of theirs.
 ---Gradients of sum and mean are the same reduction of the cotangents.
 ---@param xs perigee.Tensor[] # equal shapes
----@param options? {op?: "sum"|"mean"|"max"|"min", group?: integer}|any
+---@param options? "sum"|"mean"|"max"|"min"|{op?: "sum"|"mean"|"max"|"min", group?: integer} # op=sum, group=0
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {xs?: perigee.Tensor[], op?: "sum"|"mean"|"max"|"min", group?: integer}): perigee.Tensor
 function pg.all_reduce(xs, options, ...) end
 
 ---Whether `isclose` holds everywhere.
----@param ... any|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+---@param ... perigee.Tensor|number|boolean|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean} # a, b, rtol=1e-05, atol=1e-08, equal_nan=false
 ---@return boolean
 function pg.allclose(...) end
 
 ---Largest element; NaN where there is one. Equal largest elements share the gradient.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.amax(x, options, ...) end
 
 ---Largest element; NaN where there is one. Equal largest elements share the gradient.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:amax(options, ...) end
 
 ---Smallest element; NaN where there is one. Equal smallest elements share the gradient.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.amin(x, options, ...) end
 
 ---Smallest element; NaN where there is one. Equal smallest elements share the gradient.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:amin(options, ...) end
 
 ---The smallest and the largest element, of all or along one axis.
----@param ... any|{x: perigee.Tensor, axis?: integer, keepdim?: boolean}
+---@param ... perigee.Tensor|integer|boolean|{x: perigee.Tensor, axis?: integer, keepdim?: boolean} # x, axis, keepdim=false
 ---@return perigee.Tensor min
 ---@return perigee.Tensor max
 function pg.aminmax(...) end
 
 ---Whether any element is not zero.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.any(x, options, ...) end
 
 ---Whether any element is not zero.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:any(options, ...) end
 
 ---`pg.arange(5)`, `pg.arange(0, 10, 2)`: from start, step by step, stop excluded. int64 if all are whole.
----@param ... any|{start: number|perigee.Size, stop?: number|perigee.Size, step?: number, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... number|perigee.Size|{start: number|perigee.Size, stop?: number|perigee.Size, step?: number, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # start, stop, step=1, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.arange(...) end
 
 ---Where the largest element stands along an axis, or in the flattened tensor: contents from 0, int64.
----@param ... any|{x: perigee.Tensor, axis?: integer, keepdim?: boolean}
+---@param ... perigee.Tensor|integer|boolean|{x: perigee.Tensor, axis?: integer, keepdim?: boolean} # x, axis, keepdim=false
 ---@return perigee.Tensor
 function pg.argmax(...) end
 
 ---Where the least element stands along an axis, or in the flattened tensor: contents from 0, int64.
----@param ... any|{x: perigee.Tensor, axis?: integer, keepdim?: boolean}
+---@param ... perigee.Tensor|integer|boolean|{x: perigee.Tensor, axis?: integer, keepdim?: boolean} # x, axis, keepdim=false
 ---@return perigee.Tensor
 function pg.argmin(...) end
 
 ---Where the elements of each line along `axis` stand in rising order.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
+---@param options? integer|{axis?: integer, descending?: boolean, stable?: boolean} # axis=-1, descending=false, stable=true
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer, descending?: boolean, stable?: boolean}): perigee.Tensor
 function pg.argsort(x, options, ...) end
 
 ---Where the elements of each line along `axis` stand in rising order.
----@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
+---@param options? integer|{axis?: integer, descending?: boolean, stable?: boolean} # axis=-1, descending=false, stable=true
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:argsort(options, ...) end
@@ -2723,7 +2679,7 @@ function Tensor:argsort(options, ...) end
 ---p as it is, where all of it lies in [0, 1]; else an error that names the first element which does not.
 ---@param p perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {p?: perigee.Tensor}): perigee.Tensor
 function pg.as_probability(p) end
 
 ---p as it is, where all of it lies in [0, 1]; else an error that names the first element which does not.
@@ -2733,7 +2689,7 @@ function Tensor:as_probability() end
 ---Arc sine, in radians, in [-pi/2, pi/2].
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.asin(x) end
 
 ---Arc sine, in radians, in [-pi/2, pi/2].
@@ -2747,7 +2703,7 @@ function Tensor:asin_() end
 ---Inverse hyperbolic sine.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.asinh(x) end
 
 ---Inverse hyperbolic sine.
@@ -2761,7 +2717,7 @@ function Tensor:asinh_() end
 ---Arc tangent, in radians, in [-pi/2, pi/2].
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.atan(x) end
 
 ---Arc tangent, in radians, in [-pi/2, pi/2].
@@ -2773,28 +2729,28 @@ function Tensor:atan() end
 function Tensor:atan_() end
 
 ---Angle of the point (y, x), that is with x as the ordinate, in radians, in [-pi, pi].
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.atan2(x, y) end
 
 ---Angle of the point (y, x), that is with x as the ordinate, in radians, in [-pi, pi].
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:atan2(y) end
 
 ---x:atan2, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:atan2_(y) end
 
 ---Inverse hyperbolic tangent of x in [-1, 1].
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.atanh(x) end
 
 ---Inverse hyperbolic tangent of x in [-1, 1].
@@ -2807,48 +2763,48 @@ function Tensor:atanh_() end
 
 ---Mean of each window.
 ---@param x perigee.Tensor # [N, C, L]
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer} # kernel, stride, padding={0}, ceil_mode=false, count_include_pad=true, divisor_override=0
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}): perigee.Tensor
 function pg.avg_pool1d(x, options, ...) end
 
 ---Mean of each window.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer} # kernel, stride, padding={0}, ceil_mode=false, count_include_pad=true, divisor_override=0
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:avg_pool1d(options, ...) end
 
 ---Mean of each window.
 ---@param x perigee.Tensor # [N, C, H, W]
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer} # kernel, stride, padding={0, 0}, ceil_mode=false, count_include_pad=true, divisor_override=0
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}): perigee.Tensor
 function pg.avg_pool2d(x, options, ...) end
 
 ---Mean of each window.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer} # kernel, stride, padding={0, 0}, ceil_mode=false, count_include_pad=true, divisor_override=0
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:avg_pool2d(options, ...) end
 
 ---Mean of each window.
 ---@param x perigee.Tensor # [N, C, D, H, W]
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer} # kernel, stride, padding={0, 0, 0}, ceil_mode=false, count_include_pad=true, divisor_override=0
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}): perigee.Tensor
 function pg.avg_pool3d(x, options, ...) end
 
 ---Mean of each window.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer} # kernel, stride, padding={0, 0, 0}, ceil_mode=false, count_include_pad=true, divisor_override=0
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:avg_pool3d(options, ...) end
 
 ---beta * x + alpha * (a times b), of batches of matrices a [b, n, k] and b [b, k, m].
----@param ... any|{x: perigee.Tensor, a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+---@param ... perigee.Tensor|number|{x: perigee.Tensor, a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number} # x, a, b, beta=1, alpha=1
 ---@return perigee.Tensor
 function pg.baddbmm(...) end
 
@@ -2860,9 +2816,14 @@ function pg.baddbmm(...) end
 ---@param bias? perigee.Tensor # [C]
 ---@param running_mean? perigee.Tensor # [C]
 ---@param running_var? perigee.Tensor # [C]
----@param options? {training?: boolean, momentum?: number, eps?: number}|any
+---@param options? boolean|{training?: boolean, momentum?: number, eps?: number} # training=false, momentum=0.1, eps=1e-05
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, bias: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, bias: perigee.Tensor, running_mean: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, running_mean?: perigee.Tensor, running_var?: perigee.Tensor, training?: boolean, momentum?: number, eps?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.batch_norm(x, weight, bias, running_mean, running_var, options, ...) end
 
@@ -2873,9 +2834,13 @@ function pg.batch_norm(x, weight, bias, running_mean, running_var, options, ...)
 ---@param bias? perigee.Tensor # [C]
 ---@param running_mean? perigee.Tensor # [C]
 ---@param running_var? perigee.Tensor # [C]
----@param options? {training?: boolean, momentum?: number, eps?: number}|any
+---@param options? boolean|{training?: boolean, momentum?: number, eps?: number} # training=false, momentum=0.1, eps=1e-05
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, bias: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, bias: perigee.Tensor, running_mean: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, running_mean?: perigee.Tensor, running_var?: perigee.Tensor, training?: boolean, momentum?: number, eps?: number}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:batch_norm(weight, bias, running_mean, running_var, options, ...) end
 
@@ -2886,9 +2851,14 @@ function Tensor:batch_norm(weight, bias, running_mean, running_var, options, ...
 ---@param bias? perigee.Tensor # [C]
 ---@param running_mean? perigee.Tensor # [C]
 ---@param running_var? perigee.Tensor # [C]
----@param options? {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}|any
+---@param options? boolean|{training?: boolean, momentum?: number, eps?: number, activation?: "relu"} # training=false, momentum=0.1, eps=1e-05, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, bias: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, bias: perigee.Tensor, running_mean: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, running_mean?: perigee.Tensor, running_var?: perigee.Tensor, training?: boolean, momentum?: number, eps?: number, activation?: "relu"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.batch_norm_activation(x, weight, bias, running_mean, running_var, options, ...) end
 
@@ -2898,21 +2868,25 @@ function pg.batch_norm_activation(x, weight, bias, running_mean, running_var, op
 ---@param bias? perigee.Tensor # [C]
 ---@param running_mean? perigee.Tensor # [C]
 ---@param running_var? perigee.Tensor # [C]
----@param options? {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}|any
+---@param options? boolean|{training?: boolean, momentum?: number, eps?: number, activation?: "relu"} # training=false, momentum=0.1, eps=1e-05, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, bias: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, bias: perigee.Tensor, running_mean: perigee.Tensor, options: {training?: boolean, momentum?: number, eps?: number, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, running_mean?: perigee.Tensor, running_var?: perigee.Tensor, training?: boolean, momentum?: number, eps?: number, activation?: "relu"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:batch_norm_activation(weight, bias, running_mean, running_var, options, ...) end
 
 ---Runs fn and measures each iteration with the devices synchronised. Times in seconds, throughput in items a second.
----@param ... any|{fn: function, warmup?: integer, iterations?: integer, items?: number}
+---@param ... function|integer|number|{fn: function, warmup?: integer, iterations?: integer, items?: number} # fn, warmup=3, iterations=20, items=1
 ---@return { mean: number, p50: number, p99: number, min: number, throughput: number, iterations: integer }
 function pg.bench(...) end
 
 ---1 with probability p, else 0. A p outside of [0, 1], or NaN, is an error that names the first one.
 ---@param p perigee.Tensor # probabilities in [0, 1], any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {p?: perigee.Tensor}): perigee.Tensor
 function pg.bernoulli(p) end
 
 ---1 with probability p, else 0. A p outside of [0, 1], or NaN, is an error that names the first one.
@@ -2920,58 +2894,58 @@ function pg.bernoulli(p) end
 function Tensor:bernoulli() end
 
 ---x[n] W[k] y[n]^T + bias[k] for every k: x [..., I], y [..., J], weight [K, I, J], bias [K] to [..., K].
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor, weight: perigee.Tensor, bias?: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor, weight: perigee.Tensor, bias?: perigee.Tensor} # x, y, weight, bias
 ---@return perigee.Tensor
 function pg.bilinear(...) end
 
 ---How often each of the whole numbers from 0 occurs in x, or the sums of their weights: [largest + 1], or `minlength`
 ---if that is more.
----@param ... any|{x: perigee.Tensor, weights?: perigee.Tensor, minlength?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, weights?: perigee.Tensor, minlength?: integer} # x, weights, minlength=0
 ---@return perigee.Tensor
 function pg.bincount(...) end
 
 ---The bits that x and y both have.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.bitwise_and(x, y) end
 
 ---The bits that x and y both have.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:bitwise_and(y) end
 
 ---x:bitwise_and, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:bitwise_and_(y) end
 
 ---x times 2^y; 0 where y is negative or at least as many as x has bits.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.bitwise_left_shift(x, y) end
 
 ---x times 2^y; 0 where y is negative or at least as many as x has bits.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:bitwise_left_shift(y) end
 
 ---x:bitwise_left_shift, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:bitwise_left_shift_(y) end
 
 ---All bits turned over; of booleans, whether x is false.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.bitwise_not(x) end
 
 ---All bits turned over; of booleans, whether x is false.
@@ -2983,119 +2957,116 @@ function Tensor:bitwise_not() end
 function Tensor:bitwise_not_() end
 
 ---The bits that x or y has.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.bitwise_or(x, y) end
 
 ---The bits that x or y has.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:bitwise_or(y) end
 
 ---x:bitwise_or, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:bitwise_or_(y) end
 
 ---x / 2^y, rounded down; -1 or 0, by the sign of x, where y is negative or at least as many as x has bits.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.bitwise_right_shift(x, y) end
 
 ---x / 2^y, rounded down; -1 or 0, by the sign of x, where y is negative or at least as many as x has bits.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:bitwise_right_shift(y) end
 
 ---x:bitwise_right_shift, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:bitwise_right_shift_(y) end
 
 ---The bits that exactly one of x and y has.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.bitwise_xor(x, y) end
 
 ---The bits that exactly one of x and y has.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:bitwise_xor(y) end
 
 ---x:bitwise_xor, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:bitwise_xor_(y) end
 
 ---The matrices (or vectors, as rows, and numbers) along the diagonal of one, which is zero elsewhere.
----@param ... perigee.Tensor
+---@param ... perigee.Tensor|perigee.Tensor[]
 ---@return perigee.Tensor
 function pg.block_diag(...) end
 
 ---Matrix products of [b, n, k] and [b, k, m].
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor} # x, y
 ---@return perigee.Tensor
 function pg.bmm(...) end
 
 ---Views of the tensors in the shape that they broadcast to, as several results.
----@param ... perigee.Tensor
+---@param ... perigee.Tensor|perigee.Tensor[]
 ---@return perigee.Tensor ...
 function pg.broadcast_tensors(...) end
 
 ---x repeated to a shape, without a copy.
----@param ... any|{x: perigee.Tensor, shape: integer[]}
+---@param ... perigee.Tensor|integer[]|{x: perigee.Tensor, shape: integer[]} # x, shape
 ---@return perigee.Tensor
 function pg.broadcast_to(...) end
 
 ---In which bucket each element lies, given the buckets' rising boundaries: i where boundaries[i] < x <=
 ---boundaries[i + 1], with `right=true` where boundaries[i] <= x < boundaries[i + 1].
----@param ... any|{x: perigee.Tensor, boundaries: perigee.Tensor, right?: boolean}
+---@param ... perigee.Tensor|boolean|{x: perigee.Tensor, boundaries: perigee.Tensor, right?: boolean} # x, boundaries, right=false
 ---@return perigee.Tensor buckets int64 from 0 to n
 function pg.bucketize(...) end
 
 ---Every combination of an element of each: [product of their sizes, number of them].
----@param ... perigee.Tensor # of one axis
+---@param ... perigee.Tensor|perigee.Tensor[] # of one axis
 ---@return perigee.Tensor
 function pg.cartesian_prod(...) end
 
 ---x in another dtype. Floating to integer truncates towards zero; to bool: not equal to zero.
 ---@param x perigee.Tensor # any shape
----@param options? {dtype: string}|any
----@param ... any
+---@param options? perigee.Dtype|{dtype: perigee.Dtype} # dtype
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.cast(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, dtype: perigee.Dtype}): perigee.Tensor
+function pg.cast(x, options) end
 
 ---x in another dtype. Floating to integer truncates towards zero; to bool: not equal to zero.
----@param options? {dtype: string}|any
----@param ... any
+---@param options? perigee.Dtype|{dtype: perigee.Dtype} # dtype
 ---@return perigee.Tensor
-function Tensor:cast(options, ...) end
+function Tensor:cast(options) end
 
 ---The tensors behind each other along `axis`.
 ---@param xs perigee.Tensor[] # equal shapes but for `axis`
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=1
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.cat(xs, options, ...) end
+---@overload fun(arguments: {xs?: perigee.Tensor[], axis?: integer}): perigee.Tensor
+function pg.cat(xs, options) end
 
 ---The smallest integer that is not below x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.ceil(x) end
 
 ---The smallest integer that is not below x.
@@ -3108,67 +3079,64 @@ function Tensor:ceil_() end
 
 ---x where x > 0, else alpha * (exp(x / alpha) - 1), whose slope is 1 at 0 (Barron 2017).
 ---@param x perigee.Tensor # any shape
----@param options? {alpha?: number}|any
----@param ... any
+---@param options? number|{alpha?: number} # alpha=1
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.celu(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, alpha?: number}): perigee.Tensor
+function pg.celu(x, options) end
 
 ---x where x > 0, else alpha * (exp(x / alpha) - 1), whose slope is 1 at 0 (Barron 2017).
----@param options? {alpha?: number}|any
----@param ... any
+---@param options? number|{alpha?: number} # alpha=1
 ---@return perigee.Tensor
-function Tensor:celu(options, ...) end
+function Tensor:celu(options) end
 
 ---x:celu, written into x.
----@param options? {alpha?: number}|any
----@param ... any
+---@param options? number|{alpha?: number} # alpha=1
 ---@return perigee.Tensor
-function Tensor:celu_(options, ...) end
+function Tensor:celu_(options) end
 
 ---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
----@param ... any|{x: perigee.Tensor, groups: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, groups: integer} # x, groups
 ---@return perigee.Tensor
 function pg.channel_shuffle(...) end
 
 ---A list of at most `count` parts of equal size along an axis.
----@param ... any|{x: perigee.Tensor, count: integer, axis?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, count: integer, axis?: integer} # x, count, axis=1
 ---@return perigee.Tensor[]
 function pg.chunk(...) end
 
 ---x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits,
 ---bounds included, and 0 outside.
 ---@param x perigee.Tensor # any shape
----@param options? {min?: number, max?: number}|any
+---@param options? number|{min?: number, max?: number} # min=-inf, max=inf
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, min?: number, max?: number}): perigee.Tensor
 function pg.clamp(x, options, ...) end
 
 ---x limited to [min, max]; NaN stays. Where min > max the result is max. The gradient is that of x inside the limits,
 ---bounds included, and 0 outside.
----@param options? {min?: number, max?: number}|any
+---@param options? number|{min?: number, max?: number} # min=-inf, max=inf
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:clamp(options, ...) end
 
 ---x:clamp, written into x.
----@param options? {min?: number, max?: number}|any
+---@param options? number|{min?: number, max?: number} # min=-inf, max=inf
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:clamp_(options, ...) end
 
 ---Limits every element of all tensors to [min, max], in place. NaN stays.
 ---@param xs perigee.Tensor[] # any shapes
----@param options? {min?: number, max?: number}|any
+---@param options? number|{min?: number, max?: number} # min=-inf, max=inf
 ---@param ... any
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {xs?: perigee.Tensor[], min?: number, max?: number}): perigee.Tensor
 function pg.clamp_all(xs, options, ...) end
 
 ---A dense copy.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.clone(x) end
 
 ---A dense copy.
@@ -3177,12 +3145,12 @@ function Tensor:clone() end
 
 ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
 ---[N, C, H, W]. PyTorch's nn.functional.fold.
----@param ... any|{x: perigee.Tensor, size: any, kernel: any, dilation?: any, padding?: any, stride?: any}
+---@param ... any|{x: perigee.Tensor, size: any, kernel: any, dilation?: any, padding?: any, stride?: any} # x, size, kernel, dilation=1, padding=0, stride=1
 ---@return perigee.Tensor
 function pg.col2im(...) end
 
 ---Beside each other; tensors of one axis are columns.
----@param ... perigee.Tensor
+---@param ... perigee.Tensor|perigee.Tensor[]
 ---@return perigee.Tensor
 function pg.column_stack(...) end
 
@@ -3191,9 +3159,11 @@ function pg.column_stack(...) end
 ---@param x perigee.Tensor # [N, C, L]
 ---@param weight perigee.Tensor # [O, C / groups, k]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1}, padding={0}, dilation={1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv1d(x, weight, bias, options, ...) end
 
@@ -3201,9 +3171,11 @@ function pg.conv1d(x, weight, bias, options, ...) end
 ---stride + 1 elements, rounded down.
 ---@param weight perigee.Tensor # [O, C / groups, k]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1}, padding={0}, dilation={1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv1d(weight, bias, options, ...) end
 
@@ -3211,18 +3183,22 @@ function Tensor:conv1d(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, L]
 ---@param weight perigee.Tensor # [O, C / groups, k]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1}, padding={0}, dilation={1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv1d_activation(x, weight, bias, options, ...) end
 
 ---An activation of conv1d(x, weight, bias), applied while the result is written: the same bits as one after the other.
 ---@param weight perigee.Tensor # [O, C / groups, k]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1}, padding={0}, dilation={1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv1d_activation(weight, bias, options, ...) end
 
@@ -3231,9 +3207,11 @@ function Tensor:conv1d_activation(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, H, W]
 ---@param weight perigee.Tensor # [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv2d(x, weight, bias, options, ...) end
 
@@ -3241,9 +3219,11 @@ function pg.conv2d(x, weight, bias, options, ...) end
 ---stride + 1 elements, rounded down.
 ---@param weight perigee.Tensor # [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv2d(weight, bias, options, ...) end
 
@@ -3251,18 +3231,22 @@ function Tensor:conv2d(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, H, W]
 ---@param weight perigee.Tensor # [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv2d_activation(x, weight, bias, options, ...) end
 
 ---An activation of conv2d(x, weight, bias), applied while the result is written: the same bits as one after the other.
 ---@param weight perigee.Tensor # [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv2d_activation(weight, bias, options, ...) end
 
@@ -3271,9 +3255,11 @@ function Tensor:conv2d_activation(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, D, H, W]
 ---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv3d(x, weight, bias, options, ...) end
 
@@ -3281,9 +3267,11 @@ function pg.conv3d(x, weight, bias, options, ...) end
 ---stride + 1 elements, rounded down.
 ---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv3d(weight, bias, options, ...) end
 
@@ -3291,18 +3279,22 @@ function Tensor:conv3d(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, D, H, W]
 ---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv3d_activation(x, weight, bias, options, ...) end
 
 ---An activation of conv3d(x, weight, bias), applied while the result is written: the same bits as one after the other.
 ---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv3d_activation(weight, bias, options, ...) end
 
@@ -3312,9 +3304,11 @@ function Tensor:conv3d_activation(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, L]
 ---@param weight perigee.Tensor # [C, O / groups, k]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]} # stride={1}, padding={0}, dilation={1}, groups=1, output_padding={0}
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv_transpose1d(x, weight, bias, options, ...) end
 
@@ -3323,9 +3317,11 @@ function pg.conv_transpose1d(x, weight, bias, options, ...) end
 ---padding counts both sides.
 ---@param weight perigee.Tensor # [C, O / groups, k]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]} # stride={1}, padding={0}, dilation={1}, groups=1, output_padding={0}
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv_transpose1d(weight, bias, options, ...) end
 
@@ -3335,9 +3331,11 @@ function Tensor:conv_transpose1d(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, H, W]
 ---@param weight perigee.Tensor # [C, O / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, output_padding={0, 0}
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv_transpose2d(x, weight, bias, options, ...) end
 
@@ -3346,9 +3344,11 @@ function pg.conv_transpose2d(x, weight, bias, options, ...) end
 ---padding counts both sides.
 ---@param weight perigee.Tensor # [C, O / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, output_padding={0, 0}
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv_transpose2d(weight, bias, options, ...) end
 
@@ -3358,9 +3358,11 @@ function Tensor:conv_transpose2d(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, D, H, W]
 ---@param weight perigee.Tensor # [C, O / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, output_padding={0, 0, 0}
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv_transpose3d(x, weight, bias, options, ...) end
 
@@ -3369,9 +3371,11 @@ function pg.conv_transpose3d(x, weight, bias, options, ...) end
 ---padding counts both sides.
 ---@param weight perigee.Tensor # [C, O / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}|any
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, output_padding={0, 0, 0}
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, output_padding?: integer|integer[]}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv_transpose3d(weight, bias, options, ...) end
 
@@ -3379,38 +3383,38 @@ function Tensor:conv_transpose3d(weight, bias, options, ...) end
 ---@param dst perigee.Tensor # any shape; only described: the host writes
 ---@param src perigee.Tensor # a shape that broadcasts to that of dst
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {dst?: perigee.Tensor, src?: perigee.Tensor}): perigee.Tensor
 function pg.copy(dst, src) end
 
 ---Writes src, broadcast and cast, into dst.
 ---@param src perigee.Tensor # a shape that broadcasts to that of dst
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {src?: perigee.Tensor}): perigee.Tensor
 function Tensor:copy(src) end
 
 ---The size of x with the sign of y.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.copysign(x, y) end
 
 ---The size of x with the sign of y.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:copysign(y) end
 
 ---x:copysign, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:copysign_(y) end
 
 ---Cosine of x in radians.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.cos(x) end
 
 ---Cosine of x in radians.
@@ -3424,7 +3428,7 @@ function Tensor:cos_() end
 ---Hyperbolic cosine.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.cosh(x) end
 
 ---Hyperbolic cosine.
@@ -3436,26 +3440,26 @@ function Tensor:cosh() end
 function Tensor:cosh_() end
 
 ---The cosine of the angle between x and y along an axis; norms below eps count as eps. x and y broadcast.
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor, axis?: integer, eps?: number}
+---@param ... perigee.Tensor|integer|number|{x: perigee.Tensor, y: perigee.Tensor, axis?: integer, eps?: number} # x, y, axis=2, eps=1e-08
 ---@return perigee.Tensor
 function pg.cosine_similarity(...) end
 
 ---How many elements are not zero, in int64.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.count_nonzero(x, options, ...) end
 
 ---How many elements are not zero, in int64.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:count_nonzero(options, ...) end
 
 ---The cross products of vectors of 3 elements along an axis (by default the first that has 3); other axes broadcast.
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor, axis?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, y: perigee.Tensor, axis?: integer} # x, y, axis
 ---@return perigee.Tensor
 function pg.cross(...) end
 
@@ -3464,9 +3468,11 @@ function pg.cross(...) end
 ---@param logits perigee.Tensor # [N, C], [N, C, ...] or [C]
 ---@param target perigee.Tensor # [N], [N, ...] or []: class indices
 ---@param weight? perigee.Tensor # [C]: weights of the classes
----@param options? {ignore_index?: integer, reduction?: "mean"|"sum"|"none", label_smoothing?: number}|any
+---@param options? integer|{ignore_index?: integer, reduction?: "mean"|"sum"|"none", label_smoothing?: number} # ignore_index=-100, reduction=mean, label_smoothing=0
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(logits: perigee.Tensor, target: perigee.Tensor, options: {ignore_index?: integer, reduction?: "mean"|"sum"|"none", label_smoothing?: number}): perigee.Tensor
+---@overload fun(arguments: {logits?: perigee.Tensor, target?: perigee.Tensor, weight?: perigee.Tensor, ignore_index?: integer, reduction?: "mean"|"sum"|"none", label_smoothing?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.cross_entropy(logits, target, weight, options, ...) end
 
@@ -3474,9 +3480,11 @@ function pg.cross_entropy(logits, target, weight, options, ...) end
 ---one. Targets count from 0; one that is out of range is an error that names it.
 ---@param target perigee.Tensor # [N], [N, ...] or []: class indices
 ---@param weight? perigee.Tensor # [C]: weights of the classes
----@param options? {ignore_index?: integer, reduction?: "mean"|"sum"|"none", label_smoothing?: number}|any
+---@param options? integer|{ignore_index?: integer, reduction?: "mean"|"sum"|"none", label_smoothing?: number} # ignore_index=-100, reduction=mean, label_smoothing=0
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, target: perigee.Tensor, options: {ignore_index?: integer, reduction?: "mean"|"sum"|"none", label_smoothing?: number}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {target?: perigee.Tensor, weight?: perigee.Tensor, ignore_index?: integer, reduction?: "mean"|"sum"|"none", label_smoothing?: number}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:cross_entropy(target, weight, options, ...) end
 
@@ -3487,9 +3495,10 @@ function Tensor:cross_entropy(target, weight, options, ...) end
 ---@param targets perigee.Tensor # [N, S]: labels from 0, none the blank; those behind a sequence's length are not read
 ---@param input_lengths perigee.Tensor # [N]: steps of each sequence, at most T
 ---@param target_lengths perigee.Tensor # [N]: labels of each sequence, at most S
----@param options? {blank?: integer, zero_infinity?: boolean}|any
+---@param options? integer|{blank?: integer, zero_infinity?: boolean} # blank=0, zero_infinity=false
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: {log_probs?: perigee.Tensor, targets?: perigee.Tensor, input_lengths?: perigee.Tensor, target_lengths?: perigee.Tensor, blank?: integer, zero_infinity?: boolean}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.ctc_loss(log_probs, targets, input_lengths, target_lengths, options, ...) end
 
@@ -3499,71 +3508,64 @@ function pg.ctc_loss(log_probs, targets, input_lengths, target_lengths, options,
 ---@param targets perigee.Tensor # [N, S]: labels from 0, none the blank; those behind a sequence's length are not read
 ---@param input_lengths perigee.Tensor # [N]: steps of each sequence, at most T
 ---@param target_lengths perigee.Tensor # [N]: labels of each sequence, at most S
----@param options? {blank?: integer, zero_infinity?: boolean}|any
+---@param options? integer|{blank?: integer, zero_infinity?: boolean} # blank=0, zero_infinity=false
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {targets?: perigee.Tensor, input_lengths?: perigee.Tensor, target_lengths?: perigee.Tensor, blank?: integer, zero_infinity?: boolean}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:ctc_loss(targets, input_lengths, target_lengths, options, ...) end
 
 ---Largest element up to each, and its position: the last of equal ones. NaN counts as largest.
 ---@param x perigee.Tensor # [...]
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor y
 ---@return perigee.Tensor index
----@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
-function pg.cummax(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, axis: integer}): perigee.Tensor, perigee.Tensor
+function pg.cummax(x, options) end
 
 ---Largest element up to each, and its position: the last of equal ones. NaN counts as largest.
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor y
 ---@return perigee.Tensor index
-function Tensor:cummax(options, ...) end
+function Tensor:cummax(options) end
 
 ---Smallest element up to each, and its position: the last of equal ones. NaN counts as smallest.
 ---@param x perigee.Tensor # [...]
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor y
 ---@return perigee.Tensor index
----@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
-function pg.cummin(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, axis: integer}): perigee.Tensor, perigee.Tensor
+function pg.cummin(x, options) end
 
 ---Smallest element up to each, and its position: the last of equal ones. NaN counts as smallest.
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor y
 ---@return perigee.Tensor index
-function Tensor:cummin(options, ...) end
+function Tensor:cummin(options) end
 
 ---Products of the elements up to each; of integers and booleans in int64.
 ---@param x perigee.Tensor # [...]
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.cumprod(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, axis: integer}): perigee.Tensor
+function pg.cumprod(x, options) end
 
 ---Products of the elements up to each; of integers and booleans in int64.
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
-function Tensor:cumprod(options, ...) end
+function Tensor:cumprod(options) end
 
 ---Sums of the elements up to each; of integers and booleans in int64.
 ---@param x perigee.Tensor # [...]
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.cumsum(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, axis: integer}): perigee.Tensor
+function pg.cumsum(x, options) end
 
 ---Sums of the elements up to each; of integers and booleans in int64.
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
-function Tensor:cumsum(options, ...) end
+function Tensor:cumsum(options) end
 
 ---A function with a gradient of one's own:
 --- local sign = pg.custom_grad{
@@ -3575,14 +3577,14 @@ function Tensor:cumsum(options, ...) end
 ---will need it keeps in ctx. backward(ctx, dy1, dy2, ...) gets the gradient of each output and returns one for each
 ---argument: a tensor like it, or nil. ctx.needed[i] tells whether that of argument i is asked for. Gradients of
 ---gradients work where backward is made of tensor operations.
----@param ... any|{forward: function, backward: function}
+---@param ... {forward: function, backward: function} # forward, backward
 ---@return fun(...): perigee.Tensor
 function pg.custom_grad(...) end
 
 ---Degrees to radians.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.deg2rad(x) end
 
 ---Degrees to radians.
@@ -3619,25 +3621,25 @@ function pg.device(name, fn, ...) end
 function pg.devices(kind) end
 
 ---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
----@param ... any|{x: perigee.Tensor, diagonal?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, diagonal?: integer} # x, diagonal=0
 ---@return perigee.Tensor
 function pg.diag(...) end
 
 ---Matrices, along two new axes, with the last axis of x on diagonal number `offset`, and zeros.
----@param ... any|{x: perigee.Tensor, offset?: integer, axis1?: integer, axis2?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, offset?: integer, axis1?: integer, axis2?: integer} # x, offset=0, axis1=-2, axis2=-1
 ---@return perigee.Tensor
 function pg.diag_embed(...) end
 
 ---A diagonal of the matrices that two axes of x make, as the last axis; without a copy.
 ---@param x perigee.Tensor # [...]
----@param options? {axis1?: integer, axis2?: integer}|any
+---@param options? integer|{axis1?: integer, axis2?: integer} # axis1=1, axis2=2
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis1?: integer, axis2?: integer}): perigee.Tensor
 function pg.diagonal(x, options, ...) end
 
 ---A diagonal of the matrices that two axes of x make, as the last axis; without a copy.
----@param options? {axis1?: integer, axis2?: integer}|any
+---@param options? integer|{axis1?: integer, axis2?: integer} # axis1=1, axis2=2
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:diagonal(options, ...) end
@@ -3645,29 +3647,31 @@ function Tensor:diagonal(options, ...) end
 ---A copy of x with `part` where `diagonal` would read.
 ---@param x perigee.Tensor # [...]
 ---@param part perigee.Tensor # shape of the part
----@param options? {axis1?: integer, axis2?: integer}|any
+---@param options? integer|{axis1?: integer, axis2?: integer} # axis1=1, axis2=2
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, part?: perigee.Tensor, axis1?: integer, axis2?: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.diagonal_scatter(x, part, options, ...) end
 
 ---A copy of x with `part` where `diagonal` would read.
 ---@param part perigee.Tensor # shape of the part
----@param options? {axis1?: integer, axis2?: integer}|any
+---@param options? integer|{axis1?: integer, axis2?: integer} # axis1=1, axis2=2
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {part?: perigee.Tensor, axis1?: integer, axis2?: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:diagonal_scatter(part, options, ...) end
 
 ---Differences of neighbours along an axis, n times over; `prepend` and `append` are put at the ends before.
----@param ... any|{x: perigee.Tensor, n?: integer, axis?: integer, prepend?: perigee.Tensor, append?: perigee.Tensor}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, n?: integer, axis?: integer, prepend?: perigee.Tensor, append?: perigee.Tensor} # x, n=1, axis=-1, prepend, append
 ---@return perigee.Tensor
 function pg.diff(...) end
 
 ---Derivative of lgamma.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.digamma(x) end
 
 ---Derivative of lgamma.
@@ -3679,26 +3683,26 @@ function Tensor:digamma() end
 function Tensor:digamma_() end
 
 ---x divided by y; integers give a floating result.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.div(x, y) end
 
 ---x divided by y; integers give a floating result.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:div(y) end
 
 ---x:div, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:div_(y) end
 
 ---Sum of the products of two vectors' elements, 0-dim.
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor} # x, y
 ---@return perigee.Tensor
 function pg.dot(...) end
 
@@ -3706,16 +3710,16 @@ function pg.dot(...) end
 ---otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed,
 ---offset, i) is at least p: the same on every device.
 ---@param x perigee.Tensor # any shape
----@param options? {p?: number, training?: boolean}|any
+---@param options? number|{p?: number, training?: boolean} # p=0.5, training=true
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, p?: number, training?: boolean}): perigee.Tensor
 function pg.dropout(x, options, ...) end
 
 ---In training each element is kept with probability 1 - p and divided by 1 - p, else 0 (Srivastava et al. 2014);
 ---otherwise x. Element i, in row-major order, is kept where the float32 uniform of perigee/kernels/philox.hpp at (seed,
 ---offset, i) is at least p: the same on every device.
----@param options? {p?: number, training?: boolean}|any
+---@param options? number|{p?: number, training?: boolean} # p=0.5, training=true
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:dropout(options, ...) end
@@ -3725,78 +3729,75 @@ function Tensor:dropout(options, ...) end
 ---mask.
 ---@param key perigee.Tensor # [2] int64: seed and offset
 ---@param like perigee.Tensor # the shape of the mask
----@param options? {p?: number}|any
----@param ... any
+---@param options? number|{p?: number} # p=0.5
 ---@return perigee.Tensor
+---@overload fun(arguments: {key?: perigee.Tensor, like?: perigee.Tensor, p?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.dropout_mask(key, like, options, ...) end
+function pg.dropout_mask(key, like, options) end
 
 ---Which elements of `like` a dropout keeps: true with probability 1 - p. Element i, in row-major order, is kept where
 ---the float32 uniform of perigee/kernels/philox.hpp at (key[0], key[1], i) is at least p. The same key gives the same
 ---mask.
 ---@param like perigee.Tensor # the shape of the mask
----@param options? {p?: number}|any
----@param ... any
+---@param options? number|{p?: number} # p=0.5
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {like?: perigee.Tensor, p?: number}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:dropout_mask(like, options, ...) end
+function Tensor:dropout_mask(like, options) end
 
 ---Behind each other: along axis 3.
----@param ... perigee.Tensor
+---@param ... perigee.Tensor|perigee.Tensor[]
 ---@return perigee.Tensor
 function pg.dstack(...) end
 
 ---Products of elements, summed over the labels that the result lacks: `pg.einsum("bij,bjk->bik", x, y)`. Without
 ---an arrow the result has the labels that stand once, in alphabetical order. "..." stands for axes without a label.
----@param ... any|{equation: string, tensors: perigee.Tensor[]}
+---@param ... string|perigee.Tensor[]|{equation: string, tensors: perigee.Tensor[]} # equation, tensors
 ---@return perigee.Tensor
 function pg.einsum(...) end
 
 ---x where x > 0, else alpha * (exp(x) - 1) (Clevert, Unterthiner, Hochreiter 2015).
 ---@param x perigee.Tensor # any shape
----@param options? {alpha?: number}|any
----@param ... any
+---@param options? number|{alpha?: number} # alpha=1
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.elu(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, alpha?: number}): perigee.Tensor
+function pg.elu(x, options) end
 
 ---x where x > 0, else alpha * (exp(x) - 1) (Clevert, Unterthiner, Hochreiter 2015).
----@param options? {alpha?: number}|any
----@param ... any
+---@param options? number|{alpha?: number} # alpha=1
 ---@return perigee.Tensor
-function Tensor:elu(options, ...) end
+function Tensor:elu(options) end
 
 ---x:elu, written into x.
----@param options? {alpha?: number}|any
----@param ... any
+---@param options? number|{alpha?: number} # alpha=1
 ---@return perigee.Tensor
-function Tensor:elu_(options, ...) end
+function Tensor:elu_(options) end
 
 ---Rows of weight. An index out of range is an error that names it.
 ---@param weight perigee.Tensor # [V, D]
 ---@param index perigee.Tensor # [...]: from 0
----@param options? {padding_idx?: integer}|any
----@param ... any
+---@param options? integer|{padding_idx?: integer} # padding_idx=-1
 ---@return perigee.Tensor
+---@overload fun(arguments: {weight?: perigee.Tensor, index?: perigee.Tensor, padding_idx?: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.embedding(weight, index, options, ...) end
+function pg.embedding(weight, index, options) end
 
 ---Rows of weight. An index out of range is an error that names it.
 ---@param index perigee.Tensor # [...]: from 0
----@param options? {padding_idx?: integer}|any
----@param ... any
+---@param options? integer|{padding_idx?: integer} # padding_idx=-1
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, padding_idx?: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:embedding(index, options, ...) end
+function Tensor:embedding(index, options) end
 
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
 ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
----@param ... any|{weight: perigee.Tensor, index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
+---@param ... perigee.Tensor|string|boolean|integer|{weight: perigee.Tensor, index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer} # weight, index, offsets, mode=mean, per_sample_weights, include_last_offset=false, padding_idx=-1
 ---@return perigee.Tensor bags [B, D]
 function pg.embedding_bag(...) end
 
 ---Memory whose contents mean nothing yet. (It is zeroed.)
----@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... integer|integer[]|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # shape, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.empty(...) end
 
@@ -3804,6 +3805,7 @@ function pg.empty(...) end
 ---@param x perigee.Tensor
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
 function pg.empty_like(x, options) end
 
 ---Calls fn(...) with recording on, inside of no_grad too, and returns what it returns.
@@ -3813,22 +3815,22 @@ function pg.empty_like(x, options) end
 function pg.enable_grad(fn, ...) end
 
 ---Whether x equals y.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.eq(x, y) end
 
 ---Whether x equals y.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:eq(y) end
 
 ---x:eq, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:eq_(y) end
 
 ---Whether shapes, dtypes and all elements are the same.
@@ -3840,7 +3842,7 @@ function pg.equal(a, b) end
 ---Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.erf(x) end
 
 ---Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
@@ -3854,7 +3856,7 @@ function Tensor:erf_() end
 ---1 - erf(x), exact for large x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.erfc(x) end
 
 ---1 - erf(x), exact for large x.
@@ -3868,7 +3870,7 @@ function Tensor:erfc_() end
 ---The number whose error function is x, for x in [-1, 1].
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.erfinv(x) end
 
 ---The number whose error function is x, for x in [-1, 1].
@@ -3882,7 +3884,7 @@ function Tensor:erfinv_() end
 ---e to the power of x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.exp(x) end
 
 ---e to the power of x.
@@ -3896,7 +3898,7 @@ function Tensor:exp_() end
 ---2 to the power of x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.exp2(x) end
 
 ---2 to the power of x.
@@ -3909,14 +3911,14 @@ function Tensor:exp2_() end
 
 ---x repeated along axes of size 1, and along new leading axes, without a copy.
 ---@param x perigee.Tensor # [...]
----@param options? {shape: integer|integer[]}|any
+---@param options? integer|integer[]|{shape: integer|integer[]} # shape
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, shape: integer|integer[]}): perigee.Tensor
 function pg.expand(x, options, ...) end
 
 ---x repeated along axes of size 1, and along new leading axes, without a copy.
----@param options? {shape: integer|integer[]}|any
+---@param options? integer|integer[]|{shape: integer|integer[]} # shape
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:expand(options, ...) end
@@ -3925,19 +3927,19 @@ function Tensor:expand(options, ...) end
 ---@param x perigee.Tensor # [...]
 ---@param like perigee.Tensor # a shape that x broadcasts to
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, like?: perigee.Tensor}): perigee.Tensor
 function pg.expand_like(x, like) end
 
 ---x broadcast to the shape of `like`, without a copy.
 ---@param like perigee.Tensor # a shape that x broadcasts to
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {like?: perigee.Tensor}): perigee.Tensor
 function Tensor:expand_like(like) end
 
 ---exp(x) - 1, exact near 0.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.expm1(x) end
 
 ---exp(x) - 1, exact near 0.
@@ -3949,29 +3951,29 @@ function Tensor:expm1() end
 function Tensor:expm1_() end
 
 ---Exponentially distributed numbers: of density rate exp(-rate x).
----@param options? {shape: integer|integer[], dtype?: string, rate?: number}|any
+---@param options? integer|integer[]|{shape: integer|integer[], dtype?: perigee.Dtype, rate?: number} # shape, dtype, rate=1
 ---@param ... any
 ---@return perigee.Tensor
 function pg.exponential(options, ...) end
 
 ---The identity matrix, [n, m] (m defaults to n).
----@param ... any|{n: integer|perigee.Size, m?: integer|perigee.Size, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... integer|perigee.Size|{n: integer|perigee.Size, m?: integer|perigee.Size, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # n, m, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.eye(...) end
 
 ---A tensor whose elements all are `value`, converted to the dtype.
----@param options? {shape: integer|integer[], dtype?: string, value?: number}|any
+---@param options? integer|integer[]|{shape: integer|integer[], dtype?: perigee.Dtype, value?: number} # shape, dtype, value=0
 ---@param ... any
 ---@return perigee.Tensor
 function pg.fill(options, ...) end
 
 ---Joins the axes from first to last.
----@param ... any|{x: perigee.Tensor, first?: integer, last?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, first?: integer, last?: integer} # x, first=1, last=-1
 ---@return perigee.Tensor
 function pg.flatten(...) end
 
 ---The positions of these axes in reverse order (a copy).
----@param ... any|{x: perigee.Tensor, axis: integer|integer[]}
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, axis: integer|integer[]} # x, axis
 ---@return perigee.Tensor
 function pg.flip(...) end
 
@@ -3988,7 +3990,7 @@ function pg.flipud(x) end
 ---The largest integer that is not above x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.floor(x) end
 
 ---The largest integer that is not above x.
@@ -4000,85 +4002,85 @@ function Tensor:floor() end
 function Tensor:floor_() end
 
 ---floor(x / y), in the dtype of the operands. Integer division by zero is an error.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.floor_div(x, y) end
 
 ---floor(x / y), in the dtype of the operands. Integer division by zero is an error.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:floor_div(y) end
 
 ---x:floor_div, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:floor_div_(y) end
 
 ---The larger of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.fmax(x, y) end
 
 ---The larger of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:fmax(y) end
 
 ---x:fmax, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:fmax_(y) end
 
 ---The smaller of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.fmin(x, y) end
 
 ---The smaller of x and y, and of a number and NaN the number. Of equal operands x gets the gradient.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:fmin(y) end
 
 ---x:fmin, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:fmin_(y) end
 
 ---x - y * trunc(x / y): has the sign of x. Integer division by zero is an error.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.fmod(x, y) end
 
 ---x - y * trunc(x / y): has the sign of x. Integer division by zero is an error.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:fmod(y) end
 
 ---x:fmod, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:fmod_(y) end
 
 ---x minus its whole part; has the sign of x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.frac(x) end
 
 ---x minus its whole part; has the sign of x.
@@ -4090,7 +4092,7 @@ function Tensor:frac() end
 function Tensor:frac_() end
 
 ---Every element `value`: `pg.full({2, 3}, 7)`. A boolean gives bool.
----@param ... any|{shape: integer|integer[], value: any, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... any|{shape: integer|integer[], value: any, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # shape, value, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.full(...) end
 
@@ -4099,67 +4101,65 @@ function pg.full(...) end
 ---@param value number|boolean
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, value?: number|boolean, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
 function pg.full_like(x, value, options) end
 
 ---y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that
 ---names it.
 ---@param x perigee.Tensor # [...]
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, index?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.gather(x, index, options, ...) end
+function pg.gather(x, index, options) end
 
 ---y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that
 ---names it.
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:gather(index, options, ...) end
+function Tensor:gather(index, options) end
 
 ---Whether x is greater than or equal to y.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.ge(x, y) end
 
 ---Whether x is greater than or equal to y.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:ge(y) end
 
 ---x:ge, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:ge_(y) end
 
 ---x times the normal distribution function at x (Hendrycks, Gimpel 2016). approximate="tanh": 0.5 x (1 +
 ---tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 ---@param x perigee.Tensor # any shape
----@param options? {approximate?: "none"|"tanh"}|any
----@param ... any
+---@param options? "none"|"tanh"|{approximate?: "none"|"tanh"} # approximate=none
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.gelu(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, approximate?: "none"|"tanh"}): perigee.Tensor
+function pg.gelu(x, options) end
 
 ---x times the normal distribution function at x (Hendrycks, Gimpel 2016). approximate="tanh": 0.5 x (1 +
 ---tanh(sqrt(2/pi) (x + 0.044715 x^3))).
----@param options? {approximate?: "none"|"tanh"}|any
----@param ... any
+---@param options? "none"|"tanh"|{approximate?: "none"|"tanh"} # approximate=none
 ---@return perigee.Tensor
-function Tensor:gelu(options, ...) end
+function Tensor:gelu(options) end
 
 ---x:gelu, written into x.
----@param options? {approximate?: "none"|"tanh"}|any
----@param ... any
+---@param options? "none"|"tanh"|{approximate?: "none"|"tanh"} # approximate=none
 ---@return perigee.Tensor
-function Tensor:gelu_(options, ...) end
+function Tensor:gelu_(options) end
 
 ---The dtype of what is made of fractions: float32, if pg.set_default_dtype does not say otherwise.
 ---@return perigee.Dtype
@@ -4167,25 +4167,23 @@ function pg.get_default_dtype() end
 
 ---The first half of x along `axis` times the sigmoid of the second (Dauphin, Fan, Auli, Grangier 2016).
 ---@param x perigee.Tensor # [...], even along `axis`
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=-1
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.glu(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer}): perigee.Tensor
+function pg.glu(x, options) end
 
 ---The first half of x along `axis` times the sigmoid of the second (Dauphin, Fan, Auli, Grangier 2016).
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=-1
 ---@return perigee.Tensor
-function Tensor:glu(options, ...) end
+function Tensor:glu(options) end
 
 ---Gradients of outputs with respect to inputs: one value an input. `{create_graph=true}` allows higher orders.
----@param ... any|{outputs: perigee.Tensor[], inputs: perigee.Tensor[], grad_outputs?: perigee.Tensor[], retain_graph?: boolean, create_graph?: boolean, allow_unused?: boolean}
+---@param ... perigee.Tensor[]|{outputs: perigee.Tensor[], inputs: perigee.Tensor[], grad_outputs?: perigee.Tensor[], retain_graph?: boolean, create_graph?: boolean, allow_unused?: boolean} # outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused
 ---@return perigee.Tensor? ... a gradient an input
 function pg.grad(...) end
 
 ---Raises, naming the first element that differs, unless fn's gradients are right. Answers true.
----@param ... any|{fn: (fun(...): perigee.Tensor), inputs: perigee.Tensor[], eps?: number, rtol?: number, atol?: number}
+---@param ... (fun(...): perigee.Tensor)|perigee.Tensor[]|{fn: (fun(...): perigee.Tensor), inputs: perigee.Tensor[], eps?: number, rtol?: number, atol?: number} # fn, inputs, eps=1e-06, rtol=0.0001, atol=1e-06
 ---@return boolean
 function pg.gradcheck(...) end
 
@@ -4198,59 +4196,56 @@ function pg.graph(fn) end
 ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015); volumes [N, C, D, H, W] at a grid
 ---[N, Do, Ho, Wo, 3] of (x, y, z). Modes: bilinear (of volumes, trilinear), nearest, and of images bicubic; padding
 ---modes: zeros, border, reflection. 16-bit floats are computed in float32.
----@param ... any|{x: perigee.Tensor, grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean}
+---@param ... perigee.Tensor|string|boolean|{x: perigee.Tensor, grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean} # x, grid, mode=bilinear, padding_mode=zeros, align_corners=false
 ---@return perigee.Tensor
 function pg.grid_sample(...) end
 
 ---The channels of x [N, C, ...] in `groups` of equal size, each group of each example shifted and scaled to mean 0
 ---and variance 1; then scaled and shifted by weight [C] and bias [C] (Wu and He 2018).
----@param ... any|{x: perigee.Tensor, groups: integer, weight?: perigee.Tensor, bias?: perigee.Tensor, eps?: number}
+---@param ... perigee.Tensor|integer|number|{x: perigee.Tensor, groups: integer, weight?: perigee.Tensor, bias?: perigee.Tensor, eps?: number} # x, groups, weight, bias, eps=1e-05
 ---@return perigee.Tensor
 function pg.group_norm(...) end
 
 ---Whether x is greater than y.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.gt(x, y) end
 
 ---Whether x is greater than y.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:gt(y) end
 
 ---x:gt, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:gt_(y) end
 
 ---x, but 0 where -lambd <= x <= lambd.
 ---@param x perigee.Tensor # any shape
----@param options? {lambd?: number}|any
----@param ... any
+---@param options? number|{lambd?: number} # lambd=0.5
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.hardshrink(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, lambd?: number}): perigee.Tensor
+function pg.hardshrink(x, options) end
 
 ---x, but 0 where -lambd <= x <= lambd.
----@param options? {lambd?: number}|any
----@param ... any
+---@param options? number|{lambd?: number} # lambd=0.5
 ---@return perigee.Tensor
-function Tensor:hardshrink(options, ...) end
+function Tensor:hardshrink(options) end
 
 ---x:hardshrink, written into x.
----@param options? {lambd?: number}|any
----@param ... any
+---@param options? number|{lambd?: number} # lambd=0.5
 ---@return perigee.Tensor
-function Tensor:hardshrink_(options, ...) end
+function Tensor:hardshrink_(options) end
 
 ---relu6(x + 3) / 6.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.hardsigmoid(x) end
 
 ---relu6(x + 3) / 6.
@@ -4264,7 +4259,7 @@ function Tensor:hardsigmoid_() end
 ---x * relu6(x + 3) / 6 (Howard et al. 2019).
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.hardswish(x) end
 
 ---x * relu6(x + 3) / 6 (Howard et al. 2019).
@@ -4277,57 +4272,57 @@ function Tensor:hardswish_() end
 
 ---x limited to [min_val, max_val]; its slope at the bounds is 0.
 ---@param x perigee.Tensor # any shape
----@param options? {min_val?: number, max_val?: number}|any
+---@param options? number|{min_val?: number, max_val?: number} # min_val=-1, max_val=1
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, min_val?: number, max_val?: number}): perigee.Tensor
 function pg.hardtanh(x, options, ...) end
 
 ---x limited to [min_val, max_val]; its slope at the bounds is 0.
----@param options? {min_val?: number, max_val?: number}|any
+---@param options? number|{min_val?: number, max_val?: number} # min_val=-1, max_val=1
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:hardtanh(options, ...) end
 
 ---x:hardtanh, written into x.
----@param options? {min_val?: number, max_val?: number}|any
+---@param options? number|{min_val?: number, max_val?: number} # min_val=-1, max_val=1
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:hardtanh_(options, ...) end
 
 ---How many elements lie in each of `bins` equal parts of [min, max] (of the range of x where both are 0). Others, and
 ---NaN, are left out.
----@param ... any|{x: perigee.Tensor, bins?: integer, min?: number, max?: number}
+---@param ... perigee.Tensor|integer|number|{x: perigee.Tensor, bins?: integer, min?: number, max?: number} # x, bins=100, min=0, max=0
 ---@return perigee.Tensor counts [bins]
 function pg.histc(...) end
 
 ---Beside each other: along axis 2, or 1 for tensors of one axis.
----@param ... perigee.Tensor
+---@param ... perigee.Tensor|perigee.Tensor[]
 ---@return perigee.Tensor
 function pg.hstack(...) end
 
 ---sqrt(x^2 + y^2), without overflow.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.hypot(x, y) end
 
 ---sqrt(x^2 + y^2), without overflow.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:hypot(y) end
 
 ---x:hypot, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:hypot_(y) end
 
 ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
 ---im2col; PyTorch's nn.functional.unfold.
----@param ... any|{x: perigee.Tensor, kernel: any, dilation?: any, padding?: any, stride?: any}
+---@param ... any|{x: perigee.Tensor, kernel: any, dilation?: any, padding?: any, stride?: any} # x, kernel, dilation=1, padding=0, stride=1
 ---@return perigee.Tensor
 function pg.im2col(...) end
 
@@ -4335,20 +4330,20 @@ function pg.im2col(...) end
 ---the contents of index tensors. An index out of range is an error that names it.
 ---@param x perigee.Tensor # [...]
 ---@param indices perigee.Tensor[] # int64 or int32, of shapes that broadcast with each other: from 0
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=1
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, indices?: perigee.Tensor[], axis?: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.index(x, indices, options, ...) end
+function pg.index(x, indices, options) end
 
 ---y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at
 ---the contents of index tensors. An index out of range is an error that names it.
 ---@param indices perigee.Tensor[] # int64 or int32, of shapes that broadcast with each other: from 0
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=1
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {indices?: perigee.Tensor[], axis?: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:index(indices, options, ...) end
+function Tensor:index(indices, options) end
 
 ---x with `alpha` times each slice of source added at its index along an axis; equal indices add up.
 ---`x:index_add(index, source, axis)` or, as in PyTorch, `x:index_add(axis, index, source)`.
@@ -4358,10 +4353,11 @@ function Tensor:index(indices, options, ...) end
 ---@param axis integer # axis, from 1, negative from the end
 ---@param alpha? number
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, index?: perigee.Tensor, source?: perigee.Tensor, axis?: integer, alpha?: number}): perigee.Tensor
 function pg.index_add(x, index, source, axis, alpha) end
 
 ---x with each slice of source written at its index along an axis; of equal indices the last one stays.
----@param ... any|{x: perigee.Tensor, index: perigee.Tensor, source?: perigee.Tensor, axis?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, index: perigee.Tensor, source?: perigee.Tensor, axis?: integer} # x, index, source, axis
 ---@return perigee.Tensor
 function pg.index_copy(...) end
 
@@ -4375,31 +4371,31 @@ function pg.index_fill(x, index, value, axis) end
 
 ---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
 ---what stands between the brackets of `x[...]`. Of equal places the last one stays, and with `accumulate` all add up.
----@param ... any|{x: perigee.Tensor, index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
+---@param ... any|{x: perigee.Tensor, index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean} # x, index, values, accumulate=false
 ---@return perigee.Tensor
 function pg.index_put(...) end
 
 ---x:index_put, written into x.
----@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
+---@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean} # index, values, accumulate=false
 ---@return perigee.Tensor
 function Tensor:index_put_(...) end
 
 ---The slices of x at the indices along `axis`, copied. An index out of range is an error that names it.
 ---@param x perigee.Tensor # [...]
 ---@param index perigee.Tensor # [n] or []: from 0
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, index?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.index_select(x, index, options, ...) end
+function pg.index_select(x, index, options) end
 
 ---The slices of x at the indices along `axis`, copied. An index out of range is an error that names it.
 ---@param index perigee.Tensor # [n] or []: from 0
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:index_select(index, options, ...) end
+function Tensor:index_select(index, options) end
 
 ---Positions that count from 1 (Lua numbers) as an index tensor, whose contents count from 0.
 ---@param ... integer|integer[]
@@ -4414,19 +4410,19 @@ function pg.inference_mode(fn, ...) end
 
 ---Sums of products over the last axes: x [..., n] and y [..., n] to [axes of x but the last, those of y but the
 ---last]; a tensor of no axes multiplies.
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor} # x, y
 ---@return perigee.Tensor
 function pg.inner(...) end
 
 ---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
 ---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
----@param ... any|{x: perigee.Tensor, running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number}
+---@param ... perigee.Tensor|boolean|number|{x: perigee.Tensor, running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number} # x, running_mean, running_var, weight, bias, use_input_stats=true, momentum=0.1, eps=1e-05
 ---@return perigee.Tensor
 function pg.instance_norm(...) end
 
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
 ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
----@param ... any|{x: perigee.Tensor, size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean}
+---@param ... any|{x: perigee.Tensor, size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean} # x, size, scale_factor, mode=nearest, align_corners, recompute_scale_factor=false
 ---@return perigee.Tensor
 function pg.interpolate(...) end
 
@@ -4440,14 +4436,14 @@ function pg.is_grad_enabled() end
 function pg.is_tensor(v) end
 
 ---Whether |a - b| <= atol + rtol * |b|, element by element, after broadcasting; infinities only equal themselves.
----@param ... any|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+---@param ... perigee.Tensor|number|boolean|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean} # a, b, rtol=1e-05, atol=1e-08, equal_nan=false
 ---@return perigee.Tensor close bool
 function pg.isclose(...) end
 
 ---Whether x is neither infinite nor NaN.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.isfinite(x) end
 
 ---Whether x is neither infinite nor NaN.
@@ -4459,14 +4455,14 @@ function Tensor:isfinite() end
 function Tensor:isfinite_() end
 
 ---Which elements of x are among those of `test` (a tensor or a number).
----@param ... any|{x: perigee.Tensor, test: perigee.Tensor|number, invert?: boolean}
+---@param ... perigee.Tensor|number|boolean|{x: perigee.Tensor, test: perigee.Tensor|number, invert?: boolean} # x, test, invert=false
 ---@return perigee.Tensor found bool
 function pg.isin(...) end
 
 ---Whether x is infinite.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.isinf(x) end
 
 ---Whether x is infinite.
@@ -4480,7 +4476,7 @@ function Tensor:isinf_() end
 ---Whether x is not a number.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.isnan(x) end
 
 ---Whether x is not a number.
@@ -4494,7 +4490,7 @@ function Tensor:isnan_() end
 ---Whether x is infinite and negative.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.isneginf(x) end
 
 ---Whether x is infinite and negative.
@@ -4508,7 +4504,7 @@ function Tensor:isneginf_() end
 ---Whether x is infinite and positive.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.isposinf(x) end
 
 ---Whether x is infinite and positive.
@@ -4525,21 +4521,21 @@ function Tensor:isposinf_() end
 function pg.keep(t) end
 
 ---Every element of x times the whole of y (Kronecker's product); missing axes count as 1 in front.
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor} # x, y
 ---@return perigee.Tensor
 function pg.kron(...) end
 
 ---The k-th smallest element of each line along `axis` (k = 1: the smallest), and where it stands.
 ---@param x perigee.Tensor # [...], the axis not empty
----@param options? {k: integer, axis?: integer, keepdim?: boolean}|any
+---@param options? integer|{k: integer, axis?: integer, keepdim?: boolean} # k, axis=-1, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
----@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, k: integer, axis?: integer, keepdim?: boolean}): perigee.Tensor, perigee.Tensor
 function pg.kthvalue(x, options, ...) end
 
 ---The k-th smallest element of each line along `axis` (k = 1: the smallest), and where it stands.
----@param options? {k: integer, axis?: integer, keepdim?: boolean}|any
+---@param options? integer|{k: integer, axis?: integer, keepdim?: boolean} # k, axis=-1, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
@@ -4550,9 +4546,12 @@ function Tensor:kthvalue(options, ...) end
 ---@param x perigee.Tensor # [..., normalised axes]
 ---@param weight? perigee.Tensor # [normalised axes]
 ---@param bias? perigee.Tensor # [normalised axes]
----@param options? {dims?: integer, eps?: number}|any
+---@param options? integer|{dims?: integer, eps?: number} # dims=1, eps=1e-05
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, options: {dims?: integer, eps?: number}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {dims?: integer, eps?: number}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, dims?: integer, eps?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.layer_norm(x, weight, bias, options, ...) end
 
@@ -4560,77 +4559,76 @@ function pg.layer_norm(x, weight, bias, options, ...) end
 ---2016).
 ---@param weight? perigee.Tensor # [normalised axes]
 ---@param bias? perigee.Tensor # [normalised axes]
----@param options? {dims?: integer, eps?: number}|any
+---@param options? integer|{dims?: integer, eps?: number} # dims=1, eps=1e-05
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {dims?: integer, eps?: number}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, dims?: integer, eps?: number}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:layer_norm(weight, bias, options, ...) end
 
 ---Whether x is less than or equal to y.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.le(x, y) end
 
 ---Whether x is less than or equal to y.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:le(y) end
 
 ---x:le, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:le_(y) end
 
 ---x where x > 0, else negative_slope * x.
 ---@param x perigee.Tensor # any shape
----@param options? {negative_slope?: number}|any
----@param ... any
+---@param options? number|{negative_slope?: number} # negative_slope=0.01
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.leaky_relu(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, negative_slope?: number}): perigee.Tensor
+function pg.leaky_relu(x, options) end
 
 ---x where x > 0, else negative_slope * x.
----@param options? {negative_slope?: number}|any
----@param ... any
+---@param options? number|{negative_slope?: number} # negative_slope=0.01
 ---@return perigee.Tensor
-function Tensor:leaky_relu(options, ...) end
+function Tensor:leaky_relu(options) end
 
 ---x:leaky_relu, written into x.
----@param options? {negative_slope?: number}|any
----@param ... any
+---@param options? number|{negative_slope?: number} # negative_slope=0.01
 ---@return perigee.Tensor
-function Tensor:leaky_relu_(options, ...) end
+function Tensor:leaky_relu_(options) end
 
 ---x + weight * (y - x): x for weight 0, y for weight 1.
----@param x perigee.Tensor|number # any shape
----@param y perigee.Tensor|number # a shape that broadcasts
----@param weight? perigee.Tensor|number # a shape that broadcasts, or a number
+---@param x perigee.Tensor|number|boolean # any shape
+---@param y perigee.Tensor|number|boolean # a shape that broadcasts
+---@param weight? perigee.Tensor|number|boolean # a shape that broadcasts, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean, weight?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.lerp(x, y, weight) end
 
 ---x + weight * (y - x): x for weight 0, y for weight 1.
----@param y perigee.Tensor|number # a shape that broadcasts
----@param weight? perigee.Tensor|number # a shape that broadcasts, or a number
+---@param y perigee.Tensor|number|boolean # a shape that broadcasts
+---@param weight? perigee.Tensor|number|boolean # a shape that broadcasts, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean, weight?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:lerp(y, weight) end
 
 ---x:lerp, written into x.
----@param y perigee.Tensor|number # a shape that broadcasts
----@param weight? perigee.Tensor|number # a shape that broadcasts, or a number
+---@param y perigee.Tensor|number|boolean # a shape that broadcasts
+---@param weight? perigee.Tensor|number|boolean # a shape that broadcasts, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean, weight?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:lerp_(y, weight) end
 
 ---Logarithm of the absolute value of the gamma function.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.lgamma(x) end
 
 ---Logarithm of the absolute value of the gamma function.
@@ -4646,14 +4644,14 @@ function Tensor:lgamma_() end
 ---@param weight perigee.Tensor # [out, in]
 ---@param bias? perigee.Tensor # [out]
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor}): perigee.Tensor
 function pg.linear(x, weight, bias) end
 
 ---x times the transposed weight, plus bias: the affine map of a fully connected layer.
 ---@param weight perigee.Tensor # [out, in]
 ---@param bias? perigee.Tensor # [out]
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor}): perigee.Tensor
 function Tensor:linear(weight, bias) end
 
 ---An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the
@@ -4662,25 +4660,27 @@ function Tensor:linear(weight, bias) end
 ---@param x perigee.Tensor # [..., in]
 ---@param weight perigee.Tensor # [out, in]
 ---@param bias? perigee.Tensor # [out]
----@param options? {activation?: "relu"|"gelu_tanh"}|any
----@param ... any
+---@param options? "relu"|"gelu_tanh"|{activation?: "relu"|"gelu_tanh"} # activation=relu
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {activation?: "relu"|"gelu_tanh"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, activation?: "relu"|"gelu_tanh"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.linear_activation(x, weight, bias, options, ...) end
+function pg.linear_activation(x, weight, bias, options) end
 
 ---An activation of linear(x, weight, bias), applied while the product is written. relu's gradient comes from the
 ---result; for gelu_tanh's the product is computed again, so gelu(linear(...), {approximate="tanh"}) is the faster one
 ---to train and this one needs less memory.
 ---@param weight perigee.Tensor # [out, in]
 ---@param bias? perigee.Tensor # [out]
----@param options? {activation?: "relu"|"gelu_tanh"}|any
----@param ... any
+---@param options? "relu"|"gelu_tanh"|{activation?: "relu"|"gelu_tanh"} # activation=relu
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {activation?: "relu"|"gelu_tanh"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, activation?: "relu"|"gelu_tanh"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:linear_activation(weight, bias, options, ...) end
+function Tensor:linear_activation(weight, bias, options) end
 
 ---`count` numbers from first to last, both included.
----@param ... any|{first: number, last: number, count: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... number|integer|{first: number, last: number, count: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # first, last, count, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.linspace(...) end
 
@@ -4691,8 +4691,10 @@ function pg.linspace(...) end
 ---@param grads perigee.Tensor[] # shapes of params
 ---@param exp_avgs perigee.Tensor[] # shapes of params: m
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number}|any
+---@param options? boolean|{maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number} # maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, beta1=0.9, beta2=0.99
 ---@param ... any
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], exp_avgs: perigee.Tensor[], options: {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], exp_avgs?: perigee.Tensor[], found_inf?: perigee.Tensor, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.lion(params, grads, exp_avgs, found_inf, options, ...) end
 
@@ -4720,14 +4722,14 @@ function pg.load_plugin(path) end
 
 ---Each element divided by (k + alpha * the mean of the squares over `size` neighbouring channels)^beta (Krizhevsky
 ---and others, 2012). x is [N, C, ...].
----@param ... any|{x: perigee.Tensor, size: integer, alpha?: number, beta?: number, k?: number}
+---@param ... perigee.Tensor|integer|number|{x: perigee.Tensor, size: integer, alpha?: number, beta?: number, k?: number} # x, size, alpha=0.0001, beta=0.75, k=1
 ---@return perigee.Tensor
 function pg.local_response_norm(...) end
 
 ---Natural logarithm.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.log(x) end
 
 ---Natural logarithm.
@@ -4741,7 +4743,7 @@ function Tensor:log_() end
 ---Logarithm to base 10.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.log10(x) end
 
 ---Logarithm to base 10.
@@ -4755,7 +4757,7 @@ function Tensor:log10_() end
 ---log(1 + x), exact near 0.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.log1p(x) end
 
 ---log(1 + x), exact near 0.
@@ -4769,7 +4771,7 @@ function Tensor:log1p_() end
 ---Logarithm to base 2.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.log2(x) end
 
 ---Logarithm to base 2.
@@ -4782,93 +4784,91 @@ function Tensor:log2_() end
 
 ---Logarithm of `softmax`: x - log(sum(exp(x))), without overflow.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=-1
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.log_softmax(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer}): perigee.Tensor
+function pg.log_softmax(x, options) end
 
 ---Logarithm of `softmax`: x - log(sum(exp(x))), without overflow.
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=-1
 ---@return perigee.Tensor
-function Tensor:log_softmax(options, ...) end
+function Tensor:log_softmax(options) end
 
 ---log(exp(x) + exp(y)), without overflow.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.logaddexp(x, y) end
 
 ---log(exp(x) + exp(y)), without overflow.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:logaddexp(y) end
 
 ---x:logaddexp, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:logaddexp_(y) end
 
 ---log2(2^x + 2^y), without overflow.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.logaddexp2(x, y) end
 
 ---log2(2^x + 2^y), without overflow.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:logaddexp2(y) end
 
 ---x:logaddexp2, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:logaddexp2_(y) end
 
 ---log of the sum of exp(x) up to each element, without overflow.
 ---@param x perigee.Tensor # [...]
----@param options? {axis: integer, reverse?: boolean}|any
+---@param options? integer|{axis: integer, reverse?: boolean} # axis, reverse=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis: integer, reverse?: boolean}): perigee.Tensor
 function pg.logcumsumexp(x, options, ...) end
 
 ---log of the sum of exp(x) up to each element, without overflow.
----@param options? {axis: integer, reverse?: boolean}|any
+---@param options? integer|{axis: integer, reverse?: boolean} # axis, reverse=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:logcumsumexp(options, ...) end
 
 ---Whether x and y are both not zero.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.logical_and(x, y) end
 
 ---Whether x and y are both not zero.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:logical_and(y) end
 
 ---x:logical_and, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:logical_and_(y) end
 
 ---Whether x is zero.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.logical_not(x) end
 
 ---Whether x is zero.
@@ -4880,67 +4880,64 @@ function Tensor:logical_not() end
 function Tensor:logical_not_() end
 
 ---Whether x or y is not zero.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.logical_or(x, y) end
 
 ---Whether x or y is not zero.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:logical_or(y) end
 
 ---x:logical_or, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:logical_or_(y) end
 
 ---Whether exactly one of x and y is not zero.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.logical_xor(x, y) end
 
 ---Whether exactly one of x and y is not zero.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:logical_xor(y) end
 
 ---x:logical_xor, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:logical_xor_(y) end
 
 ---log(x / (1 - x)), the inverse of sigmoid.
 ---@param x perigee.Tensor # any shape
----@param options? {eps?: number}|any
----@param ... any
+---@param options? number|{eps?: number} # eps=-1
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.logit(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, eps?: number}): perigee.Tensor
+function pg.logit(x, options) end
 
 ---log(x / (1 - x)), the inverse of sigmoid.
----@param options? {eps?: number}|any
----@param ... any
+---@param options? number|{eps?: number} # eps=-1
 ---@return perigee.Tensor
-function Tensor:logit(options, ...) end
+function Tensor:logit(options) end
 
 ---x:logit, written into x.
----@param options? {eps?: number}|any
----@param ... any
+---@param options? number|{eps?: number} # eps=-1
 ---@return perigee.Tensor
-function Tensor:logit_(options, ...) end
+function Tensor:logit_(options) end
 
 ---log(sigmoid(x)), without overflow.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.logsigmoid(x) end
 
 ---log(sigmoid(x)), without overflow.
@@ -4953,45 +4950,45 @@ function Tensor:logsigmoid_() end
 
 ---log(sum(exp(x))), without overflow; of integers and booleans in float32.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.logsumexp(x, options, ...) end
 
 ---log(sum(exp(x))), without overflow; of integers and booleans in float32.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:logsumexp(options, ...) end
 
 ---The norm of each window of [N, C, L] or [C, L]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
----@param ... any|{x: perigee.Tensor, norm: number, kernel: any, stride?: any, ceil_mode?: boolean}
+---@param ... any|{x: perigee.Tensor, norm: number, kernel: any, stride?: any, ceil_mode?: boolean} # x, norm, kernel, stride, ceil_mode=false
 ---@return perigee.Tensor
 function pg.lp_pool1d(...) end
 
 ---The norm of each window of [N, C, H, W] or [C, H, W]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
----@param ... any|{x: perigee.Tensor, norm: number, kernel: any, stride?: any, ceil_mode?: boolean}
+---@param ... any|{x: perigee.Tensor, norm: number, kernel: any, stride?: any, ceil_mode?: boolean} # x, norm, kernel, stride, ceil_mode=false
 ---@return perigee.Tensor
 function pg.lp_pool2d(...) end
 
 ---Whether x is less than y.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.lt(x, y) end
 
 ---Whether x is less than y.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:lt(y) end
 
 ---x:lt, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:lt_(y) end
 
 ---Seeds every random draw that follows.
@@ -4999,23 +4996,23 @@ function Tensor:lt_(y) end
 function pg.manual_seed(seed) end
 
 ---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
----@param ... any|{x: perigee.Tensor, mask: perigee.Tensor, value: any}
+---@param ... any|{x: perigee.Tensor, mask: perigee.Tensor, value: any} # x, mask, value
 ---@return perigee.Tensor
 function pg.masked_fill(...) end
 
 ---x:masked_fill, written into x.
----@param ... any|{mask: perigee.Tensor, value: any}
+---@param ... any|{mask: perigee.Tensor, value: any} # mask, value
 ---@return perigee.Tensor
 function Tensor:masked_fill_(...) end
 
 ---x with the elements of source, in row-major order, where mask (which broadcasts to x) is true. source has at least
 ---as many elements as the mask selects.
----@param ... any|{x: perigee.Tensor, mask: perigee.Tensor, source: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, mask: perigee.Tensor, source: perigee.Tensor} # x, mask, source
 ---@return perigee.Tensor
 function pg.masked_scatter(...) end
 
 ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
----@param ... any|{x: perigee.Tensor, mask: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, mask: perigee.Tensor} # x, mask
 ---@return perigee.Tensor
 function pg.masked_select(...) end
 
@@ -5023,24 +5020,26 @@ function pg.masked_select(...) end
 ---missing in the result.
 ---@param x perigee.Tensor # [..., m, k] or [k]
 ---@param y perigee.Tensor # [..., k, n] or [k]
----@param options? {transpose_x?: boolean, transpose_y?: boolean}|any
+---@param options? boolean|{transpose_x?: boolean, transpose_y?: boolean} # transpose_x=false, transpose_y=false
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, transpose_x?: boolean, transpose_y?: boolean}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.matmul(x, y, options, ...) end
 
 ---Matrix product of the last two axes; leading axes broadcast. A 1-D x is a row, a 1-D y a column, and that axis is
 ---missing in the result.
 ---@param y perigee.Tensor # [..., k, n] or [k]
----@param options? {transpose_x?: boolean, transpose_y?: boolean}|any
+---@param options? boolean|{transpose_x?: boolean, transpose_y?: boolean} # transpose_x=false, transpose_y=false
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, transpose_x?: boolean, transpose_y?: boolean}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:matmul(y, options, ...) end
 
 ---The largest element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
 ---the larger elements.
----@param ... any|{x: perigee.Tensor, axis?: any, keepdim?: boolean}
+---@param ... any|{x: perigee.Tensor, axis?: any, keepdim?: boolean} # x, axis, keepdim=false
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function pg.max(...) end
@@ -5048,15 +5047,15 @@ function pg.max(...) end
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
 ---@param x perigee.Tensor # [N, C, L]
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean} # kernel, stride, padding={0}, dilation={1}, ceil_mode=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}): perigee.Tensor
 function pg.max_pool1d(x, options, ...) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean} # kernel, stride, padding={0}, dilation={1}, ceil_mode=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:max_pool1d(options, ...) end
@@ -5065,27 +5064,27 @@ function Tensor:max_pool1d(options, ...) end
 ---@param x perigee.Tensor # [N, C, L]
 ---@param indices perigee.Tensor # int64 [N, C, L']: where along L each maximum stands
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, indices?: perigee.Tensor}): perigee.Tensor
 function pg.max_pool1d_gather(x, indices) end
 
 ---The elements of x at the indices, which max_pool gives.
 ---@param indices perigee.Tensor # int64 [N, C, L']: where along L each maximum stands
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {indices?: perigee.Tensor}): perigee.Tensor
 function Tensor:max_pool1d_gather(indices) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
 ---@param x perigee.Tensor # [N, C, H, W]
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean} # kernel, stride, padding={0, 0}, dilation={1, 1}, ceil_mode=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}): perigee.Tensor
 function pg.max_pool2d(x, options, ...) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean} # kernel, stride, padding={0, 0}, dilation={1, 1}, ceil_mode=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:max_pool2d(options, ...) end
@@ -5094,27 +5093,27 @@ function Tensor:max_pool2d(options, ...) end
 ---@param x perigee.Tensor # [N, C, H, W]
 ---@param indices perigee.Tensor # int64 [N, C, H', W']: where in its plane each maximum stands, h * W + w
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, indices?: perigee.Tensor}): perigee.Tensor
 function pg.max_pool2d_gather(x, indices) end
 
 ---The elements of x at the indices, which max_pool gives.
 ---@param indices perigee.Tensor # int64 [N, C, H', W']: where in its plane each maximum stands, h * W + w
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {indices?: perigee.Tensor}): perigee.Tensor
 function Tensor:max_pool2d_gather(indices) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
 ---@param x perigee.Tensor # [N, C, D, H, W]
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean} # kernel, stride, padding={0, 0, 0}, dilation={1, 1, 1}, ceil_mode=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}): perigee.Tensor
 function pg.max_pool3d(x, options, ...) end
 
 ---Largest element of each window; a NaN counts as largest, of equal ones the first in row-major order. Padding counts
 ---as minus infinity.
----@param options? {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean}|any
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean} # kernel, stride, padding={0, 0, 0}, dilation={1, 1, 1}, ceil_mode=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:max_pool3d(options, ...) end
@@ -5123,44 +5122,44 @@ function Tensor:max_pool3d(options, ...) end
 ---@param x perigee.Tensor # [N, C, D, H, W]
 ---@param indices perigee.Tensor # int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + h) * W + w
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, indices?: perigee.Tensor}): perigee.Tensor
 function pg.max_pool3d_gather(x, indices) end
 
 ---The elements of x at the indices, which max_pool gives.
 ---@param indices perigee.Tensor # int64 [N, C, D', H', W']: where in its block each maximum stands, (d * H + h) * W + w
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {indices?: perigee.Tensor}): perigee.Tensor
 function Tensor:max_pool3d_gather(indices) end
 
 ---The larger of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.maximum(x, y) end
 
 ---The larger of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:maximum(y) end
 
 ---x:maximum, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:maximum_(y) end
 
 ---Arithmetic mean.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.mean(x, options, ...) end
 
 ---Arithmetic mean.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:mean(options, ...) end
@@ -5168,56 +5167,56 @@ function Tensor:mean(options, ...) end
 ---The middle element of each line along `axis` in rising order, the lower one of two, and where it stands; NaN where
 ---there is one.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer, keepdim?: boolean}|any
+---@param options? integer|{axis?: integer, keepdim?: boolean} # axis=-1, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
----@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer, keepdim?: boolean}): perigee.Tensor, perigee.Tensor
 function pg.median(x, options, ...) end
 
 ---The middle element of each line along `axis` in rising order, the lower one of two, and where it stands; NaN where
 ---there is one.
----@param options? {axis?: integer, keepdim?: boolean}|any
+---@param options? integer|{axis?: integer, keepdim?: boolean} # axis=-1, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
 function Tensor:median(options, ...) end
 
 ---The coordinates of a grid, a view a tensor: with "ij" tensor k runs along axis k, with "xy" the first along axis 2.
----@param ... any|{tensors: perigee.Tensor[], indexing?: string}
+---@param ... perigee.Tensor[]|{tensors: perigee.Tensor[], indexing?: string} # tensors, indexing=ij
 ---@return perigee.Tensor ...
 function pg.meshgrid(...) end
 
 ---The least element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
 ---the smaller elements.
----@param ... any|{x: perigee.Tensor, axis?: any, keepdim?: boolean}
+---@param ... any|{x: perigee.Tensor, axis?: any, keepdim?: boolean} # x, axis, keepdim=false
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function pg.min(...) end
 
 ---The smaller of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.minimum(x, y) end
 
 ---The smaller of x and y; NaN where either is NaN. Of equal operands each gets half the gradient.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:minimum(y) end
 
 ---x:minimum, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:minimum_(y) end
 
 ---x * tanh(softplus(x)) (Misra 2019).
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.mish(x) end
 
 ---x * tanh(softplus(x)) (Misra 2019).
@@ -5229,21 +5228,21 @@ function Tensor:mish() end
 function Tensor:mish_() end
 
 ---Product of two matrices, [n, k] and [k, m].
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor} # x, y
 ---@return perigee.Tensor
 function pg.mm(...) end
 
 ---The element that occurs most often in each line along `axis`, the smallest of several, and its last place.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer, keepdim?: boolean}|any
+---@param options? integer|{axis?: integer, keepdim?: boolean} # axis=-1, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
----@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer, keepdim?: boolean}): perigee.Tensor, perigee.Tensor
 function pg.mode(x, options, ...) end
 
 ---The element that occurs most often in each line along `axis`, the smallest of several, and its last place.
----@param options? {axis?: integer, keepdim?: boolean}|any
+---@param options? integer|{axis?: integer, keepdim?: boolean} # axis=-1, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
@@ -5269,42 +5268,42 @@ function pg.movedim(t, from, to) end
 function pg.msort(x) end
 
 ---Product of x and y. Of booleans: whether both are true.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.mul(x, y) end
 
 ---Product of x and y. Of booleans: whether both are true.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:mul(y) end
 
 ---x:mul, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:mul_(y) end
 
 ---Categories drawn with the given probabilities, which need not add up to 1; without replacement none twice.
 ---perigee/kernels/philox.hpp says which are drawn.
 ---@param p perigee.Tensor # [n] or [m, n]: finite, from 0
----@param options? {num_samples: integer, replacement?: boolean}|any
+---@param options? integer|{num_samples: integer, replacement?: boolean} # num_samples, replacement=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {p?: perigee.Tensor, num_samples: integer, replacement?: boolean}): perigee.Tensor
 function pg.multinomial(p, options, ...) end
 
 ---Categories drawn with the given probabilities, which need not add up to 1; without replacement none twice.
 ---perigee/kernels/philox.hpp says which are drawn.
----@param options? {num_samples: integer, replacement?: boolean}|any
+---@param options? integer|{num_samples: integer, replacement?: boolean} # num_samples, replacement=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:multinomial(options, ...) end
 
 ---Product of a matrix [n, k] and a vector [k].
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor} # x, y
 ---@return perigee.Tensor
 function pg.mv(...) end
 
@@ -5316,56 +5315,58 @@ function pg.mv(...) end
 ---@param exp_avgs perigee.Tensor[] # shapes of params: m
 ---@param exp_avg_sqs perigee.Tensor[] # shapes of params: v
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, mu?: number, mu_next?: number, mu_product?: number}|any
+---@param options? boolean|{maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, mu?: number, mu_next?: number, mu_product?: number} # maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, beta1=0.9, beta2=0.999, eps=1e-08, mu=0.9, mu_next=0.9, mu_product=0.9
 ---@param ... any
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], exp_avgs: perigee.Tensor[], exp_avg_sqs: perigee.Tensor[], options: {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, mu?: number, mu_next?: number, mu_product?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], exp_avgs?: perigee.Tensor[], exp_avg_sqs?: perigee.Tensor[], found_inf?: perigee.Tensor, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, mu?: number, mu_next?: number, mu_product?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.nadam(params, grads, exp_avgs, exp_avg_sqs, found_inf, options, ...) end
 
 ---x with numbers in place of NaN and of infinities.
 ---@param x perigee.Tensor # any shape
----@param options? {nan?: number, posinf?: number, neginf?: number}|any
+---@param options? number|{nan?: number, posinf?: number, neginf?: number} # nan=0, posinf=nan, neginf=nan
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, nan?: number, posinf?: number, neginf?: number}): perigee.Tensor
 function pg.nan_to_num(x, options, ...) end
 
 ---x with numbers in place of NaN and of infinities.
----@param options? {nan?: number, posinf?: number, neginf?: number}|any
+---@param options? number|{nan?: number, posinf?: number, neginf?: number} # nan=0, posinf=nan, neginf=nan
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:nan_to_num(options, ...) end
 
 ---x:nan_to_num, written into x.
----@param options? {nan?: number, posinf?: number, neginf?: number}|any
+---@param options? number|{nan?: number, posinf?: number, neginf?: number} # nan=0, posinf=nan, neginf=nan
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:nan_to_num_(options, ...) end
 
 ---Mean of the elements that are not NaN.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.nanmean(x, options, ...) end
 
 ---Mean of the elements that are not NaN.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:nanmean(options, ...) end
 
 ---The median of what is not NaN; NaN where nothing is left.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer, keepdim?: boolean}|any
+---@param options? integer|{axis?: integer, keepdim?: boolean} # axis=-1, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
----@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer, keepdim?: boolean}): perigee.Tensor, perigee.Tensor
 function pg.nanmedian(x, options, ...) end
 
 ---The median of what is not NaN; NaN where nothing is left.
----@param options? {axis?: integer, keepdim?: boolean}|any
+---@param options? integer|{axis?: integer, keepdim?: boolean} # axis=-1, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
@@ -5373,46 +5374,46 @@ function Tensor:nanmedian(options, ...) end
 
 ---Sum of the elements that are not NaN; of integers and booleans in int64.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.nansum(x, options, ...) end
 
 ---Sum of the elements that are not NaN; of integers and booleans in int64.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:nansum(options, ...) end
 
 ---`length` positions of an axis from position `start` (from 1).
----@param ... any|{x: perigee.Tensor, axis: integer, start: integer, length: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, axis: integer, start: integer, length: integer} # x, axis, start, length
 ---@return perigee.Tensor
 function pg.narrow(...) end
 
 ---Whether x differs from y.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.ne(x, y) end
 
 ---Whether x differs from y.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:ne(y) end
 
 ---x:ne, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:ne_(y) end
 
 --- -x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.neg(x) end
 
 --- -x.
@@ -5432,7 +5433,7 @@ function pg.no_grad(fn, ...) end
 ---Positions of the elements that are not zero, in row-major order, from 0; a column an axis.
 ---@param x perigee.Tensor # [...]
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.nonzero(x) end
 
 ---Positions of the elements that are not zero, in row-major order, from 0; a column an axis.
@@ -5441,28 +5442,28 @@ function Tensor:nonzero() end
 
 ---The p-norm of all elements or along axes: (sum |x|^p)^(1/p); p = 0 counts elements that are not 0,
 ---`math.huge` is the largest magnitude, "fro" is 2.
----@param ... any|{x: perigee.Tensor, p?: number|string, axis?: integer|integer[], keepdim?: boolean}
+---@param ... perigee.Tensor|number|string|integer|integer[]|boolean|{x: perigee.Tensor, p?: number|string, axis?: integer|integer[], keepdim?: boolean} # x, p=2, axis, keepdim=false
 ---@return perigee.Tensor
 function pg.norm(...) end
 
 ---Normal draws: of numbers `mean` and `std` in a shape, or of tensors of them, which broadcast.
----@param ... any|{mean?: number|perigee.Tensor, std?: number|perigee.Tensor, shape?: integer[], dtype?: perigee.Dtype, device?: string}
+---@param ... number|perigee.Tensor|integer[]|{mean?: number|perigee.Tensor, std?: number|perigee.Tensor, shape?: integer[], dtype?: perigee.Dtype, device?: string} # mean=0, std=1, shape, dtype, device
 ---@return perigee.Tensor
 function pg.normal(...) end
 
 ---x divided by its p-norm along an axis, or by eps where that is larger.
----@param ... any|{x: perigee.Tensor, p?: number, axis?: integer, eps?: number}
+---@param ... perigee.Tensor|number|integer|{x: perigee.Tensor, p?: number, axis?: integer, eps?: number} # x, p=2, axis=2, eps=1e-12
 ---@return perigee.Tensor
 function pg.normalize(...) end
 
 ---A new last axis that is 1 at the index and 0 elsewhere: class c stands at position c + 1. Without `classes` there
 ---are as many as the largest index asks for.
----@param ... any|{x: perigee.Tensor, classes?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, classes?: integer} # x, classes
 ---@return perigee.Tensor hot int64 [..., classes]
 function pg.one_hot(...) end
 
 ---Ones: `pg.ones{2, 3}`.
----@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... integer|integer[]|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # shape, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.ones(...) end
 
@@ -5470,46 +5471,47 @@ function pg.ones(...) end
 ---@param x perigee.Tensor
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
 function pg.ones_like(x, options) end
 
 ---Products of every element of x [n] with every one of y [m]: [n, m].
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor} # x, y
 ---@return perigee.Tensor
 function pg.outer(...) end
 
 ---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
 ---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate,
 ---circular.
----@param ... any|{x: perigee.Tensor, pad: table, mode?: string, value?: number}
+---@param ... perigee.Tensor|table|string|number|{x: perigee.Tensor, pad: table, mode?: string, value?: number} # x, pad, mode=constant, value=0
 ---@return perigee.Tensor
 function pg.pad(...) end
 
 ---The p-norm of x - y + eps along the last axis. x and y broadcast.
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor, p?: number, eps?: number, keepdim?: boolean}
+---@param ... perigee.Tensor|number|boolean|{x: perigee.Tensor, y: perigee.Tensor, p?: number, eps?: number, keepdim?: boolean} # x, y, p=2, eps=1e-06, keepdim=false
 ---@return perigee.Tensor
 function pg.pairwise_distance(...) end
 
 ---The axes of x in another order.
 ---@param x perigee.Tensor # [...]
----@param options? {axis: integer|integer[]}|any
+---@param options? integer|integer[]|{axis: integer|integer[]} # axis
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis: integer|integer[]}): perigee.Tensor
 function pg.permute(x, options, ...) end
 
 ---The axes of x in another order.
----@param options? {axis: integer|integer[]}|any
+---@param options? integer|integer[]|{axis: integer|integer[]} # axis
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:permute(options, ...) end
 
 ---[..., C * r^2, H, W] to [..., C, H * r, W * r]: channels become pixels (Shi and others, 2016).
----@param ... any|{x: perigee.Tensor, factor: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, factor: integer} # x, factor
 ---@return perigee.Tensor
 function pg.pixel_shuffle(...) end
 
 ---The inverse of pixel_shuffle: [..., C, H * r, W * r] to [..., C * r^2, H, W].
----@param ... any|{x: perigee.Tensor, factor: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, factor: integer} # x, factor
 ---@return perigee.Tensor
 function pg.pixel_unshuffle(...) end
 
@@ -5525,92 +5527,89 @@ function pg.plot(...) end
 
 ---All plugins found: a list of { name, kinds, version, path, state, reason }.
 ---`load=true` loads those that have not been asked for yet.
----@param ... any|{load?: boolean}
+---@param ... {load?: boolean} # load
 ---@return table[]
 function pg.plugins(...) end
 
 ---The n-th derivative of digamma; digamma itself for n = 0.
 ---@param x perigee.Tensor # any shape
----@param options? {n: integer}|any
----@param ... any
+---@param options? integer|{n: integer} # n
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.polygamma(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, n: integer}): perigee.Tensor
+function pg.polygamma(x, options) end
 
 ---The n-th derivative of digamma; digamma itself for n = 0.
----@param options? {n: integer}|any
----@param ... any
+---@param options? integer|{n: integer} # n
 ---@return perigee.Tensor
-function Tensor:polygamma(options, ...) end
+function Tensor:polygamma(options) end
 
 ---x:polygamma, written into x.
----@param options? {n: integer}|any
----@param ... any
+---@param options? integer|{n: integer} # n
 ---@return perigee.Tensor
-function Tensor:polygamma_(options, ...) end
+function Tensor:polygamma_(options) end
 
 ---x to the power of y. Integers stay integers, and then a negative exponent is an error.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.pow(x, y) end
 
 ---x to the power of y. Integers stay integers, and then a negative exponent is an error.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:pow(y) end
 
 ---x:pow, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:pow_(y) end
 
 ---x where x > 0, else weight * x (He, Zhang, Ren, Sun 2015).
 ---@param x perigee.Tensor # any shape
 ---@param weight perigee.Tensor # [1], or [size of axis 2 of x]: the slopes for negative x
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor}): perigee.Tensor
 function pg.prelu(x, weight) end
 
 ---x where x > 0, else weight * x (He, Zhang, Ren, Sun 2015).
 ---@param weight perigee.Tensor # [1], or [size of axis 2 of x]: the slopes for negative x
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor}): perigee.Tensor
 function Tensor:prelu(weight) end
 
 ---Product; of integers and booleans in int64.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.prod(x, options, ...) end
 
 ---Product; of integers and booleans in int64.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:prod(options, ...) end
 
 ---x with values written (or added) at the indices of flat x.
----@param ... any|{x: perigee.Tensor, index: perigee.Tensor, values: perigee.Tensor|number, accumulate?: boolean}
+---@param ... perigee.Tensor|number|boolean|{x: perigee.Tensor, index: perigee.Tensor, values: perigee.Tensor|number, accumulate?: boolean} # x, index, values, accumulate=false
 ---@return perigee.Tensor
 function pg.put(...) end
 
 ---The elements below which the shares `q` of each line along an axis (of all elements without one) lie. q is a
 ---number, or a list or tensor of them, which then come along a new first axis. Interpolation: linear (definition 7 of
 ---Hyndman and Fan, "Sample quantiles in statistical packages", 1996), lower, higher, midpoint, nearest.
----@param ... any|{x: perigee.Tensor, q: number|number[]|perigee.Tensor, axis?: integer, keepdim?: boolean, interpolation?: string}
+---@param ... perigee.Tensor|number|number[]|integer|boolean|string|{x: perigee.Tensor, q: number|number[]|perigee.Tensor, axis?: integer, keepdim?: boolean, interpolation?: string} # x, q, axis, keepdim=false, interpolation=linear
 ---@return perigee.Tensor
 function pg.quantile(...) end
 
 ---Radians to degrees.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.rad2deg(x) end
 
 ---Radians to degrees.
@@ -5630,13 +5629,15 @@ function Tensor:rad2deg_() end
 ---@param exp_avgs perigee.Tensor[] # shapes of params: m
 ---@param exp_avg_sqs perigee.Tensor[] # shapes of params: v
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}|any
+---@param options? boolean|{maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number} # maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, beta1=0.9, beta2=0.999, eps=1e-08
 ---@param ... any
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], exp_avgs: perigee.Tensor[], exp_avg_sqs: perigee.Tensor[], options: {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], exp_avgs?: perigee.Tensor[], exp_avg_sqs?: perigee.Tensor[], found_inf?: perigee.Tensor, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.radam(params, grads, exp_avgs, exp_avg_sqs, found_inf, options, ...) end
 
 ---Uniform random numbers in [0, 1): `pg.rand{2, 3}`.
----@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... integer|integer[]|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # shape, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.rand(...) end
 
@@ -5644,20 +5645,21 @@ function pg.rand(...) end
 ---@param x perigee.Tensor
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
 function pg.rand_like(x, options) end
 
 ---Whole numbers from low (included) to high (excluded): `pg.randint(0, 10, {2, 3})`, `pg.randint(10, {2, 3})`.
----@param ... any|{low: any, high: any, shape?: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... any|{low: any, high: any, shape?: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # low, high, shape, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.randint(...) end
 
 ---Whole numbers from low (0 where only one limit is given) to high - 1 in the shape, dtype and device of x.
----@param ... any|{x: perigee.Tensor, low: integer, high?: integer, dtype?: perigee.Dtype, device?: string}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, low: integer, high?: integer, dtype?: perigee.Dtype, device?: string} # x, low, high, dtype, device
 ---@return perigee.Tensor
 function pg.randint_like(...) end
 
 ---Normal random numbers, of mean 0 and variance 1: `pg.randn{2, 3}`.
----@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... integer|integer[]|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # shape, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.randn(...) end
 
@@ -5666,10 +5668,11 @@ function pg.randn(...) end
 ---@param x perigee.Tensor
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
 function pg.randn_like(x, options) end
 
 ---The numbers 0 to n-1 in random order.
----@param ... any|{n: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... integer|{n: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # n, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.randperm(...) end
 
@@ -5681,7 +5684,7 @@ function pg.ravel(x) end
 ---1 / x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.reciprocal(x) end
 
 ---1 / x.
@@ -5697,13 +5700,14 @@ function Tensor:reciprocal_() end
 ---arguments that was written to is noticed), nor have effects that must happen once; running statistics of a batch norm
 ---inside are updated twice.
 ---@param fn fun(...): perigee.Tensor
+---@param ... any # arguments of fn
 ---@return perigee.Tensor ... what fn returned
-function pg.recompute(fn) end
+function pg.recompute(fn, ...) end
 
 ---max(x, 0); its slope at 0 is 0.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.relu(x) end
 
 ---max(x, 0); its slope at 0 is 0.
@@ -5717,7 +5721,7 @@ function Tensor:relu_() end
 ---x limited to [0, 6]; its slope at the bounds is 0.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.relu6(x) end
 
 ---x limited to [0, 6]; its slope at the bounds is 0.
@@ -5729,40 +5733,40 @@ function Tensor:relu6() end
 function Tensor:relu6_() end
 
 ---x - y * floor(x / y): has the sign of y. Integer division by zero is an error.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.remainder(x, y) end
 
 ---x - y * floor(x / y): has the sign of y. Integer division by zero is an error.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:remainder(y) end
 
 ---x:remainder, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:remainder_(y) end
 
 ---Every position of an axis `count` times in a row, or each as often as an integer tensor says; without an axis, of
 ---the flat tensor.
----@param ... any|{x: perigee.Tensor, count: integer|perigee.Tensor, axis?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, count: integer|perigee.Tensor, axis?: integer} # x, count, axis
 ---@return perigee.Tensor
 function pg.repeat_interleave(...) end
 
 ---x with one axis interpolated to another size.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer, size: integer, mode?: "nearest"|"linear"|"cubic"|"area", align_corners?: boolean, scale?: number}|any
+---@param options? integer|{axis?: integer, size: integer, mode?: "nearest"|"linear"|"cubic"|"area", align_corners?: boolean, scale?: number} # axis=-1, size, mode=linear, align_corners=false, scale=0
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer, size: integer, mode?: "nearest"|"linear"|"cubic"|"area", align_corners?: boolean, scale?: number}): perigee.Tensor
 function pg.resample(x, options, ...) end
 
 ---x with one axis interpolated to another size.
----@param options? {axis?: integer, size: integer, mode?: "nearest"|"linear"|"cubic"|"area", align_corners?: boolean, scale?: number}|any
+---@param options? integer|{axis?: integer, size: integer, mode?: "nearest"|"linear"|"cubic"|"area", align_corners?: boolean, scale?: number} # axis=-1, size, mode=linear, align_corners=false, scale=0
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:resample(options, ...) end
@@ -5774,14 +5778,14 @@ function pg.reset() end
 
 ---The elements of x, in row-major order, in another shape. A view where strides can say it, else a copy.
 ---@param x perigee.Tensor # [...]
----@param options? {shape: integer|integer[]}|any
+---@param options? integer|integer[]|{shape: integer|integer[]} # shape
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, shape: integer|integer[]}): perigee.Tensor
 function pg.reshape(x, options, ...) end
 
 ---The elements of x, in row-major order, in another shape. A view where strides can say it, else a copy.
----@param options? {shape: integer|integer[]}|any
+---@param options? integer|integer[]|{shape: integer|integer[]} # shape
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:reshape(options, ...) end
@@ -5789,17 +5793,20 @@ function Tensor:reshape(options, ...) end
 ---x over the root mean square of its last `dims` axes, times weight (Zhang and Sennrich 2019).
 ---@param x perigee.Tensor # [..., normalised axes]
 ---@param weight? perigee.Tensor # [normalised axes]
----@param options? {dims?: integer, eps?: number}|any
+---@param options? integer|{dims?: integer, eps?: number} # dims=1, eps=0
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, options: {dims?: integer, eps?: number}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, dims?: integer, eps?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.rms_norm(x, weight, options, ...) end
 
 ---x over the root mean square of its last `dims` axes, times weight (Zhang and Sennrich 2019).
 ---@param weight? perigee.Tensor # [normalised axes]
----@param options? {dims?: integer, eps?: number}|any
+---@param options? integer|{dims?: integer, eps?: number} # dims=1, eps=0
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, dims?: integer, eps?: number}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:rms_norm(weight, options, ...) end
 
@@ -5813,43 +5820,42 @@ function Tensor:rms_norm(weight, options, ...) end
 ---@param momentum_buffers perigee.Tensor[] # shapes of params, or none: b
 ---@param grad_avgs perigee.Tensor[] # shapes of params, or none: a
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, alpha?: number, eps?: number, momentum?: number}|any
+---@param options? boolean|{maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, alpha?: number, eps?: number, momentum?: number} # maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, alpha=0.99, eps=1e-08, momentum=0
 ---@param ... any
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], square_avgs: perigee.Tensor[], momentum_buffers: perigee.Tensor[], grad_avgs: perigee.Tensor[], options: {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, alpha?: number, eps?: number, momentum?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], square_avgs?: perigee.Tensor[], momentum_buffers?: perigee.Tensor[], grad_avgs?: perigee.Tensor[], found_inf?: perigee.Tensor, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, alpha?: number, eps?: number, momentum?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.rmsprop(params, grads, square_avgs, momentum_buffers, grad_avgs, found_inf, options, ...) end
 
 ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
----@param ... any|{x: perigee.Tensor, shifts: any, axis?: integer|integer[]}
+---@param ... any|{x: perigee.Tensor, shifts: any, axis?: integer|integer[]} # x, shifts, axis
 ---@return perigee.Tensor
 function pg.roll(...) end
 
 ---Turned by `times` quarter turns from the first towards the second of two axes.
----@param ... any|{x: perigee.Tensor, times?: integer, axes?: integer[]}
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, times?: integer, axes?: integer[]} # x, times=1, axes={1, 2}
 ---@return perigee.Tensor
 function pg.rot90(...) end
 
 ---The nearest whole number, or number of `decimals` decimals; halves go to the even one.
 ---@param x perigee.Tensor # any shape
----@param options? {decimals?: integer}|any
----@param ... any
+---@param options? integer|{decimals?: integer} # decimals=0
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.round(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, decimals?: integer}): perigee.Tensor
+function pg.round(x, options) end
 
 ---The nearest whole number, or number of `decimals` decimals; halves go to the even one.
----@param options? {decimals?: integer}|any
----@param ... any
+---@param options? integer|{decimals?: integer} # decimals=0
 ---@return perigee.Tensor
-function Tensor:round(options, ...) end
+function Tensor:round(options) end
 
 ---x:round, written into x.
----@param options? {decimals?: integer}|any
----@param ... any
+---@param options? integer|{decimals?: integer} # decimals=0
 ---@return perigee.Tensor
-function Tensor:round_(options, ...) end
+function Tensor:round_(options) end
 
 ---The same as pg.vstack. Below each other: along axis 1; tensors of one axis are rows.
----@param ... perigee.Tensor
+---@param ... perigee.Tensor|perigee.Tensor[]
 ---@return perigee.Tensor
 function pg.row_stack(...) end
 
@@ -5862,15 +5868,17 @@ function pg.row_stack(...) end
 ---@param prevs perigee.Tensor[] # shapes of params: the last g
 ---@param step_sizes perigee.Tensor[] # shapes of params: step lengths
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number}|any
+---@param options? boolean|{maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number} # maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, etaminus=0.5, etaplus=1.2, step_min=1e-06, step_max=50
 ---@param ... any
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], prevs: perigee.Tensor[], step_sizes: perigee.Tensor[], options: {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], prevs?: perigee.Tensor[], step_sizes?: perigee.Tensor[], found_inf?: perigee.Tensor, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.rprop(params, grads, prevs, step_sizes, found_inf, options, ...) end
 
 ---1 / sqrt(x).
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.rsqrt(x) end
 
 ---1 / sqrt(x).
@@ -5900,7 +5908,7 @@ function pg.save_npz(path, tensors) end
 ---Multiplies all tensors by one factor, in place.
 ---@param xs perigee.Tensor[] # any shapes
 ---@param factor perigee.Tensor # []
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {xs?: perigee.Tensor[], factor?: perigee.Tensor}): perigee.Tensor
 function pg.scale_all(xs, factor) end
 
 ---softmax(q k^T scale + mask) v: what attention is (Vaswani et al. 2017). q is [..., L, E], k [..., S, E], v
@@ -5908,7 +5916,7 @@ function pg.scale_all(xs, factor) end
 ---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
 ---scale: 1 / sqrt(E) if not given. dropout_p: share of weights dropped, at every call. enable_gqa: q [..., H, L, E]
 ---may have a multiple of the heads of k and v. A query that may see nothing gets zeros.
----@param ... any|{q: perigee.Tensor, k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
+---@param ... perigee.Tensor|number|boolean|{q: perigee.Tensor, k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean} # q, k, v, mask, dropout_p=0, is_causal=false, scale, enable_gqa=false
 ---@return perigee.Tensor
 function pg.scaled_dot_product_attention(...) end
 
@@ -5917,69 +5925,70 @@ function pg.scaled_dot_product_attention(...) end
 ---@param x perigee.Tensor # [...]
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor # dtype of x, shape of index
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, index?: perigee.Tensor, src?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.scatter(x, index, src, options, ...) end
+function pg.scatter(x, index, src, options) end
 
 ---x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one
 ---stays. An index out of range is an error that names it, and nothing is written.
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor # dtype of x, shape of index
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, src?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:scatter(index, src, options, ...) end
+function Tensor:scatter(index, src, options) end
 
 ---x:scatter, written into x.
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor # dtype of x, shape of index
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, src?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:scatter_(index, src, options, ...) end
+function Tensor:scatter_(index, src, options) end
 
 ---x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add up, in
 ---order. An index out of range is an error that names it, and nothing is written.
 ---@param x perigee.Tensor # [...]
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor # dtype of x, shape of index
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, index?: perigee.Tensor, src?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.scatter_add(x, index, src, options, ...) end
+function pg.scatter_add(x, index, src, options) end
 
 ---x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add up, in
 ---order. An index out of range is an error that names it, and nothing is written.
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor # dtype of x, shape of index
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, src?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:scatter_add(index, src, options, ...) end
+function Tensor:scatter_add(index, src, options) end
 
 ---x:scatter_add, written into x.
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor # dtype of x, shape of index
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, src?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:scatter_add_(index, src, options, ...) end
+function Tensor:scatter_add_(index, src, options) end
 
 ---x with each element that the index names reduced with the elements of src which `scatter` would write there. The mean
 ---of integers is rounded down. An index out of range is an error that names it.
 ---@param x perigee.Tensor # [...]
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor # dtype of x, shape of index
----@param options? {axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean}|any
+---@param options? integer|{axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean} # axis, reduce, include_self=true
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, index?: perigee.Tensor, src?: perigee.Tensor, axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.scatter_reduce(x, index, src, options, ...) end
 
@@ -5987,18 +5996,20 @@ function pg.scatter_reduce(x, index, src, options, ...) end
 ---of integers is rounded down. An index out of range is an error that names it.
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor # dtype of x, shape of index
----@param options? {axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean}|any
+---@param options? integer|{axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean} # axis, reduce, include_self=true
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, src?: perigee.Tensor, axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:scatter_reduce(index, src, options, ...) end
 
 ---x:scatter_reduce, written into x.
 ---@param index perigee.Tensor # as many axes as x, none longer but `axis`: from 0
 ---@param src perigee.Tensor # dtype of x, shape of index
----@param options? {axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean}|any
+---@param options? integer|{axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean} # axis, reduce, include_self=true
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, src?: perigee.Tensor, axis: integer, reduce: "sum"|"prod"|"mean"|"amax"|"amin", include_self?: boolean}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:scatter_reduce_(index, src, options, ...) end
 
@@ -6010,24 +6021,24 @@ function pg.scope(fn, ...) end
 
 ---Where values (a tensor or a number) would be put into rows that are in rising order, as counts of the elements
 ---before them: before equal elements, or behind them with `right=true` or `side="right"`.
----@param ... any|{sorted: perigee.Tensor, values: perigee.Tensor|number, right?: boolean, side?: "left"|"right"}
+---@param ... perigee.Tensor|number|boolean|"left"|"right"|{sorted: perigee.Tensor, values: perigee.Tensor|number, right?: boolean, side?: "left"|"right"} # sorted, values, right=false, side
 ---@return perigee.Tensor indices from 0
 function pg.searchsorted(...) end
 
 ---One position of an axis, which disappears.
----@param ... any|{x: perigee.Tensor, axis: integer, index: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, axis: integer, index: integer} # x, axis, index
 ---@return perigee.Tensor
 function pg.select(...) end
 
 ---One position of an axis written anew in a copy of x.
----@param ... any|{x: perigee.Tensor, src: perigee.Tensor, axis: integer, index: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, src: perigee.Tensor, axis: integer, index: integer} # x, src, axis, index
 ---@return perigee.Tensor
 function pg.select_scatter(...) end
 
 ---1.0507 * (x where x > 0, else 1.6733 * (exp(x) - 1)), which keeps mean 0 and variance 1 (Klambauer et al. 2017).
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.selu(x) end
 
 ---1.0507 * (x where x > 0, else 1.6733 * (exp(x) - 1)), which keeps mean 0 and variance 1 (Klambauer et al. 2017).
@@ -6047,7 +6058,7 @@ function pg.set_default_dtype(name) end
 ---than `threshold` elements show `edgeitems` at each end of an axis; lines have `linewidth` characters; `suppress`
 ---keeps small numbers out of powers of ten; `sci_mode` true or false says when there are any ("auto": by the values);
 ---`profile` "default", "short" or "full" sets all of them.
----@param ... any|{precision?: integer, threshold?: number, edgeitems?: integer, linewidth?: integer, suppress?: boolean, sci_mode?: any, profile?: string}
+---@param ... {precision?: integer, threshold?: number, edgeitems?: integer, linewidth?: integer, suppress?: boolean, sci_mode?: any, profile?: string} # precision, threshold, edgeitems, linewidth, suppress, sci_mode, profile
 ---@return table options what was in force before
 function pg.set_printoptions(...) end
 
@@ -6059,15 +6070,17 @@ function pg.set_printoptions(...) end
 ---@param grads perigee.Tensor[] # shapes of params
 ---@param momentum_buffers perigee.Tensor[] # shapes of params, or none: b
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? {nesterov?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, momentum?: number, dampening?: number}|any
+---@param options? boolean|{nesterov?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, momentum?: number, dampening?: number} # nesterov=false, maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, momentum=0, dampening=0
 ---@param ... any
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], momentum_buffers: perigee.Tensor[], options: {nesterov?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, momentum?: number, dampening?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], momentum_buffers?: perigee.Tensor[], found_inf?: perigee.Tensor, nesterov?: boolean, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, momentum?: number, dampening?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.sgd(params, grads, momentum_buffers, found_inf, options, ...) end
 
 ---1 / (1 + exp(-x)).
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.sigmoid(x) end
 
 ---1 / (1 + exp(-x)).
@@ -6081,7 +6094,7 @@ function Tensor:sigmoid_() end
 --- -1, 0 or 1, as x is negative, zero or positive.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.sign(x) end
 
 --- -1, 0 or 1, as x is negative, zero or positive.
@@ -6095,7 +6108,7 @@ function Tensor:sign_() end
 ---Whether x is negative; of zeros, whether it is -0.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.signbit(x) end
 
 ---Whether x is negative; of zeros, whether it is -0.
@@ -6109,7 +6122,7 @@ function Tensor:signbit_() end
 ---x * sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017).
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.silu(x) end
 
 ---x * sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017).
@@ -6123,7 +6136,7 @@ function Tensor:silu_() end
 ---Sine of x in radians.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.sin(x) end
 
 ---Sine of x in radians.
@@ -6137,7 +6150,7 @@ function Tensor:sin_() end
 ---sin(pi x) / (pi x), and 1 at 0.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.sinc(x) end
 
 ---sin(pi x) / (pi x), and 1 at 0.
@@ -6151,7 +6164,7 @@ function Tensor:sinc_() end
 ---Hyperbolic sine.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.sinh(x) end
 
 ---Hyperbolic sine.
@@ -6165,15 +6178,15 @@ function Tensor:sinh_() end
 ---A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped to the
 ---axis, as in Python.
 ---@param x perigee.Tensor # [...]
----@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@param options? integer|integer[]|{starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]} # starts, stops, steps, drop
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}): perigee.Tensor
 function pg.slice(x, options, ...) end
 
 ---A part of x: one entry an axis, in order; axes without an entry stay whole. Ranges are half-open and clamped to the
 ---axis, as in Python.
----@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@param options? integer|integer[]|{starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]} # starts, stops, steps, drop
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:slice(options, ...) end
@@ -6181,83 +6194,80 @@ function Tensor:slice(options, ...) end
 ---A copy of x with `part` where `slice` would read.
 ---@param x perigee.Tensor # [...]
 ---@param part perigee.Tensor # shape of the part
----@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@param options? integer|integer[]|{starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]} # starts, stops, steps, drop
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, part?: perigee.Tensor, starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.slice_scatter(x, part, options, ...) end
 
 ---A copy of x with `part` where `slice` would read.
 ---@param part perigee.Tensor # shape of the part
----@param options? {starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}|any
+---@param options? integer|integer[]|{starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]} # starts, stops, steps, drop
 ---@param ... any
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {part?: perigee.Tensor, starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:slice_scatter(part, options, ...) end
 
 ---Exponentials scaled to sum to 1 along `axis`: exp(x) / sum(exp(x)), without overflow.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=-1
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.softmax(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer}): perigee.Tensor
+function pg.softmax(x, options) end
 
 ---Exponentials scaled to sum to 1 along `axis`: exp(x) / sum(exp(x)), without overflow.
----@param options? {axis?: integer}|any
----@param ... any
+---@param options? integer|{axis?: integer} # axis=-1
 ---@return perigee.Tensor
-function Tensor:softmax(options, ...) end
+function Tensor:softmax(options) end
 
 ---softmax(-x): exp(-x) / sum(exp(-x)) along an axis.
----@param ... any|{x: perigee.Tensor, axis?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, axis?: integer} # x, axis=-1
 ---@return perigee.Tensor
 function pg.softmin(...) end
 
 ---log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold.
 ---@param x perigee.Tensor # any shape
----@param options? {beta?: number, threshold?: number}|any
+---@param options? number|{beta?: number, threshold?: number} # beta=1, threshold=20
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, beta?: number, threshold?: number}): perigee.Tensor
 function pg.softplus(x, options, ...) end
 
 ---log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold.
----@param options? {beta?: number, threshold?: number}|any
+---@param options? number|{beta?: number, threshold?: number} # beta=1, threshold=20
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:softplus(options, ...) end
 
 ---x:softplus, written into x.
----@param options? {beta?: number, threshold?: number}|any
+---@param options? number|{beta?: number, threshold?: number} # beta=1, threshold=20
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:softplus_(options, ...) end
 
 ---x moved by lambd towards 0, and 0 where it is no farther from it.
 ---@param x perigee.Tensor # any shape
----@param options? {lambd?: number}|any
----@param ... any
+---@param options? number|{lambd?: number} # lambd=0.5
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.softshrink(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, lambd?: number}): perigee.Tensor
+function pg.softshrink(x, options) end
 
 ---x moved by lambd towards 0, and 0 where it is no farther from it.
----@param options? {lambd?: number}|any
----@param ... any
+---@param options? number|{lambd?: number} # lambd=0.5
 ---@return perigee.Tensor
-function Tensor:softshrink(options, ...) end
+function Tensor:softshrink(options) end
 
 ---x:softshrink, written into x.
----@param options? {lambd?: number}|any
----@param ... any
+---@param options? number|{lambd?: number} # lambd=0.5
 ---@return perigee.Tensor
-function Tensor:softshrink_(options, ...) end
+function Tensor:softshrink_(options) end
 
 ---x / (1 + |x|).
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.softsign(x) end
 
 ---x / (1 + |x|).
@@ -6270,29 +6280,29 @@ function Tensor:softsign_() end
 
 ---The elements of each line along `axis` in rising order, and where they stood.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
+---@param options? integer|{axis?: integer, descending?: boolean, stable?: boolean} # axis=-1, descending=false, stable=true
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
----@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer, descending?: boolean, stable?: boolean}): perigee.Tensor, perigee.Tensor
 function pg.sort(x, options, ...) end
 
 ---The elements of each line along `axis` in rising order, and where they stood.
----@param options? {axis?: integer, descending?: boolean, stable?: boolean}|any
+---@param options? integer|{axis?: integer, descending?: boolean, stable?: boolean} # axis=-1, descending=false, stable=true
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
 function Tensor:sort(options, ...) end
 
 ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
----@param ... any|{x: perigee.Tensor, size: any, axis?: integer}
+---@param ... any|{x: perigee.Tensor, size: any, axis?: integer} # x, size, axis=1
 ---@return perigee.Tensor[]
 function pg.split(...) end
 
 ---Square root.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.sqrt(x) end
 
 ---Square root.
@@ -6306,7 +6316,7 @@ function Tensor:sqrt_() end
 ---x * x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.square(x) end
 
 ---x * x.
@@ -6319,39 +6329,39 @@ function Tensor:square_() end
 
 ---x without axes of size 1: without all of them, or without those of `axes` that have size 1.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[]}|any
+---@param options? integer|integer[]|{axis?: integer|integer[]} # axis
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[]}): perigee.Tensor
 function pg.squeeze(x, options, ...) end
 
 ---x without axes of size 1: without all of them, or without those of `axes` that have size 1.
----@param options? {axis?: integer|integer[]}|any
+---@param options? integer|integer[]|{axis?: integer|integer[]} # axis
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:squeeze(options, ...) end
 
 ---Joins tensors of one shape along a new axis.
----@param ... any|{tensors: perigee.Tensor[], axis?: integer}
+---@param ... perigee.Tensor[]|integer|{tensors: perigee.Tensor[], axis?: integer} # tensors, axis=1
 ---@return perigee.Tensor
 function pg.stack(...) end
 
 ---Standard deviation, the root of `var`.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean, correction?: integer} # axis, keepdim=false, correction=1
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean, correction?: integer}): perigee.Tensor
 function pg.std(x, options, ...) end
 
 ---Standard deviation, the root of `var`.
----@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean, correction?: integer} # axis, keepdim=false, correction=1
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:std(options, ...) end
 
 ---Standard deviation and mean.
----@param ... any|{x: perigee.Tensor, axis?: integer|integer[], correction?: integer, keepdim?: boolean}
+---@param ... perigee.Tensor|integer|integer[]|boolean|{x: perigee.Tensor, axis?: integer|integer[], correction?: integer, keepdim?: boolean} # x, axis, correction=1, keepdim=false
 ---@return perigee.Tensor deviation
 ---@return perigee.Tensor mean
 function pg.std_mean(...) end
@@ -6365,34 +6375,34 @@ function pg.std_mean(...) end
 function pg.stream(index, fn, ...) end
 
 ---x minus y.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.sub(x, y) end
 
 ---x minus y.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:sub(y) end
 
 ---x:sub, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:sub_(y) end
 
 ---Sum; of integers and booleans in int64.
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean}): perigee.Tensor
 function pg.sum(x, options, ...) end
 
 ---Sum; of integers and booleans in int64.
----@param options? {axis?: integer|integer[], keepdim?: boolean}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean} # axis, keepdim=false
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:sum(options, ...) end
@@ -6414,19 +6424,19 @@ function pg.synchronize(device) end
 function pg.t(t) end
 
 ---The elements at the indices of flat x, in the shape of index.
----@param ... any|{x: perigee.Tensor, index: perigee.Tensor}
+---@param ... perigee.Tensor|{x: perigee.Tensor, index: perigee.Tensor} # x, index
 ---@return perigee.Tensor
 function pg.take(...) end
 
 ---The elements of x at `index` (contents from 0) along an axis; the other axes broadcast. Without an axis, of flat x.
----@param ... any|{x: perigee.Tensor, index: perigee.Tensor, axis?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, index: perigee.Tensor, axis?: integer} # x, index, axis
 ---@return perigee.Tensor
 function pg.take_along(...) end
 
 ---Tangent of x in radians.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.tan(x) end
 
 ---Tangent of x in radians.
@@ -6440,7 +6450,7 @@ function Tensor:tan_() end
 ---Hyperbolic tangent.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.tanh(x) end
 
 ---Hyperbolic tangent.
@@ -6454,7 +6464,7 @@ function Tensor:tanh_() end
 ---x - tanh(x).
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.tanhshrink(x) end
 
 ---x - tanh(x).
@@ -6472,59 +6482,59 @@ function Tensor:tanhshrink_() end
 function pg.tape(fn, ...) end
 
 ---A tensor of numbers or booleans: a nested table, a number, or a copy of another tensor.
----@param ... any|{data?: any, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... any|{data?: any, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # data, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.tensor(...) end
 
 ---Parts along an axis, as views: as equal as can be where `parts` is their number, else cut behind the numbers of
 ---elements in the list `parts`.
----@param ... any|{x: perigee.Tensor, parts: integer|integer[], axis?: integer}
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, parts: integer|integer[], axis?: integer} # x, parts, axis=1
 ---@return perigee.Tensor[]
 function pg.tensor_split(...) end
 
 ---Products summed over pairs of axes: over the last `axes` of x with the first of y where it is a number, else over
 ---those that its two lists name, pair by pair.
----@param ... any|{x: perigee.Tensor, y: perigee.Tensor, axes?: integer|integer[][]}
+---@param ... perigee.Tensor|integer|integer[][]|{x: perigee.Tensor, y: perigee.Tensor, axes?: integer|integer[][]} # x, y, axes=2
 ---@return perigee.Tensor
 function pg.tensordot(...) end
 
 ---x where x > threshold, else value.
 ---@param x perigee.Tensor # any shape
----@param options? {threshold: number, value: number}|any
+---@param options? number|{threshold: number, value: number} # threshold, value
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, threshold: number, value: number}): perigee.Tensor
 function pg.threshold(x, options, ...) end
 
 ---x where x > threshold, else value.
----@param options? {threshold: number, value: number}|any
+---@param options? number|{threshold: number, value: number} # threshold, value
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:threshold(options, ...) end
 
 ---x:threshold, written into x.
----@param options? {threshold: number, value: number}|any
+---@param options? number|{threshold: number, value: number} # threshold, value
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:threshold_(options, ...) end
 
 ---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
 ---for the last axes, more make new axes in front.
----@param ... any|{x: perigee.Tensor, counts: integer|integer[]}
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, counts: integer|integer[]} # x, counts
 ---@return perigee.Tensor
 function pg.tile(...) end
 
 ---The k largest (or smallest) elements of each line along `axis`, and where they stand; of equal ones the first.
 ---@param x perigee.Tensor # [...]
----@param options? {k: integer, axis?: integer, largest?: boolean, sorted?: boolean}|any
+---@param options? integer|{k: integer, axis?: integer, largest?: boolean, sorted?: boolean} # k, axis=-1, largest=true, sorted=true
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
----@overload fun(arguments: table): perigee.Tensor, perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, k: integer, axis?: integer, largest?: boolean, sorted?: boolean}): perigee.Tensor, perigee.Tensor
 function pg.topk(x, options, ...) end
 
 ---The k largest (or smallest) elements of each line along `axis`, and where they stand; of equal ones the first.
----@param options? {k: integer, axis?: integer, largest?: boolean, sorted?: boolean}|any
+---@param options? integer|{k: integer, axis?: integer, largest?: boolean, sorted?: boolean} # k, axis=-1, largest=true, sorted=true
 ---@param ... any
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
@@ -6533,11 +6543,10 @@ function Tensor:topk(options, ...) end
 ---(sum |x|^p)^(1/p) over all elements of all tensors; p = inf: the largest |x|. Summed in float64 on the CPU, else in
 ---float32 or wider.
 ---@param xs perigee.Tensor[] # any shapes
----@param options? {p?: number}|any
----@param ... any
+---@param options? number|{p?: number} # p=2
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.total_norm(xs, options, ...) end
+---@overload fun(arguments: {xs?: perigee.Tensor[], p?: number}): perigee.Tensor
+function pg.total_norm(xs, options) end
 
 ---The same as tensor:trace. The sum of the main diagonal of a matrix.
 ---@param x perigee.Tensor # [n, m]
@@ -6546,17 +6555,15 @@ function pg.trace(x) end
 
 ---x on another device.
 ---@param x perigee.Tensor # any shape
----@param options? {device: string}|any
----@param ... any
+---@param options? string|{device: string} # device
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.transfer(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, device: string}): perigee.Tensor
+function pg.transfer(x, options) end
 
 ---x on another device.
----@param options? {device: string}|any
----@param ... any
+---@param options? string|{device: string} # device
 ---@return perigee.Tensor
-function Tensor:transfer(options, ...) end
+function Tensor:transfer(options) end
 
 ---Swaps two axes.
 ---@param t perigee.Tensor
@@ -6566,24 +6573,24 @@ function Tensor:transfer(options, ...) end
 function pg.transpose(t, a, b) end
 
 ---The integral of y along an axis by the trapezoidal rule, at points x or `dx` apart.
----@param ... any|{x: perigee.Tensor, x?: perigee.Tensor, dx?: number, axis?: integer}
+---@param ... perigee.Tensor|number|integer|{y: perigee.Tensor, x?: perigee.Tensor, dx?: number, axis?: integer} # y, x, dx=1, axis=-1
 ---@return perigee.Tensor
 function pg.trapezoid(...) end
 
 ---The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
----@param ... any|{x: perigee.Tensor, diagonal?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, diagonal?: integer} # x, diagonal=0
 ---@return perigee.Tensor
 function pg.tril(...) end
 
 ---The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
----@param ... any|{x: perigee.Tensor, diagonal?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, diagonal?: integer} # x, diagonal=0
 ---@return perigee.Tensor
 function pg.triu(...) end
 
 ---x without its fraction.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
 function pg.trunc(x) end
 
 ---x without its fraction.
@@ -6595,107 +6602,102 @@ function Tensor:trunc() end
 function Tensor:trunc_() end
 
 ---A list of the tensor at each position of an axis.
----@param ... any|{x: perigee.Tensor, axis?: integer}
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, axis?: integer} # x, axis=1
 ---@return perigee.Tensor[]
 function pg.unbind(...) end
 
 ---One axis as several of the given sizes, of which one may be -1.
----@param ... any|{x: perigee.Tensor, axis: integer, sizes: integer[]}
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, axis: integer, sizes: integer[]} # x, axis, sizes
 ---@return perigee.Tensor
 function pg.unflatten(...) end
 
 ---Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = x[..., w * step + k,
 ---...].
 ---@param x perigee.Tensor # [..., n, ...]
----@param options? {axis: integer, size: integer, step?: integer}|any
+---@param options? integer|{axis: integer, size: integer, step?: integer} # axis, size, step=1
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis: integer, size: integer, step?: integer}): perigee.Tensor
 function pg.unfold(x, options, ...) end
 
 ---Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = x[..., w * step + k,
 ---...].
----@param options? {axis: integer, size: integer, step?: integer}|any
+---@param options? integer|{axis: integer, size: integer, step?: integer} # axis, size, step=1
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:unfold(options, ...) end
 
 ---Uniformly distributed numbers in [low, high).
----@param options? {shape: integer|integer[], dtype?: string, low?: number, high?: number}|any
+---@param options? integer|integer[]|{shape: integer|integer[], dtype?: perigee.Dtype, low?: number, high?: number} # shape, dtype, low=0, high=1
 ---@param ... any
 ---@return perigee.Tensor
 function pg.uniform(options, ...) end
 
 ---The distinct elements of x in rising order, or with `axis` its distinct slices; then, where asked for, the kind of
 ---each element (`return_inverse`) and the number of each kind (`return_counts`). NaN equals nothing.
----@param ... any|{x: perigee.Tensor, axis?: integer, return_inverse?: boolean, return_counts?: boolean, sorted?: boolean}
+---@param ... perigee.Tensor|integer|boolean|{x: perigee.Tensor, axis?: integer, return_inverse?: boolean, return_counts?: boolean, sorted?: boolean} # x, axis, return_inverse=false, return_counts=false, sorted=true
 ---@return perigee.Tensor values, perigee.Tensor? inverse, perigee.Tensor? counts
 function pg.unique(...) end
 
 ---The same, but only neighbours count as equal, and the order stays.
----@param ... any|{x: perigee.Tensor, axis?: integer, return_inverse?: boolean, return_counts?: boolean}
+---@param ... perigee.Tensor|integer|boolean|{x: perigee.Tensor, axis?: integer, return_inverse?: boolean, return_counts?: boolean} # x, axis, return_inverse=false, return_counts=false
 ---@return perigee.Tensor values, perigee.Tensor? inverse, perigee.Tensor? counts
 function pg.unique_consecutive(...) end
 
 ---Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every
 ---row; and how many rows are of each. NaN equals nothing.
 ---@param x perigee.Tensor # [n] or [n, m]
----@param options? {consecutive?: boolean}|any
----@param ... any
+---@param options? boolean|{consecutive?: boolean} # consecutive=false
 ---@return perigee.Tensor first
 ---@return perigee.Tensor inverse
 ---@return perigee.Tensor counts
----@overload fun(arguments: table): perigee.Tensor, perigee.Tensor, perigee.Tensor
-function pg.unique_rows(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, consecutive?: boolean}): perigee.Tensor, perigee.Tensor, perigee.Tensor
+function pg.unique_rows(x, options) end
 
 ---Which rows of x are different: the position of the first of each kind, the kinds in rising order; the kind of every
 ---row; and how many rows are of each. NaN equals nothing.
----@param options? {consecutive?: boolean}|any
----@param ... any
+---@param options? boolean|{consecutive?: boolean} # consecutive=false
 ---@return perigee.Tensor first
 ---@return perigee.Tensor inverse
 ---@return perigee.Tensor counts
-function Tensor:unique_rows(options, ...) end
+function Tensor:unique_rows(options) end
 
 ---Multiplies all tensors by inv_scale, in place, and tells whether an element of any was infinite or NaN before (loss
 ---scaling: Micikevicius et al. 2018).
 ---@param xs perigee.Tensor[] # any shapes
----@param options? {inv_scale?: number}|any
----@param ... any
+---@param options? number|{inv_scale?: number} # inv_scale=1
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.unscale_all(xs, options, ...) end
+---@overload fun(arguments: {xs?: perigee.Tensor[], inv_scale?: number}): perigee.Tensor
+function pg.unscale_all(xs, options) end
 
 ---x with a new axis of size 1.
 ---@param x perigee.Tensor # [...]
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
-function pg.unsqueeze(x, options, ...) end
+---@overload fun(arguments: {x?: perigee.Tensor, axis: integer}): perigee.Tensor
+function pg.unsqueeze(x, options) end
 
 ---x with a new axis of size 1.
----@param options? {axis: integer}|any
----@param ... any
+---@param options? integer|{axis: integer} # axis
 ---@return perigee.Tensor
-function Tensor:unsqueeze(options, ...) end
+function Tensor:unsqueeze(options) end
 
 ---Variance: sum((x - mean)^2) / (n - correction).
 ---@param x perigee.Tensor # [...]
----@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean, correction?: integer} # axis, keepdim=false, correction=1
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, axis?: integer|integer[], keepdim?: boolean, correction?: integer}): perigee.Tensor
 function pg.var(x, options, ...) end
 
 ---Variance: sum((x - mean)^2) / (n - correction).
----@param options? {axis?: integer|integer[], keepdim?: boolean, correction?: integer}|any
+---@param options? integer|integer[]|{axis?: integer|integer[], keepdim?: boolean, correction?: integer} # axis, keepdim=false, correction=1
 ---@param ... any
 ---@return perigee.Tensor
 function Tensor:var(options, ...) end
 
 ---Variance and mean: `x:var_mean{axis = 2, correction = 1}`.
----@param ... any|{x: perigee.Tensor, axis?: integer|integer[], correction?: integer, keepdim?: boolean}
+---@param ... perigee.Tensor|integer|integer[]|boolean|{x: perigee.Tensor, axis?: integer|integer[], correction?: integer, keepdim?: boolean} # x, axis, correction=1, keepdim=false
 ---@return perigee.Tensor variance
 ---@return perigee.Tensor mean
 function pg.var_mean(...) end
@@ -6705,7 +6707,7 @@ function pg.var_mean(...) end
 function pg.version() end
 
 ---Below each other: along axis 1; tensors of one axis are rows.
----@param ... perigee.Tensor
+---@param ... perigee.Tensor|perigee.Tensor[]
 ---@return perigee.Tensor
 function pg.vstack(...) end
 
@@ -6716,26 +6718,26 @@ function pg.vstack(...) end
 function pg.where(condition, ...) end
 
 ---x log(y); 0 where x is 0 and y is not NaN.
----@param x? perigee.Tensor|number # any shape, or a number
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param x? perigee.Tensor|number|boolean # any shape, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(arguments: table): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function pg.xlogy(x, y) end
 
 ---x log(y); 0 where x is 0 and y is not NaN.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:xlogy(y) end
 
 ---x:xlogy, written into x.
----@param y? perigee.Tensor|number # a shape that broadcasts with x, or a number
+---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: table): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:xlogy_(y) end
 
 ---Zeros: `pg.zeros(2, 3)`, `pg.zeros{2, 3, dtype="int64"}`.
----@param ... any|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param ... integer|integer[]|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # shape, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.zeros(...) end
 
@@ -6743,6 +6745,7 @@ function pg.zeros(...) end
 ---@param x perigee.Tensor
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
 function pg.zeros_like(x, options) end
 
 ---Writes the plot as a picture: "curve.svg" or "curve.png".
@@ -6845,42 +6848,42 @@ function Session:run(fetches, feeds) end
 function Tape:gradient(target, sources) end
 
 ---beta * x + alpha * (a times b), of matrices a [n, k] and b [k, m].
----@param ... any|{a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+---@param ... perigee.Tensor|number|{a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number} # a, b, beta=1, alpha=1
 ---@return perigee.Tensor
 function Tensor:addmm(...) end
 
 ---The grid [N, H, W, 2] for grid_sample that affine matrices x [N, 2, 3] make of images of `size` {N, C, H, W}.
----@param ... any|{size: integer|integer[], align_corners?: boolean}
+---@param ... integer|integer[]|boolean|{size: integer|integer[], align_corners?: boolean} # size, align_corners=false
 ---@return perigee.Tensor
 function Tensor:affine_grid(...) end
 
 ---Whether `isclose` holds everywhere.
----@param ... any|{b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+---@param ... perigee.Tensor|number|boolean|{b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean} # b, rtol=1e-05, atol=1e-08, equal_nan=false
 ---@return boolean
 function Tensor:allclose(...) end
 
 ---The smallest and the largest element, of all or along one axis.
----@param ... any|{axis?: integer, keepdim?: boolean}
+---@param ... integer|boolean|{axis?: integer, keepdim?: boolean} # axis, keepdim=false
 ---@return perigee.Tensor min
 ---@return perigee.Tensor max
 function Tensor:aminmax(...) end
 
 ---Where the largest element stands along an axis, or in the flattened tensor: contents from 0, int64.
----@param ... any|{axis?: integer, keepdim?: boolean}
+---@param ... integer|boolean|{axis?: integer, keepdim?: boolean} # axis, keepdim=false
 ---@return perigee.Tensor
 function Tensor:argmax(...) end
 
 ---Where the least element stands along an axis, or in the flattened tensor: contents from 0, int64.
----@param ... any|{axis?: integer, keepdim?: boolean}
+---@param ... integer|boolean|{axis?: integer, keepdim?: boolean} # axis, keepdim=false
 ---@return perigee.Tensor
 function Tensor:argmin(...) end
 
 ---Adds the gradients of this tensor into `.grad` of the leaves it came from.
----@param ... any|{gradient?: perigee.Tensor, retain_graph?: boolean, create_graph?: boolean}
+---@param ... perigee.Tensor|{gradient?: perigee.Tensor, retain_graph?: boolean, create_graph?: boolean} # gradient, retain_graph, create_graph
 function Tensor:backward(...) end
 
 ---beta * x + alpha * (a times b), of batches of matrices a [b, n, k] and b [b, k, m].
----@param ... any|{a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number}
+---@param ... perigee.Tensor|number|{a: perigee.Tensor, b: perigee.Tensor, beta?: number, alpha?: number} # a, b, beta=1, alpha=1
 ---@return perigee.Tensor
 function Tensor:baddbmm(...) end
 
@@ -6890,45 +6893,45 @@ function Tensor:baddbmm(...) end
 function Tensor:bernoulli_(p) end
 
 ---x[n] W[k] y[n]^T + bias[k] for every k: x [..., I], y [..., J], weight [K, I, J], bias [K] to [..., K].
----@param ... any|{y: perigee.Tensor, weight: perigee.Tensor, bias?: perigee.Tensor}
+---@param ... perigee.Tensor|{y: perigee.Tensor, weight: perigee.Tensor, bias?: perigee.Tensor} # y, weight, bias
 ---@return perigee.Tensor
 function Tensor:bilinear(...) end
 
 ---How often each of the whole numbers from 0 occurs in x, or the sums of their weights: [largest + 1], or `minlength`
 ---if that is more.
----@param ... any|{weights?: perigee.Tensor, minlength?: integer}
+---@param ... perigee.Tensor|integer|{weights?: perigee.Tensor, minlength?: integer} # weights, minlength=0
 ---@return perigee.Tensor
 function Tensor:bincount(...) end
 
 ---Matrix products of [b, n, k] and [b, k, m].
----@param ... any|{y: perigee.Tensor}
+---@param ... perigee.Tensor|{y: perigee.Tensor} # y
 ---@return perigee.Tensor
 function Tensor:bmm(...) end
 
 ---x repeated to a shape, without a copy.
----@param ... any|{shape: integer[]}
+---@param ... integer[]|{shape: integer[]} # shape
 ---@return perigee.Tensor
 function Tensor:broadcast_to(...) end
 
 ---In which bucket each element lies, given the buckets' rising boundaries: i where boundaries[i] < x <=
 ---boundaries[i + 1], with `right=true` where boundaries[i] <= x < boundaries[i + 1].
----@param ... any|{boundaries: perigee.Tensor, right?: boolean}
+---@param ... perigee.Tensor|boolean|{boundaries: perigee.Tensor, right?: boolean} # boundaries, right=false
 ---@return perigee.Tensor buckets int64 from 0 to n
 function Tensor:bucketize(...) end
 
 ---[N, C, ...] with the channels of `groups` groups interleaved (Zhang and others, 2018).
----@param ... any|{groups: integer}
+---@param ... integer|{groups: integer} # groups
 ---@return perigee.Tensor
 function Tensor:channel_shuffle(...) end
 
 ---A list of at most `count` parts of equal size along an axis.
----@param ... any|{count: integer, axis?: integer}
+---@param ... integer|{count: integer, axis?: integer} # count, axis=1
 ---@return perigee.Tensor[]
 function Tensor:chunk(...) end
 
 ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
 ---[N, C, H, W]. PyTorch's nn.functional.fold.
----@param ... any|{size: any, kernel: any, dilation?: any, padding?: any, stride?: any}
+---@param ... any|{size: any, kernel: any, dilation?: any, padding?: any, stride?: any} # size, kernel, dilation=1, padding=0, stride=1
 ---@return perigee.Tensor
 function Tensor:col2im(...) end
 
@@ -6942,7 +6945,7 @@ function Tensor:contiguous() end
 function Tensor:copy_(source) end
 
 ---The cosine of the angle between x and y along an axis; norms below eps count as eps. x and y broadcast.
----@param ... any|{y: perigee.Tensor, axis?: integer, eps?: number}
+---@param ... perigee.Tensor|integer|number|{y: perigee.Tensor, axis?: integer, eps?: number} # y, axis=2, eps=1e-08
 ---@return perigee.Tensor
 function Tensor:cosine_similarity(...) end
 
@@ -6951,7 +6954,7 @@ function Tensor:cosine_similarity(...) end
 function Tensor:cpu() end
 
 ---The cross products of vectors of 3 elements along an axis (by default the first that has 3); other axes broadcast.
----@param ... any|{y: perigee.Tensor, axis?: integer}
+---@param ... perigee.Tensor|integer|{y: perigee.Tensor, axis?: integer} # y, axis
 ---@return perigee.Tensor
 function Tensor:cross(...) end
 
@@ -6960,17 +6963,17 @@ function Tensor:cross(...) end
 function Tensor:detach() end
 
 ---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
----@param ... any|{diagonal?: integer}
+---@param ... integer|{diagonal?: integer} # diagonal=0
 ---@return perigee.Tensor
 function Tensor:diag(...) end
 
 ---Matrices, along two new axes, with the last axis of x on diagonal number `offset`, and zeros.
----@param ... any|{offset?: integer, axis1?: integer, axis2?: integer}
+---@param ... integer|{offset?: integer, axis1?: integer, axis2?: integer} # offset=0, axis1=-2, axis2=-1
 ---@return perigee.Tensor
 function Tensor:diag_embed(...) end
 
 ---Differences of neighbours along an axis, n times over; `prepend` and `append` are put at the ends before.
----@param ... any|{n?: integer, axis?: integer, prepend?: perigee.Tensor, append?: perigee.Tensor}
+---@param ... integer|perigee.Tensor|{n?: integer, axis?: integer, prepend?: perigee.Tensor, append?: perigee.Tensor} # n=1, axis=-1, prepend, append
 ---@return perigee.Tensor
 function Tensor:diff(...) end
 
@@ -6979,7 +6982,7 @@ function Tensor:diff(...) end
 function Tensor:dim() end
 
 ---Sum of the products of two vectors' elements, 0-dim.
----@param ... any|{y: perigee.Tensor}
+---@param ... perigee.Tensor|{y: perigee.Tensor} # y
 ---@return perigee.Tensor
 function Tensor:dot(...) end
 
@@ -6989,7 +6992,7 @@ function Tensor:double() end
 
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
 ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
----@param ... any|{index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}
+---@param ... perigee.Tensor|string|boolean|integer|{index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer} # index, offsets, mode=mean, per_sample_weights, include_last_offset=false, padding_idx=-1
 ---@return perigee.Tensor bags [B, D]
 function Tensor:embedding_bag(...) end
 
@@ -7009,7 +7012,7 @@ function Tensor:equal(b) end
 function Tensor:expand_as(other) end
 
 ---Exponential draws of density rate exp(-rate x), into x.
----@param ... any|{rate?: number}
+---@param ... number|{rate?: number} # rate=1
 ---@return perigee.Tensor x
 function Tensor:exponential_(...) end
 
@@ -7019,12 +7022,12 @@ function Tensor:exponential_(...) end
 function Tensor:fill_(value) end
 
 ---Joins the axes from first to last.
----@param ... any|{first?: integer, last?: integer}
+---@param ... integer|{first?: integer, last?: integer} # first=1, last=-1
 ---@return perigee.Tensor
 function Tensor:flatten(...) end
 
 ---The positions of these axes in reverse order (a copy).
----@param ... any|{axis: integer|integer[]}
+---@param ... integer|integer[]|{axis: integer|integer[]} # axis
 ---@return perigee.Tensor
 function Tensor:flip(...) end
 
@@ -7047,19 +7050,20 @@ function Tensor:free() end
 ---@param value number|boolean
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {value?: number|boolean, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
 function Tensor:full_like(value, options) end
 
 ---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
 ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015); volumes [N, C, D, H, W] at a grid
 ---[N, Do, Ho, Wo, 3] of (x, y, z). Modes: bilinear (of volumes, trilinear), nearest, and of images bicubic; padding
 ---modes: zeros, border, reflection. 16-bit floats are computed in float32.
----@param ... any|{grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean}
+---@param ... perigee.Tensor|string|boolean|{grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean} # grid, mode=bilinear, padding_mode=zeros, align_corners=false
 ---@return perigee.Tensor
 function Tensor:grid_sample(...) end
 
 ---The channels of x [N, C, ...] in `groups` of equal size, each group of each example shifted and scaled to mean 0
 ---and variance 1; then scaled and shifted by weight [C] and bias [C] (Wu and He 2018).
----@param ... any|{groups: integer, weight?: perigee.Tensor, bias?: perigee.Tensor, eps?: number}
+---@param ... integer|perigee.Tensor|number|{groups: integer, weight?: perigee.Tensor, bias?: perigee.Tensor, eps?: number} # groups, weight, bias, eps=1e-05
 ---@return perigee.Tensor
 function Tensor:group_norm(...) end
 
@@ -7074,13 +7078,13 @@ function Tensor:has_shape(...) end
 
 ---How many elements lie in each of `bins` equal parts of [min, max] (of the range of x where both are 0). Others, and
 ---NaN, are left out.
----@param ... any|{bins?: integer, min?: number, max?: number}
+---@param ... integer|number|{bins?: integer, min?: number, max?: number} # bins=100, min=0, max=0
 ---@return perigee.Tensor counts [bins]
 function Tensor:histc(...) end
 
 ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
 ---im2col; PyTorch's nn.functional.unfold.
----@param ... any|{kernel: any, dilation?: any, padding?: any, stride?: any}
+---@param ... any|{kernel: any, dilation?: any, padding?: any, stride?: any} # kernel, dilation=1, padding=0, stride=1
 ---@return perigee.Tensor
 function Tensor:im2col(...) end
 
@@ -7091,20 +7095,21 @@ function Tensor:im2col(...) end
 ---@param axis integer # axis, from 1, negative from the end
 ---@param alpha? number
 ---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, source?: perigee.Tensor, axis?: integer, alpha?: number}): perigee.Tensor
 function Tensor:index_add(index, source, axis, alpha) end
 
 ---x:index_add, written into x.
----@param ... any|{index: perigee.Tensor, source: perigee.Tensor, axis: integer, alpha?: number}
+---@param ... perigee.Tensor|integer|number|{index: perigee.Tensor, source: perigee.Tensor, axis: integer, alpha?: number} # index, source, axis, alpha
 ---@return perigee.Tensor
 function Tensor:index_add_(...) end
 
 ---x with each slice of source written at its index along an axis; of equal indices the last one stays.
----@param ... any|{index: perigee.Tensor, source?: perigee.Tensor, axis?: integer}
+---@param ... perigee.Tensor|integer|{index: perigee.Tensor, source?: perigee.Tensor, axis?: integer} # index, source, axis
 ---@return perigee.Tensor
 function Tensor:index_copy(...) end
 
 ---x:index_copy, written into x.
----@param ... any|{index: perigee.Tensor, source?: perigee.Tensor, axis?: integer}
+---@param ... perigee.Tensor|integer|{index: perigee.Tensor, source?: perigee.Tensor, axis?: integer} # index, source, axis
 ---@return perigee.Tensor
 function Tensor:index_copy_(...) end
 
@@ -7116,25 +7121,25 @@ function Tensor:index_copy_(...) end
 function Tensor:index_fill(index, value, axis) end
 
 ---x:index_fill, written into x.
----@param ... any|{index: perigee.Tensor, value: number|perigee.Tensor, axis: integer}
+---@param ... perigee.Tensor|number|integer|{index: perigee.Tensor, value: number|perigee.Tensor, axis: integer} # index, value, axis
 ---@return perigee.Tensor
 function Tensor:index_fill_(...) end
 
 ---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
 ---what stands between the brackets of `x[...]`. Of equal places the last one stays, and with `accumulate` all add up.
----@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean}
+---@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean} # index, values, accumulate=false
 ---@return perigee.Tensor
 function Tensor:index_put(...) end
 
 ---Sums of products over the last axes: x [..., n] and y [..., n] to [axes of x but the last, those of y but the
 ---last]; a tensor of no axes multiplies.
----@param ... any|{y: perigee.Tensor}
+---@param ... perigee.Tensor|{y: perigee.Tensor} # y
 ---@return perigee.Tensor
 function Tensor:inner(...) end
 
 ---Each channel of each example of x [N, C, ...] shifted and scaled to mean 0 and variance 1 (Ulyanov et al. 2016);
 ---with use_input_stats=false by running_mean and running_var [C], which otherwise follow the input.
----@param ... any|{running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number}
+---@param ... perigee.Tensor|boolean|number|{running_mean?: perigee.Tensor, running_var?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, use_input_stats?: boolean, momentum?: number, eps?: number} # running_mean, running_var, weight, bias, use_input_stats=true, momentum=0.1, eps=1e-05
 ---@return perigee.Tensor
 function Tensor:instance_norm(...) end
 
@@ -7144,7 +7149,7 @@ function Tensor:int() end
 
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
 ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
----@param ... any|{size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean}
+---@param ... any|{size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean} # size, scale_factor, mode=nearest, align_corners, recompute_scale_factor=false
 ---@return perigee.Tensor
 function Tensor:interpolate(...) end
 
@@ -7153,12 +7158,12 @@ function Tensor:interpolate(...) end
 function Tensor:is_contiguous() end
 
 ---Whether |a - b| <= atol + rtol * |b|, element by element, after broadcasting; infinities only equal themselves.
----@param ... any|{b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean}
+---@param ... perigee.Tensor|number|boolean|{b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean} # b, rtol=1e-05, atol=1e-08, equal_nan=false
 ---@return perigee.Tensor close bool
 function Tensor:isclose(...) end
 
 ---Which elements of x are among those of `test` (a tensor or a number).
----@param ... any|{test: perigee.Tensor|number, invert?: boolean}
+---@param ... perigee.Tensor|number|boolean|{test: perigee.Tensor|number, invert?: boolean} # test, invert=false
 ---@return perigee.Tensor found bool
 function Tensor:isin(...) end
 
@@ -7171,13 +7176,13 @@ function Tensor:item() end
 function Tensor:item_int64() end
 
 ---Every element of x times the whole of y (Kronecker's product); missing axes count as 1 in front.
----@param ... any|{y: perigee.Tensor}
+---@param ... perigee.Tensor|{y: perigee.Tensor} # y
 ---@return perigee.Tensor
 function Tensor:kron(...) end
 
 ---Each element divided by (k + alpha * the mean of the squares over `size` neighbouring channels)^beta (Krizhevsky
 ---and others, 2012). x is [N, C, ...].
----@param ... any|{size: integer, alpha?: number, beta?: number, k?: number}
+---@param ... integer|number|{size: integer, alpha?: number, beta?: number, k?: number} # size, alpha=0.0001, beta=0.75, k=1
 ---@return perigee.Tensor
 function Tensor:local_response_norm(...) end
 
@@ -7186,12 +7191,12 @@ function Tensor:local_response_norm(...) end
 function Tensor:long() end
 
 ---The norm of each window of [N, C, L] or [C, L]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
----@param ... any|{norm: number, kernel: any, stride?: any, ceil_mode?: boolean}
+---@param ... any|{norm: number, kernel: any, stride?: any, ceil_mode?: boolean} # norm, kernel, stride, ceil_mode=false
 ---@return perigee.Tensor
 function Tensor:lp_pool1d(...) end
 
 ---The norm of each window of [N, C, H, W] or [C, H, W]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
----@param ... any|{norm: number, kernel: any, stride?: any, ceil_mode?: boolean}
+---@param ... any|{norm: number, kernel: any, stride?: any, ceil_mode?: boolean} # norm, kernel, stride, ceil_mode=false
 ---@return perigee.Tensor
 function Tensor:lp_pool2d(...) end
 
@@ -7200,42 +7205,42 @@ function Tensor:lp_pool2d(...) end
 function Tensor:mT() end
 
 ---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
----@param ... any|{mask: perigee.Tensor, value: any}
+---@param ... any|{mask: perigee.Tensor, value: any} # mask, value
 ---@return perigee.Tensor
 function Tensor:masked_fill(...) end
 
 ---x with the elements of source, in row-major order, where mask (which broadcasts to x) is true. source has at least
 ---as many elements as the mask selects.
----@param ... any|{mask: perigee.Tensor, source: perigee.Tensor}
+---@param ... perigee.Tensor|{mask: perigee.Tensor, source: perigee.Tensor} # mask, source
 ---@return perigee.Tensor
 function Tensor:masked_scatter(...) end
 
 ---x:masked_scatter, written into x.
----@param ... any|{mask: perigee.Tensor, source: perigee.Tensor}
+---@param ... perigee.Tensor|{mask: perigee.Tensor, source: perigee.Tensor} # mask, source
 ---@return perigee.Tensor
 function Tensor:masked_scatter_(...) end
 
 ---The elements of x where mask is true, after broadcasting both, in row-major order: [n].
----@param ... any|{mask: perigee.Tensor}
+---@param ... perigee.Tensor|{mask: perigee.Tensor} # mask
 ---@return perigee.Tensor
 function Tensor:masked_select(...) end
 
 ---The largest element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
 ---the larger elements.
----@param ... any|{axis?: any, keepdim?: boolean}
+---@param ... any|{axis?: any, keepdim?: boolean} # axis, keepdim=false
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function Tensor:max(...) end
 
 ---The least element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
 ---the smaller elements.
----@param ... any|{axis?: any, keepdim?: boolean}
+---@param ... any|{axis?: any, keepdim?: boolean} # axis, keepdim=false
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function Tensor:min(...) end
 
 ---Product of two matrices, [n, k] and [k, m].
----@param ... any|{y: perigee.Tensor}
+---@param ... perigee.Tensor|{y: perigee.Tensor} # y
 ---@return perigee.Tensor
 function Tensor:mm(...) end
 
@@ -7256,28 +7261,28 @@ function Tensor:movedim(from, to) end
 function Tensor:msort() end
 
 ---Product of a matrix [n, k] and a vector [k].
----@param ... any|{y: perigee.Tensor}
+---@param ... perigee.Tensor|{y: perigee.Tensor} # y
 ---@return perigee.Tensor
 function Tensor:mv(...) end
 
 ---`length` positions of an axis from position `start` (from 1).
----@param ... any|{axis: integer, start: integer, length: integer}
+---@param ... integer|{axis: integer, start: integer, length: integer} # axis, start, length
 ---@return perigee.Tensor
 function Tensor:narrow(...) end
 
 ---The p-norm of all elements or along axes: (sum |x|^p)^(1/p); p = 0 counts elements that are not 0,
 ---`math.huge` is the largest magnitude, "fro" is 2.
----@param ... any|{p?: number|string, axis?: integer|integer[], keepdim?: boolean}
+---@param ... number|string|integer|integer[]|boolean|{p?: number|string, axis?: integer|integer[], keepdim?: boolean} # p=2, axis, keepdim=false
 ---@return perigee.Tensor
 function Tensor:norm(...) end
 
 ---Normal draws, into x.
----@param ... any|{mean?: number, std?: number}
+---@param ... number|{mean?: number, std?: number} # mean=0, std=1
 ---@return perigee.Tensor x
 function Tensor:normal_(...) end
 
 ---x divided by its p-norm along an axis, or by eps where that is larger.
----@param ... any|{p?: number, axis?: integer, eps?: number}
+---@param ... number|integer|{p?: number, axis?: integer, eps?: number} # p=2, axis=2, eps=1e-12
 ---@return perigee.Tensor
 function Tensor:normalize(...) end
 
@@ -7287,7 +7292,7 @@ function Tensor:numel() end
 
 ---A new last axis that is 1 at the index and 0 elsewhere: class c stands at position c + 1. Without `classes` there
 ---are as many as the largest index asks for.
----@param ... any|{classes?: integer}
+---@param ... integer|{classes?: integer} # classes
 ---@return perigee.Tensor hot int64 [..., classes]
 function Tensor:one_hot(...) end
 
@@ -7297,29 +7302,29 @@ function Tensor:one_hot(...) end
 function Tensor:ones_like(options) end
 
 ---Products of every element of x [n] with every one of y [m]: [n, m].
----@param ... any|{y: perigee.Tensor}
+---@param ... perigee.Tensor|{y: perigee.Tensor} # y
 ---@return perigee.Tensor
 function Tensor:outer(...) end
 
 ---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
 ---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate,
 ---circular.
----@param ... any|{pad: table, mode?: string, value?: number}
+---@param ... table|string|number|{pad: table, mode?: string, value?: number} # pad, mode=constant, value=0
 ---@return perigee.Tensor
 function Tensor:pad(...) end
 
 ---The p-norm of x - y + eps along the last axis. x and y broadcast.
----@param ... any|{y: perigee.Tensor, p?: number, eps?: number, keepdim?: boolean}
+---@param ... perigee.Tensor|number|boolean|{y: perigee.Tensor, p?: number, eps?: number, keepdim?: boolean} # y, p=2, eps=1e-06, keepdim=false
 ---@return perigee.Tensor
 function Tensor:pairwise_distance(...) end
 
 ---[..., C * r^2, H, W] to [..., C, H * r, W * r]: channels become pixels (Shi and others, 2016).
----@param ... any|{factor: integer}
+---@param ... integer|{factor: integer} # factor
 ---@return perigee.Tensor
 function Tensor:pixel_shuffle(...) end
 
 ---The inverse of pixel_shuffle: [..., C, H * r, W * r] to [..., C * r^2, H, W].
----@param ... any|{factor: integer}
+---@param ... integer|{factor: integer} # factor
 ---@return perigee.Tensor
 function Tensor:pixel_unshuffle(...) end
 
@@ -7328,19 +7333,19 @@ function Tensor:pixel_unshuffle(...) end
 function Tensor:positions() end
 
 ---x with values written (or added) at the indices of flat x.
----@param ... any|{index: perigee.Tensor, values: perigee.Tensor|number, accumulate?: boolean}
+---@param ... perigee.Tensor|number|boolean|{index: perigee.Tensor, values: perigee.Tensor|number, accumulate?: boolean} # index, values, accumulate=false
 ---@return perigee.Tensor
 function Tensor:put(...) end
 
 ---x:put, written into x.
----@param ... any|{index: perigee.Tensor, values: perigee.Tensor|number, accumulate?: boolean}
+---@param ... perigee.Tensor|number|boolean|{index: perigee.Tensor, values: perigee.Tensor|number, accumulate?: boolean} # index, values, accumulate=false
 ---@return perigee.Tensor
 function Tensor:put_(...) end
 
 ---The elements below which the shares `q` of each line along an axis (of all elements without one) lie. q is a
 ---number, or a list or tensor of them, which then come along a new first axis. Interpolation: linear (definition 7 of
 ---Hyndman and Fan, "Sample quantiles in statistical packages", 1996), lower, higher, midpoint, nearest.
----@param ... any|{q: number|number[]|perigee.Tensor, axis?: integer, keepdim?: boolean, interpolation?: string}
+---@param ... number|number[]|perigee.Tensor|integer|boolean|string|{q: number|number[]|perigee.Tensor, axis?: integer, keepdim?: boolean, interpolation?: string} # q, axis, keepdim=false, interpolation=linear
 ---@return perigee.Tensor
 function Tensor:quantile(...) end
 
@@ -7350,7 +7355,7 @@ function Tensor:quantile(...) end
 function Tensor:rand_like(options) end
 
 ---Whole numbers from low (0 where only one limit is given) to high - 1 in the shape, dtype and device of x.
----@param ... any|{low: integer, high?: integer, dtype?: perigee.Dtype, device?: string}
+---@param ... integer|{low: integer, high?: integer, dtype?: perigee.Dtype, device?: string} # low, high, dtype, device
 ---@return perigee.Tensor
 function Tensor:randint_like(...) end
 
@@ -7361,7 +7366,7 @@ function Tensor:randint_like(...) end
 function Tensor:randn_like(options) end
 
 ---Whole numbers from low to high - 1, into x.
----@param ... any|{low: integer, high: integer}
+---@param ... integer|{low: integer, high: integer} # low, high
 ---@return perigee.Tensor x
 function Tensor:random_(...) end
 
@@ -7371,7 +7376,7 @@ function Tensor:ravel() end
 
 ---Every position of an axis `count` times in a row, or each as often as an integer tensor says; without an axis, of
 ---the flat tensor.
----@param ... any|{count: integer|perigee.Tensor, axis?: integer}
+---@param ... integer|perigee.Tensor|{count: integer|perigee.Tensor, axis?: integer} # count, axis
 ---@return perigee.Tensor
 function Tensor:repeat_interleave(...) end
 
@@ -7386,12 +7391,12 @@ function Tensor:requires_grad_(on) end
 function Tensor:reshape_as(other) end
 
 ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
----@param ... any|{shifts: any, axis?: integer|integer[]}
+---@param ... any|{shifts: any, axis?: integer|integer[]} # shifts, axis
 ---@return perigee.Tensor
 function Tensor:roll(...) end
 
 ---Turned by `times` quarter turns from the first towards the second of two axes.
----@param ... any|{times?: integer, axes?: integer[]}
+---@param ... integer|integer[]|{times?: integer, axes?: integer[]} # times=1, axes={1, 2}
 ---@return perigee.Tensor
 function Tensor:rot90(...) end
 
@@ -7408,23 +7413,23 @@ function Tensor:save_npy(path) end
 ---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
 ---scale: 1 / sqrt(E) if not given. dropout_p: share of weights dropped, at every call. enable_gqa: q [..., H, L, E]
 ---may have a multiple of the heads of k and v. A query that may see nothing gets zeros.
----@param ... any|{k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean}
+---@param ... perigee.Tensor|number|boolean|{k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean} # k, v, mask, dropout_p=0, is_causal=false, scale, enable_gqa=false
 ---@return perigee.Tensor
 function Tensor:scaled_dot_product_attention(...) end
 
 ---Where values (a tensor or a number) would be put into rows that are in rising order, as counts of the elements
 ---before them: before equal elements, or behind them with `right=true` or `side="right"`.
----@param ... any|{values: perigee.Tensor|number, right?: boolean, side?: "left"|"right"}
+---@param ... perigee.Tensor|number|boolean|"left"|"right"|{values: perigee.Tensor|number, right?: boolean, side?: "left"|"right"} # values, right=false, side
 ---@return perigee.Tensor indices from 0
 function Tensor:searchsorted(...) end
 
 ---One position of an axis, which disappears.
----@param ... any|{axis: integer, index: integer}
+---@param ... integer|{axis: integer, index: integer} # axis, index
 ---@return perigee.Tensor
 function Tensor:select(...) end
 
 ---One position of an axis written anew in a copy of x.
----@param ... any|{src: perigee.Tensor, axis: integer, index: integer}
+---@param ... perigee.Tensor|integer|{src: perigee.Tensor, axis: integer, index: integer} # src, axis, index
 ---@return perigee.Tensor
 function Tensor:select_scatter(...) end
 
@@ -7434,17 +7439,17 @@ function Tensor:select_scatter(...) end
 function Tensor:size(axis) end
 
 ---softmax(-x): exp(-x) / sum(exp(-x)) along an axis.
----@param ... any|{axis?: integer}
+---@param ... integer|{axis?: integer} # axis=-1
 ---@return perigee.Tensor
 function Tensor:softmin(...) end
 
 ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
----@param ... any|{size: any, axis?: integer}
+---@param ... any|{size: any, axis?: integer} # size, axis=1
 ---@return perigee.Tensor[]
 function Tensor:split(...) end
 
 ---Standard deviation and mean.
----@param ... any|{axis?: integer|integer[], correction?: integer, keepdim?: boolean}
+---@param ... integer|integer[]|boolean|{axis?: integer|integer[], correction?: integer, keepdim?: boolean} # axis, correction=1, keepdim=false
 ---@return perigee.Tensor deviation
 ---@return perigee.Tensor mean
 function Tensor:std_mean(...) end
@@ -7464,30 +7469,30 @@ function Tensor:swapaxes(a, b) end
 function Tensor:t() end
 
 ---The elements at the indices of flat x, in the shape of index.
----@param ... any|{index: perigee.Tensor}
+---@param ... perigee.Tensor|{index: perigee.Tensor} # index
 ---@return perigee.Tensor
 function Tensor:take(...) end
 
 ---The elements of x at `index` (contents from 0) along an axis; the other axes broadcast. Without an axis, of flat x.
----@param ... any|{index: perigee.Tensor, axis?: integer}
+---@param ... perigee.Tensor|integer|{index: perigee.Tensor, axis?: integer} # index, axis
 ---@return perigee.Tensor
 function Tensor:take_along(...) end
 
 ---Parts along an axis, as views: as equal as can be where `parts` is their number, else cut behind the numbers of
 ---elements in the list `parts`.
----@param ... any|{parts: integer|integer[], axis?: integer}
+---@param ... integer|integer[]|{parts: integer|integer[], axis?: integer} # parts, axis=1
 ---@return perigee.Tensor[]
 function Tensor:tensor_split(...) end
 
 ---Products summed over pairs of axes: over the last `axes` of x with the first of y where it is a number, else over
 ---those that its two lists name, pair by pair.
----@param ... any|{y: perigee.Tensor, axes?: integer|integer[][]}
+---@param ... perigee.Tensor|integer|integer[][]|{y: perigee.Tensor, axes?: integer|integer[][]} # y, axes=2
 ---@return perigee.Tensor
 function Tensor:tensordot(...) end
 
 ---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
 ---for the last axes, more make new axes in front.
----@param ... any|{counts: integer|integer[]}
+---@param ... integer|integer[]|{counts: integer|integer[]} # counts
 ---@return perigee.Tensor
 function Tensor:tile(...) end
 
@@ -7513,48 +7518,48 @@ function Tensor:trace() end
 function Tensor:transpose(a, b) end
 
 ---The integral of y along an axis by the trapezoidal rule, at points x or `dx` apart.
----@param ... any|{x?: perigee.Tensor, dx?: number, axis?: integer}
+---@param ... perigee.Tensor|number|integer|{x?: perigee.Tensor, dx?: number, axis?: integer} # x, dx=1, axis=-1
 ---@return perigee.Tensor
 function Tensor:trapezoid(...) end
 
 ---The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
----@param ... any|{diagonal?: integer}
+---@param ... integer|{diagonal?: integer} # diagonal=0
 ---@return perigee.Tensor
 function Tensor:tril(...) end
 
 ---The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
----@param ... any|{diagonal?: integer}
+---@param ... integer|{diagonal?: integer} # diagonal=0
 ---@return perigee.Tensor
 function Tensor:triu(...) end
 
 ---A list of the tensor at each position of an axis.
----@param ... any|{axis?: integer}
+---@param ... integer|{axis?: integer} # axis=1
 ---@return perigee.Tensor[]
 function Tensor:unbind(...) end
 
 ---One axis as several of the given sizes, of which one may be -1.
----@param ... any|{axis: integer, sizes: integer[]}
+---@param ... integer|integer[]|{axis: integer, sizes: integer[]} # axis, sizes
 ---@return perigee.Tensor
 function Tensor:unflatten(...) end
 
 ---Uniform draws from [low, high), into x.
----@param ... any|{low?: number, high?: number}
+---@param ... number|{low?: number, high?: number} # low=0, high=1
 ---@return perigee.Tensor x
 function Tensor:uniform_(...) end
 
 ---The distinct elements of x in rising order, or with `axis` its distinct slices; then, where asked for, the kind of
 ---each element (`return_inverse`) and the number of each kind (`return_counts`). NaN equals nothing.
----@param ... any|{axis?: integer, return_inverse?: boolean, return_counts?: boolean, sorted?: boolean}
+---@param ... integer|boolean|{axis?: integer, return_inverse?: boolean, return_counts?: boolean, sorted?: boolean} # axis, return_inverse=false, return_counts=false, sorted=true
 ---@return perigee.Tensor values, perigee.Tensor? inverse, perigee.Tensor? counts
 function Tensor:unique(...) end
 
 ---The same, but only neighbours count as equal, and the order stays.
----@param ... any|{axis?: integer, return_inverse?: boolean, return_counts?: boolean}
+---@param ... integer|boolean|{axis?: integer, return_inverse?: boolean, return_counts?: boolean} # axis, return_inverse=false, return_counts=false
 ---@return perigee.Tensor values, perigee.Tensor? inverse, perigee.Tensor? counts
 function Tensor:unique_consecutive(...) end
 
 ---Variance and mean: `x:var_mean{axis = 2, correction = 1}`.
----@param ... any|{axis?: integer|integer[], correction?: integer, keepdim?: boolean}
+---@param ... integer|integer[]|boolean|{axis?: integer|integer[], correction?: integer, keepdim?: boolean} # axis, correction=1, keepdim=false
 ---@return perigee.Tensor variance
 ---@return perigee.Tensor mean
 function Tensor:var_mean(...) end

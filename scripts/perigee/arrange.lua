@@ -100,7 +100,7 @@ return function(pg, native)
   end
 
   ---Views of the tensors in the shape that they broadcast to, as several results.
-  ---@param ... perigee.Tensor
+  ---@param ... perigee.Tensor|perigee.Tensor[]
   ---@return perigee.Tensor ...
   on_list("broadcast_tensors", function(list)
     local shape, views = common_shape("broadcast_tensors", list), {}
@@ -121,24 +121,24 @@ return function(pg, native)
   end
 
   ---Beside each other: along axis 2, or 1 for tensors of one axis.
-  ---@param ... perigee.Tensor
+  ---@param ... perigee.Tensor|perigee.Tensor[]
   ---@return perigee.Tensor
   on_list("hstack", function(list)
     return joined(list, rank(list[1]) <= 1 and 1 or 2, function(x) return with_axes(x, 1) end)
   end)
   ---Below each other: along axis 1; tensors of one axis are rows.
-  ---@param ... perigee.Tensor
+  ---@param ... perigee.Tensor|perigee.Tensor[]
   ---@return perigee.Tensor
   on_list("vstack", function(list) return joined(list, 1, function(x) return with_axes(x, 2) end) end)
   pg.row_stack = pg.vstack
   ---Behind each other: along axis 3.
-  ---@param ... perigee.Tensor
+  ---@param ... perigee.Tensor|perigee.Tensor[]
   ---@return perigee.Tensor
   on_list("dstack", function(list)
     return joined(list, 3, function(x) return with_axes(with_axes(x, 2), 3, true) end)
   end)
   ---Beside each other; tensors of one axis are columns.
-  ---@param ... perigee.Tensor
+  ---@param ... perigee.Tensor|perigee.Tensor[]
   ---@return perigee.Tensor
   on_list("column_stack", function(list)
     return joined(list, 2, function(x) return rank(x) < 2 and x:reshape(-1, 1) or x end)
@@ -245,7 +245,7 @@ return function(pg, native)
   end)
 
   ---The matrices (or vectors, as rows, and numbers) along the diagonal of one, which is zero elsewhere.
-  ---@param ... perigee.Tensor
+  ---@param ... perigee.Tensor|perigee.Tensor[]
   ---@return perigee.Tensor
   on_list("block_diag", function(list)
     local rows, columns, blocks, dtype = 0, 0, {}, nil
@@ -271,7 +271,7 @@ return function(pg, native)
   local read_grid = native.signature("meshgrid", {
     { "tensors", "tensors", required = true }, { "indexing", "string", default = "ij", named = true } })
   ---The coordinates of a grid, a view a tensor: with "ij" tensor k runs along axis k, with "xy" the first along axis 2.
-  ---@param ... perigee.Tensor of one axis
+  ---@param ... perigee.Tensor|perigee.Tensor[] of one axis
   ---@return perigee.Tensor ...
   function pg.meshgrid(...)
     local o = read_grid(...)
@@ -295,7 +295,7 @@ return function(pg, native)
   end
 
   ---Every combination of an element of each: [product of their sizes, number of them].
-  ---@param ... perigee.Tensor of one axis
+  ---@param ... perigee.Tensor|perigee.Tensor[] of one axis
   ---@return perigee.Tensor
   on_list("cartesian_prod", function(list)
     for i, x in ipairs(list) do

@@ -72,6 +72,7 @@ end
 ---arguments that was written to is noticed), nor have effects that must happen once; running statistics of a batch norm
 ---inside are updated twice.
 ---@param fn fun(...): perigee.Tensor
+---@param ... any arguments of fn
 ---@return perigee.Tensor ... what fn returned
 local function recompute(fn, ...)
   if type(fn) ~= "function" and not (type(fn) == "table" and getmetatable(fn) and getmetatable(fn).__call) then

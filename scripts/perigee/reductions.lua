@@ -5,9 +5,9 @@ return function(pg, native)
   local tensor = native.tensor
   local rank, size, axis_of = tensor.rank, tensor.size, tensor.axis_of
 
-  -- Defines pg[name] and the method, whose first argument is the tensor x.
-  local function both(name, params, f)
-    table.insert(params, 1, { "x", "tensor", required = true })
+  -- Defines pg[name] and the method, whose first argument is the tensor x, or as it is called.
+  local function both(name, params, f, first)
+    table.insert(params, 1, { first or "x", "tensor", required = true })
     local read = native.signature(name, params)
     local function call(...) return f(read(...)) end
     pg[name], native.methods[name] = call, call
@@ -109,13 +109,13 @@ return function(pg, native)
   end)
 
   ---The integral of y along an axis by the trapezoidal rule, at points x or `dx` apart.
-  ---@param y perigee.Tensor
+  ---@param y perigee.Tensor what is integrated, [...]
   ---@param x? perigee.Tensor of y's shape, or of one axis
   ---@param options? { dx?: number, axis?: integer }
   ---@return perigee.Tensor
-  both("trapezoid", { { "points", "tensor", alias = "x" }, { "dx", "number", default = 1 },
+  both("trapezoid", { { "x", "tensor" }, { "dx", "number", default = 1 },
                       { "axis", "axis", default = -1 } }, function(o)
-    local y, points = o.x, o.points
+    local y, points = o.y, o.x
     local axis = sized_axis("trapezoid", y, o.axis)
     if size(y, axis) == 0 then return y:sum { axis = axis } end
     local heights = without_first(y, axis) + without_last(y, axis)
@@ -128,5 +128,5 @@ return function(pg, native)
       widths = widths:reshape(shape)
     end
     return (heights * widths):sum { axis = axis } / 2
-  end)
+  end, "y")
 end

@@ -6,100 +6,11 @@ local here = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
 local root = here .. "/../.."
 package.path = root .. "/tests/?.lua;" .. root .. "/tests/?/init.lua;" .. package.path
 
-local luacats = require "luacats"
 local complete = require "luacats.complete"
+local library = require "luacats.library"
+local script = require "luacats.script"
 
-local PATH = "docs/library/perigee.lua"
-
-local function read_library()
-  local file = assert(io.open(root .. "/" .. PATH, "r"))
-  local text = file:read("*a")
-  file:close()
-  local read, problems = luacats.read(text, PATH)
-  return read, problems, #text
-end
-
-local HEAD = "---@class A\nlocal A = {}\n"
-
--- What is wrong with a snippet below HEAD, or one that begins with @meta; and what the first complaint says.
-local WRONG = {
-  { "---@parm x any", "unknown tag @parm" },
-  { "---@return string", "@param or @return above no function" },
-  { "---@param x string|\n---@return A\nfunction A.f(x) end", 'a type expected before ""' },
-  { "---@return table<string A>\nfunction A.f() end", '">" expected before "A>"' },
-  { "---@return (string\nfunction A.f() end", '")" expected' },
-  { "---@return {a: string, b}\nfunction A.f() end", '":" expected before "}"' },
-  { "---@return {end: string}\nfunction A.f() end", 'the keyword "end" is no name' },
-  { "---@return {f: fun(): A, b: string}\nfunction A.f() end", "a function in a list needs parentheses" },
-  { "---@return B[]\nfunction A.f() end", "?:3: no type is called B" },
-  { "---@return fun(x: A): B\nfunction A.f() end", "no type is called B" },
-  { "---@class C: B", "no type is called B" },
-  { "---@return string text, B\nfunction A.f() end", "no type is called B" },
-  { "---@param x A []\n---@param y any\nfunction A.f(x) end", "?:5: the function has no argument y" },
-  { "---@param x A [N, C]\nfunction A.f(x) end", "reads as part of the type: put # before it" },
-  { '---@param x A # "a" or more\nfunction A.f(x) end', "what stands behind the quotes is not shown" },
-  { "---@param x A\n---@param x A\nfunction A.f(x) end", "@param x stands there twice" },
-  { "---@param y A\n---@param x A\nfunction A.f(x, y) end", "@param x is out of order" },
-  { "---@param y A\nfunction A.f(x) end", "the function has no argument y" },
-  { "---@param x A\nfunction A.f(x, ...) end", "argument ... has no @param" },
-  { "---@param ...? A\nfunction A.f(...) end", "... is optional without a ?" },
-  { "---@param x\nfunction A.f(x) end", "@param needs a name and a type" },
-  { "function A.f(x) end", "argument x has no @param" },
-  { "---@class A", "class A is declared a second time" },
-  { "---@alias A string", "alias A is declared a second time" },
-  { "---@class C\n---@field x A\n---@field x A", "field C.x is declared a second time" },
-  { "---@class C\n---@field [integer] A\n---@field x A", "field x stands behind a [type]: names come first" },
-  { "---@field x A", "no @class above @field" },
-  { "function A.f() end\nfunction A.f() end", "?:4: A.f is defined a second time" },
-  { "---@class C\n---@field x A\nlocal C = {}\nfunction C:x() end", "C:x is defined a second time" },
-  { "---@class C\n---@operator eq(C): boolean", "LuaLS knows no operator eq" },
-  { "---@class C\n---@operator unm(C): C", "operator unm has no operand" },
-  { "---@class C\n---@operator add(C, C): C", "one operand" },
-  { "---@class C\n---@operator add C", "@operator needs name(type): type" },
-  { "---@class C\n---@overload A", "@overload needs a fun()" },
-  { "B = {}", "assigns the global B" },
-  { "function B() end", "assigns the global B" },
-  { "function B.f() end", "assigns the global B" },
-  { "local C = {}", "local C has no @class" },
-  { "print(1)", "no line of a definition file" },
-  { "----a dash too many", "four dashes make no annotation" },
-  { "---|x| is large", "a text that begins with |" },
-  { "---@meta", "@meta must be the first line" },
-}
-
-test("the reader of annotations says what is wrong, and where", function(t)
-  for _, case in ipairs(WRONG) do
-    local _, problems = luacats.read(HEAD .. case[1] .. "\n")
-    t.ok(problems[1] and problems[1]:find(case[2], 1, true),
-         ("%s: got %s, expected %s"):format(case[1], problems[1] or "nothing", case[2]))
-  end
-end)
-
-test("the reader of annotations accepts what LuaLS does", function(t)
-  local _, problems = luacats.read(HEAD .. [[
-
----@alias Kind "a"|"b"
-
----Text, and - a dash.
----@class C: A
----@field kind Kind? # "a"
----@field get? fun(self: C, i: integer): string, any # the i-th
----@field rows {name: string, parts?: (A|C)[], [string]: number}[]
----@field [integer] table<string|integer, A>
----@operator add(C|number): C
----@operator len: integer
----@overload fun(x: A, ...: any): C
-local C = {}
-
----@param fn fun(a: A, b?: integer): boolean what decides
----@param rest? {f: (fun(): A), kind: Kind}|any
----@param ... any|-1
----@return C? found, string? why where there is none
----@return fun() ...
-function C:each(fn, rest, ...) end
-]])
-  t.equal(problems, {})
-end)
+local function read_library() return library.read(root) end
 
 test("docs/library: every annotation is one that LuaLS accepts", function(t)
   local file, problems, size = read_library()
@@ -256,7 +167,7 @@ local TYPES = { x = "perigee.Tensor", model = "perigee.nn.Sequential", optimizer
 local T, L = "perigee.Tensor", "perigee.Layer"
 local EXPRESSIONS = {
   { "x", T }, { "x:matmul(x:t()):relu()", T }, { "x:sum{axis=1}:sqrt()", T }, { "(x + 1):exp()", T },
-  { "x[1]", T }, { "x[{1, {2, 3}}]:mean()", T }, { "x.shape", "array" }, { "x.shape[1]", "integer" },
+  { "x[1]", T }, { "x.shape", "array" }, { "x.shape[1]", "integer" },
   { "x.dtype", "literal" }, { "pg.zeros{2}:add_(1)", T },
   { "pg.relu(x):clone()", T }, { "pg.linalg.norm(x)", T }, { "x:unbind()[1]", T },
   { "pg.nn.Linear{3, 2}", "perigee.nn.Linear" }, { "pg.nn.Dense{3, 2}.weight:sum()", T },
@@ -337,6 +248,31 @@ test("docs/library: an editor finds the type of an expression, and offers what i
   end
   os.execute(("rm -rf '%s'"):format(folder))
   t.equal(wrong, {})
+end)
+
+local MODEL = [[
+local Net = nn.class("Net")
+function Net:init(o)
+  self.fc = nn.Linear { o.inputs, o.out }
+end
+function Net:forward(x)
+  local slice = x[{ 1, { 2, 3 } }]
+  ---@type perigee.Tensor
+  local part = x[{ 1, { 2, 3 } }]
+]]
+
+test("docs/library: a class and a type in a script's comments make layers and slices complete", function(t)
+  local completer = complete.new(read_library(), { nn = "perigee.nn" })
+  local function types_in(source)
+    local read, list = script.read(completer, source), {}
+    for i, text in ipairs { "self.fc", "self.fc.weight", "self.fc(part)", "self:parameters()[1]", "part" } do
+      list[i] = read:name_of(read:type_of(text)) or "?"
+    end
+    t.equal(read:type_of("slice"), nil)
+    return list
+  end
+  t.equal(types_in("---@class Net: perigee.LayerClass\n" .. MODEL), { "perigee.nn.Linear", T, T, T, T })
+  t.equal(types_in(MODEL), { "any", "?", "?", T, T })
 end)
 
 -- What a layer holds by name: tensors, and layers with parameters.

@@ -68,7 +68,7 @@ function Completer:field(tree, name)
   end)
 end
 
--- What stands at an index: of a number, a table, or a name that no field has.
+-- What stands at an index: of a number, or of a name that no field has.
 function Completer:index(tree, kind)
   return self:each(tree, function(part)
     if part.kind == "array" then return part.of end
@@ -84,15 +84,15 @@ end
 function Completer:result(tree)
   return self:each(tree, function(part)
     if part.kind == "function" then return part.returns[1] end
-    return self:ancestors(part, function(class) return class.calls[1] and class.calls[1].returns[1] end)
+    local class = part.kind == "name" and self.file.classes[part.name] -- calls and operators are not inherited
+    return class and class.calls[1] and class.calls[1].returns[1]
   end)
 end
 
 local EVENTS = { ["+"] = "add", ["-"] = "sub", ["*"] = "mul", ["/"] = "div", ["^"] = "pow", ["%"] = "mod" }
-local KINDS = { ["{"] = "table", ['"'] = "string" }
 
 ---The type of an expression: names, fields, methods, indices, calls, and one operator between two of them; nil where
----the annotations do not say.
+---the annotations do not say. They never say it of an index that is a table literal: its type is not looked up.
 ---@param text string "pg.nn.Linear{3, 2}(x):relu()"
 function Completer:type_of(text)
   local inner, rest = text:match("^(%b())(.*)$")
@@ -109,18 +109,20 @@ function Completer:type_of(text)
     if name then tree = self:field(tree, name) or self:index(tree, "string")
     elseif operator then
       return self:each(tree, function(part)
-        return self:ancestors(part, function(class) return class.operators[EVENTS[operator]] end)
+        local class = part.kind == "name" and self.file.classes[part.name]
+        return class and class.operators[EVENTS[operator]]
       end)
     else
       local arguments
-      arguments, behind = rest:match("^(%b())(.*)$")
-      if not arguments then arguments, behind = rest:match("^(%b{})(.*)$") end
-      if not arguments then arguments, behind = rest:match('^("[^"]*")(.*)$') end
+      arguments, behind = rest:match("^ ?(%b())(.*)$")
+      if not arguments then arguments, behind = rest:match("^ ?(%b{})(.*)$") end
+      if not arguments then arguments, behind = rest:match('^ ?("[^"]*")(.*)$') end
       if arguments then tree = self:result(tree)
       else
         arguments, behind = rest:match("^(%b[])(.*)$")
         if not arguments then error("no expression that this reads: " .. text) end
-        tree = self:index(tree, KINDS[arguments:sub(2, 2)] or "integer")
+        local first = arguments:sub(2, 2)
+        tree = first ~= "{" and self:index(tree, first == '"' and "string" or "integer") or nil
       end
     end
     rest = behind

@@ -11,6 +11,8 @@ local BUILT_IN = {}
 for name in ([[nil any boolean string number integer function table thread userdata lightuserdata unknown true
                false]]):gmatch("%a+") do BUILT_IN[name] = true end
 
+local VISIBILITY = { public = true, protected = true, private = true, package = true }
+
 local OPERATORS = { unm = 0, len = 0, bnot = 0, call = 1 } -- how many operands it names at most
 for name in ("add sub mul div mod pow idiv band bor bxor shl shr concat"):gmatch("%a+") do OPERATORS[name] = 1 end
 
@@ -54,8 +56,10 @@ function tags.alias(file, rest)
 end
 
 tags["class"] = function(file, rest)
-  local name, parents = rest:match("^([%a_][%w_.]*)%s*:?%s*([%w_., ]*)$")
+  local name, behind = rest:match("^([%a_][%w_.]*)%s*(.*)$")
+  local parents = behind == "" and "" or behind and behind:match("^:%s*([%w_., ]+)$")
   if not name then fail("@class needs a name") end
+  if not parents then fail("@class: %q behind the name is a comment; parents stand behind a colon", behind) end
   declare(file, name, "class")
   local class = { name = name, parents = {}, fields = {}, keys = {}, operators = {}, calls = {}, methods = {} }
   for parent in parents:gmatch("[%w_.]+") do
@@ -74,6 +78,7 @@ function tags.field(file, rest)
   if not key then name, optional, kind = rest:match("^([%a_][%w_]*)(%??)%s+(.+)$") end
   if not kind then fail("@field needs a name and a type") end
   if types.keywords[name] then fail("the keyword %q is no name", name) end
+  if VISIBILITY[name] then fail("%s says who may see a field: it is no name", name) end
   if class.fields[name] then fail("field %s.%s is declared a second time", class.name, name) end
   if name and class.keys[1] then fail("field %s stands behind a [type]: names come first", name) end
   local tree, behind = read_type(file, kind)

@@ -3,11 +3,12 @@
 -- {kind="optional", of=}, {kind="table", fields=}, {kind="function", parameters=, returns=}, {kind="literal", value=},
 -- {kind="generic", name=, ...}.
 --
---   union  = suffixed { "|" suffixed }
---   suffixed = atom { "[]" | "?" }
---   atom   = name [ "<" union { "," union } ">" ] | "string" | number | "(" union ")" | table | function
+--   union  = unit { "|" unit } [ "?" ]
+--   unit   = atom { "[]" }
+--   atom   = name [ "<" union { "," union } ">" ] | "string" | integer | "(" union ")" | table | function
 --   table  = "{" [ (name ["?"] | "[" union "]") ":" union { "," ... } ] "}"
---   function = "fun(" [ (name ["?"] | "...") [":" union] { "," ... } ] ")" [ ":" union { "," union } ]
+--   function = "fun(" [ (name ["?"] | "...") [":" union] { "," ... } ] ")" [ ":" (results | "(" results ")") ]
+--   results = union { "," union }
 
 local types = {}
 
@@ -50,7 +51,7 @@ function Reader:named()
 end
 
 function Reader:table()
-  local fields = {}
+  local fields, names = {}, {}
   while not self:take("}") do
     local field = {}
     if self:take("[") then
@@ -58,6 +59,8 @@ function Reader:table()
       self:need("]")
     else
       field.name, field.optional = self:named()
+      if names[field.name] then fail(self, ("field %s stands there twice"):format(field.name)) end
+      names[field.name] = true
     end
     self:need(":")
     field.type = self:union(true)
@@ -85,14 +88,29 @@ function Reader:parameters()
   return list
 end
 
--- What a function gives goes on behind each comma: in a list that makes the next entry one of its results.
+-- What a function gives goes on behind each comma: in a list that makes the next entry one of its results. A
+-- parenthesis behind the colon holds the results: it is none of a type, and what would follow such a one is lost.
 function Reader:results(inside)
   local list = {}
   if not self:take(":") then return list end
-  repeat list[#list + 1] = self:union(inside) until inside or not self:take(",")
+  local held = self:take("(")
+  repeat list[#list + 1] = self:union(inside) until inside and not held or not self:take(",")
+  if held then self:need(")") end
   self:skip()
-  if inside and self.text:sub(self.at, self.at) == "," then fail(self, "a function in a list needs parentheses") end
+  local next_one = self.text:sub(self.at, self.at)
+  if held and next_one:find("[%[|?]") then
+    fail(self, ("%q is lost behind the results of a function"):format(next_one))
+  end
+  if inside and next_one == "," and not held then fail(self, "a function in a list needs parentheses") end
   return list
+end
+
+function Reader:literal()
+  local text = self:match('"[^"]*"') or self:match("'[^']*'")
+  if text then return text end
+  local number = self:match("%-?%d[%d.]*")
+  if number and number:find(".", 1, true) then fail(self, ("%s is no whole number"):format(number)) end
+  return number
 end
 
 function Reader:atom(inside)
@@ -102,7 +120,7 @@ function Reader:atom(inside)
     return inner
   end
   if self:take("{") then return self:table() end
-  local literal = self:match('"[^"]*"') or self:match("'[^']*'") or self:match("%-?%d[%d.]*")
+  local literal = self:literal()
   if literal then return { kind = "literal", value = literal } end
   local name = self:match("[%a_][%w_.]*")
   if not name then fail(self, ("a type expected before %q"):format(self.text:sub(self.at))) end
@@ -116,21 +134,24 @@ function Reader:atom(inside)
   return generic
 end
 
-function Reader:suffixed(inside)
+function Reader:unit(inside)
   local node = self:atom(inside)
-  while true do
-    if self:take("[]") then node = { kind = "array", of = node }
-    elseif self:take("?") then node = { kind = "optional", of = node }
-    else return node end
-  end
+  while self:take("[]") do node = { kind = "array", of = node } end
+  return node
 end
 
+-- A "?" stands behind the whole of it, once: a type goes on neither with | nor with [] behind one.
 function Reader:union(inside)
-  local first = self:suffixed(inside)
-  if not self:take("|") then return first end
-  local node = { kind = "union", first }
-  repeat node[#node + 1] = self:suffixed(inside) until not self:take("|")
-  return node
+  local node = self:unit(inside)
+  if self:take("|") then
+    node = { kind = "union", node }
+    repeat node[#node + 1] = self:unit(inside) until not self:take("|")
+  end
+  if not self:take("?") then return node end
+  self:skip()
+  local next_one = self.text:sub(self.at, self.at)
+  if next_one:find("[|%[?]") then fail(self, ("%q is lost behind a ?"):format(next_one)) end
+  return { kind = "optional", of = node }
 end
 
 ---Reads a type at the beginning of a text. Raises { cats = message } where there is none.

@@ -18,6 +18,8 @@ local reference = {}
 ---@field inputs? table[] of operators: {name, doc, optional}
 ---@field outputs? table[] of operators: {name, doc}
 ---@field options? table[] of losses: what their last argument, a table, may name; as parameters
+---@field grammar? boolean whether all arguments are the call grammar's
+---@field takes_table? boolean whether the parameters may also come in one table
 ---@field returns string[]
 ---@field file? string
 
@@ -142,6 +144,15 @@ local function parameters_of(entry, name)
   return list
 end
 
+-- Whether a function with a signature, annotated by one parameter after the other, takes them in a table too.
+local function takes_table(entry, name)
+  local params = (name:find("^pg%.") or name:find("^tensor:")) and native.signatures[entry.name]
+  for _, p in ipairs(params and entry.params or {}) do
+    if not params.by_name[p.name] and p.name ~= "options" then return false end
+  end
+  return params and entry.params[1] ~= nil
+end
+
 local function tensor_parameter() return { name = "x", type = "perigee.Tensor", doc = "", required = true } end
 
 local function from_annotation(entry, name)
@@ -158,10 +169,11 @@ local function from_annotation(entry, name)
   end
   return { name = name, kind = name:find(":") and "method" or "function", doc = table.concat(entry.doc, "\n"),
            parameters = parameters, options = options, grammar = grammar, returns = entry.returns,
+           takes_table = not grammar and takes_table(entry, name),
            file = entry.file, line = entry.line }
 end
 
-local KINDS = { "boolean", "integer", "number", "string", "perigee.Dtype", "integer", "integer|integer[]",
+local KINDS = { "boolean", "integer", "number", "perigee.Dtype", "string", "integer", "integer|integer[]",
                 "integer|integer[]", "integer|integer[]", "string" }
 
 local AXIS, AXES = 6, 8 -- kinds whose numbers schemas count from 0 and users from 1
@@ -215,7 +227,7 @@ local function add_losses(index)
       local kind = types:match("[{ ]" .. key .. "%?: *([%w_.%[%]]+)") or type(default)
       if default == false and kind ~= "boolean" then default = nil end
       options[#options + 1] = { name = key, type = kind, doc = common.meaning(loss, key), required = false,
-                                default = default }
+                                default = default, named = true }
     end
     table.sort(options, function(a, b) return a.name < b.name end)
     for i = 1, #entry.parameters - 1 do

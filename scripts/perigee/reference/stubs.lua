@@ -44,6 +44,45 @@ local function table_type(parameters)
   return #parts > 0 and "{" .. table.concat(parts, ", ") .. "}" or "table"
 end
 
+-- "a|b|{...}" of types that may be unions, each once, and of the table of options. An editor shows a union with any as
+-- any, and still offers what the table names.
+local function union(list, options)
+  local parts, seen = {}, {}
+  local function add(part)
+    if not seen[part] then parts[#parts + 1], seen[part] = part, true end
+  end
+  for _, kind in ipairs(list) do
+    if kind:find("[{(<]") then add(kind) else kind:gsub("[^|]+", add) end
+  end
+  if seen.any then parts = { "any" } end
+  parts[#parts + 1] = options
+  return table.concat(parts, "|")
+end
+
+-- Options by name behind those without: what an editor shows of a table where it shows no type of one.
+local function told(parameters)
+  local parts = {}
+  for i, p in ipairs(parameters) do
+    local default = type(p.default) == "string" and p.default or reference.literal(p.default)
+    parts[i] = p.name .. ((p.required or p.default == nil or default == "{}") and "" or "=" .. default)
+  end
+  return remark(table.concat(parts, ", "))
+end
+
+local LISTS = { ["integer|integer[]"] = true, ["perigee.Tensor[]"] = true } -- kinds that several values may make up
+
+-- Options as the last arguments of a function: the first without its name, or all in a table; and the others.
+local function options_stub(lines, names, parameters, first_type)
+  local first = parameters[1]
+  names[#names + 1] = "options"
+  if first and not first.named then first_type = first_type or option_type(first) end
+  lines[#lines + 1] = ("---@param options? %s%s"):format(union({ first_type }, table_type(parameters)),
+                                                        told(parameters))
+  if not first_type or not parameters[2] and not LISTS[first_type] then return end
+  names[#names + 1] = "..."
+  lines[#lines + 1] = "---@param ... any"
+end
+
 -- ---- classes ----
 
 -- The local that stands for a class: "perigee.nn.init" is nn_init, "perigee.nn.Linear" Linear.
@@ -112,53 +151,85 @@ local function target(name)
   return (path == "" and "pg" or path:gsub("%.", "_")) .. "." .. last
 end
 
--- The other ways to call an operator: with one table, or with attributes before tensors, as in x:gather(1, index).
-local function other_calls(lines, tensors, entry, is_method, results)
-  if tensors == 0 then return end
-  local free = #entry.parameters > 0 and tensors > (is_method and 0 or 1)
-  lines[#lines + 1] = ("---@overload fun(%s%s): %s"):format(is_method and "self: perigee.Tensor, " or "",
-                                                           free and "...: any" or "arguments: table", results)
+local function tensor_type(entry, input)
+  return "perigee.Tensor" .. (input.variadic and "[]" or entry.op.scalar and "|number|boolean" or "")
+end
+
+local function overload(lines, is_method, arguments, results)
+  lines[#lines + 1] = ("---@overload fun(%s%s): %s"):format(is_method and "self: perigee.Tensor, " or "", arguments,
+                                                           results)
+end
+
+-- The other ways to call an operator, of which an editor takes none from the main one: all in a table; options behind
+-- those tensors that are needed; attributes before tensors, as in x:gather(1, index).
+local function other_calls(lines, entry, inputs, is_method, results)
+  if not inputs[1] then return end
+  local fields, arguments, optional = {}, {}, false
+  for i, input in ipairs(inputs) do
+    fields[i] = { name = input.name, type = tensor_type(entry, input) }
+    optional = optional or input.optional and not entry.op.scalar
+    if optional and entry.parameters[1] then
+      arguments[i] = "options: " .. table_type(entry.parameters)
+      if i > 1 then overload(lines, is_method, table.concat(arguments, ", "), results) end
+    end
+    arguments[i] = input.name .. ": " .. fields[i].type
+  end
+  for _, p in ipairs(entry.parameters) do fields[#fields + 1] = p end
+  overload(lines, is_method, "arguments: " .. table_type(fields), results)
+  if #entry.parameters > 0 and #inputs > (is_method and 0 or 1) then overload(lines, is_method, "...: any", results) end
 end
 
 local function operator_stub(lines, entry, where, is_method)
-  local names = {}
-  for i, input in ipairs(entry.inputs) do
-    if not (is_method and i == 1) then
-      names[#names + 1] = input.name
-      local kind = input.variadic and "[]" or entry.op.scalar and "|number" or ""
-      lines[#lines + 1] = ("---@param %s%s perigee.Tensor%s%s"):format(input.name, input.optional and "?" or "", kind,
-                                                                      remark(input.doc))
-    end
+  local names, inputs = {}, { unpack(entry.inputs, is_method and 2 or 1) }
+  for i, input in ipairs(inputs) do
+    names[i] = input.name
+    lines[#lines + 1] = ("---@param %s%s %s%s"):format(input.name, input.optional and "?" or "",
+                                                      tensor_type(entry, input), remark(input.doc))
   end
-  local tensors = #names
-  if #entry.parameters > 0 then
-    names[#names + 1] = "options"
-    lines[#lines + 1] = "---@param options? " .. table_type(entry.parameters) .. "|any"
-    names[#names + 1] = "..."
-    lines[#lines + 1] = "---@param ... any"
-  end
+  if #entry.parameters > 0 then options_stub(lines, names, entry.parameters) end
   local count = entry.op.visible_outputs
   for i = 1, count do
     lines[#lines + 1] = "---@return perigee.Tensor" .. (count > 1 and " " .. entry.outputs[i].name or "")
   end
-  other_calls(lines, tensors, entry, is_method, ("perigee.Tensor, "):rep(math.max(count, 1)):sub(1, -3))
+  other_calls(lines, entry, inputs, is_method, ("perigee.Tensor, "):rep(math.max(count, 1)):sub(1, -3))
   lines[#lines + 1] = ("function %s(%s) end"):format(where, table.concat(names, ", "))
 end
 
 local function constructor_stub(lines, entry, where, known)
-  local class = "perigee." .. (entry.alias_of or entry.name)
+  local class, names = "perigee." .. (entry.alias_of or entry.name), {}
   local kind = known[class] and class or entry.name == "amp.GradScaler" and "perigee.GradScaler" or
     entry.kind == "layer" and "perigee.Layer" or "perigee.Optimizer"
-  lines[#lines + 1] = "---@param options? " .. table_type(entry.parameters) .. "|any"
-  lines[#lines + 1] = "---@param ... any"
+  local has_list = entry.parameters[1] and entry.parameters[1].name == "params"
+  options_stub(lines, names, entry.parameters,
+               entry.kind == "optimizer" and not has_list and "perigee.Tensor[]" or nil)
   lines[#lines + 1] = "---@return " .. kind
-  lines[#lines + 1] = ("function %s(options, ...) end"):format(where)
+  lines[#lines + 1] = ("function %s(%s) end"):format(where, table.concat(names, ", "))
+end
+
+-- The types of all that may stand without a name, and the table of all.
+local function any_of(parameters)
+  local kinds = {}
+  for _, p in ipairs(parameters) do
+    if not p.named then kinds[#kinds + 1] = option_type(p) end
+  end
+  return union(kinds, table_type(parameters))
+end
+
+-- The parameters of a function in one table, with what its options name; nil if that is its last argument anyway.
+local function all_in_table(entry)
+  local parts = {}
+  for i, p in ipairs(entry.parameters) do
+    local options = p.name == "options" and p.type:match("^{(.*)}$")
+    if options and i == 1 or p.name == "..." then return nil end
+    parts[i] = options or ("%s?: %s"):format(p.name, p.type)
+  end
+  return parts[1] and "{" .. table.concat(parts, ", ") .. "}"
 end
 
 local function function_stub(lines, entry, where)
   local names = {}
   if entry.grammar then
-    lines[#lines + 1] = "---@param ... any|" .. table_type(entry.parameters)
+    lines[#lines + 1] = "---@param ... " .. any_of(entry.parameters) .. told(entry.parameters)
     names[1] = "..."
   else
     for i, p in ipairs(entry.parameters) do
@@ -168,6 +239,8 @@ local function function_stub(lines, entry, where)
     end
   end
   for _, r in ipairs(entry.returns) do lines[#lines + 1] = "---@return " .. r end
+  local fields = entry.takes_table and all_in_table(entry)
+  if fields then overload(lines, where:find(":"), "arguments: " .. fields, "perigee.Tensor") end
   lines[#lines + 1] = ("function %s(%s) end"):format(where, table.concat(names, ", "))
 end
 
