@@ -3,6 +3,9 @@
 -- Made by scripts/dev/docs. Editors complete `require "perigee"` from it: put its folder into Lua.workspace.library.
 
 ---@alias perigee.Dtype "float64"|"float32"|"float16"|"bfloat16"|"int64"|"int32"|"int16"|"int8"|"uint8"|"bool"|"complex64"|"complex128"
+---@alias perigee.LossName "bce"|"bce_with_logits"|"cosine_embedding"|"cross_entropy"|"ctc"|"focal"|"gaussian_nll"|"hinge"|"hinge_embedding"|"huber"|"kl_div"|"l1"|"margin_ranking"|"mse"|"multi_margin"|"multilabel_soft_margin"|"nll"|"poisson_nll"|"smooth_l1"|"soft_margin"|"triplet_margin"
+---@alias perigee.MetricName "accuracy"|"error"|"mae"|"mse"
+---@alias perigee.Reduction "mean"|"sum"|"none"
 
 ---@class perigee
 ---@field nn perigee.nn # layers, losses, initialisers
@@ -427,7 +430,7 @@ function amp.GradScaler(options) end
 ---inputs in `dtype`, what loses by 16 bits (losses, exponentials, sums) in float32, the rest runs in what it is given.
 ---Scopes nest; `enabled = false` switches it off inside. Parameters are cast once, until they change or the outermost
 ---scope ends; gradients come back in their dtype, and backward runs in the dtypes of the forward pass.
----@param options {device: string?, dtype: string?, enabled: boolean?}
+---@param options {device?: string, dtype?: "bfloat16"|"float16", enabled?: boolean}
 ---@param fn function # what runs in mixed precision
 ---@param ... any # arguments of fn
 ---@return any ... what fn returns
@@ -483,21 +486,21 @@ function callbacks.CSVLogger(...) end
 
 ---Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the
 ---model then has the weights of the best epoch (`callback.best`, `.best_epoch`).
----@param ... string|{monitor?: string, patience?: integer, min_delta?: number, mode?: string, restore_best?: boolean} # monitor=val_loss, patience=0, min_delta=0, mode, restore_best=false
+---@param ... string|{monitor?: string, patience?: integer, min_delta?: number, mode?: "min"|"max", restore_best?: boolean} # monitor=val_loss, patience=0, min_delta=0, mode, restore_best=false
 ---@return perigee.callbacks.EarlyStopping
 function callbacks.EarlyStopping(...) end
 
 ---Steps a schedule after every epoch, or with per="batch" after every batch. Where fit binds the optimizer, it is a
 ---function of that optimizer, which makes the schedule when the training begins. optim.sched.Plateau is given the value
 ---of `monitor`.
----@param ... (perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule)|{schedule: (perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule), per?: string, monitor?: string} # schedule, per=epoch, monitor=val_loss
+---@param ... (perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule)|{schedule: (perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule), per?: "epoch"|"batch", monitor?: string} # schedule, per=epoch, monitor=val_loss
 ---@return perigee.Callback
 function callbacks.LRScheduler(...) end
 
 ---A checkpoint at the end of every `every`-th epoch and, with `steps`, after every so many batches (not between
 ---accumulated ones). `monitor` names the value by which one is the best; that one is kept too. `callback.manager` is
 ---what saves.
----@param ... string|{dir: string, keep?: integer, monitor?: string, mode?: string, every?: integer, steps?: integer} # dir, keep=3, monitor, mode, every=1, steps
+---@param ... string|{dir: string, keep?: integer, monitor?: string, mode?: "min"|"max", every?: integer, steps?: integer} # dir, keep=3, monitor, mode, every=1, steps
 ---@return perigee.callbacks.ModelCheckpoint
 function callbacks.ModelCheckpoint(...) end
 
@@ -694,7 +697,7 @@ function Graph:print() end
 function Graph:text() end
 
 ---State that lives between runs: `g:variable{"w", shape={3, 2}, init="glorot_uniform"}`; init may be a tensor.
----@param ... string|{name: string, shape?: table, init?: any, dtype?: perigee.Dtype} # name, shape, init, dtype
+---@param ... string|{name: string, shape?: table, init?: "zeros"|"ones"|"uniform"|"normal"|"glorot_uniform"|"glorot_normal"|function|perigee.Tensor, dtype?: perigee.Dtype} # name, shape, init, dtype
 ---@return perigee.Tensor
 function Graph:variable(...) end
 
@@ -738,7 +741,7 @@ function Layer:cpu() end
 function Layer:eval() end
 
 ---Means over a dataset in evaluation mode: { loss=, accuracy= }. Loss and metrics are those of fit unless given.
----@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: string|function|perigee.Layer, metrics?: (string|function)[], batch_size?: integer} # data, x, y, loss, metrics, batch_size
+---@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: perigee.LossName|function|perigee.Layer, metrics?: (perigee.MetricName|function)[], batch_size?: integer} # data, x, y, loss, metrics, batch_size
 ---@return table<string, number>
 function Layer:evaluate(...) end
 
@@ -748,7 +751,7 @@ function Layer:evaluate(...) end
 ---clip_norm and clip_value (limits on gradients, in this order), amp ("bfloat16", or "float16" with a GradScaler of
 ---fit's own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
----@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: string|function|perigee.Layer, metrics?: (string|function)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: string|table, callbacks?: perigee.Callback[], verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean} # data, x, y, loss, metrics, batch_size, validation, validation_split, optimizer, epochs=1, accumulate=1, clip_norm, clip_value, amp, callbacks, verbose=1, shuffle=true, seed=0, resume=false
+---@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: perigee.LossName|function|perigee.Layer, metrics?: (perigee.MetricName|function)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer|string, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: "bfloat16"|"float16"|"float32"|table, callbacks?: perigee.Callback[], verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean} # data, x, y, loss, metrics, batch_size, validation, validation_split, optimizer, epochs=1, accumulate=1, clip_norm, clip_value, amp, callbacks, verbose=1, shuffle=true, seed=0, resume=false
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function Layer:fit(...) end
 
@@ -985,14 +988,14 @@ function nn.AvgPool3d(options, ...) end
 ---being -100 at least. A p outside is an error that names it. The gradient (p - y) / (p (1 - p)) is divided by 1e-12 at
 ---least, so that it is finite where p is 0 or 1 (float16: by 2^-15).
 ---`nn.bce` as a layer, which remembers its options: layer(p, y).
----@param options? {reduction?: string, weight?: perigee.Tensor} # reduction=mean, weight
+---@param options? {reduction?: "mean"|"sum"|"none", weight?: perigee.Tensor} # reduction=mean, weight
 ---@return perigee.Layer
 function nn.BCELoss(options) end
 
 ---Binary cross entropy of logits x in the shape of y: -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x),
 ---safe for any size of x.
 ---`nn.bce_with_logits` as a layer, which remembers its options: layer(x, y).
----@param options? {pos_weight?: perigee.Tensor, reduction?: string, weight?: perigee.Tensor} # pos_weight, reduction=mean, weight
+---@param options? {pos_weight?: perigee.Tensor, reduction?: "mean"|"sum"|"none", weight?: perigee.Tensor} # pos_weight, reduction=mean, weight
 ---@return perigee.Layer
 function nn.BCEWithLogitsLoss(options) end
 
@@ -1036,7 +1039,7 @@ function nn.CELU(options) end
 ---ways to align them with the steps. The gradient is that of what log_softmax was taken of; there is no second
 ---derivative.
 ---`nn.ctc` as a layer, which remembers its options: layer(log_probs, targets, input_lengths, target_lengths).
----@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean} # blank=0, reduction=mean, zero_infinity=false
+---@param options? {blank?: integer, reduction?: "mean"|"sum"|"none", zero_infinity?: boolean} # blank=0, reduction=mean, zero_infinity=false
 ---@return perigee.Layer
 function nn.CTCLoss(options) end
 
@@ -1085,7 +1088,7 @@ function nn.ConstantPad3d(options, ...) end
 ---Cross-correlation of sequences: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, L] to [N,
 ---out, L'] (N may be missing) with weight [out, inputs / groups, k]. Each axis becomes floor((size + 2 padding -
 ---dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"} # inputs, out, kernel, stride={1}, padding={0}, dilation={1}, groups=1, bias=true, activation=none, padding_mode=zeros
+---@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"} # inputs, out, kernel, stride={1}, padding={0}, dilation={1}, groups=1, bias=true, activation=none, padding_mode=zeros
 ---@param ... any
 ---@return perigee.nn.Conv1d
 function nn.Conv1d(options, ...) end
@@ -1093,7 +1096,7 @@ function nn.Conv1d(options, ...) end
 ---Cross-correlation of images: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, H, W] to [N,
 ---out, H', W'] (N may be missing) with weight [out, inputs / groups, kh, kw]. Each axis becomes floor((size + 2 padding
 --- - dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"} # inputs, out, kernel, stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, bias=true, activation=none, padding_mode=zeros
+---@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"} # inputs, out, kernel, stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, bias=true, activation=none, padding_mode=zeros
 ---@param ... any
 ---@return perigee.nn.Conv2d
 function nn.Conv2d(options, ...) end
@@ -1101,7 +1104,7 @@ function nn.Conv2d(options, ...) end
 ---Cross-correlation of volumes: y[o] = bias[o] + sum over inputs i of weight[o, i] * x[i], from [N, inputs, D, H, W] to
 ---[N, out, D', H', W'] (N may be missing) with weight [out, inputs / groups, kd, kh, kw]. Each axis becomes floor((size
 ---+ 2 padding - dilation (kernel - 1) - 1) / stride) + 1 long. Channels of one group see only inputs of the same group.
----@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|string, dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"} # inputs, out, kernel, stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, bias=true, activation=none, padding_mode=zeros
+---@param options? integer|{inputs: integer, out: integer, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, bias?: boolean, activation?: "none"|"relu", padding_mode?: "zeros"|"reflect"|"replicate"|"circular"} # inputs, out, kernel, stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, bias=true, activation=none, padding_mode=zeros
 ---@param ... any
 ---@return perigee.nn.Conv3d
 function nn.Conv3d(options, ...) end
@@ -1132,7 +1135,7 @@ function nn.ConvTranspose3d(options, ...) end
 
 ---1 - cos(a, b) where y is 1, max(0, cos(a, b) - margin) where it is -1.
 ---`nn.cosine_embedding` as a layer, which remembers its options: layer(a, b, y).
----@param options? {margin?: number, reduction?: string} # margin=0, reduction=mean
+---@param options? {margin?: number, reduction?: "mean"|"sum"|"none"} # margin=0, reduction=mean
 ---@return perigee.Layer
 function nn.CosineEmbeddingLoss(options) end
 
@@ -1146,7 +1149,7 @@ function nn.CosineSimilarity(options, ...) end
 ---Softmax and negative log likelihood in one: -weight[y] log(softmax(x)[y]); with label_smoothing e, 1 - e times that
 ---plus e / C times its sum over all classes. "mean" divides by the sum of the labels' weights.
 ---`nn.cross_entropy` as a layer, which remembers its options: layer(logits, labels).
----@param options? {ignore_index?: integer, label_smoothing?: number, reduction?: string, weight?: perigee.Tensor} # ignore_index=-100, label_smoothing=0, reduction=mean, weight
+---@param options? {ignore_index?: integer, label_smoothing?: number, reduction?: "mean"|"sum"|"none", weight?: perigee.Tensor} # ignore_index=-100, label_smoothing=0, reduction=mean, weight
 ---@return perigee.Layer
 function nn.CrossEntropyLoss(options) end
 
@@ -1195,7 +1198,7 @@ function nn.Embedding(options, ...) end
 ---Rows of weight [entries, features] summed, averaged or their largest values taken, a bag at a time: called as
 ---layer(index [B, L]) or layer(index [N], offsets [B]), int64 from 0; gives [B, features]. If mode is "sum" a third
 ---argument, in the index's shape, is what the rows are multiplied by.
----@param options? integer|{entries: integer, features: integer, mode?: string, include_last_offset?: boolean, padding_idx?: integer} # entries, features, mode=mean, include_last_offset=false, padding_idx=-1
+---@param options? integer|{entries: integer, features: integer, mode?: "mean"|"sum"|"max", include_last_offset?: boolean, padding_idx?: integer} # entries, features, mode=mean, include_last_offset=false, padding_idx=-1
 ---@param ... any
 ---@return perigee.nn.EmbeddingBag
 function nn.EmbeddingBag(options, ...) end
@@ -1209,7 +1212,7 @@ function nn.Flatten(options, ...) end
 ---The cross entropy with easy examples weighed down: (1 - p)^gamma of it, p the target's probability (Lin et al. 2017).
 ---Labels mean softmax, targets in the logits' shape sigmoid.
 ---`nn.focal` as a layer, which remembers its options: layer(logits, target).
----@param options? {alpha?: number, gamma?: number, ignore_index?: integer, reduction?: string, weight?: perigee.Tensor} # alpha=0.25, gamma=2, ignore_index=-100, reduction=mean, weight
+---@param options? {alpha?: number, gamma?: number, ignore_index?: integer, reduction?: "mean"|"sum"|"none", weight?: perigee.Tensor} # alpha=0.25, gamma=2, ignore_index=-100, reduction=mean, weight
 ---@return perigee.Layer
 function nn.FocalLoss(options) end
 
@@ -1238,7 +1241,7 @@ function nn.GLU(options) end
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
 ---which is taken for eps where it is less (Nix and Weigend, 1994). A negative one is an error that names it.
 ---`nn.gaussian_nll` as a layer, which remembers its options: layer(x, y, var).
----@param options? {eps?: number, full?: boolean, reduction?: string} # eps=1e-06, full=false, reduction=mean
+---@param options? {eps?: number, full?: boolean, reduction?: "mean"|"sum"|"none"} # eps=1e-06, full=false, reduction=mean
 ---@return perigee.Layer
 function nn.GaussianNLLLoss(options) end
 
@@ -1273,20 +1276,20 @@ function nn.Hardtanh(options, ...) end
 
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
 ---`nn.hinge_embedding` as a layer, which remembers its options: layer(x, y).
----@param options? {margin?: number, reduction?: string} # margin=1, reduction=mean
+---@param options? {margin?: number, reduction?: "mean"|"sum"|"none"} # margin=1, reduction=mean
 ---@return perigee.Layer
 function nn.HingeEmbeddingLoss(options) end
 
 ---max(0, 1 - y x) for targets y of -1 and 1.
 ---`nn.hinge` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: string} # reduction=mean
+---@param options? {reduction?: "mean"|"sum"|"none"} # reduction=mean
 ---@return perigee.Layer
 function nn.HingeLoss(options) end
 
 ---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
 ---delta (d - delta / 2).
 ---`nn.huber` as a layer, which remembers its options: layer(x, y).
----@param options? {delta?: number, reduction?: string} # delta=1, reduction=mean
+---@param options? {delta?: number, reduction?: "mean"|"sum"|"none"} # delta=1, reduction=mean
 ---@return perigee.Layer
 function nn.HuberLoss(options) end
 
@@ -1331,13 +1334,13 @@ function nn.InstanceNorm3d(options, ...) end
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
 ---`nn.kl_div` as a layer, which remembers its options: layer(x, target).
----@param options? {log_target?: boolean, reduction?: string} # log_target=false, reduction=mean
+---@param options? {log_target?: boolean, reduction?: "mean"|"sum"|"none"|"batchmean"} # log_target=false, reduction=mean
 ---@return perigee.Layer
 function nn.KLDivLoss(options) end
 
 ---Mean of |x - y|.
 ---`nn.l1` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: string} # reduction=mean
+---@param options? {reduction?: "mean"|"sum"|"none"} # reduction=mean
 ---@return perigee.Layer
 function nn.L1Loss(options) end
 
@@ -1392,13 +1395,13 @@ function nn.LogSoftmax(options) end
 
 ---Mean of (x - y)^2.
 ---`nn.mse` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: string} # reduction=mean
+---@param options? {reduction?: "mean"|"sum"|"none"} # reduction=mean
 ---@return perigee.Layer
 function nn.MSELoss(options) end
 
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
 ---`nn.margin_ranking` as a layer, which remembers its options: layer(a, b, y).
----@param options? {margin?: number, reduction?: string} # margin=0, reduction=mean
+---@param options? {margin?: number, reduction?: "mean"|"sum"|"none"} # margin=0, reduction=mean
 ---@return perigee.Layer
 function nn.MarginRankingLoss(options) end
 
@@ -1442,14 +1445,14 @@ function nn.ModuleList(...) end
 ---Binary cross entropy of logits [..., C] of C independent labels each, averaged over them: the mean over C of
 --- -(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
 ---`nn.multilabel_soft_margin` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: string, weight?: perigee.Tensor} # reduction=mean, weight
+---@param options? {reduction?: "mean"|"sum"|"none", weight?: perigee.Tensor} # reduction=mean, weight
 ---@return perigee.Layer
 function nn.MultiLabelSoftMarginLoss(options) end
 
 ---weight[label] / C times the sum of max(0, margin - x[label] + x[c])^p over the classes c other than the label
 ---(Crammer and Singer, 2001).
 ---`nn.multi_margin` as a layer, which remembers its options: layer(x, labels).
----@param options? {margin?: number, p?: integer, reduction?: string, weight?: perigee.Tensor} # margin=1, p=1, reduction=mean, weight
+---@param options? {margin?: number, p?: integer, reduction?: "mean"|"sum"|"none", weight?: perigee.Tensor} # margin=1, p=1, reduction=mean, weight
 ---@return perigee.Layer
 function nn.MultiMarginLoss(options) end
 
@@ -1469,7 +1472,7 @@ function nn.MultiheadAttention(options, ...) end
 
 ---Negative log likelihood -weight[y] x[y] of log probabilities x. "mean" divides by the sum of the labels' weights.
 ---`nn.nll` as a layer, which remembers its options: layer(log_probs, labels).
----@param options? {ignore_index?: integer, reduction?: string, weight?: perigee.Tensor} # ignore_index=-100, reduction=mean, weight
+---@param options? {ignore_index?: integer, reduction?: "mean"|"sum"|"none", weight?: perigee.Tensor} # ignore_index=-100, reduction=mean, weight
 ---@return perigee.Layer
 function nn.NLLLoss(options) end
 
@@ -1511,7 +1514,7 @@ function nn.PixelUnshuffle(options) end
 ---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
 ---of mean x with log_input=false; without the term log(y!), which x does not change.
 ---`nn.poisson_nll` as a layer, which remembers its options: layer(x, y).
----@param options? {eps?: number, full?: boolean, log_input?: boolean, reduction?: string} # eps=1e-08, full=false, log_input=true, reduction=mean
+---@param options? {eps?: number, full?: boolean, log_input?: boolean, reduction?: "mean"|"sum"|"none"} # eps=1e-08, full=false, log_input=true, reduction=mean
 ---@return perigee.Layer
 function nn.PoissonNLLLoss(options) end
 
@@ -1615,13 +1618,13 @@ function nn.Sigmoid(options) end
 
 ---Huber's loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
 ---`nn.smooth_l1` as a layer, which remembers its options: layer(x, y).
----@param options? {beta?: number, reduction?: string} # beta=1, reduction=mean
+---@param options? {beta?: number, reduction?: "mean"|"sum"|"none"} # beta=1, reduction=mean
 ---@return perigee.Layer
 function nn.SmoothL1Loss(options) end
 
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
 ---`nn.soft_margin` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: string} # reduction=mean
+---@param options? {reduction?: "mean"|"sum"|"none"} # reduction=mean
 ---@return perigee.Layer
 function nn.SoftMarginLoss(options) end
 
@@ -1706,7 +1709,7 @@ function nn.TransformerEncoderLayer(options, ...) end
 ---max(0, margin + d(anchor, positive) - d(anchor, negative)), d being the p-norm of the difference along the last axis
 ---(Schroff, Kalenichenko and Philbin, 2015; swap: Balntas et al., 2016).
 ---`nn.triplet_margin` as a layer, which remembers its options: layer(anchor, near, far).
----@param options? {eps?: number, margin?: number, p?: number, reduction?: string, swap?: boolean} # eps=1e-06, margin=1, p=2, reduction=mean, swap=false
+---@param options? {eps?: number, margin?: number, p?: number, reduction?: "mean"|"sum"|"none", swap?: boolean} # eps=1e-06, margin=1, p=2, reduction=mean, swap=false
 ---@return perigee.Layer
 function nn.TripletMarginLoss(options) end
 
@@ -1724,7 +1727,7 @@ function nn.Unflatten(options, ...) end
 function nn.Unfold(options, ...) end
 
 ---[N, C, ...] at another size of the axes behind C, or `scale_factor` times as large: pg.interpolate as a layer.
----@param options? integer|integer[]|{size?: integer|integer[], scale_factor?: number|number[], mode?: string, align_corners?: boolean} # size, scale_factor, mode=nearest, align_corners
+---@param options? integer|integer[]|{size?: integer|integer[], scale_factor?: number|number[], mode?: "nearest"|"linear"|"bilinear"|"bicubic"|"trilinear"|"area", align_corners?: boolean} # size, scale_factor, mode=nearest, align_corners
 ---@param ... any
 ---@return perigee.Layer
 function nn.Upsample(options, ...) end
@@ -1752,7 +1755,7 @@ function nn.ZeroPad3d(options, ...) end
 ---least, so that it is finite where p is 0 or 1 (float16: by 2^-15).
 ---@param p perigee.Tensor # probabilities
 ---@param y perigee.Tensor # the shape of p
----@param options? {weight?: perigee.Tensor, reduction?: string}
+---@param options? {weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.bce(p, y, options) end
 
@@ -1760,7 +1763,7 @@ function nn.bce(p, y, options) end
 ---safe for any size of x.
 ---@param x perigee.Tensor # logits
 ---@param y perigee.Tensor # the shape of x
----@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: string}
+---@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.bce_with_logits(x, y, options) end
 
@@ -1774,7 +1777,7 @@ function nn.class(name, parent) end
 ---@param a perigee.Tensor # [N, D] or [D]
 ---@param b perigee.Tensor # the shape of a
 ---@param y perigee.Tensor # 1 or -1, [N] or []
----@param options? {margin?: number, reduction?: string}
+---@param options? {margin?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.cosine_embedding(a, b, y, options) end
 
@@ -1782,7 +1785,7 @@ function nn.cosine_embedding(a, b, y, options) end
 ---plus e / C times its sum over all classes. "mean" divides by the sum of the labels' weights.
 ---@param logits perigee.Tensor # [N, C] or [N, C, ...]
 ---@param labels perigee.Tensor # int64 [N, ...] from 0, or probabilities in the shape of the logits
----@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: string}
+---@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.cross_entropy(logits, labels, options) end
 
@@ -1793,7 +1796,7 @@ function nn.cross_entropy(logits, labels, options) end
 ---@param targets perigee.Tensor # int64 from 0, [N, S], or all labels one after the other
 ---@param input_lengths perigee.Tensor|integer[] # steps of each sequence, [N]
 ---@param target_lengths perigee.Tensor|integer[] # labels of each sequence, [N]
----@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean}
+---@param options? {blank?: integer, reduction?: perigee.Reduction, zero_infinity?: boolean}
 ---@return perigee.Tensor
 function nn.ctc(log_probs, targets, input_lengths, target_lengths, options) end
 
@@ -1801,7 +1804,7 @@ function nn.ctc(log_probs, targets, input_lengths, target_lengths, options) end
 ---Labels mean softmax, targets in the logits' shape sigmoid.
 ---@param logits perigee.Tensor # [N, C] or [N, C, ...]
 ---@param target perigee.Tensor # int64 labels [N, ...], or numbers from 0 to 1 in the shape of the logits
----@param options? {gamma?: number, alpha?: number, weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
+---@param options? {gamma?: number, alpha?: number, weight?: perigee.Tensor, ignore_index?: integer, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.focal(logits, target, options) end
 
@@ -1815,21 +1818,21 @@ function nn.fold(...) end
 ---@param x perigee.Tensor # the mean
 ---@param y perigee.Tensor # the shape of x
 ---@param var perigee.Tensor # the shape of x, or 1 in place of its last axis, or without it
----@param options? {full?: boolean, eps?: number, reduction?: string}
+---@param options? {full?: boolean, eps?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.gaussian_nll(x, y, var, options) end
 
 ---max(0, 1 - y x) for targets y of -1 and 1.
 ---@param x perigee.Tensor # scores
 ---@param y perigee.Tensor # the shape of x
----@param options? {reduction?: string}
+---@param options? {reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.hinge(x, y, options) end
 
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
 ---@param x perigee.Tensor # distances
 ---@param y perigee.Tensor # 1 or -1, broadcasts against x
----@param options? {margin?: number, reduction?: string}
+---@param options? {margin?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.hinge_embedding(x, y, options) end
 
@@ -1837,12 +1840,12 @@ function nn.hinge_embedding(x, y, options) end
 ---delta (d - delta / 2).
 ---@param x perigee.Tensor # prediction
 ---@param y perigee.Tensor # the shape of x
----@param options? {delta?: number, reduction?: string}
+---@param options? {delta?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.huber(x, y, options) end
 
 ---How much larger weights are to be for what a nonlinearity takes away: sqrt(2) for ReLU, and so on (He et al., 2015).
----@param ... string|number|{nonlinearity: string, param?: number} # nonlinearity, param=0.01
+---@param ... "leaky_relu"|"relu"|"selu"|"tanh"|"sigmoid"|"linear"|"conv1d"|"conv2d"|"conv3d"|"conv_transpose1d"|"conv_transpose2d"|"conv_transpose3d"|number|{nonlinearity: "leaky_relu"|"relu"|"selu"|"tanh"|"sigmoid"|"linear"|"conv1d"|"conv2d"|"conv3d"|"conv_transpose1d"|"conv_transpose2d"|"conv_transpose3d", param?: number} # nonlinearity, param=0.01
 ---@return number
 function nn_init.calculate_gain(...) end
 
@@ -1862,12 +1865,12 @@ function nn_init.dirac_(...) end
 function nn_init.eye_(...) end
 
 ---Normal numbers of mean 0 and standard deviation gain / sqrt(fan) (He et al., 2015).
----@param ... perigee.Tensor|number|string|{t: perigee.Tensor, a?: number, mode?: string, nonlinearity?: string} # t, a=0, mode=fan_in, nonlinearity=leaky_relu
+---@param ... perigee.Tensor|number|"fan_in"|"fan_out"|"leaky_relu"|"relu"|"selu"|"tanh"|"sigmoid"|"linear"|"conv1d"|"conv2d"|"conv3d"|"conv_transpose1d"|"conv_transpose2d"|"conv_transpose3d"|{t: perigee.Tensor, a?: number, mode?: "fan_in"|"fan_out", nonlinearity?: "leaky_relu"|"relu"|"selu"|"tanh"|"sigmoid"|"linear"|"conv1d"|"conv2d"|"conv3d"|"conv_transpose1d"|"conv_transpose2d"|"conv_transpose3d"} # t, a=0, mode=fan_in, nonlinearity=leaky_relu
 ---@return perigee.Tensor
 function nn_init.kaiming_normal_(...) end
 
 ---Uniform numbers in +-gain sqrt(3 / fan) (He et al., 2015).
----@param ... perigee.Tensor|number|string|{t: perigee.Tensor, a?: number, mode?: string, nonlinearity?: string} # t, a=0, mode=fan_in, nonlinearity=leaky_relu
+---@param ... perigee.Tensor|number|"fan_in"|"fan_out"|"leaky_relu"|"relu"|"selu"|"tanh"|"sigmoid"|"linear"|"conv1d"|"conv2d"|"conv3d"|"conv_transpose1d"|"conv_transpose2d"|"conv_transpose3d"|{t: perigee.Tensor, a?: number, mode?: "fan_in"|"fan_out", nonlinearity?: "leaky_relu"|"relu"|"selu"|"tanh"|"sigmoid"|"linear"|"conv1d"|"conv2d"|"conv3d"|"conv_transpose1d"|"conv_transpose2d"|"conv_transpose3d"} # t, a=0, mode=fan_in, nonlinearity=leaky_relu
 ---@return perigee.Tensor
 function nn_init.kaiming_uniform_(...) end
 
@@ -1932,14 +1935,14 @@ function nn.is_parameter(v) end
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
 ---@param x perigee.Tensor # log probabilities
 ---@param target perigee.Tensor # the shape of x
----@param options? {reduction?: string, log_target?: boolean}
+---@param options? {reduction?: perigee.Reduction|"batchmean", log_target?: boolean}
 ---@return perigee.Tensor
 function nn.kl_div(x, target, options) end
 
 ---Mean of |x - y|.
 ---@param x perigee.Tensor # prediction
 ---@param y perigee.Tensor # the shape of x
----@param options? {reduction?: string}
+---@param options? {reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.l1(x, y, options) end
 
@@ -1947,14 +1950,14 @@ function nn.l1(x, y, options) end
 ---@param a perigee.Tensor # scores
 ---@param b perigee.Tensor # the shape of a
 ---@param y perigee.Tensor # 1 or -1, broadcasts against a, with no axes of its own
----@param options? {margin?: number, reduction?: string}
+---@param options? {margin?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.margin_ranking(a, b, y, options) end
 
 ---Mean of (x - y)^2.
 ---@param x perigee.Tensor # prediction
 ---@param y perigee.Tensor # the shape of x
----@param options? {reduction?: string}
+---@param options? {reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.mse(x, y, options) end
 
@@ -1962,7 +1965,7 @@ function nn.mse(x, y, options) end
 ---(Crammer and Singer, 2001).
 ---@param x perigee.Tensor # [N, C] or [C]
 ---@param labels perigee.Tensor # int64 [N] or []
----@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: string} # p: 1 or 2
+---@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: perigee.Reduction} # p: 1 or 2
 ---@return perigee.Tensor
 function nn.multi_margin(x, labels, options) end
 
@@ -1970,14 +1973,14 @@ function nn.multi_margin(x, labels, options) end
 --- -(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
 ---@param x perigee.Tensor # logits
 ---@param y perigee.Tensor # the shape of x
----@param options? {weight?: perigee.Tensor, reduction?: string}
+---@param options? {weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.multilabel_soft_margin(x, y, options) end
 
 ---Negative log likelihood -weight[y] x[y] of log probabilities x. "mean" divides by the sum of the labels' weights.
 ---@param log_probs perigee.Tensor # [N, C] or [N, C, ...]
 ---@param labels perigee.Tensor # int64 [N, ...] from 0
----@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
+---@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.nll(log_probs, labels, options) end
 
@@ -1985,21 +1988,21 @@ function nn.nll(log_probs, labels, options) end
 ---of mean x with log_input=false; without the term log(y!), which x does not change.
 ---@param x perigee.Tensor # the mean, or its logarithm
 ---@param y perigee.Tensor # the shape of x
----@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: string}
+---@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.poisson_nll(x, y, options) end
 
 ---Huber's loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
 ---@param x perigee.Tensor # prediction
 ---@param y perigee.Tensor # the shape of x
----@param options? {beta?: number, reduction?: string}
+---@param options? {beta?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.smooth_l1(x, y, options) end
 
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
 ---@param x perigee.Tensor # scores
 ---@param y perigee.Tensor # the shape of x
----@param options? {reduction?: string}
+---@param options? {reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.soft_margin(x, y, options) end
 
@@ -2008,7 +2011,7 @@ function nn.soft_margin(x, y, options) end
 ---@param anchor perigee.Tensor # [N, D]
 ---@param near perigee.Tensor # [N, D] of the same class
 ---@param far perigee.Tensor # [N, D] of another one
----@param options? {margin?: number, p?: number, eps?: number, swap?: boolean, reduction?: string}
+---@param options? {margin?: number, p?: number, eps?: number, swap?: boolean, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.triplet_margin(anchor, near, far, options) end
 
@@ -2204,14 +2207,14 @@ function optim_sched.MultiStep(...) end
 ---From max_lr / div_factor up to max_lr in pct_start total_steps - 1 steps and down to max_lr / div_factor /
 ---final_div_factor, the momentum (or beta1) the other way (Smith and Topin, 2018); between two ends a and b along
 ---b + (a - b) (1 + cos(pi part)) / 2, or a line. Behind total_steps it stays.
----@param ... perigee.Optimizer|number|number[]|integer|{optimizer: perigee.Optimizer, max_lr: number|number[], total_steps: integer, pct_start?: number, anneal_strategy?: string, cycle_momentum?: boolean, base_momentum?: number, max_momentum?: number, div_factor?: number, final_div_factor?: number, three_phase?: boolean} # optimizer, max_lr, total_steps, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, base_momentum=0.85, max_momentum=0.95, div_factor=25, final_div_factor=10000, three_phase=false
+---@param ... perigee.Optimizer|number|number[]|integer|{optimizer: perigee.Optimizer, max_lr: number|number[], total_steps: integer, pct_start?: number, anneal_strategy?: "cos"|"linear", cycle_momentum?: boolean, base_momentum?: number, max_momentum?: number, div_factor?: number, final_div_factor?: number, three_phase?: boolean} # optimizer, max_lr, total_steps, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, base_momentum=0.85, max_momentum=0.95, div_factor=25, final_div_factor=10000, three_phase=false
 ---@return perigee.Schedule
 function optim_sched.OneCycle(...) end
 
 ---Times factor when the value given to step(value) has not got better for more than `patience` steps: lr = max(lr
 ---factor, min_lr). Better: below best (1 - threshold), in mode max above best (1 + threshold), or best minus or plus
 ---threshold with threshold_mode abs.
----@param ... perigee.Optimizer|{optimizer: perigee.Optimizer, mode?: string, factor?: number, patience?: integer, threshold?: number, threshold_mode?: string, cooldown?: integer, min_lr?: number, eps?: number} # optimizer, mode=min, factor=0.1, patience=10, threshold=0.0001, threshold_mode=rel, cooldown=0, min_lr=0, eps=1e-08
+---@param ... perigee.Optimizer|{optimizer: perigee.Optimizer, mode?: "min"|"max", factor?: number, patience?: integer, threshold?: number, threshold_mode?: "rel"|"abs", cooldown?: integer, min_lr?: number, eps?: number} # optimizer, mode=min, factor=0.1, patience=10, threshold=0.0001, threshold_mode=rel, cooldown=0, min_lr=0, eps=1e-08
 ---@return perigee.Schedule
 function optim_sched.Plateau(...) end
 
@@ -3159,11 +3162,11 @@ function pg.column_stack(...) end
 ---@param x perigee.Tensor # [N, C, L]
 ---@param weight perigee.Tensor # [O, C / groups, k]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1}, padding={0}, dilation={1}, groups=1
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer} # stride={1}, padding={0}, dilation={1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv1d(x, weight, bias, options, ...) end
 
@@ -3171,11 +3174,11 @@ function pg.conv1d(x, weight, bias, options, ...) end
 ---stride + 1 elements, rounded down.
 ---@param weight perigee.Tensor # [O, C / groups, k]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1}, padding={0}, dilation={1}, groups=1
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer} # stride={1}, padding={0}, dilation={1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv1d(weight, bias, options, ...) end
 
@@ -3183,22 +3186,22 @@ function Tensor:conv1d(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, L]
 ---@param weight perigee.Tensor # [O, C / groups, k]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1}, padding={0}, dilation={1}, groups=1, activation=relu
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1}, padding={0}, dilation={1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv1d_activation(x, weight, bias, options, ...) end
 
 ---An activation of conv1d(x, weight, bias), applied while the result is written: the same bits as one after the other.
 ---@param weight perigee.Tensor # [O, C / groups, k]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1}, padding={0}, dilation={1}, groups=1, activation=relu
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1}, padding={0}, dilation={1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv1d_activation(weight, bias, options, ...) end
 
@@ -3207,11 +3210,11 @@ function Tensor:conv1d_activation(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, H, W]
 ---@param weight perigee.Tensor # [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv2d(x, weight, bias, options, ...) end
 
@@ -3219,11 +3222,11 @@ function pg.conv2d(x, weight, bias, options, ...) end
 ---stride + 1 elements, rounded down.
 ---@param weight perigee.Tensor # [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv2d(weight, bias, options, ...) end
 
@@ -3231,22 +3234,22 @@ function Tensor:conv2d(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, H, W]
 ---@param weight perigee.Tensor # [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, activation=relu
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv2d_activation(x, weight, bias, options, ...) end
 
 ---An activation of conv2d(x, weight, bias), applied while the result is written: the same bits as one after the other.
 ---@param weight perigee.Tensor # [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, activation=relu
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv2d_activation(weight, bias, options, ...) end
 
@@ -3255,11 +3258,11 @@ function Tensor:conv2d_activation(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, D, H, W]
 ---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv3d(x, weight, bias, options, ...) end
 
@@ -3267,11 +3270,11 @@ function pg.conv3d(x, weight, bias, options, ...) end
 ---stride + 1 elements, rounded down.
 ---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv3d(weight, bias, options, ...) end
 
@@ -3279,22 +3282,22 @@ function Tensor:conv3d(weight, bias, options, ...) end
 ---@param x perigee.Tensor # [N, C, D, H, W]
 ---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, activation=relu
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.conv3d_activation(x, weight, bias, options, ...) end
 
 ---An activation of conv3d(x, weight, bias), applied while the result is written: the same bits as one after the other.
 ---@param weight perigee.Tensor # [O, C / groups, kd, kh, kw]
 ---@param bias? perigee.Tensor # [O]
----@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, activation=relu
+---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"} # stride={1, 1, 1}, padding={0, 0, 0}, dilation={1, 1, 1}, groups=1, activation=relu
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, options: {stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, bias?: perigee.Tensor, stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer, activation?: "relu"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:conv3d_activation(weight, bias, options, ...) end
 
@@ -3792,7 +3795,7 @@ function Tensor:embedding(index, options) end
 
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
 ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
----@param ... perigee.Tensor|string|boolean|integer|{weight: perigee.Tensor, index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer} # weight, index, offsets, mode=mean, per_sample_weights, include_last_offset=false, padding_idx=-1
+---@param ... perigee.Tensor|"mean"|"sum"|"max"|boolean|integer|{weight: perigee.Tensor, index: perigee.Tensor, offsets?: perigee.Tensor, mode?: "mean"|"sum"|"max", per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer} # weight, index, offsets, mode=mean, per_sample_weights, include_last_offset=false, padding_idx=-1
 ---@return perigee.Tensor bags [B, D]
 function pg.embedding_bag(...) end
 
@@ -4196,7 +4199,7 @@ function pg.graph(fn) end
 ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015); volumes [N, C, D, H, W] at a grid
 ---[N, Do, Ho, Wo, 3] of (x, y, z). Modes: bilinear (of volumes, trilinear), nearest, and of images bicubic; padding
 ---modes: zeros, border, reflection. 16-bit floats are computed in float32.
----@param ... perigee.Tensor|string|boolean|{x: perigee.Tensor, grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean} # x, grid, mode=bilinear, padding_mode=zeros, align_corners=false
+---@param ... perigee.Tensor|"bilinear"|"nearest"|"bicubic"|"zeros"|"border"|"reflection"|boolean|{x: perigee.Tensor, grid: perigee.Tensor, mode?: "bilinear"|"nearest"|"bicubic", padding_mode?: "zeros"|"border"|"reflection", align_corners?: boolean} # x, grid, mode=bilinear, padding_mode=zeros, align_corners=false
 ---@return perigee.Tensor
 function pg.grid_sample(...) end
 
@@ -4422,7 +4425,7 @@ function pg.instance_norm(...) end
 
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
 ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
----@param ... any|{x: perigee.Tensor, size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean} # x, size, scale_factor, mode=nearest, align_corners, recompute_scale_factor=false
+---@param ... any|{x: perigee.Tensor, size?: any, scale_factor?: any, mode?: "nearest"|"linear"|"bilinear"|"bicubic"|"trilinear"|"area", align_corners?: boolean, recompute_scale_factor?: boolean} # x, size, scale_factor, mode=nearest, align_corners, recompute_scale_factor=false
 ---@return perigee.Tensor
 function pg.interpolate(...) end
 
@@ -5183,7 +5186,7 @@ function pg.median(x, options, ...) end
 function Tensor:median(options, ...) end
 
 ---The coordinates of a grid, a view a tensor: with "ij" tensor k runs along axis k, with "xy" the first along axis 2.
----@param ... perigee.Tensor[]|{tensors: perigee.Tensor[], indexing?: string} # tensors, indexing=ij
+---@param ... perigee.Tensor[]|{tensors: perigee.Tensor[], indexing?: "ij"|"xy"} # tensors, indexing=ij
 ---@return perigee.Tensor ...
 function pg.meshgrid(...) end
 
@@ -5482,7 +5485,7 @@ function pg.outer(...) end
 ---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
 ---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate,
 ---circular.
----@param ... perigee.Tensor|table|string|number|{x: perigee.Tensor, pad: table, mode?: string, value?: number} # x, pad, mode=constant, value=0
+---@param ... perigee.Tensor|table|"constant"|"reflect"|"replicate"|"circular"|number|{x: perigee.Tensor, pad: table, mode?: "constant"|"reflect"|"replicate"|"circular", value?: number} # x, pad, mode=constant, value=0
 ---@return perigee.Tensor
 function pg.pad(...) end
 
@@ -5602,7 +5605,7 @@ function pg.put(...) end
 ---The elements below which the shares `q` of each line along an axis (of all elements without one) lie. q is a
 ---number, or a list or tensor of them, which then come along a new first axis. Interpolation: linear (definition 7 of
 ---Hyndman and Fan, "Sample quantiles in statistical packages", 1996), lower, higher, midpoint, nearest.
----@param ... perigee.Tensor|number|number[]|integer|boolean|string|{x: perigee.Tensor, q: number|number[]|perigee.Tensor, axis?: integer, keepdim?: boolean, interpolation?: string} # x, q, axis, keepdim=false, interpolation=linear
+---@param ... perigee.Tensor|number|number[]|integer|boolean|"linear"|"lower"|"higher"|"midpoint"|"nearest"|{x: perigee.Tensor, q: number|number[]|perigee.Tensor, axis?: integer, keepdim?: boolean, interpolation?: "linear"|"lower"|"higher"|"midpoint"|"nearest"} # x, q, axis, keepdim=false, interpolation=linear
 ---@return perigee.Tensor
 function pg.quantile(...) end
 
@@ -6058,7 +6061,7 @@ function pg.set_default_dtype(name) end
 ---than `threshold` elements show `edgeitems` at each end of an axis; lines have `linewidth` characters; `suppress`
 ---keeps small numbers out of powers of ten; `sci_mode` true or false says when there are any ("auto": by the values);
 ---`profile` "default", "short" or "full" sets all of them.
----@param ... {precision?: integer, threshold?: number, edgeitems?: integer, linewidth?: integer, suppress?: boolean, sci_mode?: any, profile?: string} # precision, threshold, edgeitems, linewidth, suppress, sci_mode, profile
+---@param ... {precision?: integer, threshold?: number, edgeitems?: integer, linewidth?: integer, suppress?: boolean, sci_mode?: boolean|"auto", profile?: "default"|"short"|"full"} # precision, threshold, edgeitems, linewidth, suppress, sci_mode, profile
 ---@return table options what was in force before
 function pg.set_printoptions(...) end
 
@@ -6992,7 +6995,7 @@ function Tensor:double() end
 
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
 ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
----@param ... perigee.Tensor|string|boolean|integer|{index: perigee.Tensor, offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer} # index, offsets, mode=mean, per_sample_weights, include_last_offset=false, padding_idx=-1
+---@param ... perigee.Tensor|"mean"|"sum"|"max"|boolean|integer|{index: perigee.Tensor, offsets?: perigee.Tensor, mode?: "mean"|"sum"|"max", per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer} # index, offsets, mode=mean, per_sample_weights, include_last_offset=false, padding_idx=-1
 ---@return perigee.Tensor bags [B, D]
 function Tensor:embedding_bag(...) end
 
@@ -7057,7 +7060,7 @@ function Tensor:full_like(value, options) end
 ---with align_corners the centres of the outer pixels (Jaderberg and others, 2015); volumes [N, C, D, H, W] at a grid
 ---[N, Do, Ho, Wo, 3] of (x, y, z). Modes: bilinear (of volumes, trilinear), nearest, and of images bicubic; padding
 ---modes: zeros, border, reflection. 16-bit floats are computed in float32.
----@param ... perigee.Tensor|string|boolean|{grid: perigee.Tensor, mode?: string, padding_mode?: string, align_corners?: boolean} # grid, mode=bilinear, padding_mode=zeros, align_corners=false
+---@param ... perigee.Tensor|"bilinear"|"nearest"|"bicubic"|"zeros"|"border"|"reflection"|boolean|{grid: perigee.Tensor, mode?: "bilinear"|"nearest"|"bicubic", padding_mode?: "zeros"|"border"|"reflection", align_corners?: boolean} # grid, mode=bilinear, padding_mode=zeros, align_corners=false
 ---@return perigee.Tensor
 function Tensor:grid_sample(...) end
 
@@ -7149,7 +7152,7 @@ function Tensor:int() end
 
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
 ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
----@param ... any|{size?: any, scale_factor?: any, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean} # size, scale_factor, mode=nearest, align_corners, recompute_scale_factor=false
+---@param ... any|{size?: any, scale_factor?: any, mode?: "nearest"|"linear"|"bilinear"|"bicubic"|"trilinear"|"area", align_corners?: boolean, recompute_scale_factor?: boolean} # size, scale_factor, mode=nearest, align_corners, recompute_scale_factor=false
 ---@return perigee.Tensor
 function Tensor:interpolate(...) end
 
@@ -7309,7 +7312,7 @@ function Tensor:outer(...) end
 ---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
 ---the one before it, ...; or a pair an axis, first axis first. Modes: constant (`value`), reflect, replicate,
 ---circular.
----@param ... table|string|number|{pad: table, mode?: string, value?: number} # pad, mode=constant, value=0
+---@param ... table|"constant"|"reflect"|"replicate"|"circular"|number|{pad: table, mode?: "constant"|"reflect"|"replicate"|"circular", value?: number} # pad, mode=constant, value=0
 ---@return perigee.Tensor
 function Tensor:pad(...) end
 
@@ -7345,7 +7348,7 @@ function Tensor:put_(...) end
 ---The elements below which the shares `q` of each line along an axis (of all elements without one) lie. q is a
 ---number, or a list or tensor of them, which then come along a new first axis. Interpolation: linear (definition 7 of
 ---Hyndman and Fan, "Sample quantiles in statistical packages", 1996), lower, higher, midpoint, nearest.
----@param ... number|number[]|perigee.Tensor|integer|boolean|string|{q: number|number[]|perigee.Tensor, axis?: integer, keepdim?: boolean, interpolation?: string} # q, axis, keepdim=false, interpolation=linear
+---@param ... number|number[]|perigee.Tensor|integer|boolean|"linear"|"lower"|"higher"|"midpoint"|"nearest"|{q: number|number[]|perigee.Tensor, axis?: integer, keepdim?: boolean, interpolation?: "linear"|"lower"|"higher"|"midpoint"|"nearest"} # q, axis, keepdim=false, interpolation=linear
 ---@return perigee.Tensor
 function Tensor:quantile(...) end
 

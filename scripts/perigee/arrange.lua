@@ -269,7 +269,8 @@ return function(pg, native)
   -- ---- grids ----
 
   local read_grid = native.signature("meshgrid", {
-    { "tensors", "tensors", required = true }, { "indexing", "string", default = "ij", named = true } })
+    { "tensors", "tensors", required = true },
+    { "indexing", "string", default = "ij", named = true, choices = { "ij", "xy" } } })
   ---The coordinates of a grid, a view a tensor: with "ij" tensor k runs along axis k, with "xy" the first along axis 2.
   ---@param ... perigee.Tensor|perigee.Tensor[] of one axis
   ---@return perigee.Tensor ...
@@ -277,9 +278,6 @@ return function(pg, native)
     local o = read_grid(...)
     local list, shape, views = o.tensors, {}, {}
     if #list == 0 then bad("meshgrid", "needs at least one tensor") end
-    if o.indexing ~= "ij" and o.indexing ~= "xy" then
-      bad("meshgrid", ("indexing is %q; expected \"ij\" or \"xy\""):format(o.indexing))
-    end
     for i, x in ipairs(list) do
       if rank(x) > 1 then bad("meshgrid", ("tensor %d is %s; expected one axis"):format(i, tostring(x.shape))) end
       list[i] = rank(x) == 0 and x:reshape(1) or x

@@ -62,7 +62,8 @@ local initializers = {
 }
 
 local read_variable = native.signature("variable", {
-  { "name", "string", required = true }, { "shape", "table", named = true }, { "init", "any", named = true },
+  { "name", "string", required = true }, { "shape", "table", named = true }, { "init", "any", named = true,
+    type = '"zeros"|"ones"|"uniform"|"normal"|"glorot_uniform"|"glorot_normal"|function|perigee.Tensor' },
   { "dtype", "dtype", named = true } })
 
 ---State that lives between runs: `g:variable{"w", shape={3, 2}, init="glorot_uniform"}`; init may be a tensor.

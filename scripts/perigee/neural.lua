@@ -388,18 +388,15 @@ return function(pg, native)
   ---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
   ---@param weight perigee.Tensor
   ---@param index perigee.Tensor int64 or int32, from 0
-  ---@param options? {offsets?: perigee.Tensor, mode?: string, per_sample_weights?: perigee.Tensor,
+  ---@param options? {offsets?: perigee.Tensor, mode?: "mean"|"sum"|"max", per_sample_weights?: perigee.Tensor,
   ---  include_last_offset?: boolean, padding_idx?: integer} mode: "mean" (default), "sum" or "max"
   ---@return perigee.Tensor bags [B, D]
   both("embedding_bag", {
     { "weight", "tensor", required = true }, { "index", "tensor", required = true }, { "offsets", "tensor" },
-    { "mode", "string", default = "mean" }, { "per_sample_weights", "tensor" },
+    { "mode", "string", default = "mean", choices = { "mean", "sum", "max" } }, { "per_sample_weights", "tensor" },
     { "include_last_offset", "boolean", default = false }, { "padding_idx", "integer", default = -1 },
   }, function(o)
     local function bad(text, ...) native.raise("invalid_argument", "embedding_bag", text:format(...)) end
-    if o.mode ~= "mean" and o.mode ~= "sum" and o.mode ~= "max" then
-      bad("mode must be mean, sum or max, got %q", o.mode)
-    end
     if o.per_sample_weights and o.mode ~= "sum" then bad("per_sample_weights need mode=\"sum\"") end
     local index, offsets, weights = o.index, o.offsets, o.per_sample_weights
     if rank(index) ~= (offsets and 1 or 2) then

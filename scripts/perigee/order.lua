@@ -74,12 +74,10 @@ return function(pg, native)
   ---@return perigee.Tensor
   both("quantile", {
     { "q", "any", required = true }, { "axis", "axis" }, { "keepdim", "boolean", default = false },
-    { "interpolation", "string", default = "linear" },
+    { "interpolation", "string", default = "linear",
+      choices = { "linear", "lower", "higher", "midpoint", "nearest" } },
   }, function(o)
     local x, place = o.x, between[o.interpolation]
-    if not place then
-      bad("quantile", ("unknown interpolation %q"):format(o.interpolation), "linear, lower, higher, midpoint, nearest")
-    end
     if not native.dtypes.by_name[x.dtype].floating then bad("quantile", "needs a floating tensor, got " .. x.dtype) end
     local list, several = read_quantiles(o.q)
     local axis, shape = o.axis and rank(x) > 0 and axis_of("quantile", x, o.axis) or nil, x.shape
@@ -154,7 +152,7 @@ return function(pg, native)
 
   local read_search = native.signature("searchsorted", {
     { "sorted", "tensor", required = true }, { "values", "any", required = true },
-    { "right", "boolean", default = false }, { "side", "string" } })
+    { "right", "boolean", default = false }, { "side", "string", choices = { "left", "right" } } })
   ---Where values (a tensor or a number) would be put into rows that are in rising order, as counts of the elements
   ---before them: before equal elements, or behind them with `right=true` or `side="right"`.
   ---@param sorted perigee.Tensor [n], or [..., n]
@@ -164,9 +162,6 @@ return function(pg, native)
   ---@return perigee.Tensor indices from 0
   function pg.searchsorted(...)
     local o = read_search(...)
-    if o.side and o.side ~= "left" and o.side ~= "right" then
-      bad("searchsorted", ("side is %q; expected \"left\" or \"right\""):format(o.side))
-    end
     local values = as_tensor("searchsorted", "values", o.values, o.sorted)
     local right = o.right
     if o.side then right = o.side == "right" end

@@ -89,7 +89,8 @@ return function(pg, native)
   end
 
   local read = native.signature("pad", {
-    { "x", "tensor", required = true }, { "pad", "table", required = true }, { "mode", "string", default = "constant" },
+    { "x", "tensor", required = true }, { "pad", "table", required = true },
+    { "mode", "string", default = "constant", choices = { "constant", "reflect", "replicate", "circular" } },
     { "value", "number", default = 0 } })
 
   ---Adds elements around x, or takes some away (negative widths). `pad` is {before, behind} of the last axis, then of
@@ -98,10 +99,6 @@ return function(pg, native)
   ---@return perigee.Tensor
   function pg.pad(...)
     local o = read(...)
-    if o.mode ~= "constant" and not source[o.mode] then
-      local near = native.suggest(o.mode, { "constant", "reflect", "replicate", "circular" })
-      refuse(("unknown mode %q"):format(o.mode), near and ("did you mean %q?"):format(near))
-    end
     local x, widths = o.x, widths_of(o.x, o.pad)
     for axis = 1, rank(x) do
       local before, behind = unpack(widths[axis] or { 0, 0 })

@@ -66,15 +66,11 @@ return function(pg, native)
   ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
   ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
   ---@return perigee.Tensor
-  both("interpolate", { { "size", "any" }, { "scale_factor", "any" }, { "mode", "string", default = "nearest" },
+  both("interpolate", { { "size", "any" }, { "scale_factor", "any" },
+                        { "mode", "string", default = "nearest", choices = mode_names },
                         { "align_corners", "boolean" },
                         { "recompute_scale_factor", "boolean", default = false } }, function(o)
     local x, axes, mode = o.x, rank(o.x) - 2, modes[o.mode]
-    if not mode then
-      local near = native.suggest(o.mode, mode_names)
-      refuse("interpolate", ("mode must be one of %s, got %q"):format(table.concat(mode_names, ", "), o.mode),
-             near and ("did you mean %q?"):format(near))
-    end
     if axes < 1 or axes > 3 then refuse("interpolate", ("x is %s; expected 3 to 5 axes"):format(tostring(x.shape))) end
     if (axes_of_mode[o.mode] or axes) ~= axes then
       refuse("interpolate", ("mode %s is for %d axes beside N and C; x is %s"):format(o.mode, axes_of_mode[o.mode],
@@ -255,8 +251,9 @@ return function(pg, native)
   ---[N, Do, Ho, Wo, 3] of (x, y, z). Modes: bilinear (of volumes, trilinear), nearest, and of images bicubic; padding
   ---modes: zeros, border, reflection. 16-bit floats are computed in float32.
   ---@return perigee.Tensor
-  both("grid_sample", { { "grid", "tensor", required = true }, { "mode", "string", default = "bilinear" },
-                        { "padding_mode", "string", default = "zeros" },
+  both("grid_sample", { { "grid", "tensor", required = true },
+                        { "mode", "string", default = "bilinear", choices = { "bilinear", "nearest", "bicubic" } },
+                        { "padding_mode", "string", default = "zeros", choices = { "zeros", "border", "reflection" } },
                         { "align_corners", "boolean", default = false } }, function(o)
     local x, grid, where = o.x, o.grid, "grid_sample"
     local axes = rank(x) - 2
@@ -265,13 +262,7 @@ return function(pg, native)
       refuse(where, ("x is %s and grid %s; expected [N, C, H, W] and [N, Ho, Wo, 2], or [N, C, D, H, W] and " ..
                      "[N, Do, Ho, Wo, 3]"):format(tostring(x.shape), tostring(grid.shape)))
     end
-    if not samplers[o.mode] then
-      refuse(where, ("mode must be one of bilinear, nearest, bicubic, got %q"):format(o.mode))
-    end
     if o.mode == "bicubic" and axes == 3 then refuse(where, "mode bicubic is one for images; x is a volume") end
-    if o.padding_mode ~= "zeros" and o.padding_mode ~= "border" and o.padding_mode ~= "reflection" then
-      refuse(where, ("padding_mode must be one of zeros, border, reflection, got %q"):format(o.padding_mode))
-    end
     local dtype = x.dtype
     local narrow = dtype == "float16" or dtype == "bfloat16"
     if narrow then x, grid = x:to("float32"), grid:to("float32") end

@@ -92,7 +92,8 @@ return function(pg, native)
   ---@param include_self? boolean
   ---@return perigee.Tensor
   scatter("scatter_reduce", "scatter_reduce", {
-    { "reduce", "string", required = true }, { "include_self", "boolean", default = true } })
+    { "reduce", "string", required = true, choices = { "sum", "prod", "mean", "amax", "amin" } },
+    { "include_self", "boolean", default = true } })
 
   -- ---- slices along an axis ----
 

@@ -214,6 +214,62 @@ for _, operator in ipairs { "+", "-", "*", "/", "^", "%" } do
   EXPRESSIONS[#EXPRESSIONS + 1] = { ("(x %s x):sum()"):format(operator), T }
 end
 
+-- What is offered between the quotes of an option.
+local CHOICES = {
+  { "pg.nn.mse", "reduction", "mean sum none" }, { "pg.nn.kl_div", "reduction", "mean sum none batchmean" },
+  { "pg.nn.MSELoss", "reduction", "mean sum none" }, { "pg.nn.CTCLoss", "reduction", "mean sum none" },
+  { "pg.interpolate", "mode", "nearest linear bilinear bicubic trilinear area" },
+  { "x:interpolate", "mode", "nearest linear bilinear bicubic trilinear area" },
+  { "pg.nn.Upsample", "mode", "nearest linear bilinear bicubic trilinear area" },
+  { "pg.nn.EmbeddingBag", "mode", "mean sum max" }, { "pg.optim.sched.Plateau", "threshold_mode", "rel abs" },
+  { "pg.optim.sched.OneCycle", "anneal_strategy", "cos linear" },
+  { "pg.quantile", "interpolation", "linear lower higher midpoint nearest" },
+  { "pg.callbacks.LRScheduler", "per", "epoch batch" },
+  { "model:fit", "amp", "bfloat16 float16 float32" }, { "model:fit", "metrics", "accuracy error mae mse" },
+  { "graph:variable", "init", "zeros ones uniform normal glorot_uniform glorot_normal" },
+  { "pg.nn.Conv2d", "padding", "same valid" }, { "pg.conv2d", "padding", "same valid" },
+  { "x:cast", "dtype", table.concat(native.dtypes.names, " ") },
+  { "pg.nn.Linear", "activation", "none relu gelu_tanh" },
+}
+
+-- The strings that a type may be, also as one of a list.
+local function literals(completer, tree, list)
+  completer:each(tree, function(part)
+    if part.kind == "array" then literals(completer, part.of, list) end
+    if part.kind == "literal" then list[#list + 1] = part.value:sub(2, -2) end
+  end)
+  return list
+end
+
+test("docs/library: what options may be is offered between their quotes", function(t)
+  local completer, wrong = complete.new(read_library(), TYPES), {}
+  for _, case in ipairs(CHOICES) do
+    local list = {}
+    for _, p in ipairs(completer:type_of(case[1]).parameters) do
+      local option = p.type and completer:field(p.type, case[2])
+      if option then literals(completer, option, list) end
+    end
+    local found = table.concat(list, " ")
+    if found ~= case[3] then wrong[#wrong + 1] = ("%s %s: %s"):format(case[1], case[2], found) end
+  end
+  t.equal(wrong, {})
+end)
+
+test("docs/library: options have a type that an editor shows, no union with any", function(t)
+  local file, wrong, seen = read_library(), {}, 0
+  for _, class in pairs(file.classes) do
+    for name, method in pairs(class.methods) do
+      local options = method.parameters.options
+      seen = seen + (options and 1 or 0)
+      for _, part in ipairs(options and options.type or {}) do
+        if part.name == "any" then wrong[#wrong + 1] = class.name .. "." .. name end
+      end
+    end
+  end
+  t.equal(wrong, {})
+  t.ok(seen > 300, "looked at " .. seen)
+end)
+
 -- Fields that are there at times, or by a type of key.
 local function is_optional(completer, tree)
   return function(name)

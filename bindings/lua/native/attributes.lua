@@ -6,7 +6,7 @@ local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local dtypes = require "perigee.native.dtypes"
 local sizes = require "perigee.native.size"
-local suggest = require "perigee.native.suggest"
+local choice = require "perigee.native.choice"
 
 local M = {}
 jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
@@ -105,13 +105,7 @@ local write = {
   end,
   [CHOICE] = function(where, attr, base, v)
     local index = type(v) == "string" and attr.choice_index[v]
-    if not index then
-      local near = type(v) == "string" and suggest(v, attr.choices)
-      errors.raise("invalid_argument", where,
-                   ("%s must be one of %s, got %s"):format(
-                     attr.shown, table.concat(attr.choices, ", "), errors.describe(v)),
-                   near and ("did you mean %q?"):format(near))
-    end
+    if not index then choice.refuse(where, attr.shown, attr.choices, v) end
     ffi.cast(int32_p, base + attr.offset)[0] = index
   end,
   [AXIS] = function(where, attr, base, v) ffi.cast(int64_p, base + attr.offset)[0] = axis(where, attr, v) end,
@@ -183,7 +177,7 @@ function M.prepare(list, inputs)
       pair = attr.pair
     end
     attr.choice_index = {}
-    for i, choice in ipairs(attr.choices or {}) do attr.choice_index[choice] = i - 1 end
+    for i, name in ipairs(attr.choices or {}) do attr.choice_index[name] = i - 1 end
     if not attr.internal and attr.kind ~= SCALAR then
       visible[#visible + 1], names[#names + 1] = attr, attr.name
       by_name[attr.name] = attr

@@ -6,6 +6,7 @@ local suggest = require "perigee.native.suggest"
 local handles = require "perigee.native.handles"
 local sizes = require "perigee.native.size"
 local dtypes = require "perigee.native.dtypes"
+local choice = require "perigee.native.choice"
 
 local M = {}
 jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
@@ -126,8 +127,10 @@ local function resolve(list)
   return sizes_of
 end
 
--- Checks a value against its kind and brings it into one form.
-local function check(where, name, kind, v)
+-- Checks a value against its parameter's kind and brings it into one form.
+local function check(where, name, param, v)
+  local kind = param[2]
+  if param.choices then return choice.check(where, name, param.choices, v) end
   if kind == "any" or kind == "single" or kind == "pair" then return v end
   if kind == "dtype" then return dtypes.find(v, where).name end
   if kind == "axis" then
@@ -206,7 +209,7 @@ function M.place(where, params, args, n, out)
       v = list
     end
     local no_options = not takes_table[kind] and is_plain(v) and next(v) == nil -- x:elu{}
-    if v ~= nil and not no_options then out[name] = check(where, shown, kind, v) end
+    if v ~= nil and not no_options then out[name] = check(where, shown, param, v) end
     index = index + 1
   end
 end
@@ -240,7 +243,7 @@ function M.name_options(where, params, named, out)
       if not param then unknown(where, params.names, key) end
       local name = param[1]
       if out[name] ~= nil then errors.raise("invalid_argument", where, ("%s is given twice"):format(key)) end
-      out[name] = check(where, key, param[2], v)
+      out[name] = check(where, key, param, v)
     end
   end
 end

@@ -9,7 +9,7 @@ local amp = { GradScaler = require("perigee.amp.scaler").new }
 
 local read_options = native.signature("amp.autocast", {
   { "device", "string", named = true, doc = "a type such as cuda; all if not given" },
-  { "dtype", "string", named = true, default = "bfloat16", doc = "bfloat16 or float16" },
+  { "dtype", "string", named = true, default = "bfloat16", type = '"bfloat16"|"float16"', doc = "of products" },
   { "enabled", "boolean", named = true, default = true, doc = "false: off inside" } })
 
 -- "cuda", "cuda:0", "/gpu:1", "/device:GPU:0" -> the type of the device, which need not be there.
@@ -48,7 +48,7 @@ end
 ---inputs in `dtype`, what loses by 16 bits (losses, exponentials, sums) in float32, the rest runs in what it is given.
 ---Scopes nest; `enabled = false` switches it off inside. Parameters are cast once, until they change or the outermost
 ---scope ends; gradients come back in their dtype, and backward runs in the dtypes of the forward pass.
----@param options {device: string?, dtype: string?, enabled: boolean?}
+---@param options {device?: string, dtype?: "bfloat16"|"float16", enabled?: boolean}
 ---@param fn function what runs in mixed precision
 ---@param ... any arguments of fn
 ---@return any ... what fn returns

@@ -18,7 +18,7 @@ local read = native.signature("ModelCheckpoint", {
   { "dir", "string", required = true, doc = "folder of the checkpoints" },
   { "keep", "integer", named = true, default = 3, doc = "how many of the newest are kept" },
   { "monitor", "string", named = true, doc = "name of the value by which one is the best" },
-  { "mode", "string", named = true, doc = watch.MODE },
+  watch.MODE,
   { "every", "integer", named = true, default = 1, doc = "epochs between two checkpoints" },
   { "steps", "integer", named = true, doc = "batches between two checkpoints inside of an epoch; none if not given" } })
 
@@ -33,7 +33,7 @@ function callbacks.ModelCheckpoint(...)
       native.raise("invalid_argument", "ModelCheckpoint", ("%s must be at least 1, got %d"):format(name, o[name]))
     end
   end
-  o.mode = watch.mode("ModelCheckpoint", o.mode, o.monitor)
+  o.mode = watch.mode(o.mode, o.monitor)
   return setmetatable({ options = o }, ModelCheckpoint)
 end
 

@@ -12,7 +12,8 @@ LRScheduler.__index = LRScheduler
 local read = native.signature("LRScheduler", {
   { "schedule", "any", required = true, type = "perigee.Schedule|fun(optimizer: perigee.Optimizer): perigee.Schedule",
     doc = "the schedule, or what makes it when the training begins" },
-  { "per", "string", named = true, default = "epoch", doc = "what step() is called for: epoch or batch" },
+  { "per", "string", named = true, default = "epoch", choices = { "epoch", "batch" },
+    doc = "what step() is called for" },
   { "monitor", "string", named = true, default = "val_loss", doc = "name of the value that Plateau is given" } })
 
 ---Steps a schedule after every epoch, or with per="batch" after every batch. Where fit binds the optimizer, it is a
@@ -21,9 +22,6 @@ local read = native.signature("LRScheduler", {
 ---@return perigee.Callback
 function callbacks.LRScheduler(...)
   local o = read(...)
-  if o.per ~= "epoch" and o.per ~= "batch" then
-    native.raise("invalid_argument", "LRScheduler", 'per must be "epoch" or "batch", got ' .. native.describe(o.per))
-  end
   if type(o.schedule) ~= "function" and (type(o.schedule) ~= "table" or type(o.schedule.step) ~= "function") then
     native.raise("invalid_argument", "LRScheduler", "needs a schedule or a function that makes one, got " ..
                  native.describe(o.schedule))

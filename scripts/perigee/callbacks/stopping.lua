@@ -16,7 +16,7 @@ local read = native.signature("EarlyStopping", {
   { "monitor", "string", default = "val_loss", doc = "name of a value in the history's entries" },
   { "patience", "integer", named = true, default = 0, doc = "epochs without a better value that are borne" },
   { "min_delta", "number", named = true, default = 0, doc = "how much better a value must be to count" },
-  { "mode", "string", named = true, doc = watch.MODE },
+  watch.MODE,
   { "restore_best", "boolean", named = true, default = false, doc = "whether the model ends with its best weights" } })
 
 ---Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the
@@ -27,7 +27,7 @@ function callbacks.EarlyStopping(...)
   if o.patience < 0 then
     native.raise("invalid_argument", "EarlyStopping", "patience must not be negative, got " .. o.patience)
   end
-  o.mode = watch.mode("EarlyStopping", o.mode, o.monitor)
+  o.mode = watch.mode(o.mode, o.monitor)
   return setmetatable({ options = o, waited = 0 }, EarlyStopping)
 end
 

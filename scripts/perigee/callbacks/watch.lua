@@ -3,23 +3,20 @@
 
 local native = require "perigee.native"
 
-local watch = { MODE = "whether less (min) or more (max) is better; by the value's name if not given" }
+-- The option of callbacks that says which way is better.
+local watch = { MODE = { "mode", "string", named = true, choices = { "min", "max" },
+                         doc = "whether less (min) or more (max) is better; by the value's name if not given" } }
 
 -- What ends in these is better when it is larger.
 local larger = { "accuracy", "acc", "auc", "f1", "precision", "recall", "r2" }
 
 ---"min" or "max": as given, or by the value's name.
-function watch.mode(where, mode, name)
-  if mode == nil then
-    for _, ending in ipairs(larger) do
-      if name and name:sub(-#ending) == ending then return "max" end
-    end
-    return "min"
+function watch.mode(mode, name)
+  if mode then return mode end
+  for _, ending in ipairs(larger) do
+    if name and name:sub(-#ending) == ending then return "max" end
   end
-  if mode ~= "min" and mode ~= "max" then
-    native.raise("invalid_argument", where, 'mode must be "min" or "max", got ' .. native.describe(mode))
-  end
-  return mode
+  return "min"
 end
 
 ---The value of an epoch's entry.

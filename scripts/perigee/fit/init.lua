@@ -17,8 +17,9 @@ local shared = {
   { "data", "any", type = "perigee.Dataset", doc = "batches, or samples, { x =, y = }" },
   { "x", "any", named = true, type = "perigee.Tensor", doc = "inputs [N, ...], in place of `data`" },
   { "y", "any", named = true, type = "perigee.Tensor", doc = "targets [N, ...]" },
-  { "loss", "any", named = true, type = "string|function|perigee.Layer", doc = "a name of nn, a function or a layer" },
-  { "metrics", "any", named = true, type = "(string|function)[]", doc = "names or functions" },
+  { "loss", "any", named = true, type = "perigee.LossName|function|perigee.Layer",
+    doc = "a name of nn, a function or a layer" },
+  { "metrics", "any", named = true, type = "(perigee.MetricName|function)[]", doc = "names or functions" },
   { "batch_size", "integer", named = true, doc = "samples in a batch" },
 }
 local function with_shared(more)
@@ -32,12 +33,14 @@ local read_fit = native.signature("fit", with_shared {
   { "validation", "any", named = true, type = "perigee.Dataset|table",
     doc = "what is evaluated after each epoch: data as above, or { x =, y = }" },
   { "validation_split", "number", named = true, doc = "part of the data, at its end, that is kept for validation" },
-  { "optimizer", "any", named = true, type = "perigee.Optimizer", doc = "with or without parameters" },
+  { "optimizer", "any", named = true, type = "perigee.Optimizer|string",
+    doc = "a name of optim, or one with or without parameters" },
   { "epochs", "integer", named = true, default = 1, doc = "how often the data is gone through" },
   { "accumulate", "integer", named = true, default = 1, doc = "batches a step" },
   { "clip_norm", "number", named = true, doc = "limit of the norm of all gradients" },
   { "clip_value", "number", named = true, doc = "limit of each gradient's elements" },
-  { "amp", "any", named = true, type = "string|table", doc = '"bfloat16", "float16", or {dtype=..., scaler=...}' },
+  { "amp", "any", named = true, type = '"bfloat16"|"float16"|"float32"|table',
+    doc = '"bfloat16", "float16", or {dtype=..., scaler=...}' },
   { "callbacks", "table", named = true, type = "perigee.Callback[]", doc = "what is told of epochs and batches" },
   { "verbose", "integer", named = true, default = 1, doc = "0: nothing; 1: a bar on a terminal; 2: lines" },
   { "shuffle", "boolean", named = true, default = true, doc = "whether each epoch has an order of its own" },
@@ -49,17 +52,24 @@ local read_predict = native.signature("predict", {
   { "x", "tensor", required = true, doc = "[N, ...]" },
   { "batch_size", "integer", named = true, default = 256, doc = "samples in a batch" } })
 
+-- What losses may be called.
+local function loss_names()
+  local names = {}
+  for name, value in pairs(require "perigee.nn.losses") do
+    if type(value) == "function" then names[#names + 1] = name end
+  end
+  table.sort(names)
+  return names
+end
+fit.loss_names = loss_names
+
 -- A name of nn, a function, or a layer such as nn.MSELoss{}.
 local function resolve_loss(where, loss)
   local nn = require "perigee.nn"
   if type(loss) == "string" then
     local losses = require "perigee.nn.losses"
     if type(losses[loss]) == "function" then return losses[loss] end
-    local names = {}
-    for name, value in pairs(losses) do
-      if type(value) == "function" then names[#names + 1] = name end
-    end
-    local near = native.suggest(loss, names)
+    local near = native.suggest(loss, loss_names())
     native.raise("invalid_argument", where, ("unknown loss %q"):format(loss),
                  near and ("did you mean %q?"):format(near))
   end

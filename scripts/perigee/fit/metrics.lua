@@ -20,7 +20,9 @@ function known.mse(prediction, target) return (prediction - target):square():mea
 function known.mae(prediction, target) return (prediction - target):abs():mean() end
 known.error = function(prediction, target) return 1 - known.accuracy(prediction, target) end
 
-local function names()
+---What metrics may be called.
+---@return string[]
+function metrics.names()
   local list = {}
   for name in pairs(known) do list[#list + 1] = name end
   table.sort(list)
@@ -36,9 +38,9 @@ function metrics.resolve(where, given)
     if type(value) == "string" then
       name, fn = value, known[value]
       if not fn then
-        local near = native.suggest(value, names())
+        local near = native.suggest(value, metrics.names())
         native.raise("invalid_argument", where, ("unknown metric %q"):format(value),
-                     near and ("did you mean %q?"):format(near) or "known: " .. table.concat(names(), ", "))
+                     near and ("did you mean %q?"):format(near) or "known: " .. table.concat(metrics.names(), ", "))
       end
     elseif type(key) == "number" then
       name = "metric_" .. key

@@ -19,15 +19,21 @@ end
 
 local function refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
 
----Adds what is read here to the parameters that the reference lists of a layer.
-function M.describe(name, parameters)
-  if not M.layers[name] or name:find "Transpose" then return parameters end
+---Adds what padding may be beside numbers to the parameters that the reference lists of a convolution.
+function M.describe_names(parameters)
   for _, p in ipairs(parameters) do
     if p.name == "padding" then
-      p.type = p.type .. "|string"
+      p.type = p.type .. '|"same"|"valid"'
       p.doc = p.doc .. '; "same": as many as keep the size, with stride 1; "valid": none'
     end
   end
+  return parameters
+end
+
+---Adds what is read here to the parameters that the reference lists of a layer.
+function M.describe(name, parameters)
+  if not M.layers[name] or name:find "Transpose" then return parameters end
+  M.describe_names(parameters)
   parameters[#parameters + 1] = { name = "padding_mode", type = "string", required = false, default = "zeros",
                                   choices = modes, doc = "what the elements added are" }
   return parameters

@@ -44,27 +44,23 @@ initialise.functions = init
 -- What reads the arguments of init[name].
 local function reader(name, ...) return native.signature("nn.init." .. name, { T, ... }) end
 
+local NONLINEARITIES = { "leaky_relu", "relu", "selu", "tanh", "sigmoid", "linear", "conv1d", "conv2d", "conv3d",
+                         "conv_transpose1d", "conv_transpose2d", "conv_transpose3d" }
 local gains = { linear = 1, conv1d = 1, conv2d = 1, conv3d = 1, conv_transpose1d = 1, conv_transpose2d = 1,
                 conv_transpose3d = 1, sigmoid = 1, tanh = 5 / 3, relu = math.sqrt(2), selu = 3 / 4 }
 
-local function gain_of(where, nonlinearity, slope)
-  if nonlinearity == "leaky_relu" then return math.sqrt(2 / (1 + slope ^ 2)) end
-  if gains[nonlinearity] then return gains[nonlinearity] end
-  local names = { "leaky_relu" }
-  for name in pairs(gains) do names[#names + 1] = name end
-  local near = native.suggest(nonlinearity, names)
-  native.raise("invalid_argument", where, ("unknown nonlinearity %q"):format(nonlinearity),
-               near and ("did you mean %q?"):format(near) or nil)
+local function gain_of(nonlinearity, slope)
+  return gains[nonlinearity] or math.sqrt(2 / (1 + slope ^ 2)) -- leaky_relu's
 end
 
 local read_gain = native.signature("nn.init.calculate_gain", {
-  { "nonlinearity", "string", required = true, doc = "linear, sigmoid, tanh, relu, leaky_relu, selu, conv1d, ..." },
+  { "nonlinearity", "string", required = true, choices = NONLINEARITIES, doc = "what stands behind the weights" },
   { "param", "number", default = 0.01, doc = "leaky_relu's slope for negative numbers" } })
 ---How much larger weights are to be for what a nonlinearity takes away: sqrt(2) for ReLU, and so on (He et al., 2015).
 ---@return number
 function init.calculate_gain(...)
   local o = read_gain(...)
-  return gain_of("nn.init.calculate_gain", o.nonlinearity, o.param)
+  return gain_of(o.nonlinearity, o.param)
 end
 
 local read_constant = reader("constant_", { "val", "number", alias = "value", required = true, doc = "also `val`" })
@@ -144,16 +140,15 @@ end
 local function read_kaiming(name)
   local where = "nn.init." .. name
   local read = reader(name, { "a", "number", default = 0, doc = "a leaky ReLU's slope for negative numbers" },
-                      { "mode", "string", default = "fan_in", doc = "fan_in or fan_out: which way keeps its variance" },
-                      { "nonlinearity", "string", default = "leaky_relu", doc = "as of calculate_gain" })
+                      { "mode", "string", default = "fan_in", choices = { "fan_in", "fan_out" },
+                        doc = "which way keeps its variance: forward or backward" },
+                      { "nonlinearity", "string", default = "leaky_relu", choices = NONLINEARITIES,
+                        doc = "as of calculate_gain" })
   -- The tensor, and the standard deviation that keeps the variance of what passes.
   return function(...)
     local o = read(...)
     local fan_in, fan_out = fans(where, o.t)
-    if o.mode ~= "fan_in" and o.mode ~= "fan_out" then
-      refuse(where, ("mode must be \"fan_in\" or \"fan_out\", got %q"):format(o.mode))
-    end
-    return o.t, gain_of(where, o.nonlinearity, o.a) / math.sqrt(o.mode == "fan_in" and fan_in or fan_out)
+    return o.t, gain_of(o.nonlinearity, o.a) / math.sqrt(o.mode == "fan_in" and fan_in or fan_out)
   end
 end
 local read_kaiming_uniform, read_kaiming_normal = read_kaiming("kaiming_uniform_"), read_kaiming("kaiming_normal_")

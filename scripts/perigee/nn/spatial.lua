@@ -72,7 +72,8 @@ layer("Upsample", {
   { "size", "any", type = "integer|integer[]", doc = "of the result, one number or one an axis" },
   { "scale_factor", "any", type = "number|number[]", doc = "how much larger, in place of `size`" },
   { "mode", "string", default = "nearest",
-    doc = "nearest, linear (of one axis), bilinear, bicubic (two), trilinear, area" },
+    choices = { "nearest", "linear", "bilinear", "bicubic", "trilinear", "area" },
+    doc = "linear is of one axis, bilinear and bicubic of two, trilinear of three" },
   { "align_corners", "boolean", doc = "whether the outermost elements' centres stay; not of nearest and area" },
 }, function(x, o)
   return x:interpolate { size = o.size, scale_factor = o.scale_factor, mode = o.mode, align_corners = o.align_corners }

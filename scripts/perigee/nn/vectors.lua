@@ -158,7 +158,7 @@ function layers.PairwiseDistance:forward(x, y) return pg().pairwise_distance(x, 
 layers.EmbeddingBag = common.class("EmbeddingBag", {
   { "entries", "integer", required = true, doc = "rows: indices are 0 to entries - 1" },
   { "features", "integer", required = true, doc = "size of a row" },
-  { "mode", "string", default = "mean", doc = '"sum", "mean" or "max"' },
+  { "mode", "string", default = "mean", choices = { "mean", "sum", "max" }, doc = "what becomes of a bag's rows" },
   { "include_last_offset", "boolean", default = false, doc = "whether offsets end with the number of indices" },
   { "padding_idx", "integer", default = -1, doc = "index that does not count, from 0; -1: none" },
 }, function(self, o)

@@ -163,7 +163,8 @@ local read_cycle = reader("OneCycle", {
   { "max_lr", "any", required = true, type = "number|number[]", doc = "the highest rate, or one a group" },
   { "total_steps", "integer", required = true, doc = "steps of the whole cycle" },
   { "pct_start", "number", named = true, default = 0.3, doc = "part of the steps that goes up" },
-  { "anneal_strategy", "string", named = true, default = "cos", doc = "along half a cosine, or linear: a line" },
+  { "anneal_strategy", "string", named = true, default = "cos", choices = { "cos", "linear" },
+    doc = "along half a cosine, or linear: a line" },
   { "cycle_momentum", "boolean", named = true, default = true, doc = "whether the momentum moves too" },
   { "base_momentum", "number", named = true, default = 0.85, doc = "the least momentum, at max_lr" },
   { "max_momentum", "number", named = true, default = 0.95, doc = "the highest momentum, at both ends" },
@@ -220,8 +221,6 @@ function sched.OneCycle(...)
   local o = read_cycle(...)
   check("OneCycle", o.total_steps > 0, "total_steps must be positive, got %d", o.total_steps)
   check("OneCycle", o.pct_start >= 0 and o.pct_start <= 1, "pct_start must lie in [0, 1], got %g", o.pct_start)
-  check("OneCycle", o.anneal_strategy == "cos" or o.anneal_strategy == "linear",
-        'anneal_strategy must be "cos" or "linear", got %q', o.anneal_strategy)
   check_highest(o)
   local phases = phases_of(o)
   local function rates(_, done, _, i)
@@ -250,11 +249,12 @@ end
 -- ---- plateau ----
 
 local read_plateau = reader("Plateau", {
-  { "mode", "string", named = true, default = "min", doc = "whether less (min) or more (max) is better" },
+  { "mode", "string", named = true, default = "min", choices = { "min", "max" },
+    doc = "whether less (min) or more (max) is better" },
   { "factor", "number", named = true, default = 0.1, doc = "of the rate, below 1" },
   { "patience", "integer", named = true, default = 10, doc = "steps without a better value that are borne" },
   { "threshold", "number", named = true, default = 1e-4, doc = "how much better a value must be to count" },
-  { "threshold_mode", "string", named = true, default = "rel",
+  { "threshold_mode", "string", named = true, default = "rel", choices = { "rel", "abs" },
     doc = "rel: threshold times the best value; abs: threshold itself" },
   { "cooldown", "integer", named = true, default = 0, doc = "steps after a change that do not count" },
   { "min_lr", "number", named = true, default = 0, doc = "the least rate" },
@@ -298,9 +298,6 @@ end
 ---@return perigee.Schedule
 function sched.Plateau(...)
   local o = read_plateau(...)
-  check("Plateau", o.mode == "min" or o.mode == "max", 'mode must be "min" or "max", got %q', o.mode)
-  check("Plateau", o.threshold_mode == "rel" or o.threshold_mode == "abs",
-        'threshold_mode must be "rel" or "abs", got %q', o.threshold_mode)
   check("Plateau", o.factor < 1, "factor must be below 1, got %g", o.factor)
   local self = make("Plateau", o, function(self, _, base, i) return self.seen and self.seen["lr" .. i] or base end,
                     function(self, _, lr) return self.cuts and lower(o, lr) or lr end)

@@ -69,8 +69,8 @@ return function(pg, native)
   local read = native.signature("set_printoptions", {
     { "precision", "integer", named = true }, { "threshold", "number", named = true },
     { "edgeitems", "integer", named = true }, { "linewidth", "integer", named = true },
-    { "suppress", "boolean", named = true }, { "sci_mode", "any", named = true },
-    { "profile", "string", named = true } })
+    { "suppress", "boolean", named = true }, { "sci_mode", "any", named = true, type = 'boolean|"auto"' },
+    { "profile", "string", named = true, choices = { "default", "short", "full" } } })
 
   ---How tensors print: `pg.set_printoptions{precision=6}`. `precision` digits behind the point at most; tensors of more
   ---than `threshold` elements show `edgeitems` at each end of an axis; lines have `linewidth` characters; `suppress`
@@ -83,8 +83,7 @@ return function(pg, native)
     for key, value in pairs(options) do before[key] = value end
     if before.sci_mode == nil then before.sci_mode = "auto" end
     if o.profile then
-      local profile = PROFILES[o.profile] or native.raise("invalid_argument", "set_printoptions",
-        ("profile must be default, short or full, got %q"):format(o.profile))
+      local profile = PROFILES[o.profile]
       for key, value in pairs(DEFAULTS) do options[key] = profile[key] or value end
       options.sci_mode = nil
     end

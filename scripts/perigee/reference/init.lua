@@ -120,7 +120,7 @@ local function parameters_of(entry, name)
       if not (is_self and name:find(":")) then
         list[#list + 1] = { name = p.alias or p[1], type = said and said.type or p.type or TYPES[p[2]] or "any",
                             doc = meaning(p.alias or p[1], p.doc, said, name), required = p.required == true,
-                            default = p.default, named = p.named }
+                            default = p.default, named = p.named, choices = p.choices }
       end
     end
     return list, true
@@ -207,8 +207,10 @@ reference.is_inner = is_inner
 
 local function operator_entry(name)
   local op = native.operators.get(name)
+  local parameters = attributes_of(op.visible)
+  if name:find("^conv%dd") then conv_padding.describe_names(parameters) end
   return { name = "pg." .. name, kind = "operator", doc = op.doc, op = op, inputs = op.inputs, outputs = op.outputs,
-           parameters = attributes_of(op.visible), returns = {}, category = op.category,
+           parameters = parameters, returns = {}, category = op.category,
            differentiable = op.differentiable, in_place = op.in_place }
 end
 
@@ -227,7 +229,7 @@ local function add_losses(index)
       local kind = types:match("[{ ]" .. key .. "%?: *([%w_.%[%]]+)") or type(default)
       if default == false and kind ~= "boolean" then default = nil end
       options[#options + 1] = { name = key, type = kind, doc = common.meaning(loss, key), required = false,
-                                default = default, named = true }
+                                default = default, named = true, choices = common.choices(loss, key) }
     end
     table.sort(options, function(a, b) return a.name < b.name end)
     for i = 1, #entry.parameters - 1 do

@@ -9,8 +9,6 @@ local HEAD = [[
 ---@meta perigee
 -- SPDX-License-Identifier: Apache-2.0
 -- Made by scripts/dev/docs. Editors complete `require "perigee"` from it: put its folder into Lua.workspace.library.
-
----@alias perigee.Dtype %s
 ]]
 
 local KEYWORDS = {}
@@ -27,12 +25,17 @@ end
 -- " # text": without the sign a "[N, C]" behind a type reads as a part of it.
 local function remark(text) return text and text ~= "" and " # " .. text:gsub("\n", " ") or "" end
 
+-- '"mean"|"sum"'
+local function one_of(names)
+  local list = {}
+  for i, name in ipairs(names) do list[i] = ('"%s"'):format(name) end
+  return table.concat(list, "|")
+end
+
 -- The type of an option. A function's results go on behind the next comma: inside of a table it needs parentheses.
 local function option_type(p)
-  if not p.choices or not p.choices[1] then return p.type:find("fun%(") and "(" .. p.type .. ")" or p.type end
-  local names = {}
-  for i, name in ipairs(p.choices) do names[i] = ('"%s"'):format(name) end
-  return table.concat(names, "|")
+  if p.choices and p.choices[1] then return one_of(p.choices) end
+  return p.type:find("fun%(") and "(" .. p.type .. ")" or p.type
 end
 
 -- "{axis?: integer, keepdim?: boolean}"
@@ -271,12 +274,16 @@ local function method_stubs(lines, entry)
   end
 end
 
+local function alias(lines, name, names) lines[#lines + 1] = ("---@alias perigee.%s %s"):format(name, one_of(names)) end
+
 ---The text of library/perigee.lua.
 ---@return string
 return function()
-  local dtypes = {}
-  for i, name in ipairs(native.dtypes.names) do dtypes[i] = ('"%s"'):format(name) end
-  local lines = { (HEAD:gsub("%%s", table.concat(dtypes, "|"))) }
+  local lines = { HEAD }
+  alias(lines, "Dtype", native.dtypes.names)
+  alias(lines, "LossName", require("perigee.fit").loss_names())
+  alias(lines, "MetricName", require("perigee.fit.metrics").names())
+  alias(lines, "Reduction", require("perigee.nn.loss.common").REDUCTIONS)
   local known = class_stubs(lines)
   for _, name in ipairs(reference.names()) do
     local entry = reference.all()[name]

@@ -6,6 +6,11 @@ local here = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
 package.path = here .. "/../?.lua;" .. package.path
 
 require("mistakes.check")(test, {
+  { 'x:embedding_bag(pg.zeros{1, 1, dtype="int64"}, {mode="maen"})',
+    'embedding_bag: mode must be one of mean, sum, max, got string "maen" (did you mean "mean"?)' },
+  { 'nn.init.kaiming_uniform_(x, {nonlinearity=1})',
+    'nn.init.kaiming_uniform_: nonlinearity must be one of leaky_relu, relu, selu, tanh, sigmoid, linear, conv1d, ' ..
+    'conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, got number 1' },
   { "x:mean{axis=1, keepdims=true}",
     'mean: unknown option "keepdims" (did you mean "keepdim"?)' },
   { "local _ = x.shape[0] + 1",

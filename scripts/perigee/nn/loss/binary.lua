@@ -15,7 +15,7 @@ common.declare("bce", { weight = false }, { weight = weight })
 ---least, so that it is finite where p is 0 or 1 (float16: by 2^-15).
 ---@param p perigee.Tensor probabilities
 ---@param y perigee.Tensor the shape of p
----@param options? {weight?: perigee.Tensor, reduction?: string}
+---@param options? {weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.bce(p, y, options)
   local o = common.options("bce", options)
@@ -34,7 +34,7 @@ common.declare("bce_with_logits", { weight = false, pos_weight = false },
 ---safe for any size of x.
 ---@param x perigee.Tensor logits
 ---@param y perigee.Tensor the shape of x
----@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: string}
+---@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.bce_with_logits(x, y, options)
   local o = common.options("bce_with_logits", options)
@@ -56,7 +56,7 @@ common.declare("multilabel_soft_margin", { weight = false }, { weight = "factor 
 --- -(y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x).
 ---@param x perigee.Tensor logits
 ---@param y perigee.Tensor the shape of x
----@param options? {weight?: perigee.Tensor, reduction?: string}
+---@param options? {weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.multilabel_soft_margin(x, y, options)
   local o = common.options("multilabel_soft_margin", options)
@@ -71,7 +71,7 @@ common.declare("hinge", {})
 ---max(0, 1 - y x) for targets y of -1 and 1.
 ---@param x perigee.Tensor scores
 ---@param y perigee.Tensor the shape of x
----@param options? {reduction?: string}
+---@param options? {reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.hinge(x, y, options)
   local o = common.options("hinge", options)
@@ -83,7 +83,7 @@ common.declare("soft_margin", {})
 ---log(1 + exp(-y x)) for targets y of -1 and 1.
 ---@param x perigee.Tensor scores
 ---@param y perigee.Tensor the shape of x
----@param options? {reduction?: string}
+---@param options? {reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.soft_margin(x, y, options)
   local o = common.options("soft_margin", options)

@@ -47,7 +47,8 @@ common.declare("cross_entropy", { weight = false, label_smoothing = 0, ignore_in
 ---plus e / C times its sum over all classes. "mean" divides by the sum of the labels' weights.
 ---@param logits perigee.Tensor [N, C] or [N, C, ...]
 ---@param labels perigee.Tensor int64 [N, ...] from 0, or probabilities in the shape of the logits
----@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number, reduction?: string}
+---@param options? {weight?: perigee.Tensor, ignore_index?: integer, label_smoothing?: number,
+---  reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.cross_entropy(logits, labels, options)
   if type(options) == "table" and options.label_smoothing ~= nil then
@@ -68,7 +69,7 @@ common.declare("nll", { weight = false, ignore_index = -100 })
 ---Negative log likelihood -weight[y] x[y] of log probabilities x. "mean" divides by the sum of the labels' weights.
 ---@param log_probs perigee.Tensor [N, C] or [N, C, ...]
 ---@param labels perigee.Tensor int64 [N, ...] from 0
----@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
+---@param options? {weight?: perigee.Tensor, ignore_index?: integer, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.nll(log_probs, labels, options)
   local o = common.options("nll", options)
@@ -94,7 +95,8 @@ common.declare("focal", { gamma = 2, alpha = 0.25, weight = false, ignore_index 
 ---Labels mean softmax, targets in the logits' shape sigmoid.
 ---@param logits perigee.Tensor [N, C] or [N, C, ...]
 ---@param target perigee.Tensor int64 labels [N, ...], or numbers from 0 to 1 in the shape of the logits
----@param options? {gamma?: number, alpha?: number, weight?: perigee.Tensor, ignore_index?: integer, reduction?: string}
+---@param options? {gamma?: number, alpha?: number, weight?: perigee.Tensor, ignore_index?: integer,
+---  reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.focal(logits, target, options)
   local o = common.options("focal", options)
@@ -119,7 +121,7 @@ common.declare("multi_margin", { p = 1, margin = 1, weight = false },
 ---(Crammer and Singer, 2001).
 ---@param x perigee.Tensor [N, C] or [C]
 ---@param labels perigee.Tensor int64 [N] or []
----@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: string} p: 1 or 2
+---@param options? {p?: integer, margin?: number, weight?: perigee.Tensor, reduction?: perigee.Reduction} p: 1 or 2
 ---@return perigee.Tensor
 function losses.multi_margin(x, labels, options)
   local o = common.options("multi_margin", options)
@@ -139,15 +141,14 @@ function losses.multi_margin(x, labels, options)
   return common.reduce("multi_margin", values, o.reduction)
 end
 
-common.declare("kl_div", { log_target = false }, {
-  log_target = "whether the target is log probabilities too",
-  reduction = "what is made of the values: mean, batchmean, sum or none" }, { "batchmean" })
+common.declare("kl_div", { log_target = false }, { log_target = "whether the target is log probabilities too" },
+               { "batchmean" })
 ---Divergence of the target's distribution from the predicted one (Kullback and Leibler 1951): target (log target - x),
 ---x being log probabilities; with log_target the target is too. reduction "batchmean" divides the sum by the size of
 ---axis 1, which is the divergence as it is defined; "mean" divides by the number of elements, as in PyTorch.
 ---@param x perigee.Tensor log probabilities
 ---@param target perigee.Tensor the shape of x
----@param options? {reduction?: string, log_target?: boolean}
+---@param options? {reduction?: perigee.Reduction|"batchmean", log_target?: boolean}
 ---@return perigee.Tensor
 function losses.kl_div(x, target, options)
   local o = common.options("kl_div", options)

@@ -5,11 +5,13 @@ local native = require "perigee.native"
 
 local common = {}
 
+common.REDUCTIONS = { "mean", "sum", "none" }
+
 local declared = {} -- by loss: { defaults =, reductions = }
 
 -- What options mean that several losses have.
 local MEANINGS = {
-  reduction = "what is made of the values: mean, sum or none",
+  reduction = "what is made of the values",
   weight = "factor of each class, [C]", ignore_index = "label that does not count",
   eps = "least number that is divided by", full = "whether to add the terms that do not depend on x",
 }
@@ -19,11 +21,15 @@ local MEANINGS = {
 function common.declare(where, defaults, meanings, more)
   defaults.reduction = "mean"
   declared[where] = { defaults = defaults, meanings = meanings or {},
-                      reductions = { "mean", "sum", "none", unpack(more or {}) } }
+                      reductions = { unpack(common.REDUCTIONS) } }
+  for _, name in ipairs(more or {}) do table.insert(declared[where].reductions, name) end
 end
 
 ---A loss's options and their defaults; false: none.
 function common.defaults(loss) return declared[loss].defaults end
+
+---What an option of a loss may be, if it is a name.
+function common.choices(loss, name) return name == "reduction" and declared[loss].reductions or nil end
 
 ---What an option of a loss means, for the reference.
 function common.meaning(loss, name) return declared[loss].meanings[name] or MEANINGS[name] or "" end

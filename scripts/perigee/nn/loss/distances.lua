@@ -12,7 +12,7 @@ common.declare("hinge_embedding", { margin = 1 }, { margin = "how large the dist
 ---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
 ---@param x perigee.Tensor distances
 ---@param y perigee.Tensor 1 or -1, broadcasts against x
----@param options? {margin?: number, reduction?: string}
+---@param options? {margin?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.hinge_embedding(x, y, options)
   local o = common.options("hinge_embedding", options)
@@ -27,7 +27,7 @@ common.declare("cosine_embedding", { margin = 0 }, { margin = "how large the cos
 ---@param a perigee.Tensor [N, D] or [D]
 ---@param b perigee.Tensor the shape of a
 ---@param y perigee.Tensor 1 or -1, [N] or []
----@param options? {margin?: number, reduction?: string}
+---@param options? {margin?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.cosine_embedding(a, b, y, options)
   local o = common.options("cosine_embedding", options)
@@ -46,7 +46,7 @@ common.declare("margin_ranking", { margin = 0 }, { margin = "how far the higher 
 ---@param a perigee.Tensor scores
 ---@param b perigee.Tensor the shape of a
 ---@param y perigee.Tensor 1 or -1, broadcasts against a, with no axes of its own
----@param options? {margin?: number, reduction?: string}
+---@param options? {margin?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.margin_ranking(a, b, y, options)
   local o = common.options("margin_ranking", options)
@@ -65,7 +65,7 @@ common.declare("triplet_margin", { margin = 1, p = 2, eps = 1e-6, swap = false }
 ---@param anchor perigee.Tensor [N, D]
 ---@param near perigee.Tensor [N, D] of the same class
 ---@param far perigee.Tensor [N, D] of another one
----@param options? {margin?: number, p?: number, eps?: number, swap?: boolean, reduction?: string}
+---@param options? {margin?: number, p?: number, eps?: number, swap?: boolean, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.triplet_margin(anchor, near, far, options)
   local o = common.options("triplet_margin", options)

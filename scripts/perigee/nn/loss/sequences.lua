@@ -34,7 +34,7 @@ end
 
 common.declare("ctc", { blank = 0, zero_infinity = false }, {
   blank = "label of no label, from 0", zero_infinity = "whether a target that cannot be aligned costs 0",
-  reduction = "what is made of the values: mean (each over its target's length first), sum or none" })
+  reduction = "what is made of the values; mean: each over its target's length first" })
 ---Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of label sequences, over all
 ---ways to align them with the steps. The gradient is that of what log_softmax was taken of; there is no second
 ---derivative.
@@ -42,7 +42,7 @@ common.declare("ctc", { blank = 0, zero_infinity = false }, {
 ---@param targets perigee.Tensor int64 from 0, [N, S], or all labels one after the other
 ---@param input_lengths perigee.Tensor|integer[] steps of each sequence, [N]
 ---@param target_lengths perigee.Tensor|integer[] labels of each sequence, [N]
----@param options? {blank?: integer, reduction?: string, zero_infinity?: boolean}
+---@param options? {blank?: integer, reduction?: perigee.Reduction, zero_infinity?: boolean}
 ---@return perigee.Tensor
 function losses.ctc(log_probs, targets, input_lengths, target_lengths, options)
   local o = common.options("ctc", options)

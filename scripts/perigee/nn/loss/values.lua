@@ -10,7 +10,7 @@ common.declare("mse", {})
 ---Mean of (x - y)^2.
 ---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
----@param options? {reduction?: string}
+---@param options? {reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.mse(x, y, options)
   local o = common.options("mse", options)
@@ -22,7 +22,7 @@ common.declare("l1", {})
 ---Mean of |x - y|.
 ---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
----@param options? {reduction?: string}
+---@param options? {reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.l1(x, y, options)
   local o = common.options("l1", options)
@@ -45,7 +45,7 @@ common.declare("huber", { delta = 1 }, { delta = "where the quadratic part ends"
 ---delta (d - delta / 2).
 ---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
----@param options? {delta?: number, reduction?: string}
+---@param options? {delta?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.huber(x, y, options)
   local o = common.options("huber", options)
@@ -58,7 +58,7 @@ common.declare("smooth_l1", { beta = 1 }, { beta = "where the quadratic part end
 ---Huber's loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
 ---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
----@param options? {beta?: number, reduction?: string}
+---@param options? {beta?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.smooth_l1(x, y, options)
   local o = common.options("smooth_l1", options)
@@ -75,7 +75,7 @@ common.declare("poisson_nll", { log_input = true, full = false, eps = 1e-8 }, {
 ---of mean x with log_input=false; without the term log(y!), which x does not change.
 ---@param x perigee.Tensor the mean, or its logarithm
 ---@param y perigee.Tensor the shape of x
----@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: string}
+---@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.poisson_nll(x, y, options)
   local o = common.options("poisson_nll", options)
@@ -111,7 +111,7 @@ common.declare("gaussian_nll", { full = false, eps = 1e-6 },
 ---@param x perigee.Tensor the mean
 ---@param y perigee.Tensor the shape of x
 ---@param var perigee.Tensor the shape of x, or 1 in place of its last axis, or without it
----@param options? {full?: boolean, eps?: number, reduction?: string}
+---@param options? {full?: boolean, eps?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.gaussian_nll(x, y, var, options)
   local o = common.options("gaussian_nll", options)
