@@ -663,7 +663,7 @@ function Dataset:split(...) end
 function Dataset:take(n) end
 
 ---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`.
----@param ... any|{value: any, name?: string, dtype?: perigee.Dtype} # value, name, dtype
+---@param ... number|boolean|table|perigee.Tensor|{value: number|boolean|table|perigee.Tensor, name?: string, dtype?: perigee.Dtype} # value, name, dtype
 ---@return perigee.Tensor
 function Graph:constant(...) end
 
@@ -3148,7 +3148,7 @@ function Tensor:clone() end
 
 ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
 ---[N, C, H, W]. PyTorch's nn.functional.fold.
----@param ... any|{x: perigee.Tensor, size: any, kernel: any, dilation?: any, padding?: any, stride?: any} # x, size, kernel, dilation=1, padding=0, stride=1
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, size: integer|integer[], kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]} # x, size, kernel, dilation=1, padding=0, stride=1
 ---@return perigee.Tensor
 function pg.col2im(...) end
 
@@ -4095,7 +4095,7 @@ function Tensor:frac() end
 function Tensor:frac_() end
 
 ---Every element `value`: `pg.full({2, 3}, 7)`. A boolean gives bool.
----@param ... any|{shape: integer|integer[], value: any, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # shape, value, dtype, device, requires_grad
+---@param ... integer|integer[]|number|boolean|{shape: integer|integer[], value: number|boolean, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # shape, value, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.full(...) end
 
@@ -4325,7 +4325,7 @@ function Tensor:hypot_(y) end
 
 ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
 ---im2col; PyTorch's nn.functional.unfold.
----@param ... any|{x: perigee.Tensor, kernel: any, dilation?: any, padding?: any, stride?: any} # x, kernel, dilation=1, padding=0, stride=1
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]} # x, kernel, dilation=1, padding=0, stride=1
 ---@return perigee.Tensor
 function pg.im2col(...) end
 
@@ -4374,12 +4374,12 @@ function pg.index_fill(x, index, value, axis) end
 
 ---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
 ---what stands between the brackets of `x[...]`. Of equal places the last one stays, and with `accumulate` all add up.
----@param ... any|{x: perigee.Tensor, index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean} # x, index, values, accumulate=false
+---@param ... perigee.Tensor|integer|string|table|number|boolean|{x: perigee.Tensor, index: integer|string|table|perigee.Tensor, values: perigee.Tensor|number|boolean, accumulate?: boolean} # x, index, values, accumulate=false
 ---@return perigee.Tensor
 function pg.index_put(...) end
 
 ---x:index_put, written into x.
----@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean} # index, values, accumulate=false
+---@param ... integer|string|table|perigee.Tensor|number|boolean|{index: integer|string|table|perigee.Tensor, values: perigee.Tensor|number|boolean, accumulate?: boolean} # index, values, accumulate=false
 ---@return perigee.Tensor
 function Tensor:index_put_(...) end
 
@@ -4425,7 +4425,7 @@ function pg.instance_norm(...) end
 
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
 ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
----@param ... any|{x: perigee.Tensor, size?: any, scale_factor?: any, mode?: "nearest"|"linear"|"bilinear"|"bicubic"|"trilinear"|"area", align_corners?: boolean, recompute_scale_factor?: boolean} # x, size, scale_factor, mode=nearest, align_corners, recompute_scale_factor=false
+---@param ... perigee.Tensor|integer|integer[]|number|number[]|"nearest"|"linear"|"bilinear"|"bicubic"|"trilinear"|"area"|boolean|{x: perigee.Tensor, size?: integer|integer[], scale_factor?: number|number[], mode?: "nearest"|"linear"|"bilinear"|"bicubic"|"trilinear"|"area", align_corners?: boolean, recompute_scale_factor?: boolean} # x, size, scale_factor, mode=nearest, align_corners, recompute_scale_factor=false
 ---@return perigee.Tensor
 function pg.interpolate(...) end
 
@@ -4966,12 +4966,12 @@ function pg.logsumexp(x, options, ...) end
 function Tensor:logsumexp(options, ...) end
 
 ---The norm of each window of [N, C, L] or [C, L]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
----@param ... any|{x: perigee.Tensor, norm: number, kernel: any, stride?: any, ceil_mode?: boolean} # x, norm, kernel, stride, ceil_mode=false
+---@param ... perigee.Tensor|number|integer|integer[]|boolean|{x: perigee.Tensor, norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean} # x, norm, kernel, stride, ceil_mode=false
 ---@return perigee.Tensor
 function pg.lp_pool1d(...) end
 
 ---The norm of each window of [N, C, H, W] or [C, H, W]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
----@param ... any|{x: perigee.Tensor, norm: number, kernel: any, stride?: any, ceil_mode?: boolean} # x, norm, kernel, stride, ceil_mode=false
+---@param ... perigee.Tensor|number|integer|integer[]|boolean|{x: perigee.Tensor, norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean} # x, norm, kernel, stride, ceil_mode=false
 ---@return perigee.Tensor
 function pg.lp_pool2d(...) end
 
@@ -4999,12 +4999,12 @@ function Tensor:lt_(y) end
 function pg.manual_seed(seed) end
 
 ---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
----@param ... any|{x: perigee.Tensor, mask: perigee.Tensor, value: any} # x, mask, value
+---@param ... perigee.Tensor|number|{x: perigee.Tensor, mask: perigee.Tensor, value: number|perigee.Tensor} # x, mask, value
 ---@return perigee.Tensor
 function pg.masked_fill(...) end
 
 ---x:masked_fill, written into x.
----@param ... any|{mask: perigee.Tensor, value: any} # mask, value
+---@param ... perigee.Tensor|number|{mask: perigee.Tensor, value: number|perigee.Tensor} # mask, value
 ---@return perigee.Tensor
 function Tensor:masked_fill_(...) end
 
@@ -5042,7 +5042,7 @@ function Tensor:matmul(y, options, ...) end
 
 ---The largest element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
 ---the larger elements.
----@param ... any|{x: perigee.Tensor, axis?: any, keepdim?: boolean} # x, axis, keepdim=false
+---@param ... perigee.Tensor|integer|boolean|{x: perigee.Tensor, axis?: integer|perigee.Tensor, keepdim?: boolean} # x, axis, keepdim=false
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function pg.max(...) end
@@ -5192,7 +5192,7 @@ function pg.meshgrid(...) end
 
 ---The least element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
 ---the smaller elements.
----@param ... any|{x: perigee.Tensor, axis?: any, keepdim?: boolean} # x, axis, keepdim=false
+---@param ... perigee.Tensor|integer|boolean|{x: perigee.Tensor, axis?: integer|perigee.Tensor, keepdim?: boolean} # x, axis, keepdim=false
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function pg.min(...) end
@@ -5652,7 +5652,7 @@ function pg.rand(...) end
 function pg.rand_like(x, options) end
 
 ---Whole numbers from low (included) to high (excluded): `pg.randint(0, 10, {2, 3})`, `pg.randint(10, {2, 3})`.
----@param ... any|{low: any, high: any, shape?: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # low, high, shape, dtype, device, requires_grad
+---@param ... integer|integer[]|{low: integer, high: integer|integer[], shape?: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # low, high, shape, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.randint(...) end
 
@@ -5831,7 +5831,7 @@ function Tensor:rms_norm(weight, options, ...) end
 function pg.rmsprop(params, grads, square_avgs, momentum_buffers, grad_avgs, found_inf, options, ...) end
 
 ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
----@param ... any|{x: perigee.Tensor, shifts: any, axis?: integer|integer[]} # x, shifts, axis
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, shifts: integer|integer[], axis?: integer|integer[]} # x, shifts, axis
 ---@return perigee.Tensor
 function pg.roll(...) end
 
@@ -6298,7 +6298,7 @@ function pg.sort(x, options, ...) end
 function Tensor:sort(options, ...) end
 
 ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
----@param ... any|{x: perigee.Tensor, size: any, axis?: integer} # x, size, axis=1
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, size: integer|integer[], axis?: integer} # x, size, axis=1
 ---@return perigee.Tensor[]
 function pg.split(...) end
 
@@ -6485,7 +6485,7 @@ function Tensor:tanhshrink_() end
 function pg.tape(fn, ...) end
 
 ---A tensor of numbers or booleans: a nested table, a number, or a copy of another tensor.
----@param ... any|{data?: any, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # data, dtype, device, requires_grad
+---@param ... number|boolean|table|perigee.Tensor|{data?: number|boolean|table|perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # data, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.tensor(...) end
 
@@ -6934,7 +6934,7 @@ function Tensor:chunk(...) end
 
 ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
 ---[N, C, H, W]. PyTorch's nn.functional.fold.
----@param ... any|{size: any, kernel: any, dilation?: any, padding?: any, stride?: any} # size, kernel, dilation=1, padding=0, stride=1
+---@param ... integer|integer[]|{size: integer|integer[], kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]} # size, kernel, dilation=1, padding=0, stride=1
 ---@return perigee.Tensor
 function Tensor:col2im(...) end
 
@@ -7087,7 +7087,7 @@ function Tensor:histc(...) end
 
 ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
 ---im2col; PyTorch's nn.functional.unfold.
----@param ... any|{kernel: any, dilation?: any, padding?: any, stride?: any} # kernel, dilation=1, padding=0, stride=1
+---@param ... integer|integer[]|{kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]} # kernel, dilation=1, padding=0, stride=1
 ---@return perigee.Tensor
 function Tensor:im2col(...) end
 
@@ -7130,7 +7130,7 @@ function Tensor:index_fill_(...) end
 
 ---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
 ---what stands between the brackets of `x[...]`. Of equal places the last one stays, and with `accumulate` all add up.
----@param ... any|{index: any, values: perigee.Tensor|number|boolean, accumulate?: boolean} # index, values, accumulate=false
+---@param ... integer|string|table|perigee.Tensor|number|boolean|{index: integer|string|table|perigee.Tensor, values: perigee.Tensor|number|boolean, accumulate?: boolean} # index, values, accumulate=false
 ---@return perigee.Tensor
 function Tensor:index_put(...) end
 
@@ -7152,7 +7152,7 @@ function Tensor:int() end
 
 ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
 ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
----@param ... any|{size?: any, scale_factor?: any, mode?: "nearest"|"linear"|"bilinear"|"bicubic"|"trilinear"|"area", align_corners?: boolean, recompute_scale_factor?: boolean} # size, scale_factor, mode=nearest, align_corners, recompute_scale_factor=false
+---@param ... integer|integer[]|number|number[]|"nearest"|"linear"|"bilinear"|"bicubic"|"trilinear"|"area"|boolean|{size?: integer|integer[], scale_factor?: number|number[], mode?: "nearest"|"linear"|"bilinear"|"bicubic"|"trilinear"|"area", align_corners?: boolean, recompute_scale_factor?: boolean} # size, scale_factor, mode=nearest, align_corners, recompute_scale_factor=false
 ---@return perigee.Tensor
 function Tensor:interpolate(...) end
 
@@ -7194,12 +7194,12 @@ function Tensor:local_response_norm(...) end
 function Tensor:long() end
 
 ---The norm of each window of [N, C, L] or [C, L]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
----@param ... any|{norm: number, kernel: any, stride?: any, ceil_mode?: boolean} # norm, kernel, stride, ceil_mode=false
+---@param ... number|integer|integer[]|boolean|{norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean} # norm, kernel, stride, ceil_mode=false
 ---@return perigee.Tensor
 function Tensor:lp_pool1d(...) end
 
 ---The norm of each window of [N, C, H, W] or [C, H, W]: (sum of x^norm)^(1 / norm), as PyTorch defines it.
----@param ... any|{norm: number, kernel: any, stride?: any, ceil_mode?: boolean} # norm, kernel, stride, ceil_mode=false
+---@param ... number|integer|integer[]|boolean|{norm: number, kernel: integer|integer[], stride?: integer|integer[], ceil_mode?: boolean} # norm, kernel, stride, ceil_mode=false
 ---@return perigee.Tensor
 function Tensor:lp_pool2d(...) end
 
@@ -7208,7 +7208,7 @@ function Tensor:lp_pool2d(...) end
 function Tensor:mT() end
 
 ---x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
----@param ... any|{mask: perigee.Tensor, value: any} # mask, value
+---@param ... perigee.Tensor|number|{mask: perigee.Tensor, value: number|perigee.Tensor} # mask, value
 ---@return perigee.Tensor
 function Tensor:masked_fill(...) end
 
@@ -7230,14 +7230,14 @@ function Tensor:masked_select(...) end
 
 ---The largest element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
 ---the larger elements.
----@param ... any|{axis?: any, keepdim?: boolean} # axis, keepdim=false
+---@param ... integer|perigee.Tensor|boolean|{axis?: integer|perigee.Tensor, keepdim?: boolean} # axis, keepdim=false
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function Tensor:max(...) end
 
 ---The least element of all; with an axis, the values along it and their positions, contents from 0; of two tensors,
 ---the smaller elements.
----@param ... any|{axis?: any, keepdim?: boolean} # axis, keepdim=false
+---@param ... integer|perigee.Tensor|boolean|{axis?: integer|perigee.Tensor, keepdim?: boolean} # axis, keepdim=false
 ---@return perigee.Tensor values
 ---@return perigee.Tensor? positions where an axis was given
 function Tensor:min(...) end
@@ -7394,7 +7394,7 @@ function Tensor:requires_grad_(on) end
 function Tensor:reshape_as(other) end
 
 ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
----@param ... any|{shifts: any, axis?: integer|integer[]} # shifts, axis
+---@param ... integer|integer[]|{shifts: integer|integer[], axis?: integer|integer[]} # shifts, axis
 ---@return perigee.Tensor
 function Tensor:roll(...) end
 
@@ -7447,7 +7447,7 @@ function Tensor:size(axis) end
 function Tensor:softmin(...) end
 
 ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
----@param ... any|{size: any, axis?: integer} # size, axis=1
+---@param ... integer|integer[]|{size: integer|integer[], axis?: integer} # size, axis=1
 ---@return perigee.Tensor[]
 function Tensor:split(...) end
 

@@ -62,7 +62,8 @@ return function(pg, native)
 
   -- max(x) over all; max(x, axis) values and positions (contents from 0); max(x, y) elementwise.
   local function extreme(name, reduce, position, elementwise)
-    local read = native.signature(name, { { "axis", "any" }, { "keepdim", "boolean", default = false } })
+    local read = native.signature(name, { { "axis", "any", type = "integer|perigee.Tensor" },
+                                          { "keepdim", "boolean", default = false } })
     define(name, function(x, ...)
       local o = read(...)
       if native.is_tensor(o.axis) then return call(elementwise, { x, o.axis }) end

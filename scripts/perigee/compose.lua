@@ -197,7 +197,8 @@ return function(pg, native)
 
   ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
   ---@return perigee.Tensor
-  both("roll", { { "shifts", "any", required = true }, { "axes", "axes", alias = "axis" } }, function(o)
+  both("roll", { { "shifts", "any", required = true, type = "integer|integer[]" },
+                 { "axes", "axes", alias = "axis" } }, function(o)
     local shifts = type(o.shifts) == "table" and o.shifts or { o.shifts }
     for _, s in ipairs(shifts) do
       if type(s) ~= "number" or s ~= math.floor(s) then
@@ -290,7 +291,8 @@ return function(pg, native)
 
   ---x with `value` (a number, a boolean or a tensor) where mask is true; the mask broadcasts with x.
   ---@return perigee.Tensor
-  both("masked_fill", { { "mask", "tensor", required = true }, { "value", "any", required = true } }, function(o)
+  both("masked_fill", { { "mask", "tensor", required = true }, { "value", "any", required = true,
+                         type = "number|boolean|perigee.Tensor" } }, function(o)
     local x, mask, value = o.x, o.mask, as_number(o.value)
     if not native.is_tensor(value) then
       native.dtypes.check_number("masked_fill", value, native.dtypes.by_name[x.dtype])

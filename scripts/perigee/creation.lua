@@ -71,7 +71,7 @@ return function(pg, native)
 
   ---Every element `value`: `pg.full({2, 3}, 7)`. A boolean gives bool.
   ---@return perigee.Tensor
-  creator("full", { shape_param(), { "value", "any", required = true } }, function(o)
+  creator("full", { shape_param(), { "value", "any", required = true, type = "number|boolean" } }, function(o)
     return filled("full", o.shape, o.value, o.dtype or type(o.value) == "boolean" and "bool" or default(o))
   end)
 
@@ -138,7 +138,8 @@ return function(pg, native)
 
   ---Whole numbers from low (included) to high (excluded): `pg.randint(0, 10, {2, 3})`, `pg.randint(10, {2, 3})`.
   ---@return perigee.Tensor
-  creator("randint", { { "low", "any", required = true }, { "high", "any", required = true }, { "shape", "list" } },
+  creator("randint", { { "low", "any", required = true, type = "integer" },
+                       { "high", "any", required = true, type = "integer|integer[]" }, { "shape", "list" } },
     function(o)
       if type(o.high) == "table" and not o.shape then o.low, o.high, o.shape = 0, o.low, o.high end
       if not o.shape then native.raise("invalid_argument", "randint", "argument \"shape\" is missing") end
@@ -233,8 +234,8 @@ return function(pg, native)
   end
 
   ---A tensor of numbers or booleans: a nested table, a number, or a copy of another tensor.
-  ---@param data any
-  ---@param options? {dtype: string?, device: string?, requires_grad: boolean?}
+  ---@param data number|boolean|table|perigee.Tensor
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
   ---@return perigee.Tensor
   function pg.tensor(data, options, ...)
     if select("#", ...) > 0 or (options ~= nil and type(options) ~= "table") then

@@ -90,7 +90,8 @@ function Graph:variable(...)
 end
 
 local read_constant = native.signature("constant", {
-  { "value", "any", required = true }, { "name", "string", named = true }, { "dtype", "dtype", named = true } })
+  { "value", "any", required = true, type = "number|boolean|table|perigee.Tensor" },
+  { "name", "string", named = true }, { "dtype", "dtype", named = true } })
 
 ---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`.
 ---@return perigee.Tensor

@@ -366,7 +366,7 @@ return function(pg, native)
   ---A copy of x with `values` (a number or a tensor that broadcasts) written, or with `accumulate` added, at `index`:
   ---what stands between the brackets of `x[...]`. Of equal places the last one stays, and with `accumulate` all add up.
   ---@param x perigee.Tensor
-  ---@param index any
+  ---@param index integer|string|table|perigee.Tensor
   ---@param values perigee.Tensor|number|boolean
   ---@param accumulate? boolean
   ---@return perigee.Tensor

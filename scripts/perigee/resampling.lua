@@ -66,7 +66,8 @@ return function(pg, native)
   ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
   ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
   ---@return perigee.Tensor
-  both("interpolate", { { "size", "any" }, { "scale_factor", "any" },
+  both("interpolate", { { "size", "any", type = "integer|integer[]" },
+                        { "scale_factor", "any", type = "number|number[]" },
                         { "mode", "string", default = "nearest", choices = mode_names },
                         { "align_corners", "boolean" },
                         { "recompute_scale_factor", "boolean", default = false } }, function(o)

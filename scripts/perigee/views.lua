@@ -415,7 +415,7 @@ return function(pg, native)
   end
 
   local read_split = native.signature("split", {
-    { "size", "any", required = true }, { "axis", "axis", default = 1 } })
+    { "size", "any", required = true, type = "integer|integer[]" }, { "axis", "axis", default = 1 } })
   ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
   ---@return perigee.Tensor[]
   both("split", function(t, ...)

@@ -143,7 +143,7 @@ return function(pg, native)
   end
 
   local function lp_pool(name, axes)
-    both(name, { { "norm", "number", required = true }, { "kernel", "any", required = true }, { "stride", "any" },
+    both(name, { { "norm", "number", required = true }, { "kernel", "pair", required = true }, { "stride", "pair" },
                  { "ceil_mode", "boolean", default = false } }, function(o)
       local kernel, count = whole(name, "kernel", o.kernel, axes, 1), 1
       for _, k in ipairs(kernel) do count = count * k end
@@ -181,8 +181,8 @@ return function(pg, native)
   -- ---- windows as columns ----
 
   local column_params = function()
-    return { { "kernel", "any", required = true }, { "dilation", "any", default = 1 },
-             { "padding", "any", default = 0 }, { "stride", "any", default = 1 } }
+    return { { "kernel", "pair", required = true }, { "dilation", "pair", default = 1 },
+             { "padding", "pair", default = 0 }, { "stride", "pair", default = 1 } }
   end
 
   -- How windows lie over an image of height and width.
@@ -226,7 +226,7 @@ return function(pg, native)
   end)
 
   local fold_params = column_params()
-  table.insert(fold_params, 1, { "size", "any", required = true })
+  table.insert(fold_params, 1, { "size", "pair", required = true })
 
   ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
   ---[N, C, H, W]. PyTorch's nn.functional.fold.

@@ -246,8 +246,11 @@ test("docs/library: what options may be is offered between their quotes", functi
   for _, case in ipairs(CHOICES) do
     local list = {}
     for _, p in ipairs(completer:type_of(case[1]).parameters) do
-      local option = p.type and completer:field(p.type, case[2])
-      if option then literals(completer, option, list) end
+      completer:each(p.type, function(part)
+        for _, f in ipairs(part.fields or {}) do
+          if f.name == case[2] then literals(completer, f.type, list) end
+        end
+      end)
     end
     local found = table.concat(list, " ")
     if found ~= case[3] then wrong[#wrong + 1] = ("%s %s: %s"):format(case[1], case[2], found) end

@@ -164,7 +164,7 @@ local function from_annotation(entry, name)
   end
   -- The signature of a method that is a function of pg too lacks the tensor.
   local method, first = rawget(native.methods, name:match("^pg%.(.*)$") or ""), parameters[1]
-  if method and grammar and not (first and first.type:find("Tensor")) then
+  if method and grammar and not (first and first.type:find("^perigee%.Tensor")) then
     table.insert(parameters, 1, tensor_parameter())
   end
   return { name = name, kind = name:find(":") and "method" or "function", doc = table.concat(entry.doc, "\n"),
