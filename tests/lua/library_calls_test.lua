@@ -8,6 +8,8 @@ package.path = root .. "/tests/?.lua;" .. root .. "/tests/?/init.lua;" .. packag
 local calls = require "luacats.calls"
 local complete = require "luacats.complete"
 local library = require "luacats.library"
+local keywords = require("luacats.types").keywords
+local native = require "perigee.native"
 
 local MODULES = { nn = "perigee.nn", optim = "perigee.optim", data = "perigee.data", amp = "perigee.amp" }
 
@@ -56,4 +58,33 @@ test("docs/library: an editor marks no call of the examples", function(t)
   local wrong, count = check_all("find examples -name '*.lua'")
   t.equal(wrong, {})
   t.ok(count > 100, "looked at " .. count)
+end)
+
+-- Adds the calls of an operator's function or method, `prefix`, by a table and by options behind what tensors it needs.
+local function add_forms(lines, prefix, entry, skipped)
+  local names, options = {}, entry.parameters[1] ~= nil
+  for i = skipped + 1, #entry.inputs do
+    local input = entry.inputs[i]
+    if not input.optional then names[#names + 1] = input.variadic and "{x, x}" or "x" end
+  end
+  if names[1] or options then lines[#lines + 1] = ("%s{%s}"):format(prefix, table.concat(names, ", ")) end
+  names[#names + 1] = options and "{}" or nil
+  if options then lines[#lines + 1] = ("%s(%s)"):format(prefix, table.concat(names, ", ")) end
+end
+
+test("docs/library: an editor marks no operator that is called with a table, or options behind tensors", function(t)
+  if t.device and t.device ~= "cpu" then t.skip("made once") end
+  local lines = { "pg.zeros_like{x, dtype='int64'}", "pg.full_like{x, 3}", "x:full_like{3}", "x:eq(true)",
+                  "pg.index_add{x, i, y, 1}", "x:index_add{i, y, 1}", "x:logical_and(false)", "x:add(1)" }
+  for name, entry in pairs(require("perigee.reference").all()) do
+    local plain = name:match("^pg%.(%w+)$")
+    if plain and entry.kind == "operator" and entry.inputs[1] and not keywords[plain] then
+      add_forms(lines, "pg." .. plain, entry, 0)
+      if native.operators.is_method(plain) then add_forms(lines, "x:" .. plain, entry, 1) end
+    end
+  end
+  local completer = complete.new(library.read(root), { x = "perigee.Tensor" })
+  local problems, count = calls.check(completer, table.concat(lines, "\n"))
+  t.equal(problems, {})
+  t.equal(count, #lines)
 end)
