@@ -165,4 +165,19 @@ function annotations.classes()
   return list
 end
 
+---Whether a function with a signature, annotated by one parameter after the other, takes them in a table too. A
+---method's signature lacks the tensor.
+---@param entry perigee.Annotation
+---@param name string its public name
+---@return boolean
+function annotations.takes_table(entry, name)
+  local params = native.signatures[entry.name]
+  if not params or not (name:find("^pg%.") or name:find("^tensor:")) then return false end
+  for i, p in ipairs(entry.params) do
+    local is_self = i == 1 and p.type == "perigee.Tensor"
+    if not is_self and not params.by_name[p.name] and p.name ~= "options" then return false end
+  end
+  return entry.params[1] ~= nil
+end
+
 return annotations

@@ -144,15 +144,6 @@ local function parameters_of(entry, name)
   return list
 end
 
--- Whether a function with a signature, annotated by one parameter after the other, takes them in a table too.
-local function takes_table(entry, name)
-  local params = (name:find("^pg%.") or name:find("^tensor:")) and native.signatures[entry.name]
-  for _, p in ipairs(params and entry.params or {}) do
-    if not params.by_name[p.name] and p.name ~= "options" then return false end
-  end
-  return params and entry.params[1] ~= nil
-end
-
 local function tensor_parameter() return { name = "x", type = "perigee.Tensor", doc = "", required = true } end
 
 local function from_annotation(entry, name)
@@ -169,7 +160,7 @@ local function from_annotation(entry, name)
   end
   return { name = name, kind = name:find(":") and "method" or "function", doc = table.concat(entry.doc, "\n"),
            parameters = parameters, options = options, grammar = grammar, returns = entry.returns,
-           takes_table = not grammar and takes_table(entry, name),
+           takes_table = not grammar and annotations.takes_table(entry, name),
            file = entry.file, line = entry.line }
 end
 

@@ -62,7 +62,7 @@ local function union(list, options)
   return table.concat(parts, "|")
 end
 
--- Options by name behind those without: what an editor shows of a table where it shows no type of one.
+-- Names and defaults of options as the text of their argument: editors show it with the function.
 local function told(parameters)
   local parts = {}
   for i, p in ipairs(parameters) do
