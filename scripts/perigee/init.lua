@@ -29,7 +29,7 @@ local providers = {
   custom_grad = "perigee.custom_grad", recompute = "perigee.recompute",
   load_npz = "perigee.npy", save_npz = "perigee.npy",
   bench = "perigee.bench", plot = "perigee.plot", gradcheck = "perigee.gradcheck", einsum = "perigee.einsum",
-  CheckpointManager = "perigee.checkpoint", graph = "perigee.graph", Session = "perigee.graph",
+  CheckpointManager = "perigee.checkpoint", graph = "perigee.graph", Session = "perigee.graph.session",
 }
 local core = { "creation", "random", "views", "indexing", "scatter", "printing", "compare", "compose", "arrange",
                "order", "reductions", "neural", "pad", "windows", "resampling", "autograd", "devices" }

@@ -67,10 +67,20 @@ local function run_again(fn, args, rng, dtype)
   return native.with(enter, leave, pg.amp.autocast, { dtype = dtype }, run)
 end
 
+-- Random numbers of a graph are drawn when it runs, so that a second node would draw others.
+local function is_recorded(...)
+  if native.graphs.recording then return true end
+  for i = 1, select("#", ...) do
+    local a = select(i, ...)
+    if native.is_tensor(a) and native.is_graph_tensor(a) then return true end
+  end
+  return false
+end
+
 ---fn(...), whose intermediate results are not kept for backward but computed once more there: memory for time. fn's
 ---random numbers are the same both times. It must not depend on anything that changes in between (a tensor among its
 ---arguments that was written to is noticed), nor have effects that must happen once; running statistics of a batch norm
----inside are updated twice.
+---inside are updated twice. In a graph fn is recorded once, and its intermediate results are kept.
 ---@param fn fun(...): perigee.Tensor
 ---@param ... any arguments of fn
 ---@return perigee.Tensor ... what fn returned
@@ -78,7 +88,7 @@ local function recompute(fn, ...)
   if type(fn) ~= "function" and not (type(fn) == "table" and getmetatable(fn) and getmetatable(fn).__call) then
     native.raise("invalid_argument", "recompute", "needs a function, got " .. native.describe(fn))
   end
-  if not native.grad_enabled() then return fn(...) end
+  if not native.grad_enabled() or is_recorded(...) then return fn(...) end
   local function run(...) return fn(...) end -- a layer is a table that can be called
   local args, rng = pack(...), { native.rng_state() }
   local dtype, versions = autocast_of(args), versions_of(args)

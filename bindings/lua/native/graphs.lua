@@ -17,6 +17,12 @@ local function check(rc, where)
   if rc ~= 0 then errors.raise_native(C, where) end
 end
 
+-- C would take nil for a graph at address 0.
+local function open(handle, where)
+  if handle == nil then errors.raise("internal", where, "there is no graph or session behind this object") end
+  return handle
+end
+
 function M.create()
   local graph = ffi.new("pgc_graph *[1]")
   check(C.pgc_graph_create(graph), "graph")
@@ -35,6 +41,7 @@ function M.placeholder(graph, name, dtype, shape)
   for i, d in ipairs(shape) do
     if type(d) == "number" then dims[i - 1] = d else symbols[i - 1] = tostring(d) end
   end
+  open(graph, "placeholder")
   check(C.pgc_graph_placeholder(graph, name, dtype.code, #shape, dims, symbols, out), "placeholder")
   local t = handles.wrap(out[0])
   local d = C.pgc_describe(t.ptr)
@@ -44,41 +51,44 @@ end
 
 function M.variable(graph, name, value)
   check_open(value, "variable")
-  check(C.pgc_graph_variable(graph, name, value.ptr, out), "variable")
+  check(C.pgc_graph_variable(open(graph, "variable"), name, value.ptr, out), "variable")
   return handles.wrap(out[0])
 end
 
 function M.constant(graph, name, value)
   check_open(value, "constant")
-  check(C.pgc_graph_constant(graph, name, value.ptr, out), "constant")
+  check(C.pgc_graph_constant(open(graph, "constant"), name, value.ptr, out), "constant")
   return handles.wrap(out[0])
 end
 
 function M.set_name(graph, t, name)
   check_open(t, "graph")
-  check(C.pgc_graph_set_name(graph, t.ptr, name), "graph")
+  check(C.pgc_graph_set_name(open(graph, "graph"), t.ptr, name), "graph")
 end
 
 function M.find(graph, name)
-  check(C.pgc_graph_find(graph, name, out), "graph")
+  check(C.pgc_graph_find(open(graph, "graph"), name, out), "graph")
   return handles.wrap(out[0])
 end
 
-function M.text(graph) return ffi.string(C.pgc_graph_text(graph)) end
-function M.dot(graph) return ffi.string(C.pgc_graph_dot(graph)) end
+function M.text(graph) return ffi.string(C.pgc_graph_text(open(graph, "text"))) end
+function M.dot(graph) return ffi.string(C.pgc_graph_dot(open(graph, "dot"))) end
 
 function M.create_session(graph)
   local session = ffi.new("pgc_session *[1]")
-  check(C.pgc_session_create(graph, session), "Session")
+  check(C.pgc_session_create(open(graph, "Session"), session), "Session")
   return ffi.gc(session[0], C.pgc_session_release)
 end
 
-function M.allow_soft_placement(session, on) C.pgc_session_allow_soft_placement(session, on and 1 or 0) end
-function M.placement(session) return ffi.string(C.pgc_session_placement(session)) end
+function M.allow_soft_placement(session, on)
+  C.pgc_session_allow_soft_placement(open(session, "Session"), on and 1 or 0)
+end
+function M.placement(session) return ffi.string(C.pgc_session_placement(open(session, "placement"))) end
 
 ---Lists of graph tensors to fetch, of graph tensors fed and of their values.
 function M.run(session, fetches, feeds, values)
   local count = #fetches
+  open(session, "run")
   local results = ffi.new("pgc_tensor *[?]", math.max(count, 1))
   local wanted, targets = gradients.array(fetches, count, "run"), gradients.array(feeds, #feeds, "run")
   local fed = gradients.array(values, #feeds, "run")

@@ -16,7 +16,7 @@ receivers.prefixes = {
   ModelCheckpoint = false, EarlyStopping = false, LRScheduler = false, CSVLogger = false, Monitor = false,
   ProgressBar = false, layer = "nn.", spatial = "nn.", GradScaler = "scaler:",
   instance_norm = "nn.", channel_dropout = "nn.", large = "optim.", module = "optim.", rule = false,
-  Attributes = false,
+  Attributes = false, initial = false,
   LBFGS = "lbfgs:", Tape = "tape:", Sequential = "sequential:", ModuleList = "module_list:", ModuleDict =
   "module_dict:", ParameterList = "parameter_list:", on_list = "pg.", matrix_product = "pg.", slices = "pg.", distinct =
   "pg.", with_mean = "pg.", lp_pool = "pg.", filler = "tensor:",
@@ -31,7 +31,7 @@ receivers.locals = {
   ["bench.lua"] = { bench = "pg.bench" }, ["gradcheck.lua"] = { gradcheck = "pg.gradcheck" },
   ["einsum.lua"] = { einsum = "pg.einsum" }, ["plot/init.lua"] = { plot = "pg.plot" },
   ["custom_grad.lua"] = { custom_grad = "pg.custom_grad" }, ["recompute.lua"] = { recompute = "pg.recompute" },
-  ["graph.lua"] = { graph = "pg.graph", new_session = "pg.Session" },
+  ["graph/init.lua"] = { graph = "pg.graph" }, ["graph/session.lua"] = { new_session = "pg.Session" },
   ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
 }
 

@@ -1,0 +1,104 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- pg.Session: runs graphs.
+
+local native = require "perigee.native"
+local pg = require "perigee"
+local make_class = require "perigee.graph.class"
+local graph = require "perigee.graph"
+
+local graphs, resolve = native.graphs, graph.resolve
+
+---@class perigee.Session
+---@field graph perigee.Graph
+local Session = {}
+
+local read_gpu_options = native.signature("Session: gpu_options", {
+  { "allow_growth", "boolean", named = true, doc = "pg.config.memory_growth of every accelerator" },
+  { "per_process_gpu_memory_fraction", "number", named = true, doc = "pg.config.memory_fraction of every accelerator" },
+})
+
+-- TensorFlow's options of a session are settings of the process here.
+local function set_gpu_options(options)
+  local o = read_gpu_options(options)
+  for _, device in ipairs(pg.devices "gpu") do
+    if o.allow_growth ~= nil then pg.config.memory_growth(device.name, o.allow_growth) end
+    if o.per_process_gpu_memory_fraction then
+      pg.config.memory_fraction(device.name, o.per_process_gpu_memory_fraction)
+    end
+  end
+end
+
+local read_session = native.signature("Session", {
+  { "graph", "table", required = true, type = "perigee.Graph", doc = "what pg.graph made" },
+  { "log_device_placement", "boolean", named = true, doc = "writes session:placement() to standard error" },
+  { "allow_soft_placement", "boolean", named = true,
+    doc = "runs what its device has no kernel for on the processor; a warning names each" },
+  { "gpu_options", "table", named = true,
+    doc = "allow_growth and per_process_gpu_memory_fraction: pg.config's settings, of the process" } })
+---Runs a graph: `pg.Session{g}`, then session:run("y", { x = ... }).
+---@return perigee.Session
+local function new_session(...)
+  local o = read_session(...)
+  if getmetatable(o.graph) ~= graph.Graph then
+    native.raise("invalid_argument", "Session", "needs a graph from pg.graph")
+  end
+  if o.gpu_options then set_gpu_options(o.gpu_options) end
+  local self = setmetatable({ graph = o.graph, native = graphs.create_session(o.graph.native) }, Session)
+  if o.allow_soft_placement then graphs.allow_soft_placement(self.native, true) end
+  if o.log_device_placement then io.stderr:write(self:placement()) end
+  return self
+end
+
+---Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`. Soft placement moves nodes when they run.
+---@return string
+function Session:placement() return graphs.placement(self.native) end
+
+local function feed_lists(self, feeds)
+  local targets, values = {}, {}
+  if feeds ~= nil and type(feeds) ~= "table" then
+    native.raise("invalid_argument", "Session:run", "feeds must be a table by name, got " .. native.describe(feeds))
+  end
+  local names = {}
+  for name in pairs(feeds or {}) do names[#names + 1] = name end
+  table.sort(names, function(a, b) return tostring(a) < tostring(b) end) -- so that errors do not depend on the hash
+  for i, name in ipairs(names) do
+    local value = feeds[name]
+    targets[i] = resolve(self.graph, name)
+    values[i] = native.is_tensor(value) and value or pg.tensor(value, { dtype = targets[i].dtype })
+  end
+  return targets, values
+end
+
+-- What a fetch asks for: tensors, and the key that each result goes under.
+local function read_fetches(self, fetches)
+  local wanted, keys = {}, {}
+  for key, v in pairs(fetches) do
+    wanted[#wanted + 1] = resolve(self.graph, v)
+    keys[#keys + 1] = type(key) == "number" and type(v) == "string" and v or key
+  end
+  return wanted, keys
+end
+
+---Runs what is fetched: one name (of a list of results, a position) or tensor gives one result; a table gives a table:
+---by name for what is listed by name, else by the key that stood there. Feeds are tensors, or numbers and tables of
+---them, which take the placeholder's dtype.
+---@param fetches string|integer|perigee.Tensor|table
+---@param feeds? table<string, any>
+---@return any
+function Session:run(fetches, feeds)
+  if type(fetches) ~= "table" then
+    local targets, values = feed_lists(self, feeds)
+    return graphs.run(self.native, { resolve(self.graph, fetches) }, targets, values)[1]
+  end
+  local wanted, keys = read_fetches(self, fetches)
+  local targets, values = feed_lists(self, feeds)
+  local results, named = graphs.run(self.native, wanted, targets, values), {}
+  for i, key in ipairs(keys) do named[key] = results[i] end
+  return named
+end
+
+make_class(Session, "session", "session")
+
+function Session:__tostring() return ("Session(%s)"):format(tostring(self.graph)) end
+
+return { Session = new_session }
