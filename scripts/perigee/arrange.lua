@@ -153,24 +153,25 @@ return function(pg, native)
   both("tensor_split", { { "parts", "any", required = true }, { "axis", "axis", default = 1 } }, function(o)
     local x, axis, ends = o.x, axis_of("tensor_split", o.x, o.axis), {}
     local n = size(x, axis)
-    if type(n) ~= "number" then
-      native.raise("failed_precondition", "tensor_split", ("axis %d has no size before the graph runs"):format(axis))
-    end
     if type(o.parts) == "number" then
       if o.parts < 1 or o.parts ~= math.floor(o.parts) then
         bad("tensor_split", "parts must be a whole number from 1, got " .. native.describe(o.parts))
       end
-      local least, more = math.floor(n / o.parts), n % o.parts
-      for i = 1, o.parts do ends[i] = i * least + math.min(i, more) end
+      local more = n % o.parts
+      local least = (n - more) / o.parts
+      for i = 1, o.parts do ends[i] = i * least + (i + more - native.size.max(i, more)) end -- the lesser of i and more
     elseif type(o.parts) == "table" then
-      for i, e in ipairs(o.parts) do ends[i] = math.max(0, math.min(n, e < 0 and n + e or e)) end
+      for i, e in ipairs(o.parts) do
+        ends[i] = e < 0 and n + e or e
+        if type(ends[i]) == "number" then ends[i] = math.max(0, ends[i]) end
+      end
       ends[#ends + 1] = n
     else
       bad("tensor_split", "parts must be a number or a list, got " .. native.describe(o.parts))
     end
     local list, at = {}, 0
     for i, e in ipairs(ends) do
-      list[i] = x:narrow(axis, at + 1, math.max(0, e - at))
+      list[i] = tensor.part(x, axis, at, e)
       at = e
     end
     return list
@@ -248,22 +249,23 @@ return function(pg, native)
   ---@param ... perigee.Tensor|perigee.Tensor[]
   ---@return perigee.Tensor
   on_list("block_diag", function(list)
-    local rows, columns, blocks, dtype = 0, 0, {}, nil
+    local columns, blocks, dtype = 0, {}, nil
     for i, x in ipairs(list) do
       if rank(x) > 2 then
         bad("block_diag", ("tensor %d is %s; expected at most 2 axes"):format(i, tostring(x.shape)))
       end
       blocks[i] = with_axes(x, 2)
-      rows, columns = rows + size(blocks[i], 1), columns + size(blocks[i], 2)
+      columns = columns + size(blocks[i], 2)
       dtype = dtype and (pg.zeros { 0, dtype = dtype } + pg.zeros { 0, dtype = x.dtype }).dtype or x.dtype
     end
-    local y, row, column = pg.zeros { rows, columns, dtype = dtype, device = list[1].device }, 0, 0
-    for _, block in ipairs(blocks) do
+    local rows, before = {}, 0
+    for i, block in ipairs(blocks) do
       local n, m = size(block, 1), size(block, 2)
-      y:narrow(1, row + 1, n):narrow(2, column + 1, m):copy_(block)
-      row, column = row + n, column + m
+      local function zeros(width) return pg.zeros { n, width, dtype = dtype, device = list[1].device } end
+      rows[i] = pg.cat { zeros(before), block:to(dtype), zeros(columns - before - m), axis = 2 }
+      before = before + m
     end
-    return y
+    return pg.cat(rows)
   end)
 
   -- ---- grids ----
@@ -380,7 +382,7 @@ return function(pg, native)
     local x, y = pg.broadcast_tensors(o.x, o.y)
     local axis = o.axis and axis_of("cross", x, o.axis)
     for i = 1, axis and 0 or rank(x) do axis = axis or (size(x, i) == 3 and i or nil) end
-    if not axis or size(x, axis) ~= 3 then
+    if not axis or differ(size(x, axis), 3) then
       bad("cross", ("x is %s; expected an axis of 3 elements"):format(tostring(x.shape)))
     end
     return x:roll(-1, { axis = axis }) * y:roll(1, { axis = axis }) -
@@ -407,9 +409,15 @@ return function(pg, native)
   ---@param index perigee.Tensor from 0
   ---@param classes? integer
   ---@return perigee.Tensor hot int64 [..., classes]
-  both("one_hot", { { "classes", "integer" } }, function(o)
+  both("one_hot", { { "classes", "size" } }, function(o)
     local classes, one_hot = o.classes, native.op("one_hot")
+    if native.size.is(classes) then
+      local shape = o.x.shape
+      shape[#shape + 1] = classes
+      return pg.zeros({ shape, dtype = "int64", device = o.x.device }):scatter(o.x:unsqueeze(-1), 1, -1)
+    end
     if not classes or classes == -1 then
+      native.host.need_contents("one_hot", o.x, "give classes=")
       if native.host.numel(o.x) == 0 then
         bad("one_hot", "the number of classes does not follow from an index without elements", "give classes=")
       end

@@ -4,6 +4,13 @@
 return function(pg, native)
   local call, tensor, define = native.call, native.tensor, native.tensor.define
 
+  local instead = { equal = "a:eq(b):all()", allclose = "a:isclose(b):all()" }
+  local function need_contents(where, ...)
+    for _, t in ipairs { ... } do
+      native.host.need_contents(where, t, instead[where] .. " is a tensor of the graph that says the same")
+    end
+  end
+
   local read_equal = native.signature("equal", {
     { "a", "tensor", required = true }, { "b", "tensor", required = true } })
   ---Whether shapes, dtypes and all elements are the same.
@@ -15,6 +22,7 @@ return function(pg, native)
     local a, b = o.a, o.b
     tensor.check_open(a, "equal")
     tensor.check_open(b, "equal")
+    need_contents("equal", a, b)
     if a.shape ~= b.shape or a.dtype ~= b.dtype then return false end
     return pg.no_grad(function() return a:eq(b):all():item() end)
   end
@@ -49,6 +57,7 @@ return function(pg, native)
   ---@return boolean
   function pg.allclose(...)
     local o = read_allclose(...)
+    need_contents("allclose", o.a, o.b)
     return pg.no_grad(function() return close(o):all():item() end)
   end
 
@@ -89,6 +98,11 @@ return function(pg, native)
   ---@return perigee.Tensor? positions where an axis was given
   extreme("min", "amin", "argmin", "minimum")
 
+  -- A size of a graph as a tensor that bounds x.
+  local function as_bound(v, x)
+    return native.size.is(v) and pg.full({ {}, 0, dtype = x.dtype, device = x.device }) + v or v
+  end
+
   -- clamp: the operator, which would take no bounds at all, and bounds that are tensors.
   local function clamp(name)
     local read = native.signature(name, {
@@ -101,6 +115,7 @@ return function(pg, native)
         return run(...)
       end
       local o = read(...)
+      o.min, o.max = as_bound(o.min, o.x), as_bound(o.max, o.x)
       if o.min == nil and o.max == nil then
         native.raise("invalid_argument", name, "needs min, max or both", "x:clamp(0, 1), x:clamp{min=0}")
       end

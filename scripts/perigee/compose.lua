@@ -92,7 +92,7 @@ return function(pg, native)
   ---@return perigee.Tensor
   both("inner", { { "y", "tensor", required = true } }, function(o)
     if rank(o.x) == 0 or rank(o.y) == 0 then return o.x * o.y end
-    if size(o.x, rank(o.x)) ~= size(o.y, rank(o.y)) then
+    if tensor.sizes_differ(size(o.x, rank(o.x)), size(o.y, rank(o.y))) then
       native.raise("invalid_argument", "inner", ("x is %s and y %s; expected the same last axis"):format(
                      tostring(o.x.shape), tostring(o.y.shape)))
     end
@@ -144,6 +144,14 @@ return function(pg, native)
     end
     if not native.dtypes.by_name[counts.dtype].integer then
       native.raise("invalid_argument", "repeat_interleave", "counts must be integers, got " .. counts.dtype)
+    end
+    native.host.need_contents("repeat_interleave", counts, "the length of the result depends on the counts; " ..
+                                "a number repeats every position as often")
+    if rank(counts) == 1 and size(counts, 1) ~= 1 then n = size(counts, 1) end
+    if type(n) ~= "number" then
+      native.raise("failed_precondition", "repeat_interleave",
+                   ("axis %d of %s has no size before the graph runs"):format(axis, tostring(x.shape)),
+                   "a number repeats every position as often")
     end
     local ends = counts:to("int64"):expand({ n }):cumsum(1)
     local total = n > 0 and ends[-1]:item() or 0

@@ -149,7 +149,10 @@ return function(pg, native)
     end)
   ---The numbers 0 to n-1 in random order.
   ---@return perigee.Tensor
-  creator("randperm", { { "n", "integer", required = true } }, function(o)
+  creator("randperm", { { "n", "size", required = true } }, function(o)
+    if native.size.is(o.n) then
+      return call("uniform", {}, { shape = { o.n }, dtype = "float64" }):argsort():to(o.dtype or "int64")
+    end
     native.check_limits("randperm", 0, o.n, o.dtype or "int64")
     return call("randperm", {}, { n = o.n, dtype = o.dtype or "int64" })
   end)
@@ -189,7 +192,11 @@ return function(pg, native)
   ---`count` numbers from first to last, both included. Computed in float64 and rounded once.
   ---@return perigee.Tensor
   creator("linspace", { { "first", "number", required = true }, { "last", "number", required = true },
-                        { "count", "integer", required = true } }, function(o)
+                        { "count", "size", required = true } }, function(o)
+    if native.size.is(o.count) then
+      local part = pg.arange(o.count):to("float64") / native.size.max(o.count - 1, 1)
+      return (part * (o.last - o.first) + o.first):to(default(o))
+    end
     if o.count < 0 then native.raise("invalid_argument", "linspace", "count is negative") end
     local device = pg.device()
     local y = on("cpu", "linspace", function()

@@ -6,7 +6,7 @@ jit.off(true, true) -- walks option tables with next, which cannot be compiled; 
 return function(pg, native)
   local tensor, call = native.tensor, native.call
   local rank, size = tensor.rank, tensor.size
-  local is_tensor = native.is_tensor
+  local is_tensor, is_size = native.is_tensor, native.size.is
 
   ---Inserts an axis of size 1: `t[{pg.newaxis, {1, 2}}]`.
   local newaxis = setmetatable({}, { __tostring = function() return "pg.newaxis" end })
@@ -14,10 +14,20 @@ return function(pg, native)
 
   local function bad(message, hint) native.raise("invalid_argument", "index", message, hint) end
 
-  -- {first, last[, step]} as start, stop, step from 0 with the end excluded; {} is all.
-  local function read_slice(entry)
+  -- A slice with ends that are sizes of a graph. Where only a run tells how far they are from the ends of the axis, the
+  -- positions as an index tensor.
+  local function sized_slice(first, last, step, n)
+    if type(first) == "number" and first < 0 then first = n + first + 1 end
+    if type(last) == "number" and last < 0 then last = n + last + 1 end
+    local start, stop = tensor.place(first - 1, n), tensor.place(last, n)
+    if start and stop then return start, stop, step end
+    return pg.arange(first - 1, last, step)
+  end
+
+  -- {first, last[, step]} as start, stop, step from 0 with the end excluded; {} is all. Of an axis of n.
+  local function read_slice(entry, n)
     for k, v in pairs(entry) do
-      if type(k) ~= "number" or type(v) ~= "number" or v ~= math.floor(v) then
+      if type(k) ~= "number" or not is_size(v) and (type(v) ~= "number" or v ~= math.floor(v)) then
         bad(("a slice is {first, last[, step]} of whole numbers, got %s = %s"):format(tostring(k), native.describe(v)))
       end
     end
@@ -33,6 +43,7 @@ return function(pg, native)
     if step ~= nil and step < 1 then
       bad(("the step of a slice must be at least 1, got %d"):format(step), "flip reverses")
     end
+    if is_size(first) or is_size(last) then return sized_slice(first, last, step or 1, n) end
     local start = first > 0 and first - 1 or first
     local stop = last
     if last == -1 then stop = tensor.TO_END elseif last < 0 then stop = last + 1 end
@@ -83,12 +94,26 @@ return function(pg, native)
     end
   end
 
+  -- An entry of the key for an axis; of a slice also its start, stop and step. What a size of a graph says becomes a
+  -- number, or else an index tensor.
+  local function entry_at(t, axis, entry)
+    if is_size(entry) then
+      return tensor.place(entry - 1, size(t, axis)) or pg.arange(entry - 1, entry):reshape({})
+    end
+    if is_tensor(entry) or type(entry) ~= "table" or getmetatable(entry) ~= nil then return entry end
+    local start, stop, step = read_slice(entry, axis <= rank(t) and size(t, axis) or 0)
+    if is_tensor(start) then return start end
+    return entry, start, stop, step
+  end
+
   -- The part of the key that gives a view. Answers the view, the tensors met as { axis of the view, index, shown: axis
   -- of t }, and whether anything was cut.
   local function basic(t, entries)
-    local tensors, new = {}, {}
+    local tensors, new, ranges = {}, {}, 0
     local axis, view_axis, cut = 0, 0, false
-    for _, entry in ipairs(entries) do
+    for _, given in ipairs(entries) do
+      local entry, start, stop, step = entry_at(t, axis + 1, given)
+      if is_tensor(entry) and type(given) == "table" then ranges = ranges + 1 end
       if entry == newaxis then
         view_axis = view_axis + 1
         new[#new + 1] = view_axis
@@ -101,8 +126,8 @@ return function(pg, native)
         tensor.slice_axis(axis, 0, tensor.TO_END, 1, 0)
         if type(entry) == "number" then
           check_position(t, axis, entry)
-          local start = entry > 0 and entry - 1 or entry
-          tensor.slice_axis(axis, start, entry == -1 and tensor.TO_END or start + 1, 1, 1)
+          local at = entry > 0 and entry - 1 or entry
+          tensor.slice_axis(axis, at, entry == -1 and tensor.TO_END or at + 1, 1, 1)
           cut = true
         elseif is_tensor(entry) then
           view_axis = view_axis + 1
@@ -111,14 +136,17 @@ return function(pg, native)
             axis, view_axis = axis + 1, view_axis + 1
             tensor.slice_axis(axis, 0, tensor.TO_END, 1, 0)
           end
-        elseif type(entry) == "table" and getmetatable(entry) == nil then
-          local start, stop, step = read_slice(entry)
+        elseif start then
           tensor.slice_axis(axis, start, stop, step, 0)
           view_axis, cut = view_axis + 1, cut or next(entry) ~= nil
         else
           bad("an entry must be a number, a slice, a tensor, \"...\" or pg.newaxis, got " .. native.describe(entry))
         end
       end
+    end
+    if ranges > 0 and #tensors > 1 then
+      bad("a slice that ends at a size of another axis stands beside index tensors",
+          "x:narrow(axis, start, length) cuts first")
     end
     if cut then t = tensor.slice(t, axis) end
     for _, position in ipairs(new) do t = t:unsqueeze(position) end
@@ -267,6 +295,7 @@ return function(pg, native)
       if rank(t) == 0 then bad("a 0-dim tensor cannot be indexed", "t:item() gives its number") end
       return tensor.select(t, 1, key)
     end
+    if is_size(key) then key = { key } end
     if is_tensor(key) then
       tensor.check_open(key, "index")
       return take(t, { { axis = 1, index = key, shown = 1 } })
@@ -313,7 +342,7 @@ return function(pg, native)
   end
 
   local function put(view, tensors, value, accumulate)
-    local index, single = tensors[1].index, not is_tensor(value) or native.host.numel(value) == 1
+    local index, single = tensors[1].index, not is_tensor(value) or value:numel() == 1
     if #tensors == 1 and is_mask(index) and single and not accumulate then
       return fill_mask(view, tensors[1].axis, index, value)
     end
@@ -338,6 +367,7 @@ return function(pg, native)
   function native.hooks.newindex(t, key, value)
     value = check_value("assignment", t, value)
     local view, tensors = t, {}
+    if is_size(key) then key = { key } end
     if type(key) == "number" then view = native.hooks.index(t, key)
     elseif is_tensor(key) then view, tensors = basic(t, expand(t, { key }))
     elseif type(key) == "table" and key ~= newaxis then view, tensors = basic(t, expand(t, key))

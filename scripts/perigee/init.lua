@@ -31,8 +31,8 @@ local providers = {
   bench = "perigee.bench", plot = "perigee.plot", gradcheck = "perigee.gradcheck", einsum = "perigee.einsum",
   CheckpointManager = "perigee.checkpoint", graph = "perigee.graph", Session = "perigee.graph.session",
 }
-local core = { "creation", "random", "views", "indexing", "scatter", "printing", "compare", "compose", "arrange",
-               "order", "reductions", "neural", "pad", "windows", "resampling", "autograd", "devices" }
+local core = { "creation", "random", "views", "parts", "indexing", "scatter", "printing", "compare", "compose",
+               "arrange", "order", "reductions", "neural", "pad", "windows", "resampling", "autograd", "devices" }
 
 ---Names that are there but not loaded yet.
 local function lazy_names()

@@ -88,7 +88,7 @@ return function(pg, native)
     if not o.enable_gqa then return attend(q, k, v, mask, o) end
     local axis = rank(q) - 2
     local many, few = axis > 0 and size(q, axis), rank(k) > 2 and size(k, rank(k) - 2)
-    if type(many) ~= "number" or type(few) ~= "number" or few < 1 or many % few ~= 0 then
+    if not many or not few or few == 0 or differ(many % few, 0) then
       refuse(("q is %s and k %s: the heads of q (third axis from the end) must be a multiple of those of k"):format(
                tostring(q.shape), tostring(k.shape)))
     end
@@ -188,10 +188,11 @@ return function(pg, native)
 
   -- A list of sizes: {3, 4} or 4, but no table of options.
   local function is_sizes(v)
-    if type(v) == "number" then return true end
+    local is_size = native.size.is
+    if type(v) == "number" or is_size(v) then return true end
     if not native.is_plain(v) or v[1] == nil then return false end
     for key, n in pairs(v) do
-      if type(key) ~= "number" or type(n) ~= "number" then return false end
+      if type(key) ~= "number" or type(n) ~= "number" and not is_size(n) then return false end
     end
     return true
   end
@@ -209,12 +210,12 @@ return function(pg, native)
         require("perigee.native.grammar").index(params)
       end
       local o = native.parse(name, params, select("#", ...), ...)
-      if type(sizes) == "number" then sizes = { sizes } end
+      if type(sizes) ~= "table" then sizes = { sizes } end
       local fits = native.is_tensor(o.x) and rank(o.x) >= #sizes
-      for i = 1, fits and #sizes or 0 do fits = fits and size(o.x, rank(o.x) - #sizes + i) == sizes[i] end
+      for i = 1, fits and #sizes or 0 do fits = fits and not differ(size(o.x, rank(o.x) - #sizes + i), sizes[i]) end
       if not fits then
-        native.raise("invalid_argument", name, ("the normalized shape {%s} is not what x ends in, which is %s"):format(
-                       table.concat(sizes, ", "), native.describe(o.x)))
+        native.raise("invalid_argument", name, ("the normalized shape %s is not what x ends in, which is %s"):format(
+                       tostring(native.shape { unpack(sizes) }), native.describe(o.x)))
       end
       return native.call(name, { o.x, o.weight, o.bias }, { dims = #sizes, eps = o.eps })
     end
@@ -299,7 +300,7 @@ return function(pg, native)
   }, function(o)
     check_channels("group_norm", o.x, { weight = o.weight, bias = o.bias })
     local channels = size(o.x, 2)
-    if type(channels) ~= "number" or o.groups < 1 or channels % o.groups ~= 0 then
+    if o.groups < 1 or differ(channels % o.groups, 0) then
       native.raise("invalid_argument", "group_norm", ("%d groups do not divide the channels of x %s"):format(
                      o.groups, tostring(o.x.shape)))
     end
@@ -361,7 +362,9 @@ return function(pg, native)
     if mode == "sum" then return rows:sum(2) end
     local count = kept and kept:to(rows.dtype):sum(2) or nil
     if mode == "mean" then
-      if not count then return size(rows, 2) == 0 and rows:sum(2) or rows:mean(2) end
+      local n = size(rows, 2)
+      if not count and (n == 0 or type(n) ~= "number") then return rows:sum(2) / native.size.max(n, 1) end
+      if not count then return rows:mean(2) end
       return rows:sum(2) / count:clamp { min = 1 }:unsqueeze(2)
     end
     if size(rows, 2) == 0 then return rows:sum(2) end

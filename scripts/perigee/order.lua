@@ -20,7 +20,7 @@ return function(pg, native)
   local function median(name)
     both(name, { { "axis", "axis" }, { "keepdim", "boolean", default = false } }, function(o)
       if o.axis then return call(name, { o.x }, { axis = o.axis, keepdim = o.keepdim }) end
-      if numel(o.x) == 0 then bad(name, ("x is %s, which has no elements"):format(tostring(o.x.shape))) end
+      if o.x:numel() == 0 then bad(name, ("x is %s, which has no elements"):format(tostring(o.x.shape))) end
       return (call(name, { o.x:reshape(-1) }, { axis = 1 }))
     end)
   end
@@ -53,7 +53,29 @@ return function(pg, native)
     end,
   }
 
+  -- The same where only a run tells n: three tensors, of which the positions count from 0.
+  local function places_at(at, interpolation)
+    local low, high = at:floor():to("int64"), at:ceil():to("int64")
+    if interpolation == "lower" then return low, low, at * 0 end
+    if interpolation == "higher" then return high, high, at * 0 end
+    if interpolation == "nearest" then
+      local near = at:round():to("int64") -- half to even
+      return near, near, at * 0
+    end
+    return low, high, interpolation == "midpoint" and (high - low) * 0.5 or at - low
+  end
+
+  -- Quantile q of what is sorted along an axis of a size that only a run tells.
+  local function unsized_quantile(sorted, axis, q, interpolation)
+    local last = pg.full({ {}, 0, dtype = "float64", device = sorted.device }) + (size(sorted, axis) - 1)
+    local low, high, share = places_at(last * q, interpolation)
+    local function pick(place) return sorted:index_select(place:reshape(1), axis):squeeze(axis) end
+    local y = pick(low)
+    return y + (pick(high) - y) * share:to(sorted.dtype)
+  end
+
   local function read_quantiles(q)
+    if is_tensor(q) then native.host.need_contents("quantile", q, "give q as numbers") end
     local list = is_tensor(q) and q:reshape(-1):totable() or type(q) == "table" and q or { q }
     for _, v in ipairs(list) do
       if type(v) ~= "number" or not (v >= 0 and v <= 1) then
@@ -87,9 +109,14 @@ return function(pg, native)
     local sorted = line:sort(axis or 1)
     local is_nan, results = sorted:select(axis or 1, n):isnan(), {}
     for i, q in ipairs(list) do
-      local low, share = place(q * (n - 1))
-      local y = sorted:select(axis or 1, low + 1)
-      if share > 0 then y = y + (sorted:select(axis or 1, low + 2) - y) * share end
+      local y
+      if type(n) == "number" then
+        local low, share = place(q * (n - 1))
+        y = sorted:select(axis or 1, low + 1)
+        if share > 0 then y = y + (sorted:select(axis or 1, low + 2) - y) * share end
+      else
+        y = unsized_quantile(sorted, axis or 1, q, o.interpolation)
+      end
       y = pg.where(is_nan, 0 / 0, y)
       if o.keepdim and axis then y = y:unsqueeze(axis) end
       if o.keepdim and not axis then
@@ -112,8 +139,9 @@ return function(pg, native)
       local front = axis and x:movedim(axis, 1) or x:reshape(-1)
       local rows = front
       if axis then
-        local n = size(x, axis)
-        rows = front:reshape(n, n == 0 and 0 or numel(x) / n)
+        local each = 1
+        for i = 2, rank(front) do each = each * size(front, i) end
+        rows = front:reshape(size(front, 1), each)
       end
       local first, inverse, counts = call("unique_rows", { rows:detach() }, { consecutive = consecutive })
       local values = call("index_select", { front, first }, { axis = 1 })
@@ -191,14 +219,9 @@ return function(pg, native)
   ---@return perigee.Tensor found bool
   both("isin", { { "test", "any", required = true }, { "invert", "boolean", default = false } }, function(o)
     local test = as_tensor("isin", "test", o.test, o.x):reshape(-1)
-    local found
-    if numel(test) == 0 then
-      found = pg.zeros { o.x.shape, dtype = "bool", device = o.x.device }
-    else
-      local sorted = test:sort(1)
-      local place = call("searchsorted", { sorted, o.x }):clamp(nil, size(sorted, 1) - 1)
-      found = sorted:take(place):eq(o.x)
-    end
+    local sorted = test:sort(1)
+    local before, up_to = call("searchsorted", { sorted, o.x }), call("searchsorted", { sorted, o.x }, { right = true })
+    local found = up_to:gt(before):logical_and(o.x:eq(o.x)) -- NaN is among none
     return o.invert and found:logical_not() or found
   end)
 
@@ -219,6 +242,7 @@ return function(pg, native)
       bad("bincount", ("weights are %s; expected %s"):format(tostring(weights.shape), tostring(x.shape)))
     end
     if weights and not native.dtypes.by_name[weights.dtype].floating then weights = weights:to("float64") end
+    native.host.need_contents("bincount", x, "x:one_hot(classes):sum(1) counts a known number of classes")
     local largest = numel(x) > 0 and pg.no_grad(function() return x:amax():item() end) or -1
     local counts = pg.zeros { math.max(largest + 1, o.minlength), dtype = weights and weights.dtype or "int64",
                               device = x.device }
@@ -239,7 +263,8 @@ return function(pg, native)
     if o.bins < 1 then bad("histc", "bins must be at least 1") end
     if low > high then bad("histc", ("min %g is above max %g"):format(low, high)) end
     local counts = pg.zeros { o.bins, dtype = x.dtype, device = x.device }
-    if numel(x) == 0 then return counts end
+    if x:numel() == 0 then return counts end
+    if low == high and low == 0 then native.host.need_contents("histc", x, "give min and max") end
     if low == high and low == 0 then low, high = x:amin():item(), x:amax():item() end
     if low ~= low or high ~= high or high - low == math.huge then bad("histc", "the range of x is not finite") end
     if low == high then low, high = low - 1, high + 1 end

@@ -38,9 +38,7 @@ return function(pg, native)
   local function cropped(x, axis, before, behind)
     if before >= 0 and behind >= 0 then return x end
     local n = size(x, axis)
-    local first, stop = math.max(0, -before), n + math.min(0, behind)
-    if first == 0 and stop == n then return x end
-    return x:narrow(axis, first + 1, stop - first)
+    return tensor.part(x, axis, math.max(0, -before), n + math.min(0, behind))
   end
 
   local function constant(x, axis, before, behind, value)
@@ -58,34 +56,28 @@ return function(pg, native)
     return #parts > 1 and pg.cat(parts, { axis = axis }) or x
   end
 
-  -- Which position (from 0) stands at position i, which may be outside of 0..n-1.
+  -- Which positions (from 0) stand at positions i, which may be outside of 0..n-1.
   local source = {
-    reflect = function(i, n)
-      if i < 0 then i = -i end
-      return i >= n and 2 * (n - 1) - i or i
-    end,
-    replicate = function(i, n) return math.min(math.max(i, 0), n - 1) end,
+    reflect = function(i, n) return (n - 1) - ((n - 1) - i:abs()):abs() end,
+    replicate = function(i, n) return i:clamp { min = 0, max = n - 1 } end,
     circular = function(i, n) return i % n end,
   }
   local most = { reflect = function(n) return n - 1 end, circular = function(n) return n end }
 
   local function copied(x, axis, before, behind, mode)
-    if type(size(x, axis)) ~= "number" then
-      native.raise("not_supported", "pad", ("axis %d of %s has no size before the graph runs"):format(
-                     axis, tostring(x.shape)), "mode \"constant\" needs none")
-    end
     if mode == "circular" then -- goes round what is left
       x = cropped(x, axis, before, behind)
       before, behind = math.max(0, before), math.max(0, behind)
     end
-    local n, list = size(x, axis), {}
-    local limit = most[mode] and most[mode](n) or n > 0 and math.huge or 0
-    if before > limit or behind > limit then
-      refuse(("widths %d and %d are too large for axis %d of %s in mode %s"):format(
-               before, behind, axis, tostring(x.shape), mode))
+    local n = size(x, axis)
+    if type(n) == "number" then
+      local limit = most[mode] and most[mode](n) or n > 0 and math.huge or 0
+      if before > limit or behind > limit then
+        refuse(("widths %d and %d are too large for axis %d of %s in mode %s"):format(
+                 before, behind, axis, tostring(x.shape), mode))
+      end
     end
-    for i = -before, n + behind - 1 do list[#list + 1] = source[mode](i, n) end
-    return x:index_select(pg.tensor(list, { dtype = "int64", device = x.device }), axis)
+    return x:index_select(source[mode](pg.arange(-before, n + behind, 1, { device = x.device }), n), axis)
   end
 
   local read = native.signature("pad", {

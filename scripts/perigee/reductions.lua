@@ -69,17 +69,12 @@ return function(pg, native)
   -- ---- neighbours ----
 
   -- All but the first (last) position of an axis.
-  local function without_first(x, axis) return x:narrow(axis, 2, size(x, axis) - 1) end
-  local function without_last(x, axis) return x:narrow(axis, 1, size(x, axis) - 1) end
+  local function without_first(x, axis) return tensor.part(x, axis, 1, size(x, axis)) end
+  local function without_last(x, axis) return tensor.part(x, axis, 0, size(x, axis) - 1) end
 
-  local function sized_axis(where, x, given)
+  local function present_axis(where, x, given)
     if rank(x) == 0 then native.raise("invalid_argument", where, "x has no axes; expected at least one") end
-    local axis = axis_of(where, x, given)
-    if type(size(x, axis)) ~= "number" then
-      native.raise("not_supported", where, ("axis %d of %s has no size before the graph runs"):format(
-                     axis, tostring(x.shape)))
-    end
-    return axis
+    return axis_of(where, x, given)
   end
 
   ---Differences of neighbours along an axis, n times over; `prepend` and `append` are put at the ends before.
@@ -91,7 +86,7 @@ return function(pg, native)
   both("diff", { { "n", "integer", default = 1 }, { "axis", "axis", default = -1 }, { "prepend", "tensor" },
                  { "append", "tensor" } }, function(o)
     if o.n < 0 then native.raise("invalid_argument", "diff", ("n is %d; expected at least 0"):format(o.n)) end
-    local x, axis = o.x, sized_axis("diff", o.x, o.axis)
+    local x, axis = o.x, present_axis("diff", o.x, o.axis)
     if o.n == 0 then return x:clone() end
     if o.prepend or o.append then
       local parts = { x }
@@ -116,7 +111,7 @@ return function(pg, native)
   both("trapezoid", { { "x", "tensor" }, { "dx", "number", default = 1 },
                       { "axis", "axis", default = -1 } }, function(o)
     local y, points = o.y, o.x
-    local axis = sized_axis("trapezoid", y, o.axis)
+    local axis = present_axis("trapezoid", y, o.axis)
     if size(y, axis) == 0 then return y:sum { axis = axis } end
     local heights = without_first(y, axis) + without_last(y, axis)
     if not points then return heights:sum { axis = axis } * (o.dx / 2) end

@@ -28,7 +28,7 @@ return function(pg, native)
   local mode_names = { "nearest", "linear", "bilinear", "bicubic", "trilinear", "area" }
 
   local function list_of(name, v, axes)
-    if type(v) == "number" then
+    if type(v) == "number" or native.size.is(v) then
       local list = {}
       for i = 1, axes do list[i] = v end
       return list
@@ -37,6 +37,17 @@ return function(pg, native)
       refuse("interpolate", ("%s must be one number or %d, got %s"):format(name, axes, native.describe(v)))
     end
     return v
+  end
+
+  -- n * factor, rounded down; of a size of a graph where the factor is a fraction of whole numbers.
+  local function scaled(x, axis, factor)
+    local n = size(x, axis)
+    if type(n) == "number" then return math.floor(n * factor) end
+    for q = 1, 64 do
+      if factor * q == math.floor(factor * q) then return n * (factor * q) / q end
+    end
+    refuse("interpolate", ("axis %d of %s has no size before the graph runs, which times %s could be rounded down")
+           :format(axis, tostring(x.shape), tostring(factor)), "a factor such as 1.5 or 3 / 16 goes")
   end
 
   -- Sizes to interpolate to, and by axis the input elements an output element (0: by the sizes).
@@ -52,15 +63,47 @@ return function(pg, native)
         if type(factor) ~= "number" or factor ~= factor or factor <= 0 then
           refuse("interpolate", "scale_factor must be positive, got " .. native.describe(factor))
         end
-        sizes[i], scales[i] = math.floor(size(o.x, i + 2) * factor), o.recompute_scale_factor and 0 or 1 / factor
+        sizes[i], scales[i] = scaled(o.x, i + 2, factor), o.recompute_scale_factor and 0 or 1 / factor
       end
     end
     for _, n in ipairs(sizes) do
-      if type(n) ~= "number" or n < 1 or n ~= math.floor(n) then
+      if not native.size.is(n) and (type(n) ~= "number" or n < 1 or n ~= math.floor(n)) then
         refuse("interpolate", "sizes must be whole numbers from 1, got " .. native.describe(n))
       end
     end
     return sizes, scales
+  end
+
+  local function cubic_weights(t)
+    local a = -0.75
+    local function near(d) return ((d * (a + 2) - (a + 3)) * d * d) + 1 end
+    local function far(d) return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a end
+    return { far(t + 1), near(t), near(1 - t), far(2 - t) }
+  end
+
+  -- The operator resample; by gathering where only a run tells the new size, which the operator takes as a number.
+  local function resampled(x, o)
+    local n, axis, mode = o.size, o.axis, o.mode
+    if not native.size.is(n) then return native.call("resample", { x }, o) end
+    local function number(v) return pg.full({ {}, 0, dtype = "float64", device = x.device }) + v end
+    local before = size(x, axis)
+    local step = o.scale > 0 and o.scale or number(before) / n
+    if o.align_corners then step = number(before - 1) / native.size.max(n - 1, 1) end
+    local place = pg.arange(0, n, 1, { dtype = "float64", device = x.device })
+    local function pick(at) return x:index_select(at:clamp { min = 0, max = before - 1 }:to("int64"), axis) end
+    if mode == "nearest" then return pick((place * step):floor()) end
+    place = o.align_corners and place * step or (place + 0.5) * step - 0.5
+    if mode == "linear" then place = place:clamp { min = 0 } end
+    local low, sum = place:floor(), nil
+    local part = place - low
+    local weights = mode == "linear" and { 1 - part, part } or cubic_weights(part)
+    local shape = {}
+    for i = 1, rank(x) do shape[i] = i == axis and -1 or 1 end
+    for k, weight in ipairs(weights) do
+      local term = pick(low + (k - #weights / 2)) * weight:to(x.dtype):reshape(shape)
+      sum = sum and sum + term or term
+    end
+    return sum
   end
 
   ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
@@ -81,11 +124,17 @@ return function(pg, native)
       refuse("interpolate", ("mode %s knows no align_corners"):format(o.mode))
     end
     local sizes, scales = sizes_of(o, axes)
+    for i, n in ipairs(sizes) do
+      if mode == "area" and native.size.is(n) then
+        native.raise("not_supported", "interpolate", ("the new size %s of axis %d has no number before the graph runs")
+                     :format(tostring(n), i + 2), "modes but area go")
+      end
+    end
     if mode == "area" then return native.call(("adaptive_avg_pool%dd"):format(axes), { x }, { size = sizes }) end
     return widened(x, function(y)
       for i = 1, axes do
-        y = native.call("resample", { y }, { axis = i + 2, size = sizes[i], mode = mode, scale = scales[i],
-                                             align_corners = o.align_corners or false })
+        y = resampled(y, { axis = i + 2, size = sizes[i], mode = mode, scale = scales[i],
+                           align_corners = o.align_corners or false })
       end
       return y
     end)
@@ -155,13 +204,14 @@ return function(pg, native)
 
   -- Places in [-1, 1] as positions (from 0) on an axis of n.
   local function unnormalised(place, n, align_corners)
-    if align_corners then return (place + 1) * ((n - 1) / 2) end
+    if align_corners then return (place + 1) * (n - 1) * 0.5 end
     return ((place + 1) * n - 1) * 0.5
   end
 
   local function reflected(p, n, align_corners)
     local low, span = align_corners and 0 or -0.5, align_corners and n - 1 or n
     if span == 0 then return p * 0 end
+    span = native.size.max(span, 1)
     local distance = (p - low):abs()
     local extra = distance - (distance / span):floor() * span
     local odd = (distance / span):floor() % 2
@@ -195,13 +245,6 @@ return function(pg, native)
     local index = place:reshape(shape[1], 1, count):expand { shape[1], shape[2], count }
     local picked = x:reshape(shape[1], shape[2], pixels):gather(index, 3):reshape(shape)
     return pg.where(inside:unsqueeze(2), picked, 0)
-  end
-
-  local function cubic_weights(t)
-    local a = -0.75
-    local function near(d) return ((d * (a + 2) - (a + 3)) * d * d) + 1 end
-    local function far(d) return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a end
-    return { far(t + 1), near(t), near(1 - t), far(2 - t) }
   end
 
   -- samplers[mode](x, positions, see): `see(p, axis)` are the positions that the padding mode sees on an axis of x.
@@ -279,8 +322,9 @@ return function(pg, native)
   -- n places between -1 and 1: the ends included with align_corners, else centres of n equal parts.
   local function places(n, align_corners, like)
     local at = pg.arange(0, n, 1, { dtype = like.dtype, device = like.device })
-    if align_corners then return n > 1 and at * (2 / (n - 1)) - 1 or at * 0 end
-    return (at * 2 + 1) * (1 / n) - 1
+    local gaps = native.size.max(n - 1, 1)
+    if align_corners then return at * 2 / gaps - (n - gaps) end -- n - gaps is 1, or 0 of one place alone
+    return (at * 2 + 1) / n - 1
   end
 
   ---The grid [N, H, W, 2] for grid_sample that affine matrices x [N, 2, 3] make of images of `size` {N, C, H, W}.

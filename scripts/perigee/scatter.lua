@@ -185,7 +185,7 @@ return function(pg, native)
   both("put", { { "index", "tensor", required = true }, { "values", "any", required = true },
                 { "accumulate", "boolean", default = false } }, function(o, where, in_place)
     local values = is_tensor(o.values) and o.values:reshape(-1) or number(o.x, o.values)
-    if is_tensor(o.values) and native.host.numel(o.values) ~= native.host.numel(o.index) then
+    if is_tensor(o.values) and tensor.sizes_differ(o.values:numel(), o.index:numel()) then
       native.raise("invalid_argument", where, ("values are %s and index %s; expected as many"):format(
                      tostring(o.values.shape), tostring(o.index.shape)))
     end
@@ -212,7 +212,7 @@ return function(pg, native)
       end
       mask = mask:expand(x.shape)
       local y = x
-      if native.host.numel(x) > 0 and (size(from, 1) ~= 0 or mask:any():item()) then
+      if x:numel() ~= 0 and (size(from, 1) ~= 0 or mask:any():item()) then
         local flat = mask:reshape(-1)
         local place = pg.where(flat, flat:cumsum(1) - 1, 0)
         y = pg.where(mask, call("index_select", { from, place }, { axis = 1 }):reshape(x.shape), x)

@@ -9,8 +9,9 @@ return function(pg, native)
 
   local function refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
 
-  local function whole(where, name, list, axes, least)
-    if type(list) == "number" then
+  -- A whole number an axis. `others`: what else may stand there.
+  local function whole(where, name, list, axes, least, others)
+    if type(list) == "number" or others and others(list) then
       local n = list
       list = {}
       for i = 1, axes do list[i] = n end
@@ -19,7 +20,7 @@ return function(pg, native)
       refuse(where, ("%s must be one number or %d, got %s"):format(name, axes, native.describe(list)))
     end
     for _, v in ipairs(list) do
-      if type(v) ~= "number" or v ~= math.floor(v) or v < least then
+      if not (others and others(v)) and (type(v) ~= "number" or v ~= math.floor(v) or v < least) then
         refuse(where, ("%s must be whole numbers from %d, got %s"):format(name, least, native.describe(v)))
       end
     end
@@ -192,21 +193,24 @@ return function(pg, native)
                 count = {} }
     for i = 1, 2 do
       local room = image[i] + 2 * g.padding[i] - g.dilation[i] * (g.kernel[i] - 1) - 1
-      if room < 0 then
+      if type(room) == "number" and room < 0 then
         refuse(where, ("the window of %d is larger than axis %d, %d elements with padding %d"):format(
                  g.kernel[i], i + 2, image[i], g.padding[i]))
       end
-      g.count[i] = math.floor(room / g.stride[i]) + 1
+      g.count[i] = (room - room % g.stride[i]) / g.stride[i] + 1
     end
     return g
   end
 
-  -- The attributes of the slice of the padded image that tap (i, j) of all windows sees.
+  -- The attributes of the slice of the padded image that tap (i, j) of all windows sees: the taps behind it leave as
+  -- much of the end.
   local function slice_of(g, i, j)
-    local first = { i * g.dilation[1], j * g.dilation[2] }
-    return { starts = { 0, 0, first[1], first[2] }, steps = { 1, 1, g.stride[1], g.stride[2] },
-             stops = { 2 ^ 62, 2 ^ 62, first[1] + (g.count[1] - 1) * g.stride[1] + 1,
-                       first[2] + (g.count[2] - 1) * g.stride[2] + 1 } }
+    local function behind(axis, tap)
+      local left = (g.kernel[axis] - 1 - tap) * g.dilation[axis]
+      return left > 0 and -left or 2 ^ 62
+    end
+    return { starts = { 0, 0, i * g.dilation[1], j * g.dilation[2] }, steps = { 1, 1, g.stride[1], g.stride[2] },
+             stops = { 2 ^ 62, 2 ^ 62, behind(1, i), behind(2, j) } }
   end
 
   ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order.
@@ -232,13 +236,13 @@ return function(pg, native)
   ---[N, C, H, W]. PyTorch's nn.functional.fold.
   ---@return perigee.Tensor
   both("col2im", fold_params, function(o)
-    local x, image = o.x, whole("col2im", "size", o.size, 2, 1)
+    local x, image = o.x, whole("col2im", "size", o.size, 2, 1, native.size.is)
     if rank(x) ~= 3 then refuse("col2im", ("x is %s; expected [N, C * kh * kw, L]"):format(tostring(x.shape))) end
     local g = windows_of("col2im", o, image)
     local taps = g.kernel[1] * g.kernel[2]
     if differ(size(x, 2) % taps, 0) or differ(size(x, 3), g.count[1] * g.count[2]) then
-      refuse("col2im", ("x is %s; expected [N, C * %d, %d]"):format(tostring(x.shape), taps,
-                                                                    g.count[1] * g.count[2]))
+      refuse("col2im", ("x is %s; expected [N, C * %d, %s]"):format(tostring(x.shape), taps,
+                                                                    tostring(g.count[1] * g.count[2])))
     end
     local p = g.padding
     local parts = x:reshape(size(x, 1), size(x, 2) / taps, taps, g.count[1], g.count[2])

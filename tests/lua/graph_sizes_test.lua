@@ -1,44 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Sizes that are known when a graph runs: arithmetic with them, and the functions that compute with sizes.
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/.."
+package.path = tests .. "/?.lua;" .. package.path
+
 local pg = require "perigee"
-
-local SIZES = { { b = 2, c = 3, n = 4 }, { b = 1, c = 1, n = 2 }, { b = 3, c = 2, n = 1 } }
-
-local function concrete(shape, sizes)
-  local list = {}
-  for i, d in ipairs(shape) do list[i] = sizes[d] or d end
-  return list
-end
-
--- The graph of f over placeholders of these shapes gives what f gives at once, for several sizes; gradients too.
-local function agrees(t, name, shapes, f, picked)
-  local g = pg.graph(function(g)
-    local inputs = {}
-    for i, shape in ipairs(shapes) do
-      inputs[i] = g:placeholder { "x" .. i, shape = shape }
-      inputs[i].requires_grad = true
-    end
-    local y = f(unpack(inputs))
-    return { y = y, dx = g:gradients((y * y):sum(), inputs[1])[1] }
-  end)
-  local session = pg.Session { g }
-  for k, sizes in ipairs(picked or SIZES) do
-    local feeds, values = {}, {}
-    for i, shape in ipairs(shapes) do
-      values[i] = pg.randn { concrete(shape, sizes), dtype = "float32" }
-      feeds["x" .. i] = values[i]
-    end
-    values[1].requires_grad = true
-    local y = f(unpack(values));
-    (y * y):sum():backward()
-    local got = session:run({ "y", "dx" }, feeds)
-    t.equal(got.y.shape, y.shape, ("%s, sizes %d"):format(name, k))
-    t.equal(got.y.dtype, y.dtype, name)
-    t.close(got.y, y:detach(), 1e-5, ("%s, sizes %d"):format(name, k))
-    t.close(got.dx, values[1].grad, 1e-5, ("%s, sizes %d: gradient"):format(name, k))
-  end
-end
+local agrees = require "graphs"
 
 local even = { { b = 2, n = 4, c = 3 }, { b = 1, n = 2, c = 4 } }
 local rows = {
@@ -117,6 +84,7 @@ test("sizes of graphs: mistakes", function(t)
   refuses("b and 3 cannot be compared before the graph runs", function(x) return x:size(1) < 3 end)
   refuses("sizes are computed from whole numbers, got number 0.5 (x:size(1) / 2 rounds down)",
           function(x) return x:size(1) * 0.5 end)
+  refuses("2 / b is no size (a tensor can be divided by a size)", function(x) return 2 / x:size(1) end)
   refuses("size: dim: a size cannot be divided by 0", function(x) return x:size(1) / 0 end)
   refuses("placeholder: shape[1] must be a size or the name of a symbol, got size 2*b (what is computed of other " ..
           "sizes cannot be fed)", function(x, g) return g:placeholder { "y", shape = { x:size(1) * 2 } } end)

@@ -31,6 +31,7 @@ test("graphs and sessions tell what they are", function(t)
     return { loss = (x * w):sum(), y = x * 1 }
   end)
   t.equal(tostring(s.graph), "Graph(x, w -> loss, y)")
+  t.equal(pg.Session(s.graph):run("loss", { x = { 1, 2 } }), 0)
   t.equal(tostring(s), "Session(Graph(x, w -> loss, y))")
   t.equal(message(t, function() s.graph:gradient("loss", { "w" }) end),
           "a graph has no \"gradient\" (did you mean graph:gradients()?)")

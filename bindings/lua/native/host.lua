@@ -164,8 +164,16 @@ local function tame_nans(words, n, wide)
   end
 end
 
+---Raises where t is a tensor of a graph: `where` needs to know what it holds.
+function M.need_contents(where, t, hint)
+  if C.pgc_is_graph_tensor(pointer(t, where)) == 0 then return end
+  errors.raise("failed_precondition", where, "the tensor is one of a graph and has no contents before the graph runs",
+               hint or "fetch it with session:run, or make it outside of pg.graph")
+end
+
 -- The elements in host memory, row-major: a C array, their number and their dtype.
 local function fetch(where, t, single)
+  M.need_contents(where, t)
   local dtype = tensor.dtype(t)
   if dtype.complex then errors.raise("not_supported", where, dtype.name .. " has no form in Lua numbers yet") end
   if not dtype.direct then
@@ -181,13 +189,7 @@ end
 
 function M.numel(t)
   local d, n = C.pgc_describe(pointer(t, "numel")), 1
-  for i = 0, d.rank - 1 do
-    if d.shape[i] < 0 then
-      errors.raise("failed_precondition", "numel", ("a tensor %s of a graph has no size before the graph runs"):format(
-                     tostring(t.shape)))
-    end
-    n = n * tonumber(d.shape[i])
-  end
+  for i = 0, d.rank - 1 do n = n * tonumber(d.shape[i]) end
   return n
 end
 
@@ -223,6 +225,7 @@ end
 
 ---The elements as a string of bytes, row-major.
 function M.bytes(t, where)
+  M.need_contents(where or "bytes", t)
   local dtype = tensor.dtype(t)
   local size = M.numel(t) * dtype.bytes
   local buffer = ffi.new("uint8_t[?]", math.max(size, 1))
@@ -231,6 +234,7 @@ function M.bytes(t, where)
 end
 
 local function only_element(t, where)
+  M.need_contents(where, t)
   local n = M.numel(t)
   if n ~= 1 then
     errors.raise("invalid_argument", where, ("needs one element, got a tensor %s with %d"):format(tostring(t.shape), n))

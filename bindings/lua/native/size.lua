@@ -60,7 +60,13 @@ end
 
 local function add(a, b) return compute("pgc_dim_add", a, b) end
 local function mul(a, b) return compute("pgc_dim_mul", a, b) end
-local function div(a, b) return compute("pgc_dim_div", a, b) end
+local function div(a, b)
+  if type(a) == "number" then -- rounded down it would be 0, most often
+    errors.raise("invalid_argument", nil, ("%s / %s is no size"):format(tostring(a), tostring(b)),
+                 "a tensor can be divided by a size")
+  end
+  return compute("pgc_dim_div", a, b)
+end
 
 -- How much larger a is than b where that is the same at each run.
 local function difference(a, b)

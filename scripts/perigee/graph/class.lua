@@ -17,10 +17,11 @@ return function(class, noun, call)
       return method(self, ...)
     end
   end
-  function class.__index(_, key)
-    if class[key] ~= nil then return class[key] end
+  class.__index = class
+  setmetatable(class, { __index = function(_, key)
+    if type(key) == "string" and key:find "^__" then return nil end -- asked of a metatable
     local near = native.suggest(tostring(key), names)
     native.raise("not_found", nil, ("a %s has no %q"):format(noun, tostring(key)),
                  near and ("did you mean %s:%s()?"):format(call, near))
-  end
+  end })
 end

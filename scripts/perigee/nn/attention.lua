@@ -291,7 +291,7 @@ function layers.RoPE:forward(x, offset)
     local a, b = split:select(rank + 1, 1), split:select(rank + 1, 2)
     return pg().stack { a * cos - b * sin, a * sin + b * cos, axis = rank + 1 }:reshape(x.shape)
   end
-  local a, b = x:narrow(rank, 1, half), x:narrow(rank, half + 1, half)
+  local a, b = unpack(x:split({ half, half }, rank))
   return pg().cat { a * cos - b * sin, a * sin + b * cos, axis = rank }
 end
 

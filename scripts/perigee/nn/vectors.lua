@@ -196,7 +196,7 @@ local function channel_dropout(name, rank)
     local one = x:detach()
     for axis = 3, rank do
       if x:size(axis) == 0 then return x end
-      one = one:narrow(axis, 1, 1)
+      one = native.tensor.part(one, axis, 0, 1)
     end
     return x * pg().dropout(pg().ones_like(one), { p = p, training = true })
   end

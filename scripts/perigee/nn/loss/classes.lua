@@ -35,7 +35,13 @@ local function cross_entropy_of_probabilities(logits, target, options)
   labels_of.check_weight("cross_entropy", logits, o.weight)
   local axis = class_axis(logits)
   local classes = logits:size(axis)
-  if o.label_smoothing ~= 0 then target = target * (1 - o.label_smoothing) + o.label_smoothing / classes end
+  if o.label_smoothing ~= 0 then
+    local share = o.label_smoothing
+    if native.size.is(classes) then
+      share = require("perigee").full { {}, share, dtype = target.dtype, device = target.device }
+    end
+    target = target * (1 - o.label_smoothing) + share / classes
+  end
   local log_probs = logits:log_softmax(axis)
   if o.weight then log_probs = log_probs * per_class(o.weight, logits, axis) end
   return common.reduce("cross_entropy", (log_probs * target):sum(axis):neg(), o.reduction)

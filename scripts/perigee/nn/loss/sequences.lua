@@ -15,14 +15,15 @@ local function lengths(name, v, count, device)
   if type(v) == "table" and not native.is_tensor(v) then v = pg().tensor(v, { dtype = "int64", device = device }) end
   if not native.is_tensor(v) then refuse("%s must be lengths, got %s", name, native.describe(v)) end
   if v:dim() == 0 then v = v:reshape(1) end
-  if not v:has_shape { count } then
-    refuse("%s is %s; expected one for each of %d sequences", name, tostring(v.shape), count)
+  if v:dim() ~= 1 or native.tensor.sizes_differ(v:size(1), count) then
+    refuse("%s is %s; expected one for each of %s sequences", name, tostring(v.shape), tostring(count))
   end
   return v
 end
 
 -- Labels one after the other, [sum of the lengths], as rows [N, longest].
 local function as_rows(targets, sizes)
+  native.host.need_contents("ctc", sizes, "give targets as rows, [N, S]")
   local count, longest = sizes:size(1), math.max(1, sizes:max():item())
   local total = sizes:sum():item()
   if total ~= targets:size(1) then refuse("%d labels, but target_lengths add up to %d", targets:size(1), total) end

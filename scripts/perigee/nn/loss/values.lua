@@ -120,7 +120,7 @@ function losses.gaussian_nll(x, y, var, options)
   local fits = var:dim() == x:dim()
   for axis = 1, fits and x:dim() or 0 do
     local n = var:size(axis)
-    fits = fits and (n == x:size(axis) or (n == 1 and axis == x:dim()))
+    fits = fits and (not native.tensor.sizes_differ(n, x:size(axis)) or (n == 1 and axis == x:dim()))
   end
   if not fits then
     native.raise("invalid_argument", "gaussian_nll", ("var %s does not fit x %s"):format(tostring(var.shape),
