@@ -16,18 +16,19 @@ return function(pg, native)
 
   -- A slice with ends that are sizes of a graph. Where only a run tells how far they are from the ends of the axis, the
   -- positions as an index tensor.
-  local function sized_slice(first, last, step, n)
+  local function sized_slice(first, last, step, t, axis)
+    local n = size(t, axis)
     if type(first) == "number" and first < 0 then first = n + first + 1 end
     if type(last) == "number" and last < 0 then last = n + last + 1 end
     local start, stop = tensor.place(first - 1, n), tensor.place(last, n)
     if start and stop then return start, stop, step end
-    return pg.arange(first - 1, last, step)
+    return pg.arange(first - 1, last, step, { device = t.device })
   end
 
-  -- {first, last[, step]} as start, stop, step from 0 with the end excluded; {} is all. Of an axis of n.
-  local function read_slice(entry, n)
+  -- {first, last[, step]} as start, stop, step from 0 with the end excluded; {} is all. Of that axis of t.
+  local function read_slice(entry, t, axis)
     for k, v in pairs(entry) do
-      if type(k) ~= "number" or not is_size(v) and (type(v) ~= "number" or v ~= math.floor(v)) then
+      if type(k) ~= "number" or (type(v) ~= "number" or v ~= math.floor(v)) and not is_size(v) then
         bad(("a slice is {first, last[, step]} of whole numbers, got %s = %s"):format(tostring(k), native.describe(v)))
       end
     end
@@ -43,7 +44,9 @@ return function(pg, native)
     if step ~= nil and step < 1 then
       bad(("the step of a slice must be at least 1, got %d"):format(step), "flip reverses")
     end
-    if is_size(first) or is_size(last) then return sized_slice(first, last, step or 1, n) end
+    if type(first) ~= "number" or type(last) ~= "number" then
+      return sized_slice(first, last, step or 1, t, axis)
+    end
     local start = first > 0 and first - 1 or first
     local stop = last
     if last == -1 then stop = tensor.TO_END elseif last < 0 then stop = last + 1 end
@@ -97,13 +100,14 @@ return function(pg, native)
   -- An entry of the key for an axis; of a slice also its start, stop and step. What a size of a graph says becomes a
   -- number, or else an index tensor.
   local function entry_at(t, axis, entry)
-    if is_size(entry) then
-      return tensor.place(entry - 1, size(t, axis)) or pg.arange(entry - 1, entry):reshape({})
+    if type(entry) == "table" and getmetatable(entry) == nil then
+      local start, stop, step = read_slice(entry, t, axis)
+      if type(start) ~= "number" then return start end
+      return entry, start, stop, step
     end
-    if is_tensor(entry) or type(entry) ~= "table" or getmetatable(entry) ~= nil then return entry end
-    local start, stop, step = read_slice(entry, axis <= rank(t) and size(t, axis) or 0)
-    if is_tensor(start) then return start end
-    return entry, start, stop, step
+    if not is_size(entry) then return entry end
+    return tensor.place(entry - 1, size(t, axis)) or
+      pg.arange(entry - 1, entry, 1, { device = t.device }):reshape({})
   end
 
   -- The part of the key that gives a view. Answers the view, the tensors met as { axis of the view, index, shown: axis

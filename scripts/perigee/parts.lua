@@ -54,16 +54,23 @@ return function(pg, native)
     for i = 1, count do tensor.slice_axis(i, 0, tensor.TO_END, 1, 0) end
   end
 
+  local function picked(t, axis, first, stop)
+    return pg.device(t.device, function() -- where it would be as a view
+      return call("index_select", { t, pg.arange(first, stop) }, { axis = axis })
+    end)
+  end
+
   ---The part first..stop (from 0, end excluded) of one axis, cut off at the axis' end: a view, or a copy where only a
   ---run tells where it lies.
   function tensor.part(t, axis, first, stop)
-    local n = size(t, axis)
-    local from, to = tensor.place(first, n), tensor.place(stop, n)
-    if not from or not to then
-      return call("index_select", { t, pg.arange(first, stop, 1, { device = t.device }) }, { axis = axis })
+    if type(first) ~= "number" or type(stop) ~= "number" then
+      local n = size(t, axis)
+      local from, to = tensor.place(first, n), tensor.place(stop, n)
+      if not from or not to then return picked(t, axis, first, stop) end
+      first, stop = from, to
     end
     whole_axes(axis - 1)
-    tensor.slice_axis(axis, from, to, 1, 0)
+    tensor.slice_axis(axis, first, stop, 1, 0)
     return tensor.slice(t, axis)
   end
 
@@ -75,8 +82,11 @@ return function(pg, native)
     return t:reshape(shape)
   end
 
-  -- A part that has just this length.
-  local function exact(t, axis, first, stop) return with_size(tensor.part(t, axis, first, stop), axis, stop - first) end
+  -- A part that has just this length, of an axis of n.
+  local function exact(t, axis, n, first, stop)
+    local y = tensor.part(t, axis, first, stop)
+    return type(n) == "number" and type(stop) == "number" and y or with_size(y, axis, stop - first)
+  end
 
   local read_select = native.signature("select", {
     { "axis", "axis", required = true }, { "index", "size", required = true } })
@@ -127,15 +137,15 @@ return function(pg, native)
       native.raise("invalid_argument", "narrow", ("start %s and length %s do not fit axis %d of a tensor %s"):format(
                      tostring(start), tostring(length), axis, tostring(t.shape)))
     end
-    return exact(t, axis, first, last)
+    return exact(t, axis, n, first, last)
   end)
 
   -- Parts of the given sizes along an axis.
   local function cut(t, axis, sizes)
-    local parts, at = {}, 0
-    for i, n in ipairs(sizes) do
-      parts[i] = exact(t, axis, at, at + n)
-      at = at + n
+    local parts, at, n = {}, 0, size(t, axis)
+    for i, length in ipairs(sizes) do
+      parts[i] = exact(t, axis, n, at, at + length)
+      at = at + length
     end
     return parts
   end
