@@ -100,7 +100,7 @@ return function(pg, native)
 
   -- A size of a graph as a tensor that bounds x.
   local function as_bound(v, x)
-    return native.size.is(v) and pg.full({ {}, 0, dtype = x.dtype, device = x.device }) + v or v
+    return native.size.is(v) and pg.full({ {}, v, dtype = x.dtype, device = x.device }) or v
   end
 
   -- clamp: the operator, which would take no bounds at all, and bounds that are tensors.

@@ -115,7 +115,7 @@ return function(pg, native)
   end
 
   local function check_count(where, n)
-    if type(n) ~= "number" or n < 0 or n ~= math.floor(n) then
+    if not native.size.is(n) and (type(n) ~= "number" or n < 0 or n ~= math.floor(n)) then
       native.raise("invalid_argument", where, "counts must be whole numbers from 0, got " .. native.describe(n))
     end
   end

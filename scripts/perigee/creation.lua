@@ -62,6 +62,7 @@ return function(pg, native)
   -- A value of a script's, of which a dtype must be able to say it.
   local function filled(where, shape, value, dtype)
     if type(value) == "boolean" then value = value and 1 or 0 end
+    if native.size.is(value) then return fill(where, shape, 0, dtype) + value end
     if type(value) ~= "number" then
       native.raise("invalid_argument", where, "value must be a number or a boolean, got " .. native.describe(value))
     end

@@ -67,7 +67,7 @@ return function(pg, native)
 
   -- Quantile q of what is sorted along an axis of a size that only a run tells.
   local function unsized_quantile(sorted, axis, q, interpolation)
-    local last = pg.full({ {}, 0, dtype = "float64", device = sorted.device }) + (size(sorted, axis) - 1)
+    local last = pg.full { {}, size(sorted, axis) - 1, dtype = "float64", device = sorted.device }
     local low, high, share = places_at(last * q, interpolation)
     local function pick(place) return sorted:index_select(place:reshape(1), axis):squeeze(axis) end
     local y = pick(low)

@@ -85,7 +85,7 @@ return function(pg, native)
   local function resampled(x, o)
     local n, axis, mode = o.size, o.axis, o.mode
     if not native.size.is(n) then return native.call("resample", { x }, o) end
-    local function number(v) return pg.full({ {}, 0, dtype = "float64", device = x.device }) + v end
+    local function number(v) return pg.full { {}, v, dtype = "float64", device = x.device } end
     local before = size(x, axis)
     local step = o.scale > 0 and o.scale or number(before) / n
     if o.align_corners then step = number(before - 1) / native.size.max(n - 1, 1) end

@@ -76,6 +76,9 @@ local rows = {
     return { z, x:index_put(at, y, true), x:put(at, y:select(2, 1)) }
   end, line, { [3] = function(shape) return pg.arange(shape[1]) end } },
   { "masked_scatter", { N, N, N }, function(x, y, m) return x:masked_scatter(m, y) end, line, { [3] = mask } },
+  { "repeated as often as a size", { N }, function(x)
+    return { x:tile(x:size(1), 1), x:repeat_interleave(x:size(1), 2), pg.full({ 2 }, x:size(1)) + x }
+  end, line },
   { "repeat_interleave by eager counts", { { "n", 3 } }, function(x)
     return x:repeat_interleave(pg.tensor({ 2, 0, 1 }, { dtype = "int64" }), 2)
   end, line },

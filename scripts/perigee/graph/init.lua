@@ -49,7 +49,8 @@ function Graph:placeholder(...)
 end
 
 local read_variable = native.signature("variable", {
-  { "name", "string", required = true }, { "shape", "table", named = true }, { "init", "any", named = true },
+  { "name", "string", required = true }, { "shape", "table", named = true }, { "init", "any", named = true,
+    type = '"zeros"|"ones"|"uniform"|"normal"|"glorot_uniform"|"glorot_normal"|number|table|function|perigee.Tensor' },
   { "dtype", "dtype", named = true } })
 
 ---State that lives between runs: `g:variable{"w", shape={3, 2}, init="glorot_uniform"}`. init is a tensor, numbers, a
@@ -64,7 +65,8 @@ function Graph:variable(...)
 end
 
 local read_constant = native.signature("constant", {
-  { "value", "any", required = true }, { "name", "string", named = true }, { "dtype", "dtype", named = true } })
+  { "value", "any", required = true, type = "number|boolean|table|perigee.Tensor" },
+  { "name", "string", named = true }, { "dtype", "dtype", named = true } })
 
 ---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`.
 ---@return perigee.Tensor
