@@ -11,6 +11,7 @@ if registry[KEY] then return registry[KEY] end
 ---@field optim perigee.optim optimizers and their schedules
 ---@field data perigee.data input pipelines
 ---@field amp perigee.amp mixed precision
+---@field metrics perigee.metrics how good outputs are
 ---@field callbacks perigee.callbacks what fit calls while it trains
 ---@field linalg perigee.linalg norms of vectors and matrices
 ---@field memory perigee.memory what devices have given out
@@ -22,7 +23,7 @@ registry[KEY] = pg
 -- Sub-tables, and functions that modules of their own provide.
 local modules = {
   nn = "perigee.nn", optim = "perigee.optim", data = "perigee.data", amp = "perigee.amp",
-  callbacks = "perigee.callbacks", linalg = "perigee.linalg",
+  callbacks = "perigee.callbacks", metrics = "perigee.metrics", linalg = "perigee.linalg",
 }
 local providers = {
   save = "perigee.files", load = "perigee.files", load_npy = "perigee.npy", save_npy = "perigee.npy",

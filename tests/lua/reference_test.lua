@@ -73,8 +73,8 @@ end)
 local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:update"] = true,
   ["config.memory_fraction"] = true, ["config.memory_growth"] = true, ["config.memory_limit"] = true,
   ["config.set"] = true, ["config.visible_devices"] = true, ["graph:print"] = true, ["iterator:close"] = true,
-  ["memory.collect"] = true,
-  ["memory.empty_cache"] = true, ["optim.clip_grad_value_"] = true, ["optim.scale_grad_"] = true,
+  ["memory.collect"] = true, ["memory.empty_cache"] = true, ["metric:reset"] = true, ["metric:update"] = true,
+  ["optim.clip_grad_value_"] = true, ["optim.scale_grad_"] = true,
   ["pg.load_plugin"] = true, ["pg.manual_seed"] = true, ["pg.reset"] = true, ["pg.save"] = true,
   ["pg.save_npy"] = true, ["pg.save_npz"] = true, ["pg.synchronize"] = true, ["plot:save"] = true,
   ["scaler:unscale"] = true, ["schedule:apply"] = true,
@@ -138,7 +138,7 @@ test("everything public has an entry with a text", function(t)
       end
     end
   end
-  for _, part in ipairs { "nn", "optim", "data", "amp", "callbacks", "memory", "config", "linalg" } do
+  for _, part in ipairs { "nn", "optim", "data", "amp", "callbacks", "metrics", "memory", "config", "linalg" } do
     look(part .. ".", pg[part])
   end
   look("pg.", pg)
@@ -153,11 +153,12 @@ test("everything public has an entry with a text", function(t)
   t.ok(seen > 500, "looked at " .. seen)
 end)
 
-test("options of layers, losses, optimizers, schedules and callbacks say what they mean", function(t)
+test("options of layers, losses, optimizers, schedules, callbacks and metrics say what they mean", function(t)
   local missing, seen = {}, 0
   for name, entry in pairs(require("perigee.reference").all()) do
     local chosen = entry.kind == "layer" or entry.kind == "optimizer" or entry.options or
-                   name:find("^optim%.%u") or name:find("^optim%.sched%.") or name:find("^callbacks%.")
+                   name:find("^optim%.%u") or name:find("^optim%.sched%.") or name:find("^callbacks%.") or
+                   name:find("^metrics%.")
     for _, list in ipairs(chosen and { entry.parameters, entry.options } or {}) do
       for _, p in ipairs(list) do
         seen = seen + 1
@@ -173,17 +174,18 @@ test("options of layers, losses, optimizers, schedules and callbacks say what th
   t.ok(seen > 300, "looked at " .. seen)
 end)
 
-test("functions of nn, data, amp, callbacks and methods of tensors have an example", function(t)
+test("functions of nn, data, amp, callbacks, metrics and methods of tensors have an example", function(t)
   local examples = require "perigee.reference.examples"
   local cases, specs = require "cases", require "cases.specs"
   local native, missing, seen = require "perigee.native", {}, 0
+  local parts = { data = true, amp = true, callbacks = true, metrics = true, metric = true, tensor = true }
   -- Files, memory that is gone, a cdata number. What writes into x is said at the function of the same name.
   local silent = { ["tensor:free"] = true, ["tensor:save_npy"] = true, ["tensor:item_int64"] = true }
   for name in pairs(require("perigee.reference").all()) do
     local part = name:match("^(%l+)[.:]")
     local plain = name:match("[%w_]+$")
-    if (part == "nn" and name:find("^nn%.%l") or part == "data" or part == "amp" or part == "callbacks" or
-        part == "tensor") and not silent[name] and not (part == "tensor" and plain:find("_$")) then
+    if (part == "nn" and name:find("^nn%.%l") or parts[part]) and not silent[name] and
+       not (part == "tensor" and plain:find("_$")) then
       seen = seen + 1
       local found = examples.own(name) or examples.own("pg." .. plain) or part == "nn" and examples.loss(plain) or
                     native.operators.get(plain) and examples.operator(plain, cases, specs)

@@ -19,7 +19,8 @@ local shared = {
   { "y", "any", named = true, type = "perigee.Tensor", doc = "targets [N, ...]" },
   { "loss", "any", named = true, type = "perigee.LossName|function|perigee.Layer",
     doc = "a name of nn, a function or a layer" },
-  { "metrics", "any", named = true, type = "(perigee.MetricName|function)[]", doc = "names or functions" },
+  { "metrics", "any", named = true, type = "(perigee.MetricName|function|perigee.Metric)[]",
+    doc = "names, functions, or pg.metrics" },
   { "batch_size", "integer", named = true, doc = "samples in a batch" },
 }
 local function with_shared(more)
@@ -129,17 +130,6 @@ local function in_mode(model, training, fn, ...)
   return native.with(enter, back, fn, ...)
 end
 
-local function new_means(job)
-  local means = { loss = metrics.mean() }
-  for _, metric in ipairs(job.metrics) do means[metric.name] = metrics.mean() end
-  return means
-end
-
-local function add_means(job, means, loss, prediction, y, count)
-  means.loss:add(loss, count)
-  for _, metric in ipairs(job.metrics) do means[metric.name]:add(metric.fn(prediction, y), count) end
-end
-
 -- { name, number } pairs, the loss first.
 local function read_means(job, means, prefix)
   local list = { { prefix .. "loss", means.loss:value() } }
@@ -168,8 +158,7 @@ end
 -- One pass over the batches that changes the parameters. `progress` is told of each. A pass that was interrupted goes
 -- on where job.position stands.
 local function train_epoch(job, progress)
-  local pg = require "perigee"
-  local means, total = new_means(job), #job.train
+  local means, total = metrics.begin(job.metrics), #job.train
   local group = new_group(job)
   resume.begin_epoch(job, means)
   job.values = function() return read_means(job, means, "") end
@@ -178,7 +167,7 @@ local function train_epoch(job, progress)
     local prediction, loss = forward(job, x, y)
     check_loss(loss)
     group:add(loss, count, step == total)
-    pg.no_grad(add_means, job, means, loss, prediction, y, count)
+    metrics.add(means, loss, prediction, y, count)
     job.step, job.done, job.samples, job.whole = step, job.done + 1, count, group.waiting == 0
     progress:update(step, count, job.values)
     job.notify("on_batch_end", step)
@@ -189,11 +178,11 @@ local function train_epoch(job, progress)
 end
 
 local function evaluate_batches(job, batches)
-  local means = new_means(job)
+  local means = metrics.begin(job.metrics)
   for _, batch in batches:each() do
     local x, y, count = inputs.unpack("evaluate", batch, job.device)
     local prediction, loss = forward(job, x, y)
-    add_means(job, means, loss, prediction, y, count)
+    metrics.add(means, loss, prediction, y, count)
   end
   return means
 end
@@ -295,7 +284,7 @@ function fit.fit(self, ...)
                 stop = false, callbacks = o.callbacks or {} }
   job.amp, job.scaler = resolve_amp(o.amp)
   job.loss = resolve_loss("fit", o.loss)
-  job.metrics = metrics.resolve("fit", o.metrics)
+  job.metrics = metrics.resolve("fit", o.metrics, job.loss)
   job.train, job.validation = inputs.training("fit", o)
   job.optimizer = resolve_optimizer(self, o.optimizer)
   job.params, job.device = self:parameters(), inputs.device_of(self)
@@ -322,7 +311,7 @@ function fit.evaluate(self, ...)
   local job = { model = self, device = inputs.device_of(self), amp = trained.amp }
   job.loss = o.loss ~= nil and resolve_loss("evaluate", o.loss) or trained.loss
   if not job.loss then native.raise("invalid_argument", "evaluate", "needs loss=, since fit has not been called") end
-  job.metrics = o.metrics ~= nil and metrics.resolve("evaluate", o.metrics) or trained.metrics or {}
+  job.metrics = o.metrics ~= nil and metrics.resolve("evaluate", o.metrics, job.loss) or trained.metrics or {}
   local result = {}
   for _, pair in ipairs(evaluate_in_mode(job, inputs.evaluation("evaluate", o), "")) do result[pair[1]] = pair[2] end
   return result

@@ -1,86 +1,97 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Metrics: fn(prediction, target) -> mean over the batch, a tensor or a number. Sums stay on the device until they are
--- read, so that a step never waits for one.
+-- The metrics that fit and evaluate are asked for: names, functions (prediction, target) -> mean over the batch, and
+-- metrics of perigee.metrics.
 
 local native = require "perigee.native"
+local metric = require "perigee.metrics.metric"
 
-local metrics = {}
-local known = {}
+local chosen = {}
 
----Part of the samples whose highest score [N, C, ...] is at the label [N, ...].
-function known.accuracy(prediction, target)
-  if prediction:dim() ~= target:dim() + 1 then
-    native.raise("invalid_argument", "accuracy", ("needs scores [N, C] and labels [N], got %s and %s"):format(
-                   tostring(prediction.shape), tostring(target.shape)))
-  end
-  return prediction:argmax { axis = 2 }:eq(target):to("float32"):mean()
-end
-
-function known.mse(prediction, target) return (prediction - target):square():mean() end
-function known.mae(prediction, target) return (prediction - target):abs():mean() end
-known.error = function(prediction, target) return 1 - known.accuracy(prediction, target) end
+local classes = { accuracy = "Accuracy", error = "ErrorRate", binary_accuracy = "BinaryAccuracy",
+                  top_k_accuracy = "TopKAccuracy", precision = "Precision", recall = "Recall", f1 = "F1", auc = "AUC",
+                  mse = "MSE", mae = "MAE" }
+local reserved = { loss = true, epoch = true, seconds = true, lr = true } -- what histories hold beside metrics
 
 ---What metrics may be called.
 ---@return string[]
-function metrics.names()
+function chosen.names()
   local list = {}
-  for name in pairs(known) do list[#list + 1] = name end
+  for name in pairs(classes) do list[#list + 1] = name end
   table.sort(list)
   return list
 end
 
----Metrics by name or function: {"accuracy", top = fn} -> list of { name, fn }.
-function metrics.resolve(where, given)
-  local list = {}
-  if type(given) == "string" or type(given) == "function" then given = { given } end
-  for key, value in pairs(given or {}) do
-    local name, fn = key, value
-    if type(value) == "string" then
-      name, fn = value, known[value]
-      if not fn then
-        local near = native.suggest(value, metrics.names())
-        native.raise("invalid_argument", where, ("unknown metric %q"):format(value),
-                     near and ("did you mean %q?"):format(near) or "known: " .. table.concat(metrics.names(), ", "))
-      end
-    elseif type(key) == "number" then
-      name = "metric_" .. key
-    end
-    if type(fn) ~= "function" then
-      native.raise("invalid_argument", where, ("metric %s must be a name or a function, got %s"):format(tostring(name),
-                   native.describe(value)))
-    end
-    list[#list + 1] = { name = name, fn = fn }
+local function by_name(where, name)
+  if classes[name] then return require("perigee.metrics")[classes[name]] {} end
+  local names = chosen.names()
+  local near = native.suggest(name, names)
+  native.raise("invalid_argument", where, ("unknown metric %q"):format(name),
+               near and ("did you mean %q?"):format(near) or "known: " .. table.concat(names, ", "))
+end
+
+-- The metric that is meant by what stands under a key.
+local function resolve_one(where, key, value)
+  if type(value) == "string" then return by_name(where, value) end
+  if metric.is_metric(value) then return value end
+  if type(value) == "function" then
+    local name = type(key) == "number" and "metric_" .. key or tostring(key)
+    return metric.new(metric.mean_of(name, value), {})
+  end
+  native.raise("invalid_argument", where, ("metric %s must be a name, a function or a metric, got %s"):format(
+                 tostring(key), native.describe(value)))
+end
+
+local function check_name(where, taken, name)
+  if reserved[name] or name:find("^val_") then
+    native.raise("invalid_argument", where, ("a metric cannot be called %q: histories have it for something else")
+                   :format(name), "metrics={name=fn}")
+  end
+  if taken[name] then
+    native.raise("invalid_argument", where, ("two metrics are called %q"):format(name), "metrics={name=fn}")
+  end
+  taken[name] = true
+end
+
+-- Where scores of yes turn to no: bce takes probabilities, the other losses logits.
+local function threshold_of(loss)
+  local nn = require "perigee.nn"
+  return (loss == nn.bce or getmetatable(loss) == nn.BCELoss) and 0.5 or nil
+end
+
+---Metrics by name, function or object: {"accuracy", far = fn} -> a list in the order of their names.
+---@param loss function|perigee.Layer what the training minimises
+---@return perigee.Metric[]
+function chosen.resolve(where, given, loss)
+  local list, taken = {}, {}
+  if type(given) ~= "table" or metric.is_metric(given) then given = { given } end
+  for key, value in pairs(given) do
+    local found = resolve_one(where, key, value)
+    local name = type(key) == "string" and key or found.name
+    check_name(where, taken, name)
+    list[#list + 1] = found:fresh(name, threshold_of(loss))
   end
   table.sort(list, function(a, b) return a.name < b.name end)
   return list
 end
 
-local Mean = {}
-Mean.__index = Mean
+local LOSS = metric.mean_of("loss", function(loss) return loss end)
 
----A mean over samples, of values that are means over batches.
-function metrics.mean() return setmetatable({ count = 0 }, Mean) end
-
-function Mean:add(value, samples)
-  if native.is_tensor(value) then value = value:detach() end
-  local weighted = value * samples
-  self.sum = self.sum == nil and weighted or self.sum + weighted
-  self.count = self.count + samples
+---What is seen in one pass over batches: the loss, and fresh metrics by name.
+---@param list perigee.Metric[]
+---@return table<string, perigee.Metric>
+function chosen.begin(list)
+  local pass = { loss = metric.new(LOSS, {}) }
+  for _, each in ipairs(list) do pass[each.name] = each:fresh() end
+  return pass
 end
 
-function Mean:state() return { sum = self.sum, count = self.count } end
-
-function Mean:load_state(saved, device)
-  self.sum, self.count = saved.sum, saved.count
-  if native.is_tensor(self.sum) and device then self.sum = self.sum:to(device) end
+local function add(pass, loss, prediction, target, samples)
+  for name, each in pairs(pass) do
+    each.kind.add(each, name == "loss" and loss or prediction, target, samples)
+  end
 end
 
----The mean so far as a number; waits for the device.
-function Mean:value()
-  if self.count == 0 then return 0 / 0 end
-  local sum = self.sum
-  if native.is_tensor(sum) then sum = sum:item() end
-  return sum / self.count
-end
+---Takes a batch in.
+function chosen.add(...) require("perigee").no_grad(add, ...) end
 
-return metrics
+return chosen

@@ -13,7 +13,7 @@ local WIDTH, INTERVAL = 24, 0.1 -- characters, seconds between redraws
 local function new(epoch, epochs, total, verbose)
   local live = verbose == 1 and native.is_terminal(1)
   return setmetatable({ label = ("epoch %d/%d"):format(epoch, epochs), total = total, verbose = verbose, live = live,
-                        start = native.clock(), drawn = -math.huge, samples = 0, length = 0 }, Progress)
+                        start = native.clock(), next_draw = 0, samples = 0, length = 0 }, Progress)
 end
 
 local function duration(seconds)
@@ -44,13 +44,14 @@ function Progress:update(done, samples, values)
   self.samples = self.samples + samples
   if not self.live then return end
   local now = native.clock()
-  if now - self.drawn < INTERVAL then return end
-  self.drawn = now
+  if now < self.next_draw then return end
   local elapsed = now - self.start
   local filled = math.floor(done / self.total * WIDTH)
   local bar = ("="):rep(filled) .. (filled < WIDTH and ">" or "") .. ("."):rep(WIDTH - filled - 1)
   overwrite(self, ("%s [%s] %d/%d  %s/s  %s left  %s"):format(self.label, bar, done, self.total,
             rate_text(self.samples / elapsed), duration(elapsed / done * (self.total - done)), values_text(values())))
+  local after = native.clock()
+  self.next_draw = after + math.max(INTERVAL, 9 * (after - now)) -- values that are slow to read are read less often
 end
 
 ---The epoch's line, with its means.

@@ -15,6 +15,13 @@ model:fit{x=x, y=y, loss="mse", optimizer=optim.SGD{lr=0.1}, epochs=3, verbose=0
 ]] .. after
 end
 
+local CLASSES = "pg.tensor{{3, 1, 2}, {1, 2, 3}, {4, 0, 1}, {2, 3, 1}}, pg.tensor{0, 1, 0, 1}"
+local YES_OR_NO = "pg.tensor{0.9, 0.2, 0.6, 0.4}, pg.tensor{1, 0, 0, 1}"
+local function judged(make, batch, after)
+  return ("local metric = pg.metrics.%s\nmetric:update(%s)\n%s"):format(make:find("{") and make or make .. "{}", batch,
+                                                                       after or "print(metric:value())")
+end
+
 return {
   -- gradients
   ["pg.no_grad"] = "local w = pg.ones({1}, {requires_grad=true})\n" ..
@@ -136,6 +143,24 @@ print(Net{inputs=4}(pg.rand{3, 4}).shape)]],
   ["callbacks.ModelCheckpoint"] =
     "local callback = pg.callbacks.ModelCheckpoint{\"runs/a\", keep=2, monitor=\"val_loss\"}\n" ..
     "print(callback.options.keep)",
+  -- metrics
+  ["metrics.Accuracy"] = judged("Accuracy", CLASSES),
+  ["metrics.ErrorRate"] = judged("ErrorRate", CLASSES),
+  ["metrics.TopKAccuracy"] = judged("TopKAccuracy{k=2}", CLASSES),
+  ["metrics.BinaryAccuracy"] = judged("BinaryAccuracy{threshold=0.5}", YES_OR_NO),
+  ["metrics.Precision"] = judged("Precision{threshold=0.5}", YES_OR_NO),
+  ["metrics.Recall"] = judged("Recall{threshold=0.5}", YES_OR_NO),
+  ["metrics.F1"] = judged("F1{threshold=0.5}", YES_OR_NO),
+  ["metrics.AUC"] = judged("AUC", YES_OR_NO),
+  ["metrics.MSE"] = judged("MSE", "pg.tensor{1, 2}, pg.tensor{1, 4}"),
+  ["metrics.MAE"] = judged("MAE", "pg.tensor{1, 2}, pg.tensor{1, 4}"),
+  ["metric:update"] = judged("AUC", YES_OR_NO),
+  ["metric:value"] = judged("AUC", YES_OR_NO),
+  ["metric:reset"] = judged("AUC", YES_OR_NO, "metric:reset()\nprint(metric)"),
+  ["metric:fresh"] = judged("AUC", YES_OR_NO, "print(metric:fresh(\"area\"))"),
+  ["metric:state"] = judged("MSE", "pg.tensor{1, 2}, pg.tensor{1, 4}", "print(metric:state().count)"),
+  ["metric:load_state"] = judged("AUC", YES_OR_NO,
+    "local other = metric:fresh()\nother:load_state(metric:state())\nprint(other:value())"),
   -- optimizers
   ["optimizer:step"] = "local w = pg.tensor({1}, {requires_grad=true})\nlocal optimizer = optim.SGD{{w}, lr=0.5}\n" ..
     "w:sum():backward()\noptimizer:step()\nprint(w)",

@@ -9,8 +9,8 @@ receivers.prefixes = {
   "pg.", arg_extreme = "pg.", methods = "tensor:", Module = "layer:", losses = "nn.", summary = "layer:", state =
   "layer:", fit = "layer:", init = "nn.init.", clip = "optim.", Optimizer = "optimizer:", Dataset = "dataset:", Graph
   = "graph:", Session = "session:", files = "pg.", class = "nn.", Plot = "plot:", sched = "optim.sched.", History =
-  "history:", walk = false, path = false, tensor = false, hooks = false, meta = false, metrics = false, inputs =
-  false, Progress = false, Mean = false, Handle = false,
+  "history:", walk = false, path = false, tensor = false, hooks = false, meta = false, metrics = "metrics.", Metric =
+  "metric:", chosen = false, shapes = false, inputs = false, Progress = false, Handle = false,
   Manager = "checkpoint_manager:", checkpoint = "pg.", Schedule = "schedule:", Iterator = "iterator:", Average =
   "average:", averages = "optim.", callbacks = "callbacks.", resume = false, watch = false, pack = false,
   ModelCheckpoint = false, EarlyStopping = false, LRScheduler = false, CSVLogger = false, Monitor = false,
