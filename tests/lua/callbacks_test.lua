@@ -42,6 +42,14 @@ test("EarlyStopping stops, and gives the best weights back", function(t)
   t.raises(function() callbacks.EarlyStopping { patience = -1 } end, "patience")
 end)
 
+test("EarlyStopping gives the best weights back however the training ends", function(t)
+  local stopping, kept = callbacks.EarlyStopping { "loss", mode = "max", patience = 9, restore_best = true }, {}
+  local function keep(job) kept[job.epoch] = job.model.weight:totable() end
+  local history, model = fit { callbacks = { stopping, keep } }
+  t.equal({ #history, stopping.best_epoch }, { 4, 1 })
+  t.equal(model.weight:totable(), kept[1])
+end)
+
 test("values named after what should grow are better when they do", function(t)
   local stopping = callbacks.EarlyStopping { "val_accuracy" }
   t.equal(stopping.options.mode, "max")
@@ -70,6 +78,7 @@ test("LRScheduler steps by epoch or by batch", function(t)
   t.close(rates(callbacks.LRScheduler { halve, per = "batch" })[1], 0.05 / 8) -- three batches an epoch
   t.raises(function() callbacks.LRScheduler { halve, per = "step" } end, "per must be")
   t.raises(function() callbacks.LRScheduler { 3 } end, "needs a schedule")
+  t.raises(function() rates(callbacks.LRScheduler { function() end }) end, "must return a schedule, got nil")
 end)
 
 test("Monitor records norms of parameters and gradients", function(t)
@@ -95,6 +104,41 @@ test("ModelCheckpoint keeps the best, and fit resumes where it ended", function(
   t.equal(#fit { epochs = 5, callbacks = { checkpoint() }, resume = true }, 5) -- nothing left to do
   os.execute("rm -rf '" .. folder .. "'")
   t.raises(function() fit { resume = true } end, "ModelCheckpoint")
+end)
+
+test("fit goes on where a callback stopped it, to the same bits", function(t)
+  local function halve(optimizer) return optim.sched.Exponential { optimizer, 0.5 } end
+  local folder = temporary()
+  local function go(stop_at, resume)
+    local batches = 0
+    local stopping = { last = true, on_batch_end = function(_, job)
+      batches = batches + 1
+      if job.done == stop_at then job.stop = true end
+    end }
+    local history, model = fit { resume = resume, callbacks = { callbacks.ModelCheckpoint { folder },
+                                 callbacks.LRScheduler { halve }, callbacks.EarlyStopping { patience = 9 }, stopping } }
+    return { #history, history[#history].loss, history[#history].lr, model.weight:totable() }, batches
+  end
+  local function clean() os.execute("rm -rf '" .. folder .. "'") end
+  local whole = go()
+  for _, stop_at in ipairs { 1, 3, 5, 6 } do -- of 3 batches an epoch
+    clean()
+    t.equal(select(2, go(stop_at)), stop_at)
+    local resumed, batches = go(nil, true)
+    t.equal(resumed, whole)
+    t.equal(batches, 12 - stop_at)
+  end
+  clean()
+end)
+
+test("an EarlyStopping that has stopped stays so after resume, unless it is more patient", function(t)
+  local folder = temporary()
+  local function go(patience)
+    return #fit { resume = true, epochs = 6, callbacks = { callbacks.ModelCheckpoint { folder },
+                  callbacks.EarlyStopping { "loss", mode = "max", patience = patience } } }
+  end
+  t.equal({ go(1), go(1), go(2), go(9) }, { 3, 3, 4, 6 })
+  os.execute("rm -rf '" .. folder .. "'")
 end)
 
 test("ProgressBar prints a line an epoch where there is no terminal", function(t)

@@ -225,3 +225,80 @@ test("an optimizer of another model is refused", function(t)
   t.raises(function() fit(b, pg.optim.SGD { a:parameters() }) end, "none of the model's parameters")
   fit(b, pg.optim.SGD { { b.bias } }) -- a part of them
 end)
+
+test("only the optimizer's parameters have a part in limits of gradients", function(t)
+  local x, y = clouds(24)
+  local function head(freeze, amp)
+    local model = classifier()
+    model(x) -- sizes
+    if freeze then model[1]:freeze() end
+    model:fit { x = x, y = y, loss = "cross_entropy", optimizer = optim.SGD { model[3]:parameters(), lr = 0.5 },
+                clip_norm = 0.1, epochs = 4, batch_size = 8, verbose = 0, amp = amp }
+    return model[3].weight:totable()
+  end
+  t.equal(head(false), head(true))
+  t.equal(head(false, "float16"), head(true, "float16"))
+end)
+
+test("a stop waits for the optimizer's step", function(t)
+  local x, y = clouds(24)
+  local done, whole
+  local model = classifier()
+  model(x)
+  model:fit { x = x, y = y, loss = "cross_entropy", batch_size = 4, accumulate = 4, verbose = 0,
+              callbacks = { on_batch_end = function(_, job)
+                if job.done == 2 then job.stop = true end
+                done, whole = job.done, job.whole
+              end } }
+  t.equal({ done, whole }, { 4, true })
+end)
+
+test("fit shuffles x and y, and refuses what does nothing", function(t)
+  local x, y = clouds(24)
+  local ds = data.from_slices { x = x, y = y }
+  local function refused(options, text)
+    options.loss, options.verbose = options.loss or "cross_entropy", 0
+    t.raises(function() classifier():fit(options) end, text)
+  end
+  refused({ data = ds, shuffle = true }, "shuffle and seed are for x and y")
+  refused({ data = ds, seed = 5 }, "shuffle and seed are for x and y")
+  refused({ data = ds:batch(8), batch_size = 4 }, "batched already")
+  t.raises(function() classifier():evaluate { data = ds:batch(8), batch_size = 4, loss = "cross_entropy" } end,
+           "batched already")
+  t.raises(function() classifier():evaluate { data = ds, batch_size = 0, loss = "cross_entropy" } end, "at least 1")
+  refused({ x = x, y = y, amp = { dtyp = "float16" } }, "dtype")
+  refused({ x = x, y = y, clip_norm = 0 }, "clip_norm must be above 0")
+  refused({ x = x, y = y, clip_value = -1 }, "clip_value must be above 0")
+  refused({ x = x, y = y, callbacks = { stop = pg.callbacks.EarlyStopping {} } }, 'has the name "stop"')
+  refused({ x = x, y = y, callbacks = { on_epoch_ends = print } }, "on_epoch_end")
+  refused({ x = x, y = y, callbacks = 3 }, "callback 1 must be a function or a table")
+  refused({ x = x, y = y, validation = { x = x } }, "validation needs both x= and y=")
+  refused({ x = x, y = y, validation = { x, y } }, "unknown field")
+  refused({ x = x, y = y, validation = { x = x, y = 3 } }, "y must be a tensor")
+end)
+
+test("one callback needs no list; validation may be tensors", function(t)
+  local x, y = clouds(24)
+  local calls = 0
+  local function count() calls = calls + 1 end
+  for _, callbacks in ipairs { count, { on_epoch_end = count }, { count } } do
+    local history = classifier():fit { x = x, y = y, validation = { x = x, y = y }, loss = "cross_entropy",
+                                       verbose = 0, callbacks = callbacks }
+    t.ok(history[1].val_loss)
+  end
+  t.equal(calls, 3)
+  local log = os.tmpname()
+  classifier():fit { x = x, y = y, loss = "cross_entropy", verbose = 0, callbacks = pg.callbacks.CSVLogger { log } }
+  t.ok(io.open(log):read("*a"):find("^epoch,loss"))
+  os.remove(log)
+end)
+
+test("predict takes no samples, and checks its batches", function(t)
+  local model = nn.Linear { 4, 3 }
+  t.ok(model:predict(pg.zeros { 0, 4 }):has_shape { 0, 3 })
+  t.ok(model:predict { pg.zeros { 5, 4 }, batch_size = 5 }:has_shape { 5, 3 })
+  for _, size in ipairs { 0, -3 } do
+    t.raises(function() model:predict { pg.zeros { 2, 4 }, batch_size = size } end, "batch_size must be at least 1")
+  end
+  t.raises(function() model:predict(data.range(3)) end, "Dataset%(3 samples%)")
+end)

@@ -116,6 +116,7 @@ function M.describe(value)
     return "cdata " .. tostring(ffi.typeof(value))
   end
   if kind == "table" and M.is_error(value) then return "an error" end
+  if kind == "userdata" and type(getmetatable(value)) == "table" then return tostring(value) end -- a data set, a file
   return "a " .. kind
 end
 

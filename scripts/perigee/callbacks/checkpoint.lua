@@ -22,9 +22,9 @@ local read = native.signature("ModelCheckpoint", {
   { "every", "integer", named = true, default = 1, doc = "epochs between two checkpoints" },
   { "steps", "integer", named = true, doc = "batches between two checkpoints inside of an epoch; none if not given" } })
 
----A checkpoint at the end of every `every`-th epoch and, with `steps`, after every so many batches (not between
----accumulated ones). `monitor` names the value by which one is the best; that one is kept too. `callback.manager` is
----what saves.
+---A checkpoint at the end of every `every`-th epoch, where job.stop ends the training and, with `steps`, after every so
+---many batches (not between accumulated ones). `monitor` names the value by which one is the best; that one is kept
+---too. `callback.manager` is what saves.
 ---@return perigee.callbacks.ModelCheckpoint
 function callbacks.ModelCheckpoint(...)
   local o = read(...)
@@ -57,8 +57,11 @@ function ModelCheckpoint:on_batch_end(job)
   end
 end
 
+function ModelCheckpoint:on_interrupt(job) save(self, job) end
+
 function ModelCheckpoint:on_epoch_end(job, entry)
   local o = self.options
+  if job.interrupted then return end -- to go on from there, the epoch is not done
   if entry.epoch % o.every ~= 0 and entry.epoch ~= job.epochs and not job.stop then return end
   self.due = false
   save(self, job, o.monitor and watch.value("ModelCheckpoint", entry, o.monitor))

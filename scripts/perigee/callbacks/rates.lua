@@ -16,13 +16,15 @@ local read = native.signature("LRScheduler", {
     doc = "what step() is called for" },
   { "monitor", "string", named = true, default = "val_loss", doc = "name of the value that Plateau is given" } })
 
+local function is_schedule(v) return type(v) == "table" and type(v.step) == "function" end
+
 ---Steps a schedule after every epoch, or with per="batch" after every batch. Where fit binds the optimizer, it is a
 ---function of that optimizer, which makes the schedule when the training begins. optim.sched.Plateau is given the value
 ---of `monitor`.
 ---@return perigee.Callback
 function callbacks.LRScheduler(...)
   local o = read(...)
-  if type(o.schedule) ~= "function" and (type(o.schedule) ~= "table" or type(o.schedule.step) ~= "function") then
+  if type(o.schedule) ~= "function" and not is_schedule(o.schedule) then
     native.raise("invalid_argument", "LRScheduler", "needs a schedule or a function that makes one, got " ..
                  native.describe(o.schedule))
   end
@@ -31,7 +33,14 @@ end
 
 function LRScheduler:on_train_begin(job)
   local schedule = self.options.schedule
-  self.schedule = type(schedule) == "function" and schedule(job.optimizer) or schedule
+  if type(schedule) == "function" then
+    schedule = schedule(job.optimizer)
+    if not is_schedule(schedule) then
+      native.raise("invalid_argument", "LRScheduler", "the function must return a schedule, got " ..
+                   native.describe(schedule))
+    end
+  end
+  self.schedule = schedule
 end
 
 function LRScheduler:on_batch_end()

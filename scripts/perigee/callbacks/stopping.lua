@@ -19,8 +19,9 @@ local read = native.signature("EarlyStopping", {
   watch.MODE,
   { "restore_best", "boolean", named = true, default = false, doc = "whether the model ends with its best weights" } })
 
----Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the
----model then has the weights of the best epoch (`callback.best`, `.best_epoch`).
+---Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs. With restore_best the
+---model has the weights of the best epoch (`callback.best`, `.best_epoch`) when the training ends, whatever ended it;
+---checkpoints have those of their epoch.
 ---@return perigee.callbacks.EarlyStopping
 function callbacks.EarlyStopping(...)
   local o = read(...)
@@ -45,18 +46,20 @@ function EarlyStopping:on_epoch_end(job, entry)
     return
   end
   self.waited = self.waited + 1
-  if self.waited > o.patience then
-    job.stop = true
-    if self.weights then job.model:load_state(self.weights) end
-  end
+  if self.waited > o.patience then job.stop = true end
+end
+
+function EarlyStopping:on_train_end(job)
+  if self.weights then job.model:load_state(self.weights) end
 end
 
 function EarlyStopping:state()
   return { best = self.best, best_epoch = self.best_epoch, waited = self.waited, weights = self.weights }
 end
 
-function EarlyStopping:load_state(saved)
+function EarlyStopping:load_state(saved, job)
   self.best, self.best_epoch, self.waited, self.weights = saved.best, saved.best_epoch, saved.waited, saved.weights
+  if self.waited > self.options.patience then job.stop = true end
 end
 
 return callbacks

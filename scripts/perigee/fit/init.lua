@@ -8,6 +8,7 @@ local new_history = require "perigee.fit.history"
 local new_progress = require "perigee.fit.progress"
 local new_group = require "perigee.fit.group"
 local resume = require "perigee.fit.resume"
+local notifier = require "perigee.fit.notify"
 local walk = require "perigee.nn.walk"
 local policy = require "perigee.amp.policy"
 
@@ -42,10 +43,12 @@ local read_fit = native.signature("fit", with_shared {
   { "clip_value", "number", named = true, doc = "limit of each gradient's elements" },
   { "amp", "any", named = true, type = '"bfloat16"|"float16"|"float32"|table',
     doc = '"bfloat16", "float16", or {dtype=..., scaler=...}' },
-  { "callbacks", "table", named = true, type = "perigee.Callback[]", doc = "what is told of epochs and batches" },
+  { "callbacks", "any", named = true, type = "perigee.Callback[]|perigee.Callback",
+    doc = "what is told of epochs and batches" },
   { "verbose", "integer", named = true, default = 1, doc = "0: nothing; 1: a bar on a terminal; 2: lines" },
-  { "shuffle", "boolean", named = true, default = true, doc = "whether each epoch has an order of its own" },
-  { "seed", "integer", named = true, default = 0, doc = "of the orders" },
+  { "shuffle", "boolean", named = true,
+    doc = "whether x and y have an order of their own in each epoch; true if not given" },
+  { "seed", "integer", named = true, doc = "of these orders; 0 if not given" },
   { "resume", "boolean", named = true, default = false, doc = "goes on from ModelCheckpoint's newest checkpoint" },
 })
 local read_evaluate = native.signature("evaluate", with_shared {})
@@ -99,9 +102,20 @@ local function resolve_optimizer(model, given)
   return given
 end
 
+-- What the optimizer owns: nothing clears or unscales the gradients of other parameters.
+local function params_of(optimizer)
+  local list = {}
+  for _, group in ipairs(optimizer.groups) do
+    for _, p in ipairs(group.params) do list[#list + 1] = p end
+  end
+  return list
+end
+
 -- The dtype of mixed precision (nil: none) and the scaler that float16 needs.
+local read_amp = native.signature("fit: amp", {
+  { "dtype", "any", named = true }, { "scaler", "any", named = true } })
 local function resolve_amp(given)
-  local o = type(given) == "table" and given or { dtype = given }
+  local o = type(given) == "table" and read_amp(given) or { dtype = given }
   local dtype = o.dtype
   if dtype == nil then dtype = policy.dtype or "float32" end
   if type(dtype) == "string" then dtype = dtype:gsub("^mixed_", "") end
@@ -171,7 +185,13 @@ local function train_epoch(job, progress)
     job.step, job.done, job.samples, job.whole = step, job.done + 1, count, group.waiting == 0
     progress:update(step, count, job.values)
     job.notify("on_batch_end", step)
-    if job.stop then break end
+    if job.stop and job.whole then
+      if step < total then
+        job.interrupted = true
+        job.notify("on_interrupt", step)
+      end
+      break
+    end
   end
   resume.end_epoch(job)
   return read_means(job, means, "")
@@ -190,53 +210,6 @@ end
 local function evaluate_in_mode(job, batches, prefix)
   local means = in_mode(job.model, false, require("perigee").no_grad, evaluate_batches, job, batches)
   return read_means(job, means, prefix)
-end
-
--- Callbacks are functions, called at each epoch's end, or tables with on_train_begin, on_epoch_begin, on_batch_end,
--- on_epoch_end, on_train_end. All get the job: { model, optimizer, epoch, step, done, history, stop }; stop = true ends
--- it. Those with `last` come behind the others: they save what the others have done.
-local EVENTS = { "on_train_begin", "on_epoch_begin", "on_batch_end", "on_epoch_end", "on_train_end" }
-local is_event = {}
-for _, name in ipairs(EVENTS) do is_event[name] = true end
-
-local function check_events(i, methods)
-  for name in pairs(methods) do
-    if type(name) == "string" and name:sub(1, 3) == "on_" and not is_event[name] then
-      local near = native.suggest(name, EVENTS)
-      native.raise("invalid_argument", "fit", ("callback %d has %q, which nothing calls"):format(i, name),
-                   near and ("did you mean %q?"):format(near) or "events are " .. table.concat(EVENTS, ", "))
-    end
-  end
-end
-
-local function notifier(callbacks)
-  local order = {}
-  for i, callback in ipairs(callbacks) do
-    if type(callback) ~= "function" and type(callback) ~= "table" then
-      native.raise("invalid_argument", "fit", ("callback %d must be a function or a table, got %s"):format(i,
-                   native.describe(callback)))
-    end
-    if type(callback) == "table" then
-      local meta = getmetatable(callback)
-      local class = type(meta) == "table" and rawget(meta, "__index")
-      check_events(i, callback)
-      if type(class) == "table" then check_events(i, class) end
-    end
-  end
-  for _, last in ipairs { false, true } do
-    for _, callback in ipairs(callbacks) do
-      if (type(callback) == "table" and callback.last or false) == last then order[#order + 1] = callback end
-    end
-  end
-  return function(job, event, argument)
-    for _, callback in ipairs(order) do
-      if type(callback) == "function" then
-        if event == "on_epoch_end" then callback(job, argument) end
-      elseif callback[event] then
-        callback[event](callback, job, argument)
-      end
-    end
-  end
 end
 
 local function run_epoch(job, epoch)
@@ -258,22 +231,31 @@ local function run_epoch(job, epoch)
   job.notify("on_epoch_end", entry)
 end
 
+local function check_batch_size(where, size)
+  if size and size < 1 then native.raise("invalid_argument", where, "batch_size must be at least 1, got " .. size) end
+end
+
 local function check_counts(o)
   for _, name in ipairs { "epochs", "accumulate" } do
     if o[name] < 1 then
       native.raise("invalid_argument", "fit", ("%s must be at least 1, got %d"):format(name, o[name]))
     end
   end
-  if o.batch_size and o.batch_size < 1 then
-    native.raise("invalid_argument", "fit", "batch_size must be at least 1, got " .. o.batch_size)
+  check_batch_size("fit", o.batch_size)
+  for _, name in ipairs { "clip_norm", "clip_value" } do
+    local limit = o[name]
+    if limit and (limit <= 0 or limit ~= limit) then
+      native.raise("invalid_argument", "fit", ("%s must be above 0, got %s"):format(name, tostring(limit)))
+    end
   end
 end
 
 ---Trains. Options: data (a dataset of batches or samples x, y) or x= and y=, validation or validation_split, loss and
----metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, callbacks, verbose (0 nothing, 1 a bar on
----a terminal, 2 lines); accumulate (batches a step: as if they had been one, for a loss that is a mean over samples),
----clip_norm and clip_value (limits on gradients, in this order), amp ("bfloat16", or "float16" with a GradScaler of
----fit's own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
+---metrics (names, functions, pg.metrics), optimizer, epochs, batch_size, shuffle and seed (of x and y: data has the
+---order that ds:shuffle gives it), callbacks, verbose (0 nothing, 1 a bar on a terminal, 2 lines); accumulate (batches
+---a step: as if they had been one, for a loss that is a mean over samples), clip_norm and clip_value (limits on the
+---gradients of the optimizer's parameters, in this order), amp ("bfloat16", or "float16" with a GradScaler of fit's
+---own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function fit.fit(self, ...)
@@ -281,14 +263,15 @@ function fit.fit(self, ...)
   check_counts(o)
   local job = { model = self, epochs = o.epochs, accumulate = o.accumulate, clip_norm = o.clip_norm,
                 clip_value = o.clip_value, done = 0, epoch = 0, verbose = o.verbose, history = new_history(),
-                stop = false, callbacks = o.callbacks or {} }
+                stop = false }
   job.amp, job.scaler = resolve_amp(o.amp)
   job.loss = resolve_loss("fit", o.loss)
   job.metrics = metrics.resolve("fit", o.metrics, job.loss)
   job.train, job.validation = inputs.training("fit", o)
   job.optimizer = resolve_optimizer(self, o.optimizer)
-  job.params, job.device = self:parameters(), inputs.device_of(self)
-  local notify = notifier(job.callbacks)
+  job.params, job.device = params_of(job.optimizer), inputs.device_of(self)
+  local notify
+  job.callbacks, notify = notifier(o.callbacks or {})
   job.notify = function(event, argument) notify(job, event, argument) end
   self[walk.META].trained = { loss = job.loss, metrics = job.metrics, amp = job.amp }
   in_mode(self, true, function()
@@ -307,6 +290,7 @@ end
 ---@return table<string, number>
 function fit.evaluate(self, ...)
   local o = read_evaluate(...)
+  check_batch_size("evaluate", o.batch_size)
   local trained = self[walk.META].trained or {}
   local job = { model = self, device = inputs.device_of(self), amp = trained.amp }
   job.loss = o.loss ~= nil and resolve_loss("evaluate", o.loss) or trained.loss
@@ -321,15 +305,17 @@ end
 ---@return perigee.Tensor
 function fit.predict(self, ...)
   local o = read_predict(...)
+  check_batch_size("predict", o.batch_size)
   local pg = require "perigee"
   local device = inputs.device_of(self)
+  local function forward_part(part) return self(device and part:to(device) or part) end
   local function run()
     local parts, count = {}, #o.x
-    for first = 1, math.max(count, 1), o.batch_size do
-      local part = o.x[{ { first, math.min(first + o.batch_size - 1, count) } }]
-      parts[#parts + 1] = self(device and part:to(device) or part)
+    if count <= o.batch_size then return forward_part(o.x) end
+    for first = 1, count, o.batch_size do
+      parts[#parts + 1] = forward_part(o.x[{ { first, math.min(first + o.batch_size - 1, count) } }])
     end
-    return #parts == 1 and parts[1] or pg.cat(parts, { axis = 1 })
+    return pg.cat(parts, { axis = 1 })
   end
   return in_mode(self, false, pg.no_grad, run)
 end

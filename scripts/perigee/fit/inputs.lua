@@ -20,6 +20,22 @@ local function batched(dataset, size)
   return dataset:batch(size or BATCH)
 end
 
+-- Those of a dataset that was given as data=, beside which options must not say what nothing heeds.
+local function batches_of(where, o)
+  check_dataset(where, "data", o.data)
+  if o.x ~= nil or o.y ~= nil or o.validation_split then
+    native.raise("invalid_argument", where, "x, y and validation_split do not go with data")
+  end
+  if o.shuffle ~= nil or o.seed ~= nil then
+    native.raise("invalid_argument", where, "shuffle and seed are for x and y, not for data",
+                 "data=ds:shuffle{seed=1}:batch(32)")
+  end
+  if o.data.batched and o.batch_size then
+    native.raise("invalid_argument", where, "batch_size does not go with data that is batched already")
+  end
+  return batched(o.data, o.batch_size)
+end
+
 local function from_tensors(where, x, y)
   for _, row in ipairs { { "x", x }, { "y", y } } do
     local name, t = row[1], row[2]
@@ -49,11 +65,7 @@ end
 function inputs.training(where, o)
   local train, validation
   if o.data ~= nil then
-    check_dataset(where, "data", o.data)
-    if o.x ~= nil or o.y ~= nil or o.validation_split then
-      native.raise("invalid_argument", where, "x, y and validation_split do not go with data")
-    end
-    train = o.data
+    train = batches_of(where, o)
   else
     train = from_tensors(where, o.x, o.y)
     if o.validation_split then
@@ -62,7 +74,7 @@ function inputs.training(where, o)
       end
       train, validation = train:split { 1 - o.validation_split, o.validation_split }
     end
-    if o.shuffle then train = train:shuffle { seed = o.seed } end
+    if o.shuffle ~= false then train = train:shuffle { seed = o.seed } end
   end
   if o.validation ~= nil then validation = validation_data(where, o.validation) end
   if #train == 0 then native.raise("invalid_argument", where, "there are no samples to train on") end
@@ -71,10 +83,7 @@ end
 
 ---Batches for evaluate.
 function inputs.evaluation(where, o)
-  if o.data ~= nil then
-    check_dataset(where, "data", o.data)
-    return batched(o.data, o.batch_size)
-  end
+  if o.data ~= nil then return batches_of(where, o) end
   return batched(from_tensors(where, o.x, o.y), o.batch_size)
 end
 

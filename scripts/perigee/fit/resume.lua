@@ -6,9 +6,10 @@ local native = require "perigee.native"
 
 local resume = {}
 
----The place of a job as a plain table. Within an epoch, call it where no gradients wait (`job.whole`).
+---The place of a job as a plain table. That it was to stop is no part of it: the next call may go on.
+---Within an epoch, call it where no gradients wait (`job.whole`).
 function resume.state(job)
-  local state = { epoch = job.epoch, done = job.done, stop = job.stop, history = {}, callbacks = {}, means = nil,
+  local state = { epoch = job.epoch, done = job.done, history = {}, callbacks = {}, means = nil,
                   train = job.train:epoch(), validation = job.validation and job.validation:epoch() or nil,
                   scaler = job.scaler and job.scaler:state() or nil }
   for i, entry in ipairs(job.history) do state.history[i] = entry end
@@ -28,7 +29,7 @@ local function load_callbacks(job, saved)
                  #job.callbacks))
   end
   for i, callback in ipairs(job.callbacks) do
-    if saved[i] and type(callback) == "table" and callback.load_state then callback:load_state(saved[i]) end
+    if saved[i] and type(callback) == "table" and callback.load_state then callback:load_state(saved[i], job) end
   end
 end
 
@@ -46,13 +47,13 @@ function resume.restore(job)
   local state = found:restore(job)
   if not state then return 1 end
   for i, entry in ipairs(state.history) do job.history[i] = entry end
-  job.epoch, job.done, job.stop = state.epoch, state.done, state.stop
+  job.epoch, job.done = state.epoch, state.done
   job.train:epoch(state.train)
   if job.validation and state.validation then job.validation:epoch(state.validation) end
   if job.scaler and state.scaler then job.scaler:load_state(state.scaler) end
   load_callbacks(job, state.callbacks)
   if not state.data then return state.epoch + 1 end
-  job.position, job.stop = state, false
+  job.position = state
   return state.epoch
 end
 
