@@ -31,9 +31,11 @@ end
 ---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
 ---@param tensors table<string, perigee.Tensor>
 ---@return perigee.Dataset
-function data.from_slices(tensors)
-  if type(tensors) ~= "table" then
-    native.raise("invalid_argument", "data.from_slices", "needs a table of tensors, got " .. native.describe(tensors))
+function data.from_slices(tensors, ...)
+  local more = select("#", ...) > 0
+  if type(tensors) ~= "table" or more then
+    native.raise("invalid_argument", "data.from_slices", ("needs a table of tensors, got %s%s"):format(
+                   native.describe(tensors), more and " and more" or ""), more and "data.from_slices{ x=..., y=... }")
   end
   local count, own = check_slices(tensors), {}
   for name, t in pairs(tensors) do own[name] = t:detach() end
@@ -66,16 +68,23 @@ local read_index = native.signature("data.from_index", {
 function data.from_index(...)
   local o = read_index(...)
   if o.n < 0 then native.raise("invalid_argument", "data.from_index", "n must not be negative") end
-  return pipeline.source { count = o.n, get = o.get }
+  return pipeline.source { count = o.n, get = function(i)
+    local sample = o.get(i)
+    if sample == nil then
+      native.raise("invalid_argument", "data.from_index", ("get(%d) returned nil"):format(i))
+    end
+    return sample
+  end }
 end
 
+local read_range
 ---The numbers 0 .. n - 1, as samples { value = number }.
----@param n integer
 ---@return perigee.Dataset
-function data.range(n)
-  if type(n) ~= "number" or n < 0 or n ~= math.floor(n) then
-    native.raise("invalid_argument", "data.range", "needs a count of 0 or more, got " .. native.describe(n))
-  end
+function data.range(...)
+  read_range = read_range or native.signature("data.range", {
+    { "n", "integer", required = true, doc = "how many" } })
+  local n = read_range(...).n
+  if n < 0 then native.raise("invalid_argument", "data.range", "needs a count of 0 or more, got " .. n) end
   return pipeline.source { count = n, get = function(i) return { value = i - 1 } end }
 end
 

@@ -6,6 +6,7 @@ local native = require "perigee.native"
 local kept = rawget(native, "data.pipeline") -- a script that clears package.loaded gets the same again
 if kept then return kept end
 local order = require "perigee.data.order"
+local collate = require "perigee.data.collate"
 
 ---@class perigee.Dataset
 ---@field size integer how many elements, as #
@@ -56,7 +57,7 @@ local function derive(parent, size, make, batched)
 end
 
 local function check_count(where, n)
-  if type(n) ~= "number" or n ~= math.floor(n) or n < 0 then
+  if type(n) ~= "number" or n ~= math.floor(n) or n < 0 or n == math.huge then
     native.raise("invalid_argument", where, "needs a count of 0 or more, got " .. native.describe(n))
   end
 end
@@ -120,7 +121,8 @@ local read_shuffle = native.signature("shuffle", {
   { "buffer", "integer", doc = "how far an element may travel; as far as it likes if not given" },
   { "seed", "integer", named = true, default = 0, doc = "of the order" },
   { "every_epoch", "boolean", named = true, default = true, doc = "whether each epoch has an order of its own" } })
----A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible.
+---A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible. What
+---take and skip leave of it is another choice at every each(); the parts of split stay apart.
 ---@param ... any buffer?, seed=, every_epoch=true
 ---@return perigee.Dataset
 function Dataset:shuffle(...)
@@ -133,15 +135,13 @@ function Dataset:shuffle(...)
   end)
 end
 
----fn(sample) -> sample, for each element.
----@param fn fun(sample: any): any
----@param ... any
+local read_map
+---fn(sample) -> sample, for each element, on the script's thread.
 ---@return perigee.Dataset
-function Dataset:map(fn, ...)
-  if native.is_plain(fn) then fn = fn[1] end
-  if type(fn) ~= "function" then
-    native.raise("invalid_argument", "map", "needs a function, got " .. native.describe(fn))
-  end
+function Dataset:map(...)
+  read_map = read_map or native.signature("map", {
+    { "fn", "function", required = true, type = "fun(sample: any): any", doc = "makes one sample of another" } })
+  local fn = read_map(...).fn
   return derive(self, self.size, function(stage)
     return { count = stage.count, get = function(i)
       local sample = fn(stage.get(i))
@@ -151,34 +151,11 @@ function Dataset:map(fn, ...)
   end)
 end
 
--- Samples as one batch: tensors are stacked, numbers and booleans become a tensor, the rest a list.
-local function collate(samples)
-  local pg = require "perigee"
-  local batch = {}
-  for name, first in pairs(samples[1]) do
-    local values = {}
-    for i, sample in ipairs(samples) do
-      values[i] = sample[name]
-      if values[i] == nil then
-        native.raise("invalid_argument", "batch", ("sample %d has no %q, unlike the first"):format(i, tostring(name)))
-      end
-    end
-    if native.is_tensor(first) then
-      for i, t in ipairs(values) do values[i] = t:unsqueeze(1) end
-      batch[name] = pg.cat(values, { axis = 1 })
-    elseif type(first) == "number" or type(first) == "boolean" then
-      batch[name] = pg.tensor(values)
-    else
-      batch[name] = values
-    end
-  end
-  return batch
-end
-
 local read_batch = native.signature("batch", {
   { "size", "integer", required = true, doc = "elements in a batch" },
   { "drop_last", "boolean", named = true, default = false, doc = "whether a smaller last one is left out" } })
----Groups of `size` elements; the last may be smaller.
+---Groups of `size` elements; the last may be smaller. Tensors and numbers of samples are stacked, field by field, also
+---in tables with names inside of samples; everything else becomes a list.
 ---@return perigee.Dataset
 function Dataset:batch(...)
   local o = read_batch(...)
@@ -191,7 +168,7 @@ function Dataset:batch(...)
       for k = (i - 1) * o.size + 1, math.min(i * o.size, elements) do positions[#positions + 1] = k end
       if stage.gather then return stage.gather(positions) end
       for k, position in ipairs(positions) do samples[k] = stage.get(position) end
-      return collate(samples)
+      return collate(samples, positions[1])
     end }
   end, true)
 end
@@ -206,10 +183,21 @@ function Dataset:at(i)
     native.raise("invalid_argument", "data", ("there is no element %s of %d"):format(tostring(i), own.size),
                  "they count from 1")
   end
-  return own.stage(math.max(own.epoch, 1)).get(at)
+  local epoch = math.max(own.epoch, 1)
+  if own.seen_epoch ~= epoch then own.seen_epoch, own.seen_stage = epoch, own.stage(epoch) end
+  return own.seen_stage.get(at)
 end
 
----Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves.
+-- Elements first + 1 .. last, in the order of the first epoch at each.
+local function part_of(dataset, first, last)
+  local own = fields[dataset]
+  return derive({ batched = own.batched, stage = function() return own.stage(1) end }, last - first, function(stage)
+    return through(stage, last - first, function(i) return first + i end)
+  end)
+end
+
+---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves. No element is ever in
+---two of them: a shuffle that comes before keeps its first order in them; one behind train gives it an order an epoch.
 ---@param ... number|number[]
 ---@return perigee.Dataset ...
 function Dataset:split(...)
@@ -229,7 +217,7 @@ function Dataset:split(...)
     reached = reached + f
     local stop = math.min(math.floor(reached * self.size + 0.5), self.size)
     if i == #fractions and sum > 1 - 1e-9 then stop = self.size end
-    parts[i] = self:skip(begin):take(stop - begin)
+    parts[i] = part_of(self, begin, stop)
     begin = stop
   end
   return unpack(parts)
@@ -262,13 +250,21 @@ function Iterator:close() self.stage = nil end
 
 local function check_position(own, from)
   for _, key in ipairs { "epoch", "position", "size" } do
-    if type(from[key]) ~= "number" then
+    local count = from[key]
+    if count == nil then
       native.raise("invalid_argument", "each", "from must be what state() returned: it has no " .. key)
+    end
+    if type(count) ~= "number" or count < 0 or count ~= math.floor(count) then
+      native.raise("invalid_argument", "each", ("from must be what state() returned: its %s is %s"):format(key,
+                   native.describe(count)))
     end
   end
   if from.size ~= own.size then
     native.raise("invalid_argument", "each", ("from is a position in a pipeline of %d; this one has %d"):format(
                    from.size, own.size))
+  end
+  if from.position > from.size then
+    native.raise("invalid_argument", "each", ("from is at position %d of %d"):format(from.position, from.size))
   end
 end
 

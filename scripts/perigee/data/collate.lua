@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Samples as one batch: tensors are stacked, numbers and booleans become a tensor, samples and tables with names in
+-- them are batched field by field, the rest is a list.
+
+local native = require "perigee.native"
+
+local collate
+
+local function kind_of(v, path)
+  if native.is_tensor(v) then return "tensor" end
+  if type(v) ~= "table" then return type(v) end
+  return (path == "" or type(next(v)) == "string" and native.is_plain(v)) and "record" or "table"
+end
+
+local function refuse(text, hint) native.raise("invalid_argument", "batch", text, hint) end
+
+local function describe(v, path) return kind_of(v, path) == "record" and "a table with names" or native.describe(v) end
+
+-- All must be as the first: `first` counts samples from the pipeline's beginning, `path` is the field ("x.a", or "").
+local function check(values, first, path)
+  local of = path == "" and "sample" or path .. " of sample"
+  local one, kind = values[1], kind_of(values[1], path)
+  for i, v in ipairs(values) do
+    local same = kind_of(v, path) == kind and (kind ~= "tensor" or v.shape == one.shape)
+    if not same then
+      refuse(("%s %d is %s, but of sample %d it is %s"):format(of, first + i - 1, describe(v, path), first,
+             describe(one, path)),
+             kind == "tensor" and native.is_tensor(v) and "make them of one shape with ds:map" or nil)
+    end
+  end
+  return kind
+end
+
+-- The fields of samples, each as a batch.
+local function fields(samples, first, path)
+  local batch = {}
+  for name in pairs(samples[1]) do
+    local values, inner = {}, path == "" and tostring(name) or path .. "." .. tostring(name)
+    for i, sample in ipairs(samples) do
+      values[i] = sample[name]
+      if values[i] == nil then refuse(("sample %d has no %q, unlike sample %d"):format(first + i - 1, inner, first)) end
+    end
+    batch[name] = collate(values, first, inner)
+  end
+  return batch
+end
+
+function collate(values, first, path)
+  local pg, kind = require "perigee", check(values, first, path)
+  if kind == "tensor" then
+    for i, t in ipairs(values) do values[i] = t:unsqueeze(1) end
+    return pg.cat(values, { axis = 1 })
+  end
+  if kind == "number" or kind == "boolean" then return pg.tensor(values) end
+  if kind == "record" then return fields(values, first, path) end
+  return values
+end
+
+---@param samples any[]
+---@param first integer where the first of them stands in the pipeline, from 1
+return function(samples, first) return collate(samples, first, "") end
