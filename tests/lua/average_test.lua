@@ -108,3 +108,25 @@ test("what averages refuse", function(t)
   t.raises(function() optim.EMA { { pg.zeros { 1 } }, 1 } end, "decay")
   t.raises(function() optim.EMA { nn.Linear { 3 } } end, "first input")
 end)
+
+test("averages move with the model", function(t)
+  local there
+  for _, d in ipairs(pg.devices()) do there = there or (d.name == "sim:0" and d.name) end
+  if not there then t.skip("no sim:0") end
+  for _, dtype in ipairs { "float32", "bfloat16" } do
+    local model = nn.Linear { 2, 1 }:to("cpu"):to(dtype)
+    set(model.weight, 1)
+    local swa = optim.SWA { model }
+    swa:update()
+    model:to(there)
+    set(model.weight, 4)
+    swa:update()
+    swa:swap()
+    t.equal({ model.weight.device, swa.shadow.weight.device }, { there, there })
+    t.close(model.weight:cpu():totable(), { { 2.5, 2.5 } })
+    model:to("cpu")
+    swa:swap()
+    t.equal(model.weight:totable(), { { 4, 4 } })
+    t.close(swa.shadow.weight:totable(), { { 2.5, 2.5 } })
+  end
+end)

@@ -172,6 +172,8 @@ test("state and load_state", function(t)
   t.raises(function() b:load_state { weight = a.weight } end, "Missing: bias")
   local missing, unexpected = b:load_state({ weight = a.weight, other = a.bias }, { strict = false })
   t.equal({ missing, unexpected }, { { "bias" }, { "other" } })
+  t.raises(function() b:load_state({ weight = a.weight }, { strict = "no" }) end, "strict must be true or false")
+  t.raises(function() b:load_state({ weight = a.weight }, 5) end, "options must be a table, got number 5")
   t.raises(function() b:load_state { weight = pg.zeros { 3, 2 }, bias = a.bias } end, "is {2, 2} here but {3, 2}")
   b:load_state { weight = a.weight, bias = a.bias, num_batches_tracked = pg.tensor(3) }
   local lazy = nn.Linear { 2 }

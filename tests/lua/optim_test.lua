@@ -323,3 +323,30 @@ test("state lies where its parameter does, whatever device is in force", functio
     t.ok(p[1]:item() < 1)
   end
 end)
+
+test("optimizers that have stepped keep working when the model moves", function(t)
+  local there
+  for _, d in ipairs(pg.devices()) do there = there or (d.name == "sim:0" and d.name) end
+  if not there then t.skip("no sim:0") end
+  local function train(make, places)
+    pg.manual_seed(3)
+    local model = pg.nn.Linear { 3, 2 }:to("cpu")
+    local x, optimizer = pg.randn { 5, 3, device = "cpu" }, make(model)
+    for _, place in ipairs(places) do
+      model:to(place)
+      for _ = 1, 2 do
+        optimizer:step(function()
+          optimizer:zero_grad()
+          local loss = model(x:to(place)):square():sum()
+          loss:backward()
+          return loss
+        end)
+      end
+    end
+    return model.weight:cpu():totable()
+  end
+  for _, name in ipairs { "Adam", "Rprop", "LAMB", "Adafactor", "LBFGS" } do
+    local function make(model) return optim[name] { model:parameters(), lr = 0.01 } end
+    t.close(train(make, { "cpu", there, "cpu" }), train(make, { "cpu", "cpu", "cpu" }), 1e-5)
+  end
+end)

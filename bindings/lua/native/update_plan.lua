@@ -53,8 +53,18 @@ local function all_open(list)
   return true
 end
 
+-- Whether state is not where its parameter is: that has moved since.
+local function was_left(plan)
+  for _, list in pairs(plan.state) do
+    for i, p in ipairs(plan.params) do
+      if list[i] and list[i].device ~= p.device then return true end
+    end
+  end
+  return false
+end
+
 ---Updates everything; answers false, having done nothing, when the plan does not fit any more: a gradient is missing, a
----tensor was closed, or the hyperparameters ask for other state.
+---tensor was closed, a parameter was moved away from its state, or the hyperparameters ask for other state.
 function Plan.step(plan, step)
   local attributes = plan.attributes
   local info, struct = attributes.info, attributes.struct
@@ -73,8 +83,9 @@ function Plan.step(plan, step)
                               plan.state_array)
   end
   C.pgc_release_many(plan.gradient_array, plan.count)
-  if rc ~= 0 then errors.raise_native(C, info.name) end
-  return true
+  if rc == 0 then return true end
+  if was_left(plan) then return false end
+  errors.raise_native(C, info.name)
 end
 
 ---Forgets the gradients of all parameters; answers false where one was closed.

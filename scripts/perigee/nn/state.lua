@@ -68,13 +68,20 @@ function state.load_state(self, given, options)
   if type(given) ~= "table" then
     native.raise("invalid_argument", "load_state", "needs a table of tensors, got " .. native.describe(given))
   end
+  if options ~= nil and not native.is_plain(options) then
+    native.raise("invalid_argument", "load_state", "options must be a table, got " .. native.describe(options))
+  end
   for key in pairs(options or {}) do
     if key ~= "strict" then
       native.raise("invalid_argument", "load_state", ("unknown option %q"):format(tostring(key)))
     end
   end
+  local strict = options and options.strict
+  if strict ~= nil and type(strict) ~= "boolean" then
+    native.raise("invalid_argument", "load_state", "strict must be true or false, got " .. native.describe(strict))
+  end
   local missing, unexpected = compare(self, given)
-  if not (options and options.strict == false) and #missing + #unexpected > 0 then
+  if strict ~= false and #missing + #unexpected > 0 then
     native.raise("invalid_argument", "load_state", ("names differ. Missing: %s. Unexpected: %s"):format(
                    #missing > 0 and list_some(missing) or "none", #unexpected > 0 and list_some(unexpected) or "none"),
                  "{strict=false} loads the rest")
@@ -109,7 +116,8 @@ local function move(t, device, dtype)
   end
 end
 
----Moves parameters and buffers in place: optimizers that hold them keep working. A dtype applies to floating tensors.
+---Moves parameters and buffers in place: optimizers and averages that hold them keep working, and take their own state
+---along. A dtype applies to floating tensors.
 ---@param target string a device ("cuda:0") or a dtype ("bfloat16")
 ---@param second? string
 ---@return perigee.Layer

@@ -51,12 +51,22 @@ local function new(where, o)
   return self
 end
 
+-- A source's shadow, where the source is: a model that has moved takes its averages along.
+local function shadow_at(self, source)
+  local shadow, device = self.shadow[source.name], source.tensor.device
+  if shadow.device ~= device then
+    shadow = lasting(native.methods.to, shadow, device)
+    self.shadow[source.name] = shadow
+  end
+  return shadow
+end
+
 -- shadow += part (tensor - shadow) for all of a device at once. A step of gradient descent says it: with decay `part`
 -- and the tensors as gradients to climb along.
 local function move(self, part)
   local devices = {}
   for _, source in ipairs(self.sources) do
-    local shadow, t = self.shadow[source.name], source.tensor
+    local shadow, t = shadow_at(self, source), source.tensor
     if not source.averaged then
       native.call("copy", { shadow, t })
     else
@@ -82,9 +92,10 @@ local function exchange(self)
   local kept, exact = self.exact or {}, {}
   for _, source in ipairs(self.sources) do
     local name, t = source.name, source.tensor
-    local shadow, own = self.shadow[name], t:detach():clone()
+    local shadow, own = shadow_at(self, source), t:detach():clone()
     if kept[name] then
-      own = require("perigee").where(own:eq(kept[name]:to(t.dtype)), kept[name], own:to(shadow.dtype))
+      local exactly = kept[name]:to(t.device)
+      own = require("perigee").where(own:eq(exactly:to(t.dtype)), exactly, own:to(shadow.dtype))
     elseif shadow.dtype ~= t.dtype then
       exact[name] = lasting(shadow.clone, shadow)
     end

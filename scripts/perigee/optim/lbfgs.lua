@@ -109,6 +109,14 @@ local function next_direction(self, gradient)
   self.gradient = gradient
 end
 
+-- What is remembered is kept where the parameters are, also after the model has moved.
+local function follow(self, device)
+  if not self.gradient or self.gradient.device == device then return end
+  local function here(t) return lasting(native.methods.to, t, device) end
+  self.direction, self.gradient = here(self.direction), here(self.gradient)
+  for i, move in ipairs(self.moves) do self.moves[i], self.turns[i] = here(move), here(self.turns[i]) end
+end
+
 local function evaluate(closure)
   local pg = require "perigee"
   local loss = closure()
@@ -131,6 +139,7 @@ function LBFGS:step(closure)
   local first = evaluate(closure)
   local loss, gradient = first, lasting(no_grad, flat_gradient, self)
   if largest(gradient) <= o.tolerance_grad then return first end
+  follow(self, gradient.device)
   local evaluations = 1
   for iteration = 1, o.max_iter do
     lasting(no_grad, next_direction, self, gradient)

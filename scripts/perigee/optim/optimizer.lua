@@ -191,7 +191,12 @@ local function step_apart(group)
       local own, list = group.slots[slot] or {}, {}
       group.slots[slot] = own
       for n, i in ipairs(batch.index) do
-        if not own[i] then own[i] = lasting(zeros_for, attributes, slot, batch.params[n]) end
+        local p = batch.params[n]
+        if not own[i] then
+          own[i] = lasting(zeros_for, attributes, slot, p)
+        elseif own[i].device ~= p.device then -- the model has moved
+          own[i] = lasting(native.methods.to, own[i], p.device)
+        end
         list[n] = own[i]
       end
       state[slot] = list
