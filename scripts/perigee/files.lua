@@ -90,6 +90,8 @@ end
 ---@param options? {strict?: boolean} as in load_state
 ---@return table<string, perigee.Tensor>|perigee.Layer tensors by name, or the layer
 ---@return fun(key: string): string? note the file's notes
+---@return string[]? missing of a layer: names that the file lacks
+---@return string[]? unexpected names that the layer lacks
 function files.load(path, into, options)
   check_path("load", path)
   if native.is_plain(into) and options == nil then into, options = nil, into end
@@ -101,8 +103,8 @@ function files.load(path, into, options)
   end
   local tensors, _, note = native.read(path, into == nil and options or nil)
   if into == nil then return tensors, note end
-  into:load_state(tensors, options)
-  return into, note
+  local missing, unexpected = into:load_state(tensors, options)
+  return into, note, missing, unexpected
 end
 
 return files

@@ -229,6 +229,39 @@ test("what the manager refuses", function(t)
   end)
 end)
 
+test("a checkpoint that does not fit all objects changes none", function(t)
+  with_folder(function(folder)
+    local function manager(model, optimizer, extra)
+      return pg.CheckpointManager { folder, model = model, optimizer = optimizer, zero = extra }
+    end
+    local function extra(fail)
+      return { n = fail and 1 or 0, state = function(self) return { n = self.n } end,
+               load_state = function(self, saved)
+                 if fail then error("cannot") end
+                 self.n = saved.n
+               end }
+    end
+    local model = nn.Linear { 3, 2 }
+    manager(model, optim.Adam { model:parameters() }, extra()):save { step = 1 }
+    local other = nn.Linear { 3, 2 }
+    local function weights() return other.weight:totable() end
+    local before = weights()
+    local function refused(optimizer, last, text)
+      t.raises(function() manager(other, optimizer, last):restore() end, text)
+      t.equal(weights(), before)
+    end
+    refused(optim.SGD { other:parameters() }, extra(), "restore: optimizer: SGD:load_state: the state is one of Adam")
+    local adam = optim.Adam { other:parameters(), lr = 0.5 }
+    refused(adam, extra(true), "cannot")
+    t.equal({ adam.groups[1].lr, adam.groups[1].steps }, { 0.5, { 0, 0 } })
+    manager(other, adam, extra()):restore()
+    t.equal(weights(), model.weight:totable())
+    local narrow = nn.Linear { 2, 2 }
+    t.raises(function() manager(narrow, optim.Adam { narrow:parameters() }, extra()):restore() end,
+             "restore: model: load_state: weight is")
+  end)
+end)
+
 test("an iterator's state goes on in the same order", function(t)
   local ds = data.range(20):shuffle { seed = 2 }:batch(3)
   local function rest(iterator)

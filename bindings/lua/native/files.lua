@@ -17,10 +17,11 @@ local function option_lines(options)
   return table.concat(lines, "\n")
 end
 
----Reads a file: tensors by name, names in file order, and a function that answers a note (or nil).
-function M.read(path, options)
+---Reads a file: tensors by name, names in file order, and a function that answers a note (or nil). `where`: what
+---messages call the reader.
+function M.read(path, options, where)
   local out = ffi.new("pgc_file *[1]")
-  if C.pgc_read(path, option_lines(options), out) ~= 0 then errors.raise_native(C) end
+  if C.pgc_read(path, option_lines(options), out) ~= 0 then errors.raise_native(C, where or "load", nil, "load") end
   local file = ffi.gc(out[0], C.pgc_file_close)
   local tensors, names = {}, {}
   for i = 1, C.pgc_file_count(file) do

@@ -240,6 +240,47 @@ function Manager:save(given)
   return path
 end
 
+-- Names of objects, layers first: what follows them looks at shapes, which a layer may first learn here.
+local function in_order(objects)
+  local names = {}
+  for name in pairs(objects) do names[#names + 1] = name end
+  table.sort(names, function(a, b)
+    local first, second = walk.is_layer(objects[a]), walk.is_layer(objects[b])
+    if first ~= second then return first end
+    return a < b
+  end)
+  return names
+end
+
+local function copied(v)
+  if native.is_tensor(v) then return v:detach():clone() end
+  if type(v) ~= "table" then return v end
+  local tree = {}
+  for key, x in pairs(v) do tree[key] = copied(x) end
+  return tree
+end
+
+-- Loads all, or after an error none: each checks what it is given before it changes, so that those before it are put
+-- back. (A layer that did not know its sizes keeps what it has loaded.)
+local function load_all(objects, saved)
+  local names, before = in_order(objects), {}
+  for i, name in ipairs(names) do
+    local object = objects[name]
+    local is_lazy = walk.is_layer(object) and walk.is_lazy(object)
+    if i < #names and not is_lazy then before[name] = copied(object:state()) end
+    local ok, err = pcall(object.load_state, object, saved[name])
+    if not ok then
+      for k = 1, i - 1 do
+        local own = before[names[k]]
+        if own then objects[names[k]]:load_state(own) end
+      end
+      if not native.is_error(err) then error(err, 0) end
+      local at = err.where and err.message:find(err.where .. ": ", 1, true) or 1
+      native.raise(err.code, "CheckpointManager:restore", ("%s: %s"):format(name, err.message:sub(at)))
+    end
+  end
+end
+
 local function apply(self, tree, path)
   for name in pairs(self.objects) do
     if tree.objects[name] == nil then
@@ -250,10 +291,7 @@ local function apply(self, tree, path)
                    table.concat(names, ", ")))
     end
   end
-  local order = {} -- layers first: what follows them looks at shapes, which a layer may first learn here
-  for name, object in pairs(self.objects) do order[#order + 1] = (walk.is_layer(object) and "1" or "2") .. name end
-  table.sort(order)
-  for _, key in ipairs(order) do self.objects[key:sub(2)]:load_state(tree.objects[key:sub(2)]) end
+  load_all(self.objects, tree.objects)
   native.set_rng_state(tree.rng.seed, tree.rng.offset)
 end
 
@@ -271,9 +309,9 @@ local function choose(self, step)
   return list
 end
 
----Loads the checkpoint that was saved last and is whole (or that of a step) into the objects, and puts the random
----number generator where it was. Damaged files are passed over with a line on standard error each (also in
----`self.skipped`); where all are damaged, or one that was asked for by step, it is an error.
+---Loads the checkpoint that was saved last and is whole (or that of a step) into the objects, all or after an error
+---none, and puts the random number generator where it was. Damaged files are passed over with a line on standard error
+---each (also in `self.skipped`); where all are damaged, or one that was asked for by step, it is an error.
 ---@param step? integer
 ---@return table? values what save was given: values.step, ...; nil: there is no checkpoint
 function Manager:restore(step)

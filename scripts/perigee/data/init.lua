@@ -98,7 +98,7 @@ local read_csv = native.signature("data.csv", {
 ---@return perigee.Tensor
 function data.csv(...)
   local o = read_csv(...)
-  local tensors = native.read(o.path, { delimiter = o.delimiter, skip = o.skip, dtype = o.dtype })
+  local tensors = native.read(o.path, { delimiter = o.delimiter, skip = o.skip, dtype = o.dtype }, "data.csv")
   if not tensors.data then native.raise("invalid_argument", "data.csv", o.path .. " is not a csv file") end
   return tensors.data
 end
