@@ -135,9 +135,10 @@ local function write(prompt, length)
   local tokens = encode(prompt):unsqueeze(1):to(options.device)
   for _ = 1, length do
     local seen = tokens[{ {}, { math.max(1, tokens.shape[2] - CONTEXT + 1), -1 } }]
-    local logits = model(seen)[{ {}, -1 }] / options.temperature -- [1, vocabulary]
-    -- Gumbel noise makes the largest one a draw from softmax(logits).
-    local drawn = (logits - (-pg.rand(logits.shape, { device = logits.device }):log()):log()):argmax { axis = 2 }
+    local logits = model(seen)[{ {}, -1 }] -- [1, vocabulary]
+    -- Gumbel noise makes the largest one a draw from softmax(logits / temperature); at 0 it is simply the largest.
+    local uniform = pg.rand(logits.shape, { device = logits.device }):clamp { min = 1e-9 }
+    local drawn = (logits - (-uniform:log()):log() * options.temperature):argmax { axis = 2 }
     tokens = pg.cat({ tokens, drawn:unsqueeze(2) }, { axis = 2 })
   end
   local characters = {}

@@ -135,12 +135,11 @@ function Dataset:shuffle(...)
   end)
 end
 
-local read_map
+local read_map = native.signature("map", {
+  { "fn", "function", required = true, type = "fun(sample: any): any", doc = "makes one sample of another" } })
 ---fn(sample) -> sample, for each element, on the script's thread.
 ---@return perigee.Dataset
 function Dataset:map(...)
-  read_map = read_map or native.signature("map", {
-    { "fn", "function", required = true, type = "fun(sample: any): any", doc = "makes one sample of another" } })
   local fn = read_map(...).fn
   return derive(self, self.size, function(stage)
     return { count = stage.count, get = function(i)
