@@ -111,9 +111,10 @@ local function params_of(optimizer)
   return list
 end
 
--- The dtype of mixed precision (nil: none) and the scaler that float16 needs.
 local read_amp = native.signature("fit: amp", {
   { "dtype", "any", named = true }, { "scaler", "any", named = true } })
+
+-- The dtype of mixed precision (nil: none) and the scaler that float16 needs.
 local function resolve_amp(given)
   local o = type(given) == "table" and read_amp(given) or { dtype = given }
   local dtype = o.dtype
