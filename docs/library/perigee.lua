@@ -4,7 +4,7 @@
 
 ---@alias perigee.Dtype "float64"|"float32"|"float16"|"bfloat16"|"int64"|"int32"|"int16"|"int8"|"uint8"|"bool"|"complex64"|"complex128"
 ---@alias perigee.LossName "bce"|"bce_with_logits"|"cosine_embedding"|"cross_entropy"|"ctc"|"focal"|"gaussian_nll"|"hinge"|"hinge_embedding"|"huber"|"kl_div"|"l1"|"margin_ranking"|"mse"|"multi_margin"|"multilabel_soft_margin"|"nll"|"poisson_nll"|"smooth_l1"|"soft_margin"|"triplet_margin"
----@alias perigee.MetricName "accuracy"|"error"|"mae"|"mse"
+---@alias perigee.MetricName "accuracy"|"auc"|"binary_accuracy"|"error"|"f1"|"mae"|"mse"|"precision"|"recall"|"top_k_accuracy"
 ---@alias perigee.Reduction "mean"|"sum"|"none"
 
 ---@class perigee
@@ -12,6 +12,7 @@
 ---@field optim perigee.optim # optimizers and their schedules
 ---@field data perigee.data # input pipelines
 ---@field amp perigee.amp # mixed precision
+---@field metrics perigee.metrics # how good outputs are
 ---@field callbacks perigee.callbacks # what fit calls while it trains
 ---@field linalg perigee.linalg # norms of vectors and matrices
 ---@field memory perigee.memory # what devices have given out
@@ -25,16 +26,19 @@ local pg = {}
 local Average = {}
 
 ---What model:fit{callbacks={...}} takes: a table with any of these methods; the job that they are given has
----`model optimizer epoch step done history stop values()`.
+---`model optimizer epoch step done history stop values()`. `job.stop = true` ends the training with the optimizer's
+---next step; inside of an epoch on_interrupt comes before on_epoch_end, and fit{resume=true} goes on with the next
+---batch.
 ---@class perigee.Callback
 ---@field last? boolean # true: behind the others
 ---@field on_train_begin? fun(self: perigee.Callback, job: table)
 ---@field on_epoch_begin? fun(self: perigee.Callback, job: table, epoch: integer)
 ---@field on_batch_end? fun(self: perigee.Callback, job: table, step: integer)
+---@field on_interrupt? fun(self: perigee.Callback, job: table, step: integer)
 ---@field on_epoch_end? fun(self: perigee.Callback, job: table, entry: table)
 ---@field on_train_end? fun(self: perigee.Callback, job: table, history: perigee.History)
 ---@field state? fun(self: perigee.Callback): table # what checkpoints carry
----@field load_state? fun(self: perigee.Callback, saved: table)
+---@field load_state? fun(self: perigee.Callback, saved: table, job: table)
 local Callback = {}
 
 ---@class perigee.CheckpointManager
@@ -84,6 +88,13 @@ local Layer = {}
 ---@field init? fun(self: perigee.Layer, ...: any) # stores what the layer is made of
 ---@overload fun(...: any): perigee.Layer
 local LayerClass = {}
+
+---What is known of a model's outputs so far, batch by batch: `update` it with each, read `value`, `reset` it. For
+---fit{metrics={...}} and evaluate, which do so, it only says what to compute: they have one of their own for each pass.
+---@class perigee.Metric
+---@field name string # what histories call its values
+---@field threshold? number # scores above it are positive
+local Metric = {}
 
 ---Parameters of 16 bits step in float32 and keep float32 state, but no float32 copy of themselves: to have one, keep
 ---float32 parameters and compute under amp.autocast. Every hyperparameter may change between steps.
@@ -176,6 +187,9 @@ local linalg = {}
 
 ---@class perigee.memory
 local memory = {}
+
+---@class perigee.metrics
+local metrics = {}
 
 ---@class perigee.nn
 ---@field init perigee.nn.init
@@ -484,8 +498,9 @@ function Average:use(fn, ...) end
 ---@return perigee.Callback
 function callbacks.CSVLogger(...) end
 
----Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs; with restore_best the
----model then has the weights of the best epoch (`callback.best`, `.best_epoch`).
+---Stops when `monitor` has not got better by more than min_delta for more than `patience` epochs. With restore_best the
+---model has the weights of the best epoch (`callback.best`, `.best_epoch`) when the training ends, whatever ended it;
+---checkpoints have those of their epoch.
 ---@param ... string|{monitor?: string, patience?: integer, min_delta?: number, mode?: "min"|"max", restore_best?: boolean} # monitor=val_loss, patience=0, min_delta=0, mode, restore_best=false
 ---@return perigee.callbacks.EarlyStopping
 function callbacks.EarlyStopping(...) end
@@ -497,9 +512,9 @@ function callbacks.EarlyStopping(...) end
 ---@return perigee.Callback
 function callbacks.LRScheduler(...) end
 
----A checkpoint at the end of every `every`-th epoch and, with `steps`, after every so many batches (not between
----accumulated ones). `monitor` names the value by which one is the best; that one is kept too. `callback.manager` is
----what saves.
+---A checkpoint at the end of every `every`-th epoch, where job.stop ends the training and, with `steps`, after every so
+---many batches (not between accumulated ones). `monitor` names the value by which one is the best; that one is kept
+---too. `callback.manager` is what saves.
 ---@param ... string|{dir: string, keep?: integer, monitor?: string, mode?: "min"|"max", every?: integer, steps?: integer} # dir, keep=3, monitor, mode, every=1, steps
 ---@return perigee.callbacks.ModelCheckpoint
 function callbacks.ModelCheckpoint(...) end
@@ -523,9 +538,9 @@ function CheckpointManager:best() end
 ---@return string? path, integer? step
 function CheckpointManager:latest() end
 
----Loads the checkpoint that was saved last and is whole (or that of a step) into the objects, and puts the random
----number generator where it was. Damaged files are passed over with a line on standard error each (also in
----`self.skipped`); where all are damaged, or one that was asked for by step, it is an error.
+---Loads the checkpoint that was saved last and is whole (or that of a step) into the objects, all or after an error
+---none, and puts the random number generator where it was. Damaged files are passed over with a line on standard error
+---each (also in `self.skipped`); where all are damaged, or one that was asked for by step, it is an error.
 ---@param step? integer
 ---@return table? values what save was given: values.step, ...; nil: there is no checkpoint
 function CheckpointManager:restore(step) end
@@ -549,19 +564,16 @@ function CheckpointManager:steps() end
 function config.get() end
 
 ---At most this share of a device's memory: `pg.config.memory_fraction("gpu:0", 0.4)`.
----@param device string
----@param fraction number # above 0, up to 1
-function config.memory_fraction(device, fraction) end
+---@param ... string|number|{device: string, fraction: number} # device, fraction
+function config.memory_fraction(...) end
 
 ---Memory is taken from a device as it is needed, always; what TensorFlow calls growth cannot be turned off.
----@param device string
----@param on boolean
-function config.memory_growth(device, on) end
+---@param ... string|boolean|{device: string, on: boolean} # device, on
+function config.memory_growth(...) end
 
 ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
----@param device string
----@param size integer|string
-function config.memory_limit(device, size) end
+---@param ... string|integer|{device: string, size: integer|string} # device, size
+function config.memory_limit(...) end
 
 ---Settings of the process: `pg.config.set{threads=2}`.
 ---threads: that one operator on the CPU may use. origins: what fails on an asynchronous device, where errors show up
@@ -601,16 +613,17 @@ function data.from_slices(tensors) end
 function data.is_dataset(v) end
 
 ---The numbers 0 .. n - 1, as samples { value = number }.
----@param n integer
+---@param ... integer|{n: integer} # n
 ---@return perigee.Dataset
-function data.range(n) end
+function data.range(...) end
 
 ---Element i of the pipeline, from 1, or from the end where negative, in the order of the current epoch: `ds[i]`.
 ---@param i integer
 ---@return table
 function Dataset:at(i) end
 
----Groups of `size` elements; the last may be smaller.
+---Groups of `size` elements; the last may be smaller. Tensors and numbers of samples are stacked, field by field, also
+---in tables with names inside of samples; everything else becomes a list.
 ---@param ... integer|{size: integer, drop_last?: boolean} # size, drop_last=false
 ---@return perigee.Dataset
 function Dataset:batch(...) end
@@ -626,11 +639,10 @@ function Dataset:each(...) end
 ---@return integer
 function Dataset:epoch(set) end
 
----fn(sample) -> sample, for each element.
----@param fn fun(sample: any): any
----@param ... any
+---fn(sample) -> sample, for each element, on the script's thread.
+---@param ... (fun(sample: any): any)|{fn: (fun(sample: any): any)} # fn
 ---@return perigee.Dataset
-function Dataset:map(fn, ...) end
+function Dataset:map(...) end
 
 ---The pipeline n times over; an order that is drawn by epoch stays the same within one pass.
 ---@param n integer
@@ -642,7 +654,8 @@ function Dataset:repeated(n) end
 ---@return perigee.Dataset
 function Dataset:shard(...) end
 
----A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible.
+---A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible. What
+---take and skip leave of it is another choice at every each(); the parts of split stay apart.
 ---@param ... integer|{buffer?: integer, seed?: integer, every_epoch?: boolean} # buffer, seed=0, every_epoch=true
 ---@return perigee.Dataset
 function Dataset:shuffle(...) end
@@ -652,7 +665,8 @@ function Dataset:shuffle(...) end
 ---@return perigee.Dataset
 function Dataset:skip(n) end
 
----Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves.
+---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves. No element is ever in
+---two of them: a shuffle that comes before keeps its first order in them; one behind train gives it an order an epoch.
 ---@param ... number|number[]
 ---@return perigee.Dataset ...
 function Dataset:split(...) end
@@ -672,16 +686,18 @@ function Graph:constant(...) end
 ---@return string
 function Graph:dot(path) end
 
----A tensor of the graph by name, or by the name it was returned under.
----@param name string
+---A tensor of the graph by name, or by the name (of a list, the position) that it was returned under.
+---@param name string|integer
 ---@return perigee.Tensor?
 function Graph:find(name) end
 
----Adds the gradients of one tensor with respect to others: `g:gradients("loss", {"w"})` is a list.
+---Adds the gradients of one tensor with respect to others: `g:gradients("loss", {"w"})` is a list. That the target
+---does not depend on a source is an error, or nil in the list with `{allow_unused=true}`.
 ---@param target string|perigee.Tensor
 ---@param sources (string|perigee.Tensor)[]
+---@param options? {allow_unused?: boolean}
 ---@return perigee.Tensor[]
-function Graph:gradients(target, sources) end
+function Graph:gradients(target, sources, options) end
 
 ---An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name sizes that the feeds
 ---decide; such a size, `x:size(1)`, is a value to compute with: `x:reshape{x:size(1) * 3}`.
@@ -696,8 +712,9 @@ function Graph:print() end
 ---@return string
 function Graph:text() end
 
----State that lives between runs: `g:variable{"w", shape={3, 2}, init="glorot_uniform"}`; init may be a tensor.
----@param ... string|{name: string, shape?: table, init?: "zeros"|"ones"|"uniform"|"normal"|"glorot_uniform"|"glorot_normal"|function|perigee.Tensor, dtype?: perigee.Dtype} # name, shape, init, dtype
+---State that lives between runs: `g:variable{"w", shape={3, 2}, init="glorot_uniform"}`. init is a tensor, numbers, a
+---function of the shape, or zeros, ones, uniform, normal, glorot_uniform or glorot_normal (nn.init.xavier_*).
+---@param ... string|{name: string, shape?: table, init?: "zeros"|"ones"|"uniform"|"normal"|"glorot_uniform"|"glorot_normal"|number|table|function|perigee.Tensor, dtype?: perigee.Dtype} # name, shape, init, dtype
 ---@return perigee.Tensor
 function Graph:variable(...) end
 
@@ -714,10 +731,9 @@ function Iterator:state() end
 function Layer:apply(fn) end
 
 ---Registers state that is saved and moved with the layer but not trained.
----@param name string
----@param tensor perigee.Tensor
+---@param ... string|perigee.Tensor|{name: string, tensor: perigee.Tensor} # name, tensor
 ---@return perigee.Tensor
-function Layer:buffer(name, tensor) end
+function Layer:buffer(...) end
 
 ---The layers directly inside.
 ---@return perigee.Layer[]
@@ -741,17 +757,18 @@ function Layer:cpu() end
 function Layer:eval() end
 
 ---Means over a dataset in evaluation mode: { loss=, accuracy= }. Loss and metrics are those of fit unless given.
----@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: perigee.LossName|function|perigee.Layer, metrics?: (perigee.MetricName|function)[], batch_size?: integer} # data, x, y, loss, metrics, batch_size
+---@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: perigee.LossName|function|perigee.Layer, metrics?: (perigee.MetricName|function|perigee.Metric)[], batch_size?: integer} # data, x, y, loss, metrics, batch_size
 ---@return table<string, number>
 function Layer:evaluate(...) end
 
 ---Trains. Options: data (a dataset of batches or samples x, y) or x= and y=, validation or validation_split, loss and
----metrics (names or functions), optimizer, epochs, batch_size, shuffle, seed, callbacks, verbose (0 nothing, 1 a bar on
----a terminal, 2 lines); accumulate (batches a step: as if they had been one, for a loss that is a mean over samples),
----clip_norm and clip_value (limits on gradients, in this order), amp ("bfloat16", or "float16" with a GradScaler of
----fit's own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
+---metrics (names, functions, pg.metrics), optimizer, epochs, batch_size, shuffle and seed (of x and y: data has the
+---order that ds:shuffle gives it), callbacks, verbose (0 nothing, 1 a bar on a terminal, 2 lines); accumulate (batches
+---a step: as if they had been one, for a loss that is a mean over samples), clip_norm and clip_value (limits on the
+---gradients of the optimizer's parameters, in this order), amp ("bfloat16", or "float16" with a GradScaler of fit's
+---own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
----@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: perigee.LossName|function|perigee.Layer, metrics?: (perigee.MetricName|function)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer|string, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: "bfloat16"|"float16"|"float32"|table, callbacks?: perigee.Callback[], verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean} # data, x, y, loss, metrics, batch_size, validation, validation_split, optimizer, epochs=1, accumulate=1, clip_norm, clip_value, amp, callbacks, verbose=1, shuffle=true, seed=0, resume=false
+---@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: perigee.LossName|function|perigee.Layer, metrics?: (perigee.MetricName|function|perigee.Metric)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer|string, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: "bfloat16"|"float16"|"float32"|table, callbacks?: perigee.Callback[]|perigee.Callback, verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean} # data, x, y, loss, metrics, batch_size, validation, validation_split, optimizer, epochs=1, accumulate=1, clip_norm, clip_value, amp, callbacks, verbose=1, shuffle, seed, resume=false
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function Layer:fit(...) end
 
@@ -814,7 +831,8 @@ function Layer:state() end
 ---@return perigee.Summary summary what was printed: `.rows .parameters .trainable .bytes .output_bytes`
 function Layer:summary(options) end
 
----Moves parameters and buffers in place: optimizers that hold them keep working. A dtype applies to floating tensors.
+---Moves parameters and buffers in place: optimizers and averages that hold them keep working, and take their own state
+---along. A dtype applies to floating tensors.
 ---@param target string # a device ("cuda:0") or a dtype ("bfloat16")
 ---@param second? string
 ---@return perigee.Layer
@@ -876,6 +894,91 @@ function memory.empty_cache(device) end
 ---@param device? string
 ---@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer}
 function memory.stats(device) end
+
+---Another one of its kind that has seen nothing.
+---@param name? string # its name, where it is another
+---@param threshold? number # its threshold, where it has none
+---@return perigee.Metric
+function Metric:fresh(name, threshold) end
+
+---Takes up where state() was taken.
+---@param saved table
+---@param device? string # where the next batches will be
+function Metric:load_state(saved, device) end
+
+---Forgets all batches.
+function Metric:reset() end
+
+---What it has seen, for load_state and for checkpoints.
+---@return table
+function Metric:state() end
+
+---Takes a batch in. Does not wait for the device.
+---@param prediction perigee.Tensor # the model's output
+---@param target perigee.Tensor
+function Metric:update(prediction, target) end
+
+---The value over all batches so far; NaN where there were none. Waits for the device.
+---@return number
+function Metric:value() end
+
+---Area under the ROC curve, exact: how often a positive has a higher score than a negative, ties half. Scores and
+---targets, 0 or 1, of one shape; it keeps all of them. NaN where one kind is missing. "auc" in fit{metrics={...}}.
+---@param ... table
+---@return perigee.Metric
+function metrics.AUC(...) end
+
+---Part of the samples whose highest score [N, C, ...] is at the label [N, ...]; of scores and targets [N] or [N, 1]:
+---that are on the right side of the threshold. "accuracy" in fit{metrics={...}}.
+---@param ... {threshold?: number} # threshold
+---@return perigee.Metric
+function metrics.Accuracy(...) end
+
+---Part of the elements of a prediction that are on the same side of the threshold as the target, 0 or 1, of the same
+---shape. "binary_accuracy" in fit{metrics={...}}.
+---@param ... {threshold?: number} # threshold
+---@return perigee.Metric
+function metrics.BinaryAccuracy(...) end
+
+---1 - Accuracy. "error" in fit{metrics={...}}.
+---@param ... {threshold?: number} # threshold
+---@return perigee.Metric
+function metrics.ErrorRate(...) end
+
+---2 precision recall / (precision + recall), over all batches together; of several classes the mean of theirs; as
+---Precision. "f1" in fit{metrics={...}}.
+---@param ... {threshold?: number} # threshold
+---@return perigee.Metric
+function metrics.F1(...) end
+
+---Mean absolute difference of a prediction and a target of the same shape. "mae" in fit{metrics={...}}.
+---@param ... table
+---@return perigee.Metric
+function metrics.MAE(...) end
+
+---Mean squared difference of a prediction and a target of the same shape. "mse" in fit{metrics={...}}.
+---@param ... table
+---@return perigee.Metric
+function metrics.MSE(...) end
+
+---Of what was called positive, the part that is: hits / (hits + false alarms), over all batches together. Scores and
+---targets, 0 or 1, of one shape; or scores [N, C, ...] and labels [N, ...]: then the mean over the classes that are
+---there or were called. 0 where nothing was called. "precision" in fit{metrics={...}}.
+---@param ... {threshold?: number} # threshold
+---@return perigee.Metric
+function metrics.Precision(...) end
+
+---Of what is positive, the part that was called so: hits / (hits + misses), over all batches together; as Precision.
+---"recall" in fit{metrics={...}}.
+---@param ... {threshold?: number} # threshold
+---@return perigee.Metric
+function metrics.Recall(...) end
+
+---Part of the samples whose label [N, ...] is among the k highest scores [N, C, ...]. "top_k_accuracy" in
+---fit{metrics={...}} has k=5.
+---@param ... integer|{k?: integer} # k=5
+---@return perigee.Metric
+function metrics.TopKAccuracy(...) end
 
 ---Adds a layer under a name, or puts it in the place of the one that has it.
 ---@param name string
@@ -2045,21 +2148,21 @@ function optim.Adagrad(options, ...) end
 
 ---Steps scaled by running means of the gradient g and its square (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, v
 ---= beta2 v + (1 - beta2) g^2, w -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) in step t.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean} # lr=0.001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, amsgrad=false
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean, betas?: number[]} # lr=0.001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, amsgrad=false, betas={0.9, 0.999}
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adam(options, ...) end
 
 ---Adam with the weight decay outside the gradient (Loshchilov and Hutter, 2017): w = (1 - lr weight_decay) w, then
 ---Adam's step.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean} # lr=0.001, weight_decay=0.01, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, amsgrad=false
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean, betas?: number[]} # lr=0.001, weight_decay=0.01, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, amsgrad=false, betas={0.9, 0.999}
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.AdamW(options, ...) end
 
 ---Adam in the infinity norm (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), w -= lr /
 ---(1 - beta1^t) m / u in step t.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number} # lr=0.002, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, betas?: number[]} # lr=0.002, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, betas={0.9, 0.999}
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adamax(options, ...) end
@@ -2073,7 +2176,7 @@ function optim.EMA(...) end
 ---Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"): m
 ---= beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) +
 ---weight_decay w, w -= lr |w| / |u| u in step t, the norms being Euclidean ones of a whole parameter.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, beta1?: number, beta2?: number, eps?: number} # lr=0.001, weight_decay=0, beta1=0.9, beta2=0.999, eps=1e-06
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, beta1?: number, beta2?: number, eps?: number, betas?: number[]} # lr=0.001, weight_decay=0, beta1=0.9, beta2=0.999, eps=1e-06, betas={0.9, 0.999}
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.LAMB(options, ...) end
@@ -2096,7 +2199,7 @@ function optim.LBFGS(...) end
 
 ---Steps of equal length along the sign of the momentum (Chen et al., 2023): w = (1 - lr weight_decay) w - lr sign(beta1
 ---m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number} # lr=0.0001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.99
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, betas?: number[]} # lr=0.0001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.99, betas={0.9, 0.99}
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Lion(options, ...) end
@@ -2113,7 +2216,7 @@ function optim.Muon(options, ...) end
 
 ---Adam with Nesterov's look ahead (Dozat, 2016): mu = beta1 (1 - 0.96^(t momentum_decay) / 2), and in place of Adam's
 ---mean mu' m / (1 - product of all mu and mu') + (1 - mu) g / (1 - product of all mu), mu' being that of the next step.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number} # lr=0.002, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, momentum_decay=0.004
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number, betas?: number[]} # lr=0.002, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, momentum_decay=0.004, betas={0.9, 0.999}
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.NAdam(options, ...) end
@@ -2121,7 +2224,7 @@ function optim.NAdam(options, ...) end
 ---Adam that trusts the running mean of squares once enough steps are in it (Liu et al., 2020): with n = 2 / (1 - beta2)
 --- - 1 and r = n - 2 t beta2^t / (1 - beta2^t), where r > 5 Adam's step times sqrt((r - 4) (r - 2) n / ((n - 4) (n - 2)
 ---r)), else w -= lr m / (1 - beta1^t).
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number} # lr=0.001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, betas?: number[]} # lr=0.001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, betas={0.9, 0.999}
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.RAdam(options, ...) end
@@ -2285,7 +2388,7 @@ function ParameterList:extend(list) end
 function pg.CheckpointManager(...) end
 
 ---Runs a graph: `pg.Session{g}`, then session:run("y", { x = ... }).
----@param ... perigee.Graph|{graph: perigee.Graph, log_device_placement?: boolean, allow_soft_placement?: boolean} # graph, log_device_placement, allow_soft_placement
+---@param ... perigee.Graph|{graph: perigee.Graph, log_device_placement?: boolean, allow_soft_placement?: boolean, gpu_options?: table} # graph, log_device_placement, allow_soft_placement, gpu_options
 ---@return perigee.Session
 function pg.Session(...) end
 
@@ -3102,7 +3205,8 @@ function Tensor:celu_(options) end
 ---@return perigee.Tensor
 function pg.channel_shuffle(...) end
 
----A list of at most `count` parts of equal size along an axis.
+---A list of at most `count` parts of equal size along an axis; the last may be smaller. In a graph, of an axis whose
+---size only a run tells, just `count` of one size: the run fails where that cannot be.
 ---@param ... perigee.Tensor|integer|{x: perigee.Tensor, count: integer, axis?: integer} # x, count, axis=1
 ---@return perigee.Tensor[]
 function pg.chunk(...) end
@@ -3837,10 +3941,9 @@ function Tensor:eq(y) end
 function Tensor:eq_(y) end
 
 ---Whether shapes, dtypes and all elements are the same.
----@param a perigee.Tensor
----@param b perigee.Tensor
+---@param ... perigee.Tensor|{a: perigee.Tensor, b: perigee.Tensor} # a, b
 ---@return boolean
-function pg.equal(a, b) end
+function pg.equal(...) end
 
 ---Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 ---@param x perigee.Tensor # any shape
@@ -4190,8 +4293,11 @@ function pg.grad(...) end
 ---@return boolean
 function pg.gradcheck(...) end
 
----Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, or one tensor.
----@param fn fun(g: perigee.Graph): perigee.Tensor|table<string, perigee.Tensor>
+---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, as a list, or one tensor, which
+---is called "output". Eager tensors among them, such as parameters, are read at each run. A run does what its fetches
+---need, no more: to update variables, fetch what was computed of their new values, or the variables themselves under
+---names of their own: `return { loss = loss, train = w }`.
+---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string|integer, perigee.Tensor>
 ---@return perigee.Graph
 function pg.graph(fn) end
 
@@ -4323,8 +4429,8 @@ function Tensor:hypot(y) end
 ---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:hypot_(y) end
 
----The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
----im2col; PyTorch's nn.functional.unfold.
+---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order.
+---PyTorch's nn.functional.unfold.
 ---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]} # x, kernel, dilation=1, padding=0, stride=1
 ---@return perigee.Tensor
 function pg.im2col(...) end
@@ -4682,8 +4788,8 @@ function pg.linear_activation(x, weight, bias, options) end
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:linear_activation(weight, bias, options) end
 
----`count` numbers from first to last, both included.
----@param ... number|integer|{first: number, last: number, count: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # first, last, count, dtype, device, requires_grad
+---`count` numbers from first to last, both included. Computed in float64 and rounded once.
+---@param ... number|integer|perigee.Size|{first: number, last: number, count: integer|perigee.Size, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # first, last, count, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.linspace(...) end
 
@@ -4701,12 +4807,15 @@ function pg.linspace(...) end
 ---@overload fun(...: any): perigee.Tensor
 function pg.lion(params, grads, exp_avgs, found_inf, options, ...) end
 
----Reads a file of tensors. With a layer, loads them into it and returns the layer.
+---Reads a file of tensors. With a layer, loads them into it and returns the layer. Without one the options are the
+---format's: `pg.load("table.csv", {skip=1})`.
 ---@param path string
 ---@param into? perigee.Layer
 ---@param options? {strict?: boolean} # as in load_state
 ---@return table<string, perigee.Tensor>|perigee.Layer tensors by name, or the layer
 ---@return fun(key: string): string? note the file's notes
+---@return string[]? missing of a layer: names that the file lacks
+---@return string[]? unexpected names that the layer lacks
 function pg.load(path, into, options) end
 
 ---The array of a .npy file, on the CPU.
@@ -4719,7 +4828,7 @@ function pg.load_npy(path) end
 ---@return table<string, perigee.Tensor>
 function pg.load_npz(path) end
 
----Loads a plugin by path (made absolute by the caller).
+---Loads a plugin by its path; a relative one is relative to the current directory.
 ---@param path string
 function pg.load_plugin(path) end
 
@@ -4994,17 +5103,17 @@ function Tensor:lt(y) end
 ---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor|number|boolean}): perigee.Tensor
 function Tensor:lt_(y) end
 
----Seeds every random draw that follows.
+---Seeds every random draw that follows. A negative seed is the one of its two's complement: -1 is 2^64 - 1.
 ---@param seed integer
 function pg.manual_seed(seed) end
 
----x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
----@param ... perigee.Tensor|number|{x: perigee.Tensor, mask: perigee.Tensor, value: number|perigee.Tensor} # x, mask, value
+---x with `value` (a number, a boolean or a tensor) where mask is true; the mask broadcasts with x.
+---@param ... perigee.Tensor|number|boolean|{x: perigee.Tensor, mask: perigee.Tensor, value: number|boolean|perigee.Tensor} # x, mask, value
 ---@return perigee.Tensor
 function pg.masked_fill(...) end
 
 ---x:masked_fill, written into x.
----@param ... perigee.Tensor|number|{mask: perigee.Tensor, value: number|perigee.Tensor} # mask, value
+---@param ... perigee.Tensor|number|boolean|{mask: perigee.Tensor, value: number|boolean|perigee.Tensor} # mask, value
 ---@return perigee.Tensor
 function Tensor:masked_fill_(...) end
 
@@ -5252,18 +5361,14 @@ function pg.mode(x, options, ...) end
 function Tensor:mode(options, ...) end
 
 ---The same as pg.movedim. Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
----@param t perigee.Tensor
----@param from integer|integer[]
----@param to integer|integer[]
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, from: integer|integer[], to: integer|integer[]} # x, from, to
 ---@return perigee.Tensor
-function pg.moveaxis(t, from, to) end
+function pg.moveaxis(...) end
 
 ---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
----@param t perigee.Tensor
----@param from integer|integer[]
----@param to integer|integer[]
+---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, from: integer|integer[], to: integer|integer[]} # x, from, to
 ---@return perigee.Tensor
-function pg.movedim(t, from, to) end
+function pg.movedim(...) end
 
 ---The same as tensor:msort. The elements along axis 1 in rising order.
 ---@param x perigee.Tensor
@@ -5389,8 +5494,9 @@ function pg.nansum(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:nansum(options, ...) end
 
----`length` positions of an axis from position `start` (from 1).
----@param ... perigee.Tensor|integer|{x: perigee.Tensor, axis: integer, start: integer, length: integer} # x, axis, start, length
+---`length` positions of an axis from position `start` (from 1). In a graph, a copy where start or length is a size
+---that does not count from an end of the axis, such as another tensor's.
+---@param ... perigee.Tensor|integer|perigee.Size|{x: perigee.Tensor, axis: integer, start: integer|perigee.Size, length: integer|perigee.Size} # x, axis, start, length
 ---@return perigee.Tensor
 function pg.narrow(...) end
 
@@ -5675,7 +5781,7 @@ function pg.randn(...) end
 function pg.randn_like(x, options) end
 
 ---The numbers 0 to n-1 in random order.
----@param ... integer|{n: integer, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # n, dtype, device, requires_grad
+---@param ... integer|perigee.Size|{n: integer|perigee.Size, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # n, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.randperm(...) end
 
@@ -5701,7 +5807,7 @@ function Tensor:reciprocal_() end
 ---fn(...), whose intermediate results are not kept for backward but computed once more there: memory for time. fn's
 ---random numbers are the same both times. It must not depend on anything that changes in between (a tensor among its
 ---arguments that was written to is noticed), nor have effects that must happen once; running statistics of a batch norm
----inside are updated twice.
+---inside are updated twice. In a graph fn is recorded once, and its intermediate results are kept.
 ---@param fn fun(...): perigee.Tensor
 ---@param ... any # arguments of fn
 ---@return perigee.Tensor ... what fn returned
@@ -5919,7 +6025,7 @@ function pg.scale_all(xs, factor) end
 ---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
 ---scale: 1 / sqrt(E) if not given. dropout_p: share of weights dropped, at every call. enable_gqa: q [..., H, L, E]
 ---may have a multiple of the heads of k and v. A query that may see nothing gets zeros.
----@param ... perigee.Tensor|number|boolean|{q: perigee.Tensor, k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean} # q, k, v, mask, dropout_p=0, is_causal=false, scale, enable_gqa=false
+---@param ... perigee.Tensor|number|boolean|{q: perigee.Tensor, k: perigee.Tensor, v: perigee.Tensor, attn_mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean} # q, k, v, attn_mask, dropout_p=0, is_causal=false, scale, enable_gqa=false
 ---@return perigee.Tensor
 function pg.scaled_dot_product_attention(...) end
 
@@ -6029,7 +6135,7 @@ function pg.scope(fn, ...) end
 function pg.searchsorted(...) end
 
 ---One position of an axis, which disappears.
----@param ... perigee.Tensor|integer|{x: perigee.Tensor, axis: integer, index: integer} # x, axis, index
+---@param ... perigee.Tensor|integer|perigee.Size|{x: perigee.Tensor, axis: integer, index: integer|perigee.Size} # x, axis, index
 ---@return perigee.Tensor
 function pg.select(...) end
 
@@ -6411,11 +6517,9 @@ function pg.sum(x, options, ...) end
 function Tensor:sum(options, ...) end
 
 ---The same as pg.transpose. Swaps two axes.
----@param t perigee.Tensor
----@param a integer
----@param b integer
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, a: integer, b: integer} # x, a, b
 ---@return perigee.Tensor
-function pg.swapaxes(t, a, b) end
+function pg.swapaxes(...) end
 
 ---Waits for a device (nil: for all). What failed asynchronously is raised here.
 ---@param device? string # device of the result
@@ -6569,11 +6673,9 @@ function pg.transfer(x, options) end
 function Tensor:transfer(options) end
 
 ---Swaps two axes.
----@param t perigee.Tensor
----@param a integer
----@param b integer
+---@param ... perigee.Tensor|integer|{x: perigee.Tensor, a: integer, b: integer} # x, a, b
 ---@return perigee.Tensor
-function pg.transpose(t, a, b) end
+function pg.transpose(...) end
 
 ---The integral of y along an axis by the trapezoidal rule, at points x or `dx` apart.
 ---@param ... perigee.Tensor|number|integer|{y: perigee.Tensor, x?: perigee.Tensor, dx?: number, axis?: integer} # y, x, dx=1, axis=-1
@@ -6714,11 +6816,11 @@ function pg.version() end
 ---@return perigee.Tensor
 function pg.vstack(...) end
 
----`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
----@param condition perigee.Tensor
----@param ... perigee.Tensor|number # x and y
+---`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank],
+---contents from 0.
+---@param ... perigee.Tensor|number|boolean|{condition: perigee.Tensor, x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean} # condition, x, y
 ---@return perigee.Tensor
-function pg.where(condition, ...) end
+function pg.where(...) end
 
 ---x log(y); 0 where x is 0 and y is not NaN.
 ---@param x? perigee.Tensor|number|boolean # any shape, or a number
@@ -6833,16 +6935,26 @@ function Sequential:insert(position, layer) end
 ---@return perigee.Layer removed
 function Sequential:remove(position) end
 
+---Gives the variables values as state() gave them: all of the graph's, of their shapes and dtypes.
+---@param state table<string, perigee.Tensor>
+function Session:load_state(state) end
+
 ---Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`. Soft placement moves nodes when they run.
 ---@return string
 function Session:placement() end
 
----Runs what is fetched: one name or tensor gives one result; a table gives a table: by name for what is listed by
----name, else by the key that stood there.
----@param fetches string|perigee.Tensor|table
+---Runs what is fetched: one name (of a list of results, a position) or tensor gives one result; a table gives a table:
+---by name for what is listed by name, else by the key that stood there. Feeds are tensors, or numbers and tables of
+---them, which take the placeholder's dtype. A variable's name gives what the variable holds after the run, and is no
+---reason to update it.
+---@param fetches string|integer|perigee.Tensor|table
 ---@param feeds? table<string, any>
 ---@return any
 function Session:run(fetches, feeds) end
+
+---What the variables hold, by name: `pg.save("w.safetensors", session:state())`.
+---@return table<string, perigee.Tensor>
+function Session:state() end
 
 ---Gradients of a target with respect to a list of tensors, as a list.
 ---@param target perigee.Tensor
@@ -6927,7 +7039,8 @@ function Tensor:bucketize(...) end
 ---@return perigee.Tensor
 function Tensor:channel_shuffle(...) end
 
----A list of at most `count` parts of equal size along an axis.
+---A list of at most `count` parts of equal size along an axis; the last may be smaller. In a graph, of an axis whose
+---size only a run tells, just `count` of one size: the run fails where that cannot be.
 ---@param ... integer|{count: integer, axis?: integer} # count, axis=1
 ---@return perigee.Tensor[]
 function Tensor:chunk(...) end
@@ -7005,9 +7118,9 @@ function Tensor:embedding_bag(...) end
 function Tensor:empty_like(options) end
 
 ---Whether shapes, dtypes and all elements are the same.
----@param b perigee.Tensor
+---@param ... perigee.Tensor|{b: perigee.Tensor} # b
 ---@return boolean
-function Tensor:equal(b) end
+function Tensor:equal(...) end
 
 ---A view in the shape of `other`, to which x broadcasts.
 ---@param other perigee.Tensor
@@ -7085,8 +7198,8 @@ function Tensor:has_shape(...) end
 ---@return perigee.Tensor counts [bins]
 function Tensor:histc(...) end
 
----The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order. Also known as
----im2col; PyTorch's nn.functional.unfold.
+---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order.
+---PyTorch's nn.functional.unfold.
 ---@param ... integer|integer[]|{kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]} # kernel, dilation=1, padding=0, stride=1
 ---@return perigee.Tensor
 function Tensor:im2col(...) end
@@ -7207,8 +7320,8 @@ function Tensor:lp_pool2d(...) end
 ---@return perigee.Tensor
 function Tensor:mT() end
 
----x with `value` (a number or a tensor) where mask is true; the mask broadcasts with x.
----@param ... perigee.Tensor|number|{mask: perigee.Tensor, value: number|perigee.Tensor} # mask, value
+---x with `value` (a number, a boolean or a tensor) where mask is true; the mask broadcasts with x.
+---@param ... perigee.Tensor|number|boolean|{mask: perigee.Tensor, value: number|boolean|perigee.Tensor} # mask, value
 ---@return perigee.Tensor
 function Tensor:masked_fill(...) end
 
@@ -7248,16 +7361,14 @@ function Tensor:min(...) end
 function Tensor:mm(...) end
 
 ---The same as pg.movedim. Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
----@param from integer|integer[]
----@param to integer|integer[]
+---@param ... integer|integer[]|{from: integer|integer[], to: integer|integer[]} # from, to
 ---@return perigee.Tensor
-function Tensor:moveaxis(from, to) end
+function Tensor:moveaxis(...) end
 
 ---Moves axes to new places: `x:movedim(1, -1)`, `x:movedim({1, 2}, {2, 1})`.
----@param from integer|integer[]
----@param to integer|integer[]
+---@param ... integer|integer[]|{from: integer|integer[], to: integer|integer[]} # from, to
 ---@return perigee.Tensor
-function Tensor:movedim(from, to) end
+function Tensor:movedim(...) end
 
 ---The elements along axis 1 in rising order.
 ---@return perigee.Tensor
@@ -7268,8 +7379,9 @@ function Tensor:msort() end
 ---@return perigee.Tensor
 function Tensor:mv(...) end
 
----`length` positions of an axis from position `start` (from 1).
----@param ... integer|{axis: integer, start: integer, length: integer} # axis, start, length
+---`length` positions of an axis from position `start` (from 1). In a graph, a copy where start or length is a size
+---that does not count from an end of the axis, such as another tensor's.
+---@param ... integer|perigee.Size|{axis: integer, start: integer|perigee.Size, length: integer|perigee.Size} # axis, start, length
 ---@return perigee.Tensor
 function Tensor:narrow(...) end
 
@@ -7416,7 +7528,7 @@ function Tensor:save_npy(path) end
 ---key, or numbers that are added to the scores. is_causal: query i sees keys 1 to i, and what the mask allows.
 ---scale: 1 / sqrt(E) if not given. dropout_p: share of weights dropped, at every call. enable_gqa: q [..., H, L, E]
 ---may have a multiple of the heads of k and v. A query that may see nothing gets zeros.
----@param ... perigee.Tensor|number|boolean|{k: perigee.Tensor, v: perigee.Tensor, mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean} # k, v, mask, dropout_p=0, is_causal=false, scale, enable_gqa=false
+---@param ... perigee.Tensor|number|boolean|{k: perigee.Tensor, v: perigee.Tensor, attn_mask?: perigee.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number, enable_gqa?: boolean} # k, v, attn_mask, dropout_p=0, is_causal=false, scale, enable_gqa=false
 ---@return perigee.Tensor
 function Tensor:scaled_dot_product_attention(...) end
 
@@ -7427,7 +7539,7 @@ function Tensor:scaled_dot_product_attention(...) end
 function Tensor:searchsorted(...) end
 
 ---One position of an axis, which disappears.
----@param ... integer|{axis: integer, index: integer} # axis, index
+---@param ... integer|perigee.Size|{axis: integer, index: integer|perigee.Size} # axis, index
 ---@return perigee.Tensor
 function Tensor:select(...) end
 
@@ -7462,10 +7574,9 @@ function Tensor:std_mean(...) end
 function Tensor:stride() end
 
 ---The same as pg.transpose. Swaps two axes.
----@param a integer
----@param b integer
+---@param ... integer|{a: integer, b: integer} # a, b
 ---@return perigee.Tensor
-function Tensor:swapaxes(a, b) end
+function Tensor:swapaxes(...) end
 
 ---A matrix transposed; tensors of less than two axes as they are.
 ---@return perigee.Tensor
@@ -7515,10 +7626,9 @@ function Tensor:totable() end
 function Tensor:trace() end
 
 ---Swaps two axes.
----@param a integer
----@param b integer
+---@param ... integer|{a: integer, b: integer} # a, b
 ---@return perigee.Tensor
-function Tensor:transpose(a, b) end
+function Tensor:transpose(...) end
 
 ---The integral of y along an axis by the trapezoidal rule, at points x or `dx` apart.
 ---@param ... perigee.Tensor|number|integer|{x?: perigee.Tensor, dx?: number, axis?: integer} # x, dx=1, axis=-1
@@ -7577,8 +7687,9 @@ function Tensor:view(...) end
 ---@return perigee.Tensor
 function Tensor:view_as(other) end
 
----`where(condition, x, y)`: x where true, else y. `where(condition)`: positions of the true elements, [n, rank].
----@param ... perigee.Tensor|number # x and y
+---`condition:where(x, y)`: x where the condition is true, else y. `condition:where()`: positions of the true
+---elements, [n, rank], contents from 0.
+---@param ... perigee.Tensor|number|boolean|{x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean} # x, y
 ---@return perigee.Tensor
 function Tensor:where(...) end
 

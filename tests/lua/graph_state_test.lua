@@ -153,3 +153,63 @@ test("feeding a variable that is updated replaces what is read", function(t)
   t.equal(r.y, { 10, 10 })
   t.equal(r.z, { 11, 11 })
 end)
+
+test("a variable's name reads it; what was computed of its new value updates it", function(t)
+  local g = pg.graph(function(g)
+    local w, x = g:variable { "w", init = pg.tensor { 1, 1 } }, g:placeholder { "x", shape = { 2 } }
+    local l = (w * x):sum()
+    pg.no_grad(function() w:sub_(x) end)
+    return { l = l, train = w }
+  end)
+  local s, x = pg.Session { g }, pg.tensor { 1, 2 }
+  t.equal(s:run("w"), { 1, 1 }, "needs no feed")
+  t.equal(s:run("l", { x = x }), 3)
+  t.equal(s:run("w"), { 1, 1 }, "the loss needs no update")
+  t.equal(s:run("train", { x = x }), { 0, -1 })
+  t.equal(s:run("w"), { 0, -1 })
+  local r = s:run({ "w", "train", "l" }, { x = x })
+  t.equal(r.w, { -1, -3 }, "what it holds after the run")
+  t.equal(r.train, { -1, -3 })
+  t.equal(r.l, -2)
+  r.w:fill_(7)
+  t.equal(s:run("w"), { -1, -3 }, "a fetched tensor is the caller's own")
+  local d = g:gradients("l", { "w" })[1]
+  t.equal(s:run(d, { x = x }), x)
+end)
+
+test("a session's variables are saved and come back", function(t)
+  local g = pg.graph(function(g)
+    local w = g:variable { "w", shape = { 2 }, init = "ones" }
+    local n = g:variable { "n", init = pg.tensor(0, { dtype = "int64" }) }
+    pg.no_grad(function()
+      w:mul_(2)
+      n:add_(1)
+    end)
+    return { w2 = w, n2 = n }
+  end)
+  local s, other = pg.Session { g }, pg.Session { g }
+  for _ = 1, 3 do s:run { "w2", "n2" } end
+  local state = s:state()
+  t.equal(state.w, { 8, 8 })
+  t.equal(state.n, 3)
+  t.equal(other:state().w, { 1, 1 })
+  local path = os.tmpname()
+  os.remove(path)
+  path = path .. ".safetensors"
+  pg.save(path, state)
+  other:load_state(pg.load(path))
+  os.remove(path)
+  t.equal(other:run { "w2", "n2" }, { w2 = pg.tensor { 16, 16 }, n2 = pg.tensor(4, { dtype = "int64" }) })
+  t.equal(s:state().w, { 8, 8 }, "sessions have variables of their own")
+  local function refuses(changed, message)
+    local given = { w = state.w, n = state.n }
+    for name, value in pairs(changed) do given[name] = value or nil end
+    local e = t.raises(function() s:load_state(given) end)
+    t.equal(e.message:gsub("^[^:]+:%d+: ", ""), "load_state: " .. message)
+  end
+  refuses({ z = state.w }, 'the graph has no variable "z"')
+  refuses({ w = false }, 'variable "w" must be a tensor, got nil')
+  refuses({ w = pg.ones { 3 } }, 'variable "w" is float32 {2}; got float32 {3}')
+  refuses({ n = pg.ones {} }, 'variable "n" is int64 {}; got float32 {}')
+  t.equal(s:state().w, { 8, 8 }, "what is refused changes nothing")
+end)

@@ -4,7 +4,7 @@
 
 #include "common.h"
 
-static const pg_input_info x = {PG_SIZE(pg_input_info, doc), 0, PG_M_ANY, 0, "x", "anything"};
+static const pg_input_info x = {PG_SIZE(pg_input_info, doc), 0, PG_M_ANY, 0, "x", "anything", NULL};
 static const pg_output_info y = {PG_SIZE(pg_output_info, doc), 0, 0, 0, "y", "the same"};
 static const pg_input_info* const inputs[] = {&x};
 static const pg_output_info* const outputs[] = {&y};

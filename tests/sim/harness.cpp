@@ -21,7 +21,7 @@ class Schema {
     info.name = call_.op.c_str();
     for (uint32_t i = 0; i < call_.inputs.size(); i++) {
       uint32_t flags = PG_INPUT_VARIADIC | (i == call_.meta_input ? PG_INPUT_META : 0);
-      inputs_.push_back({PG_SIZE(pg_input_info, doc), flags, PG_M_ANY, 0, "x", ""});
+      inputs_.push_back({PG_SIZE(pg_input_info, doc), flags, PG_M_ANY, 0, "x", "", nullptr});
       input_list_.push_back(&inputs_.back());
     }
     for (size_t i = 0; i < call_.outputs.size(); i++) {

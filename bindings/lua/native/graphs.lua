@@ -103,6 +103,11 @@ function M.run(session, fetches, feeds, values)
   return list
 end
 
+---Gives a variable of the session's graph a value.
+function M.assign(session, variable, value)
+  check(C.pgc_session_assign(open(session, "Session"), variable.ptr, value.ptr), "load_state")
+end
+
 function M.start(library) C = library end
 
 return M

@@ -77,12 +77,10 @@ function data.from_index(...)
   end }
 end
 
-local read_range
+local read_range = native.signature("data.range", { { "n", "integer", required = true, doc = "how many" } })
 ---The numbers 0 .. n - 1, as samples { value = number }.
 ---@return perigee.Dataset
 function data.range(...)
-  read_range = read_range or native.signature("data.range", {
-    { "n", "integer", required = true, doc = "how many" } })
   local n = read_range(...).n
   if n < 0 then native.raise("invalid_argument", "data.range", "needs a count of 0 or more, got " .. n) end
   return pipeline.source { count = n, get = function(i) return { value = i - 1 } end }

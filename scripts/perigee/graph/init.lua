@@ -60,7 +60,8 @@ function Graph:variable(...)
   local o = read_variable(...)
   local variable = graphs.variable(self.native, o.name, initial.value(o))
   if native.dtypes.by_name[variable.dtype].floating then variable.requires_grad = true end
-  self.results[o.name] = variable -- a tensor of its own: what is found by name again has no history
+  self.results[o.name] = variable -- stands for the last value that the graph writes
+  self.variables[o.name] = graphs.find(self.native, o.name) -- for what a session holds
   return add_source(self, o.name, variable)
 end
 
@@ -198,15 +199,17 @@ local function add_result(self, name, t)
 end
 
 ---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, as a list, or one tensor, which
----is called "output". Eager tensors among them, such as parameters, are read at each run.
+---is called "output". Eager tensors among them, such as parameters, are read at each run. A run does what its fetches
+---need, no more: to update variables, fetch what was computed of their new values, or the variables themselves under
+---names of their own: `return { loss = loss, train = w }`.
 ---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string|integer, perigee.Tensor>
 ---@return perigee.Graph
 local function graph(fn)
   if type(fn) ~= "function" then
     native.raise("invalid_argument", "graph", "needs a function, got " .. native.describe(fn))
   end
-  local self = setmetatable({ native = graphs.create(), results = {}, eager = {}, sources = {}, names = {},
-                              constants = 0 }, Graph)
+  local self = setmetatable({ native = graphs.create(), results = {}, eager = {}, variables = {}, sources = {},
+                              names = {}, constants = 0 }, Graph)
   local results = record(self, fn, self)
   if native.is_tensor(results) then results = { output = results } end
   if results ~= nil and (type(results) ~= "table" or getmetatable(results)) then

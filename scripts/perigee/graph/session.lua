@@ -69,11 +69,17 @@ local function feed_lists(self, feeds)
   return targets, values
 end
 
+-- The tensor that a fetch asks for. A variable's own name is for what the session holds, and asks for no update.
+local function fetched(self, v)
+  local variable = self.graph.variables[v]
+  return variable and self.graph.sources[self.graph.results[v]] == v and variable or resolve(self.graph, v)
+end
+
 -- What a fetch asks for: tensors, and the key that each result goes under.
 local function read_fetches(self, fetches)
   local wanted, keys = {}, {}
   for key, v in pairs(fetches) do
-    wanted[#wanted + 1] = resolve(self.graph, v)
+    wanted[#wanted + 1] = fetched(self, v)
     keys[#keys + 1] = type(key) == "number" and type(v) == "string" and v or key
   end
   return wanted, keys
@@ -81,20 +87,56 @@ end
 
 ---Runs what is fetched: one name (of a list of results, a position) or tensor gives one result; a table gives a table:
 ---by name for what is listed by name, else by the key that stood there. Feeds are tensors, or numbers and tables of
----them, which take the placeholder's dtype.
+---them, which take the placeholder's dtype. A variable's name gives what the variable holds after the run, and is no
+---reason to update it.
 ---@param fetches string|integer|perigee.Tensor|table
 ---@param feeds? table<string, any>
 ---@return any
 function Session:run(fetches, feeds)
   if type(fetches) ~= "table" then
     local targets, values = feed_lists(self, feeds)
-    return graphs.run(self.native, { resolve(self.graph, fetches) }, targets, values)[1]
+    return graphs.run(self.native, { fetched(self, fetches) }, targets, values)[1]
   end
   local wanted, keys = read_fetches(self, fetches)
   local targets, values = feed_lists(self, feeds)
   local results, named = graphs.run(self.native, wanted, targets, values), {}
   for i, key in ipairs(keys) do named[key] = results[i] end
   return named
+end
+
+---What the variables hold, by name: `pg.save("w.safetensors", session:state())`.
+---@return table<string, perigee.Tensor>
+function Session:state()
+  local names, wanted, state = {}, {}, {}
+  for name, variable in pairs(self.graph.variables) do
+    names[#names + 1], wanted[#wanted + 1] = name, variable
+  end
+  for i, value in ipairs(graphs.run(self.native, wanted, {}, {})) do state[names[i]] = value end
+  return state
+end
+
+---Gives the variables values as state() gave them: all of the graph's, of their shapes and dtypes.
+---@param state table<string, perigee.Tensor>
+function Session:load_state(state)
+  if type(state) ~= "table" or native.is_tensor(state) then
+    native.raise("invalid_argument", "load_state", "needs tensors by name, got " .. native.describe(state))
+  end
+  for name in pairs(state) do
+    if not self.graph.variables[name] then
+      native.raise("invalid_argument", "load_state", ("the graph has no variable %q"):format(tostring(name)))
+    end
+  end
+  for name, variable in pairs(self.graph.variables) do
+    local value = state[name]
+    if not native.is_tensor(value) then
+      native.raise("invalid_argument", "load_state", ("variable %q must be a tensor, got %s"):format(
+                     name, native.describe(value)))
+    elseif value.dtype ~= variable.dtype or value.shape ~= variable.shape then
+      native.raise("invalid_argument", "load_state", ("variable %q is %s %s; got %s %s"):format(
+                     name, variable.dtype, tostring(variable.shape), value.dtype, tostring(value.shape)))
+    end
+  end
+  for name, variable in pairs(self.graph.variables) do graphs.assign(self.native, variable, state[name]) end
 end
 
 make_class(Session, "session", "session")
