@@ -49,7 +49,8 @@ PGC_API const char *pgc_version(void);
 PGC_API int32_t pgc_add_plugin_path(const char *folder);
 PGC_API int32_t pgc_load_plugin(const char *path); /* a relative one is relative to the current directory */
 /* JSON: [{"name","kinds","version","path","state","reason"}]. state: found, loaded, available, unavailable. `load` 1
- * loads each first. The string lives until the thread's next call that returns JSON. */
+ * loads each first, and adds "unknown_ops" where a plugin has kernels for operators that there are not. The string lives
+ * until the thread's next call that returns JSON. */
 PGC_API const char *pgc_plugins_json(int32_t load);
 /* JSON: {"devices": [{"name","type","index","device","description","memory_total","memory_free","accelerator"}],
  * "unavailable": [{"type","reason"}]}; "device" is the number used everywhere below. */

@@ -47,7 +47,10 @@ int64_t checked_mul(int64_t a, int64_t b) {
 
 Sum sum_of(int64_t dimension) {
   if (!PG_DIM_IS_SYMBOLIC(dimension)) return dimension == 0 ? Sum{} : Sum{{{}, dimension}};
-  return table().sums.at(static_cast<size_t>(PG_DIM_SYMBOLIC - 1 - dimension));
+  const auto& sums = table().sums;
+  const auto number = static_cast<size_t>(PG_DIM_SYMBOLIC - 1 - dimension);
+  if (number >= sums.size()) pg::fail(PG_E_INTERNAL, "a size is a symbol that there is not");
+  return sums[number];
 }
 
 int64_t number_of(Sum sum) {

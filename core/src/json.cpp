@@ -263,6 +263,8 @@ std::string plugins_json(bool load) {
                     {"path", plugin->path},
                     {"state", state_name(plugin->state)},
                     {"reason", plugin->reason}});
+    if (!load) continue;
+    if (auto unknown = unknown_ops(*plugin); !unknown.empty()) list.back()["unknown_ops"] = std::move(unknown);
   }
   return dump(list);
 }

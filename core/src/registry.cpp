@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -252,6 +253,17 @@ const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_
   if (found == registry().kernels.end()) return none;
   auto list = found->second.find(device_type);
   return list == found->second.end() ? none : *list->second;
+}
+
+std::vector<std::string> unknown_ops(const LoadedPlugin& plugin) {
+  load_kind("ops");
+  std::set<std::string> unknown;
+  std::shared_lock guard(registry().mutex);
+  for (uint32_t i = 0; plugin.kernels != nullptr && i < plugin.kernels->count; i++) {
+    const char* name = plugin.kernels->kernels[i]->op;
+    if (registry().ops_by_name.count(name) == 0) unknown.insert(name);
+  }
+  return {unknown.begin(), unknown.end()};
 }
 
 std::string kernel_places(const Op& op) {

@@ -180,6 +180,7 @@ struct Result : Kernel {
   void launch(const pg_launch&) override {}
 };
 PG_KERNEL("faulty_result", Result);
+PG_KERNEL("faulty_resullt", Result);  // of no operator
 
 // Not faulty, but seldom: both of these attributes would be called `axis` by users.
 PG_OP("faulty_axes")

@@ -26,7 +26,7 @@ test("a shape rule describes every output, with a dtype", function(t)
   fails_everywhere(t, "faulty_dtype", { code = 77 * 65536 + 7 },
                    "its shape rule says dtype kind 77 of 7 bits of output 'y'")
   fails_everywhere(t, "faulty_dtype", { code = 4 }, "its shape rule says dtype kind 0 of 4 bits of output 'y'")
-  fails_everywhere(t, "faulty_symbol", {}, "its shape rule says a symbol that there is not for axis 0 of output 'y'")
+  fails(t, function() return pg.faulty_symbol(x) end, "faulty_symbol: a size is a symbol that there is not")
 end)
 
 test("a view stays within its input, in its dtype", function(t)
@@ -100,6 +100,13 @@ test("a name that is not found may be that of a plugin that cannot be used", fun
   t.raises(function() return pg.faulty_nothing_like_this end, plain(reason))
   t.raises(function() return pg.nn.NothingLikeThis end, plain(reason))
   t.raises(function() return pg.optim.NothingLikeThis end, plain(reason))
+end)
+
+test("a kernel for what is no operator is told of", function(t)
+  for _, plugin in ipairs(pg.plugins { load = true }) do
+    if plugin.name == "faulty" then t.equal(plugin.unknown_ops, { "faulty_resullt" }) end
+    if plugin.name == "cpu" then t.equal(plugin.unknown_ops, nil) end
+  end
 end)
 
 test("kernels that come late serve shapes seen before", function(t)

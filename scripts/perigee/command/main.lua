@@ -65,7 +65,9 @@ function commands.plugins(...)
   end
   local rows = { { "NAME", "KINDS", "VERSION", "STATE", "PATH", "REASON" } }
   for _, p in ipairs(native.plugins(true)) do
-    rows[#rows + 1] = { p.name or "?", p.kinds or "", p.version or "", p.state or "", p.path or "", p.reason or "" }
+    local reason = p.reason or ""
+    if p.unknown_ops then reason = "has kernels for what is no operator: " .. table.concat(p.unknown_ops, ", ") end
+    rows[#rows + 1] = { p.name or "?", p.kinds or "", p.version or "", p.state or "", p.path or "", reason }
   end
   columns(rows)
   return 0
