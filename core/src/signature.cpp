@@ -82,6 +82,20 @@ struct Maker {
     }
   }
 
+  static void check_places(const Meta& target) {
+    for (uint32_t i = 0; i < target.rank; i++)
+      if (target.stride[i] == 0 && target.shape[i] > 1)
+        pg::fail_argument("cannot write into an expanded tensor: several elements share one place; :clone() it first");
+  }
+
+  void check_writes() {
+    uint32_t flat = 0;
+    for (uint32_t i = 0; i < key.op->info->input_count; i++)
+      for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
+        if (key.inputs[flat] != nullptr && (key.op->info->inputs[i]->flags & PG_INPUT_MUTATES))
+          check_places(*key.inputs[flat]->meta);
+  }
+
   // In place, output 0 is input 0 as it lies there.
   void plan_in_place() {
     if (!key.in_place) return;
@@ -94,9 +108,7 @@ struct Maker {
     if (!same_shape(target, result))
       pg::fail_argument("the result has shape " + shape_text(result) + " and cannot be written into " +
                         shape_text(target));
-    for (uint32_t i = 0; i < target.rank; i++)
-      if (target.stride[i] == 0 && target.shape[i] > 1)
-        pg::fail_argument("cannot write into an expanded tensor: several elements share one place; :clone() it first");
+    check_places(target);
     s.outputs[0].meta = key.inputs[0]->meta;
   }
 
@@ -236,6 +248,7 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
   Maker maker{key, s, {}};
   maker.plan_outputs();
   maker.plan_in_place();
+  if (s.writes) maker.check_writes();
   maker.choose();
   s.plain = s.how == How::kernel && s.device->synchronous && !s.in_place && !s.writes && !s.dynamic && !s.packs &&
             s.densify.empty() && info.effect != PG_EFFECT_RANDOM && key.input_count <= Signature::plain_inputs &&

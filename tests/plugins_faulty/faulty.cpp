@@ -182,6 +182,25 @@ struct Result : Kernel {
 PG_KERNEL("faulty_result", Result);
 PG_KERNEL("faulty_resullt", Result);  // of no operator
 
+// Not faulty: what it is given may be.
+PG_OP("faulty_count")
+    .doc("Adds 1 to every element of x, and tells how many there are.")
+    .input("x", kFloating, "[n]", PG_INPUT_MUTATES)
+    .output("y", "int64 []")
+    .shape([](ShapeContext& c) { c.out(0).set(PG_I64, {}); });
+
+struct Count : Kernel {
+  int64_t count, stride;
+  static void supports(const KernelCall& call) { call.need(dtype_of(call.in(0)) == PG_F32, "takes float32"); }
+  Count(const KernelCall& call, Plan&) : count(call.in(0).shape[0]), stride(call.in(0).stride[0]) {}
+  void launch(const pg_launch& launch) override {
+    auto* x = input<float>(launch, 0);
+    for (int64_t i = 0; i < count; i++) x[i * stride] += 1;
+    *output<int64_t>(launch, 0) = count;
+  }
+};
+PG_KERNEL("faulty_count", Count);
+
 // Not faulty, but seldom: both of these attributes would be called `axis` by users.
 PG_OP("faulty_axes")
     .doc("[axis, number of axes]")

@@ -102,6 +102,16 @@ test("a name that is not found may be that of a plugin that cannot be used", fun
   t.raises(function() return pg.optim.NothingLikeThis end, plain(reason))
 end)
 
+test("what an operator writes into has a place for every element", function(t)
+  local counts = pg.zeros { 4 }
+  t.equal(pg.faulty_count(counts):item(), 4)
+  t.equal(pg.faulty_count(counts[{ { 1, 4, 2 } }]):item(), 2)
+  t.equal(counts, { 2, 1, 2, 1 })
+  local one = pg.zeros { 1 }
+  t.raises(function() return pg.faulty_count(one:expand(3)) end, "faulty_count: cannot write into an expanded tensor")
+  t.equal(one, { 0 })
+end)
+
 test("a kernel for what is no operator is told of", function(t)
   for _, plugin in ipairs(pg.plugins { load = true }) do
     if plugin.name == "faulty" then t.equal(plugin.unknown_ops, { "faulty_resullt" }) end
