@@ -158,6 +158,7 @@ std::vector<std::string> split_words(const char* text) {
 void check_op(const pg_op_info& info) {
   const std::string owner = std::string("operator '") + info.name + "'";
   check_name(info.name, owner, false);
+  if (std::string(info.name).ends_with("_")) pg::fail_argument(owner + ": a '_' at the end means an in-place form");
   check_attrs({info.attrs, info.attr_count, info.attr_size, info.static_size, info.defaults, owner});
   for (uint32_t i = 0; i < info.input_count; i++) {
     auto same = [&](const pg_attr_info* attr) { return std::strcmp(attr->name, info.inputs[i]->name) == 0; };

@@ -201,6 +201,7 @@ TEST_CASE("operators have names that can be written") {
     CHECK_THROWS_WITH(Schema(name).add(), Contains("its name is made of lower case letters, digits and '_'"));
     CHECK(find_op(name) == nullptr);
   }
+  CHECK_THROWS_WITH(Schema("sum_").add(), Contains("a '_' at the end means an in-place form"));
 }
 
 TEST_CASE("names and extensions of formats are taken once") {
