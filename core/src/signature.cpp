@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "signature.hpp"
 
+#include <algorithm>
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -10,8 +11,10 @@
 namespace perigee {
 namespace {
 
-constexpr size_t max_signatures = 16384;  // of the process; the least recently made go first
-constexpr size_t recent_slots = 1024;     // of a thread; a power of two
+// Of the process: those that were not looked for for longest go first. Each may hold a prepared kernel, of which
+// oneDNN's take some 100 KB: where shapes vary without end this bounds the memory that no limit of a device sees.
+constexpr size_t max_signatures = 4096;
+constexpr size_t recent_slots = 1024;  // of a thread; a power of two
 
 uint64_t mix(uint64_t h, uint64_t v) {
   h = (h ^ v) * 0x9e3779b97f4a7c15ull;
@@ -19,9 +22,10 @@ uint64_t mix(uint64_t h, uint64_t v) {
 }
 
 struct Cache {
+  using Order = std::list<SignatureRef>;
   std::mutex mutex;
-  std::unordered_multimap<uint64_t, SignatureRef> map;
-  std::list<std::pair<uint64_t, Signature*>> order;
+  Order order;  // the one that was looked for last stands at the end
+  std::unordered_multimap<uint64_t, Order::iterator> map;
   std::atomic<uint64_t> generation{0};
 };
 Cache& cache() {
@@ -321,8 +325,11 @@ SignatureRef find_signature(const SignatureKey& key, uint64_t hash) {
   {
     std::lock_guard lock(c.mutex);
     auto [begin, end] = c.map.equal_range(hash);
-    for (auto it = begin; it != end && !found; ++it)
-      if (matches(*it->second, key, hash)) found = it->second;
+    for (auto it = begin; it != end && !found; ++it) {
+      if (!matches(**it->second, key, hash)) continue;
+      found = *it->second;
+      c.order.splice(c.order.end(), c.order, it->second);
+    }
   }
   if (!found) {
     found = make_signature(key, hash);
@@ -330,17 +337,12 @@ SignatureRef find_signature(const SignatureKey& key, uint64_t hash) {
     // Kernels came meanwhile, perhaps because this call looked for them: it is served, and the next decides anew.
     if (c.generation.load(std::memory_order_acquire) != generation) return found;
     if (c.map.size() >= max_signatures) {
-      auto [old_hash, old] = c.order.front();
-      c.order.pop_front();
-      auto [begin, end] = c.map.equal_range(old_hash);
-      for (auto it = begin; it != end; ++it)
-        if (it->second.get() == old) {
-          c.map.erase(it);
-          break;
-        }
+      auto old = c.order.begin();
+      auto [begin, end] = c.map.equal_range((*old)->hash);
+      c.map.erase(std::find_if(begin, end, [&](auto& entry) { return entry.second == old; }));
+      c.order.erase(old);
     }
-    c.map.emplace(hash, found);
-    c.order.emplace_back(hash, found.get());
+    c.map.emplace(hash, c.order.insert(c.order.end(), found));
   }
   Recent& r = recent();
   if (r.generation != generation) {

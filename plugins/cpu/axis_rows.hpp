@@ -78,6 +78,37 @@ class AxisRows {
     }
   }
 
+  // How many lines from line i on, before `end` and at most `most`, lie side by side in the operands that `which` has
+  // bits for: tiles of such lines are best worked on across them, which reads memory in its order. 1: none.
+  int64_t beside(uint32_t which, int64_t i, int64_t end, int64_t most) const {
+    for (int k = 0; k < N; k++) {
+      if ((which >> k & 1u) == 0) continue;
+      if (step_[k] == 1 || lines_.inner_stride(k) != 1) return 1;
+    }
+    int64_t inner = lines_.inner();
+    return std::min({most, end - i, inner - i % inner});
+  }
+  // `width` lines side by side as rows of a matrix, element by element of the axis: as they lie, where the type is
+  // right, else in `buffer`. `step`: elements from row to row.
+  template <class T>
+  T* tile(int k, T* line, Storage type, int64_t width, void* buffer, int64_t& step) const {
+    bool lies = storage_[k] == type;
+    step = lies ? step_[k] : width;
+    return lies ? line : static_cast<T*>(buffer);
+  }
+  void load_tile(int k, const void* line, Storage type, int64_t width, void* buffer) const {
+    if (storage_[k] == type) return;
+    for (int64_t p = 0; p < length_; p++)
+      convert(storage_[k], type, static_cast<const char*>(line) + p * step_[k] * kStorageBytes[storage_[k]],
+              static_cast<char*>(buffer) + p * width * kStorageBytes[type], width);
+  }
+  void store_tile(int k, void* line, Storage type, int64_t width, const void* buffer) const {
+    if (storage_[k] == type) return;
+    for (int64_t p = 0; p < length_; p++)
+      convert(type, storage_[k], static_cast<const char*>(buffer) + p * width * kStorageBytes[type],
+              static_cast<char*>(line) + p * step_[k] * kStorageBytes[storage_[k]], width);
+  }
+
   // body(first, last) over the lines, on several threads where there is enough to do.
   template <class Body>
   void each(const Body& body) const {

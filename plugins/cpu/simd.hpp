@@ -91,6 +91,8 @@ using AttentionFn = void (*)(const AttentionPass& pass);
 // target[j][i] = source[i][j]: `rows` rows of `columns` elements; the rest of the target's rows of kAttentionKeys is 0.
 using TurnFn = void (*)(const void* source, int64_t step, int64_t rows, int64_t columns, void* target);
 
+constexpr int64_t kSoftmaxColumns = 32;
+
 struct Simd {
   const char* name;
   BinaryFn binary[kBinaryCount][kComputeCount];  // NULL: the operator is not defined for the type
@@ -114,6 +116,9 @@ struct Simd {
   // Rows of n elements: y = softmax(x), or its logarithm, in f32. x may be y.
   void (*softmax_row)(const float* x, float* y, int64_t n);
   void (*log_softmax_row)(const float* x, float* y, int64_t n);
+  // The same of up to kSoftmaxColumns columns of n elements that lie side by side, a step apart from row to row.
+  void (*softmax_columns)(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t n, int64_t width);
+  void (*log_softmax_columns)(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t n, int64_t width);
   // Elements [begin, end) of the random sequence (seed, offset); see perigee/kernels/philox.hpp.
   void (*words)(uint32_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
   void (*pairs)(uint64_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);

@@ -60,6 +60,8 @@ json parse_header(const std::string& path, const std::string& text) {
     return json::parse(text, HeaderGuard(path));
   } catch (const json::parse_error& e) {
     pg::fail_data(path, format("header: not valid JSON at byte %zu", e.byte + 7));
+  } catch (const json::out_of_range&) {
+    pg::fail_data(path, "header: a number is too large");
   }
 }
 

@@ -124,6 +124,7 @@ local corrupt = {
     "overflows" },
   { "a dimension beyond 64 bits", safetensors('{"x":' .. entry("F32", "[99999999999999999999]", 0, 8) .. "}", FLOATS),
     "dimension" },
+  { "a number beyond all", safetensors('{"x":' .. entry("F32", "[1e999]", 0, 8) .. "}", FLOATS), "too large" },
   { "one offset", safetensors('{"x":{"dtype":"F32","shape":[2],"data_offsets":[0]}}', FLOATS), "not a pair" },
   { "a negative offset", safetensors('{"x":' .. entry("F32", "[2]", -8, 0) .. "}", FLOATS), "not a pair" },
   { "offsets reversed", safetensors('{"x":' .. entry("F32", "[2]", 8, 0) .. "}", FLOATS), "end before they begin" },

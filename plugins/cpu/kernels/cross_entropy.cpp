@@ -78,10 +78,16 @@ void require_shapes(const pg::KernelCall& call, const pg_tensor& logits, uint32_
   if (call.has(weight) && call.in(weight).rank != 1) refuse(call);
 }
 
-// Element i of a line, as double.
-double at(const void* line, bool wide, int64_t i) {
-  return wide ? static_cast<const double*>(line)[i] : static_cast<double>(static_cast<const float*>(line)[i]);
-}
+// A line in float32 or float64, whose elements are `step` apart.
+struct Line {
+  const void* start;
+  bool wide;
+  int64_t step;
+  double operator[](int64_t i) const {
+    return wide ? static_cast<const double*>(start)[i * step]
+                : static_cast<double>(static_cast<const float*>(start)[i * step]);
+  }
+};
 
 struct CrossEntropy final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {
@@ -111,24 +117,50 @@ struct CrossEntropy final : pg::Kernel {
     rows_.each([&](int64_t begin, int64_t end) {
       bool in_place = hidden_ && rows_.direct(1, type);
       std::vector<char> scratch(in_place && rows_.direct(0, type) ? 0 : static_cast<size_t>(rows_.length()) * 8);
-      for (int64_t i = begin; i < end; i++) {
+      for (int64_t i = begin, width = 1; i < end; i += width) {
+        width = wide ? 1 : rows_.beside(hidden_ ? 0b11 : 0b01, i, end, kSoftmaxColumns);
+        if (width > 1) {
+          int64_t step;
+          const float* tile =
+              across(rows_.line(0, x, i), hidden_ ? rows_.line(1, logs, i) : nullptr, width, scratch, step);
+          for (int64_t j = 0; j < width; j++)
+            losses[i + j] = loss_of(Line{tile + j, false, step}, targets[i + j], weights, smoothing);
+          continue;
+        }
         const void* source = rows_.load(0, rows_.line(0, x, i), type, scratch.data());
         void* target = hidden_ ? rows_.line(1, logs, i) : nullptr;
         void* line = in_place ? target : scratch.data();
         softmax_row(wide, true, source, line, rows_.length());
         if (hidden_ && !in_place) rows_.store(1, target, type, line);
-        losses[i] = targets[i] == common_.ignore ? 0.0 : row_loss(line, wide, targets[i], weights, smoothing);
+        losses[i] = loss_of(Line{line, wide, 1}, targets[i], weights, smoothing);
       }
     });
     finish(launch, losses, targets, weights);
   }
 
  private:
-  double row_loss(const void* logs, bool wide, int64_t target, const double* weights, double smoothing) const {
-    double loss = -weights[target] * at(logs, wide, target);
+  // Log probabilities of lines that lie side by side: in `logs` where they are kept and in float32, else in the
+  // scratch.
+  const float* across(const void* x, void* logs, int64_t width, std::vector<char>& scratch, int64_t& step) const {
+    auto size = static_cast<size_t>(rows_.length() * kSoftmaxColumns) * sizeof(float);
+    if (scratch.size() < size) scratch.resize(size);
+    int64_t x_step;
+    const void* from = rows_.tile(0, x, sF32, width, scratch.data(), x_step);
+    void* to = scratch.data();
+    step = width;
+    if (logs != nullptr) to = rows_.tile(1, logs, sF32, width, scratch.data(), step);
+    rows_.load_tile(0, x, sF32, width, scratch.data());
+    simd->log_softmax_columns(static_cast<const float*>(from), x_step, static_cast<float*>(to), step, rows_.length(),
+                              width);
+    if (logs != nullptr) rows_.store_tile(1, logs, sF32, width, to);
+    return static_cast<const float*>(to);
+  }
+  double loss_of(const Line& logs, int64_t target, const double* weights, double smoothing) const {
+    if (target == common_.ignore) return 0;
+    double loss = -weights[target] * logs[target];
     if (smoothing == 0) return loss;
     double spread = 0;
-    for (int64_t c = 0; c < common_.classes; c++) spread -= weights[c] * at(logs, wide, c);
+    for (int64_t c = 0; c < common_.classes; c++) spread -= weights[c] * logs[c];
     return (1 - smoothing) * loss + smoothing / static_cast<double>(common_.classes) * spread;
   }
   void finish(const pg_launch& launch, const double* losses, const int64_t* targets, const double* weights) const {
@@ -174,7 +206,7 @@ struct CrossEntropyGrad final : pg::Kernel {
     Storage type = rows_.storage(0) == sF64 ? sF64 : sF32;
     rows_.each([&](int64_t begin, int64_t end) {
       std::vector<char> scratch(static_cast<size_t>(rows_.length()) * 16);
-      for (int64_t i = begin; i < end; i++) {
+      auto row_of = [&](int64_t i) {
         double upstream;
         convert(loss_storage_, sF64,
                 rows_.storage(2) == loss_storage_ && common_.reduce == kNone ? rows_.line(2, flow, i) : flow, &upstream,
@@ -183,6 +215,17 @@ struct CrossEntropyGrad final : pg::Kernel {
                 (1 - smoothing) * (targets[i] == common_.ignore ? 0 : weights[targets[i]]), each, 0};
         row.share = row.hit + each * all;
         if (targets[i] == common_.ignore) row.scale = 0, row.target = -1;
+        return row;
+      };
+      Row tile[kSoftmaxColumns];
+      for (int64_t i = begin, width = 1; i < end; i += width) {
+        width = type == sF64 ? 1 : rows_.beside(0b11, i, end, kSoftmaxColumns);
+        if (width > 1) {
+          for (int64_t j = 0; j < width; j++) tile[j] = row_of(i + j);
+          across(tile, weights, rows_.line(1, logs, i), rows_.line(0, out, i), width, scratch);
+          continue;
+        }
+        Row row = row_of(i);
         const void* source = rows_.load(1, rows_.line(1, logs, i), type, scratch.data());
         void* target = rows_.line(0, out, i);
         void* line = rows_.direct(0, type) ? target : scratch.data() + rows_.length() * 8;
@@ -200,6 +243,37 @@ struct CrossEntropyGrad final : pg::Kernel {
     int64_t target;
     double scale, hit, each, share;
   };
+  // As fill_row, of lines that lie side by side.
+  void across(const Row* tile, const double* weights, const void* logs, void* out, int64_t width,
+              std::vector<char>& scratch) const {
+    int64_t n = rows_.length(), from_step, to_step;
+    auto half = static_cast<size_t>(n * kSoftmaxColumns) * sizeof(float);
+    if (scratch.size() < 2 * half) scratch.resize(2 * half);
+    char* copy = scratch.data() + half;
+    auto* from = static_cast<const float*>(rows_.tile(1, logs, sF32, width, scratch.data(), from_step));
+    auto* to = static_cast<float*>(rows_.tile(0, out, sF32, width, copy, to_step));
+    rows_.load_tile(1, logs, sF32, width, scratch.data());
+    float factor[kSoftmaxColumns], spread[kSoftmaxColumns];
+    for (int64_t j = 0; j < width; j++) {
+      factor[j] = static_cast<float>(tile[j].scale * tile[j].share);
+      spread[j] = static_cast<float>(tile[j].scale * tile[j].each);
+    }
+    for (int64_t c = 0; c < n; c++) {
+      float* row = to + c * to_step;
+      simd->unary[uExp][kF32](from + c * from_step, row, width, nullptr);
+      for (int64_t j = 0; j < width; j++) row[j] *= factor[j];
+      if (tile[0].each != 0)
+        for (int64_t j = 0; j < width; j++) row[j] -= spread[j] * static_cast<float>(weights[c]);
+    }
+    for (int64_t j = 0; j < width; j++) {
+      float* column = to + j;
+      if (tile[j].target < 0)
+        for (int64_t c = 0; c < n; c++) column[c * to_step] = 0;
+      else
+        column[tile[j].target * to_step] -= static_cast<float>(tile[j].scale * tile[j].hit);
+    }
+    rows_.store_tile(0, out, sF32, width, copy);
+  }
   // scale (share p[c] - each w[c] - hit [c = target])
   template <class T>
   void fill_row(const Row& row, const double* weights, const T* logs, T* out) const {

@@ -25,7 +25,12 @@ struct Softmax final : pg::Kernel {
     rows_.each([&](int64_t begin, int64_t end) {
       std::vector<char> scratch;
       if (!rows_.direct(0, type) || !rows_.direct(1, type)) scratch.resize(static_cast<size_t>(rows_.length()) * 8);
-      for (int64_t i = begin; i < end; i++) {
+      for (int64_t i = begin, width = 1; i < end; i += width) {
+        width = wide ? 1 : rows_.beside(0b11, i, end, kSoftmaxColumns);
+        if (width > 1) {
+          across(rows_.line(0, out, i), rows_.line(1, x, i), width, scratch);
+          continue;
+        }
         void* target = rows_.line(0, out, i);
         const void* source = rows_.load(1, rows_.line(1, x, i), type, scratch.data());
         void* result = rows_.direct(0, type) ? target : scratch.data();
@@ -36,6 +41,18 @@ struct Softmax final : pg::Kernel {
   }
 
  private:
+  // Lines that lie side by side.
+  void across(void* out, const void* x, int64_t width, std::vector<char>& scratch) const {
+    if (rows_.storage(0) != sF32) scratch.resize(static_cast<size_t>(rows_.length() * kSoftmaxColumns) * sizeof(float));
+    int64_t x_step, y_step;
+    const void* from = rows_.tile(1, x, sF32, width, scratch.data(), x_step);
+    void* to = rows_.tile(0, out, sF32, width, scratch.data(), y_step);
+    rows_.load_tile(1, x, sF32, width, scratch.data());
+    (log_ ? simd->log_softmax_columns : simd->softmax_columns)(static_cast<const float*>(from), x_step,
+                                                               static_cast<float*>(to), y_step, rows_.length(), width);
+    rows_.store_tile(0, out, sF32, width, scratch.data());
+  }
+
   bool log_;
   AxisRows<2> rows_;
 };
