@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Sorting, choosing and writing by index against PyTorch: perigee tests/bench/order.lua [PYTHON [ROUNDS]]. The two take
+-- Sorting, choosing, writing by index and lines along axes against PyTorch: perigee tests/bench/order.lua [PYTHON [ROUNDS]]. The two take
 -- turns, with one thread each; a row is an item, the median processor time of each side in ms, and the median of the
 -- rounds' ratios (below 1: less).
 
@@ -31,6 +31,8 @@ local edges = pg.randint(0, 50000, { 500000 })
 local nodes, features = pg.zeros { 50000, 32 }, pg.rand { 500000, 32 }
 local wide = edges:unsqueeze(2):expand(500000, 32)
 local i, j, flat = edges % 1000, edges % 777, pg.zeros { 1000, 1000 }
+local volume, image, scores = pg.randn { 128, 256, 128 }, pg.randn { 8, 6, 128, 128 }, pg.randn { 4, 19, 128, 128 }
+local labels = pg.randint(0, 19, { 4, 128, 128 })
 local items = {
   { "sort 1e6", function() return long:sort() end },
   { "sort 2000 x 500", function() return rows:sort() end },
@@ -46,6 +48,12 @@ local items = {
   { "index_add 500000 x 32", function() return nodes:index_add(1, edges, features) end },
   { "x[{i, j}], 500000", function() return flat[{ i, j }] end },
   { "x[{i, j}] = v, 500000", function() flat[{ i, j }] = 1 end },
+  { "amax 128x256x128, axis 1", function() return volume:amax(1) end },
+  { "amax 128x256x128, axis 3", function() return volume:amax(3) end },
+  { "softmax 8x6x128x128, axis 2", function() return image:softmax(2) end },
+  { "softmax 8x6x128x128, axis 3", function() return image:softmax(3) end },
+  { "cross_entropy 4x19x128x128", function() return pg.cross_entropy(scores, labels) end },
+  { "linspace 1e6", function() return pg.linspace(0, 1, 1000000) end },
 }
 
 local function theirs()

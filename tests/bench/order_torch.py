@@ -13,6 +13,8 @@ edges = torch.randint(0, 50000, (500000,))
 nodes, features = torch.zeros(50000, 32), torch.rand(500000, 32)
 wide = edges.unsqueeze(1).expand(500000, 32)
 i, j, flat = edges % 1000, edges % 777, torch.zeros(1000, 1000)
+volume, image, scores = torch.randn(128, 256, 128), torch.randn(8, 6, 128, 128), torch.randn(4, 19, 128, 128)
+labels = torch.randint(0, 19, (4, 128, 128))
 
 
 def put():
@@ -34,6 +36,12 @@ items = {
     "index_add 500000 x 32": lambda: nodes.index_add(0, edges, features),
     "x[{i, j}], 500000": lambda: flat[i, j],
     "x[{i, j}] = v, 500000": put,
+    "amax 128x256x128, axis 1": lambda: volume.amax(0),
+    "amax 128x256x128, axis 3": lambda: volume.amax(2),
+    "softmax 8x6x128x128, axis 2": lambda: image.softmax(1),
+    "softmax 8x6x128x128, axis 3": lambda: image.softmax(2),
+    "cross_entropy 4x19x128x128": lambda: torch.nn.functional.cross_entropy(scores, labels),
+    "linspace 1e6": lambda: torch.linspace(0, 1, 1000000),
 }
 for name, run in items.items():
     best, begin = float("inf"), time.process_time()
