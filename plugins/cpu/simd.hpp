@@ -101,6 +101,9 @@ struct Simd {
   UnaryFn unary[kUnaryCount][kComputeCount];
   TernaryFn ternary[kTernaryCount][kComputeCount];
   SlopeFn slope[kSlopeCount][kComputeCount];
+  // Of bools, a byte each, without blocks of int32 in between. NULL: not there.
+  UnaryFn unary_bool[kUnaryCount];
+  BinaryFn binary_bool[kBinaryCount];
   // Of dense bfloat16, without blocks of float32 in between; parameters are float32. NULL: not worth it.
   UnaryFn unary_bf16[kUnaryCount];
   BinaryFn binary_bf16[kBinaryCount];

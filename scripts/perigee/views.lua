@@ -37,11 +37,7 @@ return function(pg, native)
   define("dim", function(t) return rank(t) end)
   ---How many elements there are.
   ---@return integer
-  define("numel", function(t)
-    local n = 1
-    for axis = 1, rank(t) do n = n * size(t, axis) end
-    return n
-  end)
+  define("numel", function(t) return native.host.numel(t) end)
   ---The size of an axis, or the shape.
   ---@param axis? integer
   ---@return integer|integer[]

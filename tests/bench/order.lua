@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Sorting, choosing, writing by index and lines along axes against PyTorch: perigee tests/bench/order.lua [PYTHON [ROUNDS]]. The two take
--- turns, with one thread each; a row is an item, the median processor time of each side in ms, and the median of the
--- rounds' ratios (below 1: less).
+-- Sorting, choosing, writing by index, lines along axes and bools against PyTorch: perigee tests/bench/order.lua
+-- [PYTHON [ROUNDS]]. The two take turns, with one thread each; a row is an item, the median processor time of each side
+-- in ms, and the median of the rounds' ratios (below 1: less).
 
 local pg = require "perigee"
 pg.config.set { threads = 1 }
@@ -33,6 +33,7 @@ local wide = edges:unsqueeze(2):expand(500000, 32)
 local i, j, flat = edges % 1000, edges % 777, pg.zeros { 1000, 1000 }
 local volume, image, scores = pg.randn { 128, 256, 128 }, pg.randn { 8, 6, 128, 128 }, pg.randn { 4, 19, 128, 128 }
 local labels = pg.randint(0, 19, { 4, 128, 128 })
+local yes, no = pg.rand({ 1000000 }):gt(0.5), pg.rand({ 1000000 }):gt(0.5)
 local items = {
   { "sort 1e6", function() return long:sort() end },
   { "sort 2000 x 500", function() return rows:sort() end },
@@ -53,6 +54,8 @@ local items = {
   { "softmax 8x6x128x128, axis 2", function() return image:softmax(2) end },
   { "softmax 8x6x128x128, axis 3", function() return image:softmax(3) end },
   { "cross_entropy 4x19x128x128", function() return pg.cross_entropy(scores, labels) end },
+  { "logical_and 1e6", function() return yes:logical_and(no) end },
+  { "logical_not 1e6", function() return yes:logical_not() end },
   { "linspace 1e6", function() return pg.linspace(0, 1, 1000000) end },
 }
 

@@ -15,6 +15,7 @@ wide = edges.unsqueeze(1).expand(500000, 32)
 i, j, flat = edges % 1000, edges % 777, torch.zeros(1000, 1000)
 volume, image, scores = torch.randn(128, 256, 128), torch.randn(8, 6, 128, 128), torch.randn(4, 19, 128, 128)
 labels = torch.randint(0, 19, (4, 128, 128))
+yes, no = torch.rand(1000000) > 0.5, torch.rand(1000000) > 0.5
 
 
 def put():
@@ -41,6 +42,8 @@ items = {
     "softmax 8x6x128x128, axis 2": lambda: image.softmax(1),
     "softmax 8x6x128x128, axis 3": lambda: image.softmax(2),
     "cross_entropy 4x19x128x128": lambda: torch.nn.functional.cross_entropy(scores, labels),
+    "logical_and 1e6": lambda: yes.logical_and(no),
+    "logical_not 1e6": lambda: yes.logical_not(),
     "linspace 1e6": lambda: torch.linspace(0, 1, 1000000),
 }
 for name, run in items.items():

@@ -187,9 +187,21 @@ local function fetch(where, t, single)
   return buffer, n, dtype
 end
 
+-- Of a tensor of a graph with sizes that only a run tells.
+local function symbolic_numel(t, rank)
+  local n = 1
+  for axis = 1, rank do n = n * tensor.size(t, axis) end
+  return n
+end
+
+---How many elements there are.
+---@return integer|perigee.Size
 function M.numel(t)
   local d, n = C.pgc_describe(pointer(t, "numel")), 1
-  for i = 0, d.rank - 1 do n = n * tonumber(d.shape[i]) end
+  for i = 0, d.rank - 1 do
+    if d.shape[i] < 0 then return symbolic_numel(t, d.rank) end
+    n = n * tonumber(d.shape[i])
+  end
   return n
 end
 

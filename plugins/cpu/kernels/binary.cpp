@@ -46,6 +46,9 @@ struct Binary final : pg::Kernel {
     if (direct) {  // a number may need more than 16 bits
       type = s, run_ = simd->binary_bf16[op_], past_ = nullptr;
     }
+    if (s == sBool && number_ < 0 && simd->binary_bool[op_] != nullptr) {
+      type = s, run_ = simd->binary_bool[op_], past_ = nullptr;
+    }
     loop_ = BlockLoop<3>({{&call.out(0), compares(op_) ? sBool : type}, {a, type}, {b, type}});
     if (direct) loop_.set_grain(kGrainBF16);
     checked_ = (op_ == bRemainder || op_ == bFloorDiv || op_ == bFmod || op_ == bPow) && !is_float(s);

@@ -46,6 +46,7 @@ struct Unary final : pg::Kernel {
     run_ = simd->unary[op][kComputeOf[s]];
     const bool direct = s == sBF16 && simd->unary_bf16[op] != nullptr;
     if (direct) type_ = s, run_ = simd->unary_bf16[op];
+    if (s == sBool && simd->unary_bool[op] != nullptr) type_ = s, run_ = simd->unary_bool[op];
     loop_ = BlockLoop<2>({{&call.out(0), predicate(op) ? sBool : type_}, {&call.in(0), type_}});
     if (direct) loop_.set_grain(kGrainBF16);
     if (costly(op)) loop_.set_grain(kGrainCostly);
