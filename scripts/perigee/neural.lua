@@ -283,6 +283,7 @@ return function(pg, native)
   local function in_groups(x, groups, weight, bias, eps)
     local y = is_empty(x) and x:clone() or
       pg.layer_norm { x:reshape(size(x, 1), groups, -1), eps = eps }:reshape(x.shape)
+    if weight and bias then return pg.addcmul(per_channel(bias, x), y, per_channel(weight, x)) end
     if weight then y = y * per_channel(weight, x) end
     if bias then y = y + per_channel(bias, x) end
     return y
