@@ -50,6 +50,7 @@ return function(t, name, shapes, f, picked, make)
     for key in pairs(session.graph.results) do keys[#keys + 1] = key end
     local got = session:run(keys, feeds)
     local where = ("%s, sizes %d"):format(name, k)
+    t.equal(got.dx ~= nil, expected[1].requires_grad, where .. ": a history")
     for i, key in ipairs(keys) do
       local y = expected[key]
       if key == "dx" then

@@ -46,7 +46,7 @@ Kinds kinds_of_inputs(const Op& op, Tensor* const* inputs, uint32_t count, const
   for (uint32_t i = 0; i < op.info->input_count; i++) {
     uint32_t size = groups != nullptr ? groups[i] : 1;
     for (uint32_t k = 0; k < size && flat < count; k++, flat++) {
-      bool written = (in_place && flat == 0) || (op.info->inputs[i]->flags & PG_INPUT_MUTATES);
+      bool written = (in_place && flat == 0) || op.mutates(i, attrs);
       if (!written && !(op.info->inputs[i]->flags & PG_INPUT_META) && has_floats(inputs[flat])) add(*inputs[flat]);
     }
   }
@@ -94,8 +94,7 @@ void check_finite(const Op& op, Tensor* const* inputs, uint32_t input_count, con
   for (uint32_t i = 0; i < op.info->input_count; i++) {
     uint32_t size = groups != nullptr ? groups[i] : 1;
     for (uint32_t k = 0; k < size && flat < input_count; k++, flat++) {
-      if ((op.info->inputs[i]->flags & PG_INPUT_MUTATES) && has_floats(inputs[flat]))
-        check(*inputs[flat], op.info->inputs[i]->name);
+      if (op.mutates(i, attrs) && has_floats(inputs[flat])) check(*inputs[flat], op.info->inputs[i]->name);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include "autocast.hpp"
 #include "builder.hpp"
 #include "condition.hpp"
+#include "dims.hpp"
 #include "eager.hpp"
 #include "graph.hpp"
 #include "rule_check.hpp"
@@ -56,6 +57,26 @@ void fill_dtype(PendingCall& pending) {
   if (dtype == 0) std::memcpy(pending.attrs.data() + pending.op.dtype_offset, &ambient().default_dtype, sizeof dtype);
 }
 
+// The size of a graph that the call asks for, or 0.
+int64_t symbol_in(const PendingCall& call) {
+  for (uint32_t i = 0; i < call.op.info->attr_count; i++) {
+    const pg_attr_info& attr = *call.op.info->attrs[i];
+    if (attr.kind != PG_ATTR_DIMS) continue;
+    pg_ints list;
+    std::memcpy(&list, call.attrs.data() + attr.offset, sizeof list);
+    for (int64_t k = 0; k < list.count; k++)
+      if (PG_DIM_IS_SYMBOLIC(list.value[k])) return list.value[k];
+  }
+  return 0;
+}
+
+// Rules of eager calls compute with plain numbers.
+void check_numbers(const PendingCall& call) {
+  if (int64_t size = symbol_in(call); size != 0)
+    pg::fail(PG_E_FAILED_PRECONDITION,
+             "'" + dim_text(size) + "' is a size of a graph: it is a number only in the graph's runs");
+}
+
 void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
                  uint32_t flags, TensorRef* outputs, uint32_t output_count) {
   PendingCall pending{op, {inputs, inputs + input_count}, {}, {}, flags, nullptr, {}};
@@ -74,6 +95,7 @@ void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, cons
     record(pending, outputs, output_count);
     return;
   }
+  if (op.has_dims) check_numbers(pending);
   SignatureKey key{&op,
                    pending.device,
                    pending.inputs.data(),
@@ -106,29 +128,16 @@ void call_if(const Op& op, Tensor* const* inputs, uint32_t input_count, const ui
              uint32_t flags, TensorRef* outputs, uint32_t output_count) {
   SmallVector<Tensor*, 8> list(inputs, inputs + input_count);
   if (groups == nullptr) list.resize(std::max(input_count, op.info->input_count), nullptr);
-  if (apply_condition(op, list, flags, outputs, output_count)) return;
+  if (apply_condition(op, list, attrs, flags, outputs, output_count)) return;
   Scoped<Condition*> decided(ambient().condition, nullptr);
   call(op, list.data(), static_cast<uint32_t>(list.size()), groups, attrs, flags, outputs, output_count);
-}
-
-// Whether a size that the call asks for is one of a graph.
-bool holds_symbols(const PendingCall& call) {
-  if (!call.op.has_dims || ambient().graph == nullptr) return false;
-  for (uint32_t i = 0; i < call.op.info->attr_count; i++) {
-    const pg_attr_info& attr = *call.op.info->attrs[i];
-    if (attr.kind != PG_ATTR_DIMS) continue;
-    pg_ints list;
-    std::memcpy(&list, call.attrs.data() + attr.offset, sizeof list);
-    for (int64_t k = 0; k < list.count; k++)
-      if (PG_DIM_IS_SYMBOLIC(list.value[k])) return true;
-  }
-  return false;
 }
 
 }  // namespace
 
 Graph* recording_graph(const PendingCall& call) {
-  Graph* graph = (call.op.info->traits & PG_OP_CREATES) || holds_symbols(call) ? ambient().graph : nullptr;
+  const bool sizes = call.op.has_dims && ambient().graph != nullptr && symbol_in(call) != 0;
+  Graph* graph = (call.op.info->traits & PG_OP_CREATES) || sizes ? ambient().graph : nullptr;
   for (Tensor* x : call.inputs)
     if (x != nullptr && x->is_graph()) graph = x->graph.get();
   return graph;

@@ -7,9 +7,9 @@
 namespace perigee {
 namespace {
 
-bool writes(const Op& op, uint32_t flags) {
+bool writes(const Op& op, const void* attrs, uint32_t flags) {
   bool any = (flags & emit_in_place) != 0 || op.role == Role::copy;
-  for (uint32_t i = 0; i < op.info->input_count; i++) any |= (op.info->inputs[i]->flags & PG_INPUT_MUTATES) != 0;
+  for (uint32_t i = 0; i < op.info->input_count; i++) any |= op.mutates(i, attrs);
   return any;
 }
 
@@ -43,10 +43,10 @@ Tensor& Condition::on(Device& device) {
   return *elsewhere.back();
 }
 
-bool apply_condition(const Op& op, SmallVector<Tensor*, 8>& inputs, uint32_t flags, TensorRef* outputs,
-                     uint32_t output_count) {
+bool apply_condition(const Op& op, SmallVector<Tensor*, 8>& inputs, const void* attrs, uint32_t flags,
+                     TensorRef* outputs, uint32_t output_count) {
   Condition& condition = *ambient().condition;
-  if (!writes(op, flags)) return false;
+  if (!writes(op, attrs, flags)) return false;
   Tensor* target = nullptr;
   for (Tensor* x : inputs)
     if (target == nullptr) target = x;

@@ -22,7 +22,7 @@ struct Condition {
 
 // Applies the condition in force to a call that writes. Answers true when the call was dropped, and then `outputs` hold
 // what it would have written into, as it was; otherwise `inputs` may have become longer by the flag.
-bool apply_condition(const Op& op, SmallVector<Tensor*, 8>& inputs, uint32_t flags, TensorRef* outputs,
-                     uint32_t output_count);
+bool apply_condition(const Op& op, SmallVector<Tensor*, 8>& inputs, const void* attrs, uint32_t flags,
+                     TensorRef* outputs, uint32_t output_count);
 
 }  // namespace perigee

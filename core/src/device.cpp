@@ -17,6 +17,16 @@ Device::Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, i
       plugin_(plugin),
       table_(table),
       state_(std::make_unique<State>()) {
+  try {
+    read_properties();
+  } catch (...) {
+    allocator.close();  // it asks this device, whose state goes before it
+    throw;
+  }
+  allocator.configure(properties.alignment, synchronous);
+}
+
+void Device::read_properties() {
   pg_error error = pg::make_error();
   properties.size = PG_SIZE(pg_device_properties, reserved);
   check(table_->properties(self(), ordinal, &properties, &error), error, "properties");
@@ -28,7 +38,6 @@ Device::Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, i
   host_visible = (properties.flags & PG_DEVICE_HOST_VISIBLE) != 0;
   synchronous = (properties.flags & PG_DEVICE_SYNCHRONOUS) != 0;
   accelerator = (properties.flags & PG_DEVICE_ACCELERATOR) != 0;
-  allocator.configure(properties.alignment, synchronous);
 }
 
 Device::~Device() { close(); }

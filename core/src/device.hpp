@@ -102,6 +102,7 @@ class Device {
   void check(int32_t code, const pg_error& error, const char* what) {
     if (code != PG_OK) fail(code, error, what);
   }
+  void read_properties();
   void check_alive() const;
   void upload_staged(pg_address target, const char* source, uint64_t bytes, uint32_t stream);
   void reclaim_staging(uint64_t wanted);

@@ -38,7 +38,8 @@ struct LoadedPlugin {
   bool loading = false;                  // its open is running: what it looks up meanwhile must not load it again
 };
 
-// Search order: explicit loads, PERIGEE_PLUGIN_PATH (folders separated by ':'), folders added by add_plugin_path.
+// Search order: explicit loads, PERIGEE_PLUGIN_PATH (folders separated by ':'), folders added by add_plugin_path; where
+// none was added, the folder of plugins beside the library.
 void add_plugin_path(const std::string& folder);
 // Reads manifests of all folders on the path (once; again after add_plugin_path). Two of one name are an error that
 // both carry as reason.

@@ -195,6 +195,9 @@ void Session::assign(Tensor& variable, Tensor& value) {
     pg::fail_argument(pg::format("variable '%s' is %s %s; got %s %s", v.name.c_str(), pg::dtype_name(v.meta->dtype),
                                  shape_text(*v.meta).c_str(), pg::dtype_name(value.meta->dtype),
                                  shape_text(*value.meta).c_str()));
+  Scoped<bool> no_grad(ambient().grad_enabled, false);
+  Scoped<Graph*> eager(ambient().graph, nullptr);
+  Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);
   variables_[id] = value.device == v.device ? copy_dense(value, v.meta->dtype) : move_to(value, *v.device);
 }
 

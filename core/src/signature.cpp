@@ -76,9 +76,6 @@ struct Maker {
         bool view = (m.flags & PG_META_VIEW) != 0;
         if (m.flags & PG_META_COPY) s.how = How::reshape_copy;
         plan.meta = intern_meta(PG_DTYPE(m.dtype_code, m.dtype_bits), m.rank, m.shape, view ? m.stride : nullptr);
-        if (plan.meta->symbolic)
-          pg::fail(PG_E_FAILED_PRECONDITION,
-                   "the result would be " + shape_text(*plan.meta) + ": sizes of a graph are numbers only in its runs");
         plan.view_offset = view ? m.offset * pg::dtype_bytes(plan.meta->dtype) : 0;
         plan.dynamic = (info.outputs[i]->flags & PG_OUTPUT_DYNAMIC) != 0;
         s.dynamic |= plan.dynamic;
@@ -96,8 +93,7 @@ struct Maker {
     uint32_t flat = 0;
     for (uint32_t i = 0; i < key.op->info->input_count; i++)
       for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
-        if (key.inputs[flat] != nullptr && (key.op->info->inputs[i]->flags & PG_INPUT_MUTATES))
-          check_places(*key.inputs[flat]->meta);
+        if (key.inputs[flat] != nullptr && s.mutates[i]) check_places(*key.inputs[flat]->meta);
   }
 
   // In place, output 0 is input 0 as it lies there.

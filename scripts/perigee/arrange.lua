@@ -45,16 +45,17 @@ return function(pg, native)
     for i, d in ipairs(o.sizes) do
       if d == -1 then hole = i else known = known * d end
     end
-    if hole and (known == 0 or differ(n % known, 0)) or not hole and differ(n, known) then
-      bad("unflatten", ("axis %d of %s has %d elements, which %s do not make"):format(
-            axis, tostring(x.shape), n, tostring(native.shape(o.sizes))))
+    local left = native.size.is(known) and type(n) == "number" -- to be found out by the run
+    if not left and (hole and (known == 0 or differ(n % known, 0)) or not hole and differ(n, known)) then
+      bad("unflatten", ("axis %d of %s has %s elements, which %s do not make"):format(
+            axis, tostring(x.shape), tostring(n), tostring(native.shape(o.sizes))))
     end
     for i = 1, rank(x) do
       if i ~= axis then
         shape[#shape + 1] = size(x, i)
       else
         for k, d in ipairs(o.sizes) do
-          shape[#shape + 1] = k == hole and n / known or d
+          shape[#shape + 1] = k == hole and not left and n / known or d
         end
       end
     end

@@ -84,8 +84,8 @@ return function(pg, native)
 
   -- A part that has just this length, of an axis of n.
   local function exact(t, axis, n, first, stop)
-    local y = tensor.part(t, axis, first, stop)
-    return type(n) == "number" and type(stop) == "number" and y or with_size(y, axis, stop - first)
+    if type(n) == "number" and type(stop) == "number" then return tensor.part(t, axis, first, stop) end
+    return with_size(tensor.part(t, axis, first, stop), axis, stop - first)
   end
 
   local read_select = native.signature("select", {
@@ -173,12 +173,18 @@ return function(pg, native)
     local axis = axis_of("split", t, o.axis)
     if type(o.size) == "table" then
       local sum, n = 0, size(t, axis)
-      for _, s in ipairs(o.size) do sum = sum + s end
+      for i, s in ipairs(o.size) do
+        if type(s) ~= "number" and not is_size(s) then
+          native.raise("invalid_argument", "split", ("size %d must be a whole number, got %s"):format(
+                         i, native.describe(s)))
+        end
+        sum = sum + s
+      end
       if tensor.sizes_differ(sum, n) then
         native.raise("invalid_argument", "split", ("the sizes sum to %d, but axis %d of %s has %d"):format(
                        sum, axis, tostring(t.shape), n))
       end
-      if is_size(n) then t = with_size(t, axis, sum) end
+      if is_size(n) or is_size(sum) then t = with_size(t, axis, sum) end
       return cut(t, axis, o.size)
     end
     if type(o.size) ~= "number" or o.size < 1 or o.size ~= math.floor(o.size) then

@@ -249,6 +249,13 @@ test("recompute: memory for time", function(t)
   t.equal(few * 3 < all, true)
 end)
 
+test("detect_anomaly: what batch norm only reads is no result of its own", function(t)
+  local layer = pg.nn.BatchNorm1d { 2 }:eval()
+  layer.running_mean:fill_(0 / 0)
+  local y = pg.detect_anomaly(function() return layer(pg.ones { 3, 2 }) end)
+  t.ok(y:isnan():all():item(), "NaN came in with the statistics")
+end)
+
 test("detect_anomaly names the operator that made the first NaN or Inf", function(t)
   local x = pg.tensor { 1, 0, 4 }
   raises(t, function() pg.detect_anomaly(function() local y = (x - 1):log() return y * 2 end) end,

@@ -8,7 +8,7 @@ local process = require "process"
 
 local SCRIPT = [[
 package.path = %q .. "/examples/?.lua;" .. package.path
-local o = require "options"({ epochs = 12, device = "cpu", save = "/tmp/a.safetensors" },
+local o = require "options"({ epochs = 12, device = "cpu", save = os.tmpname() .. ".safetensors" },
                             { epochs = 1, device = "sim:0" })
 print(o.epochs, o.device, o.is_short)
 ]]

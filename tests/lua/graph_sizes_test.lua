@@ -85,7 +85,7 @@ test("sizes of graphs: mistakes", function(t)
   refuses("sizes are computed from whole numbers, got number 0.5 (x:size(1) / 2 rounds down)",
           function(x) return x:size(1) * 0.5 end)
   refuses("2 / b is no size (a tensor can be divided by a size)", function(x) return 2 / x:size(1) end)
-  refuses("size: dim: a size cannot be divided by 0", function(x) return x:size(1) / 0 end)
+  refuses("size: a size cannot be divided by 0", function(x) return x:size(1) / 0 end)
   refuses("placeholder: shape[1] must be a size or the name of a symbol, got size 2*b (what is computed of other " ..
           "sizes cannot be fed)", function(x, g) return g:placeholder { "y", shape = { x:size(1) * 2 } } end)
   refuses("arange: start and step must be whole numbers where stop is a size of a graph",
@@ -96,8 +96,23 @@ test("sizes of graphs: mistakes", function(t)
     return pg.ones { 1 }
   end)
   t.raises(function() return pg.zeros { kept, 2 } end,
-           "the result would be %[b, 2%]: sizes of a graph are numbers only in its runs")
-  t.raises(function() return pg.ones { 4 }:reshape(kept, -1) end, "sizes of a graph are numbers only in its runs")
+           "'b' is a size of a graph: it is a number only in the graph's runs")
+  t.raises(function() return pg.ones { 4 }:reshape(kept, -1) end, "a number only in the graph's runs")
+  t.raises(function() return pg.zeros { "b", 2 } end, 'got string "b"')
+end)
+
+test("names of sizes are those of the graph that is being recorded", function(t)
+  local other
+  pg.graph(function(g)
+    other = g:placeholder { "x", shape = { "n", 3 } }
+    return other
+  end)
+  local g = pg.graph(function(g)
+    local x = g:placeholder { "x", shape = { "n", 3 } }
+    t.ok(other.shape[1] ~= x.shape[1], "looking at another graph's size")
+    return x * pg.ones { "n", 3 }
+  end)
+  t.equal(pg.Session { g }:run("output", { x = pg.ones { 2, 3 } }).shape, pg.ones({ 2, 3 }).shape)
 end)
 
 test("squeeze without axes cannot tell an axis of a symbol that is 1", function(t)

@@ -72,6 +72,28 @@ test("batch norm that does not train is recorded with eager statistics, and does
   end, "would write into running_mean")
 end)
 
+test("parts of sizes that only a run tells make up the axis", function(t)
+  local function part(feeds)
+    return run(function(g)
+      local x, b = g:placeholder { "x", shape = { 6, 2 } }, g:placeholder { "b", shape = { "b" } }
+      local parts = x:split { b:size(1), b:size(1) }
+      return { y = parts[1] - parts[2] }
+    end, feeds)
+  end
+  local x = pg.randn { 6, 2 }
+  t.equal(part { x = x, b = pg.ones { 3 } }, x[{ { 1, 3 } }] - x[{ { 4, 6 } }])
+  t.raises(function() part { x = x, b = pg.ones { 2 } } end, "6")
+  t.raises(function() return x:split { "a", 3 } end, "size 1 must be a whole number, got string \"a\"")
+  local y = run(function(g)
+    local z, b = g:placeholder { "z", shape = { "n", 6 } }, g:placeholder { "b", shape = { "b" } }
+    return { y = z:unflatten(2, { b:size(1), -1 }) }
+  end, { z = pg.ones { 4, 6 }, b = pg.ones { 2 } })
+  t.equal(y.shape, pg.ones({ 4, 2, 3 }).shape)
+  t.raises(function()
+    pg.graph(function(g) return g:placeholder { "x", shape = { "batch", 3 } }:unflatten(1, { 0, -1 }) end)
+  end, "axis 1 of {batch, 3} has batch elements, which {0, %-1} do not make")
+end)
+
 test("a write within another device's scope happens where the tensor is", function(t)
   local function write(y)
     pg.device("sim:0", function()

@@ -324,6 +324,30 @@ test("state lies where its parameter does, whatever device is in force", functio
   end
 end)
 
+test("where a part of the model moves, each parameter is stepped once", function(t)
+  local there
+  for _, d in ipairs(pg.devices()) do there = there or (d.name == "sim:0" and d.name) end
+  if not there then t.skip("no sim:0") end
+  local function train(name, place)
+    pg.manual_seed(3)
+    local a, b = pg.nn.Linear { 3, 2 }:to("cpu"), pg.nn.Linear { 2, 1 }:to("cpu")
+    local optimizer = optim[name] { { a.weight, a.bias, b.weight, b.bias }, lr = 0.01 }
+    local x = pg.randn { 5, 3, device = "cpu" }
+    for step = 1, 4 do
+      if step == 3 then b:to(place) end
+      optimizer:zero_grad()
+      b(a(x):to(step >= 3 and place or "cpu")):square():sum():backward()
+      optimizer:step()
+    end
+    return { a.weight:totable(), b.weight:cpu():totable() }
+  end
+  for _, name in ipairs { "Adam", "SGD", "Adagrad", "Lion" } do
+    local moved, stayed = train(name, there), train(name, "cpu")
+    t.close(moved[1], stayed[1], 1e-6, name)
+    t.close(moved[2], stayed[2], 1e-6, name)
+  end
+end)
+
 test("optimizers that have stepped keep working when the model moves", function(t)
   local there
   for _, d in ipairs(pg.devices()) do there = there or (d.name == "sim:0" and d.name) end

@@ -44,6 +44,7 @@ local refused = {
   { function() return pg.arange(0, 10, 0) end, "step is 0" },
   { function() return pg.arange(0 / 0) end, "nan" },
   { function() return pg.linspace(0, 1, -1) end, "negative" },
+  { function() return pg.load_plugin("nowhere/nothing.so") end, "/nowhere/nothing.so%): the file cannot be read" },
   { function() return pg.randint(5, 5, { 3 }):sum():item() end, "5" },
   { function() return pg.randperm(-1) end, "at least 0" },
   { function() return pg.full({ 2 }, "a") end, "value must be a number" },

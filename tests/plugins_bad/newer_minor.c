@@ -37,7 +37,7 @@ static const double defaults[1] = {0.5};
 static const attr_info rate = {{.size = sizeof(attr_info), .kind = PG_ATTR_FLOAT, .name = "rate", .doc = "a rate"},
                                POISONED};
 static const pg_attr_info* const attrs[] = {&rate.known};
-static const input_info x = {{sizeof(input_info), 0, PG_M_ANY, 0, "x", ""}, POISONED};
+static const input_info x = {{sizeof(input_info), 0, PG_M_ANY, 0, "x", "", NULL}, POISONED};
 static const pg_input_info* const inputs[] = {&x.known, &x.known};
 static const output_info y = {{sizeof(output_info), 0, 0, 0, "y", ""}, POISONED};
 static const pg_output_info* const outputs[] = {&y.known};

@@ -88,8 +88,11 @@ end
 local checks = {
   number = function(v) return type(v) == "number" end,
   integer = function(v) return type(v) == "number" and v == math.floor(v) and math.abs(v) < 2 ^ 53 end,
-  size = function(v) return is_size(v) or type(v) == "number" and v == math.floor(v) and math.abs(v) < 2 ^ 53 end,
-  bound = function(v) return is_size(v) or type(v) == "number" end,
+  size = function(v)
+    if type(v) == "number" then return v == math.floor(v) and math.abs(v) < 2 ^ 53 end
+    return is_size(v)
+  end,
+  bound = function(v) return type(v) == "number" or is_size(v) end,
   boolean = function(v) return type(v) == "boolean" end,
   string = function(v) return type(v) == "string" end,
   table = function(v) return type(v) == "table" end,

@@ -36,7 +36,8 @@ function M.set_current(graph)
 end
 
 ---Dimensions are numbers, names of symbols, or sizes that are such symbols.
-function M.placeholder(graph, name, dtype, shape)
+---`names`: the graph's table of them.
+function M.placeholder(graph, name, dtype, shape, names)
   local dims, symbols = ffi.new("int64_t[?]", math.max(#shape, 1)), ffi.new("const char *[?]", math.max(#shape, 1))
   for i, d in ipairs(shape) do
     if type(d) == "number" then dims[i - 1] = d else symbols[i - 1] = tostring(d) end
@@ -45,7 +46,7 @@ function M.placeholder(graph, name, dtype, shape)
   check(C.pgc_graph_placeholder(graph, name, dtype.code, #shape, dims, symbols, out), "placeholder")
   local t = handles.wrap(out[0])
   local d = C.pgc_describe(t.ptr)
-  for i = 0, #shape - 1 do sizes.declare(d.shape[i]) end
+  for i = 0, #shape - 1 do sizes.declare(names, d.shape[i]) end
   return t
 end
 

@@ -10,8 +10,9 @@ local M = {}
 local Size = ffi.typeof("perigee_size")
 local SYMBOLIC = -(2LL ^ 62) -- dimensions below are the core's numbers of expressions
 local result = ffi.new("int64_t[1]")
-local known, texts = {}, {} -- by how far below SYMBOLIC; by the text that shapes show
+local known = {}   -- by how far below SYMBOLIC
 local symbols = {} -- those of placeholders
+local names        -- the same of the graph that is being recorded, by name
 local C
 
 ---Whether v is such a size.
@@ -26,19 +27,28 @@ function M.of(d)
     size = Size(d)
     known[index] = size
   end
-  texts[tostring(size)] = size
   return size
 end
 
----Notes that a dimension is an axis of a placeholder: when it is no number it is a symbol, which can be named from
----now on.
-function M.declare(d) symbols[M.of(d)] = true end
+---Notes that a dimension is an axis of a placeholder: when it is no number it is a symbol, whose name goes into its
+---graph's table.
+function M.declare(in_graph, d)
+  local size = M.of(d)
+  if M.is(size) then symbols[size], in_graph[tostring(size)] = true, size end
+end
+
+---From now on names are those of a graph's symbols (nil: there are none); answers the table that was in force.
+function M.enter(in_graph)
+  local before = names
+  names = in_graph
+  return before
+end
 
 ---Whether v is a size that nothing was computed for.
 function M.is_symbol(v) return M.is(v) and symbols[v] == true end
 
----The size that a text such as "batch" was shown for last, or nil.
-function M.named(text) return texts[text] end
+---The symbol of that name in the graph that is being recorded, or nil.
+function M.named(name) return names and names[name] end
 
 -- Tensors compute with sizes too: that is theirs to do.
 local function delegate(event, a, b)
@@ -54,7 +64,7 @@ local function operand(v)
 end
 
 local function compute(f, a, b)
-  if C[f](operand(a), operand(b), result) ~= 0 then errors.raise_native(C, "size") end
+  if C[f](operand(a), operand(b), result) ~= 0 then errors.raise_native(C, "size", nil, "dim") end
   return M.of(result[0])
 end
 

@@ -24,10 +24,14 @@ end
 function M.update_plan(attributes, params, state)
   local info, count = attributes.info, #params
   local plan = { attributes = attributes, params = params, count = count, slots = slots_used(attributes), state = state,
+                 device_array = ffi.new("int32_t[?]", math.max(count, 1)),
                  param_array = ffi.new("pgc_tensor *[?]", math.max(count, 1)),
                  gradient_array = ffi.new("pgc_tensor *[?]", math.max(count, 1)),
                  state_array = ffi.new("pgc_tensor *[?]", math.max(count * #info.slots, 1)) }
-  for i = 1, count do plan.param_array[i - 1] = params[i].ptr end
+  for i = 1, count do
+    plan.param_array[i - 1] = params[i].ptr
+    plan.device_array[i - 1] = C.pgc_device_of(params[i].ptr)
+  end
   for s, slot in ipairs(info.slots) do
     for i = 1, state[slot] and count or 0 do plan.state_array[(s - 1) * count + i - 1] = state[slot][i].ptr end
   end
@@ -53,18 +57,16 @@ local function all_open(list)
   return true
 end
 
--- Whether state is not where its parameter is: that has moved since.
-local function was_left(plan)
-  for _, list in pairs(plan.state) do
-    for i, p in ipairs(plan.params) do
-      if list[i] and list[i].device ~= p.device then return true end
-    end
+-- Whether a parameter is no longer where it was. Asked before anything is updated.
+local function has_moved(plan)
+  for i = 0, plan.count - 1 do
+    if C.pgc_device_of(plan.param_array[i]) ~= plan.device_array[i] then return true end
   end
   return false
 end
 
 ---Updates everything; answers false, having done nothing, when the plan does not fit any more: a gradient is missing, a
----tensor was closed, a parameter was moved away from its state, or the hyperparameters ask for other state.
+---tensor was closed, a parameter has moved to another device, or the hyperparameters ask for other state.
 function Plan.step(plan, step)
   local attributes = plan.attributes
   local info, struct = attributes.info, attributes.struct
@@ -73,7 +75,7 @@ function Plan.step(plan, step)
   for _, slot in ipairs(info.slots) do
     if plan.state[slot] and not all_open(plan.state[slot]) then return false end
   end
-  if not take_gradients(plan) then return false end
+  if has_moved(plan) or not take_gradients(plan) then return false end
   if origins.on then origins.note() end
   local rc = C.pgc_optimizer_step(info.id, struct, step, plan.count, plan.param_array, plan.gradient_array,
                                   plan.state_array)
@@ -84,7 +86,6 @@ function Plan.step(plan, step)
   end
   C.pgc_release_many(plan.gradient_array, plan.count)
   if rc == 0 then return true end
-  if was_left(plan) then return false end
   errors.raise_native(C, info.name)
 end
 

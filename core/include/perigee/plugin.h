@@ -51,7 +51,7 @@ extern "C" {
 /* ---- versions, sizes ------------------------------------------------------------------------------------------- */
 
 #define PG_MAGIC 0x31474750u /* "PGG1", little endian */
-#define PG_ABI_MINOR 3u      /* raised by one whenever a field or function is appended */
+#define PG_ABI_MINOR 4u      /* raised by one whenever a field or function is appended */
 #define PG_MAX_RANK 8        /* dimensions of a tensor */
 
 /* The end of `last` in `type`: what a writer stores in `size`. */
@@ -326,7 +326,7 @@ typedef struct pg_input_info {
   uint32_t dtypes; /* PG_M_* */
   uint32_t reserved;
   const char *name, *doc;
-  const char *written_if; /* PG_INPUT_MUTATES: only in calls where this static bool attribute is true. NULL: in all */
+  const char *written_if; /* since minor 4. PG_INPUT_MUTATES only where this static bool attribute is true; NULL: always */
 } pg_input_info;
 
 typedef struct pg_output_info {

@@ -45,7 +45,7 @@ function Graph:placeholder(...)
   local o = read_placeholder(...)
   check_dimensions(o.shape)
   local dtype = native.dtypes.find(o.dtype or native.default_dtype(), "placeholder")
-  return add_source(self, o.name, graphs.placeholder(self.native, o.name, dtype, o.shape))
+  return add_source(self, o.name, graphs.placeholder(self.native, o.name, dtype, o.shape, self.symbols))
 end
 
 local read_variable = native.signature("variable", {
@@ -103,9 +103,14 @@ function Graph:find(name)
   not_found(self, found.message:match("the graph has no tensor.*") or found.message, name)
 end
 
--- Runs fn so that operators are recorded into this graph.
+-- Runs fn so that operators are recorded into this graph, whose names of sizes hold.
 local function record(self, fn, ...)
-  return native.with(function() return graphs.set_current(self.native) end, graphs.set_current, fn, ...)
+  return native.with(function()
+    return { graph = graphs.set_current(self.native), names = native.size.enter(self.symbols) }
+  end, function(outer)
+    native.size.enter(outer.names)
+    graphs.set_current(outer.graph)
+  end, fn, ...)
 end
 
 -- The tensor of the graph that v names; `leaf`: of an eager result the tensor itself, which gradients are taken by.
@@ -209,7 +214,7 @@ local function graph(fn)
     native.raise("invalid_argument", "graph", "needs a function, got " .. native.describe(fn))
   end
   local self = setmetatable({ native = graphs.create(), results = {}, eager = {}, variables = {}, sources = {},
-                              names = {}, constants = 0 }, Graph)
+                              symbols = {}, names = {}, constants = 0 }, Graph)
   local results = record(self, fn, self)
   if native.is_tensor(results) then results = { output = results } end
   if results ~= nil and (type(results) ~= "table" or getmetatable(results)) then
