@@ -245,7 +245,7 @@ local function check_counts(o)
   check_batch_size("fit", o.batch_size)
   for _, name in ipairs { "clip_norm", "clip_value" } do
     local limit = o[name]
-    if limit and not (limit >= 0) then
+    if limit and (limit < 0 or limit ~= limit) then
       native.raise("invalid_argument", "fit", ("%s must be a number from 0, got %s"):format(name, tostring(limit)))
     end
   end
