@@ -176,6 +176,9 @@ void check_op(const pg_op_info& info) {
   if ((info.traits & PG_OP_VIEW) != 0 && (info.input_count == 0 || info.output_count == 0)) {
     pg::fail_argument(owner + ": a view needs an input to look at and an output");
   }
+  if ((info.traits & PG_OP_VIEW) != 0 && (info.inputs[0]->flags & (PG_INPUT_VARIADIC | PG_INPUT_OPTIONAL)) != 0) {
+    pg::fail_argument(owner + ": a view needs one tensor to look at as input 0");
+  }
   if ((info.traits & PG_OP_IN_PLACE) != 0 && (info.input_count == 0 || info.output_count == 0)) {
     pg::fail_argument(owner + ": an in-place form needs an input and an output");
   }

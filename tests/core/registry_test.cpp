@@ -180,6 +180,7 @@ TEST_CASE("schemas that lie are refused, wholly") {
       {"output 'z' must be like a variadic input", [](Schema& s) { s.outputs[0].flags = PG_OUTPUT_VARIADIC; }},
       {"saves an input it does not have", [](Schema& s) { s.info.saved_inputs = 4; }},
       {"saves an output it does not have", [](Schema& s) { s.info.saved_outputs = 4; }},
+      {"a view needs one tensor", [](Schema& s) { s.info.traits = PG_OP_VIEW; }},
       {"a view needs an input",
        [](Schema& s) {
          s.info.traits = PG_OP_VIEW;

@@ -41,6 +41,14 @@ local function adam(o, decoupled)
   end
 end
 
+-- The simulated device's name; the test is skipped where there is none.
+local function simulated(t)
+  for _, d in ipairs(pg.devices()) do
+    if d.name == "sim:0" then return d.name end
+  end
+  t.skip("no sim:0")
+end
+
 test("SGD in its variants", function(t)
   for _, o in ipairs { { lr = 0.1 }, { lr = 0.1, momentum = 0.9 }, { lr = 0.1, momentum = 0.9, dampening = 0.5 },
                        { lr = 0.05, momentum = 0.9, nesterov = true }, { lr = 0.1, weight_decay = 0.1 } } do
@@ -307,9 +315,7 @@ test("steps that are planned ahead notice what changes between them", function(t
 end)
 
 test("state lies where its parameter does, whatever device is in force", function(t)
-  local there
-  for _, d in ipairs(pg.devices()) do there = there or (d.name == "sim:0" and d.name) end
-  if not there then t.skip("no sim:0") end
+  local there = simulated(t)
   for _, make in ipairs { optim.Adam, optim.RMSprop, optim.Lion } do
     local p = pg.ones { 3, device = "cpu", requires_grad = true }
     local optimizer = make { { p } }
@@ -325,9 +331,7 @@ test("state lies where its parameter does, whatever device is in force", functio
 end)
 
 test("where a part of the model moves, each parameter is stepped once", function(t)
-  local there
-  for _, d in ipairs(pg.devices()) do there = there or (d.name == "sim:0" and d.name) end
-  if not there then t.skip("no sim:0") end
+  local there = simulated(t)
   local function train(name, place)
     pg.manual_seed(3)
     local a, b = pg.nn.Linear { 3, 2 }:to("cpu"), pg.nn.Linear { 2, 1 }:to("cpu")
@@ -349,9 +353,7 @@ test("where a part of the model moves, each parameter is stepped once", function
 end)
 
 test("optimizers that have stepped keep working when the model moves", function(t)
-  local there
-  for _, d in ipairs(pg.devices()) do there = there or (d.name == "sim:0" and d.name) end
-  if not there then t.skip("no sim:0") end
+  local there = simulated(t)
   local function train(make, places)
     pg.manual_seed(3)
     local model = pg.nn.Linear { 3, 2 }:to("cpu")
