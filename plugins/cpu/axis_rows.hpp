@@ -88,19 +88,19 @@ class AxisRows {
     int64_t inner = lines_.inner();
     return std::min({most, end - i, inner - i % inner});
   }
-  // `width` lines side by side as rows of a matrix, element by element of the axis: as they lie, where the type is
-  // right, else in `buffer`. `step`: elements from row to row.
-  template <class T>
-  T* tile(int k, T* line, Storage type, int64_t width, void* buffer, int64_t& step) const {
+  // `width` lines side by side as rows of a matrix, one for each element of the axis, `step` elements apart: as they
+  // lie, where they are of the type; else in `buffer`, which load_tile fills and store_tile writes back.
+  void* tile(int k, void* line, Storage type, int64_t width, void* buffer, int64_t& step) const {
     bool lies = storage_[k] == type;
     step = lies ? step_[k] : width;
-    return lies ? line : static_cast<T*>(buffer);
+    return lies ? line : buffer;
   }
-  void load_tile(int k, const void* line, Storage type, int64_t width, void* buffer) const {
-    if (storage_[k] == type) return;
-    for (int64_t p = 0; p < length_; p++)
+  const void* load_tile(int k, const void* line, Storage type, int64_t width, void* buffer, int64_t& step) const {
+    const void* rows = tile(k, const_cast<void*>(line), type, width, buffer, step);
+    for (int64_t p = 0; rows == buffer && p < length_; p++)
       convert(storage_[k], type, static_cast<const char*>(line) + p * step_[k] * kStorageBytes[storage_[k]],
               static_cast<char*>(buffer) + p * width * kStorageBytes[type], width);
+    return rows;
   }
   void store_tile(int k, void* line, Storage type, int64_t width, const void* buffer) const {
     if (storage_[k] == type) return;

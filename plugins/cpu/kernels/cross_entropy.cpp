@@ -145,11 +145,10 @@ struct CrossEntropy final : pg::Kernel {
     auto size = static_cast<size_t>(rows_.length() * kSoftmaxColumns) * sizeof(float);
     if (scratch.size() < size) scratch.resize(size);
     int64_t x_step;
-    const void* from = rows_.tile(0, x, sF32, width, scratch.data(), x_step);
+    const void* from = rows_.load_tile(0, x, sF32, width, scratch.data(), x_step);
     void* to = scratch.data();
     step = width;
     if (logs != nullptr) to = rows_.tile(1, logs, sF32, width, scratch.data(), step);
-    rows_.load_tile(0, x, sF32, width, scratch.data());
     simd->log_softmax_columns(static_cast<const float*>(from), x_step, static_cast<float*>(to), step, rows_.length(),
                               width);
     if (logs != nullptr) rows_.store_tile(1, logs, sF32, width, to);
@@ -250,9 +249,8 @@ struct CrossEntropyGrad final : pg::Kernel {
     auto half = static_cast<size_t>(n * kSoftmaxColumns) * sizeof(float);
     if (scratch.size() < 2 * half) scratch.resize(2 * half);
     char* copy = scratch.data() + half;
-    auto* from = static_cast<const float*>(rows_.tile(1, logs, sF32, width, scratch.data(), from_step));
+    auto* from = static_cast<const float*>(rows_.load_tile(1, logs, sF32, width, scratch.data(), from_step));
     auto* to = static_cast<float*>(rows_.tile(0, out, sF32, width, copy, to_step));
-    rows_.load_tile(1, logs, sF32, width, scratch.data());
     float factor[kSoftmaxColumns], spread[kSoftmaxColumns];
     for (int64_t j = 0; j < width; j++) {
       factor[j] = static_cast<float>(tile[j].scale * tile[j].share);

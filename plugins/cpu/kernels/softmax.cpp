@@ -45,9 +45,8 @@ struct Softmax final : pg::Kernel {
   void across(void* out, const void* x, int64_t width, std::vector<char>& scratch) const {
     if (rows_.storage(0) != sF32) scratch.resize(static_cast<size_t>(rows_.length() * kSoftmaxColumns) * sizeof(float));
     int64_t x_step, y_step;
-    const void* from = rows_.tile(1, x, sF32, width, scratch.data(), x_step);
+    const void* from = rows_.load_tile(1, x, sF32, width, scratch.data(), x_step);
     void* to = rows_.tile(0, out, sF32, width, scratch.data(), y_step);
-    rows_.load_tile(1, x, sF32, width, scratch.data());
     (log_ ? simd->log_softmax_columns : simd->softmax_columns)(static_cast<const float*>(from), x_step,
                                                                static_cast<float*>(to), y_step, rows_.length(), width);
     rows_.store_tile(0, out, sF32, width, scratch.data());
