@@ -1,0 +1,118 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The items of corners.lua: a name, and what makes the function that is measured of Perigee. Each has its twin in
+-- corners_torch.py.
+
+local items = {}
+local function item(name, make) items[#items + 1] = { name, make } end
+
+-- Losses: a call, and a call with the way back to the prediction.
+local kinds = {
+  { "mse", "randn", "randn" }, { "l1", "randn", "randn" }, { "huber", "randn", "randn" },
+  { "smooth_l1", "randn", "randn" }, { "bce", "rand", "rand" }, { "bce_with_logits", "randn", "rand" },
+  { "kl_div", "logs", "rand" }, { "poisson_nll", "randn", "rand" }, { "soft_margin", "randn", "signs" },
+  { "hinge_embedding", "randn", "signs" }, { "gaussian_nll", "randn", "randn" },
+}
+local function values(pg, kind, shape)
+  if kind == "logs" then return pg.rand(shape):log() end
+  if kind == "signs" then return pg.rand(shape):gt(0.5):to("float32") * 2 - 1 end
+  return pg[kind](shape)
+end
+for _, size in ipairs { { 32, 10 }, { 1000, 1000 } } do
+  for _, kind in ipairs(kinds) do
+    local name = ("%s %dx%d"):format(kind[1], size[1], size[2])
+    local function tensors(pg)
+      local extra = kind[1] == "gaussian_nll" and pg.rand(size) + 0.5 or nil
+      return values(pg, kind[2], size), values(pg, kind[3], size), extra
+    end
+    item(name, function(pg)
+      local loss, x, y, v = pg.nn[kind[1]], tensors(pg)
+      if v then return function() return loss(x, y, v) end end
+      return function() return loss(x, y) end
+    end)
+    item(name .. ", back", function(pg)
+      local loss, x, y, v = pg.nn[kind[1]], tensors(pg)
+      x:requires_grad_()
+      return function()
+        x.grad = nil
+        if v then loss(x, y, v):backward() else loss(x, y):backward() end
+      end
+    end)
+  end
+end
+
+-- Loops that drop what they make.
+for _, n in ipairs { 1000, 10000, 25000, 100000, 300000, 1000000 } do
+  item(("a + b of %d, dropped"):format(n), function(pg)
+    local a, b = pg.rand { n }, pg.rand { n }
+    return function() return a + b end
+  end)
+end
+item("(a * b + c):relu() of 100000", function(pg)
+  local a, b, c = pg.rand { 100000 }, pg.rand { 100000 }, pg.rand { 100000 }
+  return function() return (a * b + c):relu() end
+end)
+item("c = a + b of 100000", function(pg)
+  local a, b, c = pg.rand { 100000 }, pg.rand { 100000 }, nil
+  return function() c = a + b return c end
+end)
+
+-- Tiny tensors.
+item("zero_ of 4", function(pg)
+  local a = pg.rand { 4 }
+  return function() a:zero_() end
+end)
+item("fill_ of 4", function(pg)
+  local a = pg.rand { 4 }
+  return function() a:fill_(2) end
+end)
+item("a[1] = 0 of 4", function(pg)
+  local a = pg.rand { 4 }
+  return function() a[1] = 0 end
+end)
+item("a[{1, 2}] = 0 of 4x4", function(pg)
+  local a = pg.rand { 4, 4 }
+  return function() a[{ 1, 2 }] = 0 end
+end)
+item("a[{1, {}}] = 0 of 4x4", function(pg)
+  local a = pg.rand { 4, 4 }
+  return function() a[{ 1, {} }] = 0 end
+end)
+item("a[1] = row of 4x4", function(pg)
+  local a, row = pg.rand { 4, 4 }, pg.rand { 4 }
+  return function() a[1] = row end
+end)
+item("tril of 4x4", function(pg)
+  local a = pg.rand { 4, 4 }
+  return function() return a:tril() end
+end)
+item("triu of 4x4", function(pg)
+  local a = pg.rand { 4, 4 }
+  return function() return a:triu(1) end
+end)
+item("tril of 512x512", function(pg)
+  local a = pg.rand { 512, 512 }
+  return function() return a:tril() end
+end)
+item("pad of 4x4", function(pg)
+  local a = pg.rand { 4, 4 }
+  return function() return pg.pad(a, { 1, 1, 1, 1 }) end
+end)
+item("pad of 64x512", function(pg)
+  local a = pg.rand { 64, 512 }
+  return function() return pg.pad(a, { 1, 1, 1, 1 }) end
+end)
+item("stack of 2x4", function(pg)
+  local a, b = pg.rand { 4 }, pg.rand { 4 }
+  return function() return pg.stack { a, b } end
+end)
+item("stack of 8x4", function(pg)
+  local list = {}
+  for i = 1, 8 do list[i] = pg.rand { 4 } end
+  return function() return pg.stack(list) end
+end)
+item("cat of 2x4", function(pg)
+  local a, b = pg.rand { 4 }, pg.rand { 4 }
+  return function() return pg.cat { a, b } end
+end)
+
+return items

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's half of corners.lua: a line an item, its name and the microseconds of processor time of a call on one
+thread. corners_torch.py [PATTERN]: the items that have PATTERN in their names."""
+import gc
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+torch.set_num_threads(1)
+torch.manual_seed(1)
+items = []
+
+
+def item(name):
+    def add(make):
+        items.append((name, make))
+        return make
+    return add
+
+
+def signs(*shape):
+    return (torch.rand(shape) > 0.5).float() * 2 - 1
+
+
+def logs(*shape):
+    return torch.rand(shape).log()
+
+
+losses = [("mse", F.mse_loss, torch.randn, torch.randn), ("l1", F.l1_loss, torch.randn, torch.randn),
+          ("huber", F.huber_loss, torch.randn, torch.randn), ("smooth_l1", F.smooth_l1_loss, torch.randn, torch.randn),
+          ("bce", F.binary_cross_entropy, torch.rand, torch.rand),
+          ("bce_with_logits", F.binary_cross_entropy_with_logits, torch.randn, torch.rand),
+          ("kl_div", F.kl_div, logs, torch.rand), ("poisson_nll", F.poisson_nll_loss, torch.randn, torch.rand),
+          ("soft_margin", F.soft_margin_loss, torch.randn, signs),
+          ("hinge_embedding", F.hinge_embedding_loss, torch.randn, signs),
+          ("gaussian_nll", F.gaussian_nll_loss, torch.randn, torch.randn)]
+
+
+def add_loss(name, loss, make_x, make_y, size):
+    def tensors():
+        more = (torch.rand(size) + 0.5,) if name == "gaussian_nll" else ()
+        return (make_x(*size), make_y(*size)) + more
+
+    @item("%s %dx%d" % (name, *size))
+    def forward():
+        args = tensors()
+        return lambda: loss(*args)
+
+    @item("%s %dx%d, back" % (name, *size))
+    def back():
+        x, *others = tensors()
+        x.requires_grad_()
+
+        def run():
+            x.grad = None
+            loss(x, *others).backward()
+        return run
+
+
+for size in ((32, 10), (1000, 1000)):
+    for row in losses:
+        add_loss(*row, size)
+
+
+for n in (1000, 10000, 25000, 100000, 300000, 1000000):
+    @item("a + b of %d, dropped" % n)
+    def _(n=n):
+        a, b = torch.rand(n), torch.rand(n)
+        return lambda: a + b
+
+
+@item("(a * b + c):relu() of 100000")
+def _():
+    a, b, c = torch.rand(100000), torch.rand(100000), torch.rand(100000)
+    return lambda: (a * b + c).relu()
+
+
+@item("c = a + b of 100000")
+def _():
+    a, b, c = torch.rand(100000), torch.rand(100000), None
+
+    def run():
+        nonlocal c
+        c = a + b
+    return run
+
+
+def put(name, shape, where, what):
+    @item(name)
+    def _():
+        a = torch.rand(shape)
+        value = what() if callable(what) else what
+
+        def run():
+            a[where] = value
+        return run
+
+
+tiny = torch.rand(4)
+square, pair, eight = torch.rand(4, 4), [torch.rand(4), torch.rand(4)], [torch.rand(4) for _ in range(8)]
+item("zero_ of 4")(lambda: tiny.zero_)
+item("fill_ of 4")(lambda: lambda: tiny.fill_(2))
+put("a[1] = 0 of 4", 4, 0, 0)
+put("a[{1, 2}] = 0 of 4x4", (4, 4), (0, 1), 0)
+put("a[{1, {}}] = 0 of 4x4", (4, 4), (0, slice(None)), 0)
+put("a[1] = row of 4x4", (4, 4), 0, lambda: torch.rand(4))
+item("tril of 4x4")(lambda: square.tril)
+item("triu of 4x4")(lambda: lambda: square.triu(1))
+item("tril of 512x512")(lambda: torch.rand(512, 512).tril)
+item("pad of 4x4")(lambda: lambda: F.pad(square, (1, 1, 1, 1)))
+
+
+@item("pad of 64x512")
+def _():
+    a = torch.rand(64, 512)
+    return lambda: F.pad(a, (1, 1, 1, 1))
+
+
+item("stack of 2x4")(lambda: lambda: torch.stack(pair))
+item("stack of 8x4")(lambda: lambda: torch.stack(eight))
+item("cat of 2x4")(lambda: lambda: torch.cat(pair))
+
+pattern = sys.argv[1] if len(sys.argv) > 1 else ""
+for name, make in items:
+    if pattern not in name:
+        continue
+    run, calls = make(), 1
+
+    def repeat(n):
+        for _ in range(n):
+            run()
+    start = time.process_time()
+    while True:
+        repeat(calls)
+        calls *= 2
+        if time.process_time() - start > 0.05:
+            break
+    gc.collect()
+    count, begin = 0, time.process_time()
+    while True:
+        repeat(calls)
+        count += calls
+        if time.process_time() - begin > 0.3:
+            break
+    print("%s\t%.4f" % (name, (time.process_time() - begin) / count * 1e6), flush=True)
