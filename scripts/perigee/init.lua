@@ -26,14 +26,15 @@ local modules = {
   callbacks = "perigee.callbacks", metrics = "perigee.metrics", linalg = "perigee.linalg",
 }
 local providers = {
-  save = "perigee.files", load = "perigee.files", load_npy = "perigee.npy", save_npy = "perigee.npy",
-  custom_grad = "perigee.custom_grad", recompute = "perigee.recompute",
-  load_npz = "perigee.npy", save_npz = "perigee.npy",
-  bench = "perigee.bench", plot = "perigee.plot", gradcheck = "perigee.gradcheck", einsum = "perigee.einsum",
-  CheckpointManager = "perigee.checkpoint", graph = "perigee.graph", Session = "perigee.graph.session",
+  save = "perigee.files", load = "perigee.files", load_npy = "perigee.files.npy", save_npy = "perigee.files.npy",
+  load_npz = "perigee.files.npy", save_npz = "perigee.files.npy",
+  custom_grad = "perigee.autograd.custom_grad", recompute = "perigee.autograd.recompute",
+  gradcheck = "perigee.autograd.gradcheck", einsum = "perigee.linalg.einsum",
+  bench = "perigee.profile.bench", plot = "perigee.plot", CheckpointManager = "perigee.checkpoint",
+  graph = "perigee.graph", Session = "perigee.graph.session",
 }
-local core = { "creation", "random", "views", "parts", "indexing", "scatter", "printing", "compare", "compose",
-               "arrange", "order", "reductions", "neural", "pad", "windows", "resampling", "autograd", "devices" }
+-- Rooms that put functions into pg and methods onto tensors.
+local rooms = { "tensor", "printing", "neural", "autograd", "devices" }
 
 ---Names that are there but not loaded yet.
 local function lazy_names()
@@ -47,15 +48,25 @@ local function lazy_names()
   return names
 end
 
+-- What a room hands on to one above it, which it does not know: loaded when it is called.
+local function connect(native)
+  local suggest = native.suggest
+  function suggest.foreign.hint(...) return require("perigee.names.foreign").hint(...) end
+  function suggest.foreign.option(...) return require("perigee.names.foreign").option(...) end
+  function native.methods.save_npy(t, path) return require("perigee.files.npy").save_npy(t, path) end
+  native.training = {} -- methods of layers
+  for _, name in ipairs { "fit", "evaluate", "predict" } do
+    native.training[name] = function(...) return require("perigee.fit")[name](...) end
+  end
+end
+
 -- Makes the tensor functions: loads libperigee, but no plugin and no thread.
 local function start(native)
   setmetatable(pg, nil)
   native.start()
   native.lazy_names = lazy_names
-  local suggest = native.suggest
-  function suggest.foreign.hint(...) return require("perigee.foreign").hint(...) end
-  function suggest.foreign.option(...) return require("perigee.foreign").option(...) end
-  for _, name in ipairs(core) do require("perigee." .. name)(pg, native) end
+  connect(native)
+  for _, name in ipairs(rooms) do require("perigee." .. name)(pg, native) end
   setmetatable(pg, { __index = function(_, key)
     local value
     if modules[key] then
@@ -68,7 +79,7 @@ local function start(native)
     if value == nil then
       local names = native.op_names()
       for name in pairs(pg) do names[#names + 1] = name end
-      local hint = require("perigee.foreign").hint("perigee", tostring(key))
+      local hint = require("perigee.names.foreign").hint("perigee", tostring(key))
       local near = not hint and native.suggest(tostring(key), names)
       native.raise("not_found", nil, ("perigee has no %q"):format(tostring(key)),
                    hint or near and ("did you mean %q?"):format(near) or native.unavailable "ops")

@@ -21,6 +21,7 @@ else
   echo "skipped: neither $flag nor AVX-512 with a CPUID that can be trapped"
   exit 77
 fi
-suites=(amp amp_training low_precision activated conv_layout product_ways threads trajectory)
+suites=(amp/amp amp/amp_training nn/activated optim/trajectory
+        kernels/low_precision kernels/conv_layout kernels/product_ways kernels/threads)
 suites=("${suites[@]/#/$tests/lua/}")
 exec "$perigee" test "$tests/amx/bfloat16_test.lua" "$tests/lua/operators" "${suites[@]/%/_test.lua}"

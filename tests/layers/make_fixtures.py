@@ -4,7 +4,7 @@
     python3 make_fixtures.py fixtures.safetensors
 
 A case's tensors are named CASE/state/NAME, CASE/in/I, CASE/out/I, CASE/seed/I (what was pulled back from out I),
-CASE/grad/NAME (of a parameter), CASE/din/I. tests/lua/layers_test.lua builds the same layers and compares.
+CASE/grad/NAME (of a parameter), CASE/din/I. tests/lua/nn/layers_test.lua builds the same layers and compares.
 """
 import json
 import struct

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""make.py: writes what PyTorch (Debian's python3-torch) does into data/, for tests/lua/trajectory_test.lua.
+"""make.py: writes what PyTorch (Debian's python3-torch) does into data/, for tests/lua/optim/trajectory_test.lua.
 
   MODEL.safetensors       initial weights and batches of a model, numbers that float32 holds
   losses.safetensors      MODEL.OPTIMIZER.DTYPE: the losses of 100 steps

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The declarations of bindings/c/perigee.h, and the structs of perigee/plugin.h that pass through it, as LuaJIT reads
--- them. tests/lua/cdef_test.lua compares the function list with the header.
+-- them. tests/lua/native/cdef_test.lua compares the function list with the header.
 
 return [[
 typedef struct pg_error {

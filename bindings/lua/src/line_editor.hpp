@@ -7,7 +7,7 @@ struct lua_State;
 
 namespace perigee {
 
-/// Pushes the table of Lua functions that perigee.command.repl uses:
+/// Pushes the table of Lua functions that perigee.prompt.repl uses:
 ///   open(complete)  before the first line. complete(text before the cursor) -> what to insert, what to show (or nil)
 ///   read(prompt)    -> line, or nil and "end" or "interrupted", and whether something had been typed
 ///   pending()       -> whether more input waits: the lines of a paste, or of a pipe

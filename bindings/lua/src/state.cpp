@@ -38,10 +38,10 @@ void set_arguments(lua_State* L, int argc, char** argv, int script) {
   lua_setglobal(L, "arg");
 }
 
-// The handler: perigee.command.report turns the error into text with the user's frames. Without it, plain text.
+// The handler: perigee.printing.report turns the error into text with the user's frames. Without it, plain text.
 static int report(lua_State* L) {
   lua_getglobal(L, "require");
-  lua_pushliteral(L, "perigee.command.report");
+  lua_pushliteral(L, "perigee.printing.report");
   if (lua_pcall(L, 1, 1, 0) == 0 && lua_isfunction(L, -1)) {
     lua_pushvalue(L, 1);
     if (lua_pcall(L, 1, 1, 0) == 0) return 1;

@@ -2,7 +2,7 @@
 -- perigee.amp: mixed precision. README.md in this folder is its guide.
 
 local native = require "perigee.native"
-local policy = require "perigee.amp.policy"
+local policy = require "perigee.nn.policy"
 
 ---@class perigee.amp
 local amp = { GradScaler = require("perigee.amp.scaler").new }

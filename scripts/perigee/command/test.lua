@@ -4,7 +4,7 @@
 -- t.device is the device of --device, which is also in force. --verbose keeps nothing in buffers: for tests that may
 -- end the process. --times counts seconds of the clock and of the processor.
 
-local report = require "perigee.command.report"
+local report = require "perigee.printing.report"
 
 local SKIP = {} -- what t.skip throws
 

@@ -10,7 +10,7 @@ local new_group = require "perigee.fit.group"
 local resume = require "perigee.fit.resume"
 local notifier = require "perigee.fit.notify"
 local walk = require "perigee.nn.walk"
-local policy = require "perigee.amp.policy"
+local policy = require "perigee.nn.policy"
 
 local fit = {}
 

@@ -4,7 +4,7 @@
 
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
-local policy = require "perigee.amp.policy"
+local policy = require "perigee.nn.policy"
 
 local META = walk.META
 local activated = {}

@@ -54,7 +54,7 @@ local aliases = require("perigee.nn.told").aliases
 local function unknown(name)
   local names = native.layer_names()
   for known in pairs(nn) do names[#names + 1] = known end
-  local hint = require("perigee.foreign").hint("nn", name)
+  local hint = require("perigee.names.foreign").hint("nn", name)
   local near = not hint and native.suggest(name, names)
   native.raise("not_found", nil, ("nn has no %q"):format(name),
                hint or near and ("did you mean nn.%s?"):format(near) or native.unavailable "layers")

@@ -3,7 +3,7 @@
 -- nn.MSELoss{reduction="sum"}(x, y). The functions are in loss/, by what they compare.
 
 local native = require "perigee.native"
-local policy = require "perigee.amp.policy"
+local policy = require "perigee.nn.policy"
 local Module = require "perigee.nn.module"
 local common = require "perigee.nn.loss.common"
 local told = require "perigee.nn.told"

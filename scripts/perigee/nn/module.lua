@@ -5,7 +5,7 @@ local native = require "perigee.native"
 local path = require "perigee.nn.path"
 local walk = require "perigee.nn.walk"
 local fields = require "perigee.nn.fields"
-local policy = require "perigee.amp.policy"
+local policy = require "perigee.nn.policy"
 
 local META = walk.META
 
@@ -200,12 +200,12 @@ function Module.unfreeze(self) return set_trainable(self, true) end
 ---Forgets the gradients of all parameters.
 function Module.zero_grad(self) native.clear_grads(self:parameters()) end
 
-for name, source in pairs { state = "state", load_state = "state", to = "state", clone = "state", summary = "summary",
-                            fit = "fit", evaluate = "fit", predict = "fit" } do
-  Module[name] = function(self, ...)
-    return require(source == "fit" and "perigee.fit" or "perigee.nn." .. source)[name](self, ...)
-  end
+for name, source in pairs { state = "state", load_state = "state", to = "state", clone = "state",
+                            summary = "summary" } do
+  Module[name] = function(self, ...) return require("perigee.nn." .. source)[name](self, ...) end
 end
+for name, method in pairs(native.training) do Module[name] = method end
+native.layer_methods = Module -- for messages about names that are none
 ---Moves parameters and buffers to the processor, as to("cpu").
 ---@return perigee.Layer
 function Module.cpu(self) return self:to("cpu") end
@@ -223,7 +223,7 @@ for name, method in pairs(Module) do
   end
 end
 
-local foreign_methods = require("perigee.foreign").layer_methods(native.raise)
+local foreign_methods = require("perigee.names.foreign").layer_methods(native.raise)
 setmetatable(Module, { __index = foreign_methods, __call = function()
   native.raise("invalid_argument", "nn.Module", "it is what all layers share, and no class to make one of",
                "local Net = nn.class(\"Net\")")

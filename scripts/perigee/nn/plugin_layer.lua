@@ -7,7 +7,7 @@ local Module = require "perigee.nn.module"
 local walk = require "perigee.nn.walk"
 local activated = require "perigee.nn.activated"
 local initialise = require "perigee.nn.initialise"
-local conv_padding = require "perigee.nn.conv_padding"
+local conv_padding = require "perigee.neural.conv_padding"
 
 local META = walk.META
 

@@ -19,7 +19,7 @@ function optim.is_optimizer(v) return getmetatable(v) == Optimizer end
 local function unknown(name)
   local names = native.optimizer_names()
   for known in pairs(optim) do names[#names + 1] = known end
-  local hint = require("perigee.foreign").hint("optim", name)
+  local hint = require("perigee.names.foreign").hint("optim", name)
   local near = not hint and native.suggest(name, names)
   native.raise("not_found", nil, ("optim has no %q"):format(name),
                hint or near and ("did you mean optim.%s?"):format(near) or native.unavailable "optimizers")

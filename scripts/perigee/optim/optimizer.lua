@@ -6,7 +6,7 @@ local kept = rawget(native, "optim.optimizer") -- a script that clears package.l
 if kept then return kept end
 local rule = require "perigee.optim.rule"
 local walk = require "perigee.nn.walk"
-local policy = require "perigee.amp.policy"
+local policy = require "perigee.nn.policy"
 local lasting = require "perigee.optim.lasting"
 local parameters = require "perigee.optim.parameters"
 

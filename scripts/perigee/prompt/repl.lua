@@ -4,8 +4,8 @@
 -- Ctrl-C reaches running code through a hook, which compiled code never looks at. So what the user types or loads here
 -- is interpreted, and so is the training loop; everything else of Perigee is compiled as ever.
 
-local editor = package.loaded["perigee.command.line_editor"]
-local report = require "perigee.command.report"
+local editor = package.loaded["perigee.prompt.line_editor"]
+local report = require "perigee.printing.report"
 local chunk = require "perigee.prompt.chunk"
 local history = require "perigee.prompt.history"
 

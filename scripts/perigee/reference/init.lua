@@ -6,7 +6,7 @@
 local native = require "perigee.native"
 local annotations = require "perigee.reference.annotations"
 local receivers = require "perigee.reference.receivers"
-local conv_padding = require "perigee.nn.conv_padding"
+local conv_padding = require "perigee.neural.conv_padding"
 
 local reference = {}
 

@@ -4,6 +4,7 @@
 local native = require "perigee.native"
 local reference = require "perigee.reference"
 local examples = require "perigee.reference.examples"
+local heading = require "perigee.reference.heading"
 
 local pages = {}
 
@@ -34,8 +35,6 @@ local function add_example(lines, e)
   if not e then return end
   lines[#lines + 1] = ("\n```lua\n%s\n```\n```\n%s\n```"):format(e.code, e.output)
 end
-
-local function heading(entry) return require("perigee.prompt.help").heading(entry) end
 
 -- The text of one entry.
 local function section(entry, example)

@@ -28,9 +28,10 @@ receivers.functions = { both = true, like = true, extreme = true, arg_extreme = 
 
 -- Files' local functions that users call, under their names.
 receivers.locals = {
-  ["bench.lua"] = { bench = "pg.bench" }, ["gradcheck.lua"] = { gradcheck = "pg.gradcheck" },
-  ["einsum.lua"] = { einsum = "pg.einsum" }, ["plot/init.lua"] = { plot = "pg.plot" },
-  ["custom_grad.lua"] = { custom_grad = "pg.custom_grad" }, ["recompute.lua"] = { recompute = "pg.recompute" },
+  ["profile/bench.lua"] = { bench = "pg.bench" }, ["autograd/gradcheck.lua"] = { gradcheck = "pg.gradcheck" },
+  ["linalg/einsum.lua"] = { einsum = "pg.einsum" }, ["plot/init.lua"] = { plot = "pg.plot" },
+  ["autograd/custom_grad.lua"] = { custom_grad = "pg.custom_grad" },
+  ["autograd/recompute.lua"] = { recompute = "pg.recompute" },
   ["graph/init.lua"] = { graph = "pg.graph" }, ["graph/session.lua"] = { new_session = "pg.Session" },
   ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
 }

@@ -14,8 +14,8 @@ BROKEN = re.compile(r"illegal memory access|misaligned address|unspecified launc
 
 
 def lua_jobs(check, folder, *options):
-    """A job a file: a file that dies takes no other with it."""
-    files = sorted(glob.glob(os.path.join(check.root, folder, "*_test.lua")))
+    """A job a file, of the folder's rooms too: a file that dies takes no other with it."""
+    files = sorted(glob.glob(os.path.join(check.root, folder, "**", "*_test.lua"), recursive=True))
     return [(os.path.relpath(file, check.root),
              [*check.test(), *options, file]) for file in files]
 
@@ -119,12 +119,13 @@ def lua(check, part, limit):
     """The suites of the language, with the device in force; and those about a second device, with it as that;
     and tensors of more than 2^31 elements."""
     jobs = lua_jobs(check, "tests/gpu")  # more than 2^31 elements: the longest comes first
-    jobs += [job for job in lua_jobs(check, "tests/lua") if not job[0].endswith("vectors_test.lua")]
+    jobs += [job for job in lua_jobs(check, "tests/lua") if not job[0].startswith("tests/lua/operators/")
+             and not job[0].endswith("vectors_test.lua")]
     for name in ("device", "stream"):
-        file = "tests/lua/%s_test.lua" % name
+        file = "tests/lua/devices/%s_test.lua" % name
         jobs.append((file + " beside the CPU", [*check.test(None), os.path.join(check.root, file)],
                      {"PERIGEE_TEST_SECOND": check.device}))
-    file = "tests/lua/norm_pool_test.lua"
+    file = "tests/lua/kernels/norm_pool_test.lua"
     jobs.append((file + " by own kernels", [*check.test(), os.path.join(check.root, file)],
                  {"PERIGEE_CUDA_NORMS": "own", "PERIGEE_CUDA_POOLS": "own"}))
     _run_lua(check, part, jobs, limit, True)

@@ -1,0 +1,157 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Where operators run: what is said about it, which devices there are to run on. Each script in a process of its own.
+
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
+
+local pg = require "perigee"
+local process = require "process"
+
+-- What a script prints and writes to standard error, where there are three simulated devices and no others.
+local DEVICES = "CUDA_VISIBLE_DEVICES=-1 PERIGEE_STANDIN_DEVICES=0 PERIGEE_SIM_DEVICES=3 PERIGEE_SIM_GPU=1"
+local function output(t, script, environment)
+  local path = process.file('local pg = require "perigee"\n' .. script)
+  local command = ("%s %s '%s' %s"):format(DEVICES, environment or "", process.need_perigee(t), path)
+  local text, status = process.run(command)
+  os.remove(path)
+  if status ~= 0 then error(text, 0) end
+  -- A build with a CUDA plugin says why that one has no device.
+  return (text:gsub("; 'cuda' is unavailable: [^\n]-(; sim:1 is)", "%1"):gsub("; 'cuda' is unavailable: [^\n]*", ""))
+end
+
+test("log_device_placement: a line an operator, copies and compositions included", function(t)
+  t.equal(output(t, [[
+    local x = pg.ones { 2 }
+    pg.config.set { log_device_placement = true }
+    local y = pg.device("sim:1", function() return x + x end)
+    pg.relu(x)
+    pg.relu(x)
+    pg.config.set { log_device_placement = false }
+    pg.relu(y)
+  ]]), "transfer: (transfer): sim:1\nadd: (add): sim:1\nrelu: (relu): cpu:0\nrelu: (relu): cpu:0\n")
+end)
+
+test("a session says where its nodes run", function(t)
+  local script = [[
+    local g = pg.graph(function(g)
+      local a = pg.device("/cpu:0", function() return g:constant({ 1, 2, 3 }, { name = "a" }) end)
+      local x = g:placeholder { "x", shape = { "batch", 3 } }
+      return { y = pg.device("/gpu:1", function() return (x + a):relu() + a end) }
+    end)
+    local s = pg.Session { g%s }
+    local y = s:run("y", { x = pg.ones { 1, 3 } })
+    io.write(%s, y.device, "\n")
+  ]]
+  local lines = "a: (constant): cpu:0\nx: (placeholder): cpu:0\ntransfer: (transfer): sim:1\n" ..
+                "transfer_2: (transfer): sim:1\nadd: (add): sim:1\nrelu: (relu): sim:1\n"
+  local logged = output(t, script:format(", log_device_placement = true", '""'))
+  local asked = output(t, script:format("", "s:placement()"))
+  t.equal(logged, asked)
+  t.ok(asked:find(lines, 1, true) == 1 and asked:find("sim:1\n$"), asked)
+end)
+
+test("soft placement runs on the processor what the device has no kernel for, and says so once", function(t)
+  local script = [[
+    local g = pg.graph(function(g)
+      return pg.device("gpu:1", function()
+        local x = g:placeholder { "x", shape = { "batch" } }
+        local y = (x * 2):sin():exp() * pg.ones({ 1 })
+        return { y = y, loss = y:sum() }
+      end)
+    end)
+    local s = pg.Session { g, allow_soft_placement = %s }
+    local dx = g:gradients("loss", { "x" })[1]
+    for size = 1, 2 do
+      local x = pg.ones { size } * 0.5
+      local ok, got = pcall(s.run, s, { "y", "loss", dx }, { x = x })
+      if not ok then return print(got) end
+      x.requires_grad = true
+      local y = (x * 2):sin():exp()
+      y:sum():backward()
+      print(got.y.device, pg.allclose(got.y:cpu(), y), got[3].device, pg.allclose(got[3]:cpu(), x.grad))
+    end
+    io.write(s:placement():match("sin: [^\n]*"), s:placement():match("exp: [^\n]*"), "\n")
+  ]]
+  local refused = output(t, script:format("false"), "PERIGEE_SIM_MISSING=sin")
+  t.ok(refused:find("sin: no kernel for float32 [1] on sim:1; there are kernels on cpu", 1, true), refused)
+  t.equal(output(t, script:format("true"), "PERIGEE_SIM_MISSING=sin"),
+          "perigee: warning: sin: (sin): cpu:0, since sim:1 has no kernel for it\n" ..
+          "sim:1\ttrue\tsim:1\ttrue\nsim:1\ttrue\tsim:1\ttrue\nsin: (sin): cpu:0exp: (exp): sim:1\n")
+end)
+
+test("soft placement moves updates too, and their results come back", function(t)
+  t.equal(output(t, [[
+    local g = pg.graph(function(g)
+      local w = pg.device("sim:0", function() return g:variable { "w", shape = { 2 }, init = "ones" } end)
+      local d = pg.grad((w * w):sum(), { w })
+      pg.no_grad(function() pg.sgd({ w }, { d }, {}, { lr = 0.25 }) end)
+      return { y = w * 1 }
+    end)
+    local s = pg.Session { g, allow_soft_placement = true }
+    for _ = 1, 2 do
+      local y = s:run "y"
+      print(y.device, y[1]:item(), y[2]:item())
+    end
+  ]], "PERIGEE_SIM_MISSING=sgd"), "perigee: warning: sgd: (sgd): cpu:0, since sim:0 has no kernel for it\n" ..
+          "sim:0\t0.5\t0.5\nsim:0\t0.25\t0.25\n")
+end)
+
+test("visible_devices: the others are not there, and gpu:0 is the first one named", function(t)
+  t.equal(output(t, [[
+    local function names()
+      local list = {}
+      for i, d in ipairs(pg.devices()) do list[i] = d.name end
+      return table.concat(list, " ")
+    end
+    pg.config.visible_devices { "sim:2", "sim:0" }
+    print(names(), table.concat(pg.config.get().visible_devices, " "))
+    print(pg.device("gpu:0", function() return pg.ones { 1 } end).device, pg.ones({ 1 }, { device = "sim:0" }).device)
+    print(select(2, pcall(pg.ones, { 1 }, { device = "sim:1" })))
+    pg.config.set { visible_devices = { "sim:0", "sim:2", "sim:1" } }
+    print(names())
+    print(select(2, pcall(pg.config.visible_devices, { "sim:1" })))
+    print(select(2, pcall(pg.config.visible_devices, { "sim:0", "gpu:0", "sim:2" })))
+    print(select(2, pcall(pg.config.visible_devices, { "sim:7" })))
+    print(names())
+    pg.config.visible_devices()
+    print(names(), pg.config.get().visible_devices)
+  ]]):gsub("/tmp/%S-:(%d+): ", "%1: "), ([[
+cpu sim:2 sim:0	sim:2 sim:0
+sim:2	sim:0
+10: ones: device: there is no device 'sim:1'; there are cpu:0, sim:2, sim:0; sim:1 is not among the visible devices
+cpu sim:0 sim:2 sim:1
+13: visible_devices: sim:0 has been used and cannot be hidden any more
+14: visible_devices: sim:0 is named twice
+15: visible_devices: there is no device 'sim:7'; there are cpu:0, sim:0, sim:1, sim:2
+cpu sim:0 sim:2 sim:1
+cpu sim:0 sim:1 sim:2	nil
+]]))
+end)
+
+test("visible_devices: the processor stays, and pg.reset shows all again", function(t)
+  t.equal(output(t, [[
+    pg.config.visible_devices {}
+    print(#pg.devices(), pg.ones({ 2 }):sum():item(), (pcall(pg.device, "gpu")))
+    pg.reset()
+    print(#pg.devices(), pg.config.get().visible_devices)
+    pg.config.visible_devices { "cpu" }
+    print(#pg.devices())
+  ]]), "1\t2\tfalse\n4\tnil\n1\n")
+end)
+
+test("bad settings", function(t)
+  t.raises(function() pg.config.visible_devices("gpu:0") end, "config.visible_devices: needs a list of names")
+  t.raises(function() pg.config.visible_devices { 1 } end, "config.visible_devices: name 1 is number 1")
+  t.raises(function() pg.config.set { log_device_placement = 1 } end, "log_device_placement")
+  t.raises(function() pg.config.set { deterministic = false } end, "deterministic=true always holds")
+  pg.config.set { deterministic = true }
+  t.equal(pg.config.get().deterministic, true)
+  t.equal(pg.config.get().log_device_placement, false)
+end)
+
+test("the device in force is the processor, whichever device was used first", function(t)
+  local text, status = process.run(process.need_perigee(t) .. [[ -e 'local pg = require "perigee"
+    local x = pg.ones({ 2 }, { device = "sim:0" })
+    print(pg.device(), pg.ones { 1 }.device, pg.memory.stats().live == pg.memory.stats("cpu").live)']])
+  t.equal({ text:match("^%S+%s+%S+%s+%S+"), status }, { "cpu\tcpu\ttrue", 0 })
+end)

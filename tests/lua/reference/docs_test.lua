@@ -1,0 +1,29 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The snippets of docs/*.md run and show something.
+
+local here = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
+local root = here .. "/../../.."
+
+local examples = require "perigee.reference.examples"
+
+local function read(path)
+  local file = io.open(path, "r")
+  if not file then return nil end
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+for _, page in ipairs { "README", "coming_from_pytorch", "coming_from_keras", "coming_from_torch7" } do
+  local number = 0
+  for code in (read(root .. "/docs/" .. page .. ".md") or ""):gmatch("\n```lua\n(.-)\n```") do
+    number = number + 1
+    test(("docs/%s, snippet %d"):format(page, number), function(t)
+      if t.device and t.device ~= "cpu" then t.skip("runs once") end
+      local output, problem = examples.run(code)
+      t.ok(output, tostring(problem))
+      t.ok(#output > 0 or code:find("pg.save", 1, true), "a snippet that shows nothing")
+    end)
+  end
+  test("docs/" .. page .. " has snippets", function(t) t.ok(number >= (page == "README" and 1 or 3)) end)
+end
