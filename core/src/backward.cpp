@@ -28,7 +28,7 @@ TensorRef apply_step(const Node::Step& step, Tensor& x) {
   SmallVector<Tensor*, 2> inputs{&x};
   for (const TensorRef& t : step.others) inputs.push_back(t.get());
   TensorRef y;
-  call(*step.op, inputs.data(), static_cast<uint32_t>(inputs.size()), nullptr, step.attrs.data(), 0, &y, 1);
+  call_named(*step.op, inputs.data(), static_cast<uint32_t>(inputs.size()), nullptr, step.attrs.data(), 0, &y, 1);
   return y;
 }
 

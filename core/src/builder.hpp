@@ -30,6 +30,9 @@ constexpr uint32_t emit_functional = 1u << 31;  // a graph's replay: "copy" make
 void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
           uint32_t flags, TensorRef* outputs, uint32_t output_count);
 
+// The same for calls that nobody asked for by name: what is thrown begins with the operator's.
+void call_named(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
+                uint32_t flags, TensorRef* outputs, uint32_t output_count);
 TensorRef call1(const Op& op, std::initializer_list<Tensor*> inputs, const void* attrs = nullptr, uint32_t flags = 0);
 // Roles.
 TensorRef emit_cast(Tensor& x, uint32_t dtype);

@@ -173,9 +173,18 @@ void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint3
   call_slowly(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
 }
 
+void call_named(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
+                uint32_t flags, TensorRef* outputs, uint32_t output_count) {
+  try {
+    call(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
+  } catch (const pg::Error& e) {
+    throw pg::Error(e.code, op.info->name + std::string(": ") + e.what(), e.native, e.flags);
+  }
+}
+
 TensorRef call1(const Op& op, std::initializer_list<Tensor*> inputs, const void* attrs, uint32_t flags) {
   TensorRef output;
-  call(op, inputs.begin(), static_cast<uint32_t>(inputs.size()), nullptr, attrs, flags, &output, 1);
+  call_named(op, inputs.begin(), static_cast<uint32_t>(inputs.size()), nullptr, attrs, flags, &output, 1);
   return output;
 }
 

@@ -118,14 +118,7 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   }
 }
 
-void run_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
-  Tensors keep;
-  if (!s.densify.empty())
-    for (size_t i = 0; i < inputs.size(); i++)
-      if (s.densify[i]) {
-        keep.push_back(copy_dense(*inputs[i], inputs[i]->meta->dtype));
-        inputs[i] = keep.back().get();
-      }
+void launch_seeded(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
   if (s.op->info->effect != PG_EFFECT_RANDOM) {
     launch_kernel(s, inputs, attrs, outputs);
     return;
@@ -144,6 +137,20 @@ void run_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outp
   }
 }
 
+void run_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
+  if (s.densify.empty()) return launch_seeded(s, inputs, attrs, outputs);
+  Tensors dense(inputs.size());
+  Pointers given = inputs;
+  for (size_t i = 0; i < inputs.size(); i++) {
+    if (s.densify[i] == 0) continue;
+    dense[i] = copy_dense(*inputs[i], inputs[i]->meta->dtype);
+    inputs[i] = dense[i].get();
+  }
+  launch_seeded(s, inputs, attrs, outputs);
+  for (size_t i = 0; i < inputs.size(); i++)
+    if (s.densify[i] == kDensifyWrite) copy_into(*given[i], *dense[i], s.op->info->name);
+}
+
 // Copy and fill are the device's own entries.
 void run_entry(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
   if (s.how == How::transfer) {
@@ -154,8 +161,9 @@ void run_entry(Signature& s, Pointers& inputs, const void* attrs, Tensors& outpu
   if (y.meta->numel == 0) return;
   uint32_t stream = s.device->synchronous ? 0 : ambient().stream;
   if (s.how == How::fill) {
-    double value;
-    std::memcpy(&value, static_cast<const uint8_t*>(attrs) + s.op->value_offset, sizeof value);
+    double value = s.fill;
+    if (s.op->role == Role::fill)
+      std::memcpy(&value, static_cast<const uint8_t*>(attrs) + s.op->value_offset, sizeof value);
     s.device->fill(with_address(y), value, stream, s.op->info->name);
     return;
   }
@@ -348,6 +356,7 @@ void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
                 output_count);
   }
   if (s.in_place || s.writes) check_writes(s, inputs);
+  if (s.how == How::apart) return call_apart(s, inputs, attrs, outputs, output_count);
   if (s.in_place && call_separated(s, inputs, attrs, outputs, output_count)) return;
   bool records = ambient().grad_enabled && !s.lean;
   TensorRef before;

@@ -30,15 +30,12 @@ int32_t emit(pg_builder* builder, uint32_t id, const pg_value* inputs, const uin
              const void* attrs, uint32_t flags, pg_value* outputs, uint32_t output_count, pg_error* error) {
   return pg::guard(error, "emit", [&] {
     const Op& target = op(id);
-    try {
-      if ((flags & ~PG_EMIT_IN_PLACE) != 0) pg::fail_argument(pg::format("the flags 0x%x are unknown", flags));
-      std::vector<TensorRef> made(output_count);
-      call(target, reinterpret_cast<Tensor* const*>(inputs), input_count, groups, attrs, flags, made.data(),
-           output_count);
-      for (uint32_t i = 0; i < output_count; i++) outputs[i] = builder->add(std::move(made[i]));
-    } catch (pg::Error& e) {
-      throw pg::Error(e.code, target.info->name + std::string(": ") + e.what(), e.native, e.flags);
-    }
+    if ((flags & ~PG_EMIT_IN_PLACE) != 0)
+      pg::fail_argument(pg::format("%s: the flags 0x%x are unknown", target.info->name, flags));
+    std::vector<TensorRef> made(output_count);
+    call_named(target, reinterpret_cast<Tensor* const*>(inputs), input_count, groups, attrs, flags, made.data(),
+               output_count);
+    for (uint32_t i = 0; i < output_count; i++) outputs[i] = builder->add(std::move(made[i]));
   });
 }
 

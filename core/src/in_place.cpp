@@ -29,6 +29,29 @@ bool call_separated(Signature& s, Tensor* const* inputs, const void* attrs, Tens
   return true;
 }
 
+void call_apart(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
+  Scoped<const Autocast*> as_given(ambient().autocast, nullptr);  // the call has been cast for
+  Scoped<bool> said(ambient().log_placement, false);
+  Tensor& target = *inputs[0];
+  SmallVector<Tensor*, 4> apart(inputs, inputs + s.inputs.size());
+  bool recorded = false;
+  for (Tensor* x : apart) recorded |= ambient().grad_enabled && x != nullptr && needs_gradient(*x);
+  SmallVector<TensorRef, 2> before;  // what the tape saves must not be what is written to
+  for (Tensor*& x : apart) {
+    if (!recorded || x == nullptr || !x->storage || x->storage.get() != target.storage.get()) continue;
+    before.push_back(emit_clone(*x));
+    x = before.back().get();
+  }
+  std::vector<TensorRef> made(std::max(output_count, 1u));
+  Scoped<int32_t> here(ambient().device, s.device->id);
+  call(*s.op, apart.data(), static_cast<uint32_t>(apart.size()), s.groups.data(), attrs, 0, made.data(),
+       static_cast<uint32_t>(made.size()));
+  if (made[0]->storage && made[0]->storage.get() == target.storage.get()) made[0] = emit_clone(*made[0]);
+  call1(role_op(Role::copy), {&target, made[0].get()});
+  made[0] = TensorRef::share(&target);
+  for (uint32_t i = 0; i < output_count; i++) outputs[i] = std::move(made[i]);
+}
+
 TensorRef target_before(const TapeCall& call) {
   Tensor& target = *call.inputs[0];
   bool saved = (call.op->info->saved_inputs & 1u) != 0;

@@ -267,7 +267,8 @@ std::vector<std::string> unknown_ops(const LoadedPlugin& plugin) {
 }
 
 std::string kernel_places(const Op& op) {
-  load_kind("kernels");  // only messages ask: the answer may cost something
+  load_kind("device");  // only messages ask: the answer may cost something
+  load_kind("kernels");
   std::string text;
   std::shared_lock guard(registry().mutex);
   auto found = registry().kernels.find(op.info->name);

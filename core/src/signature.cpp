@@ -144,14 +144,24 @@ struct Maker {
     std::string reasons;
     for (const Kernel& k : find_kernels(*key.op, s.device->type)) {
       leave_out(k);
-      if (supported(k, reasons) || (densify_inputs() && supported(k, reasons))) {
+      if (supported(k, reasons) || (densify_inputs(kDensifyRead) && supported(k, reasons)) ||
+          (densify_inputs(kDensifyWrite) && supported(k, reasons))) {
         prepare(k);
         return;
       }
-      s.densify.clear();
+      show_as_given();
     }
-    if (key.op->info->decompose != nullptr && !key.in_place) {
+    if (key.in_place) {  // what cannot be computed apart either says so then
+      s.how = How::apart;
+      return;
+    }
+    if (key.op->info->decompose != nullptr) {
       s.how = How::decompose;
+      return;
+    }
+    if (key.op->role == Role::zeros_like || key.op->role == Role::ones_like) {
+      s.how = How::fill;
+      s.fill = key.op->role == Role::ones_like ? 1 : 0;
       return;
     }
     std::string text = "no kernel for " + description() + " on " + s.device->name;
@@ -160,25 +170,34 @@ struct Maker {
     pg::fail(PG_E_NOT_SUPPORTED, text + (places.empty() ? "; no device has one" : "; there are kernels on " + places));
   }
 
-  // Shows strided inputs as if they were dense; false when all are. Inputs that are written to stay as they are.
-  bool densify_inputs() {
+  // Shows strided inputs as if they were dense, those that are written to at the second attempt; false when that
+  // changes nothing.
+  bool densify_inputs(uint8_t attempt) {
     bool any = false;
+    show_as_given();
     s.densify.assign(key.input_count, 0);
     uint32_t flat = 0;
     for (uint32_t i = 0; i < key.op->info->input_count; i++) {
       for (uint32_t k = 0; k < s.groups[i]; k++, flat++) {
         Tensor* x = key.inputs[flat];
         if (x == nullptr || x->meta->contiguous) continue;
-        if (s.mutates[i] || (key.op->info->inputs[i]->flags & PG_INPUT_META)) continue;
-        if (key.in_place && flat == 0) continue;
+        if ((key.op->info->inputs[i]->flags & PG_INPUT_META) || (key.in_place && flat == 0)) continue;
+        const uint8_t wanted = s.mutates[i] ? kDensifyWrite : kDensifyRead;
+        if (wanted > attempt) continue;
         dense_.push_back(dense_meta(*x->meta, x->meta->dtype));
         s.input_views[flat] = &dense_.back()->view;
-        s.densify[flat] = 1;
-        any = true;
+        s.densify[flat] = wanted;
+        any |= wanted == attempt;
       }
     }
-    if (!any) s.densify.clear();
+    if (!any) show_as_given();
     return any;
+  }
+  void show_as_given() {
+    for (uint32_t i = 0; i < key.input_count && !s.densify.empty(); i++)
+      if (s.densify[i] != 0) s.input_views[i] = &key.inputs[i]->meta->view;
+    s.densify.clear();
+    dense_.clear();
   }
 
   pg_call call() {

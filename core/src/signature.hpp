@@ -10,7 +10,10 @@
 
 namespace perigee {
 
-enum class How : uint8_t { kernel, view, clone, cast, copy, fill, transfer, decompose, reshape_copy };
+enum class How : uint8_t { kernel, view, clone, cast, copy, fill, transfer, decompose, reshape_copy, apart };
+
+// Of an input that a kernel takes dense only.
+constexpr uint8_t kDensifyRead = 1, kDensifyWrite = 2;  // kDensifyWrite: what was written goes back to where it lies
 
 struct OutputPlan {
   MetaRef meta;
@@ -28,6 +31,7 @@ struct Signature {
   bool in_place = false;
   bool lean = false;
   How how = How::kernel;
+  double fill = 0;  // How::fill: where the operator does not say
   uint64_t hash = 0;
   std::vector<MetaRef> inputs;  // null where absent
   std::vector<uint32_t> groups;
@@ -45,8 +49,8 @@ struct Signature {
   uint64_t workspace = 0, stream = 0;
   uint64_t pack_bytes[8] = {};
   bool packs = false;
-  std::vector<uint8_t> densify;                             // inputs that the kernel wants dense; empty: none
-  std::vector<MetaRef> dense;                               // what input_views of those point into
+  std::vector<uint8_t> densify;  // inputs that the kernel wants dense: a kDensify; empty: none
+  std::vector<MetaRef> dense;    // what input_views of those point into
   std::vector<const pg_tensor*> input_views, output_views;  // null where absent
 
   ~Signature();

@@ -102,6 +102,14 @@ TensorRef copy_dense(Tensor& tensor, uint32_t dtype) {
   return target;
 }
 
+void copy_into(Tensor& target, Tensor& source, const char* what) {
+  if (target.meta->numel == 0) return;
+  const uint32_t stream = target.device->synchronous ? 0 : ambient().stream;
+  use_on(*source.storage, stream, false);
+  use_on(*target.storage, stream, true);
+  target.device->copy(with_address(target), with_address(source), stream, what);
+}
+
 TensorRef move_to(Tensor& tensor, Device& device) {
   TensorRef source = tensor.meta->contiguous ? TensorRef::share(&tensor) : copy_dense(tensor, tensor.meta->dtype);
   TensorRef target = make_dense(device, source->meta);

@@ -86,6 +86,8 @@ TensorRef from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const v
 void to_host(Tensor& tensor, void* target);
 // A dense copy on the same device through the device's own copy entry; no history.
 TensorRef copy_dense(Tensor& tensor, uint32_t dtype);
+// Dense elements written where those of a tensor of the same shape lie, by the same entry.
+void copy_into(Tensor& target, Tensor& source, const char* what);
 // The same elements of the same memory.
 inline bool is_same_view(const Tensor* a, const Tensor* b) {
   return a != nullptr && b != nullptr && a->storage && a->storage.get() == b->storage.get() && a->offset == b->offset &&

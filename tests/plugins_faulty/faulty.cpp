@@ -223,6 +223,168 @@ struct TwoAxes : Kernel {
 };
 PG_KERNEL("faulty_axes", TwoAxes);
 
+PG_OP("faulty_first_refuses")
+    .doc("x. Of its two kernels the first takes dense float64 only, the second any stride.")
+    .input("x", kFloating, "[n]")
+    .output("y", "like x")
+    .shape(like_x);
+
+struct First : Kernel {
+  static void supports(const KernelCall& call) {
+    call.need_dtypes({PG_F64});
+    call.need_dense();
+  }
+  First(const KernelCall&, Plan&) {}
+  void launch(const pg_launch&) override {}
+};
+PG_KERNEL("faulty_first_refuses", First);
+
+struct Second : Kernel {
+  int64_t count, stride;
+  static void supports(const KernelCall& call) { call.need_dtypes({PG_F32}); }
+  Second(const KernelCall& call, Plan&) : count(call.in(0).shape[0]), stride(call.in(0).stride[0]) {}
+  void launch(const pg_launch& launch) override {
+    auto *x = input<float>(launch, 0), *y = output<float>(launch, 0);
+    for (int64_t i = 0; i < count; i++) y[i] = x[i * stride];
+  }
+};
+PG_KERNEL("faulty_first_refuses", Second);
+
+// ---- in place ----
+
+// Not faulty, but its kernel takes dense tensors only.
+PG_OP("faulty_dense")
+    .doc("x^2 + y.")
+    .input("x", kFloating, "any")
+    .input("y", kFloating, "like x")
+    .traits(PG_OP_IN_PLACE)
+    .output("z", "like x")
+    .shape(like_x)
+    .saves("x")
+    .grad([](GradContext& g) {
+      g.din(0) = g.dout(0) * g.in(0) * 2.0;
+      g.din(1) = g.dout(0);
+    });
+
+struct Dense : Kernel {
+  int64_t count;
+  static void supports(const KernelCall& call) {
+    call.need_dtypes({PG_F32});
+    call.need_dense();
+  }
+  Dense(const KernelCall& call, Plan&) : count(element_count(call.in(0))) {}
+  void launch(const pg_launch& launch) override {
+    auto *x = input<float>(launch, 0), *y = input<float>(launch, 1), *z = output<float>(launch, 0);
+    for (int64_t i = 0; i < count; i++) z[i] = x[i] * x[i] + y[i];
+  }
+};
+PG_KERNEL("faulty_dense", Dense);
+
+PG_OP("faulty_dense_count")
+    .doc("faulty_count, of dense tensors only.")
+    .input("x", kFloating, "[n]", PG_INPUT_MUTATES)
+    .output("y", "int64 []")
+    .shape([](ShapeContext& c) { c.out(0).set(PG_I64, {}); });
+
+struct DenseCount : Count {
+  static void supports(const KernelCall& call) {
+    Count::supports(call);
+    call.need(is_dense(call.in(0)), "takes dense tensors");
+  }
+  using Count::Count;
+};
+PG_KERNEL("faulty_dense_count", DenseCount);
+
+PG_OP("faulty_composed")
+    .doc("2 x, on devices that have no kernel for it: all.")
+    .input("x", kFloating, "any")
+    .traits(PG_OP_IN_PLACE)
+    .output("y", "like x")
+    .shape(like_x)
+    .decompose([](ExpandContext& c) { c.out(0) = c.in(0) * 2.0; });
+
+PG_OP("faulty_lacking")
+    .doc("Nothing computes it.")
+    .input("x", kFloating, "any")
+    .traits(PG_OP_IN_PLACE)
+    .output("y", "like x")
+    .shape(like_x);
+
+PG_OP("faulty_lacking_grad")
+    .doc("x, with a gradient that nothing computes.")
+    .input("x", kFloating, "any")
+    .output("y", "like x")
+    .shape(like_x)
+    .decompose([](ExpandContext& c) { c.out(0) = c.in(0) * 1.0; })
+    .grad([](GradContext& g) { g.din(0) = apply<"faulty_lacking">(g.dout(0)); });
+
+// ---- what they emit ----
+
+// Not faulty: tells what it was given.
+PG_OP("faulty_given")
+    .doc("[length of every input, then how many tensors there are]")
+    .input("x", kFloating, "any")
+    .input("y", kFloating, "any", PG_INPUT_OPTIONAL)
+    .input("more", kFloating, "any", PG_INPUT_VARIADIC)
+    .input("z", kFloating, "any", PG_INPUT_OPTIONAL)
+    .output("lengths", "int64 [5]")
+    .shape([](ShapeContext& c) { c.out(0).set(PG_I64, {5}); });
+
+struct Given : Kernel {
+  int64_t lengths[5] = {};
+  static void supports(const KernelCall&) {}
+  Given(const KernelCall& call, Plan&) {
+    for (uint32_t i = 0; i < 4; i++) lengths[i] = call.group(i);
+    for (uint32_t i = 0; i < call.input_count(); i++) lengths[4] += call.has(i) ? 1 : 0;
+  }
+  void launch(const pg_launch& launch) override { std::memcpy(output<int64_t>(launch, 0), lengths, sizeof lengths); }
+};
+PG_KERNEL("faulty_given", Given);
+
+PG_OP("faulty_few")
+    .doc("Emits faulty_given with `count` inputs of its four, the third of which is two.")
+    .input("x", kFloating, "any")
+    .attr<int>("count", 1, "inputs")
+    .output("lengths", "int64 [5]")
+    .shape([](ShapeContext& c) { c.out(0).set(PG_I64, {5}); })
+    .decompose([](ExpandContext& c) {
+      static constinit OpRef op("faulty_given");
+      const Value x = c.in(0), two[] = {x, x};
+      Call call(x.builder, op);
+      for (int64_t i = 0; i < c.get<int>("count"); i++) {
+        if (i == 2) {
+          call.inputs(two);
+        } else {
+          call.input(x);
+        }
+      }
+      c.out(0) = call.emit();
+    });
+
+PG_OP("faulty_attr")
+    .doc("Asks for an attribute that is not there: in a rule, of another operator, in its kernel.")
+    .input("x", kFloating, "any")
+    .attr<int>("where", 0, "0 to 3: nowhere, in the rule, of another operator, in the kernel")
+    .attr<double>("factor", 1, "of no use")
+    .output("y", "like x")
+    .shape([](ShapeContext& c) {
+      if (c.get<int>("where") == 1) c.get<int>("wher");
+      c.out(0) = c.in(0);
+    })
+    .decompose([](ExpandContext& c) {
+      static constinit OpRef known("faulty_attr", "where"), bare("faulty_given", "axis"), op("faulty_attr", "were");
+      const OpRef& wrong = c.get<int>("where") == 2 ? op : bare;
+      Call(c.in(0).builder, c.get<int>("where") == 0 ? known : wrong).input(c.in(0));
+      c.out(0) = c.in(0) * 1.0;
+    });
+
+struct Attr : Kernel {
+  static void supports(const KernelCall& call) { call.need(call.attr<int64_t>("where") == 3, "is there for 3"); }
+  Attr(const KernelCall& call, Plan&) { call.attr<int64_t>("here"); }
+  void launch(const pg_launch&) override {}
+};
+PG_KERNEL("faulty_attr", Attr);
+
 }  // namespace
 
 using Faulty = Provides<OpTable, KernelTable<"cpu">>;

@@ -95,6 +95,80 @@ test("options of one name: axis and axes are both there", function(t)
   t.equal(pg.faulty_axes(m, { axis = 1, axes = { 1, 2 } }), { 0, 2 })
 end)
 
+test("what a kernel does not write in place is computed apart and copied back", function(t)
+  local w = pg.tensor({ { 1, 2 }, { 3, 4 }, { 5, 6 } }, { requires_grad = true })
+  local a = w * 1
+  local view = a:t()[{ { 1, 2 }, { 1, 3, 2 } }] -- {{1, 5}, {2, 6}}
+  view:faulty_dense_(view)
+  t.equal(a, { { 2, 6 }, { 3, 4 }, { 30, 42 } })
+  a = (a * pg.tensor { { 1, 10 }, { 100, 1000 }, { 10000, 100000 } }):sum()
+  a:backward()
+  t.equal(w.grad, { { 3, 50 }, { 100, 1000 }, { 110000, 1300000 } })
+
+  local leaf = pg.ones({ 2, 2 }, { requires_grad = true })
+  t.raises(function() leaf:t():faulty_dense_(leaf) end, "requires gradients")
+  local kept = pg.ones { 2, 3 }
+  local product = kept:t() * pg.ones({ 3, 2 }, { requires_grad = true })
+  kept:t():faulty_dense_(kept:t())
+  t.equal(kept, { { 2, 2, 2 }, { 2, 2, 2 } })
+  t.raises(function() product:sum():backward() end, "modified in place")
+end)
+
+test("what a kernel does not write into is written into a copy, and copied back", function(t)
+  local counts = pg.zeros { 4 }
+  t.equal(pg.faulty_dense_count(counts):item(), 4)
+  t.equal(pg.faulty_dense_count(counts[{ { 1, 4, 2 } }]):item(), 2)
+  t.equal(counts, { 2, 1, 2, 1 })
+end)
+
+test("a kernel is asked for the strides that are there, whatever was offered to the one before", function(t)
+  t.equal(pg.faulty_first_refuses(pg.tensor({ { 1, 2 }, { 3, 4 } }):t()[1]), { 1, 3 })
+end)
+
+for _, device in ipairs { "cpu", "sim" } do
+  test("in place where there is only a decomposition, on " .. device, function(t)
+    local w = pg.tensor({ { 1, 2 }, { 3, 4 } }, { requires_grad = true, device = device })
+    local a = w * 1
+    a:t()[1]:faulty_composed_()
+    t.equal(a, { { 2, 2 }, { 6, 4 } })
+    a:faulty_composed_()
+    t.equal(a, { { 4, 4 }, { 12, 8 } })
+    a:sum():backward()
+    t.equal(w.grad, { { 4, 2 }, { 4, 2 } })
+  end)
+end
+
+test("what nothing computes is named, in place, in backward, and the reason is given", function(t)
+  local lacking = "faulty_lacking: no kernel for float32 %[3%] on cpu:0; no device has one"
+  t.raises(function() return pg.faulty_lacking(x) end, lacking)
+  t.raises(function() return x:clone():faulty_lacking_() end, "faulty_lacking_: no kernel for float32 %[3%] on cpu:0")
+  local w = pg.ones({ 3 }, { requires_grad = true })
+  t.raises(function() w:faulty_lacking_grad():sum():backward() end, "gradient of faulty_lacking_grad: .*" .. lacking)
+  t.raises(function() pg.ones({ 2 }, { dtype = "float64" }):faulty_dense_(pg.ones({ 2 }, { dtype = "float64" })) end,
+           "no kernel for .*takes float32")
+end)
+
+test("inputs that an emission leaves out are absent where they may be", function(t)
+  t.equal(pg.faulty_few(x), { 1, 1, 0, 1, 1 })
+  t.equal(pg.faulty_few(x, { count = 2 }), { 1, 1, 0, 1, 2 })
+  t.equal(pg.faulty_few(x, { count = 3 }), { 1, 1, 2, 1, 4 })
+  t.equal(pg.faulty_few(x, { count = 4 }), { 1, 1, 2, 1, 5 })
+  t.raises(function() return pg.faulty_few(x, { count = 0 }) end, "faulty_given: argument 1 %(x%) is missing")
+  fails(t, function() return pg.faulty_few(x, { count = 5 }) end,
+        "faulty_given: more inputs than the 4 that are declared: x, y, more, z")
+end)
+
+test("an attribute that is not there is answered with those that are", function(t)
+  t.equal(pg.faulty_attr(x), { 1, 2, 3 })
+  fails(t, function() return pg.faulty_attr(x, { where = 1 }) end,
+        "faulty_attr has no attribute 'wher'; it has: where, factor")
+  fails(t, function() return pg.faulty_attr(x, { where = 2 }) end,
+        "faulty_attr has no attribute 'were'; it has: where, factor")
+  fails(t, function() return pg.faulty_attr(x, { where = 3 }) end,
+        "faulty_attr has no attribute 'here'; it has: where, factor")
+  fails(t, function() return pg.faulty_attr(x, { where = 4 }) end, "faulty_given has no attribute 'axis'; it has none")
+end)
+
 test("a name that is not found may be that of a plugin that cannot be used", function(t)
   local reason = "plugin 'broken' is unavailable: was built for major version 2"
   t.raises(function() return pg.faulty_nothing_like_this end, plain(reason))

@@ -70,7 +70,8 @@ class OpRef {
   mutable std::atomic<const Resolved*> resolved_{nullptr};
 };
 
-// One emission: inputs in declared order (at most 16), attributes by their position in the OpRef, then emit.
+// One emission: inputs in declared order, attributes by their position in the OpRef, then emit. Inputs that are left
+// out behind the given ones are absent, or of no tensors where they are variadic.
 class Call {
  public:
   Call(pg_builder* builder, const OpRef& op);
@@ -115,6 +116,8 @@ class Call {
   Call& set_whole(int attr, int64_t number);
   void push(pg_value id);
   void add_group(uint32_t size);
+  void fill_inputs();
+  [[noreturn]] void fail_surplus() const;
   bool same_layout(const pg_op_info& from) const;
   void copy_attr(const pg_attr_info& to, const pg_attr_info& from, const void* attrs);
 

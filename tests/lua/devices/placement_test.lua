@@ -79,6 +79,24 @@ test("soft placement runs on the processor what the device has no kernel for, an
           "sim:1\ttrue\tsim:1\ttrue\nsim:1\ttrue\tsim:1\ttrue\nsin: (sin): cpu:0exp: (exp): sim:1\n")
 end)
 
+test("backward names what it has no kernel for; a device's own fill makes ones and zeros", function(t)
+  local script = [[
+    local w = pg.ones({ 2, 2 }, { device = "sim:0", requires_grad = true })
+    local y = w * 2
+    local z = y * 1
+    z[1]:copy_(w[2] * 3) -- its gradient needs zeros
+    local ok, problem = pcall(function() %s:backward() end)
+    print(ok and tostring(w.grad:cpu():totable()[1][2]) .. " " .. w.grad[2][1]:item() or problem)
+  ]]
+  local bare = "PERIGEE_SIM_MISSING=ones_like,zeros_like"
+  t.equal(output(t, script:format("z:sum()"), bare), "0 5\n")
+  local refused = output(t, script:format("(y + y):sum()"), bare .. ",add")
+  t.ok(refused:find("no kernel", 1, true), refused)
+  refused = output(t, script:format("((y * w) * y):sum()"), bare .. ",add")
+  t.ok(refused:find("backward: add: no kernel for float32 [2, 2], float32 [2, 2] on sim:0; there are kernels on cpu", 1,
+                    true), refused)
+end)
+
 test("soft placement moves updates too, and their results come back", function(t)
   t.equal(output(t, [[
     local g = pg.graph(function(g)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The snippets of docs/*.md run and show something.
+-- The snippets of docs/*.md run and show something; what pages say of the header is so.
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
 local root = here .. "/../../.."
@@ -27,3 +27,10 @@ for _, page in ipairs { "README", "coming_from_pytorch", "coming_from_keras", "c
   end
   test("docs/" .. page .. " has snippets", function(t) t.ok(number >= (page == "README" and 1 or 3)) end)
 end
+
+test("cmake/README names the header's version in its manifest", function(t)
+  local header, page = read(root .. "/core/include/perigee/plugin.h"), read(root .. "/cmake/README.md")
+  if not header or not page then t.skip("runs in the source tree") end
+  t.equal(page:match('"abi_minor": (%d+)'), header:match("#define PG_ABI_MINOR (%d+)u"))
+  t.equal(page:match('"abi": (%d+)'), header:match("pg_plugin_v(%d+)"))
+end)

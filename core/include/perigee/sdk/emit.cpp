@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "perigee/emit.hpp"
 
+#include <memory>
+
+#include "perigee/sdk/attributes.hpp"
+
 namespace pg {
 
 void Value::fail_absent() { fail(PG_E_INTERNAL, "an absent value was asked for its shape or dtype"); }
@@ -20,16 +24,17 @@ pg_ints make_ints(std::initializer_list<int64_t> list) {
 
 // Two threads may both get here: the loser's copy leaks, a few bytes at most once an operator.
 const OpRef::Resolved& OpRef::resolve() const {
-  auto* fresh = new Resolved{host, 0, nullptr, {}};
+  auto fresh = std::make_unique<Resolved>(Resolved{host, 0, nullptr, {}});
   pg_error error = make_error();
   check(host->op_find(host->context, name_, &fresh->op, &fresh->info, &error), error);
   for (int i = 0; i < kMaxAttrs && attrs_[i] != nullptr; i++) {
     for (uint32_t k = 0; k < fresh->info->attr_count; k++)
       if (std::strcmp(fresh->info->attrs[k]->name, attrs_[i]) == 0) fresh->attrs[i] = fresh->info->attrs[k];
-    if (fresh->attrs[i] == nullptr) fail(PG_E_INTERNAL, format("%s has no attribute '%s'", name_, attrs_[i]));
+    if (fresh->attrs[i] == nullptr) fail_attr(*fresh->info, attrs_[i]);
   }
-  resolved_.store(fresh, std::memory_order_release);
-  return *fresh;
+  const Resolved* made = fresh.release();
+  resolved_.store(made, std::memory_order_release);
+  return *made;
 }
 
 Call::Call(pg_builder* builder, const OpRef& op) : builder_(builder), op_(op.get()) {
@@ -124,6 +129,7 @@ void Call::copy_attr(const pg_attr_info& to, const pg_attr_info& from, const voi
 }
 
 void Call::emit(Value* outputs, uint32_t count, uint32_t flags) {
+  fill_inputs();
   std::vector<pg_value> heap;
   pg_value few[8] = {};
   pg_value* ids = few;
@@ -157,8 +163,23 @@ void Call::push(pg_value id) {
   values_[input_count_++] = id;
 }
 void Call::add_group(uint32_t size) {
-  if (group_count_ == kMaxGroups) fail(PG_E_INTERNAL, format("%s: more inputs than are declared", op_.info->name));
+  if (group_count_ == op_.info->input_count) fail_surplus();
   groups_[group_count_++] = size;
+}
+// What was not given: the host has its own word on inputs that must be there.
+void Call::fill_inputs() {
+  while (group_count_ < op_.info->input_count) {
+    const bool variadic = (op_.info->inputs[group_count_]->flags & PG_INPUT_VARIADIC) != 0;
+    if (!variadic) push(0);
+    add_group(variadic ? 0 : 1);
+  }
+}
+void Call::fail_surplus() const {
+  const pg_op_info& info = *op_.info;
+  std::string names;
+  for (uint32_t i = 0; i < info.input_count; i++) names += (i > 0 ? ", " : ": ") + std::string(info.inputs[i]->name);
+  fail(PG_E_INTERNAL,
+       format("%s: more inputs than the %u that are declared%s", info.name, info.input_count, names.c_str()));
 }
 
 }  // namespace pg

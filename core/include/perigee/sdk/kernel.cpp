@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "perigee/kernel.hpp"
 
+#include "perigee/sdk/attributes.hpp"
+
 namespace pg {
 
 const pg_attr_info& find_attr(const pg_op_info& op, const char* name) {
   for (uint32_t i = 0; i < op.attr_count; i++) {
     if (std::strcmp(op.attrs[i]->name, name) == 0) return *op.attrs[i];
   }
-  fail(PG_E_INTERNAL, format("operator %s has no attribute \"%s\"", op.name, name));
+  fail_attr(op, name);
 }
 
 void fail_attr_kind(const char* as) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "perigee/sdk/attributes.hpp"
+
 namespace pg {
 
 // ---- attributes ----
@@ -10,7 +12,7 @@ namespace pg {
 const pg_attr_info& AttrReader::find(const char* name) const {
   for (uint32_t i = 0; i < info_.attr_count; i++)
     if (info_.attrs[i]->name == name || std::strcmp(info_.attrs[i]->name, name) == 0) return *info_.attrs[i];
-  fail(PG_E_INTERNAL, format("%s has no attribute '%s'", info_.name, name));
+  fail_attr(info_, name);
 }
 void AttrReader::wrong_kind(const char* name) const {
   fail(PG_E_INTERNAL, format("%s.%s has another kind", info_.name, name));
