@@ -2,10 +2,10 @@
 // What the files of the C API share: handles, and the one way in which failures become codes.
 #pragma once
 
-#include "builder.hpp"
-#include "graph.hpp"
+#include "builder/builder.hpp"
+#include "graph/graph.hpp"
 #include "perigee.h"
-#include "tape.hpp"
+#include "tape/tape.hpp"
 
 namespace perigee::api {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backward passes, and the nodes whose gradients the front end computes.
 #include "api.hpp"
-#include "custom.hpp"
+#include "tape/custom.hpp"
 
 using namespace perigee;
 using namespace perigee::api;

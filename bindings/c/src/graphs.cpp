@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs and sessions.
 #include "api.hpp"
-#include "session.hpp"
+#include "graph/session.hpp"
 
 using namespace perigee;
 using namespace perigee::api;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers and optimizers that plugins provide.
 #include "api.hpp"
+#include "plugin/describe.hpp"
 
 using namespace perigee;
 using namespace perigee::api;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators, tensors and gradients.
 #include "api.hpp"
-#include "dims.hpp"
+#include "plugin/describe.hpp"
+#include "tensor/dims.hpp"
 
 using namespace perigee;
 using namespace perigee::api;

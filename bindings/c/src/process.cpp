@@ -4,13 +4,14 @@
 #include <set>
 
 #include "api.hpp"
-#include "autocast.hpp"
-#include "condition.hpp"
-#include "kept.hpp"
-#include "parallel.hpp"
-#include "plugin_loader.hpp"
-#include "rng.hpp"
-#include "signature.hpp"
+#include "base/parallel.hpp"
+#include "base/rng.hpp"
+#include "call/autocast.hpp"
+#include "call/condition.hpp"
+#include "call/signature.hpp"
+#include "plugin/describe.hpp"
+#include "plugin/loader.hpp"
+#include "tensor/kept.hpp"
 
 namespace perigee::api {
 

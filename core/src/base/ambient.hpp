@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of the calling thread that operators depend on.
+#pragma once
+
+#include <cstdint>
+
+#include "perigee/plugin.h"
+
+namespace perigee {
+
+struct Graph;
+struct Autocast;
+struct Condition;
+
+struct Ambient {
+  bool grad_enabled = true;
+  bool detect_anomaly = false;  // the first operator that makes NaN or Inf fails (call/anomaly.hpp)
+  bool log_placement = false;   // a line for every operator: where it runs
+  bool last_resort = false;     // memory is short and the front end has released what it could
+  int32_t device = -1;          // explicit placement; -1: none
+  uint32_t stream = 0;
+  uint32_t default_dtype = PG_F32;
+  const char* origin = nullptr;  // where the front end calls operators from, if it is asked to say; interned
+  Graph* graph = nullptr;        // recording into it
+  const Autocast* autocast = nullptr;
+  Condition* condition = nullptr;  // of a step that may have to be skipped
+};
+
+// Asked for several times by every operator: the model saves a call each time, and costs a few bytes of static space.
+extern thread_local Ambient thread_ambient __attribute__((tls_model("initial-exec")));
+inline Ambient& ambient() { return thread_ambient; }
+
+// Sets one member for the life of a scope.
+template <class T>
+class Scoped {
+ public:
+  Scoped(T& place, T value) : place_(place), old_(place) { place = value; }
+  ~Scoped() { place_ = old_; }
+  Scoped(const Scoped&) = delete;
+  Scoped& operator=(const Scoped&) = delete;
+
+ private:
+  T& place_;
+  T old_;
+};
+
+}  // namespace perigee

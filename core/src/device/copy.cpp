@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes on their way: staged uploads and downloads, copies on a device and between devices, pinned memory.
+#include <algorithm>
+#include <cstring>
+
+#include "device/device.hpp"
+#include "device/state.hpp"
+
+namespace perigee {
+
+namespace {
+
+constexpr uint64_t kPiece = 4ull << 20;          // bytes staged at a time
+constexpr uint64_t kStagingLimit = 64ull << 20;  // pinned memory that uploads in flight may hold
+
+// Sizes of pinned memory are powers of two, so that they can be used again.
+uint32_t pinned_class(uint64_t bytes) {
+  uint64_t size = std::max<uint64_t>(bytes, 4096);
+  return 64 - static_cast<uint32_t>(__builtin_clzll(size - 1));
+}
+
+char* host_address(pg_address address) { return reinterpret_cast<char*>(address.buffer + address.offset); }
+
+pg_address advanced(pg_address address, uint64_t bytes) { return {address.buffer, address.offset + bytes}; }
+
+}  // namespace
+
+Device::Pinned Device::pinned(uint64_t bytes) {
+  const uint32_t index = pinned_class(bytes);
+  {
+    std::lock_guard guard(state_->mutex);
+    auto& list = state_->free_pinned[index];
+    if (!list.empty()) {
+      Pinned found = list.back();
+      list.pop_back();
+      return found;
+    }
+  }
+  check_alive();
+  pg_error error = pg::make_error();
+  uint64_t address = 0;
+  check(table_->alloc(self(), ordinal, PG_MEMORY_PINNED, 1ull << index, &address, &error), error,
+        "alloc of pinned memory");
+  if (address == 0) pg::fail(PG_E_INTERNAL, name + ": alloc of pinned memory: the plugin gave the handle 0");
+  return {this, reinterpret_cast<void*>(address), 1ull << index};
+}
+
+void Device::release(Pinned pinned) {
+  if (pinned.data == nullptr) return;
+  std::lock_guard guard(state_->mutex);
+  if (!state_->closed) state_->free_pinned[pinned_class(pinned.bytes)].push_back(pinned);
+}
+
+void Device::upload(pg_address target, const void* source, uint64_t bytes, uint32_t stream) {
+  if (bytes == 0) return;
+  check_alive();
+  if (synchronous && host_visible) {
+    std::memcpy(host_address(target), source, bytes);
+    return;
+  }
+  if (!synchronous) {
+    upload_staged(target, static_cast<const char*>(source), bytes, stream);
+    return;
+  }
+  pg_error error = pg::make_error();
+  const uint64_t handle = this->stream(stream);
+  check(table_->upload(self(), ordinal, target.buffer, target.offset, source, bytes, handle, 0, &error), error,
+        "upload");
+}
+
+void Device::upload_staged(pg_address target, const char* source, uint64_t bytes, uint32_t stream) {
+  const uint64_t handle = this->stream(stream);
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t piece = std::min(bytes - done, kPiece);
+    reclaim_staging(piece);
+    Pinned staging = pinned(piece);
+    std::memcpy(staging.data, source + done, piece);
+    pg_error error = pg::make_error();
+    auto submitting = lock(stream);
+    int32_t code = table_->upload(self(), ordinal, target.buffer, target.offset + done, staging.data, piece, handle,
+                                  sequence("upload"), &error);
+    if (code != PG_OK) {
+      release(staging);
+      fail(code, error, "upload");
+    }
+    Event event;
+    try {
+      event = record(stream);
+    } catch (...) {
+      drain();  // nothing else tells when the staging memory is free again
+      release(staging);
+      throw;
+    }
+    std::lock_guard guard(state_->mutex);
+    state_->staged_bytes += staging.bytes;
+    state_->staged.push_back({staging, std::move(event)});
+    done += piece;
+  }
+}
+
+// Takes back the staging memory of uploads that have happened; waits for some when too much is in flight.
+void Device::reclaim_staging(uint64_t wanted) {
+  for (;;) {
+    State::Staged oldest;
+    bool crowded;
+    {
+      std::lock_guard guard(state_->mutex);
+      if (state_->staged.empty()) return;
+      crowded = state_->staged_bytes + wanted > kStagingLimit;
+      oldest = std::move(state_->staged.front());
+      state_->staged.pop_front();
+    }
+    if (!oldest.event.passed()) {
+      if (!crowded) {
+        std::lock_guard guard(state_->mutex);
+        state_->staged.push_front(std::move(oldest));
+        return;
+      }
+      try {
+        oldest.event.wait();
+      } catch (const pg::Error&) {  // its stream failed, which its next synchronisation will say
+      }
+    }
+    {
+      std::lock_guard guard(state_->mutex);
+      state_->staged_bytes -= oldest.pinned.bytes;
+    }
+    release(oldest.pinned);
+  }
+}
+
+void Device::download(void* target, pg_address source, uint64_t bytes, uint32_t stream) {
+  if (bytes == 0) return;
+  check_alive();
+  if (synchronous && host_visible) {
+    std::memcpy(target, host_address(source), bytes);
+    return;
+  }
+  if (!synchronous) {
+    download_staged(static_cast<char*>(target), source, bytes, stream);
+    return;
+  }
+  pg_error error = pg::make_error();
+  const uint64_t handle = this->stream(stream);
+  check(table_->download(self(), ordinal, target, source.buffer, source.offset, bytes, handle, 0, &error), error,
+        "download");
+}
+
+// Two pieces in turn: one is copied out while the device writes the other.
+void Device::download_staged(char* target, pg_address source, uint64_t bytes, uint32_t stream) {
+  const uint64_t handle = this->stream(stream);
+  struct Piece {
+    Device* device;
+    Pinned pinned;
+    Event event;
+    char* target = nullptr;
+    uint64_t bytes = 0;
+    ~Piece() {
+      if (bytes != 0) device->drain();  // abandoned by an error while the device may still write to it
+      device->release(pinned);
+    }
+    void finish() {
+      if (bytes == 0) return;
+      event.wait();
+      std::memcpy(target, pinned.data, bytes);
+      bytes = 0;
+    }
+  };
+  const uint64_t size = std::min(bytes, kPiece);
+  Piece pieces[2] = {{this, pinned(size), {}}, {this, bytes > size ? pinned(size) : Pinned{}, {}}};
+  try {
+    uint32_t turn = 0;
+    for (uint64_t done = 0; done < bytes; turn ^= 1) {
+      Piece& piece = pieces[turn];
+      piece.finish();
+      const uint64_t count = std::min(bytes - done, kPiece);
+      pg_error error = pg::make_error();
+      auto submitting = lock(stream);
+      check(table_->download(self(), ordinal, piece.pinned.data, source.buffer, source.offset + done, count, handle,
+                             sequence("download"), &error),
+            error, "download");
+      piece.bytes = count;
+      piece.target = target + done;
+      piece.event = record(stream);
+      done += count;
+    }
+    synchronize(stream);  // raises what failed before the bytes were written
+    pieces[turn].finish();
+    pieces[turn ^ 1].finish();
+  } catch (const pg::Error&) {
+    synchronize(stream);  // says which operator it was, if the stream failed
+    throw;
+  }
+}
+
+void Device::copy(const pg_tensor& target, const pg_tensor& source, uint32_t stream, const char* what) {
+  const uint64_t handle = this->stream(stream);
+  pg_error error = pg::make_error();
+  auto submitting = lock(stream);
+  check(table_->copy(self(), ordinal, &target, &source, handle, sequence(what), &error), error, what);
+}
+
+void Device::fill(const pg_tensor& target, double value, uint32_t stream, const char* what) {
+  const uint64_t handle = this->stream(stream);
+  pg_error error = pg::make_error();
+  auto submitting = lock(stream);
+  check(table_->fill(self(), ordinal, &target, value, handle, sequence(what), &error), error, what);
+}
+
+void Device::copy_from(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream,
+                       uint64_t bytes) {
+  if (bytes == 0) return;
+  check_alive();
+  other.check_alive();
+  if (copy_peer(target, stream, other, source, other_stream, bytes)) return;
+  if (other.synchronous && other.host_visible) {
+    upload(target, host_address(source), bytes, stream);
+    return;
+  }
+  if (synchronous && host_visible) {
+    other.download(host_address(target), source, bytes, other_stream);
+    return;
+  }
+  const uint64_t size = std::min(bytes, kPiece);
+  auto bounce = std::make_unique<char[]>(size);
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t piece = std::min(bytes - done, size);
+    other.download(bounce.get(), advanced(source, done), piece, other_stream);
+    upload(advanced(target, done), bounce.get(), piece, stream);
+    done += piece;
+  }
+}
+
+bool Device::copy_peer(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream,
+                       uint64_t bytes) {
+  if (other.plugin_ != plugin_ || state_->no_peer.load(std::memory_order_relaxed)) return false;
+  if (this != &other || stream != other_stream) wait(stream, other.record(other_stream));
+  const uint64_t handle = this->stream(stream);
+  pg_error error = pg::make_error();
+  {
+    auto submitting = lock(stream);
+    int32_t code = table_->peer(self(), ordinal, target.buffer, target.offset, other.ordinal, source.buffer,
+                                source.offset, bytes, handle, sequence("transfer"), &error);
+    if (code == PG_E_UNIMPLEMENTED) {
+      state_->no_peer = true;
+      return false;
+    }
+    check(code, error, "transfer");
+  }
+  // The source may be written or freed on its own stream next.
+  if (this != &other || stream != other_stream) other.wait(other_stream, record(stream));
+  return true;
+}
+
+}  // namespace perigee

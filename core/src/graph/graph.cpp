@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/graph.hpp"
+
+#include <algorithm>
+
+#include "tape/tape.hpp"
+#include "tensor/dims.hpp"
+
+namespace perigee {
+namespace {
+
+std::string unique_name(Graph& g, const std::string& wanted) {
+  uint32_t n = g.name_count[wanted]++;
+  return n == 0 ? wanted : wanted + "_" + std::to_string(n);
+}
+
+uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const std::string& name) {
+  auto id = static_cast<uint32_t>(g.values.size());
+  GraphValue v;
+  v.kind = kind;
+  v.meta = std::move(meta);
+  v.device = device;
+  v.name = unique_name(g, name);
+  g.names[v.name] = id;
+  g.values.push_back(std::move(v));
+  return id;
+}
+
+TensorRef tensor_of(Graph& g, uint32_t value) {
+  GraphValue& v = g.values[value];
+  TensorRef t = make_tensor(v.meta, nullptr, 0, v.device);
+  t->graph = GraphRef::share(&g);
+  t->value = value;
+  t->node = v.history;
+  t->output = v.output;
+  return t;
+}
+
+// Sources that may be differentiated begin the tape.
+TensorRef source_tensor(Graph& g, uint32_t value) {
+  TensorRef t = tensor_of(g, value);
+  if (is_differentiable(t->meta->dtype)) set_requires_grad(*t, true);
+  t->requires_grad = false;  // a source of the graph, not a leaf that collects
+  g.values[value].history = t->node;
+  return t;
+}
+
+Device* scope_device(Device* otherwise) { return ambient().device >= 0 ? &device(ambient().device) : otherwise; }
+
+// An eager tensor that is used in a graph is taken in by identity: runs see what it holds then.
+uint32_t capture(Graph& g, Tensor& x) {
+  auto [it, fresh] = g.captured.try_emplace(x.storage.get(), 0);
+  if (!fresh && g.values[it->second].meta.get() == x.meta.get() && g.values[it->second].eager->offset == x.offset)
+    return it->second;
+  it->second = add_value(g, ValueKind::constant, x.meta, x.device, "captured");
+  g.values[it->second].eager = alias(x);
+  return it->second;
+}
+
+// Of an eager tensor that has no contents here only the description counts.
+uint32_t describe(Graph& g, Tensor& x) {
+  uint32_t id = add_value(g, ValueKind::constant, x.meta, x.device, "described");
+  g.values[id].eager = TensorRef::share(&x);
+  return id;
+}
+
+// The value of an input now. A view whose base was written to is made anew.
+uint32_t value_of(Graph& g, Tensor& x, bool meta_only) {
+  if (!x.is_graph()) {
+    if (x.storage) return capture(g, x);
+    if (meta_only) return describe(g, x);
+    std::string stale = stale_reason(x);
+    if (!stale.empty()) pg::fail(PG_E_FAILED_PRECONDITION, stale);
+    pg::fail(PG_E_INTERNAL, "a description from outside cannot enter a graph");
+  }
+  if (x.graph.get() != &g) pg::fail_argument("a tensor of another graph cannot be used here");
+  if (x.view && x.view->epoch != base_of(x).epoch) {
+    Scoped<int32_t> there(ambient().device, base_of(x).device->id);
+    TensorRef again = apply_chain(chain_of(x), base_of(x));
+    x.value = again->value;
+    x.node = again->node;
+    x.output = again->output;
+    x.view->epoch = base_of(x).epoch;
+  }
+  return x.value;
+}
+
+// After a write, `target` (and its base) stand for the new value.
+void adopt(Tensor& target, const Tensor& now) {
+  Graph& g = *target.graph;
+  Tensor& base = base_of(target);
+  TensorRef whole;
+  if (&base != &target) {
+    Scoped<int32_t> there(ambient().device, base.device->id);  // whatever the scope says
+    whole = write_back(chain_of(target), base, const_cast<Tensor&>(now));
+  }
+  const Tensor& source = whole ? *whole : now;
+  // A leaf that was written to without a history stays that leaf, as in eager code.
+  bool leaf = !source.node && base.node && base.node->kind == NodeKind::leaf;
+  uint32_t variable = g.values[base.value].kind == ValueKind::variable ? base.value : g.values[base.value].variable;
+  base.value = source.value;
+  if (!leaf) {
+    base.node = source.node;
+    base.output = source.output;
+  }
+  base.epoch++;
+  g.values[base.value].history = base.node;
+  g.values[base.value].output = base.output;
+  if (variable != UINT32_MAX) {
+    g.values[base.value].variable = variable;
+    g.latest[variable] = base.value;
+  }
+}
+
+struct Recorder {
+  PendingCall& call;
+  Graph& g;
+  const pg_op_info& info;
+  GraphNode node{};
+  std::vector<pg_meta> metas{};
+  uint32_t visible = 0;
+
+  void take_inputs() {
+    node.op = &call.op;
+    node.device = call.device;
+    node.groups = call.groups;
+    node.attrs = call.attrs;
+    for (uint32_t i = 0; i < call.inputs.size(); i++) {
+      Tensor* x = call.inputs[i];
+      if (x != nullptr && !x->is_graph()) check_not_written(i);
+      node.inputs.push_back(x == nullptr ? UINT32_MAX : value_of(g, *x, (call.input_flags(i) & PG_INPUT_META) != 0));
+    }
+  }
+
+  // Eager tensors are constants here.
+  void check_not_written(uint32_t i) const {
+    if (!(call.input_flags(i) & PG_INPUT_MUTATES) && !(call.in_place() && i == 0)) return;
+    uint32_t declared = 0, flat = i;
+    while (flat >= call.groups[declared]) flat -= call.groups[declared++];
+    pg::fail_argument(
+        pg::format("would write into %s, an eager tensor, which is a constant in a graph; make it a g:variable",
+                   info.inputs[declared]->name));
+  }
+
+  void infer_outputs() {
+    std::vector<const pg_tensor*> views;
+    for (Tensor* x : call.inputs) views.push_back(x != nullptr ? &x->meta->view : nullptr);
+    uint32_t total = output_total(call.op, call.groups.data(), &visible);
+    metas.resize(total);
+    infer(call.op, views.data(), static_cast<uint32_t>(views.size()), call.groups.data(), call.attrs.data(), true,
+          metas.data(), total);
+    if ((info.traits & PG_OP_VIEW) && call.op.shape_offset != UINT32_MAX) name_sizes();
+  }
+
+  // A view to a shape with a -1 keeps the size that this stands for: a run with a size of 0 could not tell.
+  void name_sizes() {
+    pg_ints list;
+    std::memcpy(&list, node.attrs.data() + call.op.shape_offset, sizeof list);
+    if (list.count != metas[0].rank) return;
+    for (int64_t i = 0; i < list.count; i++)
+      if (list.value[i] == -1) list.value[i] = metas[0].shape[i];
+    std::memcpy(node.attrs.data() + call.op.shape_offset, &list, sizeof list);
+  }
+
+  void add_outputs() {
+    node.name = unique_name(g, info.name);
+    auto index = static_cast<uint32_t>(g.nodes.size());
+    uint32_t flat = 0;
+    for (uint32_t i = 0; i < info.output_count; i++) {
+      uint32_t count = info.outputs[i]->flags & PG_OUTPUT_VARIADIC ? call.groups[info.outputs[i]->like] : 1;
+      for (uint32_t k = 0; k < count; k++, flat++) {
+        pg_meta& m = metas[flat];
+        // How many there are is known at run time: a new symbol.
+        if (info.outputs[i]->flags & PG_OUTPUT_DYNAMIC) m.shape[0] = make_symbol(node.name + "_count");
+        MetaRef meta = intern_meta(PG_DTYPE(m.dtype_code, m.dtype_bits), m.rank, m.shape);
+        uint32_t id = add_value(g, ValueKind::node, meta, call.device,
+                                flat == 0 ? node.name : node.name + "." + info.outputs[i]->name);
+        g.values[id].node = index;
+        node.outputs.push_back(id);
+      }
+    }
+    for (uint32_t i = 0; i < call.inputs.size(); i++) {
+      if (!(call.input_flags(i) & PG_INPUT_MUTATES) || call.inputs[i] == nullptr) continue;
+      Tensor& x = *call.inputs[i];
+      uint32_t id = add_value(g, ValueKind::node, x.meta, x.device, g.values[node.inputs[i]].name + "'");
+      g.values[id].node = index;
+      node.writes.emplace_back(i, id);
+    }
+    g.nodes.push_back(node);
+  }
+
+  void finish(TensorRef* outputs, uint32_t output_count) {
+    std::vector<TensorRef> made;
+    for (uint32_t id : node.outputs) made.push_back(tensor_of(g, id));
+    std::vector<Tensor*> raw;
+    for (TensorRef& t : made) raw.push_back(t.get());
+    TapeCall noted{&call.op,          call.inputs.data(), static_cast<uint32_t>(call.inputs.size()), call.groups.data(),
+                   call.attrs.data(), raw.data(),         static_cast<uint32_t>(raw.size())};
+    noted.values = node.inputs.data();
+    if (ambient().grad_enabled && wants_tape(noted)) attach_node(make_node(noted), raw.data(), visible);
+    for (uint32_t i = 0; i < made.size(); i++) {
+      g.values[node.outputs[i]].history = made[i]->node;
+      g.values[node.outputs[i]].output = made[i]->output;
+    }
+    for (auto& [input, id] : node.writes) adopt(*call.inputs[input], *tensor_of(g, id));
+    if ((info.traits & PG_OP_VIEW) && call.inputs[0]->is_graph()) remember_view(*made[0]);
+    if (call.in_place()) {
+      adopt(*call.inputs[0], *made[0]);
+      made[0] = TensorRef::share(call.inputs[0]);
+    }
+    for (uint32_t i = 0; i < output_count; i++) outputs[i] = made.at(i);
+  }
+
+  void remember_view(Tensor& y) {
+    y.view = std::make_unique<ViewInfo>();
+    y.view->parent = TensorRef::share(call.inputs[0]);
+    y.view->op = &call.op;
+    y.view->attrs = call.attrs;
+    for (size_t i = 1; i < call.inputs.size(); i++) y.view->others.push_back(describe_only(*call.inputs[i]));
+    y.view->epoch = base_of(*call.inputs[0]).epoch;
+  }
+};
+
+TransferKey transfer_key(Graph& g, PendingCall& call) {
+  Tensor& x = *call.inputs[0];
+  uint32_t value = value_of(g, x, false);
+  return {value, call.device->id, ambient().grad_enabled ? edge_of(x) : Edge{}};
+}
+
+}  // namespace
+
+std::atomic<uint32_t>& ref_count(Graph* graph) { return graph->refs; }
+void destroy(Graph* graph) { delete graph; }
+
+void Graph::forget_history() {
+  transfers.clear();
+  for (GraphValue& v : values) v.history = nullptr;
+}
+
+TensorRef graph_placeholder(Graph& g, const std::string& name, uint32_t dtype, uint32_t rank, const int64_t* shape,
+                            const char* const* symbols) {
+  if (g.names.count(name)) pg::fail_argument("the graph already has a tensor named '" + name + "'");
+  int64_t dims[PG_MAX_RANK];
+  if (rank > PG_MAX_RANK) pg::fail_argument(pg::format("rank %u is more than %d", rank, PG_MAX_RANK));
+  for (uint32_t i = 0; i < rank; i++) {
+    if (symbols == nullptr || symbols[i] == nullptr) {
+      dims[i] = shape[i];
+      continue;
+    }
+    auto [it, fresh] = g.symbols.try_emplace(symbols[i], 0);
+    if (fresh) it->second = make_symbol(symbols[i]);
+    dims[i] = it->second;
+  }
+  MetaRef meta = intern_meta(dtype, rank, dims);
+  return source_tensor(g, add_value(g, ValueKind::placeholder, meta, scope_device(&default_device()), name));
+}
+
+TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value) {
+  if (g.names.count(name)) pg::fail_argument("the graph already has a tensor named '" + name + "'");
+  Device* place = scope_device(value.device);
+  uint32_t id = add_value(g, ValueKind::variable, dense_meta(*value.meta, value.meta->dtype), place, name);
+  g.values[id].eager = place == value.device ? copy_dense(value, value.meta->dtype) : move_to(value, *place);
+  g.latest[id] = id;
+  return source_tensor(g, id);
+}
+
+TensorRef graph_constant(Graph& g, const std::string& name, Tensor& value) {
+  Device* place = scope_device(value.device);
+  uint32_t id = add_value(g, ValueKind::constant, dense_meta(*value.meta, value.meta->dtype), place,
+                          name.empty() ? "constant" : name);
+  g.values[id].eager = place == value.device ? copy_dense(value, value.meta->dtype) : move_to(value, *place);
+  return tensor_of(g, id);
+}
+
+TensorRef graph_find(Graph& g, const std::string& name) {
+  auto it = g.names.find(name);
+  if (it == g.names.end()) {
+    std::string known;
+    for (auto& [n, id] : g.names)
+      if (g.values[id].kind != ValueKind::node && known.size() < 200) known += (known.empty() ? "" : ", ") + n;
+    pg::fail(PG_E_NOT_FOUND, "the graph has no tensor named '" + name + "'; its inputs and variables are: " + known);
+  }
+  auto latest = g.latest.find(it->second);
+  return tensor_of(g, latest == g.latest.end() ? it->second : latest->second);
+}
+
+void graph_set_name(Graph& g, Tensor& tensor, const std::string& name) {
+  if (!tensor.is_graph() || tensor.graph.get() != &g) pg::fail_argument("the tensor is not part of this graph");
+  auto [it, fresh] = g.names.try_emplace(name, tensor.value);
+  if (!fresh && it->second != tensor.value) pg::fail_argument("the graph already has a tensor named '" + name + "'");
+  g.values[tensor.value].name = name;
+}
+
+TensorRef graph_capture(Graph& g, Tensor& x) {
+  TensorRef taken = tensor_of(g, capture(g, x));
+  Edge history = edge_of(x);
+  taken->node = history.node;
+  taken->output = history.output;
+  return taken;
+}
+
+void record(PendingCall& call, TensorRef* outputs, uint32_t output_count) {
+  Graph* g = ambient().graph;
+  for (Tensor* x : call.inputs)
+    if (x != nullptr && x->is_graph()) g = x->graph.get();
+  bool transfer = call.op.role == Role::transfer && call.inputs[0]->is_graph() && output_count == 1;
+  if (transfer) {  // one copy per (tensor, device)
+    auto it = g->transfers.find(transfer_key(*g, call));
+    if (it != g->transfers.end()) {
+      outputs[0] = tensor_of(*g, it->second);  // a fresh one: what has been given out may have been written to
+      return;
+    }
+  }
+  Recorder r{call, *g, *call.op.info};
+  r.take_inputs();
+  r.infer_outputs();
+  r.add_outputs();
+  r.finish(outputs, output_count);
+  if (transfer) g->transfers[transfer_key(*g, call)] = outputs[0]->value;
+}
+
+}  // namespace perigee

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/memory.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "memory/state.hpp"
+
+namespace perigee {
+
+namespace {
+
+// The live counters of all allocators, for live_bytes, which is asked after every operator: read without a lock.
+// Slots are never taken away, only emptied.
+struct LiveCounters {
+  static constexpr size_t most = 256;
+  std::array<std::atomic<const std::atomic<uint64_t>*>, most> slots{};
+  std::atomic<size_t> count{0};
+};
+LiveCounters& live_counters() {
+  static auto& counters = *new LiveCounters;
+  return counters;
+}
+
+}  // namespace
+
+uint64_t live_bytes() {
+  LiveCounters& counters = live_counters();
+  uint64_t sum = 0;
+  size_t count = std::min(counters.count.load(std::memory_order_acquire), LiveCounters::most);
+  for (size_t i = 0; i < count; i++)
+    if (const auto* live = counters.slots[i].load(std::memory_order_acquire); live != nullptr)
+      sum += live->load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::string bytes_text(uint64_t bytes) {
+  static const char* const kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return pg::format("%llu B", static_cast<unsigned long long>(bytes));
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); unit++) value /= 1024;
+  return pg::format("%.1f %s", value, kUnits[unit]);
+}
+
+bool exact_memory() {
+  const char* wanted = std::getenv("PERIGEE_MEMORY");
+  return wanted != nullptr && std::strcmp(wanted, "exact") == 0;
+}
+
+CachingAllocator::CachingAllocator(MemorySource& source) : state_(new State(source)) {
+  size_t slot = live_counters().count.fetch_add(1);
+  if (slot < LiveCounters::most) live_counters().slots[slot].store(&state_->live, std::memory_order_release);
+}
+
+// Closing keeps the headers of blocks, which scripts may still hold at exit; only destruction ends them.
+CachingAllocator::~CachingAllocator() {
+  close();
+  for (auto& slot : live_counters().slots)
+    if (slot.load() == &state_->live) slot.store(nullptr);
+  delete state_;
+}
+
+void CachingAllocator::configure(uint64_t alignment, bool synchronous) {
+  uint64_t unit = 64;
+  while (unit < alignment) unit *= 2;
+  state_->unit = unit;
+  state_->unit_shift = static_cast<uint32_t>(__builtin_ctzll(unit));
+  state_->synchronous = synchronous;
+}
+
+StreamPool& CachingAllocator::State::pool(uint32_t home) {
+  StreamPool* pool = pools[home].load(std::memory_order_acquire);
+  if (pool != nullptr) return *pool;
+  auto* fresh = new StreamPool;
+  if (pools[home].compare_exchange_strong(pool, fresh)) return *fresh;
+  delete fresh;
+  return *pool;
+}
+
+Block* CachingAllocator::alloc(uint64_t bytes, uint32_t stream) {
+  State& s = *state_;
+  if (s.deferred_count.load(std::memory_order_relaxed) != 0) {
+    std::lock_guard guard(s.mutex);
+    s.poll_deferred(false);
+  }
+  // Nothing is in flight on a synchronous device, so all its streams share one pool.
+  uint32_t home = s.synchronous ? 0 : stream;
+  if (home >= kMaxStreams)
+    pg::fail_argument(pg::format("stream %u is out of range; there are %u", stream, kMaxStreams));
+  if (bytes == 0) return s.alloc_empty();
+  if (bytes > (UINT64_MAX >> 1)) s.fail_exhausted(bytes, pg::make_error());
+  if (s.exact) return s.alloc_large(bytes, home);
+  uint64_t units = (bytes + s.unit - 1) >> s.unit_shift;
+  if (units <= kSmallUnits) return s.alloc_small(class_of(units), home);
+  return s.alloc_large(units << s.unit_shift, home);
+}
+
+Block* CachingAllocator::State::alloc_small(uint32_t size_class, uint32_t home) {
+  Block*& list = pool(home).small[size_class];
+  for (;;) {
+    {
+      std::lock_guard guard(spin);
+      if (Block* block = list; block != nullptr) {
+        list = block->next;
+        account_alloc(block->bytes);
+        return block;
+      }
+    }
+    std::lock_guard guard(mutex);
+    refill(size_class, home);
+  }
+}
+
+// Cuts a chunk into blocks of one class.
+void CachingAllocator::State::refill(uint32_t size_class, uint32_t home) {
+  const uint64_t bytes = static_cast<uint64_t>(class_units(size_class)) << unit_shift;
+  const uint64_t slab = std::max<uint64_t>(64 * 1024, bytes * 8);
+  Chunk* chunk;
+  try {
+    chunk = take_chunk(slab, home);
+  } catch (const pg::Error& error) {
+    if (error.code != PG_E_OUT_OF_MEMORY) throw;
+    chunk = take_chunk(bytes, home);
+  }
+  const auto count = static_cast<uint32_t>(chunk->block.bytes / bytes);
+  chunk->small = std::make_unique<Block[]>(count);
+  chunk->small_count = count;
+  for (uint32_t i = 0; i < count; i++) {
+    Block& block = chunk->small[i];
+    block.buffer = chunk->segment->buffer;
+    block.offset = chunk->block.offset + i * bytes;
+    block.bytes = bytes;
+    block.home = home;
+    block.size_class = size_class;
+    block.segment = chunk;
+    block.next = i + 1 < count ? &chunk->small[i + 1] : nullptr;
+  }
+  Block*& list = pool(home).small[size_class];
+  std::lock_guard guard(spin);
+  chunk->small[count - 1].next = list;
+  list = &chunk->small[0];
+}
+
+Block* CachingAllocator::State::alloc_empty() {
+  {
+    std::lock_guard guard(spin);
+    if (Block* block = empty_blocks; block != nullptr) {
+      empty_blocks = block->next;
+      account_alloc(0);
+      return block;
+    }
+  }
+  auto block = std::make_unique<Block>();
+  block->size_class = kEmptyClass;
+  std::lock_guard guard(mutex);
+  empties.push_back(std::move(block));
+  std::lock_guard spinning(spin);
+  account_alloc(0);
+  return empties.back().get();
+}
+
+Block* CachingAllocator::State::alloc_large(uint64_t bytes, uint32_t home) {
+  std::lock_guard guard(mutex);
+  Chunk* chunk = take_chunk(bytes, home);
+  std::lock_guard spinning(spin);
+  account_alloc(chunk->block.bytes);
+  return &chunk->block;
+}
+
+void CachingAllocator::free(Block* block) noexcept {
+  State& s = *state_;
+  if (s.closed.load(std::memory_order_acquire)) return;  // its memory went with the device
+  const uint32_t others = s.synchronous ? 0 : block->used_on & ~(1u << block->home);
+  block->used_on = 0;
+  if (others == 0 && block->size_class < kSmallClasses) {
+    Block*& list = s.pools[block->home].load(std::memory_order_relaxed)->small[block->size_class];
+    std::lock_guard guard(s.spin);
+    s.account_free(block->bytes);
+    block->next = list;
+    list = block;
+    return;
+  }
+  {
+    std::lock_guard guard(s.spin);
+    s.account_free(block->bytes);
+  }
+  if (others != 0 && block->size_class != kEmptyClass) {
+    block->used_on = others;
+    s.defer(block);
+  } else {
+    s.give_back(block);
+  }
+}
+
+void CachingAllocator::State::give_back(Block* block) {
+  if (block->size_class == kLargeClass) {
+    std::lock_guard guard(mutex);
+    return_chunk(static_cast<Chunk*>(block->segment));
+    return;
+  }
+  std::lock_guard guard(spin);
+  Block*& list = block->size_class == kEmptyClass ? empty_blocks : pool(block->home).small[block->size_class];
+  block->next = list;
+  list = block;
+}
+
+void CachingAllocator::State::defer(Block* block) {
+  const uint32_t others = block->used_on;
+  block->used_on = 0;
+  Deferred entry{block, {}};
+  for (uint32_t stream = 0; stream < kMaxStreams; stream++) {
+    if ((others >> stream & 1) == 0) continue;
+    try {
+      entry.marks.emplace_back(source, stream);
+    } catch (const std::exception& error) {
+      // Without an event the stream's end is the next best proof; on a lost device nothing runs any more.
+      write_log(PG_LOG_DEBUG, source.source_name() + ": no event for a freed block: " + error.what());
+      source.drain();
+    }
+  }
+  if (entry.marks.empty()) {
+    give_back(block);
+    return;
+  }
+  std::lock_guard guard(mutex);
+  deferred.push_back(std::move(entry));
+  deferred_count.store(static_cast<uint32_t>(deferred.size()), std::memory_order_relaxed);
+}
+
+void CachingAllocator::State::poll_deferred(bool wait) {
+  // A few at a time, in turn, so that a long queue costs each allocation little.
+  size_t budget = wait ? deferred.size() : std::min<size_t>(deferred.size(), 8);
+  for (; budget > 0; budget--) {
+    Deferred entry = std::move(deferred.front());
+    deferred.pop_front();
+    auto passed = [wait](const Mark& mark) {
+      if (!wait) return mark.passed();
+      mark.wait();
+      return true;
+    };
+    if (!std::all_of(entry.marks.begin(), entry.marks.end(), passed)) {
+      deferred.push_back(std::move(entry));
+      continue;
+    }
+    Block* block = entry.block;
+    if (block->size_class == kLargeClass) {
+      return_chunk(static_cast<Chunk*>(block->segment));
+    } else {
+      give_back(block);
+    }
+  }
+  deferred_count.store(static_cast<uint32_t>(deferred.size()), std::memory_order_relaxed);
+}
+
+void CachingAllocator::empty_cache() {
+  std::lock_guard guard(state_->mutex);
+  if (state_->closed) return;
+  state_->poll_deferred(false);
+  state_->release_segments(false);
+}
+
+void CachingAllocator::set_limit(uint64_t bytes) { state_->limit.store(bytes); }
+
+MemoryStats CachingAllocator::stats() const {
+  const State& s = *state_;
+  return {s.live, s.reserved, s.peak, s.limit, s.allocations, s.device_allocations};
+}
+
+void CachingAllocator::close() noexcept {
+  std::lock_guard guard(state_->mutex);
+  if (state_->closed.exchange(true)) return;
+  state_->deferred.clear();
+  state_->deferred_count = 0;
+  state_->release_segments(true);
+}
+
+}  // namespace perigee

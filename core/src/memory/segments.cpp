@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Segments: raw allocations of the device, split into chunks and merged again. Every function runs with `mutex` held.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "memory/state.hpp"
+
+namespace perigee {
+
+namespace {
+
+constexpr uint64_t kMiB = 1024 * 1024;
+
+// Sizes that live together: small ones must not break up what a large tensor will want back.
+uint32_t kind_of(uint64_t bytes) { return bytes < kMiB ? 0 : bytes <= 10 * kMiB ? 1 : 2; }
+
+uint64_t segment_size(uint64_t bytes) {
+  switch (kind_of(bytes)) {
+    case 0: return 2 * kMiB;
+    case 1: return 20 * kMiB;
+    default: return (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+  }
+}
+
+// What is left of a chunk becomes one of its own when it is worth having.
+bool worth_splitting(uint64_t rest, uint64_t bytes, uint64_t unit) {
+  return rest >= std::max<uint64_t>(8 * unit, std::min<uint64_t>(kMiB, bytes / 8));
+}
+
+}  // namespace
+
+Chunk* CachingAllocator::State::find_chunk(uint64_t bytes, uint32_t home, uint32_t kind) {
+  auto& chunks = pool(home).free_chunks[kind];
+  auto at = chunks.lower_bound(bytes);
+  if (at == chunks.end()) return nullptr;
+  Chunk* chunk = *at;
+  chunks.erase(at);
+  chunk->free = false;
+  const uint64_t rest = chunk->block.bytes - bytes;
+  if (worth_splitting(rest, bytes, unit)) {
+    auto* tail = new Chunk;
+    tail->segment = chunk->segment;
+    tail->block = chunk->block;
+    tail->block.offset += bytes;
+    tail->block.bytes = rest;
+    tail->block.segment = tail;
+    tail->before = chunk;
+    tail->after = chunk->after;
+    if (tail->after != nullptr) tail->after->before = tail;
+    chunk->after = tail;
+    chunk->block.bytes = bytes;
+    chunks.insert(tail);
+  }
+  return chunk;
+}
+
+bool CachingAllocator::State::map_segment(uint64_t bytes, uint32_t kind, uint32_t home, pg_error& error) {
+  const uint64_t cap = limit.load(), held = reserved.load();
+  if (cap != 0 && (held > cap || bytes > cap - held)) return false;
+  uint64_t buffer = 0;
+  if (!source.map(bytes, buffer, error)) return false;
+  device_allocations.fetch_add(1, std::memory_order_relaxed);
+  reserved.fetch_add(bytes, std::memory_order_relaxed);
+
+  Segment& segment = segments.emplace_back();
+  segment.buffer = buffer;
+  segment.bytes = bytes;
+  segment.self = std::prev(segments.end());
+  segment.home = home;
+  segment.kind = kind;
+  auto* chunk = new Chunk;
+  chunk->segment = &segment;
+  chunk->block.buffer = buffer;
+  chunk->block.bytes = bytes;
+  chunk->block.home = home;
+  chunk->block.size_class = kLargeClass;
+  chunk->block.segment = chunk;
+  segment.first = chunk;
+  pool(home).free_chunks[kind].insert(chunk);
+  return true;
+}
+
+// The usual size first; the bare need when memory is short.
+bool CachingAllocator::State::grow(uint64_t bytes, uint32_t home, pg_error& error) {
+  const uint32_t kind = kind_of(bytes);
+  if (exact) return map_segment(bytes, kind, home, error);
+  if (map_segment(segment_size(bytes), kind, home, error)) return true;
+  return segment_size(bytes) != bytes && map_segment(bytes, kind, home, error);
+}
+
+Chunk* CachingAllocator::State::take_chunk(uint64_t bytes, uint32_t home) {
+  if (closed) pg::fail(PG_E_FAILED_PRECONDITION, source.source_name() + " has been shut down");
+  const uint32_t kind = kind_of(bytes);
+  pg_error error = pg::make_error();
+  // More may have been reserved before the limit was set.
+  auto exceeds = [&] { return limit.load() != 0 && live.load() + bytes > limit.load(); };
+  if (exceeds()) {
+    poll_deferred(true);
+    if (exceeds()) fail_exhausted(bytes, error);
+  }
+  if (Chunk* chunk = find_chunk(bytes, home, kind)) return chunk;
+  if (grow(bytes, home, error)) return find_chunk(bytes, home, kind);
+  // Exhausted. What other streams still used comes back first, then what is cached.
+  auto find_any = [&]() -> Chunk* {
+    for (uint32_t i = 0; i < kChunkKinds; i++) {
+      if (Chunk* chunk = find_chunk(bytes, home, i)) return chunk;
+    }
+    return nullptr;
+  };
+  poll_deferred(true);
+  if (Chunk* chunk = find_any()) return chunk;
+  release_segments(false);
+  if (Chunk* chunk = find_any()) return chunk;
+  if (grow(bytes, home, error)) return find_chunk(bytes, home, kind);
+  fail_exhausted(bytes, error);
+}
+
+void CachingAllocator::State::return_chunk(Chunk* chunk) {
+  auto& chunks = pool(chunk->segment->home).free_chunks[chunk->segment->kind];
+  auto absorb = [](Chunk* left, Chunk* right) {
+    left->block.bytes += right->block.bytes;
+    left->after = right->after;
+    if (left->after != nullptr) left->after->before = left;
+    delete right;
+  };
+  if (Chunk* after = chunk->after; after != nullptr && after->free) {
+    chunks.erase(after);
+    absorb(chunk, after);
+  }
+  if (Chunk* before = chunk->before; before != nullptr && before->free) {
+    chunks.erase(before);
+    absorb(before, chunk);
+    chunk = before;
+  }
+  chunk->free = true;
+  chunks.insert(chunk);
+  if (!exact) return;
+  source.drain();
+  release_segment(chunk->segment->self);
+}
+
+// Turns slabs whose blocks are all free back into chunks.
+void CachingAllocator::State::release_slabs(uint32_t home) {
+  std::vector<Chunk*> whole;
+  {
+    std::lock_guard guard(spin);
+    auto& lists = pool(home).small;
+    for (Block*& list : lists) {
+      for (Block* block = list; block != nullptr; block = block->next) static_cast<Chunk*>(block->segment)->found++;
+      Block** link = &list;
+      while (Block* block = *link) {
+        auto* chunk = static_cast<Chunk*>(block->segment);
+        if (chunk->found < chunk->small_count) {
+          link = &block->next;
+          continue;
+        }
+        *link = block->next;
+        if (++chunk->removed == chunk->small_count) whole.push_back(chunk);
+      }
+      for (Block* block = list; block != nullptr; block = block->next) static_cast<Chunk*>(block->segment)->found = 0;
+    }
+  }
+  for (Chunk* chunk : whole) {
+    chunk->small.reset();
+    chunk->small_count = chunk->found = chunk->removed = 0;
+    return_chunk(chunk);
+  }
+}
+
+void CachingAllocator::State::release_segments(bool all) {
+  if (!all) {
+    for (uint32_t home = 0; home < kMaxStreams; home++) {
+      if (pools[home].load() != nullptr) release_slabs(home);
+    }
+  }
+  auto whole = [](const Segment& segment) { return segment.first->free && segment.first->after == nullptr; };
+  if (!all && std::none_of(segments.begin(), segments.end(), whole)) return;
+  source.drain();  // a block that is free here may still be written by work that was submitted before
+  for (auto segment = segments.begin(); segment != segments.end();) {
+    if (!all && !whole(*segment)) {
+      ++segment;
+      continue;
+    }
+    if (all) {
+      give_to_device(*segment++);  // headers stay, for blocks that are held beyond the device's end
+    } else {
+      release_segment(segment++);
+    }
+  }
+}
+
+void CachingAllocator::State::give_to_device(const Segment& segment) {
+  source.unmap(segment.buffer);
+  reserved.fetch_sub(segment.bytes, std::memory_order_relaxed);
+}
+
+void CachingAllocator::State::release_segment(std::list<Segment>::iterator segment) {
+  give_to_device(*segment);
+  pool(segment->home).free_chunks[segment->kind].erase(segment->first);
+  delete segment->first;
+  segments.erase(segment);
+}
+
+CachingAllocator::State::~State() {
+  for (Segment& segment : segments) {
+    for (Chunk* chunk = segment.first; chunk != nullptr;) delete std::exchange(chunk, chunk->after);
+  }
+  for (auto& pool : pools) delete pool.load();
+}
+
+void CachingAllocator::State::fail_exhausted(uint64_t bytes, const pg_error& error) {
+  const uint64_t cap = limit.load(), in_use = live.load(), held = reserved.load();
+  const uint64_t total = cap != 0 ? cap : source.memory_total();
+  std::string text =
+      "tried to allocate " + bytes_text(bytes) + " on " + source.source_name() + "; " + bytes_text(in_use);
+  if (total != 0) text += " of " + bytes_text(total);
+  text += " are live, " + bytes_text(held > in_use ? held - in_use : 0) + " are cached";
+  if (cap != 0) text += ", the limit set for this device is " + bytes_text(cap);
+  if (error.message[0] != '\0') text += std::string("; the device says: ") + error.message;
+  pg::fail(PG_E_OUT_OF_MEMORY, text);
+}
+
+}  // namespace perigee

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/registry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "registry/check.hpp"
+
+namespace perigee {
+
+namespace {
+
+constexpr uint32_t kMaxOps = 4096;
+constexpr std::array<const char*, static_cast<size_t>(Role::count)> kRoleNames = {
+    "", "accumulate", "sum_like", "zeros_like", "ones_like", "all_finite", "clone", "cast", "transfer", "fill", "copy"};
+
+using KernelList = std::vector<Kernel>;
+
+// A file format, and who brought it.
+struct Format {
+  const pg_format_info* info;
+  LoadedPlugin* plugin;
+};
+
+// Never destroyed. Entries are never removed or moved, so that references to them stay good.
+struct Registry {
+  std::shared_mutex mutex;
+  std::array<std::atomic<const Op*>, kMaxOps> ops{};
+  std::atomic<uint32_t> op_count{0};
+  std::unordered_map<std::string, const Op*> ops_by_name;
+  std::array<std::atomic<const Op*>, static_cast<size_t>(Role::count)> roles{};
+  // operator, device type. A list is replaced, never changed, when a plugin adds to it.
+  std::unordered_map<std::string, std::map<std::string, const KernelList*>> kernels;
+  std::deque<KernelList> kernel_lists;
+  std::deque<Layer> layers;
+  std::deque<Optimizer> optimizers;
+  std::vector<Format> formats;
+};
+
+Registry& registry() {
+  static auto& registry = *new Registry;
+  return registry;
+}
+
+Role find_role(const char* name) {
+  if (name == nullptr) return Role::none;
+  for (size_t i = 1; i < kRoleNames.size(); i++) {
+    if (std::string(kRoleNames[i]) == name) return static_cast<Role>(i);
+  }
+  return Role::none;  // a newer host's; of no use to this one
+}
+
+// Where the attribute stands on which it depends whether an input is written to.
+uint32_t condition_offset(const pg_op_info& info, uint32_t input) {
+  for (uint32_t i = 0; info.inputs[input]->written_if != nullptr && i < info.attr_count; i++)
+    if (std::strcmp(info.attrs[i]->name, info.inputs[input]->written_if) == 0) return info.attrs[i]->offset;
+  return UINT32_MAX;
+}
+
+// The fields of Op that dispatch reads, worked out once.
+std::unique_ptr<Op> make_op(const pg_op_info& info, LoadedPlugin* plugin) {
+  auto op = std::make_unique<Op>();
+  op->info = &info;
+  op->plugin = plugin;
+  op->role = find_role(info.role);
+  for (uint32_t i = 0; i < info.input_count; i++) op->variadic |= (info.inputs[i]->flags & PG_INPUT_VARIADIC) != 0;
+  for (uint32_t i = 0; i < info.output_count; i++) {
+    op->variadic |= (info.outputs[i]->flags & PG_OUTPUT_VARIADIC) != 0;
+    op->visible_outputs += (info.outputs[i]->flags & PG_OUTPUT_HIDDEN) == 0;
+  }
+  op->hides = op->visible_outputs < info.output_count;
+  for (uint32_t i = 0; i < info.input_count; i++) op->written_if.push_back(condition_offset(info, i));
+  for (uint32_t i = 0; i < info.attr_count; i++) {
+    const pg_attr_info& attr = *info.attrs[i];
+    const std::string name = attr.name;
+    if (attr.kind == PG_ATTR_SCALAR) op->scalar_attr = static_cast<int32_t>(i);
+    if (attr.kind == PG_ATTR_DTYPE && name == "dtype") op->dtype_offset = attr.offset;
+    if (attr.kind == PG_ATTR_DIMS) op->has_dims = true;
+    if (attr.kind == PG_ATTR_DIMS && name == "shape") op->shape_offset = attr.offset;
+    if (attr.kind == PG_ATTR_DEVICE) op->device_offset = attr.offset;
+    if (attr.kind == PG_ATTR_FLOAT && name == "value") op->value_offset = attr.offset;
+    if (info.effect == PG_EFFECT_RANDOM && name == "seed") op->seed_offset = attr.offset;
+    if (info.effect == PG_EFFECT_RANDOM && name == "offset") op->offset_offset = attr.offset;
+  }
+  return op;
+}
+
+template <class List>
+auto find_named(List& list, const std::string& name) -> decltype(&list.front()) {
+  for (auto& each : list) {
+    if (name == each.info->name) return &each;
+  }
+  return nullptr;
+}
+
+// Exclusive lock held.
+const Format* find_extension(const std::string& extension) {
+  for (const Format& format : registry().formats) {
+    const auto known = split_words(format.info->extensions);
+    if (std::find(known.begin(), known.end(), extension) != known.end()) return &format;
+  }
+  return nullptr;
+}
+
+// All checks, so that a plugin is registered wholly or not at all. Exclusive lock held.
+void check_plugin(const LoadedPlugin& plugin) {
+  Registry& r = registry();
+  const uint32_t count = plugin.ops == nullptr ? 0 : plugin.ops->count;
+  if (count > kMaxOps - r.op_count) pg::fail_support(pg::format("more than %u operators", kMaxOps));
+  NameCheck ops("operator"), roles("role");
+  for (uint32_t i = 0; i < count; i++) {
+    const pg_op_info& info = *plugin.ops->ops[i];
+    check_op(info);
+    auto known = r.ops_by_name.find(info.name);
+    ops.add(info.name, known == r.ops_by_name.end() ? nullptr : known->second->plugin);
+    const Role role = find_role(info.role);
+    if (role == Role::none) continue;
+    const Op* holder = r.roles[static_cast<size_t>(role)];
+    roles.add(info.role, holder == nullptr ? nullptr : holder->plugin);
+  }
+  NameCheck layers("layer"), optimizers("optimizer");
+  for (uint32_t i = 0; plugin.layers != nullptr && i < plugin.layers->count; i++) {
+    const pg_layer_info& info = *plugin.layers->layers[i];
+    check_layer(info);
+    Layer* known = find_named(r.layers, info.name);
+    layers.add(info.name, known == nullptr ? nullptr : known->plugin);
+  }
+  for (uint32_t i = 0; plugin.optimizers != nullptr && i < plugin.optimizers->count; i++) {
+    const pg_optimizer_info& info = *plugin.optimizers->optimizers[i];
+    check_optimizer(info);
+    Optimizer* known = find_named(r.optimizers, info.name);
+    optimizers.add(info.name, known == nullptr ? nullptr : known->plugin);
+  }
+  NameCheck formats("format"), extensions("extension");
+  for (uint32_t i = 0; plugin.formats != nullptr && i < plugin.formats->count; i++) {
+    const pg_format_info& info = *plugin.formats->formats[i];
+    Format* known = find_named(r.formats, info.name);
+    formats.add(info.name, known == nullptr ? nullptr : known->plugin);
+    for (const std::string& extension : split_words(info.extensions)) {
+      const Format* holder = find_extension(extension);
+      extensions.add(extension, holder == nullptr ? nullptr : holder->plugin);
+    }
+  }
+}
+
+void add_ops(LoadedPlugin* plugin) {
+  Registry& r = registry();
+  for (uint32_t i = 0; i < plugin->ops->count; i++) {
+    Op* op = make_op(*plugin->ops->ops[i], plugin).release();
+    op->id = r.op_count;
+    r.ops[op->id].store(op, std::memory_order_release);
+    r.op_count.store(op->id + 1, std::memory_order_release);
+    r.ops_by_name[op->info->name] = op;
+    if (op->role != Role::none) r.roles[static_cast<size_t>(op->role)].store(op, std::memory_order_release);
+  }
+}
+
+void add_kernels(LoadedPlugin* plugin) {
+  Registry& r = registry();
+  const pg_kernels& table = *plugin->kernels;
+  std::map<std::string, KernelList> fresh;
+  for (uint32_t i = 0; i < table.count; i++) {
+    fresh[table.kernels[i]->op].push_back({plugin, &table, plugin->self, i, table.kernels[i]});
+  }
+  for (auto& [op, added] : fresh) {
+    const KernelList*& list = r.kernels[op][table.device_type];
+    KernelList all = list == nullptr ? KernelList{} : *list;
+    all.insert(all.end(), added.begin(), added.end());
+    r.kernel_lists.push_back(std::move(all));
+    list = &r.kernel_lists.back();
+  }
+}
+
+template <class Item>
+const Item& item_at(std::deque<Item>& list, uint32_t id, const char* what) {
+  std::shared_lock guard(registry().mutex);
+  if (id >= list.size()) pg::fail_argument(pg::format("there is no %s number %u", what, id));
+  return list[id];
+}
+
+}  // namespace
+
+void register_tables(LoadedPlugin* plugin) {
+  Registry& r = registry();
+  std::unique_lock guard(r.mutex);
+  check_plugin(*plugin);
+  if (plugin->ops != nullptr) add_ops(plugin);
+  if (plugin->kernels != nullptr) add_kernels(plugin);
+  for (uint32_t i = 0; plugin->layers != nullptr && i < plugin->layers->count; i++) {
+    r.layers.push_back({static_cast<uint32_t>(r.layers.size()), plugin->layers->layers[i], plugin});
+  }
+  for (uint32_t i = 0; plugin->optimizers != nullptr && i < plugin->optimizers->count; i++) {
+    r.optimizers.push_back({static_cast<uint32_t>(r.optimizers.size()), plugin->optimizers->optimizers[i], plugin});
+  }
+  for (uint32_t i = 0; plugin->formats != nullptr && i < plugin->formats->count; i++) {
+    r.formats.push_back({plugin->formats->formats[i], plugin});
+  }
+}
+
+bool Op::mutates(uint32_t input, const void* attrs) const {
+  if (!(info->inputs[input]->flags & PG_INPUT_MUTATES)) return false;
+  if (written_if[input] == UINT32_MAX) return true;
+  int32_t on;
+  std::memcpy(&on, static_cast<const uint8_t*>(attrs) + written_if[input], sizeof on);
+  return on != 0;
+}
+
+const Op* op_at(uint32_t id) { return id < kMaxOps ? registry().ops[id].load(std::memory_order_acquire) : nullptr; }
+
+const Op& op(uint32_t id) {
+  if (const Op* found = op_at(id)) return *found;
+  pg::fail_argument(pg::format("there is no operator number %u", id));
+}
+
+uint32_t op_count() { return registry().op_count.load(std::memory_order_acquire); }
+
+const Op* find_op(const std::string& name) {
+  load_kind("ops");
+  std::shared_lock guard(registry().mutex);
+  auto found = registry().ops_by_name.find(name);
+  return found == registry().ops_by_name.end() ? nullptr : found->second;
+}
+
+const Op& role_op(Role role) {
+  auto& slot = registry().roles[static_cast<size_t>(role)];
+  const Op* op = slot.load(std::memory_order_acquire);
+  if (op == nullptr) {
+    load_kind("ops");
+    op = slot.load(std::memory_order_acquire);
+  }
+  if (op != nullptr) return *op;
+  std::string text = std::string("no operator claims the role '") + kRoleNames[static_cast<size_t>(role)] + "'";
+  const std::string reasons = unavailable_text();
+  pg::fail(PG_E_FAILED_PRECONDITION,
+           text + (reasons.empty() ? "; is the plugin 'ops' on the search path?" : "; " + reasons));
+}
+
+const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_type) {
+  static const KernelList none;
+  load_device_type(device_type);
+  std::shared_lock guard(registry().mutex);
+  auto found = registry().kernels.find(op.info->name);
+  if (found == registry().kernels.end()) return none;
+  auto list = found->second.find(device_type);
+  return list == found->second.end() ? none : *list->second;
+}
+
+std::vector<std::string> unknown_ops(const LoadedPlugin& plugin) {
+  load_kind("ops");
+  std::set<std::string> unknown;
+  std::shared_lock guard(registry().mutex);
+  for (uint32_t i = 0; plugin.kernels != nullptr && i < plugin.kernels->count; i++) {
+    const char* name = plugin.kernels->kernels[i]->op;
+    if (registry().ops_by_name.count(name) == 0) unknown.insert(name);
+  }
+  return {unknown.begin(), unknown.end()};
+}
+
+std::string kernel_places(const Op& op) {
+  load_kind("device");  // only messages ask: the answer may cost something
+  load_kind("kernels");
+  std::string text;
+  std::shared_lock guard(registry().mutex);
+  auto found = registry().kernels.find(op.info->name);
+  if (found == registry().kernels.end()) return text;
+  for (const auto& [type, list] : found->second) text += (text.empty() ? "" : ", ") + type;
+  return text;
+}
+
+const Layer* find_layer(const std::string& name) {
+  load_kind("layer");
+  std::shared_lock guard(registry().mutex);
+  return find_named(registry().layers, name);
+}
+
+const Layer& layer(uint32_t id) { return item_at(registry().layers, id, "layer"); }
+
+const Optimizer* find_optimizer(const std::string& name) {
+  load_kind("optimizer");
+  std::shared_lock guard(registry().mutex);
+  return find_named(registry().optimizers, name);
+}
+
+const Optimizer& optimizer(uint32_t id) { return item_at(registry().optimizers, id, "optimizer"); }
+
+const pg_format_info* find_format(const std::string& path) {
+  load_kind("format");
+  std::shared_lock guard(registry().mutex);
+  const pg_format_info* best = nullptr;
+  size_t longest = 0;
+  std::string known;
+  for (const Format& format : registry().formats) {
+    for (const std::string& extension : split_words(format.info->extensions)) {
+      known += (known.empty() ? "" : " ") + extension;
+      if (extension.size() <= longest || !path.ends_with(extension)) continue;
+      best = format.info;
+      longest = extension.size();
+    }
+  }
+  if (best != nullptr) return best;
+  pg::fail(PG_E_NOT_FOUND, "no file format fits the name '" + path + "'; known extensions: " +
+                               (known.empty() ? "none, since no format plugin was found" : known));
+}
+
+std::vector<std::string> op_names() {
+  load_kind("ops");
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < op_count(); i++) names.push_back(op(i).info->name);
+  return names;
+}
+
+std::vector<std::string> layer_names() {
+  load_kind("layer");
+  std::vector<std::string> names;
+  std::shared_lock guard(registry().mutex);
+  for (const Layer& each : registry().layers) names.push_back(each.info->name);
+  return names;
+}
+
+std::vector<std::string> optimizer_names() {
+  load_kind("optimizer");
+  std::vector<std::string> names;
+  std::shared_lock guard(registry().mutex);
+  for (const Optimizer& each : registry().optimizers) names.push_back(each.info->name);
+  return names;
+}
+
+}  // namespace perigee

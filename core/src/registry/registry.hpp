@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plugins registered: operators, kernels, layers, optimizers, formats, found by name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "registry/plugin.hpp"
+
+namespace perigee {
+
+// Roles the core needs, each claimed by one schema.
+enum class Role {
+  none,
+  accumulate,
+  sum_like,
+  zeros_like,
+  ones_like,
+  all_finite,
+  clone,
+  cast,
+  transfer,
+  fill,
+  copy,
+  count
+};
+
+struct Op {
+  uint32_t id = 0;
+  const pg_op_info* info = nullptr;
+  LoadedPlugin* plugin = nullptr;
+  Role role = Role::none;
+  uint32_t visible_outputs = 0;
+  bool variadic = false;                        // any variadic input or output
+  bool hides = false;                           // any hidden output
+  int32_t scalar_attr = -1;                     // position of the PG_ATTR_SCALAR attribute
+  uint32_t seed_offset = 0, offset_offset = 0;  // of a random operator's runtime attributes; 0: none
+  uint32_t dtype_offset = UINT32_MAX;           // of attribute "dtype" of creation operators, "dtype" of cast
+  uint32_t shape_offset = UINT32_MAX;           // of attribute "shape" (PG_ATTR_DIMS)
+  uint32_t device_offset = UINT32_MAX;          // of a PG_ATTR_DEVICE attribute
+  uint32_t value_offset = UINT32_MAX;           // of the FLOAT attribute "value" of fill
+  bool has_dims = false;                        // any PG_ATTR_DIMS attribute
+  std::vector<uint32_t> written_if;             // by input: offset of the attribute; UINT32_MAX: unconditional
+
+  // Whether a call with these attributes writes into a declared input.
+  bool mutates(uint32_t input, const void* attrs) const;
+};
+
+struct Kernel {
+  LoadedPlugin* plugin = nullptr;
+  const pg_kernels* table = nullptr;
+  void* self = nullptr;
+  uint32_t index = 0;
+  const pg_kernel_info* info = nullptr;
+};
+
+struct Layer {
+  uint32_t id;
+  const pg_layer_info* info;
+  LoadedPlugin* plugin;
+};
+struct Optimizer {
+  uint32_t id;
+  const pg_optimizer_info* info;
+  LoadedPlugin* plugin;
+};
+
+// Called by the loader. Throw on what is inconsistent (name taken, role taken, attribute outside the struct).
+void register_tables(LoadedPlugin* plugin);
+
+const Op* op_at(uint32_t id);                // NULL where there is none of that number; wait-free
+const Op& op(uint32_t id);                   // throws instead
+const Op* find_op(const std::string& name);  // loads plugins of kind "ops" first; NULL when there is none
+const Op& role_op(Role role);                // throws PG_E_FAILED_PRECONDITION when nobody claims it
+uint32_t op_count();
+// Kernels for an operator on a type of device, in the order of registration. Reads are cheap, but cached per signature
+// anyway.
+const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_type);
+// What the plugin's kernels are for that is no operator: a name written wrong, or of a plugin that is not there.
+std::vector<std::string> unknown_ops(const LoadedPlugin& plugin);
+// "float32 on cpu, sim" for messages: which device types have a kernel for it.
+std::string kernel_places(const Op& op);
+const Layer* find_layer(const std::string& name);
+const Layer& layer(uint32_t id);
+const Optimizer* find_optimizer(const std::string& name);
+const Optimizer& optimizer(uint32_t id);
+const pg_format_info* find_format(const std::string& path);  // by extension; throws listing the known ones
+std::vector<std::string> op_names();
+std::vector<std::string> layer_names();
+std::vector<std::string> optimizer_names();
+
+}  // namespace perigee

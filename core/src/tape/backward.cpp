@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backward pass: walks the tape from its newest node to its oldest and emits each operator's gradient.
+#include <queue>
+#include <unordered_map>
+
+#include "builder/builder.hpp"
+#include "tape/custom.hpp"
+#include "tape/tape.hpp"
+
+namespace perigee {
+
+struct Arrived {
+  SmallVector<TensorRef, 1> cotangents;  // by output
+  bool owned = false;                    // cotangents[0] is a sum of ours: may be added to in place
+};
+
+struct Newest {
+  bool operator()(const Node* a, const Node* b) const { return a->sequence < b->sequence; }
+};
+
+namespace {
+
+thread_local std::vector<std::pair<TensorRef, std::string>> stale_notes;
+
+// A view operator once more, on another tensor.
+TensorRef apply_step(const Node::Step& step, Tensor& x) {
+  SmallVector<Tensor*, 2> inputs{&x};
+  for (const TensorRef& t : step.others) inputs.push_back(t.get());
+  TensorRef y;
+  call_named(*step.op, inputs.data(), static_cast<uint32_t>(inputs.size()), nullptr, step.attrs.data(), 0, &y, 1);
+  return y;
+}
+
+TensorRef step_write_back(const Node::Step& step, Tensor& parent, Tensor& value) {
+  if (step.op->info->write_back == nullptr)
+    pg::fail(PG_E_NOT_SUPPORTED, pg::format("cannot write through a view made by %s", step.op->info->name));
+  pg_builder builder;
+  pg_value inputs[2] = {reinterpret_cast<pg_value>(&parent), reinterpret_cast<pg_value>(&value)}, output = 0;
+  uint32_t groups[2] = {1, 1};
+  pg_expand ask{};
+  ask.size = PG_SIZE(pg_expand, outputs);
+  ask.user = step.op->info->user;
+  ask.builder = &builder;
+  ask.input_count = 2;
+  ask.output_count = 1;
+  ask.inputs = inputs;
+  ask.groups = groups;
+  ask.attrs = step.attrs.data();
+  ask.outputs = &output;
+  pg_error error = pg::make_error();
+  pg::check(step.op->info->write_back(&ask, &error), error);
+  return TensorRef::share(pg_builder::tensor(output));
+}
+
+const char* name_of(const Node& node) {
+  if (node.kind == NodeKind::custom) return "custom_grad";
+  return node.op != nullptr ? node.op->info->name : "a write";
+}
+
+}  // namespace
+
+class Pass {
+ public:
+  explicit Pass(const BackwardCall& call) : call_(call) {}
+  ~Pass() { stale_notes.clear(); }
+
+  void begin() {
+    if (call_.inputs != nullptr) find_targets();
+    seed();
+  }
+
+  // False when it stopped at a custom node.
+  bool run() {
+    while (!queue_.empty()) {
+      Node* node = queue_.top();
+      queue_.pop();
+      auto it = arrived_.find(node);
+      Arrived in = std::move(it->second);
+      arrived_.erase(it);
+      capture(node, in);
+      if (node->kind == NodeKind::leaf) {
+        if (call_.inputs == nullptr) leaves_.emplace_back(NodeRef::share(node), std::move(in.cotangents[0]));
+      } else if (call_.inputs == nullptr || leads_to_target(node)) {
+        check_released(*node);
+        if (node->kind == NodeKind::custom) {
+          stop(*node, std::move(in));
+          return false;
+        }
+        step(*node, in);
+      }
+    }
+    commit();
+    return true;
+  }
+
+  // ---- at a custom node ----
+
+  Node& stopped_at() const { return *stopped_; }
+  bool create_graph() const { return call_.create_graph; }
+  bool needed(uint32_t input) { return wanted(stopped_->inputs[input].edge); }
+  Tensor* cotangent(uint32_t output) const {
+    return output < stopped_in_.cotangents.size() ? stopped_in_.cotangents[output].get() : nullptr;
+  }
+  // Takes its gradients (NULL where there is none), by input.
+  void go_on(Tensor* const* gradients, Tensor** results) {
+    call_.gradients = results;
+    NodeRef node = std::move(stopped_);
+    stopped_in_ = {};
+    for (uint32_t i = 0; i < node->inputs.size(); i++) {
+      if (gradients[i] == nullptr || !wanted(node->inputs[i].edge)) continue;
+      check_gradient(*node, i, *gradients[i]);
+      arrive(node->inputs[i].edge, TensorRef::share(gradients[i]));
+    }
+    visited_.push_back(std::move(node));
+  }
+
+ private:
+  // What the caller's arrays hold must outlive the call that began the pass.
+  void stop(Node& node, Arrived in) {
+    stopped_ = NodeRef::share(&node);
+    stopped_in_ = std::move(in);
+    if (call_.inputs == nullptr || !held_inputs_.empty()) return;
+    for (uint32_t i = 0; i < call_.input_count; i++) {
+      held_inputs_.push_back(TensorRef::share(call_.inputs[i]));
+      held_pointers_.push_back(call_.inputs[i]);
+    }
+    call_.inputs = held_pointers_.data();
+  }
+
+  void check_released(const Node& node) {
+    if (!node.released) return;
+    pg::fail(PG_E_FAILED_PRECONDITION,
+             pg::format("what %s saved was released by an earlier backward; call that one with {retain_graph=true}",
+                        name_of(node)));
+  }
+
+  // ---- where it begins and what it is for ----
+
+  void seed() {
+    for (uint32_t i = 0; i < call_.root_count; i++) {
+      Tensor& root = *call_.roots[i];
+      Edge edge = edge_of(root);
+      if (!edge.node) pg::fail(PG_E_FAILED_PRECONDITION, "this tensor depends on nothing that requires gradients");
+      Tensor* given = call_.seeds != nullptr ? call_.seeds[i] : nullptr;
+      TensorRef cotangent;
+      if (given != nullptr) {
+        if (!same_shape(*given->meta, *root.meta))
+          pg::fail_argument("the seed has shape " + shape_text(*given->meta) + "; expected " + shape_text(*root.meta));
+        cotangent =
+            given->meta->dtype == root.meta->dtype ? TensorRef::share(given) : emit_cast(*given, root.meta->dtype);
+      } else {
+        if (root.meta->numel != 1 && !root.is_graph())
+          pg::fail_argument("backward needs a tensor of one element, or a seed; this one has shape " +
+                            shape_text(*root.meta));
+        cotangent = call1(role_op(Role::ones_like), {&root});
+      }
+      arrive(edge, std::move(cotangent));
+    }
+  }
+
+  void find_targets() {
+    for (uint32_t i = 0; i < call_.input_count; i++) {
+      Edge edge = edge_of(*call_.inputs[i]);
+      if (!edge.node) pg::fail_argument(pg::format("input %u does not require gradients", i + 1));
+      targets_[edge.node.get()] = true;
+      leads_[edge.node.get()] = true;
+    }
+    captured_.resize(call_.input_count);
+  }
+
+  // Whether any target lies behind the node: depth-first without recursion, remembered.
+  bool leads_to_target(Node* from) {
+    if (auto it = leads_.find(from); it != leads_.end()) return it->second;
+    std::vector<std::pair<Node*, size_t>> stack{{from, 0}};
+    leads_[from] = false;
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (next == node->inputs.size()) {
+        bool found = leads_[node];
+        stack.pop_back();
+        if (found && !stack.empty()) leads_[stack.back().first] = true;
+        continue;
+      }
+      Node* behind = node->inputs[next++].edge.node.get();
+      if (behind == nullptr) continue;
+      auto [it, fresh] = leads_.try_emplace(behind, false);
+      if (fresh) {
+        stack.emplace_back(behind, 0);
+      } else if (it->second) {
+        leads_[node] = true;
+      }
+    }
+    return leads_[from];
+  }
+
+  bool wanted(const Edge& edge) { return edge.node && (call_.inputs == nullptr || leads_to_target(edge.node.get())); }
+
+  // ---- cotangents ----
+
+  void arrive(const Edge& edge, TensorRef cotangent) {
+    Node* node = edge.node.get();
+    auto [it, fresh] = arrived_.try_emplace(node);
+    Arrived& in = it->second;
+    if (fresh) {
+      in.cotangents.resize(node->outputs.size());
+      queue_.push(node);
+      keep_.push_back(edge.node);
+    }
+    TensorRef& place = in.cotangents[edge.output];
+    if (!place) {
+      place = std::move(cotangent);
+      return;
+    }
+    bool in_place = in.owned && edge.output == 0 && !call_.create_graph && !place->is_graph();
+    place = call1(role_op(Role::accumulate), {place.get(), cotangent.get()}, nullptr, in_place ? emit_in_place : 0);
+    if (edge.output == 0) in.owned = true;
+  }
+
+  void capture(Node* node, const Arrived& in) {
+    if (call_.inputs == nullptr || !targets_.count(node)) return;
+    for (uint32_t i = 0; i < call_.input_count; i++) {
+      Tensor& x = *call_.inputs[i];
+      if (x.node.get() == node) captured_[i] = in.cotangents[x.output];
+    }
+  }
+
+  // ---- one node ----
+
+  void step(Node& node, Arrived& in) {
+    if (node.kind == NodeKind::write_view) return step_write(node, in);
+    if (node.op->info->grad == nullptr)
+      pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s is not differentiable", node.op->info->name));
+    std::vector<TensorRef> hold;
+    SmallVector<pg_value, 4> inputs, outputs, cotangents, gradients(node.inputs.size(), 0);
+    SmallVector<uint8_t, 4> needed;
+    for (uint32_t i = 0; i < node.inputs.size(); i++) {
+      inputs.push_back(value_of(node, node.inputs[i], i, hold));
+      needed.push_back(wanted(node.inputs[i].edge) ? 1 : 0);
+    }
+    for (uint32_t i = 0; i < node.outputs.size(); i++) {
+      outputs.push_back(value_of(node, node.outputs[i], i, hold));
+      cotangents.push_back(reinterpret_cast<pg_value>(i < in.cotangents.size() ? in.cotangents[i].get() : nullptr));
+    }
+    pg_builder builder;
+    pg_grad ask{};
+    ask.size = PG_SIZE(pg_grad, gradients);
+    ask.user = node.op->info->user;
+    ask.builder = &builder;
+    ask.input_count = static_cast<uint32_t>(inputs.size());
+    ask.output_count = static_cast<uint32_t>(outputs.size());
+    ask.inputs = inputs.data();
+    ask.groups = node.groups.data();
+    ask.outputs = outputs.data();
+    ask.cotangents = cotangents.data();
+    ask.needed = needed.data();
+    ask.attrs = node.attrs.data();
+    ask.gradients = gradients.data();
+    pg_error error = pg::make_error();
+    int32_t code = node.op->info->grad(&ask, &error);
+    if (code != PG_OK)
+      throw pg::Error(code, std::string("gradient of ") + node.op->info->name + ": " + pg::message_of(code, error),
+                      error.native, error.flags);
+    for (uint32_t i = 0; i < gradients.size(); i++)
+      if (gradients[i] != 0 && needed[i]) {
+        check_gradient(node, i, *pg_builder::tensor(gradients[i]));
+        arrive(node.inputs[i].edge, TensorRef::share(pg_builder::tensor(gradients[i])));
+      }
+    visited_.push_back(NodeRef::share(&node));
+  }
+
+  void step_write(Node& node, Arrived& in) {
+    Tensor& dy = *in.cotangents[0];
+    if (wanted(node.inputs[1].edge)) arrive(node.inputs[1].edge, apply_chain(*node.chain, dy));
+    if (!wanted(node.inputs[0].edge)) return;
+    TensorRef part = apply_chain(*node.chain, dy);
+    TensorRef zeros = call1(role_op(Role::zeros_like), {part.get()});
+    arrive(node.inputs[0].edge, write_back(*node.chain, dy, *zeros));
+  }
+
+  static void check_gradient(const Node& node, uint32_t i, const Tensor& gradient) {
+    const Meta& x = *node.inputs[i].meta;
+    if (!gradient.storage && !gradient.is_graph()) fail_description(node, i, gradient);
+    const int32_t code = node.kind == NodeKind::custom ? PG_E_INVALID_ARGUMENT : PG_E_INTERNAL;
+    if (const Device* device = node.inputs[i].device; !gradient.is_graph() && gradient.device != device)
+      pg::fail(code, pg::format("gradient of %s: input %u got a tensor on %s; expected one on %s", name_of(node), i + 1,
+                                gradient.device->name.c_str(), device->name.c_str()));
+    if (same_shape(*gradient.meta, x) && gradient.meta->dtype == x.dtype) return;
+    if (x.symbolic || gradient.meta->symbolic) return;  // equal only once sizes are known
+    pg::fail(code, pg::format("gradient of %s: input %u got %s %s; expected %s %s", name_of(node), i + 1,
+                              pg::dtype_name(gradient.meta->dtype), shape_text(*gradient.meta).c_str(),
+                              pg::dtype_name(x.dtype), shape_text(x).c_str()));
+  }
+
+  // A rule may return what it was shown, if it has contents.
+  [[noreturn]] static void fail_description(const Node& node, uint32_t i, const Tensor& gradient) {
+    std::string stale = stale_reason(gradient);
+    if (!stale.empty()) pg::fail(PG_E_FAILED_PRECONDITION, stale);
+    pg::fail(PG_E_INTERNAL, pg::format("gradient of %s: input %u got a tensor that has no contents here: the operator "
+                                       "did not declare it as saved",
+                                       name_of(node), i + 1));
+  }
+
+  template <class Record>
+  pg_value value_of(Node& node, Record& record, uint32_t index, std::vector<TensorRef>& hold) {
+    if (!record.meta) return 0;
+    TensorRef tensor;
+    if (record.saved) {
+      tensor = unpack(node, record, index);
+    } else {
+      tensor = make_tensor(record.meta, nullptr, 0, record.device);
+      tensor->graph = node.graph;
+      tensor->value = record.value;
+    }
+    hold.push_back(tensor);
+    return reinterpret_cast<pg_value>(tensor.get());
+  }
+
+  template <class Record>
+  TensorRef unpack(Node& node, Record& record, uint32_t index) {
+    Tensor& saved = *record.saved;
+    constexpr bool is_output = std::is_same_v<Record, OutputRecord>;
+    uint64_t version = saved.storage ? saved.storage->version.load(std::memory_order_relaxed) : 0;
+    if (version != record.version) return stale(node, record, index, version, is_output);
+    if constexpr (is_output) {
+      if (!is_differentiable(saved.meta->dtype)) return record.saved;
+      TensorRef copy = alias(saved);  // linked here, not at record time: a node must not own itself
+      copy->node = NodeRef::share(&node);
+      copy->output = index;
+      return copy;
+    }
+    return record.saved;
+  }
+
+  template <class Record>
+  TensorRef stale(const Node& node, const Record& record, uint32_t index, uint64_t version, bool is_output) {
+    TensorRef empty = make_tensor(record.meta, nullptr, 0, record.device);
+    uint32_t flat = index, declared = 0;
+    if (!is_output)
+      while (flat >= node.groups[declared]) flat -= node.groups[declared++];
+    const char* name = is_output ? node.op->info->outputs[std::min(index, node.op->info->output_count - 1)]->name
+                                 : node.op->info->inputs[declared]->name;
+    stale_notes.emplace_back(
+        empty,
+        pg::format(
+            "backward of %s needs its %s '%s' %s, which was modified in place since (version %llu, saved at %llu); "
+            "write into a :clone() instead",
+            node.op->info->name, is_output ? "output" : "input", name, shape_text(*record.meta).c_str(),
+            static_cast<unsigned long long>(version), static_cast<unsigned long long>(record.version)));
+    return empty;
+  }
+
+  // ---- the end: nothing before this has changed what the user sees ----
+
+  void commit() {
+    // All that allocates comes first, so that running out of memory leaves every gradient as it was.
+    for (auto& [node, cotangent] : leaves_) {
+      if (node->gradient && call_.create_graph) {
+        cotangent = call1(role_op(Role::accumulate), {node->gradient.get(), cotangent.get()});
+      } else if (!node->gradient && !call_.create_graph) {
+        bool ours = cotangent->refs.load() == 1 && cotangent->storage->refs.load() == 1 && cotangent->meta->contiguous;
+        if (!ours) cotangent = copy_dense(*cotangent, cotangent->meta->dtype);
+      }
+    }
+    for (auto& [node, cotangent] : leaves_) {
+      if (node->gradient && !call_.create_graph) {
+        call1(role_op(Role::accumulate), {node->gradient.get(), cotangent.get()}, nullptr, emit_in_place);
+      } else {
+        node->gradient = std::move(cotangent);
+      }
+    }
+    for (uint32_t i = 0; i < captured_.size(); i++) call_.gradients[i] = captured_[i].release();
+    if (call_.retain_graph || call_.create_graph) return;
+    for (NodeRef& node : visited_) {
+      for (InputRecord& r : node->inputs) node->released |= static_cast<bool>(r.saved), r.saved = nullptr;
+      for (OutputRecord& r : node->outputs) node->released |= static_cast<bool>(r.saved), r.saved = nullptr;
+      if (node->kind == NodeKind::custom) {
+        node->released = true;
+        forget_custom(*node);
+      }
+    }
+  }
+
+  BackwardCall call_;
+  std::priority_queue<Node*, std::vector<Node*>, Newest> queue_;
+  std::unordered_map<Node*, Arrived> arrived_;
+  std::unordered_map<Node*, bool> targets_, leads_;
+  std::vector<TensorRef> captured_;
+  std::vector<std::pair<NodeRef, TensorRef>> leaves_;
+  std::vector<NodeRef> visited_, keep_;
+  NodeRef stopped_;
+  Arrived stopped_in_;
+  std::vector<TensorRef> held_inputs_;
+  std::vector<Tensor*> held_pointers_;
+};
+
+TensorRef apply_chain(const ViewChain& chain, Tensor& base) {
+  TensorRef x = TensorRef::share(&base);
+  for (const Node::Step& step : chain) x = apply_step(step, *x);
+  return x;
+}
+
+TensorRef write_back(const ViewChain& chain, Tensor& base, Tensor& value) {
+  std::vector<TensorRef> parents{TensorRef::share(&base)};
+  for (size_t i = 0; i + 1 < chain.size(); i++) parents.push_back(apply_step(chain[i], *parents.back()));
+  TensorRef result = TensorRef::share(&value);
+  for (size_t i = chain.size(); i-- > 0;) result = step_write_back(chain[i], *parents[i], *result);
+  return result;
+}
+
+std::string stale_reason(const Tensor& tensor) {
+  for (auto& [stale, reason] : stale_notes)
+    if (stale.get() == &tensor) return reason;
+  return "";
+}
+
+void DropPass::operator()(Pass* pass) const { delete pass; }
+
+namespace {
+
+// Runs a pass to its end, or to a custom node.
+template <class Start>
+PassRef run_pass(PassRef pass, Start&& start) {
+  Scoped<int32_t> no_scope(ambient().device, -1);  // gradients are computed where the forward was, in its dtypes
+  Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);
+  Scoped<bool> grad(ambient().grad_enabled, pass->create_graph());
+  start(*pass);
+  return pass->run() ? nullptr : std::move(pass);
+}
+
+}  // namespace
+
+PassRef backward(const BackwardCall& call) {
+  return run_pass(PassRef(new Pass(call)), [](Pass& pass) { pass.begin(); });
+}
+PassRef go_on(PassRef pass, Tensor* const* gradients, Tensor** results) {
+  return run_pass(std::move(pass), [&](Pass& stopped) { stopped.go_on(gradients, results); });
+}
+const Node& stopped_at(const Pass& pass) { return pass.stopped_at(); }
+bool creates_graph(const Pass& pass) { return pass.create_graph(); }
+bool input_needed(Pass& pass, uint32_t input) { return pass.needed(input); }
+TensorRef cotangent_of(const Pass& pass, uint32_t output) {
+  Tensor* cotangent = pass.cotangent(output);
+  return cotangent == nullptr ? nullptr : TensorRef::share(cotangent);
+}
+TensorRef link_output(const Pass& pass, Tensor& saved, uint32_t output) {
+  TensorRef linked = alias(saved);
+  linked->node = NodeRef::share(&pass.stopped_at());
+  linked->output = output;
+  return linked;
+}
+
+}  // namespace perigee

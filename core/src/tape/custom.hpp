@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Custom nodes: operations whose gradient the front end computes. The core never calls a front end, so a backward pass
+// stops at such a node, is handed out, and goes on with the gradients that come back.
+#pragma once
+
+#include "tape/tape.hpp"
+
+namespace perigee {
+
+// Hangs the outputs on a node over the inputs: aliases of them, which take their places; or with `rehang`, wherever
+// that can be, the tensors themselves, which let go of the history that they had. Answers the node's number.
+uint64_t record_custom(Tensor* const* inputs, uint32_t input_count, TensorRef* outputs, uint32_t output_count,
+                       bool rehang);
+
+// The leaves that tensors depend on, other than through `except`, as descriptions: they serve as inputs of `backward`
+// and of record_custom.
+std::vector<TensorRef> leaves_of(Tensor* const* tensors, uint32_t count, Tensor* const* except, uint32_t except_count);
+
+// ---- a pass that has stopped ----
+
+const Node& stopped_at(const Pass& pass);
+bool creates_graph(const Pass& pass);
+bool input_needed(Pass& pass, uint32_t input);
+TensorRef cotangent_of(const Pass& pass, uint32_t output);  // NULL where nothing flowed
+// `saved`, which holds what that output held, as the output of the node: for gradients of gradients.
+TensorRef link_output(const Pass& pass, Tensor& saved, uint32_t output);
+// `results`: where the gradients of BackwardCall::inputs go in the end.
+PassRef go_on(PassRef pass, Tensor* const* gradients, Tensor** results);
+
+}  // namespace perigee

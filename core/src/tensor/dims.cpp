@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor/dims.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <mutex>
+#include <numeric>
+#include <vector>
+
+namespace perigee {
+namespace {
+
+// An atom is what a product is made of: a symbol, or a quotient or maximum of two dimensions.
+enum class Kind { symbol, quotient, maximum };
+struct Atom {
+  Kind kind;
+  std::string name;
+  int64_t a, b;
+};
+using Product = std::vector<int64_t>;    // atom numbers, sorted
+using Sum = std::map<Product, int64_t>;  // product -> factor; the empty product is the constant
+
+struct Table {
+  std::recursive_mutex mutex;
+  std::vector<Atom> atoms;
+  std::vector<Sum> sums;
+  std::map<Sum, int64_t> numbers;
+};
+
+Table& table() {
+  static Table* instance = new Table();
+  return *instance;
+}
+
+[[noreturn]] void overflow() { pg::fail_argument("a size is more than an int64 can count"); }
+
+int64_t checked_add(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_add_overflow(a, b, &r)) overflow();
+  return r;
+}
+int64_t checked_mul(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_mul_overflow(a, b, &r)) overflow();
+  return r;
+}
+
+Sum sum_of(int64_t dimension) {
+  if (!PG_DIM_IS_SYMBOLIC(dimension)) return dimension == 0 ? Sum{} : Sum{{{}, dimension}};
+  const auto& sums = table().sums;
+  const auto number = static_cast<size_t>(PG_DIM_SYMBOLIC - 1 - dimension);
+  if (number >= sums.size()) pg::fail(PG_E_INTERNAL, "a size is a symbol that there is not");
+  return sums[number];
+}
+
+int64_t number_of(Sum sum) {
+  std::erase_if(sum, [](const auto& term) { return term.second == 0; });
+  if (sum.empty()) return 0;
+  if (sum.size() == 1 && sum.begin()->first.empty()) return sum.begin()->second;
+  Table& t = table();
+  auto [it, fresh] = t.numbers.try_emplace(sum, PG_DIM_SYMBOLIC - 1 - static_cast<int64_t>(t.sums.size()));
+  if (fresh) t.sums.push_back(sum);
+  return it->second;
+}
+
+int64_t make_atom(Kind kind, const std::string& name, int64_t a, int64_t b) {
+  Table& t = table();
+  size_t index = t.atoms.size();
+  if (kind != Kind::symbol) {
+    for (size_t i = 0; i < t.atoms.size(); i++)
+      if (t.atoms[i].kind == kind && t.atoms[i].a == a && t.atoms[i].b == b) index = i;
+  }
+  if (index == t.atoms.size()) t.atoms.push_back({kind, name, a, b});
+  return number_of(Sum{{Product{static_cast<int64_t>(index)}, 1}});
+}
+
+[[noreturn]] void refuse_divisor(int64_t b) {
+  pg::fail_argument(pg::format("a size cannot be divided by %lld", static_cast<long long>(b)));
+}
+
+// a / b without what all terms of a share with b, where b is one product: 6*batch*n // (4*n) is (3*batch) // 2.
+void cancel(Sum& a, Sum& b) {
+  if (b.size() != 1 || b.begin()->second <= 0) return;
+  Product divisor = b.begin()->first;
+  int64_t by = b.begin()->second;
+  for (const auto& [product, factor] : a) {
+    if (!std::includes(product.begin(), product.end(), divisor.begin(), divisor.end())) divisor.clear();
+    by = std::gcd(by, factor);
+  }
+  auto without = [&](const Sum& sum) {
+    Sum rest;
+    for (const auto& [product, factor] : sum) {
+      Product left;
+      std::set_difference(product.begin(), product.end(), divisor.begin(), divisor.end(), std::back_inserter(left));
+      rest[left] = factor / by;
+    }
+    return rest;
+  };
+  a = without(a);
+  b = without(b);
+}
+
+std::string product_text(const Product& product, int64_t factor) {
+  std::string text = factor == 1 && !product.empty() ? "" : std::to_string(factor);
+  for (int64_t atom : product) {
+    const Atom& a = table().atoms[static_cast<size_t>(atom)];
+    if (!text.empty()) text += "*";
+    if (a.kind == Kind::symbol) text += a.name;
+    if (a.kind == Kind::quotient) text += "(" + dim_text(a.a) + ")//(" + dim_text(a.b) + ")";
+    if (a.kind == Kind::maximum) text += "max(" + dim_text(a.a) + ", " + dim_text(a.b) + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+int64_t make_symbol(const std::string& name) {
+  std::lock_guard lock(table().mutex);
+  return make_atom(Kind::symbol, name, 0, 0);
+}
+
+int64_t dim_add(int64_t a, int64_t b) {
+  if (!PG_DIM_IS_SYMBOLIC(a) && !PG_DIM_IS_SYMBOLIC(b)) return checked_add(a, b);
+  std::lock_guard lock(table().mutex);
+  Sum sum = sum_of(a);
+  for (auto& [product, factor] : sum_of(b)) sum[product] = checked_add(sum[product], factor);
+  return number_of(std::move(sum));
+}
+
+int64_t dim_mul(int64_t a, int64_t b) {
+  if (!PG_DIM_IS_SYMBOLIC(a) && !PG_DIM_IS_SYMBOLIC(b)) return checked_mul(a, b);
+  std::lock_guard lock(table().mutex);
+  Sum sum;
+  for (auto& [p, f] : sum_of(a)) {
+    for (auto& [q, g] : sum_of(b)) {
+      Product product = p;
+      product.insert(product.end(), q.begin(), q.end());
+      std::sort(product.begin(), product.end());
+      sum[product] = checked_add(sum[product], checked_mul(f, g));
+    }
+  }
+  return number_of(std::move(sum));
+}
+
+int64_t dim_div(int64_t a, int64_t b) {
+  if (!PG_DIM_IS_SYMBOLIC(a) && !PG_DIM_IS_SYMBOLIC(b)) {
+    if (b <= 0) refuse_divisor(b);
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+  }
+  if (!PG_DIM_IS_SYMBOLIC(b) && b <= 0) refuse_divisor(b);
+  if (b == 1) return a;
+  if (a == b) return 1;
+  std::lock_guard lock(table().mutex);
+  Sum dividend = sum_of(a), divisor = sum_of(b);
+  cancel(dividend, divisor);
+  a = number_of(std::move(dividend));
+  b = number_of(std::move(divisor));
+  return b == 1 ? a : make_atom(Kind::quotient, "", a, b);
+}
+
+int64_t dim_max(int64_t a, int64_t b) {
+  if (!PG_DIM_IS_SYMBOLIC(a) && !PG_DIM_IS_SYMBOLIC(b)) return std::max(a, b);
+  if (a == b) return a;
+  std::lock_guard lock(table().mutex);
+  return make_atom(Kind::maximum, "", std::min(a, b), std::max(a, b));
+}
+
+bool dim_equal(int64_t a, int64_t b) {
+  if (a == b) return true;
+  if (!PG_DIM_IS_SYMBOLIC(a) && !PG_DIM_IS_SYMBOLIC(b)) return false;
+  return PG_DIM_IS_SYMBOLIC(dim_add(a, dim_mul(b, -1)));  // a constant difference that is not 0 refutes it
+}
+
+int64_t dim_value(int64_t dimension, const Bindings& bindings) {
+  if (!PG_DIM_IS_SYMBOLIC(dimension)) return dimension;
+  std::lock_guard lock(table().mutex);
+  int64_t total = 0;
+  for (auto& [product, factor] : sum_of(dimension)) {
+    int64_t value = factor;
+    for (int64_t index : product) {
+      const Atom a = table().atoms[static_cast<size_t>(index)];
+      int64_t part = 0;
+      if (a.kind == Kind::symbol) {
+        auto it = bindings.find(number_of(Sum{{Product{index}, 1}}));
+        if (it == bindings.end()) pg::fail(PG_E_FAILED_PRECONDITION, "dimension '" + a.name + "' has no size yet");
+        part = it->second;
+      } else if (a.kind == Kind::quotient) {
+        part = dim_div(dim_value(a.a, bindings), dim_value(a.b, bindings));
+      } else {
+        part = std::max(dim_value(a.a, bindings), dim_value(a.b, bindings));
+      }
+      value = checked_mul(value, part);
+    }
+    total = checked_add(total, value);
+  }
+  return total;
+}
+
+std::string dim_text(int64_t dimension) {
+  if (!PG_DIM_IS_SYMBOLIC(dimension)) return std::to_string(dimension);
+  std::lock_guard lock(table().mutex);
+  std::string text;
+  Sum sum = sum_of(dimension);
+  for (auto it = sum.rbegin(); it != sum.rend(); ++it) {
+    std::string term = product_text(it->first, it->second);
+    text += text.empty() ? term : (term[0] == '-' ? " - " + term.substr(1) : " + " + term);
+  }
+  return text;
+}
+
+bool is_dim(int64_t dimension) {
+  std::lock_guard lock(table().mutex);
+  return !PG_DIM_IS_SYMBOLIC(dimension) || static_cast<size_t>(PG_DIM_SYMBOLIC - 1 - dimension) < table().sums.size();
+}
+
+}  // namespace perigee

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tensor's history: which operator made which tensor of what, with what its gradient rule may use. `tape` writes and
+// reads it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/recycle.hpp"
+#include "base/small_vector.hpp"
+#include "tensor/tensor.hpp"
+
+namespace perigee {
+
+struct Edge {
+  NodeRef node;
+  uint32_t output = 0;
+};
+
+// An input as it was when the operator ran.
+struct InputRecord {
+  Edge edge;           // empty: nothing to differentiate
+  uint32_t value = 0;  // in the graph
+  TensorRef saved;     // contents, where the schema declares them saved
+  uint64_t version = 0;
+  MetaRef meta;  // null: the input was absent
+  Device* device = nullptr;
+};
+
+struct OutputRecord {
+  MetaRef meta;
+  Device* device = nullptr;
+  TensorRef saved;  // an alias without history, where declared saved; hidden ones always
+  uint64_t version = 0;
+  uint32_t value = 0;
+  bool hidden = false;
+};
+
+enum class NodeKind : uint8_t { op, leaf, write_view, custom };  // custom: the front end computes its gradient
+
+struct Node : Recycled<Node> {
+  std::atomic<uint32_t> refs{1};
+  NodeKind kind = NodeKind::op;
+  bool released = false;  // by a backward pass that did not retain it
+  uint64_t sequence = 0;  // edges lead from higher to lower ones
+  const Op* op = nullptr;
+  // Nodes die in bulk, long after they were made: their size is cache misses.
+  SmallVector<InputRecord, 2> inputs;
+  SmallVector<OutputRecord, 1> outputs;
+  SmallVector<uint32_t, 2> groups;
+  SmallVector<uint8_t, 24> attrs;  // custom: its number
+  GraphRef graph;
+  TensorRef gradient;  // of a leaf
+  // write_view: the view operators from base to view, outermost first. inputs: the base before, the value written.
+  struct Step {
+    const Op* op;
+    std::vector<uint8_t> attrs;
+    std::vector<TensorRef> others;
+  };
+  std::unique_ptr<std::vector<Step>> chain;
+
+  static void destroy(Node* node);
+};
+
+// Custom nodes have a number, by which the front end knows them.
+uint64_t custom_number(const Node& node);
+// Notes that one is gone, or has been gone through for the last time.
+void forget_custom(const Node& node);
+// Numbers of such nodes, at most `room` of them, each once or more.
+uint32_t take_forgotten(uint64_t* numbers, uint32_t room);
+
+}  // namespace perigee

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor/tensor.hpp"
+
+#include "base/ambient.hpp"
+#include "tensor/kept.hpp"
+#include "tensor/node.hpp"
+
+namespace perigee {
+
+void Storage::destroy(Storage* storage) {
+  delete storage->kept;
+  if (storage->block != nullptr) storage->device->allocator.free(storage->block);
+  delete storage;
+}
+
+// A view of a view of ... is taken apart in a loop: a script can make chains of any length.
+void Tensor::destroy(Tensor* tensor) {
+  while (tensor != nullptr) {
+    Tensor* parent = tensor->view ? tensor->view->parent.release() : nullptr;
+    delete tensor;
+    tensor = parent != nullptr && parent->refs.fetch_sub(1, std::memory_order_acq_rel) == 1 ? parent : nullptr;
+  }
+}
+
+StorageRef allocate(Device& device, uint64_t bytes) {
+  uint32_t stream = device.synchronous ? 0 : ambient().stream;
+  Block* block = device.allocator.alloc(bytes, stream);
+  auto* storage = new Storage();
+  storage->block = block;
+  storage->device = &device;
+  storage->bytes = bytes;
+  storage->last_stream = stream;
+  return StorageRef::adopt(storage);
+}
+
+TensorRef make_tensor(MetaRef meta, StorageRef storage, int64_t offset, Device* device) {
+  auto* tensor = new Tensor();
+  tensor->meta = std::move(meta);
+  tensor->storage = std::move(storage);
+  tensor->offset = offset;
+  tensor->device = device;
+  return TensorRef::adopt(tensor);
+}
+
+TensorRef make_dense(Device& device, MetaRef meta) {
+  StorageRef storage = allocate(device, static_cast<uint64_t>(meta->bytes));
+  return make_tensor(std::move(meta), std::move(storage), 0, &device);
+}
+
+TensorRef describe_only(const Tensor& tensor) {
+  TensorRef made = make_tensor(tensor.meta, nullptr, 0, tensor.device);
+  made->graph = tensor.graph;
+  made->value = tensor.value;
+  return made;
+}
+
+TensorRef alias(const Tensor& tensor) {
+  TensorRef made = make_tensor(tensor.meta, tensor.storage, tensor.offset, tensor.device);
+  made->graph = tensor.graph;
+  made->value = tensor.value;
+  return made;
+}
+
+Tensor& base_of(Tensor& tensor) {
+  Tensor* base = &tensor;
+  while (base->view) base = base->view->parent.get();
+  return *base;
+}
+
+pg_tensor with_address(const Tensor& tensor) {
+  pg_tensor t = tensor.meta->view;
+  pg_address a = tensor.address();
+  t.buffer = a.buffer;
+  t.offset = a.offset;
+  return t;
+}
+
+TensorRef from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const void* data, Device& device) {
+  MetaRef meta = intern_meta(dtype, rank, shape);
+  if (meta->symbolic) pg::fail_argument("a tensor with contents cannot have symbolic dimensions");
+  if (data == nullptr && meta->bytes > 0) pg::fail_argument("the data is NULL");
+  TensorRef tensor = make_dense(device, std::move(meta));
+  if (tensor->meta->bytes > 0)
+    device.upload(tensor->address(), data, static_cast<uint64_t>(tensor->meta->bytes), ambient().stream);
+  return tensor;
+}
+
+void to_host(Tensor& tensor, void* target) {
+  if (tensor.meta->numel == 0) return;
+  TensorRef dense = tensor.meta->contiguous ? TensorRef::share(&tensor) : copy_dense(tensor, tensor.meta->dtype);
+  Device& device = *dense->device;
+  use_on(*dense->storage, ambient().stream, false);
+  device.download(target, dense->address(), static_cast<uint64_t>(dense->meta->bytes), ambient().stream);
+}
+
+TensorRef copy_dense(Tensor& tensor, uint32_t dtype) {
+  TensorRef target = make_dense(*tensor.device, dense_meta(*tensor.meta, dtype));
+  if (target->meta->numel == 0) return target;
+  use_on(*tensor.storage, ambient().stream, false);
+  tensor.device->copy(with_address(*target), with_address(tensor), ambient().stream, "copy");
+  return target;
+}
+
+void copy_into(Tensor& target, Tensor& source, const char* what) {
+  if (target.meta->numel == 0) return;
+  const uint32_t stream = target.device->synchronous ? 0 : ambient().stream;
+  use_on(*source.storage, stream, false);
+  use_on(*target.storage, stream, true);
+  target.device->copy(with_address(target), with_address(source), stream, what);
+}
+
+TensorRef move_to(Tensor& tensor, Device& device) {
+  TensorRef source = tensor.meta->contiguous ? TensorRef::share(&tensor) : copy_dense(tensor, tensor.meta->dtype);
+  TensorRef target = make_dense(device, source->meta);
+  if (target->meta->numel == 0) return target;
+  device.copy_from(target->address(), ambient().stream, *source->device, source->address(),
+                   source->storage->last_stream, static_cast<uint64_t>(source->meta->bytes));
+  // The source may be freed by now: its memory must not be reused before the copy has read it.
+  if (!source->device->synchronous) source->storage->block->used_on |= 1u << source->storage->last_stream;
+  return target;
+}
+
+void use_on(Storage& storage, uint32_t stream, bool writes) {
+  Device& device = *storage.device;
+  if (device.synchronous || storage.block == nullptr) return;
+  Block& block = *storage.block;
+  if (storage.last_stream != stream) device.wait(stream, device.record(storage.last_stream));
+  if (writes) {
+    uint32_t others = (block.used_on | (1u << block.home)) & ~(1u << stream) & ~(1u << storage.last_stream);
+    for (uint32_t i = 0; others != 0; i++, others >>= 1)
+      if (others & 1u) device.wait(stream, device.record(i));
+    storage.last_stream = stream;
+  }
+  if (stream != block.home) block.used_on |= 1u << stream;
+}
+
+}  // namespace perigee
