@@ -27,7 +27,7 @@ struct Ambient {
 };
 
 // Asked for several times by every operator: the model saves a call each time, and costs a few bytes of static space.
-extern thread_local Ambient thread_ambient __attribute__((tls_model("initial-exec")));
+extern constinit thread_local Ambient thread_ambient __attribute__((tls_model("initial-exec")));
 inline Ambient& ambient() { return thread_ambient; }
 
 // Sets one member for the life of a scope.
