@@ -26,13 +26,18 @@ const int64_t* IndexValues::read(const void* data, void* scratch) const {
   return values;
 }
 
-void IndexValues::check(const int64_t* values, int64_t size, const char* op, pg::IndexName name, int64_t skip) const {
-  int64_t bad = 0;
+void IndexValues::check(const int64_t* values, int64_t size, const char* op, pg::IndexName name,
+                        std::optional<int64_t> skip) const {
   auto limit = static_cast<uint64_t>(size);
-  for (int64_t i = 0; i < nest_.count; i++) bad |= static_cast<uint64_t>(values[i]) >= limit && values[i] != skip;
+  int64_t skipped = skip.value_or(0);
+  bool skips = skip.has_value();
+  // Without branches: the loop is to be vectorised.
+  auto is_bad = [&](int64_t v) { return (static_cast<uint64_t>(v) >= limit) & (!skips | (v != skipped)); };
+  int64_t bad = 0;
+  for (int64_t i = 0; i < nest_.count; i++) bad |= is_bad(values[i]);
   if (bad == 0) return;
   int64_t at = 0;
-  while (static_cast<uint64_t>(values[at]) < limit || values[at] == skip) at++;
+  while (!is_bad(values[at])) at++;
   pg::fail_argument(op + (": " + pg::out_of_range(name, values[at], pg::place_text(shape_, rank_, at), size)));
 }
 

@@ -2,6 +2,8 @@
 // An index tensor of any integer dtype and any strides as a row of int64, and its bounds check.
 #pragma once
 
+#include <optional>
+
 #include "perigee/kernels/out_of_range.hpp"
 #include "perigee/kernels/strided.hpp"
 #include "storage.hpp"
@@ -18,8 +20,9 @@ class IndexValues {
   // The values in row-major order; `scratch` has workspace() bytes.
   const int64_t* read(const void* data, void* scratch) const;
   // Fails where a value is not in [0, size): "gather: index 12 at position [4] is out of range for axis 2; expected 0
-  // to 9", and is not `skip`.
-  void check(const int64_t* values, int64_t size, const char* op, pg::IndexName name, int64_t skip = INT64_MIN) const;
+  // to 9", and is not `skip`. Any number can be a value, so none of them stands for "nothing is skipped".
+  void check(const int64_t* values, int64_t size, const char* op, pg::IndexName name,
+             std::optional<int64_t> skip = {}) const;
 
  private:
   pg::Nest<1> nest_;

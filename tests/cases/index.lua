@@ -104,10 +104,14 @@ rows.index_select = {
     { F { 3, 4 }, index { 1, 3 }, attrs = { axis = -1 } },
             { F { 3, 4 }, index({ 2 }, {}), attrs = { axis = 2 } },
               { F { 5, 2, 3 }, index { 1, 1, 0, 0 }, attrs = { axis = 2 } },
-            { F { 3, 4 }, index({}, { 0 }), attrs = { axis = 1 } }, { F { 3, 0 }, index { 1 }, attrs = { axis = 1 } } },
+            { F { 3, 4 }, index({}, { 0 }), attrs = { axis = 1 } }, { F { 3, 0 }, index { 1 }, attrs = { axis = 1 } },
+            { F {}, index({ 0 }, {}), attrs = { axis = 1 }, ref = function(a) return a[1] end },
+            { F {}, index { 0 }, attrs = { axis = 1 }, ref = function(a) return a[1] end } },
   bad = { { { F { 3, 4 }, index { 0, 3 } }, { axis = 1 }, "3" }, { { F { 3, 4 }, index { -1 } }, { axis = 1 }, "%-1" },
           { { F { 3, 4 }, index({ 0 }, { 1, 1 }) }, { axis = 1 }, "axes" },
-            { { F { 3, 4 }, index { 0 } }, { axis = 3 }, "out of range" } },
+            { { F { 3, 4 }, index { 0 } }, { axis = 3 }, "out of range" },
+          { { F {}, index({}, { 0 }) }, { axis = 1 }, "0 elements; expected 1" },
+            { { F {}, index { 0, 0 } }, { axis = 1 }, "2 elements; expected 1" } },
 }
 rows.index_select_grad = {
   class = "sum",

@@ -309,7 +309,8 @@ rows.glu = {
     end)
   end,
   cases = { { F { 3, 4 } }, { F { 4, 3 }, attrs = { axis = 1 } }, { F { 2, 6, 3 }, attrs = { axis = 2 } }, { F { 8 } },
-    { F { 0, 4 } }, { F { 3, 0 } } },
+    { F { 0, 4 } }, { F { 3, 0 } }, { F { 2, 1, 2, 4, 1, 1, 3, 1 }, attrs = { axis = 4 } },
+    { F { 4, 1, 2, 1, 1, 1, 1, 3 }, attrs = { axis = 1 } }, { F { 1, 1, 2, 1, 1, 1, 3, 4 } } },
   bad = { { { F { 2, 3 } }, nil, "even size" }, { { F {} }, nil, "at least 1 axis" },
     { { F { 2, 4 } }, { axis = 3 }, "out of range" } },
 }

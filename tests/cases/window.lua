@@ -282,7 +282,9 @@ end
 local max_cases = {
   { { D { 3, 2, 8 }, attrs = { kernel = 2 } },
     { D { 2, 2, 7 }, attrs = { kernel = 3, stride = 2, padding = 1, ceil_mode = true } },
-    { D { 2, 1, 7 }, attrs = { kernel = 2, stride = 1, dilation = 3 } }, { D { 0, 2, 4 }, attrs = { kernel = 2 } } },
+    { D { 2, 1, 7 }, attrs = { kernel = 2, stride = 1, dilation = 3 } }, { D { 0, 2, 4 }, attrs = { kernel = 2 } },
+    -- a window that lies in the padding altogether
+    { D { 2, 1, 4 }, attrs = { kernel = 2, dilation = 5, padding = 1 }, grad = false, integers = false } },
   { { D { 3, 2, 4, 6 }, attrs = { kernel = 2 } },
     { D { 3, 1, 5, 5 }, attrs = { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } } },
     { D { 3, 1, 5, 5 }, attrs = { kernel = 2, ceil_mode = true } },

@@ -14,28 +14,32 @@ struct Part {
 struct Windows {
   Pool p;
   int64_t divisor;  // instead of the counted elements; 0: those
-  std::vector<Part> parts[3];
+  bool padded;
+  AxisTables<Part> parts;
 
   Windows(const KernelCall& call, const pg_tensor& x, const pg_tensor& y)
-      : p(read_pool(call, x, y)), divisor(call.attr<int64_t>("divisor_override")) {
-    bool padded = call.attr<bool>("count_include_pad");
-    for (int axis = 0; axis < 3; axis++) {
-      for (int64_t o = 0; o < p.out[axis]; o++) {
-        int64_t from = o * p.stride[axis] - p.padding[axis];
-        int64_t to = std::min(from + p.kernel[axis], p.in[axis] + p.padding[axis]);
-        Part part{std::max<int64_t>(from, 0), std::min(to, p.in[axis]), to - from};
-        if (!padded) part.counted = std::max<int64_t>(0, part.end - part.begin);
-        parts[axis].push_back(part);
-      }
-    }
+      : p(read_pool(call, x, y)),
+        divisor(call.attr<int64_t>("divisor_override")),
+        padded(call.attr<bool>("count_include_pad")),
+        parts(p, [this](int axis, int64_t o) { return part(axis, o); }) {}
+  void at_launch() const {
+    parts.at_launch(p, [this](int axis, int64_t o) { return part(axis, o); });
   }
+  Part part(int axis, int64_t o) const {
+    int64_t from = o * p.stride[axis] - p.padding[axis];
+    int64_t to = std::min(from + p.kernel[axis], p.in[axis] + p.padding[axis]);
+    Part part{std::max<int64_t>(from, 0), std::min(to, p.in[axis]), to - from};
+    if (!padded) part.counted = std::max<int64_t>(0, part.end - part.begin);
+    return part;
+  }
+  static double counted(const Part& part) { return static_cast<double>(part.counted); }
   // body(depths, rows, columns, divisor) for every output in row-major order.
   template <class Body>
   void each(Body&& body) const {
     for (const Part& d : parts[0]) {
       for (const Part& h : parts[1]) {
         for (const Part& w : parts[2])
-          body(d, h, w, static_cast<double>(divisor != 0 ? divisor : d.counted * h.counted * w.counted));
+          body(d, h, w, divisor != 0 ? static_cast<double>(divisor) : counted(d) * counted(h) * counted(w));
       }
     }
   }
@@ -58,6 +62,7 @@ class AvgPool final : public Kernel {
     Scratch scratch(host_pointer(launch.workspace));
     const Pool& p = windows_.p;
     if (p.planes * p.out_count() == 0) return;
+    windows_.at_launch();
     with_float(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
       auto* x = static_cast<const T*>(x_.get(input(launch, 0), scratch));
@@ -107,6 +112,7 @@ class AvgPoolGrad final : public Kernel {
     Scratch scratch(host_pointer(launch.workspace));
     const Pool& p = windows_.p;
     if (p.planes * p.in_count() == 0) return;
+    windows_.at_launch();
     with_float(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
       auto* dy = static_cast<const T*>(dy_.get(input(launch, 0), scratch));

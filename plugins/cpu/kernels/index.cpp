@@ -79,11 +79,13 @@ class Places {
   bool add_checked(const int64_t* values, int64_t size, int64_t stride, bool first, int64_t* row) const {
     std::atomic<bool> good{true};
     auto limit = static_cast<uint64_t>(size);
+    auto step = static_cast<uint64_t>(stride);
     auto piece = [&](int64_t begin, int64_t end) {
       bool bad = false;
       for (int64_t i = begin; i < end; i++) {
-        bad |= static_cast<uint64_t>(values[i]) >= limit;
-        row[i] = (first ? 0 : row[i]) + values[i] * stride;
+        auto value = static_cast<uint64_t>(values[i]);  // bad ones wrap around, and are not used
+        bad |= value >= limit;
+        row[i] = static_cast<int64_t>((first ? 0 : static_cast<uint64_t>(row[i])) + value * step);
       }
       if (bad) good = false;
     };

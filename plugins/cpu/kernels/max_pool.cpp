@@ -7,6 +7,7 @@
 #include "kernels/max_pool_lanes.hpp"
 #include "kernels/planes.hpp"
 #include "perigee/kernels/out_of_range.hpp"
+#include "perigee/kernels/resample.hpp"
 #include "storage.hpp"
 
 namespace pg::cpu {
@@ -37,17 +38,20 @@ class MaxPool final : public Kernel {
     if (!dense) fail_support("the results must be dense");
     read(call);
   }
-  MaxPool(const KernelCall& call, Plan& plan) : dtype_(dtype_of(call.in(0))), x_(call.in(0)), p_(read(call)) {
-    bool adaptive = std::strncmp(call.op(), "adaptive", 8) == 0;
-    for (int axis = 0; axis < 3; axis++) {
-      for (int64_t o = 0; o < p_.out[axis]; o++) places_[axis].push_back(adaptive ? share(axis, o) : window(axis, o));
-    }
+  MaxPool(const KernelCall& call, Plan& plan)
+      : dtype_(dtype_of(call.in(0))),
+        x_(call.in(0)),
+        p_(read(call)),
+        adaptive_(is_adaptive(call)),
+        places_(p_, [this](int axis, int64_t o) { return places(axis, o); }) {
+    if (p_.planes * p_.out_count() == 0) return;
     auto whole = [&](int axis, int64_t taps) {
       return p_.kernel[axis] == taps && p_.dilation[axis] == 1 && p_.padding[axis] == 0;
     };
-    halves_ = !adaptive && p_.in[0] == 1 && whole(0, 1) && whole(1, 2) && whole(2, 2);
-    bool lanes =
-        (dtype_ == PG_F32 || is_low()) && !adaptive && p_.in[0] == 1 && p_.stride[2] <= 2 && p_.in_count() < INT32_MAX;
+    bool short_windows = !adaptive_ && !places_.is_long();
+    halves_ = short_windows && p_.in[0] == 1 && whole(0, 1) && whole(1, 2) && whole(2, 2);
+    bool lanes = (dtype_ == PG_F32 || is_low()) && short_windows && p_.in[0] == 1 && p_.stride[2] <= 2 &&
+                 p_.in_count() < INT32_MAX;
     while (lanes && inner_ < p_.out[2] && places_[2][inner_].count < p_.kernel[2]) inner_++;
     inner_end_ = inner_;
     while (lanes && inner_end_ < p_.out[2] && places_[2][inner_end_].count == p_.kernel[2]) inner_end_++;
@@ -66,6 +70,7 @@ class MaxPool final : public Kernel {
   void launch(const pg_launch& launch) override {
     Scratch scratch(host_pointer(launch.workspace));
     if (p_.planes * p_.out_count() == 0) return;
+    places_.at_launch(p_, [this](int axis, int64_t o) { return places(axis, o); });
     int64_t* indices = indices_ ? output<int64_t>(launch, 1) : nullptr;
     const void* x = x_.get(input(launch, 0), scratch);
     if (pairs_) return run_pairs(static_cast<const BFloat16*>(x), output<BFloat16>(launch, 0));
@@ -78,8 +83,9 @@ class MaxPool final : public Kernel {
   }
 
  private:
+  static bool is_adaptive(const KernelCall& call) { return std::strncmp(call.op(), "adaptive", 8) == 0; }
   static Pool read(const KernelCall& call) {
-    if (std::strncmp(call.op(), "adaptive", 8) == 0) return read_planes(call, call.in(0), call.out(0));
+    if (is_adaptive(call)) return read_planes(call, call.in(0), call.out(0));
     Pool p = read_pool(call, call.in(0), call.out(0));
     read_list(call, "dilation", call.in(0).rank - 2, p.dilation);
     return p;
@@ -90,9 +96,10 @@ class MaxPool final : public Kernel {
     return {first + taps.begin * step, step, taps.end - taps.begin};
   }
   Places share(int axis, int64_t o) const {
-    int64_t begin = o * p_.in[axis] / p_.out[axis];
-    return {begin, 1, ((o + 1) * p_.in[axis] + p_.out[axis] - 1) / p_.out[axis] - begin};
+    int64_t begin = share_begin(o, p_.in[axis], p_.out[axis]);
+    return {begin, 1, share_end(o, p_.in[axis], p_.out[axis]) - begin};
   }
+  Places places(int axis, int64_t o) const { return adaptive_ ? share(axis, o) : window(axis, o); }
 
   bool is_low() const { return dtype_ == PG_BF16 || dtype_ == PG_F16; }
   uint64_t plane_bytes(bool in) const {
@@ -263,10 +270,11 @@ class MaxPool final : public Kernel {
   uint32_t dtype_;
   DenseInput x_;
   Pool p_;
-  std::vector<Places> places_[3];
+  bool adaptive_;
+  AxisTables<Places> places_;
   int64_t inner_ = 0, inner_end_ = 0;  // outputs of a row that vectors may take
   int64_t slices_ = 1;
-  bool indices_, halves_;
+  bool indices_ = false, halves_ = false;
   bool pairs_ = false;  // best_of_pairs() does it
 };
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
+#include <vector>
 
 #include "kernels/windows.hpp"
 #include "linalg/dense.hpp"
@@ -44,6 +46,36 @@ inline Taps taps_inside(int64_t first, int64_t count, int64_t dilation, int64_t 
   int64_t end = first >= size ? 0 : std::min(count, (size - first + dilation - 1) / dilation);
   return {std::min(begin, std::max<int64_t>(end, 0)), std::max<int64_t>(end, 0)};
 }
+
+// What each output along the three axes looks at, as far as there are outputs at all. Long tables are made at the first
+// launch: by then there is memory for the outputs, of which an axis that is spread out has many for few inputs.
+template <class Entry>
+class AxisTables {
+ public:
+  static constexpr int64_t kLong = 1 << 20;
+  // entry(axis, o) for output o of an axis.
+  template <class Make>
+  AxisTables(const Pool& p, Make&& entry) : long_(std::max({p.out[0], p.out[1], p.out[2]}) > kLong) {
+    if (p.planes * p.out_count() != 0 && !long_) fill(p, entry);
+  }
+  bool is_long() const { return long_; }
+  template <class Make>
+  void at_launch(const Pool& p, Make&& entry) const {
+    if (long_) std::call_once(filled_, [&] { fill(p, entry); });
+  }
+  const std::vector<Entry>& operator[](int axis) const { return entries_[axis]; }
+
+ private:
+  template <class Make>
+  void fill(const Pool& p, Make&& entry) const {
+    for (int axis = 0; axis < 3; axis++) entries_[axis].reserve(static_cast<size_t>(p.out[axis]));
+    for (int axis = 0; axis < 3; axis++)
+      for (int64_t o = 0; o < p.out[axis]; o++) entries_[axis].push_back(entry(axis, o));
+  }
+  bool long_;
+  mutable std::once_flag filled_;
+  mutable std::vector<Entry> entries_[3];
+};
 
 inline int64_t plane_grain(int64_t work) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, work)); }
 

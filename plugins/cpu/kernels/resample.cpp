@@ -19,15 +19,15 @@ class Resample final : public Kernel {
     if (!is_dense(call.out(0))) fail_support("the result must be dense");
   }
   Resample(const KernelCall& call, Plan& plan) : dtype_(dtype_of(call.out(0))), source_(call.in(0)) {
-    bool backward = call.is("resample_grad");
-    const pg_tensor &x = backward ? call.out(0) : call.in(0), &y = backward ? call.in(0) : call.out(0);
+    backward_ = call.is("resample_grad");
+    const pg_tensor &x = backward_ ? call.out(0) : call.in(0), &y = backward_ ? call.in(0) : call.out(0);
     auto axis = static_cast<uint32_t>(call.axis("axis", x.rank));
     for (uint32_t i = 0; i < x.rank; i++) (i < axis ? before_ : after_) *= i == axis ? 1 : x.shape[i];
-    in_ = x.shape[axis], out_ = y.shape[axis];
-    if (before_ * after_ == 0) return;  // the table of a long axis is large
-    table_ = resample_table(static_cast<Resampling>(call.attr<int32_t>("mode")), in_, out_,
-                            call.attr<bool>("align_corners"), call.attr<double>("scale"));
-    if (backward) table_ = transposed(table_), std::swap(in_, out_);
+    axis_ = {static_cast<Resampling>(call.attr<int32_t>("mode")), x.shape[axis], y.shape[axis],
+             call.attr<bool>("align_corners"), call.attr<double>("scale")};
+    in_ = backward_ ? axis_.out : axis_.in, out_ = backward_ ? axis_.in : axis_.out;
+    if (before_ * after_ * out_ == 0) return;
+    if (in_ + out_ <= kWhole) table_ = made_of(0, out_);
     Scratch scratch;
     source_.get(nullptr, scratch);
     plan.workspace = scratch.bytes();
@@ -37,45 +37,80 @@ class Resample final : public Kernel {
     Scratch scratch(host_pointer(launch.workspace));
     with_float(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
-      run(static_cast<const T*>(source_.get(input(launch, 0), scratch)), output<T>(launch, 0));
+      auto* x = static_cast<const T*>(source_.get(input(launch, 0), scratch));
+      auto* y = output<T>(launch, 0);
+      if (in_ + out_ <= kWhole) return run({table_, 0, out_}, x, y);
+      for (int64_t first = 0; first < out_; first += kPiece) {
+        int64_t last = std::min(out_, first + kPiece);
+        run({made_of(first, last), first, last - first}, x, y);
+      }
     });
   }
 
  private:
-  // What each input goes to becomes what each output is made of, in the order of outputs.
-  ResampleTable transposed(const ResampleTable& table) const {
-    std::vector<std::vector<std::pair<int64_t, double>>> uses(static_cast<size_t>(in_));
-    for (int64_t o = 0; o < out_; o++) {
-      for (int64_t k = table.begin[o]; k < table.begin[o + 1]; k++)
-        uses[static_cast<size_t>(table.index[k])].push_back({o, table.weight[k]});
+  // The table of a longer axis is made in pieces where it is run: by then there is memory for the result, which may be
+  // smaller than the table.
+  static constexpr int64_t kWhole = 1 << 20, kPiece = 1 << 16;
+
+  // What some of the axis' outputs are made of.
+  struct Piece {
+    const ResampleTable& table;
+    int64_t first, count;
+
+    // How many elements each output is made of; 0 where they are not as many for all.
+    int64_t taps() const {
+      int64_t each = table.begin[1];
+      for (int64_t o = 0; o < count; o++)
+        if (table.begin[static_cast<size_t>(o) + 1] != (o + 1) * each) return 0;
+      return each;
     }
-    ResampleTable result;
+  };
+
+  // Of what is computed: outputs, or, backward, inputs.
+  ResampleTable made_of(int64_t first, int64_t last) const {
+    return backward_ ? transposed(first, last) : axis_.table(first, last);
+  }
+  // What inputs [first, last) go to, in the order of outputs.
+  ResampleTable transposed(int64_t first, int64_t last) const {
+    int64_t begin = first_output([&](const ResampleTable& t) { return t.index.back() >= first; });
+    int64_t end = first_output([&](const ResampleTable& t) { return t.index.front() >= last; });
+    ResampleTable table = axis_.table(begin, std::max(begin, end)), result;
+    std::vector<std::vector<std::pair<int64_t, double>>> uses(static_cast<size_t>(last - first));
+    for (int64_t o = begin; o < end; o++) {
+      for (int64_t k = table.begin[o - begin]; k < table.begin[o - begin + 1]; k++) {
+        int64_t at = table.index[k];
+        if (at >= first && at < last) uses[static_cast<size_t>(at - first)].push_back({o, table.weight[k]});
+      }
+    }
     for (const auto& list : uses) {
       for (auto [o, weight] : list) result.add(o, weight);
       result.end_output();
     }
     return result;
   }
-
-  // How many elements each output is made of; 0 where they are not as many for all.
-  int64_t taps() const {
-    int64_t each = out_ > 0 ? table_.begin[1] : 0;
-    for (int64_t o = 0; o < out_; o++)
-      if (table_.begin[static_cast<size_t>(o) + 1] != (o + 1) * each) return 0;
-    return each;
+  // The first output for which `holds`, of which all behind it do too; else their number.
+  template <class Holds>
+  int64_t first_output(Holds&& holds) const {
+    int64_t low = 0, high = axis_.out;
+    while (low < high) {
+      int64_t middle = low + (high - low) / 2;
+      holds(axis_.table(middle, middle + 1)) ? high = middle : low = middle + 1;
+    }
+    return low;
   }
+
   // Along the last axis: one number after the other. kTaps: what taps() says, where it is worth a loop of its own.
   template <int kTaps, class T>
-  void run_rows(const T* x, T* y) const {
-    int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, out_));
+  void run_rows(const Piece& piece, const T* x, T* y) const {
+    int64_t grain = std::max<int64_t>(1, 4096 / piece.count), count = piece.count, offset = piece.first;
+    const int64_t *first = piece.table.begin.data(), *index = piece.table.index.data();
+    const double* weight = piece.table.weight.data();
     parallel_for(before_, grain, [=, this](int64_t begin, int64_t end) {
       using A = Accumulator<T>;
-      const int64_t *first = table_.begin.data(), *index = table_.index.data();
-      const double* weight = table_.weight.data();
       for (int64_t row = begin; row < end; row++) {
         const T* from = x + row * in_;
-        T* to = y + row * out_;
-        for (int64_t o = 0; o < out_; o++) {
+        T* to = y + row * out_ + offset;
+        for (int64_t o = 0; o < count; o++) {
           A sum{};
           const int64_t start = kTaps > 0 ? o * kTaps : first[o], last = kTaps > 0 ? start + kTaps : first[o + 1];
           for (int64_t k = start; k < last; k++) sum += static_cast<A>(weight[k]) * load<T>(from[index[k]]);
@@ -85,29 +120,31 @@ class Resample final : public Kernel {
     });
   }
   template <class T>
-  void run(const T* x, T* y) const {
+  void run(const Piece& piece, const T* x, T* y) const {
     if (after_ == 1) {
-      const int64_t each = taps();
-      return each == 1   ? run_rows<1>(x, y)
-             : each == 2 ? run_rows<2>(x, y)
-             : each == 4 ? run_rows<4>(x, y)
-                         : run_rows<0>(x, y);
+      const int64_t each = piece.taps();
+      return each == 1   ? run_rows<1>(piece, x, y)
+             : each == 2 ? run_rows<2>(piece, x, y)
+             : each == 4 ? run_rows<4>(piece, x, y)
+                         : run_rows<0>(piece, x, y);
     }
-    int64_t grain = std::max<int64_t>(1, 16384 / (after_ * 4));
-    parallel_for(before_ * out_, grain, [=, this](int64_t begin, int64_t end) {
+    const ResampleTable& table = piece.table;
+    int64_t grain = std::max<int64_t>(1, 16384 / (after_ * 4)), lines = piece.count, offset = piece.first;
+    parallel_for(before_ * lines, grain, [=, &table, this](int64_t begin, int64_t end) {
       using A = Accumulator<T>;
       constexpr int64_t kBlock = 256;
       A sums[kBlock];
       for (int64_t line = begin; line < end; line++) {
-        const T* from = x + line / out_ * in_ * after_;
-        T* to = y + line * after_;
-        int64_t first = table_.begin[line % out_], last = table_.begin[line % out_ + 1];
+        const int64_t b = line / lines, o = line % lines;
+        const T* from = x + b * in_ * after_;
+        T* to = y + (b * out_ + offset + o) * after_;
+        int64_t first = table.begin[o], last = table.begin[o + 1];
         for (int64_t at = 0; at < after_; at += kBlock) {
           int64_t count = std::min(kBlock, after_ - at);
           std::fill_n(sums, count, A{});
           for (int64_t k = first; k < last; k++) {
-            const T* source = from + table_.index[k] * after_ + at;
-            A weight = static_cast<A>(table_.weight[k]);
+            const T* source = from + table.index[k] * after_ + at;
+            A weight = static_cast<A>(table.weight[k]);
             for (int64_t i = 0; i < count; i++) sums[i] += weight * load<T>(source[i]);
           }
           for (int64_t i = 0; i < count; i++) to[at + i] = store<T>(sums[i]);
@@ -118,8 +155,10 @@ class Resample final : public Kernel {
 
   uint32_t dtype_;
   DenseInput source_;
-  int64_t before_ = 1, after_ = 1, in_, out_;
-  ResampleTable table_;
+  bool backward_;
+  int64_t before_ = 1, after_ = 1, in_, out_;  // in_, out_: of what is read and of what is written
+  ResampledAxis axis_;
+  ResampleTable table_;  // of the whole axis, where it is short
 };
 
 PG_KERNEL("resample", Resample);

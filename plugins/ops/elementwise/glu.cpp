@@ -4,18 +4,33 @@
 namespace pg::schema_glu {
 namespace {
 
+// The part of x at a position of an axis, without that axis.
+Value cut(Value x, uint32_t axis, int64_t position) {
+  static constinit OpRef slice("slice", "starts", "drop");
+  pg_ints starts{}, drop{};
+  starts.count = drop.count = axis + 1;
+  starts.value[axis] = position;
+  drop.value[axis] = 1;
+  return Call(x.builder, slice).input(x).set(0, starts).set(1, drop).emit();
+}
+
 // Half 0 or 1 of x along an axis: the axis becomes two, of which the first is cut. Works where the size is a symbol.
 Value half(Value x, uint32_t axis, int64_t which) {
-  static constinit OpRef slice("slice", "starts", "drop");
-  pg_ints shape{}, starts{}, drop{};
-  for (uint32_t i = 0; i < x.rank(); i++) {
-    if (i == axis) shape.value[shape.count++] = 2;
-    shape.value[shape.count++] = i == axis ? (Dim(x.dim(i)) / Dim(2)).value : x.dim(i);
+  int64_t size = (Dim(x.dim(axis)) / Dim(2)).value;
+  pg_ints halved{};
+  for (uint32_t i = 0; i < x.rank(); i++) halved.value[halved.count++] = i == axis ? size : x.dim(i);
+  if (x.rank() == PG_MAX_RANK) {  // no room for one more axis: the others become one before it and one behind
+    Dim before(1), behind(1);
+    for (uint32_t i = 0; i < axis; i++) before = before * Dim(x.dim(i));
+    for (uint32_t i = axis + 1; i < x.rank(); i++) behind = behind * Dim(x.dim(i));
+    return reshape(cut(reshape(x, {4, {before.value, 2, size, behind.value}}), 1, which), halved);
   }
-  starts.count = drop.count = axis + 1;
-  starts.value[axis] = which;
-  drop.value[axis] = 1;
-  return Call(x.builder, slice).input(reshape(x, shape)).set(0, starts).set(1, drop).emit();
+  pg_ints split{};
+  for (uint32_t i = 0; i < x.rank(); i++) {
+    if (i == axis) split.value[split.count++] = 2;
+    split.value[split.count++] = halved.value[i];
+  }
+  return cut(reshape(x, split), axis, which);
 }
 
 uint32_t axis_of(const AttrReader& a, Value x) {

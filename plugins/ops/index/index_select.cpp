@@ -7,13 +7,17 @@ namespace {
 
 OpBuilder& axis_attr(OpBuilder& op) { return op.attr<Axis>("axis", 0, "axis to select along").required(); }
 
-// Shape of x with `axis` as long as index, which may be 0-dim and then counts as one.
+// Shape of x with `axis` as long as index, which may be 0-dim and then counts as one. A 0-dim x has one element to
+// select, once.
 Shape selected(const ShapeContext& c, uint32_t x, uint32_t index) {
   c.check_index(index);
   c.check_rank(index, 0, 1);
   uint32_t axis = c.check_axis("axis", x);
   Shape shape = c.shape(x);
-  if (shape.rank > 0) shape.dims[axis] = c.rank(index) == 0 ? 1 : c.dim(index, 0).value;
+  Dim count = c.rank(index) == 0 ? Dim(1) : c.dim(index, 0);
+  c.need(shape.rank > 0 || count.may_equal(1), "%s has %lld elements; expected 1, as %s has no axes",
+         c.text(index).c_str(), static_cast<long long>(count.value), c.text(x).c_str());
+  if (shape.rank > 0) shape.dims[axis] = count.value;
   return shape;
 }
 

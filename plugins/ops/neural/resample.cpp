@@ -22,7 +22,8 @@ Shape resampled(const ShapeContext& c, uint32_t x) {
   int64_t size = c.get<int>("size");
   c.need(size >= 1, "size is %lld; expected at least 1", static_cast<long long>(size));
   c.need(!c.dim(x, axis).is(0), "%s: axis %u is empty; there is nothing to resample", c.text(x).c_str(), axis + 1);
-  c.need(c.get<double>("scale") >= 0, "scale is %g; expected at least 0", c.get<double>("scale"));
+  double scale = c.get<double>("scale");
+  c.need(scale >= 0 && scale - scale == 0, "scale is %g; expected a finite number from 0", scale);
   Shape shape = c.shape(x);
   shape.dims[axis] = size;
   return shape;

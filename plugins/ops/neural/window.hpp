@@ -73,7 +73,7 @@ inline Pooling check_pooling(const ShapeContext& c, uint32_t axes) {
   p.stride = c.get<Ints>("stride").count == 0 ? p.kernel : check_list(c, "stride", axes, 1);
   p.padding = check_list(c, "padding", axes, 0);
   for (uint32_t i = 0; i < axes; i++)
-    c.need(p.padding.value[i] * 2 <= p.kernel.value[i], "padding %lld is more than half of the kernel's %lld",
+    c.need(p.padding.value[i] <= p.kernel.value[i] / 2, "padding %lld is more than half of the kernel's %lld",
            static_cast<long long>(p.padding.value[i]), static_cast<long long>(p.kernel.value[i]));
   return p;
 }

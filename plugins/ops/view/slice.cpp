@@ -52,18 +52,19 @@ Shape sliced(const ShapeContext& c, uint32_t input, int64_t* stride, int64_t* of
   c.need(c.get<Ints>("starts").count <= static_cast<int64_t>(x.rank), "%lld positions for %s %s, which has %u axes",
          static_cast<long long>(c.get<Ints>("starts").count), name, shape_text(x).c_str(), x.rank);
   Shape shape;
-  *offset = 0;
+  uint64_t first = 0;
   bool empty = false;
   for (uint32_t i = 0; i < x.rank; i++) {
     Part part = part_of(c, x, name, i);
     empty = empty || part.length.is(0);
     if (x.stride != nullptr) {
-      *offset += part.start.value * x.stride[i];
-      stride[shape.rank] = x.stride[i] * part.step;
+      // Strides of empty tensors are any numbers, and so is the step behind an axis' only element.
+      first += static_cast<uint64_t>(part.start.value) * static_cast<uint64_t>(x.stride[i]);
+      stride[shape.rank] = part.length.value > 1 ? x.stride[i] * part.step : x.stride[i];
     }
     if (!part.drop) shape.push(part.length);
   }
-  if (empty) *offset = 0;  // keeps it inside the storage
+  *offset = empty ? 0 : static_cast<int64_t>(first);  // keeps it inside the storage
   return shape;
 }
 

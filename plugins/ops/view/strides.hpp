@@ -13,10 +13,10 @@ namespace pg {
 inline bool reshape_strides(const pg_tensor& x, const Shape& shape, int64_t* stride) {
   int64_t total = element_count(x);
   if (total == 0 || x.rank == 0) {
-    int64_t step = 1;
+    uint64_t step = 1;  // of no elements none is found by it: the product of the other sizes may wrap around
     for (uint32_t i = shape.rank; i-- > 0;) {
-      stride[i] = step;
-      step *= std::max<int64_t>(shape.dims[i], 1);
+      stride[i] = static_cast<int64_t>(step);
+      step *= static_cast<uint64_t>(std::max<int64_t>(shape.dims[i], 1));
     }
     return true;
   }

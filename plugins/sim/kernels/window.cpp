@@ -99,8 +99,9 @@ PG_SIM_KERNEL("avg_pool2d_grad", avg_pool_grad, kFloats);
 PG_SIM_KERNEL("avg_pool3d_grad", avg_pool_grad, kFloats);
 
 pg::ResampleTable table(const Work& work, const reference::Operand& x, const reference::Operand& y, int64_t axis) {
-  return pg::resample_table(static_cast<pg::Resampling>(work.attr<int32_t>("mode")), x.shape[axis], y.shape[axis],
-                            work.attr<bool>("align_corners"), work.attr<double>("scale"));
+  pg::ResampledAxis resampled{static_cast<pg::Resampling>(work.attr<int32_t>("mode")), x.shape[axis], y.shape[axis],
+                              work.attr<bool>("align_corners"), work.attr<double>("scale")};
+  return resampled.table();
 }
 void resample(const Work& work) {
   int64_t axis = work.axis("axis", work.in(0).rank());

@@ -29,26 +29,51 @@ inline double cubic_weight(double distance) {
   return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
-// From an axis of `in` elements to one of `out`. `scale`: input elements an output element; 0: in / out. The centres of
-// the outer elements fall on each other with align_corners, else the outer edges do. What lies outside is the nearest
-// element inside.
-inline ResampleTable resample_table(Resampling mode, int64_t in, int64_t out, bool align_corners, double scale) {
-  ResampleTable table;
-  if (!(scale > 0)) scale = static_cast<double>(in) / static_cast<double>(out);
-  if (align_corners) scale = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
-  for (int64_t o = 0; o < out; o++, table.end_output()) {
+// floor(o size / n): where output o of n begins that shares `size` elements out. The product may be above int64.
+inline int64_t share_begin(int64_t o, int64_t size, int64_t n) {
+  __extension__ using Wide = __int128;
+  return static_cast<int64_t>(static_cast<Wide>(o) * size / n);
+}
+// ceil((o + 1) size / n): where it ends.
+inline int64_t share_end(int64_t o, int64_t size, int64_t n) {
+  __extension__ using Wide = __int128;
+  return static_cast<int64_t>((static_cast<Wide>(o + 1) * size + n - 1) / n);
+}
+
+// An axis of `in` elements made into one of `out`. `scale`: input elements an output element; 0: in / out. The centres
+// of the outer elements fall on each other with align_corners, else the outer edges do. What lies outside is the
+// nearest element inside. Elements only move forward: what output o + 1 is made of does not lie before what o is made
+// of.
+struct ResampledAxis {
+  Resampling mode;
+  int64_t in, out;
+  bool align_corners;
+  double scale;
+
+  // Of outputs [first, last).
+  ResampleTable table(int64_t first, int64_t last) const {
+    ResampleTable table;
+    table.begin.reserve(static_cast<size_t>(last - first) + 1);  // refuses what there is no memory for, at once
+    double step = scale > 0 ? scale : static_cast<double>(in) / static_cast<double>(out);
+    if (align_corners) step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
+    for (int64_t o = first; o < last; o++, table.end_output()) add_output(table, o, step);
+    return table;
+  }
+  ResampleTable table() const { return table(0, out); }
+
+ private:
+  void add_output(ResampleTable& table, int64_t o, double step) const {
     auto inside = [&](int64_t at) { return std::min(std::max<int64_t>(at, 0), in - 1); };
-    double place = static_cast<double>(o) * scale;
-    if (mode == Resampling::kNearest) {
-      table.add(inside(static_cast<int64_t>(place)), 1);
-      continue;
-    }
     if (mode == Resampling::kArea) {
-      int64_t first = o * in / out, last = ((o + 1) * in + out - 1) / out;
-      for (int64_t at = first; at < last; at++) table.add(at, 1 / static_cast<double>(last - first));
-      continue;
+      int64_t begin = share_begin(o, in, out), end = share_end(o, in, out);
+      for (int64_t at = begin; at < end; at++) table.add(at, 1 / static_cast<double>(end - begin));
+      return;
     }
-    if (!align_corners) place = (static_cast<double>(o) + 0.5) * scale - 0.5;
+    double place = static_cast<double>(o) * step;
+    if (mode != Resampling::kNearest && !align_corners) place = (static_cast<double>(o) + 0.5) * step - 0.5;
+    // A step of one's own may lead farther than an integer does; all beyond the end is the last element.
+    place = std::min(place, static_cast<double>(in));
+    if (mode == Resampling::kNearest) return table.add(inside(static_cast<int64_t>(place)), 1);
     if (mode == Resampling::kLinear) place = std::max(place, 0.0);
     auto low = static_cast<int64_t>(std::floor(place));
     double part = place - static_cast<double>(low);
@@ -59,7 +84,6 @@ inline ResampleTable resample_table(Resampling mode, int64_t in, int64_t out, bo
       for (int64_t k = -1; k <= 2; k++) table.add(inside(low + k), cubic_weight(part - static_cast<double>(k)));
     }
   }
-  return table;
-}
+};
 
 }  // namespace pg

@@ -41,7 +41,8 @@ inline void index_select_grad(const Operand& dy, const Operand& index, int64_t a
       for (int64_t i = 0; i < n; i++) {
         if (places[i] == skip) continue;
         for (int64_t a = 0; a < s.after; a++) {
-          out[(b * s.length + places[i]) * s.after + a] += flow[(b * n + i) * s.after + a];
+          auto& to = out[(b * s.length + places[i]) * s.after + a];
+          to = wrapping_add<Sum<W>>(to, flow[(b * n + i) * s.after + a]);
         }
       }
     }
@@ -78,7 +79,8 @@ inline void gather_grad(const Operand& dy, const Operand& index, int64_t axis, c
     using W = decltype(tag);
     auto flow = read<W>(dy);
     std::vector<Sum<W>> out(static_cast<size_t>(dx.count()), 0);
-    each_gathered(dx.shape, index, axis, "gather_grad", [&](int64_t i, int64_t at) { out[at] += flow[i]; });
+    each_gathered(dx.shape, index, axis, "gather_grad",
+                  [&](int64_t i, int64_t at) { out[at] = wrapping_add<Sum<W>>(out[at], flow[i]); });
     write(dx, out);
   });
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -46,6 +47,22 @@ template <class W>
 constexpr bool is_float = std::is_floating_point_v<W>;
 template <class W>
 using Sum = std::conditional_t<is_float<W>, double, int64_t>;
+
+// Sums and products in W; those of integers wrap around.
+template <class W>
+W wrapping_add(W a, W b) {
+  if constexpr (is_float<W>)
+    return a + b;
+  else
+    return static_cast<W>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+template <class W>
+W wrapping_multiply(W a, W b) {
+  if constexpr (is_float<W>)
+    return a * b;
+  else
+    return static_cast<W>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 
 // ---- conversions ----
 
@@ -185,10 +202,10 @@ inline std::string place_text(const Dims& shape, size_t at) {
 // The index tensor; throws "op: index 12 at position [4] is out of range for axis 1; expected 0 to 9". `skip` is taken
 // whatever the limit.
 inline std::vector<int64_t> read_index(const Operand& index, int64_t limit, const char* op, IndexName name,
-                                       int64_t skip = INT64_MIN) {
+                                       std::optional<int64_t> skip = {}) {
   auto numbers = read<int64_t>(index);
   for (size_t i = 0; i < numbers.size(); i++)
-    if ((numbers[i] < 0 || numbers[i] >= limit) && numbers[i] != skip)
+    if ((numbers[i] < 0 || numbers[i] >= limit) && skip != numbers[i])
       fail_argument(op + (": " + out_of_range(name, numbers[i], place_text(index.shape, i), limit)));
   return numbers;
 }

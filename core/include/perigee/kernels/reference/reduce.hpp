@@ -40,12 +40,7 @@ struct SumOf {
   template <class W>
   Sum<W> operator()(const std::vector<W>& group) const {
     Sum<W> sum = 0;
-    for (W x : group) {
-      if constexpr (is_float<W>)
-        sum += x;
-      else
-        sum = static_cast<int64_t>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(x));  // wraps around
-    }
+    for (W x : group) sum = wrapping_add<Sum<W>>(sum, x);
     return sum;
   }
 };
@@ -54,12 +49,7 @@ struct ProductOf {
   template <class W>
   Sum<W> operator()(const std::vector<W>& group) const {
     Sum<W> product = 1;
-    for (W x : group) {
-      if constexpr (is_float<W>)
-        product *= x;
-      else
-        product = static_cast<int64_t>(static_cast<uint64_t>(product) * static_cast<uint64_t>(x));
-    }
+    for (W x : group) product = wrapping_multiply<Sum<W>>(product, x);
     return product;
   }
 };
@@ -69,7 +59,7 @@ struct NanSumOf {
   template <class W>
   Sum<W> operator()(const std::vector<W>& group) const {
     Sum<W> sum = 0;
-    for (W x : group) sum += x == x ? x : W(0);
+    for (W x : group) sum = wrapping_add<Sum<W>>(sum, x == x ? x : W(0));
     return sum;
   }
 };
@@ -190,7 +180,7 @@ void cumulate(const Operand& x, int64_t axis, bool products, const Operand& y) {
     for (int64_t a = 0; a < s.after; a++) {
       for (int64_t i = 1; i < s.length; i++) {
         Sum<W>* at = &values[(b * s.length + i) * s.after + a];
-        *at = products ? at[-s.after] * at[0] : at[-s.after] + at[0];
+        *at = products ? wrapping_multiply(at[-s.after], at[0]) : wrapping_add(at[-s.after], at[0]);
       }
     }
   }

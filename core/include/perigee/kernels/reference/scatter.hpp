@@ -65,7 +65,7 @@ inline void index_put(const Operand& x, const std::vector<Operand>& indices, con
     auto from = read<W>(broadcast(values, shape));
     for (size_t i = 0; i < places.size(); i++) {
       W& to = out[static_cast<size_t>(places[i])];
-      to = accumulate ? to + from[i] : from[i];
+      to = accumulate ? wrapping_add(to, from[i]) : from[i];
     }
     write(y, out);
   });
@@ -78,7 +78,10 @@ inline void index_grad(const Operand& dy, const std::vector<Operand>& indices, i
     using W = decltype(tag);
     auto flow = read<W>(dy);
     std::vector<Sum<W>> out(static_cast<size_t>(dx.count()), 0);
-    for (size_t i = 0; i < places.size(); i++) out[static_cast<size_t>(places[i])] += flow[i];
+    for (size_t i = 0; i < places.size(); i++) {
+      auto& to = out[static_cast<size_t>(places[i])];
+      to = wrapping_add<Sum<W>>(to, flow[i]);
+    }
     write(dx, out);
   });
 }
@@ -103,13 +106,13 @@ inline void scatter(const Operand& x, const Operand& index, const Operand& src, 
       if (how == "write" || begins)
         to = v;
       else if (how == "prod")
-        to *= v;
+        to = wrapping_multiply(to, v);
       else if (how == "amax")
         to = v > to || v != v ? v : to;
       else if (how == "amin")
         to = v < to || v != v ? v : to;
       else
-        to += v;
+        to = wrapping_add(to, v);
     }
     if (how == "mean") {
       for (size_t i = 0; i < out.size(); i++) {

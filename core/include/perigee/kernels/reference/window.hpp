@@ -30,16 +30,22 @@ struct Extents {
 };
 
 // Calls body(place in the input, tap) for the taps of one output position that lie inside the input; both count in
-// row-major order.
+// row-major order. A window may be far larger than the input: only taps inside are looked at.
 template <class Body>
 void each_tap(const Window& window, const int64_t (&o)[3], const Extents& in, Body&& body) {
-  int64_t tap = 0;
-  for (int64_t kd = 0; kd < window.kernel[0]; kd++) {
-    for (int64_t kh = 0; kh < window.kernel[1]; kh++) {
-      for (int64_t kw = 0; kw < window.kernel[2]; kw++, tap++) {
+  int64_t first[3], end[3];
+  uint64_t rows = static_cast<uint64_t>(window.kernel[1]), columns = static_cast<uint64_t>(window.kernel[2]);
+  for (int axis = 0; axis < 3; axis++) {
+    int64_t at = window.at(axis, o[axis], 0), step = window.dilation[axis];
+    first[axis] = at >= 0 ? 0 : (-at - 1) / step + 1;
+    end[axis] = at >= in.size[axis] ? 0 : std::min(window.kernel[axis], (in.size[axis] - 1 - at) / step + 1);
+  }
+  for (int64_t kd = first[0]; kd < end[0]; kd++) {
+    for (int64_t kh = first[1]; kh < end[1]; kh++) {
+      for (int64_t kw = first[2]; kw < end[2]; kw++) {
         int64_t d = window.at(0, o[0], kd), h = window.at(1, o[1], kh), w = window.at(2, o[2], kw);
-        bool inside = d >= 0 && d < in.size[0] && h >= 0 && h < in.size[1] && w >= 0 && w < in.size[2];
-        if (inside) body((d * in.size[1] + h) * in.size[2] + w, tap);
+        uint64_t tap = (static_cast<uint64_t>(kd) * rows + static_cast<uint64_t>(kh)) * columns;
+        body((d * in.size[1] + h) * in.size[2] + w, static_cast<int64_t>(tap + static_cast<uint64_t>(kw)));
       }
     }
   }
