@@ -2984,7 +2984,8 @@ function pg.batch_norm_activation(x, weight, bias, running_mean, running_var, op
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:batch_norm_activation(weight, bias, running_mean, running_var, options, ...) end
 
----Runs fn and measures each iteration with the devices synchronised. Times in seconds, throughput in items a second.
+---Runs fn and measures each iteration with the devices synchronised. Times in seconds, throughput in items a second;
+---tostring tells them.
 ---@param ... function|integer|number|{fn: function, warmup?: integer, iterations?: integer, items?: number} # fn, warmup=3, iterations=20, items=1
 ---@return { mean: number, p50: number, p99: number, min: number, throughput: number, iterations: integer }
 function pg.bench(...) end

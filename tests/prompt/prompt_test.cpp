@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What somebody sees who types at the prompt.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <fstream>
@@ -229,4 +230,63 @@ TEST_CASE("help is there") {
   CHECK(t.sees("layer:summary("));
   type(t, ":hlep");
   CHECK(t.sees("did you mean :help?"));
+}
+
+namespace {
+
+// Columns of the widest line between carriage returns and line ends; a letter is its first byte.
+size_t widest(const std::string& text) {
+  size_t most = 0, now = 0;
+  for (char c : text) {
+    if (c == '\r' || c == '\n')
+      now = 0;
+    else if ((static_cast<unsigned char>(c) & 0xC0) != 0x80)
+      most = std::max(most, ++now);
+  }
+  return most;
+}
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) n++;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("fit's bar keeps to the terminal's width") {
+  const unsigned short columns = GENERATE(as<unsigned short>{}, 80, 60, 40, 24);
+  CAPTURE(columns);
+  Folder home;
+  std::ofstream(home.path / "train.lua") << R"(
+    local pg = require "perigee"
+    local nn, x = pg.nn, pg.rand{400, 2}
+    local model = nn.Sequential{ nn.Linear{2, 2} }
+    local clock, now = require("perigee.native").clock, 0
+    require("perigee.native").clock = function() now = now + 0.05; return now end  -- every batch is drawn
+    model:fit{ x = x, y = x:sum{axis=2}:gt(1):to("int64"), loss = "cross_entropy", optimizer = pg.optim.SGD{lr=0.1},
+               metrics = {"accuracy"}, epochs = 1, batch_size = 4 }
+    require("perigee.native").clock = clock
+    print("done " .. "training"))";
+  Terminal t(home.path, columns);
+  press(t, "dofile('" + (home.path / "train.lua").string() + "')" + kEnter);
+  std::string output;
+  REQUIRE(t.sees(".lua')"));
+  REQUIRE(t.sees("\n"));  // the typed line is behind us
+  REQUIRE(t.sees("done training", 20, &output));
+  CAPTURE(output);
+  const size_t last = output.rfind("\repoch 1/1");  // the epoch's last line may go on in the next
+  REQUIRE(last != std::string::npos);
+  CHECK(widest(output.substr(0, last)) < columns);
+  CHECK(count(output.substr(0, last), "\n") == 0);
+  CHECK(count(output.substr(0, last), columns < 40 ? "los" : "loss") > 5);
+}
+
+TEST_CASE("help is as wide as the terminal") {
+  Folder home;
+  Terminal t(home.path, 60);
+  type(t, "?pg.cross_entropy");
+  std::string output;
+  REQUIRE(t.sees("\n> ", 20, &output));
+  CHECK(widest(output) <= 60);
 }

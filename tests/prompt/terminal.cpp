@@ -25,8 +25,8 @@ Folder::~Folder() {
   std::filesystem::remove_all(path, error);
 }
 
-Terminal::Terminal(const std::filesystem::path& home) {
-  winsize size = {40, 200, 0, 0};
+Terminal::Terminal(const std::filesystem::path& home, unsigned short columns) {
+  winsize size = {40, columns, 0, 0};
   process = forkpty(&master, nullptr, nullptr, &size);
   REQUIRE(process >= 0);
   if (process == 0) {
@@ -68,11 +68,12 @@ bool Terminal::receive(int milliseconds) {
   return true;
 }
 
-bool Terminal::sees(const std::string& text, double seconds) {
+bool Terminal::sees(const std::string& text, double seconds, std::string* before) {
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   while (true) {
     const size_t at = unseen.find(text);
     if (at != std::string::npos) {
+      if (before != nullptr) *before = unseen.substr(0, at);
       unseen.erase(0, at + text.size());
       return true;
     }

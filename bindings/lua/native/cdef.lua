@@ -210,5 +210,9 @@ typedef struct perigee_timespec {
 } perigee_timespec;
 int perigee_setenv(const char *name, const char *value, int overwrite) __asm__("setenv");
 int perigee_isatty(int descriptor) __asm__("isatty");
+typedef struct perigee_winsize {
+  uint16_t rows, columns, width, height;
+} perigee_winsize;
+int perigee_ioctl(int descriptor, unsigned long request, perigee_winsize *size) __asm__("ioctl");
 int perigee_clock(int clock, perigee_timespec *time) __asm__("clock_gettime");
 ]]

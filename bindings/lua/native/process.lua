@@ -119,6 +119,16 @@ function M.version() return ffi.string(C.pgc_version()) end
 ---Whether a file descriptor (1: standard output) is a terminal.
 function M.is_terminal(descriptor) return ffi.C.perigee_isatty(descriptor) ~= 0 end
 
+local window = ffi.new("perigee_winsize")
+local TIOCGWINSZ = 0x5413 -- Linux
+---Columns of the terminal that standard output is; nil where it is none. A terminal that does not tell has 80.
+---@return integer?
+function M.terminal_width()
+  if not M.is_terminal(1) then return nil end
+  if ffi.C.perigee_ioctl(1, TIOCGWINSZ, window) == 0 and window.columns > 0 then return window.columns end
+  return tonumber(os.getenv("COLUMNS") or nil) or 80
+end
+
 local time = ffi.new("perigee_timespec")
 ---Seconds from some fixed moment.
 function M.clock()

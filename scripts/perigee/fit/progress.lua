@@ -1,12 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Progress of an epoch: a bar that is drawn over itself on a terminal, one plain line at the epoch's end elsewhere.
+-- Progress of an epoch: a bar that is drawn over itself on a terminal, as wide as fits, one plain line at the epoch's end
+-- elsewhere.
 
 local native = require "perigee.native"
+local columns = require "perigee.printing.columns"
 
 local Progress = {}
 Progress.__index = Progress
 
-local WIDTH, INTERVAL = 24, 0.1 -- characters, seconds between redraws
+local WIDTH, LEAST, INTERVAL = 24, 8, 0.1 -- columns of the bar, at least; seconds between redraws
 
 ---@param total integer batches in the epoch
 ---@param verbose integer 0 nothing, 1 a bar on a terminal, 2 lines only
@@ -32,11 +34,34 @@ local function values_text(values)
   return table.concat(parts, "  ")
 end
 
+-- A line that is longer than the terminal is wide would go on in the next one, and stay there.
 local function overwrite(self, text)
-  local padding = (" "):rep(math.max(self.length - #text, 0))
-  io.stdout:write("\r", text, padding)
+  local length = columns.count(text)
+  io.stdout:write("\r", text, (" "):rep(math.max(self.length - length, 0)))
   io.stdout:flush()
-  self.length = #text
+  self.length = length
+end
+
+local function bar_text(share, width)
+  local filled = math.floor(share * width)
+  return "[" .. ("="):rep(filled) .. (filled < width and ">" or "") .. ("."):rep(width - filled - 1) .. "]"
+end
+
+-- The line that fits into `width` columns: what is told last gives way first, then the bar; values stay.
+local function line_text(self, share, parts, values, width)
+  local function joined(bar, count)
+    local list = { bar and self.label .. " " .. bar_text(share, bar) or self.label }
+    for i = 1, count do list[#list + 1] = parts[i] end
+    list[#list + 1] = values ~= "" and values or nil
+    return table.concat(list, "  ")
+  end
+  local room = width - columns.count(joined(0, #parts)) -- of "[]"
+  if room >= LEAST then return joined(math.min(WIDTH, room), #parts) end
+  for count = #parts - 1, 1, -1 do
+    room = width - columns.count(joined(0, count))
+    if room >= LEAST then return joined(math.min(WIDTH, room), count) end
+  end
+  return columns.cut(joined(nil, 1), width)
 end
 
 ---Counts a batch. `values` is asked for { name, number } pairs only when the bar is drawn: it waits for the device.
@@ -46,10 +71,9 @@ function Progress:update(done, samples, values)
   local now = native.clock()
   if now < self.next_draw then return end
   local elapsed = now - self.start
-  local filled = math.floor(done / self.total * WIDTH)
-  local bar = ("="):rep(filled) .. (filled < WIDTH and ">" or "") .. ("."):rep(WIDTH - filled - 1)
-  overwrite(self, ("%s [%s] %d/%d  %s/s  %s left  %s"):format(self.label, bar, done, self.total,
-            rate_text(self.samples / elapsed), duration(elapsed / done * (self.total - done)), values_text(values())))
+  local parts = { ("%d/%d"):format(done, self.total), rate_text(self.samples / elapsed) .. "/s",
+                  duration(elapsed / done * (self.total - done)) .. " left" }
+  overwrite(self, line_text(self, done / self.total, parts, values_text(values()), native.terminal_width() - 1))
   local after = native.clock()
   self.next_draw = after + math.max(INTERVAL, 9 * (after - now)) -- values that are slow to read are read less often
 end

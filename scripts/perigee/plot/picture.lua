@@ -2,18 +2,38 @@
 -- What a picture of curves consists of, as lines, rectangles and texts; svg.lua and png.lua draw these.
 
 local scale = require "perigee.plot.scale"
+local columns = require "perigee.printing.columns"
 
 local COLOURS = { "#1f5fa8", "#d9701e", "#2f8f3e", "#c0303a", "#7d4fb0", "#7a5638", "#c956a5", "#5f6670" }
 local GREY, BLACK, WHITE = "#d8dce0", "#303438", "#ffffff"
 local LEFT, RIGHT, TOP, BOTTOM = 74, 20, 20, 46
+local LETTER = 8.1 -- pixels that a letter takes at most, on average
+
+-- The legend's items between x0 and x1, in as many rows as they need, and how many those are: it stands above the curves,
+-- so that it covers none.
+local function legend_of(plot, x0, x1)
+  local items, row, x = {}, 1, x0
+  for number, series in ipairs(plot.series) do
+    if series.label then
+      local text = columns.cut(series.label, math.max(1, math.floor((x1 - x0 - 30) / LETTER)))
+      local width = 30 + columns.count(text) * LETTER
+      if x > x0 and x + width > x1 then row, x = row + 1, x0 end
+      items[#items + 1] = { number = number, text = text, row = row, x = x }
+      x = x + width + 18
+    end
+  end
+  return items, #items > 0 and row or 0
+end
 
 ---@param plot table
 ---@param width integer pixels
 ---@param height integer
 ---@param list {line: function, rectangle: function, text: function} what draws
 return function(plot, width, height, list)
-  local top = TOP + (plot.title and 22 or 0)
   local x0, x1 = LEFT + (plot.ylabel and 18 or 0), width - RIGHT
+  local legend, rows = legend_of(plot, x0, x1)
+  local title = TOP + (plot.title and 22 or 0)
+  local top = title + 18 * rows
   local y0, y1 = height - BOTTOM - (plot.xlabel and 18 or 0), top
   local function across(v)
     local at = scale.place(v, plot.x_low, plot.x_high)
@@ -25,7 +45,8 @@ return function(plot, width, height, list)
   end
 
   list.rectangle(0, 0, width, height, WHITE)
-  local ticks = scale.ticks(plot.x_low, plot.x_high, math.max(2, math.floor((x1 - x0) / 90)))
+  local ticks = scale.ticks(plot.x_low, plot.x_high, math.max(2, math.floor((x1 - x0) / 90)), false,
+                            scale.has_whole_x(plot))
   for i, text in ipairs(scale.texts(ticks)) do
     local x = across(ticks[i])
     list.line({ x, y0, x, y1 }, GREY, 1)
@@ -38,7 +59,7 @@ return function(plot, width, height, list)
     list.text(x0 - 8, y + 4, text, "end", BLACK)
   end
   list.line({ x0, y1, x0, y0, x1, y0 }, BLACK, 1)
-  if plot.title then list.text((x0 + x1) / 2, top - 14, plot.title, "middle", BLACK) end
+  if plot.title then list.text((x0 + x1) / 2, title - 14, plot.title, "middle", BLACK) end
   if plot.xlabel then list.text((x0 + x1) / 2, height - 14, plot.xlabel, "middle", BLACK) end
   if plot.ylabel then list.text(18, (y0 + y1) / 2, plot.ylabel, "turned", BLACK) end
 
@@ -61,14 +82,9 @@ return function(plot, width, height, list)
     flush()
   end
 
-  local row = 0
-  for number, series in ipairs(plot.series) do
-    if series.label then
-      local y = y1 + 16 + 18 * row
-      list.rectangle(x1 - 150, y - 13, 150, 18, WHITE)
-      list.line({ x1 - 144, y - 4, x1 - 122, y - 4 }, COLOURS[(number - 1) % #COLOURS + 1], 3)
-      list.text(x1 - 114, y, series.label, "start", BLACK)
-      row = row + 1
-    end
+  for _, item in ipairs(legend) do
+    local x, y = item.x, top - 9 - 18 * (rows - item.row)
+    list.line({ x, y - 4, x + 22, y - 4 }, COLOURS[(item.number - 1) % #COLOURS + 1], 3)
+    list.text(x + 30, y, item.text, "start", BLACK)
   end
 end

@@ -36,9 +36,21 @@ local function log_ticks(low, high)
   return ticks
 end
 
----About `count` round numbers in [low, high].
+---Whether all positions of a plot's curves are whole, as epochs are.
+---@param plot table
+---@return boolean
+function scale.has_whole_x(plot)
+  for _, series in ipairs(plot.series) do
+    for _, v in ipairs(series.x) do
+      if v ~= math.floor(v) then return false end
+    end
+  end
+  return true
+end
+
+---About `count` round numbers in [low, high]; whole ones where `whole` says so.
 ---@return number[]
-function scale.ticks(low, high, count, log)
+function scale.ticks(low, high, count, log, whole)
   local powers = log and log_ticks(low, high)
   if powers then return powers end
   count = math.max(1, count)
@@ -51,6 +63,7 @@ function scale.ticks(low, high, count, log)
     step = factor * magnitude
     if step >= rough * (1 - 1e-9) then break end
   end
+  if whole then step = math.max(1, step) end
   local ticks = {}
   for i = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) do
     local v = i == 0 and 0 or i * step -- no minus zero

@@ -2,6 +2,7 @@
 -- Curves as text: dots of braille characters (2 x 4 to a cell), or one mark a cell.
 
 local scale = require "perigee.plot.scale"
+local columns = require "perigee.printing.columns"
 
 local MARKS = { "*", "+", "o", "x", "#", "@", "%", "&" }
 local COLOURS = { 34, 33, 32, 31, 35, 36, 94, 93 } -- of ANSI terminals
@@ -76,7 +77,7 @@ end
 
 -- The axis below, and its numbers.
 local function bottom(plot, width, margin)
-  local ticks = scale.ticks(plot.x_low, plot.x_high, math.max(2, math.floor(width / 12)))
+  local ticks = scale.ticks(plot.x_low, plot.x_high, math.max(2, math.floor(width / 12)), false, scale.has_whole_x(plot))
   local texts, axis, labels = scale.texts(ticks), {}, (" "):rep(width + margin + 8)
   for i = 0, width - 1 do axis[i] = "─" end
   local free_from = 1
@@ -93,7 +94,7 @@ local function bottom(plot, width, margin)
 end
 
 local function centred(text, margin, width)
-  return (" "):rep(margin + 2 + math.max(0, math.floor((width - #text) / 2))) .. text
+  return (" "):rep(margin + 2 + math.max(0, math.floor((width - columns.count(text)) / 2))) .. text
 end
 
 local function legend(plot, style, colour)

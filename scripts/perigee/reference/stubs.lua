@@ -3,6 +3,7 @@
 -- what is made here as they do.
 
 local native = require "perigee.native"
+local columns = require "perigee.printing.columns"
 local reference = require "perigee.reference"
 
 local HEAD = [[
@@ -17,7 +18,7 @@ for word in ([[and break do else elseif end false for function goto if in local 
 
 -- A comment's lines. A fourth dash would make them no annotation, a first | or @ another one.
 local function comment(lines, text)
-  for line in (reference.wrapped(text, 117) .. "\n"):gmatch("([^\n]*)\n") do
+  for line in (columns.wrap(text, 117) .. "\n"):gmatch("([^\n]*)\n") do
     if line ~= "" then lines[#lines + 1] = (line:find("^[-|@]") and "--- " or "---") .. line end
   end
 end

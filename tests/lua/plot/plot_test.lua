@@ -98,6 +98,68 @@ test("plot: SVG", function(t)
   t.ok(svg:find("</svg>\n$"))
 end)
 
+-- The texts of an SVG file, with where they stand, and the points of its curves.
+local function parts_of(svg)
+  local texts, points = {}, {}
+  for x, y, text in svg:gmatch('<text x="([%d.]+)" y="([%d.]+)"[^>]*>([^<]*)<') do
+    texts[text] = { x = tonumber(x), y = tonumber(y) }
+  end
+  for list in svg:gmatch('stroke%-width="2"[^>]*points="([^"]*)"') do
+    for x, y in list:gmatch("([%d.]+),([%d.]+)") do points[#points + 1] = { x = tonumber(x), y = tonumber(y) } end
+  end
+  return texts, points
+end
+
+test("plot: a legend covers no curve, however many rows it takes", function(t)
+  local curves, labels = {}, {}
+  for i = 1, 12 do curves[i], labels[i] = { i, 12, 12, 12 }, ("the curve with number %d"):format(i) end
+  local path = os.tmpname() .. ".svg"
+  pg.plot { curves, labels = labels, title = "twelve", file = path }
+  local texts, points = parts_of(bytes_of(path))
+  local highest = math.huge
+  for _, point in ipairs(points) do highest = math.min(highest, point.y) end
+  for i, label in ipairs(labels) do
+    t.ok(texts[label].y < highest - 3, label)
+    t.ok(texts[label].x + 7 * #label < 720, label)
+    t.ok(i == 1 or texts[label].y > texts[labels[1]].y or texts[label].x > texts[labels[i - 1]].x + 7 * #label, label)
+  end
+  t.ok(texts.twelve.y < texts[labels[1]].y - 12)
+  pg.plot { { 1, 2 }, labels = { ("long "):rep(100) }, file = path }
+  t.ok(bytes_of(path):find("long long[ long]*…<"))
+end)
+
+test("plot: whole numbers have whole ticks", function(t)
+  local path = os.tmpname() .. ".svg"
+  for count = 1, 4 do
+    local y = {}
+    for i = 1, count do y[i] = 7 * i + 0.25 end
+    pg.plot { y, file = path }
+    local texts = parts_of(bytes_of(path))
+    for i = 1, count do t.ok(texts[tostring(i)], count .. ": " .. i) end
+    t.ok(not texts["1.5"] and not texts["1.0"])
+  end
+  pg.plot { { 1, 2, 3 }, x = { 0, 0.5, 1 }, file = path }
+  t.ok(parts_of(bytes_of(path))["0.2"])
+end)
+
+test("plot: letters with accents are drawn, not boxes", function(t)
+  local letters = require "perigee.plot.letters"
+  local function lines_of(text)
+    local list = {}
+    letters.strokes(text, function(...) list[#list + 1] = table.concat({ ... }, " ") end)
+    return list
+  end
+  local box = table.concat(lines_of("\226\152\131"), ",") -- a snowman, of which there is no drawing
+  for letter in ("ÀÉÎÕÜåçğőűøæœßžŠčşŁıÿŷ×°…"):gmatch("[\194-\244][\128-\191]+") do
+    t.ok(table.concat(lines_of(letter), ",") ~= box and #lines_of(letter) > 0, letter)
+    t.equal(letters.width(letter), letters.width("a"))
+  end
+  t.equal(#lines_of("é"), #lines_of("e") + 1)
+  t.equal(lines_of("e\204\129"), lines_of("é")) -- as one code point, and as a letter and a mark
+  t.equal(letters.width("e\204\129"), letters.width("e"))
+  t.equal(lines_of("É")[#lines_of("É")], "3 -2 2 -1") -- above the capital
+end)
+
 local function number_at(text, at)
   local a, b, c, d = text:byte(at, at + 3)
   return ((a * 256 + b) * 256 + c) * 256 + d

@@ -187,3 +187,40 @@ test("help says what is known", function(t)
   t.ok(prompt(t, "help 'no such thing'"):find("nothing is known", 1, true))
   t.ok(prompt(t, "?soft"):find("pg.softmax", 1, true))
 end)
+
+local OBJECTS = [[
+local x = g and nil; model = nn.Sequential{ nn.Linear{2, 3} }; ds = data.from_slices{ x = pg.ones{4, 2} }
+opt = optim.Adam{ model:parameters(), lr = 0.1 }; sched = optim.sched.Step{ opt, step_size = 2 }
+g = pg.graph(function(g) return { y = g:placeholder{"x", shape={2}, dtype="float32"} + 1 } end); s = pg.Session{ g }
+scaler = pg.amp.GradScaler{}; it = ds:each()
+]]
+for name, heading in pairs {
+  ["g:gradients"] = "graph:gradients(target, sources, [options])", ["ds:map"] = "dataset:map(fn",
+  ["opt:step"] = "optimizer:step([closure])", ["s:run"] = "session:run(fetches, [feeds])", ["model:fit"] = "layer:fit(",
+  ["sched:step"] = "schedule:step([metric])", ["scaler:scale"] = "scaler:scale(losses)",
+  ["model:insert"] = "sequential:insert(", ["it:state"] = "iterator:state(", ["model.load_state"] = "layer:load_state(",
+} do
+  test("help of a live object's method: " .. name, function(t)
+    t.equal(prompt(t, OBJECTS .. "?" .. name .. "\n"):sub(1, #heading), heading)
+  end)
+end
+
+test("help of a live object lists what it can do", function(t)
+  for name, first in pairs { g = "Graph(x -> y)", ds = "Dataset(4 samples)", opt = "Adam(2 parameters",
+                             model = "Sequential(", s = "Session(Graph(x -> y))" } do
+    t.equal(prompt(t, OBJECTS .. "?" .. name .. "\n"):sub(1, #first), first)
+  end
+  t.ok(prompt(t, OBJECTS .. "help(opt)\n"):find("\noptimizer:step +Updates all parameters"))
+  local text = prompt(t, OBJECTS .. "help(model)\n")
+  t.ok(text:find("\nlayer:fit +Trains") and text:find("\nsequential:insert") and not text:find("\nplot:", 1, true))
+  t.ok(prompt(t, "help(pg.callbacks)\n"):find("callbacks.EarlyStopping +Stops when"))
+  t.ok(prompt(t, "?optim.sched\n"):find("optim.sched.Cosine +"))
+end)
+
+test("help keeps to lines of 118 columns where there is no terminal", function(t)
+  for _, name in ipairs { "model:fit", "model", "pg.conv2d", "g:constant" } do
+    for line in prompt(t, OBJECTS .. "?" .. name .. "\n"):gmatch("[^\n]+") do
+      t.ok(require("perigee.printing.columns").count(line) <= 118, line)
+    end
+  end
+end)

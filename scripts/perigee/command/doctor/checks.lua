@@ -120,7 +120,13 @@ function checks.devices(f, report)
       if u.type == "cuda" then reason = u.reason end
     end
     local visible = f.environment.CUDA_VISIBLE_DEVICES
-    if visible == "" or visible == "-1" then reason = "CUDA_VISIBLE_DEVICES=" .. visible .. " hides all" end
+    if visible == "" or visible == "-1" then
+      reason = "CUDA_VISIBLE_DEVICES=" .. visible .. " hides all"
+    else
+      for _, p in ipairs(f.plugins) do -- its own finding says it
+        if p.name == "cuda" and p.state ~= "available" then return end
+      end
+    end
     report("problem", "there is an NVIDIA driver (" .. f.machine.nvidia .. ") but no CUDA device: " ..
            (reason or "the CUDA plugin is not there"), reason and "see there" or "build with nvcc and cuDNN installed")
   end

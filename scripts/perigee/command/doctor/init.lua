@@ -25,20 +25,24 @@ end
 
 local function show_parts(f)
   local rows = {}
+  local told = {} -- reasons that a finding tells
   for _, library in ipairs(f.libraries) do rows[#rows + 1] = { library.name, library.path } end
   section("Libraries", rows)
   rows = {}
   for _, p in ipairs(f.plugins) do
     local fine = p.state == "available"
     rows[#rows + 1] = { p.name ~= "" and p.name or "?", fine and ("%s: %s"):format(p.version, p.kinds) or
-                        ("%s: %s (%s)"):format(p.state, p.reason, p.path) }
+                        ("%s, see the findings (%s)"):format(p.state, p.path) }
+    if not fine then told[p.reason or ""] = true end
   end
   section("Plugins", rows)
   rows = {}
   for _, d in ipairs(f.devices) do
     rows[#rows + 1] = { d.name, (d.description or "") .. (d.problem and ": fails" or "") }
   end
-  for _, u in ipairs(f.devices.unavailable or {}) do rows[#rows + 1] = { u.type, "not available: " .. u.reason } end
+  for _, u in ipairs(f.devices.unavailable or {}) do 
+    rows[#rows + 1] = { u.type, told[u.reason] and "not available" or "not available: " .. u.reason }
+  end
   section("Devices", rows)
 end
 
