@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Progress of an epoch: a bar that is drawn over itself on a terminal, as wide as fits, one plain line at the epoch's end
--- elsewhere.
+-- Progress of an epoch: a bar that is drawn over itself on a terminal, as wide as fits, one plain line at the epoch's
+-- end elsewhere.
 
 local native = require "perigee.native"
 local columns = require "perigee.printing.columns"

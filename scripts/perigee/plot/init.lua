@@ -169,7 +169,8 @@ end
 function Plot:__tostring()
   local style = self.style or (#self.series > 1 and not self.color and "marks" or "braille")
   return require "perigee.plot.terminal"(self, {
-    width = self.width or math.min(TERMINAL.width, (native.terminal_width() or TERMINAL.width + 1) - 1), height = self.height or TERMINAL.height, style = style, colour = self.color })
+    width = self.width or math.min(TERMINAL.width, (native.terminal_width() or TERMINAL.width + 1) - 1),
+    height = self.height or TERMINAL.height, style = style, colour = self.color })
 end
 
 ---Writes the plot as a picture: "curve.svg" or "curve.png".

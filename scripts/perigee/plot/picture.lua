@@ -9,8 +9,8 @@ local GREY, BLACK, WHITE = "#d8dce0", "#303438", "#ffffff"
 local LEFT, RIGHT, TOP, BOTTOM = 74, 20, 20, 46
 local LETTER = 8.1 -- pixels that a letter takes at most, on average
 
--- The legend's items between x0 and x1, in as many rows as they need, and how many those are: it stands above the curves,
--- so that it covers none.
+-- The legend's items between x0 and x1, in as many rows as they need, and how many those are: it stands above the
+-- curves, so that it covers none.
 local function legend_of(plot, x0, x1)
   local items, row, x = {}, 1, x0
   for number, series in ipairs(plot.series) do

@@ -77,7 +77,8 @@ end
 
 -- The axis below, and its numbers.
 local function bottom(plot, width, margin)
-  local ticks = scale.ticks(plot.x_low, plot.x_high, math.max(2, math.floor(width / 12)), false, scale.has_whole_x(plot))
+  local ticks = scale.ticks(plot.x_low, plot.x_high, math.max(2, math.floor(width / 12)), false,
+                            scale.has_whole_x(plot))
   local texts, axis, labels = scale.texts(ticks), {}, (" "):rep(width + margin + 8)
   for i = 0, width - 1 do axis[i] = "─" end
   local free_from = 1

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How wide texts are on a terminal, in columns, and lines that fit. Texts are UTF-8; what is not counts a column a byte.
+-- How wide texts are on a terminal, in columns, and lines that fit. Texts are UTF-8; other bytes count one.
 
 local columns = {}
 

@@ -40,7 +40,7 @@ local function show_parts(f)
   for _, d in ipairs(f.devices) do
     rows[#rows + 1] = { d.name, (d.description or "") .. (d.problem and ": fails" or "") }
   end
-  for _, u in ipairs(f.devices.unavailable or {}) do 
+  for _, u in ipairs(f.devices.unavailable or {}) do
     rows[#rows + 1] = { u.type, told[u.reason] and "not available" or "not available: " .. u.reason }
   end
   section("Devices", rows)
