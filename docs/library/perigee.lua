@@ -47,6 +47,17 @@ local Callback = {}
 ---@field skipped string[] # what the last restore passed over, and why
 local CheckpointManager = {}
 
+---@class perigee.ClassRules
+---@field noun string # what messages call an object: "a graph"
+---@field call string # what a script may call it: "graph:print()"
+---@field open? boolean # whether objects answer nil to names that they have not
+---@field is? fun(v: any): boolean # by default whether the class is its metatable
+---@field kinds? table<string, table[]> # parameters by method
+---@field fields? string # names, with blanks between them, of fields that may be nil
+---@field skip? string # functions that are no methods, in the same way
+---@field hint? fun(key: string): string? # what to say of a name from elsewhere
+local ClassRules = {}
+
 ---@class perigee.Dataset
 ---@field size integer # how many elements, as #
 ---@field batched boolean? # whether elements are batches
@@ -1327,9 +1338,9 @@ function nn.FocalLoss(options) end
 function nn.Fold(options, ...) end
 
 ---A function as a layer without parameters.
----@param fn fun(...): any # what the layer computes
+---@param ... (fun(...): any)|{fn: (fun(...): any)} # fn
 ---@return perigee.Layer
-function nn.Function(fn) end
+function nn.Function(...) end
 
 ---x Phi(x), with Phi the normal distribution's cumulative function (Hendrycks and Gimpel, 2016)
 ---@param options? "none"|"tanh"|{approximate?: "none"|"tanh"} # approximate=none
@@ -1536,7 +1547,7 @@ function nn.Mish(options) end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends.
----@param layers table<string, perigee.Layer> # layers by name
+---@param layers? table<string, perigee.Layer> # layers by name
 ---@return perigee.nn.ModuleDict
 function nn.ModuleDict(layers) end
 

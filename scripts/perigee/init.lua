@@ -60,6 +60,11 @@ local function connect(native)
   end
 end
 
+-- The functions of a part of pg count their arguments.
+local function packaged(native, name, package)
+  return native.checked.functions(package, name .. ".")
+end
+
 -- Makes the tensor functions: loads libperigee, but no plugin and no thread.
 local function start(native)
   setmetatable(pg, nil)
@@ -67,12 +72,15 @@ local function start(native)
   native.lazy_names = lazy_names
   connect(native)
   for _, name in ipairs(rooms) do require("perigee." .. name)(pg, native) end
+  native.checked.functions(pg, "")
+  for name, method in pairs(native.methods) do native.methods[name] = native.checked.behind(name, method) end
+  for _, name in ipairs { "memory", "config" } do packaged(native, name, pg[name]) end
   setmetatable(pg, { __index = function(_, key)
     local value
     if modules[key] then
-      value = require(modules[key])
+      value = packaged(native, key, require(modules[key]))
     elseif providers[key] then
-      value = require(providers[key])[key]
+      value = native.checked.plain(key, require(providers[key])[key])
     elseif type(key) == "string" then
       value = native.op(key)
     end

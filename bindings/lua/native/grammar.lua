@@ -104,9 +104,21 @@ local checks = {
   tensor = is_tensor,
   device = function(v) return type(v) == "string" end,
 }
+---Whether a value is of a parameter's kind as it stands: false says that it needs a closer look.
+function M.fits(param, v)
+  local kind = param[2]
+  if param.choices then return false end
+  if kind == "any" then return true end
+  if kind == "single" then return type(v) ~= "table" end
+  if kind == "axis" then return type(v) == "number" and v ~= 0 and v == math.floor(v) end
+  local fit = checks[kind]
+  return fit ~= nil and fit(v)
+end
+
 local expected = {
   integer = "a whole number", size = "a whole number", bound = "a number", boolean = "true or false",
   axis = "an axis (a whole number)",
+  counts = "a whole number or a list of them", numbers = "a number or a list of them",
   axes = "an axis or a list of axes", list = "a list of whole numbers", tensors = "a list of tensors",
   device = "a device name such as \"cpu\"", ["function"] = "a function",
 }
@@ -123,6 +135,18 @@ local function check_axis(where, name, v)
   end
 end
 
+-- One number, or a list of them without holes; of counts whole ones.
+local function check_numbers(where, name, kind, v)
+  local fit = checks[kind == "counts" and "size" or "bound"]
+  if fit(v) then return end
+  if not M.is_plain(v) then reject(where, name, kind, v) end
+  local count, highest, named = survey(v)
+  if named or count ~= highest then reject(where, name .. " (which has holes or names)", kind, v) end
+  for _, x in ipairs(v) do
+    if not fit(x) then reject(where, name, kind, x) end
+  end
+end
+
 -- A list of sizes with its names of symbols as the sizes they are; unknown ones stay, to be refused by the operator.
 local function resolve(list)
   local sizes_of = {}
@@ -130,7 +154,7 @@ local function resolve(list)
   return sizes_of
 end
 
--- Checks a value against its parameter's kind and brings it into one form.
+---Checks a value against its parameter's kind and brings it into one form.
 local function check(where, name, param, v)
   local kind = param[2]
   if param.choices then return choice.check(where, name, param.choices, v) end
@@ -153,6 +177,10 @@ local function check(where, name, param, v)
     end
     return named_sizes and resolve(v) or v
   end
+  if kind == "counts" or kind == "numbers" then
+    check_numbers(where, name, kind, v)
+    return v
+  end
   if kind == "tensors" then
     if is_tensor(v) then return { v } end
     if type(v) ~= "table" then reject(where, name, kind, v) end
@@ -164,6 +192,8 @@ local function check(where, name, param, v)
   if not checks[kind](v) then reject(where, name, kind, v) end
   return v
 end
+
+M.check = check
 
 local function is_run(param, v) -- may this value be one of several that make up a list?
   local kind = param[2]
@@ -195,7 +225,7 @@ function M.place(where, params, args, n, out)
       param = params[index]
     end
     if not param then
-      if at == n and is_plain(args[at]) and next(args[at]) == nil then return end -- x:zeros_like{}
+      if at == n and (args[at] == nil or is_plain(args[at]) and next(args[at]) == nil) then return end -- zeros_like{}
       errors.raise("invalid_argument", where,
                    ("too many arguments: %s is one more than it takes"):format(describe(args[at])),
                    told_by_name(params))

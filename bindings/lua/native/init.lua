@@ -34,7 +34,7 @@ local function start()
   native.errors, native.raise, native.is_error, native.describe = errors, errors.raise, errors.is_error, errors.describe
   native.script_line, native.is_own_source = errors.script_line, errors.is_own_source
   native.signature, native.parse, native.is_plain = grammar.signature, grammar.parse, grammar.is_plain
-  native.spread = grammar.spread
+  native.spread, native.checked = grammar.spread, require "perigee.native.checked"
   native.signatures, native.module_dir = grammar.signatures, library.module_dir
   native.suggest = require "perigee.native.suggest"
   local scopes = require("perigee.native.scopes")

@@ -189,6 +189,9 @@ local function collect_inputs(op, where, o)
   for i, input in ipairs(op.inputs) do
     local v, before = o[input.name], count
     if input.variadic then
+      if v == nil and i == 1 then
+        errors.raise("invalid_argument", where, ("%s is empty; expected at least one tensor"):format(input.name))
+      end
       for _, t in ipairs(v or {}) do count = put_tensor(op, where, input, t, list, count) end
     elseif v == nil or (v == false and not op.scalar) then
       if not input.optional or (op.scalar and i <= 2) then

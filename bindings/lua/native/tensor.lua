@@ -11,6 +11,7 @@ local make_shape = require "perigee.native.shape"
 local sizes = require "perigee.native.size"
 local suggest = require "perigee.native.suggest"
 local grammar = require "perigee.native.grammar"
+local checked = require "perigee.native.checked"
 
 local M = {}
 local Handle, wrap_shared, is_tensor, pointer = handles.Handle, handles.wrap_shared, handles.is_tensor, handles.pointer
@@ -249,11 +250,13 @@ local function opened(name, t, ...)
   return t, ...
 end
 
----Defines a method; its first argument is checked to be an open tensor, or one table has all arguments.
-function M.define(name, f)
+---Defines a method; its first argument is checked to be an open tensor, or one table has all arguments. `params`: those
+---behind it, as of native.signature; without them they are counted.
+function M.define(name, f, params)
+  local run = checked.behind(name, f, params)
   methods[name] = function(t, ...)
-    if not (ffi.istype(Handle, t) and t.ptr ~= nil) then return f(opened(name, grammar.spread(name, t, ...))) end
-    return f(t, ...)
+    if not (ffi.istype(Handle, t) and t.ptr ~= nil) then return run(opened(name, grammar.spread(name, t, ...))) end
+    return run(t, ...)
   end
 end
 

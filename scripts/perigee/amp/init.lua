@@ -66,9 +66,7 @@ function amp.autocast(options, fn, ...)
   if type(options) ~= "table" or native.is_tensor(options) then
     native.raise("invalid_argument", "amp.autocast", "options must be a table, got " .. native.describe(options))
   end
-  if type(fn) ~= "function" then
-    native.raise("invalid_argument", "amp.autocast", "needs a function, got " .. native.describe(fn))
-  end
+  native.checked.need_function("amp.autocast", fn)
   local o = read_options(options)
   local dtype = low_dtype("amp.autocast", o.dtype)
   return policy.autocast(o.enabled and dtype or nil, device_type(o.device), fn, ...)

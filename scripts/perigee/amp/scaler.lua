@@ -8,7 +8,6 @@ if native.grad_scaler then return native.grad_scaler end -- package.loaded was c
 
 ---@class perigee.GradScaler
 local GradScaler = {}
-GradScaler.__index = GradScaler
 
 local read_options = native.signature("amp.GradScaler", {
   { "init_scale", "number", named = true, default = 2 ^ 16, doc = "the first scale" },
@@ -243,6 +242,8 @@ function GradScaler:load_state(saved)
   self.growth_interval = saved.growth_interval
   return self
 end
+
+native.checked.class(GradScaler, { noun = "a gradient scaler", call = "scaler" })
 
 function GradScaler:__tostring()
   if not self.enabled then return "GradScaler(off)" end

@@ -4,11 +4,7 @@
 return function(pg, native)
   local define, tensor = native.tensor.define, native.tensor
 
-  local function check_function(where, fn)
-    if type(fn) ~= "function" then
-      native.raise("invalid_argument", where, "needs a function, got " .. native.describe(fn))
-    end
-  end
+  local check_function = native.checked.need_function
 
   local read_backward = native.signature("backward", {
     { "gradient", "tensor" }, { "retain_graph", "boolean", named = true },
@@ -166,7 +162,6 @@ return function(pg, native)
 
   ---@class perigee.Tape
   local Tape = {}
-  Tape.__index = Tape
 
   ---Gradients of a target with respect to a list of tensors, as a list.
   ---@param target perigee.Tensor
@@ -178,6 +173,9 @@ return function(pg, native)
     for i = 1, n do list[i] = gradients[i] end
     return list
   end
+
+  native.checked.class(Tape, { noun = "a tape", call = "tape",
+    kinds = { gradient = { { "target", "tensor", required = true }, { "sources", "tensors", required = true } } } })
 
   ---pg.tape(function(tape) ... return tape:gradient(loss, {w}) end): records whatever the ambient mode.
   ---@param fn fun(tape: perigee.Tape, ...): any

@@ -17,7 +17,6 @@ local RUN = "^%.run(%d+)$" -- behind the step, where a later run counts from ane
 ---@field keep integer how many of the newest stay
 ---@field skipped string[] what the last restore passed over, and why
 local Manager = {}
-Manager.__index = Manager
 
 local options = { keep = true, mode = true }
 
@@ -363,6 +362,9 @@ function Manager:restore_best()
   end
   return self:restore(step)
 end
+
+native.checked.class(Manager, { noun = "a checkpoint manager", call = "manager",
+  fields = "best_step best_metric looked_up", kinds = { restore = { { "step", "integer" } } } })
 
 function Manager:__tostring() return ("CheckpointManager(%s; %d files)"):format(self.dir, #files_of(self)) end
 

@@ -230,7 +230,6 @@ end
 ---@overload fun(): integer?, any
 local Iterator = {}
 Iterator.__index = Iterator
-
 function Iterator:__call()
   local stage = self.stage
   if not stage or self.position >= stage.count then return nil end
@@ -267,6 +266,8 @@ local function check_position(own, from)
   end
 end
 
+native.checked.class(Iterator, { noun = "an iterator of a dataset", call = "iterator", open = true })
+
 local read_each = native.signature("each", { { "from", "table", named = true, doc = "what state() returned" } })
 ---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
 ---`ds:each{from=state}` goes on behind that state, in the same order.
@@ -297,21 +298,12 @@ function Dataset:epoch(set)
   return own.epoch
 end
 
--- ds.batch(2) instead of ds:batch(2).
-for name, method in pairs(Dataset) do
-  Dataset[name] = function(self, ...)
-    if self == nil or fields[self] == nil then
-      native.raise("invalid_argument", name, "self must be a dataset, got " .. native.describe(self),
-                   ("call it with a colon: ds:%s()"):format(name))
-    end
-    return method(self, ...)
-  end
-end
-
 ---Whether v is a data set.
 ---@param v any anything
 ---@return boolean
 local function is_dataset(v) return v ~= nil and fields[v] ~= nil end
+
+native.checked.class(Dataset, { noun = "a dataset", call = "ds", is = is_dataset, open = true })
 
 local pipeline = { source = source, is_dataset = is_dataset }
 rawset(native, "data.pipeline", pipeline)

@@ -33,9 +33,7 @@ return function(pg, native)
   ---@param ... any arguments of fn
   ---@return any ... what fn returns
   function pg.stream(index, fn, ...)
-    if type(fn) ~= "function" then
-      native.raise("invalid_argument", "stream", "needs a function, got " .. native.describe(fn))
-    end
+    native.checked.need_function("stream", fn)
     if type(index) ~= "number" or index ~= math.floor(index) or index < 0 or index > 31 then
       native.raise("invalid_argument", "stream", "index must be a whole number from 0 to 31, got "
         .. native.describe(index))

@@ -3,7 +3,6 @@
 
 local native = require "perigee.native"
 local pg = require "perigee"
-local make_class = require "perigee.graph.class"
 local initial = require "perigee.graph.initial"
 
 local graphs = native.graphs
@@ -170,7 +169,10 @@ function Graph:dot(path)
   file:close()
 end
 
-make_class(Graph, "graph", "graph")
+native.checked.class(Graph, { noun = "a graph", call = "graph",
+  kinds = { dot = { { "path", "string" } },
+            gradients = { { "target", "single" }, { "sources", "any" },
+                          { "options", "table" } } } })
 
 function Graph:__tostring()
   local results = {}
@@ -210,9 +212,7 @@ end
 ---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string|integer, perigee.Tensor>
 ---@return perigee.Graph
 local function graph(fn)
-  if type(fn) ~= "function" then
-    native.raise("invalid_argument", "graph", "needs a function, got " .. native.describe(fn))
-  end
+  native.checked.need_function("graph", fn)
   local self = setmetatable({ native = graphs.create(), results = {}, eager = {}, variables = {}, sources = {},
                               symbols = {}, names = {}, constants = 0 }, Graph)
   local results = record(self, fn, self)

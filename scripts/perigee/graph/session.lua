@@ -3,7 +3,6 @@
 
 local native = require "perigee.native"
 local pg = require "perigee"
-local make_class = require "perigee.graph.class"
 local graph = require "perigee.graph"
 
 local graphs, resolve = native.graphs, graph.resolve
@@ -139,7 +138,9 @@ function Session:load_state(state)
   for name, variable in pairs(self.graph.variables) do graphs.assign(self.native, variable, state[name]) end
 end
 
-make_class(Session, "session", "session")
+native.checked.class(Session, { noun = "a session", call = "session",
+  kinds = { run = { { "fetches", "any" }, { "feeds", "table" } },
+            load_state = { { "state", "table", required = true }, { "notes", "function" } } } }) -- both of pg.load
 
 function Session:__tostring() return ("Session(%s)"):format(tostring(self.graph)) end
 

@@ -11,7 +11,6 @@ local common = require "perigee.nn.loss.common"
 ---@field name string what histories call its values
 ---@field threshold? number scores above it are positive
 local Metric = {}
-Metric.__index = Metric
 
 -- A kind is { name, add(metric, prediction, target, samples), which takes a batch into metric.seen, read(metric) }.
 local function new(kind, options)
@@ -65,6 +64,10 @@ function Metric:state() return copy(self.seen) end
 ---@param saved table
 ---@param device? string where the next batches will be
 function Metric:load_state(saved, device) self.seen = copy(saved, device) end
+
+native.checked.class(Metric, { noun = "a metric", call = "metric", fields = "threshold",
+  kinds = { fresh = { { "name", "string" }, { "threshold", "number" } },
+            load_state = { { "saved", "table", required = true }, { "device", "string" } } } })
 
 function Metric:__tostring() return ("%s(%s)"):format(self.name, next(self.seen) and self:value() or "nothing seen") end
 

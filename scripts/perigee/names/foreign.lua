@@ -112,13 +112,19 @@ local OPTIM = {
   sgd = "optim.SGD{model:parameters(), lr=0.1}",
 }
 
+local OPTIMIZER = {
+  param_groups = "optimizer.groups", add_param_group = "optimizer:add_group{params=...}",
+  state_dict = "optimizer:state()", load_state_dict = "optimizer:load_state(state)",
+  defaults = "optimizer.groups[1].lr", lr = "optimizer.groups[1].lr", learning_rate = "optimizer.groups[1].lr",
+}
+
 local DATA = {
   DataLoader = "data.from_slices{x=..., y=...}:shuffle(1000):batch(64)", Dataset = "data.from_index{n, get}",
   TensorDataset = "data.from_slices{x=..., y=...}", from_tensor_slices = "data.from_slices{x=..., y=...}",
 }
 
 local ROWS = { tensor = TENSOR, perigee = PERIGEE, nn = NN, optim = OPTIM, data = DATA, layer = LAYER,
-               sched = SCHED }
+               sched = SCHED, optimizer = OPTIMIZER }
 
 -- Names of options: the first of these that the call knows.
 local OPTIONS = {
@@ -135,7 +141,7 @@ local OPTIONS = {
 }
 
 ---A hint for a name that `kind` does not have, or nil.
----@param kind "tensor"|"perigee"|"nn"|"optim"|"data"|"layer"|"sched"
+---@param kind "tensor"|"perigee"|"nn"|"optim"|"data"|"layer"|"sched"|"optimizer"
 ---@param name string
 ---@return string?
 function foreign.hint(kind, name)

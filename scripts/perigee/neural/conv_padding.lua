@@ -55,7 +55,7 @@ end
 ---Takes what is named out of a layer's arguments: {padding =, mode =} or nil, and the arguments left.
 function M.take(name, ...)
   local count = select("#", ...)
-  local options = select(count, ...)
+  local options = count > 0 and select(count, ...)
   if type(options) ~= "table" or getmetatable(options) ~= nil then return nil, ... end
   local padding, mode = options.padding, options.padding_mode
   if type(padding) ~= "string" and mode == nil then return nil, ... end

@@ -160,7 +160,7 @@ local NAMES = { "query", "key", "value" }
 
 local function check(self, inputs, o)
   local where, options = "MultiheadAttention", self.options
-  for i, x in ipairs(inputs) do common.check_tensor(where, NAMES[i], x) end
+  for i = 1, 3 do common.check_tensor(where, NAMES[i], inputs[i]) end
   if not native.is_plain(o) then
     common.refuse(where, "options must be a table, got " .. native.describe(o),
                   "layer(query, key, value, {attn_mask=...})")

@@ -14,12 +14,20 @@ local containers = {}
 
 -- A function may stand where a layer does: it has no parameters.
 local function accept(self, i, layer)
-  if walk.is_layer(layer) then return layer end
+  if walk.is_layer(layer) then
+    walk.refuse_cycle(self, layer)
+    return layer
+  end
   if type(layer) == "function" then return containers.Function(layer) end
   local is_class = type(layer) == "table" and rawget(layer, "__perigee_layer")
   native.raise("invalid_argument", getmetatable(self).__name, ("entry %d must be a layer, got %s"):format(i,
                is_class and "the class " .. layer.__name or native.describe(layer)),
                is_class and ("nn.%s{} makes one"):format(layer.__name) or nil)
+end
+
+local function need_list(where, list, expected)
+  if list == nil or type(list) == "table" and not walk.is_layer(list) then return end
+  native.raise("invalid_argument", where, ("takes %s, got %s"):format(expected, native.describe(list)))
 end
 
 -- Makes a class one with entries at positions: what they may be, what the first one is called in messages.
@@ -42,7 +50,7 @@ end
 
 local function append(self, new)
   positions.settle(self)
-  self[#self + 1] = new
+  self[#self + 1] = self:__accept(#self + 1, new)
   return self
 end
 
@@ -62,12 +70,14 @@ local function extend(self, list)
   return self
 end
 
+local read_function = native.signature("nn.Function", { { "fn", "function", required = true } })
+
 ---A function as a layer without parameters.
 ---@param fn fun(...): any what the layer computes
 ---@return perigee.Layer
 local Function = Module.class("Function")
 containers.Function = Function
-function Function:init(fn) self.fn = fn end
+function Function:init(...) self.fn = read_function(...).fn end
 function Function:forward(...) return self.fn(...) end
 
 local function check_self(where, self)
@@ -194,13 +204,14 @@ end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends.
----@param layers table<string, perigee.Layer> layers by name
+---@param layers? table<string, perigee.Layer> layers by name
 ---@return perigee.nn.ModuleDict
 ---@class perigee.nn.ModuleDict: perigee.Layer
 local ModuleDict = Module.class("ModuleDict")
 containers.ModuleDict = ModuleDict
 function ModuleDict:init(entries)
   local list = {}
+  need_list("ModuleDict", entries, "layers by name")
   for name in pairs(entries or {}) do
     if type(name) ~= "string" then self:add(name, entries[name]) end
     list[#list + 1] = name
@@ -251,6 +262,7 @@ local ParameterList = Module.class("ParameterList")
 containers.ParameterList = ParameterList
 with_positions(ParameterList, accept_parameter, "parameter is list[1]")
 function ParameterList:init(list)
+  need_list("ParameterList", list, "a list of tensors")
   for _, p in ipairs(list or {}) do self:append(p) end
 end
 ---Adds a tensor behind the others, as a parameter.
@@ -270,5 +282,16 @@ function ParameterList:extend(list) return extend(self, list) end
 local Identity = Module.class("Identity")
 containers.Identity = Identity
 function Identity:forward(...) return ... end
+
+for _, name in ipairs { "ModuleDict", "ParameterList" } do
+  containers[name].init = native.checked.behind(name, containers[name].init)
+end
+local ENTRY = { "layer", "any", required = true }
+for name, rules in pairs {
+  Sequential = { append = { ENTRY } }, ModuleList = { append = { ENTRY } }, ParameterList = {}, ModuleDict = {},
+} do
+  native.checked.class(containers[name], { noun = "a layer", call = "layers", is = walk.is_layer, open = true,
+                                           skip = "init forward", kinds = rules })
+end
 
 return containers

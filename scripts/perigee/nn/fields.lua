@@ -64,7 +64,9 @@ function fields.assign(self, key, value)
   local kind, is_tensor = meta.kinds[key], native.is_tensor(value)
   local is_parameter = is_tensor and walk.is_parameter(value)
   local is_layer = not is_tensor and walk.is_layer(value)
-  if is_parameter or is_layer or walk.is_list(value) then fields.check_name(getmetatable(self).__name, key) end
+  local is_list = not is_layer and walk.is_list(value)
+  if is_parameter or is_layer or is_list then fields.check_name(getmetatable(self).__name, key) end
+  if is_layer or is_list then walk.refuse_cycle(self, value) end
   if kind and value ~= nil and not is_parameter and not is_layer and not (is_tensor and kind == "buffer") then
     refuse(self, key, kind, value)
   end

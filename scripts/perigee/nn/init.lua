@@ -26,6 +26,9 @@ end
 for name, class in pairs(spatial) do nn[name] = class end
 require("perigee.nn.layers_common").check_input(nn.RoPE)
 
+local read_parameter = native.signature("nn.Parameter", {
+  { "requires_grad", "boolean", named = true, default = true } })
+
 ---Makes a tensor a parameter: a leaf that needs gradients and that layers register. It shares `tensor`'s memory.
 ---@param tensor perigee.Tensor of a floating dtype
 ---@param options? {requires_grad?: boolean} requires_grad=false: registered, but not trained
@@ -35,7 +38,7 @@ function nn.Parameter(tensor, options)
     native.raise("invalid_argument", "nn.Parameter", "needs a tensor, got " .. native.describe(tensor))
   end
   local p = tensor:detach()
-  p.requires_grad = not (options and options.requires_grad == false)
+  p.requires_grad = read_parameter(options).requires_grad
   walk.mark_parameter(p)
   return p
 end

@@ -20,7 +20,7 @@ local function with_table(name, loss)
     return loss(native.spread(name, x, ...))
   end
 end
-for name, loss in pairs(losses) do losses[name] = with_table(name, policy.wide(loss)) end
+for name, loss in pairs(losses) do losses[name] = with_table(name, policy.wide(native.checked.plain(name, loss))) end
 
 -- Layers by class, and how many tensors they take.
 local classes = {

@@ -76,7 +76,7 @@ end
 ---What layer(...) computes; classes define it.
 ---@param ... any
 ---@return any
-function Module.forward(self)
+function Module.forward(self, ...)
   native.raise("not_supported", getmetatable(self).__name, "this layer has no forward", "define function " ..
                getmetatable(self).__name .. ":forward(x)")
 end
@@ -127,17 +127,19 @@ function Module.named_parameters(self) return walk.iterate(self, "parameter") en
 ---@return fun(): string?, perigee.Tensor
 function Module.named_buffers(self) return walk.iterate(self, "buffer") end
 
+local read_count = native.signature("count_parameters", { { "trainable", "boolean", named = true } })
+
 ---Number of elements of all parameters.
 ---@param options? {trainable?: boolean} only those that need gradients
 ---@return integer
 function Module.count_parameters(self, options)
-  local count = 0
+  local count, trainable = 0, read_count(options).trainable
   for _, p in ipairs(self:parameters()) do
     if p:numel() == 0 and walk.is_lazy(self) then
       native.raise("failed_precondition", "count_parameters", "sizes are not known before the first input",
                    "call the model once, or model:summary{input={...}}")
     end
-    if not (options and options.trainable) or p.requires_grad then count = count + p:numel() end
+    if not trainable or p.requires_grad then count = count + p:numel() end
   end
   return count
 end
@@ -210,18 +212,10 @@ native.layer_methods = Module -- for messages about names that are none
 ---@return perigee.Layer
 function Module.cpu(self) return self:to("cpu") end
 
--- model.train() instead of model:train() is what everyone types sooner or later.
-for name, method in pairs(Module) do
-  if name ~= "class" then
-    Module[name] = function(self, ...)
-      if not walk.is_layer(self) then
-        native.raise("invalid_argument", name, "self must be a layer, got " .. native.describe(self),
-                     ("call it with a colon: model:%s()"):format(name))
-      end
-      return method(self, ...)
-    end
-  end
-end
+native.checked.class(Module, { noun = "a layer", call = "model", is = walk.is_layer, open = true, skip = "class",
+  kinds = { state = {}, clone = {}, apply = { { "fn", "function", required = true } }, train = { { "on", "boolean" } },
+            hook = { { "event", "any" }, { "fn", "function", required = true } },
+            to = { { "target", "any", required = true }, { "second", "any" } } } })
 
 local foreign_methods = require("perigee.names.foreign").layer_methods(native.raise)
 setmetatable(Module, { __index = foreign_methods, __call = function()

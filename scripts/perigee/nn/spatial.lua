@@ -47,7 +47,7 @@ local function pads(prefix, mode, most, text, options)
     local name = ("%sPad%dd"):format(prefix, axes)
     told.texts[name] = ("%s padded by %s along the last %s; N may be missing."):format(SHAPES[axes], text,
                          axes == 1 and "axis" or axes == 2 and "two axes" or "three axes")
-    local params = { { "padding", "any", required = true, type = "integer|integer[]",
+    local params = { { "padding", "counts", required = true,
                        doc = "elements added: one number, or before and behind each axis, the last axis first" } }
     for _, param in ipairs(options or {}) do params[#params + 1] = param end
     layer(name, params, function(x, o)
@@ -69,8 +69,8 @@ pads("Circular", "circular", 3, "what lies at the other end")
 
 ---[N, C, ...] at another size of the axes behind C, or `scale_factor` times as large: pg.interpolate as a layer.
 layer("Upsample", {
-  { "size", "any", type = "integer|integer[]", doc = "of the result, one number or one an axis" },
-  { "scale_factor", "any", type = "number|number[]", doc = "how much larger, in place of `size`" },
+  { "size", "counts", doc = "of the result, one number or one an axis" },
+  { "scale_factor", "numbers", doc = "how much larger, in place of `size`" },
   { "mode", "string", default = "nearest",
     choices = { "nearest", "linear", "bilinear", "bicubic", "trilinear", "area" },
     doc = "linear is of one axis, bilinear and bicubic of two, trilinear of three" },
@@ -91,19 +91,18 @@ layer("PixelUnshuffle", { { "factor", "integer", required = true, doc = "how muc
 layer("ChannelShuffle", { { "groups", "integer", required = true, doc = "C is a multiple of it" } },
       function(x, o) return x:channel_shuffle(o.groups) end)
 
-local PAIR = "integer|integer[]"
 local windows = {
-  { "kernel", "any", required = true, type = PAIR, doc = "size of the window along each axis" },
-  { "dilation", "any", default = 1, type = PAIR, doc = "distance between the window's elements" },
-  { "padding", "any", default = 0, type = PAIR, doc = "zeros added on both sides of the image" },
-  { "stride", "any", default = 1, type = PAIR, doc = "steps of the window" },
+  { "kernel", "counts", required = true, doc = "size of the window along each axis" },
+  { "dilation", "counts", default = 1, doc = "distance between the window's elements" },
+  { "padding", "counts", default = 0, doc = "zeros added on both sides of the image" },
+  { "stride", "counts", default = 1, doc = "steps of the window" },
 }
 ---Windows of images as columns: [N, C, H, W] to [N, C kh kw, L], L the number of windows, each axis holding
 ---floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 of them.
 layer("Unfold", windows, function(x, o) return x:im2col(o) end)
 ---Columns added up to images of `size`, where windows overlap: [N, C kh kw, L] to [N, C, H, W]. The transpose of
 ---Unfold.
-layer("Fold", { { "size", "any", required = true, type = PAIR, doc = "H and W of the result" }, unpack(windows) },
+layer("Fold", { { "size", "counts", required = true, doc = "H and W of the result" }, unpack(windows) },
       function(x, o) return x:col2im(o) end)
 
 ---Each element divided by a power of the mean of the squares over `size` neighbouring channels (Krizhevsky, Sutskever
@@ -130,8 +129,8 @@ for axes = 1, 2 do
     "becomes floor((size - kernel) / stride) + 1 long."):format(SHAPES[axes])
   layer(("LPPool%dd"):format(axes), {
     { "norm", "number", required = true, doc = "order of the norm" },
-    { "kernel", "any", required = true, type = PAIR, doc = "size of the window along each axis" },
-    { "stride", "any", type = PAIR, doc = "steps of the window; the kernel's size if not given" },
+    { "kernel", "counts", required = true, doc = "size of the window along each axis" },
+    { "stride", "counts", doc = "steps of the window; the kernel's size if not given" },
     { "ceil_mode", "boolean", default = false, doc = "whether windows that stick out at the end count" },
   }, function(x, o) return x[("lp_pool%dd"):format(axes)](x, o) end)
 end

@@ -166,6 +166,9 @@ local function stack(name)
     if not walk.is_layer(o.layer) then
       common.refuse(name, "the first argument must be a layer, got " .. native.describe(o.layer))
     end
+    if o.norm ~= nil and not walk.is_layer(o.norm) then
+      common.refuse(name, "norm must be a layer, got " .. native.describe(o.norm))
+    end
     local list = {}
     for i = 1, o.count do list[i] = o.layer:clone() end
     self.layers = nn().ModuleList(list)

@@ -146,6 +146,18 @@ function walk.children(layer)
   return list
 end
 
+---Raises where a layer, or one of a list of layers, that `layer` is to hold holds it.
+function walk.refuse_cycle(layer, value)
+  for _, held in ipairs(walk.is_layer(value) and { value } or value) do
+    for _, inner in ipairs(walk.modules(held)) do
+      if inner == layer then
+        native.raise("invalid_argument", getmetatable(layer).__name, inner == held and "a layer cannot hold itself" or
+                     ("a layer cannot hold the %s that holds it"):format(getmetatable(held).__name))
+      end
+    end
+  end
+end
+
 ---Whether some layer inside still waits for its first input.
 function walk.is_lazy(layer)
   for _, l in ipairs(walk.modules(layer)) do

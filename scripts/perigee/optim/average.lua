@@ -12,7 +12,6 @@ local averages = {}
 ---@field updates integer how many there were
 ---@field shadow table<string|integer, perigee.Tensor> averages by the names of the model's state, or from 1 for a list
 local Average = {}
-Average.__index = Average
 
 local function is_float(t) return native.dtypes.by_name[t.dtype].floating end
 
@@ -113,6 +112,7 @@ function Average:swap() require("perigee").no_grad(exchange, self) end
 ---@param ... any arguments of fn
 ---@return any ... what fn returns
 function Average:use(fn, ...)
+  native.checked.need_function(self.name .. ":use", fn)
   local kept = {}
   require("perigee").no_grad(function()
     for _, source in ipairs(self.sources) do kept[source.name] = source.tensor:detach():clone() end
@@ -177,6 +177,8 @@ function Average:load_state(saved)
   self.updates, self.exact = saved.updates, nil
   return self
 end
+
+native.checked.class(Average, { noun = "an average of weights", call = "average", fields = "exact" })
 
 function Average:__tostring() return ("%s(%d updates)"):format(self.name, self.updates) end
 

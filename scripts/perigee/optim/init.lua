@@ -31,15 +31,7 @@ optim.LBFGS = require("perigee.optim.lbfgs").LBFGS
 setmetatable(optim, { __index = function(_, name)
   if type(name) ~= "string" then return nil end
   if not native.optimizer(name) then unknown(name) end
-  local function construct(...)
-    local _, options, more = ...
-    if options ~= nil and not native.is_plain(options) or more ~= nil then
-      native.raise("invalid_argument", name, "takes parameters and a table of options, got " ..
-                   native.describe(native.is_plain(options) and more or options),
-                   ("optim.%s{model:parameters(), lr=0.1}"):format(name))
-    end
-    return Optimizer.new(name, ...)
-  end
+  local function construct(...) return Optimizer.new(name, ...) end
   rawset(optim, name, construct)
   return construct
 end })

@@ -11,7 +11,6 @@ local module = {}
 ---@class perigee.LBFGS
 ---@field lr number length of a step along its direction
 local LBFGS = {}
-LBFGS.__index = LBFGS
 
 local read = native.signature("optim.LBFGS", {
   { "params", "any", required = true, many = true, type = "perigee.Layer|perigee.Tensor[]", doc = "what is optimized" },
@@ -212,6 +211,9 @@ function LBFGS:load_state(saved)
   for i, move in ipairs(saved.moves) do self.moves[i], self.turns[i] = here(move), here(saved.turns[i]) end
   return self
 end
+
+native.checked.class(LBFGS, { noun = "an optimizer", call = "optimizer", fields = "direction gradient diagonal t",
+  hint = function(key) return native.suggest.foreign.hint("optimizer", key) end })
 
 function LBFGS:__tostring() return ("LBFGS(%d parameters; lr=%g)"):format(#self.params, self.lr) end
 

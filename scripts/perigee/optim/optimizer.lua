@@ -15,7 +15,6 @@ local parameters = require "perigee.optim.parameters"
 ---@class perigee.Optimizer
 ---@field groups table[] parameter groups from 1: group.params, and the hyperparameters as fields (group.lr = 0.01)
 local Optimizer = {}
-Optimizer.__index = Optimizer
 
 -- Hyperparameters of a plugin's optimizer, or of one that is written in Lua.
 local function new_attributes(name, options)
@@ -65,6 +64,10 @@ end
 ---@param group table
 ---@return perigee.Optimizer
 function Optimizer:add_group(group)
+  if not native.is_plain(group) then
+    native.raise("invalid_argument", self.name, "a parameter group must be a table, got " .. native.describe(group),
+                 "optimizer:add_group{params=..., lr=0.1}")
+  end
   local where, options, params = self.name, {}, group.params
   for key, value in pairs(self.defaults) do options[key] = value end
   for key, value in pairs(split_betas(where, group)) do
@@ -105,7 +108,14 @@ function Optimizer.new(name, ...)
       native.raise("invalid_argument", name, "too many arguments: parameters, then options by name")
     end
   else
-    positional, options = first, select(2, ...) or {}
+    local more
+    positional, options, more = ...
+    options = options or {}
+    if not native.is_plain(options) or more ~= nil then
+      native.raise("invalid_argument", name, "takes parameters and a table of options, got " ..
+                   native.describe(native.is_plain(options) and more or options),
+                   ("optim.%s{model:parameters(), lr=0.1}"):format(name))
+    end
   end
   local self = setmetatable({ name = name, defaults = split_betas(name, options), groups = {},
                               seen = setmetatable({}, { __mode = "k" }) }, Optimizer)
@@ -340,17 +350,8 @@ function Optimizer:__tostring()
   return ("%s(%d parameters; %s)"):format(self.name, count, options:describe(true))
 end
 
--- opt.step() instead of opt:step().
-for _, name in ipairs { "step", "zero_grad", "state", "load_state", "add_group" } do
-  local method = Optimizer[name]
-  Optimizer[name] = function(self, ...)
-    if type(self) ~= "table" or getmetatable(self) ~= Optimizer then
-      native.raise("invalid_argument", name, "self must be an optimizer, got " .. native.describe(self),
-                   ("call it with a colon: optimizer:%s()"):format(name))
-    end
-    return method(self, ...)
-  end
-end
+native.checked.class(Optimizer, { noun = "an optimizer", call = "optimizer", skip = "new",
+  hint = function(key) return native.suggest.foreign.hint("optimizer", key) end })
 
 -- What a script may have meant to change are the hyperparameters, which belong to the groups.
 function Optimizer:__newindex(key, value)

@@ -11,7 +11,6 @@ if kept then return kept end
 ---@field done integer steps done: epochs or batches, whatever step() is called for
 ---@field wants_metric? boolean whether step(metric) needs the value that is watched
 local Schedule = {}
-Schedule.__index = Schedule
 
 ---Makes a schedule; `rates(self, done, base, i)` answers the rate of group i, whose initial one is base;
 ---`chain(self, done, lr, base, i)` the one that follows lr with the done-th step (nil: rates alone counts).
@@ -138,6 +137,9 @@ function Schedule:load_state(saved)
   end
   return self
 end
+
+native.checked.class(Schedule, { noun = "a schedule", call = "schedule", skip = "new",
+  fields = "also observe seen parts chain wants_metric milestones cuts", kinds = { step = { { "metric", "number" } } } })
 
 function Schedule:__tostring() return ("%s(%d done)"):format(self.name, self.done) end
 

@@ -7,7 +7,6 @@ local scale = require "perigee.plot.scale"
 ---@class perigee.Plot
 ---@field series {x: number[], y: number[], label: string?}[]
 local Plot = {}
-Plot.__index = Plot
 Plot.__perigee_said = true -- the prompt does not show it a second time
 
 local PICTURE = { width = 720, height = 440 }
@@ -186,6 +185,10 @@ function Plot:save(path)
   file:write(require "perigee.plot.svg"(self, width, height))
   file:close()
 end
+
+native.checked.class(Plot, { noun = "a plot", call = "plot",
+  fields = "title xlabel ylabel width height style logy color x_low x_high y_low y_high",
+  kinds = { save = { { "path", "string", required = true } } } })
 
 ---Draws curves: in the terminal, or into a file. Every argument is a curve: a list of numbers, a tensor of one axis, a
 ---history of `fit` (its loss and val_loss, or the columns in `keys`), or `{y=..., x=..., label="..."}`; a tensor of two

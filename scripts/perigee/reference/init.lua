@@ -70,7 +70,8 @@ reference.literal = literal
 local TYPES = { integer = "integer", number = "number", size = "integer|perigee.Size",
                 bound = "number|perigee.Size", boolean = "boolean", string = "string", table = "table",
                 tensor = "perigee.Tensor", tensors = "perigee.Tensor[]", list = "integer|integer[]",
-                pair = "integer|integer[]", axis = "integer", axes = "integer|integer[]", dtype = "perigee.Dtype",
+                pair = "integer|integer[]", counts = "integer|integer[]", numbers = "number|number[]",
+                axis = "integer", axes = "integer|integer[]", dtype = "perigee.Dtype",
                 device = "string", any = "any", single = "any", ["function"] = "function" }
 
 -- What names mean everywhere, where a function does not say more.

@@ -43,6 +43,7 @@ return function(pg, native)
     local x, axis, shape = o.x, axis_of("unflatten", o.x, o.axis), {}
     local n, known, hole = size(x, axis), 1, nil
     for i, d in ipairs(o.sizes) do
+      if type(d) == "string" then bad("unflatten", ("there is no size %q"):format(d)) end
       if d == -1 then hole = i else known = known * d end
     end
     local left = native.size.is(known) and type(n) == "number" -- to be found out by the run
@@ -151,24 +152,22 @@ return function(pg, native)
   ---@param parts integer|integer[]
   ---@param axis? integer
   ---@return perigee.Tensor[]
-  both("tensor_split", { { "parts", "any", required = true }, { "axis", "axis", default = 1 } }, function(o)
+  both("tensor_split", { { "parts", "counts", required = true }, { "axis", "axis", default = 1 } }, function(o)
     local x, axis, ends = o.x, axis_of("tensor_split", o.x, o.axis), {}
     local n = size(x, axis)
     if type(o.parts) == "number" then
-      if o.parts < 1 or o.parts ~= math.floor(o.parts) then
+      if o.parts < 1 then
         bad("tensor_split", "parts must be a whole number from 1, got " .. native.describe(o.parts))
       end
       local more = n % o.parts
       local least = (n - more) / o.parts
       for i = 1, o.parts do ends[i] = i * least + (i + more - native.size.max(i, more)) end -- the lesser of i and more
-    elseif type(o.parts) == "table" then
+    else
       for i, e in ipairs(o.parts) do
         ends[i] = e < 0 and n + e or e
         if type(ends[i]) == "number" then ends[i] = math.max(0, ends[i]) end
       end
       ends[#ends + 1] = n
-    else
-      bad("tensor_split", "parts must be a number or a list, got " .. native.describe(o.parts))
     end
     local list, at = {}, 0
     for i, e in ipairs(ends) do
@@ -342,6 +341,7 @@ return function(pg, native)
       end
       for i = 1, o.axes do ours[i], theirs[i] = rank(x) - o.axes + i, i end
     else
+      if not native.is_plain(o.axes) then bad("tensordot", "axes must be a number or two lists of as many") end
       local a, b = o.axes[1], o.axes[2]
       a, b = type(a) == "number" and { a } or a, type(b) == "number" and { b } or b
       if type(a) ~= "table" or type(b) ~= "table" or #a ~= #b then

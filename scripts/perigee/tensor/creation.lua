@@ -237,6 +237,10 @@ return function(pg, native)
       end
     end
     if not named then return data, options end
+    if options.data ~= nil and #list == 0 then
+      list, options.data = options.data, nil
+      return list, options
+    end
     if #list == 1 and type(list[1]) == "table" then list = list[1] end
     return list, options
   end

@@ -140,6 +140,7 @@ return function(pg, native)
       take(target)
       take(second)
     end
+    if not (device or dtype) then native.raise("invalid_argument", "to", "needs a device or a dtype, got nothing") end
     if dtype and dtype ~= t.dtype then t = call("cast", { t }, { dtype = dtype }) end
     if device then
       local number = native.find_device(device, "to")
@@ -212,6 +213,8 @@ return function(pg, native)
 
   -- ---- views ----
 
+  local OTHER = { { "other", "tensor", required = true } }
+
   ---As reshape: the same elements in another shape, of which one size may be -1.
   ---@param ... integer|integer[]
   ---@return perigee.Tensor
@@ -219,15 +222,15 @@ return function(pg, native)
   ---The same elements in the shape of `other`.
   ---@param other perigee.Tensor
   ---@return perigee.Tensor
-  define("reshape_as", function(t, other) return t:reshape(other.shape) end)
+  define("reshape_as", function(t, other) return t:reshape(other.shape) end, OTHER)
   ---A view in the shape of `other`, to which x broadcasts.
   ---@param other perigee.Tensor
   ---@return perigee.Tensor
-  define("expand_as", function(t, other) return t:expand(other.shape) end)
+  define("expand_as", function(t, other) return t:expand(other.shape) end, OTHER)
   ---As reshape_as: the same elements in the shape of `other`.
   ---@param other perigee.Tensor
   ---@return perigee.Tensor
-  define("view_as", function(t, other) return t:reshape(other.shape) end)
+  define("view_as", function(t, other) return t:reshape(other.shape) end, OTHER)
 
   local read_transpose = native.signature("transpose", {
     { "a", "axis", required = true }, { "b", "axis", required = true } })

@@ -43,12 +43,28 @@ local function unknown(where, defaults, key)
                near and ("did you mean %q?"):format(near) or "options are " .. table.concat(names, ", "))
 end
 
+local TENSORS = { weight = true, pos_weight = true } -- options that are tensors, or numbers; the default is none
+
+local function check_kind(where, key, default, value)
+  local kind = type(default)
+  if TENSORS[key] then
+    if value == false or type(value) == "number" or native.is_tensor(value) then return end
+    kind = "tensor"
+  elseif type(value) == kind or key == "reduction" then
+    return
+  end
+  native.raise("invalid_argument", where, ("%s must be %s, got %s"):format(key, kind == "boolean" and "true or false" or
+               "a " .. kind, native.describe(value)),
+               kind == "tensor" and type(value) == "table" and "pg.tensor makes one of a table" or nil)
+end
+
 ---A loss's options, those that are not given filled in. `where` is what messages call it.
 local function read(where, loss, options)
   local o, defaults = {}, declared[loss].defaults
   for key, value in pairs(defaults) do o[key] = value end
   for key, value in pairs(options or {}) do
     if defaults[key] == nil then unknown(where, defaults, key) end
+    check_kind(where, key, defaults[key], value)
     o[key] = value
   end
   return o

@@ -1,0 +1,69 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Values that fit the parameters of public functions, and an object of each class that has methods.
+
+local pg = require "perigee"
+local nn, optim, data = pg.nn, pg.optim, pg.data
+
+local fitting = { folder = os.tmpname() .. ".d" }
+local folder = fitting.folder
+
+local function model() return nn.Sequential { nn.Linear { 3, 2 }, nn.ReLU {} } end
+local function trained() return model():parameters() end
+local function dataset() return data.from_slices { x = pg.rand { 4, 3 }, y = pg.zeros { 4 } } end
+local function optimizer() return optim.SGD { trained(), lr = 0.1 } end
+local function schedule() return optim.sched.Step(optimizer(), 2) end
+local function tensor() return pg.rand { 2, 3 } end
+local function graph()
+  return pg.graph(function(g) return { y = g:placeholder { "x", shape = { 2, 3 } }:relu() } end)
+end
+
+-- By what stands before the colon in the reference.
+fitting.objects = {
+  tensor = tensor, layer = model, sequential = model, graph = graph, dataset = dataset, optimizer = optimizer,
+  schedule = schedule,
+  average = function() return optim.EMA { model() } end,
+  checkpoint_manager = function() return pg.CheckpointManager { folder, model = model() } end,
+  iterator = function() return dataset():batch(2):each() end,
+  lbfgs = function() return optim.LBFGS { trained() } end,
+  metric = function() return pg.metrics.Accuracy {} end,
+  module_dict = function() return nn.ModuleDict { a = nn.ReLU {} } end,
+  module_list = function() return nn.ModuleList { nn.ReLU {} } end,
+  parameter_list = function() return nn.ParameterList { pg.rand { 2 } } end,
+  plot = function() return pg.plot { 1, 2, 3, file = folder .. "/plot.svg" } end,
+  scaler = function() return pg.amp.GradScaler {} end,
+  session = function() return pg.Session { graph() } end,
+  tape = function() return pg.tape(function(tape) return tape end) end,
+}
+
+local function nothing() end
+
+local NAMED = { path = folder .. "/a.safetensors", dir = folder, device = "cpu", into = model, what = model,
+                fn = nothing }
+local TYPED = {
+  integer = 1, number = 0.5, boolean = true, string = "a", table = {}, any = 1, ["function"] = nothing, fun = nothing,
+  ["perigee.Tensor"] = tensor, ["perigee.Layer"] = model, ["perigee.Optimizer"] = optimizer,
+  ["perigee.Schedule"] = schedule, ["perigee.Dataset"] = dataset, ["perigee.Graph"] = graph,
+  ["perigee.Dtype"] = "float32", ["perigee.Reduction"] = "sum", ["perigee.LossName"] = "mse",
+}
+
+local function made(v)
+  if type(v) == "function" and v ~= nothing then return v() end
+  return v
+end
+
+---A value of the first type that a parameter may have.
+---@param p {name: string, type: string, choices: string[]?}
+function fitting.value(p)
+  if p.choices and p.choices[1] then return p.choices[1] end
+  if NAMED[p.name] then return made(NAMED[p.name]) end
+  local text = p.type:match("^%(?\"([^\"]*)\"")
+  if text then return text end
+  local word = p.type:match("^%(*([%w_.]+)")
+  if not word or p.type:find "^table<" then return {} end
+  local value = made(TYPED[word])
+  if value == nil then error("no value of type " .. p.type) end
+  if p.type:find("^%(?[%w_.]+%)?%[%]") or p.type:find("^%b()%[%]") then return { value } end
+  return value
+end
+
+return fitting
