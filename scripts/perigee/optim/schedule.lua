@@ -139,7 +139,8 @@ function Schedule:load_state(saved)
 end
 
 native.checked.class(Schedule, { noun = "a schedule", call = "schedule", skip = "new",
-  fields = "also observe seen parts chain wants_metric milestones cuts", kinds = { step = { { "metric", "number" } } } })
+  fields = "also observe seen parts chain wants_metric milestones cuts",
+  kinds = { step = { { "metric", "number" } } } })
 
 function Schedule:__tostring() return ("%s(%d done)"):format(self.name, self.done) end
 
