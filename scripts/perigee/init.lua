@@ -60,9 +60,12 @@ local function connect(native)
   end
 end
 
--- The functions of a part of pg count their arguments.
+-- A part of pg, whose functions count their arguments; names that it has not raise.
 local function packaged(native, name, package)
-  return native.checked.functions(package, name .. ".")
+  native.checked.functions(package, name .. ".")
+  if getmetatable(package) then return package end
+  return require("perigee.names.package").close(package, "pg." .. name, name,
+                                                name == "config" and "settings are made with pg.config.set{...}" or nil)
 end
 
 -- Makes the tensor functions: loads libperigee, but no plugin and no thread.
@@ -85,12 +88,8 @@ local function start(native)
       value = native.op(key)
     end
     if value == nil then
-      local names = native.op_names()
-      for name in pairs(pg) do names[#names + 1] = name end
-      local hint = require("perigee.names.foreign").hint("perigee", tostring(key))
-      local near = not hint and native.suggest(tostring(key), names)
-      native.raise("not_found", nil, ("perigee has no %q"):format(tostring(key)),
-                   hint or near and ("did you mean %q?"):format(near) or native.unavailable "ops")
+      require("perigee.names.package").refuse(pg, "perigee", key, "perigee", native.op_names(),
+                                              native.unavailable "ops")
     end
     rawset(pg, key, value)
     return value

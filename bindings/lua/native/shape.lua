@@ -6,10 +6,14 @@ local errors = require "perigee.native.errors"
 local Shape = { __perigee_list = true, __name = "perigee.shape" }
 
 function Shape.__index(self, key)
-  if key == 0 and not errors.is_own_source(debug.getinfo(2, "S").source) then -- own code broadcasts shapes
+  local found = type(key) == "number" and key < 0 and rawget(self, #self + 1 + key) or nil
+  if found or errors.is_own_source(debug.getinfo(2, "S").source) then return found end -- own code broadcasts shapes
+  if key == 0 then
     errors.raise("invalid_argument", "shape", "position 0, but positions count from 1", "the first axis is shape[1]")
+  elseif type(key) == "number" then
+    errors.raise("invalid_argument", "shape", ("there is no position %s in %s"):format(tostring(key), tostring(self)))
   end
-  if type(key) == "number" and key < 0 then return rawget(self, #self + 1 + key) end
+  errors.raise("not_found", "shape", ("a shape has no %q"):format(tostring(key)), "it is a list: shape[1], #shape")
 end
 
 function Shape.__call()

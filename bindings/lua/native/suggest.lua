@@ -20,14 +20,17 @@ local function distance(a, b)
   return last[#b]
 end
 
+local LONGEST = 100 -- letters of a name that was meant to be one
+
 ---The nearest candidate, or nil when none is near.
 ---@param name string
 ---@param candidates string[]
 ---@return string?
 local function suggest(name, candidates)
   local best, best_distance
+  if #name > LONGEST then return nil end
   for _, candidate in ipairs(candidates) do
-    local d = distance(name:lower(), candidate:lower())
+    local d = #candidate > LONGEST and math.huge or distance(name:lower(), candidate:lower())
     -- Of equally near ones that which begins alike: "rlu" is relu, not elu.
     local alike = candidate:sub(1, 1):lower() == name:sub(1, 1):lower() and 0 or 0.5
     if not best or d + alike < best_distance or (d + alike == best_distance and candidate < best) then

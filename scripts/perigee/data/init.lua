@@ -101,14 +101,4 @@ function data.csv(...)
   return tensors.data
 end
 
-setmetatable(data, { __index = function(_, name)
-  if type(name) ~= "string" then return nil end
-  local names = {}
-  for known in pairs(data) do names[#names + 1] = known end
-  local hint = require("perigee.names.foreign").hint("data", name)
-  local near = not hint and native.suggest(name, names)
-  native.raise("not_found", nil, ("data has no %q"):format(name),
-               hint or near and ("did you mean data.%s?"):format(near) or nil)
-end })
-
-return data
+return require("perigee.names.package").close(data, "data", "data")

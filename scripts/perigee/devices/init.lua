@@ -198,13 +198,6 @@ return function(pg, native)
     return { threads = native.threads(), origins = native.origins.on, matmul_precision = "highest",
              deterministic = true, log_device_placement = log_placement, visible_devices = visible }
   end
-  setmetatable(pg.config, { __index = function(_, key)
-    local names = {}
-    for name in pairs(pg.config) do names[#names + 1] = name end
-    local near = native.suggest(tostring(key), names)
-    native.raise("not_found", nil, ("config has no %q"):format(tostring(key)),
-                 near and ("did you mean config.%s?"):format(near) or "settings are made with pg.config.set{...}")
-  end })
 
   ---Loads a plugin by its path; a relative one is relative to the current directory.
   ---@param path string

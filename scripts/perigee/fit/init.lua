@@ -2,6 +2,7 @@
 -- model:fit, model:evaluate, model:predict: the training loop that most scripts need, in terms of the public parts.
 
 local native = require "perigee.native"
+local foreign = require "perigee.names.foreign"
 local inputs = require "perigee.fit.inputs"
 local metrics = require "perigee.fit.metrics"
 local new_history = require "perigee.fit.history"
@@ -73,7 +74,7 @@ local function resolve_loss(where, loss)
   if type(loss) == "string" then
     local losses = require "perigee.nn.losses"
     if type(losses[loss]) == "function" then return losses[loss] end
-    local near = native.suggest(loss, loss_names())
+    local near = foreign.loss(loss) or native.suggest(loss, loss_names())
     native.raise("invalid_argument", where, ("unknown loss %q"):format(loss),
                  near and ("did you mean %q?"):format(near))
   end

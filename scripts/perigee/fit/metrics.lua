@@ -24,7 +24,7 @@ end
 local function by_name(where, name)
   if classes[name] then return require("perigee.metrics")[classes[name]] {} end
   local names = chosen.names()
-  local near = native.suggest(name, names)
+  local near = require("perigee.names.foreign").metric(name) or native.suggest(name, names)
   native.raise("invalid_argument", where, ("unknown metric %q"):format(name),
                near and ("did you mean %q?"):format(near) or "known: " .. table.concat(names, ", "))
 end

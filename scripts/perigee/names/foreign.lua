@@ -82,6 +82,44 @@ for _, name in ipairs { "clip_grad_norm_", "clip_grad_value_" } do
   NN[name] = ("optim.%s(model:parameters(), 1.0)"):format(name)
 end
 
+-- What Keras calls losses and metrics, as words for fit, and their classes.
+local LOSSES = {
+  sparse_categorical_crossentropy = "cross_entropy", categorical_crossentropy = "cross_entropy",
+  binary_crossentropy = "bce", mean_squared_error = "mse", mean_absolute_error = "l1", mae = "l1",
+  categorical_hinge = "multi_margin", kl_divergence = "kl_div", kld = "kl_div", poisson = "poisson_nll",
+  categorical_focal_crossentropy = "focal", binary_focal_crossentropy = "focal", nll_loss = "nll", mse_loss = "mse",
+}
+local METRICS = {
+  sparse_categorical_accuracy = "accuracy", categorical_accuracy = "accuracy", acc = "accuracy",
+  mean_squared_error = "mse", mean_absolute_error = "mae", f1_score = "f1", AUC = "auc",
+  top_k_categorical_accuracy = "top_k_accuracy", sparse_top_k_categorical_accuracy = "top_k_accuracy",
+}
+for theirs, own in pairs(LOSSES) do
+  local text = ("nn.%s(prediction, target)"):format(own)
+  NN[theirs], PERIGEE[theirs] = NN[theirs] or text, PERIGEE[theirs] or text
+end
+for theirs, own in pairs {
+  SparseCategoricalCrossentropy = "CrossEntropyLoss", BinaryCrossentropy = "BCELoss", MeanSquaredError = "MSELoss",
+  MeanAbsoluteError = "L1Loss", KLDivergence = "KLDivLoss", Huber = "HuberLoss",
+} do NN[theirs] = ("nn.%s{}"):format(own) end
+local METRIC_CLASSES = {
+  SparseCategoricalAccuracy = "metrics.Accuracy{}", CategoricalAccuracy = "metrics.Accuracy{}",
+  MeanSquaredError = "metrics.MSE{}", MeanAbsoluteError = "metrics.MAE{}", F1Score = "metrics.F1{}",
+  TopKCategoricalAccuracy = "metrics.TopKAccuracy{k}", SparseTopKCategoricalAccuracy = "metrics.TopKAccuracy{k}",
+  accuracy = "metrics.Accuracy{}", mse = "metrics.MSE{}", mae = "metrics.MAE{}", auc = "metrics.AUC{}",
+}
+local CALLBACKS = {
+  ReduceLROnPlateau = "callbacks.LRScheduler{function(opt) return optim.sched.Plateau{opt} end}",
+  LearningRateScheduler = "callbacks.LRScheduler{...}", TerminateOnNaN = "pg.detect_anomaly(fn)",
+  History = "fit returns it", Callback = "a table with on_epoch_end, on_batch_end, ...",
+  BackupAndRestore = "callbacks.ModelCheckpoint{dir} and fit{resume=true}", TensorBoard = "callbacks.CSVLogger{path}",
+}
+local MEMORY = {
+  memory_allocated = "pg.memory.stats(device).live", max_memory_allocated = "pg.memory.stats(device).peak",
+  memory_reserved = "pg.memory.stats(device).reserved", get_memory_info = "pg.memory.stats(device)",
+  summary = "pg.memory.stats(device)", memory_summary = "pg.memory.stats(device)", empty = "pg.memory.empty_cache()",
+}
+
 -- Methods of torch.nn.Module, of Torch7's modules and of Keras' models.
 local LAYER = {
   state_dict = "model:state()", load_state_dict = "model:load_state(state)", cuda = "model:to(\"cuda:0\")",
@@ -124,7 +162,8 @@ local DATA = {
 }
 
 local ROWS = { tensor = TENSOR, perigee = PERIGEE, nn = NN, optim = OPTIM, data = DATA, layer = LAYER,
-               sched = SCHED, optimizer = OPTIMIZER }
+               sched = SCHED, optimizer = OPTIMIZER,
+               metrics = METRIC_CLASSES, callbacks = CALLBACKS, memory = MEMORY }
 
 -- Names of options: the first of these that the call knows.
 local OPTIONS = {
@@ -141,11 +180,11 @@ local OPTIONS = {
 }
 
 ---A hint for a name that `kind` does not have, or nil.
----@param kind "tensor"|"perigee"|"nn"|"optim"|"data"|"layer"|"sched"|"optimizer"
+---@param kind string "tensor", "perigee", "nn", "optim", "layer", "optimizer", or a part of pg
 ---@param name string
 ---@return string?
 function foreign.hint(kind, name)
-  local row = ROWS[kind][name]
+  local row = ROWS[kind] and ROWS[kind][name]
   if row then return row end
   if kind == "tensor" and name:find(":", 1, true) then return "slices are lists: x[{{first, last}}], both included" end
   if kind == "perigee" then
@@ -166,6 +205,14 @@ function foreign.layer_methods(raise)
   end
   return methods
 end
+
+---What fit calls a loss, or a metric, of Keras' or PyTorch's; nil: it knows none of that name.
+---@param name string
+---@return string?
+function foreign.loss(name) return LOSSES[name] end
+---@param name string
+---@return string?
+function foreign.metric(name) return METRICS[name] end
 
 ---The option that `names` has in place of a foreign one; or a hint that is no name.
 ---@return string? name

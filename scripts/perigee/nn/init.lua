@@ -15,7 +15,7 @@ local plugin_layer = require "perigee.nn.plugin_layer" -- now: package.loaded ma
 local nn = {
   class = Module.class,
   Module = Module,
-  init = require("perigee.nn.initialise").functions,
+  init = require("perigee.names.package").close(require("perigee.nn.initialise").functions, "nn.init", "init"),
 }
 
 for name, class in pairs(containers) do nn[name] = class end
@@ -55,12 +55,7 @@ function nn.is_parameter(v) return native.is_tensor(v) and walk.is_parameter(v) 
 local aliases = require("perigee.nn.told").aliases
 
 local function unknown(name)
-  local names = native.layer_names()
-  for known in pairs(nn) do names[#names + 1] = known end
-  local hint = require("perigee.names.foreign").hint("nn", name)
-  local near = not hint and native.suggest(name, names)
-  native.raise("not_found", nil, ("nn has no %q"):format(name),
-               hint or near and ("did you mean nn.%s?"):format(near) or native.unavailable "layers")
+  require("perigee.names.package").refuse(nn, "nn", name, "nn", native.layer_names(), native.unavailable "layers")
 end
 
 setmetatable(nn, { __index = function(_, name)

@@ -17,12 +17,8 @@ for name, value in pairs(require "perigee.optim.clip") do optim[name] = value en
 function optim.is_optimizer(v) return getmetatable(v) == Optimizer end
 
 local function unknown(name)
-  local names = native.optimizer_names()
-  for known in pairs(optim) do names[#names + 1] = known end
-  local hint = require("perigee.names.foreign").hint("optim", name)
-  local near = not hint and native.suggest(name, names)
-  native.raise("not_found", nil, ("optim has no %q"):format(name),
-               hint or near and ("did you mean optim.%s?"):format(near) or native.unavailable "optimizers")
+  require("perigee.names.package").refuse(optim, "optim", name, "optim", native.optimizer_names(),
+                                          native.unavailable "optimizers")
 end
 
 for name, construct in pairs(require "perigee.optim.large") do optim[name] = construct end

@@ -384,11 +384,4 @@ function sched.Chain(...)
   return self
 end
 
-return setmetatable(sched, { __index = function(_, name)
-  local names = {}
-  for known in pairs(sched) do names[#names + 1] = known end
-  local hint = require("perigee.names.foreign").hint("sched", name)
-  local near = not hint and native.suggest(tostring(name), names)
-  native.raise("not_found", nil, ("optim.sched has no %q"):format(tostring(name)),
-               hint or near and ("did you mean optim.sched.%s?"):format(near) or nil)
-end })
+return require("perigee.names.package").close(sched, "optim.sched", "sched")

@@ -132,7 +132,7 @@ require("mistakes.check")(test, {
   { "pg.devices(7)",
     'devices: kind must be a type such as "cpu", or "gpu", got number 7' },
   { "pg.config.matmul_precison()",
-    'config has no "matmul_precison" (settings are made with pg.config.set{...})' },
+    'pg.config has no "matmul_precison" (settings are made with pg.config.set{...})' },
   { 'pg.config.set{matmul_precision="high"}',
     'config.set: matmul_precision "high": products are computed in the precision of their operands (the only one is ' ..
     '"highest"; amp.autocast computes in less)' },
