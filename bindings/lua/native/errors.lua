@@ -3,6 +3,7 @@
 -- script line that is still on the stack.
 
 local ffi = require "ffi"
+local scopes = require "perigee.native.scopes"
 
 local M = {}
 
@@ -45,8 +46,7 @@ end
 M.layer_call = nil
 
 -- The lines of a script's forward that has left the stack with `return x:op()`, told by the call of its layer.
-local function lost_forward(level)
-  local _, layer = debug.getlocal(level + 1, 1)
+local function lost_forward(layer)
   local found, forward = pcall(function() return layer.forward end)
   if not found or type(forward) ~= "function" then return nil end
   local info = debug.getinfo(forward, "S")
@@ -55,15 +55,13 @@ end
 
 ---Where the user's script stands: "net.lua:12", or nil when no script is on the stack.
 function M.script_line()
-  local level = 2
-  while true do
-    local info = debug.getinfo(level, "Slf")
-    if not info then return nil end
+  local line = scopes.each_frame("Slf", function(info, thread, level)
     if info.what ~= "C" and not is_own(info.source) then return frame_name(info) end
-    local lines = M.layer_call and info.func == M.layer_call and lost_forward(level)
-    if lines then return lines end
-    level = level + 1
-  end
+    if not M.layer_call or info.func ~= M.layer_call then return nil end
+    local layer = scopes.first_local(thread, level)
+    return lost_forward(layer)
+  end)
+  return line
 end
 
 ---Set by the layer code: answers the path of the layer that is running ("net.0: Linear"), or nil.
@@ -92,7 +90,7 @@ function M.new(code, where, message, hint)
   end
   if line then text = line .. ": " .. text end
   if hint then text = text .. " (" .. hint .. ")" end
-  return setmetatable({ code = code, message = text, where = where, traceback = debug.traceback("", 2):sub(2) }, Error)
+  return setmetatable({ code = code, message = text, where = where, traceback = scopes.traceback(2) }, Error)
 end
 
 ---Raises.

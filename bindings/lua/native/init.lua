@@ -38,7 +38,7 @@ local function start()
   native.signatures, native.module_dir = grammar.signatures, library.module_dir
   native.suggest = require "perigee.native.suggest"
   local scopes = require("perigee.native.scopes")
-  native.with, native.in_main = scopes.with, scopes.in_main
+  native.with, native.in_main, native.frames = scopes.with, scopes.in_main, scopes
   native.shape, native.dtypes = require "perigee.native.shape", require "perigee.native.dtypes"
   native.size = require "perigee.native.size"
   native.handles, native.operators, native.tensor = module.handles, module.operators, module.tensor

@@ -5,6 +5,8 @@
 
 local M = {}
 
+local outer = setmetatable({}, { __mode = "k" }) -- by inner coroutine: the one that it stands for
+
 -- Puts the old state back and hands on what pcall answered. Foreign errors are rethrown as they are.
 local function finish(leave, old, ok, ...)
   leave(old)
@@ -20,7 +22,43 @@ local function pass(co, enter, leave, old, ok, ...)
 end
 
 function M.resume(co, enter, leave, ...)
+  outer[co] = coroutine.running()
   return pass(co, enter, leave, enter(), coroutine.resume(co, ...))
+end
+
+---Calls visit(info, thread, level) for each frame of the stack, innermost first, until it answers something, and
+---answers that. Below an inner coroutine come the frames of the one around it.
+---@param what string as of debug.getinfo
+function M.each_frame(what, visit)
+  local level, thread = 2, nil
+  repeat
+    while true do
+      local info
+      if thread then info = debug.getinfo(thread, level, what) else info = debug.getinfo(level, what) end
+      if not info then break end
+      local found = visit(info, thread, level)
+      if found ~= nil then return found end
+      level = level + 1
+    end
+    thread, level = outer[thread or coroutine.running()], 0
+  until not thread
+end
+
+---The first local variable of a frame that is being visited, called from visit itself.
+function M.first_local(thread, level)
+  local _, value
+  if thread then _, value = debug.getlocal(thread, level, 1) else _, value = debug.getlocal(level + 2, 1) end
+  return value
+end
+
+---The text of the stack, coroutines around this one included.
+---@param level integer as of debug.traceback
+function M.traceback(level)
+  local text, thread = debug.traceback("", level + 1):sub(2), outer[coroutine.running()]
+  while thread do
+    text, thread = text .. debug.traceback(thread, "", 0):gsub("^%s*stack traceback:", ""), outer[thread]
+  end
+  return text
 end
 
 ---Whether no coroutine runs: then what is put in force is put back by whoever put it there.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // diagonal, and the two operators that its gradient and writing through it need.
+#include <algorithm>
+
 #include "part.hpp"
 
 namespace pg::schema_diagonal {
 namespace {
+
+constexpr int64_t kFar = int64_t{1} << 53;  // no matrix reaches there, and numbers do not overflow
 
 // The two axes become one, the last; strides and offset too where x has strides.
 Shape diagonal_of(const ShapeContext& c, uint32_t input, int64_t* stride, int64_t* start) {
@@ -11,7 +15,7 @@ Shape diagonal_of(const ShapeContext& c, uint32_t input, int64_t* stride, int64_
   c.check_rank(input, 2);
   uint32_t a = c.check_axis("axis1", input), b = c.check_axis("axis2", input);
   c.need(a != b, "axis1 and axis2 are both %u; expected two axes", a + 1);
-  int64_t off = c.get<int>("offset");
+  int64_t off = std::clamp(c.get<int>("offset"), -kFar, kFar);
   Dim rows = x.shape[a], columns = x.shape[b];
   Dim down = off < 0 ? rows + Dim(off) : rows, right = off > 0 ? columns - Dim(off) : columns;
   Dim length = max(min(down, right), 0);

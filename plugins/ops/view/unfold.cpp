@@ -65,7 +65,8 @@ const bool declared = [] {
         if (x.stride == nullptr) return;
         int64_t stride[PG_MAX_RANK];
         std::copy_n(x.stride, x.rank, stride);
-        stride[axis] = x.stride[axis] * c.get<int>("step");
+        // A step beyond the axis is never taken.
+        stride[axis] = x.stride[axis] * std::min(c.get<int>("step"), std::max<int64_t>(c.dim(0, axis).value, 1));
         stride[x.rank] = x.stride[axis];
         out.view(stride, 0);
       })

@@ -7,6 +7,8 @@ local grammar_parse
 return function(pg, native)
   local rank, size, differ = native.tensor.rank, native.tensor.size, native.tensor.sizes_differ
 
+  local check_divisor = require "perigee.neural.divisor"
+
   local function refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
 
   -- A whole number an axis. `others`: what else may stand there.
@@ -101,8 +103,10 @@ return function(pg, native)
     for _, name in ipairs { ("conv_transpose%dd"):format(axes), ("avg_pool%dd"):format(axes),
                             ("adaptive_avg_pool%dd"):format(axes) } do
       local run
+      local averages = name:find "^avg"
       pg[name] = of_examples(axes, function(...)
         run = run or native.op(name)
+        if averages then check_divisor(name, 7, ...) end
         return run(...)
       end)
       native.methods[name] = pg[name]

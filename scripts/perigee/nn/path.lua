@@ -2,6 +2,8 @@
 -- Which layers are being called, outermost first: what messages name as the place of an error. Read off the stack when
 -- something has gone wrong, so that a call costs nothing for it and an error leaves nothing behind.
 
+local native = require "perigee.native"
+
 local path = {}
 
 local function pass(...) return ... end
@@ -12,16 +14,13 @@ function path.call(self, forward, ...) return pass(forward(self, ...)) end
 
 -- The layers whose calls stand on the stack, outermost first.
 local function callers()
-  local layers, level = {}, 3
-  while true do
-    local info = debug.getinfo(level, "f")
-    if not info then return layers end
-    if info.func == path.call then
-      local _, layer = debug.getlocal(level, 1)
-      table.insert(layers, 1, layer)
-    end
-    level = level + 1
-  end
+  local layers, frames = {}, native.frames
+  frames.each_frame("f", function(info, thread, level)
+    if info.func ~= path.call then return end
+    local layer = frames.first_local(thread, level)
+    table.insert(layers, 1, layer)
+  end)
+  return layers
 end
 
 -- "blocks.0" when `child` is a field, an entry or a list entry of `parent`.

@@ -8,6 +8,7 @@ local walk = require "perigee.nn.walk"
 local activated = require "perigee.nn.activated"
 local initialise = require "perigee.nn.initialise"
 local conv_padding = require "perigee.neural.conv_padding"
+local check_divisor = require "perigee.neural.divisor"
 
 local META = walk.META
 
@@ -84,7 +85,9 @@ end
 return function(name)
   local class = Module.class(name)
   local named = conv_padding.layers[name]
+  local averages = name:find "^AvgPool"
   class.init = function(self, ...)
+    if averages then check_divisor(name, 6, ...) end
     if named then return init(name, self, conv_padding.take(name, ...)) end
     return init(name, self, nil, ...)
   end

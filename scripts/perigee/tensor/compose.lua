@@ -209,7 +209,7 @@ return function(pg, native)
                  { "axes", "axes", alias = "axis" } }, function(o)
     local shifts = type(o.shifts) == "table" and o.shifts or { o.shifts }
     for _, s in ipairs(shifts) do
-      if type(s) ~= "number" or s ~= math.floor(s) then
+      if type(s) ~= "number" or s ~= math.floor(s) or math.abs(s) >= 2 ^ 53 then
         native.raise("invalid_argument", "roll", "shifts must be whole numbers, got " .. native.describe(s))
       end
     end

@@ -25,10 +25,13 @@ return function(pg, native)
     return pg.arange(first - 1, last, step, { device = t.device })
   end
 
+  local FAR = 2 ^ 53 -- from here on numbers are not whole ones for sure
+
   -- {first, last[, step]} as start, stop, step from 0 with the end excluded; {} is all. Of that axis of t.
   local function read_slice(entry, t, axis)
     for k, v in pairs(entry) do
-      if type(k) ~= "number" or (type(v) ~= "number" or v ~= math.floor(v)) and not is_size(v) then
+      local fits = type(v) == "number" and v == math.floor(v) and math.abs(v) < FAR or is_size(v)
+      if type(k) ~= "number" or not fits then
         bad(("a slice is {first, last[, step]} of whole numbers, got %s = %s"):format(tostring(k), native.describe(v)))
       end
     end

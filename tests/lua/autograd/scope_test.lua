@@ -179,3 +179,32 @@ test("many handles, many of them alive", function(t)
   t.equal(kept[20000], { 60000 })
   t.equal(kept[10000], { 30000 })
 end)
+
+local function line_of(fn) return debug.getinfo(fn, "S").linedefined end
+
+test("errors in coroutines inside of scopes name the script's line and the layers around", function(t)
+  local x = pg.zeros { 2, 3 }
+  local model = pg.nn.Sequential { pg.nn.Linear { 3, 2 } }
+  local Net = pg.nn.class "Net"
+  function Net:init() self.inner = pg.nn.Linear { 3, 2 } end
+  function Net:forward(v) local y = pg.no_grad(self.inner.forward, self.inner, v); return y end
+  local net = Net()
+  local rows = {
+    { function() pg.no_grad(pg.softmax, x, 7) end, "softmax: axis 7" },
+    { function() pg.device("cpu", pg.no_grad, pg.softmax, x, 7) end, "softmax: axis 7" },
+    { function() pg.scope(pg.matmul, x, x) end, "matmul: x %[2, 3%]" },
+    { function() pg.amp.autocast({ dtype = "bfloat16" }, pg.matmul, x, x) end, "matmul: x %[2, 3%]" },
+    { function() pg.amp.policy("mixed_bfloat16", function() model(x:t()) end) end, "Sequential.0 %(Linear%): " },
+    { function() pg.enable_grad(net.forward, net, x:t()) end, "linear: x %[3, 2%]" },
+  }
+  for _, row in ipairs(rows) do
+    local err = t.raises(function() coroutine.wrap(row[1])() end, row[2])
+    t.ok(err.message:find(("scope_test.lua:%d: "):format(line_of(row[1])), 1, true) or
+         err.message:find("scope_test.lua:" .. line_of(Net.forward), 1, true), err.message)
+    t.ok(err.traceback:find(("scope_test.lua:%d: "):format(line_of(row[1])), 1, true), err.traceback)
+  end
+  local err = t.raises(function()
+    coroutine.wrap(function() pg.amp.policy("mixed_bfloat16", function() net(x:t()) end) end)()
+  end)
+  t.ok(err.message:find("scope_test.lua:" .. line_of(Net.forward) .. ": Net: ", 1, true), err.message)
+end)

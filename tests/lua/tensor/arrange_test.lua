@@ -148,3 +148,16 @@ test("elementwise operators of large operands that lie turned", function(t)
   leaf:transpose(1, 2):relu():mul(yt):sum():backward()
   same(leaf.grad, pg.where(x:gt(0), y, 0), "gradient")
 end)
+
+test("diagonals and windows' steps that lie beyond every matrix", function(t)
+  local x = pg.arange(6):to("float32"):reshape(2, 3)
+  for _, offset in ipairs { 2 ^ 62, -2 ^ 63, 2 ^ 53, -2 ^ 53 } do
+    local d = x:diagonal(offset)
+    t.equal(d.shape, { 0 })
+  end
+  x.requires_grad = true
+  local y = x:unfold(2, 2, 2 ^ 62)
+  t.equal(y, { { { 0, 1 } }, { { 3, 4 } } })
+  y:sum():backward()
+  t.equal(x.grad, { { 1, 1, 0 }, { 1, 1, 0 } })
+end)
