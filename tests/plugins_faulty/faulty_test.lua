@@ -196,7 +196,7 @@ end)
 test("kernels that come late serve shapes seen before", function(t)
   t.equal(pg.faulty_late(x), { 2, 4, 6 })
   for _, plugin in ipairs(pg.plugins()) do
-    if plugin.name == "faulty" then pg.load_plugin(plugin.path:gsub("faulty%.so$", "late/faulty_late.so")) end
+    if plugin.name == "faulty" then pg.load_plugin((plugin.path:gsub("faulty%.so$", "late/faulty_late.so"))) end
   end
   t.equal(pg.faulty_late(x), { 42, 42, 42 })
   t.equal(pg.faulty_late(pg.ones { 5 }), { 42, 42, 42, 42, 42 })
