@@ -25,7 +25,9 @@ local function start()
     module[name] = require("perigee.native." .. name)
     module[name].start(C)
   end
-  require("perigee.native.attributes").start(module.process.find_device)
+  require("perigee.native.attributes").start(function(device, where) -- own code gives numbers
+    return type(device) == "number" and device or module.process.find_device(device, where)
+  end)
 
   local grammar = require "perigee.native.grammar"
   for _, source in ipairs { module.process, module.gradients, module.layers, module.files, module.precision } do

@@ -18,7 +18,6 @@ end
 
 ---The number of a device by name; raises, listing what there is.
 function M.find_device(name, where)
-  if type(name) == "number" then return name end
   if type(name) ~= "string" then
     errors.raise("invalid_argument", where, "device must be a name such as \"cpu\", got " .. errors.describe(name))
   end

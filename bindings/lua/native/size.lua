@@ -109,6 +109,9 @@ arithmetic("__sub", function(a, b) return add(a, mul(b, -1)) end)
 arithmetic("__mul", mul)
 arithmetic("__div", div) -- rounds down
 arithmetic("__mod", function(a, b) return add(a, mul(mul(div(a, b), b), -1)) end)
+function meta.__index(a, key)
+  errors.raise("not_found", "size", ("a size has no %q"):format(tostring(key)), tostring(a) .. " is to compute with")
+end
 function meta.__unm(a) return mul(a, -1) end
 
 -- Equal for sure: what only a run can tell is no.

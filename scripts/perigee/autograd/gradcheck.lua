@@ -18,6 +18,9 @@ end
 local function project(fn, inputs)
   local total = 0
   for _, y in ipairs { fn(unpack(inputs)) } do
+    if not native.is_tensor(y) then
+      native.raise("invalid_argument", "gradcheck", "the function must return tensors, got " .. native.describe(y))
+    end
     if native.dtypes.by_name[y.dtype].floating then total = total + (y:to("float64") * direction(y)):sum() end
   end
   return total

@@ -66,7 +66,11 @@ end
 ---give a metric: those of earlier runs in the folder count too.
 ---@return perigee.CheckpointManager
 function checkpoint.CheckpointManager(...)
-  local given, named = ...
+  local given, named, more = ...
+  if named ~= nil and not native.is_plain(named) or more ~= nil then
+    native.raise("invalid_argument", "CheckpointManager", "takes a folder and a table of objects and options, got " ..
+                 native.describe(more == nil and named or more))
+  end
   if not native.is_plain(given) then
     given = { given }
     for key, value in pairs(named or {}) do given[key] = value end

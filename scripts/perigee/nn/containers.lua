@@ -38,12 +38,16 @@ end
 local function add_all(self, where, ...)
   local list = { ... }
   if select("#", ...) == 1 and type(list[1]) == "table" and not walk.is_layer(list[1]) then list = list[1] end
-  local count = 0
+  local count, highest = 0, select("#", ...) > 1 and select("#", ...) or 0
   for key in pairs(list) do
     if type(key) ~= "number" then
       native.raise("invalid_argument", where, ("unknown option %q"):format(tostring(key)), "it takes layers")
     end
-    count = count + 1
+    count, highest = count + 1, math.max(highest, key)
+  end
+  if count ~= highest then
+    native.raise("invalid_argument", where, ("the list of layers has a hole: %d entries up to position %d"):format(
+                   count, highest))
   end
   for i = 1, count do self[i] = list[i] end
 end

@@ -38,11 +38,18 @@ local function split_betas(where, options)
 end
 
 -- A group's fields are the native hyperparameters themselves, so that a schedule's write is all it takes.
+local function refuse_name(info, key, code)
+  local near = native.suggest.foreign.option(tostring(key), info.names) or native.suggest(tostring(key), info.names)
+  native.raise(code, info.name, ("a parameter group has no %q"):format(tostring(key)),
+               near and ("did you mean %q?"):format(near))
+end
+
 local Group = {}
 function Group.__index(group, key)
   local attributes = rawget(group, "attributes")
   if key == "betas" then return { attributes:get("beta1"), attributes:get("beta2") } end
   if attributes.info.by_name[key] then return attributes:get(key) end
+  if type(key) == "string" and not key:find "^__" then refuse_name(attributes.info, key, "not_found") end
 end
 function Group.__newindex(group, key, value)
   local attributes = rawget(group, "attributes")
@@ -54,9 +61,7 @@ function Group.__newindex(group, key, value)
     attributes:set(key, value)
     if key == "lr" then rawset(group, "initial_lr", nil) end -- what schedules go out from
   else
-    local near = native.suggest(tostring(key), attributes.info.names)
-    native.raise("invalid_argument", attributes.info.name, ("a parameter group has no %q"):format(tostring(key)),
-                 near and ("did you mean %q?"):format(near))
+    refuse_name(attributes.info, key, "invalid_argument")
   end
 end
 
