@@ -10,15 +10,17 @@ namespace {
 
 [[noreturn]] void fail_mixed(const PendingCall& call) {
   std::string text = "inputs are on different devices:";
+  const Device* first = nullptr;  // of a tensor: a number may stand before it
   uint32_t flat = 0;
   for (uint32_t i = 0; i < call.op.info->input_count; i++) {
     for (uint32_t k = 0; k < call.groups[i]; k++, flat++)
-      if (call.inputs[flat] != nullptr)
+      if (call.inputs[flat] != nullptr) {
+        if (first == nullptr) first = call.inputs[flat]->device;
         text += std::string(" ") + call.op.info->inputs[i]->name + " on " + call.inputs[flat]->device->name + ",";
+      }
   }
   text.back() = ';';
-  pg::fail_argument(text + " move one with :to(\"" + call.inputs[0]->device->name +
-                    "\"), or wrap the call in pg.device(name, fn)");
+  pg::fail_argument(text + " move one with :to(\"" + first->name + "\"), or wrap the call in pg.device(name, fn)");
 }
 
 // An explicit scope decides; else the inputs do. In a graph an accelerator wins where they differ; in eager code only

@@ -126,7 +126,12 @@ void CachingAllocator::State::refill(uint32_t size_class, uint32_t home) {
     chunk = take_chunk(bytes, home);
   }
   const auto count = static_cast<uint32_t>(chunk->block.bytes / bytes);
-  chunk->small = std::make_unique<Block[]>(count);
+  try {
+    chunk->small = std::make_unique<Block[]>(count);
+  } catch (const std::bad_alloc&) {
+    return_chunk(chunk);
+    throw;
+  }
   chunk->small_count = count;
   for (uint32_t i = 0; i < count; i++) {
     Block& block = chunk->small[i];
@@ -210,39 +215,35 @@ void CachingAllocator::State::give_back(Block* block) {
 void CachingAllocator::State::defer(Block* block) {
   const uint32_t others = block->used_on;
   block->used_on = 0;
-  Deferred entry{block, {}};
-  for (uint32_t stream = 0; stream < kMaxStreams; stream++) {
-    if ((others >> stream & 1) == 0) continue;
-    try {
-      entry.marks.emplace_back(source, stream);
-    } catch (const std::exception& error) {
-      // Without an event the stream's end is the next best proof; on a lost device nothing runs any more.
-      write_log(PG_LOG_DEBUG, source.source_name() + ": no event for a freed block: " + error.what());
-      source.drain();
-    }
-  }
-  if (entry.marks.empty()) {
+  try {
+    std::list<Deferred> entry(1);
+    entry.front().block = block;
+    for (uint32_t stream = 0; stream < kMaxStreams; stream++)
+      if ((others >> stream & 1) != 0) entry.front().marks.emplace_back(source, stream);
+    std::lock_guard guard(mutex);
+    deferred.splice(deferred.end(), entry);
+    deferred_count.store(static_cast<uint32_t>(deferred.size()), std::memory_order_relaxed);
+  } catch (const std::exception&) {
+    // Without events the end of all streams is the next best proof; on a lost device nothing runs any more.
+    source.drain();
     give_back(block);
-    return;
   }
-  std::lock_guard guard(mutex);
-  deferred.push_back(std::move(entry));
-  deferred_count.store(static_cast<uint32_t>(deferred.size()), std::memory_order_relaxed);
 }
 
 void CachingAllocator::State::poll_deferred(bool wait) {
   // A few at a time, in turn, so that a long queue costs each allocation little.
   size_t budget = wait ? deferred.size() : std::min<size_t>(deferred.size(), 8);
   for (; budget > 0; budget--) {
-    Deferred entry = std::move(deferred.front());
-    deferred.pop_front();
+    std::list<Deferred> first;
+    first.splice(first.begin(), deferred, deferred.begin());
+    const Deferred& entry = first.front();
     auto passed = [wait](const Mark& mark) {
       if (!wait) return mark.passed();
       mark.wait();
       return true;
     };
     if (!std::all_of(entry.marks.begin(), entry.marks.end(), passed)) {
-      deferred.push_back(std::move(entry));
+      deferred.splice(deferred.end(), first);
       continue;
     }
     Block* block = entry.block;

@@ -28,6 +28,19 @@ bool worth_splitting(uint64_t rest, uint64_t bytes, uint64_t unit) {
   return rest >= std::max<uint64_t>(8 * unit, std::min<uint64_t>(kMiB, bytes / 8));
 }
 
+std::unique_ptr<Chunk> make_chunk() {
+  auto chunk = std::make_unique<Chunk>();
+  FreeChunks alone;
+  alone.insert(chunk.get());
+  chunk->place = alone.extract(alone.begin());
+  return chunk;
+}
+
+void put(FreeChunks& chunks, Chunk* chunk) {
+  chunk->free = true;
+  chunks.insert(std::move(chunk->place));
+}
+
 }  // namespace
 
 Chunk* CachingAllocator::State::find_chunk(uint64_t bytes, uint32_t home, uint32_t kind) {
@@ -35,11 +48,11 @@ Chunk* CachingAllocator::State::find_chunk(uint64_t bytes, uint32_t home, uint32
   auto at = chunks.lower_bound(bytes);
   if (at == chunks.end()) return nullptr;
   Chunk* chunk = *at;
-  chunks.erase(at);
-  chunk->free = false;
   const uint64_t rest = chunk->block.bytes - bytes;
-  if (worth_splitting(rest, bytes, unit)) {
-    auto* tail = new Chunk;
+  Chunk* tail = worth_splitting(rest, bytes, unit) ? make_chunk().release() : nullptr;
+  chunk->place = chunks.extract(at);
+  chunk->free = false;
+  if (tail != nullptr) {
     tail->segment = chunk->segment;
     tail->block = chunk->block;
     tail->block.offset += bytes;
@@ -50,7 +63,7 @@ Chunk* CachingAllocator::State::find_chunk(uint64_t bytes, uint32_t home, uint32
     if (tail->after != nullptr) tail->after->before = tail;
     chunk->after = tail;
     chunk->block.bytes = bytes;
-    chunks.insert(tail);
+    put(chunks, tail);
   }
   return chunk;
 }
@@ -58,18 +71,22 @@ Chunk* CachingAllocator::State::find_chunk(uint64_t bytes, uint32_t home, uint32
 bool CachingAllocator::State::map_segment(uint64_t bytes, uint32_t kind, uint32_t home, pg_error& error) {
   const uint64_t cap = limit.load(), held = reserved.load();
   if (cap != 0 && (held > cap || bytes > cap - held)) return false;
+  std::unique_ptr<Chunk> header = make_chunk();
+  std::list<Segment> fresh(1);
+  StreamPool& owner = pool(home);
   uint64_t buffer = 0;
   if (!source.map(bytes, buffer, error)) return false;
   device_allocations.fetch_add(1, std::memory_order_relaxed);
   reserved.fetch_add(bytes, std::memory_order_relaxed);
 
-  Segment& segment = segments.emplace_back();
+  segments.splice(segments.end(), fresh);
+  Segment& segment = segments.back();
   segment.buffer = buffer;
   segment.bytes = bytes;
   segment.self = std::prev(segments.end());
   segment.home = home;
   segment.kind = kind;
-  auto* chunk = new Chunk;
+  Chunk* chunk = header.release();
   chunk->segment = &segment;
   chunk->block.buffer = buffer;
   chunk->block.bytes = bytes;
@@ -77,7 +94,7 @@ bool CachingAllocator::State::map_segment(uint64_t bytes, uint32_t kind, uint32_
   chunk->block.size_class = kLargeClass;
   chunk->block.segment = chunk;
   segment.first = chunk;
-  pool(home).free_chunks[kind].insert(chunk);
+  put(owner.free_chunks[kind], chunk);
   return true;
 }
 
@@ -125,16 +142,15 @@ void CachingAllocator::State::return_chunk(Chunk* chunk) {
     delete right;
   };
   if (Chunk* after = chunk->after; after != nullptr && after->free) {
-    chunks.erase(after);
+    after->place = chunks.extract(after);
     absorb(chunk, after);
   }
   if (Chunk* before = chunk->before; before != nullptr && before->free) {
-    chunks.erase(before);
+    before->place = chunks.extract(before);
     absorb(before, chunk);
     chunk = before;
   }
-  chunk->free = true;
-  chunks.insert(chunk);
+  put(chunks, chunk);
   if (!exact) return;
   source.drain();
   release_segment(chunk->segment->self);
@@ -142,7 +158,7 @@ void CachingAllocator::State::return_chunk(Chunk* chunk) {
 
 // Turns slabs whose blocks are all free back into chunks.
 void CachingAllocator::State::release_slabs(uint32_t home) {
-  std::vector<Chunk*> whole;
+  Chunk* whole = nullptr;
   {
     std::lock_guard guard(spin);
     auto& lists = pool(home).small;
@@ -156,12 +172,13 @@ void CachingAllocator::State::release_slabs(uint32_t home) {
           continue;
         }
         *link = block->next;
-        if (++chunk->removed == chunk->small_count) whole.push_back(chunk);
+        if (++chunk->removed == chunk->small_count) chunk->next_whole = std::exchange(whole, chunk);
       }
       for (Block* block = list; block != nullptr; block = block->next) static_cast<Chunk*>(block->segment)->found = 0;
     }
   }
-  for (Chunk* chunk : whole) {
+  while (Chunk* chunk = whole) {
+    whole = chunk->next_whole;
     chunk->small.reset();
     chunk->small_count = chunk->found = chunk->removed = 0;
     return_chunk(chunk);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caching allocator's insides, shared by memory.cpp (small blocks, statistics) and memory_segments.cpp.
+// The caching allocator's insides, shared by memory.cpp (small blocks, statistics) and segments.cpp. Giving back asks
+// for no memory: it happens where there is none left.
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -62,6 +62,15 @@ struct Segment {
   std::list<Segment>::iterator self;
 };
 
+struct Chunk;
+struct ChunkOrder {
+  using is_transparent = void;
+  bool operator()(const Chunk* a, uint64_t bytes) const;
+  bool operator()(uint64_t bytes, const Chunk* a) const;
+  bool operator()(const Chunk* a, const Chunk* b) const;
+};
+using FreeChunks = std::set<Chunk*, ChunkOrder>;
+
 // A part of a segment: free, given out as a large block, or cut into small blocks of one class.
 struct Chunk {
   Block block;
@@ -72,23 +81,22 @@ struct Chunk {
   std::unique_ptr<Block[]> small;  // blocks of a slab
   uint32_t small_count = 0;
   uint32_t found = 0, removed = 0;  // while slabs are released
+  Chunk* next_whole = nullptr;
+  FreeChunks::node_type place;  // in the free chunks, while it is none of them: going back asks for no memory
 };
 
-struct ChunkOrder {
-  using is_transparent = void;
-  bool operator()(const Chunk* a, uint64_t bytes) const { return a->block.bytes < bytes; }
-  bool operator()(uint64_t bytes, const Chunk* a) const { return bytes < a->block.bytes; }
-  bool operator()(const Chunk* a, const Chunk* b) const {
-    if (a->block.bytes != b->block.bytes) return a->block.bytes < b->block.bytes;
-    if (a->segment != b->segment) return a->segment->buffer < b->segment->buffer;
-    return a->block.offset < b->block.offset;
-  }
-};
+inline bool ChunkOrder::operator()(const Chunk* a, uint64_t bytes) const { return a->block.bytes < bytes; }
+inline bool ChunkOrder::operator()(uint64_t bytes, const Chunk* a) const { return bytes < a->block.bytes; }
+inline bool ChunkOrder::operator()(const Chunk* a, const Chunk* b) const {
+  if (a->block.bytes != b->block.bytes) return a->block.bytes < b->block.bytes;
+  if (a->segment != b->segment) return a->segment->buffer < b->segment->buffer;
+  return a->block.offset < b->block.offset;
+}
 
 // Memory freed on one stream is reused in that stream's order, so each has its own.
 struct StreamPool {
-  std::array<Block*, kSmallClasses> small{};                          // guarded by `spin`
-  std::array<std::set<Chunk*, ChunkOrder>, kChunkKinds> free_chunks;  // guarded by `mutex`
+  std::array<Block*, kSmallClasses> small{};        // guarded by `spin`
+  std::array<FreeChunks, kChunkKinds> free_chunks;  // guarded by `mutex`
 };
 
 // A mark of the source, forgotten when dropped.
@@ -136,7 +144,7 @@ struct CachingAllocator::State {
     Block* block;
     std::vector<Mark> marks;
   };
-  std::deque<Deferred> deferred;
+  std::list<Deferred> deferred;
   std::atomic<uint32_t> deferred_count{0};
   std::atomic<bool> closed{false};
 
@@ -163,7 +171,7 @@ struct CachingAllocator::State {
   void poll_deferred(bool wait);                    // mutex held
   void refill(uint32_t size_class, uint32_t home);  // mutex held
 
-  // memory_segments.cpp; all with `mutex` held.
+  // segments.cpp; all with `mutex` held.
   Chunk* take_chunk(uint64_t bytes, uint32_t home);                 // throws out of memory
   Chunk* find_chunk(uint64_t bytes, uint32_t home, uint32_t kind);  // NULL: none fits
   bool grow(uint64_t bytes, uint32_t home, pg_error& error);        // a segment with room for `bytes`

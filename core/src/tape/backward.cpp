@@ -144,6 +144,7 @@ class Pass {
       Tensor* given = call_.seeds != nullptr ? call_.seeds[i] : nullptr;
       TensorRef cotangent;
       if (given != nullptr) {
+        if (call_.inputs == nullptr && given->is_graph()) fail_recorded("the seed is");
         if (!same_shape(*given->meta, *root.meta))
           pg::fail_argument("the seed has shape " + shape_text(*given->meta) + "; expected " + shape_text(*root.meta));
         cotangent =
@@ -277,8 +278,16 @@ class Pass {
     arrive(node.inputs[0].edge, write_back(*node.chain, dy, *zeros));
   }
 
-  static void check_gradient(const Node& node, uint32_t i, const Tensor& gradient) {
+  // Leaves hold contents; gradients that are asked for may be of a graph.
+  [[noreturn]] static void fail_recorded(const std::string& what) {
+    pg::fail(PG_E_FAILED_PRECONDITION,
+             what + " a tensor of a graph and has no contents here; pg.grad records gradients into the graph");
+  }
+
+  void check_gradient(const Node& node, uint32_t i, const Tensor& gradient) const {
     const Meta& x = *node.inputs[i].meta;
+    if (call_.inputs == nullptr && gradient.is_graph())
+      fail_recorded(pg::format("gradient of %s: input %u got", name_of(node), i + 1));
     if (!gradient.storage && !gradient.is_graph()) fail_description(node, i, gradient);
     const int32_t code = node.kind == NodeKind::custom ? PG_E_INVALID_ARGUMENT : PG_E_INTERNAL;
     if (const Device* device = node.inputs[i].device; !gradient.is_graph() && gradient.device != device)

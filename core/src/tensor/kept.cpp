@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor/kept.hpp"
 
-#include <algorithm>
-#include <set>
-
 namespace perigee {
 namespace {
 
-// Never destroyed: tensors may outlive static objects.
-struct AllKept {
-  std::mutex mutex;
-  std::set<Kept*> all;
-};
-AllKept& all_kept() {
-  static AllKept& kept = *new AllKept;
-  return kept;
-}
+// Neither made nor destroyed at a time of their own: tensors may outlive static objects, and memory may be short when
+// these are first asked for.
+constinit std::mutex all_mutex;
+constinit Kept* first_kept = nullptr;
 
 }  // namespace
 
-std::mutex& kept_mutex() { return all_kept().mutex; }
+std::mutex& kept_mutex() { return all_mutex; }
 
-Kept::Kept() { all_kept().all.insert(this); }
+Kept::Kept() : next(first_kept) {
+  if (next != nullptr) next->before = this;
+  first_kept = this;
+}
 
 Kept::~Kept() {
-  std::lock_guard guard(kept_mutex());
-  all_kept().all.erase(this);
+  std::lock_guard guard(all_mutex);
+  (before != nullptr ? before->next : first_kept) = next;
+  if (next != nullptr) next->before = before;
 }
 
 Kept& kept_of(Storage& storage) {
@@ -38,12 +34,11 @@ void release_kept() {  // without allocating: memory may be short
     std::vector<Kept::Cast> casts;  // destroyed outside of the lock: a cast may keep a private layout of its own
     std::vector<Kept::Packed> packed;
     std::lock_guard guard(kept_mutex());
-    auto& all = all_kept().all;
-    auto kept =
-        std::find_if(all.begin(), all.end(), [](const Kept* k) { return !k->casts.empty() || !k->packed.empty(); });
-    if (kept == all.end()) return;
-    casts.swap((*kept)->casts);
-    packed.swap((*kept)->packed);
+    Kept* kept = first_kept;
+    while (kept != nullptr && kept->casts.empty() && kept->packed.empty()) kept = kept->next;
+    if (kept == nullptr) return;
+    casts.swap(kept->casts);
+    packed.swap(kept->packed);
   }
 }
 

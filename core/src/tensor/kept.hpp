@@ -30,6 +30,7 @@ struct Kept {
   uint64_t cast_version = 0;  // of the storage, when `casts` were made
   std::vector<Cast> casts;
   std::vector<Packed> packed;
+  Kept *before = nullptr, *next;  // of all that there are
 
   Kept();
   ~Kept();

@@ -24,13 +24,12 @@ void Tensor::destroy(Tensor* tensor) {
 
 StorageRef allocate(Device& device, uint64_t bytes) {
   uint32_t stream = device.synchronous ? 0 : ambient().stream;
-  Block* block = device.allocator.alloc(bytes, stream);
-  auto* storage = new Storage();
-  storage->block = block;
+  StorageRef storage = StorageRef::adopt(new Storage());
   storage->device = &device;
   storage->bytes = bytes;
   storage->last_stream = stream;
-  return StorageRef::adopt(storage);
+  storage->block = device.allocator.alloc(bytes, stream);
+  return storage;
 }
 
 TensorRef make_tensor(MetaRef meta, StorageRef storage, int64_t offset, Device* device) {

@@ -279,3 +279,26 @@ test("detect_anomaly watches backward, and names the layer", function(t)
   raises(t, function() pg.detect_anomaly(function() local y = model(pg.ones { 1, 2 } * 3) return y end) end,
            "made Inf of finite numbers")
 end)
+
+test("backward takes no gradient of a graph; gradients that are asked for may be recorded", function(t)
+  local w = pg.ones({ 2 }, { requires_grad = true })
+  local given
+  local odd = pg.custom_grad {
+    forward = function(_, a) return a * 1 end, backward = function() return given end,
+  }
+  local g = pg.graph(function(g)
+    given = g:placeholder { "x", shape = { 2 } }
+    raises(t, function() (w * 1):backward(given) end, "the seed is a tensor of a graph")
+    for _, options in ipairs { { create_graph = true }, { retain_graph = true } } do
+      raises(t, function() odd(w):sum():backward(nil, options) end,
+             "gradient of custom_grad: input 1 got a tensor of a graph")
+    end
+    return { d = pg.grad(w * 3, w, { grad_outputs = given }) }
+  end)
+  raises(t, function() odd(w):sum():backward() end, "gradient of custom_grad: input 1 got a tensor of a graph")
+  t.equal(w.grad, nil)
+  t.equal(pg.Session { g }:run("d", { x = pg.tensor { 1, 2 } }), { 3, 6 })
+  given = pg.tensor { 5, 7 }
+  odd(w):sum():backward()
+  t.equal(w.grad, { 5, 7 })
+end)
