@@ -64,8 +64,10 @@ end
 local function packaged(native, name, package)
   native.checked.functions(package, name .. ".")
   if getmetatable(package) then return package end
-  return require("perigee.names.package").close(package, "pg." .. name, name,
-                                                name == "config" and "settings are made with pg.config.set{...}" or nil)
+  local otherwise = name == "config" and "settings are made with pg.config.set{...}" or nil
+  return setmetatable(package, { __index = function(_, key) -- what answers is loaded when it is needed
+    require("perigee.names.package").refuse(package, "pg." .. name, key, name, nil, otherwise)
+  end })
 end
 
 -- Makes the tensor functions: loads libperigee, but no plugin and no thread.

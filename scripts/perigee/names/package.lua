@@ -38,11 +38,8 @@ function M.refuse(package, called, name, kind, more, otherwise)
 end
 
 ---Reading a name that the package has not raises from now on. Answers the package.
-function M.close(package, called, kind, otherwise)
-  return setmetatable(package, { __index = function(_, name)
-    if type(name) == "string" and name:find "^__" then return nil end -- asked of a metatable
-    M.refuse(package, called, name, kind, nil, otherwise)
-  end })
+function M.close(package, called, kind)
+  return setmetatable(package, { __index = function(_, name) M.refuse(package, called, name, kind) end })
 end
 
 return M
