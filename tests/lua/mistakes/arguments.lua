@@ -142,6 +142,31 @@ local function without_object(call)
   call(" of a table", true, 1, {})
 end
 
+-- An operator as a method, and its form that writes into the tensor.
+local function methods(visit, name, entry)
+  local first = entry.inputs[1]
+  if not first or first.variadic then return end
+  for _, method in ipairs { name:match "[%w_]+$", entry.in_place and name:match "[%w_]+$" .. "_" or nil } do
+    local function call(what, must_fail, n, ...)
+      visit(":" .. method .. what, must_fail, function(...)
+        local x = objects.tensor()
+        local r = x[method](x, ...)
+        return r
+      end, n, ...)
+    end
+    call("(wrong)", true, 1, WRONG)
+    call("{nonsense=1}", true, 1, { nonsense = 1 })
+    for _, other in ipairs { 3, WORD, true, { 1, 2 }, { a = 1 }, objects.tensor(), function() end } do
+      call(("(%s)"):format(type(other)), false, 1, other)
+    end
+    visit("." .. method .. "()", true, function()
+      local f = objects.tensor()[method]
+      local r = f()
+      return r
+    end, 0)
+  end
+end
+
 -- A layer that could be made is called with nothing, and with what is no tensor.
 local function called_layer(call, name, entry, places)
   local given = {}
@@ -179,6 +204,7 @@ function arguments.each(name, visit)
   surplus(call, places)
   wrong_options(call, entry, places)
   if bare then without_object(function(what, must_fail, n, ...) visit(what, must_fail, bare, n, ...) end) end
+  if entry.kind == "operator" then methods(visit, name, entry) end
   if entry.kind == "layer" then
     called_layer(function(what, must_fail, n, ...)
       visit(what, must_fail, call_layer, select("#", ...) + 1, n, ...)
