@@ -8,19 +8,20 @@
 namespace cuda::dnn {
 namespace {
 
-bool by_cudnn(const char* variable) {
+bool by_cudnn(const char* variable, const char* otherwise) {
   const char* value = std::getenv(variable);
-  std::string wanted = value == nullptr ? "" : value;
-  if (wanted.empty() || wanted == "cudnn") return true;
-  if (wanted != "own") {
+  std::string wanted = value == nullptr || *value == '\0' ? otherwise : value;
+  if (wanted != "cudnn" && wanted != "own") {
     pg::fail_argument(pg::format("%s is '%s'; expected cudnn or own", variable, wanted.c_str()));
   }
-  return false;
+  return wanted == "cudnn";
 }
 
 }  // namespace
 
-bool norms_by_cudnn() { return by_cudnn("PERIGEE_CUDA_NORMS"); }
-bool pools_by_cudnn() { return by_cudnn("PERIGEE_CUDA_POOLS"); }
+// cuDNN's norms convert dense tensors to channels-last and back, in two or three times their memory, and compile about
+// a second a signature; nobody has measured yet that they gain it back.
+bool norms_by_cudnn() { return by_cudnn("PERIGEE_CUDA_NORMS", "own"); }
+bool pools_by_cudnn() { return by_cudnn("PERIGEE_CUDA_POOLS", "cudnn"); }
 
 }  // namespace cuda::dnn

@@ -24,12 +24,11 @@ class Convolution {
   virtual uint64_t workspace() const { return 0; }
 };
 
-// NULL: cuDNN has no engine for it that keeps our promises.
-std::unique_ptr<Convolution> make_cudnn_convolution(const ConvShape& shape, uint32_t device);
+// NULL: cuDNN has no engine for it that keeps our promises. `what` was asked for, in messages.
+std::unique_ptr<Convolution> make_cudnn_convolution(const ConvShape& shape, uint32_t device, const std::string& what);
 // Own kernels, for every shape, stride and floating dtype: slower by far, and always there.
 std::unique_ptr<Convolution> make_direct_convolution(const ConvShape& shape);
 
-// `what` was asked for, in messages.
 std::unique_ptr<Convolution> make_convolution(const ConvShape& shape, uint32_t device, const std::string& what);
 
 }  // namespace cuda::dnn

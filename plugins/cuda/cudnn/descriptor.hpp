@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors of cuDNN's backend (graph) API: an object per descriptor, whose attributes are set by name and type until
-// it is finalized. They destroy themselves.
+// it is finalized. They destroy themselves, unless the process ends.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ class Descriptor {
     return *this;
   }
   ~Descriptor() {
-    if (raw_ != nullptr) PG_CUDNN_WARN(cudnnBackendDestroyDescriptor(raw_));
+    if (raw_ != nullptr && !is_exiting()) PG_CUDNN_WARN(cudnnBackendDestroyDescriptor(raw_));
   }
   cudnnBackendDescriptor_t get() const { return raw_; }
 

@@ -90,6 +90,7 @@ std::unique_ptr<Norm> make_norm(const NormShape& shape, uint32_t device, const s
   return asked_for(what, [&]() -> std::unique_ptr<Norm> {
     Wanted wanted;
     wanted.exact = shape.dtype == PG_F32;
+    wanted.workspace = workspace_limit_of(device), wanted.what = what;
     auto graph = std::make_shared<NormGraph>(shape);
     std::optional<Plan> plan = find_plan(device, graph->operations(), wanted, graph);
     if (plan) return std::make_unique<CudnnNorm>(shape, device, std::move(*plan));

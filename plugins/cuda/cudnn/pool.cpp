@@ -29,6 +29,7 @@ std::unique_ptr<Pool> make_pool(const PoolingShape& shape, uint32_t device, cons
   return asked_for(what, [&]() -> std::unique_ptr<Pool> {
     Wanted wanted;
     wanted.exact = shape.dtype == PG_F32 || shape.dtype == PG_F64;
+    wanted.workspace = workspace_limit_of(device), wanted.what = what;
     auto graph = std::make_shared<PoolGraph>(shape);
     std::optional<Plan> plan = find_plan(device, graph->operations(), wanted, graph);
     if (plan) return std::make_unique<CudnnPool>(shape.gradient, device, std::move(*plan));

@@ -113,7 +113,7 @@ cudnnStatus_t check_plan(Object& plan) {
   } else if (!is_resample(first_operation(graph))) {
     Graph g(graph);
     if (!g.takes(chosen->engine)) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not take the graph");
-    plan.workspace = 64 * g.conv.weight.extent();
+    plan.workspace = (chosen->engine == kTensorCores ? 64 : 16) * g.conv.weight.extent();
   }
   plan.engine = chosen->engine;
   plan.parts[CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH] = chosen->parts.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);

@@ -107,7 +107,7 @@ void check_convolution(const Convolution& convolution, const ConvShape& s, ConvS
 }
 
 void check_cudnn(const ConvShape& s, ConvSkips skip = {}, uint64_t executions = 1) {
-  auto convolution = make_cudnn_convolution(s, 0);
+  auto convolution = make_cudnn_convolution(s, 0, "it");
   REQUIRE(convolution);
   uint64_t before = calls_of("cudnnBackendExecute");
   check_convolution(*convolution, s, skip);
@@ -186,7 +186,25 @@ TEST_CASE("plans are found while the handle that executes them is in use") {
   open_host();
   Stream stream;
   cuda::DnnHandle held(0, stream.native);
-  CHECK(make_cudnn_convolution(shape_of(kCases[0], ConvKind::kForward, PG_F32), 0));
+  CHECK(make_cudnn_convolution(shape_of(kCases[0], ConvKind::kForward, PG_F32), 0, "it"));
+}
+
+TEST_CASE("the workspace of a convolution follows the free memory") {
+  open_host();
+  ConvShape s = shape_of({{1, 1024, 4, 4}, {1024, 1024, 3, 3}}, ConvKind::kForward, PG_BF16);
+  const auto wanted = static_cast<uint64_t>(64 * count_of(s.weight));  // by the first engine of the stand-in
+  REQUIRE(wanted > uint64_t{256} << 20);
+  auto workspace = [&](uint64_t memory) {
+    standin::set_memory(memory);
+    log_lines().clear();
+    return make_cudnn_convolution(s, 0, "it")->workspace();
+  };
+  CHECK(workspace(4 * wanted) >= wanted);
+  CHECK(log_lines().empty());
+  CHECK(workspace(wanted) < wanted);
+  REQUIRE(!log_lines().empty());
+  CHECK_THAT(log_lines()[0], Catch::Contains("ranks higher for it want " + std::to_string(wanted) + " bytes"));
+  standin::reset();
 }
 
 TEST_CASE("what cuDNN refuses is computed by own kernels, and said") {

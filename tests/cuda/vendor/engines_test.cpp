@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engines the real cuDNN has for our graphs on a GPU of compute capability 9.0: it answers from a description of
-// such a GPU, without one (a "device property descriptor", since 9.8). Engines that compile when their plan is made
-// need the driver's library; the toolkit's stub of it, if there, makes them known, though their plans then fail.
+// Which engines the real cuDNN has for our graphs on a GPU that is described to it. Engines that compile when their
+// plan is made need the driver's library; the toolkit's stub of it, if there, makes them known, though their plans then
+// fail.
 #include <dlfcn.h>
 
 #include <catch2/catch.hpp>
@@ -9,6 +9,7 @@
 #include "cudnn/conv_graph.hpp"
 #include "cudnn/norm_graph.hpp"
 #include "cudnn/pool_graph.hpp"
+#include "described_gpu.hpp"
 
 #if CUDNN_VERSION >= 90800
 
@@ -16,30 +17,15 @@ using namespace cuda::dnn;
 
 namespace {
 
-constexpr char kGpu[] =
-    R"({"deviceName": "sm_90", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "pciDeviceId": 0,
-        "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
-        "multiProcessorCount": 132, "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, "l2CacheSize": 52428800,
-        "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
-        "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32,
-        "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "isTccDriver": 0, "supportCoopLaunch": 1,
-        "totalGlobalMem": 85017493504})";
-
 struct Found {
   int64_t offered = 0;  // by the heuristics
   int64_t planned = 0;  // of the first of each list: a plan could be made without a driver
 };
 
-Descriptor gpu() {
-  Descriptor d(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-  d.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, sizeof kGpu - 1, kGpu);
-  return std::move(d.finalize());
-}
-
 template <class Graph>
 Found engines(const Graph& operation) {
   Found found;
-  Descriptor device = gpu(), graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  Descriptor device = vendor_test::described_gpu(), graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, *operation.operations()[0]).finalize();
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
