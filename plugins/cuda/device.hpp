@@ -34,7 +34,6 @@ class Device {
   void event_wait(uint32_t device, uint64_t event, uint64_t stream);
   bool event_query(uint32_t device, uint64_t event);
   void event_sync(uint32_t device, uint64_t event);
-  double event_elapsed(uint32_t device, uint64_t start, uint64_t stop);
   void upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket);
   void download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket);
   void copy(uint32_t device, const pg_tensor& target, const pg_tensor& source, pg::Ticket ticket);

@@ -5,10 +5,12 @@
 // takes the record and throws what it holds. An event takes a copy along when it is recorded: event_sync throws that
 // too, and a stream that waits for the event adopts it. Unlike on the simulated device, later work is not skipped.
 //
-// So event_record launches a kernel of one thread, on streams where a kernel that can fault was ever launched: some
-// microseconds for each upload and download, which is where the host records events. Records in pinned memory that the
-// host reads itself would save it; but then an event would tell of launches behind it, and clearing a record would
-// race with a kernel that notes into it.
+// So event_record and stream_sync launch a kernel of one thread, which takes some microseconds, where a kernel that can
+// fault was launched that nobody has waited for yet (fault_watch.hpp). Records in pinned memory that the host reads
+// itself would save that too; but then an event would tell of launches behind it, and clearing a record would race with
+// a kernel that notes into it.
+//
+// Events are made without timing, which all who record one would pay for; so there is no event_elapsed.
 #include "device.hpp"
 #include "event.hpp"
 #include "fault_host.hpp"
@@ -27,12 +29,6 @@ void check_sync(cudaError_t status, const char* call) {
   }
 }
 
-[[noreturn]] void fail_timing(cudaError_t status) {
-  (void)cudaGetLastError();
-  throw pg::Error(PG_E_FAILED_PRECONDITION, "both events must have been recorded and have passed",
-                  static_cast<int64_t>(status));
-}
-
 Event& event_on(uint32_t device, uint64_t handle) {
   use_device(device);
   if (handle == 0) pg::fail_argument("no event");
@@ -45,7 +41,7 @@ void renew(Event& event, Slots& slots) {
   std::lock_guard lock(event.mutex);
   if (!event.is_idle()) {
     cudaEvent_t native = nullptr;
-    PG_CUDA(cudaEventCreateWithFlags(&native, cudaEventDefault));
+    PG_CUDA(cudaEventCreateWithFlags(&native, cudaEventDisableTiming));
     OwnedEvent fresh(native);
     event.readers.reserve(event.readers.size() + 1);
     FaultRecord* slot = slots.take();
@@ -63,9 +59,17 @@ void adopt(Event& event, Stream& stream) {
   PG_CUDA(cudaEventCreateWithFlags(&native, cudaEventDisableTiming));
   OwnedEvent reader(native);
   event.readers.push_back(std::move(reader));
-  stream.may_fault = true;
+  FaultWatched watched(*stream.watch);
   move_fault(stream.native, stream.own_faults, event.faults, 0);
   PG_CUDA(cudaEventRecord(native, stream.native));
+}
+
+// The fault that a passed event carries, or that its stream had none.
+void look(Event& event) {
+  if (!event.may_fault) return;
+  if (event.faults->kind != 0) throw fault_error(*event.faults);
+  std::lock_guard lock(event.mutex);
+  event.watch->saw(event.watched);
 }
 
 }  // namespace
@@ -114,18 +118,20 @@ void Device::stream_sync(uint32_t device, uint64_t handle) {
   Stream& stream = enter(device, handle);
   std::lock_guard lock(stream.mutex);  // another thread may be about to begin a capture, which this call would spoil
   stream.refuse_capture("synchronize", "nothing runs while a plan is captured");
-  if (!stream.may_fault.load(std::memory_order_relaxed)) {
+  if (!stream.watch->is_pending()) {
     check_sync(PG_CUDA_STATUS(cudaStreamSynchronize(stream.native)), "cudaStreamSynchronize");
     return;
   }
+  uint64_t enqueued = stream.watch->enqueued();
   try {
     move_fault(stream.native, stream.seen, stream.own_faults, kFaultReplace | kFaultClear);
   } catch (pg::Error& error) {
-    if (error.native == cudaErrorCudartUnloading) return;
+    if (is_unloading(static_cast<cudaError_t>(error.native))) return;
     error.native = 0;  // see check_sync
     throw;
   }
   check_sync(PG_CUDA_STATUS(cudaStreamSynchronize(stream.native)), "cudaStreamSynchronize");
+  stream.watch->saw(enqueued);
   if (stream.seen->kind != 0) throw fault_error(*stream.seen);
 }
 
@@ -133,7 +139,7 @@ uint64_t Device::event_create(uint32_t device) {
   use_device(device);
   auto event = std::make_unique<Event>();
   event->device = device;
-  PG_CUDA(cudaEventCreateWithFlags(&event->native, cudaEventDefault));
+  PG_CUDA(cudaEventCreateWithFlags(&event->native, cudaEventDisableTiming));
   try {
     event->faults = slots_.take();
   } catch (...) {
@@ -160,9 +166,13 @@ void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
   Event& event = event_on(device, handle);
   Stream& stream = enter(device, on);
   stream.refuse_capture("event_record", "a plan has no events of its own");
-  bool may_fault = stream.may_fault.load(std::memory_order_relaxed);
+  bool may_fault = stream.watch->is_pending();
   if (event.may_fault) renew(event, slots_);
-  if (may_fault) move_fault(stream.native, event.faults, stream.own_faults, kFaultReplace);
+  if (may_fault) {
+    std::lock_guard lock(event.mutex);
+    event.watch = stream.watch, event.watched = stream.watch->enqueued();
+    move_fault(stream.native, event.faults, stream.own_faults, kFaultReplace);
+  }
   event.may_fault = may_fault;
   PG_CUDA(cudaEventRecord(event.native, stream.native));
 }
@@ -189,16 +199,7 @@ bool Device::event_query(uint32_t device, uint64_t handle) {
 void Device::event_sync(uint32_t device, uint64_t handle) {
   Event& event = event_on(device, handle);
   check_sync(PG_CUDA_STATUS(cudaEventSynchronize(event.native)), "cudaEventSynchronize");
-  if (event.may_fault && event.faults->kind != 0) throw fault_error(*event.faults);
-}
-
-double Device::event_elapsed(uint32_t device, uint64_t start, uint64_t stop) {
-  Event &from = event_on(device, start), &to = event_on(device, stop);
-  float milliseconds = 0;
-  cudaError_t status = PG_CUDA_STATUS(cudaEventElapsedTime(&milliseconds, from.native, to.native));
-  if (status == cudaErrorNotReady || status == cudaErrorInvalidResourceHandle) fail_timing(status);
-  check_runtime(status, "cudaEventElapsedTime");
-  return milliseconds * 1e-3;
+  look(event);
 }
 
 }  // namespace cuda

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "fault.hpp"
+#include "fault_watch.hpp"
 #include "runtime.hpp"
 #include "slots.hpp"
 
@@ -18,8 +20,11 @@ struct Event {
   cudaEvent_t native = nullptr;
   FaultRecord* faults = nullptr;       // pinned memory, written and read by kernels
   std::atomic<bool> may_fault{false};  // `faults` is written before the event passes
-  std::mutex mutex;                    // of `readers`
-  std::vector<OwnedEvent> readers;     // pass when streams that waited have read `faults`
+  // Of the stream it was recorded on: whoever waits for it without a fault has seen the first `watched` launches.
+  std::shared_ptr<FaultWatch> watch;
+  uint64_t watched = 0;
+  std::mutex mutex;                 // of `readers` and `watch`
+  std::vector<OwnedEvent> readers;  // pass when streams that waited have read `faults`
 
   // Whether no kernel will touch `faults` any more.
   bool is_idle() const { return !may_fault || (has_passed(native) && have_passed(readers)); }

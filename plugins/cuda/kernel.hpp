@@ -3,6 +3,8 @@
 // device current and the addresses and the stream at hand.
 #pragma once
 
+#include <optional>
+
 #include "dtypes.hpp"
 #include "launch.hpp"
 #include "perigee/kernel.hpp"
@@ -13,6 +15,7 @@ namespace cuda {
 class Launch {
  public:
   explicit Launch(const pg_launch& raw) : raw(raw) {}
+  Launch(const Launch&) = delete;
   const pg_launch& raw;
 
   Stream& stream() const { return stream_of(raw.stream); }
@@ -40,9 +43,15 @@ class Launch {
   void operator()(const Grid& grid, void (*kernel)(P...), A&&... arguments) const {
     launch(native(), grid, kernel, std::forward<A>(arguments)...);
   }
-  // axis: from 1, whose index it is that may be out of range.
+  // For kernels that are launched with it, before this object goes. axis: from 1, whose index it is that may be out of
+  // range.
   FaultSite fault_site(FaultKind kind, int64_t limit, const pg_tensor& positions, uint32_t axis = 0) const {
-    FaultSite site = stream().fault_site(kind, raw.sequence, limit, positions);
+    Stream& own = stream();
+    if (own.is_capturing())
+      own.captured_faulty = true;
+    else if (!watched_)
+      watched_.emplace(*own.watch);
+    FaultSite site = own.fault_site(kind, raw.sequence, limit, positions);
     site.axis = axis;
     return site;
   }
@@ -52,6 +61,7 @@ class Launch {
   static T* pointer(pg_address at) {
     return at.buffer == 0 ? nullptr : reinterpret_cast<T*>(at.buffer + at.offset);
   }
+  mutable std::optional<FaultWatched> watched_;
 };
 
 class Kernel : public pg::Kernel {

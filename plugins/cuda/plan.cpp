@@ -21,7 +21,7 @@ void destroy(std::unique_ptr<Plan> plan) {
 cudaError_t end_capture(Stream& stream, cudaGraph_t* graph, std::unique_ptr<Plan>& plan) {
   std::lock_guard lock(stream.mutex);
   plan.reset(stream.capture.exchange(nullptr));
-  plan->may_fault = stream.may_fault.exchange(stream.could_fault);
+  plan->may_fault = stream.captured_faulty;
   stream.faults = stream.own_faults;
   return PG_CUDA_STATUS(cudaStreamEndCapture(stream.native, graph));
 }
@@ -45,7 +45,7 @@ void Device::capture_begin(uint32_t device, uint64_t handle) {
     destroy(std::move(plan));
     throw;
   }
-  stream.could_fault = stream.may_fault.exchange(false);
+  stream.captured_faulty = false;
   stream.faults = plan->faults;
   stream.capture = plan.release();
 }
@@ -106,7 +106,7 @@ void Device::plan_launch(uint32_t device, uint64_t handle, pg::Ticket ticket) {
   std::lock_guard lock(plan.mutex);
   PG_CUDA(cudaStreamWaitEvent(stream.native, plan.handed, 0));  // of an event never recorded: nothing
   PG_CUDA(cudaGraphLaunch(plan.graph, stream.native));
-  stream.may_fault = true;
+  FaultWatched watched(*stream.watch);
   move_fault(stream.native, stream.own_faults, plan.faults, kFaultClear, ticket.sequence);
   PG_CUDA(cudaEventRecord(plan.handed, stream.native));
 }

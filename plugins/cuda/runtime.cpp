@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 
 namespace cuda {
@@ -18,10 +19,16 @@ std::atomic<bool> lost[kMaxDevices];
 std::atomic<bool> used[kMaxDevices];
 std::atomic<bool> forked{false};
 
-// The runtime does not work in a child of fork once the parent has used it.
-void watch_forks() {
+std::atomic<bool> exiting{false};
+
+// The runtime does not work in a child of fork once the parent has used it. The handler of the exit is registered when
+// a device is first used, behind the host's own for its shutdown, so that it runs before that.
+void watch_process() {
   static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked = true; }); });
+  std::call_once(once, [] {
+    pthread_atfork(nullptr, nullptr, [] { forked = true; });
+    std::atexit([] { exiting = true; });
+  });
 }
 
 int32_t code_of(cudaError_t status) {
@@ -106,12 +113,15 @@ void use_device(uint32_t device) {
   }
   if (current == device) return;
   if (device >= kMaxDevices) pg::fail_argument(pg::format("there is no cuda:%u", device));
-  watch_forks();
+  watch_process();
   current = kNoDevice;  // should the call fail
-  PG_CUDA(cudaSetDevice(native_device(device)));
+  cudaError_t status = PG_CUDA_STATUS(cudaSetDevice(native_device(device)));
+  if (!is_unloading(status)) check_runtime(status, "cudaSetDevice");
   current = device;
   used[device].store(true, std::memory_order_relaxed);
 }
+
+bool is_exiting() noexcept { return exiting.load(std::memory_order_relaxed); }
 
 bool is_used(uint32_t device) { return device < kMaxDevices && used[device].load(std::memory_order_relaxed); }
 

@@ -28,8 +28,15 @@ std::string describe_runtime(cudaError_t status, const char* call);
 // Whether every later call on the device will fail too.
 bool is_sticky(cudaError_t status);
 
+// Whether the process is ending (exit handlers run), rather than the plugin being closed. Libraries that the driver and
+// cuDNN loaded when they were first used came after us, so their handlers have run: their handles are left alone, what
+// they hold ends with the process.
+bool is_exiting() noexcept;
+
 // The process is ending, and the driver is gone before us: what would be waited for or freed is no more.
-inline bool is_unloading(cudaError_t status) { return status == cudaErrorCudartUnloading; }
+inline bool is_unloading(cudaError_t status) {
+  return status == cudaErrorCudartUnloading || (status == cudaErrorContextIsDestroyed && is_exiting());
+}
 
 // Makes a device the calling thread's current one. Cheap when it is already: the thread remembers,
 // so nothing else in this plugin may change it.

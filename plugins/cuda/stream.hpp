@@ -3,9 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 
 #include "fault.hpp"
+#include "fault_watch.hpp"
 #include "runtime.hpp"
 
 namespace cuda {
@@ -17,23 +19,22 @@ struct Stream {
   cudaStream_t native = nullptr;
   FaultRecord* own_faults = nullptr;  // device memory
   FaultRecord* faults = nullptr;      // where kernels note: its own, or those of the plan that is being captured
-  // Whether a kernel that can fault was ever launched. Never reset: a synchronisation on another thread could not tell
-  // a launch that is about to happen from one that has.
-  std::atomic<bool> may_fault{false};
-  FaultRecord* seen = nullptr;          // pinned memory: what a synchronisation reads
+  std::shared_ptr<FaultWatch> watch = std::make_shared<FaultWatch>();  // events that were recorded here share it
+  FaultRecord* seen = nullptr;                                         // pinned memory: what a synchronisation reads
   std::mutex mutex;                     // of `seen`, and of beginning and ending a capture
   std::atomic<Plan*> capture{nullptr};  // what is being captured
-  bool could_fault = false;             // may_fault before the capture, which counts for the plan
+  bool captured_faulty = false;         // it has a kernel that can fault
 
+  bool is_capturing() const { return capture.load(std::memory_order_relaxed) != nullptr; }
   // Throws while a plan is captured. The capture goes on.
   void refuse_capture(const char* what, const char* why) const {
-    if (capture.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    if (is_capturing()) [[unlikely]]
       pg::fail(PG_E_FAILED_PRECONDITION, pg::format("%s cannot be captured: %s", what, why));
   }
 
-  // For kernels that can; the tensor of indices gives the positions in the message.
-  FaultSite fault_site(FaultKind kind, uint64_t sequence, int64_t limit, const pg_tensor& positions) {
-    may_fault.store(true, std::memory_order_relaxed);
+  // For kernels that can, which the caller watches (FaultWatch) or notes as captured; the tensor of indices gives the
+  // positions in the message.
+  FaultSite fault_site(FaultKind kind, uint64_t sequence, int64_t limit, const pg_tensor& positions) const {
     FaultSite site;
     site.record = faults;
     site.sequence = sequence;

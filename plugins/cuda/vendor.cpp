@@ -128,6 +128,7 @@ DnnHandle::DnnHandle(uint32_t device, cudaStream_t stream) {
 }
 
 void release_vendor_handles() noexcept {
+  if (is_exiting()) return;
   Handles& all = handles();
   std::lock_guard lock(all.mutex);
   for (cublasLtHandle_t handle : all.blas) {

@@ -54,7 +54,7 @@ class DnnHandle {
   std::unique_lock<std::mutex> lock_;
 };
 
-// Destroys all handles: when the plugin closes.
+// Destroys all handles: when the plugin closes, unless the process ends.
 void release_vendor_handles() noexcept;
 
 // Runs body; what it throws about a vendor library gets "; asked for: ..." appended.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults: which of several is told, and to whom.
+#include "fault_watch.hpp"
 #include "gpu.hpp"
 #include "standin.hpp"
 
@@ -77,4 +78,81 @@ TEST_CASE("a stream that waits for an event adopts its fault") {
   is_fault(f.sync(second), 1, "index 7 at position [2]");
   is_fault(f.sync(first), 1, "index 7 at position [2]");
   CHECK(f.sync(second).code == PG_OK);
+}
+
+namespace {
+
+// Kernels that a body launches: those that look for faults, where nothing else is launched.
+template <class Body>
+uint64_t launches(Body&& body) {
+  auto count = [] { return standin::calls()["cudaLaunchKernel"]; };
+  uint64_t before = count();
+  body();
+  return count() - before;
+}
+
+}  // namespace
+
+TEST_CASE("who waits pays for launches that can fault, and only once") {
+  standin::reset();
+  Faulty f;
+  const uint64_t stream = f.gpu.stream(), event = f.gpu.event();
+  auto sync = [&] { CHECK(f.sync(stream).code == PG_OK); };
+  auto record = [&] { f.gpu.ok(f.gpu.device->event_record, event, stream); };
+  CHECK(launches(sync) == 0);
+  f.launch(stream, 1, {0, 1, 2, 0});
+  CHECK(launches(sync) == 1);
+  CHECK(launches(sync) == 0);
+  CHECK(launches(record) == 0);
+  f.launch(stream, 2, {0, 1, 2, 0});
+  CHECK(launches(record) == 1);
+  f.gpu.ok(f.gpu.device->event_sync, event);
+  CHECK(launches(record) == 0);
+  CHECK(launches(sync) == 0);
+}
+
+TEST_CASE("a fault that an event told stays until the stream has told it, and costs nothing afterwards") {
+  standin::reset();
+  Faulty f;
+  const uint64_t stream = f.gpu.stream(), other = f.gpu.stream(), event = f.gpu.event();
+  f.launch(stream, 3, {0, 9, 2, 0});
+  f.gpu.ok(f.gpu.device->event_record, event, stream);
+  f.gpu.ok(f.gpu.device->event_wait, event, other);
+  is_fault(f.gpu.call(f.gpu.device->event_sync, event), 3, "index 9 at position [2]");
+  f.launch(stream, 4, {0, 1, 2, 0});
+  for (uint64_t each : {stream, other}) {
+    is_fault(f.sync(each), 3, "index 9 at position [2]");
+    CHECK(launches([&] { CHECK(f.sync(each).code == PG_OK); }) == 0);
+  }
+}
+
+TEST_CASE("a launch that is about to happen is not taken for one that has been waited for") {
+  cuda::FaultWatch watch;
+  CHECK_FALSE(watch.is_pending());
+  watch.begin();
+  watch.saw(watch.enqueued());  // a synchronisation on another thread
+  CHECK(watch.is_pending());
+  watch.end();
+  watch.saw(watch.enqueued());
+  CHECK_FALSE(watch.is_pending());
+  { cuda::FaultWatched launch(watch); }
+  CHECK(watch.is_pending());
+  watch.saw(1);  // of old
+  CHECK(watch.is_pending());
+  watch.saw(2);
+  CHECK_FALSE(watch.is_pending());
+}
+
+TEST_CASE("events keep no time, and the device offers none") {
+  standin::reset();
+  Faulty f;
+  const uint64_t stream = f.gpu.stream(), other = f.gpu.stream(), event = f.gpu.event();
+  for (int i = 0; i < 3; i++) {
+    f.launch(stream, 1, {0, 1, 2, 0});
+    f.gpu.ok(f.gpu.device->event_record, event, stream);
+    f.gpu.ok(f.gpu.device->event_wait, event, other);
+  }
+  CHECK(standin::live().events > 1);
+  CHECK(standin::timed_events() == 0);
+  CHECK(f.gpu.device->event_elapsed == nullptr);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt's descriptors, which destroy themselves. Making them needs neither a GPU nor a driver.
+// cuBLASLt's descriptors, which destroy themselves, unless the process ends. Making them needs neither a GPU nor a driver.
 #pragma once
 
 #include "vendor.hpp"
@@ -12,7 +12,9 @@ class Operation {
     PG_CUBLAS(cublasLtMatmulDescCreate(&desc_, compute, scale));
   }
   Operation(const Operation&) = delete;
-  ~Operation() { PG_CUBLAS_WARN(cublasLtMatmulDescDestroy(desc_)); }
+  ~Operation() {
+    if (!is_exiting()) PG_CUBLAS_WARN(cublasLtMatmulDescDestroy(desc_));
+  }
   template <class T>
   void set(cublasLtMatmulDescAttributes_t name, const T& value) {
     PG_CUBLAS(cublasLtMatmulDescSetAttribute(desc_, name, &value, sizeof value));
@@ -33,7 +35,9 @@ class Layout {
     set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step);
   }
   Layout(const Layout&) = delete;
-  ~Layout() { PG_CUBLAS_WARN(cublasLtMatrixLayoutDestroy(layout_)); }
+  ~Layout() {
+    if (!is_exiting()) PG_CUBLAS_WARN(cublasLtMatrixLayoutDestroy(layout_));
+  }
   cublasLtMatrixLayout_t get() const { return layout_; }
 
  private:
@@ -48,7 +52,9 @@ class Preference {
  public:
   Preference() { PG_CUBLAS(cublasLtMatmulPreferenceCreate(&preference_)); }
   Preference(const Preference&) = delete;
-  ~Preference() { PG_CUBLAS_WARN(cublasLtMatmulPreferenceDestroy(preference_)); }
+  ~Preference() {
+    if (!is_exiting()) PG_CUBLAS_WARN(cublasLtMatmulPreferenceDestroy(preference_));
+  }
   template <class T>
   void set(cublasLtMatmulPreferenceAttributes_t name, const T& value) {
     PG_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference_, name, &value, sizeof value));

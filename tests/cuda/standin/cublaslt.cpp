@@ -43,6 +43,7 @@ cublasStatus_t create(Raw** out, Object value) {
 }
 template <class Object>
 cublasStatus_t destroy(const void* raw) {
+  refuse_after_exit("a cublasLt*Destroy");
   {
     std::lock_guard lock(alive().mutex);
     if (alive().objects.erase(raw) == 0) return CUBLAS_STATUS_INVALID_VALUE;
@@ -126,6 +127,7 @@ extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   if (enter("cublasLtCreate") != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
+  load_vendor();
   return create(handle, int{0});
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return destroy<int>(handle); }

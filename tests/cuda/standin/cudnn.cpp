@@ -146,12 +146,14 @@ void cudnnGetLastErrorString(char* message, size_t bytes) {
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (enter("cudnnCreate") != cudaSuccess) return CUDNN_STATUS_NOT_INITIALIZED;
+  load_vendor();
   *handle = new cudnnContext();
   std::lock_guard lock(descriptors().mutex);
   descriptors().handles.insert(*handle);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  refuse_after_exit(__func__);
   {
     std::lock_guard lock(descriptors().mutex);
     if (descriptors().handles.erase(handle) == 0) return CUDNN_STATUS_BAD_PARAM;
@@ -174,6 +176,7 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cu
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  refuse_after_exit(__func__);
   std::lock_guard lock(descriptors().mutex);
   return descriptors().objects.erase(descriptor) == 1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }

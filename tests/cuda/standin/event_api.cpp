@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "stream.hpp"
 
 using namespace standin;
+
+int64_t standin::timed_events() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  return std::count_if(s.events.begin(), s.events.end(),
+                       [](CUevent_st* event) { return (event->flags & cudaEventDisableTiming) == 0; });
+}
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* out, unsigned flags) {
   STANDIN_ENTER();
@@ -86,26 +95,4 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   }
   if (mark != nullptr) mark->wait();
   return finish(lost(event->device));
-}
-
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
-  STANDIN_ENTER();
-  CUevent_st *start = find_event(from), *stop = find_event(to);
-  if (start == nullptr || stop == nullptr || start->device != stop->device) {
-    return finish(cudaErrorInvalidResourceHandle);
-  }
-  if (((start->flags | stop->flags) & cudaEventDisableTiming) != 0) return finish(cudaErrorInvalidResourceHandle);
-  std::shared_ptr<Mark> a, b;
-  {
-    std::scoped_lock lock(start->mutex);
-    a = start->mark;
-  }
-  {
-    std::scoped_lock lock(stop->mutex);
-    b = stop->mark;
-  }
-  if (a == nullptr || b == nullptr) return finish(cudaErrorInvalidResourceHandle);
-  if (!a->finished() || !b->finished()) return finish(cudaErrorNotReady);
-  *milliseconds = std::chrono::duration<float, std::milli>(b->time() - a->time()).count();
-  return finish(lost(start->device));
 }

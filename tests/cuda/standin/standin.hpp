@@ -18,6 +18,10 @@ cudaError_t enqueue(cudaStream_t stream, const char* name, std::function<void()>
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> body);
 // Counts a call, and answers what injection, an absent driver or a lost device make of it. `name` is the function's.
 cudaError_t enter(const char* name);
+// A library that loads its parts when a handle is made, and so ends before whoever had exit handlers registered by then
+// (PERIGEE_STANDIN_EXIT); what destroys an object of its afterwards ends the process.
+void load_vendor();
+void refuse_after_exit(const char* function);
 // Whether [address, address + bytes) lies in memory that the current or any device may use. 0 bytes always do.
 bool is_device_range(const void* address, size_t bytes);
 
@@ -40,6 +44,7 @@ struct Live {
   bool operator==(const Live&) const = default;
 };
 Live live();
+int64_t timed_events();  // of the live ones, those that keep the time
 
 enum class Driver { kPresent, kAbsent, kOld, kNoDevice };
 void set_driver(Driver driver);

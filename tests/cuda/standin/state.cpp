@@ -25,8 +25,8 @@ void read_injections(State& s, std::string text) {
   }
 }
 
-// PERIGEE_STANDIN_DEVICES, _MEMORY and _ALIGNMENT (bytes), _JITTER (microseconds), _DRIVER (absent, old, none), _FAIL;
-// README.md.
+// PERIGEE_STANDIN_DEVICES, _MEMORY and _ALIGNMENT (bytes), _JITTER (microseconds), _DRIVER (absent, old, none), _FAIL,
+// _EXIT (early); README.md.
 void read_environment(State& s) {
   s.devices = static_cast<int>(number_of("PERIGEE_STANDIN_DEVICES", 1));
   if (s.devices < 0 || s.devices > kMaxDevices) mistake("PERIGEE_STANDIN_DEVICES must be 0 to 16");
@@ -40,6 +40,8 @@ void read_environment(State& s) {
              : kind == "old"  ? Driver::kOld
              : kind == "none" ? Driver::kNoDevice
                               : Driver::kPresent;
+  const char* exit = std::getenv("PERIGEE_STANDIN_EXIT");
+  s.ends_early = exit != nullptr && std::strcmp(exit, "early") == 0;
   if (const char* text = std::getenv("PERIGEE_STANDIN_FAIL")) read_injections(s, text);
 }
 
@@ -50,6 +52,12 @@ bool works_when_lost(const char* name) {
     if (std::strcmp(name, free) == 0) return true;
   }
   return false;
+}
+
+// The driver is loaded by the first call that needs it, and so ends before whoever had handlers registered by then.
+void load_driver() {
+  if (!state().ends_early) return;
+  [[maybe_unused]] static const int once = std::atexit([] { state().driver_gone = true; });
 }
 
 bool works_without_driver(const char* name) {
@@ -128,12 +136,23 @@ cudaError_t enter(const char* name) {
   if (!works_without_driver(name)) {
     if (s.driver == Driver::kAbsent || s.driver == Driver::kOld) return cudaErrorInsufficientDriver;
     if (s.driver == Driver::kNoDevice || s.devices == 0) return cudaErrorNoDevice;
+    if (s.driver_gone) return cudaErrorCudartUnloading;
+    load_driver();
   }
   if (cudaError_t code = injected(name); code != cudaSuccess) {
     if (is_sticky(code)) lose(t.device, code);
     return code;
   }
   return works_when_lost(name) || works_without_driver(name) ? cudaSuccess : s.device[t.device].lost;
+}
+
+void load_vendor() {
+  if (!state().ends_early) return;
+  [[maybe_unused]] static const int once = std::atexit([] { state().vendor_gone = true; });
+}
+
+void refuse_after_exit(const char* function) {
+  if (state().vendor_gone) mistake(std::string(function) + " was called after its library's exit handlers had run");
 }
 
 const Block* find_block(const void* address, size_t bytes) {

@@ -51,6 +51,8 @@ struct State {
   uint64_t memory = uint64_t{4} << 30;
   size_t alignment = 512;  // of cudaMalloc
   std::atomic<int> jitter{0};
+  bool ends_early = false;  // PERIGEE_STANDIN_EXIT=early
+  std::atomic<bool> driver_gone{false}, vendor_gone{false};
   DeviceState device[kMaxDevices];
   std::map<const char*, Block> blocks;  // by first byte
   std::map<const char*, size_t> host_blocks;

@@ -6,7 +6,6 @@ namespace standin {
 void Mark::finish() {
   std::lock_guard lock(mutex_);
   finished_ = true;
-  time_ = std::chrono::steady_clock::now();
   changed_.notify_all();
 }
 
@@ -18,11 +17,6 @@ void Mark::wait() {
 bool Mark::finished() {
   std::lock_guard lock(mutex_);
   return finished_;
-}
-
-std::chrono::steady_clock::time_point Mark::time() {
-  std::lock_guard lock(mutex_);
-  return time_;
 }
 
 }  // namespace standin
