@@ -23,12 +23,18 @@ class Product {
   virtual uint64_t workspace() const { return 0; }
 };
 
-// NULL: cuBLASLt has nothing for the shape, the dtype or this device.
-std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t device);
+// `result` is the dtype of c: that of the operands or, where these are 16-bit floats, also float32, in which they are
+// summed anyway.
+// NULL: cuBLASLt has nothing for the shape, the dtypes or this device.
+std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t result, uint32_t device);
 // Every dtype, every stride; also where k is 0. Integers wrap around.
-std::unique_ptr<Product> make_own_product(const ProductShape& shape);
+std::unique_ptr<Product> make_own_product(const ProductShape& shape, uint32_t result);
 
 // `what` was asked for, in messages.
-std::unique_ptr<Product> make_product(const ProductShape& shape, uint32_t device, const std::string& what);
+std::unique_ptr<Product> make_product(const ProductShape& shape, uint32_t result, uint32_t device,
+                                      const std::string& what);
+inline std::unique_ptr<Product> make_product(const ProductShape& shape, uint32_t device, const std::string& what) {
+  return make_product(shape, shape.dtype, device, what);
+}
 
 }  // namespace cuda::linalg

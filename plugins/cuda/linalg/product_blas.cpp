@@ -17,17 +17,20 @@ constexpr uint64_t kWorkspace = uint64_t{32} << 20;
 constexpr uint32_t kAligned = 16;  // bytes: the widest access of a thread
 
 struct Types {
-  cudaDataType_t data, scale;
+  cudaDataType_t data, result, scale;
   cublasComputeType_t compute;
 };
 
 // No TF32: CUBLAS_COMPUTE_32F multiplies float32 as they are. 16-bit floats are summed in float32.
-std::optional<Types> types_of(uint32_t dtype) {
+std::optional<Types> types_of(uint32_t dtype, uint32_t result) {
+  auto half = [&](cudaDataType_t data) {
+    return Types{data, result == PG_F32 ? CUDA_R_32F : data, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+  };
   switch (dtype) {
-    case PG_F32: return Types{CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case PG_F64: return Types{CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
-    case PG_F16: return Types{CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case PG_BF16: return Types{CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case PG_F32: return Types{CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case PG_F64: return Types{CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
+    case PG_F16: return half(CUDA_R_16F);
+    case PG_BF16: return half(CUDA_R_16BF);
     default: return std::nullopt;
   }
 }
@@ -47,19 +50,20 @@ Layout layout_of(cudaDataType_t type, const View& view, int64_t rows, int64_t co
 
 class BlasProduct final : public Product {
  public:
-  BlasProduct(Calls calls, const Types& types, uint32_t device)
+  BlasProduct(Calls calls, const Types& types, uint32_t result, uint32_t device)
       : calls_(std::move(calls)),
         types_(types),
         item_(pg::dtype_bytes(calls_.shape.dtype)),
+        c_item_(pg::dtype_bytes(result)),
         handle_(blas_handle(device)),
         operation_(types.compute, types.scale),
         a_(layout_of(types.data, calls_.a, calls_.shape.m, calls_.shape.k, calls_.batch.size, calls_.batch.a)),
         b_(layout_of(types.data, calls_.b, calls_.shape.k, calls_.shape.n, calls_.batch.size, calls_.batch.b)),
-        c_(types.data, calls_.shape.n, calls_.shape.m, calls_.ldc, calls_.batch.size, calls_.batch.c) {
+        c_(types.result, calls_.shape.n, calls_.shape.m, calls_.ldc, calls_.batch.size, calls_.batch.c) {
     set_operation();
     uint64_t workspace = std::max(find_algorithm(kAligned, aligned_), find_algorithm(0, any_));
     loops_aligned_ = std::all_of(calls_.loop.begin(), calls_.loop.end(), [&](const BatchAxis& axis) {
-      return (axis.a * item_ | axis.b * item_ | axis.c * item_) % kAligned == 0;
+      return (axis.a * item_ | axis.b * item_ | axis.c * c_item_) % kAligned == 0;
     });
     Scratch scratch;
     blas_at_ = scratch.take(workspace);
@@ -95,7 +99,7 @@ class BlasProduct final : public Product {
     void* scratch = piece(data.workspace, blas_at_);
     for (int64_t i = 0; i < calls_.count(); i++) {
       BatchAxis at = calls_.offset(i);
-      call(stream, aligned ? aligned_ : any_, a + at.a * item_, b + at.b * item_, c + at.c * item_, scratch);
+      call(stream, aligned ? aligned_ : any_, a + at.a * item_, b + at.b * item_, c + at.c * c_item_, scratch);
     }
   }
 
@@ -120,11 +124,13 @@ class BlasProduct final : public Product {
     preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
     // Partial sums are added up in float32, and in an order that does not depend on who comes first.
     preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-    auto shared = [&](int64_t step) { return batch_alignment(alignment, calls_.batch, step, item_); };
-    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, shared(calls_.batch.b));
-    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shared(calls_.batch.a));
-    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shared(calls_.batch.c));
-    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shared(calls_.batch.c));
+    auto shared = [&](int64_t step, int64_t item) {
+      return batch_alignment(std::max(alignment, static_cast<uint32_t>(item)), calls_.batch, step, item);
+    };
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, shared(calls_.batch.b, item_));
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shared(calls_.batch.a, item_));
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shared(calls_.batch.c, c_item_));
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shared(calls_.batch.c, c_item_));
     // Its value stands for its alignment; nothing reads from it here.
     if (calls_.shape.bias) {
       operation_.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(uintptr_t{alignment}));
@@ -158,7 +164,7 @@ class BlasProduct final : public Product {
 
   Calls calls_;
   Types types_;
-  int64_t item_;
+  int64_t item_, c_item_;  // bytes
   cublasLtHandle_t handle_;
   mutable Operation operation_;
   mutable std::mutex bias_mutex_;
@@ -191,20 +197,21 @@ class WithEpilogue final : public Product {
 };
 
 // NULL: cuBLASLt has no algorithm for all that the shape asks for.
-std::unique_ptr<Product> find_product(const ProductShape& shape, const Types& types, uint32_t device) {
+std::unique_ptr<Product> find_product(const ProductShape& shape, const Types& types, uint32_t result,
+                                      uint32_t device) {
   std::optional<Calls> calls = plan_calls(shape);
   if (!calls) return nullptr;
-  auto product = std::make_unique<BlasProduct>(std::move(*calls), types, device);
+  auto product = std::make_unique<BlasProduct>(std::move(*calls), types, result, device);
   if (product->takes_any()) return product;
   if (!product->takes_aligned()) return nullptr;
-  product->set_fallback(make_own_product(shape));
+  product->set_fallback(make_own_product(shape, result));
   return product;
 }
 
 }  // namespace
 
-std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t device) {
-  std::optional<Types> types = types_of(shape.dtype);
+std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t result, uint32_t device) {
+  std::optional<Types> types = types_of(shape.dtype, result);
   if (!types) return nullptr;
   use_device(device);
   ProductShape asked = shape, left = shape;
@@ -212,11 +219,11 @@ std::unique_ptr<Product> make_blas_product(const ProductShape& shape, uint32_t d
   // Its ReLU makes 0 of NaN, and ours keeps it. How exact its GELU is it does not say: 16-bit results hide that.
   bool half = shape.dtype == PG_F16 || shape.dtype == PG_BF16;
   if (shape.activation == Activation::kRelu || !half) std::swap(asked.activation, left.activation);
-  auto product = find_product(asked, *types, device);
+  auto product = find_product(asked, *types, result, device);
   if (product == nullptr && epilogue_of(asked) != CUBLASLT_EPILOGUE_DEFAULT) {
     left = shape;
     asked.bias = false, asked.activation = Activation::kNone;
-    product = find_product(asked, *types, device);
+    product = find_product(asked, *types, result, device);
   }
   if (product == nullptr || (!left.bias && left.activation == Activation::kNone)) return product;
   return std::make_unique<WithEpilogue>(left, std::move(product));

@@ -52,7 +52,8 @@ __device__ __forceinline__ void load_tile(T (*tile)[kTile + 1], const S* from, i
   }
 }
 
-template <class S>
+// c is of R.
+template <class S, class R>
 __global__ void __launch_bounds__(kThreads, 1) multiply(Arguments g) {
   using T = Sum<S>;
   __shared__ T as[kDepth][kTile + 1], bs[kDepth][kTile + 1];
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(kThreads, 1) multiply(Arguments g) {
     }
     auto* a = static_cast<const S*>(g.a) + at_a;
     auto* b = static_cast<const S*>(g.b) + at_b;
-    auto* c = static_cast<S*>(g.c) + at_c;
+    auto* c = static_cast<R*>(g.c) + at_c;
     for (int64_t tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
       int64_t m0 = tile / g.tiles_n * kTile, n0 = tile % g.tiles_n * kTile;
       T sums[kEach][kEach] = {};
@@ -94,7 +95,7 @@ __global__ void __launch_bounds__(kThreads, 1) multiply(Arguments g) {
           T sum = sums[i][j];
           if (g.bias != nullptr) sum += static_cast<T>(unpack(static_cast<const S*>(g.bias)[x * g.bias_stride]));
           if constexpr (std::is_floating_point_v<T>) sum = activate(g.activation, sum);
-          c[y * g.cs.row + x * g.cs.column] = pack<S>(sum);
+          c[y * g.cs.row + x * g.cs.column] = pack<R>(sum);
         }
       }
     }
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(kThreads, 1) multiply(Arguments g) {
 
 class OwnProduct final : public Product {
  public:
-  explicit OwnProduct(ProductShape shape) : dtype_(shape.dtype) {
+  OwnProduct(ProductShape shape, uint32_t result) : dtype_(shape.dtype), widens_(result != shape.dtype) {
     simplify(shape);
     if (shape.batch.size() > kMaxBatch) pg::fail_support("products of more than 8 batch axes");
     Arguments& g = arguments_;
@@ -123,16 +124,26 @@ class OwnProduct final : public Product {
     Grid grid;
     grid.x = static_cast<uint32_t>(std::min(g.tiles, kMaxBlocks));
     grid.y = static_cast<uint32_t>(std::min(g.batches, kMaxBlocksY));
-    with_number(dtype_, [&](auto tag) { launch(stream, grid, multiply<typename decltype(tag)::type>, g); });
+    with_number(dtype_, [&](auto tag) {
+      using S = typename decltype(tag)::type;
+      constexpr bool kHalf = std::is_same_v<S, f16> || std::is_same_v<S, bf16>;
+      if constexpr (kHalf) {
+        if (widens_) return launch(stream, grid, multiply<S, float>, g);
+      }
+      launch(stream, grid, multiply<S, S>, g);
+    });
   }
 
  private:
   uint32_t dtype_;
+  bool widens_;
   Arguments arguments_{};
 };
 
 }  // namespace
 
-std::unique_ptr<Product> make_own_product(const ProductShape& shape) { return std::make_unique<OwnProduct>(shape); }
+std::unique_ptr<Product> make_own_product(const ProductShape& shape, uint32_t result) {
+  return std::make_unique<OwnProduct>(shape, result);
+}
 
 }  // namespace cuda::linalg

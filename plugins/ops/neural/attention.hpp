@@ -32,9 +32,7 @@ class Attention {
     Value s = matmul(q_, k_, false, true) * scale_;
     if (mask_ && mask_.dtype() == PG_B8) s = where(mask_, s, -HUGE_VAL);
     if (mask_ && mask_.dtype() != PG_B8) s = s + cast(mask_, s.dtype());
-    if (!causal_) return s;
-    Value ones = ones_like(s);
-    return where(ge(cumsum(ones, -2), cumsum(ones, -1)), s, -HUGE_VAL);
+    return causal_ ? where(seen(s), s, -HUGE_VAL) : s;
   }
 
   // Rows of which nothing may be seen are 0, and the logarithm of their sum is infinite.
@@ -62,6 +60,22 @@ class Attention {
   double scale() const { return scale_; }
 
  private:
+  // Whether query i sees key j: [L, S], the same for all heads. Numbered by sums of ones, as sizes may be symbols.
+  static Value seen(Value s) {
+    const uint32_t rank = s.rank();
+    for (uint32_t i = 0; i < rank; i++) {
+      if (s.dim(i) == 0) return ge(s, s);  // of nothing
+    }
+    auto number = [&](uint32_t axis) {
+      static constinit OpRef op("slice", "starts", "drop");
+      pg_ints starts{}, drop{};
+      starts.count = drop.count = rank;
+      for (uint32_t i = 0; i < rank; i++) drop.value[i] = i != axis;
+      return cumsum(ones_like(Call(s.builder, op).input(s).set(0, starts).set(1, drop).emit()), 0);
+    };
+    return ge(unsqueeze(number(rank - 2), 1), number(rank - 1));
+  }
+
   Value q_, k_, v_, mask_, key_;
   bool causal_;
   double drop_, scale_;

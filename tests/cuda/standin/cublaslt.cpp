@@ -65,10 +65,10 @@ const T* object(const void* raw) {
   return is_alive(raw) ? static_cast<const T*>(raw) : nullptr;
 }
 
-bool types_fit(const StandinProduct& op, cudaDataType_t data) {
-  if (op.compute == CUBLAS_COMPUTE_64F) return data == CUDA_R_64F && op.scale == CUDA_R_64F;
-  bool narrow = data == CUDA_R_32F || data == CUDA_R_16F || data == CUDA_R_16BF;
-  return op.compute == CUBLAS_COMPUTE_32F && op.scale == CUDA_R_32F && narrow;
+bool types_fit(const StandinProduct& op, cudaDataType_t data, cudaDataType_t result) {
+  if (op.compute == CUBLAS_COMPUTE_64F) return data == CUDA_R_64F && result == data && op.scale == CUDA_R_64F;
+  bool half = data == CUDA_R_16F || data == CUDA_R_16BF, same = result == data && (half || data == CUDA_R_32F);
+  return op.compute == CUBLAS_COMPUTE_32F && op.scale == CUDA_R_32F && (same || (half && result == CUDA_R_32F));
 }
 
 bool is_layout(const StandinMatrix& m) {
@@ -81,7 +81,9 @@ cublasStatus_t check_problem(const StandinProduct* op, const StandinMatrix* a, c
   if (op == nullptr || a == nullptr || b == nullptr || c == nullptr || d == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   for (const StandinMatrix* m : {a, b, c, d}) {
     if (!is_layout(*m) || m->batch != d->batch) return CUBLAS_STATUS_INVALID_VALUE;
-    if (m->type != d->type || !types_fit(*op, m->type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  if (a->type != b->type || c->type != d->type || !types_fit(*op, a->type, d->type)) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   bool flip_a = op->transpose_a != CUBLAS_OP_N, flip_b = op->transpose_b != CUBLAS_OP_N;
   uint64_t m = flip_a ? a->columns : a->rows, k = flip_a ? a->rows : a->columns;

@@ -49,10 +49,11 @@ double activated(double x, pg::Activation activation) {
   return 0.5 * x * (1 + std::tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
 }
 
-void check_product(const Product& product, const ProductShape& s, ProductSkips skip = {}) {
+void check_product(const Product& product, const ProductShape& s, ProductSkips skip = {}, uint32_t result = 0) {
+  if (result == 0) result = s.dtype;
   Data a(s.dtype, extent(s, &BatchAxis::a, s.m, s.k, s.a), 1, skip.a),
       b(s.dtype, extent(s, &BatchAxis::b, s.k, s.n, s.b), 2, skip.b),
-      c(s.dtype, extent(s, &BatchAxis::c, s.m, s.n, s.c), 3, skip.c),
+      c(result, extent(s, &BatchAxis::c, s.m, s.n, s.c), 3, skip.c),
       bias(s.dtype, (s.n - 1) * s.bias_stride + 1, 4, skip.bias);
   Workspace workspace(product.workspace());
   Stream stream;
@@ -80,12 +81,12 @@ void check_product(const Product& product, const ProductShape& s, ProductSkips s
       }
     }
   }
-  CHECK(worst <= tolerance(s.dtype, s.k));
+  CHECK(worst <= tolerance(result, s.k));
 }
 
 // By cuBLASLt, and `calls` of it.
 void check_blas(const ProductShape& s, uint64_t calls = 1, ProductSkips skip = {}) {
-  auto product = make_blas_product(s, 0);
+  auto product = make_blas_product(s, s.dtype, 0);
   REQUIRE(product);
   uint64_t before = calls_of("cublasLtMatmul");
   check_product(*product, s, skip);
@@ -162,15 +163,33 @@ TEST_CASE("activations are part of the product, with a bias and without") {
       s.activation = activation;
       CAPTURE(pg::dtype_name(dtype), static_cast<int>(activation));
       check_blas(s);
-      check_product(*make_own_product(s), s);
+      check_product(*make_own_product(s, s.dtype), s);
       s.bias = true, s.bias_stride = 1;
       check_blas(s);
-      check_product(*make_own_product(s), s);
+      check_product(*make_own_product(s, s.dtype), s);
       ProductShape nothing = plain(dtype, 3, 4, 0);
       nothing.bias = true, nothing.bias_stride = 1, nothing.activation = activation;
       check_product(*make_product(nothing, 0, "it"), nothing);
     }
   }
+}
+
+TEST_CASE("16-bit floats are multiplied as they are into float32") {
+  open_host();
+  for (uint32_t dtype : {PG_F16, PG_BF16}) {
+    ProductShape s = plain(dtype, 5, 7, 9);
+    s.b = {1, 9};  // of another row by row
+    s.batch = {{3, 45, 63, 35}};
+    for (const ProductSkips& skip : {ProductSkips{}, ProductSkips{1, 0, 0}, ProductSkips{0, 3, 1}}) {
+      uint64_t before = calls_of("cublasLtMatmul");
+      check_product(*make_blas_product(s, PG_F32, 0), s, skip, PG_F32);
+      CHECK(calls_of("cublasLtMatmul") == before + 1);
+    }
+    check_product(*make_own_product(s, PG_F32), s, {}, PG_F32);
+    ProductShape nothing = plain(dtype, 3, 4, 0);
+    check_product(*make_product(nothing, PG_F32, 0, "it"), nothing, {}, PG_F32);
+  }
+  CHECK(make_blas_product(plain(PG_F32, 2, 2, 2), PG_F32, 0) != nullptr);
 }
 
 TEST_CASE("a ReLU keeps NaN, which cuBLASLt's does not") {
@@ -181,7 +200,7 @@ TEST_CASE("a ReLU keeps NaN, which cuBLASLt's does not") {
       s.activation = pg::Activation::kRelu, s.bias = has_bias, s.bias_stride = 1;
       Data a(dtype, 16, 1), b(dtype, 64, 2), c(dtype, 16, 3), bias(dtype, 8, 4);
       a.set(3, std::nan(""));  // of the first row
-      auto product = make_blas_product(s, 0);
+      auto product = make_blas_product(s, s.dtype, 0);
       REQUIRE(product);
       Workspace workspace(product->workspace());
       Stream stream;
@@ -231,7 +250,7 @@ TEST_CASE("where cuBLASLt takes aligned addresses only, the own kernel takes the
   check_blas(s, 1);
   check_blas(s, 0, {1, 0, 0, 0});
   standin::refuse_products_below(INT_MAX);
-  CHECK(make_blas_product(s, 0) == nullptr);
+  CHECK(make_blas_product(s, s.dtype, 0) == nullptr);
   log_lines().clear();
   auto product = make_product(s, 0, "matmul of something");
   REQUIRE(log_lines().size() == 1);
@@ -247,19 +266,19 @@ TEST_CASE("products by the own kernel") {
     ProductShape s = plain(dtype, 5, 7, 9);
     s.batch = {{2, 45, 0, 35}};
     s.bias = true, s.bias_stride = 2;
-    check_product(*make_own_product(s), s);
+    check_product(*make_own_product(s, s.dtype), s);
     s.a = {9, 2}, s.b = {1, 20};
-    check_product(*make_own_product(s), s);
+    check_product(*make_own_product(s, s.dtype), s);
   }
   ProductShape tiles = plain(PG_I32, 40, 70, 20);
   tiles.c = {70, 1};
-  check_product(*make_own_product(tiles), tiles);
+  check_product(*make_own_product(tiles, tiles.dtype), tiles);
 }
 
 TEST_CASE("a sum over nothing is the bias") {
   open_host();
   ProductShape s = plain(PG_F32, 3, 4, 0);
-  CHECK(make_blas_product(s, 0) == nullptr);
+  CHECK(make_blas_product(s, s.dtype, 0) == nullptr);
   check_product(*make_product(s, 0, "it"), s);
   s.bias = true, s.bias_stride = 1;
   check_product(*make_product(s, 0, "it"), s);

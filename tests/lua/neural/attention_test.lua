@@ -135,3 +135,32 @@ test("attention of nothing", function(t)
     t.ok(layer.self_attn.in_proj_weight.grad:eq(0):all():item())
   end
 end)
+
+test("the mask of is_causal is made once for all heads", function(t)
+  local device = pg.device() ~= "cpu" and pg.device() or "sim:0"
+  pg.device(device, function()
+    local heads, n = 256, 64
+    local q = pg.randn { heads, n, 4 }
+    local function peak(options)
+      for _ = 1, 2 do
+        q:scaled_dot_product_attention(q, q, options):free()
+        pg.synchronize()
+      end
+      return pg.memory.stats(device).peak
+    end
+    local without, scores = peak {}, heads * n * n * 4
+    local more = peak { is_causal = true } - without
+    t.ok(more < 1.5 * scores, ("%d bytes more than without a mask; the scores have %d"):format(more, scores))
+  end)
+end)
+
+test("scores of 16-bit floats are not rounded to 16 bits", function(t)
+  -- 300 and 301 are one number in bfloat16; the weights tell them apart.
+  for _, dtype in ipairs { "float16", "bfloat16" } do
+    local q = pg.tensor({ { 16, 1 } }):to(dtype)
+    local k = pg.tensor({ { 18.75, 0 }, { 18.75, 1 } }):to(dtype)
+    local out = q:scaled_dot_product_attention(k, pg.eye(2):to(dtype), { scale = 1 }):to("float32")
+    t.ok(pg.allclose(out, pg.tensor { { 1 / (1 + math.exp(1)), 1 / (1 + math.exp(-1)) } }, { rtol = 0.01 }),
+         "the weights are " .. tostring(out))
+  end
+end)
