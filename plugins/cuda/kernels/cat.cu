@@ -77,7 +77,8 @@ class Sliced {
       if (start < 0) start += whole.shape[i];
       first_ += std::clamp<int64_t>(start, 0, whole.shape[i]) * whole.stride[i] * element_bytes(whole);
       if (i < drop.count && drop.value[i] != 0) continue;
-      stride[kept++] = whole.stride[i] * step;
+      // A step beyond an axis is of a part of one element at most.
+      stride[kept++] = whole.stride[i] * std::min(step, whole.shape[i]);
     }
     if (kept != part.rank) pg::fail(PG_E_INTERNAL, pg::format("%s: the part's rank is not the slice's", call.op()));
     if (pg::element_count(part) > 0) copy_.add(part.rank, part.shape, stride, part.stride);

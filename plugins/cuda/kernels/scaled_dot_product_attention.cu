@@ -261,8 +261,8 @@ class AttentionForward final : public AttentionKernel {
       ScoreRows r = rows(launch, block);
       r.scores = at(scores_at_), r.weights = at(weights_at_);
       if (has_lse_) r.lse_out = launch.out<char>(1);
-      score_->run(launch.native(), {input(launch, kQ, q_, block), input(launch, kK, k_, block), nullptr,
-                                    at(scores_at_), at(product_at_)});
+      score_->run(launch.native(), {input(launch, kQ, q_, block), input(launch, kK, k_, block), nullptr, at(scores_at_),
+                                    at(product_at_)});
       with_float_storage(dtype_, [&](auto tag) { launch(grid(), weigh_scores<typename decltype(tag)::type>, r); });
       sum_->run(launch.native(), {r.weights, input(launch, kV, v_, block), nullptr,
                                   output(launch, 0, heads_.queries * heads_.value_width, block), at(product_at_)});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt's descriptors, which destroy themselves, unless the process ends. Making them needs neither a GPU nor a driver.
+// cuBLASLt's descriptors, which destroy themselves, unless the process ends. Making them needs neither a GPU nor a
+// driver.
 #pragma once
 
 #include "vendor.hpp"

@@ -197,8 +197,7 @@ class WithEpilogue final : public Product {
 };
 
 // NULL: cuBLASLt has no algorithm for all that the shape asks for.
-std::unique_ptr<Product> find_product(const ProductShape& shape, const Types& types, uint32_t result,
-                                      uint32_t device) {
+std::unique_ptr<Product> find_product(const ProductShape& shape, const Types& types, uint32_t result, uint32_t device) {
   std::optional<Calls> calls = plan_calls(shape);
   if (!calls) return nullptr;
   auto product = std::make_unique<BlasProduct>(std::move(*calls), types, result, device);

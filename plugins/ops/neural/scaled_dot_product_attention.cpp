@@ -134,7 +134,7 @@ const bool declared = [] {
       .doc(
           "softmax(q k' scale + mask) v (Vaswani et al. 2017), in memory linear in L and S where the device has a "
           "kernel (Dao et al. 2022). A query that may see nothing gets 0. A weight is dropped where dropout_mask says "
-          "so. 16-bit floats are computed with in float32.")
+          "so. Scores of 16-bit floats are float32.")
       .output("out", "[..., L, V]")
       .hidden("lse", "[..., L]: logarithm of the sum of the exponentials of a query's scores; float32 or float64")
       .shape([](ShapeContext& c) {

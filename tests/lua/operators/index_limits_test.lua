@@ -18,6 +18,10 @@ local ENDS = { int64 = { -2 ^ 63, pg.tensor({ 2 ^ 62 }, { dtype = "int64" }) * 2
 -- Index inputs that are no positions: any number will do.
 local ANY_NUMBER = { dropout_mask = true, scaled_dot_product_attention = true }
 
+-- What names itself in the message where a device computes an operator by others.
+local PARTS = { index_grad = "index_select", max_pool1d_gather = "max_pool2d_gather",
+                max_pool1d_grad = "max_pool2d_grad" }
+
 -- Pooling's -1 is a window of nothing but padding.
 local function is_allowed(name, number) return number == -1 and name:find "^max_pool" ~= nil end
 
@@ -33,8 +37,10 @@ local function refuses(t, name, index, fn)
   local function refused(number, dtype)
     local err = t.raises(function()
       for _, y in ipairs { fn(with_number(index:to(dtype), number)) } do y:totable() end
-    end, name)
+    end)
     t.ok(native.is_error(err), tostring(err))
+    local text = tostring(err)
+    t.ok(text:find(name, 1, true) or text:find(PARTS[name] or name, 1, true), text .. " does not name " .. name)
     t.equal(err.code, "invalid_argument", tostring(err))
     return tostring(err)
   end
@@ -117,6 +123,7 @@ local NAMED = { take = "", put = "", ["x[index]"] = "", ["x[{{}, index}]"] = "",
                 take_along = "", index_add = "", index_copy = "", index_fill = "", embedding_bag = "", nll = "" }
 
 test("index_limits/bincount", function(t) -- counts up to any number that there is room for
+  if not pcall(pg.bincount, whole(1, 0)) then t.skip("no kernel on this device") end
   for _, number in ipairs { -1, -2 ^ 63 } do
     t.raises(function() return pg.bincount(whole(1, number, 0)):totable() end, "out of range")
   end
