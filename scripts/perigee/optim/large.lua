@@ -108,7 +108,7 @@ rule.define {
       local w, g = wide(p:detach()), wide(gradients[i])
       local count = math.max(w:numel(), 1)
       local least = epsilon(w.dtype)
-      local alpha = (norm(w) / math.sqrt(count)):clamp { min = o.eps } * rate
+      local alpha = (norm(w):to("float64") / math.sqrt(count)):clamp { min = o.eps } * rate
       local square = g:square()
       local estimate
       if w:dim() > 1 then
@@ -122,8 +122,9 @@ rule.define {
         estimate = variance
       end
       local direction = estimate:clamp { min = least * least }:rsqrt() * g
-      local longest = (norm(direction) / (math.sqrt(count) * o.d)):clamp { min = 1 }
-      write(p, w * (1 - o.lr * o.weight_decay) - direction * (alpha / longest))
+      local longest = (norm(direction):to("float64") / (math.sqrt(count) * o.d)):clamp { min = 1 }
+      local kept = o.weight_decay == 0 and w or w - (o.lr * o.weight_decay) * w
+      write(p, kept - direction * (alpha / longest):to(w.dtype))
     end
   end,
 }

@@ -2,9 +2,10 @@
 // perigee/kernels/optimizer.hpp: the arithmetic of every elementwise optimizer step, once, for all devices.
 //
 // A rule is a struct of coefficients, templated on the type it computes in (float; double for float64 parameters).
-// Its constructor makes them, in double, from the operator's attributes in the order of kAttrs; its call changes one
-// element: x[0] is the parameter, x[1] the gradient, the others the state. Operands in kOptional may be absent: bit k
-// of `present` says that x[k] is there. PG_UPDATE_RULES lists operators and rules, in the order of UpdateRule.
+// Its constructor makes them, in double (differences too, which are narrowed last), from the operator's attributes in
+// the order of kAttrs; its call changes one element: x[0] is the parameter, x[1] the gradient, the others the state.
+// Operands in kOptional may be absent: bit k of `present` says that x[k] is there. PG_UPDATE_RULES lists operators and
+// rules, in the order of UpdateRule.
 #pragma once
 
 #include <cmath>
@@ -39,10 +40,11 @@ PG_HD double fused(double a, double b, double c) {
   return __builtin_fma(a, b, c);
 #endif
 }
-// Between `to` and `from`: to + part (from - to).
+// A running mean that takes `share` of what is new. The share of what stays is never formed: of 0.999 in float, the
+// difference to 1 has lost four digits.
 template <class T>
-PG_HD T blend(T part, T from, T to) {
-  return fused(part, from - to, to);
+PG_HD T blend(T share, T mean, T x) {
+  return fused(share, x - mean, mean);
 }
 template <class T>
 PG_HD T sign(T x) {
@@ -90,7 +92,7 @@ struct Sgd {
       x[2] = fused(keep, x[2], take * g);
       g = fused(look, x[2], direct * g);
     }
-    x[0] -= lr * g;
+    x[0] = fused(-lr, g, x[0]);
   }
 };
 
@@ -101,22 +103,22 @@ struct Adam {
   static constexpr int kOperands = 5;
   static constexpr uint32_t kOptional = 16;
   static constexpr const char* kAttrs[kCommonAttrs + 4] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps", "decoupled"};
-  T step_size, beta1, beta2, eps, decay, keep, scale, inv_root2;
+  T step_size, share1, share2, eps, decay, lost, scale, inv_root2;
 
   explicit Adam(const double* a) {
     Common c(a);
     bool decoupled = c.own[3] != 0;
-    beta1 = T(c.own[0]), beta2 = T(c.own[1]), eps = T(c.own[2]);
+    share1 = T(1 - c.own[0]), share2 = T(1 - c.own[1]), eps = T(c.own[2]);
     step_size = T(c.lr / (1 - std::pow(c.own[0], c.step)));
     inv_root2 = T(1 / std::sqrt(1 - std::pow(c.own[1], c.step)));
-    decay = T(decoupled ? 0 : c.decay), keep = T(decoupled ? 1 - c.lr * c.decay : 1), scale = T(c.scale);
+    decay = T(decoupled ? 0 : c.decay), lost = T(decoupled ? -c.lr * c.decay : 0), scale = T(c.scale);
   }
   PG_HD void operator()(T (&x)[5], uint32_t present) const {
-    T p = x[0] * keep, g = fused(decay, p, x[1] * scale);
-    x[2] = blend(beta1, x[2], g);
-    T square = x[3] = blend(beta2, x[3], g * g);
+    T p = fused(lost, x[0], x[0]), g = fused(decay, p, x[1] * scale);
+    x[2] = blend(share1, x[2], g);
+    T square = x[3] = blend(share2, x[3], g * g);
     if ((present & 16) != 0) square = x[4] = larger(x[4], square);
-    x[0] = p - step_size * x[2] / fused(std::sqrt(square), inv_root2, eps);
+    x[0] = fused(-step_size, x[2] / fused(std::sqrt(square), inv_root2, eps), p);
   }
 };
 
@@ -126,23 +128,23 @@ struct RmsProp {
   static constexpr int kOperands = 5;
   static constexpr uint32_t kOptional = 8 | 16;
   static constexpr const char* kAttrs[kCommonAttrs + 3] = {PG_UPDATE_ATTRS, "alpha", "eps", "momentum"};
-  T lr, decay, scale, alpha, eps, momentum;
+  T lr, decay, scale, share, eps, momentum;
 
   explicit RmsProp(const double* a) {
     Common c(a);
     lr = T(c.lr), decay = T(c.decay), scale = T(c.scale);
-    alpha = T(c.own[0]), eps = T(c.own[1]), momentum = T(c.own[2]);
+    share = T(1 - c.own[0]), eps = T(c.own[1]), momentum = T(c.own[2]);
   }
   PG_HD void operator()(T (&x)[5], uint32_t present) const {
     T g = fused(decay, x[0], x[1] * scale);
-    T square = x[2] = blend(alpha, x[2], g * g);
+    T square = x[2] = blend(share, x[2], g * g);
     if ((present & 16) != 0) {
-      x[4] = blend(alpha, x[4], g);
+      x[4] = blend(share, x[4], g);
       square = larger(fused(-x[4], x[4], square), T(0));
     }
     T d = g / (std::sqrt(square) + eps);
     if ((present & 8) != 0) d = x[3] = fused(momentum, x[3], d);
-    x[0] -= lr * d;
+    x[0] = fused(-lr, d, x[0]);
   }
 };
 
@@ -152,16 +154,17 @@ struct Lion {
   static constexpr int kOperands = 3;
   static constexpr uint32_t kOptional = 0;
   static constexpr const char* kAttrs[kCommonAttrs + 2] = {PG_UPDATE_ATTRS, "beta1", "beta2"};
-  T lr, keep, scale, beta1, beta2;
+  T lr, lost, scale, share1, share2;
 
   explicit Lion(const double* a) {
     Common c(a);
-    lr = T(c.lr), keep = T(1 - c.lr * c.decay), scale = T(c.scale), beta1 = T(c.own[0]), beta2 = T(c.own[1]);
+    lr = T(c.lr), lost = T(-c.lr * c.decay), scale = T(c.scale);
+    share1 = T(1 - c.own[0]), share2 = T(1 - c.own[1]);
   }
   PG_HD void operator()(T (&x)[3], uint32_t) const {
     T g = x[1] * scale;
-    x[0] = x[0] * keep - lr * sign(blend(beta1, x[2], g));
-    x[2] = blend(beta2, x[2], g);
+    x[0] = fused(-lr, sign(blend(share1, x[2], g)), fused(lost, x[0], x[0]));
+    x[2] = blend(share2, x[2], g);
   }
 };
 
@@ -182,7 +185,7 @@ struct Adagrad {
   PG_HD void operator()(T (&x)[3], uint32_t) const {
     T g = fused(decay, x[0], x[1] * scale);
     x[2] = fused(g, g, fused(keep, x[2], start));
-    x[0] -= lr * g / (std::sqrt(x[2]) + eps);
+    x[0] = fused(-lr, g / (std::sqrt(x[2]) + eps), x[0]);
   }
 };
 
@@ -192,18 +195,18 @@ struct Adadelta {
   static constexpr int kOperands = 4;
   static constexpr uint32_t kOptional = 0;
   static constexpr const char* kAttrs[kCommonAttrs + 2] = {PG_UPDATE_ATTRS, "rho", "eps"};
-  T lr, decay, scale, rho, eps;
+  T lr, decay, scale, share, eps;
 
   explicit Adadelta(const double* a) {
     Common c(a);
-    lr = T(c.lr), decay = T(c.decay), scale = T(c.scale), rho = T(c.own[0]), eps = T(c.own[1]);
+    lr = T(c.lr), decay = T(c.decay), scale = T(c.scale), share = T(1 - c.own[0]), eps = T(c.own[1]);
   }
   PG_HD void operator()(T (&x)[4], uint32_t) const {
     T g = fused(decay, x[0], x[1] * scale);
-    x[2] = blend(rho, x[2], g * g);
+    x[2] = blend(share, x[2], g * g);
     T d = std::sqrt(x[3] + eps) / std::sqrt(x[2] + eps) * g;
-    x[3] = blend(rho, x[3], d * d);
-    x[0] -= lr * d;
+    x[3] = blend(share, x[3], d * d);
+    x[0] = fused(-lr, d, x[0]);
   }
 };
 
@@ -213,18 +216,18 @@ struct Adamax {
   static constexpr int kOperands = 4;
   static constexpr uint32_t kOptional = 0;
   static constexpr const char* kAttrs[kCommonAttrs + 3] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps"};
-  T step_size, decay, scale, beta1, beta2, eps;
+  T step_size, decay, scale, share1, beta2, eps;
 
   explicit Adamax(const double* a) {
     Common c(a);
     step_size = T(c.lr / (1 - std::pow(c.own[0], c.step))), decay = T(c.decay), scale = T(c.scale);
-    beta1 = T(c.own[0]), beta2 = T(c.own[1]), eps = T(c.own[2]);
+    share1 = T(1 - c.own[0]), beta2 = T(c.own[1]), eps = T(c.own[2]);
   }
   PG_HD void operator()(T (&x)[4], uint32_t) const {
     T g = fused(decay, x[0], x[1] * scale);
-    x[2] = blend(beta1, x[2], g);
+    x[2] = blend(share1, x[2], g);
     x[3] = larger((g < T(0) ? -g : g) + eps, beta2 * x[3]);
-    x[0] -= step_size * x[2] / x[3];
+    x[0] = fused(-step_size, x[2] / x[3], x[0]);
   }
 };
 
@@ -235,19 +238,20 @@ struct NAdam {
   static constexpr uint32_t kOptional = 0;
   static constexpr const char* kAttrs[kCommonAttrs + 6] = {PG_UPDATE_ATTRS, "beta1",     "beta2", "eps", "mu",
                                                            "mu_next",       "mu_product"};
-  T now, then, decay, scale, beta1, beta2, eps, inv_root2;
+  T now, then, decay, scale, share1, share2, eps, inv_root2;
 
   explicit NAdam(const double* a) {
     Common c(a);
     double mu = c.own[3], next = c.own[4], product = c.own[5];
-    decay = T(c.decay), scale = T(c.scale), beta1 = T(c.own[0]), beta2 = T(c.own[1]), eps = T(c.own[2]);
+    decay = T(c.decay), scale = T(c.scale), eps = T(c.own[2]);
+    share1 = T(1 - c.own[0]), share2 = T(1 - c.own[1]);
     now = T(c.lr * (1 - mu) / (1 - product)), then = T(c.lr * next / (1 - product * next));
     inv_root2 = T(1 / std::sqrt(1 - std::pow(c.own[1], c.step)));
   }
   PG_HD void operator()(T (&x)[4], uint32_t) const {
     T g = fused(decay, x[0], x[1] * scale);
-    x[2] = blend(beta1, x[2], g);
-    x[3] = blend(beta2, x[3], g * g);
+    x[2] = blend(share1, x[2], g);
+    x[3] = blend(share2, x[3], g * g);
     x[0] -= fused(now, g, then * x[2]) / fused(std::sqrt(x[3]), inv_root2, eps);
   }
 };
@@ -258,14 +262,15 @@ struct RAdam {
   static constexpr int kOperands = 4;
   static constexpr uint32_t kOptional = 0;
   static constexpr const char* kAttrs[kCommonAttrs + 3] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps"};
-  T step_size, rectified, plain, decay, scale, beta1, beta2, eps;
+  T step_size, rectified, plain, decay, scale, share1, share2, eps;
 
   explicit RAdam(const double* a) {
     Common c(a);
     double beta2_t = std::pow(c.own[1], c.step), most = 2 / (1 - c.own[1]) - 1;
     double length = most - 2 * c.step * beta2_t / (1 - beta2_t);
     bool known = length > 5;
-    decay = T(c.decay), scale = T(c.scale), beta1 = T(c.own[0]), beta2 = T(c.own[1]), eps = T(c.own[2]);
+    decay = T(c.decay), scale = T(c.scale), eps = T(c.own[2]);
+    share1 = T(1 - c.own[0]), share2 = T(1 - c.own[1]);
     step_size = T(c.lr / (1 - std::pow(c.own[0], c.step)));
     plain = T(known ? 0 : 1);
     rectified = T(known ? std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) *
@@ -274,10 +279,10 @@ struct RAdam {
   }
   PG_HD void operator()(T (&x)[4], uint32_t) const {
     T g = fused(decay, x[0], x[1] * scale);
-    x[2] = blend(beta1, x[2], g);
-    x[3] = blend(beta2, x[3], g * g);
+    x[2] = blend(share1, x[2], g);
+    x[3] = blend(share2, x[3], g * g);
     T rate = plain > T(0) ? plain : rectified / (std::sqrt(x[3]) + eps);
-    x[0] -= step_size * x[2] * rate;
+    x[0] = fused(-step_size, x[2] * rate, x[0]);
   }
 };
 
