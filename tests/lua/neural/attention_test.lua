@@ -164,3 +164,36 @@ test("scores of 16-bit floats are not rounded to 16 bits", function(t)
          "the weights are " .. tostring(out))
   end
 end)
+
+-- Inputs whose heads lie between rows, made on the CPU: results and gradients of the sum of their sines.
+local function computed(device, dtype, length, options)
+  pg.manual_seed(5)
+  local function made(...) return pg.device("cpu", pg.randn, { ... }):to(dtype) end
+  local x, y, mask = made(3, length, 6, 2), made(3, 6, length, 2), made(6, 1, length)
+  return pg.device(device, function()
+    local q, v = x:to(device):transpose(2, 3):requires_grad_(), y:to(device):requires_grad_()
+    pg.manual_seed(9)
+    if options.attn_mask then options = { attn_mask = mask:to(device), dropout_p = options.dropout_p } end
+    local out = q:scaled_dot_product_attention(q, v, options)
+    local list = { out, pg.grad(out:to("float32"):sin():sum(), { q, v }) }
+    for i, result in ipairs(list) do list[i] = result:to("float32"):cpu() end
+    return list
+  end)
+end
+
+test("devices compute the same attention and drop the same weights", function(t)
+  local device = pg.device() ~= "cpu" and pg.device() or "sim:0"
+  -- More scores than a GPU's kernel keeps at a time; a device without one would keep them all.
+  local lengths = device:find "^sim" and { 33 } or { 33, 1024 }
+  for _, length in ipairs(lengths) do
+    for dtype, tolerance in pairs { float32 = 1e-5, bfloat16 = 2e-2 } do
+      for _, options in ipairs { { is_causal = true, dropout_p = 0.3 }, { attn_mask = true, dropout_p = 0.3 } } do
+        local expected, got = computed("cpu", dtype, length, options), computed(device, dtype, length, options)
+        for i, want in ipairs(expected) do
+          t.ok(pg.allclose(got[i], want, { rtol = tolerance, atol = tolerance }),
+               ("%s, length %d, result %d: %g off"):format(dtype, length, i, (got[i] - want):abs():max():item()))
+        end
+      end
+    end
+  end
+end)
