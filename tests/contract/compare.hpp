@@ -30,7 +30,8 @@ struct Report {
 };
 
 // Runs the call on both and compares all outputs and kept inputs; then, where the kernel can spare hidden outputs, runs
-// it without them, which must give the same. A refusal counts: it must have a reason.
+// it without them, which must give the same; then, where the device can capture, as a plan, likewise. A refusal counts:
+// it must have a reason.
 void compare(Plugin& subject, Plugin& reference, const Call& call, Report& report,
              Precision precision = Precision::kFloat64, double slack = 1);
 

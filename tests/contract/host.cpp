@@ -291,6 +291,23 @@ bool Plugin::spares(const pg_op_info& op, uint32_t output) const {
   return hidden && PG_HAS(&info, pg_kernel_info, spares) && (info.spares >> output & 1u) != 0;
 }
 
+// A captured call is a plan of this one launch. A kernel that cannot be captured says so here or at the capture's end.
+Code Plugin::launch(const Call& how, uint32_t at, void* prepared, const pg_launch& launch) {
+  if (!how.captured) return call(kernels->launch, at, prepared, &launch);
+  ok(device->capture_begin, 0u, launch.stream);
+  Code launched = call(kernels->launch, at, prepared, &launch);
+  uint64_t plan = 0;
+  Code ended = call(device->capture_end, 0u, launch.stream, &plan);
+  if (launched.code != PG_OK || ended.code != PG_OK) {
+    if (ended.code == PG_OK) ok(device->plan_destroy, 0u, plan);
+    return launched.code != PG_OK ? launched : ended;
+  }
+  ok(device->plan_launch, 0u, plan, launch.stream, ++sequence);
+  Code synced = call(device->stream_sync, 0u, launch.stream);
+  ok(device->plan_destroy, 0u, plan);
+  return synced;
+}
+
 Code Plugin::try_run(const Call& call_info, std::vector<Tensor>* results) {
   std::vector<Tensor> tensors = call_info.inputs;
   size_t input_count = tensors.size();
@@ -360,7 +377,7 @@ Code Plugin::try_run(const Call& call_info, std::vector<Tensor>* results) {
                       attrs.data(),
                       {workspace, 0},
                       reinterpret_cast<int64_t*>(extents)};
-  Code code = call(kernels->launch, at, prepared.kernel, &launch);
+  Code code = this->launch(call_info, at, prepared.kernel, launch);
   std::fill(attrs.begin(), attrs.end(), static_cast<char>(0x55));  // valid during the call only
   if (Code synced = call(device->stream_sync, 0u, s); code.code == PG_OK) code = synced;
   kernels->release(self, at, prepared.kernel);

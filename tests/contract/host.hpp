@@ -48,7 +48,8 @@ struct Call {
   std::vector<Tensor> inputs;    // flat
   std::vector<uint32_t> groups;  // empty: one each
   std::vector<char> attrs;
-  bool lean = false;  // without the hidden outputs that the kernel spares
+  bool lean = false;      // without the hidden outputs that the kernel spares
+  bool captured = false;  // as a plan: recorded first, then launched
 
   explicit Call(const std::string& name);
   Call& in(Tensor tensor);
@@ -84,6 +85,7 @@ class Plugin {
   void sync(uint64_t stream, uint32_t on = 0) { ok(device->stream_sync, on, stream); }
   void free(uint64_t buffer, uint32_t on = 0);
   bool synchronous();  // everything has happened when a call returns
+  bool captures() const { return PG_HAS(device, pg_device, plan_destroy) && device->capture_begin != nullptr; }
 
   int kernel(const std::string& op) const;                   // its index, or -1
   bool spares(const pg_op_info& op, uint32_t output) const;  // whether its kernel can leave a hidden output out
@@ -97,6 +99,7 @@ class Plugin {
   uint64_t sequence = 0;
 
  private:
+  Code launch(const Call& call, uint32_t kernel, void* prepared, const pg_launch& launch);
   const pg_plugin& entry_;
   std::vector<std::pair<uint32_t, uint64_t>> buffers_, streams_, events_;
 };

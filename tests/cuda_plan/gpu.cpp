@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 namespace test {
@@ -31,7 +32,8 @@ const pg_host& host() {
 
 const pg_plugin& library() {
   static const auto* entry = [] {
-    void* handle = dlopen(CUDA_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    const char* path = std::getenv("PERIGEE_CAPTURE_PLUGIN");  // of a build that was carried elsewhere
+    void* handle = dlopen(path == nullptr ? CUDA_PLUGIN : path, RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) throw std::runtime_error(dlerror());
     return static_cast<const pg_plugin*>(dlsym(handle, "pg_plugin_v1"));
   }();
@@ -67,6 +69,18 @@ pg_tensor Vector::meta() const {
   t.stride = kUnit;
   t.buffer = buffer;
   return t;
+}
+
+std::string no_device() {
+  pg_error error = pg::make_error();
+  void* self = nullptr;
+  if (library().open(&host(), &self, &error) != PG_OK) throw std::runtime_error(error.message);
+  uint32_t count = 0;
+  int32_t code = static_cast<const pg_device*>(library().iface(self, PG_IFACE_DEVICE))->count(self, &count, &error);
+  std::string reason = code == PG_OK && count > 0 ? "" : error.message;
+  pg_error closing = pg::make_error();
+  CHECK(library().close(self, &closing) == PG_OK);
+  return count > 0 || !reason.empty() ? reason : "no reason was given";
 }
 
 Gpu::Gpu() {

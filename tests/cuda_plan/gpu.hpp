@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the CUDA plugin on the stand-in the way a host does; tensors of one axis, and index_select over them.
+// Opens the CUDA plugin the way a host does, on the stand-in or on a GPU; tensors of one axis, and index_select over
+// them.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -9,6 +10,11 @@
 #include "perigee/plugin.hpp"
 
 namespace test {
+
+// Puts the stand-in into its first state. Each program defines it; on a GPU there is nothing to do.
+void reset();
+// Why the plugin has no device; empty: it has one.
+std::string no_device();
 
 struct Code {  // of a table call
   int32_t code;
@@ -70,3 +76,9 @@ class Gpu {
 };
 
 }  // namespace test
+
+// Opens the plugin as `name`, and leaves the test where it has no device: a program for GPUs says so, once.
+#define GPU(name)                         \
+  test::reset();                          \
+  if (!test::no_device().empty()) return; \
+  test::Gpu name

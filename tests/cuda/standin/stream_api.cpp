@@ -51,10 +51,19 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return finish(refused);
 }
 
+// Nobody may wait for or ask after a stream that is being captured, in whatever mode.
+static bool spoils_capture(CUstream_st* stream) {
+  std::lock_guard lock(state().mutex);
+  if (stream->capture == nullptr) return false;
+  stream->capture_invalid = true;
+  return true;
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   STANDIN_ENTER();
   CUstream_st* stream = find_stream(handle);
   if (stream == nullptr) return finish(cudaErrorInvalidResourceHandle);
+  if (spoils_capture(stream)) return finish(cudaErrorStreamCaptureUnsupported);
   if (cudaError_t refused = refuse_while_capturing(); refused != cudaSuccess) return finish(refused);
   stream->drain();
   return finish(lost(stream->device));
@@ -64,6 +73,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   STANDIN_ENTER();
   CUstream_st* stream = find_stream(handle);
   if (stream == nullptr) return finish(cudaErrorInvalidResourceHandle);
+  if (spoils_capture(stream)) return finish(cudaErrorStreamCaptureUnsupported);
   if (!stream->idle()) return cudaErrorNotReady;
   return finish(lost(stream->device));
 }
