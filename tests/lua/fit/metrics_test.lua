@@ -91,7 +91,7 @@ test("a metric is reset, saved and taken up", function(t)
     b:load_state(a:state(), "cpu")
     a:update(p[{ { 4, -1 } }], y[{ { 4, -1 } }])
     b:update(p[{ { 4, -1 } }], y[{ { 4, -1 } }])
-    t.equal({ a:value(), b:value() }, { whole, whole }, name)
+    t.close({ a:value(), b:value() }, { whole, whole }, 1e-6) -- in parts, a device may sum in another order
     a:reset()
     t.equal(value(a, p, y), whole, name)
   end

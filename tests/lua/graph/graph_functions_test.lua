@@ -160,14 +160,15 @@ test("functions in graphs: a part to another's size lies where its tensor does",
     return pg.device("sim:0", function() return x:narrow(1, 1, n) end)
   end)
   local y = pg.Session { g }:run("output", { x = pg.ones { 3 } })
-  t.equal(y.device, "cpu")
+  t.equal(y.device, pg.device())
   t.equal(y, { 0, 1, 2 })
 end)
 
 test("functions in graphs: what a run refuses", function(t)
   local function refuses(f, size, pattern)
     local g = pg.graph(function(g) return f(g:placeholder { "x", shape = { "n", 4 } }) end)
-    t.raises(function() pg.Session { g }:run("output", { x = pg.ones { size, 4 } }) end, pattern)
+    -- What a kernel finds out comes to light where the result is read.
+    t.raises(function() pg.Session { g }:run("output", { x = pg.ones { size, 4 } }):totable() end, pattern)
   end
   refuses(function(x) return x:narrow(1, 2, 2) end, 2, "%[1, 4%] .* cannot become %[2, 4%]")
   refuses(function(x) return x:split { 1, 3 }[1] end, 5, "%[5, 4%] .* cannot become %[4, 4%]")
