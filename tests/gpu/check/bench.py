@@ -1,83 +1,143 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark: Perigee and the machine's PyTorch by turns, compared item by item; and Perigee's two ways of computing
-batch norms and pooling."""
+"""The benchmark: Perigee and the machine's PyTorch, eager and through torch.compile, by turns, row by row; and Perigee's
+two ways of computing batch norms and pooling. The report is written after every item."""
 import os
 import statistics
 import time
 
-import process
+from turns import Side
+
+# By what matters most: the later ones are left out when time is short.
+ITEMS = ("launch", "copies", "matmul", "elementwise", "reductions", "softmax", "attention", "layer_norm", "gpt2", "resnet50",
+         "norm_pool", "adam", "small_models", "convolution", "matmul_tf32", "convolution_tf32", "resnet50_f32",
+         "resnet50_tf32", "gpt2_f32", "gpt2_tf32")
+OURS, EAGER, COMPILED = "Perigee", "PyTorch", "torch.compile"
+WAYS = {"cuDNN": "cudnn", "own kernels": "own"}  # of batch norm and pooling
+ROUNDS, PREPARATION, BLOCK = 5, 150, 30  # of a row; seconds at most until a side is ready, and for a block
 
 
-def _read(text, into, part, side):
-    """Adds the values of lines ITEM UNIT BETTER VALUE... to those of earlier rounds."""
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) >= 3 and words[1] == "failed":
-            if side != "PyTorch":
-                part.fail(words[0], " ".join(words[2:]))
+def _sides(check, item):
+    folder = os.path.join(check.root, "tests/gpu/bench")
+    size = "small" if check.small else "full"
+    ours = [check.perigee, os.path.join(folder, "turns.lua"), check.device, size, item]
+    sides = [(OURS, ours, check.env)]
+    for name, way in WAYS.items() if item == "norm_pool" else ():
+        sides.append((name, ours, dict(check.env, PERIGEE_CUDA_NORMS=way, PERIGEE_CUDA_POOLS=way)))
+    if check.torch_device:
+        theirs = [check.python, os.path.join(folder, "turns.py"), check.torch_device, size]
+        # With the environment as it was: it brings libraries of its own.
+        sides += [(EAGER, theirs + ["eager", item], None), (COMPILED, theirs + ["compiled", item], None)]
+    return sides
+
+
+def _measure(check, commands, rounds, end):
+    """All sides are made ready at once, then take turns; answers them."""
+    sides = [Side(name, command, env, check.work) for name, command, env in commands]
+    ready = min(end, time.monotonic() + PREPARATION * check.scale)
+    for side in sides:
+        side.prepare(ready)
+    for row in dict.fromkeys(row for side in sides for row in side.rows):
+        for _ in range(rounds):
+            for side in sides:
+                side.measure(row, min(end, time.monotonic() + BLOCK * check.scale))
+    for side in sides:
+        side.close()
+    return sides
+
+
+def _tell(part, item, sides):
+    for side in sides:
+        problems = side.failures + ([(item, side.dead)] if side.dead else [])
+        for name, message in problems:
+            if side.name == OURS or side.name in WAYS:
+                part.fail("%s: %s" % (side.name, name), message)
             else:
-                part.note("%s: %s failed: %s" % (side, words[0], " ".join(words[2:])))
-        elif len(words) >= 4 and words[2] in ("less", "more"):
-            try:
-                values = [float(word) for word in words[3:]]
-            except ValueError:
-                continue
-            into.setdefault(words[0], (words[1], words[2], []))[2].extend(values)
+                part.note("%s: %s: %s" % (side.name, name, message))
+        for note in side.notes:
+            if note not in part.notes:
+                part.note(note)
 
 
 def _spread(values):
-    return "%.4g (%.4g to %.4g)" % (statistics.median(values), min(values), max(values))
+    return "%.4g (%.4g to %.4g)" % (statistics.median(values), min(values), max(values)) if values else ""
 
 
-def _rows(ours, theirs):
-    """A ratio over 1: Perigee is that much faster."""
-    rows = []
-    for name in list(ours) + [name for name in theirs if name not in ours]:
-        unit, better, values = ours.get(name, theirs.get(name))
-        row = [name, unit, _spread(values) if name in ours else "", "", ""]
-        if name in theirs:
-            other = theirs[name][2]
-            row[3] = _spread(other)
-            if name in ours:
-                a, b = statistics.median(values), statistics.median(other)
-                ratio = (a / b if better == "more" else b / a) if a and b else 0
-                row[4] = "%.2f" % ratio
-        rows.append(row)
-    return rows
+def _ratio(ours, theirs, more):
+    """Over 1: ours is that much faster. Of the medians of rounds taken by turns."""
+    if not ours or not theirs:
+        return ""
+    a, b = statistics.median(ours), statistics.median(theirs)
+    if not a or not b:
+        return ""
+    return "%.2f" % (a / b if more else b / a)
+
+
+class Table:
+    """What all items so far have given."""
+
+    def __init__(self):
+        self.units, self.values = {}, {}
+
+    def add(self, sides):
+        for side in sides:
+            for row, values in side.values.items():
+                self.units[row] = side.rows.get(row, self.units.get(row, ("", "less")))
+                self.values.setdefault(side.name, {})[row] = values
+
+    def of(self, side, row):
+        return self.values.get(side, {}).get(row, [])
+
+    def show(self, part, title):
+        part.tables = []
+        rows = []
+        for row, (unit, better) in self.units.items():
+            ours, eager, compiled = (self.of(side, row) for side in (OURS, EAGER, COMPILED))
+            rows.append([row, unit, _spread(ours), _spread(eager), _spread(compiled),
+                         _ratio(ours, eager, better == "more"), _ratio(ours, compiled, better == "more")])
+        part.table(title, ["", "unit", OURS, EAGER, COMPILED, "to eager", "to compile"], rows)
+        cudnn, own = WAYS
+        ways = [[row, self.units[row][0], _spread(self.of(cudnn, row)), _spread(values),
+                 _ratio(values, self.of(cudnn, row), self.units[row][1] == "more")]
+                for row, values in self.values.get(own, {}).items()]
+        if ways:
+            part.table("Batch norm and pooling by cuDNN, where it has an engine, and by the own kernels "
+                       "(PERIGEE_CUDA_NORMS, PERIGEE_CUDA_POOLS; by default norms are own, pools cuDNN's). Over 1: the own "
+                       "kernels are that much faster",
+                       ["", "unit", cudnn, own, "ratio"], ways)
 
 
 def bench(check, part, limit):
-    folder = os.path.join(check.root, "tests/gpu/bench")
-    size = "small" if check.small else "full"
-    commands = [("Perigee", [check.perigee, os.path.join(folder, "bench.lua"), check.device, size], check.env)]
-    if check.torch_device:
-        # With the environment as it was: it brings libraries of its own.
-        commands.append(("PyTorch", [check.python, os.path.join(folder, "bench.py"), check.torch_device, size], None))
-    else:
+    end, longest, table = time.monotonic() + limit, 0.0, Table()
+    if not check.torch_device:
         part.note("no PyTorch to compare with")
-    found = {"Perigee": {}, "PyTorch": {}}
-    for side, way in (("cuDNN", "cudnn"), ("own kernels", "own")):
-        env = dict(check.env, PERIGEE_CUDA_NORMS=way, PERIGEE_CUDA_POOLS=way)
-        commands.append((side, commands[0][1] + ["norm_pool"], env))
-        found[side] = {}
-    end, rounds, last = time.monotonic() + limit, 0, 0.0
-    for number in range(check.rounds):
+    rounds = 2 if check.small else ROUNDS
+    part.note("%d rounds by turns, %s sizes; medians, least to most. Ratios over 1: Perigee is that much faster. PyTorch "
+              "as its users get it fastest: channels-last, fused optimizers, cudnn.benchmark." %
+              (rounds, "small" if check.small else "full"))
+    for at, item in enumerate(ITEMS):
         start = time.monotonic()
-        if number and end - start < 1.2 * last:
+        if end - start < 10 or (end - start < longest and not check.rehearsal):
+            part.note("no time was left for " + ", ".join(ITEMS[at:]))
             break
-        for side, command, env in commands:
-            outcome = process.run(command, end - time.monotonic(), env, check.work, side)
-            _read(outcome.text, found[side], part, side)
-            if not outcome.ok and side != "PyTorch":
-                part.fail("bench.lua", "%s\n%s" % (outcome.ending(), outcome.tail()))
-            elif not outcome.ok:
-                part.note("%s: %s: %s" % (side, outcome.ending(), outcome.tail(3)))
-        rounds, last = rounds + 1, time.monotonic() - start
-    part.passed += len(found["Perigee"])
-    part.note("%d rounds by turns, %s sizes; medians, least to most. Ratios over 1: Perigee is that much faster." %
-              (rounds, size))
-    part.table("Perigee and PyTorch", ["", "unit", "Perigee", "PyTorch", "ratio"],
-               _rows(found["Perigee"], found["PyTorch"]))
-    part.table("Batch norm and pooling: cuDNN, where it has an engine, and the own kernels (PERIGEE_CUDA_NORMS and "
-               "PERIGEE_CUDA_POOLS: cudnn, own). Over 1: cuDNN is that much faster. By default norms are own, pools cuDNN's",
-               ["", "unit", "cuDNN", "own kernels", "ratio"], _rows(found["cuDNN"], found["own kernels"]))
+        sides = _measure(check, _sides(check, item), rounds, end)
+        _tell(part, item, sides)
+        table.add(sides)
+        part.passed += len(sides[0].values)
+        table.show(part, "Perigee and PyTorch")
+        check.save()
+        longest = max(longest, time.monotonic() - start)
+
+
+def figures(check, part, limit, items):
+    """Perigee's side of some items: the first figures of a machine."""
+    end, table = time.monotonic() + limit, Table()
+    for item in items:
+        if end - time.monotonic() < 3:
+            part.note("no time was left for figures of " + item)
+            continue
+        sides = _measure(check, _sides(check, item)[:1], 3, end)
+        _tell(part, item, sides)
+        table.add(sides)
+        part.passed += len(sides[0].values)
+    part.table("First figures", ["", "unit", OURS],
+               [[row, unit, _spread(table.of(OURS, row))] for row, (unit, _) in table.units.items()])

@@ -14,8 +14,8 @@ import process
 NEEDED = ("libluajit-5.1.so.2", "libedit.so.2", "libbsd.so.0", "libmd.so.0", "libtinfo.so.6", "libdnnl.so.2",
           "libOpenCL.so.1", "libz.so.1")
 
-# What the parts run: Perigee, and the programs in C++ that CTest labels gpu.
-TARGETS = ("perigee_runtime", "contract_tests")
+# What the parts run: Perigee, and the programs in C++ that CTest labels gpu; in a rehearsal the emulated device, too.
+TARGETS, REHEARSED = ("perigee_runtime", "gpu_tests"), ("gpu_rehearsal",)
 
 
 class Tree:
@@ -23,6 +23,7 @@ class Tree:
 
     def __init__(self, root, work):
         self.root, self.work = root, work
+        self.home = os.path.join(work, "build/tests/cuda/home")  # of the emulated device
         self.packages = os.path.join(work, "packages")
         self.carried = os.path.join(work, "carried")
         self.fresh = os.path.join(work, "build")
@@ -76,14 +77,23 @@ class Tree:
                 options.append("-DPKG_CONFIG_EXECUTABLE=" + self._pkgconf())
         nvcc = machine.find_nvcc()
         if nvcc:
-            options += ["-DPERIGEE_CUDA=ON", "-DPERIGEE_NVCC=" + nvcc]
-            for variable, name in (("PERIGEE_CUDNN", "libcudnn"), ("CUDA_cublasLt_LIBRARY", "libcublasLt")):
-                # As they would be found; or where Python packages have them, which CMake does not look at.
-                found = glob.glob(os.path.join(os.path.dirname(nvcc), "../lib*", name + ".so"))
-                versioned = next((path for path in map(machine.library_path, machine.LIBRARIES)
-                                  if path and os.path.basename(path).startswith(name + ".")), None)
-                if not found and versioned:
-                    options.append("-D%s=%s" % (variable, versioned))
+            options += ["-DPERIGEE_CUDA=ON", "-DPERIGEE_NVCC=" + nvcc] + self._libraries(nvcc)
+        return options
+
+    @staticmethod
+    def _libraries(nvcc):
+        """Where CMake does not look: parts of the toolkit in Python packages. It finds headers by no CPATH."""
+        options = []
+        cudnn, include = machine.find_cudnn()
+        if cudnn:
+            options += ["-DPERIGEE_CUDNN=" + cudnn, "-DPERIGEE_CUDNN_INCLUDE=" + include]
+            options += ["-DPERIGEE_CUDNN_HEADERS=" + include]  # for the stand-ins of tests/cuda
+        headers = machine.header_folder("cuda_runtime_api.h")
+        if headers:
+            options.append("-DPERIGEE_CUDA_HEADERS=" + headers)
+        cublas = machine.library_path("libcublasLt.so.13")
+        if cublas and not glob.glob(os.path.join(os.path.dirname(os.path.realpath(nvcc)), "../lib*/libcublasLt.so")):
+            options.append("-DCUDA_cublasLt_LIBRARY=" + cublas)
         return options
 
     def _pkgconf(self):
@@ -95,15 +105,16 @@ class Tree:
         os.chmod(path, 0o755)
         return path
 
-    def build(self, limit, width):
+    def build(self, limit, width, rehearsal):
         """From nothing; answers the outcomes of configuring and building."""
+        targets = TARGETS + (REHEARSED if rehearsal else ())
         shutil.rmtree(self.fresh, ignore_errors=True)
         env = self._build_environment()
         configured = process.run(["cmake", "-S", self.root, "-B", self.fresh, "-G", "Ninja"] + self._options(),
                                  limit, env, name="cmake")
         if not configured.ok:
             return [configured]
-        built = process.run(["nice", "ninja", "-C", self.fresh, "-j", str(width), "-k", "0", *TARGETS],
+        built = process.run(["nice", "ninja", "-C", self.fresh, "-j", str(width), "-k", "0", *targets],
                             limit - configured.seconds, env, name="ninja")
         return [configured, built]
 

@@ -13,7 +13,9 @@ import sys
 # What the plugin links, and what cuDNN loads when it compiles a plan at run time.
 LIBRARIES = ("libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnvrtc.so.13")
 LIBRARY_FOLDERS = ("lib64", "lib", "targets/x86_64-linux/lib")
-HEADERS = ("cuda_runtime_api.h", "cublasLt.h", "cudnn.h")
+HEADERS = ("cuda_runtime_api.h", "cublasLt.h")  # of a toolkit, or of packages; cuDNN's are looked for with its library
+SYSTEM_HEADERS = ("/usr/include", "/usr/include/x86_64-linux-gnu")
+SYSTEM_LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 
 
 def find_beside_python(name):
@@ -61,8 +63,13 @@ def _folders(kinds, system):
 def library_folders():
     """Folders that hold the libraries which the loader would not find by itself; and what is not anywhere."""
     known, folders, missing = said_by("ldconfig", "-p") or said_by("/sbin/ldconfig", "-p"), [], []
-    places = _folders(LIBRARY_FOLDERS, ["/usr/lib/x86_64-linux-gnu"])
+    places = _folders(LIBRARY_FOLDERS, [SYSTEM_LIBRARIES])
+    cudnn, _ = find_cudnn()  # the one that it is built with: another might be older
+    if cudnn and os.path.dirname(cudnn) != SYSTEM_LIBRARIES:
+        folders.append(os.path.dirname(cudnn))
     for name in LIBRARIES:
+        if any(os.path.exists(os.path.join(folder, name)) for folder in folders):
+            continue
         if re.search(r"^\s*%s " % re.escape(name), known, re.M):
             continue
         place = next((p for p in places if os.path.exists(os.path.join(p, name))), None)
@@ -75,18 +82,33 @@ def library_folders():
 
 def library_path(name):
     """The file to link, by its versioned name: a Python package has no other."""
-    places = library_folders()[0] + _folders(LIBRARY_FOLDERS, ["/usr/lib/x86_64-linux-gnu"])
+    places = library_folders()[0] + _folders(LIBRARY_FOLDERS, [SYSTEM_LIBRARIES])
     return next((os.path.join(p, name) for p in places if os.path.exists(os.path.join(p, name))), None)
 
 
+def header_folder(name):
+    places = _folders(("include", "targets/x86_64-linux/include"), list(SYSTEM_HEADERS))
+    return next((p for p in places if os.path.exists(os.path.join(p, name))), None)
+
+
 def header_folders():
-    places = _folders(("include", "targets/x86_64-linux/include"), ["/usr/include", "/usr/include/x86_64-linux-gnu"])
-    found = []
-    for name in HEADERS:
-        place = next((p for p in places if os.path.exists(os.path.join(p, name))), None)
-        if place and place not in found and not place.startswith("/usr/include"):
-            found.append(place)
-    return found
+    """Of HEADERS, where compilers do not look by themselves."""
+    found = dict.fromkeys(map(header_folder, HEADERS))
+    return [folder for folder in found if folder and folder not in SYSTEM_HEADERS]
+
+
+def find_cudnn():
+    """cuDNN 9's library and the folder of its headers, of one place; None, None: there is no place with both. A Python
+    package has its library under a versioned name alone."""
+    places = [(os.path.join(root, lib), os.path.join(root, include)) for root in _roots()
+              for lib in LIBRARY_FOLDERS for include in ("include", "targets/x86_64-linux/include")]
+    places += [(SYSTEM_LIBRARIES, include) for include in SYSTEM_HEADERS]
+    for folder, include in places:
+        library = next((os.path.join(folder, name) for name in ("libcudnn.so", "libcudnn.so.9")
+                        if os.path.exists(os.path.join(folder, name))), None)
+        if library and os.path.exists(os.path.join(include, "cudnn_version.h")):
+            return library, include
+    return None, None
 
 
 def _cudnn_version():
