@@ -894,7 +894,7 @@ function linalg.norm(...) end
 ---@return perigee.Tensor
 function linalg.vector_norm(...) end
 
----Releases everything that is unreachable, now.
+---Releases everything that is unreachable, now, what compiled traces keep too: code is compiled anew afterwards.
 function memory.collect() end
 
 ---Gives memory that no tensor uses back to the device.

@@ -8,6 +8,9 @@
 -- takes the cycle that the host's collector has just ended, if it freed enough, else drives one full cycle. Free slots
 -- are handed out in proportion to the Lua heap, so that what a cycle costs is spread over as many handles.
 --
+-- Handles are larger than 16 bytes: smaller ones that a function holds (an upvalue that is never assigned) become
+-- constants of traces, which then keep the tensor for good.
+--
 -- Finalizers of the host must not call Perigee: they would run in the middle of a call.
 
 local ffi = require "ffi"
@@ -27,6 +30,7 @@ local C
 local MIN_SLOTS, MAX_SLOTS = 2048, 262144
 local SLOTS_PER_KB = 8             -- of Lua heap; more, and what is not yet collected no longer fits the caches
 local MIN_GARBAGE = 64 * 1024 * 1024 -- native bytes
+local FLUSH_BYTES = 256 * 1024 * 1024
 
 local function grow(capacity)
   local ptrs = ffi.new("pgc_tensor *[?]", capacity + 1)
@@ -84,6 +88,16 @@ local function set_limit()
   S.limit = live + math.max(MIN_GARBAGE, live / 4, collectgarbage("count") * 1024)
 end
 
+-- Compiled traces keep the functions that they call, and so what those hold: a model that a closure was made for. They
+-- are let go of, to be compiled anew, whenever the live bytes have doubled since the last time.
+local flushed_at = 0
+local function flush_traces()
+  jit.flush()
+  full_cycle()
+  sweep()
+  flushed_at = tonumber(C.pgc_live_bytes())
+end
+
 -- Out of free slots, or past the limit of native bytes.
 local function pressure()
   local wanted = wanted_slots()
@@ -92,6 +106,7 @@ local function pressure()
     if S.capacity > 0 then
       full_cycle()
       sweep()
+      if C.pgc_live_bytes() > 2 * flushed_at + FLUSH_BYTES then flush_traces() end
     end
     if S.top < wanted / 2 then grow(S.capacity + math.max(wanted - S.top, math.floor(S.capacity / 2))) end
   end
@@ -176,10 +191,9 @@ function M.raise_closed(handle, where)
                "pg.keep(t) takes a tensor out of its scope")
 end
 
----Releases everything that is dead, at the price of a full collector cycle.
+---Releases everything that is dead, at the price of a full collector cycle and of compiling anew.
 function M.reclaim()
-  full_cycle()
-  sweep()
+  flush_traces()
   set_limit()
 end
 

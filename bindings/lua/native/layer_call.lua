@@ -59,14 +59,30 @@ local function exits(attributes)
   }
 end
 
+-- The compiled functions, by text. A trace keeps a function that it calls, and so the tensors of a layer that is long
+-- gone, unless the compiler has seen three functions of the same text: then it looks at the text alone, and layers of
+-- a kind share traces.
+local chunks = {}
+local FUNCTIONS_OF_ONE_TEXT = 3
+
+local function chunk_of(info, text, ...)
+  local chunk = chunks[text]
+  if not chunk then
+    chunk = assert(loadstring(text, "=perigee:" .. info.name))
+    for _ = 1, FUNCTIONS_OF_ONE_TEXT do chunk(...) end
+    chunks[text] = chunk
+  end
+  return chunk(...)
+end
+
 local function pointers(count) return ffi.new("pgc_tensor *[?]", math.max(count, 1)) end
 
 -- The call passes `struct`, which `refresh`, where there is one, fills before.
 local function compile(attributes, names, struct, refresh)
   local info = attributes.info
-  local chunk = assert(loadstring(text_of(info, names, refresh ~= nil), "=perigee:" .. info.name))
-  return chunk(C, handles.Handle, handles.wrap, ffi.istype, attributes, struct, refresh, pointers(#names),
-               pointers(info.inputs), pointers(info.outputs), exits(attributes), origins)
+  return chunk_of(info, text_of(info, names, refresh ~= nil), C, handles.Handle, handles.wrap, ffi.istype, attributes,
+                  struct, refresh, pointers(#names), pointers(info.inputs), pointers(info.outputs), exits(attributes),
+                  origins)
 end
 
 ---The function(layer, inputs...) that runs a layer with these attributes. Parameters are those in `attributes.tensors`,

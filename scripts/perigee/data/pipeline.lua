@@ -15,16 +15,17 @@ local collate = require "perigee.data.collate"
 ---@operator len: integer
 local Dataset = {}
 
--- Lua 5.1 asks no metamethod for # of a table, but does so for a userdata: a dataset is a proxy of its fields.
-local fields = setmetatable({}, { __mode = "k" })
+-- Lua 5.1 asks no metamethod for # of a table, but does so for a userdata: a dataset is a proxy of its fields, which are
+-- its environment. (A weak table of them would keep what fields refer to: a parent, and its data.)
 local template = newproxy(true)
 local meta = getmetatable(template)
+local fields_of, set_fields = debug.getfenv, debug.setfenv
 
 function meta.__index(self, key)
   local method = Dataset[key]
   if method ~= nil then return method end
   if type(key) == "number" then return Dataset.at(self, key) end
-  local value = fields[self][key]
+  local value = fields_of(self)[key]
   if value == nil and type(key) == "string" and key ~= "batched" then
     local names = {}
     for name in pairs(Dataset) do names[#names + 1] = name end
@@ -39,12 +40,12 @@ end
 function meta.__newindex(_, key)
   native.raise("invalid_argument", "data", ("a dataset has no settable field %q"):format(tostring(key)))
 end
-function meta.__len(self) return fields[self].size end
+function meta.__len(self) return fields_of(self).size end
 function meta.__tostring(self) return ("Dataset(%d %s)"):format(self.size, self.batched and "batches" or "samples") end
 
 local function new(own)
   local self = newproxy(template)
-  fields[self] = own
+  set_fields(self, own)
   return self
 end
 
@@ -176,7 +177,7 @@ end
 ---@param i integer
 ---@return table
 function Dataset:at(i)
-  local own = fields[self]
+  local own = fields_of(self)
   local at = type(i) == "number" and i < 0 and own.size + 1 + i or i
   if type(i) ~= "number" or i ~= math.floor(i) or at < 1 or at > own.size then
     native.raise("invalid_argument", "data", ("there is no element %s of %d"):format(tostring(i), own.size),
@@ -189,7 +190,7 @@ end
 
 -- Elements first + 1 .. last, in the order of the first epoch at each.
 local function part_of(dataset, first, last)
-  local own = fields[dataset]
+  local own = fields_of(dataset)
   return derive({ batched = own.batched, stage = function() return own.stage(1) end }, last - first, function(stage)
     return through(stage, last - first, function(i) return first + i end)
   end)
@@ -274,7 +275,7 @@ local read_each = native.signature("each", { { "from", "table", named = true, do
 ---@param ... { from: table? }
 ---@return perigee.Iterator|fun(): integer?, any
 function Dataset:each(...)
-  local own = fields[self]
+  local own = fields_of(self)
   local from = select("#", ...) > 0 and read_each(...).from or nil
   if from then
     check_position(own, from)
@@ -290,7 +291,7 @@ end
 ---@param set? integer
 ---@return integer
 function Dataset:epoch(set)
-  local own = fields[self]
+  local own = fields_of(self)
   if set ~= nil then
     check_count("epoch", set)
     own.epoch = set
@@ -301,7 +302,7 @@ end
 ---Whether v is a data set.
 ---@param v any anything
 ---@return boolean
-local function is_dataset(v) return v ~= nil and fields[v] ~= nil end
+local function is_dataset(v) return type(v) == "userdata" and debug.getmetatable(v) == meta end
 
 native.checked.class(Dataset, { noun = "a dataset", call = "ds", is = is_dataset, open = true })
 

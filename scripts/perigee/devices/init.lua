@@ -55,7 +55,7 @@ return function(pg, native)
     native.handles.reclaim()
     native.empty_cache(device and native.find_device(device, "memory.empty_cache"))
   end
-  ---Releases everything that is unreachable, now.
+  ---Releases everything that is unreachable, now, what compiled traces keep too: code is compiled anew afterwards.
   function pg.memory.collect() native.handles.reclaim() end
 
   local units = { [""] = 1, B = 1, K = 2 ^ 10, KB = 2 ^ 10, M = 2 ^ 20, MB = 2 ^ 20, G = 2 ^ 30, GB = 2 ^ 30,

@@ -13,7 +13,7 @@ local META = walk.META
 ---@return table<string, perigee.Tensor>
 function state.state(self)
   local tensors = {}
-  walk.tensors(self, function(name, t) tensors[name] = t:detach() end)
+  for _, entry in ipairs(walk.tensors(self)) do tensors[entry.name] = entry.tensor:detach() end
   return tensors
 end
 
@@ -22,10 +22,10 @@ local function is_counter(name) return name:match("num_batches_tracked$") ~= nil
 
 local function compare(self, given)
   local missing, unexpected, own = {}, {}, {}
-  walk.tensors(self, function(name)
+  for _, name in ipairs(walk.names(self)) do
     own[name] = true
     if given[name] == nil then missing[#missing + 1] = name end
-  end)
+  end
   for name in pairs(given) do
     if type(name) ~= "string" or (not own[name] and not is_counter(name)) then
       unexpected[#unexpected + 1] = tostring(name)
@@ -60,6 +60,13 @@ local function copy_into(target, value)
   end
 end
 
+local function copy_all(entries, given)
+  for _, entry in ipairs(entries) do
+    local value = given[entry.name]
+    if value ~= nil then copy_into(entry.tensor, value) end
+  end
+end
+
 ---Copies tensors in by name. All names and shapes are checked before anything is changed.
 ---@param given table<string, perigee.Tensor> by name, as state() or pg.load give them
 ---@param options? {strict?: boolean} false: names may be missing or left over
@@ -86,14 +93,12 @@ function state.load_state(self, given, options)
                    #missing > 0 and list_some(missing) or "none", #unexpected > 0 and list_some(unexpected) or "none"),
                  "{strict=false} loads the rest")
   end
-  walk.tensors(self, function(name, t)
-    if given[name] ~= nil then check(name, t, given[name]) end
-  end)
-  require("perigee").no_grad(function()
-    walk.tensors(self, function(name, t)
-      if given[name] ~= nil then copy_into(t, given[name]) end
-    end)
-  end)
+  local entries = walk.tensors(self)
+  for _, entry in ipairs(entries) do
+    local value = given[entry.name]
+    if value ~= nil then check(entry.name, entry.tensor, value) end
+  end
+  require("perigee").no_grad(copy_all, entries, given)
   return missing, unexpected
 end
 
@@ -132,12 +137,13 @@ function state.to(self, target, second)
         native.raise("invalid_argument", "to", "a layer's dtype must be a floating one, got " .. dtype.name)
       end
       local seen = {}
-      walk.tensors(self, function(_, t)
+      for _, entry in ipairs(walk.tensors(self)) do
+        local t = entry.tensor
         if not seen[t] then
           seen[t] = true
           move(t, not dtype and name or nil, dtype and dtype.name or nil)
         end
-      end)
+      end
     end
   end)
   return self

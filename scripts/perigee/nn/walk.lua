@@ -80,39 +80,52 @@ function walk.entries(layer)
 end
 
 -- Depth first. `open` guards against a layer that contains itself.
-local function visit(layer, prefix, fn, open)
+local function visit(layer, prefix, list, open)
   if open[layer] then return end
   open[layer] = true
   for _, entry in ipairs(walk.entries(layer)) do
     local name = prefix .. entry.name
     if entry.kind == "layer" then
-      visit(entry.value, name .. ".", fn, open)
+      visit(entry.value, name .. ".", list, open)
     else
-      fn(name, entry.value, entry.kind, layer)
+      list[#list + 1] = { name = name, tensor = entry.value, kind = entry.kind, owner = layer }
     end
   end
   open[layer] = nil
 end
 
----fn(name, tensor, kind, owner) for every parameter and buffer; shared ones under each of their names.
-function walk.tensors(layer, fn) visit(layer, "", fn, {}) end
+---{ name, tensor, kind, owner } of every parameter and buffer, in order; shared ones under each of their names. A list,
+---since a function that were called for each would become a part of traces, and what it holds with it.
+function walk.tensors(layer)
+  local list = {}
+  visit(layer, "", list, {})
+  return list
+end
 
 ---Names of all parameters and buffers, in order.
 function walk.names(layer)
   local names = {}
-  walk.tensors(layer, function(name) names[#names + 1] = name end)
+  for i, entry in ipairs(walk.tensors(layer)) do names[i] = entry.name end
   return names
+end
+
+-- Names and tensors of one kind, each tensor once.
+local function distinct(layer, wanted)
+  local names, tensors, seen = {}, {}, {}
+  for _, entry in ipairs(walk.tensors(layer)) do
+    local t = entry.tensor
+    if entry.kind == wanted and not seen[t] then
+      seen[t] = true
+      names[#names + 1], tensors[#tensors + 1] = entry.name, t
+    end
+  end
+  return names, tensors
 end
 
 ---`for name, tensor in`: those of one kind, each once.
 function walk.iterate(layer, wanted)
-  local names, tensors, seen, i = {}, {}, {}, 0
-  walk.tensors(layer, function(name, t, kind)
-    if kind == wanted and not seen[t] then
-      seen[t] = true
-      names[#names + 1], tensors[#tensors + 1] = name, t
-    end
-  end)
+  local names, tensors = distinct(layer, wanted)
+  local i = 0
   return function()
     i = i + 1
     return names[i], tensors[i]
@@ -120,8 +133,7 @@ function walk.iterate(layer, wanted)
 end
 
 function walk.parameters(layer)
-  local list = {}
-  for _, p in walk.iterate(layer, "parameter") do list[#list + 1] = p end
+  local _, list = distinct(layer, "parameter")
   return list
 end
 

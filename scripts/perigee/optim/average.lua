@@ -23,9 +23,10 @@ local function sources_of(where, source)
       native.raise("failed_precondition", where, "the model's sizes are not known before its first input",
                    "call it once")
     end
-    walk.tensors(source, function(name, t)
-      list[#list + 1] = { name = name, tensor = t, averaged = walk.is_parameter(t) and is_float(t) }
-    end)
+    for i, entry in ipairs(walk.tensors(source)) do
+      local t = entry.tensor
+      list[i] = { name = entry.name, tensor = t, averaged = walk.is_parameter(t) and is_float(t) }
+    end
   elseif type(source) == "table" and native.is_tensor(source[1]) then
     for i, t in ipairs(source) do list[i] = { name = i, tensor = t, averaged = is_float(t) } end
   else
@@ -41,12 +42,14 @@ local function shadow_of(t)
   return (t.dtype == "float16" or t.dtype == "bfloat16") and copy:to("float32") or copy
 end
 
+local function add_shadows(self)
+  for _, source in ipairs(self.sources) do self.shadow[source.name] = lasting(shadow_of, source.tensor) end
+end
+
 local function new(where, o)
   local self = setmetatable({ name = where, options = o, updates = 0, shadow = {} }, Average)
   self.sources = sources_of(where, o.model)
-  require("perigee").no_grad(function()
-    for _, source in ipairs(self.sources) do self.shadow[source.name] = lasting(shadow_of, source.tensor) end
-  end)
+  require("perigee").no_grad(add_shadows, self)
   return self
 end
 
