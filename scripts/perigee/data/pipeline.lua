@@ -15,8 +15,8 @@ local collate = require "perigee.data.collate"
 ---@operator len: integer
 local Dataset = {}
 
--- Lua 5.1 asks no metamethod for # of a table, but does so for a userdata: a dataset is a proxy of its fields, which are
--- its environment. (A weak table of them would keep what fields refer to: a parent, and its data.)
+-- Lua 5.1 asks no metamethod for # of a table, but does so for a userdata: a dataset is a proxy of its fields, which
+-- are its environment. (A weak table of them would keep what fields refer to: a parent, and its data.)
 local template = newproxy(true)
 local meta = getmetatable(template)
 local fields_of, set_fields = debug.getfenv, debug.setfenv

@@ -120,6 +120,7 @@ test("traces are let go of when memory doubles", function(t)
     pg.memory.collect()
     flushes = 0
     for i = 1, 24 do held[i] = pg.zeros { 4, 1024, 1024 } end -- 16 MiB each
+    t.equal(#held, 24)
   end)
   jit.flush, held = flush, nil
   pg.memory.collect()
