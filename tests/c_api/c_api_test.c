@@ -4,7 +4,10 @@
  * and a message, and leaves everything usable.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "perigee.h"
 
@@ -213,6 +216,39 @@ static void test_files(void) {
   CHECK(pgc_load_plugin("/no/such/plugin.so") != PG_OK && strstr(pgc_error()->message, "plugin.so") != NULL);
 }
 
+/* The threads of a product stay in the parent: in the child of fork every operator is an error, and none of them hangs.
+ */
+static void test_fork(void) {
+  enum { side = 256 };
+  static float values[side * side];
+  const int64_t shape[] = {side, side};
+  uint32_t matmul = 0, exp = 0;
+  pgc_tensor *x = NULL, *y = NULL;
+  CHECK(pgc_set_threads(2) == PG_OK);
+  CHECK(pgc_find_op("matmul", &matmul) == PG_OK && pgc_find_op("exp", &exp) == PG_OK);
+  CHECK(pgc_from_host(PG_F32, 2, shape, values, cpu, &x) == PG_OK);
+  for (int times = 0; times < 2; times++) {
+    CHECK(pgc_call2(matmul, x, x, NULL, &y) == PG_OK);
+    pgc_release(y);
+  }
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    failures = 0;
+    pgc_tensor* none = NULL;
+    FAILS(pgc_call2(matmul, x, x, NULL, &none), PG_E_FAILED_PRECONDITION, "used after fork");
+    FAILS(pgc_call(exp, &x, 1, NULL, NULL, 0, &none, 1), PG_E_FAILED_PRECONDITION, "used after fork");
+    CHECK(none == NULL && pgc_to_host(x, values, sizeof values) == PG_OK);
+    exit(failures != 0); /* with what runs at exit */
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  CHECK(pgc_call2(matmul, x, x, NULL, &y) == PG_OK);
+  pgc_release(y);
+  pgc_release(x);
+}
+
 int main(int count, char** arguments) {
   if (count > 1) CHECK(pgc_add_plugin_path(arguments[1]) == PG_OK);
   CHECK(pgc_version()[0] != 0);
@@ -224,6 +260,7 @@ int main(int count, char** arguments) {
   test_graphs_and_modules();
   test_nothing();
   test_files();
+  test_fork();
   const float one = 1;
   int64_t count_of_one = 1;
   pgc_tensor* late = NULL;

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/fork.hpp"
+
 #if defined(__SANITIZE_THREAD__)
 #define PERIGEE_TSAN 1
 #elif defined(__has_feature)
@@ -141,7 +143,7 @@ void set_thread_count(int count) {
 void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* argument) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  int64_t wanted = inside ? 1 : count / grain;
+  int64_t wanted = inside || is_forked() ? 1 : count / grain;
   if (wanted > 1) wanted = std::min<int64_t>({wanted, thread_count(), kMostShares});
   if (wanted <= 1) {
     body(argument, 0, count);

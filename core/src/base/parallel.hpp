@@ -7,7 +7,8 @@
 namespace perigee {
 
 // body(argument, begin, end) over [0, count), on at most thread_count() threads, in pieces of at least `grain`. Runs
-// inline when that makes one piece, or when called from inside itself; then no thread is started. body must not throw.
+// inline when that makes one piece, when called from inside itself, and in the child of a fork; then no thread is
+// started. body must not throw.
 void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* argument);
 int thread_count();
 void set_thread_count(int count);  // below 1: as many as there are processors

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an operator call passes through the interposers to the eager or the graph builder.
+#include "base/fork.hpp"
 #include "builder/rule_check.hpp"
 #include "call/anomaly.hpp"
 #include "call/autocast.hpp"
@@ -77,6 +78,7 @@ void check_numbers(const PendingCall& call) {
 
 void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
                  uint32_t flags, TensorRef* outputs, uint32_t output_count) {
+  check_forked();  // in the child of a fork all calls come here
   PendingCall pending{op, {inputs, inputs + input_count}, {}, {}, flags, nullptr, {}};
   auto* bytes = static_cast<const uint8_t*>(attrs);
   pending.attrs.assign(bytes, bytes + op.info->attr_size);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/fork.hpp"
 #include "builder/rule_check.hpp"
 
 namespace perigee {
@@ -43,6 +44,9 @@ Recent& recent() {
   if (thread_recent == nullptr) thread_recent = new Recent();
   return *thread_recent;
 }
+
+// No thread's recent signatures are good any more: the next call of each comes to find_signature.
+void outdate_recent() { cache().generation.fetch_add(1, std::memory_order_acq_rel); }
 
 // ---- making one ----
 
@@ -347,6 +351,7 @@ SignatureRef find_signature(const SignatureKey& key, uint64_t hash) {
     }
   }
   if (!found) {
+    watch_forks(outdate_recent);
     found = make_signature(key, hash);
     std::lock_guard lock(c.mutex);
     // Kernels came meanwhile, perhaps because this call looked for them: it is served, and the next decides anew.

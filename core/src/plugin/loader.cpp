@@ -16,6 +16,7 @@
 #endif
 #include <boost/dll/shared_library.hpp>
 
+#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "call/signature.hpp"
 #include "device/list.hpp"
@@ -292,6 +293,7 @@ LoadedPlugin* load_plugin(const std::string& path) {
 }
 
 void shutdown() {
+  if (is_forked()) return;  // all of it is the parent's
   Loader& l = loader();
   std::lock_guard guard(l.mutex);
   if (l.shut_down) return;
