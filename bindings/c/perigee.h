@@ -5,7 +5,7 @@
  * CAVEATS, first:
  *  - Nothing throws. A function that can fail returns PG_OK (0) or a PG_E_* code of perigee/plugin.h; pgc_error() then
  *    describes the failure, until the next failing call of the same thread.
- *  - PG_E_RETRY: memory is short and nothing has happened. Release what you can, call pgc_again(), and reissue once.
+ *  - PG_E_RETRY: memory is short, and nothing has happened. Release what you can, call pgc_again(), and reissue once.
  *  - pgc_tensor* is a counted reference. A function that hands one out gives you a reference: pgc_release it.
  *    Functions that take one borrow it.
  *  - Ambient state (gradient mode, device scope, recording graph, stream) belongs to the calling thread.
@@ -60,6 +60,9 @@ PGC_API int32_t pgc_shutdown(void);
 PGC_API const pg_error *pgc_error(void);
 /* The next call may take its last resort instead of answering PG_E_RETRY. */
 PGC_API void pgc_again(void);
+/* The calling thread's next call of an operator answers PG_E_RETRY before anything has happened: so a front end that
+ * compiles its loops comes to look at its signals. A signal handler may call it. */
+PGC_API void pgc_interrupt(void);
 PGC_API int32_t pgc_set_threads(int32_t count);
 PGC_API int32_t pgc_threads(void);
 

@@ -56,6 +56,7 @@ using namespace perigee::api;
 const char* pgc_version(void) { return PERIGEE_VERSION; }
 const pg_error* pgc_error(void) { return &last_error(); }
 void pgc_again(void) { ambient().last_resort = true; }
+void pgc_interrupt(void) { ambient().interrupted = true; }
 
 int32_t pgc_add_plugin_path(const char* folder) {
   return run("add_plugin_path", [&] { add_plugin_path(given(folder, "the folder")); });

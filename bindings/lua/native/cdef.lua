@@ -53,6 +53,7 @@ const char *pgc_devices_json(void);
 int32_t pgc_shutdown(void);
 const pg_error *pgc_error(void);
 void pgc_again(void);
+void pgc_interrupt(void);
 int32_t pgc_set_threads(int32_t count);
 int32_t pgc_threads(void);
 int32_t pgc_set_grad_enabled(int32_t on);

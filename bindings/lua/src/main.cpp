@@ -7,6 +7,7 @@
 #include <string>
 #include <system_error>
 
+#include "interrupt.hpp"
 #include "line_editor.hpp"
 #include "state.hpp"
 
@@ -62,7 +63,9 @@ int run_chunk(lua_State* L, int load_status, int argc, char** argv, int script) 
   }
   perigee::set_arguments(L, argc, argv, script);
   for (int i = script + 1; i < argc; ++i) lua_pushstring(L, argv[i]);
-  return perigee::call(L, argc - script - 1, 0) ? 0 : 1;
+  perigee::watch_script(L);
+  if (perigee::call(L, argc - script - 1, 0)) return 0;
+  return perigee::was_interrupted() ? perigee::kInterruptedStatus : 1;
 }
 
 // Text only: bytecode from who knows where can crash the process.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state.hpp"
 
+#include <sys/auxv.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -9,7 +11,11 @@ namespace perigee {
 
 std::string find_home() {
   std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) {  // no /proc: as it was started
+    const auto* started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    self = std::filesystem::canonical(started != nullptr ? started : "", error);
+  }
   return error ? std::string() : self.parent_path().parent_path().string();
 }
 

@@ -14,10 +14,11 @@ struct Condition;
 
 struct Ambient {
   bool grad_enabled = true;
-  bool detect_anomaly = false;  // the first operator that makes NaN or Inf fails (call/anomaly.hpp)
-  bool log_placement = false;   // a line for every operator: where it runs
-  bool last_resort = false;     // memory is short and the front end has released what it could
-  int32_t device = -1;          // explicit placement; -1: none
+  bool detect_anomaly = false;        // the first operator that makes NaN or Inf fails (call/anomaly.hpp)
+  bool log_placement = false;         // a line for every operator: where it runs
+  volatile bool interrupted = false;  // the next call from outside is to say so; set by signal handlers
+  bool last_resort = false;           // memory is short and the front end has released what it could
+  int32_t device = -1;                // explicit placement; -1: none
   uint32_t stream = 0;
   uint32_t default_dtype = PG_F32;
   const char* origin = nullptr;  // where the front end calls operators from, if it is asked to say; interned

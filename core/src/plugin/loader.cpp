@@ -32,7 +32,7 @@ namespace {
 
 constexpr const char* kSymbol = "pg_plugin_v1";
 
-// As /proc/cpuinfo names them, which is how manifests do.
+// As /proc/cpuinfo names them, which is how manifests do; none where there is no such file: nothing is known then.
 const std::set<std::string>& processor_features() {
   static const auto& features = *new std::set<std::string>([] {
     std::set<std::string> found;
@@ -84,7 +84,7 @@ void check_requirements(const LoadedPlugin& plugin) {
   }
   check_host_minor(plugin.min_host_minor);
   for (const std::string& feature : plugin.cpu_features) {
-    if (processor_features().count(feature) == 0) {
+    if (!processor_features().empty() && processor_features().count(feature) == 0) {
       pg::fail_support("needs the processor feature '" + feature + "', which this machine lacks");
     }
   }
