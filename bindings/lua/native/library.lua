@@ -45,8 +45,8 @@ local function load_library()
   end
   local C = ffi.load(path)
   C.pgc_add_plugin_path(home .. "/lib/perigee/plugins")
-  local executable = package.loaded["perigee.prompt.line_editor"] -- of ours: it answers Ctrl-C
-  if executable then executable.break_calls(tonumber(ffi.cast("uintptr_t", ffi.cast("void *", C.pgc_interrupt)))) end
+  local break_calls = package.loaded["perigee.native.break_calls"] -- of our executable: it answers Ctrl-C
+  if break_calls then break_calls(tonumber(ffi.cast("uintptr_t", ffi.cast("void *", C.pgc_interrupt)))) end
   return C, home
 end
 

@@ -231,7 +231,6 @@ void push_line_editor(lua_State* L) {
                                 {"make_folder", make_folder},
                                 {"close", close},
                                 {"watch", lua_watch},
-                                {"break_calls", lua_break_calls},
                                 {nullptr, nullptr}};
   lua_newtable(L);
   for (const luaL_Reg* f = functions; f->name; ++f) {

@@ -12,7 +12,7 @@ namespace perigee {
 ///   read(prompt)    -> line, or nil and "end" or "interrupted", and whether something had been typed
 ///   pending()       -> whether more input waits: the lines of a paste, or of a pipe
 ///   remember(line)  appends to the history in memory
-///   watch(on), break_calls(address)   of interrupt.hpp; the latter is the library's
+///   watch(on)       of interrupt.hpp
 ///   make_folder(path)
 ///   interactive     whether somebody sits there
 void push_line_editor(lua_State* L);

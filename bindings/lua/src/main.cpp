@@ -87,6 +87,8 @@ void prepare(lua_State* L) {
   lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
   perigee::push_line_editor(L);
   lua_setfield(L, -2, "perigee.prompt.line_editor");
+  lua_pushcfunction(L, perigee::lua_break_calls);
+  lua_setfield(L, -2, "perigee.native.break_calls");
   lua_pop(L, 1);
   // More room for compiled code than LuaJIT's default of half a megabyte.
   luaL_dostring(L, "require('jit.opt').start('maxmcode=32768', 'maxtrace=16384', 'maxsnap=1000')");
