@@ -107,8 +107,8 @@ local FUNCTIONS = {
   index_add = { whole(1, 0), function(x, i) return x:index_add(i, x[{ { 1, 2 } }], 1) end },
   index_copy = { whole(1, 0), function(x, i) return x:index_copy(i, x[{ { 1, 2 } }], 1) end },
   index_fill = { whole(1, 0), function(x, i) return x:index_fill(i, 1, 1) end },
-  embedding = { whole(1, 0), function(x, i) return pg.embedding(x, i) end },
-  embedding_bag = { whole { 1, 0 }, function(x, i) return pg.embedding_bag(x, i, { mode = "sum" }) end },
+  embedding = { whole(1, 0), function(x, i) return pg.embedding(x, i) end, floats = true },
+  embedding_bag = { whole { 1, 0 }, function(x, i) return pg.embedding_bag(x, i, { mode = "sum" }) end, floats = true },
   ["x[index]"] = { whole(1, 0), function(x, i) return x[i] end },
   ["x[{{}, index}]"] = { whole(1, 0), function(x, i) return x[{ {}, i }] end },
   ["x[index] = 1"] = { whole(1, 0), function(x, i)
@@ -116,8 +116,8 @@ local FUNCTIONS = {
     y[i] = 1
     return y
   end },
-  cross_entropy = { whole(1, 0, 2), function(x, i) return pg.nn.cross_entropy(x:t(), i) end },
-  nll = { whole(1, 0, 2), function(x, i) return pg.nn.nll(x:t(), i) end },
+  cross_entropy = { whole(1, 0, 2), function(x, i) return pg.nn.cross_entropy(x:t(), i) end, floats = true },
+  nll = { whole(1, 0, 2), function(x, i) return pg.nn.nll(x:t(), i) end, floats = true },
 }
 local NAMED = { take = "", put = "", ["x[index]"] = "", ["x[{{}, index}]"] = "", ["x[index] = 1"] = "",
                 take_along = "", index_add = "", index_copy = "", index_fill = "", embedding_bag = "", nll = "" }
@@ -132,10 +132,10 @@ test("index_limits/bincount", function(t) -- counts up to any number that there 
 end)
 
 for name, row in pairs(FUNCTIONS) do
-  for _, dtype in ipairs(WIDTHS) do
+  for i = 1, row.floats and 3 or #WIDTHS do
+    local dtype = WIDTHS[i]
     test(("index_limits/%s/%s"):format(name, dtype), function(t)
       local x = pg.tensor({ { 1, 0, 1 }, { 0, 1, 1 }, { 1, 1, 0 } }):to(dtype)
-      if not pcall(row[2], x, row[1]) then t.skip("not of this dtype") end
       refuses(t, NAMED[name] or name, row[1], function(i) return row[2](x, i) end)
     end)
   end
