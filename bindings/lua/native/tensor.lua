@@ -36,6 +36,16 @@ function M.rank(t) return C.pgc_describe(pointer(t, "dim")).rank end
 ---@return integer|perigee.Size
 function M.size(t, axis) return sizes.of(C.pgc_describe(pointer(t, "size")).shape[axis - 1]) end
 
+local MOST_PARTS = 2 ^ 20
+
+---Raises where a list of so many tensors is more than anybody wants to wait for.
+function M.check_parts(where, count)
+  if type(count) == "number" and count > MOST_PARTS then
+    errors.raise("invalid_argument", where, ("%.17g tensors would be a list of more than %d"):format(count, MOST_PARTS),
+                 "t:reshape, or t:rows() for one at a time")
+  end
+end
+
 ---Whether two sizes are known and not the same. Those of a graph may turn out to be equal.
 function M.sizes_differ(a, b) return type(a) == "number" and type(b) == "number" and a ~= b end
 

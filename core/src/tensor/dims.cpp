@@ -36,12 +36,12 @@ Table& table() {
 
 int64_t checked_add(int64_t a, int64_t b) {
   int64_t r;
-  if (__builtin_add_overflow(a, b, &r)) overflow();
+  if (__builtin_add_overflow(a, b, &r) || PG_DIM_IS_SYMBOLIC(r)) overflow();
   return r;
 }
 int64_t checked_mul(int64_t a, int64_t b) {
   int64_t r;
-  if (__builtin_mul_overflow(a, b, &r)) overflow();
+  if (__builtin_mul_overflow(a, b, &r) || PG_DIM_IS_SYMBOLIC(r)) overflow();
   return r;
 }
 
@@ -49,7 +49,8 @@ Sum sum_of(int64_t dimension) {
   if (!PG_DIM_IS_SYMBOLIC(dimension)) return dimension == 0 ? Sum{} : Sum{{{}, dimension}};
   const auto& sums = table().sums;
   const auto number = static_cast<size_t>(PG_DIM_SYMBOLIC - 1 - dimension);
-  if (number >= sums.size()) pg::fail(PG_E_INTERNAL, "a size is a symbol that there is not");
+  if (number >= sums.size())  // a number that a user gave
+    pg::fail_argument(pg::format("%lld is less than any size or distance can be", static_cast<long long>(dimension)));
   return sums[number];
 }
 

@@ -189,7 +189,7 @@ std::unique_ptr<OnednnConvolution> try_in(const ConvShape& s, onednn::DataType t
 
 std::unique_ptr<OnednnConvolution> make_whole_convolution(const ConvShape& s) {
   if (onednn::data_type(s.dtype) == onednn::DataType::undef) return nullptr;
-  if (s.x.count() * s.weight.count() * s.y.count() == 0) return nullptr;
+  if (s.x.count() == 0 || s.weight.count() == 0 || s.y.count() == 0) return nullptr;
   if (has_zero_stride(s.x) || has_zero_stride(s.y) || has_zero_stride(s.weight)) return nullptr;
   if (s.kind != ConvKind::kWeightGradient && s.bias && s.bias_stride != 1 &&
       (s.kind == ConvKind::kForward ? s.o : s.c) > 1) {

@@ -17,6 +17,7 @@ struct Cumulative final : pg::Kernel {
   void launch(const pg_launch& launch) override {
     void* out = pg::output(launch, 0);
     const void* x = pg::input(launch, 0);
+    if (rows_.length() == 0) return;
     bool floating = is_float(rows_.storage(0));
     Storage type = floating ? sF64 : sI64;
     rows_.each([&](int64_t begin, int64_t end) {
@@ -61,6 +62,7 @@ struct CumulativeExtreme final : pg::Kernel {
   void launch(const pg_launch& launch) override {
     void *out = pg::output(launch, 0), *index = pg::output(launch, 1);
     const void* x = pg::input(launch, 0);
+    if (rows_.length() == 0) return;
     bool floating = is_float(rows_.storage(0));
     Storage type = floating ? sF64 : sI64;
     rows_.each([&](int64_t begin, int64_t end) {
@@ -106,6 +108,7 @@ struct LogCumSumExp final : pg::Kernel {
   void launch(const pg_launch& launch) override {
     void* out = pg::output(launch, 0);
     const void* x = pg::input(launch, 0);
+    if (rows_.length() == 0) return;
     rows_.each([&](int64_t begin, int64_t end) {
       std::vector<double> scratch(static_cast<size_t>(rows_.length()) * 2);
       double* y = scratch.data() + rows_.length();

@@ -168,7 +168,9 @@ struct MaskedSelectGrad final : pg::Kernel {
     const void* mask = pg::input(launch, 1);
     auto places =
         count_pieces(mask_.count(), [&](int64_t begin, int64_t end) { return count_true(mask_, mask, begin, end); });
-    if (places.back() > given_) pg::fail_argument("masked_select_grad: the mask selects more elements than dy has");
+    if (places.back() != given_)
+      pg::fail_argument(pg::format("masked_select_grad: the mask selects %lld elements, dy has %lld",
+                                   static_cast<long long>(places.back()), static_cast<long long>(given_)));
     visit_bytes(kStorageBytes[storage_], [&](auto zero) {
       using E = decltype(zero);
       const E* dy = pg::input<const E>(launch, 0);

@@ -21,7 +21,8 @@ return function(pg, native)
     if type(list) ~= "table" or #list ~= axes then
       refuse(where, ("%s must be one number or %d, got %s"):format(name, axes, native.describe(list)))
     end
-    for _, v in ipairs(list) do
+    for i = 1, axes do
+      local v = list[i] -- nil in a list with a hole
       if not (others and others(v)) and (type(v) ~= "number" or v ~= math.floor(v) or v < least) then
         refuse(where, ("%s must be whole numbers from %d, got %s"):format(name, least, native.describe(v)))
       end

@@ -351,7 +351,8 @@ end
 
 local function check_parts(parts, milestones)
   check("Chain", #parts > 0, "needs schedules")
-  for i, part in ipairs(parts) do
+  for i = 1, #parts do
+    local part = parts[i] -- nil in a list with a hole
     check("Chain", getmetatable(part) == Schedule, "argument %d must be a schedule, got %s", i, native.describe(part))
     check("Chain", part.optimizer == parts[1].optimizer, "schedule %d has another optimizer", i)
     check("Chain", milestones or not (part.observe or part.also), "schedule %d, %s, needs milestones", i, part.name)

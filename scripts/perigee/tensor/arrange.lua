@@ -159,6 +159,7 @@ return function(pg, native)
       if o.parts < 1 then
         bad("tensor_split", "parts must be a whole number from 1, got " .. native.describe(o.parts))
       end
+      tensor.check_parts("tensor_split", o.parts)
       local more = n % o.parts
       local least = (n - more) / o.parts
       for i = 1, o.parts do ends[i] = i * least + (i + more - native.size.max(i, more)) end -- the lesser of i and more

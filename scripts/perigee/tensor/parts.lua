@@ -191,6 +191,7 @@ return function(pg, native)
       native.raise("invalid_argument", "split", "size must be a whole number from 1, got " .. native.describe(o.size))
     end
     local n = known_size("split", t, axis, "a list of sizes, or chunk, tells how many parts there are")
+    tensor.check_parts("split", n / o.size)
     return cut(t, axis, even(n, o.size))
   end)
 
@@ -204,6 +205,7 @@ return function(pg, native)
     if o.count < 1 then native.raise("invalid_argument", "chunk", "count must be at least 1") end
     local axis = axis_of("chunk", t, o.axis)
     local n = size(t, axis)
+    tensor.check_parts("chunk", n == 0 and o.count or type(n) == "number" and math.min(o.count, n) or o.count)
     if is_size(n) then
       local parts, list = t:unflatten(axis, { o.count, n / o.count }), {}
       for i = 1, o.count do list[i] = tensor.select(parts, axis, i) end
@@ -222,8 +224,9 @@ return function(pg, native)
   ---@return perigee.Tensor[]
   both("unbind", function(t, ...)
     local axis = axis_of("unbind", t, read_unbind(...).axis)
-    local list = {}
-    for i = 1, known_size("unbind", t, axis) do list[i] = tensor.select(t, axis, i) end
+    local list, n = {}, known_size("unbind", t, axis)
+    tensor.check_parts("unbind", n)
+    for i = 1, n do list[i] = tensor.select(t, axis, i) end
     return list
   end)
 

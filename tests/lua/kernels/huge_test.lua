@@ -27,7 +27,7 @@ print(("%%d"):format(used() - before), not ok and err.code, tostring(err))
 
 local function growth(t, code)
   local path = process.file(PROGRAM:format(code))
-  local text = process.run(process.need_perigee(t) .. " " .. path)
+  local text = process.run(("timeout 60 %s %s"):format(process.need_perigee(t), path))
   os.remove(path)
   local bytes, err = text:match "^(%d+)%s+(%S+)"
   if not bytes then error(text, 0) end
@@ -61,5 +61,33 @@ for name, code in pairs {
     local bytes, err, text = growth(t, code)
     t.equal(err, "false", text)
     t.ok(bytes < 100e6, ("%.0f MB were filled"):format(bytes / 1e6))
+  end)
+end
+
+-- Lines without elements take no time, however many there are.
+local OF_LINES = { "softmax", "log_softmax", "softmin", "cumsum", "cumprod", "cummax", "logcumsumexp", "sort",
+                   "argsort", "flip", "roll", "index_select" }
+for _, name in ipairs(OF_LINES) do
+  test("huge/lines of nothing/" .. name, function(t)
+    local arguments = name == "roll" and "1, 1" or "1"
+    if name == "index_select" then arguments = "pg.zeros { 0, dtype = \"int64\" }, 1" end
+    local bytes, err, text = growth(t, ([[
+for _, device in ipairs { "cpu", "sim:0" } do
+  pg.device(device, function()
+    local y = pg.%s(pg.zeros { 0, 2 ^ 40 }, %s)
+    assert(y.shape[2] == 2 ^ 40)
+    pg.synchronize(device)
+  end)
+end]]):format(name, arguments))
+    t.equal(err, "false", text)
+    t.ok(bytes < 100e6, ("%.0f MB were filled"):format(bytes / 1e6))
+  end)
+end
+
+-- So many views are no list.
+for _, call in ipairs { "tensor_split(2 ^ 40)", "chunk(2 ^ 40)", "split(1)", "unbind()" } do
+  test("huge/parts/" .. call, function(t)
+    local _, err, text = growth(t, ("pg.zeros { 1 }:expand(2 ^ 40):%s"):format(call))
+    t.equal(err, "invalid_argument", text)
   end)
 end

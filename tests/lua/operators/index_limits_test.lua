@@ -132,8 +132,8 @@ test("index_limits/bincount", function(t) -- counts up to any number that there 
 end)
 
 for name, row in pairs(FUNCTIONS) do
-  for i = 1, row.floats and 3 or #WIDTHS do
-    local dtype = WIDTHS[i]
+  for width = 1, row.floats and 3 or #WIDTHS do
+    local dtype = WIDTHS[width]
     test(("index_limits/%s/%s"):format(name, dtype), function(t)
       local x = pg.tensor({ { 1, 0, 1 }, { 0, 1, 1 }, { 1, 1, 0 } }):to(dtype)
       refuses(t, NAMED[name] or name, row[1], function(i) return row[2](x, i) end)

@@ -15,6 +15,7 @@ inline void index_select(const Operand& x, const Operand& index, int64_t axis, c
   AxisSplit s(x.shape, axis);
   auto places = read_index(index, s.length, op, index_name(op, axis, shown));
   int64_t n = static_cast<int64_t>(places.size());
+  if (y.count() == 0) return;
   with_compute(x.dtype, [&](auto tag) {
     auto in = read<decltype(tag)>(x);
     std::vector<decltype(tag)> out;
@@ -33,6 +34,7 @@ inline void index_select_grad(const Operand& dy, const Operand& index, int64_t a
   AxisSplit s(dx.shape, axis);
   auto places = read_index(index, s.length, op, index_name(op, axis));
   int64_t n = static_cast<int64_t>(places.size());
+  if (dx.count() == 0) return;
   with_compute(dy.dtype, [&](auto tag) {
     using W = decltype(tag);
     auto flow = read<W>(dy);
@@ -128,10 +130,12 @@ inline void masked_select_grad(const Operand& dy, const Operand& mask, const Ope
     size_t next = 0;
     for (size_t i = 0; i < take.size(); i++) {
       if (take[i]) {
-        if (next == flow.size()) fail_argument("masked_select_grad: the mask selects more elements than dy has");
-        out[i] = flow[next++];
+        if (next < flow.size()) out[i] = flow[next];
+        next++;
       }
     }
+    if (next != flow.size())
+      fail_argument(format("masked_select_grad: the mask selects %zu elements, dy has %zu", next, flow.size()));
     write(dx, out);
   });
 }

@@ -13,7 +13,10 @@ void multiply(const W* a, const W* b, Sum<W>* c, int64_t m, int64_t k, int64_t n
   for (int64_t i = 0; i < m; i++) {
     for (int64_t p = 0; p < k; p++) {
       Sum<W> left = a[i * k + p];
-      for (int64_t j = 0; j < n; j++) c[i * n + j] += left * b[p * n + j];
+      for (int64_t j = 0; j < n; j++) {
+        Sum<W>& to = c[i * n + j];
+        to = wrapping_add(to, wrapping_multiply<Sum<W>>(left, b[p * n + j]));
+      }
     }
   }
 }

@@ -175,6 +175,7 @@ struct AllOf {
 template <class W>
 void cumulate(const Operand& x, int64_t axis, bool products, const Operand& y) {
   std::vector<Sum<W>> values = read<Sum<W>>(x);
+  if (values.empty()) return;  // of lines without elements there may be very many
   AxisSplit s(x.shape, axis);
   for (int64_t b = 0; b < s.before; b++) {
     for (int64_t a = 0; a < s.after; a++) {
@@ -191,6 +192,7 @@ void cumulate(const Operand& x, int64_t axis, bool products, const Operand& y) {
 template <class W>
 void cumulate_extreme(const Operand& x, int64_t axis, int sign, const Operand& y, const Operand& index) {
   std::vector<W> values = read<W>(x);
+  if (values.empty()) return;
   std::vector<int64_t> places(values.size());
   AxisSplit s(x.shape, axis);
   for (int64_t line = 0; line < s.before * s.after; line++) {
@@ -209,6 +211,7 @@ void cumulate_extreme(const Operand& x, int64_t axis, int sign, const Operand& y
 // Logarithms of running sums of exponentials, from the front or from the end.
 inline void logcumsumexp(const Operand& x, int64_t axis, bool reverse, const Operand& y) {
   std::vector<double> values = read<double>(x);
+  if (values.empty()) return;
   AxisSplit s(x.shape, axis);
   for (int64_t line = 0; line < s.before * s.after; line++) {
     int64_t first = line / s.after * s.length * s.after + line % s.after;
