@@ -30,9 +30,11 @@ struct Padding {
   int64_t before[3] = {}, after[3] = {};
 };
 
-// One number, one for each axis, or two for each axis (before and behind).
+// One number, one for each axis, or two for each axis (before and behind). Sums of them stay within an int64.
 inline Padding check_padding(const ShapeContext& c, const char* attr, uint32_t axes) {
   pg_ints list = c.get<Ints>(attr);
+  for (int64_t i = 0; i < list.count; i++)
+    c.need(list.value[i] <= int64_t{1} << 60, "%s is %s; expected at most 2^60", attr, list_text(list).c_str());
   Padding p;
   if (list.count == 2 * axes) {
     for (uint32_t i = 0; i < axes; i++) p.before[i] = list.value[2 * i], p.after[i] = list.value[2 * i + 1];

@@ -64,6 +64,8 @@ require("mistakes.check")(test, {
   { "pg.col2im(pg.ones{1, 4, 4}, {nil, 4}, 2)", "col2im: size must be whole numbers from 1, got nil" },
   { "x:sum():expand(2^21):unbind()",
     "unbind: 2097152 tensors would be a list of more than 1048576 (t:reshape, or t:rows() for one at a time)" },
+  { "pg.conv_transpose1d(pg.ones{1, 1, 3}, pg.ones{1, 1, 2}, {padding=9e18})",
+    "conv_transpose1d: padding is {9000000000000000000}; expected at most 2^60" },
   { "x:roll(2^63, 1)", "roll: shifts must be whole numbers, got number 9.2233720368548e+18" },
   { "x:diag_embed(2^63)", "diag_embed: offset must be a whole number, got number 9.2233720368548e+18" },
   { "pg.zeros{1, 4, 4}:avg_pool2d(2, {divisor_override=0})",
