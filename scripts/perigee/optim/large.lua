@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Optimizers that look at a parameter as a whole: LAMB and LARS at its norm, Adafactor at rows and columns, Muon at the
--- matrix. Norms and products are operators a parameter; what is elementwise is one pass over all.
+-- matrix. Norms and products are operators a parameter; what is elementwise is one pass over all. A step writes once it
+-- has been computed as a whole: memory that ends in it leaves parameters and state as they were.
 
 local native = require "perigee.native"
 local rule = require "perigee.optim.rule"
@@ -18,7 +19,15 @@ end
 
 local function wide(t) return (t.dtype == "float16" or t.dtype == "bfloat16") and t:to("float32") or t end
 local function norm(t) return t:square():sum():sqrt() end
-local function write(p, value) native.call("copy", { p:detach(), value:to(p.dtype) }) end
+
+-- What a step will have written: later:add(tensor, value), and in the end later:write(), which allocates nothing.
+local Later = {}
+Later.__index = Later
+local function new_later() return setmetatable({}, Later) end
+function Later:add(t, value) self[#self + 1] = { t:detach(), value:to(t.dtype) } end
+function Later:write()
+  for _, pair in ipairs(self) do native.call("copy", pair) end
+end
 
 -- a / b where both are above 0, else 1.
 local function ratio(a, b)
@@ -32,15 +41,21 @@ rule.define {
   slots = function() return { "exp_avg", "exp_avg_sq" } end,
   -- A step of Adam from 0 with rate 1 is the direction, for all parameters at once.
   update = function(o, step, params, gradients, state)
-    local directions = {}
-    for i, p in ipairs(params) do directions[i] = wide(p:detach()):zeros_like() end
-    native.call("adam", { directions, gradients, state.exp_avg, state.exp_avg_sq, {} },
+    local directions, means, squares, later = {}, {}, {}, new_later()
+    for i, p in ipairs(params) do
+      directions[i] = wide(p:detach()):zeros_like()
+      means[i], squares[i] = state.exp_avg[i]:clone(), state.exp_avg_sq[i]:clone()
+    end
+    native.call("adam", { directions, gradients, means, squares, {} },
                 { lr = 1, beta1 = o.beta1, beta2 = o.beta2, eps = o.eps, step = step })
     for i, p in ipairs(params) do
       local w = wide(p:detach())
       local direction = o.weight_decay * w - directions[i]
-      write(p, w - direction * (o.lr * ratio(norm(w), norm(direction))))
+      later:add(p, w - direction * (o.lr * ratio(norm(w), norm(direction))))
+      later:add(state.exp_avg[i], means[i])
+      later:add(state.exp_avg_sq[i], squares[i])
     end
+    later:write()
   end,
 }
 ---Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"): m
@@ -104,6 +119,7 @@ rule.define {
   end,
   update = function(o, step, params, gradients, state)
     local part, rate = step ^ o.beta2_decay, math.min(o.lr, 1 / math.sqrt(step))
+    local later = new_later()
     for i, p in ipairs(params) do
       local w, g = wide(p:detach()), wide(gradients[i])
       local count = math.max(w:numel(), 1)
@@ -113,19 +129,22 @@ rule.define {
       local estimate
       if w:dim() > 1 then
         local row, col = state.row_var[i], state.col_var[i]
-        write(row, row + (square:mean { axis = -1, keepdim = true } - row) * part)
-        write(col, col + (square:mean { axis = -2, keepdim = true } - col) * part)
+        row = row + (square:mean { axis = -1, keepdim = true } - row) * part
+        col = col + (square:mean { axis = -2, keepdim = true } - col) * part
+        later:add(state.row_var[i], row)
+        later:add(state.col_var[i], col)
         estimate = row:matmul(col) / row:mean { axis = -2, keepdim = true }:clamp { min = least }
       else
         local variance = state.variance[i]
-        write(variance, variance + (square - variance) * part)
-        estimate = variance
+        estimate = variance + (square - variance) * part
+        later:add(variance, estimate)
       end
       local direction = estimate:clamp { min = least * least }:rsqrt() * g
       local longest = (norm(direction):to("float64") / (math.sqrt(count) * o.d)):clamp { min = 1 }
       local kept = o.weight_decay == 0 and w or w - (o.lr * o.weight_decay) * w
-      write(p, kept - direction * (alpha / longest):to(w.dtype))
+      later:add(p, kept - direction * (alpha / longest):to(w.dtype))
     end
+    later:write()
   end,
 }
 ---Adam's second moment of a matrix kept as a row and a column (Shazeer and Stern, 2018), as PyTorch defines it. In step
@@ -159,21 +178,24 @@ rule.define {
     { "ns_steps", 5, "steps of the iteration" }, { "eps", 1e-7, "least norm that is divided by" } },
   slots = function() return { "momentum_buffer" } end,
   update = function(o, _, params, gradients, state)
+    local later = new_later()
     for i, p in ipairs(params) do
       if p:dim() < 2 then
         native.raise("invalid_argument", "Muon", ("parameter %d is %s; only matrices can be made orthogonal"):format(i,
                      tostring(p.shape)), "give vectors to another optimizer, such as optim.AdamW")
       end
       local w, g, mean = wide(p:detach()), wide(gradients[i]), state.momentum_buffer[i]
-      write(mean, mean + (g - mean) * (1 - o.momentum))
+      mean = mean + (g - mean) * (1 - o.momentum)
+      later:add(state.momentum_buffer[i], mean)
       local direction = o.nesterov and g + (mean - g) * o.momentum or mean
       local rows = p.shape[1]
       local columns = p:numel() / math.max(rows, 1)
       if p:numel() > 0 then
         direction = orthogonal(direction:reshape(rows, columns), o.ns_steps, o.eps):reshape(p.shape)
-        write(p, w * (1 - o.lr * o.weight_decay) - direction * (o.lr * math.sqrt(math.max(1, rows / columns))))
+        later:add(p, w * (1 - o.lr * o.weight_decay) - direction * (o.lr * math.sqrt(math.max(1, rows / columns))))
       end
     end
+    later:write()
   end,
 }
 ---Momentum made orthogonal (Jordan et al., 2024), for the matrices of hidden layers; axes behind the first count as
