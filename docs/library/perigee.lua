@@ -1403,7 +1403,7 @@ function nn.HingeLoss(options) end
 ---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
 ---delta (d - delta / 2).
 ---`nn.huber` as a layer, which remembers its options: layer(x, y).
----@param options? {delta?: number, reduction?: "mean"|"sum"|"none"} # delta=1, reduction=mean
+---@param options? {delta?: number, reduction?: "mean"|"sum"|"none", weight?: perigee.Tensor} # delta=1, reduction=mean, weight
 ---@return perigee.Layer
 function nn.HuberLoss(options) end
 
@@ -1452,9 +1452,9 @@ function nn.InstanceNorm3d(options, ...) end
 ---@return perigee.Layer
 function nn.KLDivLoss(options) end
 
----Mean of |x - y|.
+---Mean of |x - y|; with a weight, the weighed sum divided by the sum of the weights.
 ---`nn.l1` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@param options? {reduction?: "mean"|"sum"|"none", weight?: perigee.Tensor} # reduction=mean, weight
 ---@return perigee.Layer
 function nn.L1Loss(options) end
 
@@ -1507,9 +1507,9 @@ function nn.LogSigmoid(options) end
 ---@return perigee.Layer
 function nn.LogSoftmax(options) end
 
----Mean of (x - y)^2.
+---Mean of (x - y)^2; with a weight, the weighed sum divided by the sum of the weights.
 ---`nn.mse` as a layer, which remembers its options: layer(x, y).
----@param options? {reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@param options? {reduction?: "mean"|"sum"|"none", weight?: perigee.Tensor} # reduction=mean, weight
 ---@return perigee.Layer
 function nn.MSELoss(options) end
 
@@ -1954,7 +1954,7 @@ function nn.hinge_embedding(x, y, options) end
 ---delta (d - delta / 2).
 ---@param x perigee.Tensor # prediction
 ---@param y perigee.Tensor # the shape of x
----@param options? {delta?: number, reduction?: perigee.Reduction}
+---@param options? {delta?: number, weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.huber(x, y, options) end
 
@@ -2053,10 +2053,10 @@ function nn.is_parameter(v) end
 ---@return perigee.Tensor
 function nn.kl_div(x, target, options) end
 
----Mean of |x - y|.
+---Mean of |x - y|; with a weight, the weighed sum divided by the sum of the weights.
 ---@param x perigee.Tensor # prediction
 ---@param y perigee.Tensor # the shape of x
----@param options? {reduction?: perigee.Reduction}
+---@param options? {weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.l1(x, y, options) end
 
@@ -2068,10 +2068,10 @@ function nn.l1(x, y, options) end
 ---@return perigee.Tensor
 function nn.margin_ranking(a, b, y, options) end
 
----Mean of (x - y)^2.
+---Mean of (x - y)^2; with a weight, the weighed sum divided by the sum of the weights.
 ---@param x perigee.Tensor # prediction
 ---@param y perigee.Tensor # the shape of x
----@param options? {reduction?: perigee.Reduction}
+---@param options? {weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.mse(x, y, options) end
 
@@ -2995,6 +2995,16 @@ function pg.batch_norm_activation(x, weight, bias, running_mean, running_var, op
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:batch_norm_activation(weight, bias, running_mean, running_var, options, ...) end
 
+---log(1 - p) - log(p), logarithms being -100 at least: the gradient of binary_cross_entropy by y.
+---@param p perigee.Tensor # probabilities
+---@return perigee.Tensor
+---@overload fun(arguments: {p?: perigee.Tensor}): perigee.Tensor
+function pg.bce_odds(p) end
+
+---log(1 - p) - log(p), logarithms being -100 at least: the gradient of binary_cross_entropy by y.
+---@return perigee.Tensor
+function Tensor:bce_odds() end
+
 ---Runs fn and measures each iteration with the devices synchronised. Times in seconds, throughput in items a second;
 ---tostring tells them.
 ---@param ... function|integer|number|{fn: function, warmup?: integer, iterations?: integer, items?: number} # fn, warmup=3, iterations=20, items=1
@@ -3015,6 +3025,54 @@ function Tensor:bernoulli() end
 ---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor, weight: perigee.Tensor, bias?: perigee.Tensor} # x, y, weight, bias
 ---@return perigee.Tensor
 function pg.bilinear(...) end
+
+---Cross entropy -(y log(p) + (1 - y) log(1 - p)) of probabilities p, logarithms being -100 at least. A p outside of [0,
+---1] is an error that names it. The gradient (p - y) / (p (1 - p)) is divided by 1e-12 at least (float16: 2^-15).
+---@param p perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(p: perigee.Tensor, y: perigee.Tensor, options: {reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(arguments: {p?: perigee.Tensor, y?: perigee.Tensor, weight?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.binary_cross_entropy(p, y, weight, options) end
+
+---Cross entropy -(y log(p) + (1 - y) log(1 - p)) of probabilities p, logarithms being -100 at least. A p outside of [0,
+---1] is an error that names it. The gradient (p - y) / (p (1 - p)) is divided by 1e-12 at least (float16: 2^-15).
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, y: perigee.Tensor, options: {reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, weight?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:binary_cross_entropy(y, weight, options) end
+
+---Cross entropy -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x), safe for any size of x.
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param pos_weight? perigee.Tensor # what positives cost; broadcasts against y
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, y: perigee.Tensor, options: {reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, y: perigee.Tensor, pos_weight: perigee.Tensor, options: {reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, pos_weight?: perigee.Tensor, weight?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.binary_cross_entropy_with_logits(x, y, pos_weight, weight, options) end
+
+---Cross entropy -(pos_weight y log(s) + (1 - y) log(1 - s)) with s = sigmoid(x), safe for any size of x.
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param pos_weight? perigee.Tensor # what positives cost; broadcasts against y
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, y: perigee.Tensor, options: {reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, y: perigee.Tensor, pos_weight: perigee.Tensor, options: {reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, pos_weight?: perigee.Tensor, weight?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:binary_cross_entropy_with_logits(y, pos_weight, weight, options) end
 
 ---How often each of the whole numbers from 0 occurs in x, or the sums of their weights: [largest + 1], or `minlength`
 ---if that is more.
@@ -4411,6 +4469,42 @@ function Tensor:hardtanh(options, ...) end
 ---@return perigee.Tensor
 function Tensor:hardtanh_(options, ...) end
 
+---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param options? number|{margin?: number, reduction?: "mean"|"sum"|"none"} # margin=1, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, margin?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.hinge_embedding_loss(x, y, options, ...) end
+
+---x where y is 1 (pairs that belong together: a distance to be small), max(0, margin - x) where it is -1.
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param options? number|{margin?: number, reduction?: "mean"|"sum"|"none"} # margin=1, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, margin?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:hinge_embedding_loss(y, options, ...) end
+
+---max(0, 1 - y x) for targets y of -1 and 1.
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.hinge_loss(x, y, options) end
+
+---max(0, 1 - y x) for targets y of -1 and 1.
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:hinge_loss(y, options) end
+
 ---How many elements lie in each of `bins` equal parts of [min, max] (of the range of x where both are 0). Others, and
 ---NaN, are left out.
 ---@param ... perigee.Tensor|integer|number|{x: perigee.Tensor, bins?: integer, min?: number, max?: number} # x, bins=100, min=0, max=0
@@ -4421,6 +4515,31 @@ function pg.histc(...) end
 ---@param ... perigee.Tensor|perigee.Tensor[]
 ---@return perigee.Tensor
 function pg.hstack(...) end
+
+---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else delta (d -
+---delta / 2).
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? number|{delta?: number, reduction?: "mean"|"sum"|"none"} # delta=1, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, y: perigee.Tensor, options: {delta?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, weight?: perigee.Tensor, delta?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.huber_loss(x, y, weight, options, ...) end
+
+---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else delta (d -
+---delta / 2).
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? number|{delta?: number, reduction?: "mean"|"sum"|"none"} # delta=1, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, y: perigee.Tensor, options: {delta?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, weight?: perigee.Tensor, delta?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:huber_loss(y, weight, options, ...) end
 
 ---sqrt(x^2 + y^2), without overflow.
 ---@param x? perigee.Tensor|number|boolean # any shape, or a number
@@ -4641,6 +4760,27 @@ function Tensor:isposinf_() end
 ---@return perigee.Tensor
 function pg.keep(t) end
 
+---y (log(y) - x), x being log probabilities and y probabilities, of which those of 0 cost nothing (Kullback and
+---Leibler, 1951).
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param options? boolean|{log_target?: boolean, reduction?: "mean"|"sum"|"none"} # log_target=false, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, log_target?: boolean, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.kl_div(x, y, options, ...) end
+
+---y (log(y) - x), x being log probabilities and y probabilities, of which those of 0 cost nothing (Kullback and
+---Leibler, 1951).
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param options? boolean|{log_target?: boolean, reduction?: "mean"|"sum"|"none"} # log_target=false, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, log_target?: boolean, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:kl_div(y, options, ...) end
+
 ---Every element of x times the whole of y (Kronecker's product); missing axes count as 1 in front.
 ---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor} # x, y
 ---@return perigee.Tensor
@@ -4661,6 +4801,27 @@ function pg.kthvalue(x, options, ...) end
 ---@return perigee.Tensor values
 ---@return perigee.Tensor indices
 function Tensor:kthvalue(options, ...) end
+
+---Absolute differences, |x - y|.
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, y: perigee.Tensor, options: {reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, weight?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.l1_loss(x, y, weight, options) end
+
+---Absolute differences, |x - y|.
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, y: perigee.Tensor, options: {reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, weight?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:l1_loss(y, weight, options) end
 
 ---The last `dims` axes shifted and scaled to mean 0 and variance 1 (biased), then by weight and bias (Ba, Kiros, Hinton
 ---2016).
@@ -5382,6 +5543,27 @@ function pg.moveaxis(...) end
 ---@return perigee.Tensor
 function pg.movedim(...) end
 
+---Squared differences, (x - y)^2.
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, y: perigee.Tensor, options: {reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, weight?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.mse_loss(x, y, weight, options) end
+
+---Squared differences, (x - y)^2.
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, y: perigee.Tensor, options: {reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, weight?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:mse_loss(y, weight, options) end
+
 ---The same as tensor:msort. The elements along axis 1 in rising order.
 ---@param x perigee.Tensor
 ---@return perigee.Tensor
@@ -5651,6 +5833,27 @@ function pg.plot(...) end
 ---@param ... {load?: boolean} # load
 ---@return table[]
 function pg.plugins(...) end
+
+---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
+---of mean x; without log(y!), which x does not change.
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param options? boolean|{log_input?: boolean, full?: boolean, eps?: number, reduction?: "mean"|"sum"|"none"} # log_input=true, full=false, eps=1e-08, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, log_input?: boolean, full?: boolean, eps?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.poisson_nll_loss(x, y, options, ...) end
+
+---Negative log likelihood exp(x) - y x of counts y under Poisson's distribution of mean exp(x), or x - y log(x + eps)
+---of mean x; without log(y!), which x does not change.
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param options? boolean|{log_input?: boolean, full?: boolean, eps?: number, reduction?: "mean"|"sum"|"none"} # log_input=true, full=false, eps=1e-08, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, log_input?: boolean, full?: boolean, eps?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:poisson_nll_loss(y, options, ...) end
 
 ---The n-th derivative of digamma; digamma itself for n = 0.
 ---@param x perigee.Tensor # any shape
@@ -6330,6 +6533,46 @@ function pg.slice_scatter(x, part, options, ...) end
 ---@overload fun(self: perigee.Tensor, arguments: {part?: perigee.Tensor, starts?: integer|integer[], stops?: integer|integer[], steps?: integer|integer[], drop?: integer|integer[]}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:slice_scatter(part, options, ...) end
+
+---huber_loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? number|{beta?: number, reduction?: "mean"|"sum"|"none"} # beta=1, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, y: perigee.Tensor, options: {beta?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, weight?: perigee.Tensor, beta?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.smooth_l1_loss(x, y, weight, options, ...) end
+
+---huber_loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param weight? perigee.Tensor # factor of each cost; broadcasts against them
+---@param options? number|{beta?: number, reduction?: "mean"|"sum"|"none"} # beta=1, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, y: perigee.Tensor, options: {beta?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, weight?: perigee.Tensor, beta?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:smooth_l1_loss(y, weight, options, ...) end
+
+---log(1 + exp(-y x)) for targets y of -1 and 1.
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.soft_margin_loss(x, y, options) end
+
+---log(1 + exp(-y x)) for targets y of -1 and 1.
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param options? "mean"|"sum"|"none"|{reduction?: "mean"|"sum"|"none"} # reduction=mean
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:soft_margin_loss(y, options) end
 
 ---Exponentials scaled to sum to 1 along `axis`: exp(x) / sum(exp(x)), without overflow.
 ---@param x perigee.Tensor # [...]

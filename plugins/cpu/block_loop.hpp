@@ -78,6 +78,19 @@ class BlockLoop {
     pg::parallel_for(nest_.count, grain_, piece);
   }
 
+  // Only looks at elements [begin, end) of operands 1 and up, on this thread: body(pointers, n); pointers[0] is unset.
+  template <class Body>
+  void visit(void* const (&base)[N], int64_t begin, int64_t end, const Body& body) const {
+    alignas(64) char buffer[N][kBlock * 8];
+    bool filled[N] = {};
+    void* pointer[N] = {};
+    for (int64_t p = begin, n = 0; p < end; p += n) {
+      n = length(p, end, plain_ ? kBlock * 16 : kBlock);
+      for (int k = 1; k < N; k++) pointer[k] = load(k, base[k], p, n, buffer[k], &filled[k]);
+      body(pointer, n);
+    }
+  }
+
   // Only looks at operand 1: body(dense block, n).
   template <class Body>
   void read(void* base, const Body& body) const {

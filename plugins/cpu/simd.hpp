@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "perigee/kernels/losses.hpp"
 #include "perigee/kernels/math.hpp"
 #include "perigee/kernels/optimizer.hpp"
 
@@ -23,6 +24,10 @@ using BinaryFn = void (*)(const void* a, const void* b, void* out, int64_t n);
 using UnaryFn = void (*)(const void* x, void* out, int64_t n, const void* params);
 using TernaryFn = void (*)(const void* a, const void* b, const void* c, void* out, int64_t n, const void* params);
 using SlopeFn = void (*)(const void* x, const void* d, void* out, int64_t n, const void* params);
+// Of losses.hpp: the sum of what n elements cost; their slopes times `scale`. What each costs is a TernaryFn.
+using LossSumFn = double (*)(const void* x, const void* y, const void* a, int64_t n, const void* params);
+using LossSlopeFn = void (*)(const void* x, const void* y, const void* a, void* out, int64_t n, double scale,
+                             const void* params);
 using ConvertFn = void (*)(const void* source, void* target, int64_t n);
 // Chooses between x and y by byte-sized conditions; by element size.
 using SelectFn = void (*)(const uint8_t* condition, const void* x, const void* y, void* out, int64_t n);
@@ -54,6 +59,9 @@ enum TernaryOp : uint8_t { PG_MATH_TERNARY(PG_ROW) PG_MATH_TERNARY_FLOAT(PG_ROW)
 #undef PG_ROW
 #define PG_ROW(name, Op) g##Op,
 enum SlopeOp : uint8_t { PG_MATH_SLOPE(PG_ROW) PG_MATH_GELU_SLOPE(PG_ROW) kSlopeCount };
+#undef PG_ROW
+#define PG_ROW(name, ...) l##name,
+enum LossOp : uint8_t { PG_MATH_LOSS(PG_ROW) kLossCount };
 #undef PG_ROW
 enum ReduceOp : uint8_t {
   rSum,
@@ -101,6 +109,9 @@ struct Simd {
   UnaryFn unary[kUnaryCount][kComputeCount];
   TernaryFn ternary[kTernaryCount][kComputeCount];
   SlopeFn slope[kSlopeCount][kComputeCount];
+  TernaryFn loss[kLossCount][2];  // float, double
+  LossSumFn loss_sum[kLossCount][2];
+  LossSlopeFn loss_slope[kLossCount][2];
   // Of bools, a byte each, without blocks of int32 in between. NULL: not there.
   UnaryFn unary_bool[kUnaryCount];
   BinaryFn binary_bool[kBinaryCount];

@@ -234,7 +234,7 @@ end
 local function make_scratch(op, in_place)
   local scratch = { out = ffi.new("pgc_tensor *[1]"), ins = ffi.new("pgc_tensor *[?]", math.max(#op.inputs, 2)),
                     attrs = ffi.new("uint8_t[?]", math.max(op.attr_size, 8)),
-                    where = in_place and op.name .. "_" or op.name }
+                    where = in_place and op.name .. "_" or op.shown or op.name }
   ffi.copy(scratch.attrs, op.defaults, op.attr_size)
   if op.scalar then
     scratch.scalar = ffi.cast("pg_scalar *", scratch.attrs + op.scalar.offset)

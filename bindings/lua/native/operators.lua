@@ -262,7 +262,7 @@ end
 
 ---Calls an operator in any form of the call grammar.
 function M.call_any(op, in_place, n, ...)
-  local where = in_place and op.name .. "_" or op.name
+  local where = in_place and op.name .. "_" or op.shown or op.name
   return call_parsed(op, where, grammar.parse(where, op.params, n, ...), in_place)
 end
 
@@ -295,6 +295,11 @@ function M.get_function(name)
   f = generate(op, in_place)
   functions[name] = f
   return f
+end
+
+---A new Lua function of an operator that messages call `shown`.
+function M.function_as(name, shown)
+  return generate(setmetatable({ shown = shown }, { __index = M.get(name) }), false)
 end
 
 ---Whether an operator is a method of its first argument.

@@ -15,7 +15,7 @@ local kinds = attributes.kinds
 
 local pointer = {
   [kinds.bool] = "int32_t *", [kinds.int] = "int64_t *", [kinds.axis] = "int64_t *", [kinds.float] = "double *",
-  [kinds.ints] = "pg_ints *", [kinds.axes] = "pg_ints *", [kinds.dims] = "pg_ints *",
+  [kinds.dtype] = "uint32_t *", [kinds.ints] = "pg_ints *", [kinds.axes] = "pg_ints *", [kinds.dims] = "pg_ints *",
 }
 
 ---A function of one tensor, and the operator's attributes by name: pointers to numbers, or to { count, value[8] }.
@@ -42,6 +42,41 @@ function M.prepare(name)
     return handles.wrap(out[0])
   end
   return run, attrs, struct -- the struct must outlive the pointers
+end
+
+---A function (t, value, where) that writes a number, which its dtype holds, into all of an open tensor.
+function M.number_writer()
+  local fill, copy = operators.get "fill", operators.get "copy"
+  local struct = ffi.new("uint8_t[?]", fill.attr_size)
+  local out, inputs, at = ffi.new("pgc_tensor *[1]"), ffi.new("pgc_tensor *[2]"), {}
+  ffi.copy(struct, fill.defaults, fill.attr_size)
+  for _, attr in ipairs(fill.attributes) do at[attr.name] = ffi.cast(pointer[attr.kind], struct + attr.offset) end
+  local value_at, dtype_at = at.value, at.dtype
+  return function(t, value, where)
+    if origins.on then origins.note() end
+    local d, device, before = C.pgc_describe(t.ptr), C.pgc_device_of(t.ptr), C.pgc_device()
+    value_at[0], dtype_at[0] = value, d.dtype_code * 65536 + d.dtype_bits
+    local moved = device ~= before and device >= 0
+    if moved then C.pgc_set_device(device) end
+    local rc = C.pgc_call(fill.id, nil, 0, nil, struct, 0, out, 1)
+    if rc == 10 then
+      operators.make_room()
+      rc = C.pgc_call(fill.id, nil, 0, nil, struct, 0, out, 1)
+    end
+    if moved then C.pgc_set_device(before) end
+    if rc ~= 0 then errors.raise_native(C, where, nil, fill.name) end
+    local number = out[0]
+    inputs[0], inputs[1] = t.ptr, number
+    rc = C.pgc_call(copy.id, inputs, 2, nil, nil, 0, out, 1)
+    if rc == 10 then
+      operators.make_room()
+      inputs[0], inputs[1] = t.ptr, number
+      rc = C.pgc_call(copy.id, inputs, 2, nil, nil, 0, out, 1)
+    end
+    C.pgc_release(number)
+    if rc ~= 0 then errors.raise_native(C, copy.name) end
+    C.pgc_release(out[0])
+  end, struct -- the struct must outlive the pointers
 end
 
 function M.start(library) C = library end

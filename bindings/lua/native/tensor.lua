@@ -58,6 +58,16 @@ function M.shapes_differ(a, b)
   return false
 end
 
+---Whether two open tensors have the same sizes for sure: where a size of a graph has a name, false may mean that.
+function M.same_sizes(a, b)
+  local c, d = C.pgc_describe(a.ptr), C.pgc_describe(b.ptr)
+  if c.rank ~= d.rank then return false end
+  for i = 0, c.rank - 1 do
+    if c.shape[i] ~= d.shape[i] then return false end
+  end
+  return true
+end
+
 function M.dtype(t)
   local d = C.pgc_describe(pointer(t, "dtype"))
   return dtypes.by_code[d.dtype_code * 65536 + d.dtype_bits]

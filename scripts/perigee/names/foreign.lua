@@ -70,13 +70,11 @@ local NN = {
   LogSoftMax = "nn.LogSoftmax{}", CategoricalCrossentropy = "nn.CrossEntropyLoss{}",
 }
 
--- Names of torch.nn.functional for losses.
+-- Names of torch.nn.functional for losses, those apart that are operators.
 for theirs, own in pairs {
-  mse_loss = "mse", l1_loss = "l1", smooth_l1_loss = "smooth_l1", huber_loss = "huber", nll_loss = "nll",
-  binary_cross_entropy = "bce", binary_cross_entropy_with_logits = "bce_with_logits", ctc_loss = "ctc",
-  poisson_nll_loss = "poisson_nll", gaussian_nll_loss = "gaussian_nll", triplet_margin_loss = "triplet_margin",
-  cosine_embedding_loss = "cosine_embedding", hinge_embedding_loss = "hinge_embedding",
-  margin_ranking_loss = "margin_ranking", multi_margin_loss = "multi_margin", soft_margin_loss = "soft_margin",
+  nll_loss = "nll", gaussian_nll_loss = "gaussian_nll", triplet_margin_loss = "triplet_margin",
+  cosine_embedding_loss = "cosine_embedding", margin_ranking_loss = "margin_ranking",
+  multi_margin_loss = "multi_margin",
 } do NN[theirs] = ("nn.%s(x, y)"):format(own) end
 for _, name in ipairs { "clip_grad_norm_", "clip_grad_value_" } do
   NN[name] = ("optim.%s(model:parameters(), 1.0)"):format(name)

@@ -128,10 +128,16 @@ end
 
 -- Names that contain the word, for what was not found.
 local function related(word)
-  local bare, list_of = (word:match("[%w_]+$") or word):lower(), {}
+  local bare, list_of, within = (word:match("[%w_]+$") or word):lower(), {}, {}
   for _, name in ipairs(reference.names()) do
-    if name:lower():find(bare, 1, true) then list_of[#list_of + 1] = name end
+    local own = name:lower():match("[^.:]*$") -- those that begin so come first
+    if own:sub(1, #bare) == bare then
+      list_of[#list_of + 1] = name
+    elseif name:lower():find(bare, 1, true) then
+      within[#within + 1] = name
+    end
   end
+  for _, name in ipairs(within) do list_of[#list_of + 1] = name end
   return list_of
 end
 

@@ -239,7 +239,7 @@ return function(pg, native)
     if #o.tensors == 0 then native.raise("invalid_argument", "stack", "needs at least one tensor") end
     local axis, list = axis_of("stack", o.tensors[1], o.axis, 1), {}
     for i, t in ipairs(o.tensors) do
-      if tensor.shapes_differ(t.shape, o.tensors[1].shape) then
+      if not tensor.same_sizes(t, o.tensors[1]) and tensor.shapes_differ(t.shape, o.tensors[1].shape) then
         native.raise("invalid_argument", "stack", ("tensor %d has shape %s, the first has %s"):format(
                        i, tostring(t.shape), tostring(o.tensors[1].shape)))
       end

@@ -180,17 +180,21 @@ return function(pg, native)
     native.handles.close(t)
   end
 
-  -- A number or a boolean as a tensor that broadcasts to t.
-  local function number_for(where, t, value)
-    native.dtypes.check_number(where, value, native.dtypes.by_name[t.dtype])
-    return pg.full({ {}, value, dtype = t.dtype, device = t.device })
+  -- Writes a number or a boolean into all of t.
+  local write, write_struct -- made at the first use; the struct is kept here
+  local function write_number(where, t, value)
+    native.dtypes.check_number(where, value, tensor.dtype(t))
+    if type(value) == "boolean" then value = value and 1 or 0 end
+    if not write then write, write_struct = native.number_writer() end
+    write(t, value, where)
+    return write_struct and t
   end
 
   ---Writes a tensor's elements, or a number, into x; the source broadcasts and is converted to x's dtype.
   ---@param source perigee.Tensor|number|boolean
   ---@return perigee.Tensor
   define("copy_", function(t, source)
-    if type(source) == "number" or type(source) == "boolean" then source = number_for("copy_", t, source) end
+    if type(source) == "number" or type(source) == "boolean" then return write_number("copy_", t, source) end
     if not native.is_tensor(source) then
       native.raise("invalid_argument", "copy_", "source must be a tensor or a number, got " .. native.describe(source))
     end
@@ -204,12 +208,11 @@ return function(pg, native)
     if type(value) ~= "number" and type(value) ~= "boolean" then
       native.raise("invalid_argument", "fill_", "value must be a number, got " .. native.describe(value))
     end
-    call("copy", { t, number_for("fill_", t, value) })
-    return t
+    return write_number("fill_", t, value)
   end)
   ---Writes 0 into every element.
   ---@return perigee.Tensor
-  define("zero_", function(t) return t:fill_(0) end)
+  define("zero_", function(t) return write_number("zero_", t, 0) end)
 
   -- ---- views ----
 

@@ -43,6 +43,7 @@ void fill_unary(Simd& table);
 void fill_bf16(Simd& table);
 void fill_move(Simd& table);
 void fill_reduce(Simd& table);
+void fill_losses(Simd& table);
 void fill_bools(Simd& table);
 void fill_rows(Simd& table);
 void fill_random(Simd& table);

@@ -15,6 +15,7 @@ const Simd* make_table() {
   fill_bf16(table);
   fill_move(table);
   fill_reduce(table);
+  fill_losses(table);
   fill_bools(table);
   fill_rows(table);
   fill_random(table);

@@ -1,11 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Losses of yes and no: targets from 0 to 1, or -1 and 1.
 
-local native = require "perigee.native"
 local common = require "perigee.nn.loss.common"
 
 local losses = {}
-local cross_entropy -- of probabilities, once it has been asked for
 
 local weight = "factor of each value, broadcasts against them"
 
@@ -18,14 +16,10 @@ common.declare("bce", { weight = false }, { weight = weight })
 ---@param options? {weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.bce(p, y, options)
-  local o = common.options("bce", options)
+  local o = common.given("bce", options)
   common.check_shapes("bce", p, y)
-  common.check_factor("bce", "weight", o.weight, p.shape)
-  p = native.call("as_probability", { p }, nil, false, "bce")
-  cross_entropy = cross_entropy or require "perigee.nn.loss.probabilities"
-  local values = cross_entropy(p, y)
-  if o.weight then values = values * o.weight end
-  return common.reduce("bce", values, o.reduction)
+  if o then common.check_factor("bce", "weight", o.weight, p.shape) end
+  return common.call("bce", "binary_cross_entropy", p, y, o)
 end
 
 common.declare("bce_with_logits", { weight = false, pos_weight = false },
@@ -37,18 +31,13 @@ common.declare("bce_with_logits", { weight = false, pos_weight = false },
 ---@param options? {weight?: perigee.Tensor, pos_weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.bce_with_logits(x, y, options)
-  local o = common.options("bce_with_logits", options)
+  local o = common.given("bce_with_logits", options)
   common.check_shapes("bce_with_logits", x, y)
-  common.check_factor("bce_with_logits", "weight", o.weight, x.shape)
-  common.check_factor("bce_with_logits", "pos_weight", o.pos_weight, x.shape)
-  local values
-  if o.pos_weight then
-    values = (1 - y) * x + ((o.pos_weight - 1) * y + 1) * (-x):softplus()
-  else
-    values = x:softplus() - x * y
+  if o then
+    common.check_factor("bce_with_logits", "weight", o.weight, x.shape)
+    common.check_factor("bce_with_logits", "pos_weight", o.pos_weight, x.shape)
   end
-  if o.weight then values = values * o.weight end
-  return common.reduce("bce_with_logits", values, o.reduction)
+  return common.call("bce_with_logits", "binary_cross_entropy_with_logits", x, y, o)
 end
 
 common.declare("multilabel_soft_margin", { weight = false }, { weight = "factor of each label, [C]" })
@@ -62,8 +51,8 @@ function losses.multilabel_soft_margin(x, y, options)
   local o = common.options("multilabel_soft_margin", options)
   common.check_shapes("multilabel_soft_margin", x, y)
   common.check_factor("multilabel_soft_margin", "weight", o.weight, x.shape)
-  local values = x:softplus() - x * y
-  if o.weight then values = values * o.weight end
+  local values = common.call("multilabel_soft_margin", "binary_cross_entropy_with_logits", x, y,
+                             { weight = o.weight, reduction = "none" })
   return common.reduce("multilabel_soft_margin", values:mean(-1), o.reduction)
 end
 
@@ -74,9 +63,9 @@ common.declare("hinge", {})
 ---@param options? {reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.hinge(x, y, options)
-  local o = common.options("hinge", options)
+  local o = common.given("hinge", options)
   common.check_shapes("hinge", x, y)
-  return common.reduce("hinge", (1 - x * y):clamp { min = 0 }, o.reduction)
+  return common.call("hinge", "hinge_loss", x, y, o)
 end
 
 common.declare("soft_margin", {})
@@ -86,9 +75,9 @@ common.declare("soft_margin", {})
 ---@param options? {reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.soft_margin(x, y, options)
-  local o = common.options("soft_margin", options)
+  local o = common.given("soft_margin", options)
   common.check_shapes("soft_margin", x, y)
-  return common.reduce("soft_margin", (-(x * y)):softplus(), o.reduction)
+  return common.call("soft_margin", "soft_margin_loss", x, y, o)
 end
 
 return losses

@@ -157,13 +157,11 @@ common.declare("kl_div", { log_target = false }, { log_target = "whether the tar
 ---@param options? {reduction?: perigee.Reduction|"batchmean", log_target?: boolean}
 ---@return perigee.Tensor
 function losses.kl_div(x, target, options)
-  local o = common.options("kl_div", options)
+  local o = common.given("kl_div", options)
   common.check_shapes("kl_div", x, target)
-  local pg = require "perigee"
-  local values = o.log_target and target:exp() * (target - x)
-    or target * pg.where(target:gt(0), target, 1):log() - target * x -- 0 log 0 is 0
-  if o.reduction == "batchmean" then return values:sum() / (x:dim() > 0 and x:size(1) or 1) end
-  return common.reduce("kl_div", values, o.reduction)
+  if o == nil or o.reduction ~= "batchmean" then return common.call("kl_div", "kl_div", x, target, o) end
+  o.reduction = "sum"
+  return common.call("kl_div", "kl_div", x, target, o) / (x:dim() > 0 and x:size(1) or 1)
 end
 
 return losses

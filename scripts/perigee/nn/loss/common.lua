@@ -70,6 +70,9 @@ local function read(where, loss, options)
   return o
 end
 
+---nil where none are given.
+function common.given(loss, options) return options ~= nil and common.options(loss, options) or nil end
+
 function common.options(loss, options)
   if options ~= nil and (type(options) ~= "table" or native.is_tensor(options)) then
     native.raise("invalid_argument", loss, "options must be a table, got " .. native.describe(options),
@@ -101,6 +104,26 @@ function common.copy(where, loss, options)
   return copy
 end
 
+-- Functions of operators by the loss that messages name.
+local functions = {}
+local function operator(where, name)
+  functions[where] = native.operators.function_as(name, where)
+  return functions[where]
+end
+
+---The loss of an operator that has the loss's options, of x and y. `o`: the options, all of them; nil: defaults, which
+---are the operator's too.
+function common.call(where, name, x, y, o)
+  local fn = functions[where] or operator(where, name)
+  if o == nil then return fn(x, y) end
+  check_reduction(where, where, o.reduction)
+  local given, factor = {}, nil
+  for key, value in pairs(o) do given[key] = value end
+  if type(o.weight) == "number" then given.weight, factor = nil, o.weight end
+  local loss = fn(x, y, given)
+  return factor and loss * factor or loss
+end
+
 function common.reduce(where, values, reduction)
   if reduction == "mean" then return values:mean() end
   if reduction == "sum" then return values:sum() end
@@ -110,6 +133,8 @@ end
 
 ---Raises unless all are tensors.
 function common.check_tensors(where, ...)
+  local x, y, z = ...
+  if native.is_tensor(x) and native.is_tensor(y) and z == nil and select("#", ...) == 2 then return end
   local list = { n = select("#", ...), ... }
   for i = 1, list.n do
     if not native.is_tensor(list[i]) then
@@ -125,6 +150,7 @@ end
 -- Broadcasting [N, 1] against [N] here is nearly always a mistake, and a silent one.
 function common.check_shapes(where, x, y)
   common.check_tensors(where, x, y)
+  if x.ptr ~= nil and y.ptr ~= nil and native.tensor.same_sizes(x, y) then return end
   if native.tensor.shapes_differ(x.shape, y.shape) then
     native.raise("invalid_argument", where, ("the prediction is %s but the target %s"):format(tostring(x.shape),
                  tostring(y.shape)), "reshape one of them")

@@ -15,11 +15,10 @@ common.declare("hinge_embedding", { margin = 1 }, { margin = "how large the dist
 ---@param options? {margin?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.hinge_embedding(x, y, options)
-  local o = common.options("hinge_embedding", options)
+  local o = common.given("hinge_embedding", options)
   common.check_tensors("hinge_embedding", x, y)
   common.check_broadcast("hinge_embedding", "x", x, "y", y)
-  local apart = pg().where(y:ne(1), positive(o.margin - x), 0)
-  return common.reduce("hinge_embedding", apart + pg().where(y:ne(-1), x, 0), o.reduction)
+  return common.call("hinge_embedding", "hinge_embedding_loss", x, y, o)
 end
 
 common.declare("cosine_embedding", { margin = 0 }, { margin = "how large the cosine of others may be" })

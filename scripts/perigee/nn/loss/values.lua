@@ -6,52 +6,63 @@ local common = require "perigee.nn.loss.common"
 
 local losses = {}
 
-common.declare("mse", {})
----Mean of (x - y)^2.
----@param x perigee.Tensor prediction
----@param y perigee.Tensor the shape of x
----@param options? {reduction?: perigee.Reduction}
----@return perigee.Tensor
-function losses.mse(x, y, options)
-  local o = common.options("mse", options)
-  common.check_shapes("mse", x, y)
-  return common.reduce("mse", (x - y):square(), o.reduction)
+local weight = "factor of each value, broadcasts against them"
+
+-- A mean that divides by the sum of the weights, as PyTorch's of these two does.
+local function weighed_mean(where, operator, x, y, o)
+  if o == nil or not native.is_tensor(o.weight) or o.reduction ~= "mean" then
+    return common.call(where, operator, x, y, o)
+  end
+  local shares = o.weight:expand(x.shape)
+  o.reduction = "sum"
+  return common.call(where, operator, x, y, o) / shares:sum()
 end
 
-common.declare("l1", {})
----Mean of |x - y|.
+common.declare("mse", { weight = false }, { weight = weight })
+---Mean of (x - y)^2; with a weight, the weighed sum divided by the sum of the weights.
 ---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
----@param options? {reduction?: perigee.Reduction}
+---@param options? {weight?: perigee.Tensor, reduction?: perigee.Reduction}
+---@return perigee.Tensor
+function losses.mse(x, y, options)
+  local o = common.given("mse", options)
+  common.check_shapes("mse", x, y)
+  if o then common.check_factor("mse", "weight", o.weight, x.shape) end
+  return weighed_mean("mse", "mse_loss", x, y, o)
+end
+
+common.declare("l1", { weight = false }, { weight = weight })
+---Mean of |x - y|; with a weight, the weighed sum divided by the sum of the weights.
+---@param x perigee.Tensor prediction
+---@param y perigee.Tensor the shape of x
+---@param options? {weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.l1(x, y, options)
-  local o = common.options("l1", options)
+  local o = common.given("l1", options)
   common.check_shapes("l1", x, y)
-  return common.reduce("l1", (x - y):abs(), o.reduction)
+  if o then common.check_factor("l1", "weight", o.weight, x.shape) end
+  return weighed_mean("l1", "l1_loss", x, y, o)
 end
 
 local function is_positive(number) return number > 0 end
 local function is_no_less_than_zero(number) return number >= 0 end
 
--- Quadratic within delta, linear outside.
-local function huber(x, y, delta)
-  local d = (x - y):abs()
-  local within = d:clamp { max = delta }
-  return within * (d - within * 0.5)
-end
-
-common.declare("huber", { delta = 1 }, { delta = "where the quadratic part ends" })
+common.declare("huber", { delta = 1, weight = false },
+               { delta = "where the quadratic part ends", weight = weight })
 ---Quadratic within delta, linear outside (Huber, 1964): with d = |x - y|, d^2 / 2 where d < delta, else
 ---delta (d - delta / 2).
 ---@param x perigee.Tensor prediction
 ---@param y perigee.Tensor the shape of x
----@param options? {delta?: number, reduction?: perigee.Reduction}
+---@param options? {delta?: number, weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.huber(x, y, options)
-  local o = common.options("huber", options)
+  local o = common.given("huber", options)
   common.check_shapes("huber", x, y)
-  common.check_number("huber", "delta", o.delta, is_positive, "a number above 0")
-  return common.reduce("huber", huber(x, y, o.delta), o.reduction)
+  if o then
+    common.check_number("huber", "delta", o.delta, is_positive, "a number above 0")
+    common.check_factor("huber", "weight", o.weight, x.shape)
+  end
+  return common.call("huber", "huber_loss", x, y, o)
 end
 
 common.declare("smooth_l1", { beta = 1 }, { beta = "where the quadratic part ends; 0: the L1 loss" })
@@ -61,11 +72,10 @@ common.declare("smooth_l1", { beta = 1 }, { beta = "where the quadratic part end
 ---@param options? {beta?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.smooth_l1(x, y, options)
-  local o = common.options("smooth_l1", options)
+  local o = common.given("smooth_l1", options)
   common.check_shapes("smooth_l1", x, y)
-  common.check_number("smooth_l1", "beta", o.beta, is_no_less_than_zero, "a number from 0")
-  if o.beta == 0 then return common.reduce("smooth_l1", (x - y):abs(), o.reduction) end
-  return common.reduce("smooth_l1", huber(x, y, o.beta), o.reduction) / o.beta
+  if o then common.check_number("smooth_l1", "beta", o.beta, is_no_less_than_zero, "a number from 0") end
+  return common.call("smooth_l1", "smooth_l1_loss", x, y, o)
 end
 
 common.declare("poisson_nll", { log_input = true, full = false, eps = 1e-8 }, {
@@ -78,16 +88,9 @@ common.declare("poisson_nll", { log_input = true, full = false, eps = 1e-8 }, {
 ---@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.poisson_nll(x, y, options)
-  local o = common.options("poisson_nll", options)
+  local o = common.given("poisson_nll", options)
   common.check_shapes("poisson_nll", x, y)
-  local values = o.log_input and x:exp() - y * x or x - y * (x + o.eps):log()
-  if o.full then
-    local pg = require "perigee"
-    local large = y:gt(1)
-    local n = pg.where(large, y, 1)
-    values = values + pg.where(large, n * n:log() - n + (n * (2 * math.pi)):log() * 0.5, 0)
-  end
-  return common.reduce("poisson_nll", values, o.reduction)
+  return common.call("poisson_nll", "poisson_nll_loss", x, y, o)
 end
 
 -- var, where nothing of it is below 0; else an error of that, without a look at it here: 0 is a probability, and what
