@@ -9,6 +9,13 @@
 namespace perigee {
 namespace {
 
+// One that the graph gives back at its end.
+int64_t new_symbol(Graph& g, const std::string& name) {
+  g.made_symbols.reserve(g.made_symbols.size() + 1);
+  g.made_symbols.push_back(make_symbol(name));
+  return g.made_symbols.back();
+}
+
 std::string unique_name(Graph& g, const std::string& wanted) {
   uint32_t n = g.name_count[wanted]++;
   return n == 0 ? wanted : wanted + "_" + std::to_string(n);
@@ -171,7 +178,7 @@ struct Recorder {
       for (uint32_t k = 0; k < count; k++, flat++) {
         pg_meta& m = metas[flat];
         // How many there are is known at run time: a new symbol.
-        if (info.outputs[i]->flags & PG_OUTPUT_DYNAMIC) m.shape[0] = make_symbol(node.name + "_count");
+        if (info.outputs[i]->flags & PG_OUTPUT_DYNAMIC) m.shape[0] = new_symbol(g, node.name + "_count");
         MetaRef meta = intern_meta(PG_DTYPE(m.dtype_code, m.dtype_bits), m.rank, m.shape);
         uint32_t id = add_value(g, ValueKind::node, meta, call.device,
                                 flat == 0 ? node.name : node.name + "." + info.outputs[i]->name);
@@ -230,7 +237,11 @@ TransferKey transfer_key(Graph& g, PendingCall& call) {
 }  // namespace
 
 std::atomic<uint32_t>& ref_count(Graph* graph) { return graph->refs; }
-void destroy(Graph* graph) { delete graph; }
+void destroy(Graph* graph) {
+  std::vector<int64_t> symbols = std::move(graph->made_symbols);
+  delete graph;  // and all tensors whose sizes they are: a tensor of a graph keeps it
+  for (int64_t symbol : symbols) release_symbol(symbol);
+}
 
 void Graph::forget_history() {
   transfers.clear();
@@ -248,7 +259,7 @@ TensorRef graph_placeholder(Graph& g, const std::string& name, uint32_t dtype, u
       continue;
     }
     auto [it, fresh] = g.symbols.try_emplace(symbols[i], 0);
-    if (fresh) it->second = make_symbol(symbols[i]);
+    if (fresh) it->second = new_symbol(g, symbols[i]);
     dims[i] = it->second;
   }
   MetaRef meta = intern_meta(dtype, rank, dims);

@@ -54,6 +54,7 @@ struct Graph {
   std::map<std::string, uint32_t> names;       // of values
   std::map<std::string, uint32_t> name_count;  // to make them unique
   std::map<std::string, int64_t> symbols;
+  std::vector<int64_t> made_symbols;            // these, and those of extents that only a run tells
   std::map<TransferKey, uint32_t> transfers;    // copies on other devices
   std::map<uint32_t, uint32_t> latest;          // variable's first value -> its last one
   std::map<const Storage*, uint32_t> captured;  // eager tensors used in the graph

@@ -25,6 +25,11 @@ struct Table {
   std::vector<Atom> atoms;
   std::vector<Sum> sums;
   std::map<Sum, int64_t> numbers;
+  struct Name {
+    size_t made = 0;
+    std::vector<int64_t> free;  // those that were given back; has room for all
+  };
+  std::map<std::string, Name> names;  // of symbols
 };
 
 Table& table() {
@@ -117,7 +122,22 @@ std::string product_text(const Product& product, int64_t factor) {
 
 int64_t make_symbol(const std::string& name) {
   std::lock_guard lock(table().mutex);
-  return make_atom(Kind::symbol, name, 0, 0);
+  Table::Name& known = table().names[name];
+  if (known.free.empty()) {
+    if (known.free.capacity() <= known.made) known.free.reserve(2 * known.made + 1);  // giving back asks for no memory
+    known.made++;
+    return make_atom(Kind::symbol, name, 0, 0);
+  }
+  const int64_t symbol = known.free.back();
+  known.free.pop_back();
+  return symbol;
+}
+
+void release_symbol(int64_t symbol) noexcept {
+  std::lock_guard lock(table().mutex);
+  const Sum& sum = table().sums[static_cast<size_t>(PG_DIM_SYMBOLIC - 1 - symbol)];
+  const Atom& atom = table().atoms[static_cast<size_t>(sum.begin()->first[0])];
+  table().names.find(atom.name)->second.free.push_back(symbol);
 }
 
 int64_t dim_add(int64_t a, int64_t b) {

@@ -13,8 +13,11 @@ namespace perigee {
 
 using Bindings = std::map<int64_t, int64_t>;  // symbol -> size
 
-int64_t make_symbol(const std::string& name);  // a new one, even if the name was used before
-int64_t dim_add(int64_t a, int64_t b);         // overflow throws PG_E_INVALID_ARGUMENT
+int64_t make_symbol(const std::string& name);  // none that is in use, even if the name was used before
+// Gives one back: nothing that knows it is left. The next of its name is this one again, and so are the expressions
+// that were made of it: what is known of symbols does not grow with the graphs that come and go.
+void release_symbol(int64_t symbol) noexcept;
+int64_t dim_add(int64_t a, int64_t b);  // overflow throws PG_E_INVALID_ARGUMENT
 int64_t dim_mul(int64_t a, int64_t b);
 int64_t dim_div(int64_t a, int64_t b);  // rounds down
 int64_t dim_max(int64_t a, int64_t b);

@@ -30,7 +30,14 @@ TEST_CASE("equal expressions are the same number", "[dims]") {
 }
 
 TEST_CASE("symbols of one name are different symbols", "[dims]") {
-  CHECK(make_symbol("batch") != make_symbol("batch"));
+  const int64_t batch = make_symbol("batch"), other = make_symbol("batch"), width = make_symbol("width");
+  CHECK(batch != other);
+  const int64_t twice = dim_mul(batch, 2);
+  release_symbol(batch);
+  release_symbol(width);
+  CHECK(make_symbol("batch") == batch);  // nobody has it any more
+  CHECK(dim_mul(batch, 2) == twice);
+  CHECK(make_symbol("batch") != other);
 }
 
 TEST_CASE("equality is assumed unless a constant difference refutes it", "[dims]") {

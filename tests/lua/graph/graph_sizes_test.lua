@@ -122,3 +122,29 @@ test("squeeze without axes cannot tell an axis of a symbol that is 1", function(
   t.raises(function() session:run("output", { x = pg.ones { 1, 3, 1 } }) end,
            "squeeze gave %[3%], but was recorded as %[b, n%]: the number of axes cannot depend on the run")
 end)
+
+test("graphs that are built again and again leave nothing behind", function(t)
+  local function resident()
+    for line in io.lines("/proc/self/status") do
+      local n = line:match("VmRSS:%s+(%d+)")
+      if n then return tonumber(n) * 1024 end
+    end
+  end
+  if not io.open("/proc/self/status") then t.skip("no /proc") end
+  local function build(count)
+    for _ = 1, count do
+      pg.graph(function(g)
+        local x = g:placeholder { "x", shape = { "batch", "time", 3 }, dtype = "float32" }
+        local y = x:reshape(x.shape[1] * x.shape[2], 3):relu()
+        return { pg.cat { y, y, axis = 1 }:sum(), y:gt(0):nonzero() }
+      end)
+    end
+    pg.memory.collect()
+  end
+  build(1500)
+  build(1500)
+  local before = resident()
+  for _ = 1, 3 do build(1500) end
+  local left = (resident() - before) / 4500
+  t.ok(left < 500, ("%.0f bytes a graph"):format(left))
+end)
