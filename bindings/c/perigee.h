@@ -230,7 +230,8 @@ PGC_API const char *pgc_file_name(const pgc_file *file, uint32_t index);   /* NU
 PGC_API pgc_tensor *pgc_file_tensor(const pgc_file *file, uint32_t index); /* a new reference; NULL: not so many */
 PGC_API const char *pgc_file_note(const pgc_file *file, const char *key);  /* NULL: no such note */
 PGC_API void pgc_file_close(pgc_file *file);
-/* Atomic: a temporary file beside it, fsync, rename, fsync of the folder. notes: key, value, key, value, ... */
+/* Atomic: a temporary file beside it, of a name that cannot be foreseen, fsync, rename, fsync of the folder. A disk, a
+ * quota or a limit of file sizes without room is PG_E_OUT_OF_DISK. notes: key, value, key, value, ... */
 PGC_API int32_t pgc_write(const char *path, uint32_t count, const char *const *names, pgc_tensor *const *tensors,
                           uint32_t note_count, const char *const *notes);
 /* The same, as STEM.CHECKSUM.EXTENSION with the 16 hexadecimal digits of pgc_checksum: what was damaged can be told. */
@@ -238,6 +239,8 @@ PGC_API int32_t pgc_write_sealed(const char *stem, const char *extension, uint32
                                  pgc_tensor *const *tensors, uint32_t note_count, const char *const *notes,
                                  uint64_t *checksum);
 PGC_API int32_t pgc_write_bytes(const char *path, const void *bytes, uint64_t size); /* atomic too */
+/* Removes the temporary files of processes that are gone, of targets whose names begin with `prefix`. */
+PGC_API int32_t pgc_remove_unfinished(const char *folder, const char *prefix);
 PGC_API int32_t pgc_checksum(const char *path, uint64_t *checksum); /* 64 bits over a file; finds damage, not malice */
 PGC_API int32_t pgc_make_folder(const char *path);                  /* with all above it; one that is there is fine */
 PGC_API const char *pgc_folder_names(const char *path);             /* a line each, in no order; NULL: see pgc_error */

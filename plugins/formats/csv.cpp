@@ -25,6 +25,10 @@ class Lines {
       ::close(descriptor);
       throw std::bad_alloc();
     }
+    if (path.ends_with(".gz") && ::gzdirect(stream_) != 0) {
+      ::gzclose(stream_);
+      pg::fail_data(path, "not gzip data: it does not begin with gzip's magic");
+    }
   }
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
@@ -80,16 +84,34 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// False: not a number of this type. Too small for the type is 0, too large is no number.
+// Of a number that no double holds: whether it is too small for one, by the decimal place of its first digit but 0.
+bool is_tiny(std::string_view text) {
+  const size_t end = std::min(text.find_first_of("eE"), text.size());
+  std::string_view digits = text.substr(0, end), power = text.substr(std::min(end + 1, text.size()));
+  if (!digits.empty() && digits[0] == '-') digits.remove_prefix(1);
+  if (!power.empty() && power[0] == '+') power.remove_prefix(1);
+  const auto point = static_cast<int64_t>(std::min(digits.find('.'), digits.size()));
+  const auto first = static_cast<int64_t>(std::min(digits.find_first_of("123456789"), digits.size()));
+  int32_t exponent = 0;
+  if (std::from_chars(power.data(), power.data() + power.size(), exponent).ec == std::errc::result_out_of_range)
+    return power[0] == '-';
+  return point - first + exponent < 0;
+}
+
+// False: not a number of this type. Too small for the type is 0, too large is no number. No locale has a say in it.
 template <class T>
 bool parse(std::string_view text, T& value) {
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end != text.data() + text.size()) return false;
   if constexpr (std::is_floating_point_v<T>) {
     if (code == std::errc::result_out_of_range) {
-      double wide = std::strtod(std::string(text).c_str(), nullptr);
-      value = static_cast<T>(wide);
-      return std::fabs(wide) < 1;
+      double wide = 0;
+      if (std::from_chars(text.data(), text.data() + text.size(), wide).ec == std::errc()) {
+        value = static_cast<T>(wide);
+        return std::fabs(wide) < 1;
+      }
+      value = text[0] == '-' ? -T{0} : T{0};
+      return is_tiny(text);
     }
   }
   return code == std::errc();

@@ -15,7 +15,11 @@
 namespace formats {
 
 [[noreturn]] inline void fail_system(const std::string& path, const char* what, int number) {
-  int32_t code = number == ENOENT ? PG_E_NOT_FOUND : number == EACCES ? PG_E_INVALID_ARGUMENT : PG_E_INTERNAL;
+  const bool full = number == ENOSPC || number == EDQUOT || number == EFBIG;
+  const int32_t code = full               ? PG_E_OUT_OF_DISK
+                       : number == ENOENT ? PG_E_NOT_FOUND
+                       : number == EACCES ? PG_E_INVALID_ARGUMENT
+                                          : PG_E_INTERNAL;
   throw pg::Error(code, path + ": " + what + ": " + std::strerror(number), number);
 }
 
@@ -30,8 +34,10 @@ class File {
     file.size_ = static_cast<uint64_t>(info.st_size);
     return file;
   }
+  // The host has made the file, under a name of its own choice: what a link there leads to is not meant.
   static File open_to_write(const std::string& path) {
-    return File(path, ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), "cannot create");
+    return File(path, ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666),
+                "cannot create");
   }
   File(File&& other) noexcept
       : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}

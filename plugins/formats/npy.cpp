@@ -115,7 +115,7 @@ class Parser {
   size_t at_ = 0;
 };
 
-uint32_t dtype_of(const Bytes& source, const Header& header) {
+uint32_t dtype_of(const Source& source, const Header& header) {
   if (header.descr.size() >= 3) {
     for (const Kind& kind : kKinds) {
       if (header.descr.compare(1, std::string::npos, kind.descr) == 0) return kind.dtype;
@@ -147,11 +147,11 @@ void turn(const char* from, char* to, const std::vector<int64_t>& shape, uint64_
 }
 
 // The header's text, and where the data begin.
-std::string header_text(const Bytes& source, uint64_t* data) {
+std::string header_text(const Source& source, uint64_t* data) {
   unsigned char lead[12] = {};
   if (source.size < 10)
     pg::fail_data(source.where, format("%llu bytes are no .npy file", static_cast<unsigned long long>(source.size)));
-  source.read(0, lead, 10);
+  source.read(lead, 10);
   if (std::memcmp(lead, "\x93NUMPY", 6) != 0)
     pg::fail_data(source.where, "not a .npy file: it does not begin with one's magic");
   if (lead[6] < 1 || lead[6] > 3)
@@ -159,20 +159,20 @@ std::string header_text(const Bytes& source, uint64_t* data) {
   uint64_t begin = lead[6] == 1 ? 10 : 12, length = lead[8] | lead[9] << 8;
   if (lead[6] > 1) {
     if (source.size < 12) pg::fail_data(source.where, "the file ends inside its header");
-    source.read(10, lead + 10, 2);
+    source.read(lead + 10, 2);
     length |= static_cast<uint64_t>(lead[10]) << 16 | static_cast<uint64_t>(lead[11]) << 24;
   }
   if (length > source.size - begin || length > (1u << 20))
     pg::fail_data(source.where, "the header is longer than the file, or than 1 MiB");
   std::string text(length, ' ');
-  source.read(begin, text.data(), length);
+  source.read(text.data(), length);
   *data = begin + length;
   return text;
 }
 
 }  // namespace
 
-void read_npy(const Bytes& source, const std::string& name, pg::Sink& sink) {
+void read_npy(const Source& source, const std::string& name, pg::Sink& sink) {
   uint64_t begin = 0;
   std::string text = header_text(source, &begin);
   Header header = Parser(source.where, text).parse();
@@ -196,10 +196,10 @@ void read_npy(const Bytes& source, const std::string& name, pg::Sink& sink) {
   if (bytes == 0) return;
   if (header.fortran && header.shape.size() > 1) {
     std::vector<char> raw(bytes);
-    source.read(begin, raw.data(), bytes);
+    source.read(raw.data(), bytes);
     turn(raw.data(), target, header.shape, width, count);
   } else {
-    source.read(begin, target, bytes);
+    source.read(target, bytes);
   }
   if (header.descr[0] == '>' && width > 1) swap_bytes(target, bytes, header.descr[1] == 'c' ? width / 2 : width);
   if (dtype == PG_B8) {
@@ -237,8 +237,12 @@ struct Npy {
 
   static void read(const std::string& path, const pg::Options&, pg::Sink& sink) {
     formats::File file = formats::File::open_to_read(path);
-    formats::read_npy({path, file.size(), [&](uint64_t at, void* to, uint64_t bytes) { file.read(at, to, bytes); }},
-                      "data", sink);
+    uint64_t at = 0;
+    auto next = [&](void* target, uint64_t bytes) {
+      file.read(at, target, bytes);
+      at += bytes;
+    };
+    formats::read_npy({path, file.size(), next}, "data", sink);
   }
   static void write(const std::string& path, const pg::Items& items, const pg::Notes&) {
     if (items.size() != 1) pg::fail_argument(pg::format("a .npy file holds one tensor, got %zu", items.size()));

@@ -9,14 +9,14 @@
 
 namespace formats {
 
-// Bytes that may be read piece by piece.
-struct Bytes {
+// Bytes that are read from first to last.
+struct Source {
   std::string where;  // for messages
   uint64_t size;
-  std::function<void(uint64_t offset, void* target, uint64_t bytes)> read;
+  std::function<void(void* target, uint64_t bytes)> read;
 };
 
-void read_npy(const Bytes& source, const std::string& name, pg::Sink& sink);
+void read_npy(const Source& source, const std::string& name, pg::Sink& sink);
 // What stands before the data. Throws for dtypes that NumPy has not.
 std::string npy_header(const pg::Item& item);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "settings.hpp"
 
+#include <charconv>
 #include <cstdlib>
 #include <sstream>
 #include <vector>
@@ -28,9 +29,9 @@ int64_t number(const char* name, const std::string& text, int64_t low, int64_t h
 
 // "64MB", "1.5GB", "4096"; units are powers of 1024.
 uint64_t bytes(const char* name, const std::string& text) {
-  char* end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  std::string unit = end;
+  double value = 0;  // by no locale
+  const char* end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
+  std::string unit(end, text.data() + text.size());
   double scale = 1;
   if (unit == "KB" || unit == "K")
     scale = 1024;

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing files of tensors through format plugins.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <deque>
 #include <filesystem>
 #include <map>
-#include <set>
+#include <string_view>
+#include <unordered_set>
 
 #include "api.hpp"
+#include "new_file.hpp"
 
 using namespace perigee;
 using namespace perigee::api;
 
 struct pgc_file {
-  std::vector<std::pair<std::string, TensorRef>> items;
-  std::set<std::string> names;
+  std::deque<std::pair<std::string, TensorRef>> items;  // which do not move: `names` looks at them
+  std::unordered_set<std::string_view> names;
   std::map<std::string, std::string> notes;
 };
 
@@ -26,95 +25,19 @@ void* sink_tensor(void* context, const char* name, uint32_t dtype, uint32_t rank
   void* data = nullptr;
   int32_t code = pg::guard(error, "read", [&] {
     auto& file = *static_cast<pgc_file*>(context);
-    if (!file.names.insert(name).second) pg::fail(PG_E_DATA_LOSS, pg::format("it has two tensors named '%s'", name));
+    if (file.names.count(name) > 0) pg::fail(PG_E_DATA_LOSS, pg::format("it has two tensors named '%.80s'", name));
     TensorRef t = make_dense(default_device(), intern_meta(dtype, rank, shape));
     pg_address a = t->address();
     // An empty tensor has no memory, but NULL means failure.
     static char nothing[8];
     data = a.buffer != 0 ? reinterpret_cast<void*>(a.buffer + a.offset) : nothing;
-    file.items.emplace_back(name, std::move(t));
+    file.names.insert(file.items.emplace_back(name, std::move(t)).first);
   });
   return code == PG_OK ? data : nullptr;
 }
 
 int32_t sink_note(void* context, const char* key, const char* value, pg_error* error) {
   return pg::guard(error, "read", [&] { static_cast<pgc_file*>(context)->notes[key] = value; });
-}
-
-[[noreturn]] void fail_system(const std::string& what) {
-  pg::fail(PG_E_INTERNAL, what + ": " + std::error_code(errno, std::generic_category()).message());
-}
-
-// A file or folder, durable when this returns. A rename is only durable once its folder is.
-void sync(const std::filesystem::path& path, int flags) {
-  int fd = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_CLOEXEC | flags);
-  if (fd < 0) fail_system("cannot open " + path.string());
-  int failed = ::fsync(fd);
-  int number = errno;
-  ::close(fd);
-  errno = number;
-  if (failed != 0) fail_system("cannot sync " + path.string());
-}
-
-// A file that appears whole or not at all: it is written beside its place, under a name that says whose it is, and
-// takes its place once it is durable. What goes wrong before leaves the old file as it was.
-class NewFile {
- public:
-  explicit NewFile(const std::filesystem::path& target)
-      : folder_(target.parent_path()),
-        temporary_(folder_ / ("." + target.filename().string() + "." + std::to_string(::getpid()) + ".tmp" +
-                              target.extension().string())) {}
-  NewFile(const NewFile&) = delete;
-  ~NewFile() {
-    std::error_code code;
-    if (!done_) std::filesystem::remove(temporary_, code);
-  }
-  const std::filesystem::path& temporary() const { return temporary_; }
-
-  void commit(const std::filesystem::path& target) {
-    sync(temporary_, 0);
-    if (::rename(temporary_.c_str(), target.c_str()) != 0) fail_system("cannot rename to " + target.string());
-    done_ = true;
-    sync(folder_, O_DIRECTORY);
-  }
-
- private:
-  std::filesystem::path folder_, temporary_;
-  bool done_ = false;
-};
-
-struct Descriptor {
-  int number;
-  ~Descriptor() { ::close(number); }
-};
-
-// 64 bits over all of a file: each 8 bytes (the last ones filled with zeros) are mixed in by multiplication, the length
-// last. It finds damage, not malice.
-uint64_t checksum_of(const std::filesystem::path& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.number < 0) fail_system("cannot open " + path.string());
-  std::vector<uint64_t> words(size_t{1} << 16);
-  uint64_t sum = 0x243f6a8885a308d3, length = 0;
-  for (;;) {
-    auto* bytes = reinterpret_cast<char*>(words.data());
-    size_t filled = 0, room = words.size() * 8;
-    while (filled < room) {
-      ssize_t got = ::read(file.number, bytes + filled, room - filled);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) fail_system("cannot read " + path.string());
-      if (got == 0) break;
-      filled += static_cast<size_t>(got);
-    }
-    while (filled % 8 != 0) bytes[filled++] = 0, length--;
-    length += filled;
-    for (size_t i = 0; i < filled / 8; i++) {
-      sum = (sum ^ words[i]) * 0x9e3779b97f4a7c15;
-      sum ^= sum >> 29;
-    }
-    if (filled < room) break;
-  }
-  sum = (sum ^ length) * 0x9e3779b97f4a7c15;
-  return sum ^ sum >> 32;
 }
 
 struct HostTensors {
@@ -143,9 +66,10 @@ HostTensors gather(uint32_t count, const char* const* names, pgc_tensor* const* 
   return h;
 }
 
-// What a format says begins with the path already, where it is the format that says so.
-std::string with_path(const std::string& path, const std::string& message) {
-  return message.starts_with(path + ": ") ? message : path + ": " + message;
+// What a format says begins with the path that it was given, if it is the format that says so; users know `shown`.
+std::string with_path(const std::string& shown, const std::string& given, const std::string& message) {
+  const size_t own = message.starts_with(given + ": ") ? given.size() + 2 : 0;
+  return shown + ": " + message.substr(own);
 }
 
 }  // namespace
@@ -160,7 +84,7 @@ int32_t pgc_read(const char* path, const char* options, pgc_file** output) {
     pg_error error = pg::make_error();
     int32_t result = format->read(format->user, path, options != nullptr ? options : "", &sink, &error);
     if (result != PG_OK)
-      throw pg::Error(result, with_path(path, pg::message_of(result, error)), error.native, error.flags);
+      throw pg::Error(result, with_path(path, path, pg::message_of(result, error)), error.native, error.flags);
     *output = file.release();
   });
 }
@@ -181,14 +105,14 @@ namespace {
 
 void write_tensors(const char* shown, const NewFile& file, uint32_t count, const char* const* names,
                    pgc_tensor* const* tensors, uint32_t note_count, const char* const* notes) {
-  const pg_format_info* format = find_format(file.temporary().c_str());
+  const std::string path = file.temporary().string();
+  const pg_format_info* format = find_format(path);
   if (format->write == nullptr) pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s files can only be read", format->name));
   HostTensors host = gather(count, names, tensors);
   pg_error error = pg::make_error();
-  int32_t result =
-      format->write(format->user, file.temporary().c_str(), count, host.pointers.data(), note_count, notes, &error);
+  int32_t result = format->write(format->user, path.c_str(), count, host.pointers.data(), note_count, notes, &error);
   if (result != PG_OK)
-    throw pg::Error(result, with_path(shown, pg::message_of(result, error)), error.native, error.flags);
+    throw pg::Error(result, with_path(shown, path, pg::message_of(result, error)), error.native, error.flags);
 }
 
 }  // namespace
@@ -209,7 +133,7 @@ int32_t pgc_write_sealed(const char* stem, const char* extension, uint32_t count
   return run("save", [&] {
     NewFile file(std::string(stem) + "." + extension);
     write_tensors(stem, file, count, names, tensors, note_count, notes);
-    *checksum = checksum_of(file.temporary());
+    *checksum = file.checksum();
     char seal[20];
     std::snprintf(seal, sizeof seal, "%016llx", static_cast<unsigned long long>(*checksum));
     file.commit(std::string(stem) + "." + seal + "." + extension);
@@ -219,20 +143,17 @@ int32_t pgc_write_sealed(const char* stem, const char* extension, uint32_t count
 int32_t pgc_write_bytes(const char* path, const void* bytes, uint64_t size) {
   return run("save", [&] {
     NewFile file(path);
-    Descriptor out{::open(file.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    if (out.number < 0) fail_system("cannot create " + std::string(path));
-    for (const char* at = static_cast<const char*>(bytes); size > 0;) {
-      ssize_t done = ::write(out.number, at, std::min<uint64_t>(size, 1u << 30));
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) fail_system("cannot write " + std::string(path));
-      at += done, size -= static_cast<uint64_t>(done);
-    }
+    file.write(bytes, size);
     file.commit(path);
   });
 }
 
 int32_t pgc_checksum(const char* path, uint64_t* checksum) {
   return run("load", [&] { *checksum = checksum_of(path); });
+}
+
+int32_t pgc_remove_unfinished(const char* folder, const char* prefix) {
+  return run("save", [&] { remove_unfinished(given(folder, "the folder"), given(prefix, "the prefix")); });
 }
 
 int32_t pgc_make_folder(const char* path) {

@@ -169,6 +169,7 @@ int32_t pgc_write_sealed(const char *stem, const char *extension, uint32_t count
                                  pgc_tensor *const *tensors, uint32_t note_count, const char *const *notes,
                                  uint64_t *checksum);
 int32_t pgc_write_bytes(const char *path, const void *bytes, uint64_t size);
+int32_t pgc_remove_unfinished(const char *folder, const char *prefix);
 int32_t pgc_checksum(const char *path, uint64_t *checksum);
 int32_t pgc_make_folder(const char *path);
 const char *pgc_folder_names(const char *path);

@@ -10,7 +10,7 @@ local M = {}
 local codes = {
   [1] = "invalid_argument", [2] = "out_of_memory", [3] = "not_supported", [4] = "not_found",
   [5] = "failed_precondition", [6] = "data_loss", [7] = "deadline_exceeded", [8] = "internal",
-  [9] = "failed_precondition", [10] = "out_of_memory", [11] = "not_supported",
+  [9] = "failed_precondition", [10] = "out_of_memory", [11] = "not_supported", [12] = "out_of_disk",
 }
 
 local Error = { __name = "perigee.error" }

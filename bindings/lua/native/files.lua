@@ -69,6 +69,11 @@ function M.write_text(path, text)
   if C.pgc_write_bytes(path, text, #text) ~= 0 then errors.raise_native(C) end
 end
 
+---Removes what killed processes left of files whose names begin with `prefix`.
+function M.remove_unfinished(folder, prefix)
+  if C.pgc_remove_unfinished(folder, prefix) ~= 0 then errors.raise_native(C) end
+end
+
 ---The checksum of a file's bytes, as write_sealed names it.
 function M.checksum(path)
   if C.pgc_checksum(path, sum) ~= 0 then errors.raise_native(C) end

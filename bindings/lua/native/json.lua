@@ -27,7 +27,8 @@ local function read_string(text, at)
     if text:byte(j) == 34 then return table.concat(parts), j + 1 end
     local c = text:sub(j + 1, j + 1)
     if c == "u" then
-      parts[#parts + 1] = utf8(tonumber(text:sub(j + 2, j + 5), 16) or fail(text, j, "bad escape"))
+      local digits = text:match("^%x%x%x%x", j + 2) or fail(text, j, "bad escape")
+      parts[#parts + 1] = utf8(tonumber(digits, 16))
       i = j + 6
     else
       parts[#parts + 1] = escapes[c] or fail(text, j, "bad escape")
@@ -80,11 +81,12 @@ function read_value(text, at)
   if c == 123 then return read_object(text, at) end
   if c == 91 then return read_array(text, at) end
   local word = text:match("^[%w%.%+%-]+", at) or fail(text, at, "expected a value")
+  local is_number = word:find("^%-?%d") and not word:find("[xX]")
   local after = at + #word
   if word == "true" then return true, after end
   if word == "false" then return false, after end
   if word == "null" then return null, after end
-  return tonumber(word) or fail(text, at, "bad number"), after
+  return is_number and tonumber(word) or fail(text, at, "bad number"), after
 end
 
 ---@param text string

@@ -79,6 +79,7 @@ extern "C" {
 #define PG_E_BUSY 9          /* close: objects are alive; query: work is pending (not an error there) */
 #define PG_E_RETRY 10        /* host to front end only: memory is short, nothing has happened yet, free some and reissue */
 #define PG_E_UNIMPLEMENTED 11 /* the other side is older and lacks this optional function */
+#define PG_E_OUT_OF_DISK 12  /* no room for a file: the disk, a quota, a limit of file sizes; the message names the path */
 
 #define PG_ERROR_DEVICE_LOST 1u /* flag: every later call on the device will fail too */
 

@@ -57,7 +57,24 @@ function EarlyStopping:state()
   return { best = self.best, best_epoch = self.best_epoch, waited = self.waited, weights = self.weights }
 end
 
+local function is_count(v) return type(v) == "number" and v >= 0 and v % 1 == 0 end
+
+local function fits(saved)
+  if type(saved) ~= "table" or not is_count(saved.waited) then return false end
+  if saved.best ~= nil and type(saved.best) ~= "number" then return false end
+  if saved.best_epoch ~= nil and not is_count(saved.best_epoch) then return false end
+  if saved.weights ~= nil and type(saved.weights) ~= "table" then return false end
+  for name, t in pairs(saved.weights or {}) do
+    if type(name) ~= "string" or not native.is_tensor(t) then return false end
+  end
+  return true
+end
+
 function EarlyStopping:load_state(saved, job)
+  if not fits(saved) then
+    native.raise("invalid_argument", "EarlyStopping:load_state", "needs what state() returned, got " ..
+                 native.describe(saved))
+  end
   self.best, self.best_epoch, self.waited, self.weights = saved.best, saved.best_epoch, saved.waited, saved.weights
   if self.waited > self.options.patience then job.stop = true end
 end

@@ -3,12 +3,11 @@
 -- was reported saved.
 
 local native = require "perigee.native"
-local pack = require "perigee.checkpoint.pack"
+local contents = require "perigee.checkpoint.contents"
 local walk = require "perigee.nn.walk"
 
 local checkpoint = {}
 
-local FORMAT = "perigee-checkpoint/1"
 local NAME = "^step%-(%d+)(.-)%.(%x+)%.safetensors$"
 local RUN = "^%.run(%d+)$" -- behind the step, where a later run counts from anew: step-00000001.run2.CHECKSUM...
 
@@ -47,19 +46,6 @@ local function read_options(given, self)
   end
 end
 
--- Temporary files of processes that were killed. Those of living ones are left alone.
-local function clean(dir)
-  for _, name in ipairs(native.folder(dir)) do
-    local owner = name:match("^%.step%-.*%.(%d+)%.tmp%.safetensors$")
-    local alive = owner and io.open("/proc/" .. owner .. "/stat", "rb")
-    if alive then
-      alive:close()
-    elseif owner then
-      os.remove(dir .. "/" .. name)
-    end
-  end
-end
-
 ---`pg.CheckpointManager{dir, keep=3, mode="min", model=model, optimizer=opt, ...}`: a folder of checkpoints (made if it
 ---is not there) of these objects: all that has state() and load_state(), under any names. The state of the random
 ---number generator always goes with them. Of the files the `keep` that were saved last stay, and the best where saves
@@ -81,7 +67,7 @@ function checkpoint.CheckpointManager(...)
   local self = setmetatable({ dir = given[1], objects = {}, skipped = {} }, Manager)
   read_options(given, self)
   native.make_folder(self.dir)
-  clean(self.dir)
+  native.remove_unfinished(self.dir, "step-") -- of processes that were killed
   return self
 end
 
@@ -125,25 +111,6 @@ local function state_of(v)
   return v
 end
 
--- The tree of a file; nil and the reason where it cannot be trusted.
-local function read_file(file)
-  local ok, found = pcall(native.checksum, file.path)
-  if not ok then return nil, tostring(found) end
-  if found ~= file.checksum then
-    return nil, ("damaged: its checksum is %s"):format(found)
-  end
-  local tensors, note, _
-  ok, tensors, _, note = pcall(native.read, file.path)
-  if not ok then return nil, tostring(tensors) end
-  if note("format") ~= FORMAT then
-    return nil, ("its format is %s, this version reads %s"):format(note("format") or "unknown", FORMAT)
-  end
-  local tree
-  ok, tree = pcall(pack.unpack, note("state"), tensors)
-  if not ok then return nil, tostring(tree) end
-  return tree
-end
-
 local function prune(self, current)
   local steps = {}
   for _, file in ipairs(files_of(self)) do
@@ -164,7 +131,7 @@ local function look_up_best(self)
   self.looked_up = true
   local files = files_of(self)
   for i = #files, 1, -1 do
-    local tree = read_file(files[i])
+    local tree = contents.read(files[i])
     if tree then
       self.best_step, self.best_metric = tree.best.step, tree.best.metric
       return
@@ -181,7 +148,7 @@ end
 local function find_best_without(self, step)
   self.best_step, self.best_metric = nil, nil
   for _, file in ipairs(files_of(self)) do
-    local tree = file.step ~= step and read_file(file)
+    local tree = file.step ~= step and contents.read(file)
     local metric = tree and tree.values.metric
     if metric and metric == metric and is_better(self, metric) then
       self.best_step, self.best_metric = file.step, metric
@@ -231,8 +198,7 @@ function Manager:save(given)
   tree.best = { step = self.best_step, metric = self.best_metric }
   local stem = stem_of(self, step)
   local ok, result = pcall(function()
-    local text, names, tensors = pack.pack("CheckpointManager:save", tree)
-    return native.write_sealed(stem, "safetensors", names, tensors, { format = FORMAT, state = text })
+    return contents.write("CheckpointManager:save", stem, tree)
   end)
   if not ok then
     self.best_step, self.best_metric = best_step, best_metric
@@ -321,7 +287,7 @@ function Manager:restore(step)
   local files = choose(self, step)
   self.skipped = {}
   for i = #files, 1, -1 do
-    local tree, why = read_file(files[i])
+    local tree, why = contents.read(files[i])
     if tree then
       apply(self, tree, files[i].path)
       if step == nil then -- else what was saved later may know better

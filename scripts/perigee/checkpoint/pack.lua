@@ -24,15 +24,31 @@ end
 
 local special = { nan = 0 / 0, inf = math.huge, ["-inf"] = -math.huge, ["-0"] = -0.0 }
 
--- Whether keys are 1 .. n, or all strings that mean themselves.
-local function kind_of(t)
-  local count, strings = 0, true
+local MOST_DEEP = 200 -- tables in tables
+
+local function is_key(key) return type(key) == "string" or type(key) == "number" or type(key) == "boolean" end
+
+-- A list has keys 1 .. n; an object strings that mean themselves; all else is a map. What begins as a list but has a
+-- hole is refused: how long Lua says that it is would not come back.
+local function kind_of(out, t, path)
+  local count, places, last, strings = 0, 0, 0, true
   for key in pairs(t) do
     count = count + 1
+    if not is_key(key) then
+      native.raise("invalid_argument", out.where, ("%s has %s for a key; keys are texts, numbers and booleans"):format(
+                     path, native.describe(key)))
+    end
+    if type(key) == "number" and key >= 1 and key % 1 == 0 then places, last = places + 1, math.max(last, key) end
     strings = strings and type(key) == "string" and key:sub(1, 1) ~= "$"
   end
+  if t[1] ~= nil and places < last then
+    local hole = 2
+    while t[hole] ~= nil do hole = hole + 1 end
+    native.raise("invalid_argument", out.where, ("%s has a hole: something at %d, nothing at %d"):format(path, last,
+                 hole), "false for what is not there, or names for keys")
+  end
   if count == 0 then return "object" end
-  if count == #t then return "list" end
+  if places == count and t[1] ~= nil then return "list" end
   return strings and "object" or "map"
 end
 
@@ -47,19 +63,25 @@ local function sorted_keys(t)
   return keys
 end
 
+local function below(path, key) return path == "" and tostring(key) or path .. "." .. tostring(key) end
+
 local write_value
 
 local function write_table(out, t, path)
   if out.inside[t] then
     native.raise("invalid_argument", out.where, path .. " contains itself")
   end
-  out.inside[t] = true
-  local kind, parts = kind_of(t), {}
+  if out.depth == MOST_DEEP then
+    native.raise("invalid_argument", out.where, ("%s... is nested more than %d deep"):format(path:sub(1, 80),
+                 MOST_DEEP))
+  end
+  out.inside[t], out.depth = true, out.depth + 1
+  local kind, parts = kind_of(out, t, path), {}
   if kind == "list" then
-    for i, v in ipairs(t) do parts[i] = write_value(out, v, path .. "." .. i - 1) end
+    for i, v in ipairs(t) do parts[i] = write_value(out, v, below(path, i - 1)) end
   else
     for _, key in ipairs(sorted_keys(t)) do
-      local text = write_value(out, t[key], path .. "." .. tostring(key))
+      local text = write_value(out, t[key], below(path, key))
       if kind == "object" then
         parts[#parts + 1] = quoted(key) .. ":" .. text
       else
@@ -67,7 +89,7 @@ local function write_table(out, t, path)
       end
     end
   end
-  out.inside[t] = nil
+  out.inside[t], out.depth = nil, out.depth - 1
   local inner = table.concat(parts, ",")
   if kind == "list" then return "[" .. inner .. "]" end
   if kind == "map" then return '{"$map":[' .. inner .. "]}" end
@@ -97,32 +119,58 @@ end
 ---@param tree table values by name: nil, booleans, numbers, strings, tensors, tables of them
 ---@return string text, string[] names, table[] tensors beside names
 function pack.pack(where, tree)
-  local out = { where = where, names = {}, tensors = {}, inside = {}, taken = {} }
-  local parts = {}
-  for _, key in ipairs(sorted_keys(tree)) do
-    parts[#parts + 1] = quoted(key) .. ":" .. write_value(out, tree[key], key)
-  end
-  return "{" .. table.concat(parts, ",") .. "}", out.names, out.tensors
+  local out = { where = where, names = {}, tensors = {}, inside = {}, depth = 0, taken = {} }
+  return write_table(out, tree, ""), out.names, out.tensors
 end
 
-local function read_value(v, tensors)
-  if type(v) ~= "table" then return v end
-  local name = v["$tensor"]
-  if name then
-    return tensors[name] or native.raise("data_loss", nil, ("there is no tensor %q"):format(tostring(name)))
-  end
-  if v["$number"] then return special[v["$number"]] end
+local NULL = {} -- what JSON's null becomes, which nothing here writes
+
+local function fail(text) native.raise("data_loss", nil, "its state: " .. text) end
+
+local read_value
+
+local function read_map(list, tensors, depth)
+  if type(list) ~= "table" or #list % 2 ~= 0 then fail("a map without pairs") end
   local t = {}
-  if v["$map"] then
-    local pairs_ = v["$map"]
-    for i = 1, #pairs_, 2 do t[read_value(pairs_[i], tensors)] = read_value(pairs_[i + 1], tensors) end
-    return t
+  for i = 1, #list, 2 do
+    local key = read_value(list[i], tensors, depth)
+    if not is_key(key) or key ~= key then fail(("a map with %s for a key"):format(native.describe(key))) end
+    t[key] = read_value(list[i + 1], tensors, depth)
   end
-  for key, value in pairs(v) do t[key] = read_value(value, tensors) end
   return t
 end
 
----The tree that pack was given.
-function pack.unpack(text, tensors) return read_value(native.json(text), tensors) end
+local special_readers = {
+  ["$tensor"] = function(name, tensors)
+    return type(name) == "string" and tensors[name] or fail(("there is no tensor %q"):format(tostring(name)))
+  end,
+  ["$number"] = function(name) return special[name] or fail("an unknown number") end,
+  ["$map"] = read_map,
+}
+
+function read_value(v, tensors, depth)
+  if v == NULL then fail("null stands for nothing here") end
+  if type(v) ~= "table" then return v end
+  if depth > MOST_DEEP + 1 then fail(("nested more than %d deep"):format(MOST_DEEP)) end
+  local key, inner = next(v)
+  if type(key) == "string" and key:sub(1, 1) == "$" then
+    if not special_readers[key] or next(v, key) ~= nil then fail(("an unknown %q"):format(key)) end
+    return special_readers[key](inner, tensors, depth + 1)
+  end
+  local t = {}
+  for name, value in pairs(v) do
+    if type(name) == "string" and name:sub(1, 1) == "$" then fail(("an unknown %q"):format(name)) end
+    t[name] = read_value(value, tensors, depth + 1)
+  end
+  return t
+end
+
+---The tree that pack was given. What pack does not write is data_loss.
+function pack.unpack(text, tensors)
+  local ok, tree = pcall(native.json, text, NULL)
+  if not ok then fail(tostring(tree)) end
+  if type(tree) ~= "table" then fail("it is no table") end
+  return read_value(tree, tensors, 1)
+end
 
 return pack

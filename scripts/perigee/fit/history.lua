@@ -29,7 +29,9 @@ function History.__tostring(self)
   for i, entry in ipairs(self) do
     local line = ("%5d"):format(entry.epoch)
     for _, name in ipairs(names) do
-      line = line .. "  " .. (entry[name] and ("%12.6g"):format(entry[name]) or ("%12s"):format("-"))
+      local v = entry[name]
+      line = line .. "  " .. (type(v) == "number" and ("%12.6g"):format(v) or ("%12s"):format(v == nil and "-" or
+                                                                                            tostring(v)))
     end
     lines[i + 1] = line
   end

@@ -23,6 +23,28 @@ function resume.state(job)
   return state
 end
 
+local function is_count(v) return type(v) == "number" and v >= 0 and v % 1 == 0 and v < 2 ^ 53 end
+
+-- What of a checkpoint is not what `state` gives is an error before anything is changed.
+local function check(state)
+  local function need(condition, name)
+    if not condition then native.raise("data_loss", "fit", "the checkpoint has no " .. name .. " of a training") end
+  end
+  need(type(state) == "table" and not native.is_tensor(state), "state")
+  for _, name in ipairs { "epoch", "done", "train" } do need(is_count(state[name]), name) end
+  need(state.validation == nil or is_count(state.validation), "validation")
+  for _, name in ipairs { "history", "callbacks" } do need(type(state[name]) == "table", name) end
+  for _, name in ipairs { "data", "means", "scaler" } do
+    need(state[name] == nil or type(state[name]) == "table", name)
+  end
+  need(state.data == nil or is_count(state.data.position) and type(state.means) == "table", "data")
+  for i = 1, #state.history do
+    local entry = state.history[i]
+    need(type(entry) == "table" and is_count(entry.epoch), "history")
+    for name in pairs(entry) do need(type(name) == "string", "history") end
+  end
+end
+
 local function load_callbacks(job, saved)
   if #saved ~= #job.callbacks then
     native.raise("invalid_argument", "fit", ("the checkpoint has %d callbacks, this call %d"):format(#saved,
@@ -46,6 +68,7 @@ function resume.restore(job)
   end
   local state = found:restore(job)
   if not state then return 1 end
+  check(state)
   for i, entry in ipairs(state.history) do job.history[i] = entry end
   job.epoch, job.done = state.epoch, state.done
   job.train:epoch(state.train)

@@ -163,10 +163,7 @@ function Graph:print() print(self:text()) end
 function Graph:dot(path)
   local text = graphs.dot(self.native)
   if not path then return text end
-  local file, message = io.open(path, "wb")
-  if not file then native.raise("not_found", "dot", message) end
-  file:write(text)
-  file:close()
+  native.write_text(path, text)
 end
 
 native.checked.class(Graph, { noun = "a graph", call = "graph",

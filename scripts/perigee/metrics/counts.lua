@@ -27,12 +27,20 @@ local function add(self, prediction, target)
   seen.hits, seen.called, seen.real = hits, called, real
 end
 
+local function fits_counts(seen)
+  for _, key in ipairs { "hits", "called", "real" } do
+    local t = seen[key]
+    if not native.is_tensor(t) or t.dtype ~= "int64" or t:dim() > 1 or t.shape ~= seen.hits.shape then return false end
+  end
+  return true
+end
+
 local function numbers(t) return t:flatten():totable() end
 
 -- A kind whose value is a/b, of hits, called and real: of several classes the mean over those that were there or
 -- called.
 local function ratio(name, divide)
-  return { name = name, add = add, read = function(self)
+  return { name = name, add = add, fits = fits_counts, read = function(self)
     local hits, called, real = numbers(self.seen.hits), numbers(self.seen.called), numbers(self.seen.real)
     local sum, classes = 0, 0
     for c = 1, #hits do
@@ -91,7 +99,19 @@ local function area(self)
   return (below + not_above):to("float64"):sum():item() / (2 * #positive * #negative)
 end
 
-local AUC = { name = "auc", add = keep, read = area }
+local function fits_lists(seen)
+  if type(seen.scores) ~= "table" or type(seen.real) ~= "table" or #seen.scores == 0 then return false end
+  for i = 1, math.max(#seen.scores, #seen.real) do
+    local scores, real = seen.scores[i], seen.real[i]
+    if not (native.is_tensor(scores) and native.is_tensor(real)) then return false end
+    if scores.dtype ~= "float32" or real.dtype ~= "bool" or scores:dim() ~= 1 or scores.shape ~= real.shape then
+      return false
+    end
+  end
+  return true
+end
+
+local AUC = { name = "auc", add = keep, read = area, fits = fits_lists }
 
 local read_auc = native.signature("metrics.AUC", {})
 ---Area under the ROC curve, exact: how often a positive has a higher score than a negative, ties half. Scores and

@@ -12,7 +12,8 @@ local common = require "perigee.nn.loss.common"
 ---@field threshold? number scores above it are positive
 local Metric = {}
 
--- A kind is { name, add(metric, prediction, target, samples), which takes a batch into metric.seen, read(metric) }.
+-- A kind is { name, add(metric, prediction, target, samples), which takes a batch into metric.seen, read(metric),
+-- fits(seen): whether that is what add leaves }.
 local function new(kind, options)
   return setmetatable({ kind = kind, name = kind.name, options = options, threshold = options.threshold, seen = {} },
                       Metric)
@@ -63,7 +64,13 @@ function Metric:state() return copy(self.seen) end
 ---Takes up where state() was taken.
 ---@param saved table
 ---@param device? string where the next batches will be
-function Metric:load_state(saved, device) self.seen = copy(saved, device) end
+function Metric:load_state(saved, device)
+  if type(saved) ~= "table" or next(saved) ~= nil and not self.kind.fits(saved) then
+    native.raise("invalid_argument", self.name .. ":load_state", "needs what state() returned, got " ..
+                 native.describe(saved))
+  end
+  self.seen = copy(saved, device)
+end
 
 native.checked.class(Metric, { noun = "a metric", call = "metric", fields = "threshold",
   kinds = { fresh = { { "name", "string" }, { "threshold", "number" } },
@@ -91,9 +98,14 @@ local function read_mean(self)
   return sum / self.seen.count
 end
 
+local function fits_mean(seen)
+  local is_sum = type(seen.sum) == "number" or native.is_tensor(seen.sum) and seen.sum:numel() == 1
+  return is_sum and type(seen.count) == "number" and seen.count > 0
+end
+
 -- The kind whose value is the mean of fn(prediction, target, metric) over batches, by how many samples they have.
 local function mean_of(name, fn)
-  return { name = name, read = read_mean, add = function(self, prediction, target, samples)
+  return { name = name, read = read_mean, fits = fits_mean, add = function(self, prediction, target, samples)
     add_mean(self, fn(prediction, target, self), samples)
   end }
 end

@@ -317,8 +317,9 @@ local function check_state(self, saved)
     if #entry.steps ~= #group.params then
       refuse(("group %d has %d parameters, expected %d"):format(g, #entry.steps, #group.params))
     end
-    for i, step in ipairs(entry.steps) do
-      if type(step) ~= "number" or step < 0 or step % 1 ~= 0 then
+    for i = 1, #group.params do
+      local step = entry.steps[i]
+      if type(step) ~= "number" or step < 0 or step % 1 ~= 0 or step >= 2 ^ 53 then
         refuse(("the steps of parameter %d must be a count, got %s"):format(i, native.describe(step)))
       end
     end

@@ -302,6 +302,7 @@ function sched.Plateau(...)
   local self = make("Plateau", o, function(self, _, base, i) return self.seen and self.seen["lr" .. i] or base end,
                     function(self, _, lr) return self.cuts and lower(o, lr) or lr end)
   self.seen, self.wants_metric, self.observe = { bad = 0, cooldown = 0 }, true, observe
+  self.needed = { "bad", "cooldown" }
   return self
 end
 
@@ -379,6 +380,7 @@ function sched.Chain(...)
   local o = { optimizer = parts[1].optimizer }
   local self = Schedule.new("optim.sched.Chain", o.optimizer, o, function(_, _, base) return base end)
   self.parts, self.milestones, self.seen = parts, given.milestones, { active = 1 }
+  self.needed = { "active" }
   self.rates, self.chain, self.observe, self.also = chain_rates, chain_chain, chain_step, chain_also
   for _, part in ipairs(parts) do self.wants_metric = self.wants_metric or part.wants_metric end
   self:apply()

@@ -107,11 +107,18 @@ local function check_state(self, saved)
   need(type(saved) == "table" and is_list_of(saved.base, "number", count),
        "needs what state() returned for as many groups")
   need(saved.schedule == nil or saved.schedule == self.name, "the state is one of " .. tostring(saved.schedule))
-  need(type(saved.done) == "number" and saved.done >= 0 and saved.done % 1 == 0,
+  need(type(saved.done) == "number" and saved.done >= 0 and saved.done % 1 == 0 and saved.done < 2 ^ 53,
        "done must be a count, got " .. native.describe(saved.done))
   need(saved.lr == nil or is_list_of(saved.lr, "number", count) and is_list_of(saved.free, "boolean", count),
        "needs a rate a group")
   need(type(saved.seen) == type(self.seen), "the state is one of another schedule")
+  for key, value in pairs(saved.seen or {}) do
+    need(type(key) == "string" and type(value) == "number", ("%s must be a number, got %s"):format(tostring(key),
+         native.describe(value)))
+  end
+  for _, key in ipairs(self.needed or {}) do need(saved.seen[key], key .. " is missing") end
+  local active = saved.seen and saved.seen.active
+  need(not active or self.parts and self.parts[active], "there is no part " .. tostring(active))
   need(self.parts == nil or is_list_of(saved.parts, "table", #self.parts), "the state is one of other schedules")
   for i, part in ipairs(self.parts or {}) do check_state(part, saved.parts[i]) end
 end

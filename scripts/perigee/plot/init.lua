@@ -180,10 +180,7 @@ function Plot:save(path)
   local kind = path:match("%.(%w+)$")
   if kind == "png" then return require "perigee.plot.png"(self, width, height, path) end
   if kind ~= "svg" then bad(("%q ends neither in .svg nor in .png"):format(path)) end
-  local file, problem = io.open(path, "w")
-  if not file then native.raise("invalid_argument", "plot", problem) end
-  file:write(require "perigee.plot.svg"(self, width, height))
-  file:close()
+  native.write_text(path, require "perigee.plot.svg"(self, width, height))
 end
 
 native.checked.class(Plot, { noun = "a plot", call = "plot",

@@ -17,12 +17,7 @@ end
 function history.path() return folder() .. "/history" end
 
 local function replace(path, lines, first)
-  local draft = ("%s.%d%s"):format(path, os.time(), tostring({}):match("0x(%x+)") or "")
-  local file = io.open(draft, "w")
-  if not file then return end
-  for i = first, #lines do file:write(lines[i], "\n") end
-  local whole = file:close()
-  if not (whole and os.rename(draft, path)) then os.remove(draft) end
+  pcall(require("perigee.native").write_text, path, table.concat(lines, "\n", first) .. "\n")
 end
 
 ---Gives the entries that were kept to the editor.

@@ -103,13 +103,13 @@ local corrupt = {
   { "a header longer than any", little_endian(2 ^ 52, 8) .. "{}", "does not fit" },
   { "no JSON", safetensors("hello, world"), "expected a JSON object" },
   { "a list for an object", safetensors("[]"), "expected a JSON object" },
-  { "JSON cut off", safetensors('{"x":' .. good), "not valid JSON" },
+  { "JSON cut off", safetensors('{"x":' .. good, FLOATS), "not valid JSON" },
   { "something behind the JSON", safetensors('{"x":' .. good .. "} x", FLOATS), "not valid JSON" },
   { "bytes that are not UTF-8", safetensors('{"\255\254":' .. good .. "}", FLOATS), "not valid JSON" },
   { "a name twice", safetensors('{"x":' .. good .. ',"x":' .. good .. "}", FLOATS), "twice" },
   { "a key twice", safetensors('{"x":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}}', FLOATS),
     "twice" },
-  { "deep nesting", safetensors('{"x":' .. ("["):rep(5000) .. ("]"):rep(5000) .. "}"), "nested too deeply" },
+  { "deep nesting", safetensors('{"x":{"y":' .. ("["):rep(5000) .. ("]"):rep(5000) .. "}}"), "nested too deeply" },
   { "an entry that is no object", safetensors('{"x":3}'), "expected an object" },
   { "no dtype", safetensors('{"x":{"shape":[2],"data_offsets":[0,8]}}', FLOATS), "dtype is missing" },
   { "no shape", safetensors('{"x":{"dtype":"F32","data_offsets":[0,8]}}', FLOATS), "shape is missing" },
@@ -207,6 +207,10 @@ test("csv: errors name line and column", function(t)
     { "1,2\n3,\n", "line 2, column 2" },
     { "1,2\n3\n", "line 2: 1 columns, expected 2" },
     { "1,1e999\n", "line 1, column 2" },
+    { "1,1" .. ("0"):rep(400) .. "\n", "line 1, column 2" },
+    { "1,-0.1e400\n", "line 1, column 2" },
+    { "1,1" .. ("0"):rep(400) .. "e-2\n", "line 1, column 2" },
+    { "1,1e99999999999999\n", "line 1, column 2" },
   }
   for _, case in ipairs(cases) do
     with_file(".csv", case[1], function(path)
@@ -222,6 +226,20 @@ test("csv: errors name line and column", function(t)
   with_file(".csv", "1\n", function(path)
     t.raises(function() data.csv { path, skp = 1 } end, "skip")
   end)
+end)
+
+test("csv: compressed files are whole or an error", function(t)
+  -- printf '1,2.5\n3,4\n' | gzip -n
+  local packed = ("1f8b080000000000000333d431d233e532d631e102009b9a25ce0a000000"):gsub("..", function(digits)
+    return string.char(tonumber(digits, 16))
+  end)
+  with_file(".csv.gz", packed, function(path) t.equal(data.csv(path):totable(), { { 1, 2.5 }, { 3, 4 } }) end)
+  for length = 0, #packed - 1 do
+    with_file(".csv.gz", packed:sub(1, length), function(path)
+      t.equal(t.raises(function() data.csv(path) end).code, "data_loss", ("%d bytes"):format(length))
+    end)
+  end
+  with_file(".csv.gz", "1,2\n", function(path) t.raises(function() data.csv(path) end, "not gzip data") end)
 end)
 
 test("what save refuses", function(t)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "perigee/plugin.hpp"
 
+#include <locale.h>
+
 #include <new>
 
 namespace pg {
@@ -10,7 +12,29 @@ Error::Error(int32_t code, std::string message, int64_t native, uint32_t flags)
 Error::~Error() = default;
 const char* Error::what() const noexcept { return message_.c_str(); }
 
+namespace {
+
+// Numbers in texts are written with a point, whatever the locale of the program around says.
+class PlainNumbers {
+ public:
+  PlainNumbers() {
+    static const locale_t plain = newlocale(LC_ALL_MASK, "C", locale_t{});
+    if (plain != locale_t{}) before_ = uselocale(plain);
+  }
+  ~PlainNumbers() {
+    if (before_ != locale_t{}) uselocale(before_);
+  }
+  PlainNumbers(const PlainNumbers&) = delete;
+  PlainNumbers& operator=(const PlainNumbers&) = delete;
+
+ private:
+  locale_t before_{};
+};
+
+}  // namespace
+
 std::string format_list(const char* pattern, va_list arguments) {
+  PlainNumbers plain;
   va_list again;
   va_copy(again, arguments);
   int length = std::vsnprintf(nullptr, 0, pattern, arguments);

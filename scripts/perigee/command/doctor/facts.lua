@@ -83,14 +83,10 @@ local function libraries()
   return list
 end
 
-local function can_write(folder)
-  local path = folder .. "/.perigee_doctor"
-  local file = io.open(path, "w")
-  if not file then return false end
-  file:close()
-  os.remove(path)
-  return true
-end
+local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
+
+-- Asked, not tried: a file of a known name in a folder of everybody's might be somebody's link.
+local function can_write(folder) return output("test -w " .. quoted(folder) .. " && echo yes") == "yes" end
 
 local function exists(path) return os.rename(path, path) == true end
 
@@ -103,7 +99,7 @@ local function folders()
                    writable = can_write(temporary) } }
   for path in (os.getenv("PERIGEE_PLUGIN_PATH") or ""):gmatch("[^:]+") do
     list[#list + 1] = { what = "plugins", path = path, exists = exists(path), plugins = true,
-                        count = tonumber(output("ls '" .. path:gsub("'", "'\\''") .. "' | grep -c '[.]so$'") or 0) }
+                        count = tonumber(output("ls " .. quoted(path) .. " | grep -c '[.]so$'") or 0) }
   end
   return list
 end
