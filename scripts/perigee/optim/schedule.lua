@@ -116,7 +116,7 @@ local function check_state(self, saved)
     need(type(key) == "string" and type(value) == "number", ("%s must be a number, got %s"):format(tostring(key),
          native.describe(value)))
   end
-  for _, key in ipairs(self.needed or {}) do need(saved.seen[key], key .. " is missing") end
+  for _, key in ipairs(rawget(self, "needed") or {}) do need(saved.seen[key], key .. " is missing") end
   local active = saved.seen and saved.seen.active
   need(not active or self.parts and self.parts[active], "there is no part " .. tostring(active))
   need(self.parts == nil or is_list_of(saved.parts, "table", #self.parts), "the state is one of other schedules")
