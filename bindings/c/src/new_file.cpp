@@ -31,6 +31,8 @@ int32_t code_of(int number) {
     case EPERM:
     case EROFS:
     case EISDIR:
+    case EBUSY:
+    case EINVAL:
     case ENOTDIR:
     case ENOTEMPTY:
     case ELOOP:

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -50,6 +51,9 @@ std::string header_defect(const Header& header, uint64_t size) {
 }  // namespace
 
 std::string library_defect(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);  // opening a pipe would wait for who writes into it
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return "is no regular file";
   errno = 0;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return std::string("cannot be read: ") + std::strerror(errno != 0 ? errno : EIO);

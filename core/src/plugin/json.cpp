@@ -3,6 +3,7 @@
 // front ends. Kinds, flags, traits and masks are plugin.h's numbers.
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -227,6 +228,13 @@ const char* state_name(PluginState state) {
 }  // namespace
 
 void read_manifest(const std::string& file, LoadedPlugin& plugin) {
+  std::error_code none;
+  if (const auto status = std::filesystem::status(file, none);
+      std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    plugin.state = PluginState::unavailable;  // opening a pipe would wait for who writes into it
+    plugin.reason = "manifest " + file + ": it is no regular file";
+    return;
+  }
   std::ifstream stream(file);
   if (!stream) return;
   plugin.has_manifest = true;

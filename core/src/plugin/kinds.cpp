@@ -30,12 +30,17 @@ void load_wanted(const std::string& key, Wanted&& wanted) {
   uint64_t& done = l.done[key];
   if (done == l.generation) return;
   done = l.generation;
-  for (LoadedPlugin* plugin : find_plugins()) {
-    if (plugin->opened || plugin->loading || plugin->state == PluginState::unavailable || !wanted(*plugin)) continue;
-    try {
-      load_plugin(plugin);
-    } catch (const pg::Error& error) {
-      write_log(PG_LOG_INFO, error.what());  // `perigee plugins` lists the reason
+  // What foreign plugins bring is refused where a built-in one has it, whatever order they were found in.
+  for (const bool foreign : {false, true}) {
+    for (LoadedPlugin* plugin : find_plugins()) {
+      if (plugin->foreign != foreign || plugin->opened || plugin->loading ||
+          plugin->state == PluginState::unavailable || !wanted(*plugin))
+        continue;
+      try {
+        load_plugin(plugin);
+      } catch (const pg::Error& error) {
+        write_log(PG_LOG_INFO, error.what());  // `perigee plugins` lists the reason
+      }
     }
   }
 }
@@ -76,6 +81,12 @@ void load_device_type(const std::string& type) {
     if (may_have_kind(plugin, "device")) return named || plugin.name == type || !plugin.has_manifest;
     return has_kind(plugin, "kernels") && (named || types.empty());
   });
+}
+
+void load_built_in_first(const LoadedPlugin& plugin) {
+  for (const char* kind : {"ops", "layer", "optimizer", "format"})
+    if (may_have_kind(plugin, kind)) load_kind(kind);
+  for (const std::string& type : plugin.device_types) load_device_type(type);
 }
 
 void load_all() {

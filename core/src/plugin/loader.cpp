@@ -288,6 +288,8 @@ LoadedPlugin* load_plugin(const std::string& path) {
     return plugin.get();
   }
   LoadedPlugin& plugin = add_plugin(std::make_unique<LoadedPlugin>(find_library(canonical)));
+  plugin.foreign = true;
+  load_built_in_first(plugin);
   load_plugin(&plugin);
   return &plugin;
 }

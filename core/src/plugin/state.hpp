@@ -34,6 +34,7 @@ void search_folders();                                              // mutex hel
 LoadedPlugin find_library(const std::string& path);                 // what its name and its manifest say
 std::set<std::string> kind_set(const std::string& kinds);           // in the singular
 void read_manifest(const std::string& file, LoadedPlugin& plugin);  // json.cpp
+void load_built_in_first(const LoadedPlugin& plugin);               // all that has what this one may bring
 void load_all();                                                    // plugin_kinds.cpp
 std::string absolute_path(const std::string& path);                 // symbolic links resolved where it exists
 

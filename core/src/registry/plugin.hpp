@@ -30,6 +30,7 @@ struct LoadedPlugin {
   std::vector<std::shared_ptr<void>> keep;  // library handle, table copies
   // From the manifest beside the library, which may be absent.
   bool has_manifest = false, duplicate = false;
+  bool foreign = false;  // of PERIGEE_PLUGIN_PATH, or loaded by its path: the built-in ones come before it
   std::vector<std::string> libraries, cpu_features;  // without which it cannot load
   std::vector<std::string> library_folders;          // where the libraries may be besides the system's folders
   std::string library_remedy;                        // what to do when one is missing

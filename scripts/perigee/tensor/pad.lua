@@ -12,7 +12,12 @@ return function(pg, native)
     local widths = {}
     if type(pad[1]) == "table" then
       if #pad ~= rank(x) then refuse(("%d pairs for %d axes"):format(#pad, rank(x)), "one pair an axis") end
-      for axis, pair in ipairs(pad) do widths[axis] = { pair[1], pair[2] } end
+      for axis, pair in ipairs(pad) do
+        if type(pair) ~= "table" then
+          refuse(("widths of axis %d must be a pair, got %s"):format(axis, native.describe(pair)))
+        end
+        widths[axis] = { pair[1], pair[2] }
+      end
     else
       if #pad % 2 == 1 or #pad > 2 * rank(x) then
         refuse(("%d widths for %d axes; expected two an axis"):format(#pad, rank(x)))

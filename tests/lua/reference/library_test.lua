@@ -35,7 +35,7 @@ local INNER = {
   ["perigee.Layer"] = "init describe padded_forward class options order",
   ["perigee.Optimizer"] = "new name defaults seen",
   ["perigee.LBFGS"] = "params options moves turns iterations",
-  ["perigee.Schedule"] = "new name base optimizer options rates chain observe seen cuts",
+  ["perigee.Schedule"] = "new name base optimizer options rates chain observe seen cuts needed",
   ["perigee.Average"] = "name options part sources exact",
   ["perigee.GradScaler"] = "factor growth_factor backoff_factor growth_interval growth_tracker enabled order seen",
   ["perigee.CheckpointManager"] = "objects mode looked_up",
@@ -80,7 +80,7 @@ local function names_of(v)
   if type(v) == "userdata" then -- a dataset
     local index = getmetatable(v).__index
     add_keys(set, upvalue(index, "Dataset"))
-    add_keys(set, upvalue(index, "fields")[v])
+    add_keys(set, debug.getfenv(v))
     return set
   end
   while type(v) == "table" and not rawget(v, "__hidden") do

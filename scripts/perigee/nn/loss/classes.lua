@@ -66,6 +66,9 @@ function losses.cross_entropy(logits, labels, options)
   if native.is_tensor(labels) and native.is_tensor(logits) and logits:dim() == 2 then
     labels_of.check_one_hot("cross_entropy", logits, labels, "labels:to(\"float32\") are probabilities")
   end
+  if options ~= nil and type(options) ~= "table" then
+    native.raise("invalid_argument", "cross_entropy", "options must be a table, got " .. native.describe(options))
+  end
   cross_entropy = cross_entropy or native.op("cross_entropy")
   if options == nil or next(options) == nil then return cross_entropy(logits, labels) end
   return cross_entropy(logits, labels, options)
