@@ -1697,11 +1697,17 @@ function nn.Reshape(options, ...) end
 ---@return perigee.Layer
 function nn.Residual(...) end
 
----Rotary positions (Su et al., 2021): turns pairs of the last axis of x [..., L, width] by angles that grow with the
----position: pair i at position m by m base^(-2 i / width), i from 0. layer(x, offset): the first position is `offset`
----(default 0). Pairs are the two halves (as in GPT-NeoX and Llama), or neighbours with interleaved=true (as in the
----paper).
----@param options? integer|{width: integer, base?: number, interleaved?: boolean} # width, base=10000, interleaved=false
+---Rotary positions (Su et al., 2021, RoFormer): turns pairs of the last axis of x [..., L, width] by angles that grow
+---with the position: pair i at position m by m base^(-2 i / width), i from 0. layer(x, offset): the first position is
+---`offset` (default 0); layer(x, positions): an integer tensor [L], or [N, L] with a row for each x[n], of positions
+---from 0. Pairs are the two halves (as in GPT-NeoX and Llama), or neighbours with interleaved=true (as in the paper).
+---With rotary_width only the first rotary_width numbers turn (then that is the width of the formula).
+---`scaling` reaches beyond the length of training by `factor` s: linear (Chen et al., 2023, Position Interpolation)
+---divides positions by s; ntk (NTK-aware; Peng et al., 2023, section 3.1) has base s^(width / (width - 2)) in place of
+---base; yarn (Peng et al., 2023, sections 3.2 and 3.4) divides the speed of pairs that make fewer than beta_slow turns
+---in original_length positions by s, keeps those of more than beta_fast, goes between them in a line, and multiplies
+---cosines and sines by attention_factor, 0.1 ln(s) + 1.
+---@param options? integer|{width: integer, base?: number, interleaved?: boolean, rotary_width?: integer, scaling?: "none"|"linear"|"ntk"|"yarn", factor?: number, original_length?: integer, beta_fast?: number, beta_slow?: number, ramp?: "rotations"|"pairs", attention_factor?: number} # width, base=10000, interleaved=false, rotary_width, scaling=none, factor, original_length, beta_fast=32, beta_slow=1, ramp=rotations, attention_factor
 ---@param ... any
 ---@return perigee.Layer
 function nn.RoPE(options, ...) end

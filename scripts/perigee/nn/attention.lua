@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Multi-head attention and rotary positions.
+-- Multi-head attention.
 
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
@@ -236,63 +236,5 @@ function MultiheadAttention:forward(query, key, value, o)
 end
 
 walk.mark_own_forward(MultiheadAttention.forward, function(self) return walk.keeps_nothing(self.out_proj) end)
-
----Rotary positions (Su et al., 2021): turns pairs of the last axis of x [..., L, width] by angles that grow with the
----position: pair i at position m by m base^(-2 i / width), i from 0. layer(x, offset): the first position is `offset`
----(default 0). Pairs are the two halves (as in GPT-NeoX and Llama), or neighbours with interleaved=true (as in the
----paper).
-layers.RoPE = common.class("RoPE", {
-  { "width", "integer", required = true, doc = "size of the last axis, even" },
-  { "base", "number", default = 10000, doc = "how the angles' speeds are spaced" },
-  { "interleaved", "boolean", default = false, doc = "whether pairs are neighbours" },
-}, function(_, o)
-  if o.width < 2 or o.width % 2 ~= 0 then
-    common.refuse("RoPE", ("width must be even and positive, got %d"):format(o.width))
-  end
-end)
-
--- Cosines and sines [length, width / 2] of the angles; length may be a symbol.
-local function turns(o, length, offset, device)
-  local speed = (pg().arange(0, o.width, 2, { dtype = "float32" }) * (-math.log(o.base) / o.width)):exp():to(device)
-  local at = pg().ones({ length }, { device = device }):cumsum(1) + (offset - 1)
-  local angle = at:outer(speed)
-  return angle:cos(), angle:sin()
-end
-
--- The same, kept for the next call with these positions.
-local function angles(self, length, offset, x)
-  if type(length) ~= "number" or native.is_graph_tensor(x) then
-    return turns(self.options, length, offset, x.device)
-  end
-  local id = table.concat({ length, offset, x.device }, " ")
-  local known = rawget(self, "known")
-  if not known or known.id ~= id then
-    local cos, sin = pg().no_grad(turns, self.options, length, offset, x.device)
-    known = { id = id, cos = cos, sin = sin }
-    rawset(self, "known", known)
-  end
-  return known.cos, known.sin
-end
-
-function layers.RoPE:forward(x, offset)
-  local rank, half = x:dim(), self.options.width / 2
-  if rank < 2 or differ(x:size(rank), self.options.width) then
-    common.refuse("RoPE", ("expected [..., L, %d], got %s"):format(self.options.width, tostring(x.shape)))
-  end
-  if offset ~= nil and type(offset) ~= "number" then
-    common.refuse("RoPE", "offset must be a number, got " .. native.describe(offset))
-  end
-  local cos, sin = angles(self, x:size(rank - 1), offset or 0, x)
-  if x.dtype ~= "float32" then cos, sin = cos:to(x.dtype), sin:to(x.dtype) end
-  if self.options.interleaved then
-    local shape = x.shape
-    shape[rank], shape[rank + 1] = half, 2
-    local split = x:reshape(shape)
-    local a, b = split:select(rank + 1, 1), split:select(rank + 1, 2)
-    return pg().stack { a * cos - b * sin, a * sin + b * cos, axis = rank + 1 }:reshape(x.shape)
-  end
-  local a, b = unpack(x:split({ half, half }, rank))
-  return pg().cat { a * cos - b * sin, a * sin + b * cos, axis = rank }
-end
 
 return layers
