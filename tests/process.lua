@@ -15,6 +15,15 @@ end
 ---@return string path
 function process.need_perigee(t) return process.perigee() or t.skip("not run by perigee") end
 
+---Whether AddressSanitizer is at work, which keeps what was freed for a while.
+---@return boolean
+function process.is_sanitized()
+  local maps = io.open("/proc/self/maps")
+  local text = maps and maps:read("*a") or ""
+  if maps then maps:close() end
+  return text:find("libasan", 1, true) ~= nil
+end
+
 function process.write(path, text)
   local file = assert(io.open(path, "w"))
   file:write(text)

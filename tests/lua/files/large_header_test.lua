@@ -78,21 +78,30 @@ for _, case in ipairs(hostile) do
     local text, grown = load_apart(t)
     t.ok(text:find(case[5], 1, true), text)
     t.ok(text:find("loaded") or text:find("data_loss: ") or text:find("not_supported: "), text)
-    t.ok(grown <= 90 + 64, text)
+    t.ok(process.is_sanitized() or grown <= 90 + 64, text)
   end)
 end
 
-test("40,000 tensors are written and opened in less than a second each", function(t)
-  local one, tensors = pg.ones { 1 }, {}
-  for i = 1, 40000 do tensors[("model.layers.%d.weight"):format(i)] = one end
-  local started = os.clock()
-  pg.save(path, tensors)
-  local written = os.clock()
-  local back = pg.load(path)
-  local read = os.clock()
-  t.ok(written - started < 1, written - started)
-  t.ok(read - written < 1, read - written)
-  t.equal(back["model.layers.40000.weight"]:totable(), { 1 })
+-- Processor time of writing and of reading so many tensors; of three runs the least.
+local function times_of(t, count)
+  local one, tensors, write, read = pg.ones { 1 }, {}, math.huge, math.huge
+  for i = 1, count do tensors[("model.layers.%d.weight"):format(i)] = one end
+  for _ = 1, 3 do
+    local started = os.clock()
+    pg.save(path, tensors)
+    local written = os.clock()
+    local back = pg.load(path)
+    write, read = math.min(write, written - started), math.min(read, os.clock() - written)
+    t.equal(back[("model.layers.%d.weight"):format(count)]:totable(), { 1 })
+  end
+  return write, read
+end
+
+test("ten times as many tensors are no hundred times the work", function(t)
+  local few_written, few_read = times_of(t, 4000)
+  local written, read = times_of(t, 40000)
+  t.ok(written < 40 * few_written, ("written in %.3f s, a tenth in %.3f"):format(written, few_written))
+  t.ok(read < 40 * few_read, ("read in %.3f s, a tenth in %.3f"):format(read, few_read))
 end)
 
 test("what could not be read is not written", function(t)
