@@ -84,17 +84,17 @@ end
 
 -- Processor time of writing and of reading so many tensors; of three runs the least.
 local function times_of(t, count)
-  local one, tensors, write, read = pg.ones { 1 }, {}, math.huge, math.huge
+  local one, tensors, writing, reading = pg.ones { 1 }, {}, math.huge, math.huge
   for i = 1, count do tensors[("model.layers.%d.weight"):format(i)] = one end
   for _ = 1, 3 do
     local started = os.clock()
     pg.save(path, tensors)
     local written = os.clock()
     local back = pg.load(path)
-    write, read = math.min(write, written - started), math.min(read, os.clock() - written)
+    writing, reading = math.min(writing, written - started), math.min(reading, os.clock() - written)
     t.equal(back[("model.layers.%d.weight"):format(count)]:totable(), { 1 })
   end
-  return write, read
+  return writing, reading
 end
 
 test("ten times as many tensors are no hundred times the work", function(t)
