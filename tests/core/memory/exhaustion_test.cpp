@@ -29,6 +29,10 @@ __attribute__((noinline)) void* operator new(size_t bytes) {
   if (left > 0) left--;
   return memory;
 }
+// What is freed by the operators below comes from here too: a sanitizer has a pair of its own.
+__attribute__((noinline)) void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
 __attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
 __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
