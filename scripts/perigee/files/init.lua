@@ -56,6 +56,7 @@ local function check_options(options)
 end
 
 ---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
+---Where the disk, a quota or a limit of file sizes is full, an error with the code "out_of_disk" names the path.
 ---@param path string "model.safetensors"
 ---@param what perigee.Layer|table<string, perigee.Tensor>
 ---@param options? {notes?: table<string, string>}

@@ -4,6 +4,7 @@
 local native = require "perigee.native"
 local reference = require "perigee.reference"
 local heading = require "perigee.reference.heading"
+local objects = require "perigee.reference.objects"
 local columns = require "perigee.printing.columns"
 
 local help = {}
@@ -72,7 +73,7 @@ end
 
 -- What a package has: pg, nn, optim.sched and so on.
 local function package_text(value)
-  local prefix, all = reference.prefix_of(value), reference.all()
+  local prefix, all = objects.prefix_of(value), reference.all()
   if not prefix then return nil end
   local names, texts = {}, {}
   for _, name in ipairs(reference.names()) do
@@ -83,7 +84,7 @@ end
 
 -- What can be done with an object: its text, and the methods of its classes.
 local function object_text(object)
-  local classes = reference.classes_of(object)
+  local classes = objects.classes_of(object)
   if #classes == 0 then return nil end
   local meta, parts = debug.getmetatable(object), {}
   if type(meta) == "table" and rawget(meta, "__tostring") then parts[1] = tostring(object) end
@@ -168,7 +169,7 @@ local function known_text(env, text)
   if value == nil or type(value) == "string" then return nil, value end
   local entry
   if owner ~= env and type(value) == "function" and not native.is_tensor(owner) then
-    entry = reference.find_method(owner, text:match("[%w_]+$"))
+    entry = objects.find_method(owner, text:match("[%w_]+$"))
   end
   return entry and help.text(entry) or describe(value), value
 end
