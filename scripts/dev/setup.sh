@@ -25,7 +25,7 @@ install_packages() {
       apt_get() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" >&2; }
       apt_get update || say "apt-get update failed; trying with the package lists at hand"
       # shellcheck disable=SC2086 # a list of words
-      apt_get install -y --no-install-recommends -o Dpkg::Use-Pty=0 $missing || die "could not install: $missing"
+      apt_get install -y --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 $missing || die "could not install: $missing"
     fi
   else
     say "no dpkg here; needed are (Debian names): $(xargs <<<"$wanted")"
