@@ -7,6 +7,7 @@ local handles = require "perigee.native.handles"
 local sizes = require "perigee.native.size"
 local dtypes = require "perigee.native.dtypes"
 local choice = require "perigee.native.choice"
+local results = require "perigee.native.results"
 
 local M = {}
 jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
@@ -184,9 +185,11 @@ local function check(where, name, param, v)
   if kind == "tensors" then
     if is_tensor(v) then return { v } end
     if type(v) ~= "table" then reject(where, name, kind, v) end
-    for i = 1, survey(v) do
+    local count = survey(v)
+    for i = 1, count do
       if not is_tensor(v[i]) then reject(where, ("%s[%d]"):format(name, i), "tensor", v[i]) end
     end
+    if param.joined then results.check(where, v, count) end
     return v
   end
   if not checks[kind](v) then reject(where, name, kind, v) end

@@ -51,7 +51,7 @@ local function start()
   native.prepare, native.number_writer = module.prepared.prepare, module.prepared.number_writer
   native.compile_layer, native.compile_layer_with = module.layer_call.compile, module.layer_call.compile_with
   native.update_plan, native.anomalies = module.update_plan.update_plan, module.gradients.anomalies
-  native.json = require "perigee.native.json"
+  native.json, native.note_results = require "perigee.native.json", require("perigee.native.results").note
   native.start = function() end
   return native
 end

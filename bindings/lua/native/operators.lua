@@ -9,6 +9,7 @@ local attributes = require "perigee.native.attributes"
 local grammar = require "perigee.native.grammar"
 local json = require "perigee.native.json"
 local origins = require "perigee.native.origins"
+local results_of = require "perigee.native.results"
 local sizes = require "perigee.native.size"
 
 local M = {}
@@ -42,7 +43,7 @@ local function make_params(op)
   local params = {}
   for _, input in ipairs(op.inputs) do
     local kind = input.variadic and "tensors" or "any"
-    params[#params + 1] = { input.name, kind }
+    params[#params + 1] = { input.name, kind, joined = input.variadic }
   end
   for _, attr in ipairs(op.visible) do
     local kind = attr.pair > 0 and "pair" or grammar_kind[attr.kind] or "single"
@@ -213,9 +214,12 @@ local function collect_inputs(op, where, o)
 end
 
 -- Handles for what a call gave; several come as several values.
-local function take(out, count)
+local function take(name, out, count)
   if count == 0 then return end
   if count == 1 then return handles.wrap(out[0]) end
+  if count == 2 and out[0] ~= nil and out[1] ~= nil then
+    return results_of.note(name, handles.wrap(out[0]), handles.wrap(out[1]))
+  end
   local results = {}
   for i = 1, count do results[i] = out[i - 1] ~= nil and handles.wrap(out[i - 1]) or nil end
   return unpack(results, 1, count)
@@ -245,7 +249,7 @@ local function run(op, where, list, count, groups, in_place, all)
     C.pgc_release(out[0])
     return list[1]
   end
-  return take(out, outputs)
+  return take(where, out, outputs)
 end
 
 -- Calls an operator with parsed arguments.

@@ -90,7 +90,8 @@ return function(pg, native)
   local read_list = {}
   for _, name in ipairs { "broadcast_tensors", "hstack", "vstack", "dstack", "column_stack", "block_diag",
                           "cartesian_prod" } do
-    read_list[name] = native.signature(name, { { "tensors", "tensors", required = true } })
+    local joined = name ~= "broadcast_tensors" and name ~= "cartesian_prod"
+    read_list[name] = native.signature(name, { { "tensors", "tensors", required = true, joined = joined } })
   end
   -- pg[name](a, b, ...) or pg[name]{a, b, ...}
   local function on_list(name, f)

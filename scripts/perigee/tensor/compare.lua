@@ -70,6 +70,7 @@ return function(pg, native)
   end
 
   -- max(x) over all; max(x, axis) values and positions (contents from 0); max(x, y) elementwise.
+  local note = native.note_results
   local function extreme(name, reduce, position, elementwise)
     local read = native.signature(name, { { "axis", "any", type = "integer|perigee.Tensor" },
                                           { "keepdim", "boolean", default = false } })
@@ -79,7 +80,7 @@ return function(pg, native)
       if o.axis == nil then return call(reduce, { x }, nil, false, name) end
       local axis = tensor.axis_of(name, x, o.axis)
       local values = call(reduce, { x }, { axes = { axis }, keepdim = o.keepdim }, false, name)
-      return values, positions_of(position, x, { axis = axis, flat = false, keepdim = o.keepdim })
+      return note(name, values, positions_of(position, x, { axis = axis, flat = false, keepdim = o.keepdim }))
     end)
     pg[name] = native.methods[name]
   end

@@ -231,7 +231,7 @@ return function(pg, native)
   end)
 
   local read_stack = native.signature("stack", {
-    { "tensors", "tensors", required = true }, { "axis", "axis", default = 1 } })
+    { "tensors", "tensors", required = true, joined = true }, { "axis", "axis", default = 1 } })
   ---Joins tensors of one shape along a new axis.
   ---@return perigee.Tensor
   function pg.stack(...)

@@ -156,4 +156,19 @@ require("mistakes.check")(test, {
     "one_hot: index -1 is negative; classes count from 0" },
   { 'pg.zeros{2, dtype="complex64"}',
     "zeros: complex64 is not supported: no operator computes with complex numbers" },
+  { 'pg.stack{x:max{axis=2}}',
+    "stack: tensors 1 and 2 have different dtypes float32 and int64: they are the two results of one max " ..
+    "(a call at the end of a list gives all its results: put it in parentheses, (x:max{...}), or use amax)" },
+  { 'pg.cat{idx, x:min(2)}',
+    "cat: tensors 2 and 3 have different dtypes float32 and int64: they are the two results of one min " ..
+    "(a call at the end of a list gives all its results: put it in parentheses, (x:min{...}), or use amin)" },
+  { 'pg.stack(x:topk(1))',
+    "stack: tensors 1 and 2 have different dtypes float32 and int64: they are the two results of one topk " ..
+    "(a call at the end of a list gives all its results: put it in parentheses, (x:topk{...}))" },
+  { 'pg.cat({y, x:to("float64"):sort(2)}, {axis=1})',
+    "cat: tensors 2 and 3 have different dtypes float64 and int64: they are the two results of one sort " ..
+    "(a call at the end of a list gives all its results: put it in parentheses, (x:sort{...}))" },
+  { 'pg.hstack{x:median(2)}',
+    "hstack: tensors 1 and 2 have different dtypes float32 and int64: they are the two results of one median " ..
+    "(a call at the end of a list gives all its results: put it in parentheses, (x:median{...}))" },
 })

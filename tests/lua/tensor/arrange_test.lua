@@ -161,3 +161,37 @@ test("diagonals and windows' steps that lie beyond every matrix", function(t)
   y:sum():backward()
   t.equal(x.grad, { { 1, 1, 0 }, { 1, 1, 0 } })
 end)
+
+test("values and indices of one call are only refused where they end a list that is joined", function(t)
+  local x = pg.tensor { { 3, 1, 2 }, { 4, 6, 5 } }
+  local whole, function_of = x:to("int64"), pg.sort
+  t.equal(pg.stack { (x:max { axis = 2 }) }, { { 3, 6 } })
+  t.equal(pg.stack { x:aminmax { axis = 2 } }, { { 1, 4 }, { 3, 6 } })
+  t.equal(pg.stack { x:max { axis = 2 }, x:amin { axis = 2 } }, { { 3, 6 }, { 1, 4 } })
+  t.equal(pg.stack { whole:max { axis = 2 } }, { { 3, 6 }, { 0, 1 } }) -- of one dtype: this may be meant
+  t.raises(function() return pg.cat { function_of(x, 2) } end, "results of one sort %(a call at the end")
+  local values, indices = x:max { axis = 2 }
+  t.equal(pg.stack { indices, values }, { { 0, 1 }, { 3, 6 } })
+  t.equal(pg.stack { values, indices:to("float32") }, { { 3, 6 }, { 0, 1 } })
+  t.equal(pg.stack { values, indices + 0, values }, { { 3, 6 }, { 0, 1 }, { 3, 6 } })
+  x:topk(1)
+  t.equal(pg.stack { values, indices }, { { 3, 6 }, { 0, 1 } }) -- promoted, as any floats and integers
+  local shape
+  pg.graph(function(g)
+    local y = g:placeholder { "y", shape = { 2, 3 }, dtype = "float32" }
+    t.raises(function() return pg.stack { y:max { axis = 2 } } end, "they are the two results of one max")
+    shape = pg.stack({ (y:max { axis = 2 }) }).shape
+    return { y = y }
+  end)
+  t.equal(shape, { 1, 2 })
+end)
+
+test("the pair that is remembered keeps no tensor alive", function(t)
+  local held = setmetatable({}, { __mode = "v" })
+  do
+    held[1], held[2] = pg.rand({ 4, 4 }):max { axis = 2 }
+  end
+  collectgarbage()
+  collectgarbage()
+  t.equal({ held[1] == nil, held[2] == nil }, { true, true })
+end)
