@@ -3,8 +3,8 @@
 -- `pg.stack{x:max{axis=2}}` Lua makes a list of both results, which promotion would join without a word.
 --
 -- Joining floating tensors with integers is nobody's mistake as such. What is: the last two tensors of a list are the
--- two results of the call before, in order. Whoever writes such a list evaluates that call last, so only the latest pair
--- is remembered, weakly, by calls that are not among the cheap ones; and looked for only where tensors are joined.
+-- two results of the call before, in order. Whoever writes such a list evaluates that call last, so only the latest
+-- pair is remembered, weakly, by calls that are not among the cheap ones; and looked for only where tensors are joined.
 -- Functions of two tensors (`pg.add(x:max{axis=2})`) look for nothing, as each of their calls would pay for it.
 
 local errors = require "perigee.native.errors"
