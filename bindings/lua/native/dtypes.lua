@@ -55,6 +55,14 @@ M.foreign = { float = "float32", double = "float64", half = "float16", long = "i
               byte = "uint8", char = "int8", boolean = "bool", single = "float32", fp16 = "float16",
               fp32 = "float32", fp64 = "float64" }
 
+---The dtype that a name which is none was meant to be, as others call it ("Float", "torch.float32") or misspelt; nil.
+---@param name string
+---@return string?
+function M.meant(name)
+  local bare = name:lower():gsub("^%l+%.", ""):gsub("tensor$", "")
+  return M.foreign[bare] or (M.by_name[bare] and M.by_name[bare].name) or suggest(name, M.names)
+end
+
 ---The description of a dtype given by name or short form; raises.
 ---@param name string
 ---@param where string operator or function that asks
@@ -68,8 +76,7 @@ function M.find(name, where)
   if type(name) ~= "string" then
     errors.raise("invalid_argument", where, ("dtype must be a name, got %s"):format(errors.describe(name)))
   end
-  local bare = name:gsub("^%l+%.", "") -- torch.float32, np.int64
-  local near = M.foreign[bare] or (M.by_name[bare] and bare) or suggest(name, M.names)
+  local near = M.meant(name)
   errors.raise("invalid_argument", where, ("unknown dtype %q"):format(name),
                near and ("did you mean %q?"):format(near)
                or "dtypes are " .. table.concat(M.names, " ", 1, #M.names - 2)) -- not the complex ones

@@ -2,6 +2,8 @@
 -- Names that users of PyTorch, numpy and Keras type, and what they are called here. Only asked for when a name was not
 -- found: a row that has become a real name is never read.
 
+local absent = require "perigee.names.absent"
+
 local foreign = {}
 
 -- Fields and methods of tensors.
@@ -68,9 +70,20 @@ local NN = {
   GlobalMaxPooling2D = "nn.AdaptiveMaxPool2d{1}", LayerNormalization = "nn.LayerNorm{shape}",
   losses = "nn.mse(x, y), nn.cross_entropy(logits, labels), ...",
   LogSoftMax = "nn.LogSoftmax{}", CategoricalCrossentropy = "nn.CrossEntropyLoss{}",
+  Softmax2d = "nn.Softmax{axis=2}", UpsamplingNearest2d = "nn.Upsample{scale_factor=2}",
+  UpsamplingBilinear2d = "nn.Upsample{scale_factor=2, mode=\"bilinear\", align_corners=true}",
+  Buffer = "self:buffer(name, tensor)",
 }
 
 -- Names of torch.nn.functional for losses, those apart that are operators.
+-- Layers that wait for their first input: all that are not told its size.
+for kind, options in pairs { Linear = "out", Conv = "out=..., kernel=...", ConvTranspose = "out=..., kernel=...",
+                             BatchNorm = "", InstanceNorm = "" } do
+  for _, ending in ipairs { "", "1d", "2d", "3d" } do
+    NN["Lazy" .. kind .. ending] = ("nn.%s%s{%s} takes its inputs from the first call"):format(kind, ending, options)
+  end
+end
+
 for theirs, own in pairs {
   nll_loss = "nll", gaussian_nll_loss = "gaussian_nll", triplet_margin_loss = "triplet_margin",
   cosine_embedding_loss = "cosine_embedding", margin_ranking_loss = "margin_ranking",
@@ -184,6 +197,7 @@ local OPTIONS = {
 function foreign.hint(kind, name)
   local row = ROWS[kind] and ROWS[kind][name]
   if row then return row end
+  if kind == "tensor" and absent.find(kind, name) then return ("there is no x:%s() in this version"):format(name) end
   if kind == "tensor" and name:find(":", 1, true) then return "slices are lists: x[{{first, last}}], both included" end
   if kind == "perigee" then
     local native = require "perigee.native"

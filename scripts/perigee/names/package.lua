@@ -3,6 +3,7 @@
 -- their own names, or where they have few, all of them.
 
 local native = require "perigee.native"
+local absent = require "perigee.names.absent"
 local foreign = require "perigee.names.foreign"
 
 local M = {}
@@ -27,6 +28,11 @@ end
 ---@param otherwise? string the hint where no name is near
 function M.refuse(package, called, name, kind, more, otherwise)
   local hint = kind and type(name) == "string" and foreign.hint(kind, name)
+  local is_absent, way = absent.find(not hint and kind or nil, name)
+  if is_absent then
+    native.raise("not_found", nil, ("there is no %s.%s in this version"):format(called == "perigee" and "pg" or called,
+                 name), way)
+  end
   local names = names_of(package, more)
   local near = not hint and native.suggest(tostring(name), names)
   if near then

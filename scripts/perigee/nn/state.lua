@@ -121,6 +121,24 @@ local function move(t, device, dtype)
   end
 end
 
+-- What `to` was given, a device or a floating dtype: its description, or nil for a device. Looked at before anything
+-- moves, and where a layer holds nothing, too.
+local function read_target(name)
+  if type(name) ~= "string" then
+    native.raise("invalid_argument", "to", "needs a device or a dtype, got " .. native.describe(name))
+  end
+  local dtypes = native.dtypes
+  local meant = dtypes.by_name[name] or not name:find("%d:") and dtypes.by_name[dtypes.meant(name) or ""]
+  if not meant then
+    native.find_device(name, "to")
+    return nil
+  end
+  if not meant.floating then
+    native.raise("invalid_argument", "to", "a layer's dtype must be a floating one, got " .. name)
+  end
+  return dtypes.find(name, "to")
+end
+
 ---Moves parameters and buffers in place: optimizers and averages that hold them keep working, and take their own state
 ---along. A dtype applies to floating tensors.
 ---@param target string a device ("cuda:0") or a dtype ("bfloat16")
@@ -128,14 +146,11 @@ end
 ---@return perigee.Layer
 function state.to(self, target, second)
   require("perigee").no_grad(function()
-    for _, name in ipairs { target, second } do
-      if type(name) ~= "string" then
-        native.raise("invalid_argument", "to", "needs a device or a dtype, got " .. native.describe(name))
-      end
-      local dtype = native.dtypes.by_name[name]
-      if dtype and not dtype.name:find("float", 1, true) then
-        native.raise("invalid_argument", "to", "a layer's dtype must be a floating one, got " .. dtype.name)
-      end
+    local targets = { target, second }
+    local wanted = {}
+    for i = 1, #targets do wanted[i] = read_target(targets[i]) or false end
+    for i, name in ipairs(targets) do
+      local dtype = wanted[i]
       local seen = {}
       for _, entry in ipairs(walk.tensors(self)) do
         local t = entry.tensor

@@ -127,8 +127,7 @@ return function(pg, native)
       if v == nil then return end
       if native.is_tensor(v) then device, dtype = v.device, v.dtype
       elseif type(v) == "string" and native.dtypes.by_name[v] then dtype = native.dtypes.by_name[v].name
-      elseif type(v) == "string" and (native.dtypes.foreign[v] or v:find("^torch%.")) then native.dtypes.find(v, "to")
-      elseif type(v) == "string" and not v:find("%d:") and native.suggest(v, native.dtypes.names) then
+      elseif type(v) == "string" and (v:find("^torch%.") or not v:find("%d:") and native.dtypes.meant(v)) then
         native.dtypes.find(v, "to")
       elseif type(v) == "string" then device = v
       else native.raise("invalid_argument", "to", "needs a device or a dtype, got " .. native.describe(v)) end
