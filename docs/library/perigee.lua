@@ -799,9 +799,11 @@ function Layer:freeze() end
 ---@return {remove: fun()} handle
 function Layer:hook(event, fn) end
 
----Copies tensors in by name. All names and shapes are checked before anything is changed.
+---Copies tensors in by name. All names and shapes are checked before anything is changed. Of a tensor that has several
+---names here (tied weights) one is enough; where there are more they must say the same. strict=false: names may be
+---missing or left over. strip_prefix="model." is taken off the names that begin so, add_prefix put in front of all.
 ---@param given table<string, perigee.Tensor> # by name, as state() or pg.load give them
----@param options? {strict?: boolean} # false: names may be missing or left over
+---@param options? {strict?: boolean, strip_prefix?: string, add_prefix?: string}
 ---@return string[] missing, string[] unexpected
 function Layer:load_state(given, options) end
 
@@ -4990,7 +4992,7 @@ function pg.lion(params, grads, exp_avgs, found_inf, options, ...) end
 ---format's: `pg.load("table.csv", {skip=1})`.
 ---@param path string
 ---@param into? perigee.Layer
----@param options? {strict?: boolean} # as in load_state
+---@param options? {strict?: boolean, strip_prefix?: string, add_prefix?: string} # as in load_state
 ---@return table<string, perigee.Tensor>|perigee.Layer tensors by name, or the layer
 ---@return fun(key: string): string? note the file's notes
 ---@return string[]? missing of a layer: names that the file lacks
@@ -6220,6 +6222,7 @@ function Tensor:rsqrt() end
 function Tensor:rsqrt_() end
 
 ---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
+---A tensor that a layer has under several names (tied weights) is written once, under the first, as Hugging Face does.
 ---Where the disk, a quota or a limit of file sizes is full, an error with the code "out_of_disk" names the path.
 ---@param path string # "model.safetensors"
 ---@param what perigee.Layer|table<string, perigee.Tensor>

@@ -55,7 +55,18 @@ local function check_options(options)
   end
 end
 
+-- The names of a layer's tensors, of shared ones the first.
+local function once(layer)
+  local names, seen = {}, {}
+  for _, entry in ipairs(walk.tensors(layer)) do
+    if not seen[entry.tensor] then names[#names + 1] = entry.name end
+    seen[entry.tensor] = true
+  end
+  return names
+end
+
 ---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
+---A tensor that a layer has under several names (tied weights) is written once, under the first, as Hugging Face does.
 ---Where the disk, a quota or a limit of file sizes is full, an error with the code "out_of_disk" names the path.
 ---@param path string "model.safetensors"
 ---@param what perigee.Layer|table<string, perigee.Tensor>
@@ -69,7 +80,7 @@ function files.save(path, what, options)
       native.raise("failed_precondition", "save", "the model's sizes are not known before its first input",
                    "call it once")
     end
-    tensors, names = what:state(), walk.names(what)
+    tensors, names = what:state(), once(what)
   elseif type(what) == "table" then
     tensors, names = what, {}
     for name in pairs(what) do names[#names + 1] = name end
@@ -88,7 +99,7 @@ end
 ---format's: `pg.load("table.csv", {skip=1})`.
 ---@param path string
 ---@param into? perigee.Layer
----@param options? {strict?: boolean} as in load_state
+---@param options? {strict?: boolean, strip_prefix?: string, add_prefix?: string} as in load_state
 ---@return table<string, perigee.Tensor>|perigee.Layer tensors by name, or the layer
 ---@return fun(key: string): string? note the file's notes
 ---@return string[]? missing of a layer: names that the file lacks

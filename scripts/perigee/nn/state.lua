@@ -5,6 +5,7 @@ local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
 local positions = require "perigee.nn.positions"
 local initialise = require "perigee.nn.initialise"
+local loading = require "perigee.nn.loading"
 
 local state = {}
 local META = walk.META
@@ -17,89 +18,22 @@ function state.state(self)
   return tensors
 end
 
--- Files of PyTorch count batches beside a normalisation's statistics. Nothing here reads that number.
-local function is_counter(name) return name:match("num_batches_tracked$") ~= nil end
-
-local function compare(self, given)
-  local missing, unexpected, own = {}, {}, {}
-  for _, name in ipairs(walk.names(self)) do
-    own[name] = true
-    if given[name] == nil then missing[#missing + 1] = name end
-  end
-  for name in pairs(given) do
-    if type(name) ~= "string" or (not own[name] and not is_counter(name)) then
-      unexpected[#unexpected + 1] = tostring(name)
-    end
-  end
-  table.sort(unexpected)
-  return missing, unexpected
-end
-
-local function list_some(names)
-  local shown = table.concat(names, ", ", 1, math.min(#names, 8))
-  return #names > 8 and ("%s and %d more"):format(shown, #names - 8) or shown
-end
-
-local function check(name, target, value)
-  if not native.is_tensor(value) then
-    native.raise("invalid_argument", "load_state", ("%s must be a tensor, got %s"):format(name, native.describe(value)))
-  end
-  if target:numel() > 0 and target.shape ~= value.shape then
-    native.raise("invalid_argument", "load_state", ("%s is %s here but %s in what is loaded"):format(name,
-                 tostring(target.shape), tostring(value.shape)))
-  end
-end
-
--- An empty tensor waits for its shape: it takes the loaded one's.
-local function copy_into(target, value)
-  value = value:detach()
-  if target:numel() == 0 then
-    native.assign(target, value:clone():to(target.dtype):to(target.device))
-  else
-    native.call("copy", { target, value:to(target.device) })
-  end
-end
-
-local function copy_all(entries, given)
-  for _, entry in ipairs(entries) do
-    local value = given[entry.name]
-    if value ~= nil then copy_into(entry.tensor, value) end
-  end
-end
-
----Copies tensors in by name. All names and shapes are checked before anything is changed.
+---Copies tensors in by name. All names and shapes are checked before anything is changed. Of a tensor that has several
+---names here (tied weights) one is enough; where there are more they must say the same. strict=false: names may be
+---missing or left over. strip_prefix="model." is taken off the names that begin so, add_prefix put in front of all.
 ---@param given table<string, perigee.Tensor> by name, as state() or pg.load give them
----@param options? {strict?: boolean} false: names may be missing or left over
+---@param options? {strict?: boolean, strip_prefix?: string, add_prefix?: string}
 ---@return string[] missing, string[] unexpected
 function state.load_state(self, given, options)
+  options = loading.read_options(options)
   if type(given) ~= "table" then
     native.raise("invalid_argument", "load_state", "needs a table of tensors, got " .. native.describe(given))
   end
-  if options ~= nil and not native.is_plain(options) then
-    native.raise("invalid_argument", "load_state", "options must be a table, got " .. native.describe(options))
-  end
-  for key in pairs(options or {}) do
-    if key ~= "strict" then
-      native.raise("invalid_argument", "load_state", ("unknown option %q"):format(tostring(key)))
-    end
-  end
-  local strict = options and options.strict
-  if strict ~= nil and type(strict) ~= "boolean" then
-    native.raise("invalid_argument", "load_state", "strict must be true or false, got " .. native.describe(strict))
-  end
-  local missing, unexpected = compare(self, given)
-  if strict ~= false and #missing + #unexpected > 0 then
-    native.raise("invalid_argument", "load_state", ("names differ. Missing: %s. Unexpected: %s"):format(
-                   #missing > 0 and list_some(missing) or "none", #unexpected > 0 and list_some(unexpected) or "none"),
-                 "{strict=false} loads the rest")
-  end
-  local entries = walk.tensors(self)
-  for _, entry in ipairs(entries) do
-    local value = given[entry.name]
-    if value ~= nil then check(entry.name, entry.tensor, value) end
-  end
-  require("perigee").no_grad(copy_all, entries, given)
-  return missing, unexpected
+  local names = {}
+  for name in pairs(given) do names[#names + 1] = name end
+  local plan = loading.plan(self, names, options)
+  loading.copy(plan, given)
+  return plan.missing, plan.unexpected
 end
 
 local function move(t, device, dtype)
