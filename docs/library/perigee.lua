@@ -329,7 +329,9 @@ local LayerNorm = {}
 local Linear = {}
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
----of one table come in alphabetical order; dict:add(name, layer) appends.
+---of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "predict") are
+---like
+---others, and weights load by them; the layer under one is dict:get("state"), since dict.state is the method.
 ---@class perigee.nn.ModuleDict: perigee.Layer
 ---@overload fun(...: any): perigee.Tensor, any
 local ModuleDict = {}
@@ -999,9 +1001,19 @@ function metrics.TopKAccuracy(...) end
 ---@return perigee.nn.ModuleDict
 function ModuleDict:add(name, layer) end
 
+---The layer under a name, of whatever letters: dict.conv is dict:get("conv").
+---@param name string
+---@return perigee.Layer
+function ModuleDict:get(name) end
+
 ---The names, in order.
 ---@return string[]
 function ModuleDict:names() end
+
+---Takes out the layer under a name.
+---@param name string
+---@return perigee.Layer removed
+function ModuleDict:remove(name) end
 
 ---Adds a layer behind the others.
 ---@param layer perigee.Layer|function
@@ -1548,7 +1560,9 @@ function nn.MaxPool3d(options, ...) end
 function nn.Mish(options) end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
----of one table come in alphabetical order; dict:add(name, layer) appends.
+---of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "predict") are
+---like
+---others, and weights load by them; the layer under one is dict:get("state"), since dict.state is the method.
 ---@param layers? table<string, perigee.Layer> # layers by name
 ---@return perigee.nn.ModuleDict
 function nn.ModuleDict(layers) end

@@ -207,7 +207,8 @@ function Residual:forward(x)
 end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
----of one table come in alphabetical order; dict:add(name, layer) appends.
+---of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "predict") are like
+---others, and weights load by them; the layer under one is dict:get("state"), since dict.state is the method.
 ---@param layers? table<string, perigee.Layer> layers by name
 ---@return perigee.nn.ModuleDict
 ---@class perigee.nn.ModuleDict: perigee.Layer
@@ -233,11 +234,35 @@ function ModuleDict:add(name, layer)
                    native.describe(name), native.describe(layer)))
   end
   fields.check_name("ModuleDict", name)
-  if ModuleDict[name] ~= nil then
-    native.raise("invalid_argument", "ModuleDict", ("%q is a method and cannot be a name"):format(name))
+  if fields.is_reserved(self, name) then
+    fields.add_apart(self, name, layer)
+  else
+    self[name] = layer
   end
-  self[name] = layer
   return self
+end
+
+local function find(self, where, name)
+  local apart = self[META].apart
+  local layer = apart and apart[name] or rawget(self, name)
+  if walk.is_layer(layer) then return layer end
+  local names = self:names()
+  local near = native.suggest(name, names)
+  native.raise("not_found", where, ("there is no layer %q"):format(name), near and ("did you mean %q?"):format(near) or
+               #names > 0 and "the names are " .. table.concat(names, ", ", 1, math.min(#names, 8)) or "it is empty")
+end
+
+---The layer under a name, of whatever letters: dict.conv is dict:get("conv").
+---@param name string
+---@return perigee.Layer
+function ModuleDict:get(name) return find(self, "ModuleDict:get", name) end
+---Takes out the layer under a name.
+---@param name string
+---@return perigee.Layer removed
+function ModuleDict:remove(name)
+  local layer, apart = find(self, "ModuleDict:remove", name), self[META].apart
+  if apart and apart[name] then apart[name] = nil else rawset(self, name, nil) end
+  return layer
 end
 ---The names, in order.
 ---@return string[]
@@ -292,7 +317,8 @@ for _, name in ipairs { "ModuleDict", "ParameterList" } do
 end
 local ENTRY = { "layer", "any", required = true }
 for name, rules in pairs {
-  Sequential = { append = { ENTRY } }, ModuleList = { append = { ENTRY } }, ParameterList = {}, ModuleDict = {},
+  Sequential = { append = { ENTRY } }, ModuleList = { append = { ENTRY } }, ParameterList = {},
+  ModuleDict = { get = { { "name", "string", required = true } }, remove = { { "name", "string", required = true } } },
 } do
   native.checked.class(containers[name], { noun = "a layer", call = "layers", is = walk.is_layer, open = true,
                                            skip = "init forward", kinds = rules })

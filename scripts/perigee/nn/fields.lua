@@ -11,7 +11,8 @@ local META = walk.META
 
 ---The book-keeping of a new layer of this class.
 function fields.new(class)
-  -- keys: fields in order; kinds: "parameter" or "buffer" by name; held: a container's entries.
+  -- keys: fields in order; kinds: "parameter" or "buffer" by name; held: a container's entries; apart: layers under
+  -- names of methods.
   return { keys = {}, known = {}, kinds = {}, tensors = {}, held = class.__accept and {} or nil }
 end
 
@@ -79,6 +80,18 @@ function fields.assign(self, key, value)
     meta.kinds[key], meta.tensors[key] = nil, nil
     rawset(self, key, value)
   end
+end
+
+---Whether reading self[name] gives something of every such layer, so that no field can have this name.
+function fields.is_reserved(self, name) return name == "training" or getmetatable(self)[name] ~= nil end
+
+---Registers a layer under a name that is_reserved: it is found by entries and in state(), self[name] stays what it is.
+function fields.add_apart(self, name, layer)
+  local meta = rawget(self, META)
+  walk.refuse_cycle(self, layer)
+  meta.apart = meta.apart or {}
+  meta.apart[name] = layer
+  register(meta, name)
 end
 
 ---Registers a buffer; a plain field of that name gives way to it.

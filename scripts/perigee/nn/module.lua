@@ -39,7 +39,8 @@ end
 
 local function assign(self, key, value)
   if type(key) == "string" and rawget(Module, key) ~= nil then
-    native.raise("invalid_argument", "nn", ("%q is a method of every layer and cannot be a field"):format(key))
+    native.raise("invalid_argument", "nn", ("%q is a method of every layer and cannot be a field"):format(key),
+                 walk.is_layer(value) and ("an nn.ModuleDict holds it: dict:add(%q, layer)"):format(key) or nil)
   end
   fields.assign(self, key, value)
 end

@@ -141,6 +141,7 @@ local function clone_value(v, memo, is_buffer)
     for key, kind in pairs(meta.kinds) do own.kinds[key] = kind end
     for key, t in pairs(meta.tensors) do own.tensors[key] = clone_value(t, memo, meta.kinds[key] == "buffer") end
     if meta.held then own.held = { unpack(copy) } end
+    if meta.apart then own.apart = clone_value(meta.apart, memo) end
     if meta.attributes then
       own.attributes = copy_attributes(meta.attributes)
       own.attributes.tensors = own.tensors

@@ -64,7 +64,7 @@ function walk.entries(layer)
   local meta, list = layer[META], {}
   if meta.held then require("perigee.nn.positions").settle(layer) end
   for _, key in ipairs(meta.keys) do
-    local v = meta.tensors[key] or rawget(layer, key)
+    local v = meta.apart and meta.apart[key] or meta.tensors[key] or rawget(layer, key)
     local name = type(key) == "number" and tostring(key - 1) or key
     local kind = classify(meta, key, v)
     if kind then

@@ -187,3 +187,64 @@ test("names of a ModuleDict", function(t)
   t.raises(function() dict["a.b"] = nn.ReLU {} end, "must not contain a dot")
   t.raises(function() nn.ModuleDict { nn.ReLU {} } end, "ModuleDict: expected names and layers, got number 1")
 end)
+
+test("names of methods are names of a ModuleDict, too", function(t)
+  local reserved = { "training", "init", "names", "get", "__index", "__call" }
+  for name in pairs(nn.Module) do
+    if type(name) == "string" then reserved[#reserved + 1] = name end
+  end
+  local entries, given, expected = {}, {}, {}
+  for i, name in ipairs(reserved) do
+    entries[name] = nn.Linear { 1, 1, bias = false }
+    given[name .. ".weight"] = pg.full({ 1, 1 }, i)
+  end
+  for name in pairs(given) do expected[#expected + 1] = name end
+  table.sort(expected)
+  t.ok(#expected > 30)
+  local dict = nn.ModuleDict(entries)
+  local function check(layer)
+    t.equal(layer:load_state(given), {})
+    local names = {}
+    for name in layer:named_parameters() do names[#names + 1] = name end
+    table.sort(names)
+    t.equal(names, expected)
+    t.equal(#layer:names(), #expected)
+    for i, name in ipairs(reserved) do t.equal(layer:get(name)(pg.ones { 1 }), { i }) end
+  end
+  check(dict)
+  check(dict:clone())
+  t.ok(dict:clone():get("state") ~= dict:get("state"))
+  check(dict:eval():train():freeze():unfreeze():to("float64"):to("float32"))
+  t.ok(tostring(dict):find("(predict): Linear", 1, true))
+  local path = os.tmpname() .. ".safetensors"
+  pg.save(path, dict)
+  t.equal(pg.load(path, nn.ModuleDict(entries)):get("size").weight, given["size.weight"])
+  os.remove(path)
+end)
+
+test("layers of a ModuleDict are found, replaced and removed by any name", function(t)
+  local first, second = nn.ReLU {}, nn.Tanh {}
+  local dict = nn.ModuleDict { state = first, conv = second }
+  t.ok(dict:get("state") == first and dict:get("conv") == second and dict.conv == second)
+  t.equal(type(dict.state), "function")
+  dict:add("state", second):add("conv", first)
+  t.ok(dict:get("state") == second and dict.conv == first)
+  t.equal(dict:names(), { "conv", "state" })
+  t.ok(dict:remove("state") == second and dict:remove("conv") == first)
+  t.equal(dict:names(), {})
+  t.equal(t.raises(function() dict:get("conv") end, 'ModuleDict:get: there is no layer "conv" %(it is empty%)').code,
+          "not_found")
+  dict:add("conv", first)
+  t.raises(function() dict:get("cnov") end, 'there is no layer "cnov" %(did you mean "conv"%?%)')
+  t.raises(function() dict:remove("predict") end, 'remove: there is no layer "predict" %(the names are conv%)')
+  t.raises(function() dict.size = first end, '"size" is a method of every layer and cannot be a field ' ..
+           '%(an nn.ModuleDict holds it: dict:add%("size", layer%)')
+  t.raises(function() dict:add("state", dict) end, "a layer cannot hold itself")
+  -- A model whose own tensors have such a name in state().
+  local Net = nn.class("Net", nn.ModuleDict)
+  function Net:init() self:add("predict", nn.Linear { 2, 1 }) end
+  function Net:forward(x) return self:get("predict")(x) end
+  local net = Net()
+  net:load_state { ["predict.weight"] = pg.ones { 1, 2 }, ["predict.bias"] = pg.zeros { 1 } }
+  t.equal(net:predict(pg.ones { 1, 2 }), { { 2 } })
+end)
