@@ -207,7 +207,7 @@ function Residual:forward(x)
 end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
----of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "predict") are like
+---of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "fit") are like
 ---others, and weights load by them; the layer under one is dict:get("state"), since dict.state is the method.
 ---@param layers? table<string, perigee.Layer> layers by name
 ---@return perigee.nn.ModuleDict
