@@ -15,6 +15,7 @@
 ---@field metrics perigee.metrics # how good outputs are
 ---@field callbacks perigee.callbacks # what fit calls while it trains
 ---@field linalg perigee.linalg # norms of vectors and matrices
+---@field json perigee.json # values as JSON text, and files of it
 ---@field memory perigee.memory # what devices have given out
 ---@field config perigee.config # settings of the process
 ---@field newaxis any # as an index: a new axis of size 1
@@ -193,6 +194,12 @@ local config = {}
 ---@class perigee.data
 local data = {}
 
+---Objects are tables with names, arrays tables with positions from 1. What was read is written as the same again:
+---arrays are marked as such, so that an empty one stays one, and null is pg.json.null.
+---@class perigee.json
+---@field null any # what null is read as and written from: nil would leave holes in arrays
+local json = {}
+
 ---@class perigee.linalg
 local linalg = {}
 
@@ -329,8 +336,7 @@ local LayerNorm = {}
 local Linear = {}
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
----of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "predict") are
----like
+---of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "fit") are like
 ---others, and weights load by them; the layer under one is dict:get("state"), since dict.state is the method.
 ---@class perigee.nn.ModuleDict: perigee.Layer
 ---@overload fun(...: any): perigee.Tensor, any
@@ -737,6 +743,43 @@ function Iterator:close() end
 ---Where it stands, as a plain table: for `ds:each{from=state}`.
 ---@return { epoch: integer, position: integer, size: integer }
 function Iterator:state() end
+
+---Marks a table as an array: pg.json.array{} is written as [], while {} is written as {}. Arrays that were read are
+---marked; tables with positions are arrays without it.
+---@param list? any[] # without it a new one
+---@return any[] list the same table
+function json.array(list) end
+
+---The value of a JSON text. Whole numbers from 2^53 on, which a Lua number would round, become int64 (as 1LL is); one
+---that int64 does not hold, a name twice in an object, text that is not UTF-8, what is nested more than 1000 deep and
+---whatever is not JSON is an error, with the code "data_loss", that says the line and the column.
+---@param text string
+---@return any value
+function json.decode(text) end
+
+---A value as JSON text, names in alphabetical order. Tables are arrays or objects, never both; numbers are written so
+---that the same is read. Refused, with the place in the value: NaN and infinite numbers, holes, cycles, text that is no
+---UTF-8, tensors, functions and objects of classes.
+---@param value any # a text, number, int64, boolean, pg.json.null or a table of these
+---@param options? {indent?: integer} # spaces a level, 0 to 16; without it one line
+---@return string text
+function json.encode(value, options) end
+
+---Whether a table is marked as an array: those that were read are.
+---@param v any # anything
+---@return boolean
+function json.is_array(v) end
+
+---The value of a JSON file, as decode gives it.
+---@param path string
+---@return any value
+function json.load(path) end
+
+---Writes a value as a JSON file that ends with its line. Atomic: the file is the old one or the whole new one.
+---@param path string
+---@param value any # as of encode
+---@param options? {indent?: integer} # as of encode
+function json.save(path, value, options) end
 
 ---Calls fn(layer) for this and every inner layer.
 ---@param fn fun(layer: perigee.Layer)
@@ -1560,8 +1603,7 @@ function nn.MaxPool3d(options, ...) end
 function nn.Mish(options) end
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
----of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "predict") are
----like
+---of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "fit") are like
 ---others, and weights load by them; the layer under one is dict:get("state"), since dict.state is the method.
 ---@param layers? table<string, perigee.Layer> # layers by name
 ---@return perigee.nn.ModuleDict

@@ -56,6 +56,9 @@ print(x.grad)]],
   ["pg.scope"] = "local kept = pg.scope(function() return pg.keep(pg.ones{2} + 1) end)\nprint(kept)",
   ["pg.keep"] = "print(pg.scope(function() return pg.keep(pg.zeros{2}) end))",
   ["pg.manual_seed"] = "pg.manual_seed(42)\nlocal a = pg.rand{3}\npg.manual_seed(42)\nprint(a:equal(pg.rand{3}))",
+  ["json.save"] = "local path = os.tmpname()\npg.json.save(path, {lr=0.1, layers={64, 10}}, {indent=2})\n" ..
+    "print(pg.json.load(path).layers[1])",
+  ["json.load"] = "local path = os.tmpname()\npg.json.save(path, {steps=100})\nprint(pg.json.load(path).steps)",
   ["pg.bench"] = "local result = pg.bench(function() return pg.ones{8}:sum() end, {iterations=5})\n" ..
     "print(result.iterations)",
   -- graphs

@@ -73,6 +73,7 @@ end)
 local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:update"] = true,
   ["config.memory_fraction"] = true, ["config.memory_growth"] = true, ["config.memory_limit"] = true,
   ["config.set"] = true, ["config.visible_devices"] = true, ["graph:print"] = true, ["iterator:close"] = true,
+  ["json.save"] = true,
   ["memory.collect"] = true, ["memory.empty_cache"] = true, ["metric:reset"] = true, ["metric:update"] = true,
   ["optim.clip_grad_value_"] = true, ["optim.scale_grad_"] = true,
   ["pg.load_plugin"] = true, ["pg.manual_seed"] = true, ["pg.reset"] = true, ["pg.save"] = true,
@@ -138,7 +139,8 @@ test("everything public has an entry with a text", function(t)
       end
     end
   end
-  for _, part in ipairs { "nn", "optim", "data", "amp", "callbacks", "metrics", "memory", "config", "linalg" } do
+  for _, part in ipairs { "nn", "optim", "data", "amp", "callbacks", "metrics", "memory", "config", "linalg",
+                          "json" } do
     look(part .. ".", pg[part])
   end
   look("pg.", pg)
