@@ -58,7 +58,7 @@ local PERIGEE = {
 
 local NN = {
   functional = "operators are functions of pg: pg.relu(x)", F = "operators are functions of pg: pg.relu(x)",
-  utils = "optim.clip_grad_norm_(model:parameters(), 1.0)",
+  parametrizations = "nn.utils.weight_norm(layer), nn.utils.spectral_norm(layer)",
   Input = "sizes are inferred",
   Activation = "nn.ReLU{}, nn.Tanh{}, ...", MaxPooling2D = "nn.MaxPool2d{2}", BatchNormalization = "nn.BatchNorm2d{}",
   SpatialConvolution = "nn.Conv2d{inputs, outputs, kernel}", Sequence = "nn.Sequential{...}",
@@ -140,6 +140,9 @@ local LAYER = {
   add_module = "self.name = layer", pop = "model:remove(position)",
   register_module = "self.name = layer", named_modules = "model:modules()",
   named_children = "model:children()", register_forward_hook = "layer:hook(\"forward\", fn)",
+  register_forward_pre_hook = "layer:hook(\"forward_pre\", fn)",
+  register_full_backward_hook = "layer:hook(\"backward\", fn)",
+  register_full_backward_pre_hook = "layer:hook(\"backward_pre\", fn)",
   add = "model:append(layer)", get = "model[position]", backward = "loss:backward(), loss = nn.mse(model(x), y)",
   getParameters = "model:parameters()", zeroGradParameters = "model:zero_grad()", updateOutput = "model(x)",
   updateParameters = "optim.SGD{model:parameters(), lr=0.1}:step()",
@@ -150,9 +153,11 @@ local LAYER = {
 
 local SCHED = {
   StepLR = "optim.sched.Step", MultiStepLR = "optim.sched.MultiStep", ExponentialLR = "optim.sched.Exponential",
-  PolynomialLR = "optim.sched.Polynomial", CosineAnnealingLR = "optim.sched.Cosine", LinearLR = "optim.sched.Warmup",
+  PolynomialLR = "optim.sched.Polynomial", CosineAnnealingLR = "optim.sched.Cosine", LinearLR = "optim.sched.Linear",
   CosineAnnealingWarmRestarts = "optim.sched.CosineRestarts", OneCycleLR = "optim.sched.OneCycle",
-  ReduceLROnPlateau = "optim.sched.Plateau", SequentialLR = "optim.sched.Chain", ChainedScheduler = "optim.sched.Chain",
+  ReduceLROnPlateau = "optim.sched.Plateau", SequentialLR = "optim.sched.Sequential",
+  ChainedScheduler = "optim.sched.Chain", LambdaLR = "optim.sched.Lambda", ConstantLR = "optim.sched.Constant",
+  MultiplicativeLR = "optim.sched.Multiplicative",
 }
 
 local OPTIM = {

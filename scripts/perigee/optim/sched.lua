@@ -4,6 +4,7 @@
 
 local native = require "perigee.native"
 local Schedule = require "perigee.optim.schedule"
+local checks = require "perigee.optim.checks"
 
 ---@class perigee.optim.sched
 local sched = {}
@@ -25,16 +26,7 @@ local function reader(name, params, other)
   end
 end
 
-local function check(name, condition, text, ...)
-  if not condition then native.raise("invalid_argument", "optim.sched." .. name, text:format(...)) end
-end
-
-local function check_counts(name, key, list)
-  for i, value in ipairs(list) do
-    check(name, type(value) == "number" and value % 1 == 0, "%s[%d] must be a whole number, got %s", key, i,
-          native.describe(value))
-  end
-end
+local check, check_counts = checks.check, checks.counts
 
 local function make(name, o, rates, chain) return Schedule.new("optim.sched." .. name, o.optimizer, o, rates, chain) end
 
@@ -137,17 +129,9 @@ function sched.CosineRestarts(...)
   end)
 end
 
-local read_warmup = reader("Warmup", {
-  { "total_iters", "integer", required = true, doc = "steps until end_factor" },
-  { "start_factor", "number", default = 1 / 3, doc = "the first factor" },
-  { "end_factor", "number", default = 1, doc = "the last factor, which stays" } }, { steps = "total_iters" })
----A factor that moves in a line for total_iters steps and stays (PyTorch's LinearLR): lr (start_factor + (end_factor -
----start_factor) min(t, total_iters) / total_iters) after t steps, lr the initial rate.
----@return perigee.Schedule
-function sched.Warmup(...)
-  local o = read_warmup(...)
-  check("Warmup", o.total_iters > 0, "total_iters must be positive, got %d", o.total_iters)
-  return make("Warmup", o, function(_, done, base)
+local function line(name, o)
+  check(name, o.total_iters > 0, "total_iters must be positive, got %d", o.total_iters)
+  return make(name, o, function(_, done, base)
     return base * (o.start_factor + (o.end_factor - o.start_factor) * math.min(done, o.total_iters) / o.total_iters)
   end, function(self, done, lr, base)
     if done > o.total_iters then return lr end
@@ -155,6 +139,92 @@ function sched.Warmup(...)
     if before == 0 then return self:rates(done, base) end
     return lr * (1 + (o.end_factor - o.start_factor) / before)
   end)
+end
+
+local START_FACTOR = { "start_factor", "number", default = 1 / 3, doc = "the first factor" }
+local END_FACTOR = { "end_factor", "number", default = 1, doc = "the last factor, which stays" }
+
+local read_warmup = reader("Warmup", {
+  { "total_iters", "integer", required = true, doc = "steps until end_factor" }, START_FACTOR, END_FACTOR },
+  { steps = "total_iters" })
+---A factor that moves in a line for total_iters steps and stays: lr (start_factor + (end_factor - start_factor) min(t,
+---total_iters) / total_iters) after t steps, lr the initial rate.
+---@return perigee.Schedule
+function sched.Warmup(...) return line("Warmup", read_warmup(...)) end
+
+local read_linear = reader("Linear", {
+  START_FACTOR, END_FACTOR, { "total_iters", "integer", default = 5, doc = "steps until end_factor" } })
+---What Warmup is, with the order and the defaults of PyTorch's LinearLR: a factor that moves in a line from
+---start_factor to end_factor for total_iters steps and stays.
+---@return perigee.Schedule
+function sched.Linear(...) return line("Linear", read_linear(...)) end
+
+local read_constant = reader("Constant", {
+  { "factor", "number", default = 1 / 3, doc = "of the rate, from 0 to 1" },
+  { "total_iters", "integer", default = 5, doc = "steps until the factor is 1" } })
+---Times factor for total_iters steps, then the initial rate.
+---@return perigee.Schedule
+function sched.Constant(...)
+  local o = read_constant(...)
+  check("Constant", o.factor >= 0 and o.factor <= 1, "factor must lie in [0, 1], got %g", o.factor)
+  check("Constant", o.total_iters >= 0, "total_iters must be 0 or more, got %d", o.total_iters)
+  local function rates(_, done, base) return done < o.total_iters and base * o.factor or base end
+  return make("Constant", o, rates, function(self, done, lr, base)
+    if done ~= o.total_iters then return lr end
+    return o.factor == 0 and rates(self, done, base) or lr / o.factor
+  end)
+end
+
+-- ---- functions ----
+
+-- A function, or one a group: a function of a group's number and the steps done, which must answer a number.
+local function each(name, o)
+  local given = o.lr_lambda
+  local list = native.is_plain(given) and given or nil
+  for i, fn in ipairs(list or { given }) do
+    check(name, type(fn) == "function", "%s, got %s", list and ("lr_lambda[%d] must be a function"):format(i) or
+          "lr_lambda must be a function or a list of them", native.describe(fn))
+  end
+  return function(i, done)
+    check(name, not list or #list == #o.optimizer.groups, "lr_lambda has %d functions for %d parameter groups",
+          list and #list or 1, #o.optimizer.groups)
+    local factor = (list and list[i] or given)(done)
+    check(name, type(factor) == "number", "lr_lambda(%d) must return a number, got %s", done, native.describe(factor))
+    return factor
+  end
+end
+
+local FUNCTION = { "lr_lambda", "any", required = true, doc = "of the steps done, from 0; or a list, one a group",
+                   type = "(fun(done: integer): number)|(fun(done: integer): number)[]" }
+
+local read_lambda = reader("Lambda", { FUNCTION })
+---Times what a function answers: lr fn(t) after t steps, lr the initial rate. Its state does not hold the function.
+---@return perigee.Schedule
+function sched.Lambda(...)
+  local o = read_lambda(...)
+  local factor = each("Lambda", o)
+  return make("Lambda", o, function(_, done, base, i) return base * factor(i, done) end)
+end
+
+local read_multiplicative = reader("Multiplicative", { FUNCTION })
+---Times what a function answers, at each step: lr fn(1) fn(2) ... fn(t) after t steps, lr the initial rate. A function
+---must answer the same each time: it is asked again where a state is loaded.
+---@return perigee.Schedule
+function sched.Multiplicative(...)
+  local o = read_multiplicative(...)
+  local factor, known = each("Multiplicative", o), {} -- by group: how far its rate has been followed
+  return make("Multiplicative", o, function(_, done, base, i)
+    local last = known[i]
+    if not last or last.base ~= base or last.done > done then
+      last = { base = base, done = 0, rate = base }
+      known[i] = last
+    end
+    while last.done < done do
+      last.rate = last.rate * factor(i, last.done + 1)
+      last.done = last.done + 1
+    end
+    return last.rate
+  end, function(_, done, lr, _, i) return lr * factor(i, done) end)
 end
 
 -- ---- one cycle ----
@@ -306,85 +376,6 @@ function sched.Plateau(...)
   return self
 end
 
--- ---- several ----
-
-local function chain_rates(self, _, base, i)
-  if not self.milestones then -- all at once: their factors are multiplied
-    local rate = base
-    for _, part in ipairs(self.parts) do
-      local own = part:rates(part.done, base, i)
-      rate = base == 0 and rate + own or rate * (own / base)
-    end
-    return rate
-  end
-  local part = self.parts[self.seen.active]
-  return part:rates(part.done, base, i)
-end
-
-local function part_chain(part, lr, base, i)
-  if part.chain and part.done > 0 then return part:chain(part.done, lr, base, i) end
-  return part:rates(part.done, base, i)
-end
-
-local function chain_chain(self, _, lr, base, i)
-  if self.milestones then return part_chain(self.parts[self.seen.active], lr, base, i) end
-  for _, part in ipairs(self.parts) do lr = part_chain(part, lr, base, i) end
-  return lr
-end
-
-local function chain_step(self, metric)
-  local active = self.seen.active
-  if not self.milestones then
-    for _, part in ipairs(self.parts) do part.done = part.done + 1 end
-  elseif self.milestones[active] and self.done >= self.milestones[active] then
-    self.seen.active = active + 1 -- it begins where it began: at no step done
-  else
-    local part = self.parts[active]
-    part.done = part.done + 1
-    if part.observe then part:observe(metric) end
-  end
-end
-
-local function chain_also(self)
-  local part = self.milestones and self.parts[self.seen.active]
-  if part and part.also then part:also(part.done) end
-end
-
-local function check_parts(parts, milestones)
-  check("Chain", #parts > 0, "needs schedules")
-  for i = 1, #parts do
-    local part = parts[i] -- nil in a list with a hole
-    check("Chain", getmetatable(part) == Schedule, "argument %d must be a schedule, got %s", i, native.describe(part))
-    check("Chain", part.optimizer == parts[1].optimizer, "schedule %d has another optimizer", i)
-    check("Chain", milestones or not (part.observe or part.also), "schedule %d, %s, needs milestones", i, part.name)
-  end
-  if not milestones then return end
-  check("Chain", type(milestones) == "table", "milestones must be a list, got %s", native.describe(milestones))
-  check_counts("Chain", "milestones", milestones)
-  check("Chain", #milestones == #parts - 1, "%d schedules need %d milestones, got %d", #parts, #parts - 1, #milestones)
-  for i = 2, #milestones do check("Chain", milestones[i] > milestones[i - 1], "milestones must increase") end
-end
-
----`optim.sched.Chain{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at its
----milestone, a count of steps (PyTorch's SequentialLR): Chain{Warmup{opt, 10}, Cosine{opt, 90}, milestones={10}}.
----Without milestones all at once: their factors are multiplied (ChainedScheduler).
----@return perigee.Schedule
-function sched.Chain(...)
-  local given = ...
-  if not native.is_plain(given) then given = { ... } end
-  for key in pairs(given) do
-    check("Chain", type(key) == "number" or key == "milestones", "unknown option %q", tostring(key))
-  end
-  local parts = { unpack(given) }
-  check_parts(parts, given.milestones)
-  local o = { optimizer = parts[1].optimizer }
-  local self = Schedule.new("optim.sched.Chain", o.optimizer, o, function(_, _, base) return base end)
-  self.parts, self.milestones, self.seen = parts, given.milestones, { active = 1 }
-  self.needed = { "active" }
-  self.rates, self.chain, self.observe, self.also = chain_rates, chain_chain, chain_step, chain_also
-  for _, part in ipairs(parts) do self.wants_metric = self.wants_metric or part.wants_metric end
-  self:apply()
-  return self
-end
+require("perigee.optim.several")(sched)
 
 return require("perigee.names.package").close(sched, "optim.sched", "sched")

@@ -61,6 +61,12 @@ list["optim.is_optimizer"] = "print(optim.is_optimizer(optim.SGD{lr=0.1}))"
 
 local SCHEDULES = {
   Chain = "optim.sched.Chain{optim.sched.Warmup{optimizer, 2}, optim.sched.Step{optimizer, 2}, milestones={2}}",
+  Constant = "optim.sched.Constant{optimizer, 0.5, total_iters=2}",
+  Lambda = "optim.sched.Lambda{optimizer, function(done) return 1 / (1 + done) end}",
+  Linear = "optim.sched.Linear{optimizer, 0.1, total_iters=3}",
+  Multiplicative = "optim.sched.Multiplicative{optimizer, function(step) return step % 2 == 0 and 0.5 or 1 end}",
+  Sequential = "optim.sched.Sequential{optim.sched.Linear{optimizer, 0.5, total_iters=2},\n" ..
+    "                                          optim.sched.Step{optimizer, 1}, milestones={2}}",
   Cosine = "optim.sched.Cosine{optimizer, 4}", CosineRestarts = "optim.sched.CosineRestarts{optimizer, 2}",
   Exponential = "optim.sched.Exponential{optimizer, 0.9}",
   MultiStep = "optim.sched.MultiStep{optimizer, {1, 3}, gamma=0.5}",
@@ -80,6 +86,17 @@ for step = 1, 4 do
 end
 print(table.concat(rates, " "))]]):format(make)
 end
+local UTILS = {
+  weight_norm = "nn.utils.weight_norm(layer)\nfor name, p in layer:named_parameters() do print(name, p.shape) end",
+  remove_weight_norm = "nn.utils.weight_norm(layer)\nnn.utils.remove_weight_norm(layer)\n" ..
+    "for name in layer:named_parameters() do print(name) end",
+  spectral_norm = "nn.init.constant_(layer.weight, 5)\nnn.utils.spectral_norm(layer)\n" ..
+    "print((\"%.3f\"):format(layer.weight:norm():item()))",
+  remove_spectral_norm = "nn.utils.spectral_norm(layer)\nnn.utils.remove_spectral_norm(layer)\n" ..
+    "for name in layer:named_parameters() do print(name) end",
+}
+for name, text in pairs(UTILS) do list["nn.utils." .. name] = "local layer = nn.Linear{2, 3, bias=false}\n" .. text end
+
 list["optim.sched.Plateau"] = [[
 local optimizer = optim.SGD{{pg.tensor({1}, {requires_grad=true})}, lr=0.1}
 local schedule = optim.sched.Plateau{optimizer, patience=1}

@@ -27,14 +27,21 @@ local rows = {
   { "Plateau", { factor = 0.5, patience = 0 }, { 0.1, 0.1, 1, 1, 1, 0.5, 0.5 }, { 3, 2, 1, 0.5, 0.4, 0.4, 0.3 } },
   { "Chain", {}, { 0.018, 0.013, 0.653846153846154, 0.403846153846154, 0.240384615384615, 0.120192307692308,
                    0.0600961538461538 } },
-  { "Chain", { milestones = { 4 } }, { 0.036, 0.052, 1.30769230769231, 0.1, 0.05, 0.025, 0.0125 } } }
+  { "Chain", { milestones = { 4 } }, { 0.036, 0.052, 1.30769230769231, 0.1, 0.05, 0.025, 0.0125 } },
+  { "Sequential", { milestones = { 4 } }, { 0.036, 0.052, 1.30769230769231, 0.1, 0.05, 0.025, 0.0125 } },
+  { "Lambda", { function(t) return 1 / (1 + t) end }, { 0.05, 0.1 / 3, 0.025, 0.02, 0.1 / 6, 0.1 / 7, 0.0125 } },
+  { "Multiplicative", { function(t) return 1 - 0.1 * t end }, { 0.09, 0.072, 0.7, 0.42, 0.21, 0.084, 0.0252 } },
+  { "Linear", {}, { 0.14 / 3, 0.06, 11 / 9, 13 / 9, 5 / 3, 5 / 3, 5 / 3 } },
+  { "Constant", { 0.25, 4 }, { 0.025, 0.025, 1, 4, 4, 4, 4 } } }
 
 local function make(name, options, optimizer)
   local o = { optimizer, unpack(options) }
   for key, value in pairs(options) do
     if type(key) == "string" then o[key] = value end
   end
-  if name == "Chain" then o[1], o[2] = sched.Warmup { optimizer, 5, 0.2 }, sched.Exponential { optimizer, 0.5 } end
+  if name == "Chain" or name == "Sequential" then
+    o[1], o[2] = sched.Warmup { optimizer, 5, 0.2 }, sched.Exponential { optimizer, 0.5 }
+  end
   return sched[name](o)
 end
 
@@ -56,6 +63,72 @@ for number, row in ipairs(rows) do
     end
   end)
 end
+
+-- PyTorch's rates, nobody interfering; each is resumed from its state after every step.
+local PLAIN = {
+  { "Multiplicative", { function(t) return 1 - 0.1 * t end }, { 0.09, 0.072, 0.0504, 0.03024, 0.01512, 0.006048 } },
+  { "Linear", { 0.1, 0.5, 4 }, { 0.02, 0.03, 0.04, 0.05, 0.05, 0.05 } },
+  { "Constant", {}, { 0.1 / 3, 0.1 / 3, 0.1 / 3, 0.1 / 3, 0.1, 0.1 } },
+  { "Constant", { 0, 2 }, { 0, 0.1, 0.1, 0.1, 0.1, 0.1 } },
+  { "Lambda", { { function(t) return 0.5 ^ t end } }, { 0.05, 0.025, 0.0125, 0.00625, 0.003125, 0.0015625 } },
+}
+
+for number, row in ipairs(PLAIN) do
+  test(("%s, %d, and exact resume at each step"):format(row[1], number), function(t)
+    local optimizer = optimizer_with(0.1)
+    local schedule = make(row[1], row[2], optimizer)
+    for _, want in ipairs(row[3]) do
+      schedule:step()
+      t.close(schedule:lr(), { want }, 1e-12)
+      local now, state, options = schedule:lr()[1], schedule:state(), optimizer:state()
+      optimizer = optimizer_with(0.1)
+      schedule = make(row[1], row[2], optimizer)
+      optimizer:load_state(options)
+      schedule:load_state(state)
+      t.ok(schedule:lr()[1] == now)
+    end
+  end)
+end
+
+test("Lambda: a function a group; Sequential of lines and functions; in fit's callback", function(t)
+  local function two()
+    return optim.SGD { { { params = { pg.ones({ 1 }):requires_grad_() } },
+                         { params = { pg.ones({ 1 }):requires_grad_() }, lr = 1 } }, lr = 0.1 }
+  end
+  local optimizer = two()
+  local schedule = sched.Lambda { optimizer, { function(n) return 1 / (1 + n) end, function(n) return 0.5 ^ n end } }
+  schedule:step()
+  schedule:step()
+  t.close(schedule:lr(), { 0.1 / 3, 0.25 }, 1e-12)
+  optimizer = optimizer_with(0.1)
+  schedule = sched.Sequential { sched.Linear { optimizer, 0.1, total_iters = 3 },
+                                sched.Lambda { optimizer, function(n) return 0.5 ^ n end }, milestones = { 3 } }
+  local rates = {}
+  for i = 1, 7 do
+    schedule:step()
+    rates[i] = schedule:lr()[1]
+  end
+  t.close(rates, { 0.04, 0.07, 0.1, 0.05, 0.025, 0.0125, 0.00625 }, 1e-12)
+  local model = pg.nn.Linear { 1, 1 }
+  local history = model:fit { x = pg.ones { 4, 1 }, y = pg.ones { 4, 1 }, loss = "mse", epochs = 3, verbose = 0,
+    optimizer = optim.SGD { lr = 0.1 }, callbacks = { pg.callbacks.LRScheduler { function(opt)
+      return sched.Lambda { opt, function(epoch) return 0.5 ^ epoch end }
+    end } } }
+  t.close({ history[1].lr, history[2].lr, history[3].lr }, { 0.1, 0.05, 0.025 }, 1e-12)
+  local function lambda(...)
+    local arguments = { ... }
+    return function() return sched.Lambda { two(), unpack(arguments) } end
+  end
+  t.raises(lambda(1), "optim.sched.Lambda: lr_lambda must be a function or a list of them, got number 1")
+  t.raises(lambda({ math.abs, 1 }), "lr_lambda%[2%] must be a function, got number 1")
+  t.raises(lambda({ math.abs }), "lr_lambda has 1 functions for 2 parameter groups")
+  t.raises(lambda(function() return "x" end), 'lr_lambda%(0%) must return a number, got string "x"')
+  t.raises(lambda(function() error("mine") end), "mine")
+  t.raises(function() sched.Sequential { sched.Linear { optimizer } } end,
+           "optim.sched.Sequential: milestones is missing")
+  t.raises(function() sched.Constant { optimizer, 2 } end, "factor must lie in %[0, 1%], got 2")
+  t.raises(function() return sched.LambdaLR end, "optim.sched.Lambda")
+end)
 
 test("schedules that a script steps one after the other", function(t)
   local optimizer = optimizer_with(0.1)
