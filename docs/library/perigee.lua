@@ -76,6 +76,11 @@ local Graph = {}
 ---@field [integer] {epoch: integer, loss: number, val_loss: number?, seconds: number, [string]: number}
 local History = {}
 
+---What takes a hook away again.
+---@class perigee.HookHandle
+---@field remove fun(self?: perigee.HookHandle)
+local HookHandle = {}
+
 ---What ds:each() returns: call it for the next step and element.
 ---@class perigee.Iterator
 ---@field epoch integer # whose order it has
@@ -211,6 +216,7 @@ local metrics = {}
 
 ---@class perigee.nn
 ---@field init perigee.nn.init
+---@field utils perigee.nn.utils
 local nn = {}
 
 ---@class perigee.nn.BatchNorm1d: perigee.Layer
@@ -446,6 +452,9 @@ local TransformerEncoderLayer = {}
 
 ---@class perigee.nn.init
 local nn_init = {}
+
+---@class perigee.nn.utils
+local nn_utils = {}
 
 ---@class perigee.optim
 ---@field sched perigee.optim.sched
@@ -837,11 +846,20 @@ function Layer:forward(...) end
 ---@return perigee.Layer
 function Layer:freeze() end
 
----Runs `fn(layer, inputs, ...)` after every forward, with all that it gave; each value that it returns and that is not
----nil replaces the one at its place.
----@param event "forward"
----@param fn fun(layer: perigee.Layer, inputs: any[], ...: any): any
----@return {remove: fun()} handle
+---Calls fn at every call of this layer, or in every backward pass through such a call. Several hooks of an event are
+---called in the order in which they were set; each value that one returns and that is not nil replaces the one at its
+---place, for those after it too.
+--- "forward_pre"   fn(layer, inputs) before forward; inputs is a list, its length in `n`; returns new inputs
+--- "forward"       fn(layer, inputs, output, ...) after forward, with all that it gave; returns new outputs
+--- "backward_pre"  fn(layer, grad_outputs) once gradients of all outputs are known; returns new ones
+--- "backward"      fn(layer, grad_inputs, grad_outputs) once those of all inputs are; returns new ones
+---Lists of gradients have their length in `n`, and nil at the place of what needs or gets none: numbers and tables, and
+---tensors inside of tables. Where no input needs a gradient "backward" is called all the same, with none. Backward
+---hooks give forward aliases of its inputs, which it must not write into; in pg.grad they are called where it passes.
+---Hooks stay behind when a layer is cloned or saved.
+---@param event "forward"|"forward_pre"|"backward"|"backward_pre"
+---@param fn fun(layer: perigee.Layer, values: any[], ...: any): any
+---@return perigee.HookHandle handle
 function Layer:hook(event, fn) end
 
 ---Copies tensors in by name. All names and shapes are checked before anything is changed. Of a tensor that has several
@@ -2198,6 +2216,35 @@ function nn.triplet_margin(anchor, near, far, options) end
 ---@return perigee.Tensor
 function nn.unfold(...) end
 
+---Makes what nn.utils.spectral_norm has computed a parameter again, as it is now. Answers the layer.
+---@param layer perigee.Layer
+---@param options? {name?: string}
+---@return perigee.Layer
+function nn_utils.remove_spectral_norm(layer, options) end
+
+---Makes what nn.utils.weight_norm has computed a parameter again, as it is now. Answers the layer.
+---@param layer perigee.Layer
+---@param options? {name?: string}
+---@return perigee.Layer
+function nn_utils.remove_weight_norm(layer, options) end
+
+---Has a parameter divided by its largest singular value (Miyato et al., 2018, "Spectral normalization for generative
+---adversarial networks"): `weight` becomes the parameter `weight_orig` and the buffers `weight_u` and `weight_v`, which
+---estimate the singular vectors, by power iterations at every call in training mode; evaluation uses them as they are.
+---`layer.weight` is what they make now. Files load in which they are called as PyTorch's newer function has them:
+---parametrizations.weight.original, and parametrizations.weight.0._u and _v. Answers the layer.
+---@param ... perigee.Layer|string|integer|number|{layer: perigee.Layer, name?: string, n_power_iterations?: integer, eps?: number, axis?: integer} # layer, name=weight, n_power_iterations=1, eps=1e-12, axis
+---@return perigee.Layer
+function nn_utils.spectral_norm(...) end
+
+---Has a parameter computed of its direction v and its size g, as g v / ||v|| (Salimans and Kingma, 2016, "Weight
+---normalization"), which are trained in its place: `weight` becomes `weight_g` and `weight_v`. `layer.weight` is still
+---what they make now. Files load in which they are called parametrizations.weight.original0 and original1, as PyTorch's
+---newer function has it. Answers the layer.
+---@param ... perigee.Layer|string|integer|false|{layer: perigee.Layer, name?: string, axis?: integer|false} # layer, name=weight, axis=1
+---@return perigee.Layer
+function nn_utils.weight_norm(...) end
+
 ---Steps of the size that past steps had, in units of the parameter (Zeiler, 2012): v = rho v + (1 - rho) g^2, d = g
 ---sqrt(a + eps) / sqrt(v + eps), a = rho a + (1 - rho) d^2, w -= lr d.
 ---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, rho?: number, eps?: number} # lr=1, weight_decay=0, maximize=false, rho=0.9, eps=1e-06
@@ -2353,12 +2400,16 @@ function optim.is_optimizer(v) end
 ---@param ... perigee.Tensor[]|perigee.Layer|number|{params: perigee.Tensor[]|perigee.Layer, factor: number} # params, factor
 function optim.scale_grad_(...) end
 
----`optim.sched.Chain{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at its
----milestone, a count of steps (PyTorch's SequentialLR): Chain{Warmup{opt, 10}, Cosine{opt, 90}, milestones={10}}.
----Without milestones all at once: their factors are multiplied (ChainedScheduler).
+---`optim.sched.Chain{first, second, ...}`: schedules all at once; their factors are multiplied (PyTorch's
+---ChainedScheduler). With milestones={n, ...} one after the other, as Sequential.
 ---@param ... any
 ---@return perigee.Schedule
 function optim_sched.Chain(...) end
+
+---Times factor for total_iters steps, then the initial rate.
+---@param ... perigee.Optimizer|number|integer|{optimizer: perigee.Optimizer, factor?: number, total_iters?: integer} # optimizer, factor=0.33333333333333, total_iters=5
+---@return perigee.Schedule
+function optim_sched.Constant(...) end
 
 ---Down along half a cosine in t_max steps (Loshchilov and Hutter, 2016): eta_min + (lr - eta_min)
 ---(1 + cos(pi t / t_max)) / 2 after t steps, lr the initial rate. There it stays; PyTorch's goes up again.
@@ -2377,10 +2428,27 @@ function optim_sched.CosineRestarts(...) end
 ---@return perigee.Schedule
 function optim_sched.Exponential(...) end
 
+---Times what a function answers: lr fn(t) after t steps, lr the initial rate. Its state does not hold the function.
+---@param ... perigee.Optimizer|((fun(done: integer): number)|(fun(done: integer): number)[])|{optimizer: perigee.Optimizer, lr_lambda: ((fun(done: integer): number)|(fun(done: integer): number)[])} # optimizer, lr_lambda
+---@return perigee.Schedule
+function optim_sched.Lambda(...) end
+
+---What Warmup is, with the order and the defaults of PyTorch's LinearLR: a factor that moves in a line from
+---start_factor to end_factor for total_iters steps and stays.
+---@param ... perigee.Optimizer|number|integer|{optimizer: perigee.Optimizer, start_factor?: number, end_factor?: number, total_iters?: integer} # optimizer, start_factor=0.33333333333333, end_factor=1, total_iters=5
+---@return perigee.Schedule
+function optim_sched.Linear(...) end
+
 ---Times gamma at each milestone: lr gamma^n after t steps, n the number of milestones up to t, lr the initial rate.
 ---@param ... perigee.Optimizer|integer[]|number|{optimizer: perigee.Optimizer, milestones: integer[], gamma?: number} # optimizer, milestones, gamma=0.1
 ---@return perigee.Schedule
 function optim_sched.MultiStep(...) end
+
+---Times what a function answers, at each step: lr fn(1) fn(2) ... fn(t) after t steps, lr the initial rate. A function
+---must answer the same each time: it is asked again where a state is loaded.
+---@param ... perigee.Optimizer|((fun(done: integer): number)|(fun(done: integer): number)[])|{optimizer: perigee.Optimizer, lr_lambda: ((fun(done: integer): number)|(fun(done: integer): number)[])} # optimizer, lr_lambda
+---@return perigee.Schedule
+function optim_sched.Multiplicative(...) end
 
 ---From max_lr / div_factor up to max_lr in pct_start total_steps - 1 steps and down to max_lr / div_factor /
 ---final_div_factor, the momentum (or beta1) the other way (Smith and Topin, 2018); between two ends a and b along
@@ -2402,13 +2470,19 @@ function optim_sched.Plateau(...) end
 ---@return perigee.Schedule
 function optim_sched.Polynomial(...) end
 
+---`optim.sched.Sequential{first, second, ..., milestones={n, ...}}`: one schedule after the other, each beginning at
+---its milestone, a count of steps: Sequential{Linear{opt, 0.1, total_iters=10}, Cosine{opt, 90}, milestones={10}}.
+---@param ... any
+---@return perigee.Schedule
+function optim_sched.Sequential(...) end
+
 ---Times gamma every step_size steps: lr gamma^floor(t / step_size) after t steps, lr the initial rate.
 ---@param ... perigee.Optimizer|integer|number|{optimizer: perigee.Optimizer, step_size: integer, gamma?: number} # optimizer, step_size, gamma=0.1
 ---@return perigee.Schedule
 function optim_sched.Step(...) end
 
----A factor that moves in a line for total_iters steps and stays (PyTorch's LinearLR): lr (start_factor + (end_factor -
----start_factor) min(t, total_iters) / total_iters) after t steps, lr the initial rate.
+---A factor that moves in a line for total_iters steps and stays: lr (start_factor + (end_factor - start_factor) min(t,
+---total_iters) / total_iters) after t steps, lr the initial rate.
 ---@param ... perigee.Optimizer|integer|number|{optimizer: perigee.Optimizer, total_iters: integer, start_factor?: number, end_factor?: number} # optimizer, total_iters, start_factor=0.33333333333333, end_factor=1
 ---@return perigee.Schedule
 function optim_sched.Warmup(...) end

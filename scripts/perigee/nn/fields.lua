@@ -23,6 +23,8 @@ function fields.reader(class)
     if meta then
       local t = meta.tensors[key]
       if t then return t end
+      local rule = meta.hooks and meta.hooks.computed and meta.hooks.computed[key]
+      if rule then return rule.compute(self, false) end
       if meta.held and type(key) ~= "string" then return positions.get(self, key) end
     end
     return class[key]
@@ -45,6 +47,12 @@ local function refuse(self, key, kind, value)
                native.describe(value)), way)
 end
 
+local function refuse_computed(self, meta, key)
+  local kind = meta.hooks.computed[key].kind
+  native.raise("failed_precondition", getmetatable(self).__name, ("%s is computed by %s"):format(key, kind),
+               ("nn.utils.remove_%s(layer) makes it a parameter again"):format(kind))
+end
+
 local function register(meta, key)
   if meta.known[key] then return end
   meta.known[key] = true
@@ -62,6 +70,7 @@ function fields.assign(self, key, value)
     if value ~= nil and type(key) == "number" then register(meta, key) end
     return rawset(self, key, value)
   end
+  if meta.hooks and meta.hooks.computed and meta.hooks.computed[key] then refuse_computed(self, meta, key) end
   local kind, is_tensor = meta.kinds[key], native.is_tensor(value)
   local is_parameter = is_tensor and walk.is_parameter(value)
   local is_layer = not is_tensor and walk.is_layer(value)
@@ -104,6 +113,20 @@ function fields.add_buffer(self, name, tensor)
   rawset(self, name, nil)
   meta.kinds[name] = "buffer"
   self[name] = tensor
+end
+
+---Takes a parameter or buffer out. Answers it.
+function fields.take(self, name)
+  local meta = self[META]
+  local t = meta.tensors[name]
+  meta.tensors[name], meta.kinds[name], meta.known[name] = nil, nil, nil
+  for i, key in ipairs(meta.keys) do
+    if key == name then
+      table.remove(meta.keys, i)
+      break
+    end
+  end
+  return t
 end
 
 return fields

@@ -12,10 +12,12 @@ local plugin_layer = require "perigee.nn.plugin_layer" -- now: package.loaded ma
 
 ---@class perigee.nn
 ---@field init perigee.nn.init
+---@field utils perigee.nn.utils
 local nn = {
   class = Module.class,
   Module = Module,
   init = require("perigee.names.package").close(require("perigee.nn.initialise").functions, "nn.init", "init"),
+  utils = require "perigee.nn.utils",
 }
 
 for name, class in pairs(containers) do nn[name] = class end

@@ -64,6 +64,22 @@ local function rename(names, options)
   return renamed, strange
 end
 
+-- Of what a parameter is computed of (nn.utils), PyTorch's other names become ours.
+local function take_other_names(entries, renamed)
+  for _, entry in ipairs(entries) do
+    local set = entry.owner[walk.META].hooks
+    for _, rule in pairs(set and set.computed or {}) do
+      for own, theirs in pairs(rule.aliases) do
+        local stem = #entry.name - #own
+        local other = entry.name:sub(1, stem) .. theirs
+        if entry.name:sub(stem + 1) == own and not renamed[entry.name] and renamed[other] then
+          renamed[entry.name], renamed[other] = renamed[other], nil
+        end
+      end
+    end
+  end
+end
+
 -- All names of each tensor: a parameter that two layers share has several.
 local function names_by_tensor(entries)
   local names = {}
@@ -131,6 +147,7 @@ end
 function loading.plan(layer, names, options)
   local renamed, strange = rename(names, options)
   local entries = walk.tensors(layer)
+  take_other_names(entries, renamed)
   local by_tensor, own = names_by_tensor(entries), {}
   local plan = { pairs = {}, missing = {}, unexpected = strange, aliases = {}, loaded = {} }
   for _, entry in ipairs(entries) do

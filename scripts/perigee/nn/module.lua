@@ -5,9 +5,14 @@ local native = require "perigee.native"
 local path = require "perigee.nn.path"
 local walk = require "perigee.nn.walk"
 local fields = require "perigee.nn.fields"
+local hooks = require "perigee.nn.hooks"
 local policy = require "perigee.nn.policy"
 
 local META = walk.META
+
+---What takes a hook away again.
+---@class perigee.HookHandle
+---@field remove fun(self?: perigee.HookHandle)
 
 ---@class perigee.Layer
 ---@field training boolean whether dropout and normalisation behave as in training
@@ -16,20 +21,10 @@ local META = walk.META
 ---@overload fun(...: any): perigee.Tensor, any
 local Module = {}
 
-local function pack(...) return { n = select("#", ...), ... } end
-
 local function run(self, ...)
-  local hooks = self[META].hooks
-  if not hooks then return path.call(self, self.forward, ...) end
-  local inputs, outputs = pack(...), pack(path.call(self, self.forward, ...))
-  for _, hook in ipairs(hooks) do
-    local changed = pack(hook(self, inputs, unpack(outputs, 1, outputs.n)))
-    for i = 1, changed.n do
-      if changed[i] ~= nil then outputs[i] = changed[i] end
-    end
-    outputs.n = math.max(outputs.n, changed.n)
-  end
-  return unpack(outputs, 1, outputs.n)
+  local set = self[META].hooks
+  if set then return hooks.call(self, set, ...) end
+  return path.call(self, self.forward, ...)
 end
 
 local function call(self, ...)
@@ -94,28 +89,21 @@ function Module.buffer(self, ...)
   return o.tensor
 end
 
----Runs `fn(layer, inputs, ...)` after every forward, with all that it gave; each value that it returns and that is not
----nil replaces the one at its place.
----@param event "forward"
----@param fn fun(layer: perigee.Layer, inputs: any[], ...: any): any
----@return {remove: fun()} handle
-function Module.hook(self, event, fn)
-  if event ~= "forward" then
-    native.raise("invalid_argument", "hook", ("unknown event %q"):format(tostring(event)), "events are \"forward\"")
-  end
-  local meta = self[META]
-  meta.hooks = meta.hooks or {}
-  table.insert(meta.hooks, fn)
-  return { remove = function()
-    for i, hook in ipairs(meta.hooks or {}) do
-      if hook == fn then
-        table.remove(meta.hooks, i)
-        break
-      end
-    end
-    if meta.hooks and #meta.hooks == 0 then meta.hooks = nil end
-  end }
-end
+---Calls fn at every call of this layer, or in every backward pass through such a call. Several hooks of an event are
+---called in the order in which they were set; each value that one returns and that is not nil replaces the one at its
+---place, for those after it too.
+---  "forward_pre"   fn(layer, inputs) before forward; inputs is a list, its length in `n`; returns new inputs
+---  "forward"       fn(layer, inputs, output, ...) after forward, with all that it gave; returns new outputs
+---  "backward_pre"  fn(layer, grad_outputs) once gradients of all outputs are known; returns new ones
+---  "backward"      fn(layer, grad_inputs, grad_outputs) once those of all inputs are; returns new ones
+---Lists of gradients have their length in `n`, and nil at the place of what needs or gets none: numbers and tables, and
+---tensors inside of tables. Where no input needs a gradient "backward" is called all the same, with none. Backward
+---hooks give forward aliases of its inputs, which it must not write into; in pg.grad they are called where it passes.
+---Hooks stay behind when a layer is cloned or saved.
+---@param event "forward"|"forward_pre"|"backward"|"backward_pre"
+---@param fn fun(layer: perigee.Layer, values: any[], ...: any): any
+---@return perigee.HookHandle handle
+function Module.hook(self, event, fn) return hooks.add(self, event, fn) end
 
 ---All parameters, each once, in order.
 ---@return perigee.Tensor[]

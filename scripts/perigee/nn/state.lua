@@ -4,6 +4,7 @@
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
 local positions = require "perigee.nn.positions"
+local hooks = require "perigee.nn.hooks"
 local initialise = require "perigee.nn.initialise"
 local loading = require "perigee.nn.loading"
 
@@ -135,7 +136,7 @@ local function clone_value(v, memo, is_buffer)
   if meta then
     local own = {}
     for key, value in pairs(meta) do own[key] = value end
-    own.hooks, own.params = nil, {}
+    own.hooks, own.params = hooks.of_clone(meta), {}
     own.keys, own.known, own.kinds, own.tensors = {}, {}, {}, {}
     for i, key in ipairs(meta.keys) do own.keys[i], own.known[key] = key, true end
     for key, kind in pairs(meta.kinds) do own.kinds[key] = kind end

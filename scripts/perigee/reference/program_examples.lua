@@ -123,7 +123,10 @@ print(#history, history[5].loss < history[1].loss)]],
   ["layer:freeze"] = MODEL .. "print(model:freeze():count_parameters{trainable=true})",
   ["layer:apply"] = MODEL .. "model:apply(function(layer) print(layer) end)",
   ["layer:clone"] = MODEL .. "print(model:clone().weight:equal(model.weight))",
-  ["layer:hook"] = MODEL .. "model:hook(\"forward\", function(_, _, y) print(y.shape) end)\nmodel(pg.rand{3, 2})",
+  ["layer:hook"] = MODEL .. "local handle = model:hook(\"forward\", function(_, _, y) print(y.shape) end)\n" ..
+    "model:hook(\"backward\", function(_, grad_inputs, grad_outputs)\n" ..
+    "  print(grad_inputs.n, grad_outputs[1].shape)\nend)\n" ..
+    "model(pg.rand{3, 2}):sum():backward()\nhandle:remove()",
   ["layer:to"] = MODEL .. "print(model:to(\"bfloat16\").weight.dtype)",
   ["layer:buffer"] = MODEL .. "model:buffer(\"calls\", pg.zeros{1})\nprint(model.calls)",
   ["layer:children"] = "print(#nn.Sequential{nn.Linear{2, 2}, nn.ReLU{}}:children())",

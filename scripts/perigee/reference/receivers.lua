@@ -19,7 +19,7 @@ receivers.prefixes = {
   Attributes = false, initial = false,
   LBFGS = "lbfgs:", Tape = "tape:", Sequential = "sequential:", ModuleList = "module_list:", ModuleDict =
   "module_dict:", ParameterList = "parameter_list:", on_list = "pg.", matrix_product = "pg.", slices = "pg.", distinct =
-  "pg.", with_mean = "pg.", lp_pool = "pg.", filler = "tensor:",
+  "pg.", with_mean = "pg.", lp_pool = "pg.", filler = "tensor:", utils = "nn.utils.",
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.

@@ -69,7 +69,7 @@ require("mistakes.check")(test, {
   { "nn.Parameter{1, 2}",
     "nn.Parameter: needs a tensor, got a table" },
   { "nn.utils.clip_grad_norm_()",
-    'nn has no "utils" (optim.clip_grad_norm_(model:parameters(), 1.0))' },
+    'nn.utils has no "clip_grad_norm_" (optim.clip_grad_norm_(model:parameters(), 1.0))' },
   { "nn.Softmax{dim=1}",
     'Softmax: unknown option "dim" (axes count from 1 here: dim=0 is axis=1)' },
   { "nn.Module{}",

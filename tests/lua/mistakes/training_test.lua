@@ -133,8 +133,9 @@ require("mistakes.check")(test, {
     "SGD: momentum must be 0 or more, got -1" },
   { "model:load_state(1)",
     "load_state: needs a table of tensors, got number 1" },
-  { 'model:hook("backward", print)',
-    'hook: unknown event "backward" (events are "forward")' },
+  { 'model:hook("backwards", print)',
+    'hook: unknown event "backwards" (did you mean "backward"? events are "forward_pre", "forward", ' ..
+    '"backward_pre", "backward")' },
   { "opt:load_state(1)",
     "SGD:load_state: needs what state() returned" },
   { 'optim.clip_grad_norm_(model, "a")',
