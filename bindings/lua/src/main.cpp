@@ -21,6 +21,7 @@ constexpr const char* kUsage =
     "  perigee script.lua [args]     run a script (- for standard input)\n"
     "  perigee -e code [args]        run code\n"
     "  perigee test [path...]        run *_test.lua files\n"
+    "  perigee lint [path...]        what users of PyTorch write by habit and Lua takes without a word\n"
     "  perigee plugins [--json]      plugins, their state and the reason where one is unavailable\n"
     "  perigee devices               devices, and why others are not there\n"
     "  perigee conform PLUGIN.so     whether a device does what devices must, and which operators it computes rightly\n"
@@ -29,7 +30,7 @@ constexpr const char* kUsage =
     "  perigee --version | --help\n";
 
 bool is_command(const char* word) {
-  for (const char* command : {"test", "plugins", "devices", "doctor", "conform", "repl"}) {
+  for (const char* command : {"test", "lint", "plugins", "devices", "doctor", "conform", "repl"}) {
     if (std::strcmp(word, command) == 0) return true;
   }
   return false;

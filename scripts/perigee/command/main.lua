@@ -25,6 +25,13 @@ The devices and their memory, and why others are not there.]],
 usage: perigee conform PLUGIN.so [--cases FOLDER]
 Asks a device plugin for what every device must do, and each of its kernels for what the CPU computes.
   --cases FOLDER    what holds the folder of cases; tests if not given]],
+  lint = [[
+usage: perigee lint [folder|script...] [--rules]
+Looks through scripts, all *.lua of the current folder if none is given, for what users of PyTorch write by habit and
+Lua takes without a word: tensors as conditions and in ==, axes and positions from 0, a dot for a colon.
+Prints FILE:LINE:COLUMN: MESSAGE (RULE). Status: 0 nothing found, 1 something, 2 no such script.
+A line whose comment begins with "lint: ignore" is passed over.
+  --rules           an example of what each rule finds, and of what it does not]],
   doctor = [[
 usage: perigee doctor
 What is here, what is in force, what is wrong and how to mend it. Status 1 when something is wrong.]],
@@ -88,6 +95,7 @@ function commands.devices()
 end
 
 function commands.conform(...) return require("perigee.command.conform")(...) end
+function commands.lint(...) return require("perigee.command.lint")(...) end
 function commands.doctor(...) return require("perigee.command.doctor")(...) end
 function commands.test(...) return require("perigee.command.test")(...) end
 function commands.repl(...) return require("perigee.prompt.repl")(...) end

@@ -5,6 +5,7 @@
 -- end the process. --times counts seconds of the clock and of the processor.
 
 local report = require "perigee.printing.report"
+local files_of = require "perigee.command.files"
 
 local SKIP = {} -- what t.skip throws
 
@@ -117,22 +118,6 @@ local function read_words(...)
   return o
 end
 
-local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
-
--- Test files of a path. Folders are searched by find(1): Lua cannot list them.
-local function files_of(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local is_file = file:read(0) ~= nil or file:seek("end") == 0 and path:find("%.lua$")
-  file:close()
-  if is_file and path:find("%.lua$") then return { path } end
-  local list = {}
-  local pipe = assert(io.popen("find " .. quoted(path) .. " -name '*_test.lua' -type f | LC_ALL=C sort"))
-  for line in pipe:lines() do list[#list + 1] = line end
-  pipe:close()
-  return list
-end
-
 -- The operator that a failure is for want of, where that is known; of the form that writes in place, too.
 local function known_hole(absent, message)
   local name, kind = message:match "([%w_]+): no kernel for [^\n]* on (%a+):%d+"
@@ -218,7 +203,7 @@ return function(...)
   if o.verbose then io.stdout:setvbuf("line") end
   local function run_all()
     for _, path in ipairs(o.paths) do
-      local files = files_of(path)
+      local files = files_of(path, "*_test.lua")
       if not files then
         io.stderr:write("perigee test: there is no ", path, "\n")
         state.failed = state.failed + 1

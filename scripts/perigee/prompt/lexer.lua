@@ -36,8 +36,8 @@ end
 -- kind, last position and whether the token is finished.
 local function next_token(text, at)
   local c = text:sub(at, at)
-  if c:find("[%a_]") then
-    local last = select(2, text:find("^[%w_]+", at))
+  if c:find("[%a_\128-\255]") then
+    local last = select(2, text:find("^[%w_\128-\255]+", at))
     return KEYWORDS[text:sub(at, last)] and "keyword" or "name", last, true
   end
   if c:find("%d") or text:find("^%.%d", at) then

@@ -119,7 +119,7 @@ function annotations.read(path)
   return list
 end
 
-local HIDDEN_FOLDERS = { command = true, prompt = true, reference = true, native = true }
+local HIDDEN_FOLDERS = { command = true, lint = true, prompt = true, reference = true, native = true }
 
 ---The Lua files of users' part.
 ---@param with_native? boolean also those over the C interface

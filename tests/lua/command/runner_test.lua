@@ -10,7 +10,7 @@ local process = require "process"
 local function command(t, words) return process.run(("'%s' %s"):format(process.need_perigee(t), words)) end
 
 test("every command says what it takes, and refuses what it does not", function(t)
-  for _, name in ipairs { "test", "plugins", "devices", "conform", "doctor", "repl" } do
+  for _, name in ipairs { "test", "lint", "plugins", "devices", "conform", "doctor", "repl" } do
     local text, status = command(t, name .. " --help")
     t.equal({ text:match("^usage: perigee %a+"), status }, { "usage: perigee " .. name, 0 })
   end

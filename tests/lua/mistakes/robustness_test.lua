@@ -48,12 +48,12 @@ local refused = {
   { function() return pg.randint(5, 5, { 3 }):sum():item() end, "5" },
   { function() return pg.randperm(-1) end, "at least 0" },
   { function() return pg.full({ 2 }, "a") end, "value must be a number" },
-  { function() return x[0] end, "positions count from 1" },
+  { function() return x[0] end, "positions count from 1" }, -- lint: ignore
   { function() return x[4] end, "4 is out of range.*1%.%.3 or %-3%.%.%-1" },
   { function() return x[-4] end, "%-4 is out of range" },
   { function() return x[1.5] end, "not whole" },
   { function() return x[{ 1, 1, 1 }] end, "3 entries" },
-  { function() return x[{ { 0, 2 } }] end, "position 0" },
+  { function() return x[{ { 0, 2 } }] end, "position 0" }, -- lint: ignore
   { function() return x[{ { 1, 3, -1 } }] end, "step.*at least 1.*flip" },
   { function() return x[{ { 2 } }] end, "two or three numbers" },
   { function() return x[{ "...", "..." }] end, "more than once" },
@@ -94,7 +94,7 @@ local refused = {
   { function() return pg.leaky_relu(pg.ones { 1 }, { negative_slpoe = 1 }) end, "did you mean \"negative_slope\"" },
   { function() return pg.ones { 2 } + nil end, "y.*missing" },
   { function() return pg.ones { 2 } * "2" end, "string \"2\"" },
-  { function() return pg.ones { 2 } < 1 end, "a:lt" },
+  { function() return pg.ones { 2 } < 1 end, "a:lt" }, -- lint: ignore
   { function() return pg.ones { 2 }() end, "cannot be called" },
 }
 

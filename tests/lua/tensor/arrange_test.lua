@@ -168,7 +168,7 @@ test("values and indices of one call are only refused where they end a list that
   t.equal(pg.stack { (x:max { axis = 2 }) }, { { 3, 6 } })
   t.equal(pg.stack { x:aminmax { axis = 2 } }, { { 1, 4 }, { 3, 6 } })
   t.equal(pg.stack { x:max { axis = 2 }, x:amin { axis = 2 } }, { { 3, 6 }, { 1, 4 } })
-  t.equal(pg.stack { whole:max { axis = 2 } }, { { 3, 6 }, { 0, 1 } }) -- of one dtype: this may be meant
+  t.equal(pg.stack { whole:max { axis = 2 } }, { { 3, 6 }, { 0, 1 } }) -- lint: ignore (one dtype: it may be meant)
   t.raises(function() return pg.cat { function_of(x, 2) } end, "results of one sort %(a call at the end")
   local values, indices = x:max { axis = 2 }
   t.equal(pg.stack { indices, values }, { { 0, 1 }, { 3, 6 } })
