@@ -93,7 +93,7 @@ local function refusal(value, name)
   local ok, problem = pcall(function() return value[name] end)
   if ok then return nil end
   local text = tostring(problem):match "^[^\n]*":gsub("^[^:]*:[%d-]+: ", "")
-  return text:find "%)$" and text or nil
+  return (text:find "%)$" or text:find "in this version$") and text or nil
 end
 
 ---What is said of a name that a package has not, or nil.
