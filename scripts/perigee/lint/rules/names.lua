@@ -67,7 +67,8 @@ end
 
 local missing = {
   name = "unknown-name",
-  bad = { "print(pg.zeross(2))", "print(nn.functional)", "print(x:cuda())", "print(x.T)", "print(pg.distributions)", "print(x:softmaxx())",
+  bad = { "print(pg.zeross(2))", "print(nn.functional)", "print(x:cuda())", "print(x.T)", "print(pg.distributions)",
+          "print(x:softmaxx())",
           "print(optim.lr_scheduler)", "print(model:state_dict())", "print(opt.param_groups)", "print(pg.linalg.foo)",
           "local y = x:view(2, 3):astype('int') print(y)" },
   good = { "print(pg.zeros(2), nn.Linear, x:t(), optim.sched.Step)", "pg.my_own = 1", "print(x:add_(1), x.grad)",
