@@ -98,6 +98,35 @@ function types:result(callable, name, k, object, node)
   return is and { is = is, name = name } or nil
 end
 
+-- One type for two values of a variable, or of a function, or nil.
+local function both(a, b)
+  if a == nil or b == nil then return nil end
+  if a.is == "nil" then return { is = b.is, name = b.name, mask = b.mask, places = b.places, optional = true } end
+  if b.is == "nil" then return both(b, a) end
+  if a.is ~= b.is or a.name ~= b.name then return nil end
+  return { is = a.is, name = a.name, node = a.node == b.node and a.node or nil, mask = a.mask and b.mask,
+           places = a.places and b.places, fresh = a.fresh and b.fresh, optional = a.optional or b.optional }
+end
+
+-- What a function of the script answers first, where it ends in a return and all of them are of one type.
+function types:of_function(fn)
+  if fn.type ~= nil then return fn.type or nil end
+  fn.type = false -- what calls itself has no type
+  local last = fn.body[#fn.body]
+  if not last or last.kind ~= "return" then return nil end
+  local type, several
+  walk.all(fn.body, function(node)
+    if node.kind == "return" then
+      local value = node.values[1]
+      local one = value and self:of(value) or not value and SIMPLE["nil"] or nil
+      if several then type = type and both(type, one) else type, several = one, true end
+    end
+    return node.kind ~= "function"
+  end, fn)
+  fn.type = type or false
+  return type
+end
+
 function types:of_call(node, k)
   local callee = walk.bare(node.callee)
   local argument = node.args[1]
@@ -105,6 +134,8 @@ function types:of_call(node, k)
     return argument.text and argument.text:find "^[\"']perigee[\"']$" and { is = "package", name = "pg" } or
            { is = "module" }
   end
+  local own = callee.variable and #callee.variable.values == 1 and callee.variable.values[1]
+  if own and own.kind == "function" then return k == 1 and self:of_function(own) or nil end
   local fn = self:of(callee)
   if not fn then return nil end
   if fn.is == "class" then return { is = "layer" } end
@@ -129,6 +160,10 @@ function types:of_method(node, k)
     return own and own.results[1] == "tensor" and PENDING or nil
   end
   local class, object = self:class_of(node.object, node.name)
+  if object and object.is == "package" then -- by a colon, which is another finding
+    local fn = known.fn(object.name .. "." .. node.name)
+    return fn and self:result(fn, node.name, k) or nil
+  end
   local callable = class and known.method(class, node.name)
   return callable and self:result(callable, node.name, k, object or { is = class }, node) or nil
 end
@@ -169,16 +204,6 @@ function types:of_unary(node)
   local type = self:of(node.operand)
   if type and type.is == "tensor" then return { is = "tensor", fresh = true } end
   return type and type.is == "number" and NUMBER or nil
-end
-
--- One type for two values of a variable, or nil.
-local function both(a, b)
-  if a == nil or b == nil then return nil end
-  if a.is == "nil" then return { is = b.is, name = b.name, mask = b.mask, places = b.places, optional = true } end
-  if b.is == "nil" then return both(b, a) end
-  if a.is ~= b.is or a.name ~= b.name then return nil end
-  return { is = a.is, name = a.name, node = a.node == b.node and a.node or nil, mask = a.mask and b.mask,
-           places = a.places and b.places, fresh = a.fresh and b.fresh, optional = a.optional or b.optional }
 end
 
 -- Something of its own is called on it that only tensors have.

@@ -3,8 +3,14 @@
 
 local walk = require "perigee.lint.walk"
 
-local function calls_on(node, method, variable)
-  return node.kind == "method" and node.name == method and walk.bare(node.object).variable == variable
+-- By a dot, too, which is another finding.
+local function is_backward(node)
+  return node.kind == "method" and node.name == "backward" or
+         node.kind == "call" and node.callee.kind == "index" and node.callee.name == "backward"
+end
+
+local function runs_backward(node, variable)
+  return is_backward(node) and walk.bare(node.object or node.callee.object).variable == variable
 end
 
 -- In "a = a + b" or "a = b + a" the variable that is added, or nil.
@@ -30,14 +36,12 @@ graphs.visit = { assign = function(node, lint)
   local loop = #node.targets == 1 and walk.loop_of(node)
   local variable = loop and added(node.targets[1], node.values[1])
   if not variable or node.targets[1].variable.depth >= variable.depth or #variable.values > 1 then return end
-  if walk.any(loop.body, function(inner) return calls_on(inner, "backward", variable) end) then
+  if walk.any(loop.body, function(inner) return runs_backward(inner, variable) end) then
     lint:report(node.from, ("a sum of losses keeps the graph of each: %s:item() adds the number"):format(variable.name))
   end
 end }
 
 -- ---- gradients that pile up ----
-
-local function is_backward(node) return node.kind == "method" and node.name == "backward" end
 
 -- What may clear gradients in a file: zero_grad, `w.grad = nil`, layers and helpers that are told to.
 local function clears(program)
@@ -51,7 +55,8 @@ end
 
 local piling = {
   name = "no-zero-grad",
-  bad = { "for _ = 1, 9 do (x * w):sum():backward() opt:step() end" },
+  bad = { "for _ = 1, 9 do (x * w):sum():backward() opt:step() end",
+          "for _ = 1, 9 do local l = given(x) l:backward() opt:step() end" },
   good = { "for _ = 1, 9 do opt:zero_grad() (x * w):sum():backward() opt:step() end",
            "(x * w):sum():backward() opt:step()",
            "for _ = 1, 9 do model:zero_grad() (x * w):sum():backward() opt:step() end",

@@ -37,9 +37,13 @@ local condition = {
   name = "tensor-condition",
   bad = { "if x:gt(0):any() then print(x) end", "while loss:lt(0.1) do break end", "local found = not x:eq(y):all()",
           "local done = x:gt(0):all() and 1 or 2", "assert(x:eq(y):all())",
+          "local d = given and x:any() and list print(d)",
+          "local function same(p, q) return p:eq(q):all() end if same(x, y) then print(x) end",
           "local same = x:eq(y):all() if same then print(x) end", "repeat x = x * 2 until x:gt(9):any()" },
   good = { "if x:gt(0):any():item() then print(x) end", "while loss:item() < 0.1 do break end",
            "local mask = given and x:gt(0)", "if x.grad then print(x) end", "if x then print(x:sum()) end",
+           "local function find(p) if p then return nil end return x:gt(p) end if find(1) then print(x) end",
+           "local function same(p, q) return p:eq(q):all():item() end if same(x, y) then print(x) end",
            "local done = x:gt(0):all():item() and 1 or 2", "local z = given and x:sum() or y:sum() print(z)",
            "local z = given and x:sum() or list and y:sum() or x print(z)", "if pg.allclose(x, y) then print(x) end" },
 }
