@@ -400,20 +400,22 @@ local parser = {}
 
 ---The tree of a program that compiles.
 ---@param text string
----@return table program body, comments (tokens), and the names of what it defines: `defined`, methods and fields that
----are functions, and `globals`
+---@return table program body, comments (tokens), the names of what it defines: `defined`, methods and fields that are
+---functions, and `globals`; and `is_ours`, whether it has to do with Perigee at all
 function parser.parse(text)
-  local tokens, comments = {}, {}
+  local tokens, comments, is_ours = {}, {}, false
   local code = text:gsub("^#[^\n]*", function(line) return (" "):rep(#line) end)
   for _, token in ipairs(lexer.tokens(code)) do
     local list = token.kind == "comment" and comments or tokens
     list[#list + 1] = token
+    is_ours = is_ours or token.text == "pg" or token.kind == "string" and token.text:find "perigee" ~= nil
   end
   local self = setmetatable({ tokens = tokens, at = 1, depth = 0, defined = {}, globals = {} }, Parser)
   self:open()
   local body = self:block()
   if self:peek() then error("an end too many", 0) end
-  return { body = body, defined = self.defined, globals = self.globals, comments = comments }
+  return { body = body, defined = self.defined, globals = self.globals, comments = comments,
+           is_ours = is_ours }
 end
 
 return parser

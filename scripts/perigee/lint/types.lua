@@ -53,6 +53,11 @@ function types.literal(node)
   end
 end
 
+---Whether only tensors have a method of this name, in a program that has to do with them and defines none of its own.
+function types:is_distinct(name)
+  return self.program.is_ours and not self.program.defined[name] and known.is_distinct(name)
+end
+
 -- Whether max, min and their kin are told an axis.
 local function has_axis(args, first)
   local given = args[first]
@@ -70,7 +75,7 @@ function types:gives_two(node)
   if node.kind == "method" then
     local object = self:of(node.object)
     name = (not object and not self.program.defined[node.name] or object and object.is == "tensor") and node.name
-    if not object and not known.is_distinct(node.name) and not WITH_AXIS[node.name] then return false end
+    if not object and not self:is_distinct(node.name) and not WITH_AXIS[node.name] then return false end
   elseif node.kind == "call" then
     local fn = self:of(node.callee)
     name, first = fn and fn.is == "fn" and fn.name:match "^pg%.([%w_]+)$", 2
@@ -150,8 +155,8 @@ function types:class_of(object, name)
   local is = self:of(object)
   if is then return CLASSES[is.is] and is.is or nil, is end
   local bare = walk.bare(object)
-  if bare.kind == "name" and bare.name == "self" or self.program.defined[name] then return nil end
-  return known.is_distinct(name) and "tensor" or nil
+  if bare.kind == "name" and bare.name == "self" then return nil end
+  return self:is_distinct(name) and "tensor" or nil
 end
 
 function types:of_method(node, k)
@@ -209,7 +214,7 @@ end
 -- Something of its own is called on it that only tensors have.
 function types:used_as_tensor(variable)
   for name in pairs(variable.name ~= "self" and variable.methods or {}) do
-    if known.is_distinct(name) and not self.program.defined[name] then return true end
+    if self:is_distinct(name) then return true end
   end
 end
 

@@ -49,7 +49,7 @@ for _, rule in ipairs(lint.rules()) do
 end
 
 test("what is found says where, and what is written instead", function(t)
-  t.equal(found("local function f(x)\n  if x:gt(0):any() then return x[0] end\nend"),
+  t.equal(found("local function f(x, pg)\n  if x:gt(0):any() then return x[0] end\nend"),
           { '2:14: a tensor is true in Lua, whatever it holds: :item() gives the boolean (tensor-condition)',
             '2:34: positions count from 1: the first is 1, the last -1 (position-from-zero)' })
   t.equal(found("print(pg.stack{x:max{axis=2}}, x.sum())", NAMES),
@@ -71,6 +71,7 @@ test("types follow variables, and what is set to two kinds of things has none", 
                  "function g:any() return true end if g:any() then print(1) end",
                  "local outer, self = g, g print(outer[0], self.sum())" }
   for _, code in ipairs(none) do t.equal(found(prefix .. code), {}) end
+  t.equal(found "return function(v) if v:eq(v.zero):any() then return v.backward() end end", {}) -- nothing of Perigee
   local some = { "local v = pg.rand{2} v = v:relu() v = v * 2 print(v == 0)",
                  "local a, b = pg.rand{2}:max(1) print(g, a[0], b)",
                  "local v = pg.rand{2} local function f() return v == 0 end print(f)",

@@ -26,10 +26,10 @@ local function method_by_dot(lint, node, callee)
   local object, type = walk.bare(callee.object), lint.types:of(callee.object)
   if type then return CLASSES[type.is] and known.method(type.is, callee.name) ~= nil end
   local variable = object.kind == "name" and object.name ~= "self" and object.variable
-  if not variable or lint.program.defined[callee.name] or not is_outside(variable) then return false end
+  if not variable or not lint.program.is_ours or not is_outside(variable) then return false end
   local usual = USUAL[variable.name]
-  if usual then return usual[callee.name] end
-  return #node.args == 0 and known.is_distinct(callee.name) and callee.name ~= "any" and callee.name ~= "all"
+  if usual then return usual[callee.name] and not lint.program.defined[callee.name] end
+  return #node.args == 0 and lint.types:is_distinct(callee.name) and callee.name ~= "any" and callee.name ~= "all"
 end
 
 local dot = {
