@@ -183,14 +183,21 @@ PGC_API int32_t pgc_gradients(pgc_tensor *const *roots, pgc_tensor *const *seeds
 #define PGC_PAUSED 100
 PGC_API int32_t pgc_custom(pgc_tensor *const *inputs, uint32_t input_count, pgc_tensor *const *outputs,
                            uint32_t output_count, int32_t rehang, pgc_tensor **made, uint64_t *number);
-/* Numbers of nodes that no pass will stop at any more: how many were written. */
+/* A backward pass stops with the whole gradient of the tensor, as it is now, before it uses it (a leaf's: before it is
+ * added to what the leaf has), at several hooks in their order: pgc_pass_number is the hook's, output 0 of
+ * pgc_pass_cotangent the gradient, and the one entry that pgc_pass_go_on takes stands in for it (NULL: it stays). A hook
+ * goes when the tensor's history does. */
+PGC_API int32_t pgc_hook(pgc_tensor *tensor, uint64_t *number);
+PGC_API void pgc_unhook(uint64_t number); /* one that is gone: nothing */
+PGC_API int32_t pgc_retain_grad(pgc_tensor *tensor); /* pgc_grad_of answers for a computed tensor too */
+/* Numbers of nodes and hooks that no pass will stop at any more: how many were written. */
 PGC_API uint32_t pgc_forgotten(uint64_t *numbers, uint32_t room);
 /* The leaves that tensors depend on, other than through `except`, as tensors without contents that serve as inputs of
  * pgc_gradients and pgc_custom. *count is how many there are; room for fewer writes none. */
 PGC_API int32_t pgc_leaves(pgc_tensor *const *tensors, uint32_t tensor_count, pgc_tensor *const *except,
                            uint32_t except_count, pgc_tensor **leaves, uint32_t room, uint32_t *count);
 PGC_API pgc_pass *pgc_paused(void);
-PGC_API uint64_t pgc_pass_number(const pgc_pass *pass); /* of the node */
+PGC_API uint64_t pgc_pass_number(const pgc_pass *pass); /* of the node or the hook */
 PGC_API int32_t pgc_pass_needed(pgc_pass *pass, uint32_t input);
 PGC_API int32_t pgc_pass_creates_graph(const pgc_pass *pass);
 PGC_API int32_t pgc_pass_cotangent(pgc_pass *pass, uint32_t output, pgc_tensor **cotangent); /* NULL: nothing flowed */

@@ -7593,6 +7593,17 @@ function Tensor:has_shape(...) end
 ---@return perigee.Tensor counts [bins]
 function Tensor:histc(...) end
 
+---Calls fn(gradient) in every backward pass that uses the gradient of this tensor, once all that flows into it has
+---been added up: for a leaf before it is added to `.grad`, for a computed tensor before it flows on. A tensor that fn
+---returns takes its place, nil keeps it; several hooks are called in the order in which they were set. Gradients of
+---gradients flow through what fn computes; it must not write into the gradient. A hook is of the tensor as it is when
+---it is set, before later writes into it. It lasts as long as the tensor or something that was computed of it, and
+---ends with a backward that does not retain what the tensor's own operator saved, with `requires_grad = false`, or
+---with `handle:remove()`. A function that holds the tensor itself keeps it alive until then.
+---@param fn fun(gradient: perigee.Tensor): perigee.Tensor?
+---@return perigee.HookHandle handle
+function Tensor:hook(fn) end
+
 ---The windows of images x [N, C, H, W] as columns: [N, C * kh * kw, L], L windows in row-major order.
 ---PyTorch's nn.functional.unfold.
 ---@param ... integer|integer[]|{kernel: integer|integer[], dilation?: integer|integer[], padding?: integer|integer[], stride?: integer|integer[]} # kernel, dilation=1, padding=0, stride=1
@@ -7899,6 +7910,10 @@ function Tensor:requires_grad_(on) end
 ---@param other perigee.Tensor
 ---@return perigee.Tensor
 function Tensor:reshape_as(other) end
+
+---Collects the gradient of a computed tensor in `.grad` too, as leaves do, from the next backward on.
+---@return perigee.Tensor
+function Tensor:retain_grad() end
 
 ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
 ---@param ... integer|integer[]|{shifts: integer|integer[], axis?: integer|integer[]} # shifts, axis

@@ -54,6 +54,17 @@ int32_t pgc_custom(pgc_tensor* const* inputs, uint32_t input_count, pgc_tensor* 
     for (uint32_t i = 0; i < output_count; i++) made[i] = give(std::move(results[i]));
   });
 }
+int32_t pgc_hook(pgc_tensor* tensor, uint64_t* number) {
+  return run("hook", [&] {
+    const uint64_t fresh = next_node_sequence();
+    set_hook(*api::get(tensor), fresh);
+    *number = fresh;
+  });
+}
+void pgc_unhook(uint64_t number) { remove_hook(number); }
+int32_t pgc_retain_grad(pgc_tensor* tensor) {
+  return run("retain_grad", [&] { retain_gradient(*api::get(tensor)); });
+}
 uint32_t pgc_forgotten(uint64_t* numbers, uint32_t room) { return take_forgotten(numbers, room); }
 int32_t pgc_leaves(pgc_tensor* const* tensors, uint32_t tensor_count, pgc_tensor* const* except, uint32_t except_count,
                    pgc_tensor** leaves, uint32_t room, uint32_t* count) {
@@ -66,7 +77,7 @@ int32_t pgc_leaves(pgc_tensor* const* tensors, uint32_t tensor_count, pgc_tensor
 }
 
 pgc_pass* pgc_paused(void) { return reinterpret_cast<pgc_pass*>(paused.release()); }
-uint64_t pgc_pass_number(const pgc_pass* pass) { return custom_number(stopped_at(*get(pass))); }
+uint64_t pgc_pass_number(const pgc_pass* pass) { return number_of(*get(pass)); }
 int32_t pgc_pass_needed(pgc_pass* pass, uint32_t input) { return input_needed(*get(pass), input) ? 1 : 0; }
 int32_t pgc_pass_creates_graph(const pgc_pass* pass) { return creates_graph(*get(pass)) ? 1 : 0; }
 int32_t pgc_pass_cotangent(pgc_pass* pass, uint32_t output, pgc_tensor** cotangent) {

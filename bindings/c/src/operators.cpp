@@ -157,6 +157,7 @@ int32_t pgc_assign(pgc_tensor* t, pgc_tensor* s) {
     if (target.is_graph() != source.is_graph())
       pg::fail_argument("a tensor of a graph and an eager one cannot be exchanged");
     bool leaf = target.requires_grad;
+    NodeRef before = leaf ? target.node : nullptr;
     if (leaf) set_requires_grad(target, false);
     target.meta = source.meta;
     target.storage = source.storage;
@@ -166,6 +167,7 @@ int32_t pgc_assign(pgc_tensor* t, pgc_tensor* s) {
     target.value = source.value;
     target.view = nullptr;
     if (leaf) set_requires_grad(target, true);
+    if (before) move_hooks(*before, *target.node);
   });
 }
 
@@ -179,30 +181,33 @@ int32_t pgc_is_leaf(const pgc_tensor* t) {
   return !edge.node || edge.node->kind == NodeKind::leaf;
 }
 int32_t pgc_grad_of(pgc_tensor* t, pgc_tensor** output) {
-  Tensor& x = *get(t);
-  *output = x.requires_grad && x.node ? give(x.node->gradient) : nullptr;
+  TensorRef* gradient = gradient_of(*get(t));
+  *output = gradient != nullptr ? give(*gradient) : nullptr;
   return PG_OK;
 }
 int32_t pgc_set_grad(pgc_tensor* t, pgc_tensor* g) {
   return run("grad", [&] {
     Tensor& x = *get(t);
+    TensorRef* place = gradient_of(x);
     if (g == nullptr) {
-      if (x.requires_grad) x.node->gradient = nullptr;
+      if (place != nullptr) *place = nullptr;
       return;
     }
     Tensor& gradient = eager(g, "the gradient");
-    if (!x.requires_grad) pg::fail(PG_E_FAILED_PRECONDITION, "only a leaf that requires gradients has a gradient");
+    if (place == nullptr)
+      pg::fail(PG_E_FAILED_PRECONDITION,
+               "only a leaf that requires gradients, or a tensor after t:retain_grad(), has a gradient");
     if (!same_shape(*x.meta, *gradient.meta) || x.meta->dtype != gradient.meta->dtype || x.device != gradient.device)
       pg::fail_argument(pg::format("the gradient is %s %s on %s; expected %s %s on %s",
                                    pg::dtype_name(gradient.meta->dtype), shape_text(*gradient.meta).c_str(),
                                    gradient.device->name.c_str(), pg::dtype_name(x.meta->dtype),
                                    shape_text(*x.meta).c_str(), x.device->name.c_str()));
-    x.node->gradient = TensorRef::share(&gradient);
+    *place = TensorRef::share(&gradient);
   });
 }
 void pgc_clear_grads(pgc_tensor* const* tensors, uint32_t count) {
   for (uint32_t i = 0; i < count; i++)
-    if (get(tensors[i])->requires_grad) get(tensors[i])->node->gradient = nullptr;
+    if (TensorRef* gradient = gradient_of(*get(tensors[i]))) *gradient = nullptr;
 }
 int32_t pgc_detach(pgc_tensor* t, pgc_tensor** output) {
   return run("detach", [&] { *output = give(alias(*get(t))); });

@@ -130,6 +130,9 @@ int32_t pgc_gradients(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32
 typedef struct pgc_pass pgc_pass;
 int32_t pgc_custom(pgc_tensor *const *inputs, uint32_t input_count, pgc_tensor *const *outputs,
                    uint32_t output_count, int32_t rehang, pgc_tensor **made, uint64_t *number);
+int32_t pgc_hook(pgc_tensor *tensor, uint64_t *number);
+void pgc_unhook(uint64_t number);
+int32_t pgc_retain_grad(pgc_tensor *tensor);
 uint32_t pgc_forgotten(uint64_t *numbers, uint32_t room);
 int32_t pgc_leaves(pgc_tensor *const *tensors, uint32_t tensor_count, pgc_tensor *const *except,
                    uint32_t except_count, pgc_tensor **leaves, uint32_t room, uint32_t *count);

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Nodes of the tape whose gradients Lua computes. The core never calls Lua: a backward pass stops at such a node, its
--- gradients are computed here, and the pass goes on.
+-- Nodes of the tape whose gradients Lua computes, and hooks, which are shown gradients. The core never calls Lua: a
+-- backward pass stops at such a place, what Lua has to do is done here, and the pass goes on.
 
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local gradients = require "perigee.native.gradients"
 local handles = require "perigee.native.handles"
 local scopes = require "perigee.native.scopes"
+local tensor = require "perigee.native.tensor"
 
 local M = {}
 local C
@@ -15,9 +16,10 @@ local PAUSED, ROOM = 100, 64
 local number, numbers, count, one = ffi.new("uint64_t[1]"), ffi.new("uint64_t[?]", ROOM), ffi.new("uint32_t[1]"),
                                     pointers(1)
 
-local records = {} -- by a node's number: { inputs, outputs: counts, answer }
+local records = {} -- by a node's number: { inputs, outputs: counts, answer }; by a hook's: { hook, line }
 
-local function forget()
+---Lets go of what nodes and hooks needed that are gone.
+function M.forget()
   repeat
     local n = C.pgc_forgotten(numbers, ROOM)
     for i = 0, n - 1 do records[tonumber(numbers[i])] = nil end
@@ -32,7 +34,7 @@ end
 ---  creates_graph     whether gradients of these gradients will be asked for
 ---  linked(saved, k)  `saved`, a tensor that holds what output k held, as output k
 function M.record(inputs, outputs, answer, rehang)
-  forget()
+  M.forget()
   local ins, n = gradients.array(inputs, nil, "custom_grad")
   local outs, m = gradients.array(outputs, nil, "custom_grad")
   local made = pointers(math.max(m, 1))
@@ -50,9 +52,26 @@ function M.record(inputs, outputs, answer, rehang)
   return list
 end
 
----How many nodes are alive.
+---Calls fn(gradient) in every backward pass, before it uses the whole gradient of t. Answers what takes the hook away.
+function M.hook(t, fn)
+  M.forget()
+  if C.pgc_hook(handles.pointer(t, "hook"), number) ~= 0 then errors.raise_native(C, "hook") end
+  local own = tonumber(number[0])
+  records[own] = { hook = fn, line = errors.script_line() }
+  return function()
+    records[own] = nil
+    C.pgc_unhook(own)
+  end
+end
+
+---Collects the gradient of a computed tensor.
+function M.retain_grad(t)
+  if C.pgc_retain_grad(handles.pointer(t, "retain_grad")) ~= 0 then errors.raise_native(C, "retain_grad") end
+end
+
+---How many nodes and hooks are alive.
 function M.alive()
-  forget()
+  M.forget()
   local n = 0
   for _ in pairs(records) do n = n + 1 end
   return n
@@ -99,16 +118,55 @@ local function leave(old)
   C.pgc_set_autocast(old.autocast)
 end
 
--- The gradients of the node that a pass stopped at.
+local function raise_hook(code, record, problem, hint)
+  errors.raise(code, "hook", ("the hook%s %s"):format(record.line and " set at " .. record.line or "", problem), hint)
+end
+
+local function kind_of(t) return ("%s %s on %s"):format(t.dtype, tostring(t.shape), t.device) end
+
+-- What takes the place of the gradient that a hook is shown, or nothing.
+local function check_replacement(record, gradient, version, replacement)
+  if gradient.ptr ~= nil and C.pgc_version_of(gradient.ptr) ~= version then
+    raise_hook("failed_precondition", record, "modified its gradient in place",
+               "return the new gradient: fn(g) return g * 2 end")
+  end
+  if replacement == nil then return false end
+  if not handles.is_tensor(replacement) then
+    raise_hook("invalid_argument", record, ("returned %s; expected a tensor or nil"):format(
+                 errors.describe(replacement)))
+  end
+  tensor.check_open(replacement, "hook")
+  local differs = gradient.ptr ~= nil and (tensor.shapes_differ(replacement.shape, gradient.shape) or
+                                           replacement.dtype ~= gradient.dtype or
+                                           replacement.device ~= gradient.device)
+  if differs then
+    raise_hook("invalid_argument", record, ("returned %s; expected %s"):format(kind_of(replacement), kind_of(gradient)))
+  end
+  return replacement
+end
+
+-- A hook's answer.
+local function show(raw, record)
+  local creates_graph = C.pgc_pass_creates_graph(raw) ~= 0
+  if C.pgc_pass_cotangent(raw, 0, one) ~= 0 then errors.raise_native(C, "backward") end
+  local gradient = handles.wrap(one[0])
+  local version = C.pgc_version_of(gradient.ptr)
+  local replacement = scopes.with(function() return enter(creates_graph) end, leave, record.hook, gradient)
+  local list = { check_replacement(record, gradient, version, replacement) }
+  return gradients.array(list, 1, "hook"), list
+end
+
+-- The gradients of the node that a pass stopped at, or what a hook there answers.
 local function compute(raw)
   local record = records[tonumber(C.pgc_pass_number(raw))]
+  if record.hook then return show(raw, record) end
   local pass = view(raw, record)
   local list = scopes.with(function() return enter(pass.creates_graph) end, leave, record.answer, pass)
   local array = gradients.array(list, record.inputs, "backward")
   return array, list
 end
 
----Goes on with the pass that has just stopped, through all custom nodes: answers the code that ends it.
+---Goes on with the pass that has just stopped, through all custom nodes and hooks: answers the code that ends it.
 function M.go_on(results)
   local rc
   repeat
@@ -126,7 +184,7 @@ end
 
 function M.start(library)
   C = library
-  gradients.go_on = M.go_on
+  gradients.go_on, handles.forget = M.go_on, M.forget
 end
 
 return M

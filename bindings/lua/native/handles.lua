@@ -67,9 +67,13 @@ local function sweep()
   end
   S.top = top
   if count > 0 then C.pgc_release_many(dead, count) end
+  M.forget()
   sentinel[1] = {}
   return count
 end
+
+---Lets go of what Lua keeps for native objects that are gone; native/custom.lua sets it.
+function M.forget() end
 
 local function full_cycle()
   local running = collectgarbage("isrunning") -- a collection would restart a stopped collector

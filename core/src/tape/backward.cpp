@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backward pass: walks the tape from its newest node to its oldest and emits each operator's gradient.
+#include <algorithm>
 #include <queue>
 #include <unordered_map>
 
@@ -69,41 +70,36 @@ class Pass {
     seed();
   }
 
-  // False when it stopped at a custom node.
+  // False when it stopped at a custom node or a hook.
   bool run() {
+    if (stopped_ && !leave_hook()) return false;
     while (!queue_.empty()) {
       Node* node = queue_.top();
       queue_.pop();
       auto it = arrived_.find(node);
       Arrived in = std::move(it->second);
       arrived_.erase(it);
-      capture(node, in);
-      if (node->kind == NodeKind::leaf) {
-        if (call_.inputs == nullptr) leaves_.emplace_back(NodeRef::share(node), std::move(in.cotangents[0]));
-      } else if (call_.inputs == nullptr || leads_to_target(node)) {
-        check_released(*node);
-        if (node->kind == NodeKind::custom) {
-          stop(*node, std::move(in));
-          return false;
-        }
-        step(*node, in);
-      }
+      if (node->rare && stop_at_hook(*node, in)) return false;
+      if (!finish(*node, in)) return false;
     }
     commit();
     return true;
   }
 
-  // ---- at a custom node ----
+  // ---- at a custom node, or a hook ----
 
   Node& stopped_at() const { return *stopped_; }
+  uint64_t number() const { return due_.empty() ? custom_number(*stopped_) : due_.back().number; }
   bool create_graph() const { return call_.create_graph; }
   bool needed(uint32_t input) { return wanted(stopped_->inputs[input].edge); }
   Tensor* cotangent(uint32_t output) const {
+    if (!due_.empty()) return stopped_in_.cotangents[due_.back().output].get();
     return output < stopped_in_.cotangents.size() ? stopped_in_.cotangents[output].get() : nullptr;
   }
-  // Takes its gradients (NULL where there is none), by input.
+  // Takes the node's gradients (NULL where there is none), by input; or what a hook makes of its own.
   void go_on(Tensor* const* gradients, Tensor** results) {
     call_.gradients = results;
+    if (!due_.empty()) return take_from_hook(gradients[0]);
     NodeRef node = std::move(stopped_);
     stopped_in_ = {};
     for (uint32_t i = 0; i < node->inputs.size(); i++) {
@@ -115,6 +111,63 @@ class Pass {
   }
 
  private:
+  // With all that flows into a node, as it is to be. False: it stopped there.
+  bool finish(Node& node, Arrived& in) {
+    capture(&node, in);
+    if (node.rare) retain(node, in);
+    if (node.kind == NodeKind::leaf) {
+      if (call_.inputs == nullptr) collected_.push_back({NodeRef::share(&node), 0, std::move(in.cotangents[0])});
+    } else if (goes_through(node)) {
+      check_released(node);
+      if (node.kind == NodeKind::custom) {
+        stop(node, std::move(in));
+        return false;
+      }
+      step(node, in);
+    }
+    return true;
+  }
+
+  bool goes_through(Node& node) { return call_.inputs == nullptr || leads_to_target(&node); }
+
+  bool stop_at_hook(Node& node, Arrived& in) {
+    const auto& hooks = node.rare->hooks;
+    if (hooks.empty() || std::count(quiet_.begin(), quiet_.end(), &node) != 0 || !goes_through(node)) return false;
+    for (size_t i = hooks.size(); i-- > 0;)
+      if (in.cotangents[hooks[i].output]) due_.push_back(hooks[i]);
+    if (due_.empty()) return false;
+    stop(node, std::move(in));
+    return true;
+  }
+
+  void take_from_hook(Tensor* replacement) {
+    if (replacement != nullptr) {
+      check_replacement(*replacement);
+      stopped_in_.cotangents[due_.back().output] = TensorRef::share(replacement);
+      stopped_in_.owned = false;
+    }
+    due_.pop_back();
+    const auto& hooks = stopped_->rare->hooks;  // one hook may have removed the next
+    auto removed = [&](const Node::Hook& due) {
+      return std::none_of(hooks.begin(), hooks.end(), [&](const Node::Hook& h) { return h.number == due.number; });
+    };
+    while (!due_.empty() && removed(due_.back())) due_.pop_back();
+  }
+
+  // False: there is another hook, or the node is a custom one.
+  bool leave_hook() {
+    if (!due_.empty()) return false;
+    NodeRef node = std::move(stopped_);
+    Arrived in = std::move(stopped_in_);
+    return finish(*node, in);
+  }
+
+  void retain(Node& node, const Arrived& in) {
+    for (const Node::Retained& kept : node.rare->retained)
+      if (in.cotangents[kept.output] && !in.cotangents[kept.output]->is_graph())
+        collected_.push_back({NodeRef::share(&node), kept.output, in.cotangents[kept.output]});
+  }
+
   // What the caller's arrays hold must outlive the call that began the pass.
   void stop(Node& node, Arrived in) {
     stopped_ = NodeRef::share(&node);
@@ -165,6 +218,8 @@ class Pass {
       if (!edge.node) pg::fail_argument(pg::format("input %u does not require gradients", i + 1));
       targets_[edge.node.get()] = true;
       leads_[edge.node.get()] = true;
+      const Tensor& x = *call_.inputs[i];  // a leaf's stand-in: its hooks wait for the pass that this one is part of
+      if (!x.storage && !x.is_graph()) quiet_.push_back(edge.node.get());
     }
     captured_.resize(call_.input_count);
   }
@@ -271,11 +326,12 @@ class Pass {
 
   void step_write(Node& node, Arrived& in) {
     Tensor& dy = *in.cotangents[0];
-    if (wanted(node.inputs[1].edge)) arrive(node.inputs[1].edge, apply_chain(*node.chain, dy));
+    const ViewChain& chain = node.rare->chain;
+    if (wanted(node.inputs[1].edge)) arrive(node.inputs[1].edge, apply_chain(chain, dy));
     if (!wanted(node.inputs[0].edge)) return;
-    TensorRef part = apply_chain(*node.chain, dy);
+    TensorRef part = apply_chain(chain, dy);
     TensorRef zeros = call1(role_op(Role::zeros_like), {part.get()});
-    arrive(node.inputs[0].edge, write_back(*node.chain, dy, *zeros));
+    arrive(node.inputs[0].edge, write_back(chain, dy, *zeros));
   }
 
   // Leaves hold contents; gradients that are asked for may be of a graph.
@@ -298,6 +354,19 @@ class Pass {
     pg::fail(code, pg::format("gradient of %s: input %u got %s %s; expected %s %s", name_of(node), i + 1,
                               pg::dtype_name(gradient.meta->dtype), shape_text(*gradient.meta).c_str(),
                               pg::dtype_name(x.dtype), shape_text(x).c_str()));
+  }
+
+  void check_replacement(const Tensor& given) const {
+    const OutputRecord& y = stopped_->outputs[due_.back().output];
+    if (call_.inputs == nullptr && given.is_graph()) fail_recorded("the hook returned");
+    if (!given.is_graph() && given.device != y.device)
+      pg::fail_argument(pg::format("the hook returned a tensor on %s; expected one on %s", given.device->name.c_str(),
+                                   y.device->name.c_str()));
+    if (same_shape(*given.meta, *y.meta) && given.meta->dtype == y.meta->dtype) return;
+    if (given.meta->dtype == y.meta->dtype && (given.meta->symbolic || y.meta->symbolic)) return;
+    pg::fail_argument(pg::format("the hook returned %s %s; expected %s %s", pg::dtype_name(given.meta->dtype),
+                                 shape_text(*given.meta).c_str(), pg::dtype_name(y.meta->dtype),
+                                 shape_text(*y.meta).c_str()));
   }
 
   // A rule may return what it was shown, if it has contents.
@@ -362,19 +431,23 @@ class Pass {
 
   void commit() {
     // All that allocates comes first, so that running out of memory leaves every gradient as it was.
-    for (auto& [node, cotangent] : leaves_) {
-      if (node->gradient && call_.create_graph) {
-        cotangent = call1(role_op(Role::accumulate), {node->gradient.get(), cotangent.get()});
-      } else if (!node->gradient && !call_.create_graph) {
+    for (auto& [node, output, cotangent] : collected_) {
+      TensorRef* gradient = gradient_of(*node, output);
+      if (gradient == nullptr) continue;  // not kept any more
+      if (*gradient && call_.create_graph) {
+        cotangent = call1(role_op(Role::accumulate), {gradient->get(), cotangent.get()});
+      } else if (!*gradient && !call_.create_graph) {
         bool ours = cotangent->refs.load() == 1 && cotangent->storage->refs.load() == 1 && cotangent->meta->contiguous;
         if (!ours) cotangent = copy_dense(*cotangent, cotangent->meta->dtype);
       }
     }
-    for (auto& [node, cotangent] : leaves_) {
-      if (node->gradient && !call_.create_graph) {
-        call1(role_op(Role::accumulate), {node->gradient.get(), cotangent.get()}, nullptr, emit_in_place);
+    for (auto& [node, output, cotangent] : collected_) {
+      TensorRef* gradient = gradient_of(*node, output);
+      if (gradient == nullptr) continue;
+      if (*gradient && !call_.create_graph) {
+        call1(role_op(Role::accumulate), {gradient->get(), cotangent.get()}, nullptr, emit_in_place);
       } else {
-        node->gradient = std::move(cotangent);
+        *gradient = std::move(cotangent);
       }
     }
     for (uint32_t i = 0; i < captured_.size(); i++) call_.gradients[i] = captured_[i].release();
@@ -386,17 +459,27 @@ class Pass {
         node->released = true;
         forget_custom(*node);
       }
+      if (node->released) drop_hooks(*node);  // no pass comes here any more
     }
   }
+
+  // A gradient that is added in the end to what a leaf has, or to one that is kept.
+  struct Collected {
+    NodeRef node;
+    uint32_t output;
+    TensorRef cotangent;
+  };
 
   BackwardCall call_;
   std::priority_queue<Node*, std::vector<Node*>, Newest> queue_;
   std::unordered_map<Node*, Arrived> arrived_;
   std::unordered_map<Node*, bool> targets_, leads_;
+  std::vector<Node*> quiet_;
   std::vector<TensorRef> captured_;
-  std::vector<std::pair<NodeRef, TensorRef>> leaves_;
+  std::vector<Collected> collected_;
   std::vector<NodeRef> visited_, keep_;
   NodeRef stopped_;
+  std::vector<Node::Hook> due_;  // of the node it stopped at, the next one last
   Arrived stopped_in_;
   std::vector<TensorRef> held_inputs_;
   std::vector<Tensor*> held_pointers_;
@@ -426,7 +509,7 @@ void DropPass::operator()(Pass* pass) const { delete pass; }
 
 namespace {
 
-// Runs a pass to its end, or to a custom node.
+// Runs a pass to its end, or to where it stops.
 template <class Start>
 PassRef run_pass(PassRef pass, Start&& start) {
   Scoped<int32_t> no_scope(ambient().device, -1);  // gradients are computed where the forward was, in its dtypes
@@ -445,6 +528,7 @@ PassRef go_on(PassRef pass, Tensor* const* gradients, Tensor** results) {
   return run_pass(std::move(pass), [&](Pass& stopped) { stopped.go_on(gradients, results); });
 }
 const Node& stopped_at(const Pass& pass) { return pass.stopped_at(); }
+uint64_t number_of(const Pass& pass) { return pass.number(); }
 bool creates_graph(const Pass& pass) { return pass.create_graph(); }
 bool input_needed(Pass& pass, uint32_t input) { return pass.needed(input); }
 TensorRef cotangent_of(const Pass& pass, uint32_t output) {

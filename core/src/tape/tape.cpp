@@ -45,13 +45,27 @@ void add_output(Node& node, Tensor& y, bool hidden, bool saved, bool in_place) {
   r.version = y.storage ? y.storage->version.load(std::memory_order_relaxed) + (in_place ? 1 : 0) : 0;
 }
 
+// A tensor whose gradient is kept gets another history: the gradient that is kept from now on is that of its new
+// contents.
+void move_retained(Tensor& tensor, Node& to, uint32_t output) {
+  auto& retained = tensor.node->rare->retained;
+  for (size_t i = 0; i < retained.size(); i++) {
+    if (retained[i].output != tensor.output) continue;
+    rare_of(to).retained.push_back({output, std::move(retained[i].gradient)});
+    retained.erase(retained.begin() + static_cast<ptrdiff_t>(i));
+    return;
+  }
+}
+
 void regenerate(Tensor& view) {
   ViewInfo& info = *view.view;
   Tensor& parent = *info.parent;
   Edge from = edge_of(parent);
   info.epoch = base_of(view).epoch;
-  view.node = nullptr;
-  if (!from.node) return;
+  if (!from.node) {
+    view.node = nullptr;
+    return;
+  }
   std::vector<Tensor*> inputs{&parent};
   for (TensorRef& t : info.others) inputs.push_back(t.get());
   std::vector<uint32_t> groups(info.op->info->input_count, 1);
@@ -62,6 +76,31 @@ void regenerate(Tensor& view) {
 }
 
 }  // namespace
+
+void set_hook(Tensor& tensor, uint64_t number) {
+  Edge edge = edge_of(tensor);
+  if (!edge.node) pg::fail(PG_E_FAILED_PRECONDITION, "this tensor does not require gradients");
+  add_hook(*edge.node, edge.output, number);
+}
+
+void retain_gradient(Tensor& tensor) {
+  if (tensor.is_graph())
+    pg::fail(PG_E_FAILED_PRECONDITION,
+             "this is a tensor of a graph, which keeps no gradient: g:gradients(loss, {...}) gives it");
+  Edge edge = edge_of(tensor);
+  if (!edge.node) pg::fail(PG_E_FAILED_PRECONDITION, "this tensor does not require gradients");
+  if (gradient_of(tensor) == nullptr) rare_of(*edge.node).retained.push_back({edge.output, nullptr});
+}
+
+TensorRef* gradient_of(Tensor& tensor) { return tensor.node ? gradient_of(*tensor.node, tensor.output) : nullptr; }
+
+TensorRef* gradient_of(Node& node, uint32_t output) {
+  if (node.kind == NodeKind::leaf) return &node.gradient;
+  if (!node.rare) return nullptr;
+  for (Node::Retained& kept : node.rare->retained)
+    if (kept.output == output) return &kept.gradient;
+  return nullptr;
+}
 
 uint64_t next_node_sequence() {
   static std::atomic<uint64_t> counter{0};
@@ -146,6 +185,7 @@ NodeRef make_node(const TapeCall& call) {
 void attach_node(const NodeRef& node, Tensor* const* outputs, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     if (!is_differentiable(outputs[i]->meta->dtype)) continue;
+    if (outputs[i]->node && outputs[i]->node->rare) move_retained(*outputs[i], *node, i);
     outputs[i]->node = node;
     outputs[i]->output = i;
     outputs[i]->requires_grad = false;
@@ -176,7 +216,7 @@ void record_write(Tensor& target, const NodeRef& node) {
   write->outputs.emplace_back();
   write->outputs[0].meta = base.meta;
   write->outputs[0].device = base.device;
-  write->chain = std::make_unique<ViewChain>(chain_of(target));
+  rare_of(*write).chain = chain_of(target);
   write->sequence = next_node_sequence();
   attach_node(write, std::array<Tensor*, 1>{&base}.data(), 1);
   base.epoch++;

@@ -17,6 +17,11 @@ inline bool needs_gradient(Tensor& tensor) {
   return tensor.node || (tensor.view && base_of(tensor).epoch != tensor.view->epoch && edge_of(tensor).node);
 }
 void set_requires_grad(Tensor& tensor, bool on);
+// Backward passes stop with the whole gradient of the tensor, as it is now, before they use it.
+void set_hook(Tensor& tensor, uint64_t number);
+void retain_gradient(Tensor& tensor);    // collects the gradient of a computed tensor, as a leaf does
+TensorRef* gradient_of(Tensor& tensor);  // where its gradient is collected; NULL: nowhere
+TensorRef* gradient_of(Node& node, uint32_t output);
 
 // What an operator call was, as the tape sees it. Inputs are flat.
 struct TapeCall {
@@ -59,7 +64,7 @@ struct BackwardCall {
   bool retain_graph = false, create_graph = false;
   Tensor** gradients = nullptr;
 };
-// A backward pass that stopped at a custom node.
+// A backward pass that stopped at a custom node or a hook.
 class Pass;
 struct DropPass {
   void operator()(Pass* pass) const;

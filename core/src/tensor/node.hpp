@@ -52,13 +52,27 @@ struct Node : Recycled<Node> {
   SmallVector<uint8_t, 24> attrs;  // custom: its number
   GraphRef graph;
   TensorRef gradient;  // of a leaf
-  // write_view: the view operators from base to view, outermost first. inputs: the base before, the value written.
   struct Step {
     const Op* op;
     std::vector<uint8_t> attrs;
     std::vector<TensorRef> others;
   };
-  std::unique_ptr<std::vector<Step>> chain;
+  struct Hook {
+    uint64_t number;  // by which the front end knows it
+    uint32_t output;  // whose gradient it is shown
+  };
+  struct Retained {
+    uint32_t output;
+    TensorRef gradient;
+  };
+  // What few nodes have.
+  struct Rare {
+    // write_view: the view operators from base to view, outermost first. inputs: the base before, the value written.
+    std::vector<Step> chain;
+    std::vector<Hook> hooks;         // in the order in which they are called
+    std::vector<Retained> retained;  // gradients of outputs that are kept as a leaf's is
+  };
+  std::unique_ptr<Rare> rare;
 
   static void destroy(Node* node);
 };
@@ -67,7 +81,13 @@ struct Node : Recycled<Node> {
 uint64_t custom_number(const Node& node);
 // Notes that one is gone, or has been gone through for the last time.
 void forget_custom(const Node& node);
-// Numbers of such nodes, at most `room` of them, each once or more.
+// Numbers of such nodes, and of hooks that are gone, at most `room` of them, each once or more.
 uint32_t take_forgotten(uint64_t* numbers, uint32_t room);
+
+Node::Rare& rare_of(Node& node);
+void add_hook(Node& node, uint32_t output, uint64_t number);
+void remove_hook(uint64_t number);  // one that is gone: nothing
+void drop_hooks(Node& node);
+void move_hooks(Node& from, Node& to);
 
 }  // namespace perigee

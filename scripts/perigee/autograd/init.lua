@@ -53,6 +53,26 @@ return function(pg, native)
   ---Forgets the gradient.
   define("zero_grad", function(t) native.clear_grads { t } end)
 
+  ---Calls fn(gradient) in every backward pass that uses the gradient of this tensor, once all that flows into it has
+  ---been added up: for a leaf before it is added to `.grad`, for a computed tensor before it flows on. A tensor that fn
+  ---returns takes its place, nil keeps it; several hooks are called in the order in which they were set. Gradients of
+  ---gradients flow through what fn computes; it must not write into the gradient. A hook is of the tensor as it is when
+  ---it is set, before later writes into it. It lasts as long as the tensor or something that was computed of it, and
+  ---ends with a backward that does not retain what the tensor's own operator saved, with `requires_grad = false`, or
+  ---with `handle:remove()`. A function that holds the tensor itself keeps it alive until then.
+  ---@param fn fun(gradient: perigee.Tensor): perigee.Tensor?
+  ---@return perigee.HookHandle handle
+  define("hook", function(t, fn)
+    check_function("hook", fn)
+    return { remove = native.custom.hook(t, fn) }
+  end, { { "fn", "function", required = true } })
+  ---Collects the gradient of a computed tensor in `.grad` too, as leaves do, from the next backward on.
+  ---@return perigee.Tensor
+  define("retain_grad", function(t)
+    native.custom.retain_grad(t)
+    return t
+  end)
+
   ---Whether operators are recorded for backward now.
   ---@return boolean
   function pg.is_grad_enabled() return native.grad_enabled() end

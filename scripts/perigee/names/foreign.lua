@@ -24,7 +24,7 @@ local TENSOR = {
   swapdims = "x:transpose(a, b)", moveaxis = "x:movedim(from, to)", concat = "pg.cat{x, y, axis=1}",
   append = "pg.cat{x, y, axis=1}", greater = "x:gt(y)", less = "x:lt(y)", greater_equal = "x:ge(y)",
   less_equal = "x:le(y)", not_equal = "x:ne(y)",
-  retain_grad = "pg.grad(loss, {x}) gives the gradient of any tensor", register_hook = "pg.grad(loss, {x})",
+  register_hook = "x:hook(fn)",
   resize = "x:reshape(...)", resize_ = "x:reshape(...)", new_zeros = "pg.zeros{..., dtype=x.dtype, device=x.device}",
   new_ones = "pg.ones{..., dtype=x.dtype, device=x.device}", ["repeat"] = "x:tile(...)",
   get_device = "x.device", element_size = "x.dtype", storage = "x:contiguous()", pin_memory = "x:cpu()",

@@ -49,6 +49,11 @@ print(x.grad)]],
   ["tensor:zero_grad"] = "local w = pg.tensor({3}, {requires_grad=true})\nw:sum():backward()\nw:zero_grad()\n" ..
     "print(w.grad)",
   ["tensor:detach"] = "local w = pg.ones({1}, {requires_grad=true})\nprint(w:detach().requires_grad)",
+  ["tensor:hook"] = "local w = pg.tensor({3}, {requires_grad=true})\n" ..
+    "local handle = w:hook(function(gradient) return gradient:clamp(-1, 1) end)\n" ..
+    "local loss = (w * 5):sum()\nloss:backward()\nhandle:remove()\nprint(w.grad)",
+  ["tensor:retain_grad"] = "local w = pg.tensor({3}, {requires_grad=true})\nlocal y = (w * 2):retain_grad()\n" ..
+    "y:square():sum():backward()\nprint(y.grad)",
   ["tensor:requires_grad_"] = "print(pg.ones{1}:requires_grad_().requires_grad)",
   ["tensor:rows"] = "for i, row in pg.tensor{{1, 2}, {3, 4}}:rows() do print(i, row) end",
   -- scopes and devices
