@@ -18,7 +18,7 @@ local walk = require "perigee.lint.walk"
 local types = {}
 types.__index = types
 
-local MASKS, PLACES, KEEPS_PLACES, SAME = {}, {}, {}, {}
+local MASKS, PLACES, KEEPS_PLACES, SAME, FRESH = {}, {}, {}, {}, {}
 local function names(text, into)
   for name in text:gmatch "%S+" do into[name] = true end
 end
@@ -28,6 +28,8 @@ names("argmax argmin argsort multinomial nonzero searchsorted bucketize randperm
 names([[squeeze unsqueeze reshape view flatten select t transpose permute contiguous clone detach cpu flip narrow
 expand index_select]], KEEPS_PLACES)
 names("to cpu contiguous keep Parameter expand view reshape detach", SAME) -- may answer the very object
+-- As may methods that are no operators, but for these.
+names("max min median nanmedian norm argmax argmin clamp where quantile", FRESH)
 
 -- Operators of two results, of which the second counts from 0; the first ones have two only with an axis.
 local WITH_AXIS = { max = true, min = true, median = true, nanmedian = true }
@@ -85,9 +87,10 @@ function types:gives_two(node)
   return PAIRS[name] or WITH_AXIS[name] and has_axis(node.args, first) or false
 end
 
-local function tensor(name, object)
+local function tensor(callable, name, object)
   local places = PLACES[name] or KEEPS_PLACES[name] and object and object.places or nil
-  return { is = "tensor", mask = MASKS[name], places = places, fresh = not SAME[name] and not name:find "_$" }
+  local makes = not object or callable.is_operator or FRESH[name]
+  return { is = "tensor", mask = MASKS[name], places = places, fresh = makes and not SAME[name] and not name:find "_$" }
 end
 
 -- The k-th result of something that is called.
@@ -99,7 +102,7 @@ function types:result(callable, name, k, object, node)
     return object.places and { is = "number", places = true } or not object.mask and NUMBER or BOOLEAN
   end
   if name == "size" and node and #node.args == 0 then return nil end
-  if is == "tensor" then return tensor(name, object) end
+  if is == "tensor" then return tensor(callable, name, object) end
   return is and { is = is, name = name } or nil
 end
 

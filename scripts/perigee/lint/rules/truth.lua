@@ -90,7 +90,7 @@ local equality = {
   good = { "print(x:sum():item() == 0)", "print(a:eq(b):all():item())", "print(x.grad == nil)",
            "print(a.shape == b.shape, x.dtype == 'float32')", "print(x:to('cpu') == x)",
            "print(#x < 3, x:size(1) == 2)",
-           "print(model.weight == given)", "print(x:requires_grad_() == x)" },
+           "print(model.weight == given)", "print(x:requires_grad_() == x)", "print(x:retain_grad() == x)" },
 }
 equality.visit = { binary = function(node, lint)
   local name = COMPARES[node.op]
