@@ -63,8 +63,12 @@ PGC_API void pgc_again(void);
 /* The calling thread's next call of an operator answers PG_E_RETRY before anything has happened: so a front end that
  * compiles its loops comes to look at its signals. A signal handler may call it. */
 PGC_API void pgc_interrupt(void);
-PGC_API int32_t pgc_set_threads(int32_t count);
+PGC_API int32_t pgc_set_threads(int32_t count); /* that an operator may use on the processor, in the whole process */
 PGC_API int32_t pgc_threads(void);
+/* 1: no result depends on the number of threads, devices or workers, in the whole process; operators that cannot keep
+ * that answer PG_E_NOT_SUPPORTED. 0, as it begins: only the same number of each gives the same bits. The old value. */
+PGC_API int32_t pgc_set_deterministic(int32_t on);
+PGC_API int32_t pgc_deterministic(void);
 
 /* ---- ambient state of this thread: each returns the old value ---- */
 PGC_API int32_t pgc_set_grad_enabled(int32_t on);

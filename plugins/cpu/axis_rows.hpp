@@ -81,10 +81,7 @@ class AxisRows {
   // How many lines from line i on, before `end` and at most `most`, lie side by side in the operands that `which` has
   // bits for: tiles of such lines are best worked on across them, which reads memory in its order. 1: none.
   int64_t beside(uint32_t which, int64_t i, int64_t end, int64_t most) const {
-    for (int k = 0; k < N; k++) {
-      if ((which >> k & 1u) == 0) continue;
-      if (step_[k] == 1 || lines_.inner_stride(k) != 1) return 1;
-    }
+    if (!lie_beside(which)) return 1;
     int64_t inner = lines_.inner();
     return std::min({most, end - i, inner - i % inner});
   }
@@ -116,8 +113,27 @@ class AxisRows {
     if (lines_.count * length_ <= kGrain / 4) return body(0, lines_.count);
     pg::parallel_for(lines_.count, std::max<int64_t>(1, kGrain / 4 / std::max<int64_t>(1, length_)), body);
   }
+  // The same for bodies that ask beside(which, i, last, most): parts begin where tiles do. A line's sums depend on how
+  // wide its tile is, which no number of threads may change.
+  template <class Body>
+  void each_tile(uint32_t which, int64_t most, const Body& body) const {
+    if (!lie_beside(which)) return each(body);
+    auto tile = [&](int64_t i) { return i == lines_.count ? i : i - i % lines_.inner() % most; };
+    each([&](int64_t begin, int64_t end) {
+      const int64_t first = tile(begin), last = tile(end);
+      if (first < last) body(first, last);
+    });
+  }
 
  private:
+  bool lie_beside(uint32_t which) const {
+    for (int k = 0; k < N; k++) {
+      if ((which >> k & 1u) == 0) continue;
+      if (step_[k] == 1 || lines_.inner_stride(k) != 1) return false;
+    }
+    return true;
+  }
+
   pg::Nest<N> lines_;
   int64_t length_ = 0, step_[N] = {};
   Storage storage_[N] = {};

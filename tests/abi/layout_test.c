@@ -54,7 +54,7 @@ AT(pg_attr_info, choices, 32);
 AT(pg_attr_info, choice_count, 40);
 AT(pg_attr_info, value, 44);
 
-SIZE(pg_host, 128);
+SIZE(pg_host, 136);
 AT(pg_host, size, 0);
 AT(pg_host, abi_minor, 4);
 AT(pg_host, context, 8);
@@ -72,6 +72,7 @@ AT(pg_host, describe, 96);
 AT(pg_host, device_of, 104);
 AT(pg_host, dim_name, 112);
 AT(pg_host, device_native, 120);
+AT(pg_host, deterministic, 128);
 
 SIZE(pg_plugin, 64);
 AT(pg_plugin, magic, 0);

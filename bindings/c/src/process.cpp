@@ -80,10 +80,20 @@ int32_t pgc_shutdown(void) {
 int32_t pgc_set_threads(int32_t count) {
   return run("threads", [&] {
     if (count < 1) pg::fail_argument(pg::format("%d threads; expected at least 1", count));
+    if (count == thread_count()) return;
     set_thread_count(count);
+    clear_signatures();  // kernels share their work out when they are prepared
   });
 }
 int32_t pgc_threads(void) { return thread_count(); }
+int32_t pgc_set_deterministic(int32_t on) {
+  const bool before = is_deterministic();
+  if (before == (on != 0)) return before;
+  set_deterministic(on != 0);
+  clear_signatures();
+  return before;
+}
+int32_t pgc_deterministic(void) { return is_deterministic(); }
 
 int32_t pgc_set_grad_enabled(int32_t on) { return std::exchange(ambient().grad_enabled, on != 0); }
 int32_t pgc_grad_enabled(void) { return ambient().grad_enabled; }

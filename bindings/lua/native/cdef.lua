@@ -56,6 +56,8 @@ void pgc_again(void);
 void pgc_interrupt(void);
 int32_t pgc_set_threads(int32_t count);
 int32_t pgc_threads(void);
+int32_t pgc_set_deterministic(int32_t on);
+int32_t pgc_deterministic(void);
 int32_t pgc_set_grad_enabled(int32_t on);
 int32_t pgc_grad_enabled(void);
 int32_t pgc_set_device(int32_t device);

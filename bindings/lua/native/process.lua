@@ -73,6 +73,8 @@ function M.live_bytes() return tonumber(C.pgc_live_bytes()) end
 
 function M.set_threads(count) check(C.pgc_set_threads(count), "config.set") end
 function M.threads() return C.pgc_threads() end
+function M.set_deterministic(on) C.pgc_set_deterministic(on and 1 or 0) end
+function M.deterministic() return C.pgc_deterministic() ~= 0 end
 
 function M.set_default_dtype(name)
   return dtypes.by_code[C.pgc_set_default_dtype(dtypes.find(name, "set_default_dtype").code)].name

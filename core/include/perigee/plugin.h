@@ -51,7 +51,7 @@ extern "C" {
 /* ---- versions, sizes ------------------------------------------------------------------------------------------- */
 
 #define PG_MAGIC 0x31474750u /* "PGG1", little endian */
-#define PG_ABI_MINOR 4u      /* raised by one whenever a field or function is appended */
+#define PG_ABI_MINOR 5u      /* raised by one whenever a field or function is appended */
 #define PG_MAX_RANK 8        /* dimensions of a tensor */
 
 /* The end of `last` in `type`: what a writer stores in `size`. */
@@ -250,6 +250,11 @@ typedef struct pg_host {
    * plugin has no `native`; PG_E_NOT_FOUND for types and devices that are not there. [any] */
   int32_t (*device_native)(void *context, const char *device_type, uint32_t device, const char *what, uint64_t handle,
                            uint64_t *native, pg_error *error);
+  /* Since minor 5. 1: no result may depend on the number of threads, devices or workers (config.set{deterministic=true});
+   * 0: it may, where that is faster. Kernels ask in supports and in prepare, choose a way that keeps to the answer, and
+   * refuse in supports, saying so, where they have none. What was prepared is released when the answer changes, and
+   * when the number of threads does, so neither needs watching in launch. [any] */
+  int32_t (*deterministic)(void *context);
 } pg_host;
 
 #define PG_EMIT_IN_PLACE 1u /* write the first output into the first input; the schema must say PG_OP_IN_PLACE */

@@ -94,6 +94,8 @@ inline const pg_host* host = nullptr;
 
 void log(int32_t level, const std::string& message);
 inline int thread_count() { return host->thread_count(host->context); }
+// Whether no result may depend on the number of threads, devices or workers; false from a host that cannot say.
+bool deterministic();
 
 // body(begin, end) over [0, count) on the process's one thread runtime. body must not throw.
 template <class Body>

@@ -26,6 +26,7 @@ namespace perigee {
 namespace {
 
 std::atomic<int> wanted_threads{0};
+std::atomic<bool> deterministic{false};
 thread_local bool inside = false;
 
 // libgomp is not instrumented, so the thread sanitizer cannot see its fork and join: tell it.
@@ -139,6 +140,9 @@ void set_thread_count(int count) {
   wanted_threads.store(threads, std::memory_order_relaxed);
   omp_set_num_threads(threads);  // for libraries that open regions of their own on this thread
 }
+
+bool is_deterministic() { return deterministic.load(std::memory_order_relaxed); }
+void set_deterministic(bool on) { deterministic.store(on, std::memory_order_relaxed); }
 
 void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* argument) {
   if (count <= 0) return;

@@ -12,5 +12,8 @@ namespace perigee {
 void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* argument);
 int thread_count();
 void set_thread_count(int count);  // below 1: as many as there are processors
+// Whether no result may depend on the number of threads, devices or workers: what kernels go by when they are prepared.
+bool is_deterministic();
+void set_deterministic(bool on);
 
 }  // namespace perigee

@@ -59,7 +59,7 @@ int32_t device_native(void*, const char* type, uint32_t ordinal, const char* wha
 
 pg_host make_host(LoadedPlugin* plugin) {
   pg_host h{};
-  h.size = PG_SIZE(pg_host, device_native);
+  h.size = PG_SIZE(pg_host, deterministic);
   h.abi_minor = PG_ABI_MINOR;
   h.context = plugin;
   h.log = [](void* context, int32_t level, const char* message) {
@@ -94,6 +94,7 @@ pg_host make_host(LoadedPlugin* plugin) {
     return text.c_str();
   };
   h.device_native = device_native;
+  h.deterministic = [](void*) -> int32_t { return is_deterministic() ? 1 : 0; };
   return h;
 }
 

@@ -65,9 +65,9 @@ OnednnConvolution::OnednnConvolution(const ConvShape& s, onednn::DataType type, 
       c_(s.c),
       image_(s.in_count()),
       bias_(s.bias),
-      small_(s.alone ||
-             s.n * s.o * s.out_count() * std::max(s.c / s.groups, kFewest) * s.taps() <= onednn::kSmallWork) {
-  onednn::OneThread guard(small_);
+      one_thread_(s.alone || deterministic() ||
+                  s.n * s.o * s.out_count() * std::max(s.c / s.groups, kFewest) * s.taps() <= onednn::kSmallWork) {
+  onednn::OneThread guard(one_thread_);
   const bool sums = s.alone && s.kind == ConvKind::kWeightGradient;
   onednn::DataType own = onednn::data_type(s.dtype), filters = sums ? onednn::DataType::f32 : type;
   x_ = given(s.x, own), y_ = given(s.y, own),
@@ -84,7 +84,7 @@ OnednnConvolution::OnednnConvolution(const ConvShape& s, onednn::DataType type, 
 }
 
 void OnednnConvolution::run(const ConvData& d) {
-  onednn::OneThread guard(small_);
+  onednn::OneThread guard(one_thread_);
   auto address = [](const void* p) { return const_cast<void*>(p); };
   std::vector<void*> addresses;
   switch (kind_) {

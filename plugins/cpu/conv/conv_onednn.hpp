@@ -37,7 +37,7 @@ class OnednnConvolution final : public Convolution {
   ConvKind kind_;
   uint32_t dtype_;
   int64_t n_, c_, image_;
-  bool bias_, small_;
+  bool bias_, one_thread_;
   onednn::Desc x_, weight_, y_, given_bias_;
   onednn::Adapted adapted_;
 };

@@ -8,7 +8,7 @@
 
 namespace pg::cpu {
 
-// Images of a part; 0: the batch stays whole.
+// Images of a part; 0: the batch stays whole, under deterministic=true on one thread.
 int64_t images_of_a_part(const ConvShape& shape);
 ConvShape part_of(const ConvShape& shape, int64_t images);
 

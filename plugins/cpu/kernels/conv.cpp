@@ -138,7 +138,7 @@ class ConvGrad final : public Kernel {
     for (uint32_t i : {0u, 1u, 2u, 3u}) {
       if (call.has(i) && dtype_of(call.in(i)) != s.dtype) fail_support("operands must share one dtype");
     }
-    if (call.has(3) && !is_dense(call.in(3))) return nullptr;
+    if (!s.x.dense() || !s.y.dense() || (call.has(3) && !is_dense(call.in(3)))) return nullptr;
     s.bias = call.attr<bool>("with_dbias");
     return ConvGradients::make(s, call.attr<bool>("with_dx"), call.has(3));
   }

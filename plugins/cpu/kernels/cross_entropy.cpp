@@ -114,11 +114,12 @@ struct CrossEntropy final : pg::Kernel {
     void* logs = hidden_ ? pg::output(launch, 1) : nullptr;
     bool wide = rows_.storage(0) == sF64;
     Storage type = wide ? sF64 : sF32;
-    rows_.each([&](int64_t begin, int64_t end) {
+    const uint32_t which = hidden_ ? 0b11 : 0b01;
+    rows_.each_tile(which, kSoftmaxColumns, [&](int64_t begin, int64_t end) {
       bool in_place = hidden_ && rows_.direct(1, type);
       std::vector<char> scratch(in_place && rows_.direct(0, type) ? 0 : static_cast<size_t>(rows_.length()) * 8);
       for (int64_t i = begin, width = 1; i < end; i += width) {
-        width = wide ? 1 : rows_.beside(hidden_ ? 0b11 : 0b01, i, end, kSoftmaxColumns);
+        width = wide ? 1 : rows_.beside(which, i, end, kSoftmaxColumns);
         if (width > 1) {
           int64_t step;
           const float* tile =
@@ -203,7 +204,7 @@ struct CrossEntropyGrad final : pg::Kernel {
     const void* logs = pg::input(launch, 1);
     void* out = pg::output(launch, 0);
     Storage type = rows_.storage(0) == sF64 ? sF64 : sF32;
-    rows_.each([&](int64_t begin, int64_t end) {
+    rows_.each_tile(0b11, kSoftmaxColumns, [&](int64_t begin, int64_t end) {
       std::vector<char> scratch(static_cast<size_t>(rows_.length()) * 16);
       auto row_of = [&](int64_t i) {
         double upstream;

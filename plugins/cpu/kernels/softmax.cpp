@@ -23,7 +23,7 @@ struct Softmax final : pg::Kernel {
     if (rows_.length() == 0) return;  // of lines without elements there may be very many
     bool wide = rows_.storage(0) == sF64;
     Storage type = wide ? sF64 : sF32;
-    rows_.each([&](int64_t begin, int64_t end) {
+    rows_.each_tile(0b11, kSoftmaxColumns, [&](int64_t begin, int64_t end) {
       std::vector<char> scratch;
       if (!rows_.direct(0, type) || !rows_.direct(1, type)) scratch.resize(static_cast<size_t>(rows_.length()) * 8);
       for (int64_t i = begin, width = 1; i < end; i += width) {

@@ -6,6 +6,7 @@
 //    product is ahead of it by a weight whose panels are kept;
 //  - with AVX-512, dnnl_sgemm is ahead on plain operands, the primitive on transposed ones, and ahead of both is the
 //    primitive with b in its private layout.
+// Under deterministic=true only own products are taken: their sums do not depend on threads.
 #include "linalg/product.hpp"
 
 #include "onednn/onednn.hpp"
@@ -58,6 +59,10 @@ std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
     });
   }
   if (is_small(shape)) return make_small_product(shape);
+  if (deterministic()) {  // where k is long oneDNN has its threads share it: other sums for another number of them
+    if (auto product = make_few_rows_product(shape)) return product;
+    return make_own_product(shape, constant_b);
+  }
   bool transposed = shape.a.column != 1 || shape.b.column != 1;
   if (shape.dtype == PG_F32 && !(onednn::has_avx512() && (transposed || constant_b || !shape.batch.empty()))) {
     if (auto product = make_few_rows_product(shape)) return product;

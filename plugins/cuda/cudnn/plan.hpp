@@ -22,7 +22,9 @@ struct Wanted {
 // megabytes (they turn dense operands into channels-last ones), so a fixed limit would cost the tensor cores just where
 // they pay. Half, as results are yet to be made; and never less than what engines for small operands want.
 constexpr uint64_t workspace_limit(uint64_t free) { return std::max(free / 2, uint64_t{256} << 20); }
-uint64_t workspace_limit_of(uint32_t device);  // by what is free on it now
+// By what is free on it now; under deterministic=true by what it has, whoever else uses it: then a launch may run out
+// of memory where another engine would have computed other bits.
+uint64_t workspace_limit_of(uint32_t device);
 
 // What plans are made for: a device that a handle was created for, or one that is only described to cuDNN.
 struct Target {

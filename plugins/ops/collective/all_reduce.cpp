@@ -19,6 +19,11 @@ void infer(ShapeContext& c) {
   }
   c.need(c.get<Choice>("op") != kMean || dtype_class(dtype_of(*xs[0])) == PG_M_FLOAT,
          "op is mean and xs are %s; expected a floating dtype", dtype_name(dtype_of(*xs[0])));
+  const bool adds = c.get<Choice>("op") == kSum || c.get<Choice>("op") == kMean;
+  if (adds && xs.size() > 1 && dtype_class(dtype_of(*xs[0])) == PG_M_FLOAT && deterministic())
+    fail_support(
+        "adds up as many tensors as there are devices, and deterministic=true lets no result depend on how many"
+        " there are; expected op max or min, or whole numbers");
 }
 
 // Every result is the same function of all inputs, so sums (means) of cotangents come back.
@@ -49,7 +54,8 @@ PG_OP("all_reduce")
     .category("collective")
     .doc(
         "Every y is the sum (mean, largest, smallest) of all xs, in their order. Of a group of processes: over all of "
-        "theirs. Gradients of sum and mean are the same reduction of the cotangents.")
+        "theirs. Gradients of sum and mean are the same reduction of the cotangents. Under deterministic=true sums and "
+        "means of several floating tensors are refused: their bits depend on how many devices there are.")
     .input("xs", kReal, "equal shapes", PG_INPUT_VARIADIC)
     .choice("op", {"sum", "mean", "max", "min"}, kSum, "the reduction")
     .attr<int>("group", 0, "which group of processes")

@@ -155,6 +155,7 @@ return function(pg, native)
     native.set_log_placement(false)
     if visible then pg.config.visible_devices() end
     if threads_at_start then native.set_threads(threads_at_start) end
+    native.set_deterministic(false)
   end
 
   local read_settings = native.signature("config.set", {
@@ -165,9 +166,13 @@ return function(pg, native)
   ---threads: that one operator on the CPU may use. origins: what fails on an asynchronous device, where errors show up
   ---late, names the script's line and the layer that called it; costs a walk over the stack an operator.
   ---matmul_precision: "highest", which is what every device computes with; there is no other yet.
-  ---deterministic: true, which always holds: on one device and with one number of threads a program gives the same bits
-  ---in every run. log_device_placement: every operator that is called or recorded becomes a line on standard error,
-  ---`add: (add): gpu:0`. visible_devices: as `config.visible_devices`.
+  ---deterministic: on one device and with one number of threads a program gives the same bits in every run, always.
+  ---true, which is not how it begins: bits depend on the number of threads, devices or workers no more either. Products
+  ---and convolutions then take ways that hold to it, some of them slower, and an operator that has none raises by its
+  ---name (all_reduce, of sums and means of floating tensors). Other kinds of processors and accelerators, and other
+  ---versions of Perigee or its libraries, may still give other bits. log_device_placement: every operator that is
+  ---called or recorded becomes a line on standard error, `add: (add): gpu:0`. visible_devices: as
+  ---`config.visible_devices`.
   ---@param ... {threads: integer?, origins: boolean?, matmul_precision: string?, deterministic: boolean?,
   ---  log_device_placement: boolean?, visible_devices: string[]?}
   function pg.config.set(...)
@@ -175,10 +180,6 @@ return function(pg, native)
     if o.matmul_precision and o.matmul_precision ~= "highest" then
       native.raise("not_supported", "config.set", ("matmul_precision %q: products are computed in the precision of "
         .. "their operands"):format(o.matmul_precision), "the only one is \"highest\"; amp.autocast computes in less")
-    end
-    if o.deterministic == false then
-      native.raise("not_supported", "config.set", "no kernel is faster for giving other bits in another run",
-                   "deterministic=true always holds")
     end
     if o.visible_devices then pg.config.visible_devices(o.visible_devices) end
     if o.log_device_placement ~= nil then
@@ -189,6 +190,7 @@ return function(pg, native)
       threads_at_start = threads_at_start or native.threads()
       native.set_threads(o.threads)
     end
+    if o.deterministic ~= nil then native.set_deterministic(o.deterministic) end
     if o.origins ~= nil then native.origins.set(o.origins) end
   end
   ---The settings in force.
@@ -196,7 +198,7 @@ return function(pg, native)
   ---  log_device_placement: boolean, visible_devices: string[]?}
   function pg.config.get()
     return { threads = native.threads(), origins = native.origins.on, matmul_precision = "highest",
-             deterministic = true, log_device_placement = log_placement, visible_devices = visible }
+             deterministic = native.deterministic(), log_device_placement = log_placement, visible_devices = visible }
   end
 
   ---Loads a plugin by its path; a relative one is relative to the current directory.

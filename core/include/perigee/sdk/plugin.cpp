@@ -91,6 +91,11 @@ int32_t set_caught(pg_error* error, const char* where) noexcept {
 
 void log(int32_t level, const std::string& message) { host->log(host->context, level, message.c_str()); }
 
+bool deterministic() {
+  bool known = PG_HAS(host, pg_host, deterministic) && host->deterministic != nullptr;
+  return known && host->deterministic(host->context) != 0;
+}
+
 std::string dim_text(int64_t dimension) {
   if (!PG_DIM_IS_SYMBOLIC(dimension)) return std::to_string(dimension);
   bool known = host != nullptr && PG_HAS(host, pg_host, dim_name) && host->dim_name != nullptr;
