@@ -88,6 +88,7 @@ const bool declared = [] {
       .numeric(PG_NUMERIC_FLOAT32)
       .shape([](ShapeContext& c) {
         check_loss(c, 1, 2, 3);
+        c.check_same_dtype(0, 1);
         if (c.get<Choice>("reduction") == kNone)
           c.check_same_shape(0, 2);
         else
