@@ -607,9 +607,13 @@ function config.memory_limit(...) end
 ---threads: that one operator on the CPU may use. origins: what fails on an asynchronous device, where errors show up
 ---late, names the script's line and the layer that called it; costs a walk over the stack an operator.
 ---matmul_precision: "highest", which is what every device computes with; there is no other yet.
----deterministic: true, which always holds: on one device and with one number of threads a program gives the same bits
----in every run. log_device_placement: every operator that is called or recorded becomes a line on standard error,
----`add: (add): gpu:0`. visible_devices: as `config.visible_devices`.
+---deterministic: on one device and with one number of threads a program gives the same bits in every run, always.
+---true, which is not how it begins: bits depend on the number of threads, devices or workers no more either. Products
+---and convolutions then take ways that hold to it, some of them slower, and an operator that has none raises by its
+---name (all_reduce, of sums and means of floating tensors). Other kinds of processors and accelerators, and other
+---versions of Perigee or its libraries, may still give other bits. log_device_placement: every operator that is
+---called or recorded becomes a line on standard error, `add: (add): gpu:0`. visible_devices: as
+---`config.visible_devices`.
 ---@param ... {threads?: integer, origins?: boolean, matmul_precision?: string, deterministic?: boolean, log_device_placement?: boolean, visible_devices?: table} # threads, origins, matmul_precision, deterministic, log_device_placement, visible_devices
 function config.set(...) end
 
@@ -2841,7 +2845,8 @@ function Tensor:all(options, ...) end
 function pg.all_finite(xs) end
 
 ---Every y is the sum (mean, largest, smallest) of all xs, in their order. Of a group of processes: over all of theirs.
----Gradients of sum and mean are the same reduction of the cotangents.
+---Gradients of sum and mean are the same reduction of the cotangents. Under deterministic=true sums and means of
+---several floating tensors are refused: their bits depend on how many devices there are.
 ---@param xs perigee.Tensor[] # equal shapes
 ---@param options? "sum"|"mean"|"max"|"min"|{op?: "sum"|"mean"|"max"|"min", group?: integer} # op=sum, group=0
 ---@param ... any
