@@ -42,7 +42,7 @@ local PENDING = {} -- of a variable whose type is being found
 local PACKAGES = { pg = true, nn = true, optim = true, data = true, amp = true }
 
 ---@param program table of parser.parse
-function types.new(program) return setmetatable({ program = program, of_node = {} }, types) end
+function types.new(program) return setmetatable({ program = program, pending = 0, of_node = {} }, types) end
 
 -- A number that stands in the text.
 function types.literal(node)
@@ -153,27 +153,31 @@ end
 
 local CLASSES = { tensor = true, layer = true, optimizer = true, dataset = true, schedule = true }
 
----The class whose methods an object has, surely or by a name that only tensors have.
-function types:class_of(object, name)
-  local is = self:of(object)
-  if is then return CLASSES[is.is] and is.is or nil, is end
+-- The class whose methods an object of a type has, surely or by a name that only tensors have.
+function types:class_by(type, object, name)
+  if type then return CLASSES[type.is] and type.is or nil end
   local bare = walk.bare(object)
   if bare.kind == "name" and bare.name == "self" then return nil end
   return self:is_distinct(name) and "tensor" or nil
 end
 
+---The class of the object that a method of this name is called on, or nil.
+---@return string?
+function types:class_of(object, name) return self:class_by(self:of(object), object, name) end
+
 function types:of_method(node, k)
-  if self:of(node.object) == PENDING then -- x = x:relu()
-    local own = known.method("tensor", node.name)
+  local object, name = self:of(node.object), node.name -- asked for once: chains of calls are long
+  if object == PENDING then -- x = x:relu()
+    local own = known.method("tensor", name)
     return own and own.results[1] == "tensor" and PENDING or nil
   end
-  local class, object = self:class_of(node.object, node.name)
   if object and object.is == "package" then -- by a colon, which is another finding
-    local fn = known.fn(object.name .. "." .. node.name)
-    return fn and self:result(fn, node.name, k) or nil
+    local fn = known.fn(object.name .. "." .. name)
+    return fn and self:result(fn, name, k) or nil
   end
-  local callable = class and known.method(class, node.name)
-  return callable and self:result(callable, node.name, k, object or { is = class }, node) or nil
+  local class = self:class_by(object, node.object, name)
+  local callable = class and known.method(class, name)
+  return callable and self:result(callable, name, k, object or { is = class }, node) or nil
 end
 
 function types:of_field(node)
@@ -223,7 +227,7 @@ end
 
 function types:of_variable(variable)
   if variable.type ~= nil then return variable.type or nil end
-  variable.type = PENDING
+  variable.type, self.pending = PENDING, self.pending + 1
   local type, unknown, conflict
   for _, value in ipairs(variable.values) do
     local one = value.call and self:of(value.call, value.result) or value.kind and self:of(value)
@@ -239,26 +243,35 @@ function types:of_variable(variable)
     local may_be = not type or type.is == "tensor"
     type = may_be and self:used_as_tensor(variable) and { is = "tensor", optional = true } or nil
   end
-  variable.type = not conflict and type or false
+  variable.type, self.pending = not conflict and type or false, self.pending - 1
   return variable.type or nil
 end
+
+-- By the kind of a node, what finds its type.
+local OF = {
+  paren = function(self, node) return self:of(node.inner) end,
+  table = function(_, node) return { is = "table", node = node } end,
+  name = function(self, node)
+    if node.variable then return self:of_variable(node.variable) end
+    return PACKAGES[node.name] and not self.program.globals[node.name] and { is = "package", name = node.name } or nil
+  end,
+  index = types.of_field, call = types.of_call, method = types.of_method, binary = types.of_binary,
+  unary = types.of_unary,
+}
 
 ---What an expression surely is, or nil. `k`: the k-th result of a call.
 ---@return perigee.lint.Type?
 function types:of(node, k)
-  local kind = node.kind
-  if SIMPLE[kind] then return SIMPLE[kind] end
-  if kind == "table" then return { is = "table", node = node } end
-  if kind == "paren" then return self:of(node.inner) end
-  if kind == "name" then
-    if node.variable then return self:of_variable(node.variable) end
-    return PACKAGES[node.name] and not self.program.globals[node.name] and { is = "package", name = node.name } or nil
+  local simple, find = SIMPLE[node.kind], OF[node.kind]
+  if simple or not find then return simple end
+  k = k or 1
+  if self.pending > 0 or k > 1 then return find(self, node, k) end
+  local found = self.of_node[node] -- what is found while a variable's type is looked for holds for that variable alone
+  if found == nil then
+    found = find(self, node, k) or false
+    self.of_node[node] = found
   end
-  if kind == "index" then return self:of_field(node) end
-  if kind == "call" then return self:of_call(node, k or 1) end
-  if kind == "method" then return self:of_method(node, k or 1) end
-  if kind == "binary" then return self:of_binary(node) end
-  if kind == "unary" then return self:of_unary(node) end
+  return found or nil
 end
 
 return types

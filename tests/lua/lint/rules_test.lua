@@ -81,6 +81,11 @@ test("types follow variables, and what is set to two kinds of things has none", 
   for _, code in ipairs(some) do t.equal({ code, #found(prefix .. code) }, { code, 1 }) end
 end)
 
+test("long chains take a time that grows with them", function(t)
+  local chain, sum = (":relu()"):rep(150), (" + x"):rep(150)
+  t.equal(found("local pg = ... local x = pg.rand{2} x = x" .. chain .. sum .. " print(x" .. chain .. sum .. ")"), {})
+end)
+
 test("what is expected to fail is left alone", function(t)
   t.equal(found("pcall(function() return x[0] end) t.raises(function() print(a == b, x.sum()) end, 'why')", NAMES), {})
 end)
