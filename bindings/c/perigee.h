@@ -240,6 +240,7 @@ PGC_API uint32_t pgc_file_count(const pgc_file *file);
 PGC_API const char *pgc_file_name(const pgc_file *file, uint32_t index);   /* NULL: not so many */
 PGC_API pgc_tensor *pgc_file_tensor(const pgc_file *file, uint32_t index); /* a new reference; NULL: not so many */
 PGC_API const char *pgc_file_note(const pgc_file *file, const char *key);  /* NULL: no such note */
+PGC_API const char *pgc_file_note_key(const pgc_file *file, uint32_t index); /* NULL: not so many */
 PGC_API void pgc_file_close(pgc_file *file);
 /* Atomic: a temporary file beside it, of a name that cannot be foreseen, fsync, rename, fsync of the folder. A disk, a
  * quota or a limit of file sizes without room is PG_E_OUT_OF_DISK. notes: key, value, key, value, ... */

@@ -197,10 +197,12 @@ static void test_nothing(void) {
   pgc_retain(NULL);
   pgc_release(NULL);
 
-  const char *name = "a", *path = "c_api_test.safetensors";
-  CHECK(pgc_write(path, 1, &name, &x, 0, NULL) == PG_OK && pgc_read(path, NULL, &file) == PG_OK);
+  const char *name = "a", *path = "c_api_test.safetensors", *notes[] = {"key", "value"};
+  CHECK(pgc_write(path, 1, &name, &x, 1, notes) == PG_OK && pgc_read(path, NULL, &file) == PG_OK);
   CHECK(pgc_file_count(file) == 1 && strcmp(pgc_file_name(file, 0), "a") == 0);
   CHECK(pgc_file_name(file, 1) == NULL && pgc_file_tensor(file, 1) == NULL);
+  CHECK(strcmp(pgc_file_note_key(file, 0), "key") == 0 && pgc_file_note_key(file, 1) == NULL);
+  CHECK(strcmp(pgc_file_note(file, "key"), "value") == 0 && pgc_file_note(file, "other") == NULL);
   pgc_file_close(file);
   remove(path);
   pgc_release(x);

@@ -16,6 +16,7 @@ struct pgc_file {
   std::deque<std::pair<std::string, TensorRef>> items;  // which do not move: `names` looks at them
   std::unordered_set<std::string_view> names;
   std::map<std::string, std::string> notes;
+  std::vector<const char*> note_keys;  // of notes, which do not move
 };
 
 namespace {
@@ -37,7 +38,11 @@ void* sink_tensor(void* context, const char* name, uint32_t dtype, uint32_t rank
 }
 
 int32_t sink_note(void* context, const char* key, const char* value, pg_error* error) {
-  return pg::guard(error, "read", [&] { static_cast<pgc_file*>(context)->notes[key] = value; });
+  return pg::guard(error, "read", [&] {
+    auto& file = *static_cast<pgc_file*>(context);
+    auto [note, is_new] = file.notes.insert_or_assign(key, value);
+    if (is_new) file.note_keys.push_back(note->first.c_str());
+  });
 }
 
 struct HostTensors {
@@ -79,6 +84,7 @@ int32_t pgc_read(const char* path, const char* options, pgc_file** output) {
     const pg_format_info* format = find_format(given(path, "the path"));
     std::error_code code;
     if (!std::filesystem::exists(path, code)) pg::fail(PG_E_NOT_FOUND, pg::format("there is no file '%s'", path));
+    if (format->read == nullptr) pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s files can only be written", format->name));
     auto file = std::make_unique<pgc_file>();
     pg_sink sink{PG_SIZE(pg_sink, note), 0, file.get(), sink_tensor, sink_note};
     pg_error error = pg::make_error();
@@ -98,6 +104,9 @@ pgc_tensor* pgc_file_tensor(const pgc_file* file, uint32_t index) {
 const char* pgc_file_note(const pgc_file* file, const char* key) {
   auto it = file->notes.find(key);
   return it == file->notes.end() ? nullptr : it->second.c_str();
+}
+const char* pgc_file_note_key(const pgc_file* file, uint32_t index) {
+  return index < file->note_keys.size() ? file->note_keys[index] : nullptr;
 }
 void pgc_file_close(pgc_file* file) { delete file; }
 

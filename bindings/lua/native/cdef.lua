@@ -167,6 +167,7 @@ uint32_t pgc_file_count(const pgc_file *file);
 const char *pgc_file_name(const pgc_file *file, uint32_t index);
 pgc_tensor *pgc_file_tensor(const pgc_file *file, uint32_t index);
 const char *pgc_file_note(const pgc_file *file, const char *key);
+const char *pgc_file_note_key(const pgc_file *file, uint32_t index);
 void pgc_file_close(pgc_file *file);
 int32_t pgc_write(const char *path, uint32_t count, const char *const *names, pgc_tensor *const *tensors,
                           uint32_t note_count, const char *const *notes);

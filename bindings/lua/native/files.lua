@@ -28,10 +28,14 @@ function M.read(path, options, where)
     local name = ffi.string(C.pgc_file_name(file, i - 1))
     names[i], tensors[name] = name, handles.wrap(C.pgc_file_tensor(file, i - 1))
   end
-  return tensors, names, function(key)
-    local text = C.pgc_file_note(file, key)
-    return text ~= nil and ffi.string(text) or nil
+  local notes, count = {}, 0 -- all of them now: the file holds its tensors while it is open
+  while true do
+    local key = C.pgc_file_note_key(file, count)
+    if key == nil then break end
+    notes[ffi.string(key)], count = ffi.string(C.pgc_file_note(file, key)), count + 1
   end
+  C.pgc_file_close(ffi.gc(file, nil))
+  return tensors, names, function(key) return notes[key] end
 end
 
 -- The C arrays of named tensors and of notes (a table of strings); the lists behind them must live as long.

@@ -6,7 +6,7 @@
 //     static constexpr const char* options = "";                       // "delimiter=, skip=0": names and defaults
 //     static void read(const std::string& path, const pg::Options& options, pg::Sink& sink);
 //     static void write(const std::string& path, const pg::Items& items, const pg::Notes& notes);
-//   };                                                               // without write: read only
+//   };                                               // without write: read only; without read: write only
 //   PG_FORMAT(Safetensors);
 //
 // Files are not trusted: what is read from one is checked before it is used. pg::fail_data says where and what is
@@ -88,9 +88,12 @@ void add_format(const pg_format_info& info);
 template <class Format>
 int add_format() {
   static pg_format_info info{};
-  info = {
-      PG_SIZE(pg_format_info, write), 0,      Format::name, Format::doc, Format::extensions, nullptr, Format::options,
-      detail::format_read<Format>,    nullptr};
+  info.size = PG_SIZE(pg_format_info, write);
+  info.name = Format::name, info.doc = Format::doc;
+  info.extensions = Format::extensions, info.options = Format::options;
+  if constexpr (requires(const Options& options, Sink& sink) { Format::read(std::string(), options, sink); }) {
+    info.read = detail::format_read<Format>;
+  }
   if constexpr (requires(const Items& items, const Notes& notes) { Format::write(std::string(), items, notes); }) {
     info.write = detail::format_write<Format>;
   }

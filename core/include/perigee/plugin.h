@@ -719,7 +719,8 @@ typedef struct pg_format_info {
                              plugin's each: who comes second does not load */
   void *user;
   const char *options; /* what `options` of read may say, as "key=default key=default"; "" for none */
-  /* options: "key=value" lines, or "". A damaged file is PG_E_DATA_LOSS with the offset and what was wrong. [any] */
+  /* options: "key=value" lines, or "". A damaged file is PG_E_DATA_LOSS with the offset and what was wrong. NULL: write
+     only. [any] */
   int32_t (*read)(void *user, const char *path, const char *options, const pg_sink *sink, pg_error *error);
   /* Writes to `path` and makes it durable (fsync); the host gives a temporary name and renames. NULL: read only. [any] */
   int32_t (*write)(void *user, const char *path, uint32_t count, const pg_named_tensor *const *items, uint32_t note_count,

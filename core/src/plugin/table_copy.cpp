@@ -262,7 +262,7 @@ const pg_formats* copy_formats(const void* raw, TableMemory& keep) {
   for (pg_format_info& format : formats.items) {
     require(format.name, where, "name");
     require(format.extensions, where + ": " + format.name, "extensions");
-    require(format.read, where + ": " + format.name, "read");
+    if (format.write == nullptr) require(format.read, where + ": " + format.name, "read");
     if (format.options == nullptr) format.options = "";
   }
   table->formats = formats.pointers.data();

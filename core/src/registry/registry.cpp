@@ -297,18 +297,22 @@ const pg_format_info* find_format(const std::string& path) {
   std::shared_lock guard(registry().mutex);
   const pg_format_info* best = nullptr;
   size_t longest = 0;
-  std::string known;
+  std::string both, read_only, write_only;
   for (const Format& format : registry().formats) {
+    std::string& kin = format.info->read == nullptr ? write_only : format.info->write == nullptr ? read_only : both;
     for (const std::string& extension : split_words(format.info->extensions)) {
-      known += (known.empty() ? "" : " ") + extension;
+      kin += " " + extension;
       if (extension.size() <= longest || !path.ends_with(extension)) continue;
       best = format.info;
       longest = extension.size();
     }
   }
   if (best != nullptr) return best;
-  pg::fail(PG_E_NOT_FOUND, "no file format fits the name '" + path + "'; known extensions: " +
-                               (known.empty() ? "none, since no format plugin was found" : known));
+  std::string known = both.empty() ? "" : "; read and written are" + both;
+  if (!read_only.empty()) known += "; only read" + read_only;
+  if (!write_only.empty()) known += "; only written" + write_only;
+  pg::fail(PG_E_NOT_FOUND, "no file format fits the name '" + path + "'" +
+                               (known.empty() ? "; there is none, since no format plugin was found" : known));
 }
 
 std::vector<std::string> op_names() {

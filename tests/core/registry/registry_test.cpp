@@ -218,6 +218,8 @@ TEST_CASE("names and extensions of formats are taken once") {
     t->plugin.name = plugin;
     for (auto [name, extensions] : formats) {
       pg_format_info& info = t->infos.emplace_back();
+      if (*name != 'w') info.read = [](auto...) { return int32_t{PG_OK}; };
+      if (*name != 'r') info.write = [](auto...) { return int32_t{PG_OK}; };
       info.name = name;
       info.extensions = extensions;
       t->pointers.push_back(&info);
@@ -227,12 +229,14 @@ TEST_CASE("names and extensions of formats are taken once") {
     t->plugin.formats = &t->table;
     register_tables(&t->plugin);
   };
-  add("first", {{"one", ".one .uno"}, {"two", ".one.two"}});
+  add("first", {{"one", ".one .uno"}, {"two", ".one.two"}, {"read", ".r .rr"}, {"written", ".w"}});
   CHECK_THROWS_WITH(add("second", {{"one", ".other"}}), "format 'one' is provided by plugin 'first' already");
   CHECK_THROWS_WITH(add("second", {{"fresh", ".fresh .uno"}}),
                     "extension '.uno' is provided by plugin 'first' already");
   CHECK_THROWS_WITH(add("second", {{"a", ".same"}, {"b", ".same"}}), "extension '.same' is provided twice");
-  CHECK_THROWS_WITH(find_format("x.fresh"), Contains("known extensions: .one .uno .one.two"));
+  CHECK_THROWS_WITH(find_format("x.fresh"),
+                    Contains("no file format fits the name 'x.fresh'; read and written are .one .uno .one.two; "
+                             "only read .r .rr; only written .w"));
   CHECK(std::string(find_format("x.one.two")->name) == "two");
 }
 
