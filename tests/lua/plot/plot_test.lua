@@ -186,7 +186,7 @@ test("PNG images of tensors", function(t)
   t.raises(function()
     pg.save(path, { a = pg.zeros { 2, 2, dtype = "uint8" }, b = pg.zeros { 2, 2, dtype = "uint8" } })
   end, "one tensor, got 2")
-  t.raises(function() pg.load(path) end, "only written")
+  t.equal(pg.load(path).data:totable(), { { 0, 255 }, { 128, 7 } })
 end)
 
 -- The pixels that another program's decoder sees, where there is one.
@@ -200,12 +200,16 @@ while at < len(data):
     if kind == b"IHDR": width, height, depth, colour = struct.unpack(">IIBB", body[:10])
     if kind == b"IDAT": idat += body
     at += 12 + size
-raw, step = zlib.decompress(idat), width * {0: 1, 2: 3, 6: 4}[colour]
+raw, step = zlib.decompress(idat), width * {0: 1, 4: 2, 2: 3, 6: 4}[colour] * depth // 8
 rows, above = [], bytes(step)
 for y in range(height):
-    line = raw[y * (step + 1):(y + 1) * (step + 1)]
-    assert line[0] == 2
-    above = bytes((a + b) % 256 for a, b in zip(line[1:], above))
+    kind, line = raw[y * (step + 1)], bytearray(raw[y * (step + 1) + 1:(y + 1) * (step + 1)])
+    pixel = step // width
+    for i in range(step):
+        left, up, corner = (line[i - pixel], above[i], above[i - pixel]) if i >= pixel else (0, above[i], 0)
+        paeth = min((left, up, corner), key=lambda v: abs(left + up - corner - v))
+        line[i] = (line[i] + (0, left, up, (left + up) // 2, paeth)[kind]) % 256
+    above = line
     rows += above
 print(*rows)
 ]]
@@ -216,7 +220,7 @@ test("PNG images as others read them", function(t)
   local file = assert(io.open(script, "w"))
   file:write(DECODER)
   file:close()
-  for _, shape in ipairs { { 3, 4 }, { 3, 4, 1 }, { 2, 3, 3 }, { 5, 2, 4 } } do
+  for _, shape in ipairs { { 3, 4 }, { 3, 4, 1 }, { 3, 4, 2 }, { 2, 3, 3 }, { 5, 2, 4 }, { 20, 30, 3 } } do
     local image = pg.randint(0, 256, shape):to("uint8")
     pg.save(path, { image = image })
     local pipe = assert(io.popen(("python3 %s %s 2>&1"):format(script, path)))
