@@ -5124,7 +5124,11 @@ function pg.linspace(...) end
 function pg.lion(params, grads, exp_avgs, found_inf, options, ...) end
 
 ---Reads a file of tensors. With a layer, loads them into it and returns the layer. Without one the options are the
----format's: `pg.load("table.csv", {skip=1})`.
+---format's: `pg.load("table.csv", {skip=1})`. Tables, arrays and images are one tensor named `data`; a PNG image is
+---[rows, columns, channels], uint8 or int32 of 16 bits, of at most `max_pixels` (2^28), and channels are grey, grey and
+---opacity, red green blue, or these and opacity. A checkpoint in several files is read by its index,
+---`pg.load("model.safetensors.index.json", model)`: into a layer a file at a time, so that beside it there is the
+---memory of one; all names are looked at before.
 ---@param path string
 ---@param into? perigee.Layer
 ---@param options? {strict?: boolean, strip_prefix?: string, add_prefix?: string} # as in load_state
@@ -6357,6 +6361,7 @@ function Tensor:rsqrt() end
 function Tensor:rsqrt_() end
 
 ---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
+---An image is one tensor [rows, columns] or [rows, columns, channels], uint8 or int32 of 16 bits.
 ---A tensor that a layer has under several names (tied weights) is written once, under the first, as Hugging Face does.
 ---Where the disk, a quota or a limit of file sizes is full, an error with the code "out_of_disk" names the path.
 ---@param path string # "model.safetensors"

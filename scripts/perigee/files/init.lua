@@ -3,10 +3,12 @@
 
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
+local sharded = require "perigee.files.sharded"
 
 local files = {}
 
-local PICKLES = { pt = true, pth = true, pkl = true, pickle = true, t7 = true, ckpt = true, h5 = true, keras = true }
+local PICKLES = { bin = true, pt = true, pth = true, pkl = true, pickle = true, t7 = true, ckpt = true, h5 = true,
+                  keras = true }
 
 local function check_path(where, path)
   if type(path) ~= "string" or path == "" then
@@ -17,6 +19,10 @@ local function check_path(where, path)
   if ending and PICKLES[ending:lower()] then
     native.raise("not_supported", where, ("%q is a format of other programs that may run code when read"):format("." ..
                    ending), "use .safetensors; from Python: safetensors.torch.save_file(model.state_dict(), path)")
+  end
+  if ending and ending:lower() == "json" and not (where == "load" and sharded.is_index(path)) then
+    native.raise("not_supported", where, (".json holds no tensors: %q"):format(path), ("pg.json.%s"):format(
+                   where == "load" and "load(path); an index of shards ends in .index.json" or "save(path, value)"))
   end
 end
 
@@ -66,6 +72,7 @@ local function once(layer)
 end
 
 ---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
+---An image is one tensor [rows, columns] or [rows, columns, channels], uint8 or int32 of 16 bits.
 ---A tensor that a layer has under several names (tied weights) is written once, under the first, as Hugging Face does.
 ---Where the disk, a quota or a limit of file sizes is full, an error with the code "out_of_disk" names the path.
 ---@param path string "model.safetensors"
@@ -96,7 +103,11 @@ function files.save(path, what, options)
 end
 
 ---Reads a file of tensors. With a layer, loads them into it and returns the layer. Without one the options are the
----format's: `pg.load("table.csv", {skip=1})`.
+---format's: `pg.load("table.csv", {skip=1})`. Tables, arrays and images are one tensor named `data`; a PNG image is
+---[rows, columns, channels], uint8 or int32 of 16 bits, of at most `max_pixels` (2^28), and channels are grey, grey and
+---opacity, red green blue, or these and opacity. A checkpoint in several files is read by its index,
+---`pg.load("model.safetensors.index.json", model)`: into a layer a file at a time, so that beside it there is the
+---memory of one; all names are looked at before.
 ---@param path string
 ---@param into? perigee.Layer
 ---@param options? {strict?: boolean, strip_prefix?: string, add_prefix?: string} as in load_state
@@ -112,6 +123,11 @@ function files.load(path, into, options)
   end
   if into ~= nil and not walk.is_layer(into) then
     native.raise("invalid_argument", "load", "the second argument must be a layer, got " .. native.describe(into))
+  end
+  if sharded.is_index(path) then
+    local index = sharded.read_index(path, check_path)
+    if into == nil then return sharded.read(index, options) end
+    return sharded.load(index, into, options)
   end
   local tensors, _, note = native.read(path, into == nil and options or nil)
   if into == nil then return tensors, note end
