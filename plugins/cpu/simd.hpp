@@ -11,6 +11,7 @@
 #include "perigee/kernels/losses.hpp"
 #include "perigee/kernels/math.hpp"
 #include "perigee/kernels/optimizer.hpp"
+#include "resample_row.hpp"
 
 namespace cpu {
 
@@ -144,6 +145,9 @@ struct Simd {
   UpdateFn update[kUpdateCount][2];             // float, double
   AttentionFn attention[2], attention_grad[2];  // float, double
   TurnFn turn_block[2];
+  int32_t resample_width;  // floats of a vector; 0: resample_row is not there
+  ResampleRowFn resample_row;
+  CombineRowsFn combine_rows[2];  // float, double
 };
 
 // The table in use. Set by choose_simd.

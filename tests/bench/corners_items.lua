@@ -40,6 +40,37 @@ for _, size in ipairs { { 32, 10 }, { 1000, 1000 } } do
   end
 end
 
+-- Images, lines and volumes at other sizes: a call, and a call with the way back.
+local function resized(name, shape, options)
+  item("interpolate " .. name, function(pg)
+    local x = pg.randn(shape)
+    return function() return pg.interpolate(x, options) end
+  end)
+  item("interpolate " .. name .. ", back", function(pg)
+    local x = pg.randn(shape)
+    local dy = pg.randn(pg.interpolate(x, options).shape)
+    x:requires_grad_()
+    return function()
+      x.grad = nil
+      pg.interpolate(x, options):backward(dy)
+    end
+  end)
+end
+for _, mode in ipairs { "nearest", "bilinear", "bicubic" } do
+  resized(mode .. " 224 to 448", { 8, 3, 224, 224 }, { size = 448, mode = mode })
+  resized(mode .. " 56 to 112", { 8, 64, 56, 56 }, { size = 112, mode = mode })
+  resized(mode .. " 448 to 224", { 8, 3, 448, 448 }, { size = 224, mode = mode })
+  resized(mode .. " by 0.5", { 8, 3, 224, 224 }, { scale_factor = 0.5, mode = mode })
+  resized(mode .. " 4 to 8", { 1, 1, 4, 4 }, { size = 8, mode = mode })
+end
+resized("corners, bilinear 224 to 448", { 8, 3, 224, 224 }, { size = 448, mode = "bilinear", align_corners = true })
+resized("corners, bicubic 224 to 448", { 8, 3, 224, 224 }, { size = 448, mode = "bicubic", align_corners = true })
+resized("bilinear 224 to 300", { 8, 3, 224, 224 }, { size = 300, mode = "bilinear" })
+resized("area 448 to 224", { 8, 3, 448, 448 }, { size = 224, mode = "area" })
+resized("area 224 to 100", { 8, 3, 224, 224 }, { size = 100, mode = "area" })
+resized("linear 1000 to 2000", { 8, 64, 1000 }, { size = 2000, mode = "linear" })
+resized("trilinear by 2", { 2, 8, 16, 32, 32 }, { scale_factor = 2, mode = "trilinear" })
+
 -- Loops that drop what they make.
 for _, n in ipairs { 1000, 10000, 25000, 100000, 300000, 1000000 } do
   item(("a + b of %d, dropped"):format(n), function(pg)

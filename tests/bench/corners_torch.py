@@ -64,6 +64,39 @@ for size in ((32, 10), (1000, 1000)):
         add_loss(*row, size)
 
 
+def resized(name, shape, **options):
+    @item("interpolate " + name)
+    def _():
+        x = torch.randn(shape)
+        return lambda: F.interpolate(x, **options)
+
+    @item("interpolate " + name + ", back")
+    def _():
+        x = torch.randn(shape)
+        dy = torch.randn(F.interpolate(x, **options).shape)
+        x.requires_grad_()
+
+        def run():
+            x.grad = None
+            F.interpolate(x, **options).backward(dy)
+        return run
+
+
+for mode in ("nearest", "bilinear", "bicubic"):
+    resized(mode + " 224 to 448", (8, 3, 224, 224), size=448, mode=mode)
+    resized(mode + " 56 to 112", (8, 64, 56, 56), size=112, mode=mode)
+    resized(mode + " 448 to 224", (8, 3, 448, 448), size=224, mode=mode)
+    resized(mode + " by 0.5", (8, 3, 224, 224), scale_factor=0.5, mode=mode)
+    resized(mode + " 4 to 8", (1, 1, 4, 4), size=8, mode=mode)
+resized("corners, bilinear 224 to 448", (8, 3, 224, 224), size=448, mode="bilinear", align_corners=True)
+resized("corners, bicubic 224 to 448", (8, 3, 224, 224), size=448, mode="bicubic", align_corners=True)
+resized("bilinear 224 to 300", (8, 3, 224, 224), size=300, mode="bilinear")
+resized("area 448 to 224", (8, 3, 448, 448), size=224, mode="area")
+resized("area 224 to 100", (8, 3, 224, 224), size=100, mode="area")
+resized("linear 1000 to 2000", (8, 64, 1000), size=2000, mode="linear")
+resized("trilinear by 2", (2, 8, 16, 32, 32), scale_factor=2, mode="trilinear")
+
+
 for n in (1000, 10000, 25000, 100000, 300000, 1000000):
     @item("a + b of %d, dropped" % n)
     def _(n=n):

@@ -114,6 +114,17 @@ add("conv2d_grad", { F { 8, 16, 64, 64 }, F { 8, 16, 64, 64 }, F { 16, 16, 3, 3 
 add("conv2d_grad_weight", { F { 4, 12, 24, 20 }, F { 4, 8, 24, 20 }, F { 12, 8, 3, 3 }, attrs = { padding = 1 } })
 add("max_pool2d", { D { 5, 16, 30, 30 }, attrs = { kernel = 3, stride = 2, padding = 1 } })
 add("avg_pool2d", { F { 5, 16, 30, 30 }, attrs = { kernel = 3, stride = 2, padding = 1 } })
+for _, mode in ipairs { "nearest", "linear", "cubic", "area" } do
+  for _, size in ipairs { { 130, 150 }, { 23, 31 }, { 70, 20 } } do
+    local attrs = { size = size, mode = mode }
+    add_more("resample2d", { F { 2, 3, 61, 67 }, attrs = attrs })
+    add_more("resample2d_grad", { F { 2, 3, size[1], size[2] }, F { 2, 3, 61, 67 }, attrs = attrs })
+  end
+end
+add("resample", { F(wide), attrs = { size = 900 } },
+    { F { 7, 40, 300 }, attrs = { axis = 2, size = 77, mode = "cubic" } })
+add("resample_grad", { F { 130, 900 }, F(wide), attrs = { size = 900 } },
+    { F { 7, 77, 300 }, F { 7, 40, 300 }, attrs = { axis = 2, size = 77, mode = "cubic" } })
 add("avg_pool2d_grad", { F { 5, 16, 15, 15 }, F { 5, 16, 30, 30 }, attrs = { kernel = 3, stride = 2, padding = 1 } })
 add("batch_norm", { F { 6, 16, 24, 20 }, F { 16 }, F { 16 }, F { 16 }, F({ 16 }, 0.5, 2), attrs = { training = true } },
     { F { 600, 70 }, F { 70 }, F { 70 }, F { 70 }, F({ 70 }, 0.5, 2), attrs = { training = false } })

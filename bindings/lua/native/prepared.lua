@@ -14,7 +14,8 @@ local C
 local kinds = attributes.kinds
 
 local pointer = {
-  [kinds.bool] = "int32_t *", [kinds.int] = "int64_t *", [kinds.axis] = "int64_t *", [kinds.float] = "double *",
+  [kinds.bool] = "int32_t *", [kinds.choice] = "int32_t *", [kinds.int] = "int64_t *", [kinds.axis] = "int64_t *",
+  [kinds.float] = "double *",
   [kinds.dtype] = "uint32_t *", [kinds.ints] = "pg_ints *", [kinds.axes] = "pg_ints *", [kinds.dims] = "pg_ints *",
 }
 

@@ -34,6 +34,16 @@ Value resample_grad(Value dy, Value x, int64_t axis, int64_t size) {
   return Call(dy.builder, op).input(dy).input(x).set(0, axis).set(1, size).set(2, kArea).emit();
 }
 
+// Both axes of images at once.
+Value resample2d(Value x, int64_t rows, int64_t columns) {
+  static constinit OpRef op("resample2d", "size", "mode");
+  return Call(x.builder, op).input(x).set(0, make_ints({rows, columns})).set(1, kArea).emit();
+}
+Value resample2d_grad(Value dy, Value x, int64_t rows, int64_t columns) {
+  static constinit OpRef op("resample2d_grad", "size", "mode");
+  return Call(dy.builder, op).input(dy).input(x).set(0, make_ints({rows, columns})).set(1, kArea).emit();
+}
+
 // 16-bit floats go through float32, so that they are rounded once.
 uint32_t wide(uint32_t dtype) { return dtype == PG_F16 || dtype == PG_BF16 ? uint32_t{PG_F32} : dtype; }
 
@@ -52,6 +62,8 @@ struct Sizes {
       even = even && (in[i] == out[i] || (known && in[i] % out[i] == 0));
     }
   }
+  // Whether both axes of images change.
+  bool both() const { return axes == 2 && in[0] != out[0] && in[axes - 1] != out[axes - 1]; }
   pg_ints kernel() const {
     pg_ints list{};
     for (uint32_t i = 0; i < axes; i++) list.value[list.count++] = in[i] == out[i] ? 1 : in[i] / out[i];
@@ -71,6 +83,8 @@ Value pool(Value x, const pg_ints& wanted) {
     static constinit OpRef op(Text<axes>::fixed, "kernel");
     return Call(x.builder, op).input(x).set(0, sizes.kernel()).emit();
   }
+  if constexpr (axes == 2)
+    if (sizes.both()) return resample2d(x, sizes.out[0], sizes.out[1]);
   Value y = cast(x, wide(x.dtype()));
   for (uint32_t i = 0; i < axes; i++)
     if (sizes.in[i] != sizes.out[i]) y = resample(y, i + 2, sizes.out[i]);
@@ -84,6 +98,8 @@ Value pool_grad(Value dy, Value x, const pg_ints& wanted) {
     static constinit OpRef op(Text<axes>::fixed_grad, "kernel");
     return Call(x.builder, op).input(dy).input(x).set(0, sizes.kernel()).emit();
   }
+  if constexpr (axes == 2)
+    if (sizes.both()) return resample2d_grad(dy, x, sizes.out[0], sizes.out[1]);
   // What each axis was resampled from: x, with the axes before it resampled already.
   Value from[axes], dx = cast(dy, wide(x.dtype()));
   from[0] = cast(x, wide(x.dtype()));

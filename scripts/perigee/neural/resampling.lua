@@ -6,10 +6,14 @@ return function(pg, native)
 
   local function refuse(where, message, hint) native.raise("invalid_argument", where, message, hint) end
 
-  local function both(name, params, f)
+  -- quick(...) answers common calls, and nil where the grammar is to read them.
+  local function both(name, params, f, quick)
     table.insert(params, 1, { "x", "tensor", required = true })
     local read = native.signature(name, params)
     local function call(...) return f(read(...)) end
+    if quick then
+      function call(...) return quick(...) or f(read(...)) end
+    end
     pg[name], native.methods[name] = call, call
   end
 
@@ -106,14 +110,55 @@ return function(pg, native)
     return sum
   end
 
-  ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
-  ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
-  ---@return perigee.Tensor
-  both("interpolate", { { "size", "any", type = "integer|integer[]" },
-                        { "scale_factor", "any", type = "number|number[]" },
-                        { "mode", "string", default = "nearest", choices = mode_names },
-                        { "align_corners", "boolean" },
-                        { "recompute_scale_factor", "boolean", default = false } }, function(o)
+  -- ---- images, whose two axes go in one pass ----
+
+  local choices = { nearest = 0, linear = 1, cubic = 2 } -- of the operator
+  local run_planes, planes -- made when they are first asked for
+
+  local function resampled_planes(x, mode, rows, columns, scale_rows, scale_columns, align)
+    if not run_planes then
+      run_planes, planes = native.prepare "resample2d"
+      planes.size.count = 2
+    end
+    planes.size.value[0], planes.size.value[1] = rows, columns
+    planes.mode[0], planes.align_corners[0] = choices[mode], align and 1 or 0
+    planes.scale_rows[0], planes.scale_columns[0] = scale_rows, scale_columns
+    return run_planes(x)
+  end
+
+  local function is_count(v) return type(v) == "number" and v >= 1 and v < 2 ^ 53 and v == math.floor(v) end
+  local function two(v)
+    if type(v) == "table" and not native.size.is(v) and #v == 2 then return v[1], v[2] end
+    return v, v
+  end
+  local plain = { size = true, scale_factor = true, mode = true, align_corners = true, recompute_scale_factor = true }
+
+  -- The common calls, read without the grammar: images at another size. nil where it is another call, or a mistake,
+  -- which the grammar and what is behind it know to name.
+  local function quick(x, o, surplus)
+    if surplus ~= nil or type(o) ~= "table" or getmetatable(o) ~= nil or not native.is_tensor(x) then return end
+    for key in pairs(o) do
+      if not plain[key] then return end
+    end
+    local name, align, again = o.mode or "nearest", o.align_corners, o.recompute_scale_factor
+    local mode = modes[name]
+    if not choices[mode] or (axes_of_mode[name] or 2) ~= 2 or rank(x) ~= 4 then return end
+    if align ~= nil and (mode == "nearest" or type(align) ~= "boolean") then return end
+    if again ~= nil and type(again) ~= "boolean" then return end
+    if o.size ~= nil then
+      local rows, columns = two(o.size)
+      if o.scale_factor ~= nil or not is_count(rows) or not is_count(columns) then return end
+      return resampled_planes(x, mode, rows, columns, 0, 0, align)
+    end
+    local a, b = two(o.scale_factor)
+    local h, w = size(x, 3), size(x, 4)
+    if type(a) ~= "number" or type(b) ~= "number" or type(h) ~= "number" or type(w) ~= "number" then return end
+    local rows, columns = math.floor(h * a), math.floor(w * b)
+    if not is_count(rows) or not is_count(columns) then return end
+    return resampled_planes(x, mode, rows, columns, again and 0 or 1 / a, again and 0 or 1 / b, align)
+  end
+
+  local function interpolated(o)
     local x, axes, mode = o.x, rank(o.x) - 2, modes[o.mode]
     if axes < 1 or axes > 3 then refuse("interpolate", ("x is %s; expected 3 to 5 axes"):format(tostring(x.shape))) end
     if (axes_of_mode[o.mode] or axes) ~= axes then
@@ -131,14 +176,28 @@ return function(pg, native)
       end
     end
     if mode == "area" then return native.call(("adaptive_avg_pool%dd"):format(axes), { x }, { size = sizes }) end
-    return widened(x, function(y)
-      for i = 1, axes do
-        y = resampled(y, { axis = i + 2, size = sizes[i], mode = mode, scale = scales[i],
-                           align_corners = o.align_corners or false })
+    local align, last = o.align_corners or false, axes
+    -- The last two axes in one pass, a volume's first one before them.
+    local both_last = axes > 1 and not native.size.is(sizes[axes]) and not native.size.is(sizes[axes - 1])
+    if both_last then last = axes - 2 end
+    local function all(y)
+      for i = 1, last do
+        y = resampled(y, { axis = i + 2, size = sizes[i], mode = mode, scale = scales[i], align_corners = align })
       end
-      return y
-    end)
-  end)
+      if not both_last then return y end
+      return resampled_planes(y, mode, sizes[axes - 1], sizes[axes], scales[axes - 1], scales[axes], align)
+    end
+    return last == 0 and all(x) or widened(x, all)
+  end
+
+  ---Images [N, C, L], [N, C, H, W] or [N, C, D, H, W] at another `size` of their last axes, or `scale_factor` times as
+  ---large. Modes: nearest, linear (1 axis), bilinear, bicubic (2), trilinear (3), area (mean of what an output covers).
+  ---@return perigee.Tensor
+  both("interpolate", { { "size", "any", type = "integer|integer[]" },
+                        { "scale_factor", "any", type = "number|number[]" },
+                        { "mode", "string", default = "nearest", choices = mode_names },
+                        { "align_corners", "boolean" },
+                        { "recompute_scale_factor", "boolean", default = false } }, interpolated, quick)
 
   -- ---- pixels and channels ----
 

@@ -55,7 +55,12 @@ local cases = {
   windows = function()
     local list = slopes(function(a) return pg.max_pool2d(a, 3, { stride = 2, padding = 1 }) end, images)
     list[2] = slopes(function(a) return pg.avg_pool2d(a, 3, { stride = 2, padding = 1 }) end, images)[1]
-    list[3] = slopes(function(a) return a:interpolate { scale_factor = 1.7, mode = "bilinear" } end, images)[1]
+    for _, mode in ipairs { "nearest", "bilinear", "bicubic" } do
+      for _, factor in ipairs { 1.7, 0.4 } do
+        list[#list + 1] = images:interpolate { scale_factor = factor, mode = mode }
+        list[#list + 1] = slopes(function(a) return a:interpolate { scale_factor = factor, mode = mode } end, images)[1]
+      end
+    end
     return list
   end,
   ["writes at indices"] = function()

@@ -90,6 +90,47 @@ test("interpolate: modes, sizes, mistakes", function(t)
   t.raises(function() x:interpolate { size = 3, align_corners = true } end, "no align_corners")
 end)
 
+test("interpolate: both axes at once are one after the other, whatever the call looks like", function(t)
+  local modes = { nearest = "nearest", bilinear = "linear", bicubic = "cubic" }
+  local function agrees(x, o, slack)
+    local y, z, corners = x:interpolate(o), x, o.align_corners or false
+    local size, factor = o.size, o.scale_factor
+    for i = 1, 2 do
+      local n = type(size) == "table" and size[i] or size
+      local by = type(factor) == "table" and factor[i] or factor
+      local again = by and math.floor(x:size(i + 2) * by)
+      local scale = (by and not o.recompute_scale_factor) and 1 / by or 0
+      z = pg.resample { z, axis = i + 2, size = n or again, mode = modes[o.mode or "nearest"], scale = scale,
+                        align_corners = corners }
+    end
+    close(t, y, z, slack or 2e-6)
+    close(t, pg.interpolate { x, size = o.size, scale_factor = o.scale_factor, mode = o.mode,
+                              align_corners = o.align_corners, recompute_scale_factor = o.recompute_scale_factor },
+          y, 0)
+  end
+  local wide = pg.randn { 2, 3, 21, 37 }
+  for _, x in ipairs { wide, wide:permute(1, 4, 2, 3):contiguous():permute(1, 3, 4, 2), wide:transpose(3, 4),
+                       wide[{ {}, {}, { 3, 17 }, { 2, 30 } }], pg.randn { 1, 1, 2, 3 } } do
+    for mode in pairs(modes) do
+      agrees(x, { size = 40, mode = mode })
+      agrees(x, { size = { 50, 9 }, mode = mode })
+      agrees(x, { scale_factor = 1.7, mode = mode })
+      agrees(x, { scale_factor = { 0.6, 2 }, mode = mode, recompute_scale_factor = true })
+      if mode ~= "nearest" then agrees(x, { size = { 7, 80 }, mode = mode, align_corners = true }) end
+    end
+    agrees(x, { scale_factor = 2 })
+    agrees(x:to "bfloat16", { size = 30, mode = "bilinear" }, 0.05)
+    agrees(x:to "float64", { size = 30, mode = "bicubic" }, 1e-12)
+  end
+  t.raises(function() wide:interpolate { size = 4, mode = "bilinear", corners = true } end, "unknown option")
+  t.raises(function() wide:interpolate { size = 4.5 } end, "whole numbers")
+  t.raises(function() wide:interpolate { size = { 4 } } end, "one number or 2")
+  t.raises(function() wide:interpolate { scale_factor = 0.01 } end, "from 1")
+  t.raises(function() wide:interpolate { scale_factor = -2 } end, "positive")
+  t.raises(function() wide:interpolate({ size = 4 }, 1) end)
+  t.raises(function() pg.interpolate(1, { size = 4 }) end, "tensor")
+end)
+
 test("columns and images are transposes of each other", function(t)
   local o = { kernel = { 2, 3 }, stride = { 2, 1 }, padding = { 1, 0 }, dilation = { 1, 2 } }
   local x = pg.randn { { 2, 3, 5, 6 }, dtype = "float64", requires_grad = true }

@@ -49,5 +49,6 @@ void fill_rows(Simd& table);
 void fill_random(Simd& table);
 void fill_update(Simd& table);
 void fill_attention(Simd& table);
+void fill_resample(Simd& table);
 
 }  // namespace cpu::PG_CPU_ISA

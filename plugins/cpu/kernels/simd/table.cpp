@@ -21,6 +21,7 @@ const Simd* make_table() {
   fill_random(table);
   fill_update(table);
   fill_attention(table);
+  fill_resample(table);
   return &table;
 }
 
