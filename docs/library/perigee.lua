@@ -4111,10 +4111,36 @@ function pg.embedding(weight, index, options) end
 function Tensor:embedding(index, options) end
 
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
----bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
+---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count. A
+---bag of none is 0; the gradient of the largest goes to the first of equal ones.
 ---@param ... perigee.Tensor|"mean"|"sum"|"max"|boolean|integer|{weight: perigee.Tensor, index: perigee.Tensor, offsets?: perigee.Tensor, mode?: "mean"|"sum"|"max", per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer} # weight, index, offsets, mode=mean, per_sample_weights, include_last_offset=false, padding_idx=-1
 ---@return perigee.Tensor bags [B, D]
 function pg.embedding_bag(...) end
+
+---The largest values of rows of weight by index, a bag at a time; 0 for a bag of none. The first of equal ones has the
+---gradient. An index out of range is an error that names it.
+---@param weight perigee.Tensor # [V, D]
+---@param index perigee.Tensor # [B, L], or [N] with offsets: from 0
+---@param offsets? perigee.Tensor # [B]: where in index each bag begins, from 0
+---@param options? boolean|{include_last_offset?: boolean, padding_idx?: integer} # include_last_offset=false, padding_idx=-1
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(weight: perigee.Tensor, index: perigee.Tensor, options: {include_last_offset?: boolean, padding_idx?: integer}): perigee.Tensor
+---@overload fun(arguments: {weight?: perigee.Tensor, index?: perigee.Tensor, offsets?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.embedding_bag_max(weight, index, offsets, options, ...) end
+
+---The largest values of rows of weight by index, a bag at a time; 0 for a bag of none. The first of equal ones has the
+---gradient. An index out of range is an error that names it.
+---@param index perigee.Tensor # [B, L], or [N] with offsets: from 0
+---@param offsets? perigee.Tensor # [B]: where in index each bag begins, from 0
+---@param options? boolean|{include_last_offset?: boolean, padding_idx?: integer} # include_last_offset=false, padding_idx=-1
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, index: perigee.Tensor, options: {include_last_offset?: boolean, padding_idx?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, offsets?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:embedding_bag_max(index, offsets, options, ...) end
 
 ---Memory whose contents mean nothing yet. (It is zeroed.)
 ---@param ... integer|integer[]|{shape: integer|integer[], dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # shape, dtype, device, requires_grad
@@ -6242,6 +6268,20 @@ function pg.resample(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:resample(options, ...) end
 
+---x with its last two axes interpolated to other sizes.
+---@param x perigee.Tensor # [..., H, W]
+---@param options? integer|integer[]|{size: integer|integer[], mode?: "nearest"|"linear"|"cubic"|"area", align_corners?: boolean, scale_rows?: number, scale_columns?: number} # size, mode=linear, align_corners=false, scale_rows=0, scale_columns=0
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, size: integer|integer[], mode?: "nearest"|"linear"|"cubic"|"area", align_corners?: boolean, scale_rows?: number, scale_columns?: number}): perigee.Tensor
+function pg.resample2d(x, options, ...) end
+
+---x with its last two axes interpolated to other sizes.
+---@param options? integer|integer[]|{size: integer|integer[], mode?: "nearest"|"linear"|"cubic"|"area", align_corners?: boolean, scale_rows?: number, scale_columns?: number} # size, mode=linear, align_corners=false, scale_rows=0, scale_columns=0
+---@param ... any
+---@return perigee.Tensor
+function Tensor:resample2d(options, ...) end
+
 ---Back to how the process began, but for what the script holds: waits for all devices and forgets what has failed
 ---there, releases what is unreachable and all cached memory, lifts memory limits, and restores the default dtype, the
 ---number of threads and the other settings.
@@ -7512,7 +7552,8 @@ function Tensor:dot(...) end
 function Tensor:double() end
 
 ---Rows of weight [V, D] by index, summed, averaged or their largest values taken, a bag at a time. index [B, L] is B
----bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count.
+---bags; index [N] with offsets [B] (positions from 0) is bags that begin there. Rows of padding_idx do not count. A
+---bag of none is 0; the gradient of the largest goes to the first of equal ones.
 ---@param ... perigee.Tensor|"mean"|"sum"|"max"|boolean|integer|{index: perigee.Tensor, offsets?: perigee.Tensor, mode?: "mean"|"sum"|"max", per_sample_weights?: perigee.Tensor, include_last_offset?: boolean, padding_idx?: integer} # index, offsets, mode=mean, per_sample_weights, include_last_offset=false, padding_idx=-1
 ---@return perigee.Tensor bags [B, D]
 function Tensor:embedding_bag(...) end

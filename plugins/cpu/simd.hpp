@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "bag_rows.hpp"
 #include "perigee/kernels/losses.hpp"
 #include "perigee/kernels/math.hpp"
 #include "perigee/kernels/optimizer.hpp"
@@ -148,6 +149,8 @@ struct Simd {
   int32_t resample_width;  // floats of a vector; 0: resample_row is not there
   ResampleRowFn resample_row;
   CombineRowsFn combine_rows[2];  // float, double
+  BagSumsFn bag_sums;
+  LargerRowFn larger_row[2];  // float, double
 };
 
 // The table in use. Set by choose_simd.

@@ -71,6 +71,38 @@ resized("area 224 to 100", { 8, 3, 224, 224 }, { size = 100, mode = "area" })
 resized("linear 1000 to 2000", { 8, 64, 1000 }, { size = 2000, mode = "linear" })
 resized("trilinear by 2", { 2, 8, 16, 32, 32 }, { scale_factor = 2, mode = "trilinear" })
 
+-- Bags of embeddings: of 8 to 50 rows, and two of a few.
+local function bagged(name, entries, features, lengths, mode, weighed)
+  local function make(pg)
+    local starts, count = {}, 0
+    for i, n in ipairs(lengths) do starts[i], count = count, count + n end
+    local o = { offsets = pg.tensor(starts, { dtype = "int64" }), mode = mode,
+                per_sample_weights = weighed and pg.rand { count } or nil }
+    return pg.randn { entries, features }, pg.randint(0, entries, { count }), o
+  end
+  item("embedding_bag " .. name, function(pg)
+    local weight, index, o = make(pg)
+    return function() return pg.embedding_bag(weight, index, o) end
+  end)
+  item("embedding_bag " .. name .. ", back", function(pg)
+    local weight, index, o = make(pg)
+    local dy = pg.randn { #lengths, features }
+    weight:requires_grad_()
+    if weighed then o.per_sample_weights:requires_grad_() end
+    return function()
+      weight.grad = nil
+      if weighed then o.per_sample_weights.grad = nil end
+      pg.embedding_bag(weight, index, o):backward(dy)
+    end
+  end)
+end
+local lengths = {}
+for i = 1, 512 do lengths[i] = 8 + i * 37 % 43 end
+for _, kind in ipairs { { "sum", "sum" }, { "mean", "mean" }, { "max", "max" }, { "weighed", "sum", true } } do
+  bagged(kind[1], 10000, 64, lengths, kind[2], kind[3])
+  bagged("tiny " .. kind[1], 10, 4, { 2, 3 }, kind[2], kind[3])
+end
+
 -- Loops that drop what they make.
 for _, n in ipairs { 1000, 10000, 25000, 100000, 300000, 1000000 } do
   item(("a + b of %d, dropped"):format(n), function(pg)

@@ -97,6 +97,38 @@ resized("linear 1000 to 2000", (8, 64, 1000), size=2000, mode="linear")
 resized("trilinear by 2", (2, 8, 16, 32, 32), scale_factor=2, mode="trilinear")
 
 
+def bagged(name, entries, features, lengths, mode, weighed):
+    def make():
+        starts = torch.tensor([0] + lengths[:-1]).cumsum(0)
+        weights = torch.rand(sum(lengths)) if weighed else None
+        index = torch.randint(0, entries, (sum(lengths),))
+        return torch.randn(entries, features), index, {"offsets": starts, "mode": mode, "per_sample_weights": weights}
+
+    @item("embedding_bag " + name)
+    def _():
+        weight, index, o = make()
+        return lambda: F.embedding_bag(index, weight, **o)
+
+    @item("embedding_bag " + name + ", back")
+    def _():
+        weight, index, o = make()
+        dy = torch.randn(len(lengths), features)
+        weight.requires_grad_()
+        if weighed:
+            o["per_sample_weights"].requires_grad_()
+
+        def run():
+            weight.grad = None
+            if weighed:
+                o["per_sample_weights"].grad = None
+            F.embedding_bag(index, weight, **o).backward(dy)
+        return run
+
+
+for kind, mode, weighed in (("sum", "sum", 0), ("mean", "mean", 0), ("max", "max", 0), ("weighed", "sum", 1)):
+    bagged(kind, 10000, 64, [8 + i * 37 % 43 for i in range(1, 513)], mode, weighed)
+    bagged("tiny " + kind, 10, 4, [2, 3], mode, weighed)
+
 for n in (1000, 10000, 25000, 100000, 300000, 1000000):
     @item("a + b of %d, dropped" % n)
     def _(n=n):

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The operator case table: rows by operator name (README.md says what a row holds).
 
-local families = { "binary", "unary", "reduction", "view", "index", "scatter", "sort", "matrix", "window",
+local families = { "binary", "unary", "reduction", "view", "index", "bags", "scatter", "sort", "matrix", "window",
                    "resample", "normalise", "attention", "loss", "pointwise", "create", "random", "optimizer",
                    "gradients", "memory" }
 

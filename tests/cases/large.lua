@@ -54,6 +54,16 @@ add("index_select", { F(wide), I({ 700 }, 0, 129), attrs = { axis = 1 } },
 add("index_select_grad", { F { 700, 517 }, I({ 700 }, 0, 129), F(wide), attrs = { axis = 1 } })
 add("embedding", { F { 300, 65 }, I({ 40, 50 }, 0, 299) })
 add("embedding_grad", { F { 40, 50, 65 }, I({ 40, 50 }, 0, 299), F { 300, 65 } })
+for _, mode in ipairs { "sum", "mean" } do
+  local function attrs() return { mode = mode } end
+  add_more("embedding_bag", { F { 300, 65 }, I({ 90, 50 }, 0, 299), false, false, attrs = attrs() })
+  add_more("embedding_bag_grad", { F { 90, 65 }, I({ 90, 50 }, 0, 299), false, false, F { 300, 65 }, attrs = attrs() })
+end
+add_more("embedding_bag", { F { 300, 65 }, I({ 90, 50 }, 0, 299), false, F { 90, 50 } })
+add_more("embedding_bag_grad", { F { 90, 65 }, I({ 90, 50 }, 0, 299), false, F { 90, 50 }, F { 300, 65 } })
+add("embedding_bag_grad_weights", { F { 90, 65 }, F { 300, 65 }, I({ 90, 50 }, 0, 299), false })
+add("embedding_bag_max", { F { 300, 65 }, I({ 90, 50 }, 0, 299), false })
+add("embedding_bag_max_grad", { F { 900, 65 }, I({ 900, 65 }, -1, 299), F { 300, 65 } })
 add("masked_select", { F(wide), B(wide) })
 add("nonzero", { V(long, { 0, 1, 0, 0, 2, 3, 0 }) })
 add("one_hot", { I({ 5000 }, 0, 16), attrs = { classes = 17 } })

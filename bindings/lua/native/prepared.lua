@@ -19,9 +19,34 @@ local pointer = {
   [kinds.dtype] = "uint32_t *", [kinds.ints] = "pg_ints *", [kinds.axes] = "pg_ints *", [kinds.dims] = "pg_ints *",
 }
 
----A function of one tensor, and the operator's attributes by name: pointers to numbers, or to { count, value[8] }.
----Everything counts from 0 here.
-function M.prepare(name)
+-- run(x, y, z, u): a call with `count` tensors, of which y and the others may be absent.
+local function runner(op, name, count, struct)
+  local inputs, out, id = ffi.new("pgc_tensor *[4]"), ffi.new("pgc_tensor *[1]"), op.id
+  local function put(x, y, z, u)
+    inputs[0] = handles.pointer(x, name)
+    inputs[1] = y and handles.pointer(y, name) or nil
+    inputs[2] = z and handles.pointer(z, name) or nil
+    inputs[3] = u and handles.pointer(u, name) or nil
+  end
+  return function(x, y, z, u)
+    if origins.on then origins.note() end
+    put(x, y, z, u)
+    local rc = C.pgc_call(id, inputs, count, nil, struct, 0, out, 1)
+    if rc ~= 0 then
+      if rc == 10 then
+        operators.make_room()
+        put(x, y, z, u)
+        rc = C.pgc_call(id, inputs, count, nil, struct, 0, out, 1)
+      end
+      if rc ~= 0 then errors.raise_native(C, name) end
+    end
+    return handles.wrap(out[0])
+  end
+end
+
+---A function of one tensor, or of `count`, at most 4, of which those behind the first may be absent; and the operator's
+---attributes by name: pointers to numbers, or to { count, value[8] }. Everything counts from 0 here.
+function M.prepare(name, count)
   local op = operators.get(name) or errors.raise("not_found", name, "there is no such operator")
   local struct = ffi.new("uint8_t[?]", math.max(op.attr_size, 8))
   local out, id = ffi.new("pgc_tensor *[1]"), op.id
@@ -30,6 +55,7 @@ function M.prepare(name)
   for _, attr in ipairs(op.attributes) do
     if pointer[attr.kind] then attrs[attr.name] = ffi.cast(pointer[attr.kind], struct + attr.offset) end
   end
+  if count then return runner(op, name, count, struct), attrs, struct end
   local function run(x)
     if origins.on then origins.note() end
     local rc = C.pgc_call1(id, handles.pointer(x, name), struct, out)

@@ -21,6 +21,14 @@ local function slopes(f, ...)
   return { pg.grad(f(unpack(leaves)):pow(2):sum(), leaves) }
 end
 
+-- Bags of 20 rows, whose sums, and whose gradients, are dealt out.
+local function bags(mode, dtype)
+  local table_, index = x:narrow(2, 1, 37):to(dtype), places:reshape(10000, 20)
+  local list = slopes(function(a) return pg.embedding_bag(a, index, { mode = mode }) end, table_)
+  list[2] = pg.embedding_bag(table_, index, { mode = mode })
+  return unpack(list)
+end
+
 local cases = {
   elementwise = function() return { x:gelu(), x:sin(), x:abs():pow(1.7), x * 3 + x, x:to("bfloat16"):exp() } end,
   reductions = function()
@@ -66,6 +74,21 @@ local cases = {
   ["writes at indices"] = function()
     return { pg.zeros { 300 }:index_add(1, places, values), places:bincount(), (places:unique()),
              slopes(function(a) return pg.embedding(a, places) end, x:narrow(2, 1, 3))[1] }
+  end,
+  ["bags of embeddings"] = function()
+    local list = { bags("sum", "float32") }
+    for _, mode in ipairs { "sum", "mean", "max" } do
+      for _, dtype in ipairs { "float32", "float64", "bfloat16" } do
+        list[#list + 1], list[#list + 2] = bags(mode, dtype)
+      end
+    end
+    local weights = values:abs():reshape(10000, 20)
+    for _, slope in ipairs(slopes(function(a, b)
+      return pg.embedding_bag(a, places:reshape(10000, 20), { mode = "sum", per_sample_weights = b })
+    end, x:narrow(2, 1, 37), weights)) do
+      list[#list + 1] = slope
+    end
+    return list
   end,
   ["attention and losses"] = function()
     return { slopes(function(a) return pg.scaled_dot_product_attention(a, a, a, { is_causal = true }) end, heads)[1],

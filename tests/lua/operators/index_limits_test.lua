@@ -20,10 +20,14 @@ local ANY_NUMBER = { dropout_mask = true, scaled_dot_product_attention = true }
 
 -- What names itself in the message where a device computes an operator by others.
 local PARTS = { index_grad = "index_select", max_pool1d_gather = "max_pool2d_gather",
-                max_pool1d_grad = "max_pool2d_grad" }
+                max_pool1d_grad = "max_pool2d_grad", embedding_bag = "embedding", embedding_bag_grad = "embedding",
+                embedding_bag_grad_weights = "embedding", embedding_bag_max = "embedding",
+                embedding_bag_max_grad = "gather_grad" }
 
--- Pooling's -1 is a window of nothing but padding.
-local function is_allowed(name, number) return number == -1 and name:find "^max_pool" ~= nil end
+-- Pooling's -1 is a window of nothing but padding, that of bags a bag of none.
+local function is_allowed(name, number)
+  return number == -1 and (name:find "^max_pool" ~= nil or name == "embedding_bag_max_grad")
+end
 
 -- An int64 tensor holds 2^63 - 1, which no Lua number does.
 local function with_number(index, number)
@@ -109,6 +113,8 @@ local FUNCTIONS = {
   index_fill = { whole(1, 0), function(x, i) return x:index_fill(i, 1, 1) end },
   embedding = { whole(1, 0), function(x, i) return pg.embedding(x, i) end, floats = true },
   embedding_bag = { whole { 1, 0 }, function(x, i) return pg.embedding_bag(x, i, { mode = "sum" }) end, floats = true },
+  ["embedding_bag, max"] = { whole { 1, 0 }, function(x, i) return pg.embedding_bag(x, i, { mode = "max" }) end,
+                             floats = true },
   ["x[index]"] = { whole(1, 0), function(x, i) return x[i] end },
   ["x[{{}, index}]"] = { whole(1, 0), function(x, i) return x[{ {}, i }] end },
   ["x[index] = 1"] = { whole(1, 0), function(x, i)
@@ -120,7 +126,8 @@ local FUNCTIONS = {
   nll = { whole(1, 0, 2), function(x, i) return pg.nn.nll(x:t(), i) end, floats = true },
 }
 local NAMED = { take = "", put = "", ["x[index]"] = "", ["x[{{}, index}]"] = "", ["x[index] = 1"] = "",
-                take_along = "", index_add = "", index_copy = "", index_fill = "", embedding_bag = "", nll = "" }
+                take_along = "", index_add = "", index_copy = "", index_fill = "", nll = "",
+                ["embedding_bag, max"] = "embedding" }
 
 test("index_limits/bincount", function(t) -- counts up to any number that there is room for
   if not pcall(pg.bincount, whole(1, 0)) then t.skip("no kernel on this device") end

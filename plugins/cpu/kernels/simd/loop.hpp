@@ -50,5 +50,6 @@ void fill_random(Simd& table);
 void fill_update(Simd& table);
 void fill_attention(Simd& table);
 void fill_resample(Simd& table);
+void fill_bags(Simd& table);
 
 }  // namespace cpu::PG_CPU_ISA

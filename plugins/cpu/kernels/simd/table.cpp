@@ -22,6 +22,7 @@ const Simd* make_table() {
   fill_update(table);
   fill_attention(table);
   fill_resample(table);
+  fill_bags(table);
   return &table;
 }
 
