@@ -102,6 +102,14 @@ function files.save(path, what, options)
   native.write(path, names, list, options and options.notes)
 end
 
+local function load_into(layer, path, options)
+  local tensors, _, note = native.read(path)
+  return note, layer:load_state(tensors, options)
+end
+
+-- Whether a layer's class has a load_state of its own, which may keep what it is given.
+local function has_own_way(layer) return layer.load_state ~= require("perigee").nn.Module.load_state end
+
 ---Reads a file of tensors. With a layer, loads them into it and returns the layer. Without one the options are the
 ---format's: `pg.load("table.csv", {skip=1})`. Tables, arrays and images are one tensor named `data`; a PNG image is
 ---[rows, columns, channels], uint8 or int32 of 16 bits, of at most `max_pixels` (2^28), and channels are grey, grey and
@@ -127,11 +135,20 @@ function files.load(path, into, options)
   if sharded.is_index(path) then
     local index = sharded.read_index(path, check_path)
     if into == nil then return sharded.read(index, options) end
-    return sharded.load(index, into, options)
+    if not has_own_way(into) then return sharded.load(index, into, options) end
+    local tensors, note = sharded.read(index)
+    return into, note, into:load_state(tensors, options)
   end
-  local tensors, _, note = native.read(path, into == nil and options or nil)
-  if into == nil then return tensors, note end
-  local missing, unexpected = into:load_state(tensors, options)
+  if into == nil then
+    local tensors, _, note = native.read(path, options)
+    return tensors, note
+  end
+  local note, missing, unexpected
+  if has_own_way(into) then
+    note, missing, unexpected = load_into(into, path, options)
+  else -- in a scope: the file's tensors go as soon as they are copied
+    note, missing, unexpected = require("perigee").scope(load_into, into, path, options)
+  end
   return into, note, missing, unexpected
 end
 

@@ -95,6 +95,40 @@ test("a saved layer loads by name into a fresh one", function(t)
   end)
 end)
 
+test("a file's tensors go when they are in the layer", function(t)
+  if t.device and t.device ~= "cpu" then t.skip("files are read on the processor") end
+  local model, lazy = nn.Linear { 256, 256 }, nn.Linear { 256 }
+  with_file(".safetensors", nil, function(path)
+    pg.save(path, model, { notes = { origin = "a test" } })
+    pg.memory.collect()
+    local live = pg.memory.stats("cpu").live
+    local _, note = pg.load(path, model)
+    t.ok(pg.memory.stats("cpu").live - live < 1024, "while its notes are held")
+    t.equal(note("origin"), "a test")
+    pg.load(path, lazy)
+    t.ok(lazy.weight:equal(model.weight) and lazy(pg.ones { 1, 256 }):equal(model(pg.ones { 1, 256 })))
+  end)
+end)
+
+test("a class with a load_state of its own is loaded by it", function(t)
+  local Net = nn.class "Net"
+  function Net:init() self.w = nn.Parameter(pg.zeros { 2 }) end
+  function Net:load_state(given, options)
+    self.given = given
+    return nn.Module.load_state(self, given, options)
+  end
+  with_file(".safetensors", nil, function(path)
+    pg.save(path, { w = pg.ones { 2 } })
+    local net = pg.load(path, Net())
+    t.equal({ net.w:totable(), net.given.w:totable() }, { { 1, 1 }, { 1, 1 } })
+    local index = path .. ".index.json"
+    pg.json.save(index, { weight_map = { w = path:match("[^/]*$") } })
+    net = pg.load(index, Net())
+    os.remove(index)
+    t.equal({ net.w:totable(), net.given.w:totable() }, { { 1, 1 }, { 1, 1 } })
+  end)
+end)
+
 local good = entry("F32", "[2]", 0, 8)
 local corrupt = {
   { "an empty file", "", "too few" },
