@@ -84,6 +84,9 @@ PGC_API int32_t pgc_set_log_placement(int32_t on);
 /* Where the operators that follow are called from ("net.lua:12 in Net.0 (Linear)"; NULL: nowhere said): what fails
  * asynchronously then names it. Each text is kept until the process ends. */
 PGC_API int32_t pgc_set_origin(const char *text);
+/* What the names of what is recorded into a graph begin with: "encoder" gives "encoder/add". NULL: nothing. Each text is
+ * kept until the process ends. */
+PGC_API int32_t pgc_set_name_scope(const char *text);
 PGC_API uint32_t pgc_set_default_dtype(uint32_t dtype);
 PGC_API uint32_t pgc_default_dtype(void);
 /* Mixed precision. A scope begins as the one in force (casts of parameters are kept by the outermost one, until it is
@@ -267,6 +270,10 @@ PGC_API int32_t pgc_graph_placeholder(pgc_graph *graph, const char *name, uint32
 PGC_API int32_t pgc_graph_variable(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
 PGC_API int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
 PGC_API int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
+/* What an eager tensor is called where the graph takes it in, from now on: "fc1.weight". */
+PGC_API int32_t pgc_graph_call(pgc_graph *graph, pgc_tensor *tensor, const char *name);
+/* The name of a tensor of a graph; valid until it is renamed. NULL for others. */
+PGC_API const char *pgc_graph_name(pgc_tensor *tensor);
 PGC_API int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
 PGC_API const char *pgc_graph_text(pgc_graph *graph); /* a line per node */
 PGC_API const char *pgc_graph_dot(pgc_graph *graph);

@@ -33,7 +33,7 @@ local providers = {
   custom_grad = "perigee.autograd.custom_grad", recompute = "perigee.autograd.recompute",
   gradcheck = "perigee.autograd.gradcheck", einsum = "perigee.linalg.einsum",
   bench = "perigee.profile.bench", plot = "perigee.plot", CheckpointManager = "perigee.checkpoint",
-  graph = "perigee.graph", Session = "perigee.graph.session",
+  graph = "perigee.graph", Session = "perigee.graph.session", name_scope = "perigee.graph.name_scope",
 }
 -- Rooms that put functions into pg and methods onto tensors.
 local rooms = { "tensor", "printing", "neural", "autograd", "devices" }

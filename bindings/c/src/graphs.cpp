@@ -34,6 +34,14 @@ int32_t pgc_graph_constant(pgc_graph* graph, const char* name, pgc_tensor* value
 int32_t pgc_graph_set_name(pgc_graph* graph, pgc_tensor* tensor, const char* name) {
   return run("name", [&] { graph_set_name(graph_of(graph), *get(tensor), name); });
 }
+int32_t pgc_graph_call(pgc_graph* graph, pgc_tensor* tensor, const char* name) {
+  return run("name", [&] { graph_call(graph_of(graph), *get(tensor), name); });
+}
+const char* pgc_graph_name(pgc_tensor* tensor) {
+  const char* name = nullptr;
+  run("name", [&] { name = graph_name(*get(tensor)).c_str(); });
+  return name;
+}
 int32_t pgc_graph_find(pgc_graph* graph, const char* name, pgc_tensor** output) {
   return run("graph", [&] { *output = give(graph_find(graph_of(graph), name)); });
 }
@@ -70,7 +78,7 @@ int32_t pgc_session_assign(pgc_session* session, pgc_tensor* variable, pgc_tenso
 int32_t pgc_session_run(pgc_session* session, pgc_tensor* const* fetches, uint32_t fetch_count,
                         pgc_tensor* const* feeds, pgc_tensor* const* values, uint32_t feed_count,
                         pgc_tensor** results) {
-  return run("run", [&] {
+  return run("Session:run", [&] {
     for (uint32_t i = 0; i < feed_count; i++) eager(values[i], "what is fed");
     std::vector<TensorRef> made(fetch_count);
     reinterpret_cast<Session*>(session)->run(get(fetches), fetch_count, get(feeds), get(values), feed_count,

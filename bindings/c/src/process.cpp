@@ -53,6 +53,21 @@ int32_t failed(const std::exception* e, const char* where) noexcept {
 using namespace perigee;
 using namespace perigee::api;
 
+namespace {
+
+// The same text, kept until the process ends; NULL of NULL.
+const char* interned(const char* text) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> known;  // nodes stay where they are
+  if (text == nullptr) return nullptr;
+  std::lock_guard guard(mutex);
+  auto found = known.find(std::string_view(text));
+  if (found == known.end()) found = known.emplace(text).first;
+  return found->c_str();
+}
+
+}  // namespace
+
 const char* pgc_version(void) { return PERIGEE_VERSION; }
 const pg_error* pgc_error(void) { return &last_error(); }
 void pgc_again(void) { ambient().last_resort = true; }
@@ -103,18 +118,10 @@ pgc_graph* pgc_set_graph(pgc_graph* graph) {
   return reinterpret_cast<pgc_graph*>(std::exchange(ambient().graph, reinterpret_cast<Graph*>(graph)));
 }
 int32_t pgc_set_origin(const char* text) {
-  return run("set_origin", [&] {
-    static std::mutex mutex;
-    static std::set<std::string, std::less<>> known;  // nodes stay where they are
-    if (text == nullptr) {
-      ambient().origin = nullptr;
-      return;
-    }
-    std::lock_guard guard(mutex);
-    auto found = known.find(std::string_view(text));
-    if (found == known.end()) found = known.emplace(text).first;
-    ambient().origin = found->c_str();
-  });
+  return run("set_origin", [&] { ambient().origin = interned(text); });
+}
+int32_t pgc_set_name_scope(const char* text) {
+  return run("set_name_scope", [&] { ambient().name_scope = interned(text); });
 }
 int32_t pgc_set_detect_anomaly(int32_t on) {
   bool old = ambient().detect_anomaly;

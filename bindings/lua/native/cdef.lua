@@ -67,6 +67,7 @@ int32_t pgc_set_stream(int32_t index);
 int32_t pgc_set_detect_anomaly(int32_t on);
 int32_t pgc_set_log_placement(int32_t on);
 int32_t pgc_set_origin(const char *text);
+int32_t pgc_set_name_scope(const char *text);
 uint32_t pgc_set_default_dtype(uint32_t dtype);
 uint32_t pgc_default_dtype(void);
 typedef struct pgc_autocast pgc_autocast;
@@ -186,6 +187,8 @@ int32_t pgc_graph_placeholder(pgc_graph *graph, const char *name, uint32_t dtype
 int32_t pgc_graph_variable(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
 int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
 int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
+int32_t pgc_graph_call(pgc_graph *graph, pgc_tensor *tensor, const char *name);
+const char *pgc_graph_name(pgc_tensor *tensor);
 int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
 const char *pgc_graph_text(pgc_graph *graph);
 const char *pgc_graph_dot(pgc_graph *graph);

@@ -64,7 +64,8 @@ function M.script_line()
   return line
 end
 
----Set by the layer code: answers the path of the layer that is running ("net.0: Linear"), or nil.
+---Set by the layer code: answers where the layer that is running stands ("Net.blocks.0 (Conv2d)"), its path inside the
+---outermost one ("blocks.0"; nil: it is that) and the layer itself; or nil.
 M.layer_path = nil
 
 -- "linear: linear: ..." is said by the operator and by its kernel.
@@ -128,7 +129,7 @@ function M.raise_native(C, where, hint, op)
     if from == op then from = where end
     if message:sub(1, #op + 2) == op .. ": " then message = message:sub(#op + 3) end
   end
-  if not hint and M.origins and not M.origins.on and message:find("^[%w_]+ %(number %d+%): ") then
+  if not hint and M.origins and not M.origins.asked() and message:find("^[%w_]+ %(number %d+%): ") then
     hint = "pg.config.set{origins=true} tells where it was called"
   end
   if where and where ~= from and from ~= "" and message:find(from, 1, true) ~= 1 then

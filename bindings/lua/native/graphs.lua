@@ -7,6 +7,7 @@ local handles = require "perigee.native.handles"
 local gradients = require "perigee.native.gradients"
 local sizes = require "perigee.native.size"
 local operators = require "perigee.native.operators"
+local origins = require "perigee.native.origins"
 local check_open = require("perigee.native.tensor").check_open
 
 local M = { recording = false } -- whether operators become nodes
@@ -32,6 +33,7 @@ end
 ---Makes a graph (nil: none) the one that operators are recorded into; answers the old one.
 function M.set_current(graph)
   M.recording = graph ~= nil -- NULL too is nil
+  origins.record(graph)
   return C.pgc_set_graph(graph)
 end
 
@@ -43,6 +45,7 @@ function M.placeholder(graph, name, dtype, shape, names)
     if type(d) == "number" then dims[i - 1] = d else symbols[i - 1] = tostring(d) end
   end
   open(graph, "placeholder")
+  if origins.on then origins.note() end
   check(C.pgc_graph_placeholder(graph, name, dtype.code, #shape, dims, symbols, out), "placeholder")
   local t = handles.wrap(out[0])
   local d = C.pgc_describe(t.ptr)
@@ -52,12 +55,14 @@ end
 
 function M.variable(graph, name, value)
   check_open(value, "variable")
+  if origins.on then origins.note() end
   check(C.pgc_graph_variable(open(graph, "variable"), name, value.ptr, out), "variable")
   return handles.wrap(out[0])
 end
 
 function M.constant(graph, name, value)
   check_open(value, "constant")
+  if origins.on then origins.note() end
   check(C.pgc_graph_constant(open(graph, "constant"), name, value.ptr, out), "constant")
   return handles.wrap(out[0])
 end
@@ -71,6 +76,9 @@ function M.find(graph, name)
   check(C.pgc_graph_find(open(graph, "graph"), name, out), "graph")
   return handles.wrap(out[0])
 end
+
+---What a tensor of a graph is called.
+function M.name(t) return ffi.string(C.pgc_graph_name(t.ptr)) end
 
 function M.text(graph) return ffi.string(C.pgc_graph_text(open(graph, "text"))) end
 function M.dot(graph) return ffi.string(C.pgc_graph_dot(open(graph, "dot"))) end

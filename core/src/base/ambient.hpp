@@ -21,8 +21,9 @@ struct Ambient {
   int32_t device = -1;                // explicit placement; -1: none
   uint32_t stream = 0;
   uint32_t default_dtype = PG_F32;
-  const char* origin = nullptr;  // where the front end calls operators from, if it is asked to say; interned
-  Graph* graph = nullptr;        // recording into it
+  const char* origin = nullptr;      // where the front end calls operators from, if it is asked to say; interned
+  Graph* graph = nullptr;            // recording into it
+  const char* name_scope = nullptr;  // what names of recorded things begin with: "encoder/attention"; interned
   const Autocast* autocast = nullptr;
   Condition* condition = nullptr;  // of a step that may have to be skipped
 };

@@ -16,19 +16,36 @@ int64_t new_symbol(Graph& g, const std::string& name) {
   return g.made_symbols.back();
 }
 
-std::string unique_name(Graph& g, const std::string& wanted) {
-  uint32_t n = g.name_count[wanted]++;
-  return n == 0 ? wanted : wanted + "_" + std::to_string(n);
+// A name inside the scope in force.
+std::string scoped(const std::string& name) {
+  return ambient().name_scope == nullptr ? name : std::string(ambient().name_scope) + "/" + name;
 }
 
+// `wanted`, or that with a number behind it: a name that nothing in the graph has.
+std::string free_name(Graph& g, const std::string& wanted) {
+  uint32_t& count = g.name_count[wanted];
+  for (std::string name = wanted;; name = wanted + "_" + std::to_string(count)) {
+    if (!g.names.count(name)) return name;
+    count++;
+  }
+}
+
+// A name that was given on purpose: nothing may have it yet.
+std::string own_name(Graph& g, const std::string& name) {
+  std::string whole = scoped(name);
+  if (g.names.count(whole)) pg::fail_argument("the graph already has a tensor named '" + whole + "'");
+  return whole;
+}
+
+// The name is one that is free.
 uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const std::string& name) {
   auto id = static_cast<uint32_t>(g.values.size());
   GraphValue v;
   v.kind = kind;
   v.meta = std::move(meta);
   v.device = device;
-  v.name = unique_name(g, name);
-  g.names[v.name] = id;
+  v.name = name;
+  g.names[name] = id;
   g.values.push_back(std::move(v));
   return id;
 }
@@ -59,14 +76,16 @@ uint32_t capture(Graph& g, Tensor& x) {
   auto [it, fresh] = g.captured.try_emplace(x.storage.get(), 0);
   if (!fresh && g.values[it->second].meta.get() == x.meta.get() && g.values[it->second].eager->offset == x.offset)
     return it->second;
-  it->second = add_value(g, ValueKind::constant, x.meta, x.device, "captured");
+  auto called = g.called.find(x.storage.get());
+  it->second = add_value(g, ValueKind::constant, x.meta, x.device,
+                         free_name(g, called != g.called.end() ? called->second.name : scoped("captured")));
   g.values[it->second].eager = alias(x);
   return it->second;
 }
 
 // Of an eager tensor that has no contents here only the description counts.
 uint32_t describe(Graph& g, Tensor& x) {
-  uint32_t id = add_value(g, ValueKind::constant, x.meta, x.device, "described");
+  uint32_t id = add_value(g, ValueKind::constant, x.meta, x.device, free_name(g, scoped("described")));
   g.values[id].eager = TensorRef::share(&x);
   return id;
 }
@@ -170,7 +189,9 @@ struct Recorder {
   }
 
   void add_outputs() {
-    node.name = unique_name(g, info.name);
+    node.name = free_name(g, scoped(info.name));
+    node.origin = ambient().origin;
+    g.names[node.name] = UINT32_MAX;  // until its first output has it
     auto index = static_cast<uint32_t>(g.nodes.size());
     uint32_t flat = 0;
     for (uint32_t i = 0; i < info.output_count; i++) {
@@ -181,7 +202,7 @@ struct Recorder {
         if (info.outputs[i]->flags & PG_OUTPUT_DYNAMIC) m.shape[0] = new_symbol(g, node.name + "_count");
         MetaRef meta = intern_meta(PG_DTYPE(m.dtype_code, m.dtype_bits), m.rank, m.shape);
         uint32_t id = add_value(g, ValueKind::node, meta, call.device,
-                                flat == 0 ? node.name : node.name + "." + info.outputs[i]->name);
+                                flat == 0 ? node.name : free_name(g, node.name + "." + info.outputs[i]->name));
         g.values[id].node = index;
         node.outputs.push_back(id);
       }
@@ -189,7 +210,7 @@ struct Recorder {
     for (uint32_t i = 0; i < call.inputs.size(); i++) {
       if (!(call.input_flags(i) & PG_INPUT_MUTATES) || call.inputs[i] == nullptr) continue;
       Tensor& x = *call.inputs[i];
-      uint32_t id = add_value(g, ValueKind::node, x.meta, x.device, g.values[node.inputs[i]].name + "'");
+      uint32_t id = add_value(g, ValueKind::node, x.meta, x.device, free_name(g, g.values[node.inputs[i]].name + "'"));
       g.values[id].node = index;
       node.writes.emplace_back(i, id);
     }
@@ -250,7 +271,7 @@ void Graph::forget_history() {
 
 TensorRef graph_placeholder(Graph& g, const std::string& name, uint32_t dtype, uint32_t rank, const int64_t* shape,
                             const char* const* symbols) {
-  if (g.names.count(name)) pg::fail_argument("the graph already has a tensor named '" + name + "'");
+  std::string whole = own_name(g, name);
   int64_t dims[PG_MAX_RANK];
   if (rank > PG_MAX_RANK) pg::fail_argument(pg::format("rank %u is more than %d", rank, PG_MAX_RANK));
   for (uint32_t i = 0; i < rank; i++) {
@@ -263,22 +284,26 @@ TensorRef graph_placeholder(Graph& g, const std::string& name, uint32_t dtype, u
     dims[i] = it->second;
   }
   MetaRef meta = intern_meta(dtype, rank, dims);
-  return source_tensor(g, add_value(g, ValueKind::placeholder, meta, scope_device(&default_device()), name));
+  uint32_t id = add_value(g, ValueKind::placeholder, meta, scope_device(&default_device()), whole);
+  g.values[id].named = true;
+  return source_tensor(g, id);
 }
 
 TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value) {
-  if (g.names.count(name)) pg::fail_argument("the graph already has a tensor named '" + name + "'");
+  std::string whole = own_name(g, name);
   Device* place = scope_device(value.device);
-  uint32_t id = add_value(g, ValueKind::variable, dense_meta(*value.meta, value.meta->dtype), place, name);
+  uint32_t id = add_value(g, ValueKind::variable, dense_meta(*value.meta, value.meta->dtype), place, whole);
+  g.values[id].named = true;
   g.values[id].eager = place == value.device ? copy_dense(value, value.meta->dtype) : move_to(value, *place);
   g.latest[id] = id;
   return source_tensor(g, id);
 }
 
 TensorRef graph_constant(Graph& g, const std::string& name, Tensor& value) {
+  std::string whole = name.empty() ? free_name(g, scoped("constant")) : own_name(g, name);
   Device* place = scope_device(value.device);
-  uint32_t id = add_value(g, ValueKind::constant, dense_meta(*value.meta, value.meta->dtype), place,
-                          name.empty() ? "constant" : name);
+  uint32_t id = add_value(g, ValueKind::constant, dense_meta(*value.meta, value.meta->dtype), place, whole);
+  g.values[id].named = !name.empty();
   g.values[id].eager = place == value.device ? copy_dense(value, value.meta->dtype) : move_to(value, *place);
   return tensor_of(g, id);
 }
@@ -291,6 +316,7 @@ TensorRef graph_find(Graph& g, const std::string& name) {
       if (g.values[id].kind != ValueKind::node && known.size() < 200) known += (known.empty() ? "" : ", ") + n;
     pg::fail(PG_E_NOT_FOUND, "the graph has no tensor named '" + name + "'; its inputs and variables are: " + known);
   }
+  if (it->second == UINT32_MAX) pg::fail(PG_E_NOT_FOUND, "'" + name + "' has no output");
   auto latest = g.latest.find(it->second);
   return tensor_of(g, latest == g.latest.end() ? it->second : latest->second);
 }
@@ -299,7 +325,22 @@ void graph_set_name(Graph& g, Tensor& tensor, const std::string& name) {
   if (!tensor.is_graph() || tensor.graph.get() != &g) pg::fail_argument("the tensor is not part of this graph");
   auto [it, fresh] = g.names.try_emplace(name, tensor.value);
   if (!fresh && it->second != tensor.value) pg::fail_argument("the graph already has a tensor named '" + name + "'");
-  g.values[tensor.value].name = name;
+  GraphValue& v = g.values[tensor.value];
+  if (!v.named && v.name != name) g.names.erase(v.name);
+  v.name = name;
+  v.named = true;
+  if (v.kind != ValueKind::node) return;
+  GraphNode& n = g.nodes[v.node];
+  if (!n.outputs.empty() && n.outputs[0] == tensor.value) n.name = name;
+}
+
+const std::string& graph_name(Tensor& tensor) {
+  if (!tensor.is_graph()) pg::fail_argument("the tensor is not part of a graph");
+  return tensor.graph->values[tensor.value].name;
+}
+
+void graph_call(Graph& g, Tensor& x, const std::string& name) {
+  if (x.storage) g.called.try_emplace(x.storage.get(), CalledTensor{x.storage, name});
 }
 
 TensorRef graph_capture(Graph& g, Tensor& x) {

@@ -138,15 +138,16 @@ struct Session::Run {
     std::vector<TensorRef> outputs(outputs_of(n));
     try {
       place_node(index, inputs, outputs);
+      for (size_t i = 0; i < outputs.size(); i++) {
+        if (values[n.outputs[i]]) continue;  // fed
+        values[n.outputs[i]] = std::move(outputs[i]);
+        learn(n.outputs[i]);
+      }
     } catch (pg::Error& e) {
       std::string text = e.what(), op = n.op->info->name;
       if (text.starts_with(op + ": ")) text.erase(0, op.size() + 2);
+      if (n.origin != nullptr) text += std::string("; recorded at ") + n.origin;
       throw pg::Error(e.code, (n.name == op ? op : n.name + " (" + op + ")") + ": " + text, e.native, e.flags);
-    }
-    for (size_t i = 0; i < outputs.size(); i++) {
-      if (values[n.outputs[i]]) continue;  // fed
-      values[n.outputs[i]] = std::move(outputs[i]);
-      learn(n, n.outputs[i]);
     }
     for (uint32_t id : n.inputs)
       if (id != UINT32_MAX && --uses[id] == 0) values[id] = nullptr;
@@ -159,20 +160,19 @@ struct Session::Run {
   }
 
   // A size that only became known now. Sizes of several names that meet in an operator count as one, for gradients too.
-  void learn(const GraphNode& n, uint32_t id) {
+  void learn(uint32_t id) {
     const Meta &want = *g.values[id].meta, &got = *values[id]->meta;
     if (want.rank != got.rank)
-      pg::fail(PG_E_FAILED_PRECONDITION, n.name + " gave " + shape_text(got) + ", but was recorded as " +
-                                             shape_text(want) +
+      pg::fail(PG_E_FAILED_PRECONDITION, "gave " + shape_text(got) + ", but was recorded as " + shape_text(want) +
                                              ": the number of axes cannot depend on the run; name those to leave out");
     for (uint32_t i = 0; want.symbolic && i < want.rank; i++) {
       if (!PG_DIM_IS_SYMBOLIC(want.shape[i])) continue;
       int64_t known = bindings.try_emplace(want.shape[i], got.shape[i]).first->second;
       if (known != got.shape[i])
-        pg::fail_argument(pg::format(
-            "%s gave %s, but %s is %lld in this run: sizes of different names that meet in an "
-            "operator must be equal",
-            n.name.c_str(), shape_text(got).c_str(), dim_text(want.shape[i]).c_str(), static_cast<long long>(known)));
+        pg::fail_argument(
+            pg::format("gave %s, but %s is %lld in this run: sizes of different names that meet in an "
+                       "operator must be equal",
+                       shape_text(got).c_str(), dim_text(want.shape[i]).c_str(), static_cast<long long>(known)));
     }
   }
 };

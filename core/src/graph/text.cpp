@@ -1,13 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
 #include "graph/graph.hpp"
+#include "registry/check.hpp"
+#include "tensor/dims.hpp"
 
 namespace perigee {
 namespace {
 
-std::string value_text(const Graph& g, uint32_t id) { return id == UINT32_MAX ? "-" : g.values[id].name; }
-
 std::string type_text(const GraphValue& v) {
   return std::string(pg::dtype_name(v.meta->dtype)) + " " + shape_text(*v.meta);
+}
+
+std::string number_text(double x) {
+  return std::abs(x) < 1e15 && x == std::floor(x) ? pg::format("%.0f", x) : pg::format("%.9g", x);
+}
+
+std::string bool_text(bool on) { return on ? "true" : "false"; }
+
+template <class T>
+T read(const GraphNode& n, uint32_t offset) {
+  T value;
+  std::memcpy(&value, n.attrs.data() + offset, sizeof value);
+  return value;
+}
+
+// Positions are shown as front ends count them, from 1.
+std::string axis_text(int64_t axis) { return std::to_string(axis < 0 ? axis : axis + 1); }
+
+std::string list_text(const GraphNode& n, const pg_attr_info& a) {
+  auto list = read<pg_ints>(n, a.offset);
+  std::string text;
+  for (int64_t i = 0; i < list.count; i++)
+    text += (i == 0 ? "" : ", ") + (a.kind == PG_ATTR_AXES ? axis_text(list.value[i]) : dim_text(list.value[i]));
+  return "{" + text + "}";
+}
+
+std::string attr_text(const GraphNode& n, const pg_attr_info& a) {
+  switch (a.kind) {
+    case PG_ATTR_BOOL: return bool_text(read<int32_t>(n, a.offset) != 0);
+    case PG_ATTR_INT: return dim_text(read<int64_t>(n, a.offset));
+    case PG_ATTR_FLOAT: return number_text(read<double>(n, a.offset));
+    case PG_ATTR_DTYPE: return pg::dtype_name(read<uint32_t>(n, a.offset));
+    case PG_ATTR_CHOICE: return a.choices[read<int32_t>(n, a.offset)];
+    case PG_ATTR_AXIS: return axis_text(read<int64_t>(n, a.offset));
+    case PG_ATTR_DEVICE: return device(read<int32_t>(n, a.offset)).name;
+    default: return list_text(n, a);
+  }
+}
+
+// Whether a node says something of an attribute: what is left as the operator has it goes without saying.
+bool is_told(const GraphNode& n, const pg_attr_info& a) {
+  if (a.kind == PG_ATTR_SCALAR || (a.flags & PG_ATTR_INTERNAL)) return false;
+  if (a.flags & PG_ATTR_REQUIRED) return true;
+  if (a.kind == PG_ATTR_INTS || a.kind == PG_ATTR_AXES || a.kind == PG_ATTR_DIMS) {
+    pg_ints usual, list = read<pg_ints>(n, a.offset);
+    std::memcpy(&usual, static_cast<const uint8_t*>(n.op->info->defaults) + a.offset, sizeof usual);
+    return list.count != usual.count || !std::equal(list.value, list.value + list.count, usual.value);
+  }
+  uint32_t bytes = attr_bytes(a.kind);
+  return std::memcmp(n.attrs.data() + a.offset, static_cast<const uint8_t*>(n.op->info->defaults) + a.offset, bytes) !=
+         0;
+}
+
+// The number that stands in place of a declared input, or "-" where nothing does.
+std::string absent_text(const GraphNode& n, uint32_t declared) {
+  if (n.op->scalar_attr < 0) return "-";
+  const pg_attr_info& a = *n.op->info->attrs[n.op->scalar_attr];
+  auto scalar = read<pg_scalar>(n, a.offset);
+  if (scalar.kind == PG_SCALAR_NONE || scalar.input != static_cast<int32_t>(declared)) return "-";
+  double value = read<double>(n, a.value);
+  return scalar.kind == PG_SCALAR_BOOL ? bool_text(value != 0) : number_text(value);
+}
+
+// "x, 2, keepdim=true"
+std::string arguments_text(const Graph& g, const GraphNode& n) {
+  std::vector<std::string> parts;
+  uint32_t flat = 0;
+  for (uint32_t declared = 0; declared < n.groups.size(); declared++)
+    for (uint32_t k = 0; k < n.groups[declared]; k++, flat++)
+      parts.push_back(n.inputs[flat] == UINT32_MAX ? absent_text(n, declared) : g.values[n.inputs[flat]].name);
+  while (!parts.empty() && parts.back() == "-") parts.pop_back();
+  for (uint32_t i = 0; i < n.op->info->attr_count; i++) {
+    const pg_attr_info& a = *n.op->info->attrs[i];
+    if (is_told(n, a)) parts.push_back(std::string(a.name) + "=" + attr_text(n, a));
+  }
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+// Said of a value that a variable has from then on.
+std::string writes_text(const Graph& g, uint32_t id) {
+  uint32_t variable = g.values[id].variable;
+  return variable == UINT32_MAX ? "" : "  writes " + g.values[variable].name;
 }
 
 std::string escaped(const std::string& text) {
@@ -36,13 +124,15 @@ std::string graph_text(const Graph& g) {
     if (v.kind != ValueKind::node)
       text += v.name + " = " + kind_text(v.kind) + "  " + type_text(v) + "  " + v.device->name + "\n";
   for (const GraphNode& n : g.nodes) {
-    std::string outputs, inputs;
+    std::string outputs;
     for (uint32_t id : n.outputs) outputs += (outputs.empty() ? "" : ", ") + g.values[id].name;
-    for (uint32_t id : n.inputs) inputs += (inputs.empty() ? "" : ", ") + value_text(g, id);
     for (auto& [input, id] : n.writes) outputs += (outputs.empty() ? "" : ", ") + g.values[id].name;
-    text += outputs + " = " + n.op->info->name + "(" + inputs + ")";
+    text += outputs + " = " + n.op->info->name + "(" + arguments_text(g, n) + ")";
     if (!n.outputs.empty()) text += "  " + type_text(g.values[n.outputs[0]]);
-    text += "  " + n.device->name + "\n";
+    text += "  " + n.device->name;
+    for (uint32_t id : n.outputs) text += writes_text(g, id);
+    for (auto& [input, id] : n.writes) text += writes_text(g, id);
+    text += n.origin != nullptr ? std::string("  ") + n.origin + "\n" : "\n";
   }
   return text;
 }
@@ -57,7 +147,11 @@ std::string graph_dot(const Graph& g) {
   }
   for (uint32_t i = 0; i < g.nodes.size(); i++) {
     const GraphNode& n = g.nodes[i];
-    text += "  n" + std::to_string(i) + " [label=\"" + escaped(n.name) + "\\n" + n.device->name + "\"];\n";
+    text += "  n" + std::to_string(i) + " [label=\"" + escaped(n.name) + "\\n" + escaped(n.op->info->name) + "(" +
+            escaped(arguments_text(g, n)) + ")\\n" + n.device->name;
+    for (uint32_t id : n.outputs) text += escaped(writes_text(g, id));
+    for (auto& [input, id] : n.writes) text += escaped(writes_text(g, id));
+    text += "\"];\n";
     for (uint32_t id : n.inputs) {
       if (id == UINT32_MAX) continue;
       const GraphValue& v = g.values[id];

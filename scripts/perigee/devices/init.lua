@@ -197,7 +197,7 @@ return function(pg, native)
   ---@return {threads: integer, origins: boolean, matmul_precision: string, deterministic: boolean,
   ---  log_device_placement: boolean, visible_devices: string[]?}
   function pg.config.get()
-    return { threads = native.threads(), origins = native.origins.on, matmul_precision = "highest",
+    return { threads = native.threads(), origins = native.origins.asked(), matmul_precision = "highest",
              deterministic = native.deterministic(), log_device_placement = log_placement, visible_devices = visible }
   end
 

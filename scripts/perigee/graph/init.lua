@@ -32,7 +32,8 @@ local function check_dimensions(shape)
 end
 
 -- Notes a tensor that has a name of its own.
-local function add_source(self, name, t)
+local function add_source(self, t)
+  local name = graphs.name(t)
   self.sources[t], self.names[#self.names + 1] = name, name
   return t
 end
@@ -44,7 +45,7 @@ function Graph:placeholder(...)
   local o = read_placeholder(...)
   check_dimensions(o.shape)
   local dtype = native.dtypes.find(o.dtype or native.default_dtype(), "placeholder")
-  return add_source(self, o.name, graphs.placeholder(self.native, o.name, dtype, o.shape, self.symbols))
+  return add_source(self, graphs.placeholder(self.native, o.name, dtype, o.shape, self.symbols))
 end
 
 local read_variable = native.signature("variable", {
@@ -59,23 +60,32 @@ function Graph:variable(...)
   local o = read_variable(...)
   local variable = graphs.variable(self.native, o.name, initial.value(o))
   if native.dtypes.by_name[variable.dtype].floating then variable.requires_grad = true end
-  self.results[o.name] = variable -- stands for the last value that the graph writes
-  self.variables[o.name] = graphs.find(self.native, o.name) -- for what a session holds
-  return add_source(self, o.name, variable)
+  local name = graphs.name(variable)
+  self.results[name] = variable -- stands for the last value that the graph writes
+  self.variables[name] = graphs.find(self.native, name) -- for what a session holds
+  return add_source(self, variable)
 end
 
 local read_constant = native.signature("constant", {
   { "value", "any", required = true, type = "number|boolean|table|perigee.Tensor" },
   { "name", "string", named = true }, { "dtype", "dtype", named = true } })
 
----A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`.
+-- A list alone is the value: {5} has shape [1], {{1, 2}} shape [1, 2]. With names in it its first entry is the value.
+local function constant_options(value, ...)
+  local whole = type(value) == "table" and getmetatable(value) == nil and select("#", ...) == 0
+  if not whole then return read_constant(value, ...) end
+  for key in pairs(value) do
+    if type(key) == "string" then return read_constant(value) end
+  end
+  return { value = value }
+end
+
+---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`. A list alone, `g:constant{5}`, is the value.
 ---@return perigee.Tensor
 function Graph:constant(...)
-  local o = read_constant(...)
-  self.constants = self.constants + 1
-  local name = o.name or ("constant_" .. self.constants)
-  local t = graphs.constant(self.native, name, initial.tensor("constant", o.value, o.dtype))
-  self.sources[t] = name
+  local o = constant_options(...)
+  local t = graphs.constant(self.native, o.name, initial.tensor("constant", o.value, o.dtype))
+  self.sources[t] = graphs.name(t)
   return t
 end
 
@@ -139,7 +149,7 @@ function Graph:gradients(target, sources, options)
   local o = read_options(options or {})
   for i, v in ipairs(sources) do list[i] = resolve(self, v, true) end
   local root = resolve(self, target)
-  local found = record(self, function()
+  local found = record(self, pg.name_scope, "gradients", function()
     return (native.gradients({ root }, nil, list, true, true))
   end)
   for i, v in ipairs(sources) do
@@ -211,7 +221,7 @@ end
 local function graph(fn)
   native.checked.need_function("graph", fn)
   local self = setmetatable({ native = graphs.create(), results = {}, eager = {}, variables = {}, sources = {},
-                              symbols = {}, names = {}, constants = 0 }, Graph)
+                              symbols = {}, names = {} }, Graph)
   local results = record(self, fn, self)
   if native.is_tensor(results) then results = { output = results } end
   if results ~= nil and (type(results) ~= "table" or getmetatable(results)) then

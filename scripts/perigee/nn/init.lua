@@ -78,6 +78,6 @@ end })
 
 -- Errors name the layer that was being called.
 local errors = require "perigee.native.errors"
-errors.layer_path, errors.layer_call = path.text, path.call
+errors.layer_path, errors.layer_call, errors.layer_tensors = path.text, path.call, path.tensors
 
 return nn

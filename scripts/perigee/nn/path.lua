@@ -23,16 +23,22 @@ local function callers()
   return layers
 end
 
--- "blocks.0" when `child` is a field, an entry or a list entry of `parent`.
+-- "blocks.0" when `child` is a field, an entry or a list entry of `parent`, or of layers in it that are not called
+-- themselves, such as an nn.ModuleList.
 local function field_of(parent, child)
-  for _, entry in ipairs(require("perigee.nn.walk").entries(parent)) do
+  local entries = require("perigee.nn.walk").entries(parent)
+  for _, entry in ipairs(entries) do
     if entry.value == child then return entry.name end
+  end
+  for _, entry in ipairs(entries) do
+    local inner = entry.kind == "layer" and field_of(entry.value, child)
+    if inner then return entry.name .. "." .. inner end
   end
 end
 
 local function class_of(layer) return getmetatable(layer).__name end
 
----The layers in progress as "Net.blocks.0 (Conv2d)", or nil.
+---The layers in progress as "Net.blocks.0 (Conv2d)", the path alone, "blocks.0", and the innermost layer; or nil.
 function path.text()
   local layers = callers()
   local first, names = #layers, {}
@@ -43,8 +49,17 @@ function path.text()
     table.insert(names, 1, name)
     first = first - 1
   end
-  if #names == 0 then return class_of(layers[#layers]) end
-  return ("%s.%s (%s)"):format(class_of(layers[first]), table.concat(names, "."), class_of(layers[#layers]))
+  local layer = layers[#layers]
+  if #names == 0 then return class_of(layer), nil, layer end
+  local joined = table.concat(names, ".")
+  return ("%s.%s (%s)"):format(class_of(layers[first]), joined, class_of(layer)), joined, layer
+end
+
+---Calls visit(tensor, name) for the parameters and buffers that stand in a layer itself.
+function path.tensors(layer, visit)
+  for _, entry in ipairs(require("perigee.nn.walk").entries(layer)) do
+    if entry.kind ~= "layer" then visit(entry.value, entry.name) end
+  end
 end
 
 return path

@@ -58,7 +58,7 @@ test("sizes of two names that meet are equal, or the run is refused", function(t
   local session = pg.Session { g }
   t.equal(session:run("gx", { x = pg.tensor { 1, 2 }, z = pg.tensor { 3, 4 } }), { 18, 64 })
   t.raises(function() session:run("gx", { x = pg.tensor { 1 }, z = pg.tensor { 3, 4, 5 } }) end,
-           "mul gave %[3%], but n is 1 in this run")
+           "mul: gave %[3%], but n is 1 in this run")
 end)
 
 test("a write does not reach another copy on the same device", function(t)
