@@ -708,7 +708,7 @@ function Dataset:split(...) end
 ---@return perigee.Dataset
 function Dataset:take(n) end
 
----A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`.
+---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`. A list alone, `g:constant{5}`, is the value.
 ---@param ... number|boolean|table|perigee.Tensor|{value: number|boolean|table|perigee.Tensor, name?: string, dtype?: perigee.Dtype} # value, name, dtype
 ---@return perigee.Tensor
 function Graph:constant(...) end

@@ -73,6 +73,13 @@ local g = pg.graph(function(g)
   return { y = x:sum(2) }
 end)
 print(pg.Session{g}:run("y", { x = pg.ones{3, 2} }))]],
+  ["pg.name_scope"] = [[
+local g = pg.graph(function(g)
+  local x = g:placeholder{"x", shape={2}}
+  return { y = pg.name_scope("twice", function() return x:relu() * 2 end) }
+end)
+g:print()                                       -- twice/relu = relu(x) ...
+print(pg.Session{g}:run("twice/relu", { x = {-1, 3} }))]],
   ["pg.Session"] = [[
 local g = pg.graph(function(g) return { y = g:variable{"w", init=pg.tensor{1, 2}} * 10 } end)
 local session = pg.Session{g}

@@ -33,6 +33,7 @@ receivers.locals = {
   ["autograd/custom_grad.lua"] = { custom_grad = "pg.custom_grad" },
   ["autograd/recompute.lua"] = { recompute = "pg.recompute" },
   ["graph/init.lua"] = { graph = "pg.graph" }, ["graph/session.lua"] = { new_session = "pg.Session" },
+  ["graph/name_scope.lua"] = { name_scope = "pg.name_scope" },
   ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
 }
 

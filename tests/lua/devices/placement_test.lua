@@ -43,7 +43,7 @@ test("a session says where its nodes run", function(t)
     io.write(%s, y.device, "\n")
   ]]
   local lines = "a: (constant): cpu:0\nx: (placeholder): cpu:0\ntransfer: (transfer): sim:1\n" ..
-                "transfer_2: (transfer): sim:1\nadd: (add): sim:1\nrelu: (relu): sim:1\n"
+                "transfer_1: (transfer): sim:1\nadd: (add): sim:1\nrelu: (relu): sim:1\n"
   local logged = output(t, script:format(", log_device_placement = true", '""'))
   local asked = output(t, script:format("", "s:placement()"))
   t.equal(logged, asked)
