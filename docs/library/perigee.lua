@@ -5797,6 +5797,15 @@ function pg.mv(...) end
 ---@overload fun(...: any): perigee.Tensor
 function pg.nadam(params, grads, exp_avgs, exp_avg_sqs, found_inf, options, ...) end
 
+---Calls fn(...); what it records into a graph is called "name/add" instead of "add", and placeholders and variables
+---that it makes are fed and fetched as "name/x". Scopes inside of scopes join: "encoder/attention/add". Layers give the
+---same by their path in the model. Eager code runs as without it.
+---@param name string
+---@param fn function
+---@param ... any # arguments of fn
+---@return any ... what fn returns
+function pg.name_scope(name, fn, ...) end
+
 ---x with numbers in place of NaN and of infinities.
 ---@param x perigee.Tensor # any shape
 ---@param options? number|{nan?: number, posinf?: number, neginf?: number} # nan=0, posinf=nan, neginf=nan
