@@ -142,6 +142,9 @@ struct Simd {
   void (*uniform_f64)(double* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
   void (*normal_f32)(float* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
   void (*normal_f64)(double* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
+  // A bucket of a permutation whose first place is `first`.
+  void (*shuffle_i32)(int32_t* bucket, uint64_t first, uint64_t count, uint64_t seed, uint64_t offset);
+  void (*shuffle_i64)(int64_t* bucket, uint64_t first, uint64_t count, uint64_t seed, uint64_t offset);
   void (*keep)(uint8_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset, double p);
   UpdateFn update[kUpdateCount][2];             // float, double
   AttentionFn attention[2], attention_grad[2];  // float, double

@@ -103,6 +103,71 @@ for _, kind in ipairs { { "sum", "sum" }, { "mean", "mean" }, { "max", "max" }, 
   bagged("tiny " .. kind[1], 10, 4, { 2, 3 }, kind[2], kind[3])
 end
 
+-- Permutations.
+for _, n in ipairs { 10, 1000, 100000, 10000000 } do
+  item(("randperm of %d"):format(n), function(pg) return function() return pg.randperm(n) end end)
+end
+
+-- Functions of lines: many short ones, and lines of doubles. Each forwards, and with the way back.
+local function line_item(name, shape, dtype, fn)
+  item(name, function(pg)
+    local x = pg.randn(shape, { dtype = dtype })
+    local run = fn(pg, x)
+    return function() return run(x) end
+  end)
+end
+local function line_items(name, shape, dtype, fn)
+  line_item(name, shape, dtype, fn)
+  item(name .. ", back", function(pg)
+    local x = pg.randn(shape, { dtype = dtype })
+    local run = fn(pg, x)
+    local dy = pg.rand(run(x).shape, { dtype = dtype })
+    x:requires_grad_()
+    return function()
+      x.grad = nil
+      run(x):backward(dy)
+    end
+  end)
+end
+local function method(name, option)
+  return function() return function(x) return x[name](x, option) end end
+end
+local function softmax(name, axis)
+  return function(pg) return function(x) return pg[name](x, axis) end end
+end
+local function norm(name)
+  return function(pg, x)
+    local weight, bias = pg.rand { x:size(2) }, pg.rand { x:size(2) }
+    if name == "rms_norm" then return function(y) return pg.rms_norm(y, weight) end end
+    return function(y) return pg.layer_norm(y, weight, bias) end
+  end
+end
+local function cross_entropy(pg, x)
+  local target = pg.randint(0, x:size(2), { x:size(1) })
+  return function(y) return pg.nn.cross_entropy(y, target) end
+end
+for _, n in ipairs { 3, 8, 16, 33 } do
+  local shape = { 100000, n }
+  local function lines(name, fn) line_items(("%s of 100000x%d"):format(name, n), shape, "float32", fn) end
+  lines("softmax", softmax("softmax", 2))
+  lines("log_softmax", softmax("log_softmax", 2))
+  lines("cross_entropy", cross_entropy)
+  lines("layer_norm", norm("layer_norm"))
+  lines("rms_norm", norm("rms_norm"))
+  for _, name in ipairs { "sum", "mean", "prod", "amax", "amin", "logsumexp", "var", "std" } do
+    lines(name, method(name, { axis = 2 }))
+  end
+  lines("norm", method("norm", { p = 2, axis = 2 }))
+  line_item(("argmax of 100000x%d"):format(n), shape, "float32", method("argmax", { axis = 2 }))
+end
+for _, row in ipairs { { { 64, 1000, 64 }, 2 }, { { 1000, 1000 }, 1 }, { { 1000, 1000 }, 2 }, { { 100000, 8 }, 2 } } do
+  local shape, axis = row[1], row[2]
+  for _, name in ipairs { "softmax", "log_softmax" } do
+    local title = ("%s of %s along %d, float64"):format(name, table.concat(shape, "x"), axis)
+    line_items(title, shape, "float64", softmax(name, axis))
+  end
+end
+
 -- Loops that drop what they make.
 for _, n in ipairs { 1000, 10000, 25000, 100000, 300000, 1000000 } do
   item(("a + b of %d, dropped"):format(n), function(pg)

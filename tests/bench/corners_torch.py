@@ -129,6 +129,72 @@ for kind, mode, weighed in (("sum", "sum", 0), ("mean", "mean", 0), ("max", "max
     bagged(kind, 10000, 64, [8 + i * 37 % 43 for i in range(1, 513)], mode, weighed)
     bagged("tiny " + kind, 10, 4, [2, 3], mode, weighed)
 
+
+for n in (10, 1000, 100000, 10000000):
+    item("randperm of %d" % n)(lambda n=n: lambda: torch.randperm(n))
+
+
+def line_item(name, shape, dtype, fn):
+    @item(name)
+    def _():
+        x = torch.randn(shape, dtype=dtype)
+        run = fn(x)
+        return lambda: run(x)
+
+
+def line_items(name, shape, dtype, fn):
+    line_item(name, shape, dtype, fn)
+
+    @item(name + ", back")
+    def _():
+        x = torch.randn(shape, dtype=dtype)
+        run = fn(x)
+        dy = torch.rand_like(run(x))
+        x.requires_grad_()
+
+        def back():
+            x.grad = None
+            run(x).backward(dy)
+        return back
+
+
+def norm_of(name):
+    def make(x):
+        shape = x.shape[1:]
+        weight, bias = torch.rand(shape), torch.rand(shape)
+        if name == "rms_norm":
+            return lambda y: F.rms_norm(y, shape, weight)
+        return lambda y: F.layer_norm(y, shape, weight, bias)
+    return make
+
+
+def cross_entropy(x):
+    target = torch.randint(0, x.shape[1], x.shape[:1])
+    return lambda y: F.cross_entropy(y, target)
+
+
+def plainly(fn):
+    return lambda x: fn
+
+
+for n in (3, 8, 16, 33):
+    def lines(name, fn):
+        line_items("%s of 100000x%d" % (name, n), (100000, n), torch.float32, fn)
+    lines("softmax", plainly(lambda x: torch.softmax(x, 1)))
+    lines("log_softmax", plainly(lambda x: torch.log_softmax(x, 1)))
+    lines("cross_entropy", cross_entropy)
+    lines("layer_norm", norm_of("layer_norm"))
+    lines("rms_norm", norm_of("rms_norm"))
+    for name in ("sum", "mean", "prod", "amax", "amin", "logsumexp", "var", "std"):
+        lines(name, plainly(lambda x, f=getattr(torch, name): f(x, 1)))
+    lines("norm", plainly(lambda x: torch.linalg.vector_norm(x, 2, 1)))
+    line_item("argmax of 100000x%d" % n, (100000, n), torch.float32, plainly(lambda x: torch.argmax(x, 1)))
+for shape, axis in (((64, 1000, 64), 2), ((1000, 1000), 1), ((1000, 1000), 2), ((100000, 8), 2)):
+    for name in ("softmax", "log_softmax"):
+        title = "%s of %s along %d, float64" % (name, "x".join(map(str, shape)), axis)
+        line_items(title, shape, torch.float64, plainly(lambda x, f=getattr(torch, name), d=axis - 1: f(x, d)))
+
+
 for n in (1000, 10000, 25000, 100000, 300000, 1000000):
     @item("a + b of %d, dropped" % n)
     def _(n=n):

@@ -269,13 +269,20 @@ TEST_CASE("random numbers are those of the specification, bit for bit") {
     ref::bernoulli(draw, p.operand(), hits.operand());
     CHECK(bernoulli.in(p).one().bytes == hits.bytes);
   }
-  Tensor integers(PG_I64, {5000}), order(PG_I64, {5000});
-  KernelCall randint("randint"), randperm("randperm");
-  randint.seed = randperm.seed = {draw.seed, draw.offset};
+  Tensor integers(PG_I64, {5000});
+  KernelCall randint("randint");
+  randint.seed = {draw.seed, draw.offset};
   ref::randint(draw, -5, 90, integers.operand());
   CHECK(randint.list("shape", {5000}).with("low", -5).with("high", 90).one().bytes == integers.bytes);
-  ref::randperm(draw, order.operand());
-  CHECK(randperm.with("n", 5000).one().bytes == order.bytes);
+  for (uint32_t dtype : {PG_I64, PG_I32, PG_F32}) {
+    for (int n : {1, 7, 2048, 2049, 5000, 300000}) {
+      Tensor order(dtype, {n});
+      KernelCall randperm("randperm");
+      randperm.seed = {draw.seed, draw.offset};
+      ref::randperm(draw, order.operand());
+      CHECK(randperm.with("n", n).with("dtype", dtype).one().bytes == order.bytes);
+    }
+  }
 }
 
 TEST_CASE("optimizer steps over many tensors, and all_reduce") {

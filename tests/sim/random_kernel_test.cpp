@@ -39,16 +39,34 @@ TEST_CASE("uniform, normal and randint") {
     CHECK(k.values[i] == static_cast<double>(philox::integer(kDrawSeed, kDrawOffset, i, -2, 5)));
 }
 
-TEST_CASE("randperm holds each number once, in the order of its keys") {
-  Sim sim;
-  Tensor p = sim.run(draw("randperm", out(PG_I64, {50})))[0];
-  for (size_t i = 1; i < 50; i++) {
-    CHECK(philox::pair(kDrawSeed, kDrawOffset, static_cast<uint64_t>(p.values[i - 1])) <
-          philox::pair(kDrawSeed, kDrawOffset, static_cast<uint64_t>(p.values[i])));
+// By the words of philox.hpp's specification, step by step.
+Values permutation(uint64_t n, int bits) {
+  std::vector<Values> buckets(size_t{1} << bits);
+  for (uint64_t i = 0; i < n; i++) {
+    uint64_t word = philox::word(kDrawSeed, kDrawOffset, i);
+    buckets[word >> (32 - bits)].push_back(static_cast<double>(i));
   }
-  Values sorted = p.values;
-  std::sort(sorted.begin(), sorted.end());
-  for (size_t i = 0; i < 50; i++) CHECK(sorted[i] == static_cast<double>(i));
+  Values all;
+  for (const Values& bucket : buckets) all.insert(all.end(), bucket.begin(), bucket.end());
+  uint64_t first = 0;
+  for (const Values& bucket : buckets) {
+    for (uint64_t p = first; p < first + bucket.size(); p++) {
+      uint64_t at = kDrawOffset + p / 4;
+      philox::Block block = philox::generate({{static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), 1, 0}},
+                                             static_cast<uint32_t>(kDrawSeed), static_cast<uint32_t>(kDrawSeed >> 32));
+      std::swap(all[p], all[first + (block.word[p % 4] * (p - first + 1) >> 32)]);
+    }
+    first += bucket.size();
+  }
+  return all;
+}
+
+TEST_CASE("randperm shuffles buckets") {
+  Sim sim;
+  for (auto [n, bits] : {std::pair{50, 0}, {2048, 0}, {2049, 1}, {9000, 3}}) {
+    Tensor p = sim.run(draw("randperm", out(PG_I64, {n})))[0];
+    CHECK(p.values == permutation(static_cast<uint64_t>(n), bits));
+  }
 }
 
 TEST_CASE("dropout keeps what its uniforms say") {

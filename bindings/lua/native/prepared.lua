@@ -71,6 +71,28 @@ function M.prepare(name, count)
   return run, attrs, struct -- the struct must outlive the pointers
 end
 
+---The same of an operator without inputs: a function of nothing, on the device in force.
+function M.maker(name)
+  local op = operators.get(name)
+  local struct = ffi.new("uint8_t[?]", op.attr_size)
+  local out, attrs, id = ffi.new("pgc_tensor *[1]"), {}, op.id
+  ffi.copy(struct, op.defaults, op.attr_size)
+  for _, attr in ipairs(op.attributes) do
+    if pointer[attr.kind] then attrs[attr.name] = ffi.cast(pointer[attr.kind], struct + attr.offset) end
+  end
+  local function run()
+    if origins.on then origins.note() end
+    local rc = C.pgc_call(id, nil, 0, nil, struct, 0, out, 1)
+    if rc == 10 then
+      operators.make_room()
+      rc = C.pgc_call(id, nil, 0, nil, struct, 0, out, 1)
+    end
+    if rc ~= 0 then errors.raise_native(C, name) end
+    return handles.wrap(out[0])
+  end
+  return run, attrs -- run keeps the struct that the pointers point into
+end
+
 ---A function (t, value, where) that writes a number, which its dtype holds, into all of an open tensor.
 function M.number_writer()
   local fill, copy = operators.get "fill", operators.get "copy"

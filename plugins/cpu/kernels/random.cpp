@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// uniform normal randint randperm bernoulli dropout dropout_mask. Element i of the row-major output depends on (seed,
+// uniform normal randint bernoulli dropout dropout_mask. Element i of the row-major output depends on (seed,
 // offset, i) only; perigee/kernels/philox.hpp specifies how.
 #include <algorithm>
 #include <vector>
@@ -175,28 +175,6 @@ struct RandInt final : pg::Kernel {
   pg::Runtime<int64_t> low_, high_;
 };
 PG_KERNEL("randint", RandInt);
-
-struct RandPerm final : pg::Kernel {
-  static void supports(const pg::KernelCall& call) { require_all_dense(call); }
-  RandPerm(const pg::KernelCall& call, pg::Plan&) : seed_(call) {}
-  void launch(const pg_launch& launch) override {
-    Draw d(seed_, launch);
-    int64_t n = pg::element_count(*launch.outputs[0]);
-    std::vector<uint64_t> keys(static_cast<size_t>(n));
-    simd->pairs(keys.data(), 0, static_cast<uint64_t>(n), d.seed, d.offset);
-    std::vector<std::pair<uint64_t, int64_t>> order(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; i++) order[static_cast<size_t>(i)] = {keys[static_cast<size_t>(i)], i};
-    std::sort(order.begin(), order.end());
-    generate(*launch.outputs[0], pg::output(launch, 0), sI64, [&](int64_t begin, int64_t end, void* target) {
-      for (int64_t i = begin; i < end; i++)
-        static_cast<int64_t*>(target)[i - begin] = order[static_cast<size_t>(i)].second;
-    });
-  }
-
- private:
-  Seed seed_;
-};
-PG_KERNEL("randperm", RandPerm);
 
 struct Bernoulli final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {

@@ -157,6 +157,21 @@ return function(pg, native)
     native.check_limits("randperm", 0, o.n, o.dtype or "int64")
     return call("randperm", {}, { n = o.n, dtype = o.dtype or "int64" })
   end)
+  -- Of a number alone: for small ones the options take longer to read than the permutation to draw.
+  local read_and_draw, prepared = pg.randperm, {}
+  pg.randperm = function(...)
+    local n = ...
+    if select("#", ...) ~= 1 or type(n) ~= "number" or not (n >= 0 and n < 2 ^ 53) or n ~= math.floor(n) then
+      return read_and_draw(...)
+    end
+    if not prepared.draw then
+      prepared.draw, prepared.attrs = native.maker "randperm"
+      prepared.attrs.dtype[0] = native.dtypes.find("int64").code
+    end
+    prepared.attrs.n[0] = n
+    return prepared.draw()
+  end
+  jit.on(pg.randperm)
 
   -- A range from or to a size of a graph. Both are whole, and so must the step be.
   local function symbolic_range(start, stop, step, dtype)

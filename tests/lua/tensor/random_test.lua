@@ -72,6 +72,50 @@ test("randint, randperm and their limits", function(t)
   t.equal(pg.randperm(128, { dtype = "int8" }):sort(), pg.arange(128):totable())
 end)
 
+-- Chi-square of counts that are all expected to be the same, in standard deviations from its mean.
+local function chi_square(counts, expected, freedom)
+  local sum = 0
+  for _, n in ipairs(counts) do sum = sum + (n - expected) ^ 2 / expected end
+  return (sum - freedom) / math.sqrt(2 * freedom)
+end
+
+test("all permutations of four are drawn equally often", function(t)
+  pg.manual_seed(11)
+  local names, counts, draws = {}, {}, 12000
+  for _ = 1, draws do
+    local name = table.concat(pg.randperm(4):totable(), " ")
+    if not names[name] then
+      counts[#counts + 1] = 0
+      names[name] = #counts
+    end
+    counts[names[name]] = counts[names[name]] + 1
+  end
+  t.equal(#counts, 24)
+  local far = chi_square(counts, draws / 24, 23)
+  t.ok(math.abs(far) < 4, far)
+end)
+
+test("numbers get to all places of a permutation equally often", function(t)
+  pg.manual_seed(12)
+  -- One bucket, and several (of 2,048): where each twentieth of the numbers goes, by twentieths of the places; and how
+  -- often neighbours stay neighbours, which is once a permutation for each of the two orders.
+  for _, n in ipairs { 1000, 20000 } do
+    local draws, parts = 40, 20
+    local counts, pairs_kept = pg.zeros({ parts * parts }, { dtype = "int64" }), 0
+    for _ = 1, draws do
+      local p = pg.randperm(n)
+      t.equal((p:sort() - pg.arange(n)):abs():sum():item(), 0)
+      local from = pg.arange(n) * parts / n
+      local cell = (p * parts / n):floor():to("int64") * parts + from:floor():to("int64")
+      counts = counts + pg.bincount(cell, { minlength = parts * parts })
+      pairs_kept = pairs_kept + (p:narrow(1, 2, n - 1) - p:narrow(1, 1, n - 1)):abs():eq(1):sum():item()
+    end
+    local far = chi_square(counts:totable(), draws * n / parts ^ 2, (parts - 1) ^ 2)
+    t.ok(math.abs(far) < 4, n .. ": " .. far)
+    t.ok(math.abs(pairs_kept - 2 * draws) < 4 * math.sqrt(2 * draws), n .. ": " .. pairs_kept)
+  end
+end)
+
 test("normal of numbers and of tensors", function(t)
   t.equal(pg.normal(2, 0, { 3 }), { 2, 2, 2 })
   t.equal(pg.normal(pg.tensor { 1, 5 }, 0), { 1, 5 })

@@ -12,10 +12,17 @@
 //   uniform_f64   (pair(i) >> 11) 2^-53                       in [0, 1)
 //   between       fma(u, high - low, low) in float32 (float64 for float64), one step below `high` where it rounds to it
 //   normal_f32    Box-Muller: word(i & ~1) gives the radius, word(i | 1) the angle; even i takes the cosine, odd the
-//   sine normal_f64    the same with pair(); scaled is fma(standard deviation, z, mean). 16-bit normals are rounded
-//   float32 integer       low + floor(pair(i) (high - low) / 2^64): bias below (high - low) / 2^64 permutation   of n:
-//   the i in [0, n) sorted by (pair(i), i) keep          of dropout: uniform_f32(i) >= float(p);   bernoulli:
-//   uniform_f32(i) < float(p), float64: uniform_f64(i) < p
+//                 sine
+//   normal_f64    the same with pair(); scaled is fma(standard deviation, z, mean). 16-bit normals are rounded float32
+//   integer       low + floor(pair(i) (high - low) / 2^64): bias below (high - low) / 2^64
+//   keep          of dropout: uniform_f32(i) >= float(p)
+//   bernoulli     uniform_f32(i) < float(p), float64: uniform_f64(i) < p
+//
+//   permutation   of n, in 2^k buckets, k the least with n <= 2^k 2048: number i goes into bucket
+//                 floor(word(i) 2^k / 2^32), in order. The buckets stand one after the other, and each is shuffled: at
+//                 the positions p = s, s + 1, ... of one that begins at s, p changes places with
+//                 s + floor(v(p) (p - s + 1) / 2^32), v(p) word p % 4 of the block with the counter
+//                 (low(offset + p / 4), high(offset + p / 4), 1, 0). Bias below (size of a bucket) / 2^32
 //
 //   exponential   r r / 2 / rate, r the radius of Box-Muller for word(i), float64: pair(i)
 //   categories    with replacement: the first c whose sum p(0) + ... + p(c), added up one by one in float64, is above
@@ -68,6 +75,13 @@ PG_HD_INLINE Block generate(Block counter, uint32_t key0, uint32_t key1) {
 PG_HD_INLINE Block block(uint64_t seed, uint64_t offset, uint64_t index) {
   uint64_t at = offset + index;
   return generate({{static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), 0, 0}}, static_cast<uint32_t>(seed),
+                  static_cast<uint32_t>(seed >> 32));
+}
+
+// Blocks of a second series, for draws that are made besides those of `block`.
+PG_HD_INLINE Block second_block(uint64_t seed, uint64_t offset, uint64_t index) {
+  uint64_t at = offset + index;
+  return generate({{static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), 1, 0}}, static_cast<uint32_t>(seed),
                   static_cast<uint32_t>(seed >> 32));
 }
 
@@ -297,6 +311,19 @@ PG_HD_INLINE float exponential_f32(uint64_t seed, uint64_t offset, uint64_t i, f
 PG_HD_INLINE double exponential_f64(uint64_t seed, uint64_t offset, uint64_t i, double rate) {
   return to_exponential(pair(seed, offset, i), rate);
 }
+
+// Permutations of n: bits of the number of a bucket, the bucket of a number with this word, and the place, counted from
+// the bucket's first, that its place number `at` changes with.
+constexpr uint64_t kBucket = 2048;
+PG_HD_INLINE int bucket_bits(uint64_t n) {
+  int bits = 0;
+  while (n > kBucket << bits) bits++;
+  return bits;
+}
+PG_HD_INLINE uint32_t bucket_of(uint32_t w, int bits) {
+  return static_cast<uint32_t>(static_cast<uint64_t>(w) << bits >> 32);
+}
+PG_HD_INLINE uint32_t exchange(uint32_t w, uint64_t at) { return static_cast<uint32_t>(w * (at + 1) >> 32); }
 
 // Category c of row j, of probability p > 0: the smallest ones are drawn.
 PG_HD_INLINE double race(uint64_t seed, uint64_t offset, uint64_t j, uint64_t c, double p) {

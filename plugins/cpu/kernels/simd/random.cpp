@@ -24,6 +24,12 @@ void normal_f32(float* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_
 void normal_f64(double* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset) {
   pg::philox::fill_normal_f64(out, begin, end, seed, offset);
 }
+void shuffle_i32(int32_t* bucket, uint64_t first, uint64_t count, uint64_t seed, uint64_t offset) {
+  pg::philox::shuffle(bucket, first, count, seed, offset);
+}
+void shuffle_i64(int64_t* bucket, uint64_t first, uint64_t count, uint64_t seed, uint64_t offset) {
+  pg::philox::shuffle(bucket, first, count, seed, offset);
+}
 void keep(uint8_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset, double p) {
   pg::philox::fill_keep(out, begin, end, seed, offset, p);
 }
@@ -37,6 +43,8 @@ void fill_random(Simd& table) {
   table.uniform_f64 = uniform_f64;
   table.normal_f32 = normal_f32;
   table.normal_f64 = normal_f64;
+  table.shuffle_i32 = shuffle_i32;
+  table.shuffle_i64 = shuffle_i64;
   table.keep = keep;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
 
 #include "perigee/kernels/philox.hpp"
 #include "perigee/kernels/reference/operand.hpp"
@@ -115,11 +114,18 @@ inline void randint(Draw d, int64_t low, int64_t high, const Operand& y) {
 }
 
 inline void randperm(Draw d, const Operand& y) {
-  std::vector<uint64_t> keys(static_cast<size_t>(y.count()));
-  philox::fill_pairs(keys.data(), 0, keys.size(), d.seed, d.offset);
-  std::vector<int64_t> order(keys.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return keys[a] < keys[b]; });
+  auto n = static_cast<uint64_t>(y.count());
+  int bits = philox::bucket_bits(n);
+  std::vector<std::vector<int64_t>> buckets(size_t{1} << bits);
+  for (uint64_t i = 0; i < n; i++) {
+    uint32_t bucket = philox::bucket_of(philox::word(d.seed, d.offset, i), bits);
+    buckets[bucket].push_back(static_cast<int64_t>(i));
+  }
+  std::vector<int64_t> order;
+  for (auto& bucket : buckets) {
+    philox::shuffle(bucket.data(), order.size(), bucket.size(), d.seed, d.offset);
+    order.insert(order.end(), bucket.begin(), bucket.end());
+  }
   write(y, order);
 }
 

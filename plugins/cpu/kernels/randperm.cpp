@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// randperm: numbers are dealt out to buckets of about a cache's size, and each bucket is shuffled there;
+// perigee/kernels/philox.hpp specifies how.
+#include <algorithm>
+#include <numeric>
+
+#include "block_loop.hpp"
+#include "perigee/kernels/philox.hpp"
+
+namespace cpu {
+namespace {
+
+// What each word of a block says, by the shift that leaves a bucket's number of it: functions of their own, whose
+// numbers stay in registers.
+void count_words(const uint32_t* words, int64_t n, int shift, int64_t* counts) {
+  for (int64_t k = 0; k < n; k++) counts[words[k] >> shift]++;
+}
+template <class T>
+void deal_words(const uint32_t* words, int64_t n, int shift, int64_t* next, int64_t first, T* numbers) {
+  for (int64_t k = 0; k < n; k++) numbers[next[words[k] >> shift]++] = static_cast<T>(first + k);
+}
+
+class RandPerm final : public pg::Kernel {
+ public:
+  static void supports(const pg::KernelCall& call) { require_all_dense(call); }
+
+  RandPerm(const pg::KernelCall& call, pg::Plan& plan)
+      : seed_(call.runtime<int64_t>("seed")),
+        offset_(call.runtime<int64_t>("offset")),
+        count_(pg::element_count(call.out(0))),
+        bits_(pg::philox::bucket_bits(static_cast<uint64_t>(count_))),
+        wide_(count_ > INT32_MAX) {
+    if (bits_ == 0) return;
+    // Numbers are dealt out piece by piece, on several threads; which piece a number is in does not show in the result.
+    piece_ = std::max<int64_t>(1 << 17, (count_ + kMostPieces - 1) / kMostPieces);
+    pieces_ = (count_ + piece_ - 1) / piece_;
+    places_ = static_cast<uint64_t>(count_) * (wide_ ? sizeof(int64_t) : sizeof(int32_t));
+    places_ = (places_ + 63) / 64 * 64;
+    plan.workspace = places_ + static_cast<uint64_t>(pieces_ << bits_) * sizeof(int64_t);
+  }
+
+  void launch(const pg_launch& launch) override {
+    if (count_ == 0) return;
+    wide_ ? run<int64_t>(launch) : run<int32_t>(launch);
+  }
+
+ private:
+  static constexpr int64_t kMostPieces = 16;
+  struct Draw {
+    uint64_t seed, offset;
+  };
+
+  template <class T>
+  void run(const pg_launch& launch) const {
+    Draw d{static_cast<uint64_t>(seed_(launch)), static_cast<uint64_t>(offset_(launch))};
+    const pg_tensor& y = *launch.outputs[0];
+    void* out = pg::output(launch, 0);
+    if (bits_ == 0) {
+      T all[pg::philox::kBucket];
+      std::iota(all, all + count_, T(0));
+      return finish(all, 0, count_, d, y, out);
+    }
+    auto* numbers = pg::host_pointer<T>(launch.workspace);
+    auto* next = reinterpret_cast<int64_t*>(pg::host_pointer<char>(launch.workspace) + places_);
+    deal(numbers, next, d);
+    // The last piece's next place in a bucket is the bucket's end.
+    const int64_t* ends = next + ((pieces_ - 1) << bits_);
+    pg::parallel_for(int64_t{1} << bits_, kGrain / static_cast<int64_t>(pg::philox::kBucket),
+                     [=, this, &y](int64_t begin, int64_t end) {
+                       for (int64_t b = begin; b < end; b++) {
+                         int64_t first = b == 0 ? 0 : ends[b - 1];
+                         finish(numbers + first, first, ends[b] - first, d, y, out);
+                       }
+                     });
+  }
+
+  // Numbers into buckets, in order: each piece counts what it has for each bucket, learns where to put it, and does.
+  template <class T>
+  void deal(T* numbers, int64_t* next, Draw d) const {
+    auto each = [=, this](auto&& body) {
+      pg::parallel_for(pieces_, 1, [=, this](int64_t begin, int64_t end) {
+        for (int64_t piece = begin; piece < end; piece++) {
+          int64_t* at = next + (piece << bits_);
+          int64_t last = std::min(count_, (piece + 1) * piece_);
+          for (int64_t i = piece * piece_; i < last; i += kBlock) {
+            uint32_t words[kBlock];
+            int64_t n = std::min(kBlock, last - i);
+            simd->words(words, static_cast<uint64_t>(i), static_cast<uint64_t>(i + n), d.seed, d.offset);
+            body(words, n, at, i);
+          }
+        }
+      });
+    };
+    std::fill_n(next, pieces_ << bits_, 0);
+    int shift = 32 - bits_;  // as bucket_of has it; bits_ is above 0 here
+    each([=](const uint32_t* words, int64_t n, int64_t* counts, int64_t) { count_words(words, n, shift, counts); });
+    int64_t place = 0;
+    for (int64_t b = 0; b < int64_t{1} << bits_; b++) {
+      for (int64_t piece = 0; piece < pieces_; piece++) {
+        int64_t& slot = next[(piece << bits_) + b];
+        place += std::exchange(slot, place);
+      }
+    }
+    each([=](const uint32_t* words, int64_t n, int64_t* slots, int64_t first) {
+      deal_words(words, n, shift, slots, first, numbers);
+    });
+  }
+
+  // Shuffles the bucket at position `first` and writes it out.
+  template <class T>
+  static void finish(T* bucket, int64_t first, int64_t count, Draw d, const pg_tensor& y, void* out) {
+    constexpr bool kWide = sizeof(T) == sizeof(int64_t);
+    if constexpr (kWide)
+      simd->shuffle_i64(bucket, static_cast<uint64_t>(first), static_cast<uint64_t>(count), d.seed, d.offset);
+    else
+      simd->shuffle_i32(bucket, static_cast<uint64_t>(first), static_cast<uint64_t>(count), d.seed, d.offset);
+    Storage from = kWide ? sI64 : sI32, to = storage_of(y);
+    int bytes = kStorageBytes[to];
+    if (y.stride[0] == 1) return convert(from, to, bucket, static_cast<char*>(out) + first * bytes, count);
+    alignas(64) char block[kBlock * 8];
+    for (int64_t p = 0; p < count; p += kBlock) {
+      int64_t n = std::min(kBlock, count - p);
+      convert(from, to, bucket + p, block, n);
+      scatter(out, bytes, 1, y.shape, y.stride, first + p, n, block);
+    }
+  }
+
+  pg::Runtime<int64_t> seed_, offset_;
+  int64_t count_, piece_ = 0, pieces_ = 0;
+  uint64_t places_ = 0;  // bytes of the workspace that hold the numbers; counts stand behind them
+  int bits_;
+  bool wide_;
+};
+PG_KERNEL("randperm", RandPerm);
+
+}  // namespace
+}  // namespace cpu
