@@ -218,6 +218,15 @@ static void test_files(void) {
   CHECK(pgc_load_plugin("/no/such/plugin.so") != PG_OK && strstr(pgc_error()->message, "plugin.so") != NULL);
 }
 
+/* Settings of the process: each answers what was in force. */
+static void test_settings(void) {
+  const int32_t threads = pgc_threads();
+  FAILS(pgc_set_threads(0), PG_E_INVALID_ARGUMENT, "0 threads; expected at least 1");
+  CHECK(pgc_set_threads(threads + 1) == PG_OK && pgc_threads() == threads + 1 && pgc_set_threads(threads) == PG_OK);
+  CHECK(pgc_deterministic() == 0 && pgc_set_deterministic(1) == 0 && pgc_deterministic() == 1);
+  CHECK(pgc_set_deterministic(1) == 1 && pgc_set_deterministic(0) == 1 && pgc_deterministic() == 0);
+}
+
 /* The threads of a product stay in the parent: in the child of fork every operator is an error, and none of them hangs.
  */
 static void test_fork(void) {
@@ -262,6 +271,7 @@ int main(int count, char** arguments) {
   test_graphs_and_modules();
   test_nothing();
   test_files();
+  test_settings();
   test_fork();
   const float one = 1;
   int64_t count_of_one = 1;

@@ -32,7 +32,7 @@ end
 -- What calls may change for those that follow.
 local function restore()
   pg.set_default_dtype "float32"
-  pg.config.set { threads = 1, origins = false, matmul_precision = "highest",
+  pg.config.set { threads = 1, deterministic = false, origins = false, matmul_precision = "highest",
                   log_device_placement = false }
   pg.amp.policy "float32"
   set_limits()
