@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where operators are called from, told to the core before each of them: for the messages of what fails asynchronously,
--- if that is asked for, and for the nodes of a graph that is being recorded, which get names by it too. Finding the line
--- walks the stack, so it is off otherwise.
+-- Where operators are called from, told to the core before each of them: for the messages of what fails late, if that is
+-- asked for, and for the nodes of a graph that is being recorded, which get names by it too. Finding the line walks the
+-- stack, so it is off otherwise.
 
 local errors = require "perigee.native.errors"
 

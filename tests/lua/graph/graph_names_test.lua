@@ -40,7 +40,7 @@ test("names that are given twice", function(t)
   local function x(g) return g:placeholder { "x", shape = { 2 } } end
   refuses(function(g) return { x(g), g:constant(1, { name = "x" }) } end, "already has a tensor named 'x'")
   refuses(function(g) return { x(g), g:variable { "x", shape = { 2 } } } end, "already has a tensor named 'x'")
-  refuses(function(g) return { x(g) + 1, g:placeholder { "add", shape = { 2 } } } end, "already has a tensor named 'add'")
+  refuses(function(g) return { x(g) + 1, g:placeholder { "add", shape = { 2 } } } end, "has a tensor named 'add'")
   local g = pg.graph(function(g) -- a made-up name that has been replaced is free again
     local y = x(g) + 1
     return { y = y }
@@ -61,7 +61,8 @@ test("name scopes", function(t)
     g.of = g:gradients(again:sum(), { w })[1]
     return { y = again, captured = captured }
   end)
-  for _, part in ipairs { "encoder/w = variable", "encoder/attention/mul = mul(x, encoder/w)", "encoder/x = placeholder",
+  for _, part in ipairs { "encoder/w = variable", "encoder/attention/mul = mul(x, encoder/w)",
+                          "encoder/x = placeholder",
                           "y = add(encoder/attention/mul, encoder/x)", "encoder/captured = constant", "gradients/" } do
     has(t, g:text(), part)
   end
@@ -93,7 +94,8 @@ test("layers name what they record and what they hold by their path", function(t
     return { y = net(x), z = pg.name_scope("twice", function() return net(x) end) }
   end)
   for _, part in ipairs { "blocks.0.weight = constant  float32 [4, 3]", "\nscale = constant",
-                          "blocks.0/linear = linear(x, blocks.0.weight, blocks.0.bias)", "\nrelu = relu(blocks.0/linear)",
+                          "blocks.0/linear = linear(x, blocks.0.weight, blocks.0.bias)",
+                          "\nrelu = relu(blocks.0/linear)",
                           "twice/blocks.1/linear = linear(twice/relu, blocks.1.weight, blocks.1.bias)" } do
     has(t, g:text(), part)
   end
@@ -110,7 +112,8 @@ test("nodes tell where they were recorded; what fails in a run says it, once", f
   has(t, g:text(), ("graph_names_test.lua:%d\n"):format(line))
   local s = pg.Session { g }
   local err = t.raises(function() s:run("y", { x = pg.ones { 3, 3 } }) end)
-  has(t, err.message, ("graph_names_test.lua:%d: Session:run: y (reshape): x [3, 3]"):format(debug.getinfo(1, "l").currentline - 1))
+  local here = debug.getinfo(1, "l").currentline
+  has(t, err.message, ("graph_names_test.lua:%d: Session:run: y (reshape): x [3, 3]"):format(here - 1))
   has(t, err.message, ("; recorded at %s:%d"):format(err.message:match("^(.-):%d"), line))
   local _, count = err.message:gsub("run: ", "")
   t.equal(count, 1, err.message)
