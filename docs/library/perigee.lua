@@ -3382,6 +3382,27 @@ function Tensor:cast(options) end
 ---@overload fun(arguments: {xs?: perigee.Tensor[], axis?: integer}): perigee.Tensor
 function pg.cat(xs, options) end
 
+---The distance (sum |x1 - x2|^p)^(1/p) of every row of x1 to every row of x2; for p = 0 the number of elements that
+---differ, for p = inf the largest difference. Leading axes broadcast. Where two rows are the same the gradient is 0.
+---@param x1 perigee.Tensor # [..., n, d]
+---@param x2 perigee.Tensor # [..., m, d]
+---@param options? number|{p?: number, compute_mode?: "use_mm_for_euclid_dist_if_necessary"|"use_mm_for_euclid_dist"|"donot_use_mm_for_euclid_dist"} # p=2, compute_mode=use_mm_for_euclid_dist_if_necessary
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x1?: perigee.Tensor, x2?: perigee.Tensor, p?: number, compute_mode?: "use_mm_for_euclid_dist_if_necessary"|"use_mm_for_euclid_dist"|"donot_use_mm_for_euclid_dist"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.cdist(x1, x2, options, ...) end
+
+---The distance (sum |x1 - x2|^p)^(1/p) of every row of x1 to every row of x2; for p = 0 the number of elements that
+---differ, for p = inf the largest difference. Leading axes broadcast. Where two rows are the same the gradient is 0.
+---@param x2 perigee.Tensor # [..., m, d]
+---@param options? number|{p?: number, compute_mode?: "use_mm_for_euclid_dist_if_necessary"|"use_mm_for_euclid_dist"|"donot_use_mm_for_euclid_dist"} # p=2, compute_mode=use_mm_for_euclid_dist_if_necessary
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {x2?: perigee.Tensor, p?: number, compute_mode?: "use_mm_for_euclid_dist_if_necessary"|"use_mm_for_euclid_dist"|"donot_use_mm_for_euclid_dist"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:cdist(x2, options, ...) end
+
 ---The smallest integer that is not below x.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
@@ -5976,6 +5997,11 @@ function pg.pad(...) end
 ---@return perigee.Tensor
 function pg.pairwise_distance(...) end
 
+---Distances (pg.cdist) of all pairs of rows of a matrix [n, d], those of the first row first: [n (n - 1) / 2].
+---@param ... perigee.Tensor|number|{x: perigee.Tensor, p?: number} # x, p=2
+---@return perigee.Tensor
+function pg.pdist(...) end
+
 ---The axes of x in another order.
 ---@param x perigee.Tensor # [...]
 ---@param options? integer|integer[]|{axis: integer|integer[]} # axis
@@ -7898,6 +7924,11 @@ function Tensor:pad(...) end
 ---@param ... perigee.Tensor|number|boolean|{y: perigee.Tensor, p?: number, eps?: number, keepdim?: boolean} # y, p=2, eps=1e-06, keepdim=false
 ---@return perigee.Tensor
 function Tensor:pairwise_distance(...) end
+
+---Distances (pg.cdist) of all pairs of rows of a matrix [n, d], those of the first row first: [n (n - 1) / 2].
+---@param ... number|{p?: number} # p=2
+---@return perigee.Tensor
+function Tensor:pdist(...) end
 
 ---[..., C * r^2, H, W] to [..., C, H * r, W * r]: channels become pixels (Shi and others, 2016).
 ---@param ... integer|{factor: integer} # factor

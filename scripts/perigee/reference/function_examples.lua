@@ -17,6 +17,7 @@ local prints = {
   indices = "pg.arange(10)[pg.indices{1, 3}]", is_tensor = "pg.is_tensor(pg.ones{1}), pg.is_tensor(1)",
   get_default_dtype = "pg.get_default_dtype()", is_grad_enabled = "pg.is_grad_enabled()",
   -- products
+  pdist = "pg.pdist(pg.tensor{{0, 0}, {3, 4}, {0, 8}})",
   mm = M .. ":mm(pg.eye(2))", mv = M .. ":mv(pg.tensor{1, 10})", dot = "pg.tensor{1, 2}:dot(pg.tensor{3, 4})",
   inner = "pg.inner(pg.tensor{1, 2}, " .. M .. ")", outer = "pg.outer(pg.tensor{1, 2}, pg.tensor{3, 4})",
   bmm = "pg.bmm(pg.ones{2, 1, 3}, pg.ones{2, 3, 2})", kron = "pg.kron(pg.eye(2), pg.tensor{{1, 2}})",

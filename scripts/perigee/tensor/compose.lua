@@ -50,6 +50,17 @@ return function(pg, native)
   ---@return perigee.Tensor
   matrix_product("dot", 1, 1)
 
+  ---Distances (pg.cdist) of all pairs of rows of a matrix [n, d], those of the first row first: [n (n - 1) / 2].
+  ---@return perigee.Tensor
+  both("pdist", { { "p", "number", default = 2, doc = "order of the norm, from 0" } }, function(o)
+    if rank(o.x) ~= 2 then
+      native.raise("invalid_argument", "pdist", ("x is %s; expected 2 axes"):format(tostring(o.x.shape)))
+    end
+    local n = size(o.x, 1)
+    local pairs_of = pg.ones({ n, n }, { dtype = "bool", device = o.x.device }):triu(1)
+    return pg.cdist(o.x, o.x, { p = o.p })[pairs_of]
+  end)
+
   -- beta * x + alpha * product. Where autocast made the product of another dtype than its operands, x follows.
   local function plus(o, product)
     local x = o.x
