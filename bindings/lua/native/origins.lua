@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where operators are called from, told to the core before each of them: for the messages of what fails late, if that is
+-- Where operators are called from, told to the core before each of them: for messages of what fails late, if that is
 -- asked for, and for the nodes of a graph that is being recorded, which get names by it too. Finding the line walks the
 -- stack, so it is off otherwise.
 
