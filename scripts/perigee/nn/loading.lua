@@ -16,7 +16,9 @@ local OPTIONS = { strict = "boolean", strip_prefix = "string", add_prefix = "str
 function loading.read_options(options)
   if options == nil then return {} end
   if not native.is_plain(options) then
-    native.raise("invalid_argument", WHERE, "options must be a table, got " .. native.describe(options))
+    native.raise("invalid_argument", WHERE, "options must be a table, got " .. native.describe(options),
+                 type(options) == "function" and "pg.load answers a file's notes behind its tensors: pg.load(path, " ..
+                 "model), or model:load_state((pg.load(path)))" or nil)
   end
   for key, value in pairs(options) do
     local kind = OPTIONS[key]

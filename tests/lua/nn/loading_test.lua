@@ -128,6 +128,8 @@ test("a saved layer holds each tied parameter once, and loads", function(t)
   t.equal(copy.head.weight, model.wte.weight)
   t.ok(copy.head.weight == copy.wte.weight)
   Tied():load_state(tensors)
+  t.raises(function() Tied():load_state(pg.load(path)) end, "options must be a table, got a function %(pg.load ans" ..
+           "wers a file's notes behind its tensors: pg.load%(path, model%), or model:load_state%(%(pg.load%(path%)%)%)")
   pg.save(path, model:state()) -- both names, as PyTorch's state_dict has them
   t.ok(pg.load(path)["head.weight"] ~= nil)
   t.equal(pg.load(path, Tied()).head.weight, model.wte.weight)
