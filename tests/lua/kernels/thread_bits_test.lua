@@ -182,6 +182,13 @@ test("any number of threads: attention, recurrent layers, pooling and norms, bot
       both_ways(list, function(x) return x:interpolate { scale_factor = 1.7, mode = "bilinear" } end,
                 of { 4, 16, 61, 63 })
       both_ways(list, function(x) return pg.embedding(x, pg.randint(0, 300, { 20000 })) end, of { 300, 20 })
+      for _, mode in ipairs { "sum", "mean", "max" } do
+        both_ways(list, function(x) return x:embedding_bag(pg.randint(0, 300, { 700, 30 }), { mode = mode }) end,
+                  of { 300, 20 })
+      end
+      for _, mode in ipairs { "bicubic", "area" } do
+        both_ways(list, function(x) return x:interpolate { size = { 40, 90 }, mode = mode } end, of { 4, 16, 61, 63 })
+      end
       both_ways(list, function(x) return x:cumsum(1) end, of { 5000, 7 })
       both_ways(list, function(x) return x:norm() end, of { 300, 1001 })
       both_ways(list, function(x) return nn.cross_entropy(x, pg.randint(0, 517, { 700 })) end, of { 700, 517 })
