@@ -15,15 +15,19 @@ if arg[1] == "--own" then -- one side of a round
   pg.manual_seed(1)
   for _, item in ipairs(items) do
     if not arg[2] or item[1]:find(arg[2], 1, true) then
-      local fn, calls, warm = item[2](pg), 1, 0
+      local fn, calls = item[2](pg), 1
       local function run(n) for _ = 1, n do fn() end end
-      local start = os.clock()
-      repeat
-        run(calls)
-        warm, calls = warm + calls, calls * 2
-      until os.clock() - start > 0.05 and warm > 30 -- fresh memory is slow: between two collections none is needed now
-      calls = math.ceil(calls / 4)
       collectgarbage()
+      local start = os.clock()
+      repeat -- until all memory that is needed between two collections has been used before
+        local fresh, begin = pg.memory.stats("cpu").device_allocations, os.clock()
+        repeat
+          run(calls)
+          local passed = os.clock() - begin
+          if passed < 0.02 then calls = calls * 2 end
+        until passed > 0.1
+        local passed, grows = os.clock() - start, pg.memory.stats("cpu").device_allocations ~= fresh
+      until passed > 3 or (passed > 0.3 and not grows)
       local count, begin = 0, os.clock()
       repeat
         run(calls)
