@@ -12,7 +12,7 @@
 namespace pg::cpu {
 namespace {
 
-constexpr int64_t kManyRows = 25, kLongRow = 128;   // from there on products are faster
+constexpr int64_t kManyRows = 25, kLongRow = 24;    // from there on products are faster
 constexpr int64_t kIfNecessary = 0, kProducts = 1;  // of compute_mode
 
 // 32 bytes: wider ones are taken apart, an element at a time, where there is no AVX-512.

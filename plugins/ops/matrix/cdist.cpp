@@ -166,7 +166,7 @@ PG_OP("cdist")
             kIfNecessary,
             "p = 2: whether by a matrix product, which is faster for long rows, while distances much smaller than the "
             "rows lose digits; if necessary: where there are more than 25 rows, and on the CPU only if they have more "
-            "than 128 elements")
+            "than 24 elements")
     .output("y", "[..., n, m]")
     .numeric(PG_NUMERIC_FLOAT32)
     .shape(infer)

@@ -58,7 +58,8 @@ return function(pg, native)
     end
     local n = size(o.x, 1)
     local pairs_of = pg.ones({ n, n }, { dtype = "bool", device = o.x.device }):triu(1)
-    return pg.cdist(o.x, o.x, { p = o.p })[pairs_of]
+    local direct = "donot_use_mm_for_euclid_dist" -- as PyTorch's: rows that are close keep their digits
+    return pg.cdist(o.x, o.x, { p = o.p, compute_mode = direct })[pairs_of]
   end)
 
   -- beta * x + alpha * product. Where autocast made the product of another dtype than its operands, x follows.
