@@ -15,28 +15,30 @@ local function direction(t)
   return (pg.arange(n, { dtype = "float64" }) * 0.7390851332151607 + 0.25):sin():reshape(t.shape):add(1.5)
 end
 
-local function project(fn, inputs)
+-- `ways` keeps the directions of the last call's outputs.
+local function project(fn, inputs, ways)
   local total = 0
-  for _, y in ipairs { fn(unpack(inputs)) } do
+  for i, y in ipairs { fn(unpack(inputs)) } do
     if not native.is_tensor(y) then
       native.raise("invalid_argument", "gradcheck", "the function must return tensors, got " .. native.describe(y))
     end
-    if native.dtypes.by_name[y.dtype].floating then total = total + (y:to("float64") * direction(y)):sum() end
+    if native.dtypes.by_name[y.dtype].floating then
+      if not ways[i] or ways[i].shape ~= y.shape then ways[i] = direction(y) end
+      total = total + (y:to("float64") * ways[i]):sum()
+    end
   end
   return total
 end
 
 -- (f(x + eps) - f(x - eps)) / 2 eps for each element of one input. All inputs require gradients: fn may ask for some.
-local function numeric(fn, inputs, k, eps)
+local function numeric(fn, inputs, k, eps, ways)
   local data, n = native.host.flat(inputs[k])
   local slopes = {}
   local function at(i, delta)
-    local moved = { unpack(inputs) }
-    local old = data[i]
-    data[i] = old + delta
-    moved[k] = pg.tensor(data, { dtype = "float64" }):reshape(inputs[k].shape):requires_grad_()
-    data[i] = old
-    return project(fn, moved):item()
+    local moved, x = { unpack(inputs) }, inputs[k]:detach():clone()
+    x:reshape(-1)[i] = data[i] + delta
+    moved[k] = x:requires_grad_()
+    return project(fn, moved, ways):item()
   end
   for i = 1, n do slopes[i] = (at(i, eps) - at(i, -eps)) / (2 * eps) end
   return slopes, n
@@ -47,11 +49,11 @@ end
 ---@return boolean
 local function gradcheck(...)
   local o = read(...)
-  local leaves = {}
-  for i, t in ipairs(o.inputs) do leaves[i] = t:detach():to("float64"):clone():requires_grad_() end
-  local gradients = { pg.grad({ project(o.fn, leaves) }, leaves, { allow_unused = true }) }
+  local leaves, ways = {}, {}
+  for i, t in ipairs(o.inputs) do leaves[i] = t:detach():to("float64"):contiguous():clone():requires_grad_() end
+  local gradients = { pg.grad({ project(o.fn, leaves, ways) }, leaves, { allow_unused = true }) }
   for k = 1, #leaves do
-    local slopes, n = numeric(o.fn, leaves, k, o.eps)
+    local slopes, n = numeric(o.fn, leaves, k, o.eps, ways)
     local got = gradients[k] and native.host.flat(gradients[k]) or {}
     for i = 1, n do
       local g = got[i] or 0

@@ -27,11 +27,14 @@ local function check_scaling(o)
   end
 end
 
+local MOST_WIDTH = 2 ^ 20 -- each pair's speed is kept
+
 local function check_options(o)
   local turned = o.rotary_width or o.width
   if o.width < 2 or o.width % 2 ~= 0 then
     refuse("RoPE", ("width must be even and positive, got %d"):format(o.width))
   end
+  if o.width > MOST_WIDTH then refuse("RoPE", ("width must be at most %d, got %d"):format(MOST_WIDTH, o.width)) end
   if turned < 2 or turned % 2 ~= 0 or turned > o.width then
     refuse("RoPE", ("rotary_width must be even and from 2 to width %d, got %d"):format(o.width, turned))
   end

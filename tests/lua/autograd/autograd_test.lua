@@ -325,6 +325,16 @@ test("a failed backward leaves gradients alone", function(t)
   t.equal(w.grad, { 1, 1 })
 end)
 
+test("gradcheck of inputs that do not lie row by row, which stay as they are", function(t)
+  local x = pg.arange(6):reshape(2, 3):transpose(1, 2)
+  local last = pg.randn({ 1, 2, 3, 2 }):permute(1, 4, 2, 3)
+  local function both(a, b) return a * a * pg.tensor { 1, 2 }, (b:sum(2) * b:sum(3):sum()):sin() end
+  t.ok(pg.gradcheck(both, { x, last }))
+  t.equal(x:totable(), { { 0, 3 }, { 1, 4 }, { 2, 5 } })
+  -- Each element costs two calls of the function, not tables of all elements too.
+  t.ok(pg.gradcheck(function(a) return a:sum() end, { pg.zeros { 3000 } }))
+end)
+
 test("gradcheck of a function that differentiates", function(t)
   t.ok(pg.gradcheck(function(x, y)
     return (pg.grad((x:sin() * y):sum(), { x }, { create_graph = true }))

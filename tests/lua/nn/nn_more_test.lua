@@ -47,6 +47,7 @@ test("RoPE turns pairs, and products depend on the distance only", function(t)
   local x = pg.tensor { { 1, 2 }, { 1, 2 } }
   near(t, nn.RoPE { 2 } (x)[2], pg.tensor { math.cos(1) - 2 * math.sin(1), math.sin(1) + 2 * math.cos(1) })
   t.raises(function() nn.RoPE { 3 } end, "width must be even")
+  t.raises(function() nn.RoPE { 2 ^ 32 } end, "width must be at most 1048576, got 4294967296")
   t.raises(function() nn.RoPE { 4 } (pg.ones { 2, 3 }) end, "expected %[%.%.%., L, 4%]")
 end)
 
