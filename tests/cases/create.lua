@@ -23,6 +23,17 @@ rows.arange = {
             { attrs = { count = 0, start = 0, stop = 0, step = 1 } } },
   bad = { { {}, { count = -1 }, nil } },
 }
+rows.spaced = {
+  class = "function_", creates = true, class_of_dtype = true,
+  ref = function(_, o)
+    return array.fill({ o.count }, function(i)
+      return o.count > 1 and (o.first * (o.count - i) + o.last * (i - 1)) / (o.count - 1) or o.first
+    end)
+  end,
+  cases = { { attrs = { count = 5, first = 2, last = 10 } }, { attrs = { count = 4, first = 9, last = 0 } },
+    { attrs = { count = 1, first = 3, last = 7 } }, { attrs = { count = 0, first = 0, last = 1 } } },
+  bad = { { {}, { count = -1 }, nil } },
+}
 rows.zeros_like = {
   class = "exact", ref = function(a) return array.fill(a[1].shape, 0) end,
   cases = { { F { 3, 4 } }, { F {} }, { F { 3, 0 } } }, bad = { { { 1 }, nil, "tensor" } },

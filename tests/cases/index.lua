@@ -35,6 +35,25 @@ rows.cat = {
   bad = { { { { F { 3, 4 }, F { 3, 3 } } }, { axis = 1 }, "xs%[2%]" }, { { {} }, { axis = 1 }, "empty" },
           { { { F { 3, 4 } } }, { axis = 3 }, "out of range" } },
 }
+rows.stack = {
+  class = "exact",
+  ref = function(a, o)
+    local axis, list = o.axis or 1, {}
+    if axis < 0 then axis = #a[1][1].shape + 2 + axis end
+    for i, x in ipairs(a[1]) do
+      local shape = { unpack(x.shape) }
+      table.insert(shape, axis, 1)
+      list[i] = array.new(shape, x.data)
+    end
+    return joined(list, axis)
+  end,
+  cases = { { { F { 3, 4 }, F { 3, 4 } } }, { { F { 3, 4 }, F { 3, 4 }, F { 3, 4 } }, attrs = { axis = 2 } },
+    { { F { 3, 4 }, F { 3, 4 } }, attrs = { axis = -1 } }, { { F { 2, 3, 2 } }, attrs = { axis = -2 } },
+    { { F {}, F {}, F {} } }, { { F { 0 }, F { 0 } }, attrs = { axis = 2 } }, { { F { 3, 0 }, F { 3, 0 } } },
+    { { B { 2, 2 }, B { 2, 2 } }, attrs = { axis = 3 } } },
+  bad = { { { { F { 3, 4 }, F { 3, 3 } } }, nil, "xs%[2%]" }, { { {} }, nil, "empty" },
+    { { { F { 3, 4 } } }, { axis = 4 }, "out of range" } },
+}
 rows.cat_grad = {
   class = "exact",
   ref = function(a, o)
@@ -54,6 +73,127 @@ rows.cat_grad = {
             { F { 3, 5 }, { F { 3, 4 }, F { 3, 1 } }, attrs = { axis = 2 } },
             { F { 3, 2 }, { F { 3, 0 }, F { 3, 2 } }, attrs = { axis = 2 } } },
   bad = { { { F { 5, 4 }, { F { 3, 4 }, F { 3, 4 } } }, { axis = 1 }, nil } },
+}
+
+local function triangle(keeps)
+  return {
+    class = "exact",
+    ref = function(a, o)
+      local rank = #a[1].shape
+      return array.build(a[1].shape, function(ix)
+        return keeps(ix[rank] - ix[rank - 1], o.diagonal or 0) and a[1].data[array.at(a[1], ix)] or 0
+      end)
+    end,
+    cases = { { F { 3, 4 } }, { F { 4, 3 }, attrs = { diagonal = 1 } }, { F { 2, 3, 3 }, attrs = { diagonal = -1 } },
+      { F { 2, 2, 3, 5 }, attrs = { diagonal = 2 } }, { F { 3, 3 }, attrs = { diagonal = 2 ^ 40 } },
+      { F { 3, 3 }, attrs = { diagonal = -2 ^ 40 } }, { B { 3, 3 } }, { F { 300, 200 }, attrs = { diagonal = 7 } },
+      { F { 0, 3 } }, { F { 3, 0 } }, { F { 0, 2, 2 } }, { F { 1, 1 } } },
+    bad = { { { F { 3 } }, nil, "2" }, { { F {} }, nil, "2" } },
+  }
+end
+rows.tril = triangle(function(apart, diagonal) return apart <= diagonal end)
+rows.triu = triangle(function(apart, diagonal) return apart >= diagonal end)
+
+local function moved(x, place) -- place(axis, n, i): where the element at i of an axis comes from
+  return array.build(x.shape, function(ix)
+    local from = {}
+    for axis, n in ipairs(x.shape) do from[axis] = place(axis, n, ix[axis]) end
+    return x.data[array.at(x, from)]
+  end)
+end
+rows.flip = {
+  class = "exact",
+  ref = function(a, o)
+    local turned = {}
+    for _, axis in ipairs(o.axes) do turned[axis_of(a[1], axis)] = true end
+    return moved(a[1], function(axis, n, i) return turned[axis] and n - 1 - i or i end)
+  end,
+  cases = { { F { 3, 4 }, attrs = { axes = { 1 } } }, { F { 3, 4 }, attrs = { axes = { -1 } } },
+    { F { 2, 3, 4 }, attrs = { axes = { 1, 3 } } }, { F { 2, 3, 4 }, attrs = { axes = { 3, 2, 1 } } },
+    { F { 40, 50 }, attrs = { axes = { 2 } } }, { B { 3, 3 }, attrs = { axes = { 1 } } },
+    { F { 3, 4 }, attrs = { axes = {} } }, { F { 3, 0 }, attrs = { axes = { 2 } } },
+    { F { 0, 2 }, attrs = { axes = { 1, 2 } } } },
+  bad = { { { F { 3, 4 } }, { axes = { 3 } }, "out of range" }, { { F { 3, 4 } }, { axes = { 1, -2 } }, "twice" },
+    { { F { 3, 4 } }, nil, "missing" } },
+}
+rows.roll_axes = {
+  class = "exact",
+  ref = function(a, o) return moved(a[1], function(axis, n, i) return (i - (o.shifts[axis] or 0)) % n end) end,
+  cases = { { F { 3, 4 }, attrs = { shifts = { 1 } } }, { F { 3, 4 }, attrs = { shifts = { 0, -1 } } },
+    { F { 3, 4, 5 }, attrs = { shifts = { 7, 1, -12 } } }, { F { 2, 3 }, attrs = { shifts = { 2, 3 } } },
+    { F { 60, 50 }, attrs = { shifts = { 13, 21 } } }, { B { 4 }, attrs = { shifts = { 1 } } },
+    { F { 3, 0 }, attrs = { shifts = { 1, 1 } } }, { F {}, attrs = { shifts = {} } } },
+  bad = { { { F { 3 } }, { shifts = { 1, 1 } }, "2 shifts" }, { { F { 3 } }, nil, "missing" } },
+}
+
+-- The position (from 0) of an axis of n that position i of the padded axis shows; nil where it shows none.
+local function shown_at(o, axis, n, i)
+  local before, behind = o.before and o.before[axis] or 0, o.behind and o.behind[axis] or 0
+  local p = i - before
+  if o.mode == "circular" then
+    local first = math.max(0, -before)
+    return first + (p - first) % (n - first + math.min(0, behind))
+  end
+  if p >= 0 and p < n then return p end
+  if o.mode == "reflect" then return p < 0 and -p or 2 * (n - 1) - p end
+  if o.mode == "replicate" then return math.max(0, math.min(n - 1, p)) end
+end
+local function padded(x, o)
+  local shape = {}
+  for i, n in ipairs(x.shape) do shape[i] = n + (o.before and o.before[i] or 0) + (o.behind and o.behind[i] or 0) end
+  return array.build(shape, function(ix)
+    local from = {}
+    for i, n in ipairs(x.shape) do
+      from[i] = shown_at(o, i, n, ix[i])
+      if not from[i] then return o.value or 0 end
+    end
+    return x.data[array.at(x, from)]
+  end)
+end
+rows.pad_axes = {
+  class = "exact", ref = function(a, o) return padded(a[1], o) end,
+  cases = {
+    { F { 3, 4 }, attrs = { before = { 1, 2 }, behind = { 0, 1 } } },
+    { F { 3, 4 }, attrs = { before = { 0, -1 }, behind = { 2, 3 }, value = 2 } },
+    { F { 3, 4 }, attrs = { before = { -1, 0 }, behind = { -1, -2 } } },
+    { F { 2, 3, 4 }, attrs = { before = { 0, 1 }, value = -1 } }, { F { 2, 3, 4 }, attrs = { behind = { 1 } } },
+    { F { 2, 3, 4, 2 }, attrs = { before = { 0, 0, 1, 1 }, behind = { 0, 0, 1, 2 } } },
+    { F { 3, 4 }, attrs = {} }, { F {}, attrs = {} }, { F { 0, 2 }, attrs = { before = { 1, 1 } } },
+    { F { 2, 0 }, attrs = { behind = { 0, 2 }, value = 1 } }, { F { 3 }, attrs = { before = { -3 } } },
+    { B { 2, 2 }, attrs = { before = { 1, 1 }, value = 1 } }, { F { 300, 90 }, attrs = { before = { 2, 30 } } },
+    { F { 3, 4 }, attrs = { before = { 2, 3 }, behind = { 1, 2 }, mode = "reflect" } },
+    { F { 2, 3, 5 }, attrs = { before = { 0, 0, -2 }, behind = { 0, 2, 3 }, mode = "reflect" } },
+    { F { 1, 3 }, attrs = { before = { 2, 3 }, behind = { 1, 4 }, mode = "replicate" } },
+    { F { 2, 3, 4 }, attrs = { before = { 0, 1, -1 }, behind = { 0, 0, 6 }, mode = "replicate" } },
+    { F { 3, 4 }, attrs = { before = { 3, 2 }, behind = { 1, 4 }, mode = "circular" } },
+    { F { 2, 5 }, attrs = { before = { 0, -2 }, behind = { 0, 3 }, mode = "circular" } },
+    { F { 0, 3 }, attrs = { before = { 0, 1 }, behind = { 0, 1 }, mode = "reflect" } },
+  },
+  bad = { { { F { 3, 4 } }, { before = { 0, -3 }, behind = { 0, -2 } }, "take more than axis 2" },
+    { { F { 3, 4 } }, { before = { 3 }, mode = "reflect" }, "too large for axis 1.*reflect" },
+    { { F { 3, 4 } }, { behind = { 0, 5 }, mode = "circular" }, "too large for axis 2.*circular" },
+    { { F { 0, 4 } }, { behind = { 1 }, mode = "replicate" }, "too large for axis 1.*replicate" },
+    { { F { 3 } }, { before = { 1, 1 } }, "2 widths" }, { { F { 3 } }, { before = { 2 ^ 62 } }, "too large" },
+    { { F { 3 } }, { before = { 1 }, mode = "mirror" }, "mirror" } },
+}
+rows.pad_axes_grad = {
+  class = "sum",
+  ref = function(a, o)
+    o = setmetatable({ mode = o.mode or "reflect" }, { __index = o })
+    return array.adjoint(a[2].shape, a[1], function(x) return padded(x, o) end)
+  end,
+  cases = {
+    { F { 6, 9 }, F { 3, 4 }, attrs = { before = { 2, 3 }, behind = { 1, 2 }, mode = "reflect" } },
+    { F { 2, 5, 6 }, F { 2, 3, 5 }, attrs = { before = { 0, 0, -2 }, behind = { 0, 2, 3 } } },
+    { F { 4, 10 }, F { 1, 3 }, attrs = { before = { 2, 3 }, behind = { 1, 4 }, mode = "replicate" } },
+    { F { 2, 4, 9 }, F { 2, 3, 4 }, attrs = { before = { 0, 1, -1 }, behind = { 0, 0, 6 }, mode = "replicate" } },
+    { F { 7, 10 }, F { 3, 4 }, attrs = { before = { 3, 2 }, behind = { 1, 4 }, mode = "circular" } },
+    { F { 4, 6 }, F { 3, 4 }, attrs = { before = { 1, -1 }, behind = { 0, 3 }, mode = "constant" } },
+    { F { 0, 5 }, F { 0, 3 }, attrs = { before = { 0, 1 }, behind = { 0, 1 } } },
+    { F { 3, 4 }, F { 3, 4 }, attrs = {} },
+  },
+  bad = { { { F { 6, 8 }, F { 3, 4 } }, { before = { 2, 3 }, behind = { 1, 2 } }, "shape of the padded" },
+    { { F { 6 }, F { 3, 4 } }, { before = { 2 } }, nil } },
 }
 
 local function gathered(x, ix_array, axis)

@@ -45,4 +45,11 @@ rows.copy = {
   bad = { { { F { 3 }, F { 2, 3 } }, nil, "does not broadcast" } }, graph = false,
 }
 
+rows.filled = {
+  class = "exact", ref = function(a, o) return array.fill(a[1].shape, o.value) end,
+  cases = { { F { 3, 4 }, attrs = { value = 3 } }, { F {}, attrs = { value = -1 } },
+    { F { 3, 0 }, attrs = { value = 1 } }, { F { 3 }, attrs = { value = 0 } } },
+  bad = { { { F { 2 } }, nil, "missing" }, { { 1 }, { value = 1 }, "tensor" } },
+}
+
 return rows

@@ -4,6 +4,7 @@
 
 #include "copy.hpp"
 #include "index_values.hpp"
+#include "join.hpp"
 #include "perigee/kernels/strided.hpp"
 #include "storage.hpp"
 
@@ -17,8 +18,9 @@ struct Cat final : pg::Kernel {
       if (storage_of(call.in(i)) != storage_of(call.out(0))) refuse(call);
     }
   }
-  Cat(const pg::KernelCall& call, pg::Plan&) : axis_(call.axis("axis", call.out(0).rank)) {}
+  Cat(const pg::KernelCall& call, pg::Plan&) : axis_(call.axis("axis", call.out(0).rank)), join_(call, axis_) {}
   void launch(const pg_launch& launch) override {
+    if (join_) return join_.run(launch);
     pg_tensor out = at_address(*launch.outputs[0], launch.output[0]);
     int64_t bytes = kStorageBytes[storage_of(out)];
     for (uint32_t i = 0; i < launch.input_count; i++) {
@@ -33,6 +35,7 @@ struct Cat final : pg::Kernel {
 
  private:
   int64_t axis_;
+  Join join_;
 };
 PG_KERNEL("cat", Cat);
 

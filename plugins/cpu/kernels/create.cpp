@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of nothing, or of another's shape: zeros_like ones_like arange; and all_finite.
+// Tensors of nothing, or of another's shape: zeros_like ones_like filled arange spaced; and all_finite.
 #include "block_loop.hpp"
 #include "copy.hpp"
 
@@ -19,17 +19,34 @@ using Ones = FillLike<1>;
 PG_KERNEL("zeros_like", Zeros);
 PG_KERNEL("ones_like", Ones);
 
-// start + i * step, in float64 (int64 where both are whole and the dtype is an integer).
+struct Filled final : pg::Kernel {
+  static void supports(const pg::KernelCall& call) { require_dense(call, call.out(0)); }
+  Filled(const pg::KernelCall& call, pg::Plan&) : value_(call.runtime<double>("value")) {}
+  void launch(const pg_launch& launch) override {
+    if (launch.output[0].buffer != 0) fill_tensor(at_address(*launch.outputs[0], launch.output[0]), value_(launch));
+  }
+
+ private:
+  pg::Runtime<double> value_;
+};
+PG_KERNEL("filled", Filled, PG_KEY_CLASS);
+
+// start + i * step, in float64 (int64 where both are whole and the dtype is an integer); of spaced the last number is
+// the one that was asked for.
 struct Arange final : pg::Kernel {
   static void supports(const pg::KernelCall& call) { require_dense(call, call.out(0)); }
   Arange(const pg::KernelCall& call, pg::Plan&)
-      : start_(call.runtime<double>("start")), step_(call.runtime<double>("step")), to_(storage_of(call.out(0))) {
+      : ends_(call.is("spaced")),
+        start_(call.runtime<double>(ends_ ? "first" : "start")),
+        step_(call.runtime<double>(ends_ ? "last" : "step")),
+        to_(storage_of(call.out(0))) {
     const pg_tensor& out = call.out(0);
     count_ = pg::element_count(out);
     stride_ = out.rank == 0 ? 1 : out.stride[0];
   }
   void launch(const pg_launch& launch) override {
-    double start = start_(launch), step = step_(launch);
+    double start = start_(launch), step = step_(launch), last = step;
+    if (ends_) step = count_ > 1 ? (last - start) / static_cast<double>(count_ - 1) : 0;
     char* out = pg::output<char>(launch, 0);
     int bytes = kStorageBytes[to_];
     auto piece = [=, this](int64_t begin, int64_t end) {
@@ -38,6 +55,7 @@ struct Arange final : pg::Kernel {
       for (int64_t p = begin; p < end; p += kBlock) {
         int64_t n = end - p < kBlock ? end - p : kBlock;
         for (int64_t i = 0; i < n; i++) values[i] = start + static_cast<double>(p + i) * step;
+        if (ends_ && p + n == count_ && count_ > 1) values[n - 1] = last;
         convert(sF64, to_, values, converted, n);
         if (stride_ == 1)
           std::memcpy(out + p * bytes, converted, static_cast<size_t>(n * bytes));
@@ -50,11 +68,13 @@ struct Arange final : pg::Kernel {
   }
 
  private:
+  bool ends_;
   pg::Runtime<double> start_, step_;
   Storage to_;
   int64_t count_, stride_;
 };
 PG_KERNEL("arange", Arange);
+PG_KERNEL("spaced", Arange);
 
 // Whether no element of any tensor is infinite or NaN. Shapes are read at launch.
 struct AllFinite final : pg::Kernel {

@@ -16,6 +16,7 @@ void constant(const Work& work) {
 }
 void fill(const Work& work) { reference::fill(work.attr<double>("value"), work.out(0)); }
 void arange(const Work& work) { reference::arange(work.attr<double>("start"), work.attr<double>("step"), work.out(0)); }
+void spaced(const Work& work) { reference::spaced(work.attr<double>("first"), work.attr<double>("last"), work.out(0)); }
 
 reference::Draw draw(const Work& work) {
   return {static_cast<uint64_t>(work.attr<int64_t>("seed")), static_cast<uint64_t>(work.attr<int64_t>("offset"))};
@@ -64,7 +65,9 @@ void all_reduce(const Work& work) { reference::all_reduce(work.group(0), work.ch
 PG_SIM_KERNEL("zeros_like", constant<0>, kAny);
 PG_SIM_KERNEL("ones_like", constant<1>, kAny);
 PG_SIM_KERNEL("fill", fill, kAny);
+PG_SIM_KERNEL("filled", fill, kAny);
 PG_SIM_KERNEL("arange", arange, kAny);
+PG_SIM_KERNEL("spaced", spaced, kAny);
 PG_SIM_KERNEL("uniform", uniform, kAny);
 PG_SIM_KERNEL("normal", normal, kAny);
 PG_SIM_KERNEL("exponential", exponential, kFloats);

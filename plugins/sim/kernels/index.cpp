@@ -2,6 +2,7 @@
 #include "perigee/kernels/reference/index.hpp"
 
 #include "../launch.hpp"
+#include "perigee/kernels/reference/pad.hpp"
 #include "perigee/kernels/reference/scatter.hpp"
 
 namespace sim {
@@ -69,6 +70,7 @@ void masked_select_grad(const Work& work) { reference::masked_select_grad(work.i
 
 void one_hot(const Work& work) { reference::one_hot(work.in(0), work.attr<int64_t>("classes"), work.out(0)); }
 void cat(const Work& work) { reference::cat(work.group(0), work.axis("axis", work.out(0).rank()), work.out(0)); }
+void stack(const Work& work) { reference::stack(work.group(0), work.axis("axis", work.out(0).rank()), work.out(0)); }
 void cat_grad(const Work& work) {
   reference::cat_grad(work.in(0), work.axis("axis", work.in(0).rank()), work.outputs());
 }
@@ -80,6 +82,22 @@ void slice_scatter(const Work& work) {
   reference::slice_scatter(work.in(0), work.in(1), work.list("starts"), work.list("steps"), work.list("drop"),
                            work.out(0));
 }
+
+void pad(const Work& work) {
+  reference::pad({work.choice("mode"), work.list("before"), work.list("behind")}, work.in(0),
+                 work.attr<double>("value"), work.out(0));
+}
+void pad_grad(const Work& work) {
+  reference::pad_grad({work.choice("mode"), work.list("before"), work.list("behind")}, work.in(0), work.out(0));
+}
+void flip(const Work& work) {
+  int64_t rank = work.in(0).rank();
+  uint32_t axes = work.list("axes").empty() || rank == 0 ? 0 : work.axes("axes", rank);
+  reference::flip(work.in(0), axes, work.out(0));
+}
+void roll(const Work& work) { reference::roll(work.in(0), work.list("shifts"), work.out(0)); }
+void tril(const Work& work) { reference::triangle(work.in(0), work.attr<int64_t>("diagonal"), true, work.out(0)); }
+void triu(const Work& work) { reference::triangle(work.in(0), work.attr<int64_t>("diagonal"), false, work.out(0)); }
 
 PG_SIM_KERNEL("embedding", embedding, kAny);
 PG_SIM_KERNEL("embedding_grad", embedding_grad, kAny);
@@ -99,6 +117,13 @@ PG_SIM_KERNEL("masked_select_grad", masked_select_grad, kAny);
 PG_SIM_KERNEL("one_hot", one_hot, kAny);
 PG_SIM_KERNEL("cat", cat, kAny);
 PG_SIM_KERNEL("cat_grad", cat_grad, kAny);
+PG_SIM_KERNEL("stack", stack, kAny);
+PG_SIM_KERNEL("pad_axes", pad, kAny);
+PG_SIM_KERNEL("pad_axes_grad", pad_grad, kNumbers);
+PG_SIM_KERNEL("flip", flip, kAny);
+PG_SIM_KERNEL("roll_axes", roll, kAny);
+PG_SIM_KERNEL("tril", tril, kAny);
+PG_SIM_KERNEL("triu", triu, kAny);
 PG_SIM_KERNEL("slice_grad", slice_grad, kAny);
 PG_SIM_KERNEL("slice_scatter", slice_scatter, kAny);
 

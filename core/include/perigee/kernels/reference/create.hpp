@@ -23,6 +23,15 @@ inline void arange(double start, double step, const Operand& y) {
   write(y, out);
 }
 
+// From first to last in equal steps, in double.
+inline void spaced(double first, double last, const Operand& y) {
+  int64_t n = y.count();
+  double step = n > 1 ? (last - first) / static_cast<double>(n - 1) : 0;
+  std::vector<double> out;
+  for (int64_t i = 0; i < n; i++) out.push_back(i + 1 == n && n > 1 ? last : first + static_cast<double>(i) * step);
+  write(y, out);
+}
+
 // Every y is the reduction over all xs, in the order given. op: "sum", "mean", "max", "min".
 inline void all_reduce(const std::vector<Operand>& xs, const std::string& op, const std::vector<Operand>& ys) {
   if (xs.empty()) return;

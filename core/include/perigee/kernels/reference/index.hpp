@@ -168,10 +168,61 @@ inline void cat(const std::vector<Operand>& xs, int64_t axis, const Operand& y) 
   });
 }
 
+// cat of the xs with an axis of size 1 inserted.
+inline void stack(std::vector<Operand> xs, int64_t axis, const Operand& y) {
+  for (Operand& x : xs) {
+    x.shape.insert(x.shape.begin() + axis, 1);
+    x.stride.insert(x.stride.begin() + axis, 0);
+  }
+  cat(xs, axis, y);
+}
+
 // dxs: the pieces of dy.
 inline void cat_grad(const Operand& dy, int64_t axis, const std::vector<Operand>& dxs) {
   with_compute(dy.dtype, [&](auto tag) {
     each_piece(dy, dxs, axis, [&](size_t i, const Operand& part) { write(dxs[i], read<decltype(tag)>(part)); });
+  });
+}
+
+// Bits of `axes`: those whose positions come in reverse order.
+inline void flip(Operand x, uint32_t axes, const Operand& y) {
+  if (y.count() == 0) return;
+  for (size_t d = 0; d < x.shape.size(); d++) {
+    if ((axes >> d & 1u) == 0) continue;
+    x.data = static_cast<char*>(x.data) + (x.shape[d] - 1) * x.stride[d] * dtype_bytes(x.dtype);
+    x.stride[d] = -x.stride[d];
+  }
+  with_compute(x.dtype, [&](auto tag) { write(y, read<decltype(tag)>(x)); });
+}
+
+// Position i of an axis goes to i + shift, round the end.
+inline void roll(const Operand& x, const Dims& shifts, const Operand& y) {
+  with_compute(x.dtype, [&](auto tag) {
+    auto in = read<decltype(tag)>(x), out = in;
+    Dims own = dense(x.shape);
+    for (int64_t i = 0; i < x.count(); i++) {
+      int64_t to = 0;
+      for (size_t d = 0; d < x.shape.size(); d++) {
+        int64_t n = x.shape[d], shift = d < shifts.size() ? shifts[d] % n : 0;
+        to += (i / own[d] % n + shift + n) % n * own[d];
+      }
+      out[to] = in[i];
+    }
+    write(y, out);
+  });
+}
+
+// x where column minus row is at most (lower) or at least `diagonal`, else zeros.
+inline void triangle(const Operand& x, int64_t diagonal, bool lower, const Operand& y) {
+  if (y.count() == 0) return;
+  int64_t height = x.shape[x.shape.size() - 2], width = x.shape.back();
+  with_compute(x.dtype, [&](auto tag) {
+    auto values = read<decltype(tag)>(x);
+    for (int64_t i = 0; i < x.count(); i++) {
+      int64_t apart = i % width - i / width % height;
+      if (lower ? apart > diagonal : apart < diagonal) values[i] = 0;
+    }
+    write(y, values);
   });
 }
 
