@@ -4333,15 +4333,41 @@ function pg.eye(...) end
 ---@return perigee.Tensor
 function pg.fill(options, ...) end
 
+---x with `value` in place of every element, converted to its dtype. The in-place form is what fill_ does.
+---@param x perigee.Tensor # any shape; only described
+---@param options? number|{value: number} # value
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, value: number}): perigee.Tensor
+function pg.filled(x, options) end
+
+---x with `value` in place of every element, converted to its dtype. The in-place form is what fill_ does.
+---@param options? number|{value: number} # value
+---@return perigee.Tensor
+function Tensor:filled(options) end
+
+---x:filled, written into x.
+---@param options? number|{value: number} # value
+---@return perigee.Tensor
+function Tensor:filled_(options) end
+
 ---Joins the axes from first to last.
 ---@param ... perigee.Tensor|integer|{x: perigee.Tensor, first?: integer, last?: integer} # x, first=1, last=-1
 ---@return perigee.Tensor
 function pg.flatten(...) end
 
----The positions of these axes in reverse order (a copy).
----@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, axis: integer|integer[]} # x, axis
+---x with the positions of `axes` in reverse order, copied.
+---@param x perigee.Tensor # [...]
+---@param options? integer|integer[]|{axis: integer|integer[]} # axis
+---@param ... any
 ---@return perigee.Tensor
-function pg.flip(...) end
+---@overload fun(arguments: {x?: perigee.Tensor, axis: integer|integer[]}): perigee.Tensor
+function pg.flip(x, options, ...) end
+
+---x with the positions of `axes` in reverse order, copied.
+---@param options? integer|integer[]|{axis: integer|integer[]} # axis
+---@param ... any
+---@return perigee.Tensor
+function Tensor:flip(options, ...) end
 
 ---The same as tensor:fliplr. The columns in reverse order (axis 2).
 ---@param x perigee.Tensor
@@ -5992,6 +6018,20 @@ function pg.outer(...) end
 ---@return perigee.Tensor
 function pg.pad(...) end
 
+---x with elements added at the ends of axes, or taken away.
+---@param x perigee.Tensor # [...]
+---@param options? integer|integer[]|{before?: integer|integer[], behind?: integer|integer[], mode?: "constant"|"reflect"|"replicate"|"circular", value?: number} # before, behind, mode=constant, value=0
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, before?: integer|integer[], behind?: integer|integer[], mode?: "constant"|"reflect"|"replicate"|"circular", value?: number}): perigee.Tensor
+function pg.pad_axes(x, options, ...) end
+
+---x with elements added at the ends of axes, or taken away.
+---@param options? integer|integer[]|{before?: integer|integer[], behind?: integer|integer[], mode?: "constant"|"reflect"|"replicate"|"circular", value?: number} # before, behind, mode=constant, value=0
+---@param ... any
+---@return perigee.Tensor
+function Tensor:pad_axes(options, ...) end
+
 ---The p-norm of x - y + eps along the last axis. x and y broadcast.
 ---@param ... perigee.Tensor|number|boolean|{x: perigee.Tensor, y: perigee.Tensor, p?: number, eps?: number, keepdim?: boolean} # x, y, p=2, eps=1e-06, keepdim=false
 ---@return perigee.Tensor
@@ -6377,6 +6417,20 @@ function pg.rmsprop(params, grads, square_avgs, momentum_buffers, grad_avgs, fou
 ---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, shifts: integer|integer[], axis?: integer|integer[]} # x, shifts, axis
 ---@return perigee.Tensor
 function pg.roll(...) end
+
+---x with the positions of its axes moved; what leaves at one end enters at the other.
+---@param x perigee.Tensor # [...]
+---@param options? integer|integer[]|{shifts: integer|integer[]} # shifts
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, shifts: integer|integer[]}): perigee.Tensor
+function pg.roll_axes(x, options, ...) end
+
+---x with the positions of its axes moved; what leaves at one end enters at the other.
+---@param options? integer|integer[]|{shifts: integer|integer[]} # shifts
+---@param ... any
+---@return perigee.Tensor
+function Tensor:roll_axes(options, ...) end
 
 ---Turned by `times` quarter turns from the first towards the second of two axes.
 ---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, times?: integer, axes?: integer[]} # x, times=1, axes={1, 2}
@@ -6883,6 +6937,13 @@ function pg.sort(x, options, ...) end
 ---@return perigee.Tensor indices
 function Tensor:sort(options, ...) end
 
+---Numbers from first to last, both included, in equal steps: computed in float64 and rounded once. The front end says
+---how many.
+---@param options? perigee.Dtype|{dtype?: perigee.Dtype, first?: number, last?: number} # dtype, first=0, last=0
+---@param ... any
+---@return perigee.Tensor
+function pg.spaced(options, ...) end
+
 ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
 ---@param ... perigee.Tensor|integer|integer[]|{x: perigee.Tensor, size: integer|integer[], axis?: integer} # x, size, axis=1
 ---@return perigee.Tensor[]
@@ -6930,10 +6991,12 @@ function pg.squeeze(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:squeeze(options, ...) end
 
----Joins tensors of one shape along a new axis.
----@param ... perigee.Tensor[]|integer|{tensors: perigee.Tensor[], axis?: integer} # tensors, axis=1
+---The tensors, all of one shape, along a new axis.
+---@param xs perigee.Tensor[] # equal shapes
+---@param options? integer|{axis?: integer} # axis=1
 ---@return perigee.Tensor
-function pg.stack(...) end
+---@overload fun(arguments: {xs?: perigee.Tensor[], axis?: integer}): perigee.Tensor
+function pg.stack(xs, options) end
 
 ---Standard deviation, the root of `var`.
 ---@param x perigee.Tensor # [...]
@@ -7162,15 +7225,39 @@ function pg.transpose(...) end
 ---@return perigee.Tensor
 function pg.trapezoid(...) end
 
----The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
----@param ... perigee.Tensor|integer|{x: perigee.Tensor, diagonal?: integer} # x, diagonal=0
+---The lower triangle of matrices: zeros above diagonal number `diagonal`.
+---@param x perigee.Tensor # [..., n, m]
+---@param options? integer|{diagonal?: integer} # diagonal=0
 ---@return perigee.Tensor
-function pg.tril(...) end
+---@overload fun(arguments: {x?: perigee.Tensor, diagonal?: integer}): perigee.Tensor
+function pg.tril(x, options) end
 
----The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
----@param ... perigee.Tensor|integer|{x: perigee.Tensor, diagonal?: integer} # x, diagonal=0
+---The lower triangle of matrices: zeros above diagonal number `diagonal`.
+---@param options? integer|{diagonal?: integer} # diagonal=0
 ---@return perigee.Tensor
-function pg.triu(...) end
+function Tensor:tril(options) end
+
+---x:tril, written into x.
+---@param options? integer|{diagonal?: integer} # diagonal=0
+---@return perigee.Tensor
+function Tensor:tril_(options) end
+
+---The upper triangle of matrices: zeros below diagonal number `diagonal`.
+---@param x perigee.Tensor # [..., n, m]
+---@param options? integer|{diagonal?: integer} # diagonal=0
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, diagonal?: integer}): perigee.Tensor
+function pg.triu(x, options) end
+
+---The upper triangle of matrices: zeros below diagonal number `diagonal`.
+---@param options? integer|{diagonal?: integer} # diagonal=0
+---@return perigee.Tensor
+function Tensor:triu(options) end
+
+---x:triu, written into x.
+---@param options? integer|{diagonal?: integer} # diagonal=0
+---@return perigee.Tensor
+function Tensor:triu_(options) end
 
 ---x without its fraction.
 ---@param x perigee.Tensor # any shape
@@ -7622,11 +7709,6 @@ function Tensor:fill_(value) end
 ---@param ... integer|{first?: integer, last?: integer} # first=1, last=-1
 ---@return perigee.Tensor
 function Tensor:flatten(...) end
-
----The positions of these axes in reverse order (a copy).
----@param ... integer|integer[]|{axis: integer|integer[]} # axis
----@return perigee.Tensor
-function Tensor:flip(...) end
 
 ---The columns in reverse order (axis 2).
 ---@return perigee.Tensor
@@ -8135,16 +8217,6 @@ function Tensor:transpose(...) end
 ---@param ... perigee.Tensor|number|integer|{x?: perigee.Tensor, dx?: number, axis?: integer} # x, dx=1, axis=-1
 ---@return perigee.Tensor
 function Tensor:trapezoid(...) end
-
----The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
----@param ... integer|{diagonal?: integer} # diagonal=0
----@return perigee.Tensor
-function Tensor:tril(...) end
-
----The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
----@param ... integer|{diagonal?: integer} # diagonal=0
----@return perigee.Tensor
-function Tensor:triu(...) end
 
 ---A list of the tensor at each position of an axis.
 ---@param ... integer|{axis?: integer} # axis=1

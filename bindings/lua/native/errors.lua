@@ -128,6 +128,7 @@ function M.raise_native(C, where, hint, op)
   if op and op ~= where then
     if from == op then from = where end
     if message:sub(1, #op + 2) == op .. ": " then message = message:sub(#op + 3) end
+    if message:sub(1, #op + 1) == op .. " " then message = "this" .. message:sub(#op + 1) end
   end
   if not hint and M.origins and not M.origins.asked() and message:find("^[%w_]+ %(number %d+%): ") then
     hint = "pg.config.set{origins=true} tells where it was called"

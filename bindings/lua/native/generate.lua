@@ -16,13 +16,22 @@ local id, out, any, where = op.id, scratch.out, operators.call_any, scratch.wher
 local call1, call2, call = C.pgc_call1, C.pgc_call2, C.pgc_call
 local ins, attrs, first, scalar, value = scratch.ins, scratch.attrs, scratch.first, scratch.scalar, scratch.value
 local release = C.pgc_release
-local first_list, huge = scratch.first_list, 2^63
+local first_list, huge, next, getmetatable = scratch.first_list, 2^63, next, getmetatable
 local function whole(v) return type(v) == 'number' and floor(v) == v and v > -huge and v < huge end
 local function last(...)
   for i = select('#', ...), 1, -1 do
     if (select(i, ...)) ~= nil then return i end
   end
   return 0
+end
+local function holds(list, n) -- whether it has just n entries
+  local key, count = next(list), 0
+  while key ~= nil do
+    count = count + 1
+    if count > n then return false end
+    key = next(list, key)
+  end
+  return count == n
 end
 local function closed(x, y)
   if x and x.ptr == nil then handles.raise_closed(x, where) end
@@ -104,6 +113,19 @@ if whole(a) $nonzero and select('#', ...) == 0 then
     if n > 3 then first[3] = $d end
 $body
   end
+elseif type(a) == 'table' and b == nil and select('#', ...) == 0 then
+  local n, meta = #a, getmetatable(a)
+  if n > 0 and n <= 8 and (meta == nil or type(meta) == 'table' and meta.__perigee_list) and holds(a, n) then
+    local whole_ones = true
+    for i = 1, n do
+      local v = a[i]
+      if whole(v) and (v ~= 0 or $zero) then first[i - 1] = $entry else whole_ones = false break end
+    end
+    if whole_ones then
+      first_list.count = n
+$body
+    end
+  end
 end
 ]]
 
@@ -111,9 +133,10 @@ end
 local function number_form(attr, in_place)
   local run = body({ "p" }, "attrs", in_place, "x")
   if attr.kind == kinds.axes or attr.kind == kinds.ints or attr.kind == kinds.dims then
-    local names = { body = run, nonzero = "" }
+    local names = { body = run, nonzero = "", zero = "true", entry = "v" }
     for _, name in ipairs { "a", "b", "c", "d" } do names[name] = name end
     if attr.kind == kinds.axes then
+      names.zero, names.entry = "false", "v > 0 and v - 1 or v"
       names.nonzero = "and a ~= 0 and b ~= 0 and c ~= 0 and d ~= 0"
       for _, name in ipairs { "a", "b", "c", "d" } do names[name] = (("@ > 0 and @ - 1 or @"):gsub("@", name)) end
     end
@@ -201,6 +224,113 @@ local function with_optional(op)
                         expand(optional_fallback, { flag = "false", count = tostring(#names), list = list }) }
 end
 
+-- A list of tensors, and where the first attribute is an axis that one: cat{a, b}, cat({a, b}, 2), cat{a, b, axis=2}.
+local list_of_tensors = [[
+local groups, most, otherwise = scratch.groups, scratch.most, first and first[0]
+local function put(list, n)
+  for i = 1, n do
+    local t = list[i]
+    if not istype(Handle, t) or t.ptr == nil then return false end
+    ins[i - 1] = t.ptr
+  end
+  if n < 2 then return true end
+  local a, b = C.pgc_describe(list[n - 1].ptr), C.pgc_describe(list[n].ptr) -- of different dtypes: results.lua looks
+  return a.dtype_code == b.dtype_code and a.dtype_bits == b.dtype_bits
+end
+return function(list, a, ...)
+if type(list) == 'table' and getmetatable(list) == nil and select('#', ...) == 0 then
+  local n, axis = #list, $axis
+  local named = axis ~= nil and 1 or 0
+  if a ~= nil then axis = a end
+  if n > 0 and n <= most and not (a ~= nil and named == 1) and (axis == nil or axis ~= 0 and whole(axis)) and
+     holds(list, n + named) and put(list, n) then
+    groups[0], first[0] = n, axis == nil and otherwise or axis > 0 and axis - 1 or axis
+$body
+  end
+end
+  local more = select('#', ...)
+  return any(op, false, more > 0 and more + 2 or a ~= nil and 2 or list ~= nil and 1 or 0, list, a, ...)
+end
+]]
+local function variadic(op)
+  local attr = op.visible[1]
+  local run = expand(issue, { call = "call(id, ins, n, groups, attrs, 0, out, 1)", again = "put(list, n)",
+                              attrs = "attrs", first = "list[1]" })
+  local axis = ("list[%q]"):format(attr.shown or attr.name)
+  return head .. expand(list_of_tensors, { axis = axis, body = run .. give[false] })
+end
+
+-- What a call's number for an attribute must be, and what is stored of it; nil: such an attribute takes no number.
+local function number_test(attr, v)
+  if attr.pair > 0 then return nil end
+  if attr.kind == kinds.axis then
+    return ("%s ~= 0 and whole(%s)"):format(v, v), ("%s > 0 and %s - 1 or %s"):format(v, v, v)
+  end
+  if attr.kind == kinds.int then return ("whole(%s)"):format(v), v end
+  if attr.kind == kinds.float then return ("type(%s) == 'number'"):format(v), v end
+end
+
+local MOST_INPUTS, MOST_NUMBERS = 5, 2
+
+-- Whether `positional` can write calls of an operator: what must be given are tensors and the first numbers.
+local function takes_numbers(op)
+  local numbers = true
+  for k, attr in ipairs(op.visible) do
+    numbers = numbers and k <= MOST_NUMBERS and number_test(attr, "a") ~= nil
+    if attr.required and not numbers then return false end
+  end
+  return #op.inputs > 0 and #op.inputs <= MOST_INPUTS and not (op.scalar and #op.inputs > 3)
+end
+
+-- All tensors, of which optional ones may be nil and one may be a number where the operator takes one, and behind them
+-- up to two attributes as numbers: gather(x, index, 2), where(mask, x, 0), masked_fill_(x, mask, 0).
+local function positional(op, in_place)
+  local names, tests, stores = {}, {}, {}
+  for i, input in ipairs(op.inputs) do
+    local x = "x" .. i
+    names[i] = x
+    local is = ("istype(Handle, %s)"):format(x)
+    local store = ("if %s.ptr == nil then closed(%s) end ins[%d] = %s.ptr"):format(x, x, i - 1, x)
+    if op.scalar and i > 1 then
+      is = ("(%s or type(%s) == 'number')"):format(is, x)
+      store = ("if type(%s) == 'number' then ins[%d] = nil%s else %s end"):format(
+        x, i - 1, expand(store_scalar, { number = x, index = tostring(i - 1) }), store)
+    elseif input.optional then
+      is = ("(%s == nil or %s)"):format(x, is)
+      store = ("if %s == nil then ins[%d] = nil else %s end"):format(x, i - 1, store)
+    end
+    tests[i], stores[i] = is, "  " .. store .. "\n"
+  end
+  if op.scalar then
+    for i = 3, #op.inputs do
+      tests[#tests + 1] = ("not (type(x%d) == 'number' and type(x2) == 'number')"):format(i)
+    end
+    table.insert(stores, 1, "  scalar.kind = 0\n")
+  end
+  local again, numbers = table.concat(stores), {}
+  for k = 1, math.min(MOST_NUMBERS, #op.visible) do
+    local attr, v = op.visible[k], "a" .. k
+    local test, stored = number_test(attr, v)
+    if not test then break end
+    numbers[k], names[#names + 1] = attr, v
+    tests[#tests + 1] = attr.required and test or ("(%s == nil or %s)"):format(v, test)
+    stores[#stores + 1] = ("  if %s == nil then at%d[0] = otherwise%d else at%d[0] = %s end\n"):format(
+      v, k, k, k, stored)
+  end
+  local parts = { head }
+  for k in ipairs(numbers) do
+    parts[#parts + 1] = ("local at%d = scratch.numbers[%d]\nlocal otherwise%d = at%d[0]\n"):format(k, k, k, k)
+  end
+  local list = table.concat(names, ", ")
+  local issued = ("call(id, ins, %d, nil, attrs, %d, out, 1)"):format(#op.inputs, in_place and 1 or 0)
+  local fallback = { flag = tostring(in_place), count = tostring(#names), list = list }
+  parts[#parts + 1] = table.concat {
+    "return function(", list, ", ...)\nif select('#', ...) == 0 and ", table.concat(tests, " and "), " then\n",
+    table.concat(stores), expand(issue, { call = issued, again = again, attrs = "attrs", first = "x1" }),
+    in_place and "  release(out[0])\n  return x1\n" or give[false], "end\n", expand(optional_fallback, fallback) }
+  return table.concat(parts)
+end
+
 -- Whether tensors alone make a call: some that must be there, then only ones that may.
 local function may_end_early(op)
   local seen = false
@@ -217,28 +347,37 @@ end
 -- Which form an operator's declaration allows.
 local function pick(op, in_place)
   local count = #op.inputs
+  if op.variadic and count == 1 and op.visible_outputs == 1 and op.variadic_output == nil and not in_place and
+     op.visible[1] and op.visible[1].kind == kinds.axis then
+    return variadic
+  end
   if op.variadic or op.visible_outputs ~= 1 then return general end
   if not op.scalar and not in_place and may_end_early(op) then return with_optional end
-  for _, input in ipairs(op.inputs) do
-    if input.optional and not op.scalar then return general end
-  end
-  if count == 1 then return unary end
-  if count ~= 2 then return general end
-  for _, attr in ipairs(op.visible) do
-    if attr.required then return general end
-  end
-  return binary
+  local plain = true
+  for _, input in ipairs(op.inputs) do plain = plain and (not input.optional or op.scalar) end
+  if count == 1 and plain then return unary end
+  for _, attr in ipairs(op.visible) do plain = plain and not attr.required end
+  local numbers = op.visible[1] and number_test(op.visible[1], "a") ~= nil
+  if count == 2 and plain and (op.scalar or not numbers) then return binary end
+  return takes_numbers(op) and positional or general
 end
 
 -- Structs that the function writes into; each keeps the defaults in what it does not write.
+local MOST = 64 -- tensors of a list; longer ones go to the grammar
 local function make_scratch(op, in_place)
-  local scratch = { out = ffi.new("pgc_tensor *[1]"), ins = ffi.new("pgc_tensor *[?]", math.max(#op.inputs, 2)),
+  local scratch = { out = ffi.new("pgc_tensor *[1]"), groups = ffi.new("uint32_t[1]"), most = MOST,
+                    ins = ffi.new("pgc_tensor *[?]", op.variadic and MOST or math.max(#op.inputs, 2)),
                     attrs = ffi.new("uint8_t[?]", math.max(op.attr_size, 8)),
                     where = in_place and op.name .. "_" or op.shown or op.name }
   ffi.copy(scratch.attrs, op.defaults, op.attr_size)
   if op.scalar then
     scratch.scalar = ffi.cast("pg_scalar *", scratch.attrs + op.scalar.offset)
     scratch.value = ffi.cast("double *", scratch.attrs + op.scalar.value)
+  end
+  scratch.numbers = {}
+  for k = 1, math.min(MOST_NUMBERS, #op.visible) do
+    local ctype = op.visible[k].kind == kinds.float and "double *" or "int64_t *"
+    scratch.numbers[k] = ffi.cast(ctype, scratch.attrs + op.visible[k].offset)
   end
   local attr = op.visible[1]
   if attr then

@@ -48,8 +48,7 @@ local function start()
   native.host, native.graphs, native.process = module.host, module.graphs, module.process
   native.call, native.op, native.op_names = module.operators.call, module.operators.get_function, module.operators.names
   native.is_tensor, native.methods, native.hooks = module.handles.is_tensor, module.tensor.methods, module.tensor.hooks
-  native.prepare, native.number_writer = module.prepared.prepare, module.prepared.number_writer
-  native.maker = module.prepared.maker
+  native.prepare, native.writer = module.prepared.prepare, module.prepared.writer
   native.compile_layer, native.compile_layer_with = module.layer_call.compile, module.layer_call.compile_with
   native.update_plan, native.anomalies = module.update_plan.update_plan, module.gradients.anomalies
   native.json, native.note_results = require "perigee.native.json", require("perigee.native.results").note

@@ -116,10 +116,11 @@ end
 
 ---Raises what a failed call left, in the user's terms. `attrs` may be nil.
 function M.fail(op, where, attrs, first)
-  if attrs and is_tensor(first) and ffi.string(C.pgc_error().message):find("range", 1, true) then
+  local said = ffi.string(C.pgc_error().message)
+  if attrs and is_tensor(first) and said:find("range", 1, true) and not said:find("new axis", 1, true) then
     raise_axis(op, where, attrs, first)
   end
-  local name, dtype = ffi.string(C.pgc_error().message):match("([%w_]+) is (%w+); expected floating point$")
+  local name, dtype = said:match("([%w_]+) is (%w+); expected floating point$")
   local hint = name and not dtype:find "complex" and ("%s:to(\"float32\")"):format(name) or nil
   errors.raise_native(C, where, hint, where:sub(-1) ~= "_" and op.name or nil)
 end

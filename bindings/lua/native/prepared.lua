@@ -12,6 +12,7 @@ local attributes = require "perigee.native.attributes"
 local M = {}
 local C
 local kinds = attributes.kinds
+local RETRY = 10
 
 local pointer = {
   [kinds.bool] = "int32_t *", [kinds.choice] = "int32_t *", [kinds.int] = "int64_t *", [kinds.axis] = "int64_t *",
@@ -33,20 +34,21 @@ local function runner(op, name, count, struct)
     put(x, y, z, u)
     local rc = C.pgc_call(id, inputs, count, nil, struct, 0, out, 1)
     if rc ~= 0 then
-      if rc == 10 then
+      if rc == RETRY then
         operators.make_room()
         put(x, y, z, u)
         rc = C.pgc_call(id, inputs, count, nil, struct, 0, out, 1)
       end
-      if rc ~= 0 then errors.raise_native(C, name) end
+      if rc ~= 0 then errors.raise_native(C, name, nil, op.name) end
     end
     return handles.wrap(out[0])
   end
 end
 
----A function of one tensor, or of `count`, at most 4, of which those behind the first may be absent; and the operator's
----attributes by name: pointers to numbers, or to { count, value[8] }. Everything counts from 0 here.
-function M.prepare(name, count)
+---A function of one tensor (of none, where the operator makes one), or of `count`, at most 4, of which those behind the
+---first may be absent; and the operator's attributes by name: pointers to numbers, or to { count, value[8] }.
+---Everything counts from 0 here. `where`: what messages call it, if not by its name.
+function M.prepare(name, count, where)
   local op = operators.get(name) or errors.raise("not_found", name, "there is no such operator")
   local struct = ffi.new("uint8_t[?]", math.max(op.attr_size, 8))
   local out, id = ffi.new("pgc_tensor *[1]"), op.id
@@ -55,77 +57,109 @@ function M.prepare(name, count)
   for _, attr in ipairs(op.attributes) do
     if pointer[attr.kind] then attrs[attr.name] = ffi.cast(pointer[attr.kind], struct + attr.offset) end
   end
-  if count then return runner(op, name, count, struct), attrs, struct end
-  local function run(x)
-    if origins.on then origins.note() end
-    local rc = C.pgc_call1(id, handles.pointer(x, name), struct, out)
-    if rc ~= 0 then
-      if rc == 10 then
-        operators.make_room()
-        rc = C.pgc_call1(id, handles.pointer(x, name), struct, out)
-      end
-      if rc ~= 0 then errors.raise_native(C, name) end
-    end
-    return handles.wrap(out[0])
-  end
-  return run, attrs, struct -- the struct must outlive the pointers
-end
-
----The same of an operator without inputs: a function of nothing, on the device in force.
-function M.maker(name)
-  local op = operators.get(name)
-  local struct = ffi.new("uint8_t[?]", op.attr_size)
-  local out, attrs, id = ffi.new("pgc_tensor *[1]"), {}, op.id
-  ffi.copy(struct, op.defaults, op.attr_size)
-  for _, attr in ipairs(op.attributes) do
-    if pointer[attr.kind] then attrs[attr.name] = ffi.cast(pointer[attr.kind], struct + attr.offset) end
-  end
-  local function run()
+  where = where or name
+  if count then return runner(op, where, count, struct), attrs, struct end
+  local function make()
     if origins.on then origins.note() end
     local rc = C.pgc_call(id, nil, 0, nil, struct, 0, out, 1)
-    if rc == 10 then
-      operators.make_room()
-      rc = C.pgc_call(id, nil, 0, nil, struct, 0, out, 1)
+    if rc ~= 0 then
+      if rc == RETRY then
+        operators.make_room()
+        rc = C.pgc_call(id, nil, 0, nil, struct, 0, out, 1)
+      end
+      if rc ~= 0 then errors.raise_native(C, where, nil, name) end
     end
-    if rc ~= 0 then errors.raise_native(C, name) end
     return handles.wrap(out[0])
   end
-  return run, attrs -- run keeps the struct that the pointers point into
+  local function run(x)
+    if origins.on then origins.note() end
+    local rc = C.pgc_call1(id, handles.pointer(x, where), struct, out)
+    if rc ~= 0 then
+      if rc == RETRY then
+        operators.make_room()
+        rc = C.pgc_call1(id, handles.pointer(x, where), struct, out)
+      end
+      if rc ~= 0 then errors.raise_native(C, where, nil, name) end
+    end
+    return handles.wrap(out[0])
+  end
+  return #op.inputs == 0 and make or run, attrs, struct -- the struct must outlive the pointers
 end
 
----A function (t, value, where) that writes a number, which its dtype holds, into all of an open tensor.
-function M.number_writer()
-  local fill, copy = operators.get "fill", operators.get "copy"
-  local struct = ffi.new("uint8_t[?]", fill.attr_size)
-  local out, inputs, at = ffi.new("pgc_tensor *[1]"), ffi.new("pgc_tensor *[2]"), {}
-  ffi.copy(struct, fill.defaults, fill.attr_size)
-  for _, attr in ipairs(fill.attributes) do at[attr.name] = ffi.cast(pointer[attr.kind], struct + attr.offset) end
-  local value_at, dtype_at = at.value, at.dtype
-  return function(t, value, where)
-    if origins.on then origins.note() end
-    local d, device, before = C.pgc_describe(t.ptr), C.pgc_device_of(t.ptr), C.pgc_device()
-    value_at[0], dtype_at[0] = value, d.dtype_code * 65536 + d.dtype_bits
-    local moved = device ~= before and device >= 0
-    if moved then C.pgc_set_device(device) end
-    local rc = C.pgc_call(fill.id, nil, 0, nil, struct, 0, out, 1)
-    if rc == 10 then
+---Functions that write into open tensors by native calls alone, without handles of views. `part`: the struct that
+---slice's attributes stand in. A number is one that the dtype of t holds.
+--- fill(t, number, where), copy(t, source, where): into all of t; fill_part, copy_part: into the part of it that the
+---slice shows.
+function M.writer(part)
+  local slice, filled, copy = operators.get "slice", operators.get "filled", operators.get "copy"
+  local struct = ffi.new("uint8_t[?]", filled.attr_size)
+  local out, inputs, view = ffi.new("pgc_tensor *[1]"), ffi.new("pgc_tensor *[2]"), ffi.new("pgc_tensor *[1]")
+  local value_at
+  ffi.copy(struct, filled.defaults, filled.attr_size)
+  for _, attr in ipairs(filled.attributes) do
+    if attr.name == "value" then value_at = ffi.cast(pointer[attr.kind], struct + attr.offset) end
+  end
+
+  local function put_number(target, number)
+    inputs[0], value_at[0] = target, number
+    local rc = C.pgc_call(filled.id, inputs, 1, nil, struct, 1, out, 1)
+    if rc == RETRY then
       operators.make_room()
-      rc = C.pgc_call(fill.id, nil, 0, nil, struct, 0, out, 1)
+      inputs[0], value_at[0] = target, number
+      rc = C.pgc_call(filled.id, inputs, 1, nil, struct, 1, out, 1)
     end
-    if moved then C.pgc_set_device(before) end
-    if rc ~= 0 then errors.raise_native(C, where, nil, fill.name) end
-    local number = out[0]
-    inputs[0], inputs[1] = t.ptr, number
-    rc = C.pgc_call(copy.id, inputs, 2, nil, nil, 0, out, 1)
-    if rc == 10 then
+    return rc
+  end
+  local function put_tensor(target, source)
+    inputs[0], inputs[1] = target, source
+    local rc = C.pgc_call(copy.id, inputs, 2, nil, nil, 0, out, 1)
+    if rc == RETRY then
       operators.make_room()
-      inputs[0], inputs[1] = t.ptr, number
+      inputs[0], inputs[1] = target, source
       rc = C.pgc_call(copy.id, inputs, 2, nil, nil, 0, out, 1)
     end
-    C.pgc_release(number)
-    if rc ~= 0 then errors.raise_native(C, copy.name) end
+    return rc
+  end
+  -- The part of t as a view that nobody else knows.
+  local function open(t)
+    if origins.on then origins.note() end
+    local rc = C.pgc_call1(slice.id, t.ptr, part, view)
+    if rc == RETRY then
+      operators.make_room()
+      rc = C.pgc_call1(slice.id, t.ptr, part, view)
+    end
+    if rc ~= 0 then errors.raise_native(C, slice.name) end
+    return view[0]
+  end
+
+  local function fill(t, number, where)
+    if origins.on then origins.note() end
+    local rc = put_number(t.ptr, number)
+    if rc ~= 0 then errors.raise_native(C, where, nil, filled.name) end
     C.pgc_release(out[0])
-  end, struct -- the struct must outlive the pointers
+  end
+  local function fill_part(t, number, where)
+    local target = open(t)
+    local rc = put_number(target, number)
+    C.pgc_release(target)
+    if rc ~= 0 then errors.raise_native(C, where, nil, filled.name) end
+    C.pgc_release(out[0])
+  end
+  local function copy_all(t, source, where)
+    if origins.on then origins.note() end
+    local rc = put_tensor(t.ptr, source.ptr)
+    if rc ~= 0 then errors.raise_native(C, where) end
+    C.pgc_release(out[0])
+  end
+  local function copy_part(t, source, where)
+    local target = open(t)
+    local rc = put_tensor(target, source.ptr)
+    C.pgc_release(target)
+    if rc ~= 0 then errors.raise_native(C, where) end
+    C.pgc_release(out[0])
+  end
+  return { fill = fill, copy = copy_all, fill_part = fill_part, copy_part = copy_part,
+           struct = struct } -- kept for its pointers
 end
 
 function M.start(library) C = library end

@@ -80,6 +80,29 @@ function M.strides(t)
   return list
 end
 
+---Whether the elements of an open tensor lie in memory one after the other, in the order of the axes.
+function M.is_dense(t)
+  local d, expected = C.pgc_describe(pointer(t, "is_contiguous")), 1
+  for i = d.rank - 1, 0, -1 do
+    if d.shape[i] == 0 then return true end
+    if d.shape[i] ~= 1 and d.stride[i] ~= expected then return false end
+    expected = expected * d.shape[i]
+  end
+  return true
+end
+
+---Writes the sizes of an open tensor into a list { count, value }, for what a call that names no device makes beside
+---it; false where the sizes have no numbers yet or such a call makes it elsewhere. `cpu`: the processor's number.
+function M.set_shape_of(t, list, cpu)
+  local scope = C.pgc_device()
+  if scope < 0 then scope = cpu end
+  if C.pgc_is_graph_tensor(t.ptr) ~= 0 or C.pgc_device_of(t.ptr) ~= scope then return false end
+  local d = C.pgc_describe(t.ptr)
+  list.count = d.rank
+  for i = 0, d.rank - 1 do list.value[i] = d.shape[i] end
+  return true
+end
+
 local fields = {}
 
 function fields.shape(t)

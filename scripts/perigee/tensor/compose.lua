@@ -189,79 +189,67 @@ return function(pg, native)
 
   -- ---- reordering ----
 
-  ---The positions of these axes in reverse order (a copy).
-  ---@return perigee.Tensor
-  both("flip", { { "axes", "axes", required = true, alias = "axis" } }, function(o)
-    local x, seen = o.x, {}
-    for _, a in ipairs(o.axes) do
-      local axis = axis_of("flip", x, a)
-      if seen[axis] then native.raise("invalid_argument", "flip", ("axis %d is given twice"):format(axis)) end
-      seen[axis] = true
-      local place, n = places(x, axis)
-      x = x:index_select(n - 1 - place, axis)
-    end
-    return rawequal(x, o.x) and x:clone() or x
-  end)
+  local run_roll, rolled, roll_struct = native.prepare("roll_axes", nil, "roll")
+  local moves = rolled.shifts
 
-  local function roll_axis(x, axis, shift)
-    local n = size(x, axis)
-    if n == 0 then return x end
-    if type(n) ~= "number" then
-      local place, count = places(x, axis)
-      return x:index_select((place - shift) % count, axis)
+  -- What a shift of an axis of n comes to: between -n and n where n is known.
+  local function shift_of(s, n)
+    if type(s) ~= "number" or s ~= math.floor(s) or math.abs(s) >= 2 ^ 53 then
+      native.raise("invalid_argument", "roll", "shifts must be whole numbers, got " .. native.describe(s))
     end
-    local k = shift % n
-    if k == 0 then return x end
-    return pg.cat { x:narrow(axis, n - k + 1, k), x:narrow(axis, 1, n - k), axis = axis }
+    return type(n) == "number" and n > 0 and s % n or s
   end
 
-  ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
-  ---@return perigee.Tensor
-  both("roll", { { "shifts", "any", required = true, type = "integer|integer[]" },
-                 { "axes", "axes", alias = "axis" } }, function(o)
-    local shifts = type(o.shifts) == "table" and o.shifts or { o.shifts }
-    for _, s in ipairs(shifts) do
-      if type(s) ~= "number" or s ~= math.floor(s) or math.abs(s) >= 2 ^ 53 then
-        native.raise("invalid_argument", "roll", "shifts must be whole numbers, got " .. native.describe(s))
-      end
-    end
-    local axes = o.axes and #o.axes > 0 and o.axes or nil
+  local read_roll = native.signature("roll", {
+    { "x", "tensor", required = true }, { "shifts", "any", required = true, type = "integer|integer[]" },
+    { "axes", "axes", alias = "axis" } })
+  local function roll(x, shifts, axes)
+    if type(shifts) ~= "table" then shifts = { shifts } end
     if #shifts ~= (axes and #axes or 1) then
       native.raise("invalid_argument", "roll", ("%d shifts and %d axes; expected as many"):format(
                      #shifts, axes and #axes or 0))
     end
-    local x = axes and o.x or o.x:flatten()
-    for i, shift in ipairs(shifts) do x = roll_axis(x, axes and axis_of("roll", x, axes[i]) or 1, shift) end
-    if not axes then x = x:reshape(o.x.shape) end
-    return rawequal(x, o.x) and x:clone() or x
-  end)
+    local flat = axes and x or x:reshape(-1)
+    local count = rank(flat)
+    for i = 0, count - 1 do moves.value[i] = 0 end
+    moves.count = count
+    for i, s in ipairs(shifts) do
+      local axis = axes and axis_of("roll", flat, axes[i]) or 1
+      local n = size(flat, axis)
+      moves.value[axis - 1] = shift_of(tonumber(moves.value[axis - 1]) + shift_of(s, n), n)
+    end
+    local y = roll_struct and run_roll(flat)
+    return axes and y or y:reshape(x.shape)
+  end
+  ---Moves elements by `shifts` positions; what leaves at one end enters at the other. Without axes, of the flat tensor.
+  ---@param x perigee.Tensor
+  ---@param shifts integer|integer[]
+  ---@param axes? integer|integer[]
+  ---@return perigee.Tensor
+  function pg.roll(...)
+    local x, shifts, axis = ...
+    if select("#", ...) == 3 and native.is_tensor(x) and type(shifts) == "number" and type(axis) == "number" then
+      return roll(x, shifts, { axis })
+    end
+    local o = read_roll(...)
+    return roll(o.x, o.shifts, o.axes and #o.axes > 0 and o.axes or nil)
+  end
+  native.methods.roll = pg.roll
 
-  -- ---- triangles and diagonals ----
+  -- ---- diagonals ----
 
   -- Column minus row of every element of [..., n, m] matrices: [n, m].
   local function distance(x, rows, columns) return (places(x, columns)) - (places(x, rows)):unsqueeze(2) end
-
-  local function triangle(name, compare)
-    both(name, { { "diagonal", "integer", default = 0 } }, function(o)
-      if rank(o.x) < 2 then
-        native.raise("invalid_argument", name, ("x is %s; expected at least 2 axes"):format(tostring(o.x.shape)))
-      end
-      local off = distance(o.x, rank(o.x) - 1, rank(o.x))
-      local kept = off[compare](off, o.diagonal)
-      return o.x.dtype == "bool" and kept:logical_and(o.x) or pg.where(kept, o.x, 0)
-    end)
-  end
-  ---The lower triangle of matrices [..., n, m], zeros above diagonal number `diagonal` (0: the main one).
-  ---@return perigee.Tensor
-  triangle("tril", "le")
-  ---The upper triangle of matrices [..., n, m], zeros below diagonal number `diagonal`.
-  ---@return perigee.Tensor
-  triangle("triu", "ge")
 
   ---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
   ---@return perigee.Tensor
   both("diag", { { "diagonal", "integer", default = 0 } }, function(o)
     local x, k = o.x, o.diagonal
+    local n = rank(x) == 1 and size(x, 1)
+    if type(n) == "number" and n > 0 then
+      local wide = x:narrow(1, 1, 1):expand(n + math.abs(k), n + math.abs(k)) -- only its shape is looked at
+      return native.op("diagonal_grad")(x, wide, k)
+    end
     if rank(x) == 1 then
       local line = pg.cat { x, pg.zeros { math.abs(k), dtype = x.dtype, device = x.device } }
       return pg.where(distance(line, 1, 1):eq(k), k >= 0 and line:unsqueeze(2) or line, 0)
@@ -304,23 +292,37 @@ return function(pg, native)
     return o.x:expand(shape):gather(index, axis)
   end)
 
+  local function is_open(v) return native.is_tensor(v) and v.ptr ~= nil end
   local function as_number(v)
     if type(v) == "boolean" then return v and 1 or 0 end
     return v
   end
 
-  ---x with `value` (a number, a boolean or a tensor) where mask is true; the mask broadcasts with x.
-  ---@return perigee.Tensor
-  both("masked_fill", { { "mask", "tensor", required = true }, { "value", "any", required = true,
-                         type = "number|boolean|perigee.Tensor" } }, function(o)
-    local x, mask, value = o.x, o.mask, as_number(o.value)
+  local function masked_fill(x, mask, given)
+    local value = as_number(given)
+    tensor.check_open(x, "masked_fill")
+    tensor.check_open(mask, "masked_fill")
     if not native.is_tensor(value) then
-      native.dtypes.check_number("masked_fill", value, native.dtypes.by_name[x.dtype])
-      local shape = broadcast(x.shape, mask.shape)
+      native.dtypes.check_number("masked_fill", value, tensor.dtype(x))
+      local shape = not tensor.same_sizes(x, mask) and broadcast(x.shape, mask.shape)
       if not shape or x:has_shape(shape) then return native.op("masked_fill")(x, mask, value) end
     end
-    return pg.where(mask, o.value, x)
-  end)
+    return pg.where(mask, given, x)
+  end
+  local read_masked = native.signature("masked_fill", {
+    { "x", "tensor", required = true }, { "mask", "tensor", required = true },
+    { "value", "any", required = true, type = "number|boolean|perigee.Tensor" } })
+  ---x with `value` (a number, a boolean or a tensor) where mask is true; the mask broadcasts with x.
+  ---@return perigee.Tensor
+  function pg.masked_fill(...)
+    local x, mask, value = ...
+    if select("#", ...) == 3 and type(value) == "number" and is_open(x) and is_open(mask) then
+      return masked_fill(x, mask, value)
+    end
+    local o = read_masked(...)
+    return masked_fill(o.x, o.mask, o.value)
+  end
+  native.methods.masked_fill = pg.masked_fill
   local read_fill = native.signature("masked_fill_", {
     { "x", "tensor", required = true }, { "mask", "tensor", required = true }, { "value", "any", required = true } })
   function native.methods.masked_fill_(...)

@@ -165,7 +165,7 @@ return function(pg, native)
       return read_and_draw(...)
     end
     if not prepared.draw then
-      prepared.draw, prepared.attrs = native.maker "randperm"
+      prepared.draw, prepared.attrs = native.prepare "randperm"
       prepared.attrs.dtype[0] = native.dtypes.find("int64").code
     end
     prepared.attrs.n[0] = n
@@ -214,14 +214,8 @@ return function(pg, native)
       return (part * (o.last - o.first) + o.first):to(default(o))
     end
     if o.count < 0 then native.raise("invalid_argument", "linspace", "count is negative") end
-    local device = pg.device()
-    local y = on("cpu", "linspace", function()
-      local n, step = o.count, o.count > 1 and (o.last - o.first) / (o.count - 1) or 0
-      local x = call("arange", {}, { start = o.first, stop = o.last, step = step, count = { n }, dtype = "float64" })
-      if n > 1 then x[n] = o.last end
-      return x:to(default(o))
-    end)
-    return y:to(device)
+    return call("spaced", {}, { count = { o.count }, first = o.first, last = o.last, dtype = default(o) }, false,
+                "linspace")
   end)
 
   ---The identity matrix, [n, m] (m defaults to n).

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Parts of tensors along axes, and joining them: select, narrow, split, stack. Of an axis whose size only a run of a
--- graph tells, positions may be counted from either end.
+-- Parts of tensors along axes: select, narrow, split. Of an axis whose size only a run of a graph tells, positions may
+-- be counted from either end.
 
 return function(pg, native)
   local methods, tensor, call = native.methods, native.tensor, native.call
@@ -12,6 +12,10 @@ return function(pg, native)
     define(name, f)
     pg[name] = methods[name]
   end
+
+  -- Calls with numbers alone are read here, so that they compile: whether a value is a whole one; an axis, or none.
+  local function is_whole(v) return type(v) == "number" and v == math.floor(v) and math.abs(v) < 2 ^ 53 end
+  local function is_axis(v) return v == nil or is_whole(v) and v ~= 0 end
 
   -- Size of an axis where a number is needed: a symbolic one has none while a graph is built.
   local function known_size(where, t, axis, hint)
@@ -27,7 +31,7 @@ return function(pg, native)
 
   local run_slice, slice, slice_struct = native.prepare("slice")
   local starts, stops, steps, drops = slice.starts.value, slice.stops.value, slice.steps.value, slice.drop.value
-  tensor.slice_struct = slice_struct
+  tensor.writer = native.writer(slice_struct)
 
   ---Sets what becomes of an axis (from 1) in the next tensor.slice: from 0, end excluded.
   function tensor.slice_axis(axis, start, stop, step, drop)
@@ -35,9 +39,14 @@ return function(pg, native)
     if stop == tensor.TO_END then stops[axis - 1] = 0x7fffffffffffffffLL else stops[axis - 1] = stop end
   end
 
+  ---How many axes slice_axis has told of. Returns nothing.
+  function tensor.slice_axes(count)
+    slice.starts.count, slice.stops.count, slice.steps.count, slice.drop.count = count, count, count, count
+  end
+
   ---Cuts by what slice_axis said of the first `count` axes.
   function tensor.slice(t, count)
-    slice.starts.count, slice.stops.count, slice.steps.count, slice.drop.count = count, count, count, count
+    tensor.slice_axes(count)
     return run_slice(t)
   end
 
@@ -93,9 +102,12 @@ return function(pg, native)
   ---One position of an axis, which disappears.
   ---@return perigee.Tensor
   both("select", function(t, ...)
-    local o = read_select(...)
-    local axis = axis_of("select", t, o.axis)
-    return tensor.select(t, axis, o.index)
+    local axis, index = ...
+    if not (select("#", ...) == 2 and is_whole(axis) and is_whole(index)) then
+      local o = read_select(...)
+      axis, index = o.axis, o.index
+    end
+    return tensor.select(t, axis_of("select", t, axis), index)
   end)
 
   ---t at one position (from 1) of an axis, checked.
@@ -126,8 +138,12 @@ return function(pg, native)
   ---that does not count from an end of the axis, such as another tensor's.
   ---@return perigee.Tensor
   both("narrow", function(t, ...)
-    local o = read_narrow(...)
-    local axis, start, length = axis_of("narrow", t, o.axis), o.start, o.length
+    local axis, start, length = ...
+    if not (select("#", ...) == 3 and is_whole(axis) and is_whole(start) and is_whole(length)) then
+      local o = read_narrow(...)
+      axis, start, length = o.axis, o.start, o.length
+    end
+    axis = axis_of("narrow", t, axis)
     local n = size(t, axis)
     local from_end = type(start) == "number" and start < 0
     local first = from_end and n + start or start - 1
@@ -150,14 +166,15 @@ return function(pg, native)
     return parts
   end
 
-  local function even(n, each)
-    local sizes = {}
-    if n == 0 then return { 0 } end
-    while n > 0 do
-      sizes[#sizes + 1] = math.min(each, n)
-      n = n - each
+  -- Parts of `each` positions of an axis of n, at least one.
+  local function even(t, axis, n, each)
+    local parts = {}
+    whole_axes(axis - 1)
+    for i = 1, math.max(1, math.ceil(n / each)) do
+      tensor.slice_axis(axis, (i - 1) * each, math.min(i * each, n), 1, 0)
+      parts[i] = tensor.slice(t, axis)
     end
-    return sizes
+    return parts
   end
 
   local read_split = native.signature("split", {
@@ -165,11 +182,12 @@ return function(pg, native)
   ---A list of parts of `size` along an axis (the last may be smaller), or of the sizes in a list.
   ---@return perigee.Tensor[]
   both("split", function(t, ...)
-    local first = ...
+    local first, second = ...
     if select("#", ...) == 1 and type(first) == "table" and #first > 1 and type(first[1]) ~= "table" then
       return t:split { first, axis = first.axis } -- a list of sizes alone
     end
-    local o = read_split(...)
+    local plain = select("#", ...) < 3 and is_whole(first) and is_axis(second)
+    local o = plain and { size = first, axis = second or 1 } or read_split(...)
     local axis = axis_of("split", t, o.axis)
     if type(o.size) == "table" then
       local sum, n = 0, size(t, axis)
@@ -192,7 +210,7 @@ return function(pg, native)
     end
     local n = known_size("split", t, axis, "a list of sizes, or chunk, tells how many parts there are")
     tensor.check_parts("split", n / o.size)
-    return cut(t, axis, even(n, o.size))
+    return even(t, axis, n, o.size)
   end)
 
   local read_chunk = native.signature("chunk", {
@@ -201,7 +219,9 @@ return function(pg, native)
   ---size only a run tells, just `count` of one size: the run fails where that cannot be.
   ---@return perigee.Tensor[]
   both("chunk", function(t, ...)
-    local o = read_chunk(...)
+    local count, second = ...
+    local plain = select("#", ...) < 3 and is_whole(count) and is_axis(second)
+    local o = plain and { count = count, axis = second or 1 } or read_chunk(...)
     if o.count < 1 then native.raise("invalid_argument", "chunk", "count must be at least 1") end
     local axis = axis_of("chunk", t, o.axis)
     local n = size(t, axis)
@@ -216,37 +236,25 @@ return function(pg, native)
       for i = 1, o.count do sizes[i] = 0 end
       return cut(t, axis, sizes)
     end
-    return cut(t, axis, even(n, math.ceil(n / o.count)))
+    return even(t, axis, n, math.ceil(n / o.count))
   end)
 
   local read_unbind = native.signature("unbind", { { "axis", "axis", default = 1 } })
   ---A list of the tensor at each position of an axis.
   ---@return perigee.Tensor[]
   both("unbind", function(t, ...)
-    local axis = axis_of("unbind", t, read_unbind(...).axis)
+    local given = ...
+    local plain = select("#", ...) < 2 and is_axis(given)
+    local axis = axis_of("unbind", t, plain and (given or 1) or read_unbind(...).axis)
     local list, n = {}, known_size("unbind", t, axis)
     tensor.check_parts("unbind", n)
-    for i = 1, n do list[i] = tensor.select(t, axis, i) end
+    whole_axes(axis - 1)
+    for i = 1, n do
+      tensor.slice_axis(axis, i - 1, i, 1, 1)
+      list[i] = tensor.slice(t, axis)
+    end
     return list
   end)
-
-  local read_stack = native.signature("stack", {
-    { "tensors", "tensors", required = true, joined = true }, { "axis", "axis", default = 1 } })
-  ---Joins tensors of one shape along a new axis.
-  ---@return perigee.Tensor
-  function pg.stack(...)
-    local o = read_stack(...)
-    if #o.tensors == 0 then native.raise("invalid_argument", "stack", "needs at least one tensor") end
-    local axis, list = axis_of("stack", o.tensors[1], o.axis, 1), {}
-    for i, t in ipairs(o.tensors) do
-      if not tensor.same_sizes(t, o.tensors[1]) and tensor.shapes_differ(t.shape, o.tensors[1].shape) then
-        native.raise("invalid_argument", "stack", ("tensor %d has shape %s, the first has %s"):format(
-                       i, tostring(t.shape), tostring(o.tensors[1].shape)))
-      end
-      list[i] = t:unsqueeze(axis)
-    end
-    return call("cat", { list }, { axis = axis })
-  end
 
   ---for i, row in t:rows() do: the positions of the first axis.
   ---@return fun(): integer?, perigee.Tensor

@@ -102,18 +102,12 @@ return function(pg, native)
   ---Whether the elements lie in memory one after the other, in the order of the axes.
   ---@return boolean
   define("is_contiguous", function(t)
-    if native.is_graph_tensor(t) then return true end -- values of a graph have no layout of their own
-    local strides, expected = tensor.strides(t), 1
-    for i = #strides, 1, -1 do
-      local n = size(t, i)
-      if n == 0 then return true end
-      if n ~= 1 and strides[i] ~= expected then return false end
-      expected = expected * n
-    end
-    return true
+    return native.is_graph_tensor(t) or tensor.is_dense(t) -- values of a graph have no layout of their own
   end)
 
   -- ---- moving ----
+
+  local run_cast, cast, cast_struct = native.prepare("cast")
 
   local read_to = native.signature("to", { { "device", "device" }, { "dtype", "dtype" } })
   ---Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`,
@@ -122,6 +116,12 @@ return function(pg, native)
   ---@param second? string
   ---@return perigee.Tensor
   define("to", function(t, target, second)
+    local known = second == nil and type(target) == "string" and native.dtypes.by_name[target]
+    if known and not known.complex then
+      if known == tensor.dtype(t) then return t end
+      cast.dtype[0] = known.code
+      return cast_struct and run_cast(t)
+    end
     local device, dtype
     local function take(v)
       if v == nil then return end
@@ -180,13 +180,11 @@ return function(pg, native)
   end
 
   -- Writes a number or a boolean into all of t.
-  local write, write_struct -- made at the first use; the struct is kept here
   local function write_number(where, t, value)
     native.dtypes.check_number(where, value, tensor.dtype(t))
     if type(value) == "boolean" then value = value and 1 or 0 end
-    if not write then write, write_struct = native.number_writer() end
-    write(t, value, where)
-    return write_struct and t
+    tensor.writer.fill(t, value, where)
+    return t
   end
 
   ---Writes a tensor's elements, or a number, into x; the source broadcasts and is converted to x's dtype.
@@ -197,7 +195,8 @@ return function(pg, native)
     if not native.is_tensor(source) then
       native.raise("invalid_argument", "copy_", "source must be a tensor or a number, got " .. native.describe(source))
     end
-    call("copy", { t, source })
+    tensor.check_open(source, "copy")
+    tensor.writer.copy(t, source, "copy")
     return t
   end)
   ---Writes a number into every element.
@@ -234,6 +233,9 @@ return function(pg, native)
   ---@return perigee.Tensor
   define("view_as", function(t, other) return t:reshape(other.shape) end, OTHER)
 
+  local run_permute, permuted, permute_struct = native.prepare("permute")
+  local order = permuted.axes
+
   local read_transpose = native.signature("transpose", {
     { "a", "axis", required = true }, { "b", "axis", required = true } })
   ---Swaps two axes.
@@ -248,10 +250,10 @@ return function(pg, native)
       a, b = o.a, o.b
     end
     a, b = axis_of("transpose", t, a), axis_of("transpose", t, b)
-    local axes = {}
-    for i = 1, rank(t) do axes[i] = i end
-    axes[a], axes[b] = axes[b], axes[a]
-    return call("permute", { t }, { axes = axes })
+    local count = rank(t)
+    for i = 0, count - 1 do order.value[i] = i end
+    order.count, order.value[a - 1], order.value[b - 1] = count, b - 1, a - 1
+    return permute_struct and run_permute(t)
   end)
 
   ---A matrix transposed; tensors of less than two axes as they are.

@@ -35,7 +35,7 @@ require("mistakes.check")(test, {
   { "w:add_(1)",
     "add_: add would write into a leaf that requires gradients; wrap it in pg.no_grad(fn), or write into a :clone()" },
   { "w[1] = 5",
-    "copy: copy would write into a view of a leaf that requires gradients; wrap it in pg.no_grad(fn), " ..
+    "assignment: this would write into a view of a leaf that requires gradients; wrap it in pg.no_grad(fn), " ..
     "or write into a :clone()" },
   { "idx.requires_grad = true",
     "requires_grad: only floating point tensors can require gradients; this one is int64" },

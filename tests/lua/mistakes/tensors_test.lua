@@ -143,7 +143,7 @@ require("mistakes.check")(test, {
   { "pg.cat{x, pg.zeros{3, 2}}",
     "cat: xs[2] [3, 2] does not fit xs[1] [2, 3]; only axis 1 may differ" },
   { "pg.stack{x, pg.zeros{1}}",
-    "stack: tensor 2 has shape {1}, the first has {2, 3}" },
+    "stack: xs[2] is [1]; expected [2, 3], the shape of xs[1]" },
   { "pg.zeros{2^40, 2^40}",
     "zeros: the size overflows a 64-bit integer" },
   { "pg.zeros{0}:max()",
