@@ -242,5 +242,123 @@ item("cat of 2x4", function(pg)
   local a, b = pg.rand { 4 }, pg.rand { 4 }
   return function() return pg.cat { a, b } end
 end)
+for _, mode in ipairs { "reflect", "replicate", "circular" } do
+  item("pad, " .. mode .. ", of 4x4", function(pg)
+    local a, options = pg.rand { 1, 4, 4 }, { mode = mode }
+    return function() return pg.pad(a, { 1, 1, 1, 1 }, options) end
+  end)
+end
+item("pad, reflect, of 16x64x64", function(pg)
+  local a, options = pg.rand { 16, 64, 64 }, { mode = "reflect" }
+  return function() return pg.pad(a, { 3, 3, 3, 3 }, options) end
+end)
+item("pad, reflect, back, of 16x64x64", function(pg)
+  local a, options, dy = pg.rand({ 16, 64, 64 }, { requires_grad = true }), { mode = "reflect" }, pg.rand { 16, 70, 70 }
+  return function()
+    a.grad = nil
+    pg.pad(a, { 3, 3, 3, 3 }, options):backward(dy)
+  end
+end)
+item("pad, back, of 64x512", function(pg)
+  local a, dy = pg.rand({ 64, 512 }, { requires_grad = true }), pg.rand { 66, 514 }
+  return function()
+    a.grad = nil
+    pg.pad(a, { 1, 1, 1, 1 }):backward(dy)
+  end
+end)
+item("cat of 2x4, axis=1", function(pg)
+  local a, b = pg.rand { 4 }, pg.rand { 4 }
+  return function() return pg.cat { a, b, axis = 1 } end
+end)
+item("cat of 8 4x4, axis 2", function(pg)
+  local list = {}
+  for i = 1, 8 do list[i] = pg.rand { 4, 4 } end
+  return function() return pg.cat(list, 2) end
+end)
+item("stack of 8 64x64, axis 2", function(pg)
+  local list = {}
+  for i = 1, 8 do list[i] = pg.rand { 64, 64 } end
+  return function() return pg.stack(list, 2) end
+end)
+item("a[2] of 4x4", function(pg)
+  local a = pg.rand { 4, 4 }
+  return function() return a[2] end
+end)
+item("a[{1, {2, 3}}] of 4x4", function(pg)
+  local a = pg.rand { 4, 4 }
+  return function() return a[{ 1, { 2, 3 } }] end
+end)
+
+-- What is done by one name, on 4 or 4x4 elements.
+local function tiny(name, f)
+  item(name .. ", tiny", function(pg)
+    local a, b = pg.rand { 4, 4 }, pg.rand { 4, 4 }
+    local run = f(pg, a, b)
+    return run
+  end)
+end
+tiny("clone", function(_, a) return function() return a:clone() end end)
+tiny("copy_", function(_, a, b) return function() a:copy_(b) end end)
+tiny("narrow", function(_, a) return function() return a:narrow(1, 2, 2) end end)
+tiny("select", function(_, a) return function() return a:select(1, 2) end end)
+tiny("split", function(_, a) return function() return a:split(2) end end)
+tiny("chunk", function(_, a) return function() return a:chunk(2) end end)
+tiny("unbind", function(_, a) return function() return a:unbind() end end)
+tiny("where", function(pg, a, b)
+  local c = a:gt(b)
+  return function() return pg.where(c, a, b) end
+end)
+tiny("where with a number", function(pg, a, b)
+  local c = a:gt(b)
+  return function() return pg.where(c, a, 0) end
+end)
+tiny("masked_fill", function(_, a, b)
+  local c = a:gt(b)
+  return function() return a:masked_fill(c, 0) end
+end)
+tiny("flip", function(_, a) return function() return a:flip(1) end end)
+tiny("roll", function(_, a) return function() return a:roll(1, 1) end end)
+tiny("tile", function(_, a) return function() return a:tile(2, 2) end end)
+tiny("repeat_interleave", function(_, a) return function() return a:repeat_interleave(2, 1) end end)
+tiny("diag of a matrix", function(_, a) return function() return a:diag() end end)
+tiny("diag of a vector", function(_, a)
+  local row = a[1]:clone()
+  return function() return row:diag() end
+end)
+tiny("diagonal", function(_, a) return function() return a:diagonal() end end)
+tiny("one_hot", function(pg)
+  local index = pg.tensor({ 0, 2, 1 }, { dtype = "int64" })
+  return function() return index:one_hot(4) end
+end)
+tiny("arange", function(pg) return function() return pg.arange(4) end end)
+tiny("zeros", function(pg) return function() return pg.zeros { 4 } end end)
+tiny("ones", function(pg) return function() return pg.ones(4, 4) end end)
+tiny("full", function(pg) return function() return pg.full({ 4 }, 2) end end)
+tiny("zeros_like", function(pg, a) return function() return pg.zeros_like(a) end end)
+tiny("full_like", function(pg, a) return function() return pg.full_like(a, 2) end end)
+tiny("eye", function(pg) return function() return pg.eye(4) end end)
+tiny("linspace", function(pg) return function() return pg.linspace(0, 1, 4) end end)
+tiny("tensor", function(pg) return function() return pg.tensor { 1, 2, 3, 4 } end end)
+tiny("expand and contiguous", function(_, a)
+  local row = a[{ { 1, 1 } }]
+  return function() return row:expand(4, 4):contiguous() end
+end)
+tiny("transpose and contiguous", function(_, a) return function() return a:t():contiguous() end end)
+tiny("reshape", function(_, a) return function() return a:reshape(2, 8) end end)
+tiny("unsqueeze", function(_, a) return function() return a:unsqueeze(1) end end)
+tiny("permute", function(_, a) return function() return a:permute(2, 1) end end)
+tiny("gather", function(pg, a)
+  local index = pg.tensor({ { 0, 1 }, { 2, 3 } }, { dtype = "int64" })
+  return function() return a:gather(index, 2) end
+end)
+tiny("index_select", function(pg, a)
+  local index = pg.tensor({ 0, 2 }, { dtype = "int64" })
+  return function() return a:index_select(index, 1) end
+end)
+tiny("to float64", function(_, a) return function() return a:to "float64" end end)
+tiny("item", function(_, a)
+  local one = a:sum()
+  return function() return one:item() end
+end)
 
 return items

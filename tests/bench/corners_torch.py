@@ -252,6 +252,54 @@ def _():
 item("stack of 2x4")(lambda: lambda: torch.stack(pair))
 item("stack of 8x4")(lambda: lambda: torch.stack(eight))
 item("cat of 2x4")(lambda: lambda: torch.cat(pair))
+for mode in ("reflect", "replicate", "circular"):
+    item("pad, %s, of 4x4" % mode)(lambda mode=mode: lambda a=torch.rand(1, 4, 4): F.pad(a, (1, 1, 1, 1), mode=mode))
+item("pad, reflect, of 16x64x64")(
+    lambda: lambda a=torch.rand(16, 64, 64): F.pad(a, (3, 3, 3, 3), mode="reflect"))
+
+
+def pad_back(name, shape, widths, grown, **options):
+    @item(name)
+    def _():
+        a, dy = torch.rand(shape, requires_grad=True), torch.rand(grown)
+
+        def run():
+            a.grad = None
+            F.pad(a, widths, **options).backward(dy)
+        return run
+
+
+pad_back("pad, reflect, back, of 16x64x64", (16, 64, 64), (3, 3, 3, 3), (16, 70, 70), mode="reflect")
+pad_back("pad, back, of 64x512", (64, 512), (1, 1, 1, 1), (66, 514))
+eight_square, eight_large = [torch.rand(4, 4) for _ in range(8)], [torch.rand(64, 64) for _ in range(8)]
+item("cat of 2x4, axis=1")(lambda: lambda: torch.cat(pair, dim=0))
+item("cat of 8 4x4, axis 2")(lambda: lambda: torch.cat(eight_square, 1))
+item("stack of 8 64x64, axis 2")(lambda: lambda: torch.stack(eight_large, 1))
+item("a[2] of 4x4")(lambda: lambda: square[1])
+item("a[{1, {2, 3}}] of 4x4")(lambda: lambda: square[0, 1:3])
+
+other, below = torch.rand(4, 4), torch.rand(4, 4) > 0.5
+vector, one, classes = torch.rand(4), torch.rand(()), torch.tensor([0, 2, 1])
+places, few = torch.tensor([[0, 1], [2, 3]]), torch.tensor([0, 2])
+for name, run in {
+    "clone": square.clone, "copy_": lambda: other.copy_(square), "narrow": lambda: square.narrow(0, 1, 2),
+    "select": lambda: square.select(0, 1), "split": lambda: square.split(2), "chunk": lambda: square.chunk(2),
+    "unbind": square.unbind, "where": lambda: torch.where(below, square, other),
+    "where with a number": lambda: torch.where(below, square, 0), "masked_fill": lambda: square.masked_fill(below, 0),
+    "flip": lambda: square.flip(0), "roll": lambda: square.roll(1, 0), "tile": lambda: square.tile(2, 2),
+    "repeat_interleave": lambda: square.repeat_interleave(2, 0), "diag of a matrix": square.diag,
+    "diag of a vector": vector.diag, "diagonal": square.diagonal, "one_hot": lambda: F.one_hot(classes, 4),
+    "arange": lambda: torch.arange(4), "zeros": lambda: torch.zeros(4), "ones": lambda: torch.ones(4, 4),
+    "full": lambda: torch.full((4,), 2.0), "zeros_like": lambda: torch.zeros_like(square),
+    "full_like": lambda: torch.full_like(square, 2), "eye": lambda: torch.eye(4),
+    "linspace": lambda: torch.linspace(0, 1, 4), "tensor": lambda: torch.tensor([1.0, 2.0, 3.0, 4.0]),
+    "expand and contiguous": lambda: vector.expand(4, 4).contiguous(),
+    "transpose and contiguous": lambda: square.t().contiguous(), "reshape": lambda: square.reshape(2, 8),
+    "unsqueeze": lambda: square.unsqueeze(0), "permute": lambda: square.permute(1, 0),
+    "gather": lambda: square.gather(1, places), "index_select": lambda: square.index_select(0, few),
+    "to float64": square.double, "item": one.item,
+}.items():
+    item(name + ", tiny")(lambda run=run: run)
 
 pattern = sys.argv[1] if len(sys.argv) > 1 else ""
 for name, make in items:
