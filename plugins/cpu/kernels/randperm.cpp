@@ -3,6 +3,7 @@
 // perigee/kernels/philox.hpp specifies how.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "block_loop.hpp"
 #include "perigee/kernels/philox.hpp"
@@ -34,8 +35,9 @@ class RandPerm final : public pg::Kernel {
     // Numbers are dealt out piece by piece, on several threads; which piece a number is in does not show in the result.
     piece_ = std::max<int64_t>(1 << 17, (count_ + kMostPieces - 1) / kMostPieces);
     pieces_ = (count_ + piece_ - 1) / piece_;
-    places_ = static_cast<uint64_t>(count_) * (wide_ ? sizeof(int64_t) : sizeof(int32_t));
-    places_ = (places_ + 63) / 64 * 64;
+    auto bytes = [&](size_t each) { return (static_cast<uint64_t>(count_) * each + 63) / 64 * 64; };
+    words_ = bytes(wide_ ? sizeof(int64_t) : sizeof(int32_t));
+    places_ = words_ + bytes(sizeof(uint32_t));
     plan.workspace = places_ + static_cast<uint64_t>(pieces_ << bits_) * sizeof(int64_t);
   }
 
@@ -60,9 +62,10 @@ class RandPerm final : public pg::Kernel {
       std::iota(all, all + count_, T(0));
       return finish(all, 0, count_, d, y, out);
     }
-    auto* numbers = pg::host_pointer<T>(launch.workspace);
-    auto* next = reinterpret_cast<int64_t*>(pg::host_pointer<char>(launch.workspace) + places_);
-    deal(numbers, next, d);
+    char* room = pg::host_pointer<char>(launch.workspace);
+    auto* numbers = reinterpret_cast<T*>(room);
+    auto* next = reinterpret_cast<int64_t*>(room + places_);
+    deal(numbers, reinterpret_cast<uint32_t*>(room + words_), next, d);
     // The last piece's next place in a bucket is the bucket's end.
     const int64_t* ends = next + ((pieces_ - 1) << bits_);
     pg::parallel_for(int64_t{1} << bits_, kGrain / static_cast<int64_t>(pg::philox::kBucket),
@@ -76,24 +79,24 @@ class RandPerm final : public pg::Kernel {
 
   // Numbers into buckets, in order: each piece counts what it has for each bucket, learns where to put it, and does.
   template <class T>
-  void deal(T* numbers, int64_t* next, Draw d) const {
+  void deal(T* numbers, uint32_t* words, int64_t* next, Draw d) const {
     auto each = [=, this](auto&& body) {
       pg::parallel_for(pieces_, 1, [=, this](int64_t begin, int64_t end) {
         for (int64_t piece = begin; piece < end; piece++) {
-          int64_t* at = next + (piece << bits_);
-          int64_t last = std::min(count_, (piece + 1) * piece_);
-          for (int64_t i = piece * piece_; i < last; i += kBlock) {
-            uint32_t words[kBlock];
-            int64_t n = std::min(kBlock, last - i);
-            simd->words(words, static_cast<uint64_t>(i), static_cast<uint64_t>(i + n), d.seed, d.offset);
-            body(words, n, at, i);
-          }
+          int64_t first = piece * piece_;
+          body(next + (piece << bits_), first, std::min(count_, first + piece_) - first);
         }
       });
     };
-    std::fill_n(next, pieces_ << bits_, 0);
     int shift = 32 - bits_;  // as bucket_of has it; bits_ is above 0 here
-    each([=](const uint32_t* words, int64_t n, int64_t* counts, int64_t) { count_words(words, n, shift, counts); });
+    std::fill_n(next, pieces_ << bits_, 0);
+    each([=](int64_t* counts, int64_t first, int64_t count) {
+      for (int64_t i = first; i < first + count; i += kBlock) {  // while the words are in the first cache
+        int64_t n = std::min(kBlock, first + count - i);
+        simd->words(words + i, static_cast<uint64_t>(i), static_cast<uint64_t>(i + n), d.seed, d.offset);
+        count_words(words + i, n, shift, counts);
+      }
+    });
     int64_t place = 0;
     for (int64_t b = 0; b < int64_t{1} << bits_; b++) {
       for (int64_t piece = 0; piece < pieces_; piece++) {
@@ -101,8 +104,8 @@ class RandPerm final : public pg::Kernel {
         place += std::exchange(slot, place);
       }
     }
-    each([=](const uint32_t* words, int64_t n, int64_t* slots, int64_t first) {
-      deal_words(words, n, shift, slots, first, numbers);
+    each([=](int64_t* slots, int64_t first, int64_t count) {
+      deal_words(words + first, count, shift, slots, first, numbers);
     });
   }
 
@@ -127,7 +130,7 @@ class RandPerm final : public pg::Kernel {
 
   pg::Runtime<int64_t> seed_, offset_;
   int64_t count_, piece_ = 0, pieces_ = 0;
-  uint64_t places_ = 0;  // bytes of the workspace that hold the numbers; counts stand behind them
+  uint64_t words_ = 0, places_ = 0;  // where in the workspace the words and the next places stand, behind the numbers
   int bits_;
   bool wide_;
 };
