@@ -106,6 +106,52 @@ class AxisRows {
               static_cast<char*>(line) + p * step_[k] * kStorageBytes[storage_[k]], width);
   }
 
+  // Whether the lines are short and many, so that tiles of them, turned, are best worked on across them.
+  bool are_short() const { return length_ >= 1 && length_ <= kShortLine && lines_.count >= 4; }
+  // `count` lines from line i on, of base, as one dense block of T: as they lie, or copied to `buffer`.
+  template <class T>
+  const T* load_lines(int k, const void* base, int64_t i, int64_t count, T* buffer) const {
+    constexpr Storage type = sizeof(T) == 8 ? sF64 : sF32;
+    const void* first = line(k, base, i);
+    if (packed(k)) {
+      if (storage_[k] == type) return static_cast<const T*>(first);
+      convert(storage_[k], type, first, buffer, count * length_);
+      return buffer;
+    }
+    for (int64_t j = 0; j < count; j++) {
+      T* to = buffer + j * length_;
+      const void* lies = load(k, line(k, base, i + j), type, to);
+      if (lies != to) std::copy_n(static_cast<const T*>(lies), length_, to);
+    }
+    return buffer;
+  }
+  // Where such a block is to be written, and what is left to do then.
+  template <class T>
+  T* target_lines(int k, void* base, int64_t i, T* buffer) const {
+    constexpr Storage type = sizeof(T) == 8 ? sF64 : sF32;
+    return packed(k) && storage_[k] == type ? static_cast<T*>(line(k, base, i)) : buffer;
+  }
+  template <class T>
+  void store_lines(int k, void* base, int64_t i, int64_t count, const T* block) const {
+    constexpr Storage type = sizeof(T) == 8 ? sF64 : sF32;
+    if (!packed(k)) {
+      for (int64_t j = 0; j < count; j++) store(k, line(k, base, i + j), type, block + j * length_);
+    } else if (storage_[k] != type) {
+      convert(type, storage_[k], block, line(k, base, i), count * length_);
+    }
+  }
+  // The same into a tile of kLines<T> lines side by side, and back; `buffer` has room for one.
+  template <class T>
+  void load_turned(int k, const void* base, int64_t i, int64_t count, T* buffer, T* tile) const {
+    simd->turn_in[sizeof(T) == 8](load_lines(k, base, i, count, buffer), count, length_, tile);
+  }
+  template <class T>
+  void store_turned(int k, void* base, int64_t i, int64_t count, T* buffer, const T* tile) const {
+    T* block = target_lines(k, base, i, buffer);
+    simd->turn_out[sizeof(T) == 8](tile, count, length_, block);
+    if (block == buffer) store_lines(k, base, i, count, block);
+  }
+
   // body(first, last) over the lines, on several threads where there is enough to do.
   template <class Body>
   void each(const Body& body) const {
@@ -132,6 +178,11 @@ class AxisRows {
       if (step_[k] == 1 || lines_.inner_stride(k) != 1) return false;
     }
     return true;
+  }
+  // The lines lie one behind the other without gaps.
+  bool packed(int k) const {
+    if (step_[k] != 1 && length_ > 1) return false;
+    return lines_.count <= 1 || (lines_.rank == 1 && lines_.stride[k][0] == length_);
   }
 
   pg::Nest<N> lines_;

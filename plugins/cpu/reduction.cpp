@@ -53,6 +53,15 @@ Reduction::Reduction(ReduceOp op, Finish finish, const pg_tensor& x, const pg_te
     pg::fail_argument("the largest or smallest of no elements is not defined");
   }
   in_columns_ = columns_pay();
+  short_ = !in_columns_ && are_short();
+}
+
+// Many short stretches, one behind the other.
+bool Reduction::are_short() const {
+  if (compute_ > kF64 || simd->short_lines[op_][compute_] == nullptr) return false;
+  int64_t n = reduced_.count;
+  if (n < 1 || n > kShortLine || !reduced_.linear(0) || kept_.count < 4) return false;
+  return kept_.rank == 1 && kept_.stride[1][0] == n;
 }
 
 bool Reduction::columns_pay() const {
@@ -63,7 +72,10 @@ bool Reduction::columns_pay() const {
 
 void Reduction::run(const void* x, void* out) const {
   if (kept_.count == 0) return;
-  if (in_columns_)
+  if (short_)
+    compute_ == kF64 ? run_short<double>(static_cast<const char*>(x), static_cast<char*>(out))
+                     : run_short<float>(static_cast<const char*>(x), static_cast<char*>(out));
+  else if (in_columns_)
     run_columns(static_cast<const char*>(x), static_cast<char*>(out));
   else
     run_rows(static_cast<const char*>(x), static_cast<char*>(out));
@@ -190,6 +202,43 @@ void Reduction::put(char* out, const Acc& acc) const {
       if (acc.count == 0) return put_number(to_, -std::numeric_limits<double>::infinity(), out);
       return put_number(to_, (std::isinf(acc.f) ? 0.0 : acc.f) + std::log(acc.m2), out);
   }
+}
+
+// ---- short stretches, a tile of them at a time ----
+
+template <class T>
+void Reduction::run_short(const char* x, char* out) const {
+  constexpr bool kWide = sizeof(T) == 8;
+  constexpr Storage type = kWide ? sF64 : sF32;
+  int from = kStorageBytes[from_], to = kStorageBytes[to_];
+  int64_t n = reduced_.count, step = kept_.stride[0][0];
+  auto piece = [=, this](int64_t begin, int64_t end) {
+    alignas(64) T buffer[kShortLine * kLines<T>], tile[kShortLine * kLines<T>];
+    alignas(64) double results[kLines<T>];
+    for (int64_t k = begin; k < end; k += kLines<T>) {
+      int64_t count = std::min(kLines<T>, end - k);
+      const void* lines = x + k * n * from;
+      if (from_ != type) {
+        convert(from_, type, lines, buffer, count * n);
+        lines = buffer;
+      }
+      simd->turn_in[kWide](lines, count, n, tile);
+      simd->short_lines[op_][kWide](tile, n, results);
+      if (finish_ == Finish::mean)
+        for (double& r : results) r /= static_cast<double>(n);
+      if (finish_ == Finish::root)
+        for (double& r : results) r = std::sqrt(r);
+      Storage as = finish_ == Finish::position ? sI64 : sF64;
+      char* target = out + k * step * to;
+      if (step == 1) {
+        convert(as, to_, results, target, count);
+        continue;
+      }
+      for (int64_t j = 0; j < count; j++) convert(as, to_, results + j, target + j * step * to, 1);
+    }
+  };
+  if (kept_.count * n <= kGrain) return piece(0, kept_.count);
+  pg::parallel_for(kept_.count, std::max<int64_t>(1, kGrain / n), piece);
 }
 
 // ---- neighbouring outputs together ----

@@ -18,8 +18,11 @@ class Reduction {
 
  private:
   bool columns_pay() const;
+  bool are_short() const;
   void run_rows(const char* x, char* out) const;
   void run_columns(const char* x, char* out) const;
+  template <class T>
+  void run_short(const char* x, char* out) const;
   template <class T>
   void column_tile(const char* x, char* out, int64_t tile) const;
   void reduce_range(const char* x, int64_t begin, int64_t end, Acc* acc) const;
@@ -35,7 +38,7 @@ class Reduction {
   ColumnFn column_;
   pg::Nest<2> kept_;     // output, x
   pg::Nest<1> reduced_;  // x
-  bool in_columns_ = false;
+  bool in_columns_ = false, short_ = false;
 };
 
 }  // namespace cpu

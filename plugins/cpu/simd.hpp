@@ -101,7 +101,32 @@ using AttentionFn = void (*)(const AttentionPass& pass);
 // target[j][i] = source[i][j]: `rows` rows of `columns` elements; the rest of the target's rows of kAttentionKeys is 0.
 using TurnFn = void (*)(const void* source, int64_t step, int64_t rows, int64_t columns, void* target);
 
-constexpr int64_t kSoftmaxColumns = 32;
+// Lines that are worked on side by side: 128 bytes of them.
+template <class T>
+constexpr int64_t kLines = 128 / static_cast<int64_t>(sizeof(T));
+constexpr int64_t kMostLines = kLines<float>;
+constexpr int64_t kShortLine = 64;  // elements: lines up to here are turned and worked on together
+using RowFn = void (*)(const void* x, void* y, int64_t n);
+using LinesFn = void (*)(const void* x, int64_t x_step, void* y, int64_t y_step, int64_t n, int64_t width);
+using RowGradFn = void (*)(const void* y, const void* dy, void* dx, int64_t n);
+using LinesGradFn = void (*)(const void* y, int64_t y_step, const void* dy, int64_t dy_step, void* dx, int64_t dx_step,
+                             int64_t n, int64_t width);
+// `count` (at most kLines) dense lines of n elements into a tile, or back: element c of line r lies at tile[c * kLines
+// + r]. Lines that are not there are 0.
+using TurnInFn = void (*)(const void* lines, int64_t count, int64_t n, void* tile);
+using TurnOutFn = void (*)(const void* tile, int64_t count, int64_t n, void* lines);
+// The way back through amax and amin (y: the extremes) or prod (y unused), of a tile of lines; y and dy a number a
+// line.
+using ShortGradFn = void (*)(const void* x, const void* y, const void* dy, void* dx, int64_t n);
+// Normalisation of a tile's lines of n elements (norm_rows.hpp has the formulas); `centred`: layer_norm, else rms_norm,
+// which has no bias and no mean. All of one type: weight and bias have n elements, mean and invstd a number a line.
+using NormLinesFn = void (*)(const void* x, int64_t n, bool centred, double eps, const void* weight, const void* bias,
+                             void* y, void* mean, void* invstd);
+// dweight and dbias are tiles to which each line adds what it gives.
+using NormGradLinesFn = void (*)(const void* dy, const void* x, int64_t n, bool centred, const void* mean,
+                                 const void* invstd, const void* weight, void* dx, void* dweight, void* dbias);
+// The reduction of each line of a tile (n > 0): kLines doubles, int64_t for positions.
+using ShortFn = void (*)(const void* tile, int64_t n, void* results);
 
 struct Simd {
   const char* name;
@@ -129,12 +154,18 @@ struct Simd {
   // Writes past the caches; `target` need not be aligned. Call stream_fence when a thread is done.
   void (*stream_copy)(void* target, const void* source, int64_t bytes);
   void (*stream_fence)();
-  // Rows of n elements: y = softmax(x), or its logarithm, in f32. x may be y.
-  void (*softmax_row)(const float* x, float* y, int64_t n);
-  void (*log_softmax_row)(const float* x, float* y, int64_t n);
-  // The same of up to kSoftmaxColumns columns of n elements that lie side by side, a step apart from row to row.
-  void (*softmax_columns)(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t n, int64_t width);
-  void (*log_softmax_columns)(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t n, int64_t width);
+  // By log (0: softmax, 1: its logarithm) and float or double: a line of n elements, or up to kLines lines that lie
+  // side by side, elements a step apart; and the gradient, of y and dy. The result may lie where an argument does.
+  RowFn softmax_row[2][2];
+  LinesFn softmax_lines[2][2];
+  RowGradFn softmax_grad_row[2][2];
+  LinesGradFn softmax_grad_lines[2][2];
+  TurnInFn turn_in[2];  // float, double
+  TurnOutFn turn_out[2];
+  ShortFn short_lines[kReduceCount][2];  // NULL: not there
+  ShortGradFn extreme_grad[2], prod_grad[2];
+  NormLinesFn norm_lines[2];
+  NormGradLinesFn norm_grad_lines[2];
   // Elements [begin, end) of the random sequence (seed, offset); see perigee/kernels/philox.hpp.
   void (*words)(uint32_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);
   void (*pairs)(uint64_t* out, uint64_t begin, uint64_t end, uint64_t seed, uint64_t offset);

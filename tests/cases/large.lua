@@ -141,6 +141,9 @@ add("batch_norm", { F { 6, 16, 24, 20 }, F { 16 }, F { 16 }, F { 16 }, F({ 16 },
 add("layer_norm", { F(wide), F { 517 }, F { 517 } })
 add("softmax", { F(wide) }, { F(wide), attrs = { axis = 1 } })
 add("log_softmax", { F(wide) }, { F(wide), attrs = { axis = 1 } })
+for _, name in ipairs { "softmax_grad", "log_softmax_grad" } do
+  add(name, { F(wide), F(wide) }, { F(wide), F(wide), attrs = { axis = 1 } })
+end
 add("cross_entropy", { F(wide), I({ 130 }, 0, 516) }, { F { 9, 30, 40, 11 }, I({ 9, 40, 11 }, 0, 29) })
 
 add("uniform", { attrs = { shape = long } })

@@ -37,6 +37,34 @@ rows.softmax = softmax_row(function(v) return v end)
 rows.log_softmax = softmax_row(math.log)
 table.remove(rows.log_softmax.cases, 8) -- the reference's own logarithm underflows there
 
+-- weigh(y) dy, added up along the axis, is what `slope` takes besides y and dy themselves.
+local function softmax_grad_row(weigh, slope)
+  return {
+    class = "composed", grad = { true, true },
+    ref = function(a, o)
+      local y, dy, axis = a[1], a[2], o.axis or -1
+      if axis < 0 then axis = axis + #y.shape + 1 end
+      return array.build(y.shape, function(ix)
+        local at, total, place = array.at(y, ix), 0, { unpack(ix) }
+        for i = 1, y.shape[axis] or 1 do
+          place[axis] = #ix > 0 and i - 1 or nil
+          local p = array.at(y, place)
+          total = total + weigh(y.data[p]) * dy.data[p]
+        end
+        return slope(y.data[at], dy.data[at], total)
+      end)
+    end,
+    cases = { { F { 3, 4 }, F { 3, 4 } }, { F { 3, 4 }, F { 3, 4 }, attrs = { axis = 1 } },
+              { F { 3, 2, 4 }, F { 3, 2, 4 }, attrs = { axis = 2 } }, { F { 40 }, F { 40 } }, { F {}, F {} },
+              { F { 9, 3 }, F { 9, 3 } }, { F { 3, 0 }, F { 3, 0 } }, { F { 0, 4 }, F { 0, 4 } } },
+    bad = { { { F { 2, 3 }, F { 2, 3 } }, { axis = 3 }, "axis 3 is out of range" },
+            { { F { 2, 3 }, F { 2 } }, nil, "shape" } },
+  }
+end
+rows.softmax_grad = softmax_grad_row(function(y) return y end, function(y, dy, s) return y * (dy - s) end)
+rows.log_softmax_grad = softmax_grad_row(function() return 1 end,
+                                         function(y, dy, s) return dy - math.exp(y) * s end)
+
 -- x normalised over groups of elements; group(index) names the group.
 local function statistics(x, group)
   local n, sum, square = {}, {}, {}

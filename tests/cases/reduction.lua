@@ -21,6 +21,8 @@ local function reduction(class, f, spec, more)
       { spec { 41 } },
       { spec {}, one = true },
       { spec {}, attrs = { axes = { -1 } }, one = true },
+      { spec { 9, 5 }, attrs = { axes = { 2 } } },
+      { spec { 2, 3, 8 }, attrs = { axes = { 3 }, keepdim = true } },
       { spec { 3, 0 }, attrs = { axes = { 1 } } },
       { spec { 0, 4 }, attrs = { axes = { 1 } }, none = true },
     },
@@ -59,7 +61,10 @@ local function variance(list, o)
 end
 local function logsumexp(list)
   local m, s = -inf, 0
-  for _, x in ipairs(list) do m = math.max(m, x) end
+  for _, x in ipairs(list) do
+    if x ~= x then return nan end
+    m = math.max(m, x)
+  end
   if math.abs(m) == inf then return m end
   for _, x in ipairs(list) do s = s + math.exp(x - m) end
   return m + math.log(s)
@@ -88,16 +93,23 @@ local rows = {
 }
 
 local function add(name, case) table.insert(rows[name].cases, case) end
+local specials = {}
 for _, name in ipairs { "var", "std" } do
   add(name, { F { 3, 4 }, attrs = { axes = { 2 }, correction = 0 } })
   add(name, { F { 3, 4 }, attrs = { axes = { 1 }, correction = 2 } })
 end
 -- A slope of the product where factors are zero: one zero, two, three.
 add("prod", { V({ 3, 3 }, { 0, 2, 3, 0, 0, 5, 0, 0, 0 }), attrs = { axes = { 2 } } })
+add("prod", { V({ 5, 3 }, { 0, 2, 3, 0, 0, 5, 0, 0, 0, 2, 0, -1, 1, 2, 3 }), attrs = { axes = { 2 } } })
 add("prod", { V({ 4 }, { 2, 0, 1.5, -1 }) })
 add("amax", { V({ 2, 4 }, { 1, 3, 3, 0, 2, 2, 2, 2 }), attrs = { axes = { 2 } }, grad = false }) -- ties
 add("amax", { V({ 4 }, { 1, nan, inf, -inf }), grad = false, special = true })
 add("amin", { V({ 4 }, { 1, nan, inf, -inf }), grad = false, special = true })
+for _, name in ipairs { "amax", "amin", "sum", "prod", "logsumexp", "norm" } do -- short lines
+  specials[name] = { V({ 7, 3 }, { 1, nan, 2, inf, -inf, 1, -inf, -inf, -inf, nan, nan, nan, inf, 3, 4, -inf, 3, 4,
+                                   -1, -3, -2 }), attrs = { axes = { 2 } }, grad = false, special = true }
+  if rows[name] then add(name, specials[name]) end
+end
 add("sum", { V({ 3 }, { inf, 1, 2 }), grad = false, special = true })
 add("sum", { V({ 3 }, { inf, -inf, 2 }), grad = false, special = true })
 add("logsumexp", { V({ 2, 2 }, { 1000, 1000, -inf, -inf }), attrs = { axes = { 2 } }, grad = false, special = true })
@@ -122,6 +134,63 @@ for _, p in ipairs { 0, 1, 3, 1.5, -2, inf, -inf } do
 end
 add("norm", { V({ 2, 3 }, { 0, 0, 0, 1, 0, -2 }), attrs = { axes = { 2 } }, grad = false })
 rows.norm.bad[#rows.norm.bad + 1] = { { F { 0, 2 } }, { p = inf }, "empty" }
+
+add("norm", specials.norm)
+
+-- What amax and prod emit on the way back: x, what was found, dy; the reduced axes have size 1.
+local function found(shape, axes)
+  return { shape = shape, kind = "float", compute = function(before)
+    return array.reduce(before[1], axes, true, extreme(gt))
+  end }
+end
+rows.extreme_grad = {
+  class = "composed", grad = { false, false, true },
+  ref = function(a, o)
+    local x, y, dy = a[1], a[2], a[3]
+    local ties = array.reduce(x, o.axes, true, function(list)
+      local n, most = 0, extreme(gt)(list)
+      for _, v in ipairs(list) do n = n + (v == most and 1 or 0) end
+      return n
+    end)
+    return array.build(x.shape, function(ix)
+      if x.data[array.at(x, ix)] ~= array.shown(y, ix) then return 0 end
+      return array.shown(dy, ix) / array.shown(ties, ix)
+    end)
+  end,
+  cases = {
+    { D { 3, 4 }, found({ 3, 1 }, { 2 }), F { 3, 1 }, attrs = { axes = { 2 } } },
+    { D { 3, 4 }, found({ 1, 4 }, { 1 }), F { 1, 4 }, attrs = { axes = { 1 } } },
+    { D { 3, 4 }, found({ 1, 1 }), F { 1, 1 } },
+    { V({ 9, 5 }, { 1, 3, 3, 0, 2, 2, 2, -1 }), found({ 9, 1 }, { 2 }), F { 9, 1 }, attrs = { axes = { 2 } } },
+    { D { 2, 3, 2, 4 }, found({ 2, 3, 1, 1 }, { 3, 4 }), F { 2, 3, 1, 1 }, attrs = { axes = { 3, 4 } } },
+    { D { 33, 8 }, found({ 33, 1 }, { 2 }), F { 33, 1 }, attrs = { axes = { 2 } } },
+  },
+  bad = { { { F { 2, 3 }, F { 2, 2 }, F { 2, 1 } }, { axes = { 2 } }, "do not broadcast" },
+          { { F { 2, 3 }, F { 2, 1 }, F { 2, 1 } }, { axes = { 3 } }, "out of range" } },
+}
+rows.prod_grad = {
+  class = "composed", grad = { true, true },
+  ref = function(a, o)
+    local x, dy = a[1], a[2]
+    return array.build(x.shape, function(ix)
+      local others = array.new(x.shape, { unpack(x.data) })
+      others.data[array.at(x, ix)] = 1
+      return array.shown(dy, ix) * array.shown(array.reduce(others, o.axes, true, product), ix)
+    end)
+  end,
+  cases = {
+    { F({ 3, 4 }, 0.5, 1.5), F { 3, 1 }, attrs = { axes = { 2 } } },
+    { F({ 3, 4 }, 0.5, 1.5), F { 1, 4 }, attrs = { axes = { 1 } } },
+    { F({ 3, 4 }, 0.5, 1.5), F { 1, 1 } },
+    { F({ 9, 5 }, 0.5, 1.5), F { 9, 1 }, attrs = { axes = { 2 } } },
+    -- Its second derivatives, which are the product's third ones, are left out where three factors are zero.
+    { V({ 5, 3 }, { 0, 2, 3, 0, 0, 5, 0, 0, 0, 2, 0, -1, 1, 2, 3 }), F { 5, 1 }, attrs = { axes = { 2 } },
+      second = false },
+    { V({ 3, 3 }, { 0, 2, 3, 0, 0, 5, 0, 0, 0 }), F { 3, 1 }, attrs = { axes = { 2 } }, second = false },
+  },
+  bad = { { { F { 2, 3 }, F { 2, 2 } }, { axes = { 2 } }, "do not broadcast" },
+          { { F { 2, 3 }, F { 3, 2, 3 } }, { axes = { 2 } }, "does not broadcast" } },
+}
 
 -- NaN at some places; integers have none.
 local function holes(shape) return V(shape, { 1.5, nan, -2, 0, nan, 3.25, 7 }) end
@@ -160,7 +229,9 @@ local function position(better)
       { D { 3, 4 }, attrs = { axis = -1, flat = false, keepdim = true } }, { D { 3, 4 }, attrs = { keepdim = true } },
       { V({ 2, 3 }, { 1, 1, 0, 2, 5, 5 }), attrs = { axis = 2, flat = false } }, { D {} },
       { D { 3, 0 }, attrs = { axis = 1, flat = false } }, { V({ 4 }, { 1, inf, nan, nan }), special = true },
-      { D { 50 } },
+      { D { 50 } }, { D { 9, 5 }, attrs = { axis = 2, flat = false } },
+      { V({ 7, 3 }, { 1, nan, 2, inf, -inf, 1, -inf, -inf, -inf, nan, nan, nan, inf, 3, 4, 4, 3, 4, -1, -3, -3 }),
+        attrs = { axis = 2, flat = false }, special = true },
     },
     bad = { { { F { 0 } }, nil, "no elements" }, { { F { 2, 0 } }, { axis = 2, flat = false }, "empty" },
             { { F { 2 } }, { axis = 2, flat = false }, "out of range" } },

@@ -135,13 +135,39 @@ TEST_CASE("reductions over any axes") {
 TEST_CASE("softmax and cross entropy") {
   for (uint32_t dtype : {PG_F64, PG_F32, PG_F16, PG_BF16}) {
     for (Layout layout : kLayouts) {
-      for (int64_t axis : {0, 1, 2}) {
-        Tensor x(dtype, {4, 37, 5}, layout), y(dtype, {4, 37, 5});
+      for (auto [shape, axis] : {std::pair{Dims{4, 37, 5}, 0},
+                                 {{4, 37, 5}, 1},
+                                 {{4, 37, 5}, 2},
+                                 {{3, 70}, 1},
+                                 {{7, 11, 64}, 2},
+                                 {{2, 39, 8}, 2},
+                                 {{90, 2}, 0}}) {
+        Tensor x(dtype, shape, layout), y(dtype, shape);
         x.random(-8, 8);
         ref::softmax(x.operand(), axis, y.operand());
         check_close(KernelCall("softmax").in(x).with("axis", axis).one(), y, tolerance(dtype), "softmax");
         ref::log_softmax(x.operand(), axis, y.operand());
         check_close(KernelCall("log_softmax").in(x).with("axis", axis).one(), y, tolerance(dtype), "log_softmax");
+        Tensor dy(dtype, shape, layout);
+        dy.random();
+        for (bool log : {false, true}) {
+          (log ? ref::log_softmax : ref::softmax)(x.operand(), axis, y.operand());
+          auto p = y.values(), d = dy.values(), dx = d;
+          ref::AxisSplit s(y.operand().shape, axis);
+          for (int64_t line = 0; line < s.before * s.after; line++) {
+            auto at = [&](int64_t i) {
+              return static_cast<size_t>((line / s.after * s.length + i) * s.after + line % s.after);
+            };
+            double total = 0;
+            for (int64_t i = 0; i < s.length; i++) total += log ? d[at(i)] : p[at(i)] * d[at(i)];
+            for (int64_t i = 0; i < s.length; i++)
+              dx[at(i)] = log ? d[at(i)] - std::exp(p[at(i)]) * total : p[at(i)] * (d[at(i)] - total);
+          }
+          Tensor want(dtype, shape);
+          want.set(dx);
+          check_close(KernelCall(log ? "log_softmax_grad" : "softmax_grad").in(y).in(dy).with("axis", axis).one(), want,
+                      2 * tolerance(dtype), "softmax_grad");
+        }
       }
     }
   }

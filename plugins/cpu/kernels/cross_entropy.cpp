@@ -78,15 +78,12 @@ void require_shapes(const pg::KernelCall& call, const pg_tensor& logits, uint32_
   if (call.has(weight) && call.in(weight).rank != 1) refuse(call);
 }
 
-// A line in float32 or float64, whose elements are `step` apart.
+// A line whose elements are `step` apart.
+template <class T>
 struct Line {
-  const void* start;
-  bool wide;
+  const T* start;
   int64_t step;
-  double operator[](int64_t i) const {
-    return wide ? static_cast<const double*>(start)[i * step]
-                : static_cast<double>(static_cast<const float*>(start)[i * step]);
-  }
+  double operator[](int64_t i) const { return static_cast<double>(start[i * step]); }
 };
 
 struct CrossEntropy final : pg::Kernel {
@@ -112,50 +109,65 @@ struct CrossEntropy final : pg::Kernel {
     double smoothing = common_.smoothing(launch);
     const void* x = pg::input(launch, 0);
     void* logs = hidden_ ? pg::output(launch, 1) : nullptr;
-    bool wide = rows_.storage(0) == sF64;
-    Storage type = wide ? sF64 : sF32;
-    const uint32_t which = hidden_ ? 0b11 : 0b01;
-    rows_.each_tile(which, kSoftmaxColumns, [&](int64_t begin, int64_t end) {
-      bool in_place = hidden_ && rows_.direct(1, type);
-      std::vector<char> scratch(in_place && rows_.direct(0, type) ? 0 : static_cast<size_t>(rows_.length()) * 8);
-      for (int64_t i = begin, width = 1; i < end; i += width) {
-        width = wide ? 1 : rows_.beside(which, i, end, kSoftmaxColumns);
-        if (width > 1) {
-          int64_t step;
-          const float* tile =
-              across(rows_.line(0, x, i), hidden_ ? rows_.line(1, logs, i) : nullptr, width, scratch, step);
-          for (int64_t j = 0; j < width; j++)
-            losses[i + j] = loss_of(Line{tile + j, false, step}, targets[i + j], weights, smoothing);
-          continue;
-        }
-        const void* source = rows_.load(0, rows_.line(0, x, i), type, scratch.data());
-        void* target = hidden_ ? rows_.line(1, logs, i) : nullptr;
-        void* line = in_place ? target : scratch.data();
-        softmax_row(wide, true, source, line, rows_.length());
-        if (hidden_ && !in_place) rows_.store(1, target, type, line);
-        losses[i] = loss_of(Line{line, wide, 1}, targets[i], weights, smoothing);
-      }
-    });
+    auto cost = [=, this](int64_t i, auto line) { losses[i] = loss_of(line, targets[i], weights, smoothing); };
+    rows_.storage(0) == sF64 ? each_line<double>(x, logs, cost) : each_line<float>(x, logs, cost);
     finish(launch, losses, targets, weights);
   }
 
  private:
-  // Log probabilities of lines that lie side by side: in `logs` where they are kept and in float32, else in the
-  // scratch.
-  const float* across(const void* x, void* logs, int64_t width, std::vector<char>& scratch, int64_t& step) const {
-    auto size = static_cast<size_t>(rows_.length() * kSoftmaxColumns) * sizeof(float);
+  // Calls cost(i, line) with the log probabilities of each line, and writes them to `logs` where they are kept.
+  template <class T, class Cost>
+  void each_line(const void* x, void* logs, const Cost& cost) const {
+    constexpr bool kWide = sizeof(T) == 8;
+    constexpr Storage type = kWide ? sF64 : sF32;
+    int64_t n = rows_.length();
+    const uint32_t which = hidden_ ? 0b11 : 0b01;
+    rows_.each_tile(which, kLines<T>, [&](int64_t begin, int64_t end) {
+      bool in_place = hidden_ && rows_.direct(1, type);
+      std::vector<T> scratch(in_place && rows_.direct(0, type) ? 0 : static_cast<size_t>(n));
+      for (int64_t i = begin, width = 1; i < end; i += width) {
+        width = rows_.beside(which, i, end, kLines<T>);
+        if (width > 1) {
+          int64_t step;
+          const T* tile =
+              across<T>(rows_.line(0, x, i), hidden_ ? rows_.line(1, logs, i) : nullptr, width, scratch, step);
+          for (int64_t j = 0; j < width; j++) cost(i + j, Line<T>{tile + j, step});
+        } else if (rows_.are_short()) {
+          LineTile<T> tile, buffer;
+          width = std::min(kLines<T>, end - i);
+          rows_.load_turned(0, x, i, width, buffer.element, tile.element);
+          simd->softmax_lines[true][kWide](tile.element, kLines<T>, tile.element, kLines<T>, n, kLines<T>);
+          if (hidden_) rows_.store_turned(1, logs, i, width, buffer.element, tile.element);
+          for (int64_t j = 0; j < width; j++) cost(i + j, Line<T>{tile.element + j, kLines<T>});
+        } else {
+          auto* source = static_cast<const T*>(rows_.load(0, rows_.line(0, x, i), type, scratch.data()));
+          void* target = hidden_ ? rows_.line(1, logs, i) : nullptr;
+          T* line = in_place ? static_cast<T*>(target) : scratch.data();
+          softmax_row(true, source, line, n);
+          if (hidden_ && !in_place) rows_.store(1, target, type, line);
+          cost(i, Line<T>{line, 1});
+        }
+      }
+    });
+  }
+  // Log probabilities of lines that lie side by side: in `logs` where they are kept and in T, else in the scratch.
+  template <class T>
+  const T* across(const void* x, void* logs, int64_t width, std::vector<T>& scratch, int64_t& step) const {
+    constexpr bool kWide = sizeof(T) == 8;
+    constexpr Storage type = kWide ? sF64 : sF32;
+    auto size = static_cast<size_t>(rows_.length() * kLines<T>);
     if (scratch.size() < size) scratch.resize(size);
     int64_t x_step;
-    const void* from = rows_.load_tile(0, x, sF32, width, scratch.data(), x_step);
+    const void* from = rows_.load_tile(0, x, type, width, scratch.data(), x_step);
     void* to = scratch.data();
     step = width;
-    if (logs != nullptr) to = rows_.tile(1, logs, sF32, width, scratch.data(), step);
-    simd->log_softmax_columns(static_cast<const float*>(from), x_step, static_cast<float*>(to), step, rows_.length(),
-                              width);
-    if (logs != nullptr) rows_.store_tile(1, logs, sF32, width, to);
-    return static_cast<const float*>(to);
+    if (logs != nullptr) to = rows_.tile(1, logs, type, width, scratch.data(), step);
+    simd->softmax_lines[true][kWide](from, x_step, to, step, rows_.length(), width);
+    if (logs != nullptr) rows_.store_tile(1, logs, type, width, to);
+    return static_cast<const T*>(to);
   }
-  double loss_of(const Line& logs, int64_t target, const double* weights, double smoothing) const {
+  template <class T>
+  double loss_of(const Line<T>& logs, int64_t target, const double* weights, double smoothing) const {
     if (target == common_.ignore) return 0;
     double loss = -weights[target] * logs[target];
     if (smoothing == 0) return loss;
@@ -204,25 +216,32 @@ struct CrossEntropyGrad final : pg::Kernel {
     const void* logs = pg::input(launch, 1);
     void* out = pg::output(launch, 0);
     Storage type = rows_.storage(0) == sF64 ? sF64 : sF32;
-    rows_.each_tile(0b11, kSoftmaxColumns, [&](int64_t begin, int64_t end) {
-      std::vector<char> scratch(static_cast<size_t>(rows_.length()) * 16);
+    double whole = 0;
+    if (common_.reduce != kNone && rows_.count() > 0) convert(loss_storage_, sF64, flow, &whole, 1);
+    rows_.each_tile(0b11, kLines<float>, [&](int64_t begin, int64_t end) {
+      std::vector<char> scratch(rows_.are_short() ? 0 : static_cast<size_t>(rows_.length()) * 16);
       auto row_of = [&](int64_t i) {
-        double upstream;
-        convert(loss_storage_, sF64,
-                rows_.storage(2) == loss_storage_ && common_.reduce == kNone ? rows_.line(2, flow, i) : flow, &upstream,
-                1);
+        double upstream = whole;
+        if (common_.reduce == kNone) convert(loss_storage_, sF64, rows_.line(2, flow, i), &upstream, 1);
         Row row{targets[i], upstream / divide,
                 (1 - smoothing) * (targets[i] == common_.ignore ? 0 : weights[targets[i]]), each, 0};
         row.share = row.hit + each * all;
         if (targets[i] == common_.ignore) row.scale = 0, row.target = -1;
         return row;
       };
-      Row tile[kSoftmaxColumns];
+      Row tile[kMostLines];
       for (int64_t i = begin, width = 1; i < end; i += width) {
-        width = type == sF64 ? 1 : rows_.beside(0b11, i, end, kSoftmaxColumns);
+        width = type == sF64 ? 1 : rows_.beside(0b11, i, end, kLines<float>);
         if (width > 1) {
           for (int64_t j = 0; j < width; j++) tile[j] = row_of(i + j);
           across(tile, weights, rows_.line(1, logs, i), rows_.line(0, out, i), width, scratch);
+          continue;
+        }
+        if (rows_.are_short()) {
+          width = std::min(type == sF64 ? kLines<double> : kLines<float>, end - i);
+          for (int64_t j = 0; j < width; j++) tile[j] = row_of(i + j);
+          type == sF64 ? together<double>(tile, weights, logs, out, i, width)
+                       : together<float>(tile, weights, logs, out, i, width);
           continue;
         }
         Row row = row_of(i);
@@ -247,12 +266,12 @@ struct CrossEntropyGrad final : pg::Kernel {
   void across(const Row* tile, const double* weights, const void* logs, void* out, int64_t width,
               std::vector<char>& scratch) const {
     int64_t n = rows_.length(), from_step, to_step;
-    auto half = static_cast<size_t>(n * kSoftmaxColumns) * sizeof(float);
+    auto half = static_cast<size_t>(n * kLines<float>) * sizeof(float);
     if (scratch.size() < 2 * half) scratch.resize(2 * half);
     char* copy = scratch.data() + half;
     auto* from = static_cast<const float*>(rows_.load_tile(1, logs, sF32, width, scratch.data(), from_step));
     auto* to = static_cast<float*>(rows_.tile(0, out, sF32, width, copy, to_step));
-    float factor[kSoftmaxColumns], spread[kSoftmaxColumns];
+    float factor[kMostLines], spread[kMostLines];
     for (int64_t j = 0; j < width; j++) {
       factor[j] = static_cast<float>(tile[j].scale * tile[j].share);
       spread[j] = static_cast<float>(tile[j].scale * tile[j].each);
@@ -273,13 +292,27 @@ struct CrossEntropyGrad final : pg::Kernel {
     }
     rows_.store_tile(0, out, sF32, width, copy);
   }
-  // scale (share p[c] - each w[c] - hit [c = target])
+  // Short lines: their exponentials in one go.
+  template <class T>
+  void together(const Row* tile, const double* weights, const void* logs, void* out, int64_t i, int64_t count) const {
+    LineTile<T> from, to;
+    int64_t n = rows_.length();
+    const T* block = rows_.load_lines(1, logs, i, count, from.element);
+    T* result = rows_.target_lines(0, out, i, to.element);
+    simd->unary[uExp][sizeof(T) == 8 ? kF64 : kF32](block, result, count * n, nullptr);
+    for (int64_t j = 0; j < count; j++) finish_row(tile[j], weights, result + j * n);
+    if (result == to.element) rows_.store_lines(0, out, i, count, to.element);
+  }
   template <class T>
   void fill_row(const Row& row, const double* weights, const T* logs, T* out) const {
+    simd->unary[uExp][sizeof(T) == 8 ? kF64 : kF32](logs, out, rows_.length(), nullptr);
+    finish_row(row, weights, out);
+  }
+  // scale (share p[c] - each w[c] - hit [c = target]), in place of p
+  template <class T>
+  void finish_row(const Row& row, const double* weights, T* out) const {
     int64_t n = rows_.length();
     if (row.target < 0) return std::fill_n(out, n, T(0)), void();
-    Compute compute = sizeof(T) == 8 ? kF64 : kF32;
-    simd->unary[uExp][compute](logs, out, n, nullptr);
     T factor = static_cast<T>(row.scale * row.share);
     for (int64_t c = 0; c < n; c++) out[c] *= factor;
     if (row.each != 0) {

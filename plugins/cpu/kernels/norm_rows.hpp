@@ -9,8 +9,37 @@
 #include <limits>
 
 #include "kernels/normalise.hpp"
+#include "simd.hpp"
 
 namespace pg::cpu {
+
+// Short rows, of numbers that are computed with in A, are turned and taken a tile at a time (simd/norm_lines.cpp).
+inline bool are_short(const Rows& rows) { return rows.count >= 4 && rows.size >= 1 && rows.size <= ::cpu::kShortLine; }
+template <class A>
+constexpr int64_t kTileRows = ::cpu::kLines<A>;
+template <class A>
+struct RowTile {
+  alignas(64) A element[::cpu::kShortLine * kTileRows<A>];
+
+  template <class T>
+  PG_INLINE void load(const T* rows, int64_t count, int64_t size, A* buffer) {
+    const void* lines = rows;
+    if constexpr (!std::is_same_v<T, A>) {
+      for (int64_t i = 0; i < count * size; i++) buffer[i] = pg::cpu::load<T>(rows[i]);
+      lines = buffer;
+    }
+    ::cpu::simd->turn_in[sizeof(A) == 8](lines, count, size, element);
+  }
+  template <class T>
+  PG_INLINE void store(T* rows, int64_t count, int64_t size, A* buffer) const {
+    void* lines = rows;
+    if constexpr (!std::is_same_v<T, A>) lines = buffer;
+    ::cpu::simd->turn_out[sizeof(A) == 8](element, count, size, lines);
+    if constexpr (!std::is_same_v<T, A>) {
+      for (int64_t i = 0; i < count * size; i++) rows[i] = pg::cpu::store<T>(buffer[i]);
+    }
+  }
+};
 
 template <bool kCentred>
 class NormRows final : public Kernel {
@@ -56,6 +85,7 @@ class NormRows final : public Kernel {
     double eps = eps_(launch);
     if (!kCentred && !(eps > 0)) eps = static_cast<double>(std::numeric_limits<A>::epsilon());
     int64_t size = rows_.size;
+    if (are_short(rows_)) return run_short(x, weight, bias, eps, y, means, invstds);
     vector_for(
         rows_.count, rows_.grain(), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
           for (int64_t row = begin; row < end; row++) {
@@ -83,6 +113,25 @@ class NormRows final : public Kernel {
             }
             if (means != nullptr) means[row] = mean;
             if (invstds != nullptr) invstds[row] = invstd;
+          }
+        });
+  }
+
+  template <class T, class A = Statistic<T>>
+  void run_short(const T* x, const A* weight, const A* bias, double eps, T* y, A* means, A* invstds) const {
+    int64_t size = rows_.size;
+    vector_for(
+        rows_.count, rows_.grain(), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          RowTile<A> tile;
+          A buffer[::cpu::kShortLine * kTileRows<A>], mean[kTileRows<A>], invstd[kTileRows<A>];
+          for (int64_t row = begin; row < end; row += kTileRows<A>) {
+            int64_t count = std::min(kTileRows<A>, end - row);
+            tile.load(x + row * size, count, size, buffer);
+            ::cpu::simd->norm_lines[sizeof(A) == 8](tile.element, size, kCentred, eps, weight, bias, tile.element, mean,
+                                                    invstd);
+            tile.store(y + row * size, count, size, buffer);
+            if (means != nullptr) std::copy_n(mean, count, means + row);
+            if (invstds != nullptr) std::copy_n(invstd, count, invstds + row);
           }
         });
   }
@@ -146,7 +195,10 @@ class NormRowsGrad final : public Kernel {
     for (A*& sum : sums) sum = vector();
     for (int64_t i = 0; i < kSums * parts_; i++) parts[i] = vector();
     weight_.read<A>(launch, scratch, rows_.size, 1, weight);
-    differentiate(dy, x, output<T>(launch, 0), mean, invstd, weight, parts);
+    if (are_short(rows_))
+      differentiate_short(dy, x, output<T>(launch, 0), mean, invstd, weight, parts);
+    else
+      differentiate(dy, x, output<T>(launch, 0), mean, invstd, weight, parts);
     for (uint32_t i = 0; i < kSums && i + 1 < outputs_; i++) {
       add_parts(parts + i * parts_, sums[i]);
       write_parameter(output_dtype_[i + 1], sums[i], rows_.size, output(launch, i + 1));
@@ -195,6 +247,45 @@ class NormRowsGrad final : public Kernel {
             }
           }
         });
+  }
+
+  template <class T, class A = Statistic<T>>
+  void differentiate_short(const T* dy, const T* x, T* dx, const A* mean, const A* invstd, const A* weight,
+                           A* const* parts) const {
+    int64_t size = rows_.size, rows = rows_.count, pieces = parts_;
+    int64_t grain = std::max<int64_t>(1, 8192 * pieces / std::max<int64_t>(1, rows * size));
+    vector_for(
+        pieces, grain, [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          RowTile<A> dy_tile, x_tile, dweight, dbias;
+          A buffer[::cpu::kShortLine * kTileRows<A>], m[kTileRows<A>], s[kTileRows<A>];
+          for (int64_t part = begin; part < end; part++) {
+            std::fill_n(dweight.element, size * kTileRows<A>, A(0));
+            std::fill_n(dbias.element, size * kTileRows<A>, A(0));
+            int64_t last = rows * (part + 1) / pieces;
+            for (int64_t row = rows * part / pieces; row < last; row += kTileRows<A>) {
+              int64_t count = std::min(kTileRows<A>, last - row);
+              std::fill_n(m, kTileRows<A>, A(0));  // of rows that are not there
+              std::fill_n(s, kTileRows<A>, A(0));
+              if constexpr (kCentred) std::copy_n(mean + row, count, m);
+              std::copy_n(invstd + row, count, s);
+              dy_tile.load(dy + row * size, count, size, buffer);
+              x_tile.load(x + row * size, count, size, buffer);
+              ::cpu::simd->norm_grad_lines[sizeof(A) == 8](dy_tile.element, x_tile.element, size, kCentred, m, s,
+                                                           weight, x_tile.element, dweight.element, dbias.element);
+              x_tile.store(dx + row * size, count, size, buffer);
+            }
+            add_lanes(dweight.element, size, parts[part]);
+            if constexpr (kCentred) add_lanes(dbias.element, size, parts[pieces + part]);
+          }
+        });
+  }
+  template <class A>
+  PG_INLINE static void add_lanes(const A* tile, int64_t size, A* sums) {
+    for (int64_t i = 0; i < size; i++) {
+      A sum = 0;
+      for (int64_t lane = 0; lane < kTileRows<A>; lane++) sum += tile[i * kTileRows<A> + lane];
+      sums[i] = sum;
+    }
   }
 
   template <class A>

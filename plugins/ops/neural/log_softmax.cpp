@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+// log_softmax and log_softmax_grad.
 #include "empty_axis.hpp"
 
 namespace pg::schema_log_softmax {
 namespace {
+
+Value along(Value v, const AttrReader& attrs) { return sum(v, make_ints({attrs.get<Axis>("axis")}), true); }
+
+Value backward(Value y, Value dy, const AttrReader& attrs) {
+  static constinit OpRef op("log_softmax_grad", "axis");
+  return Call(y.builder, op).input(y).input(dy).set(0, attrs.get<Axis>("axis")).emit();
+}
+
+// dx = dy - exp(y) sum(dy)
+void second_order(GradContext& g) {
+  Value y = g.in(0), dy = g.in(1), d = g.dout(0), p = exp(y);
+  if (g.needed(0)) g.din(0) = -(d * p * along(dy, g));
+  if (g.needed(1)) g.din(1) = d - along(d * p, g);
+}
 
 PG_OP("log_softmax")
     .category("neural")
@@ -16,15 +31,33 @@ PG_OP("log_softmax")
       c.out(0) = c.in(0);
     })
     .saves("y")
-    .grad([](GradContext& g) {
-      Value dy = g.dout(0);
-      g.din(0) = dy - exp(g.out(0)) * sum(dy, make_ints({g.get<Axis>("axis")}), true);
-    })
+    .grad([](GradContext& g) { g.din(0) = backward(g.out(0), g.dout(0), g); })
     .decompose([](ExpandContext& e) {
       pg_ints axis = make_ints({e.get<Axis>("axis")});
       if (is_empty_axis(e.in(0), axis)) return void(e.out(0) = exp(e.in(0)));  // of nothing there is no largest
       Value shifted = e.in(0) - amax(e.in(0), axis, true);
       e.out(0) = shifted - log(sum(exp(shifted), axis, true));
+    });
+
+PG_OP("log_softmax_grad")
+    .category("neural")
+    .doc("Gradient of log_softmax, of its result y.")
+    .input("y", kFloating, "[...]")
+    .input("dy", kFloating, "shape of y")
+    .attr<Axis>("axis", -1, "axis that was normalised")
+    .output("dx", "shape of y")
+    .numeric(PG_NUMERIC_FLOAT32)
+    .shape([](ShapeContext& c) {
+      c.check_axis("axis", 0);
+      c.check_same_shape(0, 1);
+      c.check_same_dtype(0, 1);
+      c.out(0) = c.in(0);
+    })
+    .saves("y", "dy")
+    .grad(second_order)
+    .decompose([](ExpandContext& e) {
+      Value y = e.in(0), dy = e.in(1);
+      e.out(0) = dy - exp(y) * along(dy, e);
     });
 
 }  // namespace

@@ -24,22 +24,13 @@ struct Reduction {
 };
 
 Value extreme(const Gradient& g) {
-  Value hit = eq(g.x, g.y);
-  Value ties = sum(cast(hit, g.x.dtype()), axis_list(g.axes), true);
-  return where(hit, g.d / ties, 0.0);
+  static constinit OpRef op("extreme_grad", "axes");
+  return Call(g.x.builder, op).input(g.x).input(g.y).input(g.d).set(0, axis_list(g.axes)).emit();
 }
 
-// The product of the others: y / x, but where zeros are, only a single one has a slope. `hollow`, the sum of the zeros,
-// is 0 itself and carries the derivatives by them: of one zero for the other elements, of two for each other. (Third
-// derivatives by three zeros are left out.)
 Value product_slope(const Gradient& g) {
-  pg_ints axes = axis_list(g.axes);
-  Value zero = eq(g.x, 0.0), filled = where(zero, 1.0, g.x);
-  Value others = reduce<"prod">(filled, axes, true), zeros = sum(zero, axes, true);
-  Value hollow = sum(where(zero, g.x, 0.0), axes, true), one = eq(zeros, 1.0);
-  Value at_zero = where(one, others, where(eq(zeros, 2.0), others * (hollow - g.x), 0.0));
-  Value elsewhere = where(eq(zeros, 0.0), others, where(one, others * hollow, 0.0)) / filled;
-  return g.d * where(zero, at_zero, elsewhere);
+  static constinit OpRef op("prod_grad", "axes");
+  return Call(g.x.builder, op).input(g.x).input(g.d).set(0, axis_list(g.axes)).emit();
 }
 
 const Reduction kReductions[] = {

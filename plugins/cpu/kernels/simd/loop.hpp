@@ -46,6 +46,8 @@ void fill_reduce(Simd& table);
 void fill_losses(Simd& table);
 void fill_bools(Simd& table);
 void fill_rows(Simd& table);
+void fill_short_lines(Simd& table);
+void fill_norm_lines(Simd& table);
 void fill_random(Simd& table);
 void fill_update(Simd& table);
 void fill_attention(Simd& table);

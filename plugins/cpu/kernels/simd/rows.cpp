@@ -1,122 +1,182 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole-row functions in float32.
+// Whole lines in float32 and float64: softmax, its logarithm, and the ways back through both; a dense line by itself,
+// or kLines<T> lines side by side.
 #include "loop.hpp"
+#include "perigee/kernels/fast_double.hpp"
 #include "perigee/kernels/math.hpp"
 
 namespace cpu::PG_CPU_ISA {
 namespace {
 
 constexpr int64_t kLanes = 32;
+constexpr int64_t kStretch = 64;  // what lanes of T take before it goes into double
 
-float largest(const float* x, int64_t n) {
-  float lane[kLanes];
-  for (int64_t j = 0; j < kLanes; j++) lane[j] = -INFINITY;
+template <class T>
+T largest(const T* x, int64_t n) {
+  T lane[kLanes];
+  for (int64_t j = 0; j < kLanes; j++) lane[j] = static_cast<T>(-INFINITY);
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (int64_t j = 0; j < kLanes; j++) lane[j] = pg::math::Maximum()(lane[j], x[i + j]);
   }
   for (int64_t j = 0; i + j < n; j++) lane[j] = pg::math::Maximum()(lane[j], x[i + j]);
-  float top = lane[0];
+  T top = lane[0];
   for (int64_t j = 1; j < kLanes; j++) top = pg::math::Maximum()(top, lane[j]);
   return top;
 }
 
-// sum of e^(x - shift); kKept: writes the exponentials to y.
-template <bool kKept>
-double exponentials(const float* x, float* y, int64_t n, float shift) {
-  float lane[kLanes] = {};
+// The sum of term(i) for i below n.
+template <class T, class Term>
+[[gnu::always_inline]] inline double total_of(int64_t n, const Term& term) {
+  T lane[kLanes] = {};
   double total = 0;
   int64_t i = 0;
   for (int64_t stop = 0; i + kLanes <= n;) {
-    stop = i + 64 * kLanes < n ? i + 64 * kLanes : n;  // float lanes for a while, then into the double
+    stop = i + kStretch * kLanes < n ? i + kStretch * kLanes : n;
     for (; i + kLanes <= stop; i += kLanes) {
       PG_LOOP
-      for (int64_t j = 0; j < kLanes; j++) {
-        float e = pg::math::fast_exp(x[i + j] - shift);
-        if constexpr (kKept) y[i + j] = e;
-        lane[j] += e;
-      }
+      for (int64_t j = 0; j < kLanes; j++) lane[j] += term(i + j);
     }
     for (int64_t j = 0; j < kLanes; j++) total += static_cast<double>(lane[j]), lane[j] = 0;
   }
-  for (; i < n; i++) {
-    float e = pg::math::fast_exp(x[i] - shift);
-    if constexpr (kKept) y[i] = e;
-    total += static_cast<double>(e);
-  }
+  for (; i < n; i++) total += static_cast<double>(term(i));
   return total;
 }
 
-void softmax_row(const float* x, float* y, int64_t n) {
-  double total = exponentials<true>(x, y, n, largest(x, n));
-  float scale = static_cast<float>(1.0 / total);
+template <class T, bool kLog>
+void softmax_row(const void* from, void* to, int64_t n) {
+  const T* x = static_cast<const T*>(from);
+  T *y = static_cast<T*>(to), top = largest(x, n);
+  double total = total_of<T>(
+      n, [=](int64_t i) __attribute__((always_inline)) {
+        T e = pg::math::fast_exp(x[i] - top);
+        if constexpr (!kLog) y[i] = e;
+        return e;
+      });
+  T last = static_cast<T>(kLog ? pg::math::positive_log(total) : 1.0 / total);
   PG_LOOP
-  for (int64_t i = 0; i < n; i++) y[i] *= scale;
+  for (int64_t i = 0; i < n; i++) y[i] = kLog ? (x[i] - top) - last : y[i] * last;
 }
 
-void log_softmax_row(const float* x, float* y, int64_t n) {
-  float top = largest(x, n);
-  float log_total = static_cast<float>(__builtin_log(exponentials<false>(x, nullptr, n, top)));
+// y: what softmax (log_softmax) gave; dy, dx: the gradients of its result and of its argument.
+template <class T, bool kLog>
+void softmax_grad_row(const void* result, const void* above, void* below, int64_t n) {
+  const T *y = static_cast<const T*>(result), *dy = static_cast<const T*>(above);
+  T* dx = static_cast<T*>(below);
+  T total = static_cast<T>(total_of<T>(
+      n, [=](int64_t i) __attribute__((always_inline)) { return kLog ? dy[i] : y[i] * dy[i]; }));
   PG_LOOP
-  for (int64_t i = 0; i < n; i++) y[i] = (x[i] - top) - log_total;
-}
-
-// The same for up to kColumns columns side by side: element i of column j lies at x[i * x_step + j].
-constexpr int64_t kColumns = kSoftmaxColumns;
-
-struct Columns {
-  float top[kColumns], lane[kColumns] = {};
-  double total[kColumns] = {};
-
-  Columns() {
-    for (float& t : top) t = -INFINITY;
+  for (int64_t i = 0; i < n; i++) {
+    if constexpr (kLog)
+      dx[i] = dy[i] - pg::math::fast_exp(y[i]) * total;
+    else
+      dx[i] = y[i] * (dy[i] - total);
   }
+}
+
+// Of lines side by side element i of line j lies at x[i * x_step + j].
+template <class T>
+struct Totals {
+  static constexpr int64_t kCount = kLines<T>;
+  T lane[kCount] = {};
+  double total[kCount] = {};
   void flush() {
-    for (int64_t j = 0; j < kColumns; j++) total[j] += static_cast<double>(lane[j]), lane[j] = 0;
+    for (int64_t j = 0; j < kCount; j++) total[j] += static_cast<double>(lane[j]), lane[j] = 0;
   }
 };
 
-// count is kColumns in all tiles but the last of a run: a number that the compiler knows.
-template <bool kLog, bool kWhole>
-void softmax_tile(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t n, int64_t width) {
-  const int64_t count = kWhole ? kColumns : width;
-  Columns c;
+// count is kLines in all tiles but the last of a run: a number that the compiler knows.
+template <class T, bool kLog, bool kWhole>
+void softmax_tile(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t n, int64_t width) {
+  const int64_t count = kWhole ? kLines<T> : width;
+  T top[kLines<T>];
+  for (T& t : top) t = static_cast<T>(-INFINITY);
   for (int64_t i = 0; i < n; i++) {
-    for (int64_t j = 0; j < count; j++) c.top[j] = pg::math::Maximum()(c.top[j], x[i * x_step + j]);
+    for (int64_t j = 0; j < count; j++) top[j] = pg::math::Maximum()(top[j], x[i * x_step + j]);
   }
+  Totals<T> sums;
   for (int64_t i = 0; i < n; i++) {
     PG_LOOP
     for (int64_t j = 0; j < count; j++) {
-      float e = pg::math::fast_exp(x[i * x_step + j] - c.top[j]);
+      T e = pg::math::fast_exp(x[i * x_step + j] - top[j]);
       if constexpr (!kLog) y[i * y_step + j] = e;
-      c.lane[j] += e;
+      sums.lane[j] += e;
     }
-    if (i % 64 == 63) c.flush();  // float lanes for a while, then into the double
+    if (i % kStretch == kStretch - 1) sums.flush();
   }
-  c.flush();
-  float last[kColumns];
-  for (int64_t j = 0; j < count; j++) last[j] = static_cast<float>(kLog ? __builtin_log(c.total[j]) : 1.0 / c.total[j]);
+  sums.flush();
+  T last[kLines<T>];
+  PG_LOOP
+  for (int64_t j = 0; j < kLines<T>; j++) {
+    last[j] = static_cast<T>(kLog ? pg::math::positive_log(sums.total[j]) : 1.0 / sums.total[j]);
+  }
   for (int64_t i = 0; i < n; i++) {
     PG_LOOP
     for (int64_t j = 0; j < count; j++) {
-      float& out = y[i * y_step + j];
-      out = kLog ? (x[i * x_step + j] - c.top[j]) - last[j] : out * last[j];
+      T& out = y[i * y_step + j];
+      out = kLog ? (x[i * x_step + j] - top[j]) - last[j] : out * last[j];
     }
   }
 }
 
-template <bool kLog>
-void softmax_columns(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t n, int64_t width) {
-  (width == kColumns ? softmax_tile<kLog, true> : softmax_tile<kLog, false>)(x, x_step, y, y_step, n, width);
+template <class T, bool kLog>
+void softmax_lines(const void* from, int64_t x_step, void* to, int64_t y_step, int64_t n, int64_t width) {
+  (width == kLines<T> ? softmax_tile<T, kLog, true> : softmax_tile<T, kLog, false>)(static_cast<const T*>(from), x_step,
+                                                                                    static_cast<T*>(to), y_step, n,
+                                                                                    width);
+}
+
+template <class T, bool kLog, bool kWhole>
+void softmax_grad_tile(const T* y, int64_t y_step, const T* dy, int64_t dy_step, T* dx, int64_t dx_step, int64_t n,
+                       int64_t width) {
+  const int64_t count = kWhole ? kLines<T> : width;
+  Totals<T> sums;
+  for (int64_t i = 0; i < n; i++) {
+    PG_LOOP
+    for (int64_t j = 0; j < count; j++) {
+      T d = dy[i * dy_step + j];
+      sums.lane[j] += kLog ? d : y[i * y_step + j] * d;
+    }
+    if (i % kStretch == kStretch - 1) sums.flush();
+  }
+  sums.flush();
+  T total[kLines<T>];
+  for (int64_t j = 0; j < kLines<T>; j++) total[j] = static_cast<T>(sums.total[j]);
+  for (int64_t i = 0; i < n; i++) {
+    PG_LOOP
+    for (int64_t j = 0; j < count; j++) {
+      T p = y[i * y_step + j], d = dy[i * dy_step + j];
+      if constexpr (kLog)
+        dx[i * dx_step + j] = d - pg::math::fast_exp(p) * total[j];
+      else
+        dx[i * dx_step + j] = p * (d - total[j]);
+    }
+  }
+}
+
+template <class T, bool kLog>
+void softmax_grad_lines(const void* y, int64_t y_step, const void* dy, int64_t dy_step, void* dx, int64_t dx_step,
+                        int64_t n, int64_t width) {
+  (width == kLines<T> ? softmax_grad_tile<T, kLog, true>
+                      : softmax_grad_tile<T, kLog, false>)(static_cast<const T*>(y), y_step, static_cast<const T*>(dy),
+                                                           dy_step, static_cast<T*>(dx), dx_step, n, width);
+}
+
+template <class T, bool kLog>
+void fill(Simd& table, bool wide) {
+  table.softmax_row[kLog][wide] = softmax_row<T, kLog>;
+  table.softmax_lines[kLog][wide] = softmax_lines<T, kLog>;
+  table.softmax_grad_row[kLog][wide] = softmax_grad_row<T, kLog>;
+  table.softmax_grad_lines[kLog][wide] = softmax_grad_lines<T, kLog>;
 }
 
 }  // namespace
 
 void fill_rows(Simd& table) {
-  table.softmax_columns = softmax_columns<false>;
-  table.log_softmax_columns = softmax_columns<true>;
-  table.softmax_row = softmax_row;
-  table.log_softmax_row = log_softmax_row;
+  fill<float, false>(table, false);
+  fill<float, true>(table, false);
+  fill<double, false>(table, true);
+  fill<double, true>(table, true);
 }
 
 }  // namespace cpu::PG_CPU_ISA

@@ -18,6 +18,8 @@ const Simd* make_table() {
   fill_losses(table);
   fill_bools(table);
   fill_rows(table);
+  fill_short_lines(table);
+  fill_norm_lines(table);
   fill_random(table);
   fill_update(table);
   fill_attention(table);
