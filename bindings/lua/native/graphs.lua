@@ -7,6 +7,7 @@ local handles = require "perigee.native.handles"
 local gradients = require "perigee.native.gradients"
 local sizes = require "perigee.native.size"
 local operators = require "perigee.native.operators"
+local scopes = require "perigee.native.scopes"
 local origins = require "perigee.native.origins"
 local check_open = require("perigee.native.tensor").check_open
 
@@ -35,6 +36,12 @@ function M.set_current(graph)
   M.recording = graph ~= nil -- NULL too is nil
   origins.record(graph)
   return C.pgc_set_graph(graph)
+end
+
+---Runs fn(...) outside of the graph that is being recorded, if there is one: what it makes has contents at once.
+function M.outside(fn, ...)
+  if not M.recording then return fn(...) end
+  return scopes.with(function() return M.set_current(nil) end, M.set_current, fn, ...)
 end
 
 ---Dimensions are numbers, names of symbols, or sizes that are such symbols.

@@ -6,9 +6,7 @@ local pg = require "perigee"
 
 local initial = {}
 
-local function eagerly(fn, ...)
-  return native.with(function() return native.graphs.set_current(nil) end, native.graphs.set_current, fn, ...)
-end
+local eagerly = native.graphs.outside
 
 local function refuse(message, hint) native.raise("invalid_argument", "variable", message, hint) end
 

@@ -42,7 +42,7 @@ end
 
 local function construct(class, ...)
   local self = setmetatable({ [META] = fields.new(class), training = true }, class)
-  if class.init then class.init(self, ...) end
+  if class.init then native.graphs.outside(class.init, self, ...) end -- what a layer holds is drawn once
   return self
 end
 

@@ -64,7 +64,7 @@ local function materialise(self, class_name, input)
   local pg = require "perigee"
   if not native.is_tensor(input) then native.handles.raise_input(input, class_name) end
   local specs = meta.attributes:parameters(input)
-  pg.no_grad(function()
+  native.graphs.outside(pg.no_grad, function()
     for _, spec in ipairs(specs) do
       local target = spec.present and meta.tensors[spec.name]
       if target and target:numel() == 0 then
@@ -77,7 +77,7 @@ local function materialise(self, class_name, input)
     end
   end)
   meta.lazy = false
-  if afterwards[class_name] then afterwards[class_name](self, meta.attributes) end
+  if afterwards[class_name] then native.graphs.outside(afterwards[class_name], self, meta.attributes) end
 end
 
 ---The class of a plugin's layer.
