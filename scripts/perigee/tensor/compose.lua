@@ -257,7 +257,7 @@ return function(pg, native)
     if rank(x) ~= 2 then
       native.raise("invalid_argument", "diag", ("x is %s; expected 1 or 2 axes"):format(tostring(x.shape)))
     end
-    return native.call("diagonal", { x }, { offset = k }):clone()
+    return native.op("diagonal")(x, k):clone()
   end)
 
   -- ---- picking ----
