@@ -150,7 +150,7 @@ end)
 local function casts_of(text)
   local n = 0
   for line in text:gmatch("[^\n]+") do
-    if line:find("%f[%w]cast%f[^%w_]") then n = n + 1 end
+    if line:find(" = cast(", 1, true) then n = n + 1 end
   end
   return n
 end
