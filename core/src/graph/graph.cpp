@@ -313,7 +313,8 @@ TensorRef graph_find(Graph& g, const std::string& name) {
   if (it == g.names.end()) {
     std::string known;
     for (auto& [n, id] : g.names)
-      if (g.values[id].kind != ValueKind::node && known.size() < 200) known += (known.empty() ? "" : ", ") + n;
+      if (id != UINT32_MAX && g.values[id].kind != ValueKind::node && known.size() < 200)
+        known += (known.empty() ? "" : ", ") + n;
     pg::fail(PG_E_NOT_FOUND, "the graph has no tensor named '" + name + "'; its inputs and variables are: " + known);
   }
   if (it->second == UINT32_MAX) pg::fail(PG_E_NOT_FOUND, "'" + name + "' has no output");

@@ -159,3 +159,14 @@ test("constants keep their shape", function(t)
     return g:constant(1)
   end)
 end)
+
+test("a node that only writes has a name, and nothing to fetch", function(t)
+  local g = pg.graph(function(g)
+    local w = g:variable { "w", shape = { 2 }, init = pg.tensor { -1, 3 } }
+    pg.clamp_all({ w }, { min = 0 })
+    return { train = w }
+  end)
+  t.raises(function() g:find("clamp_all") end, "has no output")
+  t.raises(function() g:find("nope") end, "no tensor named 'nope'")
+  t.equal(pg.Session { g }:run("train"), { 0, 3 })
+end)
