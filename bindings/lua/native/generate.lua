@@ -6,6 +6,7 @@ local ffi = require "ffi"
 local handles = require "perigee.native.handles"
 local origins = require "perigee.native.origins"
 local attributes = require "perigee.native.attributes"
+local has_entries = require "perigee.native.has_entries"
 
 local kinds = attributes.kinds
 
@@ -16,7 +17,7 @@ local id, out, any, where = op.id, scratch.out, operators.call_any, scratch.wher
 local call1, call2, call = C.pgc_call1, C.pgc_call2, C.pgc_call
 local ins, attrs, first, scalar, value = scratch.ins, scratch.attrs, scratch.first, scratch.scalar, scratch.value
 local release = C.pgc_release
-local first_list, huge, next, getmetatable = scratch.first_list, 2^63, next, getmetatable
+local first_list, huge, getmetatable = scratch.first_list, 2^63, getmetatable
 local function whole(v) return type(v) == 'number' and floor(v) == v and v > -huge and v < huge end
 local function last(...)
   for i = select('#', ...), 1, -1 do
@@ -24,15 +25,7 @@ local function last(...)
   end
   return 0
 end
-local function holds(list, n) -- whether it has just n entries
-  local key, count = next(list), 0
-  while key ~= nil do
-    count = count + 1
-    if count > n then return false end
-    key = next(list, key)
-  end
-  return count == n
-end
+local holds = scratch.has_entries
 local function closed(x, y)
   if x and x.ptr == nil then handles.raise_closed(x, where) end
   if y and y.ptr == nil then handles.raise_closed(y, where) end
@@ -368,7 +361,7 @@ local function make_scratch(op, in_place)
   local scratch = { out = ffi.new("pgc_tensor *[1]"), groups = ffi.new("uint32_t[1]"), most = MOST,
                     ins = ffi.new("pgc_tensor *[?]", op.variadic and MOST or math.max(#op.inputs, 2)),
                     attrs = ffi.new("uint8_t[?]", math.max(op.attr_size, 8)),
-                    where = in_place and op.name .. "_" or op.shown or op.name }
+                    has_entries = has_entries, where = in_place and op.name .. "_" or op.shown or op.name }
   ffi.copy(scratch.attrs, op.defaults, op.attr_size)
   if op.scalar then
     scratch.scalar = ffi.cast("pg_scalar *", scratch.attrs + op.scalar.offset)

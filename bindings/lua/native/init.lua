@@ -38,7 +38,7 @@ local function start()
   native.signature, native.parse, native.is_plain = grammar.signature, grammar.parse, grammar.is_plain
   native.spread, native.checked = grammar.spread, require "perigee.native.checked"
   native.signatures, native.module_dir = grammar.signatures, library.module_dir
-  native.suggest = require "perigee.native.suggest"
+  native.suggest, native.has_entries = require "perigee.native.suggest", require "perigee.native.has_entries"
   local scopes = require("perigee.native.scopes")
   native.with, native.in_main, native.frames = scopes.with, scopes.in_main, scopes
   native.shape, native.dtypes = require "perigee.native.shape", require "perigee.native.dtypes"

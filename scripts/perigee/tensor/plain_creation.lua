@@ -4,6 +4,7 @@
 
 return function(pg, native)
   local dtypes, floor, ceil, max, MOST_AXES = native.dtypes, math.floor, math.ceil, math.max, 8
+  local has_entries = native.has_entries
   local FAR = 2 ^ 53
   local structs = {} -- what pointers into attributes need to live
 
@@ -16,17 +17,6 @@ return function(pg, native)
   local function default_code() return dtypes.by_name[native.default_dtype()].code end
   local function is_whole(v) return type(v) == "number" and v == floor(v) and v > -FAR and v < FAR end
   local function is_size(v) return is_whole(v) and v >= 0 end
-
-  -- Whether a table has just n entries.
-  local function has_entries(list, n)
-    local count, key = 0, next(list)
-    while key ~= nil do
-      count = count + 1
-      if count > n then return false end
-      key = next(list, key)
-    end
-    return count == n
-  end
 
   -- Writes a shape that is a plain list; false where it is none.
   local function set_list(target, list)

@@ -6,19 +6,9 @@ return function(_, native)
   local tensor, hooks = native.tensor, native.hooks
   local rank, size, slice_axis = tensor.rank, tensor.size, tensor.slice_axis
   local is_tensor, floor, TO_END = native.is_tensor, math.floor, tensor.TO_END
+  local has_entries = native.has_entries
   local any_index, any_newindex = hooks.index, hooks.newindex
   local FAR = 2 ^ 53
-
-  -- Whether a table has just `n` entries.
-  local function has_entries(list, n)
-    local count, key = 0, next(list)
-    while key ~= nil do
-      count = count + 1
-      if count > n then return false end
-      key = next(list, key)
-    end
-    return count == n
-  end
 
   -- Makes the next slice take position i of an axis; false where there is none, or only a run knows.
   local function take_position(t, axis, i)
