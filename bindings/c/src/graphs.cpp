@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs and sessions.
 #include "api.hpp"
-#include "graph/session.hpp"
+#include "plan/session.hpp"
 
 using namespace perigee;
 using namespace perigee::api;

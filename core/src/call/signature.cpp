@@ -34,6 +34,8 @@ Cache& cache() {
   return *instance;
 }
 
+std::atomic<bool> ended{false};  // plugins are closed
+
 struct Recent {
   uint64_t generation = 0;
   SignatureRef slots[recent_slots];
@@ -284,7 +286,7 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
 }  // namespace
 
 Signature::~Signature() {
-  if (prepared != nullptr && kernel.table->release != nullptr)
+  if (prepared != nullptr && !ended.load(std::memory_order_acquire) && kernel.table->release != nullptr)
     kernel.table->release(kernel.self, kernel.index, prepared);
 }
 
@@ -383,6 +385,13 @@ void clear_signatures() {
   }
   Recent& r = recent();
   for (SignatureRef& slot : r.slots) slot = nullptr;
+}
+
+uint64_t signature_generation() { return cache().generation.load(std::memory_order_acquire); }
+
+void end_signatures() {
+  clear_signatures();
+  ended.store(true, std::memory_order_release);
 }
 
 }  // namespace perigee

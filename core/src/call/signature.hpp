@@ -78,7 +78,10 @@ bool matches(const Signature& s, const SignatureKey& key, uint64_t hash);
 Signature* recent_signature(const SignatureKey& key, uint64_t hash);
 // Finds or makes one. Throws with the reasons when nothing can compute the call.
 SignatureRef find_signature(const SignatureKey& key, uint64_t hash);
-// Releases prepared kernels: at shutdown, and when there are new kernels, so that all calls are decided alike.
+// Releases prepared kernels: when there are new kernels, so that all calls are decided alike.
 void clear_signatures();
+uint64_t signature_generation();  // how often that has been done: who keeps signatures looks at it
+// At shutdown: what is still kept somewhere asks no plugin for anything when it goes.
+void end_signatures();
 
 }  // namespace perigee

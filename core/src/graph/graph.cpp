@@ -214,6 +214,7 @@ struct Recorder {
       g.values[id].node = index;
       node.writes.emplace_back(i, id);
     }
+    if (info.effect == PG_EFFECT_ORDERED) g.ordered.push_back(index);
     g.nodes.push_back(node);
   }
 

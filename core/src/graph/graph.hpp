@@ -65,6 +65,7 @@ struct Graph {
   std::vector<int64_t> made_symbols;              // these, and those of extents that only a run tells
   std::map<TransferKey, uint32_t> transfers;      // copies on other devices
   std::map<uint32_t, uint32_t> latest;            // variable's first value -> its last one
+  std::vector<uint32_t> ordered;                  // nodes whose effects happen in every run
   std::map<const Storage*, uint32_t> captured;    // eager tensors used in the graph
   std::map<const Storage*, CalledTensor> called;  // what those that may be used are called
 

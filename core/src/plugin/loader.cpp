@@ -301,7 +301,7 @@ void shutdown() {
   if (l.shut_down) return;
   l.shut_down = true;
   drain_devices();  // nothing may be running when prepared kernels go
-  clear_signatures();
+  end_signatures();
   close_devices();
   for (auto plugin = l.opened.rbegin(); plugin != l.opened.rend(); ++plugin) close_plugin(**plugin);
 }

@@ -2,15 +2,19 @@
 // Runs a graph: the nodes that the fetched values need, once each, in the order they were recorded.
 #pragma once
 
-#include <map>
+#include <list>
+#include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
-#include "graph/graph.hpp"
-#include "tensor/dims.hpp"
+#include "plan/run.hpp"
 
 namespace perigee {
 
+// Several threads may run one session at once. Runs that update variables go one after the other; those that only read
+// them wait for nobody, and see what variables held when they began. While something is recorded into the graph, no
+// run may be under way.
 class Session {
  public:
   explicit Session(GraphRef graph);
@@ -22,17 +26,26 @@ class Session {
   // What a variable holds from now on: a copy of a value of its shape and dtype.
   void assign(Tensor& variable, Tensor& value);
   // Nodes that their device has no kernel for run on the default device; the first time the log says so.
-  void allow_soft_placement(bool on) { soft_ = on; }
+  void allow_soft_placement(bool on) { soft_.allowed = on; }
   // A line a node: "add_1: (add): gpu:0"; those that were moved stand where they ran.
   std::string placement();
 
  private:
-  struct Run;
+  // A pair of fetches and feeds that has been run.
+  struct Prepared {
+    std::vector<uint32_t> fetches, feeds;
+    size_t nodes, values;  // of the graph then
+    std::shared_ptr<Runner> runner;
+  };
+  std::shared_ptr<Runner> find_runner(std::vector<uint32_t> fetches, std::vector<uint32_t> feeds);
+  void add_variables();
+
   GraphRef graph_;
-  std::mutex mutex_;  // one run at a time
-  std::map<uint32_t, TensorRef> variables_;
-  bool soft_ = false;
-  std::vector<uint8_t> moved_{};  // by node
+  SoftPlacement soft_;
+  std::mutex updating_;  // held by a run that writes variables
+  std::mutex mutex_;     // of what follows, never while something is computed
+  std::unordered_map<uint32_t, TensorRef> variables_;
+  std::list<Prepared> prepared_;  // the last one used stands first
 };
 
 }  // namespace perigee

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/run.hpp"
+
+#include "base/fork.hpp"
+#include "base/log.hpp"
+#include "call/anomaly.hpp"
+#include "call/eager.hpp"
+#include "tensor/dims.hpp"
+
+namespace perigee {
+namespace {
+
+// Whether a signature is that of a call with these inputs; all else that it depends on is fixed in a graph.
+inline bool fits(const Signature& s, Tensor* const* inputs, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (s.inputs[i].get() != (inputs[i] != nullptr ? inputs[i]->meta.get() : nullptr)) return false;
+  return true;
+}
+
+// A view without a history: nothing in a run asks where it came from.
+TensorRef view_of(const Signature& s, Tensor& x, uint32_t output) {
+  return make_tensor(s.outputs[output].meta, x.storage, x.offset + s.outputs[output].view_offset, s.device);
+}
+
+}  // namespace
+
+// The state of one run at a time.
+struct Runner::Frame {
+  static constexpr uint32_t none = PreparedRun::none;
+  // What the last run learnt of a step: it serves as long as the descriptions of its inputs stay the same.
+  struct Known {
+    SignatureRef signature;
+    std::vector<uint8_t> attrs;  // with sizes in place of symbols; empty: the node's own
+    uint64_t sizes = 0;          // of which sizes those are
+    bool moved = false;          // to another device than it was recorded on
+  };
+
+  const Graph& g;
+  const PreparedRun& p;
+  SoftPlacement* soft;
+  std::vector<TensorRef> values{};   // by slot
+  std::vector<uint8_t> borrowed{};   // by slot: memory that is not the run's to write into
+  std::vector<Known> known{};        // by step
+  std::vector<MetaRef> fed{};        // the descriptions of the last run's feeds
+  Bindings fed_sizes{}, bindings{};  // what the feeds tell; what is known now
+  uint64_t sizes = 0;                // counts changes of them
+  bool complete = false;             // the last run succeeded
+  bool learnt = false;               // all sizes are those of that run
+  uint64_t generation = 0;           // of signatures
+
+  Frame(const Graph& graph, const PreparedRun& prepared, SoftPlacement* placement)
+      : g(graph), p(prepared), soft(placement) {
+    values.resize(p.slot_count);
+    borrowed.resize(p.slot_count, 0);
+    known.resize(p.steps.size());
+    fed.resize(p.feeds.size());
+  }
+
+  // ---- sources ----
+
+  void check_feed(const GraphValue& v, const Meta& given) {
+    if (v.meta->rank != given.rank || v.meta->dtype != given.dtype)
+      pg::fail_argument(pg::format("'%s' was fed %s %s; expected %s %s", v.name.c_str(), pg::dtype_name(given.dtype),
+                                   shape_text(given).c_str(), pg::dtype_name(v.meta->dtype),
+                                   shape_text(*v.meta).c_str()));
+    for (uint32_t i = 0; i < v.meta->rank; i++) {
+      int64_t want = v.meta->shape[i], got = given.shape[i];
+      if (PG_DIM_IS_SYMBOLIC(want) && v.kind == ValueKind::placeholder)
+        want = fed_sizes.try_emplace(want, got).first->second;
+      if (!PG_DIM_IS_SYMBOLIC(want) && want != got)
+        pg::fail_argument(pg::format(
+            "'%s' was fed shape %s; expected %s%s", v.name.c_str(), shape_text(given).c_str(),
+            shape_text(*v.meta).c_str(),
+            want == v.meta->shape[i]
+                ? ""
+                : pg::format(" with %s = %lld", dim_text(v.meta->shape[i]).c_str(), static_cast<long long>(want))
+                      .c_str()));
+    }
+  }
+
+  // What the feeds say of sizes. Nothing new where they look as they did in the last run.
+  void bind(Tensor* const* feeds) {
+    bool same = complete;
+    for (size_t i = 0; i < p.feeds.size() && same; i++) same = fed[i].get() == feeds[i]->meta.get();
+    complete = false;  // until the run is over
+    if (!same) {
+      fed_sizes.clear();
+      for (size_t i = 0; i < p.feeds.size(); i++) {
+        check_feed(g.values[p.feeds[i].value], *feeds[i]->meta);
+        fed[i] = feeds[i]->meta;
+      }
+    }
+    learnt = same && !p.dynamic;
+    if (learnt) return;
+    bindings = fed_sizes;
+    sizes++;
+  }
+
+  void take_sources(Tensor* const* feeds, const TensorRef* variables) {
+    for (size_t i = 0; i < p.feeds.size(); i++) {
+      uint32_t slot = p.feeds[i].slot;
+      if (slot == none) continue;
+      Device& place = *g.values[p.feeds[i].value].device;
+      borrowed[slot] = feeds[i]->device == &place;
+      values[slot] = borrowed[slot] ? TensorRef::share(feeds[i]) : move_to(*feeds[i], place);
+    }
+    for (size_t i = 0; i < p.variables.size(); i++) take_source(p.variables[i].slot, variables[i]);
+    for (const PreparedRun::Source& c : p.constants) take_source(c.slot, g.values[c.value].eager);
+  }
+  void take_source(uint32_t slot, const TensorRef& value) {
+    values[slot] = value;
+    borrowed[slot] = 1;
+  }
+
+  // ---- nodes ----
+
+  // Symbols in attributes get this run's sizes.
+  const uint8_t* attrs_of(const GraphNode& n, const PreparedRun::Step& step, Known& k) {
+    if (!step.symbols) return n.attrs.data();
+    if (!k.attrs.empty() && k.sizes == sizes) return k.attrs.data();
+    std::vector<uint8_t> attrs = n.attrs;
+    for (uint32_t i = 0; i < n.op->info->attr_count; i++) {
+      const pg_attr_info& a = *n.op->info->attrs[i];
+      if (a.kind != PG_ATTR_DIMS) continue;
+      pg_ints list;
+      std::memcpy(&list, attrs.data() + a.offset, sizeof list);
+      for (int64_t d = 0; d < list.count; d++) list.value[d] = dim_value(list.value[d], bindings);
+      std::memcpy(attrs.data() + a.offset, &list, sizeof list);
+    }
+    if (attrs != k.attrs) k.signature = nullptr;
+    k.attrs = std::move(attrs);
+    k.sizes = sizes;
+    return k.attrs.data();
+  }
+
+  // What is recorded has passed the interposers, so that nothing but the signature is left to find.
+  void call_node(const GraphNode& n, Device& device, Tensor* const* inputs, const uint8_t* attrs, SignatureRef& cached,
+                 TensorRef* outputs, uint32_t output_count) {
+    auto count = static_cast<uint32_t>(n.inputs.size());
+    if (!cached || cached->device != &device || !fits(*cached, inputs, count)) {
+      SignatureKey key{n.op,
+                       &device,
+                       inputs,
+                       count,
+                       n.groups.data(),
+                       attrs,
+                       false,
+                       is_lean(*n.op, inputs, count, n.groups.data(), output_count)};
+      cached = find_signature(key, hash_key(key));
+    }
+    if (cached->how == How::view) {
+      for (uint32_t i = 0; i < output_count; i++) outputs[i] = view_of(*cached, *inputs[0], i);
+      return;
+    }
+    SignatureRef held = cached;  // the call may come back here
+    run_eager(*held, inputs, attrs, outputs, output_count);
+    if (ambient().detect_anomaly)
+      check_finite(*n.op, inputs, count, n.groups.data(), attrs, false, outputs, output_count);
+  }
+
+  // On another device, and the results back.
+  void call_moved(const GraphNode& n, const PreparedRun::Step& step, Tensor* const* inputs, const uint8_t* attrs,
+                  Known& k, TensorRef* outputs) {
+    Device& other = default_device();
+    SmallVector<TensorRef, 8> moved(n.inputs.size());
+    SmallVector<Tensor*, 8> there(inputs, inputs + n.inputs.size());
+    for (size_t i = 0; i < there.size(); i++) {
+      if (there[i] == nullptr || !there[i]->storage || there[i]->device == &other) continue;
+      moved[i] = move_to(*there[i], other);
+      there[i] = moved[i].get();
+    }
+    call_node(n, other, there.data(), attrs, k.signature, outputs, step.output_count);
+    for (uint32_t i = 0; i < step.output_count; i++)
+      if (outputs[i]) outputs[i] = move_to(*outputs[i], *n.device);
+    for (const PreparedRun::Write& w : p.writes_of(step))
+      if (w.slot != none) values[w.slot] = move_to(*there[w.input], *n.device);
+  }
+
+  void place_node(const GraphNode& n, const PreparedRun::Step& step, Tensor* const* inputs, const uint8_t* attrs,
+                  Known& k, TensorRef* outputs) {
+    if (!k.moved) {
+      bool movable = soft != nullptr && soft->allowed && n.op->role != Role::transfer && n.device != &default_device();
+      try {
+        return call_node(n, *n.device, inputs, attrs, k.signature, outputs, step.output_count);
+      } catch (const pg::Error& e) {
+        if (!movable || e.code != PG_E_NOT_SUPPORTED) throw;
+      }
+    }
+    call_moved(n, step, inputs, attrs, k, outputs);
+    if (std::exchange(k.moved, true)) return;
+    std::lock_guard lock(soft->mutex);
+    if (!soft->moved.insert(step.node).second) return;
+    write_log(PG_LOG_WARNING, n.name + ": (" + n.op->info->name + "): " + default_device().name + ", since " +
+                                  n.device->name + " has no kernel for it");
+  }
+
+  // Whether nobody but the run sees a value's memory, all of which is the value's.
+  bool owns(uint32_t slot) const {
+    const Tensor& t = *values[slot];
+    return !borrowed[slot] && !t.view && t.offset == 0 && t.meta->contiguous && t.storage->refs.load() == 1;
+  }
+
+  // What a kernel may write into: the value's own memory where nobody else will read it, else a copy.
+  TensorRef writable(uint32_t slot, bool last) {
+    Tensor& t = *values[slot];
+    return last && owns(slot) ? TensorRef::share(&t) : copy_dense(t, t.meta->dtype);
+  }
+
+  void run_step(size_t index) {
+    const PreparedRun::Step& step = p.steps[index];
+    const GraphNode& n = g.nodes[step.node];
+    SmallVector<Tensor*, 8> inputs;
+    for (uint32_t slot : p.inputs(step)) inputs.push_back(slot == none ? nullptr : values[slot].get());
+    SmallVector<TensorRef, 4> written, outputs(step.output_count);
+    try {
+      for (const PreparedRun::Write& w : p.writes_of(step)) {
+        if (inputs[w.input] == nullptr) continue;
+        written.push_back(writable(p.inputs(step)[w.input], w.last));
+        inputs[w.input] = written.back().get();
+        if (w.slot != none) values[w.slot] = written.back();
+      }
+      Known& k = known[index];
+      place_node(n, step, inputs.data(), attrs_of(n, step, k), k, outputs.data());
+      auto slots = p.outputs(step);
+      for (uint32_t i = 0; i < step.output_count; i++) {
+        if (slots[i] == none || !outputs[i]) continue;
+        if (!learnt) learn(g.values[n.outputs[i]], *outputs[i]->meta);
+        values[slots[i]] = std::move(outputs[i]);
+        borrowed[slots[i]] = 0;
+      }
+    } catch (pg::Error& e) {
+      throw told(n, e);
+    }
+    for (uint32_t slot : p.ends(step)) values[slot] = nullptr;
+  }
+
+  static pg::Error told(const GraphNode& n, const pg::Error& e) {
+    std::string text = e.what(), op = n.op->info->name;
+    if (text.starts_with(op + ": ")) text.erase(0, op.size() + 2);
+    if (n.origin != nullptr) text += std::string("; recorded at ") + n.origin;
+    return pg::Error(e.code, (n.name == op ? op : n.name + " (" + op + ")") + ": " + text, e.native, e.flags);
+  }
+
+  // A size that only became known now. Sizes of several names that meet in an operator count as one, for gradients too.
+  void learn(const GraphValue& v, const Meta& got) {
+    const Meta& want = *v.meta;
+    if (want.rank != got.rank)
+      pg::fail(PG_E_FAILED_PRECONDITION, "gave " + shape_text(got) + ", but was recorded as " + shape_text(want) +
+                                             ": the number of axes cannot depend on the run; name those to leave out");
+    for (uint32_t i = 0; want.symbolic && i < want.rank; i++) {
+      if (!PG_DIM_IS_SYMBOLIC(want.shape[i])) continue;
+      int64_t size = bindings.try_emplace(want.shape[i], got.shape[i]).first->second;
+      if (size != got.shape[i])
+        pg::fail_argument(
+            pg::format("gave %s, but %s is %lld in this run: sizes of different names that meet in an "
+                       "operator must be equal",
+                       shape_text(got).c_str(), dim_text(want.shape[i]).c_str(), static_cast<long long>(size)));
+    }
+  }
+
+  // ---- the end ----
+
+  TensorRef handed_out(const PreparedRun::Taken& taken) {
+    TensorRef& v = values[taken.slot];
+    return taken.last && owns(taken.slot) ? alias(*v) : copy_dense(*v, v->meta->dtype);
+  }
+
+  // Kernels that came since may serve better; those that are gone must not be asked.
+  void look_for_new_kernels() {
+    if (generation == signature_generation()) return;
+    for (Known& k : known) k.signature = nullptr;
+    generation = signature_generation();
+  }
+
+  void run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits) {
+    look_for_new_kernels();
+    bind(feeds);
+    take_sources(feeds, variables);
+    for (size_t i = 0; i < p.steps.size(); i++) run_step(i);
+    for (size_t i = 0; i < p.fetches.size(); i++) results[i] = handed_out(p.fetches[i]);
+    for (size_t i = 0; i < p.commits.size(); i++) commits[i] = handed_out(p.commits[i].taken);
+    complete = true;
+  }
+};
+
+// One that no other run uses, for the time of a run.
+struct Runner::Lease {
+  Runner& runner;
+  std::unique_ptr<Frame> frame{};
+  explicit Lease(Runner& r) : runner(r) {
+    std::lock_guard lock(runner.mutex_);
+    if (runner.idle_.empty()) return;
+    frame = std::move(runner.idle_.back());
+    runner.idle_.pop_back();
+  }
+  ~Lease() {
+    for (TensorRef& v : frame->values) v = nullptr;
+    std::lock_guard lock(runner.mutex_);
+    runner.idle_.push_back(std::move(frame));
+  }
+};
+
+Runner::Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds, SoftPlacement* soft)
+    : graph_(g), prepared_(prepare_run(g, fetches, feeds)), soft_(soft) {}
+Runner::~Runner() = default;
+
+void Runner::run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits) {
+  check_forked();
+  Scoped<bool> no_grad(ambient().grad_enabled, false);
+  Scoped<bool> no_lines(ambient().log_placement, false);  // where nodes run was said when they were recorded
+  Scoped<Graph*> eager(ambient().graph, nullptr);
+  Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);  // the graph holds those it was recorded with
+  Scoped<Condition*> no_condition(ambient().condition, nullptr);
+  Scoped<int32_t> no_scope(ambient().device, -1);
+  Lease lease(*this);
+  if (!lease.frame) lease.frame = std::make_unique<Frame>(graph_, prepared_, soft_);
+  lease.frame->run(feeds, variables, results, commits);
+}
+
+}  // namespace perigee

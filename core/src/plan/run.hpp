@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a set of a graph's nodes with given sources: a session's runs, and bodies of nodes that own a graph.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "plan/prepare.hpp"
+
+namespace perigee {
+
+// Whether nodes may run elsewhere than they were recorded, and those that did. For several threads.
+struct SoftPlacement {
+  std::atomic<bool> allowed{false};
+  std::mutex mutex{};
+  std::set<uint32_t> moved{};  // nodes
+};
+
+// Computes some values of a graph, again and again. What it learns in a run (kernels, shapes) serves the next one.
+// Several threads may run it at once. The graph must outlive it, and may have grown since: what was asked for has not.
+class Runner {
+ public:
+  // `fetches` and `feeds`: values of the graph. Throws for placeholders that are needed and not fed.
+  Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
+         SoftPlacement* soft = nullptr);
+  ~Runner();
+  const PreparedRun& prepared() const { return prepared_; }
+  // `feeds`: eager tensors, in the order in which their values were given; never written to. `variables`: what those of
+  // prepared().variables hold, in their order; never written to. `results`: what was fetched, in memory of the caller's
+  // own. `commits`: what those of prepared().commits hold from now on. Nothing is given where it throws.
+  void run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits);
+
+ private:
+  struct Frame;
+  struct Lease;
+  const Graph& graph_;
+  const PreparedRun prepared_;
+  SoftPlacement* const soft_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Frame>> idle_;  // of runs that are over
+};
+
+}  // namespace perigee
