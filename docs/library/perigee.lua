@@ -3495,6 +3495,16 @@ function pg.col2im(...) end
 ---@return perigee.Tensor
 function pg.column_stack(...) end
 
+---One of two functions, by a bool tensor of one element: `pg.cond(x:sum():gt(0), function() return x:sqrt() end,
+---function() return -x end)`. Only the one that is taken runs. Each returns a tensor, or a table of them; what follows
+---the functions is handed to the one that is taken. Gradients flow through it. A Lua boolean may stand for the tensor.
+---@param pred boolean|perigee.Tensor
+---@param a fun(...): perigee.Tensor|table # when it is true
+---@param b fun(...): perigee.Tensor|table # when it is false
+---@param ... any # arguments of either
+---@return perigee.Tensor|table
+function pg.cond(pred, a, b, ...) end
+
 ---Cross-correlation of sequences with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
 ---stride + 1 elements, rounded down.
 ---@param x perigee.Tensor # [N, C, L]
@@ -6523,6 +6533,16 @@ function pg.scale_all(xs, factor) end
 ---@return perigee.Tensor
 function pg.scaled_dot_product_attention(...) end
 
+---A loop over the steps of tensors: `local last, ys = pg.scan{init=h, xs=x, body=function(h, x) h = cell(h, x);
+---return h, h end}`. body(carry, x) gets what the step before handed on, at first `init`, and the step of xs; it
+---returns what is handed on, of the same dtypes and sizes, and if it likes an output. Answers what the last step handed
+---on, and the outputs stacked along axis 1. Carry, x and output each are a tensor or a table of them, by position or
+---name; `init={}` hands nothing on. Gradients flow through it.
+---@param ... {init: perigee.Tensor|number|table, xs?: perigee.Tensor|table, body: (fun(carry, x): any, any?), length?: integer|perigee.Size, reverse?: boolean} # init, xs, body, length, reverse
+---@return perigee.Tensor|table carry
+---@return perigee.Tensor|table? outputs
+function pg.scan(...) end
+
 ---x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the last one
 ---stays. An index out of range is an error that names it, and nothing is written.
 ---@param x perigee.Tensor # [...]
@@ -7388,6 +7408,14 @@ function pg.vstack(...) end
 ---@param ... perigee.Tensor|number|boolean|{condition: perigee.Tensor, x?: perigee.Tensor|number|boolean, y?: perigee.Tensor|number|boolean} # condition, x, y
 ---@return perigee.Tensor
 function pg.where(...) end
+
+---A loop: `pg.while_loop{state={x=x, n=0}, cond=function(s) return s.n:lt(10) end, body=function(s)
+---return { x = s.x / 2, n = s.n + 1 } end}`. As long as cond(state), a bool tensor of one element, is true, body(state)
+---gives the next state: a tensor, or a table of them by position or name, of the same dtypes and sizes. Answers the
+---last one. Gradients flow through it.
+---@param ... {state: perigee.Tensor|number|table, cond: (fun(state): boolean|perigee.Tensor), body: (fun(state): any), max_iterations?: integer} # state, cond, body, max_iterations
+---@return perigee.Tensor|table state
+function pg.while_loop(...) end
 
 ---x log(y); 0 where x is 0 and y is not NaN.
 ---@param x? perigee.Tensor|number|boolean # any shape, or a number

@@ -34,6 +34,7 @@ local providers = {
   gradcheck = "perigee.autograd.gradcheck", einsum = "perigee.linalg.einsum",
   bench = "perigee.profile.bench", plot = "perigee.plot", CheckpointManager = "perigee.checkpoint",
   graph = "perigee.graph", Session = "perigee.graph.session", name_scope = "perigee.graph.name_scope",
+  cond = "perigee.control.cond", scan = "perigee.control.scan", while_loop = "perigee.control.while_loop",
 }
 -- Rooms that put functions into pg and methods onto tensors.
 local rooms = { "tensor", "printing", "neural", "autograd", "devices" }

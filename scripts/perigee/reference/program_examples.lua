@@ -80,6 +80,16 @@ local g = pg.graph(function(g)
 end)
 g:print()                                       -- twice/relu = relu(x) ...
 print(pg.Session{g}:run("twice/relu", { x = {-1, 3} }))]],
+  ["pg.cond"] = [[
+local x = pg.tensor{4, 9}
+print(pg.cond(x:min():ge(0), function() return x:sqrt() end, function() return -x end))]],
+  ["pg.scan"] = [[
+local total, sums = pg.scan{init=0, xs=pg.tensor{1, 2, 3}, body=function(sum, x) return sum + x, sum + x end}
+print(total:item(), sums)]],
+  ["pg.while_loop"] = [[
+local halves = pg.while_loop{state={x=100, n=0}, cond=function(s) return s.x:gt(1) end,
+  body=function(s) return { x = s.x / 2, n = s.n + 1 } end}
+print(halves.x:item(), halves.n:item())]],
   ["pg.Session"] = [[
 local g = pg.graph(function(g) return { y = g:variable{"w", init=pg.tensor{1, 2}} * 10 } end)
 local session = pg.Session{g}

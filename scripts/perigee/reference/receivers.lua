@@ -34,6 +34,8 @@ receivers.locals = {
   ["autograd/recompute.lua"] = { recompute = "pg.recompute" },
   ["graph/init.lua"] = { graph = "pg.graph" }, ["graph/session.lua"] = { new_session = "pg.Session" },
   ["graph/name_scope.lua"] = { name_scope = "pg.name_scope" },
+  ["control/cond.lua"] = { cond = "pg.cond" }, ["control/scan.lua"] = { scan = "pg.scan" },
+  ["control/while_loop.lua"] = { while_loop = "pg.while_loop" },
   ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
 }
 
