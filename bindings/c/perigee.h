@@ -87,6 +87,8 @@ PGC_API int32_t pgc_set_origin(const char *text);
 /* What the names of what is recorded into a graph begin with: "encoder" gives "encoder/add". NULL: nothing. Each text is
  * kept until the process ends. */
 PGC_API int32_t pgc_set_name_scope(const char *text);
+/* The text, kept until the process ends; equal texts give one pointer. NULL: out of memory. */
+PGC_API const char *pgc_interned(const char *text);
 PGC_API uint32_t pgc_set_default_dtype(uint32_t dtype);
 PGC_API uint32_t pgc_default_dtype(void);
 /* Mixed precision. A scope begins as the one in force (casts of parameters are kept by the outermost one, until it is
@@ -114,7 +116,9 @@ typedef struct pgc_memory_stats {
   uint64_t allocations, device_allocations; /* served; asked of the device */
 } pgc_memory_stats;
 PGC_API int32_t pgc_get_memory_stats(int32_t device, pgc_memory_stats *out);
+/* 0: none. What is cached above the limit goes back to the device. */
 PGC_API int32_t pgc_set_memory_limit(int32_t device, uint64_t bytes);
+PGC_API int32_t pgc_reset_peak(int32_t device); /* the peak is what is live now */
 PGC_API int32_t pgc_empty_cache(int32_t device); /* -1: all */
 /* Bytes that live tensors hold over all devices, cheap to ask: what a collecting front end paces itself by. */
 PGC_API uint64_t pgc_live_bytes(void);
@@ -226,8 +230,9 @@ PGC_API const char *pgc_layer_names_json(void);
 PGC_API int32_t pgc_find_layer(const char *name, uint32_t *layer);
 /* Fills the inferred attribute (input may be NULL when it is given) and describes each declared parameter. */
 PGC_API int32_t pgc_layer_parameters(uint32_t layer, void *attrs, pgc_tensor *input, pg_param *params);
-PGC_API int32_t pgc_layer_call(uint32_t layer, const void *attrs, int32_t training, pgc_tensor *const *params,
-                               pgc_tensor *const *inputs, pgc_tensor **outputs);
+/* `path`: what the memory of its results is said to be for ("Net.blocks.0 (Conv2d)"; pgc_interned), or NULL. */
+PGC_API int32_t pgc_layer_call(uint32_t layer, const void *attrs, int32_t training, const char *path,
+                               pgc_tensor *const *params, pgc_tensor *const *inputs, pgc_tensor **outputs);
 PGC_API const char *pgc_optimizer_json(const char *name); /* with slots */
 PGC_API const char *pgc_optimizer_names_json(void);
 PGC_API int32_t pgc_find_optimizer(const char *name, uint32_t *optimizer);

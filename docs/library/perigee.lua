@@ -599,7 +599,10 @@ function config.memory_fraction(...) end
 ---@param ... string|boolean|{device: string, on: boolean} # device, on
 function config.memory_growth(...) end
 
----At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
+---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit. What is cached above it
+---goes back to the device at once. An operator that would need more raises `out_of_memory`, which names what holds
+---most: operators, the layers of plugins that called them, and the script's lines if they were recorded under
+---`pg.config.set{origins=true}`.
 ---@param ... string|integer|{device: string, size: integer|string} # device, size
 function config.memory_limit(...) end
 
@@ -969,6 +972,10 @@ function memory.collect() end
 ---Gives memory that no tensor uses back to the device.
 ---@param device? string
 function memory.empty_cache(device) end
+
+---Makes the peak of a device what is live there now: `.peak` then tells of what comes after.
+---@param device? string
+function memory.reset_peak(device) end
 
 ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
 ---@param device? string
@@ -6369,7 +6376,7 @@ function Tensor:resample2d(options, ...) end
 
 ---Back to how the process began, but for what the script holds: waits for all devices and forgets what has failed
 ---there, releases what is unreachable and all cached memory, lifts memory limits, and restores the default dtype, the
----number of threads and the other settings.
+---policy of layers (amp.policy), the number of threads and the other settings.
 function pg.reset() end
 
 ---The elements of x, in row-major order, in another shape. A view where strides can say it, else a copy.

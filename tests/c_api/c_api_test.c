@@ -170,7 +170,7 @@ static void test_nothing(void) {
   FAILS(pgc_call2(999999, x, x, NULL, &y), PG_E_INVALID_ARGUMENT, "no operator number 999999");
   FAILS(pgc_call(4000, &x, 1, NULL, NULL, 0, &y, 1), PG_E_INVALID_ARGUMENT, "no operator number 4000");
   FAILS(pgc_layer_parameters(999, NULL, NULL, NULL), PG_E_INVALID_ARGUMENT, "no layer number 999");
-  FAILS(pgc_layer_call(999, NULL, 0, NULL, NULL, NULL), PG_E_INVALID_ARGUMENT, "no layer number 999");
+  FAILS(pgc_layer_call(999, NULL, 0, NULL, NULL, NULL, NULL), PG_E_INVALID_ARGUMENT, "no layer number 999");
   FAILS(pgc_optimizer_slots(999, NULL, &mask), PG_E_INVALID_ARGUMENT, "no optimizer number 999");
   FAILS(pgc_optimizer_step(999, NULL, 1, 0, NULL, NULL, NULL), PG_E_INVALID_ARGUMENT, "no optimizer number 999");
 

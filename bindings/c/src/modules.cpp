@@ -53,9 +53,10 @@ int32_t pgc_layer_parameters(uint32_t id, void* attrs, pgc_tensor* input, pg_par
               error);
   });
 }
-int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, pgc_tensor* const* params,
+int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, const char* path, pgc_tensor* const* params,
                        pgc_tensor* const* inputs, pgc_tensor** outputs) {
   return run_on("layer", id, layer, [&](const pg_layer_info& info) {
+    Scoped<const char*> named(ambient().layer, path);
     pg_builder builder;
     Values p = values(params, info.param_count), in = values(inputs, info.input_count), out(info.output_count, 0);
     pg_layer_build ask{};

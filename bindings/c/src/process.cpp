@@ -123,6 +123,11 @@ int32_t pgc_set_origin(const char* text) {
 int32_t pgc_set_name_scope(const char* text) {
   return run("set_name_scope", [&] { ambient().name_scope = interned(text); });
 }
+const char* pgc_interned(const char* text) {
+  const char* kept = nullptr;
+  run("interned", [&] { kept = interned(given(text, "the text")); });
+  return kept;
+}
 int32_t pgc_set_detect_anomaly(int32_t on) {
   bool old = ambient().detect_anomaly;
   ambient().detect_anomaly = on != 0;
@@ -197,6 +202,9 @@ int32_t pgc_get_memory_stats(int32_t id, pgc_memory_stats* out) {
 }
 int32_t pgc_set_memory_limit(int32_t id, uint64_t bytes) {
   return run("memory_limit", [&] { device(id).allocator.set_limit(bytes); });
+}
+int32_t pgc_reset_peak(int32_t id) {
+  return run("memory.reset_peak", [&] { device(id).allocator.reset_peak(); });
 }
 int32_t pgc_empty_cache(int32_t id) {
   return run("empty_cache", [&] {

@@ -68,6 +68,7 @@ int32_t pgc_set_detect_anomaly(int32_t on);
 int32_t pgc_set_log_placement(int32_t on);
 int32_t pgc_set_origin(const char *text);
 int32_t pgc_set_name_scope(const char *text);
+const char *pgc_interned(const char *text);
 uint32_t pgc_set_default_dtype(uint32_t dtype);
 uint32_t pgc_default_dtype(void);
 typedef struct pgc_autocast pgc_autocast;
@@ -87,6 +88,7 @@ typedef struct pgc_memory_stats {
 } pgc_memory_stats;
 int32_t pgc_get_memory_stats(int32_t device, pgc_memory_stats *out);
 int32_t pgc_set_memory_limit(int32_t device, uint64_t bytes);
+int32_t pgc_reset_peak(int32_t device);
 int32_t pgc_empty_cache(int32_t device);
 uint64_t pgc_live_bytes(void);
 const char *pgc_op_json(const char *name);
@@ -154,8 +156,8 @@ const char *pgc_layer_json(const char *name);
 const char *pgc_layer_names_json(void);
 int32_t pgc_find_layer(const char *name, uint32_t *layer);
 int32_t pgc_layer_parameters(uint32_t layer, void *attrs, pgc_tensor *input, pg_param *params);
-int32_t pgc_layer_call(uint32_t layer, const void *attrs, int32_t training, pgc_tensor *const *params,
-                               pgc_tensor *const *inputs, pgc_tensor **outputs);
+int32_t pgc_layer_call(uint32_t layer, const void *attrs, int32_t training, const char *path,
+                               pgc_tensor *const *params, pgc_tensor *const *inputs, pgc_tensor **outputs);
 const char *pgc_optimizer_json(const char *name);
 const char *pgc_optimizer_names_json(void);
 int32_t pgc_find_optimizer(const char *name, uint32_t *optimizer);

@@ -13,7 +13,7 @@ local C
 
 local head = [[
 local C, Handle, wrap, istype, attributes, struct, refresh, params, inputs, out, is, origins = ...
-local id, call, tensors = attributes.info.id, C.pgc_layer_call, attributes.tensors
+local id, call, tensors, path = attributes.info.id, C.pgc_layer_call, attributes.tensors, attributes.path
 local rawget, select = rawget, select
 ]]
 
@@ -33,8 +33,8 @@ local function text_of(info, names, refreshes)
   if refreshes then add("refresh()\n") end
   add("local training = rawget(layer, 'training') and 1 or 0\n")
   add("if origins.on then origins.note() end\n")
-  add("local rc = call(id, struct, training, params, inputs, out)\n")
-  add("if rc == 10 then\nis.short()\nrc = call(id, struct, training, params, inputs, out)\nend\n")
+  add("local rc = call(id, struct, training, path, params, inputs, out)\n")
+  add("if rc == 10 then\nis.short()\nrc = call(id, struct, training, path, params, inputs, out)\nend\n")
   add("if rc ~= 0 then is.failed() end\n")
   local results = {}
   for i = 1, info.outputs do
@@ -80,6 +80,8 @@ local function pointers(count) return ffi.new("pgc_tensor *[?]", math.max(count,
 -- The call passes `struct`, which `refresh`, where there is one, fills before.
 local function compile(attributes, names, struct, refresh)
   local info = attributes.info
+  local path = errors.layer_path and errors.layer_path() -- compiled at the first call, which it stands in
+  attributes.path = path and C.pgc_interned(path) or nil
   return chunk_of(info, text_of(info, names, refresh ~= nil), C, handles.Handle, handles.wrap, ffi.istype, attributes,
                   struct, refresh, pointers(#names), pointers(info.inputs), pointers(info.outputs), exits(attributes),
                   origins)

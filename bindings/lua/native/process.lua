@@ -68,6 +68,7 @@ function M.memory_stats(index)
 end
 
 function M.set_memory_limit(index, bytes) check(C.pgc_set_memory_limit(index, bytes), "memory_limit") end
+function M.reset_peak(index) check(C.pgc_reset_peak(index), "memory.reset_peak") end
 function M.empty_cache(index) check(C.pgc_empty_cache(index or -1), "empty_cache") end
 function M.live_bytes() return tonumber(C.pgc_live_bytes()) end
 

@@ -22,6 +22,7 @@ struct Ambient {
   uint32_t stream = 0;
   uint32_t default_dtype = PG_F32;
   const char* origin = nullptr;      // where the front end calls operators from, if it is asked to say; interned
+  const char* layer = nullptr;       // of a plugin, that is being called: "Net.blocks.0 (Conv2d)"; interned
   Graph* graph = nullptr;            // recording into it
   const char* name_scope = nullptr;  // what names of recorded things begin with: "encoder/attention"; interned
   const Autocast* autocast = nullptr;

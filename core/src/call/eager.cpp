@@ -26,7 +26,7 @@ Tensors allocate_outputs(Signature& s, Tensor* const* inputs) {
     } else if (i == 0 && s.in_place) {
       made.push_back(TensorRef::share(inputs[0]));
     } else {
-      made.push_back(make_dense(*s.device, s.outputs[i].meta));
+      made.push_back(make_dense(*s.device, s.outputs[i].meta, s.op->info->name));
     }
   }
   return made;
@@ -295,7 +295,7 @@ void run_plain(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
       out[i] = {0, 0};
       continue;
     }
-    made[i] = make_dense(*s.device, s.outputs[i].meta);
+    made[i] = make_dense(*s.device, s.outputs[i].meta, s.op->info->name);
     out[i] = made[i]->address();
   }
   Scratch scratch{*s.device};

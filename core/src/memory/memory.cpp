@@ -80,7 +80,7 @@ StreamPool& CachingAllocator::State::pool(uint32_t home) {
   return *pool;
 }
 
-Block* CachingAllocator::alloc(uint64_t bytes, uint32_t stream) {
+Block* CachingAllocator::alloc(uint64_t bytes, uint32_t stream, const MemoryUse& use) {
   State& s = *state_;
   if (s.deferred_count.load(std::memory_order_relaxed) != 0) {
     std::lock_guard guard(s.mutex);
@@ -90,22 +90,25 @@ Block* CachingAllocator::alloc(uint64_t bytes, uint32_t stream) {
   uint32_t home = s.synchronous ? 0 : stream;
   if (home >= kMaxStreams)
     pg::fail_argument(pg::format("stream %u is out of range; there are %u", stream, kMaxStreams));
-  if (bytes == 0) return s.alloc_empty();
-  if (bytes > (UINT64_MAX >> 1)) s.fail_exhausted(bytes, pg::make_error());
-  if (s.exact) return s.alloc_large(bytes, home);
+  if (bytes == 0) return s.alloc_empty(use);
+  if (bytes > (UINT64_MAX >> 1)) {
+    std::lock_guard guard(s.mutex);
+    s.fail_exhausted(bytes, pg::make_error());
+  }
+  if (s.exact) return s.alloc_large(bytes, home, use);
   uint64_t units = (bytes + s.unit - 1) >> s.unit_shift;
-  if (units <= kSmallUnits) return s.alloc_small(class_of(units), home);
-  return s.alloc_large(units << s.unit_shift, home);
+  if (units <= kSmallUnits) return s.alloc_small(class_of(units), home, use);
+  return s.alloc_large(units << s.unit_shift, home, use);
 }
 
-Block* CachingAllocator::State::alloc_small(uint32_t size_class, uint32_t home) {
+Block* CachingAllocator::State::alloc_small(uint32_t size_class, uint32_t home, const MemoryUse& use) {
   Block*& list = pool(home).small[size_class];
   for (;;) {
     {
       std::lock_guard guard(spin);
       if (Block* block = list; block != nullptr) {
         list = block->next;
-        account_alloc(block->bytes);
+        account_alloc(*block, use);
         return block;
       }
     }
@@ -149,12 +152,12 @@ void CachingAllocator::State::refill(uint32_t size_class, uint32_t home) {
   list = &chunk->small[0];
 }
 
-Block* CachingAllocator::State::alloc_empty() {
+Block* CachingAllocator::State::alloc_empty(const MemoryUse& use) {
   {
     std::lock_guard guard(spin);
     if (Block* block = empty_blocks; block != nullptr) {
       empty_blocks = block->next;
-      account_alloc(0);
+      account_alloc(*block, use);
       return block;
     }
   }
@@ -163,15 +166,15 @@ Block* CachingAllocator::State::alloc_empty() {
   std::lock_guard guard(mutex);
   empties.push_back(std::move(block));
   std::lock_guard spinning(spin);
-  account_alloc(0);
+  account_alloc(*empties.back(), use);
   return empties.back().get();
 }
 
-Block* CachingAllocator::State::alloc_large(uint64_t bytes, uint32_t home) {
+Block* CachingAllocator::State::alloc_large(uint64_t bytes, uint32_t home, const MemoryUse& use) {
   std::lock_guard guard(mutex);
   Chunk* chunk = take_chunk(bytes, home);
   std::lock_guard spinning(spin);
-  account_alloc(chunk->block.bytes);
+  account_alloc(chunk->block, use);
   return &chunk->block;
 }
 
@@ -183,14 +186,14 @@ void CachingAllocator::free(Block* block) noexcept {
   if (others == 0 && block->size_class < kSmallClasses) {
     Block*& list = s.pools[block->home].load(std::memory_order_relaxed)->small[block->size_class];
     std::lock_guard guard(s.spin);
-    s.account_free(block->bytes);
+    s.account_free(*block);
     block->next = list;
     list = block;
     return;
   }
   {
     std::lock_guard guard(s.spin);
-    s.account_free(block->bytes);
+    s.account_free(*block);
   }
   if (others != 0 && block->size_class != kEmptyClass) {
     block->used_on = others;
@@ -263,7 +266,18 @@ void CachingAllocator::empty_cache() {
   state_->release_segments(false);
 }
 
-void CachingAllocator::set_limit(uint64_t bytes) { state_->limit.store(bytes); }
+void CachingAllocator::set_limit(uint64_t bytes) {
+  state_->limit.store(bytes);
+  std::lock_guard guard(state_->mutex);
+  if (bytes == 0 || state_->reserved <= bytes || state_->closed) return;
+  state_->poll_deferred(true);
+  state_->release_segments(false);
+}
+
+void CachingAllocator::reset_peak() {
+  std::lock_guard guard(state_->spin);
+  state_->peak.store(state_->live);
+}
 
 MemoryStats CachingAllocator::stats() const {
   const State& s = *state_;

@@ -13,6 +13,13 @@
 
 namespace perigee {
 
+// What memory was taken for, named where it runs out. Texts that outlive the memory; NULL: not told.
+struct MemoryUse {
+  const char* op = nullptr;      // "conv2d"
+  const char* layer = nullptr;   // "Net.blocks.0 (Conv2d)"
+  const char* origin = nullptr;  // the script's line and the layer: "net.lua:12 in Net.blocks.0 (Conv2d)"
+};
+
 // A piece of device memory that is in use or cached. Made and owned by the device's allocator.
 struct Block {
   uint64_t buffer = 0;      // the plugin's handle of the raw allocation it is part of
@@ -23,6 +30,8 @@ struct Block {
   uint32_t size_class = 0;  // the allocator's own
   Block* next = nullptr;    // in a free list
   void* segment = nullptr;  // the allocator's own
+  bool given = false;       // in use
+  MemoryUse use;            // while it is
 };
 
 struct MemoryStats {
@@ -57,10 +66,11 @@ class CachingAllocator {
   explicit CachingAllocator(MemorySource& source);
   ~CachingAllocator();
   // Throws pg::Error PG_E_OUT_OF_MEMORY, after emptying the cache and asking once more. bytes 0 is allowed.
-  Block* alloc(uint64_t bytes, uint32_t stream);
+  Block* alloc(uint64_t bytes, uint32_t stream, const MemoryUse& use = {});
   void free(Block* block) noexcept;
   void empty_cache();              // gives unused segments back to the device
-  void set_limit(uint64_t bytes);  // of reserved memory; 0: none
+  void set_limit(uint64_t bytes);  // of reserved memory; 0: none. What is cached above it goes back to the device
+  void reset_peak();               // the peak is what is live now
   MemoryStats stats() const;
   // Called once by the device, before the first block: alignment of blocks, and whether streams matter.
   void configure(uint64_t alignment, bool synchronous);

@@ -2,6 +2,8 @@
 // Segments: raw allocations of the device, split into chunks and merged again. Every function runs with `mutex` held.
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "memory/state.hpp"
@@ -226,6 +228,40 @@ CachingAllocator::State::~State() {
   for (auto& pool : pools) delete pool.load();
 }
 
+// Blocks of one use count together. Unused ones may be given out meanwhile, by threads that need no `mutex` for it.
+std::string CachingAllocator::State::holders_text() {
+  struct Share {
+    uint64_t bytes = 0, tensors = 0;
+  };
+  std::map<std::tuple<const char*, const char*>, Share> shares;
+  auto add = [&](const Block& block) {
+    if (!block.given) return;
+    const char* op = block.use.op != nullptr ? block.use.op : "contents and copies";
+    Share& share = shares[{op, block.use.origin != nullptr ? block.use.origin : block.use.layer}];
+    share.bytes += block.bytes;
+    share.tensors++;
+  };
+  {
+    std::lock_guard spinning(spin);
+    for (const Segment& segment : segments)
+      for (const Chunk* chunk = segment.first; chunk != nullptr; chunk = chunk->after) {
+        for (uint32_t i = 0; i < chunk->small_count; i++) add(chunk->small[i]);
+        if (!chunk->free && chunk->small_count == 0) add(chunk->block);
+      }
+  }
+  std::vector<std::pair<std::tuple<const char*, const char*>, Share>> largest(shares.begin(), shares.end());
+  std::sort(largest.begin(), largest.end(), [](auto& a, auto& b) { return a.second.bytes > b.second.bytes; });
+  constexpr size_t named = 3;  // a message has room for so many
+  std::string text;
+  for (size_t i = 0; i < std::min(named, largest.size()); i++) {
+    auto& [use, share] = largest[i];
+    text += pg::format("%s%s in %llu tensor%s of %s", text.empty() ? "" : ", ", bytes_text(share.bytes).c_str(),
+                       static_cast<unsigned long long>(share.tensors), share.tensors == 1 ? "" : "s", std::get<0>(use));
+    if (std::get<1>(use) != nullptr) text += std::string(" (") + std::get<1>(use) + ")";
+  }
+  return text;
+}
+
 void CachingAllocator::State::fail_exhausted(uint64_t bytes, const pg_error& error) {
   const uint64_t cap = limit.load(), in_use = live.load(), held = reserved.load();
   const uint64_t total = cap != 0 ? cap : source.memory_total();
@@ -235,6 +271,8 @@ void CachingAllocator::State::fail_exhausted(uint64_t bytes, const pg_error& err
   text += " are live, " + bytes_text(held > in_use ? held - in_use : 0) + " are cached";
   if (cap != 0) text += ", the limit set for this device is " + bytes_text(cap);
   if (error.message[0] != '\0') text += std::string("; the device says: ") + error.message;
+  std::string holders = holders_text();
+  if (!holders.empty()) text += "; most is held by " + holders;
   pg::fail(PG_E_OUT_OF_MEMORY, text);
 }
 

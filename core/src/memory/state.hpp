@@ -151,21 +151,24 @@ struct CachingAllocator::State {
   // Written under `spin`, read by anyone.
   std::atomic<uint64_t> live{0}, peak{0}, allocations{0}, reserved{0}, limit{0}, device_allocations{0};
 
-  void account_alloc(uint64_t bytes) {  // spin held
+  void account_alloc(Block& block, const MemoryUse& use) {  // spin held
     constexpr auto relaxed = std::memory_order_relaxed;
-    uint64_t now = live.load(relaxed) + bytes;
+    block.given = true;
+    block.use = use;
+    uint64_t now = live.load(relaxed) + block.bytes;
     live.store(now, relaxed);
     allocations.store(allocations.load(relaxed) + 1, relaxed);
     if (now > peak.load(relaxed)) peak.store(now, relaxed);
   }
-  void account_free(uint64_t bytes) {  // spin held
-    live.store(live.load(std::memory_order_relaxed) - bytes, std::memory_order_relaxed);
+  void account_free(Block& block) {  // spin held
+    block.given = false;
+    live.store(live.load(std::memory_order_relaxed) - block.bytes, std::memory_order_relaxed);
   }
 
   StreamPool& pool(uint32_t home);
-  Block* alloc_small(uint32_t size_class, uint32_t home);
-  Block* alloc_empty();
-  Block* alloc_large(uint64_t bytes, uint32_t home);
+  Block* alloc_small(uint32_t size_class, uint32_t home, const MemoryUse& use);
+  Block* alloc_empty(const MemoryUse& use);
+  Block* alloc_large(uint64_t bytes, uint32_t home, const MemoryUse& use);
   void give_back(Block* block);                     // into its free list; statistics are the caller's
   void defer(Block* block);                         // until the other streams that used it have passed
   void poll_deferred(bool wait);                    // mutex held
@@ -181,6 +184,7 @@ struct CachingAllocator::State {
   void release_segments(bool all);
   void release_segment(std::list<Segment>::iterator segment);  // one that is free as a whole
   void give_to_device(const Segment& segment);
+  std::string holders_text();  // "1.2 GiB in 3 tensors of conv2d, ...": who has most
   [[noreturn]] void fail_exhausted(uint64_t bytes, const pg_error& error);
 };
 

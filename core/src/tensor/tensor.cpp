@@ -22,13 +22,13 @@ void Tensor::destroy(Tensor* tensor) {
   }
 }
 
-StorageRef allocate(Device& device, uint64_t bytes) {
+StorageRef allocate(Device& device, uint64_t bytes, const char* op) {
   uint32_t stream = device.synchronous ? 0 : ambient().stream;
   StorageRef storage = StorageRef::adopt(new Storage());
   storage->device = &device;
   storage->bytes = bytes;
   storage->last_stream = stream;
-  storage->block = device.allocator.alloc(bytes, stream);
+  storage->block = device.allocator.alloc(bytes, stream, {op, ambient().layer, ambient().origin});
   return storage;
 }
 
@@ -41,8 +41,8 @@ TensorRef make_tensor(MetaRef meta, StorageRef storage, int64_t offset, Device* 
   return TensorRef::adopt(tensor);
 }
 
-TensorRef make_dense(Device& device, MetaRef meta) {
-  StorageRef storage = allocate(device, static_cast<uint64_t>(meta->bytes));
+TensorRef make_dense(Device& device, MetaRef meta, const char* op) {
+  StorageRef storage = allocate(device, static_cast<uint64_t>(meta->bytes), op);
   return make_tensor(std::move(meta), std::move(storage), 0, &device);
 }
 

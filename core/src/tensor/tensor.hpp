@@ -44,7 +44,8 @@ struct Storage : Recycled<Storage> {
 };
 using StorageRef = Ref<Storage>;
 
-StorageRef allocate(Device& device, uint64_t bytes);  // on the ambient stream
+StorageRef allocate(Device& device, uint64_t bytes,
+                    const char* op = nullptr);  // on the ambient stream, for an operator
 
 // How a view came about: the operator that made it from `parent`.
 struct ViewInfo {
@@ -79,11 +80,11 @@ struct Tensor : Recycled<Tensor> {
 };
 
 TensorRef make_tensor(MetaRef meta, StorageRef storage, int64_t offset, Device* device);
-TensorRef make_dense(Device& device, MetaRef meta);  // fresh, uninitialised
-TensorRef describe_only(const Tensor& tensor);       // same meta and device, no contents
-TensorRef alias(const Tensor& tensor);               // same contents, no history
-Tensor& base_of(Tensor& tensor);                     // itself, or what it is a view of
-pg_tensor with_address(const Tensor& tensor);        // the description with buffer and offset filled
+TensorRef make_dense(Device& device, MetaRef meta, const char* op = nullptr);  // fresh, uninitialised
+TensorRef describe_only(const Tensor& tensor);                                 // same meta and device, no contents
+TensorRef alias(const Tensor& tensor);                                         // same contents, no history
+Tensor& base_of(Tensor& tensor);                                               // itself, or what it is a view of
+pg_tensor with_address(const Tensor& tensor);  // the description with buffer and offset filled
 // A tensor from or to dense host memory, in its own dtype. to_host waits for the contents.
 TensorRef from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const void* data, Device& device);
 void to_host(Tensor& tensor, void* target);

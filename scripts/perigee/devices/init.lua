@@ -49,6 +49,11 @@ return function(pg, native)
   function pg.memory.stats(device)
     return native.memory_stats(native.find_device(device or pg.device(), "memory.stats"))
   end
+  ---Makes the peak of a device what is live there now: `.peak` then tells of what comes after.
+  ---@param device? string
+  function pg.memory.reset_peak(device)
+    native.reset_peak(native.find_device(device or pg.device(), "memory.reset_peak"))
+  end
   ---Gives memory that no tensor uses back to the device.
   ---@param device? string
   function pg.memory.empty_cache(device)
@@ -74,7 +79,10 @@ return function(pg, native)
   pg.config = {}
   local DEVICE = { "device", "device", required = true }
   local read_limit = native.signature("config.memory_limit", { DEVICE, { "size", "single", required = true } })
-  ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit.
+  ---At most so much memory of a device: `pg.config.memory_limit("gpu:0", "10GB")`. 0: no limit. What is cached above it
+  ---goes back to the device at once. An operator that would need more raises `out_of_memory`, which names what holds
+  ---most: operators, the layers of plugins that called them, and the script's lines if they were recorded under
+  ---`pg.config.set{origins=true}`.
   ---@param device string
   ---@param size integer|string
   function pg.config.memory_limit(...)
@@ -138,7 +146,7 @@ return function(pg, native)
   local threads_at_start
   ---Back to how the process began, but for what the script holds: waits for all devices and forgets what has failed
   ---there, releases what is unreachable and all cached memory, lifts memory limits, and restores the default dtype, the
-  ---number of threads and the other settings.
+  ---policy of layers (amp.policy), the number of threads and the other settings.
   function pg.reset()
     for _, d in ipairs(pg.devices()) do
       local index = native.find_device(d.name, "reset")
@@ -150,6 +158,7 @@ return function(pg, native)
     native.handles.reclaim()
     native.empty_cache()
     native.set_default_dtype("float32")
+    if native.precision_policy then native.precision_policy.set("float32") end
     native.origins.set(false)
     log_placement = false
     native.set_log_placement(false)

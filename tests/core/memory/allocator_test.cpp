@@ -178,6 +178,39 @@ TEST_CASE("a synchronous device reuses memory across streams") {
   CHECK(f.memory().alloc(256, 5) == block);
 }
 
+TEST_CASE("what holds most is named, by use, when memory runs out") {
+  FakeOptions options = synchronous();
+  options.memory = 16 * kMiB;
+  Fixture f(options);
+  const MemoryUse conv{"conv2d", "Net.0 (Conv2d)", nullptr}, add{"add", nullptr, nullptr},
+      traced{"add", "Net.1 (Sum)", "net.lua:3 in Net.1 (Sum)"};
+  std::vector<Block*> held;
+  for (int i = 0; i < 2; i++) held.push_back(f.memory().alloc(2 * kMiB, 0, conv));
+  for (int i = 0; i < 64; i++) held.push_back(f.memory().alloc(16384, 0, add));
+  held.push_back(f.memory().alloc(kMiB / 2, 0, traced));
+  held.push_back(f.memory().alloc(1024, 0));
+  f.memory().free(f.memory().alloc(4 * kMiB, 0, add));  // holds nothing any more
+  CHECK_THROWS_WITH(f.memory().alloc(64 * kMiB, 0),
+                    Contains("most is held by 4.0 MiB in 2 tensors of conv2d (Net.0 (Conv2d)), 1.0 MiB in 64 tensors "
+                             "of add, 512.0 KiB in 1 tensor of add (net.lua:3 in Net.1 (Sum))"));
+  for (Block* block : held) f.memory().free(block);
+  CHECK_THROWS_WITH(f.memory().alloc(64 * kMiB, 0), !Contains("most is held"));
+}
+
+TEST_CASE("a limit below what is cached gives that back; the peak can begin anew") {
+  Fixture f(synchronous());
+  Block* kept = f.memory().alloc(5 * kMiB, 0);
+  Block* freed = f.memory().alloc(40 * kMiB, 0);
+  f.memory().free(freed);
+  CHECK(f.memory().stats().reserved >= 45 * kMiB);
+  f.memory().set_limit(30 * kMiB);
+  CHECK(f.memory().stats().reserved <= 30 * kMiB);
+  CHECK(f.memory().stats().peak >= 45 * kMiB);
+  f.memory().reset_peak();
+  CHECK(f.memory().stats().peak == f.memory().stats().live);
+  f.memory().free(kept);
+}
+
 TEST_CASE("exhaustion waits for other streams and empties the cache before it fails") {
   FakeOptions options;
   options.memory = 8 * kMiB;

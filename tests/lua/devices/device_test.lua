@@ -199,6 +199,52 @@ for _, device in ipairs { "cpu", SECOND } do -- SECOND may be nil
   end)
 end
 
+test("running out of memory names who holds most of it: operators, their layers, lines under origins", function(t)
+  with_limit("cpu", 3 * 2 ^ 20, function()
+    local nn = pg.nn
+    local model = nn.Sequential { nn.Sequential { nn.Conv2d { 1, 4, 3, padding = 1 } }, nn.ReLU {} }
+    local x = pg.zeros { 4, 1, 64, 64 }
+    local err = t.raises(function()
+      local kept = {}
+      for i = 1, 100 do kept[i] = model[1](x) end
+      return kept
+    end, "most is held by %d%.%d MiB in %d+ tensors of conv2d %(Sequential%.0 %(Conv2d%)%)")
+    t.equal(err.code, "out_of_memory")
+    pg.config.set { origins = true }
+    local line = debug.getinfo(1, "l").currentline + 3
+    err = t.raises(function()
+      local kept = {}
+      for i = 1, 100 do kept[i] = x + i end
+      return kept
+    end, "most is held by.*tensors of add %(.*device_test%.lua:" .. line .. "%)")
+    pg.config.set { origins = false }
+    t.equal(err.code, "out_of_memory")
+  end)
+end)
+
+test("a lower limit gives back what is cached above it, at once; peaks can begin anew", function(t)
+  pg.memory.empty_cache("cpu")
+  local before = pg.memory.stats("cpu")
+  local x = pg.device("cpu", function() return pg.zeros { 2 ^ 24 } end)
+  x:free()
+  t.ok(pg.memory.stats("cpu").reserved >= before.reserved + 2 ^ 26)
+  pg.config.memory_limit("cpu", before.reserved + 2 ^ 25)
+  t.ok(pg.memory.stats("cpu").reserved <= before.reserved + 2 ^ 25)
+  pg.config.memory_limit("cpu", 0)
+  t.ok(pg.memory.stats("cpu").peak >= before.live + 2 ^ 26)
+  pg.memory.reset_peak("cpu")
+  t.ok(pg.memory.stats("cpu").peak < before.live + 2 ^ 25)
+  t.raises(function() pg.memory.reset_peak("quantum:3") end, "quantum")
+end)
+
+test("pg.reset takes back the policy of layers and the default dtype", function(t)
+  pg.amp.policy("mixed_bfloat16")
+  pg.set_default_dtype("float64")
+  pg.reset()
+  t.equal(pg.amp.policy(), "float32")
+  t.equal(pg.zeros { 1 }.dtype, "float32")
+end)
+
 test("statistics", function(t)
   local before = pg.memory.stats("cpu")
   local x = pg.device("cpu", function() return pg.zeros { 2 ^ 18 } end)
