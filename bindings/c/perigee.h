@@ -275,8 +275,19 @@ PGC_API int32_t pgc_graph_placeholder(pgc_graph *graph, const char *name, uint32
 PGC_API int32_t pgc_graph_variable(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
 PGC_API int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
 PGC_API int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
-/* What an eager tensor is called where the graph takes it in, from now on: "fc1.weight". */
-PGC_API int32_t pgc_graph_call(pgc_graph *graph, pgc_tensor *tensor, const char *name);
+/* What a model holds becomes the graph's variables where it is used from now on, under the names of its state ("fc1.weight")
+ * in the scope in force, all with "CLASS_1." in front where one of them is taken. Those known already stay what they are. */
+PGC_API int32_t pgc_graph_call(pgc_graph *graph, const char *class_name, uint32_t count, pgc_tensor *const *tensors,
+                               const char *const *names);
+/* The variable that an eager tensor became, as pgc_graph_variable gives it; NULL: none. */
+PGC_API int32_t pgc_graph_variable_of(pgc_graph *graph, pgc_tensor *tensor, pgc_tensor **output);
+PGC_API int32_t pgc_graph_knows(pgc_graph *graph, pgc_tensor *tensor); /* whether pgc_graph_call was told of it */
+/* How many values variables have got in the graph. Below: those from the index-th on are made in a run before what computes
+ * `tensor`, which `output` stands for from then on. */
+PGC_API uint32_t pgc_graph_written(pgc_graph *graph);
+PGC_API int32_t pgc_graph_after_writes(pgc_graph *graph, pgc_tensor *tensor, uint32_t index, pgc_tensor **output);
+/* Variables in the order in which they were made; NULL: not so many. */
+PGC_API int32_t pgc_graph_variable_at(pgc_graph *graph, uint32_t index, pgc_tensor **output);
 /* The name of a tensor of a graph; valid until it is renamed. NULL for others. */
 PGC_API const char *pgc_graph_name(pgc_tensor *tensor);
 PGC_API int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);

@@ -2548,7 +2548,7 @@ function ParameterList:extend(list) end
 function pg.CheckpointManager(...) end
 
 ---Runs a graph: `pg.Session{g}`, then session:run("y", { x = ... }).
----@param ... perigee.Graph|{graph: perigee.Graph, log_device_placement?: boolean, allow_soft_placement?: boolean, gpu_options?: table} # graph, log_device_placement, allow_soft_placement, gpu_options
+---@param ... perigee.Graph|{graph: perigee.Graph, log_device_placement?: boolean, allow_soft_placement?: boolean, commit?: table, gpu_options?: table} # graph, log_device_placement, allow_soft_placement, commit, gpu_options
 ---@return perigee.Session
 function pg.Session(...) end
 
@@ -4597,9 +4597,16 @@ function pg.grad(...) end
 function pg.gradcheck(...) end
 
 ---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, as a list, or one tensor, which
----is called "output". Eager tensors among them, such as parameters, are read at each run. A run does what its fetches
----need, no more: to update variables, fetch what was computed of their new values, or the variables themselves under
----names of their own: `return { loss = loss, train = w }`.
+---is called "output". Eager tensors among them are read at each run. A run does what its fetches need, no more: to
+---update
+---variables, fetch what was computed of their new values, or the variables themselves under names of their own:
+---`return { loss = loss, train = w }`.
+---Layers that are called in fn are part of the graph as in TensorFlow: their parameters and buffers become its
+---variables,
+---named by their path in the outermost layer ("blocks.0.weight"). A session begins with what they hold when it is made;
+---it updates its own, batch norm's statistics too where a run asks for its output; session:commit(model) writes them
+---back. Models whose names clash get their class in front: "Linear_1.weight". Eager tensors that no layer holds are
+---taken in as they are, and runs see what they hold then.
 ---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string|integer, perigee.Tensor>
 ---@return perigee.Graph
 function pg.graph(fn) end
@@ -7537,6 +7544,16 @@ function Sequential:insert(position, layer) end
 ---@return perigee.Layer removed
 function Sequential:remove(position) end
 
+---Ends the session and lets go of what it holds: first written back into the model that pg.Session's `commit` named.
+---What was fetched stays. A session that nobody refers to ends by itself, and then writes nothing back.
+function Session:close() end
+
+---Writes what the session holds into the parameters and buffers of a model whose layers were called in the graph. They
+---stay the tensors that they are, wherever the model is now. Everything is checked before anything is changed. The
+---session goes on with what it holds.
+---@param model perigee.Layer
+function Session:commit(model) end
+
 ---Gives the variables values as state() gave them: all of the graph's, of their shapes and dtypes.
 ---@param state table<string, perigee.Tensor>
 function Session:load_state(state) end
@@ -7554,9 +7571,11 @@ function Session:placement() end
 ---@return any
 function Session:run(fetches, feeds) end
 
----What the variables hold, by name: `pg.save("w.safetensors", session:state())`.
+---What the variables hold, by name: `pg.save("w.safetensors", session:state())`. Of a model whose layers were called in
+---the graph, session:state(model) gives what it would hold, by its own names: model:load_state takes that.
+---@param model? perigee.Layer
 ---@return table<string, perigee.Tensor>
-function Session:state() end
+function Session:state(model) end
 
 ---Gradients of a target with respect to a list of tensors, as a list.
 ---@param target perigee.Tensor

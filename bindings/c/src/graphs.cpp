@@ -34,8 +34,30 @@ int32_t pgc_graph_constant(pgc_graph* graph, const char* name, pgc_tensor* value
 int32_t pgc_graph_set_name(pgc_graph* graph, pgc_tensor* tensor, const char* name) {
   return run("name", [&] { graph_set_name(graph_of(graph), *get(tensor), name); });
 }
-int32_t pgc_graph_call(pgc_graph* graph, pgc_tensor* tensor, const char* name) {
-  return run("name", [&] { graph_call(graph_of(graph), *get(tensor), name); });
+int32_t pgc_graph_call(pgc_graph* graph, const char* class_name, uint32_t count, pgc_tensor* const* tensors,
+                       const char* const* names) {
+  return run("graph", [&] {
+    std::vector<std::pair<std::string, Tensor*>> held;
+    for (uint32_t i = 0; i < count; i++) held.emplace_back(names[i], get(tensors[i]));
+    graph_call(graph_of(graph), class_name, held);
+  });
+}
+int32_t pgc_graph_variable_of(pgc_graph* graph, pgc_tensor* tensor, pgc_tensor** output) {
+  return run("graph", [&] {
+    TensorRef found = graph_variable_of(graph_of(graph), *get(tensor));
+    *output = found ? give(std::move(found)) : nullptr;
+  });
+}
+uint32_t pgc_graph_written(pgc_graph* graph) { return static_cast<uint32_t>(graph_of(graph).written.size()); }
+int32_t pgc_graph_after_writes(pgc_graph* graph, pgc_tensor* tensor, uint32_t index, pgc_tensor** output) {
+  return run("graph", [&] { *output = give(graph_after_writes(graph_of(graph), *get(tensor), index)); });
+}
+int32_t pgc_graph_knows(pgc_graph* graph, pgc_tensor* tensor) { return graph_knows(graph_of(graph), *get(tensor)); }
+int32_t pgc_graph_variable_at(pgc_graph* graph, uint32_t index, pgc_tensor** output) {
+  return run("graph", [&] {
+    TensorRef found = graph_variable_at(graph_of(graph), index);
+    *output = found ? give(std::move(found)) : nullptr;
+  });
 }
 const char* pgc_graph_name(pgc_tensor* tensor) {
   const char* name = nullptr;

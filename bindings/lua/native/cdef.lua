@@ -189,7 +189,13 @@ int32_t pgc_graph_placeholder(pgc_graph *graph, const char *name, uint32_t dtype
 int32_t pgc_graph_variable(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
 int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
 int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
-int32_t pgc_graph_call(pgc_graph *graph, pgc_tensor *tensor, const char *name);
+int32_t pgc_graph_call(pgc_graph *graph, const char *class_name, uint32_t count, pgc_tensor *const *tensors,
+                       const char *const *names);
+int32_t pgc_graph_variable_of(pgc_graph *graph, pgc_tensor *tensor, pgc_tensor **output);
+uint32_t pgc_graph_written(pgc_graph *graph);
+int32_t pgc_graph_after_writes(pgc_graph *graph, pgc_tensor *tensor, uint32_t index, pgc_tensor **output);
+int32_t pgc_graph_knows(pgc_graph *graph, pgc_tensor *tensor);
+int32_t pgc_graph_variable_at(pgc_graph *graph, uint32_t index, pgc_tensor **output);
 const char *pgc_graph_name(pgc_tensor *tensor);
 int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
 const char *pgc_graph_text(pgc_graph *graph);

@@ -65,7 +65,7 @@ function M.script_line()
 end
 
 ---Set by the layer code: answers where the layer that is running stands ("Net.blocks.0 (Conv2d)"), its path inside the
----outermost one ("blocks.0"; nil: it is that) and the layer itself; or nil.
+---outermost one ("blocks.0"; nil: it is that) and that outermost one; or nil.
 M.layer_path = nil
 
 -- "linear: linear: ..." is said by the operator and by its kernel.

@@ -12,6 +12,7 @@ local origins = require "perigee.native.origins"
 local check_open = require("perigee.native.tensor").check_open
 
 local M = { recording = false } -- whether operators become nodes
+local current -- the graph that they are recorded into
 local C
 local out = ffi.new("pgc_tensor *[1]")
 
@@ -33,7 +34,7 @@ end
 
 ---Makes a graph (nil: none) the one that operators are recorded into; answers the old one.
 function M.set_current(graph)
-  M.recording = graph ~= nil -- NULL too is nil
+  M.recording, current = graph ~= nil, graph -- NULL too is nil
   origins.record(graph)
   return C.pgc_set_graph(graph)
 end
@@ -84,6 +85,38 @@ function M.find(graph, name)
   return handles.wrap(out[0])
 end
 
+local function found(t) return t ~= nil and handles.wrap(t) or nil end
+
+---The variable that an eager tensor became, as M.variable gives it, or nil.
+function M.variable_of(graph, t)
+  check_open(t, "graph")
+  check(C.pgc_graph_variable_of(open(graph, "graph"), t.ptr, out), "graph")
+  return found(out[0])
+end
+
+---How many values variables have got in the graph that is being recorded.
+function M.written() return C.pgc_graph_written(current) end
+
+---A tensor of the graph that is being recorded, computed after the values that variables have got since `written`.
+function M.after_writes(t, written)
+  check(C.pgc_graph_after_writes(current, t.ptr, written, out), "graph")
+  if out[0] ~= t.ptr then return handles.wrap(out[0]) end
+  C.pgc_release(out[0])
+  return t
+end
+
+---A layer's class, the names of all that it and those in it hold, and the tensors.
+function M.tensors_of(layer) return errors.layer_tensors(layer) end
+
+---Whether the graph was told of an eager tensor as a part of a model.
+function M.knows(graph, t) return t.ptr ~= nil and C.pgc_graph_knows(open(graph, "graph"), t.ptr) ~= 0 end
+
+---The index-th variable of those made so far, from 1, or nil.
+function M.variable_at(graph, index)
+  check(C.pgc_graph_variable_at(open(graph, "graph"), index - 1, out), "graph")
+  return found(out[0])
+end
+
 ---What a tensor of a graph is called.
 function M.name(t) return ffi.string(C.pgc_graph_name(t.ptr)) end
 
@@ -95,6 +128,8 @@ function M.create_session(graph)
   check(C.pgc_session_create(open(graph, "Session"), session), "Session")
   return ffi.gc(session[0], C.pgc_session_release)
 end
+
+function M.close_session(session) C.pgc_session_release(ffi.gc(session, nil)) end
 
 function M.allow_soft_placement(session, on)
   C.pgc_session_allow_soft_placement(open(session, "Session"), on and 1 or 0)

@@ -133,6 +133,24 @@ void call_if(const Op& op, Tensor* const* inputs, uint32_t input_count, const ui
   call(op, list.data(), static_cast<uint32_t>(list.size()), groups, attrs, flags, outputs, output_count);
 }
 
+// In a graph that is being recorded: what a layer holds means the graph's variable. Answers whether there was any, and
+// then the call has been made.
+bool call_with_variables(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups,
+                         const void* attrs, uint32_t flags, TensorRef* outputs, uint32_t output_count) {
+  SmallVector<Tensor*, 8> list(inputs, inputs + input_count);
+  SmallVector<TensorRef, 4> keep;
+  for (Tensor*& x : list) {
+    if (x == nullptr || x->is_graph()) continue;
+    if (TensorRef variable = graph_stand_in(*ambient().graph, *x)) {
+      x = variable.get();
+      keep.push_back(std::move(variable));
+    }
+  }
+  if (keep.empty()) return false;
+  call(op, list.data(), input_count, groups, attrs, flags, outputs, output_count);
+  return true;
+}
+
 }  // namespace
 
 Graph* recording_graph(const PendingCall& call) {
@@ -149,6 +167,8 @@ void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint3
   if (op.role == Role::copy && !(flags & emit_functional)) flags |= emit_in_place;
   if (ambient().condition != nullptr) [[unlikely]]
     return call_if(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
+  if (ambient().graph != nullptr && !ambient().graph->called.empty()) [[unlikely]]
+    if (call_with_variables(op, inputs, input_count, groups, attrs, flags, outputs, output_count)) return;
   bool graph = ambient().graph != nullptr && ((op.info->traits & PG_OP_CREATES) || op.has_dims);
   if (ambient().autocast != nullptr && autocast_casts(op, inputs, input_count, flags))
     return call_cast(op, inputs, input_count, groups, attrs, flags, outputs, output_count);

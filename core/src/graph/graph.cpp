@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/values.hpp"
 #include "tape/tape.hpp"
 #include "tensor/dims.hpp"
 
@@ -16,12 +17,12 @@ int64_t new_symbol(Graph& g, const std::string& name) {
   return g.made_symbols.back();
 }
 
-// A name inside the scope in force.
+}  // namespace
+
 std::string scoped(const std::string& name) {
   return ambient().name_scope == nullptr ? name : std::string(ambient().name_scope) + "/" + name;
 }
 
-// `wanted`, or that with a number behind it: a name that nothing in the graph has.
 std::string free_name(Graph& g, const std::string& wanted) {
   uint32_t& count = g.name_count[wanted];
   for (std::string name = wanted;; name = wanted + "_" + std::to_string(count)) {
@@ -30,14 +31,6 @@ std::string free_name(Graph& g, const std::string& wanted) {
   }
 }
 
-// A name that was given on purpose: nothing may have it yet.
-std::string own_name(Graph& g, const std::string& name) {
-  std::string whole = scoped(name);
-  if (g.names.count(whole)) pg::fail_argument("the graph already has a tensor named '" + whole + "'");
-  return whole;
-}
-
-// The name is one that is free.
 uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const std::string& name) {
   auto id = static_cast<uint32_t>(g.values.size());
   GraphValue v;
@@ -60,6 +53,15 @@ TensorRef tensor_of(Graph& g, uint32_t value) {
   return t;
 }
 
+namespace {
+
+// A name that was given on purpose: nothing may have it yet.
+std::string own_name(Graph& g, const std::string& name) {
+  std::string whole = scoped(name);
+  if (g.names.count(whole)) pg::fail_argument("the graph already has a tensor named '" + whole + "'");
+  return whole;
+}
+
 // Sources that may be differentiated begin the tape.
 TensorRef source_tensor(Graph& g, uint32_t value) {
   TensorRef t = tensor_of(g, value);
@@ -71,14 +73,14 @@ TensorRef source_tensor(Graph& g, uint32_t value) {
 
 Device* scope_device(Device* otherwise) { return ambient().device >= 0 ? &device(ambient().device) : otherwise; }
 
-// An eager tensor that is used in a graph is taken in by identity: runs see what it holds then.
+// An eager tensor that is used in a graph means the variable of a layer, or is taken in by identity: runs see what it
+// holds then.
 uint32_t capture(Graph& g, Tensor& x) {
+  if (TensorRef variable = graph_stand_in(g, x)) return variable->value;
   auto [it, fresh] = g.captured.try_emplace(x.storage.get(), 0);
   if (!fresh && g.values[it->second].meta.get() == x.meta.get() && g.values[it->second].eager->offset == x.offset)
     return it->second;
-  auto called = g.called.find(x.storage.get());
-  it->second = add_value(g, ValueKind::constant, x.meta, x.device,
-                         free_name(g, called != g.called.end() ? called->second.name : scoped("captured")));
+  it->second = add_value(g, ValueKind::constant, x.meta, x.device, free_name(g, scoped("captured")));
   g.values[it->second].eager = alias(x);
   return it->second;
 }
@@ -135,6 +137,7 @@ void adopt(Tensor& target, const Tensor& now) {
   if (variable != UINT32_MAX) {
     g.values[base.value].variable = variable;
     g.latest[variable] = base.value;
+    g.written.push_back(base.value);
   }
 }
 
@@ -164,7 +167,8 @@ struct Recorder {
     uint32_t declared = 0, flat = i;
     while (flat >= call.groups[declared]) flat -= call.groups[declared++];
     pg::fail_argument(
-        pg::format("would write into %s, an eager tensor, which is a constant in a graph; make it a g:variable",
+        pg::format("would write into %s, an eager tensor, which is a constant in a graph; make it a g:variable, or "
+                   "the buffer of a layer",
                    info.inputs[declared]->name));
   }
 
@@ -267,6 +271,7 @@ void destroy(Graph* graph) {
 
 void Graph::forget_history() {
   transfers.clear();
+  for (CalledTensor& c : called) c.now = nullptr;
   for (GraphValue& v : values) v.history = nullptr;
 }
 
@@ -297,6 +302,7 @@ TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value) {
   g.values[id].named = true;
   g.values[id].eager = place == value.device ? copy_dense(value, value.meta->dtype) : move_to(value, *place);
   g.latest[id] = id;
+  g.variables.push_back(id);
   return source_tensor(g, id);
 }
 
@@ -341,16 +347,34 @@ const std::string& graph_name(Tensor& tensor) {
   return tensor.graph->values[tensor.value].name;
 }
 
-void graph_call(Graph& g, Tensor& x, const std::string& name) {
-  if (x.storage) g.called.try_emplace(x.storage.get(), CalledTensor{x.storage, name});
-}
-
 TensorRef graph_capture(Graph& g, Tensor& x) {
   TensorRef taken = tensor_of(g, capture(g, x));
   Edge history = edge_of(x);
   taken->node = history.node;
   taken->output = history.output;
   return taken;
+}
+
+TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index) {
+  std::vector<uint32_t> before;
+  uint32_t last = 0, own = UINT32_MAX;
+  for (size_t i = index; i < g.written.size(); i++) {
+    before.push_back(g.written[i]);
+    last = std::max(last, g.values[before.back()].node);
+  }
+  TensorRef made = TensorRef::share(&tensor);
+  if (before.empty()) return made;
+  if (g.values[tensor.value].kind == ValueKind::node) own = g.values[tensor.value].node;
+  if (own == UINT32_MAX || own < last) {  // nodes run in the order recorded
+    made = emit_clone(tensor);
+    own = g.values[made->value].node;
+  }
+  for (uint32_t id : before) {
+    std::vector<uint32_t>& after = g.nodes[own].after;
+    bool known = g.values[id].node == own || std::find(after.begin(), after.end(), id) != after.end();
+    if (!known) after.push_back(id);
+  }
+  return made;
 }
 
 void record(PendingCall& call, TensorRef* outputs, uint32_t output_count) {

@@ -36,8 +36,9 @@ struct GraphNode {
   std::vector<uint8_t> attrs;
   std::vector<uint32_t> outputs;                      // all of the operator's, hidden ones last
   std::vector<std::pair<uint32_t, uint32_t>> writes;  // (flat input, value that it becomes)
-  std::string name;                                   // that of its first output too
-  const char* origin = nullptr;                       // the script's line and the layer that recorded it; interned
+  std::vector<uint32_t> after;   // values that are made before it runs, whether it reads them or not
+  std::string name;              // that of its first output too
+  const char* origin = nullptr;  // the script's line and the layer that recorded it; interned
 };
 
 // A copy of a value on a device. Tensors that have the value with another history, or none, have copies of their own.
@@ -49,10 +50,15 @@ struct TransferKey {
   friend bool operator<(const TransferKey& a, const TransferKey& b) { return a.order() < b.order(); }
 };
 
-// The name of an eager tensor that a graph may take in; holds it, so that no other one takes its place.
+// What a layer that is called in the graph, or an optimizer that steps in it, holds: a variable once it is used.
 struct CalledTensor {
-  StorageRef storage;
+  TensorRef source;    // the eager tensor; a session begins with what it holds then
+  StorageRef storage;  // its memory when it was called: tensors that show it mean the variable, too
+  int64_t offset = 0;
+  MetaRef meta;
   std::string name;
+  uint32_t variable = UINT32_MAX;  // its first value
+  TensorRef now;                   // stands for it in the graph
 };
 
 struct Graph {
@@ -62,12 +68,16 @@ struct Graph {
   std::map<std::string, uint32_t> names;       // of values and nodes; of a node, its first output, if it has any
   std::map<std::string, uint32_t> name_count;  // how often one was asked for: where looking for a free one starts
   std::map<std::string, int64_t> symbols;
-  std::vector<int64_t> made_symbols;              // these, and those of extents that only a run tells
-  std::map<TransferKey, uint32_t> transfers;      // copies on other devices
-  std::map<uint32_t, uint32_t> latest;            // variable's first value -> its last one
-  std::vector<uint32_t> ordered;                  // nodes whose effects happen in every run
-  std::map<const Storage*, uint32_t> captured;    // eager tensors used in the graph
-  std::map<const Storage*, CalledTensor> called;  // what those that may be used are called
+  std::vector<uint32_t> written;                // variables' later values, in the order made
+  std::vector<int64_t> made_symbols;            // these, and those of extents that only a run tells
+  std::map<TransferKey, uint32_t> transfers;    // copies on other devices
+  std::vector<uint32_t> variables;              // their first values, in the order made
+  std::map<uint32_t, uint32_t> latest;          // variable's first value -> its last one
+  std::vector<uint32_t> ordered;                // nodes whose effects happen in every run
+  std::map<const Storage*, uint32_t> captured;  // eager tensors used in the graph
+  std::vector<CalledTensor> called;
+  std::multimap<const Storage*, uint32_t> called_at;
+  std::map<const Tensor*, uint32_t> called_as;
 
   // What refers back to the graph: dropped when the front end lets go of it, so that it can die.
   void forget_history();
@@ -81,10 +91,20 @@ TensorRef graph_constant(Graph& g, const std::string& name, Tensor& value);  // 
 TensorRef graph_find(Graph& g, const std::string& name);  // the variable's latest value; throws with near names
 void graph_set_name(Graph& g, Tensor& tensor, const std::string& name);
 const std::string& graph_name(Tensor& tensor);
-// What an eager tensor is called if it is taken in from now on, whatever the scope: a layer's parameter by its path.
-void graph_call(Graph& g, Tensor& x, const std::string& name);
+// What a model holds, with its names in the model's state. Where one of those is not free, in the scope in force, all
+// get "CLASS_1." in front, with a number that makes them so. What was called before keeps its name.
+void graph_call(Graph& g, const std::string& class_name, const std::vector<std::pair<std::string, Tensor*>>& tensors);
+// The variable's value now that an eager tensor means in the graph, as a tensor of the graph; NULL where it means none.
+TensorRef graph_stand_in(Graph& g, Tensor& x);
+// The first value of the variable that an eager tensor became; NULL where it became none.
+TensorRef graph_variable_of(Graph& g, Tensor& x);
+bool graph_knows(Graph& g, Tensor& x);                  // whether it is part of a model that was called
+TensorRef graph_variable_at(Graph& g, uint32_t index);  // first values, in the order made; NULL: not so many
 // An eager tensor taken in by identity (runs see what it holds then), with its history.
 TensorRef graph_capture(Graph& g, Tensor& x);
+// Has the later values of variables from the index-th one on (Graph::written) made before what computes `tensor`;
+// answers what stands for it then.
+TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index);
 // The graph builder: appends a call that has passed the interposers.
 void record(PendingCall& call, TensorRef* outputs, uint32_t output_count);
 // A line per value and node; and the same for graphviz.

@@ -83,6 +83,7 @@ std::string arguments_text(const Graph& g, const GraphNode& n) {
     for (uint32_t k = 0; k < n.groups[declared]; k++, flat++)
       parts.push_back(n.inputs[flat] == UINT32_MAX ? absent_text(n, declared) : g.values[n.inputs[flat]].name);
   while (!parts.empty() && parts.back() == "-") parts.pop_back();
+  for (uint32_t id : n.after) parts.push_back("^" + g.values[id].name);  // as TensorFlow writes it
   for (uint32_t i = 0; i < n.op->info->attr_count; i++) {
     const pg_attr_info& a = *n.op->info->attrs[i];
     if (is_told(n, a)) parts.push_back(std::string(a.name) + "=" + attr_text(n, a));

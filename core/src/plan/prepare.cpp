@@ -55,6 +55,7 @@ struct Preparer {
       nodes.push_back(v.node);
       for (uint32_t input : g.nodes[v.node].inputs)
         if (input != none) open.push_back(input);
+      open.insert(open.end(), g.nodes[v.node].after.begin(), g.nodes[v.node].after.end());
     }
   }
 
@@ -91,6 +92,8 @@ struct Preparer {
       p.writes.push_back({input, place_of(id), n.inputs[input] != none && uses[slot_of[n.inputs[input]]] == 1});
     for (uint32_t id : n.inputs)
       if (id != none && --uses[slot_of[id]] == 0) p.slots.push_back(slot_of[id]);
+    for (uint32_t id : n.after)
+      if (--uses[slot_of[id]] == 0) p.slots.push_back(slot_of[id]);
     s.end_count = static_cast<uint32_t>(p.slots.size()) - s.at - s.input_count - s.output_count;
     for (uint32_t i = 0; i < n.op->info->output_count; i++)
       p.dynamic |= (n.op->info->outputs[i]->flags & PG_OUTPUT_DYNAMIC) != 0;

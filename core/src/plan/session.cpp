@@ -9,16 +9,25 @@ namespace {
 // Scripts ask for a few things again and again; who asks for ever new ones pays for the preparation.
 constexpr size_t max_prepared = 64;
 
+// What a variable begins with: of a layer's, what the layer holds now.
+TensorRef first_value(const GraphValue& v) {
+  Tensor& now = *v.eager;
+  if (now.meta->dtype != v.meta->dtype || !same_shape(*now.meta, *v.meta))
+    pg::fail(PG_E_FAILED_PRECONDITION,
+             pg::format("variable '%s' is %s %s in the graph, and the layer holds %s %s now", v.name.c_str(),
+                        pg::dtype_name(v.meta->dtype), shape_text(*v.meta).c_str(), pg::dtype_name(now.meta->dtype),
+                        shape_text(*now.meta).c_str()));
+  return now.device == v.device ? copy_dense(now, v.meta->dtype) : move_to(now, *v.device);
+}
+
 }  // namespace
 
 Session::Session(GraphRef graph) : graph_(std::move(graph)) { add_variables(); }
 
 // Those that were recorded since.
 void Session::add_variables() {
-  for (auto& [id, last] : graph_->latest) {
-    const GraphValue& v = graph_->values[id];
-    if (!variables_.count(id)) variables_[id] = copy_dense(*v.eager, v.meta->dtype);
-  }
+  for (uint32_t id : graph_->variables)
+    if (!variables_.count(id)) variables_[id] = first_value(graph_->values[id]);
 }
 
 void Session::assign(Tensor& variable, Tensor& value) {

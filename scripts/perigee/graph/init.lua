@@ -62,7 +62,6 @@ function Graph:variable(...)
   if native.dtypes.by_name[variable.dtype].floating then variable.requires_grad = true end
   local name = graphs.name(variable)
   self.results[name] = variable -- stands for the last value that the graph writes
-  self.variables[name] = graphs.find(self.native, name) -- for what a session holds
   return add_source(self, variable)
 end
 
@@ -87,6 +86,18 @@ function Graph:constant(...)
   local t = graphs.constant(self.native, o.name, initial.tensor("constant", o.value, o.dtype))
   self.sources[t] = graphs.name(t)
   return t
+end
+
+---The graph's variables by name, as what a session holds of them: g:variable's, and parameters and buffers of the
+---layers that were called in it. Their number may grow as long as something is recorded.
+local function variables(self)
+  local list = self.listed
+  while true do
+    local variable = graphs.variable_at(self.native, list.count + 1)
+    if not variable then return list.by_name end
+    list.count = list.count + 1
+    list.by_name[graphs.name(variable)] = variable
+  end
 end
 
 local function not_found(self, message, name)
@@ -190,7 +201,8 @@ function Graph:__tostring()
   return ("Graph(%s -> %s)"):format(table.concat(self.names, ", "), table.concat(results, ", "))
 end
 
--- An eager tensor as a node that reads it at each run: what operators take in stays the tensor itself.
+-- An eager tensor as a node that reads it, or the variable that it means, at each run: what operators take in stays the
+-- tensor itself.
 local function captured(t)
   return pg.no_grad(function() return pg.where(pg.full { {}, true, device = t.device }, t, t) end)
 end
@@ -201,7 +213,12 @@ local function add_result(self, name, t)
     native.raise("invalid_argument", "graph",
                  ("result %s must be a tensor, got %s"):format(tostring(name), native.describe(t)))
   end
-  if not native.is_graph_tensor(t) then self.eager[name], t = t, record(self, captured, t) end
+  if not native.is_graph_tensor(t) then
+    self.eager[name] = t
+    local variable = graphs.variable_of(self.native, t)
+    if variable and graphs.name(variable) == name then return end -- it has that name already
+    t = record(self, captured, t)
+  end
   self.results[name] = t
   if type(name) ~= "string" or self.sources[t] == name then return end
   if not self.sources[t] then
@@ -213,15 +230,21 @@ local function add_result(self, name, t)
 end
 
 ---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, as a list, or one tensor, which
----is called "output". Eager tensors among them, such as parameters, are read at each run. A run does what its fetches
----need, no more: to update variables, fetch what was computed of their new values, or the variables themselves under
----names of their own: `return { loss = loss, train = w }`.
+---is called "output". Eager tensors among them are read at each run. A run does what its fetches need, no more: to update
+---variables, fetch what was computed of their new values, or the variables themselves under names of their own:
+---`return { loss = loss, train = w }`.
+---
+---Layers that are called in fn are part of the graph as in TensorFlow: their parameters and buffers become its variables,
+---named by their path in the outermost layer ("blocks.0.weight"). A session begins with what they hold when it is made;
+---it updates its own, batch norm's statistics too where a run asks for its output; session:commit(model) writes them
+---back. Models whose names clash get their class in front: "Linear_1.weight". Eager tensors that no layer holds are
+---taken in as they are, and runs see what they hold then.
 ---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string|integer, perigee.Tensor>
 ---@return perigee.Graph
 local function graph(fn)
   native.checked.need_function("graph", fn)
-  local self = setmetatable({ native = graphs.create(), results = {}, eager = {}, variables = {}, sources = {},
-                              symbols = {}, names = {} }, Graph)
+  local self = setmetatable({ native = graphs.create(), results = {}, eager = {}, listed = { count = 0, by_name = {} },
+                              sources = {}, symbols = {}, names = {} }, Graph)
   local results = record(self, fn, self)
   if native.is_tensor(results) then results = { output = results } end
   if results ~= nil and (type(results) ~= "table" or getmetatable(results)) then
@@ -232,4 +255,4 @@ local function graph(fn)
   return self
 end
 
-return { graph = graph, Graph = Graph, resolve = resolve }
+return { graph = graph, Graph = Graph, resolve = resolve, variables = variables }

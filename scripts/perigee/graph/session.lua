@@ -5,7 +5,7 @@ local native = require "perigee.native"
 local pg = require "perigee"
 local graph = require "perigee.graph"
 
-local graphs, resolve = native.graphs, graph.resolve
+local graphs, resolve, variables = native.graphs, graph.resolve, graph.variables
 
 ---@class perigee.Session
 ---@field graph perigee.Graph
@@ -27,11 +27,39 @@ local function set_gpu_options(options)
   end
 end
 
+local function live(self, where)
+  return self.native or native.raise("failed_precondition", where, "the session is closed")
+end
+
+-- Values of variables, as copies: a list beside `wanted`.
+local function read(self, where, wanted) return graphs.run(live(self, where), wanted, {}, {}) end
+
+-- What the session holds of a model: tensors, each once, with their names in the model's state and the variables that
+-- they are in the graph. What the graph has not used is no variable, and keeps what it holds.
+local function variables_of(self, where, model)
+  if not pg.nn.is_layer(model) then
+    native.raise("invalid_argument", where, "needs a layer, got " .. native.describe(model))
+  end
+  local names, tensors, wanted, known = {}, {}, {}, false
+  local class, all, held = graphs.tensors_of(model)
+  for i, t in ipairs(held) do
+    local variable = graphs.variable_of(self.graph.native, t)
+    known = known or variable ~= nil or graphs.knows(self.graph.native, t)
+    if variable then names[#names + 1], tensors[#tensors + 1], wanted[#wanted + 1] = all[i], t, variable end
+  end
+  if not known then
+    native.raise("invalid_argument", where, ("the graph does not know this %s: it was never called in it"):format(
+                   class))
+  end
+  return names, tensors, wanted
+end
+
 local read_session = native.signature("Session", {
   { "graph", "table", required = true, type = "perigee.Graph", doc = "what pg.graph made" },
   { "log_device_placement", "boolean", named = true, doc = "writes session:placement() to standard error" },
   { "allow_soft_placement", "boolean", named = true,
     doc = "runs what its device has no kernel for on the processor; a warning names each" },
+  { "commit", "table", named = true, doc = "a model that session:close() writes what was learnt back into" },
   { "gpu_options", "table", named = true,
     doc = "allow_growth and per_process_gpu_memory_fraction: pg.config's settings, of the process" } })
 ---Runs a graph: `pg.Session{g}`, then session:run("y", { x = ... }).
@@ -42,7 +70,9 @@ local function new_session(...)
     native.raise("invalid_argument", "Session", "needs a graph from pg.graph")
   end
   if o.gpu_options then set_gpu_options(o.gpu_options) end
-  local self = setmetatable({ graph = o.graph, native = graphs.create_session(o.graph.native) }, Session)
+  local self = setmetatable({ graph = o.graph, native = graphs.create_session(o.graph.native),
+                              committed = o.commit or false }, Session)
+  if o.commit then variables_of(self, "Session", o.commit) end
   if o.allow_soft_placement then graphs.allow_soft_placement(self.native, true) end
   if o.log_device_placement then io.stderr:write(self:placement()) end
   return self
@@ -50,7 +80,7 @@ end
 
 ---Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`. Soft placement moves nodes when they run.
 ---@return string
-function Session:placement() return graphs.placement(self.native) end
+function Session:placement() return graphs.placement(live(self, "placement")) end
 
 local function feed_lists(self, feeds)
   local targets, values = {}, {}
@@ -70,8 +100,8 @@ end
 
 -- The tensor that a fetch asks for. A variable's own name is for what the session holds, and asks for no update.
 local function fetched(self, v)
-  local variable = self.graph.variables[v]
-  return variable and self.graph.sources[self.graph.results[v]] == v and variable or resolve(self.graph, v)
+  local variable, result = variables(self.graph)[v], self.graph.results[v]
+  return variable and (not result or self.graph.sources[result] == v) and variable or resolve(self.graph, v)
 end
 
 -- What a fetch asks for: tensors, and the key that each result goes under.
@@ -92,6 +122,7 @@ end
 ---@param feeds? table<string, any>
 ---@return any
 function Session:run(fetches, feeds)
+  live(self, "run")
   if type(fetches) ~= "table" then
     local targets, values = feed_lists(self, feeds)
     return graphs.run(self.native, { fetched(self, fetches) }, targets, values)[1]
@@ -103,29 +134,66 @@ function Session:run(fetches, feeds)
   return named
 end
 
----What the variables hold, by name: `pg.save("w.safetensors", session:state())`.
+---What the variables hold, by name: `pg.save("w.safetensors", session:state())`. Of a model whose layers were called in
+---the graph, session:state(model) gives what it would hold, by its own names: model:load_state takes that.
+---@param model? perigee.Layer
 ---@return table<string, perigee.Tensor>
-function Session:state()
+function Session:state(model)
   local names, wanted, state = {}, {}, {}
-  for name, variable in pairs(self.graph.variables) do
-    names[#names + 1], wanted[#wanted + 1] = name, variable
+  if model ~= nil then
+    local _
+    names, _, wanted = variables_of(self, "state", model)
+  else
+    for name, variable in pairs(variables(self.graph)) do
+      names[#names + 1], wanted[#wanted + 1] = name, variable
+    end
   end
-  for i, value in ipairs(graphs.run(self.native, wanted, {}, {})) do state[names[i]] = value end
+  for i, value in ipairs(read(self, "state", wanted)) do state[names[i]] = value end
   return state
+end
+
+---Writes what the session holds into the parameters and buffers of a model whose layers were called in the graph. They
+---stay the tensors that they are, wherever the model is now. Everything is checked before anything is changed. The
+---session goes on with what it holds.
+---@param model perigee.Layer
+function Session:commit(model)
+  local names, tensors, wanted = variables_of(self, "commit", model)
+  local values = read(self, "commit", wanted)
+  for i, t in ipairs(tensors) do
+    local value = values[i]
+    if t.dtype ~= value.dtype or t.shape ~= value.shape then
+      native.raise("failed_precondition", "commit", ("%s is %s %s in the model now; the session holds %s %s"):format(
+                     names[i], t.dtype, tostring(t.shape), value.dtype, tostring(value.shape)))
+    end
+  end
+  native.graphs.outside(pg.no_grad, function()
+    for i, t in ipairs(tensors) do t:copy_(values[i]) end
+  end)
+end
+
+---Ends the session and lets go of what it holds: first written back into the model that pg.Session's `commit` named.
+---What was fetched stays. A session that nobody refers to ends by itself, and then writes nothing back.
+function Session:close()
+  if not self.native then return end
+  if self.committed then self:commit(self.committed) end
+  graphs.close_session(self.native)
+  self.native = false
 end
 
 ---Gives the variables values as state() gave them: all of the graph's, of their shapes and dtypes.
 ---@param state table<string, perigee.Tensor>
 function Session:load_state(state)
+  live(self, "load_state")
+  local known = variables(self.graph)
   if type(state) ~= "table" or native.is_tensor(state) then
     native.raise("invalid_argument", "load_state", "needs tensors by name, got " .. native.describe(state))
   end
   for name in pairs(state) do
-    if not self.graph.variables[name] then
+    if not known[name] then
       native.raise("invalid_argument", "load_state", ("the graph has no variable %q"):format(tostring(name)))
     end
   end
-  for name, variable in pairs(self.graph.variables) do
+  for name, variable in pairs(known) do
     local value = state[name]
     if not native.is_tensor(value) then
       native.raise("invalid_argument", "load_state", ("variable %q must be a tensor, got %s"):format(
@@ -135,11 +203,12 @@ function Session:load_state(state)
                      name, variable.dtype, tostring(variable.shape), value.dtype, tostring(value.shape)))
     end
   end
-  for name, variable in pairs(self.graph.variables) do graphs.assign(self.native, variable, state[name]) end
+  for name, variable in pairs(known) do graphs.assign(self.native, variable, state[name]) end
 end
 
 native.checked.class(Session, { noun = "a session", call = "session",
   kinds = { run = { { "fetches", "any" }, { "feeds", "table" } },
+            state = { { "model", "table" } }, commit = { { "model", "table", required = true } },
             load_state = { { "state", "table", required = true }, { "notes", "function" } } } }) -- both of pg.load
 
 function Session:__tostring() return ("Session(%s)"):format(tostring(self.graph)) end

@@ -8,9 +8,25 @@ local path = {}
 
 local function pass(...) return ... end
 
+-- The tensors of a graph among a layer's results, computed after what the layer wrote: its statistics are updated in
+-- the runs that ask for what it gives.
+local function after_writes(written, ...)
+  local graphs = native.graphs
+  if graphs.written() == written then return ... end
+  local results = { n = select("#", ...), ... }
+  for i = 1, results.n do
+    local v = results[i]
+    if native.is_tensor(v) and native.is_graph_tensor(v) then results[i] = graphs.after_writes(v, written) end
+  end
+  return unpack(results, 1, results.n)
+end
+
 ---Calls a layer's forward, or what computes it and more. Its frame stays on the stack meanwhile: `pass` keeps the call
 ---from being a tail call.
-function path.call(self, forward, ...) return pass(forward(self, ...)) end
+function path.call(self, forward, ...)
+  if native.graphs.recording then return pass(after_writes(native.graphs.written(), forward(self, ...))) end
+  return pass(forward(self, ...))
+end
 
 -- The layers whose calls stand on the stack, outermost first.
 local function callers()
@@ -38,7 +54,7 @@ end
 
 local function class_of(layer) return getmetatable(layer).__name end
 
----The layers in progress as "Net.blocks.0 (Conv2d)", the path alone, "blocks.0", and the innermost layer; or nil.
+---The layers in progress as "Net.blocks.0 (Conv2d)", the path alone, "blocks.0", and the layer where it begins; or nil.
 function path.text()
   local layers = callers()
   local first, names = #layers, {}
@@ -52,14 +68,15 @@ function path.text()
   local layer = layers[#layers]
   if #names == 0 then return class_of(layer), nil, layer end
   local joined = table.concat(names, ".")
-  return ("%s.%s (%s)"):format(class_of(layers[first]), joined, class_of(layer)), joined, layer
+  return ("%s.%s (%s)"):format(class_of(layers[first]), joined, class_of(layer)), joined, layers[first]
 end
 
----Calls visit(tensor, name) for the parameters and buffers that stand in a layer itself.
-function path.tensors(layer, visit)
-  for _, entry in ipairs(require("perigee.nn.walk").entries(layer)) do
-    if entry.kind ~= "layer" then visit(entry.value, entry.name) end
-  end
+---A layer's class, the names of all that it and those in it hold, the tensors, and whether some wait for an input.
+function path.tensors(layer)
+  local walk = require "perigee.nn.walk"
+  local names, tensors = {}, {}
+  for i, entry in ipairs(walk.tensors(layer)) do names[i], tensors[i] = entry.name, entry.tensor end
+  return class_of(layer), names, tensors, walk.is_lazy(layer)
 end
 
 return path

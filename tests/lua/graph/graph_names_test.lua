@@ -93,7 +93,7 @@ test("layers name what they record and what they hold by their path", function(t
     local x = g:placeholder { "x", shape = { "n", 3 } }
     return { y = net(x), z = pg.name_scope("twice", function() return net(x) end) }
   end)
-  for _, part in ipairs { "blocks.0.weight = constant  float32 [4, 3]", "\nscale = constant",
+  for _, part in ipairs { "blocks.0.weight = variable  float32 [4, 3]", "\nscale = variable",
                           "blocks.0/linear = linear(x, blocks.0.weight, blocks.0.bias)",
                           "\nrelu = relu(blocks.0/linear)",
                           "twice/blocks.1/linear = linear(twice/relu, blocks.1.weight, blocks.1.bias)" } do

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the recorder's files share: new values and their names.
+#pragma once
+
+#include <string>
+
+#include "graph/graph.hpp"
+
+namespace perigee {
+
+std::string scoped(const std::string& name);  // inside the scope in force
+// `wanted`, or that with a number behind it: a name that nothing in the graph has.
+std::string free_name(Graph& g, const std::string& wanted);
+// The name is one that is free.
+uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const std::string& name);
+TensorRef tensor_of(Graph& g, uint32_t value);
+
+}  // namespace perigee
