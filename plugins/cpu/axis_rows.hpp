@@ -50,6 +50,14 @@ class AxisRows {
   // Whether lines of operand k can be used as they lie.
   bool direct(int k, Storage type) const { return storage_[k] == type && (step_[k] == 1 || length_ <= 1); }
 
+  // Whether operand k is so large a result that its lines are better put together in a buffer, which `store` and
+  // `store_turned` then write past the caches. Lines that leave the L2 cache before they are whole gain nothing.
+  bool past_caches(int k, Storage type) const {
+    constexpr int64_t kLineBytes = int64_t{256} << 10;
+    const int64_t bytes = length_ * kStorageBytes[type];
+    return storage_[k] == type && bytes <= kLineBytes && packed(k) && lines_.count * bytes >= kStreamBytes;
+  }
+
   // A line in the given type, in `buffer` (length elements) unless it is direct.
   const void* load(int k, const void* line, Storage type, void* buffer) const {
     if (direct(k, type)) return line;
@@ -68,6 +76,7 @@ class AxisRows {
     return buffer;
   }
   void store(int k, void* line, Storage type, const void* buffer) const {
+    if (past_caches(k, type)) return simd->stream_copy(line, buffer, length_ * kStorageBytes[type]);
     if (step_[k] == 1) return convert(type, storage_[k], buffer, line, length_);
     int bytes = kStorageBytes[storage_[k]];
     alignas(64) char raw[kBlock * 8];
@@ -147,9 +156,14 @@ class AxisRows {
   }
   template <class T>
   void store_turned(int k, void* base, int64_t i, int64_t count, T* buffer, const T* tile) const {
-    T* block = target_lines(k, base, i, buffer);
-    simd->turn_out[sizeof(T) == 8](tile, count, length_, block);
-    if (block == buffer) store_lines(k, base, i, count, block);
+    constexpr bool kWide = sizeof(T) == 8;
+    const bool past = past_caches(k, kWide ? sF64 : sF32);
+    T* block = past ? buffer : target_lines(k, base, i, buffer);
+    simd->turn_out[kWide](tile, count, length_, block);
+    if (past)
+      simd->stream_copy(line(k, base, i), buffer, count * length_ * static_cast<int64_t>(sizeof(T)));
+    else if (block == buffer)
+      store_lines(k, base, i, count, block);
   }
 
   // body(first, last) over the lines, on several threads where there is enough to do.
@@ -157,7 +171,11 @@ class AxisRows {
   void each(const Body& body) const {
     if (lines_.count == 0) return;
     if (lines_.count * length_ <= kGrain / 4) return body(0, lines_.count);
-    pg::parallel_for(lines_.count, std::max<int64_t>(1, kGrain / 4 / std::max<int64_t>(1, length_)), body);
+    pg::parallel_for(lines_.count, std::max<int64_t>(1, kGrain / 4 / std::max<int64_t>(1, length_)),
+                     [&](int64_t begin, int64_t end) {
+                       body(begin, end);
+                       simd->stream_fence();
+                     });
   }
   // The same for bodies that ask beside(which, i, last, most): parts begin where tiles do. A line's sums depend on how
   // wide its tile is, which no number of threads may change.

@@ -31,6 +31,24 @@ void each_row(int rank, const int64_t* shape, const int64_t* stride, int64_t p, 
   }
 }
 
+// gather where the innermost step is 0: each element stands there as often as the innermost dimension is long.
+template <class E>
+void gather_repeated(const E* s, int rank, const int64_t* shape, const int64_t* stride, int64_t p, int64_t n, E* t) {
+  constexpr int kSize = sizeof(E) == 1 ? 0 : sizeof(E) == 2 ? 1 : sizeof(E) == 4 ? 2 : 3;
+  const int64_t times = shape[rank - 1], row = (p + times - 1) / times, head = std::min(n, row * times - p);
+  const int64_t rows = (n - head) / times, tail = n - head - rows * times;
+  auto part = [&](int64_t index, int64_t count, E* to) {
+    if (count == 0) return;
+    each_row(rank - 1, shape, stride, index, 1,
+             [&](int64_t offset, int64_t, int64_t) { std::fill_n(to, count, s[offset]); });
+  };
+  part(row - 1, head, t);
+  each_row(rank - 1, shape, stride, row, rows, [&](int64_t offset, int64_t m, int64_t at) {
+    simd->repeat[kSize](s + offset, stride[rank - 2], m, times, t + head + at * times);
+  });
+  part(row + rows, tail, t + head + rows * times);
+}
+
 }  // namespace
 
 void gather(const void* base, int bytes, int rank, const int64_t* shape, const int64_t* stride, int64_t p, int64_t n,
@@ -40,6 +58,7 @@ void gather(const void* base, int bytes, int rank, const int64_t* shape, const i
     const E* s = static_cast<const E*>(base);
     E* t = static_cast<E*>(target);
     int64_t step = rank == 0 ? 0 : stride[rank - 1];
+    if (step == 0 && rank > 1) return gather_repeated(s, rank, shape, stride, p, n, t);
     each_row(rank, shape, stride, p, n, [&](int64_t offset, int64_t m, int64_t at) {
       const E* from = s + offset;
       E* to = t + at;

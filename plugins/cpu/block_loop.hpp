@@ -41,7 +41,7 @@ class BlockLoop {
     rows_ = nest_.inner() >= 256;
     plain_ = true;
     for (int k = 0; k < N; k++) {
-      linear_[k] = nest_.linear(k) && (operands[k].tensor != nullptr || nest_.count <= 1);
+      linear_[k] = nest_.in_order(k) && (operands[k].tensor != nullptr || nest_.count <= 1);
       constant_[k] = k > 0 && nest_.constant(k);
       plain_ = plain_ && linear_[k] && stored_[k] == type_[k];
     }

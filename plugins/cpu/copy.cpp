@@ -111,9 +111,17 @@ void copy_tensor(const pg_tensor& target, const pg_tensor& source) {
       copy_transposed(nest, dense, reinterpret_cast<E*>(out), reinterpret_cast<const E*>(in));
     });
   }
-  if (from == to && nest.linear(0)) {
+  if (from == to && nest.in_order(0)) {
     auto piece = [&](int64_t begin, int64_t end) {
-      gather(in, bytes, nest.rank, nest.shape, nest.stride[1], begin, end - begin, out + begin * bytes);
+      if (nest.count * bytes < kStreamBytes)
+        return gather(in, bytes, nest.rank, nest.shape, nest.stride[1], begin, end - begin, out + begin * bytes);
+      alignas(64) char block[kBlock * 8];
+      for (int64_t p = begin; p < end; p += kBlock) {
+        int64_t n = std::min(kBlock, end - p);
+        gather(in, bytes, nest.rank, nest.shape, nest.stride[1], p, n, block);
+        simd->stream_copy(out + p * bytes, block, n * bytes);
+      }
+      simd->stream_fence();
     };
     if (nest.count <= kGrain) return piece(0, nest.count);
     return pg::parallel_for(nest.count, kGrain, piece);

@@ -204,37 +204,39 @@ void Reduction::put(char* out, const Acc& acc) const {
   }
 }
 
-// ---- short stretches, a tile of them at a time ----
+// ---- short stretches, many of them at a time ----
 
 template <class T>
 void Reduction::run_short(const char* x, char* out) const {
   constexpr bool kWide = sizeof(T) == 8;
   constexpr Storage type = kWide ? sF64 : sF32;
+  constexpr int64_t kRoom = kWide ? 1 : 4 * kBlock;  // converted elements: doubles are what they are
+  const bool converts = from_ != type, places = finish_ == Finish::position;
+  const Storage as = places ? sI64 : type;
   int from = kStorageBytes[from_], to = kStorageBytes[to_];
-  int64_t n = reduced_.count, step = kept_.stride[0][0];
+  int64_t n = reduced_.count, step = kept_.stride[0][0], most = converts ? std::min(kBlock, kRoom / n) : kBlock;
   auto piece = [=, this](int64_t begin, int64_t end) {
-    alignas(64) T buffer[kShortLine * kLines<T>], tile[kShortLine * kLines<T>];
-    alignas(64) double results[kLines<T>];
-    for (int64_t k = begin; k < end; k += kLines<T>) {
-      int64_t count = std::min(kLines<T>, end - k);
+    alignas(64) T buffer[kRoom];
+    alignas(64) char room[kBlock * 8];
+    for (int64_t k = begin, count = 0; k < end; k += count) {
+      count = std::min(most, end - k);
       const void* lines = x + k * n * from;
-      if (from_ != type) {
+      if (converts) {
         convert(from_, type, lines, buffer, count * n);
         lines = buffer;
       }
-      simd->turn_in[kWide](lines, count, n, tile);
-      simd->short_lines[op_][kWide](tile, n, results);
-      if (finish_ == Finish::mean)
-        for (double& r : results) r /= static_cast<double>(n);
-      if (finish_ == Finish::root)
-        for (double& r : results) r = std::sqrt(r);
-      Storage as = finish_ == Finish::position ? sI64 : sF64;
       char* target = out + k * step * to;
+      char* results = to_ == as && step == 1 ? target : room;
+      simd->short_lines[op_][kWide](lines, count, n, results);
+      T* r = reinterpret_cast<T*>(results);
+      for (int64_t j = 0; j < count && finish_ == Finish::mean; j++) r[j] /= static_cast<T>(n);
+      for (int64_t j = 0; j < count && finish_ == Finish::root; j++) r[j] = std::sqrt(r[j]);
+      if (results == target) continue;
       if (step == 1) {
         convert(as, to_, results, target, count);
         continue;
       }
-      for (int64_t j = 0; j < count; j++) convert(as, to_, results + j, target + j * step * to, 1);
+      for (int64_t j = 0; j < count; j++) convert(as, to_, results + j * kStorageBytes[as], target + j * step * to, 1);
     }
   };
   if (kept_.count * n <= kGrain) return piece(0, kept_.count);

@@ -125,8 +125,11 @@ using NormLinesFn = void (*)(const void* x, int64_t n, bool centred, double eps,
 // dweight and dbias are tiles to which each line adds what it gives.
 using NormGradLinesFn = void (*)(const void* dy, const void* x, int64_t n, bool centred, const void* mean,
                                  const void* invstd, const void* weight, void* dx, void* dweight, void* dbias);
-// The reduction of each line of a tile (n > 0): kLines doubles, int64_t for positions.
-using ShortFn = void (*)(const void* tile, int64_t n, void* results);
+// The reduction of each of `count` dense lines of n elements, 0 < n <= kShortLine: as many results of the lines' type,
+// int64_t for positions.
+using ShortFn = void (*)(const void* lines, int64_t count, int64_t n, void* results);
+// `rows` elements, `step` apart, each of them `times` over.
+using RepeatFn = void (*)(const void* source, int64_t step, int64_t rows, int64_t times, void* target);
 
 struct Simd {
   const char* name;
@@ -148,6 +151,7 @@ struct Simd {
   TernaryFn ternary_bf16[kTernaryCount];
   SlopeFn slope_bf16[kSlopeCount];
   SelectFn select[4];  // elements of 1, 2, 4, 8 bytes
+  RepeatFn repeat[4];
   ConvertFn f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16;
   ReduceFn reduce[kReduceCount][kComputeCount];
   ColumnFn column[kReduceCount][kComputeCount];

@@ -69,11 +69,11 @@ class Softmax final : public LineKernel<2> {
           simd->softmax_lines[log_][kWide](tile.element, kLines<T>, tile.element, kLines<T>, n, kLines<T>);
           rows_.store_turned(0, out, i, width, buffer.element, tile.element);
         } else {
-          bool direct = rows_.direct(0, type) && rows_.direct(1, type);
-          T* buffer = direct ? nullptr : room(scratch, n, 0);
+          bool whole = rows_.direct(0, type) && !rows_.past_caches(0, type);
+          T* buffer = whole && rows_.direct(1, type) ? nullptr : room(scratch, n, 0);
           void* target = rows_.line(0, out, i);
           auto* source = static_cast<const T*>(rows_.load(1, rows_.line(1, x, i), type, buffer));
-          T* result = rows_.direct(0, type) ? static_cast<T*>(target) : buffer;
+          T* result = whole ? static_cast<T*>(target) : buffer;
           softmax_row(log_, source, result, n);
           if (result != target) rows_.store(0, target, type, result);
         }
@@ -125,12 +125,13 @@ class SoftmaxGrad final : public LineKernel<3> {
           simd->softmax_grad_lines[log_][kWide](a.element, step, b.element, step, a.element, step, n, step);
           rows_.store_turned(0, dx, i, width, buffer.element, a.element);
         } else {
-          bool direct = rows_.direct(0, type) && rows_.direct(1, type) && rows_.direct(2, type);
+          bool whole = rows_.direct(0, type) && !rows_.past_caches(0, type);
+          bool direct = whole && rows_.direct(1, type) && rows_.direct(2, type);
           T *first = direct ? nullptr : room(scratch, n, 0), *second = direct ? nullptr : room(scratch, n, 1);
           void* target = rows_.line(0, dx, i);
           const void* a = rows_.load(1, rows_.line(1, y, i), type, first);
           const void* b = rows_.load(2, rows_.line(2, dy, i), type, second);
-          void* result = rows_.direct(0, type) ? target : first;
+          void* result = whole ? target : first;
           simd->softmax_grad_row[log_][kWide](a, b, result, n);
           if (result != target) rows_.store(0, target, type, result);
         }

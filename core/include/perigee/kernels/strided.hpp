@@ -20,6 +20,14 @@ struct Nest {
   int64_t inner_stride(int operand) const { return rank == 0 ? 1 : stride[operand][rank - 1]; }
   // Element p of the nest's order lies p elements from the operand's start.
   bool linear(int operand) const { return count <= 1 || (rank == 1 && stride[operand][0] == 1); }
+  // The same of a nest that other operands keep from being one dimension.
+  bool in_order(int operand) const {
+    int64_t expected = 1;
+    for (int i = rank - 1; i >= 0; expected *= shape[i--]) {
+      if (stride[operand][i] != expected) return count <= 1;
+    }
+    return true;
+  }
   // Every element of the operand is the same one.
   bool constant(int operand) const {
     for (int i = 0; i < rank; i++) {

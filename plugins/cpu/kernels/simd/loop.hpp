@@ -47,6 +47,7 @@ void fill_losses(Simd& table);
 void fill_bools(Simd& table);
 void fill_rows(Simd& table);
 void fill_short_lines(Simd& table);
+void fill_short_folds(Simd& table);
 void fill_norm_lines(Simd& table);
 void fill_random(Simd& table);
 void fill_update(Simd& table);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions of 16-bit floats, selection, and stores past the caches.
+// Conversions of 16-bit floats, selection, repetition, and stores past the caches.
 #include <cstring>
 
 #include "bf16.hpp"
@@ -81,6 +81,24 @@ void select(const uint8_t* condition, const void* x, const void* y, void* out, i
   }
 }
 
+// In vectors of 32 bytes: what they write behind a row's end is the next row's to write again, so the last rows, which
+// have no room for it, go by elements.
+template <class E>
+void repeat(const void* source, int64_t step, int64_t rows, int64_t times, void* target) {
+  typedef E Elements __attribute__((vector_size(32), aligned(sizeof(E)), may_alias));
+  constexpr int64_t kLanes = 32 / sizeof(E);
+  const E* s = static_cast<const E*>(source);
+  E *t = static_cast<E*>(target), *end = t + rows * times;
+  int64_t room = (times + kLanes - 1) / kLanes * kLanes;
+  for (; end - t >= room; t += times, s += step) {
+    Elements e = Elements{} + *s;
+    for (int64_t j = 0; j < times; j += kLanes) *reinterpret_cast<Elements*>(t + j) = e;
+  }
+  for (; t < end; t += times, s += step) {
+    for (int64_t j = 0; j < times; j++) t[j] = *s;
+  }
+}
+
 #if defined(__AVX2__)
 void stream_copy(void* target, const void* source, int64_t bytes) {
   char* t = static_cast<char*>(target);
@@ -120,6 +138,10 @@ void fill_move(Simd& table) {
   table.select[1] = select<uint16_t>;
   table.select[2] = select<uint32_t>;
   table.select[3] = select<uint64_t>;
+  table.repeat[0] = repeat<uint8_t>;
+  table.repeat[1] = repeat<uint16_t>;
+  table.repeat[2] = repeat<uint32_t>;
+  table.repeat[3] = repeat<uint64_t>;
   table.stream_copy = stream_copy;
   table.stream_fence = stream_fence;
 }

@@ -19,6 +19,7 @@ const Simd* make_table() {
   fill_bools(table);
   fill_rows(table);
   fill_short_lines(table);
+  fill_short_folds(table);
   fill_norm_lines(table);
   fill_random(table);
   fill_update(table);
