@@ -298,6 +298,26 @@ void run_plain(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
     made[i] = make_dense(*s.device, s.outputs[i].meta, s.op->info->name);
     out[i] = made[i]->address();
   }
+  launch_plain(s, in, out, attrs);
+}
+
+void run_plain_recorded(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs,
+                        uint32_t output_count) {
+  TensorRef made[Signature::plain_outputs];
+  run_plain(s, inputs, attrs, made);
+  if (ambient().grad_enabled && !s.lean) {
+    Tensor* raw[Signature::plain_outputs];
+    for (size_t i = 0; i < s.outputs.size(); i++) raw[i] = made[i].get();
+    TapeCall noted{s.op,  inputs, static_cast<uint32_t>(s.inputs.size()), s.groups.data(),
+                   attrs, raw,    static_cast<uint32_t>(s.outputs.size())};
+    if (wants_tape(noted)) attach_node(make_node(noted), raw, s.visible);
+  }
+  for (uint32_t i = 0; i < output_count; i++) outputs[i] = std::move(made[i]);
+}
+
+}  // namespace
+
+void launch_plain(Signature& s, const pg_address* in, const pg_address* out, const void* attrs) {
   Scratch scratch{*s.device};
   if (s.workspace > 0) scratch.block = s.device->allocator.alloc(s.workspace, 0);
   pg_launch launch{
@@ -305,8 +325,8 @@ void run_plain(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
       s.device->ordinal,
       s.stream,
       0,
-      static_cast<uint32_t>(input_count),
-      static_cast<uint32_t>(output_count),
+      static_cast<uint32_t>(s.inputs.size()),
+      static_cast<uint32_t>(s.outputs.size()),
       s.input_views.data(),
       s.output_views.data(),
       s.groups.data(),
@@ -325,22 +345,6 @@ void run_plain(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
   if (code != PG_OK) [[unlikely]]
     pg::check(code, error);
 }
-
-void run_plain_recorded(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs,
-                        uint32_t output_count) {
-  TensorRef made[Signature::plain_outputs];
-  run_plain(s, inputs, attrs, made);
-  if (ambient().grad_enabled && !s.lean) {
-    Tensor* raw[Signature::plain_outputs];
-    for (size_t i = 0; i < s.outputs.size(); i++) raw[i] = made[i].get();
-    TapeCall noted{s.op,  inputs, static_cast<uint32_t>(s.inputs.size()), s.groups.data(),
-                   attrs, raw,    static_cast<uint32_t>(s.outputs.size())};
-    if (wants_tape(noted)) attach_node(make_node(noted), raw, s.visible);
-  }
-  for (uint32_t i = 0; i < output_count; i++) outputs[i] = std::move(made[i]);
-}
-
-}  // namespace
 
 void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
   if (output_count > s.visible && output_count > s.outputs.size())

@@ -27,12 +27,15 @@ TensorRef view_of(const Signature& s, Tensor& x, uint32_t output) {
 // The state of one run at a time.
 struct Runner::Frame {
   static constexpr uint32_t none = PreparedRun::none;
+  static constexpr size_t most_spare = 8;
   // What the last run learnt of a step: it serves as long as the descriptions of its inputs stay the same.
   struct Known {
     SignatureRef signature;
     std::vector<uint8_t> attrs;  // with sizes in place of symbols; empty: the node's own
     uint64_t sizes = 0;          // of which sizes those are
     bool moved = false;          // to another device than it was recorded on
+    bool plain = false;          // nothing but the kernel is left to launch, with the attributes at
+    const uint8_t* bytes = nullptr;
   };
 
   const Graph& g;
@@ -47,6 +50,7 @@ struct Runner::Frame {
   bool complete = false;             // the last run succeeded
   bool learnt = false;               // all sizes are those of that run
   uint64_t generation = 0;           // of signatures
+  std::vector<TensorRef> spare{};    // of the run under way: made by it, and no longer read
 
   Frame(const Graph& graph, const PreparedRun& prepared, SoftPlacement* placement)
       : g(graph), p(prepared), soft(placement) {
@@ -208,6 +212,10 @@ struct Runner::Frame {
 
   void run_step(size_t index) {
     const PreparedRun::Step& step = p.steps[index];
+    if (known[index].plain && learnt) {
+      if (run_plain(step, known[index])) return;
+      known[index].plain = false;
+    }
     const GraphNode& n = g.nodes[step.node];
     SmallVector<Tensor*, 8> inputs;
     for (uint32_t slot : p.inputs(step)) inputs.push_back(slot == none ? nullptr : values[slot].get());
@@ -220,7 +228,9 @@ struct Runner::Frame {
         if (w.slot != none) values[w.slot] = written.back();
       }
       Known& k = known[index];
-      place_node(n, step, inputs.data(), attrs_of(n, step, k), k, outputs.data());
+      k.bytes = attrs_of(n, step, k);
+      place_node(n, step, inputs.data(), k.bytes, k, outputs.data());
+      k.plain = k.signature->plain && !k.moved;
       auto slots = p.outputs(step);
       for (uint32_t i = 0; i < step.output_count; i++) {
         if (slots[i] == none || !outputs[i]) continue;
@@ -231,7 +241,66 @@ struct Runner::Frame {
     } catch (pg::Error& e) {
       throw told(n, e);
     }
-    for (uint32_t slot : p.ends(step)) values[slot] = nullptr;
+    end(step);
+  }
+
+  // What most steps of most runs are. False, and nothing has happened, where the inputs are not those of the last run.
+  bool run_plain(const PreparedRun::Step& step, const Known& k) {
+    Signature& s = *k.signature;
+    pg_address in[Signature::plain_inputs], out[Signature::plain_outputs];
+    const uint32_t* slot = &p.slots[step.at];
+    for (uint32_t i = 0; i < step.input_count; i++, slot++) {
+      const Tensor* x = *slot == none ? nullptr : values[*slot].get();
+      if (s.inputs[i].get() != (x != nullptr ? x->meta.get() : nullptr)) return false;
+      in[i] = x != nullptr ? x->address() : pg_address{0, 0};
+    }
+    try {
+      TensorRef unread[Signature::plain_outputs];
+      for (uint32_t i = 0; i < s.outputs.size(); i++) {
+        if (s.outputs[i].absent) {
+          out[i] = {0, 0};
+          continue;
+        }
+        uint32_t target = i < step.output_count ? slot[i] : none;
+        TensorRef& made = target != none ? values[target] : unread[i];
+        made = fresh(*s.device, s.outputs[i].meta);
+        if (target != none) borrowed[target] = 0;
+        out[i] = made->address();
+      }
+      launch_plain(s, in, out, k.bytes);
+    } catch (const pg::Error& e) {
+      throw told(g.nodes[step.node], e);
+    }
+    end(step);
+    return true;
+  }
+
+  // Memory of the run's own that is not read any more serves the next values of its size.
+  TensorRef fresh(Device& device, const MetaRef& meta) {
+    for (size_t i = spare.size(); i-- > 0;) {
+      Tensor& t = *spare[i];
+      if (t.storage->bytes != static_cast<uint64_t>(meta->bytes) || t.device != &device) continue;
+      TensorRef found = std::move(spare[i]);
+      spare[i] = std::move(spare.back());
+      spare.pop_back();
+      if (found->meta.get() != meta.get()) found->meta = meta;
+      return found;
+    }
+    return make_dense(device, meta);
+  }
+
+  void end(const PreparedRun::Step& step) {
+    for (uint32_t slot : p.ends(step)) {
+      TensorRef& v = values[slot];
+      // Forms of its contents that kernels keep beside a tensor end with it.
+      bool reusable = spare.size() < most_spare && v->refs.load(std::memory_order_relaxed) == 1 && owns(slot) &&
+                      v->device->synchronous && v->storage->kept == nullptr;
+      if (reusable) {
+        spare.push_back(std::move(v));
+      } else {
+        v = nullptr;
+      }
+    }
   }
 
   static pg::Error told(const GraphNode& n, const pg::Error& e) {
@@ -295,6 +364,7 @@ struct Runner::Lease {
   }
   ~Lease() {
     for (TensorRef& v : frame->values) v = nullptr;
+    frame->spare.clear();
     std::lock_guard lock(runner.mutex_);
     runner.idle_.push_back(std::move(frame));
   }
