@@ -5,6 +5,7 @@
 
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
+local scopes = require "perigee.native.scopes"
 
 local M = { on = false }
 errors.origins = M
@@ -23,13 +24,26 @@ local function inside(names)
   return scope and scope .. "/" .. names or names
 end
 
+local told, told_scope -- to the core; false: nothing
+
+local function tell(origin)
+  if origin == told then return end
+  C.pgc_set_origin(origin or nil)
+  told = origin
+end
+local function tell_scope(name)
+  if name == told_scope then return end
+  C.pgc_set_name_scope(name or nil)
+  told_scope = name
+end
+
 -- What the outermost layer and those in it hold is the graph's where it is used: under its names in the layer's state.
 -- A lazy layer is asked again, until all has its size.
 local function name_tensors(root)
   if recording.named[root] then return end
   local class, names, tensors, lazy = errors.layer_tensors(root)
   recording.named[root] = not lazy
-  C.pgc_set_name_scope(scope)
+  tell_scope(scope or false)
   M.call(recording.graph, class, names, tensors)
 end
 
@@ -45,20 +59,52 @@ function M.call(graph, class, names, tensors)
   if C.pgc_graph_call(graph, class, open, list, texts) ~= 0 then errors.raise_native(C, "graph") end
 end
 
----Tells the core the script's line, and the layer whose call stands on the stack.
-function M.note()
+-- Answers the line, and whether no layer stands on the stack.
+local function note_slowly()
   local line, path, names, root = errors.script_line() or "?", nil, nil, nil
   if errors.layer_path then path, names, root = errors.layer_path() end
-  C.pgc_set_origin(path and line .. " in " .. path or line)
-  if not recording then return end
+  tell(path and line .. " in " .. path or line)
+  if not recording then return line, false end
   if root then name_tensors(root) end
-  C.pgc_set_name_scope(inside(names))
+  tell_scope(inside(names) or false)
+  return line, path == nil
+end
+
+-- The lines of the whole stack as one string, where LuaJIT has its profiler: a graph's nodes come from the same few
+-- places of a script again and again, and what was found out of a stack without layers holds for the next one like it.
+local has_profiler, profiler = pcall(require, "jit.profile")
+local most_frames, most_stacks = 64, 1000
+local lines, line_count = {}, 0 -- by stack
+
+-- Whether that is all of the stack: a coroutine's goes on in the one around it (scopes.each_frame).
+local function is_whole(stack)
+  local _, frames = stack:gsub(";", "")
+  return frames < most_frames and scopes.in_main()
+end
+
+---Tells the core the script's line, and the layer whose call stands on the stack.
+function M.note()
+  if not recording or not has_profiler then
+    note_slowly()
+    return
+  end
+  local stack = profiler.dumpstack("pl;", most_frames)
+  local line = lines[stack]
+  if line and scopes.in_main() then
+    tell(line)
+    tell_scope(scope or false)
+    return
+  end
+  local found, plain = note_slowly()
+  if not plain or not is_whole(stack) then return end
+  if line_count == most_stacks then lines, line_count = {}, 0 end
+  lines[stack], line_count = found, line_count + 1
 end
 
 function M.set(on)
   asked = on
   M.on = asked or recording ~= nil
-  if not M.on then C.pgc_set_origin(nil) end
+  if not M.on then tell(false) end
 end
 
 ---Whether pg.config.set has asked for lines.
@@ -68,14 +114,14 @@ function M.asked() return asked end
 function M.record(graph)
   recording = graph ~= nil and { graph = graph, named = setmetatable({}, { __mode = "k" }) } or nil
   M.set(asked)
-  C.pgc_set_name_scope(recording and scope or nil)
+  tell_scope(recording and scope or false)
 end
 
 ---What names begin with from now on (nil: nothing); answers what it was.
 function M.set_scope(name)
   local old = scope
   scope = name
-  if recording then C.pgc_set_name_scope(scope) end
+  if recording then tell_scope(scope or false) end
   return old
 end
 

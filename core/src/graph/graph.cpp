@@ -319,9 +319,8 @@ TensorRef graph_find(Graph& g, const std::string& name) {
   auto it = g.names.find(name);
   if (it == g.names.end()) {
     std::string known;
-    for (auto& [n, id] : g.names)
-      if (id != UINT32_MAX && g.values[id].kind != ValueKind::node && known.size() < 200)
-        known += (known.empty() ? "" : ", ") + n;
+    for (const GraphValue& v : g.values)
+      if (v.kind != ValueKind::node && known.size() < 200) known += (known.empty() ? "" : ", ") + v.name;
     pg::fail(PG_E_NOT_FOUND, "the graph has no tensor named '" + name + "'; its inputs and variables are: " + known);
   }
   if (it->second == UINT32_MAX) pg::fail(PG_E_NOT_FOUND, "'" + name + "' has no output");

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "builder/builder.hpp"
@@ -65,8 +66,9 @@ struct Graph {
   std::atomic<uint32_t> refs{1};
   std::vector<GraphValue> values;
   std::vector<GraphNode> nodes;
-  std::map<std::string, uint32_t> names;       // of values and nodes; of a node, its first output, if it has any
-  std::map<std::string, uint32_t> name_count;  // how often one was asked for: where looking for a free one starts
+  std::unordered_map<std::string, uint32_t> names;  // of values and nodes; of a node, its first output, if it has any
+  std::unordered_map<std::string, uint32_t>
+      name_count;  // how often one was asked for: where looking for a free one starts
   std::map<std::string, int64_t> symbols;
   std::vector<uint32_t> written;                // variables' later values, in the order made
   std::vector<int64_t> made_symbols;            // these, and those of extents that only a run tells
