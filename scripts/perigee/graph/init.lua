@@ -230,14 +230,14 @@ local function add_result(self, name, t)
 end
 
 ---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, as a list, or one tensor, which
----is called "output". Eager tensors among them are read at each run. A run does what its fetches need, no more: to update
----variables, fetch what was computed of their new values, or the variables themselves under names of their own:
+---is called "output". Eager tensors among them are read at each run. A run does what its fetches need, no more: to
+---update variables, fetch what was computed of their new values, or the variables themselves under names of their own:
 ---`return { loss = loss, train = w }`.
 ---
----Layers that are called in fn are part of the graph as in TensorFlow: their parameters and buffers become its variables,
----named by their path in the outermost layer ("blocks.0.weight"). A session begins with what they hold when it is made;
----it updates its own, batch norm's statistics too where a run asks for its output; session:commit(model) writes them
----back. Models whose names clash get their class in front: "Linear_1.weight". Eager tensors that no layer holds are
+---Layers that are called in fn are part of the graph as in TensorFlow: their parameters and buffers become its
+---variables, named by their path in the outermost layer ("blocks.0.weight"). A session begins with what they hold when
+---it is made; it updates its own, batch norm's statistics too where a run asks for its output; session:commit(model)
+---writes them back. Models whose names clash get their class in front: "Linear_1.weight". Eager tensors that no layer holds are
 ---taken in as they are, and runs see what they hold then.
 ---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string|integer, perigee.Tensor>
 ---@return perigee.Graph
