@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- require "perigee": the table that scripts call `pg`. Nothing is loaded before it is touched. The table is kept in the
--- registry, so that a script that clears package.loaded gets the same one again.
+-- require "perigee": the table that scripts call `pg`. Nothing is loaded before it is touched: a file of a room runs
+-- when one of its names (names/contents.lua) is asked for. The table is kept in the registry, so that a script that
+-- clears package.loaded gets the same one again.
 
 local registry = debug and debug.getregistry and debug.getregistry() or package.loaded
 local KEY = "perigee"
@@ -36,9 +37,6 @@ local providers = {
   graph = "perigee.graph", Session = "perigee.graph.session", name_scope = "perigee.graph.name_scope",
   cond = "perigee.control.cond", scan = "perigee.control.scan", while_loop = "perigee.control.while_loop",
 }
--- Rooms that put functions into pg and methods onto tensors.
-local rooms = { "tensor", "printing", "neural", "autograd", "devices" }
-
 ---Names that are there but not loaded yet.
 local function lazy_names()
   local names = {}
@@ -56,7 +54,9 @@ local function connect(native)
   local suggest = native.suggest
   function suggest.foreign.hint(...) return require("perigee.names.foreign").hint(...) end
   function suggest.foreign.option(...) return require("perigee.names.foreign").option(...) end
-  function native.methods.save_npy(t, path) return require("perigee.files.npy").save_npy(t, path) end
+  native.methods.save_npy = native.checked.behind("save_npy", function(t, path)
+    return require("perigee.files.npy").save_npy(t, path)
+  end)
   native.training = {} -- methods of layers
   for _, name in ipairs { "fit", "evaluate", "predict" } do
     native.training[name] = function(...) return require("perigee.fit")[name](...) end
@@ -73,16 +73,65 @@ local function packaged(native, name, package)
   end })
 end
 
+local contents = {} -- names by file, of those that have not run yet; with a blank before and behind each
+local running = {}
+local packages = { memory = true, config = true }
+
+-- What a file has defined looks at its arguments.
+local function check(native, names)
+  local checked, methods = native.checked, native.methods
+  for name in names:gmatch "%S+" do
+    local f, method = rawget(pg, name), rawget(methods, name)
+    if type(f) == "function" then pg[name] = checked.plain(name, f) end
+    if method then methods[name] = checked.behind(name, method) end
+    if packages[name] then packaged(native, name, f) end
+  end
+end
+
+local function finish(native, file, ok, problem)
+  running[file] = nil
+  if not ok then error(problem, 0) end -- it may run again
+  check(native, contents[file])
+  contents[file] = nil
+end
+
+local function run(native, file)
+  running[file] = true
+  finish(native, file, pcall(function() require("perigee." .. file)(pg, native) end))
+end
+
+-- Runs the file that has a name. Answers whether there was one to run.
+local function provide(native, name)
+  if type(name) ~= "string" then return false end
+  local word = " " .. name .. " "
+  for file, names in pairs(contents) do
+    if not running[file] and names:find(word, 1, true) then
+      run(native, file)
+      return true
+    end
+  end
+  return false
+end
+
+-- Names that a table has not are looked for in the files that have not run.
+local function fill_in(native, t)
+  setmetatable(t, { __index = function(_, name) return provide(native, name) and rawget(t, name) or nil end })
+end
+
 -- Makes the tensor functions: loads libperigee, but no plugin and no thread.
 local function start(native)
   setmetatable(pg, nil)
   native.start()
   native.lazy_names = lazy_names
   connect(native)
-  for _, name in ipairs(rooms) do require("perigee." .. name)(pg, native) end
-  native.checked.functions(pg, "")
-  for name, method in pairs(native.methods) do native.methods[name] = native.checked.behind(name, method) end
-  for _, name in ipairs { "memory", "config" } do packaged(native, name, pg[name]) end
+  for file, names in pairs(require "perigee.names.contents") do contents[file] = " " .. names .. " " end
+  for _, t in ipairs { native.methods, native.hooks, native.tensor } do fill_in(native, t) end
+  function native.run_rooms()
+    for file in pairs(contents) do
+      if not running[file] then run(native, file) end
+    end
+  end
+  native.hooks.run_rooms = native.run_rooms
   setmetatable(pg, { __index = function(_, key)
     local value
     if modules[key] then
@@ -90,9 +139,11 @@ local function start(native)
     elseif providers[key] then
       value = native.checked.plain(key, require(providers[key])[key])
     elseif type(key) == "string" then
-      value = native.op(key)
+      value = provide(native, key) and rawget(pg, key) or nil
+      if value == nil then value = native.op(key) end
     end
     if value == nil then
+      native.run_rooms()
       require("perigee.names.package").refuse(pg, "perigee", key, "perigee", native.op_names(),
                                               native.unavailable "ops")
     end

@@ -6,7 +6,10 @@
 --
 -- Looking for dead slots happens when the free slots run out, or when the native bytes have grown past a limit. Either
 -- takes the cycle that the host's collector has just ended, if it freed enough, else drives one full cycle. Free slots
--- are handed out in proportion to the Lua heap, so that what a cycle costs is spread over as many handles.
+-- are handed out in proportion to the Lua heap, so that what a cycle costs is spread over as many handles. The limit of
+-- bytes weighs the cycle against the processor's caches: garbage that fits them is memory that is written again before
+-- it has left them, which makes a loop of large tensors twice as fast, unless the cycles over a large Lua heap take
+-- more than that saves.
 --
 -- Handles are larger than 16 bytes: smaller ones that a function holds (an upvalue that is never assigned) become
 -- constants of traces, which then keep the tensor for good.
@@ -28,8 +31,11 @@ local scope_log -- handles made in the innermost pg.scope, weakly: { n = count, 
 local C
 
 local MIN_SLOTS, MAX_SLOTS = 2048, 262144
+local FIRST_SLOTS, SLOT_BYTES = 256, 32
 local SLOTS_PER_KB = 8             -- of Lua heap; more, and what is not yet collected no longer fits the caches
-local MIN_GARBAGE = 64 * 1024 * 1024 -- native bytes
+local SMALL_HEAP = 1024              -- KB of Lua heap up to which garbage is kept in the caches
+local CACHED_GARBAGE = 8 * 1024 * 1024 -- bytes of the processor's memory: a share of the last level that is ours
+local MIN_GARBAGE = 64 * 1024 * 1024 -- native bytes, otherwise
 local FLUSH_BYTES = 256 * 1024 * 1024
 
 local function grow(capacity)
@@ -75,21 +81,27 @@ end
 ---Lets go of what Lua keeps for native objects that are gone; native/custom.lua sets it.
 function M.forget() end
 
+local heap = 0 -- KB that a cycle walks through, as of the last one: without garbage, and without the slots' arrays
+
+local function measure_heap() heap = collectgarbage("count") - S.capacity * SLOT_BYTES / 1024 end
+
 local function full_cycle()
   local running = collectgarbage("isrunning") -- a collection would restart a stopped collector
   collectgarbage("collect")
   if not running then collectgarbage("stop") end
+  measure_heap()
 end
 
-local function wanted_slots()
-  return math.min(MAX_SLOTS, math.max(MIN_SLOTS, math.floor(collectgarbage("count") * SLOTS_PER_KB)))
-end
+local function wanted_slots() return math.min(MAX_SLOTS, math.max(MIN_SLOTS, math.floor(heap * SLOTS_PER_KB))) end
 
 -- What may be alive before the next look: a quarter more than now, but not so little that cycles over a large Lua heap
--- would follow each other closely.
+-- would follow each other closely. Other devices have no use for our caches.
+local stats, processor = ffi.new("pgc_memory_stats"), ffi.new("int32_t[1]", -1)
 local function set_limit()
   local live = tonumber(C.pgc_live_bytes())
-  S.limit = live + math.max(MIN_GARBAGE, live / 4, collectgarbage("count") * 1024)
+  if processor[0] < 0 then C.pgc_find_device("cpu", processor) end
+  local cached = heap <= SMALL_HEAP and C.pgc_get_memory_stats(processor[0], stats) == 0 and stats.live == live
+  S.limit = live + math.max(cached and CACHED_GARBAGE or MIN_GARBAGE, live / 4, heap * 1024)
 end
 
 -- Compiled traces keep the functions that they call, and so what those hold: a model that a closure was made for. They
@@ -102,17 +114,24 @@ local function flush_traces()
   flushed_at = tonumber(C.pgc_live_bytes())
 end
 
--- Out of free slots, or past the limit of native bytes.
+-- Out of free slots, or past the limit of native bytes. Slots are not made before they are needed: looking for dead
+-- ones goes through all.
 local function pressure()
+  if sentinel[1] == nil then
+    sweep()
+    measure_heap()
+  end
   local wanted = wanted_slots()
-  if sentinel[1] == nil then sweep() end
-  if S.top < wanted / 2 or C.pgc_live_bytes() > S.limit then
-    if S.capacity > 0 then
-      full_cycle()
-      sweep()
-      if C.pgc_live_bytes() > 2 * flushed_at + FLUSH_BYTES then flush_traces() end
-    end
+  local over = C.pgc_live_bytes() > S.limit
+  if S.capacity > 0 and (over or S.capacity >= wanted and S.top < wanted / 2) then
+    full_cycle()
+    sweep()
+    if C.pgc_live_bytes() > 2 * flushed_at + FLUSH_BYTES then flush_traces() end
+  end
+  if S.capacity >= wanted then
     if S.top < wanted / 2 then grow(S.capacity + math.max(wanted - S.top, math.floor(S.capacity / 2))) end
+  elseif S.top <= S.capacity / 2 then
+    grow(math.min(wanted, math.max(FIRST_SLOTS, 2 * S.capacity)))
   end
   set_limit()
 end

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What the layers above use (bindings/lua/README.md). Kept in the registry: a ctype takes one metatable in the life of
 -- a Lua state, so a second `require` after clearing package.loaded must find the first one's modules. The library is
--- loaded by `native.start`, or by touching whatever needs it.
+-- loaded by `native.start`, or by touching whatever needs it. Modules that not every script needs are loaded when they
+-- are asked for: every collector cycle walks through what is loaded, and what dropped tensors hold waits for cycles.
 
 local registry = debug and debug.getregistry and debug.getregistry() or package.loaded
 local KEY = "perigee native layer"
@@ -9,7 +10,54 @@ if registry[KEY] then return registry[KEY] end
 
 local native = {}
 
--- Loads the library and all modules; afterwards every function stands in `native` itself.
+-- What modules that are loaded later give to `native`, by the same names.
+local given = {
+  gradients = "anomalies assign backward backward_plain clear_grads detach gradients identity is_graph_tensor " ..
+    "set_detect_anomaly set_grad storage version_of",
+  layers = "layer layer_names new_layer new_optimizer optimizer optimizer_names",
+  files = "checksum folder make_folder read remove_unfinished write write_sealed write_text",
+  precision = "autocast_dtype in_autocast new_autocast new_collected_autocast release_autocast " ..
+    "release_collected_autocast set_autocast set_condition",
+  prepared = "prepare writer",
+  update_plan = "update_plan",
+  layer_call = "compile_layer compile_layer_with",
+}
+local whole = { host = true, custom = true, graphs = true } -- modules that stand in `native` as they are
+
+local own, started = {}, {} -- this layer's modules by name: a script may clear package.loaded
+
+local function keep()
+  for name, module in pairs(package.loaded) do
+    if name:find "^perigee%.native%." then own[name] = module end
+  end
+end
+
+local function load(name, C)
+  for full, module in pairs(own) do package.loaded[full] = module end
+  local module = require("perigee.native." .. name)
+  keep()
+  for _, list in ipairs { given, whole } do -- it may have loaded others
+    for other in pairs(list) do
+      local found = own["perigee.native." .. other]
+      if found and not started[other] then
+        started[other] = true
+        found.start(C)
+      end
+    end
+  end
+  return module
+end
+
+-- The value of a name that nothing loaded has given, or nil.
+local function value_of(key, C)
+  if whole[key] then return load(key, C) end
+  local word = "%f[%w_]" .. tostring(key):gsub("%W", "%%%0") .. "%f[^%w_]"
+  for name, names in pairs(given) do
+    if names:find(word) then return load(name, C)[key] end
+  end
+end
+
+-- Loads the library and what every call needs.
 local function start()
   setmetatable(native, nil)
   local library = require "perigee.native.library"
@@ -19,9 +67,7 @@ local function start()
   native.home = home
 
   local module = {}
-  local names = { "handles", "operators", "prepared", "tensor", "host", "process", "gradients", "custom", "layers",
-                  "files", "graphs", "layer_call", "update_plan", "precision", "origins" }
-  for _, name in ipairs(names) do
+  for _, name in ipairs { "handles", "operators", "tensor", "process", "origins" } do
     module[name] = require("perigee.native." .. name)
     module[name].start(C)
   end
@@ -30,9 +76,7 @@ local function start()
   end)
 
   local grammar = require "perigee.native.grammar"
-  for _, source in ipairs { module.process, module.gradients, module.layers, module.files, module.precision } do
-    for key, value in pairs(source) do native[key] = value end
-  end
+  for key, value in pairs(module.process) do native[key] = value end
   native.errors, native.raise, native.is_error, native.describe = errors, errors.raise, errors.is_error, errors.describe
   native.script_line, native.is_own_source = errors.script_line, errors.is_own_source
   native.signature, native.parse, native.is_plain = grammar.signature, grammar.parse, grammar.is_plain
@@ -44,15 +88,17 @@ local function start()
   native.shape, native.dtypes = require "perigee.native.shape", require "perigee.native.dtypes"
   native.size = require "perigee.native.size"
   native.handles, native.operators, native.tensor = module.handles, module.operators, module.tensor
-  native.custom, native.origins = module.custom, module.origins
-  native.host, native.graphs, native.process = module.host, module.graphs, module.process
+  native.origins, native.process = module.origins, module.process
   native.call, native.op, native.op_names = module.operators.call, module.operators.get_function, module.operators.names
   native.is_tensor, native.methods, native.hooks = module.handles.is_tensor, module.tensor.methods, module.tensor.hooks
-  native.prepare, native.writer = module.prepared.prepare, module.prepared.writer
-  native.compile_layer, native.compile_layer_with = module.layer_call.compile, module.layer_call.compile_with
-  native.update_plan, native.anomalies = module.update_plan.update_plan, module.gradients.anomalies
   native.json, native.note_results = require "perigee.native.json", require("perigee.native.results").note
   native.start = function() end
+  keep()
+  setmetatable(native, { __index = function(_, key)
+    local value = value_of(key, C)
+    if value ~= nil then native[key] = value end
+    return value
+  end })
   return native
 end
 

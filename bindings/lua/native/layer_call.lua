@@ -89,13 +89,13 @@ end
 
 ---The function(layer, inputs...) that runs a layer with these attributes. Parameters are those in `attributes.tensors`,
 ---by the given names; `training` is the layer's own field.
-function M.compile(attributes, names) return compile(attributes, names, attributes.struct) end
+function M.compile_layer(attributes, names) return compile(attributes, names, attributes.struct) end
 
 local int32_p = ffi.typeof("int32_t *")
 
 ---The same with one choice made otherwise, in a copy of the attributes as they are at the call: `to` in place of
 ---`from`. Answers also a function that tells whether it is `from` now.
-function M.compile_with(attributes, names, name, from, to)
+function M.compile_layer_with(attributes, names, name, from, to)
   local info, own = attributes.info, attributes.struct
   local attr, size = info.by_name[name], ffi.sizeof(attributes.struct)
   local old, new = attr.choice_index[from], attr.choice_index[to]

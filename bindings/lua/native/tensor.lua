@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The tensor type as Lua sees it: fields, methods, arithmetic. What needs no FFI (indexing, printing, views) comes from
--- scripts/perigee through `hooks` and `methods`.
+-- scripts/perigee through `hooks` and `methods`, which it fills in when a name is asked for.
 
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
@@ -169,6 +169,7 @@ end
 
 local function all_names()
   local names = {}
+  hooks.run_rooms()
   for name in pairs(fields) do names[#names + 1] = name end
   for name in pairs(methods) do names[#names + 1] = name end
   for _, name in ipairs(operators.names()) do names[#names + 1] = name end
@@ -191,6 +192,8 @@ local function index_slow(t, key)
     check_open(t, "index")
     return hooks.index(t, key)
   end
+  local method = methods[key] -- of a file that has not run yet
+  if method then return method end
   if operators.is_method(key) then
     local f = operators.get_function(key)
     if f then
@@ -223,7 +226,7 @@ end
 local meta = {}
 
 function meta.__index(t, key)
-  local method = methods[key]
+  local method = rawget(methods, key)
   if method then return method end
   return index_slow(t, key)
 end

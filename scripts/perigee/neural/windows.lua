@@ -52,7 +52,6 @@ return function(pg, native)
       return f(x, ...)
     end
   end
-  native.of_examples = of_examples
 
   -- ---- convolutions: the operators, and "same" and "valid" in place of numbers ----
 

@@ -31,6 +31,7 @@ local function add_table(set, t, kind)
 end
 
 local function add_tensor(set, is_method)
+  native.run_rooms()
   for name in pairs(native.methods) do set[name] = true end
   for _, name in ipairs(native.op_names()) do
     if not name:find("_grad") and native.operators.is_method(name) then set[name] = true end
@@ -43,6 +44,9 @@ end
 local function add_lazy(set, t)
   local pg = require "perigee"
   if rawequal(t, pg) then
+    pg.version() -- makes the front end
+    native.run_rooms()
+    add_keys(set, pg)
     for _, name in ipairs(native.op_names()) do
       if not name:find("_grad") then set[name] = true end
     end

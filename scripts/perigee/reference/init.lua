@@ -356,6 +356,7 @@ function reference.all()
   if index then return index end
   local pg = require "perigee"
   pg.version() -- makes the front end
+  native.run_rooms()
   index = {}
   -- Signatures are made when modules load.
   for _, name in ipairs(native.lazy_names()) do local _ = pg[name] end

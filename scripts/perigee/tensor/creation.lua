@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Functions that make tensors.
+-- Functions that make tensors, in every form of their calls. Calls of numbers alone end in the plain_ files, which come
+-- here with all others.
 
 local OPTIONS = { { "dtype", "dtype", named = true }, { "device", "device", named = true },
                   { "requires_grad", "boolean", named = true } }
@@ -7,7 +8,8 @@ local OPTIONS = { { "dtype", "dtype", named = true }, { "device", "device", name
 jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
 
 return function(pg, native)
-  local call = native.call
+  local call, creators = native.call, {}
+  native.tensor.creators = creators
 
   -- Runs fn(...) with `device` (a name or nil) in force.
   local function on(device, where, fn, ...)
@@ -21,11 +23,11 @@ return function(pg, native)
     return t
   end
 
-  -- Defines pg[name]: parameters, then the common options; make(o) gives the tensor.
+  -- Defines a function: parameters, then the common options; make(o) gives the tensor.
   local function creator(name, params, make)
     for _, option in ipairs(OPTIONS) do params[#params + 1] = option end
     local read = native.signature(name, params)
-    pg[name] = function(...)
+    creators[name] = function(...)
       local o = read(...)
       return finish(on(o.device, name, make, o), o)
     end
@@ -84,7 +86,6 @@ return function(pg, native)
       local device = o.device or o.x.device
       return on(device, name, make, o.x.shape, o.dtype or o.x.dtype, o.value)
     end)
-    native.methods[name] = pg[name]
   end
   ---Zeros in x's shape, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
@@ -144,7 +145,7 @@ return function(pg, native)
     function(o)
       if type(o.high) == "table" and not o.shape then o.low, o.high, o.shape = 0, o.low, o.high end
       if not o.shape then native.raise("invalid_argument", "randint", "argument \"shape\" is missing") end
-      native.check_limits("randint", o.low, o.high, o.dtype or "int64")
+      native.tensor.check_limits("randint", o.low, o.high, o.dtype or "int64")
       return call("randint", {}, { low = o.low, high = o.high, shape = check_sizes("randint", o.shape),
                                    dtype = o.dtype or "int64" })
     end)
@@ -154,24 +155,9 @@ return function(pg, native)
     if native.size.is(o.n) then
       return call("uniform", {}, { shape = { o.n }, dtype = "float64" }):argsort():to(o.dtype or "int64")
     end
-    native.check_limits("randperm", 0, o.n, o.dtype or "int64")
+    native.tensor.check_limits("randperm", 0, o.n, o.dtype or "int64")
     return call("randperm", {}, { n = o.n, dtype = o.dtype or "int64" })
   end)
-  -- Of a number alone: for small ones the options take longer to read than the permutation to draw.
-  local read_and_draw, prepared = pg.randperm, {}
-  pg.randperm = function(...)
-    local n = ...
-    if select("#", ...) ~= 1 or type(n) ~= "number" or not (n >= 0 and n < 2 ^ 53) or n ~= math.floor(n) then
-      return read_and_draw(...)
-    end
-    if not prepared.draw then
-      prepared.draw, prepared.attrs = native.prepare "randperm"
-      prepared.attrs.dtype[0] = native.dtypes.find("int64").code
-    end
-    prepared.attrs.n[0] = n
-    return prepared.draw()
-  end
-  jit.on(pg.randperm)
 
   -- A range from or to a size of a graph. Both are whole, and so must the step be.
   local function symbolic_range(start, stop, step, dtype)
@@ -200,11 +186,6 @@ return function(pg, native)
                                   dtype = o.dtype or (whole and "int64") or native.default_dtype() })
     end)
 
-  local function from_lua(where, data, o)
-    local number = o.device and native.find_device(o.device, where)
-    return native.host.from_lua(where, data, o.dtype and native.dtypes.by_name[o.dtype], number)
-  end
-
   ---`count` numbers from first to last, both included. Computed in float64 and rounded once.
   ---@return perigee.Tensor
   creator("linspace", { { "first", "number", required = true }, { "last", "number", required = true },
@@ -230,90 +211,6 @@ return function(pg, native)
     return call("cast", { rows:unsqueeze(2):eq(columns) }, { dtype = default(o) })
   end)
 
-  local read_options = native.signature("tensor", {
-    { "data", "any" }, { "dtype", "dtype", named = true }, { "device", "device", named = true },
-    { "requires_grad", "boolean", named = true } })
-
-  -- pg.tensor{1, 2, dtype="int64"}: the array part is the data. One nested list in it is the positional argument.
-  local function from_table_call(data)
-    local list, options, named = {}, {}, false
-    for k, v in pairs(data) do
-      if type(k) == "string" then
-        options[k] = v
-        named = true
-      else
-        list[k] = v
-      end
-    end
-    if not named then return data, options end
-    if options.data ~= nil and #list == 0 then
-      list, options.data = options.data, nil
-      return list, options
-    end
-    if #list == 1 and type(list[1]) == "table" then list = list[1] end
-    return list, options
-  end
-
-  ---A tensor of numbers or booleans: a nested table, a number, or a copy of another tensor.
-  ---@param data number|boolean|table|perigee.Tensor
-  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
-  ---@return perigee.Tensor
-  function pg.tensor(data, options, ...)
-    if select("#", ...) > 0 or (options ~= nil and type(options) ~= "table") then
-      native.raise("invalid_argument", "tensor", "takes the data and a table of options",
-                   "pg.tensor({1, 2, 3}) is a list")
-    end
-    if data == nil then native.raise("invalid_argument", "tensor", "argument \"data\" is missing") end
-    if type(data) == "table" and not options then data, options = from_table_call(data) end
-    local o = read_options(options or {})
-    if native.is_tensor(data) then
-      local t = data:detach():clone()
-      if o.device then t = t:to(o.device) end
-      return finish(o.dtype and t:to(o.dtype) or t, o)
-    end
-    return finish(from_lua("tensor", data, o), o)
-  end
-
-  ---Positions that count from 1 (Lua numbers) as an index tensor, whose contents count from 0.
-  ---@param ... integer|integer[]
-  ---@return perigee.Tensor
-  function pg.indices(...)
-    local list = select("#", ...) == 1 and type((...)) == "table" and (...) or { ... }
-    local contents = {}
-    for i, p in ipairs(list) do
-      if type(p) ~= "number" or p ~= math.floor(p) or p < 1 then
-        native.raise("invalid_argument", "indices", ("position %d must be a whole number from 1, got %s"):format(
-                       i, native.describe(p)))
-      end
-      contents[i] = p - 1
-    end
-    return native.host.from_lua("indices", contents, native.dtypes.by_name.int64)
-  end
-
-  ---Seeds every random draw that follows. A negative seed is the one of its two's complement: -1 is 2^64 - 1.
-  ---@param seed integer
-  function pg.manual_seed(seed)
-    if type(seed) ~= "number" or seed ~= math.floor(seed) or seed < -2 ^ 63 or seed >= 2 ^ 64 then
-      native.raise("invalid_argument", "manual_seed",
-                   "seed must be a whole number from -2^63 to 2^64 - 1, got " .. native.describe(seed))
-    end
-    native.manual_seed(seed)
-  end
-
-  ---The float dtype that numbers from Lua get. Answers the one before.
-  ---@param name perigee.Dtype
-  ---@return perigee.Dtype
-  function pg.set_default_dtype(name)
-    if not native.dtypes.find(name, "set_default_dtype").floating then
-      native.raise("invalid_argument", "set_default_dtype", ("must be a floating dtype, got %q"):format(name))
-    end
-    return native.set_default_dtype(name)
-  end
-  ---The dtype of what is made of fractions: float32, if pg.set_default_dtype does not say otherwise.
-  ---@return perigee.Dtype
-  function pg.get_default_dtype() return native.default_dtype() end
-  ---Whether v is a tensor.
-  ---@param v any anything
-  ---@return boolean
-  function pg.is_tensor(v) return native.is_tensor(v) end
+  for _, name in ipairs { "randint", "rand_like", "randn_like" } do pg[name] = creators[name] end
+  for _, name in ipairs { "rand_like", "randn_like" } do native.methods[name] = creators[name] end
 end

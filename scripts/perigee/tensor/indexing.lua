@@ -297,7 +297,7 @@ return function(pg, native)
     return take_index(t, axis, index, tensors[1].shown)
   end
 
-  function native.hooks.index(t, key)
+  function tensor.any_index(t, key)
     if type(key) == "number" then
       if rank(t) == 0 then bad("a 0-dim tensor cannot be indexed", "t:item() gives its number") end
       return tensor.select(t, 1, key)
@@ -371,7 +371,7 @@ return function(pg, native)
     return value
   end
 
-  function native.hooks.newindex(t, key, value)
+  function tensor.any_newindex(t, key, value)
     value = check_value("assignment", t, value)
     local view, tensors = t, {}
     if is_size(key) then key = { key } end

@@ -7,7 +7,6 @@ return function(_, native)
   local rank, size, slice_axis = tensor.rank, tensor.size, tensor.slice_axis
   local is_tensor, floor, TO_END = native.is_tensor, math.floor, tensor.TO_END
   local has_entries = native.has_entries
-  local any_index, any_newindex = hooks.index, hooks.newindex
   local FAR = 2 ^ 53
 
   -- Makes the next slice take position i of an axis; false where there is none, or only a run knows.
@@ -60,20 +59,20 @@ return function(_, native)
 
   function hooks.index(t, key)
     local count = prepare(t, key)
-    if count == 0 then return any_index(t, key) end
+    if count == 0 then return tensor.any_index(t, key) end
     return tensor.slice(t, count)
   end
 
   function hooks.newindex(t, key, value)
     local count, gone = prepare(t, key)
-    if count == 0 then return any_newindex(t, key, value) end
+    if count == 0 then return tensor.any_newindex(t, key, value) end
     if type(value) == "number" then
       native.dtypes.check_number("assignment", value, tensor.dtype(t))
       tensor.slice_axes(count)
       return tensor.writer.fill_part(t, value, "assignment")
     end
     if not is_tensor(value) or value.ptr == nil or rank(value) > rank(t) - gone then
-      return any_newindex(t, key, value)
+      return tensor.any_newindex(t, key, value)
     end
     tensor.slice_axes(count)
     tensor.writer.copy_part(t, value, "copy")

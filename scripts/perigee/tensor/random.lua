@@ -14,7 +14,7 @@ return function(pg, native)
     float16 = { -2 ^ 11, 2 ^ 11 }, bfloat16 = { -2 ^ 8, 2 ^ 8 },
   }
   ---Raises unless a dtype holds the whole numbers from low to high - 1.
-  function native.check_limits(where, low, high, dtype)
+  function native.tensor.check_limits(where, low, high, dtype)
     for _, v in ipairs { low, high } do
       if type(v) ~= "number" or v ~= math.floor(v) then
         bad(where, ("limits must be whole numbers, got %s"):format(native.describe(v)))
@@ -70,7 +70,7 @@ return function(pg, native)
   ---@param high integer
   ---@return perigee.Tensor x
   filler("random_", "randint", { { "low", "integer", required = true }, { "high", "integer", required = true } },
-         function(o, x) native.check_limits("random_", o.low, o.high, x.dtype) end)
+         function(o, x) native.tensor.check_limits("random_", o.low, o.high, x.dtype) end)
 
   ---1 with probability p (a number, or a tensor that broadcasts to x), else 0, into x.
   ---@param x perigee.Tensor
