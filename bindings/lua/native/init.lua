@@ -6,7 +6,10 @@
 
 local registry = debug and debug.getregistry and debug.getregistry() or package.loaded
 local KEY = "perigee native layer"
-if registry[KEY] then return registry[KEY] end
+if registry[KEY] then
+  registry[KEY].put_back()
+  return registry[KEY]
+end
 
 local native = {}
 
@@ -32,8 +35,13 @@ local function keep()
   end
 end
 
+---Whoever requires a module of this layer gets the one that is at work.
+function native.put_back()
+  for name, module in pairs(own) do package.loaded[name] = module end
+end
+
 local function load(name, C)
-  for full, module in pairs(own) do package.loaded[full] = module end
+  native.put_back()
   local module = require("perigee.native." .. name)
   keep()
   for _, list in ipairs { given, whole } do -- it may have loaded others
