@@ -293,8 +293,19 @@ PGC_API const char *pgc_graph_name(pgc_tensor *tensor);
 PGC_API int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
 PGC_API const char *pgc_graph_text(pgc_graph *graph); /* a line per node */
 PGC_API const char *pgc_graph_dot(pgc_graph *graph);
+/* The graph as a JSON object with "graph" and "operators" as in docs/graph_files.md, without the contents of its variables and constants, which
+ * pgc_session_contents gives by their names. NULL: see pgc_error. */
+PGC_API const char *pgc_graph_document(pgc_graph *graph);
+/* A graph of such an object, every call recorded anew. Nothing in it is trusted: PG_E_DATA_LOSS names the node and what
+ * is wrong with it. `contents`: of all variables and constants, by name; they become the graph's own. device: where all
+ * of it goes; -1: where the document says, devices that are not there being the default one, which a warning tells that
+ * begins with `shown`. */
+PGC_API int32_t pgc_graph_read(const char *document, uint32_t count, const char *const *names,
+                               pgc_tensor *const *contents, int32_t device, const char *shown, pgc_graph **output);
 PGC_API int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
 PGC_API void pgc_session_release(pgc_session *session);
+/* What a variable of the session holds now, or a constant: the very tensor, to be looked at before the next run. */
+PGC_API int32_t pgc_session_contents(pgc_session *session, const char *name, pgc_tensor **output);
 /* Nodes that their device has no kernel for run on the processor; the first time the log says so. */
 PGC_API int32_t pgc_session_allow_soft_placement(pgc_session *session, int32_t on);
 PGC_API const char *pgc_session_placement(pgc_session *session); /* a line per node: "add_1: (add): gpu:0" */

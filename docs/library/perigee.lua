@@ -5235,6 +5235,15 @@ function pg.lion(params, grads, exp_avgs, found_inf, options, ...) end
 ---@return string[]? unexpected names that the layer lacks
 function pg.load(path, into, options) end
 
+---Reads a graph that pg.save wrote of a session. `pg.Session{g}` runs it; its variables hold at first what they held
+---when it was saved. g.inputs and g.outputs are the tensors to feed and to fetch, by the names for that. What a file
+---says is checked call by call; operators that are not here are refused, all at once, with their plugins' names. A
+---device that is not here is the default one, with a warning.
+---@param path string # "m.pgraph"
+---@param options? {device?: string} # where all of it goes
+---@return perigee.Graph
+function pg.load_graph(path, options) end
+
 ---The array of a .npy file, on the CPU.
 ---@param path string
 ---@return perigee.Tensor
@@ -6516,10 +6525,14 @@ function Tensor:rsqrt_() end
 ---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
 ---An image is one tensor [rows, columns] or [rows, columns, channels], uint8 or int32 of 16 bits.
 ---A tensor that a layer has under several names (tied weights) is written once, under the first, as Hugging Face does.
+---A session goes into a .pgraph file: its graph, with what its variables hold, for pg.load_graph.
+---`inputs` and `outputs` say what is fed and fetched (placeholders and results, by default all): names or tensors, as a
+---list or by the names that they are to have. `freeze` keeps what the outputs need alone, and makes constants of
+---variables.
 ---Where the disk, a quota or a limit of file sizes is full, an error with the code "out_of_disk" names the path.
 ---@param path string # "model.safetensors"
----@param what perigee.Layer|table<string, perigee.Tensor>
----@param options? {notes?: table<string, string>}
+---@param what perigee.Layer|table<string, perigee.Tensor>|perigee.Session
+---@param options? {notes?: table<string, string>, inputs?: any, outputs?: any, freeze?: boolean}
 function pg.save(path, what, options) end
 
 ---Writes a tensor as a .npy file: `t:save_npy(path)`. bfloat16 is not NumPy's: t:to("float32").

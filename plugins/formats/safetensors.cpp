@@ -37,7 +37,7 @@ void check_cover(const std::string& path, std::vector<Entry>& entries, uint64_t 
 
 struct Safetensors {
   static constexpr const char *name = "safetensors", *doc = "Named tensors as PyTorch's world exchanges them",
-                              *extensions = ".safetensors .st", *options = "";
+                              *extensions = ".safetensors .st .pgraph", *options = "";
 
   static void read(const std::string& path, const pg::Options&, pg::Sink& sink) {
     File file = File::open_to_read(path);

@@ -34,7 +34,8 @@ local providers = {
   custom_grad = "perigee.autograd.custom_grad", recompute = "perigee.autograd.recompute",
   gradcheck = "perigee.autograd.gradcheck", einsum = "perigee.linalg.einsum",
   bench = "perigee.profile.bench", plot = "perigee.plot", CheckpointManager = "perigee.checkpoint",
-  graph = "perigee.graph", Session = "perigee.graph.session", name_scope = "perigee.graph.name_scope",
+  graph = "perigee.graph", Session = "perigee.graph.session",
+  load_graph = "perigee.graph.load", name_scope = "perigee.graph.name_scope",
   cond = "perigee.control.cond", scan = "perigee.control.scan", while_loop = "perigee.control.while_loop",
 }
 ---Names that are there but not loaded yet.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs and sessions.
 #include "api.hpp"
+#include "graph/document.hpp"
 #include "plan/session.hpp"
 
 using namespace perigee;
@@ -77,11 +78,36 @@ const char* pgc_graph_dot(pgc_graph* graph) {
   run("graph", [&] { text = keep_text(graph_dot(graph_of(graph))); });
   return text;
 }
+const char* pgc_graph_document(pgc_graph* graph) {
+  const char* text = nullptr;
+  run("save", [&] { text = keep_text(graph_document(graph_of(graph))); });
+  return text;
+}
+int32_t pgc_graph_read(const char* document, uint32_t count, const char* const* names, pgc_tensor* const* contents,
+                       int32_t device_number, const char* shown, pgc_graph** output) {
+  return run("load_graph", [&] {
+    GraphContents given_contents;
+    given_contents.shown = given(shown, "what warnings begin with");
+    given_contents.device = device_number < 0 ? nullptr : &device(device_number);
+    for (uint32_t i = 0; i < count; i++)
+      given_contents.tensors[names[i]] = alias(eager(contents[i], "the contents of a source"));
+    try {
+      *output = reinterpret_cast<pgc_graph*>(
+          read_graph_document(given(document, "the document"), std::move(given_contents)).release());
+    } catch (const pg::Error& e) {
+      throw pg::Error(e.code, std::string(shown) + ": " + e.what(), e.native, e.flags);
+    }
+  });
+}
 int32_t pgc_session_create(pgc_graph* graph, pgc_session** output) {
   return run("Session",
              [&] { *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph)))); });
 }
 void pgc_session_release(pgc_session* session) { delete reinterpret_cast<Session*>(session); }
+int32_t pgc_session_contents(pgc_session* session, const char* name, pgc_tensor** output) {
+  return run("session",
+             [&] { *output = give(reinterpret_cast<Session*>(session)->contents(given(name, "the name"))); });
+}
 int32_t pgc_session_allow_soft_placement(pgc_session* session, int32_t on) {
   reinterpret_cast<Session*>(session)->allow_soft_placement(on != 0);
   return PG_OK;

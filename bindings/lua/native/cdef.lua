@@ -200,8 +200,12 @@ const char *pgc_graph_name(pgc_tensor *tensor);
 int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
 const char *pgc_graph_text(pgc_graph *graph);
 const char *pgc_graph_dot(pgc_graph *graph);
+const char *pgc_graph_document(pgc_graph *graph);
+int32_t pgc_graph_read(const char *document, uint32_t count, const char *const *names, pgc_tensor *const *contents,
+                       int32_t device, const char *shown, pgc_graph **output);
 int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
 void pgc_session_release(pgc_session *session);
+int32_t pgc_session_contents(pgc_session *session, const char *name, pgc_tensor **output);
 int32_t pgc_session_allow_soft_placement(pgc_session *session, int32_t on);
 const char *pgc_session_placement(pgc_session *session);
 int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,

@@ -56,9 +56,14 @@ function M.placeholder(graph, name, dtype, shape, names)
   if origins.on then origins.note() end
   check(C.pgc_graph_placeholder(graph, name, dtype.code, #shape, dims, symbols, out), "placeholder")
   local t = handles.wrap(out[0])
-  local d = C.pgc_describe(t.ptr)
-  for i = 0, #shape - 1 do sizes.declare(names, d.shape[i]) end
+  M.declare(t, names)
   return t
+end
+
+---Notes the symbols among a placeholder's axes in its graph's table of them.
+function M.declare(t, names)
+  local d = C.pgc_describe(t.ptr)
+  for i = 0, d.rank - 1 do sizes.declare(names, d.shape[i]) end
 end
 
 function M.variable(graph, name, value)
@@ -122,6 +127,30 @@ function M.name(t) return ffi.string(C.pgc_graph_name(t.ptr)) end
 
 function M.text(graph) return ffi.string(C.pgc_graph_text(open(graph, "text"))) end
 function M.dot(graph) return ffi.string(C.pgc_graph_dot(open(graph, "dot"))) end
+
+---The graph as JSON, without contents.
+function M.document(graph)
+  local text = C.pgc_graph_document(open(graph, "save"))
+  if text == nil then errors.raise_native(C, "save") end
+  return ffi.string(text)
+end
+
+---The graph of such a document, with contents by name. `device`: a number, or nil: where the document says. `shown`:
+---what messages begin with.
+function M.read(document, contents, device, shown)
+  local graph, names, tensors = ffi.new("pgc_graph *[1]"), {}, {}
+  for name, t in pairs(contents) do names[#names + 1], tensors[#tensors + 1] = name, t end
+  local rc = C.pgc_graph_read(document, #names, ffi.new("const char *[?]", math.max(#names, 1), names),
+                              gradients.array(tensors, #tensors, "load_graph"), device or -1, shown, graph)
+  check(rc, "load_graph")
+  return ffi.gc(graph[0], C.pgc_graph_release)
+end
+
+---What a variable of a session, or a constant, holds: the very tensor.
+function M.contents(session, name)
+  check(C.pgc_session_contents(open(session, "save"), name, out), "save")
+  return handles.wrap(out[0])
+end
 
 function M.create_session(graph)
   local session = ffi.new("pgc_session *[1]")

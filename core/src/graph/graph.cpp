@@ -315,6 +315,27 @@ TensorRef graph_constant(Graph& g, const std::string& name, Tensor& value) {
   return tensor_of(g, id);
 }
 
+TensorRef graph_take(Graph& g, ValueKind kind, const std::string& name, TensorRef value) {
+  if (g.names.count(name)) pg::fail_argument("the graph already has a tensor named '" + name + "'");
+  uint32_t id = add_value(g, kind, value->meta, value->device, name);
+  g.values[id].eager = std::move(value);
+  if (kind != ValueKind::variable) return tensor_of(g, id);
+  g.latest[id] = id;
+  g.variables.push_back(id);
+  return source_tensor(g, id);
+}
+
+void graph_rename(Graph& g, uint32_t value, const std::string& name) {
+  auto [it, fresh] = g.names.try_emplace(name, value);
+  GraphValue& v = g.values[value];
+  if (!fresh && v.name != name) pg::fail_argument("the graph already has a tensor named '" + name + "'");
+  if (v.name != name) g.names.erase(v.name);
+  v.name = name;
+  if (v.kind != ValueKind::node) return;
+  GraphNode& n = g.nodes[v.node];
+  if (!n.outputs.empty() && n.outputs[0] == value) n.name = name;
+}
+
 TensorRef graph_find(Graph& g, const std::string& name) {
   auto it = g.names.find(name);
   if (it == g.names.end()) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -80,6 +81,7 @@ struct Graph {
   std::vector<CalledTensor> called;
   std::multimap<const Storage*, uint32_t> called_at;
   std::map<const Tensor*, uint32_t> called_as;
+  std::set<std::string> origins;  // of a graph that was read: the texts that its nodes point to
 
   // What refers back to the graph: dropped when the front end lets go of it, so that it can die.
   void forget_history();
@@ -102,6 +104,10 @@ TensorRef graph_stand_in(Graph& g, Tensor& x);
 TensorRef graph_variable_of(Graph& g, Tensor& x);
 bool graph_knows(Graph& g, Tensor& x);                  // whether it is part of a model that was called
 TensorRef graph_variable_at(Graph& g, uint32_t index);  // first values, in the order made; NULL: not so many
+// A variable or constant that holds `value` itself, of which nobody else knows: what was read from a file.
+TensorRef graph_take(Graph& g, ValueKind kind, const std::string& name, TensorRef value);
+// Another name for a value, and for its node if it is the first output; throws where something else has it.
+void graph_rename(Graph& g, uint32_t value, const std::string& name);
 // An eager tensor taken in by identity (runs see what it holds then), with its history.
 TensorRef graph_capture(Graph& g, Tensor& x);
 // Has the later values of variables from the index-th one on (Graph::written) made before what computes `tensor`;

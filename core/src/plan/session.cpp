@@ -47,6 +47,15 @@ void Session::assign(Tensor& variable, Tensor& value) {
   variables_[id] = std::move(held);
 }
 
+TensorRef Session::contents(const std::string& name) {
+  auto known = graph_->names.find(name);
+  if (known == graph_->names.end() || known->second == UINT32_MAX || !graph_->values[known->second].eager)
+    pg::fail(PG_E_NOT_FOUND, "'" + name + "' is no variable or constant");
+  std::lock_guard lock(mutex_);
+  auto held = variables_.find(known->second);
+  return held != variables_.end() ? held->second : graph_->values[known->second].eager;
+}
+
 std::string Session::placement() {
   std::lock_guard lock(soft_.mutex);
   std::string text;

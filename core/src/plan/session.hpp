@@ -25,6 +25,8 @@ class Session {
            uint32_t feed_count, TensorRef* results);
   // What a variable holds from now on: a copy of a value of its shape and dtype.
   void assign(Tensor& variable, Tensor& value);
+  // What a variable holds now, or a constant: the very tensor. Throws for other names.
+  TensorRef contents(const std::string& name);
   // Nodes that their device has no kernel for run on the default device; the first time the log says so.
   void allow_soft_placement(bool on) { soft_.allowed = on; }
   // A line a node: "add_1: (add): gpu:0"; those that were moved stand where they ran.

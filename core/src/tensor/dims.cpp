@@ -11,7 +11,7 @@ namespace perigee {
 namespace {
 
 // An atom is what a product is made of: a symbol, or a quotient or maximum of two dimensions.
-enum class Kind { symbol, quotient, maximum };
+using Kind = DimAtom::Kind;
 struct Atom {
   Kind kind;
   std::string name;
@@ -227,6 +227,21 @@ std::string dim_text(int64_t dimension) {
     text += text.empty() ? term : (term[0] == '-' ? " - " + term.substr(1) : " + " + term);
   }
   return text;
+}
+
+std::vector<DimTerm> dim_terms(int64_t dimension) {
+  std::lock_guard lock(table().mutex);
+  std::vector<DimTerm> terms;
+  for (const auto& [product, factor] : sum_of(dimension)) {
+    DimTerm term{factor, {}};
+    for (int64_t index : product) {
+      const Atom atom = table().atoms[static_cast<size_t>(index)];
+      const bool symbol = atom.kind == Kind::symbol;
+      term.atoms.push_back({atom.kind, symbol ? number_of(Sum{{Product{index}, 1}}) : atom.a, atom.b});
+    }
+    terms.push_back(std::move(term));
+  }
+  return terms;
 }
 
 bool is_dim(int64_t dimension) {

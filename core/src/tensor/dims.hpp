@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "perigee/plugin.hpp"
 
@@ -26,5 +27,16 @@ bool dim_equal(int64_t a, int64_t b);
 int64_t dim_value(int64_t dimension, const Bindings& bindings);  // throws when a symbol has no size
 std::string dim_text(int64_t dimension);
 bool is_dim(int64_t dimension);  // a number, or an expression that was made here
+
+// What an expression is made of, for those who write it down: a sum of products of these.
+struct DimAtom {
+  enum Kind { symbol, quotient, maximum } kind;
+  int64_t a, b;  // of a symbol a is itself
+};
+struct DimTerm {
+  int64_t factor;
+  std::vector<DimAtom> atoms;
+};
+std::vector<DimTerm> dim_terms(int64_t dimension);  // none of 0
 
 }  // namespace perigee

@@ -61,6 +61,15 @@ local function check_options(options)
   end
 end
 
+-- Sessions go into graph files, and nothing else does.
+local function is_session(path, what)
+  local is = native.graphs.is_session ~= nil and native.graphs.is_session(what) -- nil: none was ever made
+  if is == (path:lower():find("%.pgraph$") ~= nil) then return is end
+  native.raise("invalid_argument", "save", is and ("a session goes into a .pgraph file, not into %q"):format(path) or
+                 "a .pgraph file holds a session, got " .. native.describe(what),
+               is and "pg.save(path, session:state()) writes what its variables hold" or "pg.save(path, pg.Session{g})")
+end
+
 -- The names of a layer's tensors, of shared ones the first.
 local function once(layer)
   local names, seen = {}, {}
@@ -74,12 +83,17 @@ end
 ---Writes a layer's state, or a table of tensors by name. Atomic: the file is the old one or the whole new one.
 ---An image is one tensor [rows, columns] or [rows, columns, channels], uint8 or int32 of 16 bits.
 ---A tensor that a layer has under several names (tied weights) is written once, under the first, as Hugging Face does.
+---A session goes into a .pgraph file: its graph, with what its variables hold, for pg.load_graph.
+---`inputs` and `outputs` say what is fed and fetched (placeholders and results, by default all): names or tensors, as a
+---list or by the names that they are to have. `freeze` keeps what the outputs need alone, and makes constants of
+---variables.
 ---Where the disk, a quota or a limit of file sizes is full, an error with the code "out_of_disk" names the path.
 ---@param path string "model.safetensors"
----@param what perigee.Layer|table<string, perigee.Tensor>
----@param options? {notes?: table<string, string>}
+---@param what perigee.Layer|table<string, perigee.Tensor>|perigee.Session
+---@param options? {notes?: table<string, string>, inputs?: any, outputs?: any, freeze?: boolean}
 function files.save(path, what, options)
   check_path("save", path)
+  if is_session(path, what) then return native.graphs.save_session(path, what, options) end
   check_options(options)
   local tensors, names
   if walk.is_layer(what) then

@@ -187,7 +187,7 @@ function Graph:dot(path)
   native.write_text(path, text)
 end
 
-native.checked.class(Graph, { noun = "a graph", call = "graph",
+native.checked.class(Graph, { noun = "a graph", call = "graph", fields = "inputs outputs",
   kinds = { dot = { { "path", "string" } },
             gradients = { { "target", "single" }, { "sources", "any" },
                           { "options", "table" } } } })
@@ -229,6 +229,12 @@ local function add_result(self, name, t)
   end
 end
 
+-- `inputs` and `outputs`: of graphs that were read, what files say is to be fed and fetched.
+local function new(native_graph)
+  return setmetatable({ native = native_graph, results = {}, eager = {}, listed = { count = 0, by_name = {} },
+                        sources = {}, symbols = {}, names = {} }, Graph)
+end
+
 ---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, as a list, or one tensor, which
 ---is called "output". Eager tensors among them are read at each run. A run does what its fetches need, no more: to
 ---update variables, fetch what was computed of their new values, or the variables themselves under names of their own:
@@ -243,8 +249,7 @@ end
 ---@return perigee.Graph
 local function graph(fn)
   native.checked.need_function("graph", fn)
-  local self = setmetatable({ native = graphs.create(), results = {}, eager = {}, listed = { count = 0, by_name = {} },
-                              sources = {}, symbols = {}, names = {} }, Graph)
+  local self = new(graphs.create())
   local results = record(self, fn, self)
   if native.is_tensor(results) then results = { output = results } end
   if results ~= nil and (type(results) ~= "table" or getmetatable(results)) then
@@ -255,4 +260,4 @@ local function graph(fn)
   return self
 end
 
-return { graph = graph, Graph = Graph, resolve = resolve, variables = variables }
+return { graph = graph, Graph = Graph, new = new, resolve = resolve, variables = variables }

@@ -213,4 +213,8 @@ native.checked.class(Session, { noun = "a session", call = "session",
 
 function Session:__tostring() return ("Session(%s)"):format(tostring(self.graph)) end
 
+-- For pg.save, whose room does not know this one.
+function graphs.is_session(v) return type(v) == "table" and getmetatable(v) == Session end
+function graphs.save_session(...) return require("perigee.graph.save")(...) end
+
 return { Session = new_session }

@@ -90,6 +90,14 @@ print(total:item(), sums)]],
 local halves = pg.while_loop{state={x=100, n=0}, cond=function(s) return s.x:gt(1) end,
   body=function(s) return { x = s.x / 2, n = s.n + 1 } end}
 print(halves.x:item(), halves.n:item())]],
+  ["pg.load_graph"] = [[
+local g = pg.graph(function(g)
+  return { y = g:placeholder{"x", shape={"batch", 2}} * g:variable{"w", shape={2}, init="ones"} }
+end)
+pg.save("twice.pgraph", pg.Session{g}, { outputs={"y"}, freeze=true })
+local read = pg.load_graph("twice.pgraph")
+print(read.inputs.x.shape, pg.Session{read}:run("y", { x = {{1, 2}} }))
+os.remove("twice.pgraph")]],
   ["pg.Session"] = [[
 local g = pg.graph(function(g) return { y = g:variable{"w", init=pg.tensor{1, 2}} * 10 } end)
 local session = pg.Session{g}

@@ -33,6 +33,7 @@ receivers.locals = {
   ["autograd/custom_grad.lua"] = { custom_grad = "pg.custom_grad" },
   ["autograd/recompute.lua"] = { recompute = "pg.recompute" },
   ["graph/init.lua"] = { graph = "pg.graph" }, ["graph/session.lua"] = { new_session = "pg.Session" },
+  ["graph/load.lua"] = { load_graph = "pg.load_graph" },
   ["graph/name_scope.lua"] = { name_scope = "pg.name_scope" },
   ["control/cond.lua"] = { cond = "pg.cond" }, ["control/scan.lua"] = { scan = "pg.scan" },
   ["control/while_loop.lua"] = { while_loop = "pg.while_loop" },
