@@ -15,6 +15,7 @@
 ---@field metrics perigee.metrics # how good outputs are
 ---@field callbacks perigee.callbacks # what fit calls while it trains
 ---@field linalg perigee.linalg # norms of vectors and matrices
+---@field prune perigee.prune # models with fewer weights
 ---@field json perigee.json # values as JSON text, and files of it
 ---@field memory perigee.memory # what devices have given out
 ---@field config perigee.config # settings of the process
@@ -69,6 +70,11 @@ local Dataset = {}
 ---@class perigee.GradScaler
 local GradScaler = {}
 
+---A callback of model:fit, or stepped by hand.
+---@class perigee.Gradual: perigee.Callback
+---@field done integer # steps taken
+local Gradual = {}
+
 ---@class perigee.Graph
 local Graph = {}
 
@@ -122,6 +128,14 @@ local Optimizer = {}
 ---@class perigee.Plot
 ---@field series {x: number[], y: number[], label: string?}[]
 local Plot = {}
+
+---@class perigee.PruneReport
+---@field rows {name: string, class: string, shapes: string, parameters: integer, zeros: integer, sparsity: number, bytes: integer}[] # a layer that holds parameters each, in order
+---@field parameters integer # elements of all parameters, each counted once
+---@field zeros integer # of them
+---@field sparsity number # zeros / parameters
+---@field bytes integer # of parameters and buffers, masks among them
+local PruneReport = {}
 
 ---@class perigee.Schedule
 ---@field done integer # steps done: epochs or batches, whatever step() is called for
@@ -463,6 +477,9 @@ local optim = {}
 ---@class perigee.optim.sched
 local optim_sched = {}
 
+---@class perigee.prune
+local prune = {}
+
 ---Loss scaling for float16 with a scale that adapts itself (Micikevicius et al. 2018), with PyTorch's schedule.
 ---@param options? {init_scale?: number, growth_factor?: number, backoff_factor?: number, growth_interval?: integer, enabled?: boolean} # init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true
 ---@return perigee.GradScaler
@@ -710,6 +727,24 @@ function Dataset:split(...) end
 ---@param n integer
 ---@return perigee.Dataset
 function Dataset:take(n) end
+
+---Takes up where state() was taken.
+---@param saved table
+---@param job? any # fit gives it
+---@return nil
+function Gradual:load_state(saved, job) end
+
+---The part that is to be pruned after `done` steps; nil: nothing is due yet.
+---@return number?
+function Gradual:sparsity() end
+
+---What checkpoints carry; the masks are the model's.
+---@return table
+function Gradual:state() end
+
+---Counts a step, and prunes where the schedule has one. Answers the part that is to be pruned by now.
+---@return number
+function Gradual:step() end
 
 ---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`. A list alone, `g:constant{5}`, is the value.
 ---@param ... number|boolean|table|perigee.Tensor|{value: number|boolean|table|perigee.Tensor, name?: string, dtype?: perigee.Dtype} # value, name, dtype
@@ -4598,14 +4633,13 @@ function pg.gradcheck(...) end
 
 ---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, as a list, or one tensor, which
 ---is called "output". Eager tensors among them are read at each run. A run does what its fetches need, no more: to
----update
----variables, fetch what was computed of their new values, or the variables themselves under names of their own:
+---update variables, fetch what was computed of their new values, or the variables themselves under names of their own:
 ---`return { loss = loss, train = w }`.
 ---Layers that are called in fn are part of the graph as in TensorFlow: their parameters and buffers become its
----variables,
----named by their path in the outermost layer ("blocks.0.weight"). A session begins with what they hold when it is made;
----it updates its own, batch norm's statistics too where a run asks for its output; session:commit(model) writes them
----back. Models whose names clash get their class in front: "Linear_1.weight". Eager tensors that no layer holds are
+---variables, named by their path in the outermost layer ("blocks.0.weight"). A session begins with what they hold when
+---it is made; it updates its own, batch norm's statistics too where a run asks for its output; session:commit(model)
+---writes them back. Models whose names clash get their class in front: "Linear_1.weight". Eager tensors that no layer
+---holds are
 ---taken in as they are, and runs see what they hold then.
 ---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string|integer, perigee.Tensor>
 ---@return perigee.Graph
@@ -7478,6 +7512,70 @@ function pg.zeros_like(x, options) end
 ---Writes the plot as a picture: "curve.svg" or "curve.png".
 ---@param path string
 function Plot:save(path) end
+
+---Sparsity that grows while a model trains, fast at first and slower towards the end, as the cube of what is left of
+---the time (Zhu and Gupta, 2017, "To prune, or not to prune"): at step t behind `begin` the part
+---amount + (initial - amount) (1 - t / steps)^3 is pruned. model:fit{callbacks={gradual}} steps it behind every batch;
+---by hand it is `gradual:step()` behind `optimizer:step()`. Masks are there from the start, and checkpoints carry how
+---far it is.
+---@param ... perigee.Layer|perigee.Layer[]|number|{target: perigee.Layer|perigee.Layer[], amount: number, steps: integer, initial?: number, begin?: integer, every?: integer, method?: "l1"|"random", together?: boolean, name?: string} # target, amount, steps, initial=0, begin=0, every=1, method=l1, together=false, name=weight
+---@return perigee.Gradual
+function prune.Gradual(...) end
+
+---Prunes with a mask of one's own. Earlier masks go on holding.
+---@param ... perigee.Layer|perigee.Tensor|{layer: perigee.Layer, mask: perigee.Tensor, name?: string} # layer, mask, name=weight
+---@return perigee.Layer
+function prune.custom_from_mask(...) end
+
+---Prunes the elements of least magnitude of all layers together: layers that matter less lose more.
+---@param ... perigee.Layer|perigee.Layer[]|number|{target: perigee.Layer|perigee.Layer[], amount?: number, count?: integer, name?: string, method?: "l1"|"random"} # target, amount, count, name=weight, method=l1
+---@return perigee.Layer|perigee.Layer[]
+function prune.global_unstructured(...) end
+
+---Whether a layer, or one inside of it, is pruned.
+---@param layer perigee.Layer # or a model
+---@return boolean
+function prune.is_pruned(layer) end
+
+---Prunes the elements of least magnitude of a layer's parameter, of a model's in every layer by itself. A second call
+---prunes more: its amount is of what is left. Equal magnitudes go in the order of their places.
+---@param ... perigee.Layer|perigee.Layer[]|number|{target: perigee.Layer|perigee.Layer[], amount?: number, count?: integer, name?: string} # target, amount, count, name=weight
+---@return perigee.Layer|perigee.Layer[]
+function prune.l1_unstructured(...) end
+
+---Prunes whole slices of a parameter, those of least norm: rows of a Linear, filters of a convolution. The network
+---keeps its size.
+---@param ... perigee.Layer|perigee.Layer[]|number|{target: perigee.Layer|perigee.Layer[], amount?: number, count?: integer, name?: string, axis?: integer, n?: number} # target, amount, count, name=weight, axis=1, n=2
+---@return perigee.Layer|perigee.Layer[]
+function prune.ln_structured(...) end
+
+---Leaves n of every m neighbours along an axis, those of greatest magnitude: with 2 of 4 the pattern that sparse matrix
+---units take (Mishra et al., 2021). Of equal magnitudes the later stays. Elements that are pruned already count as 0.
+---@param ... perigee.Layer|perigee.Layer[]|integer|{target: perigee.Layer|perigee.Layer[], n?: integer, m?: integer, axis?: integer, name?: string} # target, n=2, m=4, axis=2, name=weight
+---@return perigee.Layer|perigee.Layer[]
+function prune.n_of_m(...) end
+
+---Prunes whole slices of a parameter at random.
+---@param ... perigee.Layer|perigee.Layer[]|number|{target: perigee.Layer|perigee.Layer[], amount?: number, count?: integer, name?: string, axis?: integer} # target, amount, count, name=weight, axis=1
+---@return perigee.Layer|perigee.Layer[]
+function prune.random_structured(...) end
+
+---Prunes elements at random, as pg.manual_seed has it: what magnitudes are compared with.
+---@param ... perigee.Layer|perigee.Layer[]|number|{target: perigee.Layer|perigee.Layer[], amount?: number, count?: integer, name?: string} # target, amount, count, name=weight
+---@return perigee.Layer|perigee.Layer[]
+function prune.random_unstructured(...) end
+
+---Makes pruning permanent: the parameter is one again, with zeros at the places that the mask took out, and nothing
+---keeps later training from changing them. Optimizers go on with it. Answers the layer.
+---@param ... perigee.Layer|string|{layer: perigee.Layer, name?: string} # layer, name
+---@return perigee.Layer
+function prune.remove(...) end
+
+---How sparse a model is, a line a layer that has parameters: how many there are, how many of them are exactly 0, and
+---the bytes of what the layer holds itself. `print(pg.prune.report(model))` shows it.
+---@param ... perigee.Layer|{model: perigee.Layer} # model
+---@return perigee.PruneReport
+function prune.report(...) end
 
 ---The scale; 1 where scaling is off.
 ---@return number

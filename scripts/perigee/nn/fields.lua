@@ -48,9 +48,9 @@ local function refuse(self, key, kind, value)
 end
 
 local function refuse_computed(self, meta, key)
-  local kind = meta.hooks.computed[key].kind
-  native.raise("failed_precondition", getmetatable(self).__name, ("%s is computed by %s"):format(key, kind),
-               ("nn.utils.remove_%s(layer) makes it a parameter again"):format(kind))
+  local rule = meta.hooks.computed[key]
+  native.raise("failed_precondition", getmetatable(self).__name, ("%s is computed by %s"):format(key, rule.kind),
+               ("%s makes it a parameter again"):format(rule.undo or ("nn.utils.remove_%s(layer)"):format(rule.kind)))
 end
 
 local function register(meta, key)
@@ -113,6 +113,17 @@ function fields.add_buffer(self, name, tensor)
   rawset(self, name, nil)
   meta.kinds[name] = "buffer"
   self[name] = tensor
+end
+
+---Another name for a parameter, at its place in the order, which optimizers' state goes by.
+function fields.rename(self, old, new)
+  local meta = self[META]
+  for i, key in ipairs(meta.keys) do
+    if key == old then meta.keys[i] = new end
+  end
+  meta.known[old], meta.known[new] = nil, true
+  meta.kinds[old], meta.kinds[new] = nil, meta.kinds[old]
+  meta.tensors[old], meta.tensors[new] = nil, meta.tensors[old]
 end
 
 ---Takes a parameter or buffer out. Answers it.

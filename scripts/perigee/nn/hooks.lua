@@ -194,7 +194,7 @@ function hooks.computed(self, name)
 end
 
 ---From now on rule.compute(layer, called) makes that parameter, `called` being true in calls of the layer; nil: nothing
----does. What a rule holds is of the kind, not of the layer: clones share it.
+---does. What a rule holds is of the kind, not of the layer: clones share it. rule.undo: the call that messages name.
 function hooks.set_computed(self, name, rule)
   local meta, computed = self[META], {}
   for key, r in pairs(meta.hooks and meta.hooks.computed or {}) do computed[key] = r end

@@ -97,6 +97,28 @@ local UTILS = {
 }
 for name, text in pairs(UTILS) do list["nn.utils." .. name] = "local layer = nn.Linear{2, 3, bias=false}\n" .. text end
 
+-- Of a layer with weights 1 to 8.
+local PRUNE = {
+  l1_unstructured = "pg.prune.l1_unstructured(layer, 0.5)\nprint(layer.weight)",
+  random_unstructured = "pg.prune.random_unstructured(layer, {count=3})\nprint(layer.weight:eq(0):sum())",
+  global_unstructured = "local model = nn.Sequential{layer, nn.Linear{2, 3}}\n" ..
+    "pg.prune.global_unstructured(model, {amount=0.5})\nprint(pg.prune.report(model).zeros)",
+  ln_structured = "pg.prune.ln_structured(layer, {amount=0.5, axis=1})\nprint(layer.weight)",
+  random_structured = "pg.prune.random_structured(layer, {count=1, axis=2})\nprint(layer.weight:eq(0):sum())",
+  n_of_m = "pg.prune.n_of_m(layer, {n=2, m=4})\nprint(layer.weight)",
+  custom_from_mask = "pg.prune.custom_from_mask(layer, layer.weight:gt(3))\nprint(layer.weight)",
+  is_pruned = "pg.prune.l1_unstructured(layer, 0.5)\nprint(pg.prune.is_pruned(layer))",
+  remove = "pg.prune.l1_unstructured(layer, 0.5)\npg.prune.remove(layer)\n" ..
+    "for name in layer:named_parameters() do print(name) end",
+  report = "pg.prune.l1_unstructured(layer, 0.5)\nprint(pg.prune.report(layer))",
+  Gradual = "local gradual = pg.prune.Gradual{layer, amount=0.75, steps=3}\n" ..
+    "for _ = 1, 3 do print((\"%.3f\"):format(gradual:step())) end",
+}
+for name, text in pairs(PRUNE) do
+  list["prune." .. name] = "local layer = nn.Linear{4, 2, bias=false}\n" ..
+    "pg.no_grad(function() layer.weight:copy_(pg.arange(1, 9):reshape(2, 4)) end)\n" .. text
+end
+
 list["optim.sched.Plateau"] = [[
 local optimizer = optim.SGD{{pg.tensor({1}, {requires_grad=true})}, lr=0.1}
 local schedule = optim.sched.Plateau{optimizer, patience=1}

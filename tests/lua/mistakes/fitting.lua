@@ -24,6 +24,7 @@ fitting.objects = {
   average = function() return optim.EMA { model() } end,
   checkpoint_manager = function() return pg.CheckpointManager { folder, model = model() } end,
   iterator = function() return dataset():batch(2):each() end,
+  gradual = function() return pg.prune.Gradual { model(), amount = 0.5, steps = 4 } end,
   lbfgs = function() return optim.LBFGS { trained() } end,
   metric = function() return pg.metrics.Accuracy {} end,
   module_dict = function() return nn.ModuleDict { a = nn.ReLU {} } end,

@@ -141,7 +141,7 @@ test("everything public has an entry with a text", function(t)
     end
   end
   for _, part in ipairs { "nn", "optim", "data", "amp", "callbacks", "metrics", "memory", "config", "linalg",
-                          "json" } do
+                          "json", "prune" } do
     look(part .. ".", pg[part])
   end
   look("pg.", pg)
@@ -161,7 +161,7 @@ test("options of layers, losses, optimizers, schedules, callbacks and metrics sa
   for name, entry in pairs(require("perigee.reference").all()) do
     local chosen = entry.kind == "layer" or entry.kind == "optimizer" or entry.options or
                    name:find("^optim%.%u") or name:find("^optim%.sched%.") or name:find("^callbacks%.") or
-                   name:find("^metrics%.")
+                   name:find("^metrics%.") or name:find("^prune%.")
     for _, list in ipairs(chosen and { entry.parameters, entry.options } or {}) do
       for _, p in ipairs(list) do
         seen = seen + 1
@@ -181,7 +181,8 @@ test("functions of nn, data, amp, callbacks, metrics and methods of tensors have
   local examples = require "perigee.reference.examples"
   local cases, specs = require "cases", require "cases.specs"
   local native, missing, seen = require "perigee.native", {}, 0
-  local parts = { data = true, amp = true, callbacks = true, metrics = true, metric = true, tensor = true }
+  local parts = { data = true, amp = true, callbacks = true, metrics = true, metric = true, tensor = true,
+                  prune = true }
   -- Files, memory that is gone, a cdata number. What writes into x is said at the function of the same name.
   local silent = { ["tensor:free"] = true, ["tensor:save_npy"] = true, ["tensor:item_int64"] = true }
   for name in pairs(require("perigee.reference").all()) do
