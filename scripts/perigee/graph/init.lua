@@ -231,8 +231,8 @@ end
 
 -- `inputs` and `outputs`: of graphs that were read, what files say is to be fed and fetched.
 local function new(native_graph)
-  return setmetatable({ native = native_graph, results = {}, eager = {}, listed = { count = 0, by_name = {} },
-                        sources = {}, symbols = {}, names = {} }, Graph)
+  return setmetatable({ native = native_graph, results = {}, eager = {}, sources = {}, symbols = {}, names = {},
+                        listed = { count = 0, by_name = {} } }, Graph)
 end
 
 ---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, as a list, or one tensor, which
@@ -243,8 +243,8 @@ end
 ---Layers that are called in fn are part of the graph as in TensorFlow: their parameters and buffers become its
 ---variables, named by their path in the outermost layer ("blocks.0.weight"). A session begins with what they hold when
 ---it is made; it updates its own, batch norm's statistics too where a run asks for its output; session:commit(model)
----writes them back. Models whose names clash get their class in front: "Linear_1.weight". Eager tensors that no layer holds are
----taken in as they are, and runs see what they hold then.
+---writes them back. Models whose names clash get their class in front: "Linear_1.weight". Eager tensors that no layer
+---holds are taken in as they are, and runs see what they hold then.
 ---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string|integer, perigee.Tensor>
 ---@return perigee.Graph
 local function graph(fn)
