@@ -197,7 +197,11 @@ PG_OP("cdist_grad")
       c.check_same_shape(3, 0);
       c.need(at(d, 2).may_equal(at(x, 2)) && at(d, 1).may_equal(at(y, 2)) && at(x, 1).may_equal(at(y, 1)),
              "%s does not fit %s and %s", c.text(0).c_str(), c.text(1).c_str(), c.text(2).c_str());
-      Shape shape = broadcast(batch_of(d), broadcast(batch_of(x), batch_of(y)));
+      Shape shape = broadcast(batch_of(x), batch_of(y)), given = batch_of(d);
+      bool fits = given.rank == shape.rank;
+      for (uint32_t i = 0; fits && i < shape.rank; i++) fits = given[i].may_equal(shape[i]);
+      c.need(fits, "%s does not have the leading axes that %s and %s broadcast to", c.text(0).c_str(),
+             c.text(1).c_str(), c.text(2).c_str());
       shape.push(at(x, 2)), shape.push(at(x, 1));
       c.out(0).set(c.dtype(0), shape);
     })

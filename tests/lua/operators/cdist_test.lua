@@ -136,3 +136,17 @@ test("pdist: the distances of all pairs of rows", function(t)
   t.ok(pg.pdist(pg.zeros { 0, 3 }):has_shape { 0 })
   t.raises(function() pg.pdist(pg.zeros { 3 }) end, "pdist: x is {3}; expected 2 axes")
 end)
+
+test("cdist_grad takes gradients of the distances' own shape", function(t)
+  for _, case in ipairs { { { 3, 5 }, { 1, 3, 2 }, { 5, 2 } }, { { 2, 3, 5 }, { 3, 2 }, { 5, 2 } },
+                          { { 0, 5 }, { 1, 0, 2 }, { 5, 2 } }, { { 3, 3, 5 }, { 2, 3, 2 }, { 2, 5, 2 } } } do
+    local d, x, y = pg.ones { case[1] }, pg.ones { case[2] }, pg.zeros { case[3] }
+    t.raises(function() pg.cdist_grad(d, x, y, d) end, "does not have the leading axes that .* broadcast to")
+  end
+  local d = pg.ones { 2, 3, 5 }
+  local x = pg.rand { 1, 3, 2, requires_grad = true }
+  local dx = pg.cdist_grad(d, x, pg.zeros { 2, 5, 2 }, d, { p = 3 })
+  t.ok(dx:has_shape { 2, 3, 2 })
+  dx:sum():backward()
+  t.ok(x.grad:has_shape { 1, 3, 2 })
+end)
