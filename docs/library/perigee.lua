@@ -4639,8 +4639,7 @@ function pg.gradcheck(...) end
 ---variables, named by their path in the outermost layer ("blocks.0.weight"). A session begins with what they hold when
 ---it is made; it updates its own, batch norm's statistics too where a run asks for its output; session:commit(model)
 ---writes them back. Models whose names clash get their class in front: "Linear_1.weight". Eager tensors that no layer
----holds are
----taken in as they are, and runs see what they hold then.
+---holds are taken in as they are, and runs see what they hold then.
 ---@param fn fun(g: perigee.Graph): perigee.Tensor|table<string|integer, perigee.Tensor>
 ---@return perigee.Graph
 function pg.graph(fn) end
