@@ -7676,7 +7676,7 @@ function Session:placement() end
 ---by name for what is listed by name, else by the key that stood there. Feeds are tensors, or numbers and tables of
 ---them, which take the placeholder's dtype. A variable's name gives what the variable holds after the run, and is no
 ---reason to update it.
----@param fetches string|integer|perigee.Tensor|table
+---@param fetches string|integer|perigee.Tensor|(string|integer|perigee.Tensor)[]|table<string, string|perigee.Tensor>
 ---@param feeds? table<string, any>
 ---@return any
 function Session:run(fetches, feeds) end
