@@ -302,6 +302,42 @@ PGC_API const char *pgc_graph_document(pgc_graph *graph);
  * begins with `shown`. */
 PGC_API int32_t pgc_graph_read(const char *document, uint32_t count, const char *const *names,
                                pgc_tensor *const *contents, int32_t device, const char *shown, pgc_graph **output);
+/* Bodies: graphs that a node of another one owns and runs. What is used in them from around them becomes an argument. */
+PGC_API int32_t pgc_body_create(pgc_graph *around, pgc_graph **output);
+/* An argument like a tensor, or (step) like one position of its first axis. `twin` is for who may write into it. */
+PGC_API int32_t pgc_body_argument(pgc_graph *body, const char *name, pgc_tensor *like, int32_t step, int32_t differentiable,
+                                  pgc_tensor **output, pgc_tensor **twin);
+PGC_API int32_t pgc_body_take(pgc_graph *body, pgc_tensor *tensor, pgc_tensor **output); /* as one of the body's */
+/* What a body uses from around it: the index-th tensor and the argument for it, from 0; NULL: not so many. */
+PGC_API int32_t pgc_body_taken(pgc_graph *body, uint32_t index, pgc_tensor **outer, pgc_tensor **inner);
+/* Reserves "cond", or that with a number, in the scope in force. */
+PGC_API const char *pgc_control_name(pgc_graph *graph, const char *wanted);
+#define PGC_CONTROL_COND 0
+#define PGC_CONTROL_SCAN 1
+#define PGC_CONTROL_WHILE 2
+typedef struct pgc_control_form {
+  uint32_t kind, input_count, carries, steps, body_count;
+  int32_t reverse;
+  int64_t length, most; /* steps of a scan where no input has them; rounds of a loop, -1: no limit */
+  const char *name;     /* that was reserved */
+  pgc_tensor *const *inputs;
+  pgc_graph *const *bodies;
+  const char *const *body_names;
+  const uint32_t *result_counts; /* by body */
+  pgc_tensor *const *arguments;  /* by body and input, NULL: not used there */
+  pgc_tensor *const *results;    /* by body, one after the other */
+} pgc_control_form;
+/* Appends a node; outputs has room for all results of the last body. `node`: its number in the graph. */
+PGC_API int32_t pgc_control(pgc_graph *graph, const pgc_control_form *form, pgc_tensor **outputs, uint32_t *node);
+/* A value of a body as one more output of the node. */
+PGC_API int32_t pgc_control_keep(pgc_graph *graph, uint32_t node, uint32_t body, pgc_tensor *inner, pgc_tensor **output);
+PGC_API pgc_graph *pgc_graph_of(pgc_tensor *tensor); /* NULL: of none */
+/* What tells a tensor of a graph from others: its graph, its value there, its history. */
+PGC_API void pgc_graph_key(pgc_tensor *tensor, uint64_t key[3]);
+/* From now on what is recorded into the graph runs after the nodes that made these tensors; answers in `before` how many
+ * nodes that were so far, which pgc_graph_after_end goes back to. */
+PGC_API int32_t pgc_graph_after(pgc_graph *graph, pgc_tensor *const *tensors, uint32_t count, uint32_t *before);
+PGC_API void pgc_graph_after_end(pgc_graph *graph, uint32_t before);
 PGC_API int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
 PGC_API void pgc_session_release(pgc_session *session);
 /* What a variable of the session holds now, or a constant: the very tensor, to be looked at before the next run. */

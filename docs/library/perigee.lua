@@ -3540,6 +3540,8 @@ function pg.column_stack(...) end
 ---One of two functions, by a bool tensor of one element: `pg.cond(x:sum():gt(0), function() return x:sqrt() end,
 ---function() return -x end)`. Only the one that is taken runs. Each returns a tensor, or a table of them; what follows
 ---the functions is handed to the one that is taken. Gradients flow through it. A Lua boolean may stand for the tensor.
+---In a graph both functions are recorded, as parts of one node, which runs one of them; they must return the same
+---names, dtypes and numbers of axes. They may use tensors from outside, but not write into them.
 ---@param pred boolean|perigee.Tensor
 ---@param a fun(...): perigee.Tensor|table # when it is true
 ---@param b fun(...): perigee.Tensor|table # when it is false
@@ -6597,7 +6599,9 @@ function pg.scaled_dot_product_attention(...) end
 ---return h, h end}`. body(carry, x) gets what the step before handed on, at first `init`, and the step of xs; it
 ---returns what is handed on, of the same dtypes and sizes, and if it likes an output. Answers what the last step handed
 ---on, and the outputs stacked along axis 1. Carry, x and output each are a tensor or a table of them, by position or
----name; `init={}` hands nothing on. Gradients flow through it.
+---name; `init={}` hands nothing on. Gradients flow through it. In a graph the body is recorded once, as a part of one
+---node, and the number of steps may be one that only a run tells; it may use tensors from outside, but not write into
+---them.
 ---@param ... {init: perigee.Tensor|number|table, xs?: perigee.Tensor|table, body: (fun(carry, x): any, any?), length?: integer|perigee.Size, reverse?: boolean} # init, xs, body, length, reverse
 ---@return perigee.Tensor|table carry
 ---@return perigee.Tensor|table? outputs
@@ -7472,7 +7476,8 @@ function pg.where(...) end
 ---A loop: `pg.while_loop{state={x=x, n=0}, cond=function(s) return s.n:lt(10) end, body=function(s)
 ---return { x = s.x / 2, n = s.n + 1 } end}`. As long as cond(state), a bool tensor of one element, is true, body(state)
 ---gives the next state: a tensor, or a table of them by position or name, of the same dtypes and sizes. Answers the
----last one. Gradients flow through it.
+---last one. Gradients flow through it. In a graph both functions are recorded once, as parts of one node; they may use
+---tensors from outside, but not write into them.
 ---@param ... {state: perigee.Tensor|number|table, cond: (fun(state): boolean|perigee.Tensor), body: (fun(state): any), max_iterations?: integer} # state, cond, body, max_iterations
 ---@return perigee.Tensor|table state
 function pg.while_loop(...) end

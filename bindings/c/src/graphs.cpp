@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs and sessions.
 #include "api.hpp"
+#include "graph/control.hpp"
 #include "graph/document.hpp"
 #include "plan/session.hpp"
 
@@ -9,6 +10,38 @@ using namespace perigee::api;
 
 namespace {
 Graph& graph_of(pgc_graph* g) { return *reinterpret_cast<Graph*>(g); }
+
+// The number of a tensor's value in the body that it must be of.
+uint32_t value_in(Graph& body, pgc_tensor* t, const char* what) {
+  if (!get(t)->is_graph() || get(t)->graph.get() != &body) pg::fail_argument(std::string(what) + " is not the body's");
+  return get(t)->value;
+}
+
+Control control_of(const pgc_control_form& f) {
+  Control c;
+  if (f.kind >= static_cast<uint32_t>(ControlKind::count)) pg::fail_argument("there is no such kind of node");
+  c.kind = static_cast<ControlKind>(f.kind);
+  c.carries = f.carries;
+  c.steps = f.steps;
+  c.length = f.length;
+  c.most = f.most;
+  c.reverse = f.reverse != 0;
+  pgc_tensor* const* argument = f.arguments;
+  pgc_tensor* const* result = f.results;
+  for (uint32_t b = 0; b < f.body_count; b++) {
+    Graph& body = graph_of(f.bodies[b]);
+    Control::Body& of = c.bodies.emplace_back();
+    of.graph = GraphRef::share(&body);
+    of.name = f.body_names[b];
+    for (uint32_t i = 0; i < f.input_count; i++, argument++)
+      of.arguments.push_back(*argument != nullptr ? value_in(body, *argument, "an argument") : Control::none);
+    for (uint32_t i = 0; i < f.result_counts[b]; i++, result++) {
+      value_in(body, *result, "a result");
+      of.results.push_back(graph_value_now(*get(*result)));
+    }
+  }
+  return c;
+}
 }  // namespace
 
 int32_t pgc_graph_create(pgc_graph** output) {
@@ -40,12 +73,12 @@ int32_t pgc_graph_call(pgc_graph* graph, const char* class_name, uint32_t count,
   return run("graph", [&] {
     std::vector<std::pair<std::string, Tensor*>> held;
     for (uint32_t i = 0; i < count; i++) held.emplace_back(names[i], get(tensors[i]));
-    graph_call(graph_of(graph), class_name, held);
+    graph_call(root_of(graph_of(graph)), class_name, held);
   });
 }
 int32_t pgc_graph_variable_of(pgc_graph* graph, pgc_tensor* tensor, pgc_tensor** output) {
   return run("graph", [&] {
-    TensorRef found = graph_variable_of(graph_of(graph), *get(tensor));
+    TensorRef found = graph_variable_of(root_of(graph_of(graph)), *get(tensor));
     *output = found ? give(std::move(found)) : nullptr;
   });
 }
@@ -53,7 +86,9 @@ uint32_t pgc_graph_written(pgc_graph* graph) { return static_cast<uint32_t>(grap
 int32_t pgc_graph_after_writes(pgc_graph* graph, pgc_tensor* tensor, uint32_t index, pgc_tensor** output) {
   return run("graph", [&] { *output = give(graph_after_writes(graph_of(graph), *get(tensor), index)); });
 }
-int32_t pgc_graph_knows(pgc_graph* graph, pgc_tensor* tensor) { return graph_knows(graph_of(graph), *get(tensor)); }
+int32_t pgc_graph_knows(pgc_graph* graph, pgc_tensor* tensor) {
+  return graph_knows(root_of(graph_of(graph)), *get(tensor));
+}
 int32_t pgc_graph_variable_at(pgc_graph* graph, uint32_t index, pgc_tensor** output) {
   return run("graph", [&] {
     TensorRef found = graph_variable_at(graph_of(graph), index);
@@ -99,6 +134,53 @@ int32_t pgc_graph_read(const char* document, uint32_t count, const char* const* 
     }
   });
 }
+int32_t pgc_body_create(pgc_graph* around, pgc_graph** output) {
+  return run("graph", [&] { *output = reinterpret_cast<pgc_graph*>(make_body(graph_of(around)).release()); });
+}
+int32_t pgc_body_argument(pgc_graph* body, const char* name, pgc_tensor* like, int32_t step, int32_t differentiable,
+                          pgc_tensor** output, pgc_tensor** twin) {
+  return run("graph", [&] {
+    TensorRef made = body_argument(graph_of(body), name, *get(like), step != 0, differentiable != 0);
+    TensorRef other = alias(*made);
+    other->node = made->node;
+    *output = give(std::move(made));
+    *twin = give(std::move(other));
+  });
+}
+int32_t pgc_body_take(pgc_graph* body, pgc_tensor* tensor, pgc_tensor** output) {
+  return run("graph", [&] { *output = give(take_in(graph_of(body), *get(tensor))); });
+}
+int32_t pgc_body_taken(pgc_graph* body, uint32_t index, pgc_tensor** outer, pgc_tensor** inner) {
+  const std::vector<Taken>& taken = graph_of(body).taken;
+  *outer = index < taken.size() ? give(taken[index].outer) : nullptr;
+  *inner = index < taken.size() ? give(taken[index].inner) : nullptr;
+  return PG_OK;
+}
+const char* pgc_control_name(pgc_graph* graph, const char* wanted) {
+  const char* name = nullptr;
+  run("graph", [&] { name = keep_text(reserve_name(graph_of(graph), wanted)); });
+  return name;
+}
+int32_t pgc_control(pgc_graph* graph, const pgc_control_form* form, pgc_tensor** outputs, uint32_t* node) {
+  return run("graph", [&] {
+    std::vector<TensorRef> made;
+    *node = add_control(graph_of(graph), control_of(*form), form->name, get(form->inputs), form->input_count, made);
+    for (size_t i = 0; i < made.size(); i++) outputs[i] = give(std::move(made[i]));
+  });
+}
+int32_t pgc_control_keep(pgc_graph* graph, uint32_t node, uint32_t body, pgc_tensor* inner, pgc_tensor** output) {
+  return run("graph", [&] { *output = give(keep_value(graph_of(graph), node, body, *get(inner))); });
+}
+pgc_graph* pgc_graph_of(pgc_tensor* tensor) { return reinterpret_cast<pgc_graph*>(get(tensor)->graph.get()); }
+void pgc_graph_key(pgc_tensor* tensor, uint64_t key[3]) {
+  key[0] = reinterpret_cast<uintptr_t>(get(tensor)->graph.get());
+  key[1] = get(tensor)->value;
+  key[2] = reinterpret_cast<uintptr_t>(get(tensor)->node.get()) + get(tensor)->output;
+}
+int32_t pgc_graph_after(pgc_graph* graph, pgc_tensor* const* tensors, uint32_t count, uint32_t* before) {
+  return run("after", [&] { *before = graph_after(graph_of(graph), get(tensors), count); });
+}
+void pgc_graph_after_end(pgc_graph* graph, uint32_t before) { graph_of(graph).after.resize(before); }
 int32_t pgc_session_create(pgc_graph* graph, pgc_session** output) {
   return run("Session",
              [&] { *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph)))); });

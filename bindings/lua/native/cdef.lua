@@ -203,6 +203,30 @@ const char *pgc_graph_dot(pgc_graph *graph);
 const char *pgc_graph_document(pgc_graph *graph);
 int32_t pgc_graph_read(const char *document, uint32_t count, const char *const *names, pgc_tensor *const *contents,
                        int32_t device, const char *shown, pgc_graph **output);
+int32_t pgc_body_create(pgc_graph *around, pgc_graph **output);
+int32_t pgc_body_argument(pgc_graph *body, const char *name, pgc_tensor *like, int32_t step, int32_t differentiable,
+                                  pgc_tensor **output, pgc_tensor **twin);
+int32_t pgc_body_take(pgc_graph *body, pgc_tensor *tensor, pgc_tensor **output);
+int32_t pgc_body_taken(pgc_graph *body, uint32_t index, pgc_tensor **outer, pgc_tensor **inner);
+const char *pgc_control_name(pgc_graph *graph, const char *wanted);
+typedef struct pgc_control_form {
+  uint32_t kind, input_count, carries, steps, body_count;
+  int32_t reverse;
+  int64_t length, most;
+  const char *name;
+  pgc_tensor *const *inputs;
+  pgc_graph *const *bodies;
+  const char *const *body_names;
+  const uint32_t *result_counts;
+  pgc_tensor *const *arguments;
+  pgc_tensor *const *results;
+} pgc_control_form;
+int32_t pgc_control(pgc_graph *graph, const pgc_control_form *form, pgc_tensor **outputs, uint32_t *node);
+int32_t pgc_control_keep(pgc_graph *graph, uint32_t node, uint32_t body, pgc_tensor *inner, pgc_tensor **output);
+pgc_graph *pgc_graph_of(pgc_tensor *tensor);
+void pgc_graph_key(pgc_tensor *tensor, uint64_t key[3]);
+int32_t pgc_graph_after(pgc_graph *graph, pgc_tensor *const *tensors, uint32_t count, uint32_t *before);
+void pgc_graph_after_end(pgc_graph *graph, uint32_t before);
 int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
 void pgc_session_release(pgc_session *session);
 int32_t pgc_session_contents(pgc_session *session, const char *name, pgc_tensor **output);

@@ -11,8 +11,7 @@ local scopes = require "perigee.native.scopes"
 local origins = require "perigee.native.origins"
 local check_open = require("perigee.native.tensor").check_open
 
-local M = { recording = false } -- whether operators become nodes
-local current -- the graph that they are recorded into
+local M = { recording = false, current = nil } -- whether operators become nodes, and of which graph
 local C
 local out = ffi.new("pgc_tensor *[1]")
 
@@ -34,7 +33,7 @@ end
 
 ---Makes a graph (nil: none) the one that operators are recorded into; answers the old one.
 function M.set_current(graph)
-  M.recording, current = graph ~= nil, graph -- NULL too is nil
+  M.recording, M.current = graph ~= nil, graph -- NULL too is nil
   origins.record(graph)
   return C.pgc_set_graph(graph)
 end
@@ -100,11 +99,11 @@ function M.variable_of(graph, t)
 end
 
 ---How many values variables have got in the graph that is being recorded.
-function M.written() return C.pgc_graph_written(current) end
+function M.written() return C.pgc_graph_written(M.current) end
 
 ---A tensor of the graph that is being recorded, computed after the values that variables have got since `written`.
 function M.after_writes(t, written)
-  check(C.pgc_graph_after_writes(current, t.ptr, written, out), "graph")
+  check(C.pgc_graph_after_writes(M.current, t.ptr, written, out), "graph")
   if out[0] ~= t.ptr then return handles.wrap(out[0]) end
   C.pgc_release(out[0])
   return t

@@ -25,7 +25,8 @@ local given = {
   update_plan = "update_plan",
   layer_call = "compile_layer compile_layer_with",
 }
-local whole = { host = true, custom = true, graphs = true } -- modules that stand in `native` as they are
+-- Modules that stand in `native` as they are.
+local whole = { host = true, custom = true, graphs = true, control = true }
 
 local own, started = {}, {} -- this layer's modules by name: a script may clear package.loaded
 

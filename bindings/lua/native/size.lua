@@ -30,6 +30,9 @@ function M.of(d)
   return size
 end
 
+---What the core calls a size, or a number.
+function M.dimension(v) return M.is(v) and v.dimension or v end
+
 ---Notes that a dimension is an axis of a placeholder: when it is no number it is a symbol, whose name goes into its
 ---graph's table.
 function M.declare(in_graph, d)

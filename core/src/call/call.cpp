@@ -8,7 +8,7 @@
 #include "call/eager.hpp"
 #include "call/interposers.hpp"
 #include "call/signature.hpp"
-#include "graph/graph.hpp"
+#include "graph/body.hpp"
 #include "tape/tape.hpp"
 #include "tensor/dims.hpp"
 
@@ -141,7 +141,7 @@ bool call_with_variables(const Op& op, Tensor* const* inputs, uint32_t input_cou
   SmallVector<TensorRef, 4> keep;
   for (Tensor*& x : list) {
     if (x == nullptr || x->is_graph()) continue;
-    if (TensorRef variable = graph_stand_in(*ambient().graph, *x)) {
+    if (TensorRef variable = graph_stand_in(root_of(*ambient().graph), *x)) {
       x = variable.get();
       keep.push_back(std::move(variable));
     }
@@ -167,7 +167,7 @@ void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint3
   if (op.role == Role::copy && !(flags & emit_functional)) flags |= emit_in_place;
   if (ambient().condition != nullptr) [[unlikely]]
     return call_if(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
-  if (ambient().graph != nullptr && !ambient().graph->called.empty()) [[unlikely]]
+  if (ambient().graph != nullptr && !root_of(*ambient().graph).called.empty()) [[unlikely]]
     if (call_with_variables(op, inputs, input_count, groups, attrs, flags, outputs, output_count)) return;
   bool graph = ambient().graph != nullptr && ((op.info->traits & PG_OP_CREATES) || op.has_dims);
   if (ambient().autocast != nullptr && autocast_casts(op, inputs, input_count, flags))

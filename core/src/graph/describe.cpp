@@ -62,6 +62,9 @@ class Writer {
     graph["nodes"] = Json::array();
     Json operators = Json::object();
     for (const GraphNode& n : g_.nodes) {
+      if (n.control)
+        pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s (%s): graph files cannot hold nodes with functions in them yet",
+                                                n.name.c_str(), n.op->info->name));
       graph["nodes"].push_back(node(n));
       operators[n.op->info->name] = {{"version", kSchemaVersion}, {"plugin", n.op->plugin->name}};
     }

@@ -3,21 +3,19 @@
 
 #include <algorithm>
 
+#include "graph/body.hpp"
+#include "graph/control.hpp"
 #include "graph/values.hpp"
 #include "tape/tape.hpp"
 #include "tensor/dims.hpp"
 
 namespace perigee {
-namespace {
 
-// One that the graph gives back at its end.
 int64_t new_symbol(Graph& g, const std::string& name) {
   g.made_symbols.reserve(g.made_symbols.size() + 1);
   g.made_symbols.push_back(make_symbol(name));
   return g.made_symbols.back();
 }
-
-}  // namespace
 
 std::string scoped(const std::string& name) {
   return ambient().name_scope == nullptr ? name : std::string(ambient().name_scope) + "/" + name;
@@ -53,6 +51,14 @@ TensorRef tensor_of(Graph& g, uint32_t value) {
   return t;
 }
 
+TensorRef source_tensor(Graph& g, uint32_t value) {
+  TensorRef t = tensor_of(g, value);
+  if (is_differentiable(t->meta->dtype)) set_requires_grad(*t, true);
+  t->requires_grad = false;  // a source of the graph, not a leaf that collects
+  g.values[value].history = t->node;
+  return t;
+}
+
 namespace {
 
 // A name that was given on purpose: nothing may have it yet.
@@ -60,15 +66,6 @@ std::string own_name(Graph& g, const std::string& name) {
   std::string whole = scoped(name);
   if (g.names.count(whole)) pg::fail_argument("the graph already has a tensor named '" + whole + "'");
   return whole;
-}
-
-// Sources that may be differentiated begin the tape.
-TensorRef source_tensor(Graph& g, uint32_t value) {
-  TensorRef t = tensor_of(g, value);
-  if (is_differentiable(t->meta->dtype)) set_requires_grad(*t, true);
-  t->requires_grad = false;  // a source of the graph, not a leaf that collects
-  g.values[value].history = t->node;
-  return t;
 }
 
 Device* scope_device(Device* otherwise) { return ambient().device >= 0 ? &device(ambient().device) : otherwise; }
@@ -102,15 +99,7 @@ uint32_t value_of(Graph& g, Tensor& x, bool meta_only) {
     pg::fail(PG_E_INTERNAL, "a description from outside cannot enter a graph");
   }
   if (x.graph.get() != &g) pg::fail_argument("a tensor of another graph cannot be used here");
-  if (x.view && x.view->epoch != base_of(x).epoch) {
-    Scoped<int32_t> there(ambient().device, base_of(x).device->id);
-    TensorRef again = apply_chain(chain_of(x), base_of(x));
-    x.value = again->value;
-    x.node = again->node;
-    x.output = again->output;
-    x.view->epoch = base_of(x).epoch;
-  }
-  return x.value;
+  return graph_value_now(x);
 }
 
 // After a write, `target` (and its base) stand for the new value.
@@ -149,6 +138,34 @@ struct Recorder {
   std::vector<pg_meta> metas{};
   uint32_t visible = 0;
 
+  // In a body: what lies around it enters as an argument, which nothing may write into.
+  void enter_body() {
+    for (uint32_t i = 0; i < call.inputs.size(); i++) {
+      Tensor* x = call.inputs[i];
+      if (x == nullptr) continue;
+      if (!x->is_graph()) check_not_written(i);
+      bool local = x->graph.get() == &g;
+      if (writes_into(i) && x->is_graph() && (!local || g.values[base_of(*x).value].taken))
+        pg::fail_argument(
+            pg::format("would write into %s, which comes from outside of the function that is recorded: "
+                       "let the function return the new value",
+                       input_name(i)));
+      if (local) continue;
+      call.keep.push_back(take_in(g, *x, (call.input_flags(i) & PG_INPUT_META) != 0));
+      call.inputs[i] = call.keep.back().get();
+    }
+  }
+
+  bool writes_into(uint32_t i) const {
+    return (call.input_flags(i) & PG_INPUT_MUTATES) != 0 || (call.in_place() && i == 0);
+  }
+
+  const char* input_name(uint32_t i) const {
+    uint32_t declared = 0, flat = i;
+    while (flat >= call.groups[declared]) flat -= call.groups[declared++];
+    return info.inputs[declared]->name;
+  }
+
   void take_inputs() {
     node.op = &call.op;
     node.device = call.device;
@@ -163,13 +180,11 @@ struct Recorder {
 
   // Eager tensors are constants here.
   void check_not_written(uint32_t i) const {
-    if (!(call.input_flags(i) & PG_INPUT_MUTATES) && !(call.in_place() && i == 0)) return;
-    uint32_t declared = 0, flat = i;
-    while (flat >= call.groups[declared]) flat -= call.groups[declared++];
+    if (!writes_into(i)) return;
     pg::fail_argument(
         pg::format("would write into %s, an eager tensor, which is a constant in a graph; make it a g:variable, or "
                    "the buffer of a layer",
-                   info.inputs[declared]->name));
+                   input_name(i)));
   }
 
   void infer_outputs() {
@@ -195,6 +210,7 @@ struct Recorder {
   void add_outputs() {
     node.name = free_name(g, scoped(info.name));
     node.origin = ambient().origin;
+    node.after = g.after;
     g.names[node.name] = UINT32_MAX;  // until its first output has it
     auto index = static_cast<uint32_t>(g.nodes.size());
     uint32_t flat = 0;
@@ -272,7 +288,27 @@ void destroy(Graph* graph) {
 void Graph::forget_history() {
   transfers.clear();
   for (CalledTensor& c : called) c.now = nullptr;
+  taken.clear();
+  taken_as.clear();
   for (GraphValue& v : values) v.history = nullptr;
+  for (GraphNode& n : nodes)
+    if (n.control)
+      for (Control::Body& body : n.control->bodies) {
+        body.graph->forget_history();
+        body.graph->parent = nullptr;
+      }
+}
+
+uint32_t graph_value_now(Tensor& x) {
+  if (!x.view || x.view->epoch == base_of(x).epoch) return x.value;
+  Scoped<int32_t> there(ambient().device, base_of(x).device->id);
+  Scoped<Graph*> own(ambient().graph, x.graph.get());
+  TensorRef again = apply_chain(chain_of(x), base_of(x));
+  x.value = again->value;
+  x.node = again->node;
+  x.output = again->output;
+  x.view->epoch = base_of(x).epoch;
+  return x.value;
 }
 
 TensorRef graph_placeholder(Graph& g, const std::string& name, uint32_t dtype, uint32_t rank, const int64_t* shape,
@@ -367,6 +403,23 @@ const std::string& graph_name(Tensor& tensor) {
   return tensor.graph->values[tensor.value].name;
 }
 
+uint32_t graph_after(Graph& g, Tensor* const* tensors, uint32_t count) {
+  std::vector<uint32_t> values;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!tensors[i]->is_graph()) continue;  // is there before anything runs
+    if (tensors[i]->graph.get() != &g)
+      pg::fail_argument(
+          pg::format("dependency %u is a tensor of another graph, or from outside of the function that is "
+                     "recorded",
+                     i + 1));
+    const uint32_t value = graph_value_now(*tensors[i]);
+    if (g.values[value].kind == ValueKind::node) values.push_back(value);
+  }
+  const auto before = static_cast<uint32_t>(g.after.size());
+  g.after.insert(g.after.end(), values.begin(), values.end());
+  return before;
+}
+
 TensorRef graph_capture(Graph& g, Tensor& x) {
   TensorRef taken = tensor_of(g, capture(g, x));
   Edge history = edge_of(x);
@@ -398,9 +451,9 @@ TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index) {
 }
 
 void record(PendingCall& call, TensorRef* outputs, uint32_t output_count) {
-  Graph* g = ambient().graph;
-  for (Tensor* x : call.inputs)
-    if (x != nullptr && x->is_graph()) g = x->graph.get();
+  Graph* g = &target_of(call);
+  Recorder r{call, *g, *call.op.info};
+  if (g->parent) r.enter_body();
   bool transfer = call.op.role == Role::transfer && call.inputs[0]->is_graph() && output_count == 1;
   if (transfer) {  // one copy per (tensor, device)
     auto it = g->transfers.find(transfer_key(*g, call));
@@ -409,7 +462,6 @@ void record(PendingCall& call, TensorRef* outputs, uint32_t output_count) {
       return;
     }
   }
-  Recorder r{call, *g, *call.op.info};
   r.take_inputs();
   r.infer_outputs();
   r.add_outputs();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
@@ -17,6 +18,8 @@ namespace perigee {
 
 enum class ValueKind : uint8_t { node, placeholder, variable, constant };
 
+struct Control;  // control.hpp
+
 struct GraphValue {
   ValueKind kind = ValueKind::node;
   MetaRef meta;
@@ -28,6 +31,7 @@ struct GraphValue {
   uint32_t variable = UINT32_MAX;  // of which variable it is a later value
   NodeRef history;                 // on the tape, for a tensor that is looked up by name
   uint32_t output = 0;
+  bool taken = false;  // an argument of a body that stands for what lies around it
 };
 
 struct GraphNode {
@@ -38,9 +42,10 @@ struct GraphNode {
   std::vector<uint8_t> attrs;
   std::vector<uint32_t> outputs;                      // all of the operator's, hidden ones last
   std::vector<std::pair<uint32_t, uint32_t>> writes;  // (flat input, value that it becomes)
-  std::vector<uint32_t> after;   // values that are made before it runs, whether it reads them or not
-  std::string name;              // that of its first output too
-  const char* origin = nullptr;  // the script's line and the layer that recorded it; interned
+  std::vector<uint32_t> after;       // values that are made before it runs, whether it reads them or not
+  std::string name;                  // that of its first output too
+  const char* origin = nullptr;      // the script's line and the layer that recorded it; interned
+  std::shared_ptr<Control> control;  // of a node that runs bodies; op then only names it
 };
 
 // A copy of a value on a device. Tensors that have the value with another history, or none, have copies of their own.
@@ -63,6 +68,19 @@ struct CalledTensor {
   TensorRef now;                   // stands for it in the graph
 };
 
+// What a body uses from around it, and the argument that stands for it.
+struct Taken {
+  TensorRef outer, inner;
+};
+struct TakenKey {
+  const Graph* graph;
+  uint32_t value;
+  const Node* node;
+  uint32_t output;
+  auto order() const { return std::make_tuple(graph, value, node, output); }
+  friend bool operator<(const TakenKey& a, const TakenKey& b) { return a.order() < b.order(); }
+};
+
 struct Graph {
   std::atomic<uint32_t> refs{1};
   std::vector<GraphValue> values;
@@ -82,6 +100,13 @@ struct Graph {
   std::multimap<const Storage*, uint32_t> called_at;
   std::map<const Tensor*, uint32_t> called_as;
   std::set<std::string> origins;  // of a graph that was read: the texts that its nodes point to
+
+  std::vector<uint32_t> after;  // values that are made before all that is recorded now runs
+  // ---- of a body (body.hpp) ----
+  GraphRef parent;      // the graph around it
+  bool closed = false;  // a node owns it: nothing more is recorded into it
+  std::vector<Taken> taken;
+  std::map<TakenKey, TensorRef> taken_as;
 
   // What refers back to the graph: dropped when the front end lets go of it, so that it can die.
   void forget_history();
@@ -113,6 +138,10 @@ TensorRef graph_capture(Graph& g, Tensor& x);
 // Has the later values of variables from the index-th one on (Graph::written) made before what computes `tensor`;
 // answers what stands for it then.
 TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index);
+// The value of a graph's tensor as it is now: a view whose base was written to is made anew.
+uint32_t graph_value_now(Tensor& x);
+// From now on what is recorded runs after what made these tensors. Answers how long g.after was.
+uint32_t graph_after(Graph& g, Tensor* const* tensors, uint32_t count);
 // The graph builder: appends a call that has passed the interposers.
 void record(PendingCall& call, TensorRef* outputs, uint32_t output_count);
 // A line per value and node; and the same for graphviz.

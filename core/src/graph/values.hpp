@@ -14,5 +14,8 @@ std::string free_name(Graph& g, const std::string& wanted);
 // The name is one that is free.
 uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const std::string& name);
 TensorRef tensor_of(Graph& g, uint32_t value);
+// The same with a history that begins there, if it may be differentiated.
+TensorRef source_tensor(Graph& g, uint32_t value);
+int64_t new_symbol(Graph& g, const std::string& name);  // that the graph gives back at its end
 
 }  // namespace perigee

@@ -97,6 +97,8 @@ struct Preparer {
     s.end_count = static_cast<uint32_t>(p.slots.size()) - s.at - s.input_count - s.output_count;
     for (uint32_t i = 0; i < n.op->info->output_count; i++)
       p.dynamic |= (n.op->info->outputs[i]->flags & PG_OUTPUT_DYNAMIC) != 0;
+    // Sizes of several names may meet where bodies end, or be learnt in them.
+    p.dynamic |= n.control != nullptr;
     p.steps.push_back(s);
   }
 

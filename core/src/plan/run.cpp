@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "call/anomaly.hpp"
 #include "call/eager.hpp"
+#include "plan/control.hpp"
 #include "tensor/dims.hpp"
 
 namespace perigee {
@@ -16,6 +17,11 @@ inline bool fits(const Signature& s, Tensor* const* inputs, size_t count) {
     if (s.inputs[i].get() != (inputs[i] != nullptr ? inputs[i]->meta.get() : nullptr)) return false;
   return true;
 }
+
+// What has been said already: which node of a body it was.
+struct ToldError : pg::Error {
+  using pg::Error::Error;
+};
 
 // A view without a history: nothing in a run asks where it came from.
 TensorRef view_of(const Signature& s, Tensor& x, uint32_t output) {
@@ -41,19 +47,22 @@ struct Runner::Frame {
   const Graph& g;
   const PreparedRun& p;
   SoftPlacement* soft;
+  const std::vector<std::unique_ptr<ControlRunner>>& controls;
   std::vector<TensorRef> values{};   // by slot
   std::vector<uint8_t> borrowed{};   // by slot: memory that is not the run's to write into
   std::vector<Known> known{};        // by step
   std::vector<MetaRef> fed{};        // the descriptions of the last run's feeds
   Bindings fed_sizes{}, bindings{};  // what the feeds tell; what is known now
+  Bindings sizes_around{};           // of a body
   uint64_t sizes = 0;                // counts changes of them
   bool complete = false;             // the last run succeeded
   bool learnt = false;               // all sizes are those of that run
   uint64_t generation = 0;           // of signatures
   std::vector<TensorRef> spare{};    // of the run under way: made by it, and no longer read
 
-  Frame(const Graph& graph, const PreparedRun& prepared, SoftPlacement* placement)
-      : g(graph), p(prepared), soft(placement) {
+  Frame(const Graph& graph, const PreparedRun& prepared, SoftPlacement* placement,
+        const std::vector<std::unique_ptr<ControlRunner>>& control_runners)
+      : g(graph), p(prepared), soft(placement), controls(control_runners) {
     values.resize(p.slot_count);
     borrowed.resize(p.slot_count, 0);
     known.resize(p.steps.size());
@@ -83,12 +92,13 @@ struct Runner::Frame {
   }
 
   // What the feeds say of sizes. Nothing new where they look as they did in the last run.
-  void bind(Tensor* const* feeds) {
-    bool same = complete;
+  void bind(Tensor* const* feeds, const Bindings* around) {
+    bool same = complete && (around == nullptr || *around == sizes_around);
     for (size_t i = 0; i < p.feeds.size() && same; i++) same = fed[i].get() == feeds[i]->meta.get();
     complete = false;  // until the run is over
     if (!same) {
       fed_sizes.clear();
+      if (around != nullptr) fed_sizes = sizes_around = *around;
       for (size_t i = 0; i < p.feeds.size(); i++) {
         check_feed(g.values[p.feeds[i].value], *feeds[i]->meta);
         fed[i] = feeds[i]->meta;
@@ -109,7 +119,16 @@ struct Runner::Frame {
       values[slot] = borrowed[slot] ? TensorRef::share(feeds[i]) : move_to(*feeds[i], place);
     }
     for (size_t i = 0; i < p.variables.size(); i++) take_source(p.variables[i].slot, variables[i]);
-    for (const PreparedRun::Source& c : p.constants) take_source(c.slot, g.values[c.value].eager);
+    for (const PreparedRun::Source& c : p.constants) {
+      const TensorRef& held = g.values[c.value].eager;
+      take_source(c.slot, held->meta->symbolic ? described(*held) : held);
+    }
+  }
+  // A description with this run's sizes.
+  TensorRef described(const Tensor& t) {
+    int64_t shape[PG_MAX_RANK];
+    for (uint32_t i = 0; i < t.meta->rank; i++) shape[i] = dim_value(t.meta->shape[i], bindings);
+    return make_tensor(intern_meta(t.meta->dtype, t.meta->rank, shape), nullptr, 0, t.device);
   }
   void take_source(uint32_t slot, const TensorRef& value) {
     values[slot] = value;
@@ -228,9 +247,13 @@ struct Runner::Frame {
         if (w.slot != none) values[w.slot] = written.back();
       }
       Known& k = known[index];
-      k.bytes = attrs_of(n, step, k);
-      place_node(n, step, inputs.data(), k.bytes, k, outputs.data());
-      k.plain = k.signature->plain && !k.moved;
+      if (n.control) {
+        controls[index]->run(inputs.data(), bindings, outputs.data());
+      } else {
+        k.bytes = attrs_of(n, step, k);
+        place_node(n, step, inputs.data(), k.bytes, k, outputs.data());
+        k.plain = k.signature->plain && !k.moved;
+      }
       auto slots = p.outputs(step);
       for (uint32_t i = 0; i < step.output_count; i++) {
         if (slots[i] == none || !outputs[i]) continue;
@@ -238,7 +261,9 @@ struct Runner::Frame {
         values[slots[i]] = std::move(outputs[i]);
         borrowed[slots[i]] = 0;
       }
-    } catch (pg::Error& e) {
+    } catch (const ToldError&) {
+      throw;
+    } catch (const pg::Error& e) {
       throw told(n, e);
     }
     end(step);
@@ -303,11 +328,11 @@ struct Runner::Frame {
     }
   }
 
-  static pg::Error told(const GraphNode& n, const pg::Error& e) {
+  static ToldError told(const GraphNode& n, const pg::Error& e) {
     std::string text = e.what(), op = n.op->info->name;
     if (text.starts_with(op + ": ")) text.erase(0, op.size() + 2);
     if (n.origin != nullptr) text += std::string("; recorded at ") + n.origin;
-    return pg::Error(e.code, (n.name == op ? op : n.name + " (" + op + ")") + ": " + text, e.native, e.flags);
+    return ToldError(e.code, (n.name == op ? op : n.name + " (" + op + ")") + ": " + text, e.native, e.flags);
   }
 
   // A size that only became known now. Sizes of several names that meet in an operator count as one, for gradients too.
@@ -337,13 +362,17 @@ struct Runner::Frame {
   // Kernels that came since may serve better; those that are gone must not be asked.
   void look_for_new_kernels() {
     if (generation == signature_generation()) return;
-    for (Known& k : known) k.signature = nullptr;
+    for (Known& k : known) {
+      k.signature = nullptr;
+      k.plain = false;
+    }
     generation = signature_generation();
   }
 
-  void run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits) {
+  void run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits,
+           const Bindings* around) {
     look_for_new_kernels();
-    bind(feeds);
+    bind(feeds, around);
     take_sources(feeds, variables);
     for (size_t i = 0; i < p.steps.size(); i++) run_step(i);
     for (size_t i = 0; i < p.fetches.size(); i++) results[i] = handed_out(p.fetches[i]);
@@ -371,10 +400,20 @@ struct Runner::Lease {
 };
 
 Runner::Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds, SoftPlacement* soft)
-    : graph_(g), prepared_(prepare_run(g, fetches, feeds)), soft_(soft) {}
+    : graph_(g), prepared_(prepare_run(g, fetches, feeds)), soft_(soft) {
+  controls_.resize(prepared_.steps.size());
+  for (size_t i = 0; i < prepared_.steps.size(); i++) {
+    const GraphNode& n = g.nodes[prepared_.steps[i].node];
+    if (!n.control) continue;
+    std::vector<uint8_t> wanted;
+    for (uint32_t slot : prepared_.outputs(prepared_.steps[i])) wanted.push_back(slot != PreparedRun::none);
+    controls_[i] = std::make_unique<ControlRunner>(g, n, wanted, soft);
+  }
+}
 Runner::~Runner() = default;
 
-void Runner::run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits) {
+void Runner::run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits,
+                 const Bindings* around) {
   check_forked();
   Scoped<bool> no_grad(ambient().grad_enabled, false);
   Scoped<bool> no_lines(ambient().log_placement, false);  // where nodes run was said when they were recorded
@@ -383,8 +422,8 @@ void Runner::run(Tensor* const* feeds, const TensorRef* variables, TensorRef* re
   Scoped<Condition*> no_condition(ambient().condition, nullptr);
   Scoped<int32_t> no_scope(ambient().device, -1);
   Lease lease(*this);
-  if (!lease.frame) lease.frame = std::make_unique<Frame>(graph_, prepared_, soft_);
-  lease.frame->run(feeds, variables, results, commits);
+  if (!lease.frame) lease.frame = std::make_unique<Frame>(graph_, prepared_, soft_, controls_);
+  lease.frame->run(feeds, variables, results, commits, around);
 }
 
 }  // namespace perigee

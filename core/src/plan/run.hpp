@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "plan/prepare.hpp"
+#include "tensor/dims.hpp"
 
 namespace perigee {
+
+class ControlRunner;  // control.hpp
 
 // Whether nodes may run elsewhere than they were recorded, and those that did. For several threads.
 struct SoftPlacement {
@@ -29,8 +32,10 @@ class Runner {
   const PreparedRun& prepared() const { return prepared_; }
   // `feeds`: eager tensors, in the order in which their values were given; never written to. `variables`: what those of
   // prepared().variables hold, in their order; never written to. `results`: what was fetched, in memory of the caller's
-  // own. `commits`: what those of prepared().commits hold from now on. Nothing is given where it throws.
-  void run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits);
+  // own. `commits`: what those of prepared().commits hold from now on. Nothing is given where it throws. `around`: of a
+  // body, what is known of sizes where the node stands that owns it.
+  void run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits,
+           const Bindings* around = nullptr);
 
  private:
   struct Frame;
@@ -38,6 +43,7 @@ class Runner {
   const Graph& graph_;
   const PreparedRun prepared_;
   SoftPlacement* const soft_;
+  std::vector<std::unique_ptr<ControlRunner>> controls_;  // by step; NULL: no node that owns bodies
   std::mutex mutex_;
   std::vector<std::unique_ptr<Frame>> idle_;  // of runs that are over
 };

@@ -244,6 +244,20 @@ std::vector<DimTerm> dim_terms(int64_t dimension) {
   return terms;
 }
 
+std::vector<int64_t> dim_symbols(int64_t dimension) {
+  std::vector<int64_t> symbols;
+  if (!PG_DIM_IS_SYMBOLIC(dimension)) return symbols;
+  for (const DimTerm& term : dim_terms(dimension)) {
+    for (const DimAtom& atom : term.atoms) {
+      if (atom.kind == DimAtom::symbol) symbols.push_back(atom.a);
+      if (atom.kind == DimAtom::symbol) continue;
+      for (int64_t part : {atom.a, atom.b})
+        for (int64_t symbol : dim_symbols(part)) symbols.push_back(symbol);
+    }
+  }
+  return symbols;
+}
+
 bool is_dim(int64_t dimension) {
   std::lock_guard lock(table().mutex);
   return !PG_DIM_IS_SYMBOLIC(dimension) || static_cast<size_t>(PG_DIM_SYMBOLIC - 1 - dimension) < table().sums.size();

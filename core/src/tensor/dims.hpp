@@ -26,7 +26,8 @@ int64_t dim_max(int64_t a, int64_t b);
 bool dim_equal(int64_t a, int64_t b);
 int64_t dim_value(int64_t dimension, const Bindings& bindings);  // throws when a symbol has no size
 std::string dim_text(int64_t dimension);
-bool is_dim(int64_t dimension);  // a number, or an expression that was made here
+std::vector<int64_t> dim_symbols(int64_t dimension);  // that an expression is made of; none of a number
+bool is_dim(int64_t dimension);                       // a number, or an expression that was made here
 
 // What an expression is made of, for those who write it down: a sum of products of these.
 struct DimAtom {

@@ -32,6 +32,8 @@ end
 ---One of two functions, by a bool tensor of one element: `pg.cond(x:sum():gt(0), function() return x:sqrt() end,
 ---function() return -x end)`. Only the one that is taken runs. Each returns a tensor, or a table of them; what follows
 ---the functions is handed to the one that is taken. Gradients flow through it. A Lua boolean may stand for the tensor.
+---In a graph both functions are recorded, as parts of one node, which runs one of them; they must return the same
+---names, dtypes and numbers of axes. They may use tensors from outside, but not write into them.
 ---@param pred boolean|perigee.Tensor
 ---@param a fun(...): perigee.Tensor|table when it is true
 ---@param b fun(...): perigee.Tensor|table when it is false
@@ -41,6 +43,8 @@ local function cond(pred, a, b, ...)
   structure.check_callable(WHERE, "the second argument, what to do when it is true,", a)
   structure.check_callable(WHERE, "the third argument, what to do when it is false,", b)
   local taken = check_condition(WHERE, "the condition", pred)
+  local later = native.is_tensor(taken) and structure.is_recorded { taken }
+  if later then return require("perigee.control.recorded").cond(WHERE, taken, a, b, ...) end
   if type(taken) ~= "boolean" then taken = taken:item() end
   local leaves, spec = structure.call(WHERE, taken and "the first function" or "the second function", nil,
                                       taken and a or b, ...)

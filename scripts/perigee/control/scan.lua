@@ -7,6 +7,7 @@ local structure = require "perigee.control.structure"
 
 local WHERE = "scan"
 local CARRY, OUTPUT = "the carry that the body returned", "the output that the body returned"
+local KEEPS = "what is handed on keeps its dtype and sizes"
 
 -- The steps of a tensor as tensors of their own, whose gradients come together at once: those of slices would each be
 -- as large as the whole.
@@ -100,7 +101,7 @@ local function run_eagerly(o, init, xs, length)
     local at, x = o.reverse and length + 1 - n or n, {}
     for k = 1, #steps do x[k] = steps[k][at] end
     local answer, y = o.body(structure.build(init.spec, carry), xs.spec and structure.build(xs.spec, x))
-    carry = read(CARRY, answer, init, "what is handed on keeps its dtype and sizes")
+    carry = read(CARRY, answer, init, KEEPS)
     if n == 1 and y ~= nil then
       first = {}
       first.leaves, first.spec = structure.flatten(WHERE, OUTPUT, y)
@@ -148,15 +149,22 @@ local read_scan = native.signature(WHERE, {
 ---return h, h end}`. body(carry, x) gets what the step before handed on, at first `init`, and the step of xs; it
 ---returns what is handed on, of the same dtypes and sizes, and if it likes an output. Answers what the last step handed
 ---on, and the outputs stacked along axis 1. Carry, x and output each are a tensor or a table of them, by position or
----name; `init={}` hands nothing on. Gradients flow through it.
+---name; `init={}` hands nothing on. Gradients flow through it. In a graph the body is recorded once, as a part of one
+---node, and the number of steps may be one that only a run tells; it may use tensors from outside, but not write into
+---them.
 ---@return perigee.Tensor|table carry
 ---@return perigee.Tensor|table? outputs
 local function scan(...)
   local o = read_scan(...)
   local init, xs = {}, { leaves = {} }
-  init.leaves, init.spec = structure.flatten(WHERE, "init", o.init)
+  init.leaves, init.spec, init.names = structure.flatten(WHERE, "init", o.init)
   if o.xs ~= nil then xs.leaves, xs.spec, xs.names = structure.flatten(WHERE, "xs", o.xs) end
-  return run_eagerly(o, init, xs, count_steps(o, xs))
+  local length = count_steps(o, xs)
+  if not structure.is_recorded(init.leaves, xs.leaves) then return run_eagerly(o, init, xs, length) end
+  return require("perigee.control.recorded").scan(WHERE, o, init, xs, length, {
+    carry = function(answer, wanted) return read(CARRY, answer, wanted, KEEPS) end,
+    output = function(y) return structure.flatten(WHERE, OUTPUT, y) end,
+  })
 end
 
 return { scan = scan }
