@@ -22,6 +22,7 @@ constexpr const char* kUsage =
     "  perigee -e code [args]        run code\n"
     "  perigee test [path...]        run *_test.lua files\n"
     "  perigee lint [path...]        what users of PyTorch write by habit and Lua takes without a word\n"
+    "  perigee run-graph FILE        a graph that pg.save wrote, on arrays in files, without a script\n"
     "  perigee plugins [--json]      plugins, their state and the reason where one is unavailable\n"
     "  perigee devices               devices, and why others are not there\n"
     "  perigee conform PLUGIN.so     whether a device does what devices must, and which operators it computes rightly\n"
@@ -30,7 +31,7 @@ constexpr const char* kUsage =
     "  perigee --version | --help\n";
 
 bool is_command(const char* word) {
-  for (const char* command : {"test", "lint", "plugins", "devices", "doctor", "conform", "repl"}) {
+  for (const char* command : {"test", "lint", "run-graph", "plugins", "devices", "doctor", "conform", "repl"}) {
     if (std::strcmp(word, command) == 0) return true;
   }
   return false;

@@ -32,6 +32,17 @@ Lua takes without a word: tensors as conditions and in ==, axes and positions fr
 Prints FILE:LINE:COLUMN: MESSAGE (RULE). Status: 0 nothing found, 1 something, 2 no such script.
 A line whose comment begins with "lint: ignore" is passed over.
   --rules           an example of what each rule finds, and of what it does not]],
+  ["run-graph"] = [[
+usage: perigee run-graph FILE.pgraph [options]
+Runs a graph that pg.save wrote, without a script, and prints the dtype and shape of what it gives. Status: 0 it ran,
+1 something failed, 2 wrong words.
+  --feed NAME=FILE   an input, from a .npy, .npz, .safetensors, .csv or .png file; of a file with several tensors that
+                     of the same name, or FILE:MEMBER. As often as there are inputs
+  --fetch NAME       what to compute, several times or with commas; without it the file's outputs
+  --out FILE         writes what was fetched: one array as .npy, several as .npz or .safetensors
+  --device NAME      where all of it goes, instead of where the file says
+  --seed NUMBER      what random operators draw from
+  --print            the graph's text, its inputs and outputs; alone, nothing is run]],
   doctor = [[
 usage: perigee doctor
 What is here, what is in force, what is wrong and how to mend it. Status 1 when something is wrong.]],
@@ -97,6 +108,7 @@ end
 function commands.conform(...) return require("perigee.command.conform")(...) end
 function commands.lint(...) return require("perigee.command.lint")(...) end
 function commands.doctor(...) return require("perigee.command.doctor")(...) end
+commands["run-graph"] = function(...) return require("perigee.command.run_graph")(...) end
 function commands.test(...) return require("perigee.command.test")(...) end
 function commands.repl(...) return require("perigee.prompt.repl")(...) end
 
