@@ -7526,6 +7526,16 @@ function Plot:save(path) end
 ---@return perigee.Gradual
 function prune.Gradual(...) end
 
+---Prunes whole output channels of a model's Linear layers and convolutions, in each those of least norm: the weights
+---that make them and those that read them, through activations, batch norms, pooling, dropout and nn.Flatten to the
+---next Linear or convolution of nn.Sequential. What nn.Residual adds up is one set of channels. One always stays. The
+---model computes with masks what pg.prune.shrink(model) computes with fewer channels. Channels that leave the model, or
+---meet a layer that mixes them (a layer norm, groups, a script's own forward), stay: where `layers` names them, or
+---nothing else is there, the error says why. Batches are the first axis.
+---@param ... perigee.Layer|number|{model: perigee.Layer, amount?: number, count?: integer, n?: integer, layers?: perigee.Layer[]} # model, amount, count, n=2, layers
+---@return perigee.Layer model
+function prune.channels(...) end
+
 ---Prunes with a mask of one's own. Earlier masks go on holding.
 ---@param ... perigee.Layer|perigee.Tensor|{layer: perigee.Layer, mask: perigee.Tensor, name?: string} # layer, mask, name=weight
 ---@return perigee.Layer
@@ -7535,6 +7545,12 @@ function prune.custom_from_mask(...) end
 ---@param ... perigee.Layer|perigee.Layer[]|number|{target: perigee.Layer|perigee.Layer[], amount?: number, count?: integer, name?: string, method?: "l1"|"random"} # target, amount, count, name=weight, method=l1
 ---@return perigee.Layer|perigee.Layer[]
 function prune.global_unstructured(...) end
+
+---Prunes whole heads of a model's nn.MultiheadAttention layers, in each those of least norm: their rows of the
+---projections and their columns of out_proj. One always stays. pg.prune.shrink(model) then has fewer heads.
+---@param ... perigee.Layer|number|{model: perigee.Layer, amount?: number, count?: integer, n?: integer} # model, amount, count, n=2
+---@return perigee.Layer model
+function prune.heads(...) end
 
 ---Whether a layer, or one inside of it, is pruned.
 ---@param layer perigee.Layer # or a model
@@ -7548,7 +7564,7 @@ function prune.is_pruned(layer) end
 function prune.l1_unstructured(...) end
 
 ---Prunes whole slices of a parameter, those of least norm: rows of a Linear, filters of a convolution. The network
----keeps its size.
+---keeps its size; pg.prune.channels with pg.prune.shrink makes a smaller one.
 ---@param ... perigee.Layer|perigee.Layer[]|number|{target: perigee.Layer|perigee.Layer[], amount?: number, count?: integer, name?: string, axis?: integer, n?: number} # target, amount, count, name=weight, axis=1, n=2
 ---@return perigee.Layer|perigee.Layer[]
 function prune.ln_structured(...) end
@@ -7580,6 +7596,20 @@ function prune.remove(...) end
 ---@param ... perigee.Layer|{model: perigee.Layer} # model
 ---@return perigee.PruneReport
 function prune.report(...) end
+
+---Makes a fresh model what a pruned one was: it gets the masks and the sizes that a state has, and loads it.
+---@param model perigee.Layer # made as the one that was pruned
+---@param state table<string, perigee.Tensor> # state() of the pruned one, or what pg.load gave
+---@return perigee.Layer model
+function prune.restore(model, state) end
+
+---A copy of a model without the channels and heads that nothing reads: those whose weights in all layers that take them
+---are 0, as pg.prune.channels and pg.prune.heads leave them. In evaluation it computes what the model does, to
+---rounding, in less time and memory. Masks of what remains stay. The model itself is as before; optimizers are to be
+---made anew.
+---@param ... perigee.Layer|{model: perigee.Layer} # model
+---@return perigee.Layer smaller
+function prune.shrink(...) end
 
 ---The scale; 1 where scaling is off.
 ---@return number

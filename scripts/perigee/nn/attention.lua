@@ -69,7 +69,7 @@ local names = { attn_mask = true, key_padding_mask = true, is_causal = true, nee
 
 -- query, key, value [N, L, embed] as projected.
 local function project(self, query, key, value)
-  local e = self.options.embed
+  local e = self.options.inner or self.options.embed
   local weights = { self.q_proj_weight, self.k_proj_weight, self.v_proj_weight }
   if self.together then
     for i = 1, 3 do weights[i] = self.in_proj_weight:narrow(1, (i - 1) * e + 1, e) end
@@ -205,18 +205,19 @@ function MultiheadAttention:forward(query, key, value, o)
   local turn = not flat and not options.batch_first
   local function arranged(x) return flat and x:unsqueeze(1) or turn and x:transpose(1, 2) or x end
   local q, k, v = project(self, arranged(query), arranged(key), arranged(value))
+  local inner = options.inner or options.embed -- less where heads were taken out
   local batch, keys, extra = q:size(1), k:size(2), 0
   if self.bias_k then
-    local shape = { batch, 1, options.embed }
+    local shape = { batch, 1, inner }
     k, v = pg().cat { k, self.bias_k:expand(shape), axis = 2 }, pg().cat { v, self.bias_v:expand(shape), axis = 2 }
     extra = extra + 1
   end
   if options.add_zero_attn then
-    local none = pg().zeros { batch, 1, options.embed, dtype = q.dtype, device = q.device }
+    local none = pg().zeros { batch, 1, inner, dtype = q.dtype, device = q.device }
     k, v = pg().cat { k, none, axis = 2 }, pg().cat { v, none, axis = 2 }
     extra = extra + 1
   end
-  local heads, width = options.heads, options.embed / options.heads
+  local heads, width = options.heads, inner / options.heads
   q, k, v = by_head(q, heads, width), by_head(k, heads, width), by_head(v, heads, width)
   local mask, dropout = combined_mask(self, o, q, keys, extra), self.training and options.dropout or 0
   local causal = o.is_causal and extra == 0
@@ -228,7 +229,7 @@ function MultiheadAttention:forward(query, key, value, o)
   else
     y = pg().scaled_dot_product_attention(q, k, v, { attn_mask = mask, is_causal = causal, dropout_p = dropout })
   end
-  y = self.out_proj(y:permute(1, 3, 2, 4):reshape(batch, q:size(3), options.embed))
+  y = self.out_proj(y:permute(1, 3, 2, 4):reshape(batch, q:size(3), inner))
   y = flat and y:squeeze(1) or turn and y:transpose(1, 2) or y
   if not weights then return y end
   if o.average_attn_weights ~= false then weights = weights:mean(2) end

@@ -7,7 +7,7 @@ local masks = require "perigee.prune.masks"
 
 ---@class perigee.prune
 local prune = {}
-for _, file in ipairs { "methods", "gradual", "report" } do
+for _, file in ipairs { "methods", "shrink", "gradual", "report" } do
   for name, value in pairs(require("perigee.prune." .. file)) do
     if type(value) == "function" then prune[name] = value end -- `inner` is of this room
   end

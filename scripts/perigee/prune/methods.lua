@@ -154,7 +154,7 @@ end
 
 local ln_structured = structured("prune.ln_structured", "norm")
 ---Prunes whole slices of a parameter, those of least norm: rows of a Linear, filters of a convolution. The network
----keeps its size.
+---keeps its size; pg.prune.channels with pg.prune.shrink makes a smaller one.
 ---@return perigee.Layer|perigee.Layer[]
 function prune.ln_structured(...) return ln_structured(...) end
 

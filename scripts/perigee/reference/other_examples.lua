@@ -111,6 +111,14 @@ local PRUNE = {
   remove = "pg.prune.l1_unstructured(layer, 0.5)\npg.prune.remove(layer)\n" ..
     "for name in layer:named_parameters() do print(name) end",
   report = "pg.prune.l1_unstructured(layer, 0.5)\nprint(pg.prune.report(layer))",
+  channels = "local model = nn.Sequential{layer, nn.ReLU{}, nn.Linear{2, 3}}\n" ..
+    "pg.prune.channels(model, {amount=0.5})\nprint(model[1].weight)\nprint(pg.prune.shrink(model))",
+  shrink = "local model = nn.Sequential{layer, nn.ReLU{}, nn.Linear{2, 3}}\n" ..
+    "pg.prune.channels(model, {count=1})\nlocal small = pg.prune.shrink(model)\nprint(small, small:size())",
+  heads = "local attention = nn.MultiheadAttention{8, 4}\npg.prune.heads(attention, {amount=0.5})\n" ..
+    "print(pg.prune.shrink(attention).in_proj_weight.shape)",
+  restore = "pg.prune.l1_unstructured(layer, 0.5)\n" ..
+    "local other = pg.prune.restore(nn.Linear{4, 2, bias=false}, layer:state())\nprint(other.weight)",
   Gradual = "local gradual = pg.prune.Gradual{layer, amount=0.75, steps=3}\n" ..
     "for _ = 1, 3 do print((\"%.3f\"):format(gradual:step())) end",
 }
