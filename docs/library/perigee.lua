@@ -22,6 +22,11 @@
 ---@field newaxis any # as an index: a new axis of size 1
 local pg = {}
 
+---The adapters of a model: what nn.lora and nn.adapters answer.
+---@class perigee.Adapters
+---@field model perigee.Layer
+local Adapters = {}
+
 ---@class perigee.Average
 ---@field updates integer # how many there were
 ---@field shadow table<string|integer, perigee.Tensor> # averages by the names of the model's state, or from 1 for a list
@@ -479,6 +484,34 @@ local optim_sched = {}
 
 ---@class perigee.prune
 local prune = {}
+
+---Copies in what state() gave, of a model that was adapted in the same way. All is looked at before anything changes.
+---@param given table<string, perigee.Tensor>
+---@param options? {strip_prefix?: string} # what names have in front, base_model.model. in PEFT's files
+---@return perigee.Adapters
+function Adapters:load_state(given, options) end
+
+---Adds the adapters to the weights that they stand beside and takes them away: the model gives the same in evaluation,
+---to rounding, as fast as it was. Its parameters stay frozen; model:unfreeze() trains them.
+---@return perigee.Layer model
+function Adapters:merge() end
+
+---Names of the adapted layers, as in the model's state().
+---@return string[]
+function Adapters:names() end
+
+---The parameters that are trained: for an optimizer.
+---@return perigee.Tensor[]
+function Adapters:parameters() end
+
+---Takes the adapters away: the model is what it was. Its parameters stay frozen.
+---@return perigee.Layer model
+function Adapters:remove() end
+
+---What is trained alone, by the names that it has in the model's state(): pg.save("adapters.safetensors",
+---adapters:state()). Shares the model's memory.
+---@return table<string, perigee.Tensor>
+function Adapters:state() end
 
 ---Loss scaling for float16 with a scale that adapts itself (Micikevicius et al. 2018), with PyTorch's schedule.
 ---@param options? {init_scale?: number, growth_factor?: number, backoff_factor?: number, growth_interval?: integer, enabled?: boolean} # init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true
@@ -1992,6 +2025,11 @@ function nn.ZeroPad2d(options, ...) end
 ---@return perigee.Layer
 function nn.ZeroPad3d(options, ...) end
 
+---The adapters that nn.lora gave a model, of which this may be a clone.
+---@param model perigee.Layer
+---@return perigee.Adapters
+function nn.adapters(model) end
+
 ---Binary cross entropy of probabilities p in [0, 1], in the shape of y: -(y log(p) + (1 - y) log(1 - p)), logarithms
 ---being -100 at least. A p outside is an error that names it. The gradient (p - y) / (p (1 - p)) is divided by 1e-12 at
 ---least, so that it is finite where p is 0 or 1 (float16: by 2^-15).
@@ -2187,6 +2225,15 @@ function nn.kl_div(x, target, options) end
 ---@param options? {weight?: perigee.Tensor, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.l1(x, y, options) end
+
+---Freezes a model and puts adapters beside its Linear layers, or the layers that are named: each then adds
+---alpha / rank B(A(x)), A and B being layers of `rank` outputs and inputs, and only they are trained (Hu et al., 2021).
+---B begins as zeros, so that nothing changes at first. Convolutions can be targets too. Names in state() stay, beside
+---`fc.weight` there are `fc.lora_A.weight` and `fc.lora_B.weight`, as PEFT has them. Answers the adapters, which are
+---saved alone, merged into the weights, or taken away.
+---@param ... perigee.Layer|integer|{model: perigee.Layer, rank?: integer, alpha?: number, dropout?: number, targets?: (string|function)[], train?: (string|function)[]} # model, rank=8, alpha, dropout=0, targets={"Linear"}, train
+---@return perigee.Adapters
+function nn.lora(...) end
 
 ---max(0, margin - y (a - b)): where y is 1, a should rank above b.
 ---@param a perigee.Tensor # scores

@@ -127,6 +127,14 @@ for name, text in pairs(PRUNE) do
     "pg.no_grad(function() layer.weight:copy_(pg.arange(1, 9):reshape(2, 4)) end)\n" .. text
 end
 
+local ADAPTED = "local model = nn.Sequential{nn.Linear{8, 8}, nn.ReLU{}, nn.Linear{8, 3}}\n"
+list["nn.lora"] = ADAPTED .. [[
+local adapters = nn.lora(model, {rank=2, targets={"0"}, train={"2"}})
+for name, p in model:named_parameters() do print(name, p.requires_grad) end
+adapters:merge()
+print(model[1])]]
+list["nn.adapters"] = ADAPTED .. "nn.lora(model, {rank=2})\nprint(nn.adapters(model:clone()))"
+
 list["optim.sched.Plateau"] = [[
 local optimizer = optim.SGD{{pg.tensor({1}, {requires_grad=true})}, lr=0.1}
 local schedule = optim.sched.Plateau{optimizer, patience=1}

@@ -20,8 +20,8 @@ receivers.prefixes = {
   LBFGS = "lbfgs:", Tape = "tape:", Sequential = "sequential:", ModuleList = "module_list:", ModuleDict =
   "module_dict:", ParameterList = "parameter_list:", on_list = "pg.", matrix_product = "pg.", slices = "pg.", distinct =
   "pg.", with_mean = "pg.", lp_pool = "pg.", filler = "tensor:", utils = "nn.utils.",
-  prune = "prune.", Gradual = "gradual:", inner = false, masks = false, choose = false, targets = false, resize =
-  false, spaces = false,
+  prune = "prune.", lora = "nn.", Adapters = "adapters:", Gradual = "gradual:",
+  inner = false, masks = false, choose = false, targets = false, resize = false, spaces = false,
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.
