@@ -288,6 +288,8 @@ PGC_API uint32_t pgc_graph_written(pgc_graph *graph);
 PGC_API int32_t pgc_graph_after_writes(pgc_graph *graph, pgc_tensor *tensor, uint32_t index, pgc_tensor **output);
 /* Variables in the order in which they were made; NULL: not so many. */
 PGC_API int32_t pgc_graph_variable_at(pgc_graph *graph, uint32_t index, pgc_tensor **output);
+/* Another number whenever anything was recorded or named since. */
+PGC_API uint64_t pgc_graph_revision(pgc_graph *graph);
 /* The name of a tensor of a graph; valid until it is renamed. NULL for others. */
 PGC_API const char *pgc_graph_name(pgc_tensor *tensor);
 PGC_API int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
@@ -345,11 +347,21 @@ PGC_API int32_t pgc_session_contents(pgc_session *session, const char *name, pgc
 /* Nodes that their device has no kernel for run on the processor; the first time the log says so. */
 PGC_API int32_t pgc_session_allow_soft_placement(pgc_session *session, int32_t on);
 PGC_API const char *pgc_session_placement(pgc_session *session); /* a line per node: "add_1: (add): gpu:0" */
-/* fetches and feeds are graph tensors; values and results eager ones. Variables keep what the run wrote. Fetching a
+/* Several threads may run one session at once; only runs that update variables wait for each other. fetches and feeds are
+ * graph tensors; values and results eager ones. Variables keep what the run wrote. Fetching a
  * variable (as pgc_graph_variable gave it) reads it and asks for no update; fetching its updated value does. */
 PGC_API int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
                                 pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
                                 pgc_tensor **results);
+/* A run in parts: all that will be fetched and fed is told first; the parts then fetch some of it with what has been fed so
+ * far, and no node is computed twice. Feeds once each. Release it before the session. */
+typedef struct pgc_partial pgc_partial;
+PGC_API int32_t pgc_partial_create(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
+                                   pgc_tensor *const *feeds, uint32_t feed_count, pgc_partial **output);
+PGC_API int32_t pgc_partial_run(pgc_partial *partial, pgc_tensor *const *fetches, uint32_t fetch_count,
+                                pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
+                                pgc_tensor **results);
+PGC_API void pgc_partial_release(pgc_partial *partial);
 /* What a variable of the session's graph holds from now on: a copy of an eager tensor of its shape and dtype. */
 PGC_API int32_t pgc_session_assign(pgc_session *session, pgc_tensor *variable, pgc_tensor *value);
 

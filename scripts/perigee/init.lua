@@ -56,6 +56,9 @@ local function connect(native)
   local suggest = native.suggest
   function suggest.foreign.hint(...) return require("perigee.names.foreign").hint(...) end
   function suggest.foreign.option(...) return require("perigee.names.foreign").option(...) end
+  native.methods.eval = native.checked.behind("eval", function(t, feeds)
+    return require("perigee.graph.session").eval(t, feeds)
+  end)
   native.methods.save_npy = native.checked.behind("save_npy", function(t, path)
     return require("perigee.files.npy").save_npy(t, path)
   end)

@@ -95,6 +95,7 @@ int32_t pgc_graph_variable_at(pgc_graph* graph, uint32_t index, pgc_tensor** out
     *output = found ? give(std::move(found)) : nullptr;
   });
 }
+uint64_t pgc_graph_revision(pgc_graph* graph) { return graph_of(graph).revision; }
 const char* pgc_graph_name(pgc_tensor* tensor) {
   const char* name = nullptr;
   run("name", [&] { name = graph_name(*get(tensor)).c_str(); });
@@ -216,3 +217,22 @@ int32_t pgc_session_run(pgc_session* session, pgc_tensor* const* fetches, uint32
     for (uint32_t i = 0; i < fetch_count; i++) results[i] = give(std::move(made[i]));
   });
 }
+int32_t pgc_partial_create(pgc_session* session, pgc_tensor* const* fetches, uint32_t fetch_count,
+                           pgc_tensor* const* feeds, uint32_t feed_count, pgc_partial** output) {
+  return run("Session:partial_run_setup", [&] {
+    auto made = reinterpret_cast<Session*>(session)->begin(get(fetches), fetch_count, get(feeds), feed_count);
+    *output = reinterpret_cast<pgc_partial*>(made.release());
+  });
+}
+int32_t pgc_partial_run(pgc_partial* partial, pgc_tensor* const* fetches, uint32_t fetch_count,
+                        pgc_tensor* const* feeds, pgc_tensor* const* values, uint32_t feed_count,
+                        pgc_tensor** results) {
+  return run("Session:partial_run", [&] {
+    for (uint32_t i = 0; i < feed_count; i++) eager(values[i], "what is fed");
+    std::vector<TensorRef> made(fetch_count);
+    reinterpret_cast<Session::Partial*>(partial)->run(get(fetches), fetch_count, get(feeds), get(values), feed_count,
+                                                      made.data());
+    for (uint32_t i = 0; i < fetch_count; i++) results[i] = give(std::move(made[i]));
+  });
+}
+void pgc_partial_release(pgc_partial* partial) { delete reinterpret_cast<Session::Partial*>(partial); }

@@ -45,6 +45,7 @@ typedef struct pg_param {
 typedef struct pgc_tensor pgc_tensor;
 typedef struct pgc_graph pgc_graph;
 typedef struct pgc_session pgc_session;
+typedef struct pgc_partial pgc_partial;
 const char *pgc_version(void);
 int32_t pgc_add_plugin_path(const char *folder);
 int32_t pgc_load_plugin(const char *path);
@@ -196,6 +197,7 @@ uint32_t pgc_graph_written(pgc_graph *graph);
 int32_t pgc_graph_after_writes(pgc_graph *graph, pgc_tensor *tensor, uint32_t index, pgc_tensor **output);
 int32_t pgc_graph_knows(pgc_graph *graph, pgc_tensor *tensor);
 int32_t pgc_graph_variable_at(pgc_graph *graph, uint32_t index, pgc_tensor **output);
+uint64_t pgc_graph_revision(pgc_graph *graph);
 const char *pgc_graph_name(pgc_tensor *tensor);
 int32_t pgc_graph_find(pgc_graph *graph, const char *name, pgc_tensor **output);
 const char *pgc_graph_text(pgc_graph *graph);
@@ -235,6 +237,12 @@ const char *pgc_session_placement(pgc_session *session);
 int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
                                 pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
                                 pgc_tensor **results);
+int32_t pgc_partial_create(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
+                                   pgc_tensor *const *feeds, uint32_t feed_count, pgc_partial **output);
+int32_t pgc_partial_run(pgc_partial *partial, pgc_tensor *const *fetches, uint32_t fetch_count,
+                                pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
+                                pgc_tensor **results);
+void pgc_partial_release(pgc_partial *partial);
 int32_t pgc_session_assign(pgc_session *session, pgc_tensor *variable, pgc_tensor *value);
 
 typedef struct perigee_size {

@@ -4,7 +4,6 @@
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
-local gradients = require "perigee.native.gradients"
 local sizes = require "perigee.native.size"
 local operators = require "perigee.native.operators"
 local scopes = require "perigee.native.scopes"
@@ -164,22 +163,69 @@ function M.allow_soft_placement(session, on)
 end
 function M.placement(session) return ffi.string(C.pgc_session_placement(open(session, "placement"))) end
 
----Lists of graph tensors to fetch, of graph tensors fed and of their values.
-function M.run(session, fetches, feeds, values)
-  local count = #fetches
-  open(session, "run")
-  local results = ffi.new("pgc_tensor *[?]", math.max(count, 1))
-  local wanted, targets = gradients.array(fetches, count, "run"), gradients.array(feeds, #feeds, "run")
-  local fed = gradients.array(values, #feeds, "run")
-  local rc = C.pgc_session_run(session, wanted, count, targets, fed, #feeds, results)
-  if rc == 10 then -- memory is short
-    operators.make_room()
-    rc = C.pgc_session_run(session, wanted, count, targets, fed, #feeds, results)
+---Another number whenever anything was recorded or named.
+function M.revision(graph) return tonumber(C.pgc_graph_revision(open(graph, "graph"))) end
+
+local pointers = ffi.typeof("pgc_tensor *[?]")
+local FEW = 16
+local few = { pointers(FEW), pointers(FEW), pointers(FEW), pointers(FEW) }
+
+-- The k-th array of a call, with room for `count` tensors.
+local function room(k, count) return count <= FEW and few[k] or pointers(count) end
+
+local function fill(array, list, count)
+  for i = 1, count do
+    local t = list[i]
+    if t.ptr == nil then check_open(t, "run") end
+    array[i - 1] = t.ptr
   end
-  check(rc, "Session:run")
+  return array
+end
+
+local function wrapped(results, count)
   local list = {}
   for i = 1, count do list[i] = handles.wrap(results[i - 1]) end
   return list
+end
+
+---Lists of graph tensors to fetch, of graph tensors fed and of their values.
+function M.run(session, fetches, feeds, values)
+  open(session, "run")
+  local count, fed = #fetches, #feeds
+  local wanted, targets = fill(room(1, count), fetches, count), fill(room(2, fed), feeds, fed)
+  local given, results = fill(room(3, fed), values, fed), room(4, count)
+  local rc = C.pgc_session_run(session, wanted, count, targets, given, fed, results)
+  if rc == 10 then -- memory is short
+    operators.make_room()
+    rc = C.pgc_session_run(session, wanted, count, targets, given, fed, results)
+  end
+  check(rc, "Session:run")
+  return wrapped(results, count)
+end
+
+---Begins a run in parts, of all that will be fetched and fed.
+function M.begin(session, fetches, feeds)
+  local partial = ffi.new("pgc_partial *[1]")
+  local wanted, targets = pointers(math.max(#fetches, 1)), pointers(math.max(#feeds, 1))
+  fill(wanted, fetches, #fetches)
+  fill(targets, feeds, #feeds)
+  check(C.pgc_partial_create(open(session, "partial_run_setup"), wanted, #fetches, targets, #feeds, partial),
+        "Session:partial_run_setup")
+  return ffi.gc(partial[0], C.pgc_partial_release)
+end
+
+---A part of it.
+function M.run_part(partial, fetches, feeds, values)
+  local count, fed = #fetches, #feeds
+  local wanted, targets = fill(room(1, count), fetches, count), fill(room(2, fed), feeds, fed)
+  local given, results = fill(room(3, fed), values, fed), room(4, count)
+  local rc = C.pgc_partial_run(partial, wanted, count, targets, given, fed, results)
+  if rc == 10 then
+    operators.make_room()
+    rc = C.pgc_partial_run(partial, wanted, count, targets, given, fed, results)
+  end
+  check(rc, "Session:partial_run")
+  return wrapped(results, count)
 end
 
 ---Gives a variable of the session's graph a value.

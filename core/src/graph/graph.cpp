@@ -31,6 +31,7 @@ std::string free_name(Graph& g, const std::string& wanted) {
 
 uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const std::string& name) {
   auto id = static_cast<uint32_t>(g.values.size());
+  g.revision++;
   GraphValue v;
   v.kind = kind;
   v.meta = std::move(meta);
@@ -236,6 +237,7 @@ struct Recorder {
     }
     if (info.effect == PG_EFFECT_ORDERED) g.ordered.push_back(index);
     g.nodes.push_back(node);
+    g.revision++;
   }
 
   void finish(TensorRef* outputs, uint32_t output_count) {
@@ -390,6 +392,7 @@ void graph_set_name(Graph& g, Tensor& tensor, const std::string& name) {
   auto [it, fresh] = g.names.try_emplace(name, tensor.value);
   if (!fresh && it->second != tensor.value) pg::fail_argument("the graph already has a tensor named '" + name + "'");
   GraphValue& v = g.values[tensor.value];
+  g.revision++;
   if (!v.named && v.name != name) g.names.erase(v.name);
   v.name = name;
   v.named = true;
@@ -447,6 +450,7 @@ TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index) {
     bool known = g.values[id].node == own || std::find(after.begin(), after.end(), id) != after.end();
     if (!known) after.push_back(id);
   }
+  g.revision++;
   return made;
 }
 

@@ -83,6 +83,7 @@ struct TakenKey {
 
 struct Graph {
   std::atomic<uint32_t> refs{1};
+  uint64_t revision = 0;  // another one whenever anything was recorded or named
   std::vector<GraphValue> values;
   std::vector<GraphNode> nodes;
   std::unordered_map<std::string, uint32_t> names;  // of values and nodes; of a node, its first output, if it has any

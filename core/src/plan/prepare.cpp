@@ -102,14 +102,14 @@ struct Preparer {
     p.steps.push_back(s);
   }
 
-  void run(std::span<const uint32_t> fetches, std::span<const uint32_t> feeds) {
+  void run(std::span<const uint32_t> fetches, std::span<const uint32_t> feeds, bool effects) {
     slot_of.assign(g.values.size(), none);
     fed.assign(g.values.size(), 0);
     needed.assign(g.nodes.size(), 0);
     for (uint32_t id : feeds) fed[id] = 1;
     for (uint32_t id : fetches) need(id);
     for (uint32_t n : g.ordered)
-      if (!g.nodes[n].outputs.empty()) need(g.nodes[n].outputs[0]);
+      if (effects && !g.nodes[n].outputs.empty()) need(g.nodes[n].outputs[0]);
     // A variable's last value is kept where the run makes it, and is what a fetch of the variable gives.
     for (auto& [id, last] : g.latest)
       if (last != id && is_made(last)) {
@@ -136,12 +136,64 @@ struct Preparer {
   }
 };
 
+// Visits all values that some values are computed of, themselves included, each once. Behind a value for which
+// `stops` says so, nothing is visited.
+template <class Stops>
+void walk(const Graph& g, std::span<const uint32_t> from, Stops stops) {
+  std::vector<uint8_t> seen(g.values.size(), 0);
+  std::vector<uint32_t> open(from.begin(), from.end());
+  while (!open.empty()) {
+    uint32_t id = open.back();
+    open.pop_back();
+    if (std::exchange(seen[id], 1) || stops(id) || g.values[id].kind != ValueKind::node) continue;
+    const GraphNode& n = g.nodes[g.values[id].node];
+    for (uint32_t input : n.inputs)
+      if (input != PreparedRun::none) open.push_back(input);
+    open.insert(open.end(), n.after.begin(), n.after.end());
+  }
+}
+
+std::vector<uint8_t> marked(const Graph& g, std::span<const uint32_t> values) {
+  std::vector<uint8_t> marks(g.values.size(), 0);
+  for (uint32_t id : values) marks[id] = 1;
+  return marks;
+}
+
 }  // namespace
 
-PreparedRun prepare_run(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds) {
+PreparedRun prepare_run(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
+                        bool effects) {
   Preparer preparer{g};
-  preparer.run(fetches, feeds);
+  preparer.run(fetches, feeds, effects);
   return std::move(preparer.p);
+}
+
+std::vector<uint32_t> made_on_the_way(const Graph& g, std::span<const uint32_t> now, std::span<const uint32_t> later,
+                                      std::span<const uint32_t> known) {
+  const std::vector<uint8_t> given = marked(g, known);
+  std::vector<uint8_t> runs(g.nodes.size(), 0);
+  walk(g, now, [&](uint32_t id) {
+    if (!given[id] && g.values[id].kind == ValueKind::node) runs[g.values[id].node] = 1;
+    return given[id] != 0;
+  });
+  std::vector<uint32_t> made;
+  walk(g, later, [&](uint32_t id) {
+    bool there = !given[id] && g.values[id].kind == ValueKind::node && runs[g.values[id].node];
+    if (there) made.push_back(id);
+    return there || given[id];
+  });
+  return made;
+}
+
+std::vector<uint32_t> variables_behind(const Graph& g, std::span<const uint32_t> values,
+                                       std::span<const uint32_t> known) {
+  const std::vector<uint8_t> given = marked(g, known);
+  std::vector<uint32_t> found;
+  walk(g, values, [&](uint32_t id) {
+    if (!given[id] && g.values[id].kind == ValueKind::variable) found.push_back(id);
+    return given[id] != 0;
+  });
+  return found;
 }
 
 }  // namespace perigee

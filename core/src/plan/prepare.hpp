@@ -59,7 +59,14 @@ struct PreparedRun {
 };
 
 // `fetches` and `feeds` are values of the graph. Throws for placeholders that are needed and not fed. Nodes with
-// ordered effects are always needed.
-PreparedRun prepare_run(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds);
+// ordered effects are needed in any case, unless `effects` says otherwise.
+PreparedRun prepare_run(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
+                        bool effects = true);
+// Of values that `later` needs, those that are made on the way to `now`; those of `known` need nothing.
+std::vector<uint32_t> made_on_the_way(const Graph& g, std::span<const uint32_t> now, std::span<const uint32_t> later,
+                                      std::span<const uint32_t> known);
+// The variables that values need, where those of `known` need nothing.
+std::vector<uint32_t> variables_behind(const Graph& g, std::span<const uint32_t> values,
+                                       std::span<const uint32_t> known);
 
 }  // namespace perigee

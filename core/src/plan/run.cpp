@@ -71,23 +71,33 @@ struct Runner::Frame {
 
   // ---- sources ----
 
-  void check_feed(const GraphValue& v, const Meta& given) {
+  void check_kind(const GraphValue& v, const Meta& given) {
     if (v.meta->rank != given.rank || v.meta->dtype != given.dtype)
       pg::fail_argument(pg::format("'%s' was fed %s %s; expected %s %s", v.name.c_str(), pg::dtype_name(given.dtype),
                                    shape_text(given).c_str(), pg::dtype_name(v.meta->dtype),
                                    shape_text(*v.meta).c_str()));
+  }
+
+  // What is computed of symbols tells them too: a node of [2*n] that is fed.
+  void solve_sizes(Tensor* const* feeds) {
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t i = 0; i < p.feeds.size(); i++) {
+        const Meta &want = *g.values[p.feeds[i].value].meta, &got = *feeds[i]->meta;
+        for (uint32_t d = 0; d < want.rank; d++) more |= dim_solve(want.shape[d], got.shape[d], fed_sizes);
+      }
+    }
+  }
+
+  void check_sizes(const GraphValue& v, const Meta& given) {
     for (uint32_t i = 0; i < v.meta->rank; i++) {
-      int64_t want = v.meta->shape[i], got = given.shape[i];
-      if (PG_DIM_IS_SYMBOLIC(want) && v.kind == ValueKind::placeholder)
-        want = fed_sizes.try_emplace(want, got).first->second;
-      if (!PG_DIM_IS_SYMBOLIC(want) && want != got)
-        pg::fail_argument(pg::format(
-            "'%s' was fed shape %s; expected %s%s", v.name.c_str(), shape_text(given).c_str(),
-            shape_text(*v.meta).c_str(),
-            want == v.meta->shape[i]
-                ? ""
-                : pg::format(" with %s = %lld", dim_text(v.meta->shape[i]).c_str(), static_cast<long long>(want))
-                      .c_str()));
+      std::optional<int64_t> want = dim_known(v.meta->shape[i], fed_sizes);
+      if (!want || *want == given.shape[i]) continue;
+      std::string reason;
+      if (PG_DIM_IS_SYMBOLIC(v.meta->shape[i]))
+        reason = pg::format(" with %s = %lld", dim_text(v.meta->shape[i]).c_str(), static_cast<long long>(*want));
+      pg::fail_argument(pg::format("'%s' was fed shape %s; expected %s%s", v.name.c_str(), shape_text(given).c_str(),
+                                   shape_text(*v.meta).c_str(), reason.c_str()));
     }
   }
 
@@ -99,8 +109,10 @@ struct Runner::Frame {
     if (!same) {
       fed_sizes.clear();
       if (around != nullptr) fed_sizes = sizes_around = *around;
+      for (size_t i = 0; i < p.feeds.size(); i++) check_kind(g.values[p.feeds[i].value], *feeds[i]->meta);
+      solve_sizes(feeds);
       for (size_t i = 0; i < p.feeds.size(); i++) {
-        check_feed(g.values[p.feeds[i].value], *feeds[i]->meta);
+        check_sizes(g.values[p.feeds[i].value], *feeds[i]->meta);
         fed[i] = feeds[i]->meta;
       }
     }
@@ -399,8 +411,9 @@ struct Runner::Lease {
   }
 };
 
-Runner::Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds, SoftPlacement* soft)
-    : graph_(g), prepared_(prepare_run(g, fetches, feeds)), soft_(soft) {
+Runner::Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds, SoftPlacement* soft,
+               bool effects)
+    : graph_(g), prepared_(prepare_run(g, fetches, feeds, effects)), soft_(soft) {
   controls_.resize(prepared_.steps.size());
   for (size_t i = 0; i < prepared_.steps.size(); i++) {
     const GraphNode& n = g.nodes[prepared_.steps[i].node];

@@ -27,7 +27,7 @@ class Runner {
  public:
   // `fetches` and `feeds`: values of the graph. Throws for placeholders that are needed and not fed.
   Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
-         SoftPlacement* soft = nullptr);
+         SoftPlacement* soft = nullptr, bool effects = true);
   ~Runner();
   const PreparedRun& prepared() const { return prepared_; }
   // `feeds`: eager tensors, in the order in which their values were given; never written to. `variables`: what those of

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/session.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include "tape/tape.hpp"
 
 namespace perigee {
@@ -76,7 +79,7 @@ std::shared_ptr<Runner> Session::find_runner(std::vector<uint32_t> fetches, std:
   std::lock_guard lock(mutex_);
   for (auto it = prepared_.begin(); it != prepared_.end(); ++it) {
     if (it->fetches != fetches || it->feeds != feeds) continue;
-    if (it->nodes != g.nodes.size() || it->values != g.values.size()) {  // variables may have later values by now
+    if (it->revision != g.revision) {  // variables may have later values by now
       prepared_.erase(it);
       break;
     }
@@ -86,39 +89,107 @@ std::shared_ptr<Runner> Session::find_runner(std::vector<uint32_t> fetches, std:
   auto runner = std::make_shared<Runner>(g, fetches, feeds, &soft_);
   add_variables();
   if (prepared_.size() == max_prepared) prepared_.pop_back();
-  prepared_.push_front({std::move(fetches), std::move(feeds), g.nodes.size(), g.values.size(), runner});
+  prepared_.push_front({std::move(fetches), std::move(feeds), g.revision, runner});
   return runner;
 }
 
-void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values,
-                  uint32_t feed_count, TensorRef* results) {
-  const Graph& g = *graph_;
-  std::vector<uint32_t> wanted, fed;
-  for (uint32_t i = 0; i < feed_count; i++) {
-    if (!feeds[i]->is_graph() || feeds[i]->graph.get() != &g) pg::fail_argument("a feed is not a tensor of this graph");
-    uint32_t variable = g.values[feeds[i]->value].variable;  // what is read of it, which its updates start from
-    fed.push_back(variable != UINT32_MAX ? variable : feeds[i]->value);
-  }
-  for (uint32_t i = 0; i < fetch_count; i++) {
-    if (!fetches[i]->is_graph() || fetches[i]->graph.get() != &g)
+std::vector<uint32_t> Session::fetched(Tensor* const* fetches, uint32_t count) const {
+  std::vector<uint32_t> wanted;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!fetches[i]->is_graph() || fetches[i]->graph.get() != graph_.get())
       pg::fail_argument("a fetch is not a tensor of this graph");
     wanted.push_back(fetches[i]->value);
   }
-  std::shared_ptr<Runner> runner = find_runner(std::move(wanted), std::move(fed));
-  const PreparedRun& p = runner->prepared();
+  return wanted;
+}
+
+std::vector<uint32_t> Session::fed(Tensor* const* feeds, uint32_t count) const {
+  std::vector<uint32_t> given;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!feeds[i]->is_graph() || feeds[i]->graph.get() != graph_.get())
+      pg::fail_argument("a feed is not a tensor of this graph");
+    uint32_t variable = graph_->values[feeds[i]->value].variable;  // what is read of it, which its updates start from
+    given.push_back(variable != UINT32_MAX ? variable : feeds[i]->value);
+  }
+  return given;
+}
+
+// `results` are those of the runner's fetches.
+void Session::run(Runner& runner, Tensor* const* feeds, TensorRef* results) {
+  const PreparedRun& p = runner.prepared();
   std::unique_lock updating(updating_, std::defer_lock);
   if (!p.commits.empty()) updating.lock();
-  SmallVector<TensorRef, 8> held, commits(p.commits.size()), fetched(fetch_count);
+  SmallVector<TensorRef, 8> held, commits(p.commits.size());
   {
     std::lock_guard lock(mutex_);
     for (const PreparedRun::Source& s : p.variables) held.push_back(variables_.at(s.value));
   }
-  runner->run(values, held.data(), fetched.data(), commits.data());
-  if (!commits.empty()) {
-    std::lock_guard lock(mutex_);
-    for (size_t i = 0; i < commits.size(); i++) std::swap(variables_.find(p.commits[i].variable)->second, commits[i]);
+  runner.run(feeds, held.data(), results, commits.data());
+  if (commits.empty()) return;
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < commits.size(); i++) std::swap(variables_.find(p.commits[i].variable)->second, commits[i]);
+}
+
+void Session::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values,
+                  uint32_t feed_count, TensorRef* results) {
+  std::vector<uint32_t> wanted = fetched(fetches, fetch_count), given = fed(feeds, feed_count);
+  // In the graph's order, so that what is prepared and what is complained of do not depend on the caller's.
+  SmallVector<uint32_t, 8> order(feed_count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return given[a] < given[b]; });
+  std::vector<uint32_t> sorted;
+  SmallVector<Tensor*, 8> contents;
+  for (uint32_t i : order) {
+    sorted.push_back(given[i]);
+    contents.push_back(values[i]);
   }
-  for (uint32_t i = 0; i < fetch_count; i++) results[i] = std::move(fetched[i]);
+  std::shared_ptr<Runner> runner = find_runner(std::move(wanted), std::move(sorted));
+  SmallVector<TensorRef, 8> made(fetch_count);
+  run(*runner, contents.data(), made.data());
+  for (uint32_t i = 0; i < fetch_count; i++) results[i] = std::move(made[i]);
+}
+
+std::unique_ptr<Session::Partial> Session::begin(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds,
+                                                 uint32_t feed_count) {
+  std::unique_ptr<Partial> partial(new Partial(*this));
+  partial->fetches_ = fetched(fetches, fetch_count);
+  partial->feeds_ = fed(feeds, feed_count);
+  std::lock_guard lock(mutex_);
+  add_variables();
+  for (uint32_t id : variables_behind(*graph_, partial->fetches_, partial->feeds_))
+    partial->known_[id] = variables_.at(id);
+  return partial;
+}
+
+void Session::Partial::run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values,
+                           uint32_t feed_count, TensorRef* results) {
+  const Graph& g = *session_.graph_;
+  auto check = [&](const std::vector<uint32_t>& told, uint32_t id, const char* what) {
+    if (std::find(told.begin(), told.end(), id) == told.end())
+      pg::fail_argument("'" + g.values[id].name + "' is not among the " + what + " that the partial run began with");
+  };
+  std::vector<uint32_t> wanted = session_.fetched(fetches, fetch_count), given = session_.fed(feeds, feed_count);
+  for (uint32_t id : wanted) check(fetches_, id, "fetches");
+  std::map<uint32_t, TensorRef> known = known_;
+  for (uint32_t i = 0; i < feed_count; i++) {
+    check(feeds_, given[i], "feeds");
+    if (!known.emplace(given[i], TensorRef::share(values[i])).second)
+      pg::fail_argument("'" + g.values[given[i]].name + "' has been fed already");
+  }
+  std::vector<uint32_t> ids;
+  std::vector<Tensor*> contents;
+  for (auto& [id, value] : known) {
+    ids.push_back(id);
+    contents.push_back(value.get());
+  }
+  std::vector<uint32_t> kept = made_on_the_way(g, wanted, fetches_, ids);
+  wanted.insert(wanted.end(), kept.begin(), kept.end());
+  Runner runner(g, wanted, ids, &session_.soft_, false);
+  std::vector<TensorRef> made(wanted.size());
+  session_.run(runner, contents.data(), made.data());
+  for (size_t i = 0; i < kept.size(); i++) known[kept[i]] = std::move(made[fetch_count + i]);
+  known_ = std::move(known);
+  for (uint32_t i = 0; i < fetch_count; i++) results[i] = std::move(made[i]);
 }
 
 }  // namespace perigee

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -23,6 +24,23 @@ class Session {
   // that fails leaves them as they were.
   void run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values,
            uint32_t feed_count, TensorRef* results);
+  // A run in parts: what is fetched and fed is told at first, what has been computed is kept between the parts, and
+  // every node is computed once. Variables are what they were at the beginning, but for what the parts write; effects
+  // happen with what needs them. For one thread at a time; a part that fails has not happened.
+  class Partial {
+   public:
+    void run(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds, Tensor* const* values,
+             uint32_t feed_count, TensorRef* results);
+
+   private:
+    friend class Session;
+    explicit Partial(Session& session) : session_(session) {}
+    Session& session_;  // must outlive it
+    std::vector<uint32_t> fetches_, feeds_;
+    std::map<uint32_t, TensorRef> known_;  // values of the graph
+  };
+  std::unique_ptr<Partial> begin(Tensor* const* fetches, uint32_t fetch_count, Tensor* const* feeds,
+                                 uint32_t feed_count);
   // What a variable holds from now on: a copy of a value of its shape and dtype.
   void assign(Tensor& variable, Tensor& value);
   // What a variable holds now, or a constant: the very tensor. Throws for other names.
@@ -36,10 +54,13 @@ class Session {
   // A pair of fetches and feeds that has been run.
   struct Prepared {
     std::vector<uint32_t> fetches, feeds;
-    size_t nodes, values;  // of the graph then
+    uint64_t revision;  // of the graph then
     std::shared_ptr<Runner> runner;
   };
+  std::vector<uint32_t> fetched(Tensor* const* fetches, uint32_t count) const;
+  std::vector<uint32_t> fed(Tensor* const* feeds, uint32_t count) const;
   std::shared_ptr<Runner> find_runner(std::vector<uint32_t> fetches, std::vector<uint32_t> feeds);
+  void run(Runner& runner, Tensor* const* feeds, TensorRef* results);
   void add_variables();
 
   GraphRef graph_;

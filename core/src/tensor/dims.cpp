@@ -118,6 +118,42 @@ std::string product_text(const Product& product, int64_t factor) {
   return text;
 }
 
+int64_t symbol_number(int64_t atom) { return number_of(Sum{{Product{atom}, 1}}); }
+
+std::optional<int64_t> atom_value(int64_t index, const Bindings& bindings) {
+  const Atom a = table().atoms[static_cast<size_t>(index)];
+  if (a.kind == Kind::symbol) {
+    auto it = bindings.find(symbol_number(index));
+    return it == bindings.end() ? std::nullopt : std::optional(it->second);
+  }
+  std::optional<int64_t> x = dim_known(a.a, bindings), y = dim_known(a.b, bindings);
+  if (!x || !y) return std::nullopt;
+  return a.kind == Kind::quotient ? dim_div(*x, *y) : std::max(*x, *y);
+}
+
+std::optional<int64_t> product_value(const Product& product, const Bindings& bindings) {
+  int64_t value = 1;
+  for (int64_t index : product) {
+    std::optional<int64_t> part = atom_value(index, bindings);
+    if (!part) return std::nullopt;
+    value = checked_mul(value, *part);
+  }
+  return value;
+}
+
+// The first symbol in a dimension that has no size.
+std::string unknown_name(int64_t dimension, const Bindings& bindings) {
+  std::lock_guard lock(table().mutex);
+  for (auto& [product, factor] : sum_of(dimension))
+    for (int64_t index : product) {
+      if (atom_value(index, bindings)) continue;
+      const Atom a = table().atoms[static_cast<size_t>(index)];
+      if (a.kind == Kind::symbol) return a.name;
+      return unknown_name(dim_known(a.a, bindings) ? a.b : a.a, bindings);
+    }
+  return dim_text(dimension);
+}
+
 }  // namespace
 
 int64_t make_symbol(const std::string& name) {
@@ -192,29 +228,48 @@ bool dim_equal(int64_t a, int64_t b) {
   return PG_DIM_IS_SYMBOLIC(dim_add(a, dim_mul(b, -1)));  // a constant difference that is not 0 refutes it
 }
 
-int64_t dim_value(int64_t dimension, const Bindings& bindings) {
+std::optional<int64_t> dim_known(int64_t dimension, const Bindings& bindings) {
   if (!PG_DIM_IS_SYMBOLIC(dimension)) return dimension;
   std::lock_guard lock(table().mutex);
   int64_t total = 0;
   for (auto& [product, factor] : sum_of(dimension)) {
-    int64_t value = factor;
-    for (int64_t index : product) {
-      const Atom a = table().atoms[static_cast<size_t>(index)];
-      int64_t part = 0;
-      if (a.kind == Kind::symbol) {
-        auto it = bindings.find(number_of(Sum{{Product{index}, 1}}));
-        if (it == bindings.end()) pg::fail(PG_E_FAILED_PRECONDITION, "dimension '" + a.name + "' has no size yet");
-        part = it->second;
-      } else if (a.kind == Kind::quotient) {
-        part = dim_div(dim_value(a.a, bindings), dim_value(a.b, bindings));
-      } else {
-        part = std::max(dim_value(a.a, bindings), dim_value(a.b, bindings));
-      }
-      value = checked_mul(value, part);
-    }
-    total = checked_add(total, value);
+    std::optional<int64_t> value = product_value(product, bindings);
+    if (!value) return std::nullopt;
+    total = checked_add(total, checked_mul(factor, *value));
   }
   return total;
+}
+
+int64_t dim_value(int64_t dimension, const Bindings& bindings) {
+  if (std::optional<int64_t> value = dim_known(dimension, bindings)) return *value;
+  pg::fail(PG_E_FAILED_PRECONDITION, "dimension '" + unknown_name(dimension, bindings) + "' has no size yet");
+}
+
+bool dim_solve(int64_t dimension, int64_t value, Bindings& bindings) {
+  if (!PG_DIM_IS_SYMBOLIC(dimension)) return false;
+  std::lock_guard lock(table().mutex);
+  int64_t rest = value, slope = 0, symbol = 0;
+  for (auto& [product, factor] : sum_of(dimension)) {
+    int64_t known = factor, unknown = 0;
+    for (int64_t index : product) {
+      if (std::optional<int64_t> part = atom_value(index, bindings)) {
+        known = checked_mul(known, *part);
+      } else {
+        if (unknown != 0 || table().atoms[static_cast<size_t>(index)].kind != Kind::symbol) return false;
+        unknown = symbol_number(index);
+      }
+    }
+    if (unknown == 0) {
+      rest = checked_add(rest, -known);
+    } else {
+      if (symbol != 0 && symbol != unknown) return false;
+      symbol = unknown;
+      slope = checked_add(slope, known);
+    }
+  }
+  if (symbol == 0 || slope == 0 || rest % slope != 0 || rest / slope < 0) return false;
+  bindings[symbol] = rest / slope;
+  return true;
 }
 
 std::string dim_text(int64_t dimension) {

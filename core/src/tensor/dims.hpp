@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,11 @@ int64_t dim_max(int64_t a, int64_t b);
 // True when equal, or when that cannot be refuted because a symbol is involved.
 bool dim_equal(int64_t a, int64_t b);
 int64_t dim_value(int64_t dimension, const Bindings& bindings);  // throws when a symbol has no size
+// The same, or nothing where a symbol has no size.
+std::optional<int64_t> dim_known(int64_t dimension, const Bindings& bindings);
+// That the dimension is `value` in a run tells the size of the one symbol in it that has none yet, if it is a sum of
+// multiples of it and of what is known: 2*n + 1 being 7 makes n 3. False where it tells nothing.
+bool dim_solve(int64_t dimension, int64_t value, Bindings& bindings);
 std::string dim_text(int64_t dimension);
 std::vector<int64_t> dim_symbols(int64_t dimension);  // that an expression is made of; none of a number
 bool is_dim(int64_t dimension);                       // a number, or an expression that was made here

@@ -71,7 +71,7 @@ local function new_session(...)
   end
   if o.gpu_options then set_gpu_options(o.gpu_options) end
   local self = setmetatable({ graph = o.graph, native = graphs.create_session(o.graph.native),
-                              committed = o.commit or false }, Session)
+                              committed = o.commit or false, names = {} }, Session)
   if o.commit then variables_of(self, "Session", o.commit) end
   if o.allow_soft_placement then graphs.allow_soft_placement(self.native, true) end
   if o.log_device_placement then io.stderr:write(self:placement()) end
@@ -82,56 +82,170 @@ end
 ---@return string
 function Session:placement() return graphs.placement(live(self, "placement")) end
 
-local function feed_lists(self, feeds)
-  local targets, values = {}, {}
-  if feeds ~= nil and type(feeds) ~= "table" then
-    native.raise("invalid_argument", "Session:run", "feeds must be a table by name, got " .. native.describe(feeds))
+-- What names of this session's fetches and feeds mean, as long as nothing is recorded into the graph.
+local function names_of(self)
+  local revision = graphs.revision(self.graph.native)
+  local names = self.names
+  if names.revision ~= revision then
+    names = { revision = revision, fetches = {}, feeds = {} }
+    self.names = names
   end
+  return names
+end
+
+-- The tensor that is fed under a name.
+local function target(self, names, name)
+  local t = names[name]
+  if t and t.ptr ~= nil then return t end -- it may have been made, and closed, in a pg.scope
+  t = resolve(self.graph, name)
+  if type(name) == "string" then names[name] = t end
+  return t
+end
+
+local function read_feed(self, where, names, name, value)
+  local t = target(self, names, name)
+  if native.is_tensor(value) then return t, value end
+  if value == nil then
+    native.raise("invalid_argument", where, ("%s was fed nothing"):format(native.describe(name)))
+  end
+  return t, pg.tensor(value, { dtype = t.dtype })
+end
+
+-- What is fed, in an order that does not depend on the hash, so that errors do not.
+local function sorted_names(feeds)
   local names = {}
-  for name in pairs(feeds or {}) do names[#names + 1] = name end
-  table.sort(names, function(a, b) return tostring(a) < tostring(b) end) -- so that errors do not depend on the hash
-  for i, name in ipairs(names) do
-    local value = feeds[name]
-    targets[i] = resolve(self.graph, name)
-    values[i] = native.is_tensor(value) and value or pg.tensor(value, { dtype = targets[i].dtype })
+  for name in pairs(feeds) do names[#names + 1] = name end
+  table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
+  return names
+end
+
+local function feed_lists(self, feeds, where)
+  local targets, values = {}, {}
+  if feeds == nil then return targets, values end
+  if type(feeds) ~= "table" then
+    native.raise("invalid_argument", where, "feeds must be a table by name, got " .. native.describe(feeds))
+  end
+  local names, count, name, value = names_of(self).feeds, 0, next(feeds)
+  while name ~= nil do -- pairs would not compile
+    local t = names[name]
+    if t == nil or t.ptr == nil or not native.is_tensor(value) then break end
+    count = count + 1
+    targets[count], values[count] = t, value
+    name, value = next(feeds, name)
+  end
+  if name == nil then return targets, values end
+  for i, name in ipairs(sorted_names(feeds)) do
+    targets[i], values[i] = read_feed(self, where, names, name, feeds[name])
   end
   return targets, values
 end
 
 -- The tensor that a fetch asks for. A variable's own name is for what the session holds, and asks for no update.
 local function fetched(self, v)
+  local names = names_of(self).fetches
+  local known = type(v) == "string" and names[v]
+  if known and known.ptr ~= nil then return known end
   local variable, result = variables(self.graph)[v], self.graph.results[v]
-  return variable and (not result or self.graph.sources[result] == v) and variable or resolve(self.graph, v)
+  local t = variable and (not result or self.graph.sources[result] == v) and variable or resolve(self.graph, v)
+  if type(v) == "string" then names[v] = t end
+  return t
 end
 
 -- What a fetch asks for: tensors, and the key that each result goes under.
 local function read_fetches(self, fetches)
-  local wanted, keys = {}, {}
-  for key, v in pairs(fetches) do
-    wanted[#wanted + 1] = fetched(self, v)
-    keys[#keys + 1] = type(key) == "number" and type(v) == "string" and v or key
+  local wanted, keys, count, key, v = {}, {}, 0, next(fetches)
+  while key ~= nil do
+    count = count + 1
+    wanted[count] = fetched(self, v)
+    keys[count] = type(key) == "number" and type(v) == "string" and v or key
+    key, v = next(fetches, key)
   end
   return wanted, keys
 end
 
+local function run(self, where, issue, handle, fetches, feeds)
+  if type(fetches) ~= "table" then
+    local wanted = { fetched(self, fetches) }
+    return issue(handle, wanted, feed_lists(self, feeds, where))[1]
+  end
+  local wanted, keys = read_fetches(self, fetches)
+  local results, named = issue(handle, wanted, feed_lists(self, feeds, where)), {}
+  for i = 1, #keys do named[keys[i]] = results[i] end
+  return named
+end
+
 ---Runs what is fetched: one name (of a list of results, a position) or tensor gives one result; a table gives a table:
 ---by name for what is listed by name, else by the key that stood there. Feeds are tensors, or numbers and tables of
----them, which take the placeholder's dtype. A variable's name gives what the variable holds after the run, and is no
----reason to update it.
+---them, which take the placeholder's dtype. Any tensor of the graph can be fed: what it is computed of is then not
+---needed, and symbols in its shape take their sizes from it. A variable's name gives what the variable holds after the
+---run, and is no reason to update it.
 ---@param fetches string|integer|perigee.Tensor|(string|integer|perigee.Tensor)[]|table<string, string|perigee.Tensor>
 ---@param feeds? table<string, any>
 ---@return any
 function Session:run(fetches, feeds)
-  live(self, "run")
-  if type(fetches) ~= "table" then
-    local targets, values = feed_lists(self, feeds)
-    return graphs.run(self.native, { fetched(self, fetches) }, targets, values)[1]
+  return run(self, "Session:run", graphs.run, live(self, "run"), fetches, feeds)
+end
+
+---@class perigee.PartialRun
+local PartialRun = {}
+PartialRun.__index = PartialRun
+function PartialRun.__tostring() return "PartialRun" end
+
+---Begins a run in parts: all that its parts will fetch, and names of all that they will feed. Answers what
+---session:partial_run takes. Variables are what they are now, but for what the parts write.
+---@param fetches (string|integer|perigee.Tensor)[]
+---@param feeds? (string|perigee.Tensor)[]
+---@return perigee.PartialRun
+function Session:partial_run_setup(fetches, feeds)
+  local session = live(self, "partial_run_setup")
+  if type(fetches) ~= "table" then fetches = { fetches } end
+  local targets = {}
+  for i, name in ipairs(feeds or {}) do targets[i] = resolve(self.graph, name) end
+  return setmetatable({ session = self, native = graphs.begin(session, (read_fetches(self, fetches)), targets) },
+                      PartialRun)
+end
+
+---A part of a run that partial_run_setup began: fetches some of what it told, with what has been fed up to now. What
+---earlier parts have computed is not computed again. Everything is fed once.
+---@param handle perigee.PartialRun
+---@param fetches string|integer|perigee.Tensor|table
+---@param feeds? table<string, any>
+---@return any
+function Session:partial_run(handle, fetches, feeds)
+  live(self, "partial_run")
+  if getmetatable(handle) ~= PartialRun or handle.session ~= self then
+    native.raise("invalid_argument", "partial_run", "needs what partial_run_setup of this session answered, got " ..
+                   native.describe(handle))
   end
-  local wanted, keys = read_fetches(self, fetches)
-  local targets, values = feed_lists(self, feeds)
-  local results, named = graphs.run(self.native, wanted, targets, values), {}
-  for i, key in ipairs(keys) do named[key] = results[i] end
-  return named
+  return run(self, "Session:partial_run", graphs.run_part, handle.native, fetches, feeds)
+end
+
+local default -- session of t:eval
+
+---Calls fn(...) with this session as the default one: `t:eval(feeds)` in it is `session:run(t, feeds)`.
+---@param fn function
+---@param ... any arguments of fn
+---@return any ... what fn returns
+function Session:as_default(fn, ...)
+  live(self, "as_default")
+  native.checked.need_function("as_default", fn)
+  return native.with(function()
+    local outer = default
+    default = self
+    return outer or false
+  end, function(outer) default = outer or nil end, fn, ...)
+end
+
+---The value of a tensor of a graph, by the default session: `session:as_default(function() print(y:eval{x = 1}) end)`.
+local function eval(t, feeds)
+  if not native.is_graph_tensor(t) then
+    native.raise("invalid_argument", "eval", "needs a tensor of a graph, got one that has its contents already")
+  end
+  if not default then
+    native.raise("failed_precondition", "eval", "there is no default session",
+                 "call it in session:as_default(fn), or session:run(t, feeds)")
+  end
+  return default:run(t, feeds)
 end
 
 ---What the variables hold, by name: `pg.save("w.safetensors", session:state())`. Of a model whose layers were called in
@@ -208,6 +322,8 @@ end
 
 native.checked.class(Session, { noun = "a session", call = "session",
   kinds = { run = { { "fetches", "any" }, { "feeds", "table" } },
+            partial_run_setup = { { "fetches", "any" }, { "feeds", "table" } },
+            partial_run = { { "handle", "any" }, { "fetches", "any" }, { "feeds", "table" } },
             state = { { "model", "table" } }, commit = { { "model", "table", required = true } },
             load_state = { { "state", "table", required = true }, { "notes", "function" } } } }) -- both of pg.load
 
@@ -217,4 +333,4 @@ function Session:__tostring() return ("Session(%s)"):format(tostring(self.graph)
 function graphs.is_session(v) return type(v) == "table" and getmetatable(v) == Session end
 function graphs.save_session(...) return require("perigee.graph.save")(...) end
 
-return { Session = new_session }
+return { Session = new_session, eval = eval }
