@@ -130,6 +130,9 @@ local Metric = {}
 ---@field groups table[] # parameter groups from 1: group.params, and the hyperparameters as fields (group.lr = 0.01)
 local Optimizer = {}
 
+---@class perigee.PartialRun
+local PartialRun = {}
+
 ---@class perigee.Plot
 ---@field series {x: number[], y: number[], label: string?}[]
 local Plot = {}
@@ -7736,6 +7739,12 @@ function Sequential:insert(position, layer) end
 ---@return perigee.Layer removed
 function Sequential:remove(position) end
 
+---Calls fn(...) with this session as the default one: `t:eval(feeds)` in it is `session:run(t, feeds)`.
+---@param fn function
+---@param ... any # arguments of fn
+---@return any ... what fn returns
+function Session:as_default(fn, ...) end
+
 ---Ends the session and lets go of what it holds: first written back into the model that pg.Session's `commit` named.
 ---What was fetched stays. A session that nobody refers to ends by itself, and then writes nothing back.
 function Session:close() end
@@ -7750,14 +7759,30 @@ function Session:commit(model) end
 ---@param state table<string, perigee.Tensor>
 function Session:load_state(state) end
 
+---A part of a run that partial_run_setup began: fetches some of what it told, with what has been fed up to now. What
+---earlier parts have computed is not computed again. Everything is fed once.
+---@param handle perigee.PartialRun
+---@param fetches string|integer|perigee.Tensor|table
+---@param feeds? table<string, any>
+---@return any
+function Session:partial_run(handle, fetches, feeds) end
+
+---Begins a run in parts: all that its parts will fetch, and names of all that they will feed. Answers what
+---session:partial_run takes. Variables are what they are now, but for what the parts write.
+---@param fetches (string|integer|perigee.Tensor)[]
+---@param feeds? (string|perigee.Tensor)[]
+---@return perigee.PartialRun
+function Session:partial_run_setup(fetches, feeds) end
+
 ---Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`. Soft placement moves nodes when they run.
 ---@return string
 function Session:placement() end
 
 ---Runs what is fetched: one name (of a list of results, a position) or tensor gives one result; a table gives a table:
 ---by name for what is listed by name, else by the key that stood there. Feeds are tensors, or numbers and tables of
----them, which take the placeholder's dtype. A variable's name gives what the variable holds after the run, and is no
----reason to update it.
+---them, which take the placeholder's dtype. Any tensor of the graph can be fed: what it is computed of is then not
+---needed, and symbols in its shape take their sizes from it. A variable's name gives what the variable holds after the
+---run, and is no reason to update it.
 ---@param fetches string|integer|perigee.Tensor|(string|integer|perigee.Tensor)[]|table<string, string|perigee.Tensor>
 ---@param feeds? table<string, any>
 ---@return any

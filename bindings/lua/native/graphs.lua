@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
+local gradients = require "perigee.native.gradients"
 local sizes = require "perigee.native.size"
 local operators = require "perigee.native.operators"
 local scopes = require "perigee.native.scopes"

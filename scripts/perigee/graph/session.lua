@@ -134,8 +134,8 @@ local function feed_lists(self, feeds, where)
     name, value = next(feeds, name)
   end
   if name == nil then return targets, values end
-  for i, name in ipairs(sorted_names(feeds)) do
-    targets[i], values[i] = read_feed(self, where, names, name, feeds[name])
+  for i, fed in ipairs(sorted_names(feeds)) do
+    targets[i], values[i] = read_feed(self, where, names, fed, feeds[fed])
   end
   return targets, values
 end
