@@ -62,7 +62,8 @@ void transpose(E* target, const E* source, int64_t rows, int64_t columns, int64_
 // The dimension along which the source is dense while the target is dense along the last one; -1: this is no transpose.
 int transposed_dimension(const pg::Nest<2>& nest) {
   int last = nest.rank - 1;
-  if (nest.rank < 2 || nest.stride[0][last] != 1 || nest.stride[1][last] == 1 || nest.shape[last] < 4) return -1;
+  if (nest.rank < 2 || nest.stride[0][last] != 1 || nest.shape[last] < 4) return -1;
+  if (nest.stride[1][last] == 1 || nest.stride[1][last] == 0) return -1;
   for (int i = 0; i < last; i++) {
     if (nest.stride[1][i] == 1 && nest.shape[i] >= 4) return i;
   }

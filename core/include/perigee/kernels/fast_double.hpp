@@ -7,15 +7,13 @@
 
 namespace pg::math {
 
-// x rounded to an integer stands in the sum's low bits. |x| < 2^51.
+// x + kRounder has x rounded to an integer in its low bits, which power_of_two takes. |x| < 2^51.
 constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52
 
-PG_HD double power_of_two(double rounded) { return bits_double((double_bits(rounded) + 1023) << 52); }
+PG_HD double power_of_two(double shifted) { return bits_double((double_bits(shifted) + 1023) << 52); }
 
-PG_HD double fast_exp(double x) {
-  x = pick(x > 710.0, 710.0, x);  // the comparisons keep NaN
-  x = pick(x < -746.0, -746.0, x);
-  double shifted = x * 1.4426950408889634 + kRounder, n = shifted - kRounder;
+// e^(x - n ln 2) for the integer n next to x / ln 2.
+PG_HD double exp_reduced(double x, double n) {
   double r = __builtin_fma(n, -1.90821492927058770e-10, __builtin_fma(n, -6.93147180369123816e-01, x));
   // (e^r - 1 - r) / r^2 on [-0.35, 0.35]: Taylor's series, whose next term is 2^-58 of the whole.
   double square = r * r, fourth = square * square;
@@ -24,9 +22,7 @@ PG_HD double fast_exp(double x) {
   double e = __builtin_fma(r, 1.0 / 39916800, 1.0 / 3628800), f = __builtin_fma(r, 1.0 / 6227020800, 1.0 / 479001600);
   double low = __builtin_fma(b, square, a), high = __builtin_fma(f, square, e);
   double tail = __builtin_fma(__builtin_fma(high, fourth, __builtin_fma(d, square, c)), fourth, low);
-  double p = __builtin_fma(square, tail, r) + 1.0;
-  double half = n * 0.5 + kRounder, rest = n - (half - kRounder);  // in two steps: 2^n may be subnormal or too large
-  return p * power_of_two(half) * power_of_two(rest + kRounder);
+  return __builtin_fma(square, tail, r) + 1.0;
 }
 
 // log(x) for x = 0, normal x > 0, infinity and NaN. With x = 2^k m, m in [sqrt(1/2), sqrt(2)), log m = 2 artanh(s) for

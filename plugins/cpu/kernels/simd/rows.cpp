@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole lines in float32 and float64: softmax, its logarithm, and the ways back through both; a dense line by itself,
 // or kLines<T> lines side by side.
-#include "loop.hpp"
-#include "perigee/kernels/fast_double.hpp"
+#include "exp_below.hpp"
 #include "perigee/kernels/math.hpp"
 
 namespace cpu::PG_CPU_ISA {
@@ -49,7 +48,7 @@ void softmax_row(const void* from, void* to, int64_t n) {
   T *y = static_cast<T*>(to), top = largest(x, n);
   double total = total_of<T>(
       n, [=](int64_t i) __attribute__((always_inline)) {
-        T e = pg::math::fast_exp(x[i] - top);
+        T e = exp_below(x[i] - top);
         if constexpr (!kLog) y[i] = e;
         return e;
       });
@@ -68,7 +67,7 @@ void softmax_grad_row(const void* result, const void* above, void* below, int64_
   PG_LOOP
   for (int64_t i = 0; i < n; i++) {
     if constexpr (kLog)
-      dx[i] = dy[i] - pg::math::fast_exp(y[i]) * total;
+      dx[i] = dy[i] - exp_below(y[i]) * total;
     else
       dx[i] = y[i] * (dy[i] - total);
   }
@@ -98,7 +97,7 @@ void softmax_tile(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t n, i
   for (int64_t i = 0; i < n; i++) {
     PG_LOOP
     for (int64_t j = 0; j < count; j++) {
-      T e = pg::math::fast_exp(x[i * x_step + j] - top[j]);
+      T e = exp_below(x[i * x_step + j] - top[j]);
       if constexpr (!kLog) y[i * y_step + j] = e;
       sums.lane[j] += e;
     }
@@ -147,7 +146,7 @@ void softmax_grad_tile(const T* y, int64_t y_step, const T* dy, int64_t dy_step,
     for (int64_t j = 0; j < count; j++) {
       T p = y[i * y_step + j], d = dy[i * dy_step + j];
       if constexpr (kLog)
-        dx[i * dx_step + j] = d - pg::math::fast_exp(p) * total[j];
+        dx[i * dx_step + j] = d - exp_below(p) * total[j];
       else
         dx[i * dx_step + j] = p * (d - total[j]);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many short lines at once, as tiles of them lie turned (turn.hpp).
-#include "perigee/kernels/fast_double.hpp"
+#include "exp_below.hpp"
 #include "perigee/kernels/math.hpp"
 #include "turn.hpp"
 
@@ -48,13 +48,14 @@ template <class T>
     int64_t end = c + kSome < n ? c + kSome : n;
     for (int64_t k = c; k < end; k++) {
       PG_LOOP
-      for (int64_t r = 0; r < kLines<T>; r++) lane[r] += pg::math::fast_exp(x[k * kLines<T> + r] - shift[r]);
+      for (int64_t r = 0; r < kLines<T>; r++) lane[r] += exp_below(x[k * kLines<T> + r] - shift[r]);
     }
     for (int64_t r = 0; r < kLines<T>; r++) total[r] += static_cast<double>(lane[r]);
   }
   PG_LOOP
   for (int64_t r = 0; r < kLines<T>; r++) {
-    out[r] = static_cast<T>(static_cast<double>(shift[r]) + pg::math::positive_log(total[r]));
+    T sum = static_cast<T>(static_cast<double>(shift[r]) + pg::math::positive_log(total[r]));
+    out[r] = pg::math::pick(top[r] == static_cast<T>(HUGE_VAL), top[r], sum);
   }
 }
 
