@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
-#include <nlohmann/json.hpp>
 
 #include "base/log.hpp"
+#include "graph/checked_json.hpp"
 #include "graph/document.hpp"
 #include "graph/expression.hpp"
 #include "graph/values.hpp"
@@ -15,87 +14,7 @@
 namespace perigee {
 namespace {
 
-using Json = nlohmann::json;
-
-[[noreturn]] void fail(const std::string& what) { pg::fail(PG_E_DATA_LOSS, what); }
-
-std::string shown(const std::string& name) { return "'" + name.substr(0, 80) + "'"; }
-
-// ---- typed reading; `where` begins what is thrown ----
-
-const Json& member(const Json& object, const char* key, const std::string& where) {
-  auto it = object.find(key);
-  if (it == object.end()) fail(where + ": it has no \"" + key + "\"");
-  return *it;
-}
-
-void check_object(const Json& json, const std::string& where, std::initializer_list<const char*> keys) {
-  if (!json.is_object()) fail(where + " is not an object");
-  for (auto& [key, value] : json.items()) {
-    bool known = false;
-    for (const char* k : keys) known = known || key == k;
-    if (!known) fail(where + ": it has an unknown " + shown(key));
-  }
-}
-
-const Json& list_of(const Json& object, const char* key, const std::string& where) {
-  const Json& list = member(object, key, where);
-  if (!list.is_array()) fail(where + ": \"" + key + "\" is not a list");
-  return list;
-}
-
-std::string text_of(const Json& json, const char* key, const std::string& where) {
-  if (!json.is_string()) fail(where + ": \"" + key + "\" is not a text");
-  std::string text = json.get<std::string>();
-  if (text.empty() || text.find('\0') != std::string::npos) fail(where + ": \"" + key + "\" is empty or has a NUL");
-  return text;
-}
-
-std::string text_in(const Json& object, const char* key, const std::string& where) {
-  return text_of(member(object, key, where), key, where);
-}
-
-bool flag_in(const Json& object, const char* key, bool otherwise, const std::string& where) {
-  auto it = object.find(key);
-  if (it == object.end()) return otherwise;
-  if (!it->is_boolean() || it->get<bool>() == otherwise)
-    fail(where + ": \"" + key + "\" is not " + (otherwise ? "false" : "true"));
-  return !otherwise;
-}
-
-bool is_int64(const Json& json) {
-  return json.is_number_integer() && (!json.is_number_unsigned() || json.get<uint64_t>() <= INT64_MAX);
-}
-
-uint32_t index_of(const Json& json, size_t limit, const std::string& what) {
-  if (!is_int64(json) || json.get<int64_t>() < 0 || static_cast<uint64_t>(json.get<int64_t>()) >= limit)
-    fail(what + pg::format(" is not a whole number below %zu", limit));
-  return static_cast<uint32_t>(json.get<int64_t>());
-}
-
-uint32_t dtype_of(const Json& json, const std::string& where) {
-  static constexpr uint32_t kAll[] = {PG_F64, PG_F32, PG_F16, PG_BF16, PG_I64, PG_I32,
-                                      PG_I16, PG_I8,  PG_U8,  PG_B8,   PG_C64, PG_C128};
-  const std::string name = text_of(json, "dtype", where);
-  for (uint32_t dtype : kAll)
-    if (name == pg::dtype_name(dtype)) return dtype;
-  fail(where + ": there is no dtype " + shown(name));
-}
-
-double number_of(const Json& json, const std::string& where) {
-  if (json.is_number()) return json.get<double>();
-  const std::string text = json.is_string() ? json.get<std::string>() : "";
-  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (text == "inf") return std::numeric_limits<double>::infinity();
-  if (text == "-inf") return -std::numeric_limits<double>::infinity();
-  if (text == "-0") return -0.0;
-  fail(where + " is not a number");
-}
-
-template <class T>
-void put(std::vector<uint8_t>& attrs, uint32_t offset, const T& value) {
-  std::memcpy(attrs.data() + offset, &value, sizeof value);
-}
+using namespace document;
 
 // ---- the graph ----
 
@@ -326,7 +245,13 @@ class Reader {
     place_ = text_in(json, "device", where);
     c.place = &find_place(place_);
     read_inputs(c, json, where);
-    read_attributes(c, json, where);
+    std::vector<bool> present;
+    for (uint32_t id : c.inputs) present.push_back(id != UINT32_MAX);
+    c.attrs = Attributes{
+        *c.op, c.groups, present, [&](const Json& d, const std::string& at) { return dimension(d, at); },
+        [&](const std::string& name) {
+          return find_place(name).id;
+        }}.read(json, where);
     Scoped<bool> taped(ambient().grad_enabled, flag_in(json, "taped", true, where));
     Scoped<int32_t> here(ambient().device, c.place->id);
     const Json& outputs = list_of(json, "outputs", where);
@@ -387,101 +312,6 @@ class Reader {
            pg::format(": it has %zu inputs; expected %llu", c.inputs.size(), static_cast<unsigned long long>(total)));
   }
 
-  // ---- attributes ----
-
-  void read_attributes(Call& c, const Json& json, const std::string& where) {
-    const pg_op_info& info = *c.op->info;
-    const auto* defaults = static_cast<const uint8_t*>(info.defaults);
-    if (info.attr_size > 0) c.attrs.assign(defaults, defaults + info.attr_size);
-    const Json& all = member(json, "attributes", where);
-    if (!all.is_object()) fail(where + ": \"attributes\" is not an object");
-    size_t taken = 0;
-    for (uint32_t i = 0; i < info.attr_count; i++) {
-      const pg_attr_info& a = *info.attrs[i];
-      auto it = all.find(a.name);
-      const bool settable =
-          !is_draw(*c.op, a) && !(c.op->scalar_attr >= 0 && info.attrs[c.op->scalar_attr]->value == a.offset);
-      if (it == all.end()) {
-        if (a.flags & PG_ATTR_REQUIRED) fail(where + ": the attribute " + a.name + " is missing");
-        continue;
-      }
-      const std::string what = where + ": the attribute " + a.name;
-      if (!settable) fail(what + " is not the file's to say");
-      check_object(*it, what, {"type", "value"});
-      if (text_in(*it, "type", what) != attr_kind_name(a.kind))
-        fail(what + " is no " + attr_kind_name(a.kind) + " there");
-      read_attribute(c, a, member(*it, "value", what), what);
-      taken++;
-    }
-    if (taken == all.size()) return;
-    for (auto& [key, value] : all.items()) {
-      bool known = false;
-      for (uint32_t i = 0; i < info.attr_count; i++) known = known || key == info.attrs[i]->name;
-      if (!known) fail(where + ": the operator has no attribute " + shown(key));
-    }
-  }
-
-  void read_attribute(Call& c, const pg_attr_info& a, const Json& value, const std::string& what) {
-    switch (a.kind) {
-      case PG_ATTR_BOOL:
-        if (!value.is_boolean()) fail(what + " is not true or false");
-        return put(c.attrs, a.offset, int32_t{value.get<bool>()});
-      case PG_ATTR_INT:
-      case PG_ATTR_AXIS:
-        if (!is_int64(value)) fail(what + " is no whole number that int64 holds");
-        return put(c.attrs, a.offset, value.get<int64_t>());
-      case PG_ATTR_FLOAT: return put(c.attrs, a.offset, number_of(value, what));
-      case PG_ATTR_DTYPE: return put(c.attrs, a.offset, value.is_null() ? 0 : dtype_of(value, what));
-      case PG_ATTR_CHOICE: return put(c.attrs, a.offset, choice(a, value, what));
-      case PG_ATTR_DEVICE:
-        return put(c.attrs, a.offset, value.is_null() ? -1 : find_place(text_of(value, "value", what)).id);
-      case PG_ATTR_SCALAR: return read_scalar(c, a, value, what);
-      default: return put(c.attrs, a.offset, ints(a, value, what));
-    }
-  }
-
-  static int32_t choice(const pg_attr_info& a, const Json& value, const std::string& what) {
-    const std::string name = text_of(value, "value", what);
-    for (uint32_t i = 0; i < a.choice_count; i++)
-      if (name == a.choices[i]) return static_cast<int32_t>(i);
-    fail(what + " cannot be " + shown(name));
-  }
-
-  static void read_scalar(Call& c, const pg_attr_info& a, const Json& value, const std::string& what) {
-    check_object(value, what, {"kind", "input", "number"});
-    const std::string kind = text_in(value, "kind", what);
-    pg_scalar scalar{};
-    if (kind == "bool")
-      scalar.kind = PG_SCALAR_BOOL;
-    else if (kind == "int")
-      scalar.kind = PG_SCALAR_INT;
-    else if (kind == "float")
-      scalar.kind = PG_SCALAR_FLOAT;
-    else
-      fail(what + ": there is no kind " + shown(kind));
-    scalar.input =
-        static_cast<int32_t>(index_of(member(value, "input", what), c.op->info->input_count, what + ": \"input\""));
-    // A number stands for an input that is not there and would take part in promotion.
-    uint32_t flat = 0;
-    for (int32_t i = 0; i < scalar.input; i++) flat += c.groups[static_cast<size_t>(i)];
-    if (c.groups[static_cast<size_t>(scalar.input)] != 1 || c.inputs[flat] != UINT32_MAX)
-      fail(what + ": the input that it stands for is there");
-    put(c.attrs, a.offset, scalar);
-    put(c.attrs, a.value, number_of(member(value, "number", what), what));
-  }
-
-  pg_ints ints(const pg_attr_info& a, const Json& value, const std::string& what) const {
-    if (!value.is_array() || value.size() > PG_MAX_RANK)
-      fail(what + pg::format(" is not a list of at most %d", PG_MAX_RANK));
-    pg_ints list{};
-    list.count = static_cast<int64_t>(value.size());
-    for (size_t i = 0; i < value.size(); i++) {
-      if (a.kind != PG_ATTR_DIMS && !is_int64(value[i])) fail(what + " has an entry that is no whole number");
-      list.value[i] = a.kind == PG_ATTR_DIMS ? dimension(value[i], what) : value[i].get<int64_t>();
-    }
-    return list;
-  }
-
   // ---- calls ----
 
   template <class Body>
@@ -529,6 +359,7 @@ class Reader {
     });
     if (g_.nodes.size() != before + 1 || g_.nodes.back().inputs != c.inputs || g_.nodes.back().op != c.op)
       fail(where + ": its inputs have dtypes or devices that do not go together");
+    if (!c.attrs.empty() && g_.nodes.back().attrs != c.attrs) fail(where + ": its attributes leave something open");
     if (g_.nodes.back().device != c.place) fail(where + ": it cannot be on " + c.place->name);
   }
 
@@ -583,9 +414,10 @@ class Reader {
     if (!json.contains("after")) return;
     for (const Json& name : list_of(json, "after", where)) {
       auto it = values_.find(text_of(name, "after", where));
-      const bool known = it != values_.end() && g_.values[it->second].kind == ValueKind::node;
-      if (!known || g_.values[it->second].node + 1 >= g_.nodes.size())
-        fail(where + ": it comes after a value that no node makes before it");
+      const bool known = it != values_.end();
+      if (!known ||
+          (g_.values[it->second].kind == ValueKind::node && g_.values[it->second].node + 1 >= g_.nodes.size()))
+        fail(where + ": it comes after a value that is not made before it");
       if (std::find(n.after.begin(), n.after.end(), it->second) != n.after.end())
         fail(where + ": it comes after one value twice");
       n.after.push_back(it->second);

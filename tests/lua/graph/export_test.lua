@@ -216,3 +216,42 @@ test("the tensors of a graph file are read as any others", function(t)
     t.equal(note("author"), "me")
   end)
 end)
+
+test("what layers hold is saved as sessions hold it, and trains on", function(t)
+  pg.manual_seed(1)
+  local model = pg.nn.Sequential { pg.nn.Linear { 4, 8 }, pg.nn.BatchNorm1d { 8 }, pg.nn.Dropout { 0.3 },
+                                   pg.nn.Linear { 8, 2 } }
+  local session, feeds = pg.Session { pg.graph(function(g)
+    local y = model(g:placeholder { "x", shape = { "batch", 4 } })
+    local loss, weights = y:pow(2):mean(), model:parameters()
+    local by = g:gradients(loss, weights)
+    pg.no_grad(function()
+      for i, w in ipairs(weights) do w:sub_(by[i] * 0.1) end
+    end)
+    return { y = y, loss = loss, train = weights[1] }
+  end) }, { x = pg.randn { 6, 4 } }
+  session:run("train", feeds)
+  local read = pg.Session { files.round_trip(session) }
+  t.equal(read.graph:text(), session.graph:text())
+  local names = { "y", "loss", "train", "0.weight", "1.running_mean" }
+  for i = 1, 3 do
+    pg.manual_seed(i)
+    local want = session:run(names, feeds)
+    pg.manual_seed(i)
+    files.same_all(read:run(names, feeds), want)
+  end
+  files.same_all(read:state(), session:state())
+  local held = read:state()
+  for name in pairs(model:state()) do t.equal(held[name] ~= nil, true) end
+end)
+
+test("nodes that own graphs are refused by name", function(t)
+  local session = pg.Session { pg.graph(function(g)
+    local x = g:placeholder { "x", shape = { 2 } }
+    return { y = pg.cond(x:sum():gt(0), function() return x * 2 end, function() return x end) }
+  end) }
+  files.with_path(function(path)
+    local e = t.raises(function() pg.save(path, session) end, "y %(cond%)")
+    t.equal(e.code, "not_supported")
+  end)
+end)
