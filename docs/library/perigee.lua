@@ -130,6 +130,15 @@ local Metric = {}
 ---@field groups table[] # parameter groups from 1: group.params, and the hyperparameters as fields (group.lr = 0.01)
 local Optimizer = {}
 
+---Sequences of different lengths as what they hold, step by step: nn.utils.pack_padded_sequence makes one, recurrent
+---layers take it and give one.
+---@class perigee.PackedSequence
+---@field data perigee.Tensor # [sum of the lengths, ...]: all first steps, the longest sequence's first, then all second
+---@field batch_sizes perigee.Tensor # int64 [T]: how many sequences have a step t
+---@field sorted_indices? perigee.Tensor # int64 [N]: the number of the sequence at each place, from 0; nil: as it came
+---@field unsorted_indices? perigee.Tensor # int64 [N]: the place of each sequence, from 0
+local PackedSequence = {}
+
 ---@class perigee.PartialRun
 local PartialRun = {}
 
@@ -322,6 +331,27 @@ local Embedding = {}
 ---@overload fun(...: any): perigee.Tensor, any
 local EmbeddingBag = {}
 
+---Gated recurrent units (Cho et al., 2014): r, z = sigmoid(W_ih x + b_ih + W_hh h + b_hh), n = tanh(W_in x + b_in +
+---r (W_hn h + b_hn)), h' = (1 - z) n + z h; rows come in the order r, z, n, and the reset gate is applied behind the
+---product, as in PyTorch. `y, h = gru(x)`: x, y, h, `lengths` and packed sequences as of RNN.
+---@class perigee.nn.GRU: perigee.Layer
+---@field weight_ih_l0 perigee.Tensor # [3 hidden_size, input_size]; weight_ih_l1 and so on, weight_ih_l0_reverse
+---@field weight_hh_l0 perigee.Tensor # [3 hidden_size, hidden_size]
+---@field bias_ih_l0? perigee.Tensor # [3 hidden_size]
+---@field bias_hh_l0? perigee.Tensor # [3 hidden_size]
+---@overload fun(...: any): perigee.Tensor, any
+local GRU = {}
+
+---One step of nn.GRU: h = cell(x, h), x [N, input_size], h [N, hidden_size], or both without N. Without h it begins
+---with zeros.
+---@class perigee.nn.GRUCell: perigee.Layer
+---@field weight_ih perigee.Tensor # [3 hidden_size, input_size]
+---@field weight_hh perigee.Tensor # [3 hidden_size, hidden_size]
+---@field bias_ih? perigee.Tensor # [3 hidden_size]
+---@field bias_hh? perigee.Tensor # [3 hidden_size]
+---@overload fun(...: any): perigee.Tensor, any
+local GRUCell = {}
+
 ---Each group of channels of each example normalised by itself, then scaled and shifted by channel: [N, C, ...] in the
 ---same shape (Wu and He, 2018). (x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance taken over a
 ---group's channels and all axes behind them.
@@ -350,6 +380,30 @@ local InstanceNorm2d = {}
 ---@class perigee.nn.InstanceNorm3d: perigee.nn.InstanceNorm
 ---@overload fun(...: any): perigee.Tensor, any
 local InstanceNorm3d = {}
+
+---Long short-term memory (Hochreiter and Schmidhuber, 1997) with forget gates: i, f, o = sigmoid, g = tanh of
+---W_ih x + b_ih + W_hh h + b_hh, whose rows come in the order i, f, g, o; c' = f c + i g; h' = o tanh(c'), or W_hr of
+---that with proj_size (Sak et al., 2014). `y, h, c = lstm(x)`: x, y, h, `lengths` and packed sequences as of RNN, with
+---states of proj_size where there is one; c [num_layers D, N, hidden_size]. lstm(x, {h, c}), lstm(x, h, c) and
+---lstm(x, {h0=h, c0=c}) begin with given states, in place of zeros. Parameters are called as PyTorch's.
+---@class perigee.nn.LSTM: perigee.Layer
+---@field weight_ih_l0 perigee.Tensor # [4 hidden_size, input_size]; weight_ih_l1 and so on, weight_ih_l0_reverse
+---@field weight_hh_l0 perigee.Tensor # [4 hidden_size, hidden_size], or [..., proj_size]
+---@field bias_ih_l0? perigee.Tensor # [4 hidden_size]
+---@field bias_hh_l0? perigee.Tensor # [4 hidden_size]
+---@field weight_hr_l0? perigee.Tensor # [proj_size, hidden_size]
+---@overload fun(...: any): perigee.Tensor, any
+local LSTM = {}
+
+---One step of nn.LSTM: h, c = cell(x, {h, c}) or cell(x, h, c), x [N, input_size], h and c [N, hidden_size], or all
+---without N. Without them it begins with zeros.
+---@class perigee.nn.LSTMCell: perigee.Layer
+---@field weight_ih perigee.Tensor # [4 hidden_size, input_size]
+---@field weight_hh perigee.Tensor # [4 hidden_size, hidden_size]
+---@field bias_ih? perigee.Tensor # [4 hidden_size]
+---@field bias_hh? perigee.Tensor # [4 hidden_size]
+---@overload fun(...: any): perigee.Tensor, any
+local LSTMCell = {}
 
 ---@class perigee.nn.LayerNorm: perigee.Layer
 ---@field weight perigee.Tensor
@@ -413,6 +467,31 @@ local ParameterList = {}
 ---@field weight perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor, any
 local RMSNorm = {}
+
+---Recurrent layers (Elman, 1990): h' = f(W_ih x + b_ih + W_hh h + b_hh), f being tanh or relu, over the steps of
+---sequences. `y, h = rnn(x)`: x [N, T, input_size], or [T, N, input_size] with batch_first=false (PyTorch's default,
+---not ours), or one sequence [T, input_size]; y [N, T, D hidden_size] has the last layer's states of all steps, D being
+---2 where it is bidirectional, else 1; h [num_layers D, N, hidden_size] the last states of all. rnn(x, h) and
+---rnn(x, {h0=h}) begin with given ones, in place of zeros. rnn(x, {lengths={5, 3}}), a list or a tensor, ends each
+---sequence at its own length: y is 0 behind it, h what it was there. Or x is packed, by nn.utils.pack_padded_sequence:
+---then y is packed too. Parameters are called as PyTorch's. In a graph the number of steps must be known.
+---@class perigee.nn.RNN: perigee.Layer
+---@field weight_ih_l0 perigee.Tensor # [hidden_size, input_size]; weight_ih_l1 and so on, weight_ih_l0_reverse
+---@field weight_hh_l0 perigee.Tensor # [hidden_size, hidden_size]
+---@field bias_ih_l0? perigee.Tensor # [hidden_size]
+---@field bias_hh_l0? perigee.Tensor # [hidden_size]
+---@overload fun(...: any): perigee.Tensor, any
+local RNN = {}
+
+---One step of nn.RNN: h = cell(x, h), x [N, input_size], h [N, hidden_size], or both without N. Without h it begins
+---with zeros.
+---@class perigee.nn.RNNCell: perigee.Layer
+---@field weight_ih perigee.Tensor # [hidden_size, input_size]
+---@field weight_hh perigee.Tensor # [hidden_size, hidden_size]
+---@field bias_ih? perigee.Tensor # [hidden_size]
+---@field bias_hh? perigee.Tensor # [hidden_size]
+---@overload fun(...: any): perigee.Tensor, any
+local RNNCell = {}
 
 ---Layers one after the other: what one returns is the next one's input. model[2] is the second, model[-1] the last,
 ---model[{1, 2}] another Sequential of the first two; model[2] = layer replaces, model[2] = nil or model:remove(2) takes
@@ -1509,6 +1588,21 @@ function nn.GELU(options) end
 ---@return perigee.Layer
 function nn.GLU(options) end
 
+---Gated recurrent units (Cho et al., 2014): r, z = sigmoid(W_ih x + b_ih + W_hh h + b_hh), n = tanh(W_in x + b_in +
+---r (W_hn h + b_hn)), h' = (1 - z) n + z h; rows come in the order r, z, n, and the reset gate is applied behind the
+---product, as in PyTorch. `y, h = gru(x)`: x, y, h, `lengths` and packed sequences as of RNN.
+---@param options? integer|{input_size?: integer, hidden_size?: integer, num_layers?: integer, bias?: boolean, batch_first?: boolean, dropout?: number, bidirectional?: boolean} # input_size, hidden_size, num_layers=1, bias=true, batch_first=true, dropout=0, bidirectional=false
+---@param ... any
+---@return perigee.nn.GRU
+function nn.GRU(options, ...) end
+
+---One step of nn.GRU: h = cell(x, h), x [N, input_size], h [N, hidden_size], or both without N. Without h it begins
+---with zeros.
+---@param options? integer|{input_size?: integer, hidden_size?: integer, bias?: boolean} # input_size, hidden_size, bias=true
+---@param ... any
+---@return perigee.nn.GRUCell
+function nn.GRUCell(options, ...) end
+
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
 ---which is taken for eps where it is less (Nix and Weigend, 1994). A negative one is an error that names it.
 ---`nn.gaussian_nll` as a layer, which remembers its options: layer(x, y, var).
@@ -1628,6 +1722,23 @@ function nn.LPPool1d(options, ...) end
 ---@param ... any
 ---@return perigee.Layer
 function nn.LPPool2d(options, ...) end
+
+---Long short-term memory (Hochreiter and Schmidhuber, 1997) with forget gates: i, f, o = sigmoid, g = tanh of
+---W_ih x + b_ih + W_hh h + b_hh, whose rows come in the order i, f, g, o; c' = f c + i g; h' = o tanh(c'), or W_hr of
+---that with proj_size (Sak et al., 2014). `y, h, c = lstm(x)`: x, y, h, `lengths` and packed sequences as of RNN, with
+---states of proj_size where there is one; c [num_layers D, N, hidden_size]. lstm(x, {h, c}), lstm(x, h, c) and
+---lstm(x, {h0=h, c0=c}) begin with given states, in place of zeros. Parameters are called as PyTorch's.
+---@param options? integer|{input_size?: integer, hidden_size?: integer, num_layers?: integer, bias?: boolean, batch_first?: boolean, dropout?: number, bidirectional?: boolean, proj_size?: integer} # input_size, hidden_size, num_layers=1, bias=true, batch_first=true, dropout=0, bidirectional=false, proj_size=0
+---@param ... any
+---@return perigee.nn.LSTM
+function nn.LSTM(options, ...) end
+
+---One step of nn.LSTM: h, c = cell(x, {h, c}) or cell(x, h, c), x [N, input_size], h and c [N, hidden_size], or all
+---without N. Without them it begins with zeros.
+---@param options? integer|{input_size?: integer, hidden_size?: integer, bias?: boolean} # input_size, hidden_size, bias=true
+---@param ... any
+---@return perigee.nn.LSTMCell
+function nn.LSTMCell(options, ...) end
 
 ---Normalises over the last axes, those that `shape` names (Ba, Kiros and Hinton, 2016): (x - mean) / sqrt(var + eps) *
 ---weight + bias, the variance being the biased one; [..., shape] in the same shape.
@@ -1796,6 +1907,25 @@ function nn.PoissonNLLLoss(options) end
 ---@param ... any
 ---@return perigee.nn.RMSNorm
 function nn.RMSNorm(options, ...) end
+
+---Recurrent layers (Elman, 1990): h' = f(W_ih x + b_ih + W_hh h + b_hh), f being tanh or relu, over the steps of
+---sequences. `y, h = rnn(x)`: x [N, T, input_size], or [T, N, input_size] with batch_first=false (PyTorch's default,
+---not ours), or one sequence [T, input_size]; y [N, T, D hidden_size] has the last layer's states of all steps, D being
+---2 where it is bidirectional, else 1; h [num_layers D, N, hidden_size] the last states of all. rnn(x, h) and
+---rnn(x, {h0=h}) begin with given ones, in place of zeros. rnn(x, {lengths={5, 3}}), a list or a tensor, ends each
+---sequence at its own length: y is 0 behind it, h what it was there. Or x is packed, by nn.utils.pack_padded_sequence:
+---then y is packed too. Parameters are called as PyTorch's. In a graph the number of steps must be known.
+---@param options? integer|{input_size?: integer, hidden_size?: integer, num_layers?: integer, nonlinearity?: "tanh"|"relu", bias?: boolean, batch_first?: boolean, dropout?: number, bidirectional?: boolean} # input_size, hidden_size, num_layers=1, nonlinearity=tanh, bias=true, batch_first=true, dropout=0, bidirectional=false
+---@param ... any
+---@return perigee.nn.RNN
+function nn.RNN(options, ...) end
+
+---One step of nn.RNN: h = cell(x, h), x [N, input_size], h [N, hidden_size], or both without N. Without h it begins
+---with zeros.
+---@param options? integer|{input_size?: integer, hidden_size?: integer, bias?: boolean, nonlinearity?: "tanh"|"relu"} # input_size, hidden_size, bias=true, nonlinearity=tanh
+---@param ... any
+---@return perigee.nn.RNNCell
+function nn.RNNCell(options, ...) end
 
 ---max(x, 0)
 ---@param options? table
@@ -2312,6 +2442,27 @@ function nn.triplet_margin(anchor, near, far, options) end
 ---@return perigee.Tensor
 function nn.unfold(...) end
 
+---Sequences of different lengths without their padding, as recurrent layers take them. A layer does so itself where it
+---is given lengths: lstm(x, {lengths={5, 3}}).
+---@param ... perigee.Tensor|integer[]|boolean|{x: perigee.Tensor, lengths: integer[]|perigee.Tensor, batch_first?: boolean, enforce_sorted?: boolean} # x, lengths, batch_first=true, enforce_sorted=true
+---@return perigee.PackedSequence
+function nn_utils.pack_padded_sequence(...) end
+
+---Sequences of different lengths, a list of tensors, packed as pack_padded_sequence does.
+---@param ... perigee.Tensor[]|boolean|{sequences: perigee.Tensor[], enforce_sorted?: boolean} # sequences, enforce_sorted=true
+---@return perigee.PackedSequence
+function nn_utils.pack_sequence(...) end
+
+---The sequences again with padding, [N, T, ...], and their lengths, int64 [N].
+---@param ... perigee.PackedSequence|boolean|number|integer|{packed: perigee.PackedSequence, batch_first?: boolean, padding_value?: number, total_length?: integer} # packed, batch_first=true, padding_value=0, total_length
+---@return perigee.Tensor padded, perigee.Tensor lengths
+function nn_utils.pad_packed_sequence(...) end
+
+---Sequences of different lengths as one tensor, [N, longest, ...], with padding behind their ends.
+---@param ... perigee.Tensor[]|boolean|number|{sequences: perigee.Tensor[], batch_first?: boolean, padding_value?: number} # sequences, batch_first=true, padding_value=0
+---@return perigee.Tensor
+function nn_utils.pad_sequence(...) end
+
 ---Makes what nn.utils.spectral_norm has computed a parameter again, as it is now. Answers the layer.
 ---@param layer perigee.Layer
 ---@param options? {name?: string}
@@ -2613,6 +2764,11 @@ function Optimizer:step(closure) end
 ---Forgets the gradients of all parameters, or with set_to_none=false makes them zeros.
 ---@param options? boolean|{set_to_none: boolean?}
 function Optimizer:zero_grad(options) end
+
+---The same sequences on another device, or of another dtype.
+---@param target string
+---@return perigee.PackedSequence
+function PackedSequence:to(target) end
 
 ---Adds a tensor behind the others, as a parameter.
 ---@param p perigee.Tensor

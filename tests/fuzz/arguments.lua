@@ -36,6 +36,7 @@ local OBJECTS = {
   ["perigee.LossName"] = { "\"mse\"", "\"cross_entropy\"" }, ["perigee.MetricName"] = { "\"accuracy\"", "\"mse\"" },
   ["perigee.Reduction"] = { "\"mean\"", "\"sum\"", "\"none\"" }, ["perigee.Callback"] = { "{}" },
   ["perigee.Data"] = { "data.from_slices{x=pg.rand{6, 4}, y=pg.rand{6, 2}}" },
+  ["perigee.PackedSequence"] = { "nn.utils.pack_padded_sequence(pg.rand{2, 3, 4}, {3, 1})" },
   ["perigee.GradScaler"] = { "amp.GradScaler{}" },
 }
 local FUNCTIONS = { "function(x) return x end", "function(x) return x:sum() end", "function(...) return ... end",

@@ -25,6 +25,7 @@ local makers = {}
 
 function makers.tensor() return V.tensor() end
 function makers.layer() return R.pick(MODEL) end
+function makers.packed_sequence() return "nn.utils.pack_padded_sequence(pg.rand{2, 4, 3}, {4, 2})" end
 function makers.optimizer() return OPTIMIZER:format(R.pick(OPTIMIZERS)) end
 function makers.lbfgs() return "optim.LBFGS{{pg.ones({3}, {requires_grad=true})}, lr=0.1}" end
 function makers.dataset() return R.pick(SETS) end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What users of PyTorch, numpy and Keras look for and this version has nothing for: such a name must not be answered
--- with a neighbour that does something else (nn.GLU for nn.GRU). Only asked for when a name was not found: a row that
--- has become a real name is never read.
+-- with a neighbour that does something else. Only asked for when a name was not found: a row that has become a real
+-- name is never read.
 
 local absent = {}
 
@@ -9,7 +9,7 @@ local LINALG = "inv pinv solve lstsq det slogdet qr svd svdvals eig eigh eigvals
   "matrix_rank matrix_exp cond multi_dot inv_ex solve_triangular"
 
 local NAMES = {
-  nn = "RNN LSTM GRU RNNBase RNNCell LSTMCell GRUCell SyncBatchNorm ParameterDict RReLU FeatureAlphaDropout " ..
+  nn = "RNNBase RNNCellBase SyncBatchNorm ParameterDict RReLU FeatureAlphaDropout " ..
     "MaxUnpool1d MaxUnpool2d MaxUnpool3d FractionalMaxPool2d FractionalMaxPool3d LPPool3d " ..
     "AdaptiveLogSoftmaxWithLoss MultiLabelMarginLoss TripletMarginWithDistanceLoss DataParallel " ..
     "DistributedDataParallel SimpleRNN Bidirectional TimeDistributed ConvLSTM2D",
@@ -29,7 +29,8 @@ local WAYS = {
     ParameterDict = "nn.ParameterList{...}, or a class of your own with nn.Parameter fields",
     SyncBatchNorm = "nn.BatchNorm2d{features} counts one device's batch",
     DataParallel = "the model runs on one device", DistributedDataParallel = "the model runs on one device",
-    RNN = "nn.Linear in a loop over the steps", RNNCell = "nn.Linear on the input and on the state",
+    RNNBase = "nn.RNN, nn.LSTM, nn.GRU", RNNCellBase = "nn.RNNCell, nn.LSTMCell, nn.GRUCell",
+    SimpleRNN = "nn.RNN{hidden_size}", Bidirectional = "nn.LSTM{hidden_size, bidirectional=true}",
   },
   data = { random_split = "x[{{1, n}}] and x[{{n + 1, -1}}]", from_generator = "data.from_index{n, get}" },
 }

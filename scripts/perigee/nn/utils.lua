@@ -233,4 +233,6 @@ function utils.remove_spectral_norm(layer, options)
   return remove(spectral_norm_removed, "spectral_norm", layer, options)
 end
 
+for name, f in pairs(require("perigee.nn.recurrent.packed").utils) do utils[name] = f end
+
 return require("perigee.names.package").close(utils, "nn.utils", "nn")

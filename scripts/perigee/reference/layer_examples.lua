@@ -10,6 +10,16 @@ local list = {
   Embedding = { "nn.Embedding{10, 4}", INDEX },
   EmbeddingBag = { [[nn.EmbeddingBag{10, 4, mode="sum"}]], INDEX },
   Fold = { "nn.Fold{{4, 4}, 2, stride=2}", "pg.rand{1, 12, 4}" },
+  GRU = { nil, nil, "local gru = nn.GRU{4, 3, num_layers=2}\nlocal x = pg.rand{2, 5, 4}\nlocal y, h = gru(x)\n" ..
+    "print(y.shape, h.shape)\ny, h = gru(x, {h0=h, lengths={5, 2}})\nprint(y[2])" },
+  GRUCell = { "nn.GRUCell{4, 3}", "pg.rand{2, 4}" },
+  LSTM = { nil, nil, "local lstm = nn.LSTM{4, 3, bidirectional=true}\nlocal x = pg.rand{2, 5, 4}\n" ..
+    "local y, h, c = lstm(x)\nprint(y.shape, h.shape, c.shape)\ny, h, c = lstm(x, {h, c})" },
+  LSTMCell = { nil, nil, "local cell, x = nn.LSTMCell{4, 3}, pg.rand{2, 5, 4}\nlocal h, c\n" ..
+    "for step = 1, 5 do h, c = cell(x[{{}, step}], h, c) end\nprint(h.shape, c.shape)" },
+  RNN = { nil, nil, "local rnn = nn.RNN{4, 3, nonlinearity=\"relu\"}\nlocal y, h = rnn(pg.rand{2, 5, 4})\n" ..
+    "print(y.shape, h.shape)" },
+  RNNCell = { "nn.RNNCell{4, 3}", "pg.rand{2, 4}" },
   Function = { "nn.Function(function(x) return x * 2 end)", "pg.rand{2, 4}" },
   GroupNorm = { "nn.GroupNorm{2, 4}", "pg.rand{2, 4, 5, 5}" },
   InstanceNorm = { "nn.InstanceNorm{4}", "pg.rand{2, 4, 5, 5}" },

@@ -135,6 +135,18 @@ adapters:merge()
 print(model[1])]]
 list["nn.adapters"] = ADAPTED .. "nn.lora(model, {rank=2})\nprint(nn.adapters(model:clone()))"
 
+local PACKED = {
+  ["nn.utils.pack_padded_sequence"] = "print(packed, packed.batch_sizes)",
+  ["nn.utils.pad_packed_sequence"] = "local y = nn.GRU{3, 2}(packed)\n" ..
+    "local padded, lengths = nn.utils.pad_packed_sequence(y)\nprint(padded.shape, lengths)",
+  ["packed_sequence:to"] = "print(packed:to(\"float64\"))",
+}
+for name, text in pairs(PACKED) do
+  list[name] = "local packed = nn.utils.pack_padded_sequence(pg.rand{2, 4, 3}, {4, 2})\n" .. text
+end
+list["nn.utils.pad_sequence"] = "print(nn.utils.pad_sequence{{pg.ones{2}, pg.ones{4}}, padding_value=-1})"
+list["nn.utils.pack_sequence"] = "print(nn.utils.pack_sequence{{pg.ones{4, 3}, pg.ones{2, 3}}})"
+
 list["optim.sched.Plateau"] = [[
 local optimizer = optim.SGD{{pg.tensor({1}, {requires_grad=true})}, lr=0.1}
 local schedule = optim.sched.Plateau{optimizer, patience=1}

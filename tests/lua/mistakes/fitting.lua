@@ -12,6 +12,7 @@ local function trained() return model():parameters() end
 local function dataset() return data.from_slices { x = pg.rand { 4, 3 }, y = pg.zeros { 4 } } end
 local function optimizer() return optim.SGD { trained(), lr = 0.1 } end
 local function schedule() return optim.sched.Step(optimizer(), 2) end
+local function packed() return nn.utils.pack_padded_sequence(pg.rand { 2, 4, 3 }, { 4, 2 }) end
 local function tensor() return pg.rand { 2, 3 } end
 local function graph()
   return pg.graph(function(g) return { y = g:placeholder { "x", shape = { 2, 3 } }:relu() } end)
@@ -30,6 +31,7 @@ fitting.objects = {
   metric = function() return pg.metrics.Accuracy {} end,
   module_dict = function() return nn.ModuleDict { a = nn.ReLU {} } end,
   module_list = function() return nn.ModuleList { nn.ReLU {} } end,
+  packed_sequence = packed,
   parameter_list = function() return nn.ParameterList { pg.rand { 2 } } end,
   plot = function() return pg.plot { 1, 2, 3, file = folder .. "/plot.svg" } end,
   scaler = function() return pg.amp.GradScaler {} end,
@@ -45,6 +47,7 @@ local TYPED = {
   integer = 1, number = 0.5, boolean = true, string = "a", table = {}, any = 1, ["function"] = nothing, fun = nothing,
   ["perigee.Tensor"] = tensor, ["perigee.Layer"] = model, ["perigee.Optimizer"] = optimizer,
   ["perigee.Schedule"] = schedule, ["perigee.Dataset"] = dataset, ["perigee.Graph"] = graph,
+  ["perigee.PackedSequence"] = packed,
   ["perigee.Dtype"] = "float32", ["perigee.Reduction"] = "sum", ["perigee.LossName"] = "mse",
 }
 
