@@ -115,8 +115,8 @@ local function parts(path)
   return pg.json.decode(text:sub(9, 8 + length)), text:sub(9 + length)
 end
 
--- What may differ from the file in what is read: hints, and what a file need not say.
-local LOOSE = { device = true, plugin = true, taped = true, detached = true, leaf = true, id = true }
+-- What may differ from the file in what is read: hints, what a file need not say, the order of symbols.
+local LOOSE = { symbols = true, device = true, plugin = true, taped = true, detached = true, leaf = true, id = true }
 
 -- Where `said` has something that `is` has not; sizes that are expressions may be written in another way.
 local function missing(said, is, path)
