@@ -474,7 +474,8 @@ local RMSNorm = {}
 ---2 where it is bidirectional, else 1; h [num_layers D, N, hidden_size] the last states of all. rnn(x, h) and
 ---rnn(x, {h0=h}) begin with given ones, in place of zeros. rnn(x, {lengths={5, 3}}), a list or a tensor, ends each
 ---sequence at its own length: y is 0 behind it, h what it was there. Or x is packed, by nn.utils.pack_padded_sequence:
----then y is packed too. Parameters are called as PyTorch's. In a graph the number of steps must be known.
+---then y is packed too. Parameters are called as PyTorch's. In a graph a number of steps that is known is recorded step
+---by step, one that only a run tells as a pg.scan.
 ---@class perigee.nn.RNN: perigee.Layer
 ---@field weight_ih_l0 perigee.Tensor # [hidden_size, input_size]; weight_ih_l1 and so on, weight_ih_l0_reverse
 ---@field weight_hh_l0 perigee.Tensor # [hidden_size, hidden_size]
@@ -1914,7 +1915,8 @@ function nn.RMSNorm(options, ...) end
 ---2 where it is bidirectional, else 1; h [num_layers D, N, hidden_size] the last states of all. rnn(x, h) and
 ---rnn(x, {h0=h}) begin with given ones, in place of zeros. rnn(x, {lengths={5, 3}}), a list or a tensor, ends each
 ---sequence at its own length: y is 0 behind it, h what it was there. Or x is packed, by nn.utils.pack_padded_sequence:
----then y is packed too. Parameters are called as PyTorch's. In a graph the number of steps must be known.
+---then y is packed too. Parameters are called as PyTorch's. In a graph a number of steps that is known is recorded step
+---by step, one that only a run tells as a pg.scan.
 ---@param options? integer|{input_size?: integer, hidden_size?: integer, num_layers?: integer, nonlinearity?: "tanh"|"relu", bias?: boolean, batch_first?: boolean, dropout?: number, bidirectional?: boolean} # input_size, hidden_size, num_layers=1, nonlinearity=tanh, bias=true, batch_first=true, dropout=0, bidirectional=false
 ---@param ... any
 ---@return perigee.nn.RNN

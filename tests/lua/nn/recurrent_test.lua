@@ -308,11 +308,34 @@ test("in a graph, its number of steps known", function(t)
     local session, y, h, c = pg.Session { g }, layer(x)
     t.ok(far(session:run("y", { x = x }), y) < 1e-6 and far(session:run("h", { x = x }), h) < 1e-6)
     t.ok(not c or far(session:run("c", { x = x }), c) < 1e-6)
+  end
+end)
+
+test("in a graph, a number of steps that only runs tell, with gradients", function(t)
+  for _, name in ipairs(KINDS) do
+    pg.manual_seed(12)
+    local layer = nn[name] { 4, 5, num_layers = 2, bidirectional = true }
+    local g = pg.graph(function(g)
+      local x = g:placeholder { "x", shape = { "batch", "steps", 4 }, dtype = "float32" }
+      local y, h, c = layer(x)
+      local loss = y:square():sum() + h:sum()
+      return { y = y, h = h, c = c or h, dx = pg.grad(loss, x) }
+    end)
+    local session = pg.Session { g }
+    for _, steps in ipairs { 5, 1, 3 } do
+      local x = pg.randn({ 2, steps, 4 }, { requires_grad = true })
+      local y, h, c = layer(x)
+      local dx = pg.grad(y:square():sum() + h:sum(), x)
+      for key, v in pairs { y = y, h = h, c = c or h, dx = dx } do
+        t.ok(far(session:run(key, { x = x:detach() }), v:detach()) < 1e-5, key)
+      end
+    end
     raises(t, function()
       pg.graph(function(graph)
-        return { y = (layer(graph:placeholder { "x", shape = { 2, "steps", 4 }, dtype = "float32" })) }
+        return { y = (layer(graph:placeholder { "x", shape = { 2, "steps", 4 }, dtype = "float32" },
+                            { lengths = { 1, 2 } })) }
       end)
-    end, "the steps of a graph are recorded one by one")
+    end, "lengths need a known number of steps")
   end
 end)
 

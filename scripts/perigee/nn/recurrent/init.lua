@@ -202,12 +202,9 @@ local function run_packed(self, where, cell, input, h0, c0)
   return packed.with_data(input, y), reordered(h, input.unsorted_indices), reordered(c, input.unsorted_indices)
 end
 
+-- How many there are: in graphs a size that only a run tells, too.
 local function check_steps(where, x, axis)
   local steps = x:size(axis)
-  if type(steps) ~= "number" then
-    native.raise("not_supported", where, ("x is %s: the steps of a graph are recorded one by one, and their number " ..
-                 "must be known"):format(tostring(x.shape)), "pg.scan with the layer's cell goes through any number")
-  end
   if steps == 0 then common.refuse(where, ("x is %s; expected at least one step"):format(tostring(x.shape))) end
   return steps
 end
@@ -223,6 +220,9 @@ local function run_padded(self, where, cell, x, h0, c0, lengths)
   local first = o.batch_first and not alone
   local steps, count = check_steps(where, x, first and 2 or 1), x:size(first and 1 or 2)
   if lengths ~= nil then
+    if type(steps) ~= "number" then
+      common.refuse(where, ("lengths need a known number of steps, but x is %s"):format(tostring(x.shape)))
+    end
     lengths = packed.read_lengths(where, lengths, count, steps)
     local shorter = false
     for _, n in ipairs(lengths) do shorter = shorter or n < steps end
@@ -282,7 +282,8 @@ local FORM = {
 ---2 where it is bidirectional, else 1; h [num_layers D, N, hidden_size] the last states of all. rnn(x, h) and
 ---rnn(x, {h0=h}) begin with given ones, in place of zeros. rnn(x, {lengths={5, 3}}), a list or a tensor, ends each
 ---sequence at its own length: y is 0 behind it, h what it was there. Or x is packed, by nn.utils.pack_padded_sequence:
----then y is packed too. Parameters are called as PyTorch's. In a graph the number of steps must be known.
+---then y is packed too. Parameters are called as PyTorch's. In a graph a number of steps that is known is recorded step
+---by step, one that only a run tells as a pg.scan.
 ---@class perigee.nn.RNN: perigee.Layer
 ---@field weight_ih_l0 perigee.Tensor [hidden_size, input_size]; weight_ih_l1 and so on, weight_ih_l0_reverse
 ---@field weight_hh_l0 perigee.Tensor [hidden_size, hidden_size]

@@ -66,6 +66,15 @@ local function run(cell, o, x, h0, c0, w, keep)
   return together(ys, sizes), whole(h, ended_h), c and whole(c, ended_c)
 end
 
+-- The loop as one node of a graph, whose number of steps only a run tells.
+local function scan(cell, o, x, h0, c0, w)
+  local last, y = pg().scan { init = { h0, c0 }, xs = x, reverse = o.reverse or false, body = function(carry, gates)
+    local h, c = cell.step(gates, carry[1], carry[2], w)
+    return { h, c }, h
+  end }
+  return y, last[1], last[2]
+end
+
 -- One step back; what else it makes on the way is closed. Nothing here is recorded.
 local function step_back(cell, step, dh, dy, dc, w)
   local handles = native.handles
@@ -233,7 +242,9 @@ end
 ---@param w table the parameters: hidden, bias, projection
 ---@return perigee.Tensor y, perigee.Tensor h, perigee.Tensor? c
 function sequence.run(cell, o, x, h0, c0, w)
-  if native.graphs.recording or native.is_graph_tensor(x) then return run(cell, o, x, h0, c0, w) end
+  if native.graphs.recording or native.is_graph_tensor(x) then
+    return (type(x:size(1)) == "number" and run or scan)(cell, o, x, h0, c0, w)
+  end
   if native.grad_enabled() then
     for _, t in ipairs((inputs_of(x, h0, c0, w))) do
       if t.requires_grad then return record(cell, o, x, h0, c0, w) end
