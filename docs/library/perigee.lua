@@ -16,6 +16,7 @@
 ---@field callbacks perigee.callbacks # what fit calls while it trains
 ---@field linalg perigee.linalg # norms of vectors and matrices
 ---@field prune perigee.prune # models with fewer weights
+---@field compress perigee.compress # layers replaced by smaller ones
 ---@field json perigee.json # values as JSON text, and files of it
 ---@field memory perigee.memory # what devices have given out
 ---@field config perigee.config # settings of the process
@@ -223,6 +224,9 @@ local ModelCheckpoint = {}
 ---@class perigee.callbacks.Monitor: perigee.Callback
 ---@field records {done: integer, name: string, norm: number, grad_norm: number?}[]
 local Monitor = {}
+
+---@class perigee.compress
+local compress = {}
 
 ---@class perigee.config
 local config = {}
@@ -719,6 +723,16 @@ function CheckpointManager:save(given) end
 ---The steps that there are files of, in the order in which they were saved.
 ---@return integer[]
 function CheckpointManager:steps() end
+
+---A copy of a model in which Linear layers and convolutions are two layers in sequence, of `rank` channels between
+---them: the product of their weights is the matrix of that rank that is nearest to the weight (singular value
+---decomposition; Eckart and Young, 1936). A convolution becomes one of `rank` filters and one of kernel 1. Layers that
+---would not get smaller stay; where `targets` names one, or all would, that is an error. A weight of 500 rows and
+---columns takes seconds, one of a thousand ten times as long.
+---@param ... perigee.Layer|{model: perigee.Layer, rank?: integer, energy?: number, targets?: string[]} # model, rank, energy, targets
+---@return perigee.Layer smaller
+---@return {name: string, rank: integer, energy: number}[] factored what became of which layer, and how much was kept
+function compress.low_rank(...) end
 
 ---The settings in force.
 ---@return {threads: integer, origins: boolean, matmul_precision: string, deterministic: boolean, log_device_placement: boolean, visible_devices: string[]?}

@@ -16,6 +16,7 @@ if registry[KEY] then return registry[KEY] end
 ---@field callbacks perigee.callbacks what fit calls while it trains
 ---@field linalg perigee.linalg norms of vectors and matrices
 ---@field prune perigee.prune models with fewer weights
+---@field compress perigee.compress layers replaced by smaller ones
 ---@field json perigee.json values as JSON text, and files of it
 ---@field memory perigee.memory what devices have given out
 ---@field config perigee.config settings of the process
@@ -28,6 +29,7 @@ local modules = {
   nn = "perigee.nn", optim = "perigee.optim", data = "perigee.data", amp = "perigee.amp",
   callbacks = "perigee.callbacks", metrics = "perigee.metrics", linalg = "perigee.linalg",
   json = "perigee.json", prune = "perigee.prune",
+  compress = "perigee.compress",
 }
 local providers = {
   save = "perigee.files", load = "perigee.files", load_npy = "perigee.files.npy", save_npy = "perigee.files.npy",

@@ -127,6 +127,9 @@ for name, text in pairs(PRUNE) do
     "pg.no_grad(function() layer.weight:copy_(pg.arange(1, 9):reshape(2, 4)) end)\n" .. text
 end
 
+list["compress.low_rank"] = "local model = nn.Sequential{nn.Linear{64, 64}, nn.ReLU{}, nn.Linear{64, 3}}\n" ..
+  "local small, factored = pg.compress.low_rank(model, {rank=8})\n" ..
+  "print(small, model:size(), small:size())\nprint(factored[1].name, factored[1].rank)"
 local ADAPTED = "local model = nn.Sequential{nn.Linear{8, 8}, nn.ReLU{}, nn.Linear{8, 3}}\n"
 list["nn.lora"] = ADAPTED .. [[
 local adapters = nn.lora(model, {rank=2, targets={"0"}, train={"2"}})
