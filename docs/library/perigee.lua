@@ -8133,6 +8133,11 @@ function Tensor:empty_like(options) end
 ---@return boolean
 function Tensor:equal(...) end
 
+---The value of a tensor of a graph, by the default session: `session:as_default(function() print(y:eval{x = 1}) end)`.
+---@param feeds? table<string, any> # as session:run takes them
+---@return any
+function Tensor:eval(feeds) end
+
 ---A view in the shape of `other`, to which x broadcasts.
 ---@param other perigee.Tensor
 ---@return perigee.Tensor

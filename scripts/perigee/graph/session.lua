@@ -237,6 +237,9 @@ function Session:as_default(fn, ...)
 end
 
 ---The value of a tensor of a graph, by the default session: `session:as_default(function() print(y:eval{x = 1}) end)`.
+---@param t perigee.Tensor
+---@param feeds? table<string, any> as session:run takes them
+---@return any
 local function eval(t, feeds)
   if not native.is_graph_tensor(t) then
     native.raise("invalid_argument", "eval", "needs a tensor of a graph, got one that has its contents already")

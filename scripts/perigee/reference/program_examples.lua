@@ -32,6 +32,9 @@ return {
   ["pg.grad"] = "local w = pg.tensor({3}, {requires_grad=true})\nprint(pg.grad((w ^ 2):sum(), {w})[1])",
   ["pg.tape"] = "local w = pg.tensor({3}, {requires_grad=true})\n" ..
     "pg.tape(function(tape) print(tape:gradient((w ^ 2):sum(), {w})[1]) end)",
+  ["tensor:eval"] = [[
+local g = pg.graph(function(g) return { y = g:placeholder{"x", shape={2}} * 2 } end)
+pg.Session{g}:as_default(function() print(g:find("y"):eval{ x = {1, 2} }) end)]],
   ["pg.gradcheck"] = "local w = pg.tensor({1, 2}, {dtype=\"float64\", requires_grad=true})\n" ..
     "print(pg.gradcheck(function(x) return x:tanh() end, {w}))",
   ["pg.custom_grad"] = [[
