@@ -279,13 +279,24 @@ PGC_API int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const c
  * in the scope in force, all with "CLASS_1." in front where one of them is taken. Those known already stay what they are. */
 PGC_API int32_t pgc_graph_call(pgc_graph *graph, const char *class_name, uint32_t count, pgc_tensor *const *tensors,
                                const char *const *names);
-/* The variable that an eager tensor became, as pgc_graph_variable gives it; NULL: none. */
+/* The variable that a tensor means, as pgc_graph_variable gave it; NULL: none. */
 PGC_API int32_t pgc_graph_variable_of(pgc_graph *graph, pgc_tensor *tensor, pgc_tensor **output);
 PGC_API int32_t pgc_graph_knows(pgc_graph *graph, pgc_tensor *tensor); /* whether pgc_graph_call was told of it */
-/* How many values variables have got in the graph. Below: those from the index-th on are made in a run before what computes
- * `tensor`, which `output` stands for from then on. */
+/* How many values variables have got in the graph. Below: those from the index-th on, and `also` (or NULL), are made in a run
+ * before what computes `tensor`, which `output` stands for from then on. */
 PGC_API uint32_t pgc_graph_written(pgc_graph *graph);
-PGC_API int32_t pgc_graph_after_writes(pgc_graph *graph, pgc_tensor *tensor, uint32_t index, pgc_tensor **output);
+PGC_API int32_t pgc_graph_after_writes(pgc_graph *graph, pgc_tensor *tensor, uint32_t index, pgc_tensor *also,
+                                       pgc_tensor **output);
+/* The call of a model is over: reads from now on are of what sessions hold of what it wrote. Below: the same for all values that
+ * variables have got from the index-th on. */
+PGC_API void pgc_graph_settle(pgc_graph *graph);
+PGC_API void pgc_graph_forget_writes(pgc_graph *graph, uint32_t index);
+/* In the nodes from the first-th on, runs read the number `attr` off a float64 [] of the graph (NULL: they do not); count:
+ * how many have one. */
+PGC_API uint32_t pgc_graph_node_count(pgc_graph *graph);
+PGC_API int32_t pgc_graph_bind(pgc_graph *graph, uint32_t first, const char *attr, pgc_tensor *value, uint32_t *count);
+/* The eager tensor that the index-th variable was; NULL: it was none. */
+PGC_API int32_t pgc_graph_source_at(pgc_graph *graph, uint32_t index, pgc_tensor **output);
 /* Variables in the order in which they were made; NULL: not so many. */
 PGC_API int32_t pgc_graph_variable_at(pgc_graph *graph, uint32_t index, pgc_tensor **output);
 /* Another number whenever anything was recorded or named since. */

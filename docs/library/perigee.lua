@@ -1098,9 +1098,19 @@ function Layer:unfreeze() end
 ---Forgets the gradients of all parameters.
 function Layer:zero_grad() end
 
+---Raises: how often a step evaluates the loss depends on its values.
+---@param _ any
+---@param _ any
+function LBFGS:apply_gradients(_, _) end
+
 ---Takes up where state() was taken. Everything is checked before anything is changed.
 ---@param saved table
 function LBFGS:load_state(saved) end
+
+---Raises: how often a step evaluates the loss depends on its values.
+---@param _ any
+---@param _ any
+function LBFGS:minimize(_, _) end
 
 ---A plain table of what is remembered, for load_state.
 ---@return table
@@ -2755,6 +2765,13 @@ function optim_sched.Warmup(...) end
 ---@return perigee.Optimizer
 function Optimizer:add_group(group) end
 
+---Inside of pg.graph: records a step by gradients that the graph has computed, { { gradient, variable }, ... }, as
+---minimize does by those of a loss. A variable is a parameter or a g:variable.
+---@param pairs {[1]: perigee.Tensor, [2]: perigee.Tensor}[]
+---@param options? {accumulate?: integer, clip_norm?: number, clip_value?: number, lr?: perigee.Tensor}
+---@return perigee.Tensor
+function Optimizer:apply_gradients(pairs, options) end
+
 ---Gives a recipe its parameters.
 ---@param params perigee.Tensor[]|perigee.Layer|table[]
 ---@return perigee.Optimizer
@@ -2767,6 +2784,21 @@ function Optimizer:is_bound() end
 ---Takes up where state() was taken. Everything is checked before anything is changed.
 ---@param saved table
 function Optimizer:load_state(saved) end
+
+---Inside of pg.graph: records the gradients of a loss and a step by them. Answers the training tensor: who runs it
+---trains, and gets the number of steps done, int64 []. An optimizer without parameters takes all variables of the graph
+---that want gradients and that the loss depends on.
+---The optimizer's state and step count are variables of the graph ("adam/fc1.weight/exp_avg", "adam/step") and begin
+---with what it holds; session:commit(optimizer) writes them back. Its hyperparameters are read at each run: what a
+---script or a schedule sets in `optimizer.groups` holds from the next run on, bit by bit as in eager code. (Of LAMB,
+---LARS, Adafactor and Muon that is the learning rate; others raise where they were changed.) `lr` is a tensor of the
+---graph in place of the learning rates. Options as fit has them: accumulate=n steps in each n-th run with the mean of n
+---gradients; clip_norm and clip_value limit the gradients; scaler scales the loss, leaves out steps whose gradients
+---are not finite, and adapts its scale ("grad_scaler/scale"). What is recorded behind it sees nothing of the step.
+---@param loss perigee.Tensor
+---@param options? {accumulate?: integer, clip_norm?: number, clip_value?: number, scaler?: perigee.GradScaler, lr?: perigee.Tensor}
+---@return perigee.Tensor
+function Optimizer:minimize(loss, options) end
 
 ---Hyperparameters, step counts and state: groups[i] = { options = {...}, steps = {...}, slots = { name = {...} } }.
 ---@return table
@@ -6119,18 +6151,19 @@ function Tensor:multinomial(options, ...) end
 ---@return perigee.Tensor
 function pg.mv(...) end
 
----One step of NAdam (Dozat 2016): m and v as in adam, param -= lr ((1 - mu) / (1 - mu_product) g + mu_next / (1 -
----mu_product mu_next) m) / (sqrt(v / (1 - beta2^step)) + eps). g is grad / grad_scale, for maximize its negative, plus
+---One step of NAdam (Dozat 2016): m and v as in adam, mu(t) = beta1 (1 - 0.96^(t momentum_decay) / 2), and with mu =
+---mu(step), mu' = mu(step + 1) and p the product of all mu up to this step's: param -= lr ((1 - mu) / (1 - p) g + mu' /
+---(1 - p mu') m) / (sqrt(v / (1 - beta2^step)) + eps). g is grad / grad_scale, for maximize its negative, plus
 ---weight_decay param. All parameters step in one pass; where found_inf is true, none does.
 ---@param params perigee.Tensor[] # any shapes
 ---@param grads perigee.Tensor[] # shapes of params
 ---@param exp_avgs perigee.Tensor[] # shapes of params: m
 ---@param exp_avg_sqs perigee.Tensor[] # shapes of params: v
 ---@param found_inf? perigee.Tensor # []; true: nothing is changed
----@param options? boolean|{maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, mu?: number, mu_next?: number, mu_product?: number} # maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, beta1=0.9, beta2=0.999, eps=1e-08, mu=0.9, mu_next=0.9, mu_product=0.9
+---@param options? boolean|{maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number} # maximize=false, lr=0.001, weight_decay=0, step=1, grad_scale=1, beta1=0.9, beta2=0.999, eps=1e-08, momentum_decay=0.004
 ---@param ... any
----@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], exp_avgs: perigee.Tensor[], exp_avg_sqs: perigee.Tensor[], options: {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, mu?: number, mu_next?: number, mu_product?: number}): perigee.Tensor
----@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], exp_avgs?: perigee.Tensor[], exp_avg_sqs?: perigee.Tensor[], found_inf?: perigee.Tensor, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, mu?: number, mu_next?: number, mu_product?: number}): perigee.Tensor
+---@overload fun(params: perigee.Tensor[], grads: perigee.Tensor[], exp_avgs: perigee.Tensor[], exp_avg_sqs: perigee.Tensor[], options: {maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number}): perigee.Tensor
+---@overload fun(arguments: {params?: perigee.Tensor[], grads?: perigee.Tensor[], exp_avgs?: perigee.Tensor[], exp_avg_sqs?: perigee.Tensor[], found_inf?: perigee.Tensor, maximize?: boolean, lr?: number, weight_decay?: number, step?: number, grad_scale?: number, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.nadam(params, grads, exp_avgs, exp_avg_sqs, found_inf, options, ...) end
 
@@ -7923,8 +7956,8 @@ function Session:close() end
 
 ---Writes what the session holds into the parameters and buffers of a model whose layers were called in the graph. They
 ---stay the tensors that they are, wherever the model is now. Everything is checked before anything is changed. The
----session goes on with what it holds.
----@param model perigee.Layer
+---session goes on with what it holds. An optimizer that was recorded in the graph gets its state and step counts.
+---@param model perigee.Layer|perigee.Optimizer
 function Session:commit(model) end
 
 ---Gives the variables values as state() gave them: all of the graph's, of their shapes and dtypes.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relatives of Adam: Adamax (Kingma and Ba, 2014), NAdam (Dozat, 2016), RAdam (Liu et al., 2020).
-#include <cmath>
-
 #include "update.hpp"
 
 namespace optimizers {
@@ -35,24 +33,6 @@ struct RAdam : Betas {
   }
 };
 
-// The momentum grows from beta1 / 2 towards beta1: mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2). Steps use the
-// product of all so far, which goes on from the last step's where that is known.
-class MomentumProduct {
- public:
-  static double momentum(double beta1, double decay, double t) { return beta1 * (1 - 0.5 * std::pow(0.96, t * decay)); }
-  double at(double beta1, double decay, uint64_t step) {
-    if (beta1 != beta1_ || decay != decay_ || step < step_) *this = MomentumProduct(beta1, decay);
-    while (step_ < step) product_ *= momentum(beta1, decay, static_cast<double>(++step_));
-    return product_;
-  }
-  MomentumProduct() = default;
-
- private:
-  MomentumProduct(double beta1, double decay) : beta1_(beta1), decay_(decay) {}
-  double beta1_ = -1, decay_ = -1, product_ = 1;
-  uint64_t step_ = 0;
-};
-
 struct NAdam : Betas {
   double momentum_decay = 4e-3;
 
@@ -62,13 +42,10 @@ struct NAdam : Betas {
     pg::check_not_negative(momentum_decay, "momentum_decay");
   }
   void update(const pg::OptimizerStep& step) const {
-    static constinit pg::OpRef op(PG_UPDATE_OP("nadam", "beta1", "beta2", "eps", "mu", "mu_next", "mu_product"));
-    static thread_local MomentumProduct known;
-    double t = static_cast<double>(step.number()), product = known.at(beta1, momentum_decay, step.number());
+    static constinit pg::OpRef op(PG_UPDATE_OP("nadam", "beta1", "beta2", "eps", "momentum_decay"));
     emit_update(step, op, *this, [&](pg::Call& call, int at) {
       set(call, at);
-      call.set(at + 3, MomentumProduct::momentum(beta1, momentum_decay, t));
-      call.set(at + 4, MomentumProduct::momentum(beta1, momentum_decay, t + 1)).set(at + 5, product);
+      call.set(at + 3, momentum_decay);
     });
   }
 };

@@ -136,14 +136,17 @@ rows.adamax = update_row({ F, positive }, { beta1 = 0.9, beta2 = 0.999, eps = 1e
   return x - o.lr / (1 - o.beta1 ^ o.step) * s[1] / s[2]
 end, { { lr = 0.1 }, { lr = 0.1, beta2 = 0.5, step = 7, weight_decay = 0.2, maximize = true }, { found = 1 } })
 
-rows.nadam = update_row({ F, positive }, { beta1 = 0.9, beta2 = 0.999, eps = 1e-8, mu = 0.9, mu_next = 0.9,
-                                           mu_product = 0.9 }, function(x, g, s, o)
+rows.nadam = update_row({ F, positive }, { beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum_decay = 4e-3 },
+                        function(x, g, s, o)
   s[1] = o.beta1 * s[1] + (1 - o.beta1) * g
   s[2] = o.beta2 * s[2] + (1 - o.beta2) * g * g
   local root = math.sqrt(s[2] / (1 - o.beta2 ^ o.step)) + o.eps
-  return x - o.lr * ((1 - o.mu) / (1 - o.mu_product) * g + o.mu_next / (1 - o.mu_product * o.mu_next) * s[1]) / root
-end, { { lr = 0.1, mu = 0.5, mu_next = 0.6, mu_product = 0.5 }, { found = 1 },
-       { lr = 0.1, mu = 0.5, mu_next = 0.6, mu_product = 0.3, step = 2, weight_decay = 0.2, maximize = true } })
+  local function mu(t) return o.beta1 * (1 - 0.5 * 0.96 ^ (t * o.momentum_decay)) end
+  local now, following, product = mu(o.step), mu(o.step + 1), 1
+  for t = 1, o.step do product = product * mu(t) end
+  return x - o.lr * ((1 - now) / (1 - product) * g + following / (1 - product * following) * s[1]) / root
+end, { { lr = 0.1 }, { found = 1 }, { lr = 0.1, momentum_decay = 0.5, step = 3 },
+       { lr = 0.1, beta1 = 0.5, step = 2, weight_decay = 0.2, maximize = true } })
 
 rows.radam = update_row({ F, positive }, { beta1 = 0.9, beta2 = 0.999, eps = 1e-8 }, function(x, g, s, o)
   s[1] = o.beta1 * s[1] + (1 - o.beta1) * g

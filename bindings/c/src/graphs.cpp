@@ -83,8 +83,24 @@ int32_t pgc_graph_variable_of(pgc_graph* graph, pgc_tensor* tensor, pgc_tensor**
   });
 }
 uint32_t pgc_graph_written(pgc_graph* graph) { return static_cast<uint32_t>(graph_of(graph).written.size()); }
-int32_t pgc_graph_after_writes(pgc_graph* graph, pgc_tensor* tensor, uint32_t index, pgc_tensor** output) {
-  return run("graph", [&] { *output = give(graph_after_writes(graph_of(graph), *get(tensor), index)); });
+int32_t pgc_graph_after_writes(pgc_graph* graph, pgc_tensor* tensor, uint32_t index, pgc_tensor* also,
+                               pgc_tensor** output) {
+  return run("graph", [&] {
+    *output = give(graph_after_writes(graph_of(graph), *get(tensor), index, also != nullptr ? get(also) : nullptr));
+  });
+}
+void pgc_graph_settle(pgc_graph* graph) { graph_settle(root_of(graph_of(graph))); }
+void pgc_graph_forget_writes(pgc_graph* graph, uint32_t index) { graph_forget_writes(graph_of(graph), index); }
+uint32_t pgc_graph_node_count(pgc_graph* graph) { return static_cast<uint32_t>(graph_of(graph).nodes.size()); }
+int32_t pgc_graph_bind(pgc_graph* graph, uint32_t first, const char* attr, pgc_tensor* value, uint32_t* count) {
+  return run("graph",
+             [&] { *count = graph_bind(graph_of(graph), first, attr, value != nullptr ? get(value) : nullptr); });
+}
+int32_t pgc_graph_source_at(pgc_graph* graph, uint32_t index, pgc_tensor** output) {
+  return run("graph", [&] {
+    TensorRef found = graph_source_at(graph_of(graph), index);
+    *output = found ? give(std::move(found)) : nullptr;
+  });
 }
 int32_t pgc_graph_knows(pgc_graph* graph, pgc_tensor* tensor) {
   return graph_knows(root_of(graph_of(graph)), *get(tensor));

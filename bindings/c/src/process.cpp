@@ -167,8 +167,7 @@ uint32_t pgc_autocast_dtype(int32_t id) {
 }
 int32_t pgc_set_condition(pgc_tensor* skip) {
   return run("condition", [&] {
-    auto fresh =
-        skip != nullptr ? std::make_unique<Condition>(TensorRef::share(&eager(skip, "the condition"))) : nullptr;
+    auto fresh = skip != nullptr ? std::make_unique<Condition>(TensorRef::share(get(skip))) : nullptr;
     std::unique_ptr<Condition> old(std::exchange(ambient().condition, fresh.release()));
   });
 }

@@ -194,7 +194,13 @@ int32_t pgc_graph_call(pgc_graph *graph, const char *class_name, uint32_t count,
                        const char *const *names);
 int32_t pgc_graph_variable_of(pgc_graph *graph, pgc_tensor *tensor, pgc_tensor **output);
 uint32_t pgc_graph_written(pgc_graph *graph);
-int32_t pgc_graph_after_writes(pgc_graph *graph, pgc_tensor *tensor, uint32_t index, pgc_tensor **output);
+int32_t pgc_graph_after_writes(pgc_graph *graph, pgc_tensor *tensor, uint32_t index, pgc_tensor *also,
+                               pgc_tensor **output);
+void pgc_graph_settle(pgc_graph *graph);
+void pgc_graph_forget_writes(pgc_graph *graph, uint32_t index);
+uint32_t pgc_graph_node_count(pgc_graph *graph);
+int32_t pgc_graph_bind(pgc_graph *graph, uint32_t first, const char *attr, pgc_tensor *value, uint32_t *count);
+int32_t pgc_graph_source_at(pgc_graph *graph, uint32_t index, pgc_tensor **output);
 int32_t pgc_graph_knows(pgc_graph *graph, pgc_tensor *tensor);
 int32_t pgc_graph_variable_at(pgc_graph *graph, uint32_t index, pgc_tensor **output);
 uint64_t pgc_graph_revision(pgc_graph *graph);

@@ -11,7 +11,10 @@ local scopes = require "perigee.native.scopes"
 local origins = require "perigee.native.origins"
 local check_open = require("perigee.native.tensor").check_open
 
-local M = { recording = false, current = nil } -- whether operators become nodes, and of which graph
+-- Whether operators become nodes, and of which graph; the graph that scripts are recording, as they see it (false:
+-- none).
+local M = { recording = false, current = nil, front = false }
+local depth = 0 -- how many layers are being called
 local C
 local out = ffi.new("pgc_tensor *[1]")
 
@@ -34,6 +37,7 @@ end
 ---Makes a graph (nil: none) the one that operators are recorded into; answers the old one.
 function M.set_current(graph)
   M.recording, M.current = graph ~= nil, graph -- NULL too is nil
+  if M.recording and not M.front then depth = 0 end -- of a recording that an error has ended
   origins.record(graph)
   return C.pgc_set_graph(graph)
 end
@@ -101,13 +105,54 @@ end
 ---How many values variables have got in the graph that is being recorded.
 function M.written() return C.pgc_graph_written(M.current) end
 
----A tensor of the graph that is being recorded, computed after the values that variables have got since `written`.
-function M.after_writes(t, written)
-  check(C.pgc_graph_after_writes(M.current, t.ptr, written, out), "graph")
+---A tensor of the graph that is being recorded, computed after the values that variables have got since `written`, and
+---after `also`, if there is one.
+function M.after_writes(t, written, also)
+  check(C.pgc_graph_after_writes(M.current, t.ptr, written, also and also.ptr or nil, out), "graph")
   if out[0] ~= t.ptr then return handles.wrap(out[0]) end
   C.pgc_release(out[0])
   return t
 end
+
+---What was written since: nothing that is recorded from now on sees it.
+function M.forget_writes(written) C.pgc_graph_forget_writes(M.current, written) end
+
+---A model is called, and that call is over: from then on its variables are read as sessions hold them.
+function M.enter_layer() depth = depth + 1 end
+function M.leave_layer()
+  depth = depth - 1
+  if depth <= 0 then C.pgc_graph_settle(M.current) end
+end
+
+---How many nodes the graph that is being recorded has.
+function M.node_count() return C.pgc_graph_node_count(M.current) end
+
+local bound = ffi.new("uint32_t[1]")
+
+---In nodes recorded since there were `first`, runs read a number of that name off a float64 tensor of the graph.
+---Answers whether any has one.
+function M.bind(first, name, value)
+  check(C.pgc_graph_bind(M.current, first, name, value.ptr, bound), "graph")
+  return bound[0] > 0
+end
+
+---Whether one of them has such a number.
+function M.has_number(first, name)
+  check(C.pgc_graph_bind(M.current, first, name, nil, bound), "graph")
+  return bound[0] > 0
+end
+
+---Whether this graph is the one that is being recorded.
+function M.is_current(graph) return M.current == graph end
+
+---The eager tensor that the index-th variable was, from 1, or nil.
+function M.source_at(graph, index)
+  check(C.pgc_graph_source_at(open(graph, "graph"), index - 1, out), "graph")
+  return found(out[0])
+end
+
+---Tells the graph that is being recorded of tensors by name, as of a model of that class.
+function M.call(class, names, tensors) origins.call(M.current, class, names, tensors) end
 
 ---A layer's class, the names of all that it and those in it hold, and the tensors.
 function M.tensors_of(layer) return errors.layer_tensors(layer) end

@@ -133,15 +133,28 @@ void call_if(const Op& op, Tensor* const* inputs, uint32_t input_count, const ui
   call(op, list.data(), static_cast<uint32_t>(list.size()), groups, attrs, flags, outputs, output_count);
 }
 
+// Whether a call writes into a flat input.
+bool writes_input(const Op& op, uint32_t flat, const uint32_t* groups, const void* attrs, uint32_t flags) {
+  if (flat == 0 && (flags & emit_in_place)) return true;
+  for (uint32_t i = 0; i < op.info->input_count; i++) {
+    uint32_t count = groups != nullptr ? groups[i] : 1;
+    if (flat < count) return op.mutates(i, attrs);
+    flat -= count;
+  }
+  return false;
+}
+
 // In a graph that is being recorded: what a layer holds means the graph's variable. Answers whether there was any, and
 // then the call has been made.
 bool call_with_variables(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups,
                          const void* attrs, uint32_t flags, TensorRef* outputs, uint32_t output_count) {
   SmallVector<Tensor*, 8> list(inputs, inputs + input_count);
   SmallVector<TensorRef, 4> keep;
-  for (Tensor*& x : list) {
+  for (uint32_t i = 0; i < input_count; i++) {
+    Tensor*& x = list[i];
     if (x == nullptr || x->is_graph()) continue;
-    if (TensorRef variable = graph_stand_in(root_of(*ambient().graph), *x)) {
+    const bool to_write = writes_input(op, i, groups, attrs, flags);
+    if (TensorRef variable = graph_stand_in(root_of(*ambient().graph), *x, to_write)) {
       x = variable.get();
       keep.push_back(std::move(variable));
     }
@@ -165,10 +178,10 @@ void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint3
           uint32_t flags, TensorRef* outputs, uint32_t output_count) {
   if (attrs == nullptr) attrs = op.info->defaults;
   if (op.role == Role::copy && !(flags & emit_functional)) flags |= emit_in_place;
-  if (ambient().condition != nullptr) [[unlikely]]
-    return call_if(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
   if (ambient().graph != nullptr && !root_of(*ambient().graph).called.empty()) [[unlikely]]
     if (call_with_variables(op, inputs, input_count, groups, attrs, flags, outputs, output_count)) return;
+  if (ambient().condition != nullptr) [[unlikely]]
+    return call_if(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
   bool graph = ambient().graph != nullptr && ((op.info->traits & PG_OP_CREATES) || op.has_dims);
   if (ambient().autocast != nullptr && autocast_casts(op, inputs, input_count, flags))
     return call_cast(op, inputs, input_count, groups, attrs, flags, outputs, output_count);

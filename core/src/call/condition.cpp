@@ -36,7 +36,7 @@ bool Condition::read() {
 }
 
 Tensor& Condition::on(Device& device) {
-  if (skip->device == &device) return *skip;
+  if (skip->device == &device || skip->is_graph()) return *skip;  // a graph's is brought there as any input
   for (TensorRef& copy : elsewhere)
     if (copy->device == &device) return *copy;
   elsewhere.push_back(move_to(*skip, device));
@@ -50,8 +50,8 @@ bool apply_condition(const Op& op, SmallVector<Tensor*, 8>& inputs, const void* 
   Tensor* target = nullptr;
   for (Tensor* x : inputs)
     if (target == nullptr) target = x;
-  if (target != nullptr && target->is_graph())
-    pg::fail(PG_E_NOT_SUPPORTED, "a step that may be skipped cannot be recorded into a graph");
+  if (target != nullptr && target->is_graph() && !takes_condition(op))
+    pg::fail(PG_E_NOT_SUPPORTED, "cannot be skipped, and a step that may have to be is recorded into the graph");
   if (takes_condition(op) && target != nullptr && !inputs.empty() && inputs.back() == nullptr) {
     inputs.back() = &condition.on(*target->device);
     return false;

@@ -59,13 +59,18 @@ Tensor& stand_in(Graph& g, CalledTensor& c) {
   return now;
 }
 
-TensorRef whole_of(Graph& g, CalledTensor& c, Tensor& x) {
+TensorRef whole_of(Graph& g, CalledTensor& c, Tensor& x, bool to_write) {
   Tensor& now = stand_in(g, c);
-  if (x.node.get() == c.source->node.get()) return TensorRef::share(&now);
-  return alias(now);  // a detached twin
+  const bool twin = x.node.get() != c.source->node.get();  // detached
+  if (to_write) c.settled = false;
+  if (c.settled) {
+    TensorRef first = tensor_of(g, c.variable);
+    return twin ? alias(*first) : first;
+  }
+  return twin ? alias(now) : TensorRef::share(&now);
 }
 
-TensorRef view_of(Graph& g, const CalledTensor& c, Tensor& x) {
+TensorRef view_of(Graph& g, const CalledTensor& c, Tensor& x, bool to_write) {
   Tensor& base = base_of(x);
   CalledTensor* of = &base != &x && base.storage.get() == x.storage.get() ? find_whole(g, base) : nullptr;
   if (of == nullptr)
@@ -74,7 +79,7 @@ TensorRef view_of(Graph& g, const CalledTensor& c, Tensor& x) {
                                            "graph cannot be used in it: make the view inside");
   Scoped<bool> grad(ambient().grad_enabled, ambient().grad_enabled && needs_gradient(x));
   Scoped<int32_t> there(ambient().device, base.device->id);
-  return apply_chain(chain_of(x), *whole_of(g, *of, base));
+  return apply_chain(chain_of(x), *whole_of(g, *of, base, to_write));
 }
 
 // A tensor that was taken in as a constant before its layer was called becomes the variable. Another view of it that
@@ -147,11 +152,15 @@ void graph_call(Graph& g, const std::string& class_name, const std::vector<std::
   }
 }
 
-TensorRef graph_stand_in(Graph& g, Tensor& x) {
+TensorRef graph_stand_in(Graph& g, Tensor& x, bool to_write) {
   if (g.called.empty() || !x.storage || x.is_graph()) return nullptr;
-  if (CalledTensor* c = find_whole(g, x)) return whole_of(g, *c, x);
-  if (CalledTensor* c = find_part(g, x)) return view_of(g, *c, x);
+  if (CalledTensor* c = find_whole(g, x)) return whole_of(g, *c, x, to_write);
+  if (CalledTensor* c = find_part(g, x)) return view_of(g, *c, x, to_write);
   return nullptr;
+}
+
+void graph_settle(Graph& g) {
+  for (CalledTensor& c : g.called) c.settled = c.variable != UINT32_MAX && g.latest.at(c.variable) != c.variable;
 }
 
 bool graph_knows(Graph& g, Tensor& x) {
@@ -159,9 +168,21 @@ bool graph_knows(Graph& g, Tensor& x) {
 }
 
 TensorRef graph_variable_of(Graph& g, Tensor& x) {
+  if (x.is_graph()) {
+    if (x.graph.get() != &g) return nullptr;
+    const GraphValue& v = g.values[x.value];
+    if (v.kind == ValueKind::variable) return tensor_of(g, x.value);
+    return v.variable == UINT32_MAX ? nullptr : tensor_of(g, v.variable);
+  }
   auto known = g.called_as.find(&x);
   CalledTensor* c = known != g.called_as.end() ? &g.called[known->second] : x.storage ? find_whole(g, x) : nullptr;
   return c == nullptr || c->variable == UINT32_MAX ? nullptr : tensor_of(g, c->variable);
+}
+
+TensorRef graph_source_at(Graph& g, uint32_t index) {
+  for (CalledTensor& c : g.called)
+    if (c.variable == g.variables.at(index)) return c.source;
+  return nullptr;
 }
 
 TensorRef graph_variable_at(Graph& g, uint32_t index) {

@@ -58,6 +58,7 @@ class Writer {
     Json graph;
     graph["symbols"] = symbols();
     name_leaves();
+    for (const WrittenValue& w : g_.written) over_[w.value] = w.before;
     graph["sources"] = sources();
     graph["nodes"] = Json::array();
     Json operators = Json::object();
@@ -139,7 +140,10 @@ class Writer {
   void mark(Json& json, uint32_t id) const {
     const GraphValue& v = g_.values[id];
     if (v.named) json["named"] = true;
-    if (v.variable != UINT32_MAX) json["variable"] = g_.values[v.variable].name;
+    if (v.variable != UINT32_MAX) {
+      json["variable"] = g_.values[v.variable].name;
+      if (auto before = over_.find(id); before != over_.end()) json["over"] = g_.values[before->second].name;
+    }
     if (!v.history || v.history->kind != NodeKind::leaf) return;
     auto leaf = leaves_.find(v.history.get());
     if (leaf != leaves_.end()) json["leaf"] = leaf->second;
@@ -163,9 +167,16 @@ class Writer {
       mark(write, id);
       json["writes"].push_back(std::move(write));
     }
+    for (auto& [offset, id] : n.bound) json["bound"][attr_at(n, offset)] = g_.values[id].name;
     for (uint32_t id : n.after) json["after"].push_back(g_.values[id].name);
     differentiation(n, json);
     return json;
+  }
+
+  static const char* attr_at(const GraphNode& n, uint32_t offset) {
+    for (uint32_t i = 0; i < n.op->info->attr_count; i++)
+      if (n.op->info->attrs[i]->offset == offset) return n.op->info->attrs[i]->name;
+    pg::fail(PG_E_INTERNAL, n.name + " reads a number that it has not");
   }
 
   Json attributes(const GraphNode& n) const {
@@ -249,6 +260,7 @@ class Writer {
   const Graph& g_;
   SymbolNames names_;
   std::map<const Node*, std::string> leaves_;
+  std::map<uint32_t, uint32_t> over_{};  // a variable's later value -> the one that it took the place of
 };
 
 }  // namespace

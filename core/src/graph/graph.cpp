@@ -116,6 +116,7 @@ void adopt(Tensor& target, const Tensor& now) {
   // A leaf that was written to without a history stays that leaf, as in eager code.
   bool leaf = !source.node && base.node && base.node->kind == NodeKind::leaf;
   uint32_t variable = g.values[base.value].kind == ValueKind::variable ? base.value : g.values[base.value].variable;
+  const uint32_t before = base.value;
   base.value = source.value;
   if (!leaf) {
     base.node = source.node;
@@ -127,7 +128,7 @@ void adopt(Tensor& target, const Tensor& now) {
   if (variable != UINT32_MAX) {
     g.values[base.value].variable = variable;
     g.latest[variable] = base.value;
-    g.written.push_back(base.value);
+    g.written.push_back({base.value, before});
   }
 }
 
@@ -431,13 +432,12 @@ TensorRef graph_capture(Graph& g, Tensor& x) {
   return taken;
 }
 
-TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index) {
+TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index, Tensor* also) {
   std::vector<uint32_t> before;
+  for (size_t i = index; i < g.written.size(); i++) before.push_back(g.written[i].value);
+  if (also != nullptr && g.values[value_of(g, *also, false)].kind == ValueKind::node) before.push_back(also->value);
   uint32_t last = 0, own = UINT32_MAX;
-  for (size_t i = index; i < g.written.size(); i++) {
-    before.push_back(g.written[i]);
-    last = std::max(last, g.values[before.back()].node);
-  }
+  for (uint32_t id : before) last = std::max(last, g.values[id].node);
   TensorRef made = TensorRef::share(&tensor);
   if (before.empty()) return made;
   if (g.values[tensor.value].kind == ValueKind::node) own = g.values[tensor.value].node;
@@ -452,6 +452,36 @@ TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index) {
   }
   g.revision++;
   return made;
+}
+
+void graph_forget_writes(Graph& g, uint32_t index) {
+  for (size_t i = g.written.size(); i-- > index;) {
+    const WrittenValue& w = g.written[i];
+    g.latest[g.values[w.value].variable] = w.before;
+  }
+}
+
+uint32_t graph_bind(Graph& g, uint32_t first, const std::string& attr, Tensor* value) {
+  uint32_t id = UINT32_MAX, count = 0;
+  if (value != nullptr) {
+    id = value_of(g, *value, false);
+    if (value->meta->dtype != PG_F64 || value->meta->rank != 0)
+      pg::fail_argument(pg::format("%s is %s %s; expected float64 []", attr.c_str(), pg::dtype_name(value->meta->dtype),
+                                   shape_text(*value->meta).c_str()));
+  }
+  for (uint32_t index = first; index < g.nodes.size(); index++) {
+    GraphNode& n = g.nodes[index];
+    for (uint32_t i = 0; i < n.op->info->attr_count; i++) {
+      const pg_attr_info& a = *n.op->info->attrs[i];
+      if (a.kind != PG_ATTR_FLOAT || !(a.flags & PG_ATTR_RUNTIME) || attr != a.name) continue;
+      count++;
+      if (value == nullptr) continue;
+      if (g.values[id].kind == ValueKind::node && g.values[id].node >= index)
+        pg::fail(PG_E_INTERNAL, attr + " is computed after the node that it is bound to");
+      n.bound.emplace_back(a.offset, id);
+    }
+  }
+  return count;
 }
 
 void record(PendingCall& call, TensorRef* outputs, uint32_t output_count) {

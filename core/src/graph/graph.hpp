@@ -42,7 +42,9 @@ struct GraphNode {
   std::vector<uint8_t> attrs;
   std::vector<uint32_t> outputs;                      // all of the operator's, hidden ones last
   std::vector<std::pair<uint32_t, uint32_t>> writes;  // (flat input, value that it becomes)
-  std::vector<uint32_t> after;       // values that are made before it runs, whether it reads them or not
+  std::vector<uint32_t> after;  // values that are made before it runs, whether it reads them or not
+  // (offset of a number among attrs, the value that a run reads it off)
+  std::vector<std::pair<uint32_t, uint32_t>> bound;
   std::string name;                  // that of its first output too
   const char* origin = nullptr;      // the script's line and the layer that recorded it; interned
   std::shared_ptr<Control> control;  // of a node that runs bodies; op then only names it
@@ -66,6 +68,12 @@ struct CalledTensor {
   std::string name;
   uint32_t variable = UINT32_MAX;  // its first value
   TensorRef now;                   // stands for it in the graph
+  bool settled = false;            // the call that wrote it is over: reads are of what the session holds
+};
+
+// A later value of a variable, and the one that it took the place of.
+struct WrittenValue {
+  uint32_t value, before;
 };
 
 // What a body uses from around it, and the argument that stands for it.
@@ -90,7 +98,7 @@ struct Graph {
   std::unordered_map<std::string, uint32_t>
       name_count;  // how often one was asked for: where looking for a free one starts
   std::map<std::string, int64_t> symbols;
-  std::vector<uint32_t> written;                // variables' later values, in the order made
+  std::vector<WrittenValue> written;            // variables' later values, in the order made
   std::vector<int64_t> made_symbols;            // these, and those of extents that only a run tells
   std::map<TransferKey, uint32_t> transfers;    // copies on other devices
   std::vector<uint32_t> variables;              // their first values, in the order made
@@ -125,10 +133,17 @@ const std::string& graph_name(Tensor& tensor);
 // get "CLASS_1." in front, with a number that makes them so. What was called before keeps its name.
 void graph_call(Graph& g, const std::string& class_name, const std::vector<std::pair<std::string, Tensor*>>& tensors);
 // The variable's value now that an eager tensor means in the graph, as a tensor of the graph; NULL where it means none.
-TensorRef graph_stand_in(Graph& g, Tensor& x);
-// The first value of the variable that an eager tensor became; NULL where it became none.
+TensorRef graph_stand_in(Graph& g, Tensor& x, bool to_write = false);
+// The call of a model is over: what is recorded from now on reads what sessions hold of the variables that it wrote, so
+// that it does not ask for those updates. Writes go on from them.
+void graph_settle(Graph& g);
+// The same for writes from the index-th one on (Graph::written) altogether, those of an optimizer: nothing that is
+// recorded from now on sees them.
+void graph_forget_writes(Graph& g, uint32_t index);
+// The first value of the variable that a tensor means, eager or of the graph; NULL where it means none.
 TensorRef graph_variable_of(Graph& g, Tensor& x);
 bool graph_knows(Graph& g, Tensor& x);                  // whether it is part of a model that was called
+TensorRef graph_source_at(Graph& g, uint32_t index);    // the eager tensor that the index-th variable was; NULL: none
 TensorRef graph_variable_at(Graph& g, uint32_t index);  // first values, in the order made; NULL: not so many
 // A variable or constant that holds `value` itself, of which nobody else knows: what was read from a file.
 TensorRef graph_take(Graph& g, ValueKind kind, const std::string& name, TensorRef value);
@@ -136,13 +151,16 @@ TensorRef graph_take(Graph& g, ValueKind kind, const std::string& name, TensorRe
 void graph_rename(Graph& g, uint32_t value, const std::string& name);
 // An eager tensor taken in by identity (runs see what it holds then), with its history.
 TensorRef graph_capture(Graph& g, Tensor& x);
-// Has the later values of variables from the index-th one on (Graph::written) made before what computes `tensor`;
-// answers what stands for it then.
-TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index);
+// Has the later values of variables from the index-th one on (Graph::written), and `also` (may be NULL), made before
+// what computes `tensor`; answers what stands for it then.
+TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index, Tensor* also = nullptr);
 // The value of a graph's tensor as it is now: a view whose base was written to is made anew.
 uint32_t graph_value_now(Tensor& x);
 // From now on what is recorded runs after what made these tensors. Answers how long g.after was.
 uint32_t graph_after(Graph& g, Tensor* const* tensors, uint32_t count);
+// In the nodes from the first-th on, runs read the number `attr`, which must not decide about kernels, off a value of
+// the graph, float64 [] (NULL: they stay as they are). Answers how many nodes have one of that name.
+uint32_t graph_bind(Graph& g, uint32_t first, const std::string& attr, Tensor* value);
 // The graph builder: appends a call that has passed the interposers.
 void record(PendingCall& call, TensorRef* outputs, uint32_t output_count);
 // A line per value and node; and the same for graphviz.

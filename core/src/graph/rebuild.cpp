@@ -236,7 +236,7 @@ class Reader {
     std::string where = "a node";
     check_object(json, where,
                  {"name", "operator", "device", "origin", "inputs", "groups", "attributes", "outputs", "writes",
-                  "after", "taped", "detached"});
+                  "after", "bound", "taped", "detached"});
     const std::string name = text_in(json, "name", where), kind = text_in(json, "operator", "node " + shown(name));
     where = "node " + shown(name) + " (" + kind.substr(0, 60) + ")";
     Call c;
@@ -382,7 +382,7 @@ class Reader {
     }
     for (uint32_t i = 0; i < n.outputs.size(); i++) {
       const std::string what = where + pg::format(": output %u", i + 1);
-      check_object(outputs[i], what, {"name", "dtype", "shape", "named", "variable", "leaf"});
+      check_object(outputs[i], what, {"name", "dtype", "shape", "named", "variable", "over", "leaf"});
       const std::string own = text_in(outputs[i], "name", what);
       if (i == 0 && own != name) fail(what + " has another name than its node");
       check_described(n.outputs[i], outputs[i], what);
@@ -390,6 +390,7 @@ class Reader {
     }
     read_writes(n, json, where);
     read_after(n, json, where);
+    read_bound(n, json, where);
     if (!n.outputs.empty()) return;
     if (g_.names.count(name) && n.name != name) fail(where + ": the name is taken");
     g_.names.erase(n.name);
@@ -403,7 +404,7 @@ class Reader {
       fail(where + pg::format(": it writes %zu values; expected %zu", writes.size(), n.writes.size()));
     for (uint32_t i = 0; i < writes.size(); i++) {
       const std::string what = where + pg::format(": write %u", i + 1);
-      check_object(writes[i], what, {"input", "name", "named", "variable", "leaf"});
+      check_object(writes[i], what, {"input", "name", "named", "variable", "over", "leaf"});
       if (index_of(member(writes[i], "input", what), n.inputs.size(), what + ": \"input\"") != n.writes[i].first)
         fail(what + " is into another input");
       take_mark(n.writes[i].second, text_in(writes[i], "name", what), writes[i], what);
@@ -424,6 +425,23 @@ class Reader {
     }
   }
 
+  void read_bound(GraphNode& n, const Json& json, const std::string& where) {
+    if (!json.contains("bound")) return;
+    const Json& bound = json["bound"];
+    if (!bound.is_object()) fail(where + ": \"bound\" must be an object");
+    for (const auto& [attr, name] : bound.items()) {
+      auto it = values_.find(text_of(name, "bound", where));
+      if (it == values_.end()) fail(where + ": " + shown(attr) + " is read off a value that is not there");
+      const GraphValue& v = g_.values[it->second];
+      if (v.kind == ValueKind::node && v.node + 1 >= g_.nodes.size())
+        fail(where + ": " + shown(attr) + " is read off a value that no node makes before it");
+      TensorRef value = tensor_of(g_, it->second);
+      uint32_t count = 0;
+      guarded(where, [&] { count = graph_bind(g_, static_cast<uint32_t>(g_.nodes.size() - 1), attr, value.get()); });
+      if (count != 1 || n.bound.size() > bound.size()) fail(where + ": it has no number " + shown(attr));
+    }
+  }
+
   void take_mark(uint32_t id, const std::string& name, const Json& json, const std::string& what) {
     add_name(name, id, what);
     guarded(what, [&] { graph_rename(g_, id, name); });
@@ -434,6 +452,15 @@ class Reader {
       if (it == variables_.end()) fail(what + ": it is of a variable that is not there");
       check_same(id, it->second.id, what);
       g_.values[id].variable = it->second.id;
+      uint32_t before = it->second.id;
+      if (json.contains("over")) {
+        auto over = values_.find(text_in(json, "over", what));
+        const bool own = over != values_.end() && over->second != id &&
+                         (over->second == before || g_.values[over->second].variable == before);
+        if (!own) fail(what + ": it takes the place of a value that is none of its variable's");
+        before = over->second;
+      }
+      written_.push_back({id, before});
     }
     if (!json.contains("leaf")) return;
     auto leaf = values_.find(text_in(json, "leaf", what));
@@ -451,7 +478,7 @@ class Reader {
   }
 
   void finish_variables() {
-    g_.written.clear();  // of what is recorded from now on
+    g_.written = std::move(written_);
     for (auto& [name, variable] : variables_) {
       auto it = values_.find(variable.latest);
       if (it == values_.end()) fail("variable " + shown(name) + ": its latest value is not there");
@@ -471,6 +498,7 @@ class Reader {
   std::map<std::string, std::string> placed_;                        // where it says that each of them is
   std::string place_;                                                // and the node that is read
   std::map<std::string, Variable> variables_;
+  std::vector<WrittenValue> written_;
   std::map<std::string, Device*> devices_;
   std::string absent_;
 };

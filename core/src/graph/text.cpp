@@ -86,7 +86,12 @@ std::string arguments_text(const Graph& g, const GraphNode& n) {
   for (uint32_t id : n.after) parts.push_back("^" + g.values[id].name);  // as TensorFlow writes it
   for (uint32_t i = 0; i < n.op->info->attr_count; i++) {
     const pg_attr_info& a = *n.op->info->attrs[i];
-    if (is_told(n, a)) parts.push_back(std::string(a.name) + "=" + attr_text(n, a));
+    auto bound = std::find_if(n.bound.begin(), n.bound.end(), [&](auto& b) { return b.first == a.offset; });
+    if (bound != n.bound.end()) {
+      parts.push_back(std::string(a.name) + "=" + g.values[bound->second].name);
+    } else if (is_told(n, a)) {
+      parts.push_back(std::string(a.name) + "=" + attr_text(n, a));
+    }
   }
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 namespace perigee {
 namespace {
@@ -56,6 +57,7 @@ struct Preparer {
       for (uint32_t input : g.nodes[v.node].inputs)
         if (input != none) open.push_back(input);
       open.insert(open.end(), g.nodes[v.node].after.begin(), g.nodes[v.node].after.end());
+      for (auto& [offset, value_read] : g.nodes[v.node].bound) open.push_back(value_read);
     }
   }
 
@@ -92,6 +94,12 @@ struct Preparer {
       p.writes.push_back({input, place_of(id), n.inputs[input] != none && uses[slot_of[n.inputs[input]]] == 1});
     for (uint32_t id : n.inputs)
       if (id != none && --uses[slot_of[id]] == 0) p.slots.push_back(slot_of[id]);
+    s.bound_at = static_cast<uint32_t>(p.bounds.size());
+    s.bound_count = static_cast<uint32_t>(n.bound.size());
+    for (auto& [offset, id] : n.bound) {
+      p.bounds.push_back({offset, slot_of[id]});
+      if (--uses[slot_of[id]] == 0) p.slots.push_back(slot_of[id]);
+    }
     for (uint32_t id : n.after)
       if (--uses[slot_of[id]] == 0) p.slots.push_back(slot_of[id]);
     s.end_count = static_cast<uint32_t>(p.slots.size()) - s.at - s.input_count - s.output_count;
@@ -110,17 +118,27 @@ struct Preparer {
     for (uint32_t id : fetches) need(id);
     for (uint32_t n : g.ordered)
       if (effects && !g.nodes[n].outputs.empty()) need(g.nodes[n].outputs[0]);
-    // A variable's last value is kept where the run makes it, and is what a fetch of the variable gives.
-    for (auto& [id, last] : g.latest)
-      if (last != id && is_made(last)) {
-        uses[slot(last)]++;
-        p.commits.push_back({id, {slot_of[last], false}});
+    // A variable keeps the last value of its own that the run makes, which is what a fetch of the variable gives.
+    std::unordered_map<uint32_t, uint32_t> updated;
+    for (const WrittenValue& w : g.written) {
+      if (!is_made(w.value)) continue;
+      const uint32_t variable = g.values[w.value].variable;
+      auto [it, fresh] = updated.try_emplace(variable, w.value);
+      if (!fresh && it->second != w.before)
+        pg::fail(PG_E_FAILED_PRECONDITION, "'" + g.values[variable].name +
+                                               "' would be updated twice, each time from what it was before the run: "
+                                               "run the two one after the other");
+      it->second = w.value;
+    }
+    for (uint32_t id : g.variables)
+      if (auto last = updated.find(id); last != updated.end()) {
+        uses[slot(last->second)]++;
+        p.commits.push_back({id, {slot_of[last->second], false}});
       }
     for (uint32_t id : fetches) {
-      auto latest = g.latest.find(id);
-      bool updated = latest != g.latest.end() && latest->second != id && is_made(latest->second);
-      p.fetches.push_back({slot_of[updated ? latest->second : id], false});
-      if (updated) uses[p.fetches.back().slot]++;
+      auto last = updated.find(id);
+      p.fetches.push_back({slot_of[last != updated.end() ? last->second : id], false});
+      if (last != updated.end()) uses[p.fetches.back().slot]++;
     }
     std::sort(nodes.begin(), nodes.end());
     for (uint32_t n : nodes) add_step(n);

@@ -32,11 +32,16 @@ struct PreparedRun {
     uint32_t input, slot;  // of flat inputs; where the new value goes, none: nobody asks for it
     bool last;             // nobody reads the old one any more
   };
+  // A number among a step's attributes that is read off a value.
+  struct Bound {
+    uint32_t offset, slot;
+  };
   struct Step {
     uint32_t node;
     uint32_t at;  // in `slots`: its inputs, outputs, and what it reads as the last one
     uint32_t input_count, output_count, end_count;
     uint32_t write_at, write_count;
+    uint32_t bound_at, bound_count;
     bool symbols;  // sizes of the graph stand among its attributes
   };
 
@@ -49,12 +54,14 @@ struct PreparedRun {
   bool dynamic = false;  // some sizes are known only when it runs
   std::vector<uint32_t> slots;
   std::vector<Write> writes;
+  std::vector<Bound> bounds;
 
   std::span<const uint32_t> inputs(const Step& s) const { return {&slots[s.at], s.input_count}; }
   std::span<const uint32_t> outputs(const Step& s) const { return {&slots[s.at + s.input_count], s.output_count}; }
   std::span<const uint32_t> ends(const Step& s) const {
     return {&slots[s.at + s.input_count + s.output_count], s.end_count};
   }
+  std::span<const Bound> bounds_of(const Step& s) const { return {bounds.data() + s.bound_at, s.bound_count}; }
   std::span<const Write> writes_of(const Step& s) const { return {writes.data() + s.write_at, s.write_count}; }
 };
 

@@ -39,6 +39,7 @@ struct Runner::Frame {
     SignatureRef signature;
     std::vector<uint8_t> attrs;  // with sizes in place of symbols; empty: the node's own
     uint64_t sizes = 0;          // of which sizes those are
+    std::vector<uint8_t> bound;  // the same with the numbers of this run
     bool moved = false;          // to another device than it was recorded on
     bool plain = false;          // nothing but the kernel is left to launch, with the attributes at
     const uint8_t* bytes = nullptr;
@@ -149,8 +150,17 @@ struct Runner::Frame {
 
   // ---- nodes ----
 
-  // Symbols in attributes get this run's sizes.
+  // What a node's attributes are in this run. Numbers that are bound decide about no kernel.
   const uint8_t* attrs_of(const GraphNode& n, const PreparedRun::Step& step, Known& k) {
+    const uint8_t* attrs = sized_attrs(n, step, k);
+    if (step.bound_count == 0) return attrs;
+    k.bound.assign(attrs, attrs + n.attrs.size());
+    for (const PreparedRun::Bound& b : p.bounds_of(step)) to_host(*values[b.slot], k.bound.data() + b.offset);
+    return k.bound.data();
+  }
+
+  // Symbols in attributes get this run's sizes.
+  const uint8_t* sized_attrs(const GraphNode& n, const PreparedRun::Step& step, Known& k) {
     if (!step.symbols) return n.attrs.data();
     if (!k.attrs.empty() && k.sizes == sizes) return k.attrs.data();
     std::vector<uint8_t> attrs = n.attrs;
@@ -264,7 +274,7 @@ struct Runner::Frame {
       } else {
         k.bytes = attrs_of(n, step, k);
         place_node(n, step, inputs.data(), k.bytes, k, outputs.data());
-        k.plain = k.signature->plain && !k.moved;
+        k.plain = k.signature->plain && !k.moved && step.bound_count == 0;
       }
       auto slots = p.outputs(step);
       for (uint32_t i = 0; i < step.output_count; i++) {

@@ -73,15 +73,12 @@ const Update kUpdates[] = {
      {kMeans, {"exp_infs", "shapes of params: u"}},
      {kBeta1, {"beta2", 0.999, "decay of the largest gradient"}, {"eps", 1e-8, "added to the gradient's size"}}},
     {"nadam",
-     "One step of NAdam (Dozat 2016): m and v as in adam, param -= lr ((1 - mu) / (1 - mu_product) g + "
-     "mu_next / (1 - mu_product mu_next) m) / (sqrt(v / (1 - beta2^step)) + eps).",
+     "One step of NAdam (Dozat 2016): m and v as in adam, mu(t) = beta1 (1 - 0.96^(t momentum_decay) / 2), and with "
+     "mu = mu(step), mu' = mu(step + 1) and p the product of all mu up to this step's: param -= lr ((1 - mu) / (1 - p) "
+     "g "
+     "+ mu' / (1 - p mu') m) / (sqrt(v / (1 - beta2^step)) + eps).",
      {kMeans, kSquares},
-     {kBeta1,
-      kBeta2,
-      kEps,
-      {"mu", 0.9, "this step's momentum"},
-      {"mu_next", 0.9, "the next step's"},
-      {"mu_product", 0.9, "the product of all so far, this one included"}}},
+     {kBeta1, kBeta2, kEps, {"momentum_decay", 4e-3, "how fast the momentum reaches beta1"}}},
     {"radam",
      "One step of RAdam (Liu et al. 2020): m and v as in adam, and with n = 2 / (1 - beta2) - 1, "
      "k = n - 2 step beta2^step / (1 - beta2^step): param -= lr m / (1 - beta1^step) r, where "

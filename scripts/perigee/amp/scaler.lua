@@ -251,5 +251,6 @@ function GradScaler:__tostring()
                                                                             self.growth_interval)
 end
 
-native.grad_scaler = { new = new, is_scaler = function(v) return getmetatable(v) == GradScaler end }
+native.grad_scaler = { new = new, is_scaler = function(v) return getmetatable(v) == GradScaler end,
+                       recorded = function(...) return require("perigee.amp.recorded")(...) end }
 return native.grad_scaler

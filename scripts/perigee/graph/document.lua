@@ -100,6 +100,7 @@ function document.needed(graph, names)
           if type(input) == "string" then open[#open + 1] = makers[input] end
         end
         for _, name in ipairs(item.after or {}) do open[#open + 1] = makers[name] end
+        for _, name in pairs(item.bound or {}) do open[#open + 1] = makers[name] end
         each_dimension(item, visit_size)
       end
     end

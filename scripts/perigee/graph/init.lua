@@ -126,8 +126,12 @@ end
 -- Runs fn so that operators are recorded into this graph, whose names of sizes hold.
 local function record(self, fn, ...)
   return native.with(function()
-    return { graph = graphs.set_current(self.native), names = native.size.enter(self.symbols) }
+    local outer = { graph = graphs.set_current(self.native), names = native.size.enter(self.symbols),
+                    front = graphs.front }
+    graphs.front = self
+    return outer
   end, function(outer)
+    graphs.front = outer.front
     native.size.enter(outer.names)
     graphs.set_current(outer.graph)
   end, fn, ...)
@@ -232,7 +236,7 @@ end
 -- `inputs` and `outputs`: of graphs that were read, what files say is to be fed and fetched.
 local function new(native_graph)
   return setmetatable({ native = native_graph, results = {}, eager = {}, sources = {}, symbols = {}, names = {},
-                        listed = { count = 0, by_name = {} } }, Graph)
+                        listed = { count = 0, by_name = {} }, optimizers = {}, scalers = {}, before_run = {} }, Graph)
 end
 
 ---Builds a graph: fn(g) makes its nodes, and answers the results as a table by name, as a list, or one tensor, which

@@ -31,6 +31,13 @@ local function live(self, where)
   return self.native or native.raise("failed_precondition", where, "the session is closed")
 end
 
+-- Before a run: what optimizers' hyperparameters are now.
+local function ready(self, where)
+  local session = live(self, where)
+  for _, refresh in ipairs(self.graph.before_run) do refresh(self) end
+  return session
+end
+
 -- Values of variables, as copies: a list beside `wanted`.
 local function read(self, where, wanted) return graphs.run(live(self, where), wanted, {}, {}) end
 
@@ -71,7 +78,7 @@ local function new_session(...)
   end
   if o.gpu_options then set_gpu_options(o.gpu_options) end
   local self = setmetatable({ graph = o.graph, native = graphs.create_session(o.graph.native),
-                              committed = o.commit or false, names = {} }, Session)
+                              committed = o.commit or false, names = {}, seen = {} }, Session)
   if o.commit then variables_of(self, "Session", o.commit) end
   if o.allow_soft_placement then graphs.allow_soft_placement(self.native, true) end
   if o.log_device_placement then io.stderr:write(self:placement()) end
@@ -183,7 +190,7 @@ end
 ---@param feeds? table<string, any>
 ---@return any
 function Session:run(fetches, feeds)
-  return run(self, "Session:run", graphs.run, live(self, "run"), fetches, feeds)
+  return run(self, "Session:run", graphs.run, ready(self, "run"), fetches, feeds)
 end
 
 ---@class perigee.PartialRun
@@ -197,7 +204,7 @@ function PartialRun.__tostring() return "PartialRun" end
 ---@param feeds? (string|perigee.Tensor)[]
 ---@return perigee.PartialRun
 function Session:partial_run_setup(fetches, feeds)
-  local session = live(self, "partial_run_setup")
+  local session = ready(self, "partial_run_setup")
   if type(fetches) ~= "table" then fetches = { fetches } end
   local targets = {}
   for i, name in ipairs(feeds or {}) do targets[i] = resolve(self.graph, name) end
@@ -271,9 +278,14 @@ end
 
 ---Writes what the session holds into the parameters and buffers of a model whose layers were called in the graph. They
 ---stay the tensors that they are, wherever the model is now. Everything is checked before anything is changed. The
----session goes on with what it holds.
----@param model perigee.Layer
+---session goes on with what it holds. An optimizer that was recorded in the graph gets its state and step counts.
+---@param model perigee.Layer|perigee.Optimizer
 function Session:commit(model)
+  for _, record in ipairs(self.graph.optimizers) do
+    if record.optimizer == model then
+      return record.commit(record, self.graph, function(wanted) return read(self, "commit", wanted) end)
+    end
+  end
   local names, tensors, wanted = variables_of(self, "commit", model)
   local values = read(self, "commit", wanted)
   for i, t in ipairs(tensors) do

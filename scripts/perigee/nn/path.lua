@@ -12,6 +12,7 @@ local function pass(...) return ... end
 -- the runs that ask for what it gives.
 local function after_writes(written, ...)
   local graphs = native.graphs
+  graphs.leave_layer()
   if graphs.written() == written then return ... end
   local results = { n = select("#", ...), ... }
   for i = 1, results.n do
@@ -24,7 +25,10 @@ end
 ---Calls a layer's forward, or what computes it and more. Its frame stays on the stack meanwhile: `pass` keeps the call
 ---from being a tail call.
 function path.call(self, forward, ...)
-  if native.graphs.recording then return pass(after_writes(native.graphs.written(), forward(self, ...))) end
+  if native.graphs.recording then
+    native.graphs.enter_layer()
+    return pass(after_writes(native.graphs.written(), forward(self, ...)))
+  end
   return pass(forward(self, ...))
 end
 

@@ -2,52 +2,28 @@
 -- What is done to the gradients of many parameters at once, in place: limits, a common factor. One operator a device.
 
 local native = require "perigee.native"
+local limits = require "perigee.optim.limits"
 
 local clip = {}
 
--- Gradients by device, { { gradients }, ... }, and how many there are. Missing ones are left out.
+-- Those of parameters, and how many there are. Missing ones are left out.
 local function gradients_of(where, params)
   if native.is_tensor(params) then params = { params } end
   if require("perigee.nn").is_layer(params) then params = params:parameters() end
   if type(params) ~= "table" then
     native.raise("invalid_argument", where, "needs a list of parameters, got " .. native.describe(params))
   end
-  local by_device, lists, count = {}, {}, 0
+  local gradients = {}
   for i, p in ipairs(params) do
     if not native.is_tensor(p) then
       native.raise("invalid_argument", where, ("parameter %d must be a tensor, got %s"):format(i, native.describe(p)))
     end
-    local gradient = p.grad
-    if gradient then
-      local list = by_device[gradient.device]
-      if not list then
-        list = {}
-        by_device[gradient.device], lists[#lists + 1] = list, list
-      end
-      list[#list + 1], count = gradient, count + 1
-    end
+    gradients[#gradients + 1] = p.grad
   end
-  return lists, count
+  return limits.by_device(gradients), #gradients
 end
 
-local function check_limit(where, limit)
-  if type(limit) ~= "number" or limit < 0 or limit ~= limit then
-    native.raise("invalid_argument", where, "the limit must be a number from 0, got " .. native.describe(limit))
-  end
-end
-
-local function total_norm(lists, p)
-  local norms = {}
-  for i, list in ipairs(lists) do
-    norms[i] = native.call("total_norm", { list }, { p = p })
-    if i > 1 then norms[i] = norms[i]:to(norms[1].device) end
-  end
-  return #norms == 1 and norms[1] or native.call("total_norm", { norms }, { p = p })
-end
-
-local function scale(lists, factor)
-  for _, list in ipairs(lists) do native.call("scale_all", { list, factor:to(list[1].device) }) end
-end
+local check_limit = limits.check
 
 local read_norm = native.signature("clip_grad_norm_", {
   { "params", "any", required = true }, { "max_norm", "any", required = true },
@@ -71,13 +47,13 @@ function clip.clip_grad_norm_(...)
   local lists, count = gradients_of(where, o.params)
   if count == 0 then return pg.tensor(0) end
   return pg.no_grad(function()
-    local total = total_norm(lists, o.norm_type)
+    local total = limits.total_norm(lists, o.norm_type)
     if o.error_if_nonfinite and not total:isfinite():item() then
       native.raise("failed_precondition", where,
                    ("the norm of the gradients is %s"):format(tostring(total:item())),
                    "error_if_nonfinite=false clips all the same")
     end
-    scale(lists, (max_norm / (total + 1e-6)):clamp { max = 1 })
+    limits.norm(lists, max_norm, total)
     return total
   end)
 end
@@ -93,9 +69,7 @@ function clip.clip_grad_value_(...)
   local limit = o.limit
   check_limit("clip_grad_value_", limit)
   require("perigee").no_grad(function()
-    for _, list in ipairs(gradients_of("clip_grad_value_", o.params)) do
-      native.call("clamp_all", { list }, { min = -limit, max = limit })
-    end
+    limits.values(gradients_of("clip_grad_value_", o.params), limit)
   end)
 end
 
@@ -112,7 +86,7 @@ function clip.scale_grad_(...)
     native.raise("invalid_argument", "scale_grad_", "the factor must be a number, got " .. native.describe(factor))
   end
   local pg = require "perigee"
-  pg.no_grad(function() scale(gradients_of("scale_grad_", params), pg.tensor(factor)) end)
+  pg.no_grad(function() limits.scale(gradients_of("scale_grad_", params), pg.tensor(factor)) end)
 end
 
 return clip

@@ -20,11 +20,20 @@ end
 local function wide(t) return (t.dtype == "float16" or t.dtype == "bfloat16") and t:to("float32") or t end
 local function norm(t) return t:square():sum():sqrt() end
 
+-- A number that is to be multiplied with w: in a graph a tensor.
+local function factor(w, number) return native.is_tensor(number) and number:to(w.dtype) or number end
+local function root(number) return native.is_tensor(number) and number:sqrt() or math.sqrt(number) end
+local function lesser(a, b) return native.is_tensor(b) and native.op "minimum"(a, b) or math.min(a, b) end
+
 -- What a step will have written: later:add(tensor, value), and in the end later:write(), which allocates nothing.
 local Later = {}
 Later.__index = Later
-local function new_later() return setmetatable({}, Later) end
-function Later:add(t, value) self[#self + 1] = { t:detach(), value:to(t.dtype) } end
+local function new_later(o) return setmetatable({ skip = o.skip }, Later) end
+function Later:add(t, value)
+  value = value:to(t.dtype)
+  if self.skip then value = native.op "where"(self.skip, t, value) end
+  self[#self + 1] = { t:detach(), value }
+end
 function Later:write()
   for _, pair in ipairs(self) do native.call("copy", pair) end
 end
@@ -41,17 +50,17 @@ rule.define {
   slots = function() return { "exp_avg", "exp_avg_sq" } end,
   -- A step of Adam from 0 with rate 1 is the direction, for all parameters at once.
   update = function(o, step, params, gradients, state)
-    local directions, means, squares, later = {}, {}, {}, new_later()
+    local directions, means, squares, later = {}, {}, {}, new_later(o)
     for i, p in ipairs(params) do
       directions[i] = wide(p:detach()):zeros_like()
       means[i], squares[i] = state.exp_avg[i]:clone(), state.exp_avg_sq[i]:clone()
     end
-    native.call("adam", { directions, gradients, means, squares, {} },
-                { lr = 1, beta1 = o.beta1, beta2 = o.beta2, eps = o.eps, step = step })
+    rule.call("adam", { directions, gradients, means, squares, {} },
+              { lr = 1, beta1 = o.beta1, beta2 = o.beta2, eps = o.eps, step = step })
     for i, p in ipairs(params) do
       local w = wide(p:detach())
       local direction = o.weight_decay * w - directions[i]
-      later:add(p, w - direction * (o.lr * ratio(norm(w), norm(direction))))
+      later:add(p, w - direction * (factor(w, o.lr) * ratio(norm(w), norm(direction))))
       later:add(state.exp_avg[i], means[i])
       later:add(state.exp_avg_sq[i], squares[i])
     end
@@ -83,8 +92,8 @@ rule.define {
                                            length:ones_like())
       scaled[i] = (g + o.weight_decay * w) * local_rate
     end
-    native.call("sgd", { params, scaled, state.momentum_buffer or {} },
-                { lr = o.lr, momentum = o.momentum, nesterov = o.nesterov, step = step })
+    rule.call("sgd", { params, scaled, state.momentum_buffer or {}, o.skip },
+              { lr = o.lr, momentum = o.momentum, nesterov = o.nesterov, step = step })
   end,
 }
 ---Gradient descent with a rate a parameter (You, Gitman and Ginsburg, 2017): d = trust |w| / (|g| + weight_decay |w| +
@@ -118,8 +127,8 @@ rule.define {
     return require("perigee").zeros { shape, dtype = dtype, device = p.device }
   end,
   update = function(o, step, params, gradients, state)
-    local part, rate = step ^ o.beta2_decay, math.min(o.lr, 1 / math.sqrt(step))
-    local later = new_later()
+    local part, rate = step ^ o.beta2_decay, lesser(o.lr, 1 / root(step))
+    local later = new_later(o)
     for i, p in ipairs(params) do
       local w, g = wide(p:detach()), wide(gradients[i])
       local count = math.max(w:numel(), 1)
@@ -129,19 +138,19 @@ rule.define {
       local estimate
       if w:dim() > 1 then
         local row, col = state.row_var[i], state.col_var[i]
-        row = row + (square:mean { axis = -1, keepdim = true } - row) * part
-        col = col + (square:mean { axis = -2, keepdim = true } - col) * part
+        row = row + (square:mean { axis = -1, keepdim = true } - row) * factor(w, part)
+        col = col + (square:mean { axis = -2, keepdim = true } - col) * factor(w, part)
         later:add(state.row_var[i], row)
         later:add(state.col_var[i], col)
         estimate = row:matmul(col) / row:mean { axis = -2, keepdim = true }:clamp { min = least }
       else
         local variance = state.variance[i]
-        estimate = variance + (square - variance) * part
+        estimate = variance + (square - variance) * factor(w, part)
         later:add(variance, estimate)
       end
       local direction = estimate:clamp { min = least * least }:rsqrt() * g
       local longest = (norm(direction):to("float64") / (math.sqrt(count) * o.d)):clamp { min = 1 }
-      local kept = o.weight_decay == 0 and w or w - (o.lr * o.weight_decay) * w
+      local kept = o.weight_decay == 0 and w or w - factor(w, o.lr * o.weight_decay) * w
       later:add(p, kept - direction * (alpha / longest):to(w.dtype))
     end
     later:write()
@@ -178,7 +187,7 @@ rule.define {
     { "ns_steps", 5, "steps of the iteration" }, { "eps", 1e-7, "least norm that is divided by" } },
   slots = function() return { "momentum_buffer" } end,
   update = function(o, _, params, gradients, state)
-    local later = new_later()
+    local later = new_later(o)
     for i, p in ipairs(params) do
       if p:dim() < 2 then
         native.raise("invalid_argument", "Muon", ("parameter %d is %s; only matrices can be made orthogonal"):format(i,
@@ -192,7 +201,8 @@ rule.define {
       local columns = p:numel() / math.max(rows, 1)
       if p:numel() > 0 then
         direction = orthogonal(direction:reshape(rows, columns), o.ns_steps, o.eps):reshape(p.shape)
-        later:add(p, w * (1 - o.lr * o.weight_decay) - direction * (o.lr * math.sqrt(math.max(1, rows / columns))))
+        later:add(p, w * factor(w, 1 - o.lr * o.weight_decay) -
+                     direction * factor(w, o.lr * math.sqrt(math.max(1, rows / columns))))
       end
     end
     later:write()

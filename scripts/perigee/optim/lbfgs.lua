@@ -159,6 +159,17 @@ function LBFGS:step(closure)
   return first
 end
 
+-- A step evaluates the closure until the loss is low enough: how often is known only while it runs.
+local function refuse(method)
+  native.raise("not_supported", "LBFGS", method .. " cannot record a step: it evaluates the loss as often as its " ..
+               "values ask for", "train with step(closure) in eager code, or with another optimizer")
+end
+
+---Raises: how often a step evaluates the loss depends on its values.
+function LBFGS:minimize(_, _) refuse "minimize" end -- luacheck: no self
+---Raises: how often a step evaluates the loss depends on its values.
+function LBFGS:apply_gradients(_, _) refuse "apply_gradients" end -- luacheck: no self
+
 local function forget_gradients(self) native.clear_grads(self.params) end
 local function lists_of(self) return { self.params } end
 

@@ -232,6 +232,10 @@ end
 ---@param closure? fun(): perigee.Tensor clears gradients, computes the loss, calls backward, returns the loss
 ---@return perigee.Tensor? loss what the closure returned
 function Optimizer:step(closure)
+  if native.graphs.recording then
+    native.raise("failed_precondition", self.name, "step() is for eager code, and a graph is being recorded",
+                 "optimizer:minimize(loss) records a step")
+  end
   if not self:is_bound() then
     native.raise("failed_precondition", self.name, "has no parameters yet", "optim." .. self.name ..
                  "{model:parameters(), ...}")
@@ -249,6 +253,34 @@ function Optimizer:step(closure)
     step_groups(self)
   end
   return loss
+end
+
+---Inside of pg.graph: records the gradients of a loss and a step by them. Answers the training tensor: who runs it
+---trains, and gets the number of steps done, int64 []. An optimizer without parameters takes all variables of the graph
+---that want gradients and that the loss depends on.
+---
+---The optimizer's state and step count are variables of the graph ("adam/fc1.weight/exp_avg", "adam/step") and begin
+---with what it holds; session:commit(optimizer) writes them back. Its hyperparameters are read at each run: what a
+---script or a schedule sets in `optimizer.groups` holds from the next run on, bit by bit as in eager code. (Of LAMB,
+---LARS, Adafactor and Muon that is the learning rate; others raise where they were changed.) `lr` is a tensor of the
+---graph in place of the learning rates. Options as fit has them: accumulate=n steps in each n-th run with the mean of n
+---gradients; clip_norm and clip_value limit the gradients; scaler scales the loss, leaves out steps whose gradients
+---are not finite, and adapts its scale ("grad_scaler/scale"). What is recorded behind it sees nothing of the step.
+---@param loss perigee.Tensor
+---@param options? {accumulate?: integer, clip_norm?: number, clip_value?: number, scaler?: perigee.GradScaler,
+---  lr?: perigee.Tensor}
+---@return perigee.Tensor
+function Optimizer:minimize(loss, options)
+  return require("perigee.optim.recorded").minimize(self, loss, options, zeros_for)
+end
+
+---Inside of pg.graph: records a step by gradients that the graph has computed, { { gradient, variable }, ... }, as
+---minimize does by those of a loss. A variable is a parameter or a g:variable.
+---@param pairs {[1]: perigee.Tensor, [2]: perigee.Tensor}[]
+---@param options? {accumulate?: integer, clip_norm?: number, clip_value?: number, lr?: perigee.Tensor}
+---@return perigee.Tensor
+function Optimizer:apply_gradients(pairs, options)
+  return require("perigee.optim.recorded").apply_gradients(self, pairs, options, zeros_for)
 end
 
 local function forget_gradients(self)

@@ -11,7 +11,8 @@ local Attributes = {}
 Attributes.__index = Attributes
 
 ---definition: { name, attributes = { { name, default, doc }, ... }, check(o), slots(o) -> names, zeros(slot, p, o),
----update(o, step, params, gradients, state) }. `state[slot]` is a list beside params.
+---update(o, step, params, gradients, state) }. `state[slot]` is a list beside params. In a graph step and o.lr are
+---tensors, float64 [].
 function rule.define(definition)
   local info = { name = definition.name, names = {}, by_name = {}, slots = {} }
   for _, attribute in ipairs(definition.attributes) do
@@ -75,9 +76,24 @@ end
 
 function Attributes:zeros(slot, p) return self.definition.zeros and self.definition.zeros(slot, p, self.values) end
 
-function Attributes:step(step, params, gradients, state)
+---`values`: in a graph, where step and lr are tensors, float64 [], and skip, if there is one, tells whether nothing is
+---to be written; else the options themselves.
+function Attributes:step(step, params, gradients, state, values)
   self:slots()
-  self.definition.update(self.values, step, params, gradients, state)
+  self.definition.update(values or self.values, step, params, gradients, state)
+end
+
+---An operator that updates, some of whose numbers may be tensors of a graph.
+function rule.call(name, inputs, attrs)
+  local numbers, tensors = {}, {}
+  for key, v in pairs(attrs) do
+    if native.is_tensor(v) then tensors[key] = v else numbers[key] = v end
+  end
+  if next(tensors) == nil then return native.call(name, inputs, numbers) end
+  local graphs = native.graphs
+  local first = graphs.node_count()
+  native.call(name, inputs, numbers)
+  for key, v in pairs(tensors) do graphs.bind(first, key, v) end
 end
 
 function Attributes:describe()

@@ -231,18 +231,34 @@ struct Adamax {
   }
 };
 
-// Dozat 2016. The momenta of this step and the next, and the product of all so far, are attributes.
+// The momentum of NAdam's step t grows from beta1 / 2 towards beta1.
+inline double nadam_momentum(double beta1, double decay, double t) {
+  return beta1 * (1 - 0.5 * std::pow(0.96, t * decay));
+}
+
+// The product of those of all steps, which goes on from the last one that was asked for where it can.
+inline double nadam_product(double beta1, double decay, double step) {
+  struct Known {
+    double beta1 = -1, decay = -1, step = 0, product = 1;
+  };
+  static thread_local Known known;
+  if (beta1 != known.beta1 || decay != known.decay || step < known.step) known = {beta1, decay, 0, 1};
+  while (known.step < step) known.product *= nadam_momentum(beta1, decay, ++known.step);
+  return known.product;
+}
+
+// Dozat 2016.
 template <class T>
 struct NAdam {
   static constexpr int kOperands = 4;
   static constexpr uint32_t kOptional = 0;
-  static constexpr const char* kAttrs[kCommonAttrs + 6] = {PG_UPDATE_ATTRS, "beta1",     "beta2", "eps", "mu",
-                                                           "mu_next",       "mu_product"};
+  static constexpr const char* kAttrs[kCommonAttrs + 4] = {PG_UPDATE_ATTRS, "beta1", "beta2", "eps", "momentum_decay"};
   T now, then, decay, scale, share1, share2, eps, inv_root2;
 
   explicit NAdam(const double* a) {
     Common c(a);
-    double mu = c.own[3], next = c.own[4], product = c.own[5];
+    double mu = nadam_momentum(c.own[0], c.own[3], c.step), next = nadam_momentum(c.own[0], c.own[3], c.step + 1);
+    double product = nadam_product(c.own[0], c.own[3], c.step);
     decay = T(c.decay), scale = T(c.scale), eps = T(c.own[2]);
     share1 = T(1 - c.own[0]), share2 = T(1 - c.own[1]);
     now = T(c.lr * (1 - mu) / (1 - product)), then = T(c.lr * next / (1 - product * next));
