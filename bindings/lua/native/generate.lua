@@ -386,14 +386,8 @@ local function make_scratch(op, in_place)
   return scratch
 end
 
-local M = {}
-
-function M.start(C, operators)
-  return function(op, in_place)
-    local text = pick(op, in_place)(op, in_place)
-    local chunk = assert(loadstring(text, "=perigee:" .. op.name))
-    return chunk(C, ffi, handles.Handle, handles.wrap, op, operators, handles, make_scratch(op, in_place), origins)
-  end
+return function(C, operators, op, in_place)
+  local text = pick(op, in_place)(op, in_place)
+  local chunk = assert(loadstring(text, "=perigee:" .. op.name))
+  return chunk(C, ffi, handles.Handle, handles.wrap, op, operators, handles, make_scratch(op, in_place), origins)
 end
-
-return M

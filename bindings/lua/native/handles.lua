@@ -34,7 +34,8 @@ local MIN_SLOTS, MAX_SLOTS = 2048, 262144
 local FIRST_SLOTS, SLOT_BYTES = 256, 32
 local SLOTS_PER_KB = 8             -- of Lua heap; more, and what is not yet collected no longer fits the caches
 local SMALL_HEAP = 1024              -- KB of Lua heap up to which garbage is kept in the caches
-local CACHED_GARBAGE = 8 * 1024 * 1024 -- bytes of the processor's memory: a share of the last level that is ours
+local CACHED_GARBAGE = 6 * 1024 * 1024 -- bytes of the processor's memory: a share of the last level that is ours
+local CACHED_TENSOR = 2 * 1024 * 1024  -- bytes of a tensor: of larger ones too few would pay for a cycle
 local MIN_GARBAGE = 64 * 1024 * 1024 -- native bytes, otherwise
 local FLUSH_BYTES = 256 * 1024 * 1024
 
@@ -97,10 +98,12 @@ local function wanted_slots() return math.min(MAX_SLOTS, math.max(MIN_SLOTS, mat
 -- What may be alive before the next look: a quarter more than now, but not so little that cycles over a large Lua heap
 -- would follow each other closely. Other devices have no use for our caches.
 local stats, processor = ffi.new("pgc_memory_stats"), ffi.new("int32_t[1]", -1)
+local typical = 0 -- bytes of a tensor, as of the last ones that were found dead
 local function set_limit()
   local live = tonumber(C.pgc_live_bytes())
   if processor[0] < 0 then C.pgc_find_device("cpu", processor) end
-  local cached = heap <= SMALL_HEAP and C.pgc_get_memory_stats(processor[0], stats) == 0 and stats.live == live
+  local cached = heap <= SMALL_HEAP and typical <= CACHED_TENSOR and
+                 C.pgc_get_memory_stats(processor[0], stats) == 0 and stats.live == live
   S.limit = live + math.max(cached and CACHED_GARBAGE or MIN_GARBAGE, live / 4, heap * 1024)
 end
 
@@ -125,7 +128,8 @@ local function pressure()
   local over = C.pgc_live_bytes() > S.limit
   if S.capacity > 0 and (over or S.capacity >= wanted and S.top < wanted / 2) then
     full_cycle()
-    sweep()
+    local before, count = C.pgc_live_bytes(), sweep()
+    if count > 0 then typical = tonumber(before - C.pgc_live_bytes()) / count end
     if C.pgc_live_bytes() > 2 * flushed_at + FLUSH_BYTES then flush_traces() end
   end
   if S.capacity >= wanted then

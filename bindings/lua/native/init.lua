@@ -11,6 +11,8 @@ if registry[KEY] then
   return registry[KEY]
 end
 
+local modules = require "perigee.native.modules"
+
 local native = {}
 
 -- What modules that are loaded later give to `native`, by the same names.
@@ -26,31 +28,21 @@ local given = {
   layer_call = "compile_layer compile_layer_with",
 }
 -- Modules that stand in `native` as they are.
-local whole = { host = true, custom = true, graphs = true, control = true }
+local whole = { host = true, custom = true, graphs = true, control = true, json = true }
 
-local own, started = {}, {} -- this layer's modules by name: a script may clear package.loaded
+local started = {}
 
-local function keep()
-  for name, module in pairs(package.loaded) do
-    if name:find "^perigee%.native%." then own[name] = module end
-  end
-end
-
----Whoever requires a module of this layer gets the one that is at work.
-function native.put_back()
-  for name, module in pairs(own) do package.loaded[name] = module end
-end
+---Whoever requires a module of this layer gets the one that is at work: a script may clear package.loaded.
+native.put_back = modules.put_back
 
 local function load(name, C)
-  native.put_back()
-  local module = require("perigee.native." .. name)
-  keep()
+  local module = modules.get(name)
   for _, list in ipairs { given, whole } do -- it may have loaded others
     for other in pairs(list) do
-      local found = own["perigee.native." .. other]
+      local found = modules.at_work(other)
       if found and not started[other] then
         started[other] = true
-        found.start(C)
+        if found.start then found.start(C) end
       end
     end
   end
@@ -100,9 +92,9 @@ local function start()
   native.origins, native.process = module.origins, module.process
   native.call, native.op, native.op_names = module.operators.call, module.operators.get_function, module.operators.names
   native.is_tensor, native.methods, native.hooks = module.handles.is_tensor, module.tensor.methods, module.tensor.hooks
-  native.json, native.note_results = require "perigee.native.json", require("perigee.native.results").note
+  native.note_results = require("perigee.native.results").note
   native.start = function() end
-  keep()
+  modules.keep()
   setmetatable(native, { __index = function(_, key)
     local value = value_of(key, C)
     if value ~= nil then native[key] = value end

@@ -9,7 +9,7 @@ local attributes = require "perigee.native.attributes"
 local grammar = require "perigee.native.grammar"
 local gradients = require "perigee.native.gradients"
 local dtypes = require "perigee.native.dtypes"
-local json = require "perigee.native.json"
+local json = require("perigee.native.modules").json
 local tensor = require "perigee.native.tensor"
 
 local M = {}

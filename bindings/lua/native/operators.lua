@@ -7,7 +7,7 @@ local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
 local attributes = require "perigee.native.attributes"
 local grammar = require "perigee.native.grammar"
-local json = require "perigee.native.json"
+local modules = require "perigee.native.modules"
 local origins = require "perigee.native.origins"
 local results_of = require "perigee.native.results"
 local sizes = require "perigee.native.size"
@@ -30,7 +30,6 @@ local few_inputs, few_outputs = pointers(FEW), pointers(FEW) -- for calls of few
 
 local C
 local known, functions = {}, {} -- by name
-local generate
 
 local function has(flags, flag) return math.floor(flags / flag) % 2 == 1 end
 
@@ -61,10 +60,18 @@ local function prepare_outputs(op)
   end
 end
 
+-- Texts are for readers: calls have no use for them.
+local function drop_texts(op)
+  op.doc = nil
+  for _, list in ipairs { op.inputs, op.outputs, op.attributes } do
+    for _, entry in ipairs(list) do entry.doc = nil end
+  end
+end
+
 local function load_op(name)
   local text = C.pgc_op_json(name)
   if text == nil then return false end
-  local op = json(ffi.string(text))
+  local op = modules.json(ffi.string(text))
   local id = ffi.new("uint32_t[1]")
   if C.pgc_find_op(name, id) ~= 0 then errors.raise_native(C, name) end
   op.id = id[0]
@@ -90,10 +97,14 @@ function M.get(name)
   local op = known[name]
   if op == nil then
     op = load_op(name)
+    if op then drop_texts(op) end
     known[name] = op
   end
   return op or nil
 end
+
+---The description of an operator there is, with its texts.
+M.describe = load_op
 
 local function shape_text(t) return tostring(t.shape):gsub("^{", "["):gsub("}$", "]") end
 
@@ -297,14 +308,14 @@ function M.get_function(name)
   local in_place = name:sub(-1) == "_"
   local op = M.get(in_place and name:sub(1, -2) or name)
   if not op or (in_place and not op.in_place) then return nil end
-  f = generate(op, in_place)
+  f = modules.lend "generate"(C, M, op, in_place)
   functions[name] = f
   return f
 end
 
 ---A new Lua function of an operator that messages call `shown`.
 function M.function_as(name, shown)
-  return generate(setmetatable({ shown = shown }, { __index = M.get(name) }), false)
+  return modules.lend "generate"(C, M, setmetatable({ shown = shown }, { __index = M.get(name) }), false)
 end
 
 ---Whether an operator is a method of its first argument.
@@ -313,7 +324,7 @@ function M.is_method(name)
   return op ~= nil and op.inputs[1] ~= nil and not op.inputs[1].variadic
 end
 
-function M.names() return json(ffi.string(C.pgc_op_names_json())) end
+function M.names() return modules.json(ffi.string(C.pgc_op_names_json())) end
 
 ---Forgets that names were not found: a plugin has been loaded.
 function M.refresh()
@@ -324,7 +335,6 @@ end
 
 function M.start(library)
   C = library
-  generate = require("perigee.native.generate").start(C, M)
 end
 
 return M

@@ -4,7 +4,7 @@
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local dtypes = require "perigee.native.dtypes"
-local json = require "perigee.native.json"
+local json = require("perigee.native.modules").json
 local tensor = require "perigee.native.tensor"
 local operators = require "perigee.native.operators"
 

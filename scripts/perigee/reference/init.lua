@@ -186,7 +186,7 @@ local function is_inner(name) return name:find("_grad") ~= nil or name:find("_li
 reference.is_inner = is_inner
 
 local function operator_entry(name)
-  local op = native.operators.get(name)
+  local op = native.operators.describe(name)
   local parameters = attributes_of(op.visible)
   if name:find("^conv%dd") then conv_padding.describe_names(parameters) end
   return { name = "pg." .. name, kind = "operator", doc = op.doc, op = op, inputs = op.inputs, outputs = op.outputs,

@@ -5,16 +5,28 @@
 local plain = require "perigee.tensor.plain_sizes"
 
 return function(pg, native)
-  pg.rand = plain.of_sizes("rand", "uniform")
-  pg.randn = plain.of_sizes("randn", "normal")
+  -- Operators are prepared at the first draw: few scripts need all.
+  local uniform, normal
+  function pg.rand(...)
+    uniform = uniform or plain.of_sizes("rand", "uniform")
+    return uniform(...)
+  end
+  function pg.randn(...)
+    normal = normal or plain.of_sizes("randn", "normal")
+    return normal(...)
+  end
 
   local any_permutation = plain.any "randperm"
-  local draw, attrs = plain.maker "randperm"
-  attrs.dtype[0] = native.dtypes.by_name.int64.code
+  local draw, count
   function pg.randperm(...)
     local n = ...
     if select("#", ...) ~= 1 or not plain.is_size(n) then return any_permutation(...) end
-    attrs.n[0] = n
+    if not draw then
+      local make, attrs = plain.maker "randperm"
+      attrs.dtype[0] = native.dtypes.by_name.int64.code
+      draw, count = make, attrs.n
+    end
+    count[0] = n
     return draw()
   end
 end

@@ -17,7 +17,7 @@ test("native gives all that modules which are loaded later have", function(t)
 end)
 
 test("modules that stand in native as they are, and names that nothing has", function(t)
-  for _, module in ipairs { "host", "custom", "graphs" } do
+  for _, module in ipairs { "host", "custom", "graphs", "json" } do
     t.ok(rawequal(native[module], require("perigee.native." .. module)), module)
   end
   for _, name in ipairs { "no_such_name", "rea", "", "read write" } do t.equal(native[name], nil) end
