@@ -72,12 +72,13 @@ struct DeviceName {
   uint32_t index = 0;
 };
 
-// "cpu", "sim:1", "/gpu:0", "/device:GPU:1".
+// "cpu", "sim:1", "/gpu:0", "/device:GPU:1", "/job:localhost/replica:0/task:0/device:GPU:1".
 DeviceName parse_name(const std::string& name) {
   std::string text;
   for (char c : name) text += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   if (!text.empty() && text[0] == '/') text.erase(0, 1);
-  if (text.rfind("device:", 0) == 0) text.erase(0, 7);
+  for (const std::string part : {"job:localhost/", "replica:0/", "task:0/", "device:"})
+    if (text.rfind(part, 0) == 0) text.erase(0, part.size());
   const size_t colon = text.find(':');
   DeviceName parsed{text.substr(0, colon), 0};
   bool good = !parsed.type.empty();

@@ -106,11 +106,25 @@ void cancel(Sum& a, Sum& b) {
   b = without(b);
 }
 
+// max(-batch, -2) is said as what it is: -min(batch, 2).
+std::string smallest_text(const Atom& atom) {
+  if (atom.kind != Kind::maximum) return "";
+  std::string a = dim_text(dim_mul(atom.a, -1)), b = dim_text(dim_mul(atom.b, -1));
+  return a[0] == '-' || b[0] == '-' ? "" : "min(" + a + ", " + b + ")";
+}
+
 std::string product_text(const Product& product, int64_t factor) {
+  for (int64_t atom : product)
+    if (!smallest_text(Atom(table().atoms[static_cast<size_t>(atom)])).empty()) factor = -factor;
   std::string text = factor == 1 && !product.empty() ? "" : std::to_string(factor);
   for (int64_t atom : product) {
-    const Atom& a = table().atoms[static_cast<size_t>(atom)];
+    const Atom a = table().atoms[static_cast<size_t>(atom)];
+    const std::string smallest = smallest_text(a);
     if (!text.empty()) text += "*";
+    if (!smallest.empty()) {
+      text += smallest;
+      continue;
+    }
     if (a.kind == Kind::symbol) text += a.name;
     if (a.kind == Kind::quotient) text += "(" + dim_text(a.a) + ")//(" + dim_text(a.b) + ")";
     if (a.kind == Kind::maximum) text += "max(" + dim_text(a.a) + ", " + dim_text(a.b) + ")";

@@ -175,3 +175,12 @@ test("the device in force is the processor, whichever device was used first", fu
     print(pg.device(), pg.ones { 1 }.device, pg.memory.stats().live == pg.memory.stats("cpu").live)']])
   t.equal({ text:match("^%S+%s+%S+%s+%S+"), status }, { "cpu\tcpu\ttrue", 0 })
 end)
+
+test("names of devices as TensorFlow writes them in full", function(t)
+  t.equal(output(t, [[
+    local function on(name) return pg.device(name, function() return pg.ones { 1 } end).device end
+    print(on "/job:localhost/replica:0/task:0/device:GPU:1", on "/job:localhost/replica:0/task:0/device:CPU:0")
+    print(pg.ones({ 1 }, { device = "/job:localhost/device:gpu:2" }).device, on "/device:GPU:0")
+    print((pcall(on, "/job:worker/device:GPU:0")), (pcall(on, "/job:localhost/replica:0/task:0")))
+  ]]), "sim:1\tcpu\nsim:2\tsim:0\nfalse\tfalse\n")
+end)
