@@ -1099,18 +1099,18 @@ function Layer:unfreeze() end
 function Layer:zero_grad() end
 
 ---Raises: how often a step evaluates the loss depends on its values.
----@param _ any
----@param _ any
-function LBFGS:apply_gradients(_, _) end
+---@param pairs perigee.Tensor[][] # of a gradient and a variable each
+---@return nil
+function LBFGS:apply_gradients(pairs) end
 
 ---Takes up where state() was taken. Everything is checked before anything is changed.
 ---@param saved table
 function LBFGS:load_state(saved) end
 
 ---Raises: how often a step evaluates the loss depends on its values.
----@param _ any
----@param _ any
-function LBFGS:minimize(_, _) end
+---@param loss perigee.Tensor
+---@return nil
+function LBFGS:minimize(loss) end
 
 ---A plain table of what is remembered, for load_state.
 ---@return table
@@ -2767,7 +2767,7 @@ function Optimizer:add_group(group) end
 
 ---Inside of pg.graph: records a step by gradients that the graph has computed, { { gradient, variable }, ... }, as
 ---minimize does by those of a loss. A variable is a parameter or a g:variable.
----@param pairs {[1]: perigee.Tensor, [2]: perigee.Tensor}[]
+---@param pairs perigee.Tensor[][] # of a gradient and a variable each
 ---@param options? {accumulate?: integer, clip_norm?: number, clip_value?: number, lr?: perigee.Tensor}
 ---@return perigee.Tensor
 function Optimizer:apply_gradients(pairs, options) end

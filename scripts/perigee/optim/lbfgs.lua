@@ -166,9 +166,13 @@ local function refuse(method)
 end
 
 ---Raises: how often a step evaluates the loss depends on its values.
-function LBFGS:minimize(_, _) refuse "minimize" end -- luacheck: no self
+---@param loss perigee.Tensor
+---@return nil
+function LBFGS:minimize(loss) refuse("minimize", loss) end -- luacheck: no self
 ---Raises: how often a step evaluates the loss depends on its values.
-function LBFGS:apply_gradients(_, _) refuse "apply_gradients" end -- luacheck: no self
+---@param pairs perigee.Tensor[][] of a gradient and a variable each
+---@return nil
+function LBFGS:apply_gradients(pairs) refuse("apply_gradients", pairs) end -- luacheck: no self
 
 local function forget_gradients(self) native.clear_grads(self.params) end
 local function lists_of(self) return { self.params } end

@@ -276,7 +276,7 @@ end
 
 ---Inside of pg.graph: records a step by gradients that the graph has computed, { { gradient, variable }, ... }, as
 ---minimize does by those of a loss. A variable is a parameter or a g:variable.
----@param pairs {[1]: perigee.Tensor, [2]: perigee.Tensor}[]
+---@param pairs perigee.Tensor[][] of a gradient and a variable each
 ---@param options? {accumulate?: integer, clip_norm?: number, clip_value?: number, lr?: perigee.Tensor}
 ---@return perigee.Tensor
 function Optimizer:apply_gradients(pairs, options)
