@@ -876,6 +876,15 @@ function Gradual:state() end
 ---@return number
 function Gradual:step() end
 
+---Order: what fn(...) records runs after the nodes that made `deps`, which a run of any of it brings about, too:
+---`g:after({update}, function() return w * 1 end)`. deps: a tensor of the graph, a name, or a list of them. Answers
+---what fn returns.
+---@param deps perigee.Tensor|string|(perigee.Tensor|string)[]
+---@param fn function
+---@param ... any # arguments of fn
+---@return any ...
+function Graph:after(deps, fn, ...) end
+
 ---A tensor that never changes: `g:constant({1, 2, 3}, {name="a"})`. A list alone, `g:constant{5}`, is the value.
 ---@param ... number|boolean|table|perigee.Tensor|{value: number|boolean|table|perigee.Tensor, name?: string, dtype?: perigee.Dtype} # value, name, dtype
 ---@return perigee.Tensor
@@ -898,6 +907,12 @@ function Graph:find(name) end
 ---@param options? {allow_unused?: boolean}
 ---@return perigee.Tensor[]
 function Graph:gradients(target, sources, options) end
+
+---One tensor to fetch for several: `train = g:group{update1, update2}`. A run of it runs all of them; it is true, a
+---bool tensor without axes.
+---@param members (perigee.Tensor|string)[]
+---@return perigee.Tensor
+function Graph:group(members) end
 
 ---An input: `g:placeholder{"x", shape={"batch", 3}, dtype="float32"}`. Strings name sizes that the feeds
 ---decide; such a size, `x:size(1)`, is a value to compute with: `x:reshape{x:size(1) * 3}`.

@@ -52,9 +52,9 @@ end
 ---Runs fn(...) so that what it records goes into a body, under names that begin with `scope`.
 function M.record(body, scope, fn, ...)
   return scopes.with(function()
-    return { graph = graphs.set_current(body), scope = origins.set_scope(scope) }
+    return { graph = graphs.set_current(body), scope = origins.enter_body(scope) }
   end, function(outer)
-    origins.set_scope(outer.scope)
+    origins.leave_body(outer.scope)
     graphs.set_current(outer.graph)
   end, fn, ...)
 end

@@ -254,7 +254,10 @@ local function only_element(t, where)
   return fetch(where, t, true)
 end
 
+local NO_NUMBER = "pg.cond and pg.while_loop do what a tensor decides; or fetch it with session:run"
+
 function M.item(t)
+  M.need_contents("item", t, NO_NUMBER)
   local buffer, _, dtype = only_element(t, "item")
   return to_number("item", buffer[0], dtype)
 end

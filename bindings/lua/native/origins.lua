@@ -13,6 +13,7 @@ local C
 
 local asked, recording = false, nil -- by pg.config.set; { graph, layers that it knows }
 local scope -- what names begin with, by pg.name_scope
+local around -- inside of bodies (native/control.lua): { the scope around the outermost one }
 
 ---Set by the layer code: answers a layer's class, the names of all that it and those in it hold, the tensors, and
 ---whether some of them wait for the first input.
@@ -43,7 +44,9 @@ local function name_tensors(root)
   if recording.named[root] then return end
   local class, names, tensors, lazy = errors.layer_tensors(root)
   recording.named[root] = not lazy
-  tell_scope(scope or false)
+  local held = scope
+  if around then held = around[1] end
+  tell_scope(held or false)
   M.call(recording.graph, class, names, tensors)
 end
 
@@ -126,6 +129,19 @@ function M.set_scope(name)
 end
 
 function M.scope() return scope end
+
+---What names in a body begin with; those of what layers hold stay as around it, as they are the whole graph's. Answers
+---what M.leave_body takes.
+function M.enter_body(name)
+  local old = { around = around, scope = scope }
+  around = around or { scope }
+  M.set_scope(name)
+  return old
+end
+function M.leave_body(old)
+  around = old.around
+  M.set_scope(old.scope)
+end
 
 function M.start(library) C = library end
 

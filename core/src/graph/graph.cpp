@@ -410,13 +410,15 @@ const std::string& graph_name(Tensor& tensor) {
 uint32_t graph_after(Graph& g, Tensor* const* tensors, uint32_t count) {
   std::vector<uint32_t> values;
   for (uint32_t i = 0; i < count; i++) {
-    if (!tensors[i]->is_graph()) continue;  // is there before anything runs
-    if (tensors[i]->graph.get() != &g)
+    TensorRef variable = graph_stand_in(g, *tensors[i]);  // of a layer
+    Tensor& x = variable ? *variable : *tensors[i];
+    if (!x.is_graph()) continue;  // is there before anything runs
+    if (x.graph.get() != &g)
       pg::fail_argument(
           pg::format("dependency %u is a tensor of another graph, or from outside of the function that is "
                      "recorded",
                      i + 1));
-    const uint32_t value = graph_value_now(*tensors[i]);
+    const uint32_t value = graph_value_now(x);
     if (g.values[value].kind == ValueKind::node) values.push_back(value);
   }
   const auto before = static_cast<uint32_t>(g.after.size());

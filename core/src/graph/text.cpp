@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "graph/graph.hpp"
+#include "graph/control.hpp"
 #include "registry/check.hpp"
 #include "tensor/dims.hpp"
 
@@ -124,47 +124,115 @@ const char* kind_text(ValueKind kind) {
   }
 }
 
-std::string graph_text(const Graph& g) {
+namespace {
+
+// What a value that no node makes is; of a body's argument, what it stands for (`owner` of the graph around).
+std::string source_text(const Graph& g, uint32_t id, const Graph* around, const GraphNode* owner,
+                        const Control::Body* body) {
+  if (owner != nullptr)
+    for (size_t i = 0; i < body->arguments.size(); i++)
+      if (body->arguments[i] == id) {
+        bool step = i >= owner->control->carries && i < owner->control->carries + owner->control->steps;
+        return "argument(" + around->values[owner->inputs[i]].name + (step ? "[step])" : ")");
+      }
+  return kind_text(g.values[id].kind);
+}
+
+std::string control_text(const Control& c) {
   std::string text;
-  for (const GraphValue& v : g.values)
+  if (c.kind == ControlKind::scan && c.steps == 0) text += ", length=" + dim_text(c.length);
+  if (c.most >= 0) text += ", max_iterations=" + std::to_string(c.most);
+  return text + (c.reverse ? ", reverse=true" : "");
+}
+
+std::string results_text(const Graph& g, const Control::Body& body) {
+  std::string text;
+  for (uint32_t id : body.results) text += (text.empty() ? "" : ", ") + (id == Control::none ? "-" : g.values[id].name);
+  return text;
+}
+
+void add_text(std::string& text, const Graph& g, const std::string& indent, const Graph* around, const GraphNode* owner,
+              const Control::Body* body) {
+  for (uint32_t id = 0; id < g.values.size(); id++) {
+    const GraphValue& v = g.values[id];
     if (v.kind != ValueKind::node)
-      text += v.name + " = " + kind_text(v.kind) + "  " + type_text(v) + "  " + v.device->name + "\n";
+      text += indent + v.name + " = " + source_text(g, id, around, owner, body) + "  " + type_text(v) + "  " +
+              v.device->name + "\n";
+  }
   for (const GraphNode& n : g.nodes) {
     std::string outputs;
     for (uint32_t id : n.outputs) outputs += (outputs.empty() ? "" : ", ") + g.values[id].name;
     for (auto& [input, id] : n.writes) outputs += (outputs.empty() ? "" : ", ") + g.values[id].name;
-    text += outputs + " = " + n.op->info->name + "(" + arguments_text(g, n) + ")";
+    text += indent + outputs + " = " + n.op->info->name + "(" + arguments_text(g, n) +
+            (n.control ? control_text(*n.control) : "") + ")";
     if (!n.outputs.empty()) text += "  " + type_text(g.values[n.outputs[0]]);
     text += "  " + n.device->name;
     for (uint32_t id : n.outputs) text += writes_text(g, id);
     for (auto& [input, id] : n.writes) text += writes_text(g, id);
     text += n.origin != nullptr ? std::string("  ") + n.origin + "\n" : "\n";
+    if (!n.control) continue;
+    for (const Control::Body& b : n.control->bodies) {
+      text += indent + "  " + b.name + ":\n";
+      add_text(text, *b.graph, indent + "    ", &g, &n, &b);
+      text += indent + "    returns " + results_text(*b.graph, b) + "\n";
+    }
   }
-  return text;
 }
 
-std::string graph_dot(const Graph& g) {
-  std::string text = "digraph perigee {\n  node [shape=box, fontname=monospace];\n";
+// The dot name of what makes a value; `prefix`: of its graph.
+std::string dot_name(const Graph& g, uint32_t id, const std::string& prefix) {
+  const GraphValue& v = g.values[id];
+  return prefix + (v.kind == ValueKind::node ? "n" + std::to_string(v.node) : "v" + std::to_string(id));
+}
+
+void add_dot(std::string& text, const Graph& g, const std::string& prefix) {
   for (uint32_t id = 0; id < g.values.size(); id++) {
     const GraphValue& v = g.values[id];
     if (v.kind != ValueKind::node)
-      text += "  v" + std::to_string(id) + " [label=\"" + escaped(v.name) + "\\n" + kind_text(v.kind) + " " +
-              escaped(type_text(v)) + "\", style=rounded];\n";
+      text += "  " + prefix + "v" + std::to_string(id) + " [label=\"" + escaped(v.name) + "\\n" +
+              (prefix.empty() ? kind_text(v.kind) : "argument") + " " + escaped(type_text(v)) + "\", style=rounded];\n";
   }
   for (uint32_t i = 0; i < g.nodes.size(); i++) {
     const GraphNode& n = g.nodes[i];
-    text += "  n" + std::to_string(i) + " [label=\"" + escaped(n.name) + "\\n" + escaped(n.op->info->name) + "(" +
+    const std::string name = prefix + "n" + std::to_string(i);
+    text += "  " + name + " [label=\"" + escaped(n.name) + "\\n" + escaped(n.op->info->name) + "(" +
             escaped(arguments_text(g, n)) + ")\\n" + n.device->name;
     for (uint32_t id : n.outputs) text += escaped(writes_text(g, id));
     for (auto& [input, id] : n.writes) text += escaped(writes_text(g, id));
     text += "\"];\n";
     for (uint32_t id : n.inputs) {
       if (id == UINT32_MAX) continue;
-      const GraphValue& v = g.values[id];
-      std::string from = v.kind == ValueKind::node ? "n" + std::to_string(v.node) : "v" + std::to_string(id);
-      text += "  " + from + " -> n" + std::to_string(i) + " [label=\"" + escaped(shape_text(*v.meta)) + "\"];\n";
+      text += "  " + dot_name(g, id, prefix) + " -> " + name + " [label=\"" + escaped(shape_text(*g.values[id].meta)) +
+              "\"];\n";
+    }
+    if (!n.control) continue;
+    // Bodies are clusters; what enters and leaves them is dashed.
+    for (const Control::Body& b : n.control->bodies) {
+      const std::string inner = name + "_" + b.name + "_";
+      text += "  subgraph cluster_" + inner + " {\n  label=\"" + escaped(n.name + "/" + b.name) + "\";\n";
+      add_dot(text, *b.graph, inner);
+      text += "  }\n";
+      for (size_t k = 0; k < b.arguments.size(); k++)
+        if (b.arguments[k] != Control::none)
+          text += "  " + dot_name(g, n.inputs[k], prefix) + " -> " + dot_name(*b.graph, b.arguments[k], inner) +
+                  " [style=dashed];\n";
+      for (uint32_t id : b.results)
+        if (id != Control::none) text += "  " + dot_name(*b.graph, id, inner) + " -> " + name + " [style=dashed];\n";
     }
   }
+}
+
+}  // namespace
+
+std::string graph_text(const Graph& g) {
+  std::string text;
+  add_text(text, g, "", nullptr, nullptr, nullptr);
+  return text;
+}
+
+std::string graph_dot(const Graph& g) {
+  std::string text = "digraph perigee {\n  node [shape=box, fontname=monospace];\n";
+  add_dot(text, g, "");
   return text + "}\n";
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/control.hpp"
 #include "tape/tape.hpp"
 
 namespace perigee {
@@ -11,6 +12,17 @@ namespace {
 
 // Scripts ask for a few things again and again; who asks for ever new ones pays for the preparation.
 constexpr size_t max_prepared = 64;
+
+// The nodes of a node's bodies, and of theirs.
+template <class Add>
+void add_bodies(const GraphNode& node, Add&& add) {
+  if (!node.control) return;
+  for (const Control::Body& body : node.control->bodies)
+    for (const GraphNode& n : body.graph->nodes) {
+      add(n.name, n.op->info->name, *n.device);
+      add_bodies(n, add);
+    }
+}
 
 // What a variable begins with: of a layer's, what the layer holds now.
 TensorRef first_value(const GraphValue& v) {
@@ -70,6 +82,7 @@ std::string Session::placement() {
   for (uint32_t i = 0; i < graph_->nodes.size(); i++) {
     const GraphNode& n = graph_->nodes[i];
     add(n.name, n.op->info->name, soft_.moved.count(i) ? default_device() : *n.device);
+    add_bodies(n, add);
   }
   return text;
 }

@@ -176,6 +176,42 @@ function Graph:gradients(target, sources, options)
   return found
 end
 
+-- Tensors for what names tensors of the graph: one, or a list.
+local function resolve_all(self, where, list)
+  if native.is_tensor(list) or type(list) == "string" then list = { list } end
+  if type(list) ~= "table" or #list == 0 then
+    native.raise("invalid_argument", where, "needs tensors of the graph or their names, got " ..
+                 (type(list) == "table" and "none" or native.describe(list)))
+  end
+  local tensors = {}
+  for i, v in ipairs(list) do tensors[i] = resolve(self, v) end
+  return tensors
+end
+
+---Order: what fn(...) records runs after the nodes that made `deps`, which a run of any of it brings about, too:
+---`g:after({update}, function() return w * 1 end)`. deps: a tensor of the graph, a name, or a list of them. Answers
+---what fn returns.
+---@param deps perigee.Tensor|string|(perigee.Tensor|string)[]
+---@param fn function
+---@param ... any arguments of fn
+---@return any ...
+function Graph:after(deps, fn, ...)
+  native.checked.need_function("after", fn)
+  local tensors = resolve_all(self, "after", deps)
+  if graphs.recording then return native.control.after(graphs.current, tensors, fn, ...) end
+  return record(self, native.control.after, self.native, tensors, fn, ...)
+end
+
+---One tensor to fetch for several: `train = g:group{update1, update2}`. A run of it runs all of them; it is true, a
+---bool tensor without axes.
+---@param members (perigee.Tensor|string)[]
+---@return perigee.Tensor
+function Graph:group(members)
+  return pg.name_scope("group", function()
+    return self:after(resolve_all(self, "group", members), pg.full, { {}, true })
+  end)
+end
+
 ---A line per node, as text.
 ---@return string
 function Graph:text() return graphs.text(self.native) end

@@ -200,7 +200,8 @@ test("functions in graphs: what needs contents or sizes says so", function(t)
   refuses(function(x) return x:allclose(pg.ones { 4 }) end,
           "allclose: " .. contents .. " (a:isclose(b):all() is a tensor of the graph that says the same)")
   refuses(function(_, i) return i:positions() end, "positions: " .. contents .. fetch)
-  refuses(function(x) return x:sum():item() end, "item: " .. contents .. fetch)
+  refuses(function(x) return x:sum():item() end, "item: " .. contents ..
+          " (pg.cond and pg.while_loop do what a tensor decides; or fetch it with session:run)")
   refuses(function(x) return x:totable() end, "totable: " .. contents .. fetch)
   local axis = "axis 1 of {n, 4} has no size before the graph runs"
   refuses(function(x) return x:split(1) end,
