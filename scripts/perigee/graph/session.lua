@@ -337,7 +337,7 @@ end
 
 native.checked.class(Session, { noun = "a session", call = "session",
   kinds = { run = { { "fetches", "any" }, { "feeds", "table" } },
-            partial_run_setup = { { "fetches", "any" }, { "feeds", "table" } },
+            partial_run_setup = { { "fetches", "any", required = true }, { "feeds", "table" } },
             partial_run = { { "handle", "any" }, { "fetches", "any" }, { "feeds", "table" } },
             state = { { "model", "table" } }, commit = { { "model", "table", required = true } },
             load_state = { { "state", "table", required = true }, { "notes", "function" } } } }) -- both of pg.load

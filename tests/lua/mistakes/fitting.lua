@@ -17,6 +17,7 @@ local function tensor() return pg.rand { 2, 3 } end
 local function graph()
   return pg.graph(function(g) return { y = g:placeholder { "x", shape = { 2, 3 } }:relu() } end)
 end
+local function session() return pg.Session { graph() } end
 
 -- By what stands before the colon in the reference.
 fitting.objects = {
@@ -35,7 +36,7 @@ fitting.objects = {
   parameter_list = function() return nn.ParameterList { pg.rand { 2 } } end,
   plot = function() return pg.plot { 1, 2, 3, file = folder .. "/plot.svg" } end,
   scaler = function() return pg.amp.GradScaler {} end,
-  session = function() return pg.Session { graph() } end,
+  session = session,
   tape = function() return pg.tape(function(tape) return tape end) end,
 }
 
@@ -48,6 +49,7 @@ local TYPED = {
   ["perigee.Tensor"] = tensor, ["perigee.Layer"] = model, ["perigee.Optimizer"] = optimizer,
   ["perigee.Schedule"] = schedule, ["perigee.Dataset"] = dataset, ["perigee.Graph"] = graph,
   ["perigee.PackedSequence"] = packed,
+  ["perigee.PartialRun"] = function() return session():partial_run_setup({ "y" }, { "x" }) end,
   ["perigee.Dtype"] = "float32", ["perigee.Reduction"] = "sum", ["perigee.LossName"] = "mse",
 }
 

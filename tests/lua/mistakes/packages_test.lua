@@ -11,7 +11,7 @@ require("mistakes.check")(test, {
   { "pg.callbacks.X{}", 'pg.callbacks has no "X" (it has CSVLogger, EarlyStopping, LRScheduler, ModelCheckpoint, ' ..
     "Monitor, ProgressBar)" },
   { "pg.callbacks.TerminateOnNaN()", 'pg.callbacks has no "TerminateOnNaN" (pg.detect_anomaly(fn))' },
-  { "pg.memory.x()", 'pg.memory has no "x" (it has collect, empty_cache, stats)' },
+  { "pg.memory.x()", 'pg.memory has no "x" (it has collect, empty_cache, reset_peak, stats)' },
   { "pg.memory.memory_allocated()", 'pg.memory has no "memory_allocated" (pg.memory.stats(device).live)' },
   { "pg.linalg.nrom(x)", 'pg.linalg has no "nrom" (did you mean pg.linalg.norm?)' },
   { "pg.amp.autocst()", 'pg.amp has no "autocst" (did you mean pg.amp.autocast?)' },

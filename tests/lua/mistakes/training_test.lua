@@ -49,11 +49,11 @@ require("mistakes.check")(test, {
   { 'pg.load("nothing.safetensors")',
     "load: there is no file 'nothing.safetensors'" },
   { "pg.save('model.foo', model)",
-    "save: no file format fits the name 'model.foo'; read and written are .npy .npz .png .safetensors .st; only " ..
-    "read .csv .csv.gz .tsv .tsv.gz" },
+    "save: no file format fits the name 'model.foo'; read and written are .npy .npz .png .safetensors .st .pgraph; " ..
+    "only read .csv .csv.gz .tsv .tsv.gz" },
   { "pg.load('a.jpg')",
-    "load: no file format fits the name 'a.jpg'; read and written are .npy .npz .png .safetensors .st; only " ..
-    "read .csv .csv.gz .tsv .tsv.gz" },
+    "load: no file format fits the name 'a.jpg'; read and written are .npy .npz .png .safetensors .st .pgraph; " ..
+    "only read .csv .csv.gz .tsv .tsv.gz" },
   { "model:summary()",
     "summary: needs the shape of one sample, a tensor, or a list of them, one an input " ..
     "(model:summary{input={1, 28, 28}})" },
