@@ -79,4 +79,15 @@ function walk.loop_of(node)
   end
 end
 
+---Whether a node stands in a function that is handed to pg.graph.
+function walk.in_graph(node)
+  while node do
+    local call = node.kind == "function" and node.parent
+    local callee = call and call.kind == "call" and walk.bare(call.callee)
+    if callee and callee.dot and callee.name == "graph" and callee.object.name == "pg" then return true end
+    node = node.parent
+  end
+  return false
+end
+
 return walk

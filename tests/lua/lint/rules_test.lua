@@ -52,6 +52,13 @@ test("what is found says where, and what is written instead", function(t)
   t.equal(found("local function f(x, pg)\n  if x:gt(0):any() then return x[0] end\nend"),
           { '2:14: a tensor is true in Lua, whatever it holds: :item() gives the boolean (tensor-condition)',
             '2:34: positions count from 1: the first is 1, the last -1 (position-from-zero)' })
+  t.equal(found("pg.graph(function(g)\n  local h = g:placeholder{'h', shape={2}}\n" ..
+                "  if h:sum():gt(0) then h = -h end\n  while h:gt(1):any() do h = h / 2 end\n" ..
+                "  return { y = h }\nend)", NAMES),
+          { "3:14: a tensor is true in Lua, and the graph's has no contents yet: pg.cond(tensor, fn, fn) decides at " ..
+            "each run (tensor-condition)",
+            "4:17: a tensor is true in Lua, and the graph's has no contents yet: pg.while_loop{...} repeats at each " ..
+            "run (tensor-condition)" })
   t.equal(found("print(pg.stack{x:max{axis=2}}, x.sum())", NAMES),
           { "1:18: max gives values and indices, and both go into this call: write (x:max{...}), or amax (two-results)",
             "1:34: a method is called with a colon: x:sum(...) (dot-for-colon)" })

@@ -21,16 +21,21 @@ local function text_of(lint, node)
   return type and type.mask and ":all():item() or :any():item() gives a boolean" or ":item() gives its number"
 end
 
-local function check(lint, node)
+-- `loops`: it decides whether something is done again.
+local function check(lint, node, loops)
   node = walk.bare(node)
-  if node.kind == "unary" and node.op == "not" then return check(lint, node.operand) end
+  if node.kind == "unary" and node.op == "not" then return check(lint, node.operand, loops) end
   if node.kind == "binary" and (node.op == "and" or node.op == "or") then
-    check(lint, node.left)
-    return check(lint, node.right)
+    check(lint, node.left, loops)
+    return check(lint, node.right, loops)
   end
-  if is_tensor(lint, node) then
-    lint:report(node.from, "a tensor is true in Lua, whatever it holds: " .. text_of(lint, node))
+  if not is_tensor(lint, node) then return end
+  local text = "a tensor is true in Lua, whatever it holds: " .. text_of(lint, node)
+  if walk.in_graph(node) then
+    text = "a tensor is true in Lua, and the graph's has no contents yet: " ..
+           (loops and "pg.while_loop{...} repeats at each run" or "pg.cond(tensor, fn, fn) decides at each run")
   end
+  lint:report(node.from, text)
 end
 
 local condition = {
@@ -53,8 +58,8 @@ condition.visit = {
       if clause.condition then check(lint, clause.condition) end
     end
   end,
-  ["while"] = function(node, lint) check(lint, node.condition) end,
-  ["repeat"] = function(node, lint) check(lint, node.condition) end,
+  ["while"] = function(node, lint) check(lint, node.condition, true) end,
+  ["repeat"] = function(node, lint) check(lint, node.condition, true) end,
   unary = function(node, lint)
     if node.op == "not" then check(lint, node.operand) end
   end,
