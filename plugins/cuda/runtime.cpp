@@ -27,7 +27,7 @@ void watch_process() {
   static std::once_flag once;
   std::call_once(once, [] {
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
-    std::atexit([] { exiting = true; });
+    watch_exit();
   });
 }
 
@@ -121,6 +121,9 @@ void use_device(uint32_t device) {
   used[device].store(true, std::memory_order_relaxed);
 }
 
+void watch_exit() {
+  std::atexit([] { exiting = true; });
+}
 bool is_exiting() noexcept { return exiting.load(std::memory_order_relaxed); }
 
 bool is_used(uint32_t device) { return device < kMaxDevices && used[device].load(std::memory_order_relaxed); }

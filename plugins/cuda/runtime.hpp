@@ -32,6 +32,9 @@ bool is_sticky(cudaError_t status);
 // cuDNN loaded when they were first used came after us, so their handlers have run: their handles are left alone, what
 // they hold ends with the process.
 bool is_exiting() noexcept;
+// Once a library that has exit handlers of its own has been used for the first time: what the host registered before
+// that, also for plugins that came after the first use of a device, then runs when this is known.
+void watch_exit();
 
 // The process is ending, and the driver is gone before us: what would be waited for or freed is no more.
 inline bool is_unloading(cudaError_t status) {

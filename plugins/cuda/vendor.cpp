@@ -67,6 +67,7 @@ Dnn& dnn_of(uint32_t device, std::vector<std::unique_ptr<Dnn>> Handles::*kind) {
     auto fresh = std::make_unique<Dnn>();
     use_device(device);
     PG_CUDNN(cudnnCreate(&fresh->handle));
+    [[maybe_unused]] static const bool watched = (watch_exit(), true);
     dnn = std::move(fresh);
   }
   return *dnn;
@@ -111,6 +112,7 @@ cublasLtHandle_t blas_handle(uint32_t device) {
   if (all.blas[device] == nullptr) {
     use_device(device);
     PG_CUBLAS(cublasLtCreate(&all.blas[device]));
+    [[maybe_unused]] static const bool watched = (watch_exit(), true);
   }
   return all.blas[device];
 }
