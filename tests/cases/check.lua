@@ -98,6 +98,20 @@ function C.map_tensors(op, args, f)
   return C.each(op, args, function(t, input, i, k) return f(t, input, i, k) end)
 end
 
+---The size that a symbol takes the place of: the first of the first tensor with an axis that does not broadcast.
+---@return integer?
+function C.batch_of(op, args)
+  local size
+  C.map_tensors(op, args, function(t)
+    if not size and t:dim() > 0 and t.shape[1] ~= 1 then size = t.shape[1] end
+    return t
+  end)
+  return size
+end
+
+---Whether a tensor is of a floating dtype.
+function C.is_floating(t) return native.dtypes.by_name[t.dtype].floating end
+
 ---Whether the operator has outputs that only its gradient reads.
 function C.hides(op) return #op.outputs > op.visible_outputs end
 

@@ -35,9 +35,7 @@ uint32_t variable_of(Graph& g, CalledTensor& c) {
   c.variable =
       add_value(g, ValueKind::variable, dense_meta(*c.meta, c.meta->dtype), c.source->device, free_name(g, c.name));
   g.values[c.variable].named = true;
-  g.values[c.variable].eager = c.source;
-  g.latest[c.variable] = c.variable;
-  g.variables.push_back(c.variable);
+  make_variable(g, c.variable, c.source);
   return c.variable;
 }
 
@@ -100,10 +98,7 @@ void convert_constant(Graph& g, CalledTensor& c) {
     g.names[v.name] = c.variable;
   }
   v.named = true;
-  v.kind = ValueKind::variable;
-  v.eager = c.source;
-  g.latest[c.variable] = c.variable;
-  g.variables.push_back(c.variable);
+  make_variable(g, c.variable, c.source);
   g.captured.erase(taken);
 }
 

@@ -42,6 +42,14 @@ uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const
   return id;
 }
 
+void make_variable(Graph& g, uint32_t value, TensorRef first) {
+  GraphValue& v = g.values[value];
+  v.kind = ValueKind::variable;
+  v.eager = std::move(first);
+  g.latest[value] = value;
+  g.variables.push_back(value);
+}
+
 TensorRef tensor_of(Graph& g, uint32_t value) {
   GraphValue& v = g.values[value];
   TensorRef t = make_tensor(v.meta, nullptr, 0, v.device);
@@ -339,9 +347,7 @@ TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value) {
   Device* place = scope_device(value.device);
   uint32_t id = add_value(g, ValueKind::variable, dense_meta(*value.meta, value.meta->dtype), place, whole);
   g.values[id].named = true;
-  g.values[id].eager = place == value.device ? copy_dense(value, value.meta->dtype) : move_to(value, *place);
-  g.latest[id] = id;
-  g.variables.push_back(id);
+  make_variable(g, id, place == value.device ? copy_dense(value, value.meta->dtype) : move_to(value, *place));
   return source_tensor(g, id);
 }
 
@@ -357,11 +363,12 @@ TensorRef graph_constant(Graph& g, const std::string& name, Tensor& value) {
 TensorRef graph_take(Graph& g, ValueKind kind, const std::string& name, TensorRef value) {
   if (g.names.count(name)) pg::fail_argument("the graph already has a tensor named '" + name + "'");
   uint32_t id = add_value(g, kind, value->meta, value->device, name);
+  if (kind == ValueKind::variable) {
+    make_variable(g, id, std::move(value));
+    return source_tensor(g, id);
+  }
   g.values[id].eager = std::move(value);
-  if (kind != ValueKind::variable) return tensor_of(g, id);
-  g.latest[id] = id;
-  g.variables.push_back(id);
-  return source_tensor(g, id);
+  return tensor_of(g, id);
 }
 
 void graph_rename(Graph& g, uint32_t value, const std::string& name) {

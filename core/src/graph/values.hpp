@@ -16,6 +16,8 @@ uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const
 TensorRef tensor_of(Graph& g, uint32_t value);
 // The same with a history that begins there, if it may be differentiated.
 TensorRef source_tensor(Graph& g, uint32_t value);
+// From now on the value is a variable, with what it holds at first.
+void make_variable(Graph& g, uint32_t value, TensorRef first);
 int64_t new_symbol(Graph& g, const std::string& name);  // that the graph gives back at its end
 
 }  // namespace perigee

@@ -10,17 +10,6 @@ local native = require "perigee.native"
 local check = require "cases.check"
 local files = require "graph_files"
 
-local function floating(t) return native.dtypes.by_name[t.dtype].floating end
-
-local function batch_of(op, args)
-  local size
-  check.map_tensors(op, args, function(t)
-    if not size and t:dim() > 0 and t.shape[1] ~= 1 then size = t.shape[1] end
-    return t
-  end)
-  return size
-end
-
 -- Inputs as placeholders, those that are written as variables; the loss is the sum of all outputs.
 local function build(op, row, case, size)
   local args, feeds, sources = check.tensors(op, case, "float64"), {}, {}
@@ -46,7 +35,7 @@ local function build(op, row, case, size)
     local loss
     for k, y in ipairs { native.call(op.name, nodes, case.attrs) } do
       named["y" .. k] = y
-      if floating(y) and y.requires_grad then loss = (loss and loss + (y * y):sum() or (y * y):sum()) end
+      if check.is_floating(y) and y.requires_grad then loss = (loss and loss + (y * y):sum() or (y * y):sum()) end
     end
     named.loss = #sources > 0 and loss or nil
     return named
@@ -85,6 +74,6 @@ end
 check.for_each(require "cases", function(op, row, case, name)
   if row.graph == false then return end
   local size = row.symbolic ~= false and case.symbolic ~= false and not row.creates and
-                 batch_of(op, check.tensors(op, case, "float64")) or nil
+                 check.batch_of(op, check.tensors(op, case, "float64")) or nil
   test("export/" .. name, function(t) run(t, op, row, case, size) end)
 end)

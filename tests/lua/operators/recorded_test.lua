@@ -9,18 +9,6 @@ local pg = require "perigee"
 local native = require "perigee.native"
 local check, array = require "cases.check", require "cases.array"
 
-local function floating(t) return native.dtypes.by_name[t.dtype].floating end
-
--- The size that a symbol takes the place of: the first of the first tensor with an axis.
-local function batch_of(op, args)
-  local size
-  check.map_tensors(op, args, function(t)
-    if not size and t:dim() > 0 and t.shape[1] ~= 1 then size = t.shape[1] end
-    return t
-  end)
-  return size
-end
-
 local function weights(t, k)
   local a = array.fill(check.array(t).shape, function(i) return math.sin(i * 0.739 + k) + 1.5 end)
   return check.tensor(a, t.dtype):to(t.device)
@@ -50,7 +38,7 @@ local function eager(op, row, case, args)
   end)
   local out = { native.call(op.name, args, case.attrs) }
   local constants = {}
-  for k, y in ipairs(out) do constants[k] = floating(y) and weights(y, k) or false end
+  for k, y in ipairs(out) do constants[k] = check.is_floating(y) and weights(y, k) or false end
   local loss, gradients = project(out, constants, function(w) return w end), nil
   if loss then
     gradients = { pg.grad({ loss }, leaves, { allow_unused = true }) }
@@ -123,7 +111,7 @@ end
 
 local function run(op, row, case, symbolic)
   local args = check.tensors(op, case, "float64")
-  local size = symbolic and batch_of(op, args) or nil
+  local size = symbolic and check.batch_of(op, args) or nil
   local want = eager(op, row, case, args)
   local g, feeds, variables, sources, results = build(op, row, case, args, want, size)
   local fetches = {}
@@ -158,7 +146,7 @@ check.for_each(require "cases", function(op, row, case, name)
   if row.graph == false then return end
   test("recorded/" .. name, function() run(op, row, case, false) end)
   if row.symbolic ~= false and case.symbolic ~= false and not row.creates and
-    batch_of(op, check.tensors(op, case, "float64")) then
+    check.batch_of(op, check.tensors(op, case, "float64")) then
     test("symbolic/" .. name, function() run(op, row, case, true) end)
   end
 end)
