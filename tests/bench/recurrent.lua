@@ -41,4 +41,6 @@ for _, kind in ipairs { "LSTM", "GRU", "RNN" } do
   for _, batch in ipairs { 32, 1 } do add(kind, batch) end
 end
 
-require "turns"(items, { command = ("%s %s/recurrent_torch.py '%s'"):format(python, folder, pattern), rounds = rounds, seconds = 1 })
+require "turns"(items, {
+  command = ("%s %s/recurrent_torch.py '%s'"):format(python, folder, pattern), rounds = rounds, seconds = 1,
+})
