@@ -54,13 +54,15 @@ struct Arange final : pg::Kernel {
       alignas(64) char converted[kBlock * 8];
       for (int64_t p = begin; p < end; p += kBlock) {
         int64_t n = end - p < kBlock ? end - p : kBlock;
-        for (int64_t i = 0; i < n; i++) values[i] = start + static_cast<double>(p + i) * step;
+        const auto first = static_cast<double>(p);  // a position is first + i exactly, of which vectors can make i
+        for (int32_t i = 0; i < n; i++) values[i] = start + (first + static_cast<double>(i)) * step;
         if (ends_ && p + n == count_ && count_ > 1) values[n - 1] = last;
+        if (stride_ == 1) {
+          convert(sF64, to_, values, out + p * bytes, n);
+          continue;
+        }
         convert(sF64, to_, values, converted, n);
-        if (stride_ == 1)
-          std::memcpy(out + p * bytes, converted, static_cast<size_t>(n * bytes));
-        else
-          scatter(out, bytes, 1, &count_, &stride_, p, n, converted);
+        scatter(out, bytes, 1, &count_, &stride_, p, n, converted);
       }
     };
     if (count_ <= kGrain) return piece(0, count_);

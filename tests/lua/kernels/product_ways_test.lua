@@ -38,3 +38,22 @@ test("b's rows at multiples of 2 KiB", function(t)
     close(t, pg.linear(x, some:transpose(1, 2), bias), wide(x):matmul(wide(some)) + wide(bias), 1e-5)
   end
 end)
+
+test("x^T y of many columns of x, whose rows begin at multiples of 2 KiB, by few of y", function(t)
+  pg.manual_seed(3)
+  for _, deep in ipairs { 63, 64, 131, 900 } do
+    local stored = pg.randn { deep, 1024 }
+    for _, columns in ipairs { 1, 7, 256, 512, 513 } do
+      local y = pg.randn { deep, columns }
+      for _, x in ipairs { stored, stored[{ {}, { 11, 1000 } }], stored[{ {}, { 1, 200 } }] } do
+        close(t, x:t():matmul(y), wide(x):t():matmul(wide(y)), 1e-5)
+      end
+      local part = pg.randn { deep, columns + 9 }[{ {}, { 5, columns + 4 } }]
+      close(t, stored:t():matmul(part), wide(stored):t():matmul(wide(part)), 1e-5)
+    end
+  end
+  local x, y = pg.ones { 64, 1024 }, pg.ones { 64, 8 }
+  x[{ 1, 1 }] = 0 / 0
+  local z = x:t():matmul(y)
+  t.ok(z[1]:isnan():all():item() and z[{ { 2, 1024 } }]:eq(64):all():item(), "NaN stays in its row")
+end)

@@ -105,6 +105,14 @@ test("creation", function(t)
   t.equal(pg.linspace(0, 1, 5), { 0, 0.25, 0.5, 0.75, 1 })
   t.equal(pg.linspace(3, 4, 1), { 3 })
   t.equal(pg.linspace(0, 10, 4, { dtype = "int64" }), { 0, 3, 6, 10 })
+  local start, count = -3.7, 2500 -- more than a block of the loop
+  local step, long = (11.3 - start) / (count - 1), pg.linspace(-3.7, 11.3, 2500, { dtype = "float64" })
+  local list, same = long:totable(), true
+  for i = 1, count - 1 do same = same and list[i] == start + (i - 1) * step end
+  t.ok(same and list[count] == 11.3, "each position is multiplied, none added up")
+  for _, dtype in ipairs { "float32", "bfloat16", "float16", "int32" } do
+    t.equal(pg.linspace(-3.7, 11.3, count, { dtype = dtype }):totable(), long:to(dtype):totable())
+  end
   local fine = pg.linspace(-0.1, 0.7, 1001, { dtype = "float64" })
   t.equal({ fine[1]:item(), fine[-1]:item() }, { -0.1, 0.7 }, "both ends exactly")
   t.equal(pg.ones_like(pg.zeros { 2, dtype = "int64" }).dtype, "int64")
