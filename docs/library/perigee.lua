@@ -183,6 +183,11 @@ local Size = {}
 ---@field output_bytes integer # of what all layers without layers inside gave: what training keeps, roughly
 local Summary = {}
 
+---@class perigee.SummaryWriter
+---@field dir string # the folder
+---@field path string # the event file
+local SummaryWriter = {}
+
 ---@class perigee.Tape
 local Tape = {}
 
@@ -233,6 +238,16 @@ local config = {}
 
 ---@class perigee.data
 local data = {}
+
+---@class perigee.events.Reader
+---@field at integer # bytes in front of the next record
+local Reader = {}
+
+---@class perigee.events.Run
+---@field name string
+---@field curves table<string, {x: number[], y: number[], time: number[]}> # by tag, in the order of steps
+---@field damage string[] # what could not be read
+local Run = {}
 
 ---Objects are tables with names, arrays tables with positions from 1. What was read is written as the same again:
 ---arrays are marked as such, so that an empty one stays one, and null is pg.json.null.
@@ -2855,6 +2870,13 @@ function pg.CheckpointManager(...) end
 ---@param ... perigee.Graph|{graph: perigee.Graph, log_device_placement?: boolean, allow_soft_placement?: boolean, commit?: table, gpu_options?: table} # graph, log_device_placement, allow_soft_placement, commit, gpu_options
 ---@return perigee.Session
 function pg.Session(...) end
+
+---Writes what TensorBoard and `perigee watch` show into a new event file in the folder:
+---`pg.SummaryWriter{"runs/first"}`. Steps count from 0 up; 0 if none is given. A record is in the file when the call
+---returns.
+---@param ... string|{dir: string, purge_step?: integer} # dir, purge_step
+---@return perigee.SummaryWriter
+function pg.SummaryWriter(...) end
 
 ---Absolute value.
 ---@param x perigee.Tensor # any shape
@@ -8013,6 +8035,57 @@ function Session:run(fetches, feeds) end
 ---@param model? perigee.Layer
 ---@return table<string, perigee.Tensor>
 function Session:state(model) end
+
+---The nodes of a graph, with their devices, shapes and script lines.
+---@param graph perigee.Graph|perigee.Session
+---@return perigee.SummaryWriter self
+function SummaryWriter:add_graph(graph) end
+
+---How numbers are spread, from the least to the largest in equal steps: `w:add_histogram("fc/weight", w, step)`. What
+---is not finite is left out.
+---@param ... string|perigee.Tensor|number[]|integer|{tag: string, values: perigee.Tensor|number[], step?: integer, bins?: integer} # tag, values, step=0, bins=64
+---@return perigee.SummaryWriter self
+function SummaryWriter:add_histogram(...) end
+
+---The settings of this run and what came out: `w:add_hparams({lr=0.1, model="small"}, {accuracy=0.93})`. TensorBoard
+---compares the runs of a folder by them.
+---@param params table<string, number|string|boolean>
+---@param metrics? table<string, number|perigee.Tensor> # scalars that tell how good they were
+---@return perigee.SummaryWriter self
+function SummaryWriter:add_hparams(params, metrics) end
+
+---A picture, or several under one tag: [H, W], [C, H, W] or [N, C, H, W], uint8 or floating from 0 to 1 (what lies
+---outside is cut off).
+---@param ... string|perigee.Tensor|integer|{tag: string, image: perigee.Tensor, step?: integer, layout?: "HW"|"CHW"|"HWC"|"NCHW"|"NHWC"} # tag, image, step=0, layout
+---@return perigee.SummaryWriter self
+function SummaryWriter:add_image(...) end
+
+---Precision over recall of a classifier with two classes.
+---@param ... string|perigee.Tensor|number[]|integer|{tag: string, labels: perigee.Tensor|number[], predictions: perigee.Tensor|number[], step?: integer, thresholds?: integer} # tag, labels, predictions, step=0, thresholds=127
+---@return perigee.SummaryWriter self
+function SummaryWriter:add_pr_curve(...) end
+
+---A point of a curve: `w:add_scalar("loss", loss, step)`. It is kept as float32.
+---@param ... string|number|perigee.Tensor|integer|{tag: string, value: number|perigee.Tensor, step?: integer} # tag, value, step=0
+---@return perigee.SummaryWriter self
+function SummaryWriter:add_scalar(...) end
+
+---Points of several curves, TAG/NAME each: `w:add_scalars("loss", {train=0.2, test=0.3}, step)`.
+---@param ... string|table<string, number|perigee.Tensor>|integer|{tag: string, values: table<string, number|perigee.Tensor>, step?: integer} # tag, values, step=0
+---@return perigee.SummaryWriter self
+function SummaryWriter:add_scalars(...) end
+
+---A text; TensorBoard shows it as Markdown.
+---@param ... string|integer|{tag: string, text: string, step?: integer} # tag, text, step=0
+---@return perigee.SummaryWriter self
+function SummaryWriter:add_text(...) end
+
+---Closes the file. A second call does nothing.
+function SummaryWriter:close() end
+
+---Returns when the operating system has all records; each call of add_... does that.
+---@return perigee.SummaryWriter self
+function SummaryWriter:flush() end
 
 ---Gradients of a target with respect to a list of tensors, as a list.
 ---@param target perigee.Tensor

@@ -138,6 +138,12 @@ function M.clock()
   return tonumber(time.seconds) + tonumber(time.nanoseconds) * 1e-9
 end
 
+---Seconds since 1970, with what is behind the point.
+function M.time()
+  ffi.C.perigee_clock(0, time)
+  return tonumber(time.seconds) + tonumber(time.nanoseconds) * 1e-9
+end
+
 function M.start(library) C = library end
 
 return M

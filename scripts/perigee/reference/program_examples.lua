@@ -15,6 +15,10 @@ model:fit{x=x, y=y, loss="mse", optimizer=optim.SGD{lr=0.1}, epochs=3, verbose=0
 ]] .. after
 end
 
+local function written(what, after)
+  return "local writer = pg.SummaryWriter{os.tmpname() .. \".run\"}\n" .. what .. (after or "\nwriter:close()")
+end
+
 local CLASSES = "pg.tensor{{3, 1, 2}, {1, 2, 3}, {4, 0, 1}, {2, 3, 1}}, pg.tensor{0, 1, 0, 1}"
 local YES_OR_NO = "pg.tensor{0.9, 0.2, 0.6, 0.4}, pg.tensor{1, 0, 0, 1}"
 local function judged(make, batch, after)
@@ -182,6 +186,23 @@ print(Net{inputs=4}(pg.rand{3, 4}).shape)]],
   ["callbacks.ModelCheckpoint"] =
     "local callback = pg.callbacks.ModelCheckpoint{\"runs/a\", keep=2, monitor=\"val_loss\"}\n" ..
     "print(callback.options.keep)",
+  -- event files
+  ["pg.SummaryWriter"] = written("for step = 0, 9 do writer:add_scalar(\"loss\", 1 / (step + 1), step) end\n" ..
+                                 "print(writer.dir:match(\"run$\"))"),
+  ["summary_writer:add_scalar"] = written("writer:add_scalar(\"loss\", pg.tensor{0.5}, 100)"),
+  ["summary_writer:add_scalars"] = written("writer:add_scalars(\"loss\", {train=0.2, test=0.3}, 100)"),
+  ["summary_writer:add_histogram"] = written("writer:add_histogram(\"weight\", pg.randn{1000}, 100, {bins=30})"),
+  ["summary_writer:add_image"] = written("writer:add_image(\"noise\", pg.rand{3, 8, 8})\n" ..
+    "writer:add_image(\"rows\", pg.rand{4, 16, 3}, {layout=\"HWC\"})"),
+  ["summary_writer:add_text"] = written("writer:add_text(\"notes\", \"a **first** try\")"),
+  ["summary_writer:add_pr_curve"] = written(
+    "writer:add_pr_curve(\"spam\", {1, 0, 1, 1}, {0.9, 0.8, 0.6, 0.2}, {thresholds=11})"),
+  ["summary_writer:add_graph"] = written([[
+local g = pg.graph(function(g) return { y = g:placeholder{"x", shape={"batch", 2}}:relu() } end)
+writer:add_graph(g)]]),
+  ["summary_writer:add_hparams"] = written("writer:add_hparams({lr=0.1, model=\"small\"}, {accuracy=0.93})"),
+  ["summary_writer:flush"] = written("print(writer:add_scalar(\"loss\", 0.5):flush() == writer)"),
+  ["summary_writer:close"] = written("writer:close()\nwriter:close()", ""),
   -- metrics
   ["metrics.Accuracy"] = judged("Accuracy", CLASSES),
   ["metrics.ErrorRate"] = judged("ErrorRate", CLASSES),

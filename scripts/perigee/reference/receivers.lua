@@ -22,7 +22,8 @@ receivers.prefixes = {
   "pg.", with_mean = "pg.", lp_pool = "pg.", filler = "tensor:", utils = "nn.utils.",
   prune = "prune.", lora = "nn.", Adapters = "adapters:", Gradual = "gradual:",
   inner = false, masks = false, choose = false, targets = false, resize = false, spaces = false,
-  PackedSequence = "packed_sequence:",
+  PackedSequence = "packed_sequence:", events = "pg.", Writer = "summary_writer:", protobuf = false, records = false,
+  Reader = false, runs = false, Run = false, kinds = false, TensorBoard = false,
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.
