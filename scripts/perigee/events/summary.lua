@@ -115,6 +115,7 @@ local function arrange(t, layout)
   end
   if LAYOUTS[layout] ~= rank then refuse(("layout %s has %d axes, got %s"):format(layout, LAYOUTS[layout],
                                          tostring(t.shape))) end
+  if t:numel() == 0 then refuse("the image has no pixels: " .. tostring(t.shape)) end
   t = t:detach():to "cpu"
   if layout == "HW" then t = t:unsqueeze(3) end
   if rank < 4 then t = t:unsqueeze(1) end
@@ -123,7 +124,6 @@ local function arrange(t, layout)
   if channels ~= 1 and channels ~= 3 and channels ~= 4 then
     refuse(("an image has 1, 3 or 4 channels, got %d in %s"):format(channels, layout), 'layout="HWC"?')
   end
-  if t:numel() == 0 then refuse("the image has no pixels: " .. tostring(t.shape)) end
   if t.dtype == "uint8" then return t end
   local kind = native.dtypes.by_name[t.dtype]
   if not kind.floating and not kind.boolean then
