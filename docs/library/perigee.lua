@@ -5836,6 +5836,29 @@ function pg.lp_pool1d(...) end
 ---@return perigee.Tensor
 function pg.lp_pool2d(...) end
 
+---A step of a long short-term memory behind its products (Hochreiter and Schmidhuber 1997, with forget gates): i, f, o
+---= sigmoid and g = tanh of x + hidden, whose columns come in the order i, f, g, o; c' = f c + i g; h = o tanh(c').
+---16-bit floats are computed in float32.
+---@param x perigee.Tensor # [n, 4 size]: the input's part of the gates
+---@param hidden perigee.Tensor # [n, 4 size]: the state's part of the gates
+---@param c perigee.Tensor # [n, size]: the cell's state
+---@return perigee.Tensor h
+---@return perigee.Tensor next
+---@return perigee.Tensor gates
+---@overload fun(arguments: {x?: perigee.Tensor, hidden?: perigee.Tensor, c?: perigee.Tensor}): perigee.Tensor, perigee.Tensor, perigee.Tensor
+function pg.lstm_cell(x, hidden, c) end
+
+---A step of a long short-term memory behind its products (Hochreiter and Schmidhuber 1997, with forget gates): i, f, o
+---= sigmoid and g = tanh of x + hidden, whose columns come in the order i, f, g, o; c' = f c + i g; h = o tanh(c').
+---16-bit floats are computed in float32.
+---@param hidden perigee.Tensor # [n, 4 size]: the state's part of the gates
+---@param c perigee.Tensor # [n, size]: the cell's state
+---@return perigee.Tensor h
+---@return perigee.Tensor next
+---@return perigee.Tensor gates
+---@overload fun(self: perigee.Tensor, arguments: {hidden?: perigee.Tensor, c?: perigee.Tensor}): perigee.Tensor, perigee.Tensor, perigee.Tensor
+function Tensor:lstm_cell(hidden, c) end
+
 ---Whether x is less than y.
 ---@param x? perigee.Tensor|number|boolean # any shape, or a number
 ---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number

@@ -2,7 +2,7 @@
 -- The operator case table: rows by operator name (README.md says what a row holds).
 
 local families = { "binary", "unary", "reduction", "view", "index", "bags", "scatter", "sort", "matrix", "window",
-                   "resample", "normalise", "attention", "loss", "pointwise", "create", "random", "optimizer",
+                   "resample", "normalise", "recurrent", "attention", "loss", "pointwise", "create", "random", "optimizer",
                    "gradients", "memory" }
 
 local rows, names = {}, {}

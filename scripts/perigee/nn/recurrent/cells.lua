@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What one step of each kind of recurrent layer computes, and its way back. Here and nowhere else: a kernel for whole
--- steps takes the place of `step` and `back`.
+-- What one step of each kind of recurrent layer computes, and its way back. Here and nowhere else: `run` and `back`
+-- are operators that do a step at once where there is one.
 --
 -- A kind has
 --   gates                   how many times its hidden size a product with the input is wide
 --   has_cell                whether there is a second state
---   step(x, h, c, w, keep)  h and c after a step, where x is the input's part of the gates [n, gates * hidden]. `keep`,
---                           if given, is called with a list of tensors that the way back needs; otherwise they are
---                           closed as soon as they have served where `w.tidy` says that no tape holds them either
+--   step(x, h, c, w)        h and c after a step, where x is the input's part of the gates [n, gates * hidden], by
+--                           operators that a tape or a graph may record
+--   run(x, h, c, w, keep)   the same where nobody records (`w.tidy`): what has served is closed. `keep`, if given, is
+--                           called with a list of tensors that the way back needs. A kind without it has `step` so
 --   back(saved, dh, dc, w)  what flows into x, into h as far as it does not pass through w.hidden, into c, and into the
 --                           hidden part of the gates where that differs from x's
 -- w has the parameters: hidden [gates * hidden, out], bias (GRU's second), projection [out, hidden], by tensors that
@@ -31,12 +32,14 @@ end
 local function plain(activation, slope)
   return {
     gates = 1,
-    step = function(x, h, _, w, keep)
+    step = function(x, h, _, w)
+      local sum = x + pg().linear(h, w.hidden)
+      return sum[activation](sum)
+    end,
+    run = function(x, h, _, w, keep)
       local product = pg().linear(h, w.hidden)
-      local sum = x + product
-      local y = sum[activation](sum)
+      local y = product:add_(x)[activation .. "_"](product) -- in place: no other memory is touched
       if keep then keep { y } end
-      if w.tidy then close_all(product, sum) end
       return y
     end,
     back = function(saved, dh) return slope(saved[1], dh) end,
@@ -52,34 +55,33 @@ cells.relu = plain("relu", function(y, d) return native.call("relu_grad", { y, d
 cells.lstm = {
   gates = 4,
   has_cell = true,
-  step = function(x, h, c, w, keep)
+  step = function(x, h, c, w)
     local size = c:size(2)
-    local product = pg().linear(h, w.hidden)
-    local sum = x + product
+    local sum = x + pg().linear(h, w.hidden)
     local s = sum:sigmoid() -- g's part of it is computed for nothing: one operator is faster than two
     local g = sum:narrow(2, 2 * size + 1, size):tanh()
     local i, f, o = s:narrow(2, 1, size), s:narrow(2, size + 1, size), s:narrow(2, 3 * size + 1, size)
-    local kept = f * c
-    local new_c = pg().addcmul(kept, i, g)
-    local t = new_c:tanh()
-    local m = o * t
+    local new_c = pg().addcmul(f * c, i, g)
+    local m = o * new_c:tanh()
+    return w.projection and pg().linear(m, w.projection) or m, new_c
+  end,
+  run = function(x, h, c, w, keep)
+    local product = pg().linear(h, w.hidden)
+    local m, new_c, gates = native.call("lstm_cell", { x, product, c })
     local new_h = w.projection and pg().linear(m, w.projection) or m
-    if keep then keep { i, f, g, o, t, c, m } end
-    if w.tidy then
-      close_all(product, sum, kept)
-      if not keep then close_all(s, g, i, f, o, t) end
-      if not keep and new_h ~= m then close(m) end
+    close(product)
+    if keep then
+      keep { gates, c, m }
+    else
+      close(gates)
+      if new_h ~= m then close(m) end
     end
     return new_h, new_c
   end,
   back = function(saved, dh, dc, w)
-    local i, f, g, o, t, c = unpack(saved, 1, 6)
     local dm = w.projection and dh:matmul(w.projection) or dh
-    local through = slope_of_tanh(t, dm * o)
-    dc = dc and dc + through or through
-    local dx = pg().cat { slope_of_sigmoid(i, dc * g), slope_of_sigmoid(f, dc * c), slope_of_tanh(g, dc * i),
-                          slope_of_sigmoid(o, dm * t), axis = 2 }
-    return dx, nil, dc * f
+    local dx, new_dc = native.call("lstm_cell_grad", { dm, dc or false, saved[1], saved[2] })
+    return dx, nil, new_dc
   end,
 }
 

@@ -54,13 +54,14 @@ local function run(cell, o, x, h0, c0, w, keep)
   if o.reverse then first, last, by = count, 1, -1 end
   local h, c = begin(h0, sizes and sizes[first]), c0 and begin(c0, sizes and sizes[first])
   local ys, ended_h, ended_c = {}, {}, {}
+  local step = w.tidy and cell.run or cell.step
   for t = first, last, by do
     if sizes then
       h = fit(h, sizes[t], h0, ended_h)
       c = c and fit(c, sizes[t], c0, ended_c)
     end
     local before = h
-    h, c = cell.step(xs[t], h, c, w, keep and function(saved) keep(t, before, saved) end)
+    h, c = step(xs[t], h, c, w, keep and function(saved) keep(t, before, saved) end)
     ys[t] = h
   end
   return together(ys, sizes), whole(h, ended_h), c and whole(c, ended_c)
@@ -147,7 +148,7 @@ local function gradients(cell, o, steps, w, pass, like)
   by_name.bias = function() return rows():sum(1) end
   by_name.projection = function()
     local ms = {}
-    for t, step in ipairs(steps) do ms[t] = step.saved[7] end
+    for t, step in ipairs(steps) do ms[t] = step.saved[3] end
     return transposed_product(rows_of(g.dhs), rows_of(ms))
   end
   for i, name in ipairs(like.names) do list[i] = need[i] and by_name[name]() or false end

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// lstm_cell and its way back, of a stretch of a row at a time: what lies between the formulas stays in the first cache.
+#include <algorithm>
+
+#include "storage.hpp"
+
+namespace cpu {
+namespace {
+
+constexpr int64_t kPiece = 256, kGates = 4, kKept = 5;
+
+// Loops over dense elements of the type that is computed in.
+struct Loops {
+  Compute compute;
+  void binary(BinaryOp op, const void* a, const void* b, void* out, int64_t n) const {
+    simd->binary[op][compute](a, b, out, n);
+  }
+  void unary(UnaryOp op, const void* x, void* out, int64_t n) const { simd->unary[op][compute](x, out, n, nullptr); }
+  void slope(SlopeOp op, const void* y, const void* d, void* out, int64_t n) const {
+    simd->slope[op][compute](y, d, out, n, nullptr);
+  }
+};
+
+// A stretch of each of several columns, in the type that is computed in: where it lies, or a copy of 16-bit floats.
+class Stretch {
+ public:
+  Stretch(Storage stored, Compute compute)
+      : stored_(stored), type_(kStorageOf[compute]), copies_(stored != type_), bytes_(kStorageBytes[stored]) {}
+
+  const char* in(const char* data, int64_t at, int64_t n, char* room) const {
+    if (data == nullptr) return nullptr;
+    const char* from = data + at * bytes_;
+    if (!copies_) return from;
+    convert(stored_, type_, from, room, n);
+    return room;
+  }
+  char* out(char* data, int64_t at, char* room) const { return copies_ ? room : data + at * bytes_; }
+  void done(char* data, int64_t at, int64_t n, const char* room) const {
+    if (copies_) convert(type_, stored_, room, data + at * bytes_, n);
+  }
+
+ private:
+  Storage stored_, type_;
+  bool copies_;
+  int64_t bytes_;
+};
+
+using Room = char[kPiece * sizeof(double)];
+
+// Both ways: rows are shared out to threads, each walked in pieces.
+class LstmStep : public pg::Kernel {
+ public:
+  static void supports(const pg::KernelCall& call) {
+    require_all_dense(call);
+    call.need_dense();
+    Storage s = storage_of(call.out(0));
+    if (!is_float(s)) refuse(call);
+    for (uint32_t i = 0; i < call.input_count(); i++) {
+      if (call.has(i) && storage_of(call.in(i)) != s) refuse(call);
+    }
+  }
+
+ protected:
+  // `c`: a tensor of [n, size].
+  explicit LstmStep(const pg_tensor& c)
+      : rows_(c.shape[0]),
+        size_(c.shape[1]),
+        stored_(storage_of(c)),
+        loops_{kComputeOf[stored_]},
+        stretch_(stored_, loops_.compute) {}
+
+  template <class Body>
+  void each_piece(const Body& body) const {
+    if (rows_ == 0 || size_ == 0) return;
+    pg::parallel_for(rows_, std::max<int64_t>(1, kGrainCostly / (kKept * size_)), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; row++) {
+        for (int64_t j = 0; j < size_; j += kPiece) body(row, j, std::min(kPiece, size_ - j));
+      }
+    });
+  }
+
+  int64_t rows_, size_;
+  Storage stored_;
+  Loops loops_;
+  Stretch stretch_;
+};
+
+class LstmCell final : public LstmStep {
+ public:
+  LstmCell(const pg::KernelCall& call, pg::Plan&) : LstmStep(call.in(2)) {}
+  void launch(const pg_launch& launch) override {
+    const auto *x = pg::input<const char>(launch, 0), *hidden = pg::input<const char>(launch, 1),
+               *c = pg::input<const char>(launch, 2);
+    auto *h = pg::output<char>(launch, 0), *next = pg::output<char>(launch, 1), *gates = pg::output<char>(launch, 2);
+    each_piece([=, this](int64_t row, int64_t j, int64_t n) {
+      alignas(64) Room rooms[kKept], left, right;
+      char* y[kKept];
+      const int64_t sums = row * kGates * size_ + j, kept = row * kKept * size_ + j, at = row * size_ + j;
+      for (int64_t k = 0; k < kKept; k++) y[k] = stretch_.out(gates, kept + k * size_, rooms[k]);
+      for (int64_t k = 0; k < kGates; k++) {
+        const char* a = stretch_.in(x, sums + k * size_, n, left);
+        loops_.binary(bAdd, a, stretch_.in(hidden, sums + k * size_, n, right), y[k], n);
+        loops_.unary(k == 2 ? uTanh : uSigmoid, y[k], y[k], n);
+      }
+      char* state = stretch_.out(next, at, left);
+      loops_.binary(bMul, y[1], stretch_.in(c, at, n, right), state, n);
+      loops_.binary(bMul, y[0], y[2], y[4], n);
+      loops_.binary(bAdd, state, y[4], state, n);
+      loops_.unary(uTanh, state, y[4], n);
+      char* z = stretch_.out(h, at, right);
+      loops_.binary(bMul, y[3], y[4], z, n);
+      stretch_.done(next, at, n, state);
+      stretch_.done(h, at, n, z);
+      for (int64_t k = 0; k < kKept; k++) stretch_.done(gates, kept + k * size_, n, y[k]);
+    });
+  }
+};
+PG_KERNEL("lstm_cell", LstmCell);
+
+class LstmCellGrad final : public LstmStep {
+ public:
+  LstmCellGrad(const pg::KernelCall& call, pg::Plan&) : LstmStep(call.in(3)) {}
+  void launch(const pg_launch& launch) override {
+    const auto *dh = pg::input<const char>(launch, 0), *dnext = pg::input<const char>(launch, 1),
+               *gates = pg::input<const char>(launch, 2), *c = pg::input<const char>(launch, 3);
+    auto *dx = pg::output<char>(launch, 0), *dc = pg::output<char>(launch, 1);
+    each_piece([=, this](int64_t row, int64_t j, int64_t n) {
+      alignas(64) Room rooms[kKept], flows[3], sum, product, result;
+      const char* y[kKept];
+      const int64_t kept = row * kKept * size_ + j, sums = row * kGates * size_ + j, at = row * size_ + j;
+      for (int64_t k = 0; k < kKept; k++) y[k] = stretch_.in(gates, kept + k * size_, n, rooms[k]);
+      const char *flow = stretch_.in(dh, at, n, flows[0]), *d = stretch_.in(dnext, at, n, flows[1]);
+      const char* before = stretch_.in(c, at, n, flows[2]);
+      if (flow != nullptr) {  // through the state's tanh
+        loops_.binary(bMul, flow, y[3], product, n);
+        loops_.slope(gTanhGrad, y[4], product, sum, n);
+        if (d != nullptr) loops_.binary(bAdd, d, sum, sum, n);
+        d = sum;
+      }
+      const char* others[kGates] = {y[2], before, y[0], y[4]};
+      for (int64_t k = 0; k < kGates; k++) {
+        if (k == 3 && flow == nullptr)
+          std::memset(product, 0, sizeof product);
+        else
+          loops_.binary(bMul, k == 3 ? flow : d, others[k], product, n);
+        char* z = stretch_.out(dx, sums + k * size_, result);
+        loops_.slope(k == 2 ? gTanhGrad : gSigmoidGrad, y[k], product, z, n);
+        stretch_.done(dx, sums + k * size_, n, z);
+      }
+      char* z = stretch_.out(dc, at, result);
+      loops_.binary(bMul, d, y[1], z, n);
+      stretch_.done(dc, at, n, z);
+    });
+  }
+};
+PG_KERNEL("lstm_cell_grad", LstmCellGrad);
+
+}  // namespace
+}  // namespace cpu

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// lstm_cell and lstm_cell_grad: a step of an LSTM behind its products.
+#include "../rules.hpp"
+
+namespace pg::schema_lstm_cell {
+namespace {
+
+constexpr uint32_t kGates = 4, kKept = 5;
+
+Value plus(Value a, Value b) { return a && b ? a + b : a ? a : b; }
+Value times(Value a, Value b) { return a ? a * b : Value{}; }
+Value through_sigmoid(Value y, Value d) { return apply<"sigmoid_grad">(y, d); }
+Value through_tanh(Value y, Value d) { return apply<"tanh_grad">(y, d); }
+
+Value join(std::span<const Value> parts) {
+  static constinit OpRef cat("cat", "axis");
+  return Call(parts[0].builder, cat).inputs(parts).set(0, int64_t{1}).emit();
+}
+
+// Part `which` of x [n, count * size], whose sizes may be symbols.
+Value part(Value x, Value like, uint32_t count, int64_t which) {
+  static constinit OpRef slice("slice", "starts", "drop");
+  Value apart = reshape(x, {3, {x.dim(0), count, like.dim(1)}});
+  return Call(x.builder, slice).input(apart).set(0, pg_ints{2, {0, which}}).set(1, pg_ints{2, {0, 1}}).emit();
+}
+
+struct Step {
+  Value i, f, g, o, t, next;  // t: tanh(next)
+};
+Step step(Value sums, Value c) {
+  Step s;
+  s.i = sigmoid(part(sums, c, kGates, 0)), s.f = sigmoid(part(sums, c, kGates, 1));
+  s.g = tanh(part(sums, c, kGates, 2)), s.o = sigmoid(part(sums, c, kGates, 3));
+  s.next = s.f * c + s.i * s.g;
+  s.t = tanh(s.next);
+  return s;
+}
+
+// What flows into the sums and into c. `kept`: what flows into the gates and t themselves; any may be absent, not all.
+struct Slopes {
+  Value sums, c;
+};
+Slopes back(const Step& s, Value c, Value dh, Value dnext, const Value (&kept)[kKept]) {
+  Value dt = plus(times(dh, s.o), kept[4]);
+  Value d = plus(dnext, dt ? through_tanh(s.t, dt) : Value{});
+  auto or_zero = [&](Value v) { return v ? v : zeros_like(c); };
+  Value gates[kGates] = {through_sigmoid(s.i, or_zero(plus(times(d, s.g), kept[0]))),
+                         through_sigmoid(s.f, or_zero(plus(times(d, c), kept[1]))),
+                         through_tanh(s.g, or_zero(plus(times(d, s.i), kept[2]))),
+                         through_sigmoid(s.o, or_zero(plus(times(dh, s.t), kept[3])))};
+  return {join(gates), or_zero(times(d, s.f))};
+}
+
+// [n, count * the size of input `like`].
+void check_wide(const ShapeContext& c, uint32_t input, uint32_t like, uint32_t count) {
+  c.check_rank(input, 2, 2);
+  c.check_same_dtype(input, like);
+  c.check_dim(input, 0, c.dim(like, 0), "the number of rows");
+  c.check_dim(input, 1, Dim(count) * c.dim(like, 1), count == kGates ? "four times the size of c" : "five times that");
+}
+
+Shape wide(const ShapeContext& c, uint32_t like, uint32_t count) {
+  return {c.dim(like, 0), Dim(count) * c.dim(like, 1)};
+}
+
+PG_OP("lstm_cell")
+    .category("neural")
+    .doc(
+        "A step of a long short-term memory behind its products (Hochreiter and Schmidhuber 1997, with forget gates): "
+        "i, f, o = sigmoid and g = tanh of x + hidden, whose columns come in the order i, f, g, o; c' = f c + i g; "
+        "h = o tanh(c'). 16-bit floats are computed in float32.")
+    .input("x", kFloating, "[n, 4 size]: the input's part of the gates")
+    .input("hidden", kFloating, "[n, 4 size]: the state's part of the gates")
+    .input("c", kFloating, "[n, size]: the cell's state")
+    .output("h", "[n, size]")
+    .output("next", "[n, size]: c'")
+    .output("gates", "[n, 5 size]: i, f, g, o and tanh(c')")
+    .shape([](ShapeContext& c) {
+      c.check_rank(2, 2, 2);
+      check_wide(c, 0, 2, kGates);
+      check_wide(c, 1, 2, kGates);
+      c.out(0) = c.in(2);
+      c.out(1) = c.in(2);
+      c.out(2).set(c.dtype(2), wide(c, 2, kKept));
+    })
+    .saves("x", "hidden", "c")
+    .grad([](GradContext& g) {
+      // The gates are computed anew: they are functions of x, which what is recorded here must not take for constants.
+      Value c = widen(g.in(2)), kept[kKept];
+      if (g.dout(2)) {
+        for (uint32_t k = 0; k < kKept; k++) kept[k] = part(widen(g.dout(2)), c, kKept, k);
+      }
+      if (!g.dout(0) && !g.dout(1) && !kept[0]) return;
+      Step s = step(widen(g.in(0)) + widen(g.in(1)), c);
+      Slopes d = back(s, c, widen(g.dout(0)), widen(g.dout(1)), kept);
+      if (g.needed(0)) g.din(0) = cast(d.sums, g.in(0).dtype());
+      if (g.needed(1)) g.din(1) = cast(d.sums, g.in(1).dtype());
+      if (g.needed(2)) g.din(2) = cast(d.c, g.in(2).dtype());
+    })
+    .decompose([](ExpandContext& e) {
+      uint32_t dtype = e.in(2).dtype();
+      Step s = step(widen(e.in(0)) + widen(e.in(1)), widen(e.in(2)));
+      e.out(0) = cast(s.o * s.t, dtype);
+      e.out(1) = cast(s.next, dtype);
+      const Value gates[kKept] = {s.i, s.f, s.g, s.o, s.t};
+      e.out(2) = cast(join(gates), dtype);
+    });
+
+PG_OP("lstm_cell_grad")
+    .category("neural")
+    .doc(
+        "What flows into x (and hidden) and c of lstm_cell, by its results: in one pass, for loops that know their way "
+        "back. It has no gradient of its own.")
+    .input("dh", kFloating, "[n, size]", PG_INPUT_OPTIONAL)
+    .input("dnext", kFloating, "[n, size]", PG_INPUT_OPTIONAL)
+    .input("gates", kFloating, "[n, 5 size], of lstm_cell")
+    .input("c", kFloating, "[n, size]")
+    .output("dx", "[n, 4 size]")
+    .output("dc", "[n, size]")
+    .shape([](ShapeContext& c) {
+      c.check_rank(3, 2, 2);
+      check_wide(c, 2, 3, kKept);
+      for (uint32_t i = 0; i < 2; i++) {
+        if (!c.has(i)) continue;
+        c.check_same_shape(i, 3);
+        c.check_same_dtype(i, 3);
+      }
+      c.need(c.has(0) || c.has(1), "got neither dh nor dnext; expected at least one");
+      c.out(0).set(c.dtype(3), wide(c, 3, kGates));
+      c.out(1) = c.in(3);
+    })
+    .saves("dh", "dnext", "gates", "c")
+    .grad([](GradContext&) { fail(PG_E_NOT_SUPPORTED, "lstm_cell_grad has no gradient"); })
+    .decompose([](ExpandContext& e) {
+      Value c = widen(e.in(3)), gates = widen(e.in(2)), none[kKept];
+      Step s;
+      Value* of[kKept] = {&s.i, &s.f, &s.g, &s.o, &s.t};
+      for (uint32_t k = 0; k < kKept; k++) *of[k] = part(gates, c, kKept, k);
+      Slopes d = back(s, c, e.has(0) ? widen(e.in(0)) : Value{}, e.has(1) ? widen(e.in(1)) : Value{}, none);
+      e.out(0) = cast(d.sums, e.in(3).dtype());
+      e.out(1) = cast(d.c, e.in(3).dtype());
+    });
+
+}  // namespace
+}  // namespace pg::schema_lstm_cell
