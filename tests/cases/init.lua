@@ -2,8 +2,8 @@
 -- The operator case table: rows by operator name (README.md says what a row holds).
 
 local families = { "binary", "unary", "reduction", "view", "index", "bags", "scatter", "sort", "matrix", "window",
-                   "resample", "normalise", "recurrent", "attention", "loss", "pointwise", "create", "random", "optimizer",
-                   "gradients", "memory" }
+                   "resample", "normalise", "recurrent", "attention", "loss", "pointwise", "create", "random",
+                   "optimizer", "gradients", "memory" }
 
 local rows, names = {}, {}
 for _, family in ipairs(families) do
