@@ -344,6 +344,25 @@ typedef struct pgc_control_form {
 PGC_API int32_t pgc_control(pgc_graph *graph, const pgc_control_form *form, pgc_tensor **outputs, uint32_t *node);
 /* A value of a body as one more output of the node. */
 PGC_API int32_t pgc_control_keep(pgc_graph *graph, uint32_t node, uint32_t body, pgc_tensor *inner, pgc_tensor **output);
+/* What such a node is: all but the lists, to which the next ones answer. `name` lives as long as the graph. */
+PGC_API int32_t pgc_control_read(pgc_graph *graph, uint32_t node, pgc_control_form *form);
+/* Its bodies, not owned by the caller; the tensors of its inputs, and of a body what stands for an input and what is
+ * given for an output; NULL: nothing. */
+PGC_API pgc_graph *pgc_control_body(pgc_graph *graph, uint32_t node, uint32_t body, const char **name, uint32_t *results);
+PGC_API int32_t pgc_control_input(pgc_graph *graph, uint32_t node, uint32_t input, pgc_tensor **output);
+PGC_API int32_t pgc_control_argument(pgc_graph *graph, uint32_t node, uint32_t body, uint32_t input, pgc_tensor **output);
+PGC_API int32_t pgc_control_result(pgc_graph *graph, uint32_t node, uint32_t body, uint32_t index, pgc_tensor **output);
+/* Of a graph that was read: the index-th node of the tape that stops a backward pass, for the front end to compute its
+ * gradients: some outputs of a node that owns bodies, or (lost) a tensor whose gradient was a front end's function. 0:
+ * not so many. */
+typedef struct pgc_hung_node {
+  uint64_t number;
+  pgc_graph *graph;
+  uint32_t node, first, count, inputs;
+  int32_t lost;
+  const char *name;
+} pgc_hung_node;
+PGC_API int32_t pgc_graph_hung(pgc_graph *graph, uint32_t index, pgc_hung_node *what);
 PGC_API pgc_graph *pgc_graph_of(pgc_tensor *tensor); /* NULL: of none */
 /* What tells a tensor of a graph from others: its graph, its value there, its history. */
 PGC_API void pgc_graph_key(pgc_tensor *tensor, uint64_t key[3]);

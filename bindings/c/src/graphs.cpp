@@ -3,6 +3,7 @@
 #include "api.hpp"
 #include "graph/control.hpp"
 #include "graph/document.hpp"
+#include "graph/values.hpp"
 #include "plan/session.hpp"
 
 using namespace perigee;
@@ -38,6 +39,7 @@ Control control_of(const pgc_control_form& f) {
     for (uint32_t i = 0; i < f.result_counts[b]; i++, result++) {
       value_in(body, *result, "a result");
       of.results.push_back(graph_value_now(*get(*result)));
+      of.linked.push_back(get(*result)->node ? 1 : 0);
     }
   }
   return c;
@@ -187,6 +189,62 @@ int32_t pgc_control(pgc_graph* graph, const pgc_control_form* form, pgc_tensor**
 }
 int32_t pgc_control_keep(pgc_graph* graph, uint32_t node, uint32_t body, pgc_tensor* inner, pgc_tensor** output) {
   return run("graph", [&] { *output = give(keep_value(graph_of(graph), node, body, *get(inner))); });
+}
+int32_t pgc_control_read(pgc_graph* graph, uint32_t node, pgc_control_form* form) {
+  return run("graph", [&] {
+    const GraphNode& n = graph_of(graph).nodes.at(node);
+    const Control& c = *n.control;
+    *form = {};
+    form->kind = static_cast<uint32_t>(c.kind);
+    form->input_count = static_cast<uint32_t>(n.inputs.size());
+    form->carries = c.carries;
+    form->steps = c.steps;
+    form->body_count = static_cast<uint32_t>(c.bodies.size());
+    form->reverse = c.reverse ? 1 : 0;
+    form->length = c.length;
+    form->most = c.most;
+    form->name = n.name.c_str();
+  });
+}
+pgc_graph* pgc_control_body(pgc_graph* graph, uint32_t node, uint32_t body, const char** name, uint32_t* results) {
+  Control::Body& b = graph_of(graph).nodes[node].control->bodies[body];
+  *name = b.name.c_str();
+  *results = static_cast<uint32_t>(b.results.size());
+  return reinterpret_cast<pgc_graph*>(b.graph.get());
+}
+int32_t pgc_control_input(pgc_graph* graph, uint32_t node, uint32_t input, pgc_tensor** output) {
+  return run("graph", [&] {
+    Graph& g = graph_of(graph);
+    TensorRef t = tensor_of(g, g.nodes.at(node).inputs.at(input));
+    if (!g.nodes[node].control->linked[input]) t->node = nullptr;
+    *output = give(std::move(t));
+  });
+}
+int32_t pgc_control_argument(pgc_graph* graph, uint32_t node, uint32_t body, uint32_t input, pgc_tensor** output) {
+  return run("graph", [&] {
+    Control::Body& b = graph_of(graph).nodes.at(node).control->bodies.at(body);
+    const uint32_t id = b.arguments.at(input);
+    *output = id == Control::none ? nullptr : give(tensor_of(*b.graph, id));
+  });
+}
+int32_t pgc_control_result(pgc_graph* graph, uint32_t node, uint32_t body, uint32_t index, pgc_tensor** output) {
+  return run("graph", [&] {
+    Control::Body& b = graph_of(graph).nodes.at(node).control->bodies.at(body);
+    *output = nullptr;
+    if (index >= b.results.size() || b.results[index] == Control::none) return;
+    TensorRef t = tensor_of(*b.graph, b.results[index]);
+    if (!b.linked[index]) t->node = nullptr;
+    *output = give(std::move(t));
+  });
+}
+int32_t pgc_graph_hung(pgc_graph* graph, uint32_t index, pgc_hung_node* what) {
+  const std::vector<HungNode>& hung = graph_of(graph).hung;
+  if (index >= hung.size()) return 0;
+  const HungNode& h = hung[index];
+  const GraphNode& n = h.graph->nodes[h.node];
+  *what = {h.number,      reinterpret_cast<pgc_graph*>(h.graph), h.node, h.first, h.count, h.inputs, h.lost ? 1 : 0,
+           n.name.c_str()};
+  return 1;
 }
 pgc_graph* pgc_graph_of(pgc_tensor* tensor) { return reinterpret_cast<pgc_graph*>(get(tensor)->graph.get()); }
 void pgc_graph_key(pgc_tensor* tensor, uint64_t key[3]) {

@@ -231,6 +231,19 @@ typedef struct pgc_control_form {
 } pgc_control_form;
 int32_t pgc_control(pgc_graph *graph, const pgc_control_form *form, pgc_tensor **outputs, uint32_t *node);
 int32_t pgc_control_keep(pgc_graph *graph, uint32_t node, uint32_t body, pgc_tensor *inner, pgc_tensor **output);
+int32_t pgc_control_read(pgc_graph *graph, uint32_t node, pgc_control_form *form);
+pgc_graph *pgc_control_body(pgc_graph *graph, uint32_t node, uint32_t body, const char **name, uint32_t *results);
+int32_t pgc_control_input(pgc_graph *graph, uint32_t node, uint32_t input, pgc_tensor **output);
+int32_t pgc_control_argument(pgc_graph *graph, uint32_t node, uint32_t body, uint32_t input, pgc_tensor **output);
+int32_t pgc_control_result(pgc_graph *graph, uint32_t node, uint32_t body, uint32_t index, pgc_tensor **output);
+typedef struct pgc_hung_node {
+  uint64_t number;
+  pgc_graph *graph;
+  uint32_t node, first, count, inputs;
+  int32_t lost;
+  const char *name;
+} pgc_hung_node;
+int32_t pgc_graph_hung(pgc_graph *graph, uint32_t index, pgc_hung_node *what);
 pgc_graph *pgc_graph_of(pgc_tensor *tensor);
 void pgc_graph_key(pgc_tensor *tensor, uint64_t key[3]);
 int32_t pgc_graph_after(pgc_graph *graph, pgc_tensor *const *tensors, uint32_t count, uint32_t *before);

@@ -138,6 +138,45 @@ function M.keep(graph, node, body, inner, where)
   return handles.wrap(out[0])
 end
 
+local form_out, name_out, count_out = ffi.new("pgc_control_form"), ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
+local KIND_NAMES = {}
+for name, number in pairs(KINDS) do KIND_NAMES[number] = name end
+
+local function part(rc)
+  check(rc, "graph")
+  return out[0] ~= nil and handles.wrap(out[0])
+end
+
+---The form that a node was made of, as M.add takes it.
+function M.read(graph, node)
+  check(C.pgc_control_read(graph, node, form_out), "graph")
+  local form = { kind = KIND_NAMES[form_out.kind], graph = graph, node = node, name = ffi.string(form_out.name),
+                 carries = form_out.carries, steps = form_out.steps, length = sizes.of(form_out.length),
+                 most = form_out.most >= 0 and tonumber(form_out.most) or nil, reverse = form_out.reverse ~= 0,
+                 inputs = {}, bodies = {} }
+  local inputs, bodies = form_out.input_count, form_out.body_count
+  for i = 1, inputs do form.inputs[i] = part(C.pgc_control_input(graph, node, i - 1, out)) end
+  for b = 1, bodies do
+    local body = { graph = C.pgc_control_body(graph, node, b - 1, name_out, count_out), arguments = {}, results = {} }
+    body.name = ffi.string(name_out[0])
+    for i = 1, inputs do body.arguments[i] = part(C.pgc_control_argument(graph, node, b - 1, i - 1, out)) end
+    for k = 1, count_out[0] do body.results[k] = part(C.pgc_control_result(graph, node, b - 1, k - 1, out)) end
+    form.bodies[b] = body
+  end
+  return form
+end
+
+---What a graph that was read has on the tape for Lua to answer: a list of { number, graph, node, first, count, inputs,
+---lost, name }.
+function M.hung(graph)
+  local list, what = {}, ffi.new("pgc_hung_node")
+  while C.pgc_graph_hung(graph, #list, what) ~= 0 do
+    list[#list + 1] = { number = tonumber(what.number), graph = what.graph, node = what.node, first = what.first,
+                        count = what.count, inputs = what.inputs, lost = what.lost ~= 0, name = ffi.string(what.name) }
+  end
+  return list
+end
+
 ---Runs fn(...) so that what it records into a graph runs after the nodes of some tensors.
 function M.after(graph, tensors, fn, ...)
   local list, before = gradients.array(tensors, #tensors, "after"), ffi.new("uint32_t[1]")

@@ -30,10 +30,91 @@ struct NamedOp {
   }
 };
 
-bool is_local(const Graph& body, int64_t dimension) {
-  for (int64_t symbol : dim_symbols(dimension))
-    if (std::find(body.made_symbols.begin(), body.made_symbols.end(), symbol) != body.made_symbols.end()) return true;
+// Whether g or a graph around it made the symbol. What is not is of a body, or of one that this one was recorded in.
+bool is_known(const Graph& g, int64_t symbol) {
+  for (const Graph* around = &g; around != nullptr; around = around->parent.get())
+    if (std::find(around->made_symbols.begin(), around->made_symbols.end(), symbol) != around->made_symbols.end())
+      return true;
   return false;
+}
+
+bool is_local(const Graph& g, int64_t dimension) {
+  std::vector<int64_t> symbols = dim_symbols(dimension);
+  return std::any_of(symbols.begin(), symbols.end(), [&](int64_t symbol) { return !is_known(g, symbol); });
+}
+
+std::string kind_of(const Meta& m) { return std::string(pg::dtype_name(m.dtype)) + " " + shape_text(m); }
+
+// Whether what is like `got` can stand where `want` is, of one position of its first axis if `step`.
+bool can_stand_for(const GraphValue& want, const GraphValue& got, bool step) {
+  const Meta &w = *want.meta, &m = *got.meta;
+  const uint32_t first = step ? 1 : 0;
+  bool fits = w.dtype == m.dtype && w.rank == m.rank + first && want.device == got.device;
+  for (uint32_t i = 0; fits && i < m.rank; i++) fits = dim_equal(w.shape[i + first], m.shape[i]);
+  return fits;
+}
+
+void check_arguments(const Graph& g, const GraphNode& n, const Control& c, const Control::Body& body) {
+  if (body.arguments.size() != n.inputs.size()) pg::fail_argument("a body does not say of each input what it is there");
+  std::vector<uint8_t> given(body.graph->values.size(), 0);
+  for (uint32_t i = 0; i < n.inputs.size(); i++) {
+    const uint32_t id = body.arguments[i];
+    const bool carried = c.kind != ControlKind::cond && i < c.carries;
+    if (id == Control::none && carried) pg::fail_argument(pg::format("%s lacks input %u", body.name.c_str(), i + 1));
+    if (id == Control::none) continue;
+    const GraphValue& inner = body.graph->values.at(id);
+    if (inner.kind != ValueKind::placeholder || std::exchange(given[id], 1))
+      pg::fail_argument(pg::format("input %u is no argument of %s, or it is one twice", i + 1, body.name.c_str()));
+    const GraphValue& outer = g.values[n.inputs[i]];
+    if (!can_stand_for(outer, inner, i >= c.carries && i < c.carries + c.steps))
+      pg::fail_argument(pg::format("input %u is %s, but %s takes %s", i + 1, kind_of(*outer.meta).c_str(),
+                                   body.name.c_str(), kind_of(*inner.meta).c_str()));
+  }
+  for (uint32_t id = 0; id < given.size(); id++)
+    if (body.graph->values[id].kind == ValueKind::placeholder && !given[id])
+      pg::fail_argument(
+          pg::format("no input is the argument %s of %s", body.graph->values[id].name.c_str(), body.name.c_str()));
+}
+
+// What the bodies give for output k, of which there must be one; all of one kind.
+void check_result(const Graph& g, const GraphNode& n, const Control& c, uint32_t k) {
+  const GraphValue* first = nullptr;
+  for (const Control::Body& body : c.bodies) {
+    if (c.kind == ControlKind::loop && &body == &c.bodies[0]) continue;
+    if (k >= body.results.size() || body.results[k] == Control::none) continue;
+    const GraphValue& v = body.graph->values.at(body.results[k]);
+    const bool alike = first == nullptr || (v.meta->dtype == first->meta->dtype && v.meta->rank == first->meta->rank &&
+                                            v.device == first->device);
+    const bool keeps = c.kind == ControlKind::cond || k >= c.carries || can_stand_for(g.values[n.inputs[k]], v, false);
+    if (!alike || !keeps)
+      pg::fail_argument(pg::format("output %u of %s is %s; expected what stands in its place elsewhere", k + 1,
+                                   body.name.c_str(), kind_of(*v.meta).c_str()));
+    first = &v;
+  }
+  if (first == nullptr) pg::fail_argument(pg::format("no body gives output %u", k + 1));
+}
+
+// Runs count on this, whoever made the node.
+void check_form(const Graph& g, const GraphNode& n, const Control& c) {
+  const bool cond = c.kind == ControlKind::cond, loop = c.kind == ControlKind::loop;
+  if (c.bodies.size() != (c.kind == ControlKind::scan ? 1 : 2)) pg::fail_argument("it has another number of bodies");
+  if (static_cast<uint64_t>(c.carries) + c.steps > n.inputs.size() || (c.kind != ControlKind::scan && c.steps > 0) ||
+      (cond && (c.carries > 0 || n.inputs.empty())))
+    pg::fail_argument("it has too few inputs");
+  if (cond && g.values[n.inputs[0]].meta->dtype != PG_B8) pg::fail_argument("what decides is no bool");
+  if (!PG_DIM_IS_SYMBOLIC(c.length) && c.length < 0) pg::fail_argument("its number of steps is less than 0");
+  for (const Control::Body& body : c.bodies) check_arguments(g, n, c, body);
+  const auto count = static_cast<uint32_t>(c.bodies.back().results.size());
+  if (count < c.carries) pg::fail_argument("it hands on more than its body gives");
+  for (uint32_t k = 0; k < count; k++) check_result(g, n, c, k);
+  const Control::Body& condition = c.bodies[0];
+  if (!loop && condition.results.size() != count) pg::fail_argument("its bodies give other numbers of results");
+  if (!loop) return;
+  for (uint32_t k = 1; k < condition.results.size(); k++)
+    if (condition.results[k] != Control::none) pg::fail_argument("its condition gives more than one tensor");
+  if (condition.results.empty() || condition.results[0] == Control::none ||
+      condition.graph->values.at(condition.results[0]).meta->dtype != PG_B8)
+    pg::fail_argument("its condition gives no bool");
 }
 
 // The description of output k of a node in g.
@@ -51,7 +132,7 @@ MetaRef output_meta(Graph& g, const Control& c, const std::string& name, uint32_
       int64_t& size = shape[i + axis];
       bool differs = first != nullptr && size != m.shape[i];
       if (first == nullptr) size = m.shape[i];
-      if (differs || is_local(*body.graph, m.shape[i])) size = new_symbol(g, name + "_size");
+      if (differs || is_local(g, m.shape[i])) size = new_symbol(g, name + "_size");
     }
     first = &m;
   }
@@ -108,8 +189,10 @@ uint32_t add_control(Graph& g, Control control, const std::string& name, Tensor*
   for (uint32_t i = 0; i < input_count; i++) {
     TensorRef local = take_in(g, *inputs[i]);
     node.inputs.push_back(graph_value_now(*local));
+    control.linked.push_back(local->node ? 1 : 0);
     if (control.steps > 0 && i == control.carries) control.length = local->meta->shape[0];
   }
+  check_form(g, node, control);
   bool ordered = false;
   for (Control::Body& body : control.bodies) {
     body.graph->closed = true;
@@ -122,6 +205,9 @@ uint32_t add_control(Graph& g, Control control, const std::string& name, Tensor*
   node.device = output_device(control, 0);
   if (node.device == nullptr) node.device = &default_device();
   const auto count = static_cast<uint32_t>(control.step_body().results.size());
+  control.own = count;
+  if (control.kind == ControlKind::loop && count > control.carries && control.length == 0)
+    control.length = new_symbol(g, name + "_rounds");
   node.control = std::make_shared<Control>(std::move(control));
   const auto index = static_cast<uint32_t>(g.nodes.size());
   for (uint32_t k = 0; k < count; k++) outputs.push_back(add_output(g, node, index, k));
@@ -140,9 +226,12 @@ TensorRef keep_value(Graph& g, uint32_t node, uint32_t body, Tensor& inner) {
       return tensor_of(g, n.outputs[k]);
   if (c.kind == ControlKind::loop && c.length == 0) c.length = new_symbol(g, n.name + "_rounds");
   const auto k = static_cast<uint32_t>(n.outputs.size());
-  for (Control::Body& b : c.bodies) b.results.resize(std::max<size_t>(b.results.size(), k), Control::none);
-  of.results.push_back(inner.value);
-  for (Control::Body& b : c.bodies) b.results.resize(k + 1, Control::none);
+  for (Control::Body& b : c.bodies) {
+    b.results.resize(k + 1, Control::none);
+    b.linked.resize(k + 1, 0);
+  }
+  of.results[k] = inner.value;
+  of.linked[k] = inner.node ? 1 : 0;
   return add_output(g, n, node, k);
 }
 

@@ -14,9 +14,10 @@ struct Control {
   static constexpr uint32_t none = UINT32_MAX;
   struct Body {
     GraphRef graph;
-    const char* name;                 // "then"
+    std::string name;                 // "then"
     std::vector<uint32_t> arguments;  // by input of the node: the body's value that stands for it, or none
     std::vector<uint32_t> results;    // by output of the node; none: it has none there
+    std::vector<uint8_t> linked;      // by result: gradients go through it
   };
   ControlKind kind;
   // cond: what to do, and what otherwise; input 0 decides. scan: the step. loop: the condition (one result, for no
@@ -28,6 +29,8 @@ struct Control {
   int64_t length = 0;  // steps of a scan, or the symbol for the number of rounds of a loop (0: nobody asked for it)
   int64_t most = -1;   // rounds of a loop; -1: no limit
   bool reverse = false;
+  std::vector<uint8_t> linked;  // by input: it came with a history
+  uint32_t own = 0;             // outputs that the node was made with; keep_value made the others
 
   bool is_stacked(uint32_t output) const { return kind != ControlKind::cond && output >= carries; }
   Body& step_body() { return bodies.back(); }

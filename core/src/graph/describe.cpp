@@ -4,6 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "graph/control.hpp"
 #include "graph/document.hpp"
 #include "graph/expression.hpp"
 
@@ -55,40 +56,48 @@ class Writer {
   explicit Writer(const Graph& g) : g_(g) {}
 
   Json document() {
-    Json graph;
+    Json json{{"operators", Json::object()}, {"graph", Json::object()}};
+    write(json["graph"], json["operators"]);
+    return json;
+  }
+
+ private:
+  Writer(const Graph& body, const Writer& around) : g_(body), names_(around.names_), depth_(around.depth_ + 1) {}
+
+  void write(Json& graph, Json& operators) {
     graph["symbols"] = symbols();
     name_leaves();
     for (const WrittenValue& w : g_.written) over_[w.value] = w.before;
     graph["sources"] = sources();
     graph["nodes"] = Json::array();
-    Json operators = Json::object();
     for (const GraphNode& n : g_.nodes) {
-      if (n.control)
-        pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s (%s): graph files cannot hold nodes with functions in them yet",
-                                                n.name.c_str(), n.op->info->name));
-      graph["nodes"].push_back(node(n));
-      operators[n.op->info->name] = {{"version", kSchemaVersion}, {"plugin", n.op->plugin->name}};
+      graph["nodes"].push_back(n.control ? control(n, operators) : node(n));
+      if (!n.control) operators[n.op->info->name] = {{"version", kSchemaVersion}, {"plugin", n.op->plugin->name}};
     }
-    return {{"operators", std::move(operators)}, {"graph", std::move(graph)}};
   }
 
- private:
   // Those that feeds decide, then those that nodes find out.
   Json symbols() {
     Json list = Json::array();
     for (const GraphValue& v : g_.values) {
       if (v.kind != ValueKind::placeholder) continue;
-      for (uint32_t i = 0; i < v.meta->rank; i++) {
-        int64_t d = v.meta->shape[i];
-        if (!PG_DIM_IS_SYMBOLIC(d) || names_.find(d) != nullptr) continue;
-        list.push_back({{"id", names_.add(d, dim_text(d))}, {"name", dim_text(d)}});
-      }
+      for (uint32_t i = 0; i < v.meta->rank; i++)
+        for (int64_t d : dim_symbols(v.meta->shape[i])) {
+          if (names_.find(d) != nullptr) continue;
+          list.push_back({{"id", names_.add(d, dim_text(d))}, {"name", dim_text(d)}});
+        }
     }
-    for (const GraphNode& n : g_.nodes)
-      each_counted(n, [&](uint32_t flat, int64_t symbol) {
+    for (const GraphNode& n : g_.nodes) {
+      auto count = [&](uint32_t flat, uint32_t axis, int64_t symbol) {
         if (names_.find(symbol) != nullptr) return;
         list.push_back({{"id", names_.add(symbol, n.name + "_count")}, {"node", n.name}, {"output", flat}});
-      });
+        if (axis != 0) list.back()["axis"] = axis;
+      };
+      if (n.control)
+        each_open(n, count);
+      else
+        each_counted(n, [&](uint32_t flat, int64_t symbol) { count(flat, 0, symbol); });
+    }
     return list;
   }
 
@@ -100,6 +109,18 @@ class Writer {
       uint32_t count = output.flags & PG_OUTPUT_VARIADIC ? n.groups[output.like] : 1;
       for (uint32_t k = 0; k < count; k++, flat++)
         if (output.flags & PG_OUTPUT_DYNAMIC) visit(flat, g_.values[n.outputs[flat]].meta->shape[0]);
+    }
+  }
+
+  // Sizes of a node's outputs that it makes known: the first one that has a symbol tells it.
+  template <class Visit>
+  void each_open(const GraphNode& n, Visit&& visit) {
+    for (uint32_t k = 0; k < n.outputs.size(); k++) {
+      const Meta& meta = *g_.values[n.outputs[k]].meta;
+      for (uint32_t i = 0; i < meta.rank; i++)
+        if (std::vector<int64_t> symbols = dim_symbols(meta.shape[i]);
+            symbols.size() == 1 && symbols[0] == meta.shape[i])
+          visit(k, i, symbols[0]);
     }
   }
 
@@ -127,7 +148,10 @@ class Writer {
       const GraphValue& v = g_.values[id];
       if (v.kind == ValueKind::node) continue;
       Json source = described(v);
+      const bool argument = v.kind == ValueKind::placeholder && depth_ > 0;
       source["kind"] = v.kind == ValueKind::constant && !v.eager->storage ? "description" : kind_text(v.kind);
+      if (argument) source["kind"] = "argument";
+      if (argument && v.history) source["gradient"] = true;
       source["device"] = v.device->name;
       if (v.named) source["named"] = true;
       if (v.kind == ValueKind::variable) source["latest"] = g_.values[g_.latest.at(id)].name;
@@ -144,10 +168,70 @@ class Writer {
       json["variable"] = g_.values[v.variable].name;
       if (auto before = over_.find(id); before != over_.end()) json["over"] = g_.values[before->second].name;
     }
+    if (v.history && v.history->kind == NodeKind::custom) mark_custom(json, *v.history);
     if (!v.history || v.history->kind != NodeKind::leaf) return;
     auto leaf = leaves_.find(v.history.get());
     if (leaf != leaves_.end()) json["leaf"] = leaf->second;
   }
+
+  // Its gradient is a script's function: what can be told is by which values there is one.
+  void mark_custom(Json& json, const Node& taped) const {
+    Json by = Json::array();
+    for (const InputRecord& input : taped.inputs) {
+      if (!input.edge.node || input.value >= g_.values.size()) continue;
+      const GraphValue& v = g_.values[input.value];
+      if (v.meta.get() == input.meta.get() && v.history) by.push_back(v.name);
+    }
+    if (!by.empty()) json["custom"] = std::move(by);
+  }
+
+  Json control(const GraphNode& n, Json& operators) {
+    const Control& c = *n.control;
+    Json json{{"name", n.name}, {"control", control_name(c.kind)}, {"device", n.device->name}};
+    if (n.origin != nullptr) json["origin"] = n.origin;
+    json["inputs"] = Json::array();
+    for (uint32_t i = 0; i < n.inputs.size(); i++) {
+      json["inputs"].push_back(g_.values[n.inputs[i]].name);
+      if (!c.linked[i] && g_.values[n.inputs[i]].history) json["detached"].push_back(i);
+    }
+    if (c.carries > 0) json["carries"] = c.carries;
+    if (c.steps > 0) json["steps"] = c.steps;
+    if (c.kind == ControlKind::scan && c.steps == 0) json["length"] = dimension(c.length);
+    if (c.most >= 0) json["most"] = c.most;
+    if (c.reverse) json["reverse"] = true;
+    if (depth_ >= kDeepestBody)
+      pg::fail_support(pg::format("%s (%s): bodies that are nested more than %u deep", n.name.c_str(),
+                                  control_name(c.kind), kDeepestBody));
+    for (const Control::Body& b : c.bodies) json["bodies"].push_back(Writer(*b.graph, *this).body(b, operators));
+    if (n.outputs.size() > c.own) json["kept"] = n.outputs.size() - c.own;
+    json["outputs"] = Json::array();
+    for (uint32_t id : n.outputs) {
+      const GraphValue& v = g_.values[id];
+      Json output = described(v);
+      if (v.device != n.device) output["device"] = v.device->name;
+      if (v.named) output["named"] = true;
+      if (v.history) output["gradient"] = true;
+      json["outputs"].push_back(std::move(output));
+    }
+    for (uint32_t id : n.after) json["after"].push_back(g_.values[id].name);
+    return json;
+  }
+
+  Json body(const Control::Body& b, Json& operators) {
+    Json json{{"name", b.name}};
+    write(json, operators);
+    json["arguments"] = Json::array();
+    for (uint32_t id : b.arguments) json["arguments"].push_back(name_or_none(id));
+    json["results"] = Json::array();
+    for (uint32_t k = 0; k < b.results.size(); k++) {
+      json["results"].push_back(name_or_none(b.results[k]));
+      if (b.results[k] != Control::none && !b.linked[k] && g_.values[b.results[k]].history)
+        json["detached"].push_back(k);
+    }
+    return json;
+  }
+
+  Json name_or_none(uint32_t id) const { return id == Control::none ? Json(nullptr) : Json(g_.values[id].name); }
 
   Json node(const GraphNode& n) {
     Json json{{"name", n.name}, {"operator", n.op->info->name}, {"device", n.device->name}};
@@ -258,8 +342,9 @@ class Writer {
   }
 
   const Graph& g_;
-  SymbolNames names_;
-  std::map<const Node*, std::string> leaves_;
+  SymbolNames names_{};
+  const uint32_t depth_ = 0;  // of a body in others
+  std::map<const Node*, std::string> leaves_{};
   std::map<uint32_t, uint32_t> over_{};  // a variable's later value -> the one that it took the place of
 };
 

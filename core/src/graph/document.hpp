@@ -10,6 +10,8 @@
 
 namespace perigee {
 
+inline constexpr uint32_t kDeepestBody = 32;  // of bodies in each other
+
 // Throws PG_E_NOT_SUPPORTED, by name, for what a document cannot hold.
 std::string graph_document(const Graph& g);
 

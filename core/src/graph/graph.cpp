@@ -414,6 +414,14 @@ const std::string& graph_name(Tensor& tensor) {
   return tensor.graph->values[tensor.value].name;
 }
 
+void graph_note_history(const Tensor& x) {
+  if (!x.is_graph()) return;
+  GraphValue& v = x.graph->values[x.value];
+  if (v.history) return;
+  v.history = x.node;
+  v.output = x.output;
+}
+
 uint32_t graph_after(Graph& g, Tensor* const* tensors, uint32_t count) {
   std::vector<uint32_t> values;
   for (uint32_t i = 0; i < count; i++) {

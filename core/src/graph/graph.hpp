@@ -89,6 +89,16 @@ struct TakenKey {
   friend bool operator<(const TakenKey& a, const TakenKey& b) { return a.order() < b.order(); }
 };
 
+// Of a graph that was read: a custom node of the tape that the front end must be told of. Its outputs are some of a
+// node's that owns bodies; or one value whose gradient was a front end's function, which a file has not (`lost`).
+struct HungNode {
+  uint64_t number;
+  Graph* graph;
+  uint32_t node, first, count;
+  uint32_t inputs;
+  bool lost;
+};
+
 struct Graph {
   std::atomic<uint32_t> refs{1};
   uint64_t revision = 0;  // another one whenever anything was recorded or named
@@ -109,6 +119,7 @@ struct Graph {
   std::multimap<const Storage*, uint32_t> called_at;
   std::map<const Tensor*, uint32_t> called_as;
   std::set<std::string> origins;  // of a graph that was read: the texts that its nodes point to
+  std::vector<HungNode> hung;     // of one that was read, those of its bodies too
 
   std::vector<uint32_t> after;  // values that are made before all that is recorded now runs
   // ---- of a body (body.hpp) ----
@@ -156,6 +167,8 @@ TensorRef graph_capture(Graph& g, Tensor& x);
 TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index, Tensor* also = nullptr);
 // The value of a graph's tensor as it is now: a view whose base was written to is made anew.
 uint32_t graph_value_now(Tensor& x);
+// A value without a history gets that of a tensor which stands for it: for those who look it up by name.
+void graph_note_history(const Tensor& x);
 // From now on what is recorded runs after what made these tensors. Answers how long g.after was.
 uint32_t graph_after(Graph& g, Tensor* const* tensors, uint32_t count);
 // In the nodes from the first-th on, runs read the number `attr`, which must not decide about kernels, off a value of

@@ -52,37 +52,42 @@ end
 
 local gradients_of -- by kind
 
--- Hangs outputs on the tape. flows(cotangents) tells what flowed into which results of the bodies: a list of
--- { cotangent, inner = result by body, carry = which of those that are handed on, or nil }.
-local function hang(form, outputs, flows)
-  local inputs, places = {}, {}
-  for i, t in ipairs(form.inputs) do
-    if t.requires_grad then inputs[#inputs + 1], places[#places + 1] = t, i end
-  end
-  if #inputs == 0 or #outputs == 0 or not native.grad_enabled() then return outputs end
-  return native.custom.record(inputs, outputs, function(pass)
+-- Computes the gradients of outputs by the inputs at `places`. flows(cotangents) tells what flowed into which results
+-- of the bodies: a list of { cotangent, inner = result by body, carry = which of those that are handed on, or nil }.
+local function answer_of(form, places, flows)
+  return function(pass)
     local wanted, list = {}, {}
     for n, place in ipairs(places) do wanted[place] = pass.needed[n] or nil end
     local found = gradients_of[form.kind](form, flows(pass.cotangents), wanted)
     for n, place in ipairs(places) do list[n] = found[place] or false end
     return list
-  end)
+  end
 end
 
----Appends the node. Answers its outputs.
-function nodes.add(form)
-  for i, t in ipairs(form.inputs) do form.inputs[i] = control.take(form.graph, t, form.where) end -- what is around it
-  for _, body in ipairs(form.bodies) do
-    for i = 1, #form.inputs do body.arguments[i] = body.arguments[i] or false end
+-- The inputs that gradients go to, and where they stand.
+local function linked_inputs(form)
+  local inputs, places = {}, {}
+  for i, t in ipairs(form.inputs) do
+    if t.requires_grad then inputs[#inputs + 1], places[#places + 1] = t, i end
   end
-  local outputs
-  form.node, outputs = control.add(form.graph, form, form.where)
+  return inputs, places
+end
+
+-- Hangs outputs on the tape.
+local function hang(form, outputs, flows)
+  local inputs, places = linked_inputs(form)
+  if #inputs == 0 or #outputs == 0 or not native.grad_enabled() then return outputs end
+  return native.custom.record(inputs, outputs, answer_of(form, places, flows))
+end
+
+-- What flows into the outputs that the node was made with.
+local function own_flows(form)
   local results = {}
   for b, body in ipairs(form.bodies) do
     local is_condition = form.kind == "while_loop" and b == 1
     results[b] = is_condition and {} or body.results
   end
-  return hang(form, outputs, function(cotangents)
+  return function(cotangents)
     local list = {}
     for k, cotangent in ipairs(cotangents) do
       if cotangent then
@@ -93,18 +98,34 @@ function nodes.add(form)
       end
     end
     return list
-  end)
+  end
+end
+
+-- What flows into one that was kept of a body.
+local function kept_flows(form, b, inner)
+  return function(cotangents)
+    local by_body = {}
+    for n = 1, #form.bodies do by_body[n] = n == b and inner end
+    return { { cotangent = cotangents[1], inner = by_body } }
+  end
+end
+
+---Appends the node. Answers its outputs.
+function nodes.add(form)
+  for i, t in ipairs(form.inputs) do form.inputs[i] = control.take(form.graph, t, form.where) end -- what is around it
+  for _, body in ipairs(form.bodies) do
+    for i = 1, #form.inputs do body.arguments[i] = body.arguments[i] or false end
+  end
+  local outputs
+  form.node, outputs = control.add(form.graph, form, form.where)
+  return hang(form, outputs, own_flows(form))
 end
 
 -- A value of a node's body as an output, which knows its history.
 local function keep(form, b, inner)
   local kept = control.keep(form.graph, form.node, b, inner, form.where)
   if not inner.requires_grad then return kept end
-  return hang(form, { kept }, function(cotangents)
-    local by_body = {}
-    for n = 1, #form.bodies do by_body[n] = n == b and inner end
-    return { { cotangent = cotangents[1], inner = by_body } }
-  end)[1]
+  return hang(form, { kept }, kept_flows(form, b, inner))[1]
 end
 
 -- Which input of a node a value of its body stands for, or nil.
@@ -288,6 +309,21 @@ local function loop_gradients(form, flows, wanted)
     end
   end
   return by_input
+end
+
+---The gradients of a node of a graph that was read, for what hangs on the tape there (native/control.lua): its own
+---outputs, or one that was kept. The node is looked at when a pass comes by.
+function nodes.restored(hung)
+  return function(pass)
+    local form = control.read(hung.graph, hung.node)
+    form.where = form.kind
+    local _, places = linked_inputs(form)
+    if hung.first == 0 then return answer_of(form, places, own_flows(form))(pass) end
+    for b, body in ipairs(form.bodies) do
+      local inner = body.results[hung.first + 1]
+      if inner then return answer_of(form, places, kept_flows(form, b, inner))(pass) end
+    end
+  end
 end
 
 gradients_of = { cond = cond_gradients, scan = loop_gradients, while_loop = loop_gradients }

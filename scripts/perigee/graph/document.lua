@@ -3,7 +3,7 @@
 
 local native = require "perigee.native"
 
-local document = { FORMAT = "perigee.graph", VERSION = 1 }
+local document = { FORMAT = "perigee.graph", VERSION = 2 }
 
 local NOTE = "perigee.graph"
 local PIECE = 2 ^ 21 -- bytes: a note of a safetensors file may have 8 MiB as JSON writes it, quotes twice as long
@@ -57,11 +57,44 @@ function document.makers(graph)
   return makers
 end
 
+---Visits the nodes of a graph, and those of their bodies: whatever a file may say.
+function document.each_node(graph, visit)
+  if type(graph) ~= "table" or type(graph.nodes) ~= "table" then return end
+  for _, node in ipairs(graph.nodes) do
+    if type(node) == "table" then
+      visit(node)
+      if type(node.bodies) == "table" then
+        for _, body in ipairs(node.bodies) do document.each_node(body, visit) end
+      end
+    end
+  end
+end
+
+---The version of the format that a document needs: 2 where nodes own bodies, or gradients were a script's.
+function document.version(whole)
+  local version = 1
+  document.each_node(whole.graph, function(node)
+    if node.control then version = document.VERSION end
+    for _, output in ipairs(node.outputs) do
+      if output.custom then version = document.VERSION end
+    end
+  end)
+  return version
+end
+
+-- Sizes that a node asks for, also in bodies.
 local function each_dimension(node, visit)
-  for _, attribute in pairs(node.attributes) do
+  for _, attribute in pairs(node.attributes or {}) do
     if attribute.type == "dims" then
       for _, d in ipairs(attribute.value) do visit(d) end
     end
+  end
+  visit(node.length)
+  for _, body in ipairs(node.bodies or {}) do
+    for _, source in ipairs(body.sources) do
+      for _, d in ipairs(source.shape) do visit(d) end
+    end
+    for _, inner in ipairs(body.nodes) do each_dimension(inner, visit) end
   end
 end
 

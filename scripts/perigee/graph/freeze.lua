@@ -26,6 +26,7 @@ local function forget_variables(graph)
       for _, value in ipairs(list) do
         value.variable = nil
         if was[value.leaf] then value.leaf = nil end
+        value.custom = nil
       end
     end
   end
@@ -47,7 +48,9 @@ end
 
 local function prune_operators(whole)
   local kept = {}
-  for _, node in ipairs(whole.graph.nodes) do kept[node.operator] = whole.operators[node.operator] end
+  document.each_node(whole.graph, function(node)
+    if node.operator then kept[node.operator] = whole.operators[node.operator] end
+  end)
   whole.operators = kept
 end
 

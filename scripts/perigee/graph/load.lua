@@ -22,12 +22,26 @@ local function check_fields(path, what, object, fields)
   end
 end
 
+-- Backward passes through the graph's branches and loops come here, and through what a function of a script computed
+-- the gradient of, which no file holds.
+local function restore_gradients(graph_handle)
+  for _, hung in ipairs(native.control.hung(graph_handle)) do
+    local name = hung.name
+    native.custom.answer_for(hung.number, hung.inputs, hung.count,
+      not hung.lost and require("perigee.control.nodes").restored(hung) or function()
+        native.raise("not_supported", "gradients",
+                     ("%s: its gradient was a Lua function (pg.custom_grad), which a graph file does not hold"):format(
+                       name), "save the graph with the gradients in it: g:gradients, opt:minimize")
+      end)
+  end
+end
+
 local function check_format(path, whole)
   if not is_object(whole) or whole.format ~= document.FORMAT or type(whole.version) ~= "number" then
     damaged(path, ("the graph does not say that it is a %q"):format(document.FORMAT))
   end
-  if whole.version ~= document.VERSION then
-    native.raise("not_supported", WHERE, ("%s: version %s of the format; this Perigee reads %d"):format(
+  if whole.version ~= 1 and whole.version ~= document.VERSION then
+    native.raise("not_supported", WHERE, ("%s: version %s of the format; this Perigee reads up to %d"):format(
                    path, tostring(whole.version), document.VERSION))
   end
   check_fields(path, "the graph", whole, { format = true, version = true, operators = true, graph = true,
@@ -39,9 +53,9 @@ end
 local function check_operators(path, whole)
   local unknown, other, used = {}, {}, {}
   if not is_object(whole.operators) then damaged(path, "the operators are not an object") end
-  for _, node in ipairs(is_object(whole.graph) and type(whole.graph.nodes) == "table" and whole.graph.nodes or {}) do
-    if type(node) == "table" and type(node.operator) == "string" then used[node.operator] = true end
-  end
+  document.each_node(whole.graph, function(node)
+    if type(node.operator) == "string" then used[node.operator] = true end
+  end)
   for name in pairs(used) do
     if not whole.operators[name] then damaged(path, ("operator %q is not among its operators"):format(name)) end
   end
@@ -151,7 +165,9 @@ local function load_graph(path, options)
   if not ok then damaged(path, "the graph is not JSON: " .. whole.message:match("decode: (.*)")) end
   check_format(path, whole)
   check_operators(path, whole)
-  local self = graph.new(graphs.read(text, contents, device, path))
+  local handle = graphs.read(text, contents, device, path)
+  restore_gradients(handle)
+  local self = graph.new(handle)
   add_results(self, path, whole, add_sources(self, whole))
   return self
 end

@@ -151,7 +151,7 @@ local function save(path, session, options)
     results = signature.outputs
   end
   check_names(results, signature)
-  whole.format, whole.version, whole.bodies = document.FORMAT, document.VERSION, nil
+  whole.format, whole.version, whole.bodies = document.FORMAT, document.version(whole), nil
   whole.results, whole.signature = pg.json.array(results), signature
   local names, tensors = {}, {}
   for _, source in ipairs(content.sources) do

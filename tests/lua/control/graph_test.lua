@@ -2,7 +2,11 @@
 -- pg.cond, pg.scan and pg.while_loop in graphs: what they give and their gradients are those of eager code, to the
 -- second order.
 
+local here = debug.getinfo(1, "S").source:match("^@(.*)lua/control/[^/]*$") or "../../"
+package.path = here .. "?.lua;" .. package.path
+
 local pg = require "perigee"
+local files = require "graph_files"
 
 local F64 = { dtype = "float64" }
 local function number(...) return pg.randn({ ... }, F64) end
@@ -39,6 +43,15 @@ local function check(t, name, fn, inputs, shapes)
   for i in ipairs(names) do
     close(queries[i] and session:run(queries[i], feeds) or pg.zeros_like(leaves[i]), first[i], "gradient " .. i)
   end
+  local read = files.round_trip(session) -- gradients of what was read are made there anew
+  local again, anew = pg.Session { read }, read:gradients("y", names, { allow_unused = true })
+  files.same_bits(again:run("y", feeds), session:run("y", feeds), name .. ", read")
+  for i in ipairs(names) do
+    t.equal(anew[i] ~= nil, queries[i] ~= nil)
+    if anew[i] then
+      files.same_bits(again:run(anew[i], feeds), session:run(queries[i], feeds), ("%s, read, %d"):format(name, i))
+    end
+  end
   local second
   local built = pg.graph(function(inner)
     local list = {}
@@ -54,6 +67,11 @@ local function check(t, name, fn, inputs, shapes)
     return result
   end)
   local twice = pg.Session { built }
+  local twice_read = pg.Session { files.round_trip(twice) }
+  for i in ipairs(inputs) do
+    local d = "d" .. i
+    files.same_bits(twice_read:run(d, feeds), twice:run(d, feeds), ("%s, read, second %s"):format(name, d))
+  end
   local wanted = { pg.grad(total(first), leaves, { allow_unused = true }) }
   for i, x in ipairs(leaves) do
     close(twice:run("d" .. i, feeds), wanted[i] or pg.zeros_like(x), "second gradient " .. i)

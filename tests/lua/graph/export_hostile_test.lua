@@ -31,7 +31,7 @@ local null = pg.json.null
 local rows = {
   -- the whole
   { "data_loss", 'does not say that it is a "perigee.graph"', function(d) d.format = "onnx" end },
-  { "not_supported", "version 2 of the format; this Perigee reads 1", function(d) d.version = 2 end },
+  { "not_supported", "version 3 of the format; this Perigee reads up to 2", function(d) d.version = 3 end },
   { "data_loss", 'the graph: it has an unknown "more"', function(d) d.more = 1 end },
   { "data_loss", 'the graph: it has no "results"', function(d) d.results = nil end },
   { "data_loss", 'operator "matmul" is not among its operators', function(d) d.operators.matmul = nil end },

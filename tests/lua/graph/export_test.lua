@@ -244,14 +244,3 @@ test("what layers hold is saved as sessions hold it, and trains on", function(t)
   local held = read:state()
   for name in pairs(model:state()) do t.equal(held[name] ~= nil, true) end
 end)
-
-test("nodes that own graphs are refused by name", function(t)
-  local session = pg.Session { pg.graph(function(g)
-    local x = g:placeholder { "x", shape = { 2 } }
-    return { y = pg.cond(x:sum():gt(0), function() return x * 2 end, function() return x end) }
-  end) }
-  files.with_path(function(path)
-    local e = t.raises(function() pg.save(path, session) end, "y %(cond%)")
-    t.equal(e.code, "not_supported")
-  end)
-end)
