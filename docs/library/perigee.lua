@@ -4951,6 +4951,25 @@ function pg.grid_sample(...) end
 ---@return perigee.Tensor
 function pg.group_norm(...) end
 
+---A step of a gated recurrent unit behind its products (Cho et al. 2014): r, z = sigmoid of x + hidden, n = tanh of x +
+---r hidden, whose columns come in the order r, z, n; next = n + z (h - n). 16-bit floats are computed in float32.
+---@param x perigee.Tensor # [n, 3 size]: the input's part of the gates
+---@param hidden perigee.Tensor # [n, 3 size]: the state's part of the gates
+---@param h perigee.Tensor # [n, size]: the state
+---@return perigee.Tensor next
+---@return perigee.Tensor gates
+---@overload fun(arguments: {x?: perigee.Tensor, hidden?: perigee.Tensor, h?: perigee.Tensor}): perigee.Tensor, perigee.Tensor
+function pg.gru_cell(x, hidden, h) end
+
+---A step of a gated recurrent unit behind its products (Cho et al. 2014): r, z = sigmoid of x + hidden, n = tanh of x +
+---r hidden, whose columns come in the order r, z, n; next = n + z (h - n). 16-bit floats are computed in float32.
+---@param hidden perigee.Tensor # [n, 3 size]: the state's part of the gates
+---@param h perigee.Tensor # [n, size]: the state
+---@return perigee.Tensor next
+---@return perigee.Tensor gates
+---@overload fun(self: perigee.Tensor, arguments: {hidden?: perigee.Tensor, h?: perigee.Tensor}): perigee.Tensor, perigee.Tensor
+function Tensor:gru_cell(hidden, h) end
+
 ---Whether x is greater than y.
 ---@param x? perigee.Tensor|number|boolean # any shape, or a number
 ---@param y? perigee.Tensor|number|boolean # a shape that broadcasts with x, or a number

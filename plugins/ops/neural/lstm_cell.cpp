@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // lstm_cell and lstm_cell_grad: a step of an LSTM behind its products.
-#include "../rules.hpp"
+#include "recurrent.hpp"
 
 namespace pg::schema_lstm_cell {
 namespace {
 
+using namespace recurrent;
+
 constexpr uint32_t kGates = 4, kKept = 5;
-
-Value plus(Value a, Value b) { return a && b ? a + b : a ? a : b; }
-Value times(Value a, Value b) { return a ? a * b : Value{}; }
-Value through_sigmoid(Value y, Value d) { return apply<"sigmoid_grad">(y, d); }
-Value through_tanh(Value y, Value d) { return apply<"tanh_grad">(y, d); }
-
-Value join(std::span<const Value> parts) {
-  static constinit OpRef cat("cat", "axis");
-  return Call(parts[0].builder, cat).inputs(parts).set(0, int64_t{1}).emit();
-}
-
-// Part `which` of x [n, count * size], whose sizes may be symbols.
-Value part(Value x, Value like, uint32_t count, int64_t which) {
-  static constinit OpRef slice("slice", "starts", "drop");
-  Value apart = reshape(x, {3, {x.dim(0), count, like.dim(1)}});
-  return Call(x.builder, slice).input(apart).set(0, pg_ints{2, {0, which}}).set(1, pg_ints{2, {0, 1}}).emit();
-}
 
 struct Step {
   Value i, f, g, o, t, next;  // t: tanh(next)
@@ -41,26 +26,14 @@ struct Slopes {
   Value sums, c;
 };
 Slopes back(const Step& s, Value c, Value dh, Value dnext, const Value (&kept)[kKept]) {
-  Value dt = plus(times(dh, s.o), kept[4]);
-  Value d = plus(dnext, dt ? through_tanh(s.t, dt) : Value{});
+  Value dt = added(scaled(dh, s.o), kept[4]);
+  Value d = added(dnext, dt ? through_tanh(s.t, dt) : Value{});
   auto or_zero = [&](Value v) { return v ? v : zeros_like(c); };
-  Value gates[kGates] = {through_sigmoid(s.i, or_zero(plus(times(d, s.g), kept[0]))),
-                         through_sigmoid(s.f, or_zero(plus(times(d, c), kept[1]))),
-                         through_tanh(s.g, or_zero(plus(times(d, s.i), kept[2]))),
-                         through_sigmoid(s.o, or_zero(plus(times(dh, s.t), kept[3])))};
-  return {join(gates), or_zero(times(d, s.f))};
-}
-
-// [n, count * the size of input `like`].
-void check_wide(const ShapeContext& c, uint32_t input, uint32_t like, uint32_t count) {
-  c.check_rank(input, 2, 2);
-  c.check_same_dtype(input, like);
-  c.check_dim(input, 0, c.dim(like, 0), "the number of rows");
-  c.check_dim(input, 1, Dim(count) * c.dim(like, 1), count == kGates ? "four times the size of c" : "five times that");
-}
-
-Shape wide(const ShapeContext& c, uint32_t like, uint32_t count) {
-  return {c.dim(like, 0), Dim(count) * c.dim(like, 1)};
+  Value gates[kGates] = {through_sigmoid(s.i, or_zero(added(scaled(d, s.g), kept[0]))),
+                         through_sigmoid(s.f, or_zero(added(scaled(d, c), kept[1]))),
+                         through_tanh(s.g, or_zero(added(scaled(d, s.i), kept[2]))),
+                         through_sigmoid(s.o, or_zero(added(scaled(dh, s.t), kept[3])))};
+  return {join(gates), or_zero(scaled(d, s.f))};
 }
 
 PG_OP("lstm_cell")

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What one step of each kind of recurrent layer computes, and its way back. Here and nowhere else: `run` and `back`
--- are operators that do a step at once where there is one.
+-- What one step of each kind of recurrent layer computes, and its way back. Here and nowhere else: what gates do is one
+-- operator each way in `run` and `back`.
 --
 -- A kind has
 --   gates                   how many times its hidden size a product with the input is wide
@@ -8,7 +8,7 @@
 --   step(x, h, c, w)        h and c after a step, where x is the input's part of the gates [n, gates * hidden], by
 --                           operators that a tape or a graph may record
 --   run(x, h, c, w, keep)   the same where nobody records (`w.tidy`): what has served is closed. `keep`, if given, is
---                           called with a list of tensors that the way back needs. A kind without it has `step` so
+--                           called with a list of tensors that the way back needs.
 --   back(saved, dh, dc, w)  what flows into x, into h as far as it does not pass through w.hidden, into c, and into the
 --                           hidden part of the gates where that differs from x's
 -- w has the parameters: hidden [gates * hidden, out], bias (GRU's second), projection [out, hidden], by tensors that
@@ -20,12 +20,7 @@ local close = native.handles.close
 local cells = {}
 local function pg() return require "perigee" end
 
-local function slope_of_sigmoid(y, d) return native.call("sigmoid_grad", { y, d }) end
 local function slope_of_tanh(y, d) return native.call("tanh_grad", { y, d }) end
-
-local function close_all(...)
-  for i = 1, select("#", ...) do close((select(i, ...))) end
-end
 
 -- ---- RNN: h' = f(x + h W^T) ----
 
@@ -89,29 +84,29 @@ cells.lstm = {
 
 cells.gru = {
   gates = 3,
-  step = function(x, h, _, w, keep)
+  step = function(x, h, _, w)
     local size = h:size(2)
     local product = pg().linear(h, w.hidden, w.bias)
     local sum = x:narrow(2, 1, 2 * size) + product:narrow(2, 1, 2 * size)
     local s = sum:sigmoid()
     local r, z = s:narrow(2, 1, size), s:narrow(2, size + 1, size)
-    local hidden = product:narrow(2, 2 * size + 1, size)
-    local inner = pg().addcmul(x:narrow(2, 2 * size + 1, size), r, hidden)
-    local n = inner:tanh()
-    local new_h = n:lerp(h, z)
-    if keep then keep { r, z, n, hidden, h } end
-    if w.tidy then
-      close_all(sum, inner)
-      if not keep then close_all(product, s, r, z, hidden, n) end
+    local inner = pg().addcmul(x:narrow(2, 2 * size + 1, size), r, product:narrow(2, 2 * size + 1, size))
+    return inner:tanh():lerp(h, z)
+  end,
+  run = function(x, h, _, w, keep)
+    local product = pg().linear(h, w.hidden, w.bias)
+    local new_h, gates = native.call("gru_cell", { x, product, h })
+    if keep then
+      keep { gates, product, h }
+    else
+      close(product)
+      close(gates)
     end
     return new_h
   end,
   back = function(saved, dh)
-    local r, z, n, hidden, h = unpack(saved, 1, 5)
-    local kept = dh * z
-    local dn = slope_of_tanh(n, dh - kept)
-    local dr, dz = slope_of_sigmoid(r, dn * hidden), slope_of_sigmoid(z, dh * (h - n))
-    return pg().cat { dr, dz, dn, axis = 2 }, kept, nil, pg().cat { dr, dz, dn * r, axis = 2 }
+    local dx, dhidden, direct = native.call("gru_cell_grad", { dh, unpack(saved, 1, 3) })
+    return dx, direct, nil, dhidden
   end,
 }
 

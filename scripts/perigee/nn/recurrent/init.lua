@@ -232,7 +232,8 @@ local function run_padded(self, where, cell, x, h0, c0, lengths)
     end
   end
   local call = prepare(self, where, cell, x, count, alone, nil, h0, c0)
-  local y, h, c = run_layers(self, call, first and x:transpose(1, 2) or x)
+  if first then x = x:transpose(1, 2):contiguous() end -- one product for all steps, not one each
+  local y, h, c = run_layers(self, call, x)
   if alone then return y:squeeze(2), h:squeeze(2), c and c:squeeze(2) end
   return first and y:transpose(1, 2) or y, h, c
 end

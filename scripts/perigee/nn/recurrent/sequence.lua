@@ -120,9 +120,6 @@ end
 
 local function rows_of(list) return pg().cat { list, axis = 1 } end
 
--- a^T b of two tall matrices: as (b^T a)^T, which is twice as fast where a is the wider one.
-local function transposed_product(a, b) return b:t():matmul(a):t():contiguous() end
-
 -- What each input of the node gets, in their order: x, h0, hidden, then c0, bias, projection as there are.
 local function gradients(cell, o, steps, w, pass, like)
   local g = run_back(cell, o, steps, w, pass.cotangents[1], pass.cotangents[2], pass.cotangents[3], like)
@@ -143,13 +140,13 @@ local function gradients(cell, o, steps, w, pass, like)
   by_name.hidden = function()
     local hs = {}
     for t, step in ipairs(steps) do hs[t] = step.h end
-    return transposed_product(rows(), rows_of(hs))
+    return rows():t():matmul(rows_of(hs))
   end
   by_name.bias = function() return rows():sum(1) end
   by_name.projection = function()
     local ms = {}
     for t, step in ipairs(steps) do ms[t] = step.saved[3] end
-    return transposed_product(rows_of(g.dhs), rows_of(ms))
+    return rows_of(g.dhs):t():matmul(rows_of(ms))
   end
   for i, name in ipairs(like.names) do list[i] = need[i] and by_name[name]() or false end
   return list
