@@ -131,7 +131,7 @@ void copy_tensor(const pg_tensor& target, const pg_tensor& source) {
   loop.run(base, [=](void* const* p, int64_t n) { convert(from, to, p[1], p[0], n); });
 }
 
-void fill_tensor(const pg_tensor& target, double value) {
+void fill_tensor(const pg_tensor& target, const pg_number& value) {
   require_known(target, "fill");
   Storage to = storage_of(target);
   int bytes = kStorageBytes[to];

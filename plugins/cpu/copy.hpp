@@ -8,7 +8,8 @@ namespace cpu {
 
 // Tensors that carry their buffers. Same shape; any strides, any dtypes.
 void copy_tensor(const pg_tensor& target, const pg_tensor& source);
-void fill_tensor(const pg_tensor& target, double value);
+void fill_tensor(const pg_tensor& target, const pg_number& value);
+inline void fill_tensor(const pg_tensor& target, double value) { fill_tensor(target, pg::make_number(value)); }
 
 // A description with an address.
 pg_tensor at_address(const pg_tensor& t, pg_address address);

@@ -83,6 +83,6 @@ void Device::download(uint32_t, void* target, pg_address source, uint64_t bytes,
 void Device::copy(uint32_t, const pg_tensor& target, const pg_tensor& source, pg::Ticket) {
   copy_tensor(target, source);
 }
-void Device::fill(uint32_t, const pg_tensor& target, double value, pg::Ticket) { fill_tensor(target, value); }
+void Device::fill(uint32_t, const pg_tensor& target, const pg_number& value, pg::Ticket) { fill_tensor(target, value); }
 
 }  // namespace cpu

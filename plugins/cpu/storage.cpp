@@ -100,6 +100,14 @@ void put_number(Storage to, double value, void* target) {
   }
 }
 
+void put_number(Storage to, const pg_number& value, void* target) {
+  if (to == sI64 && pg::is_whole(value)) {  // all others hold what a double holds
+    std::memcpy(target, &value.integer, sizeof value.integer);
+  } else {
+    put_number(to, value.real, target);
+  }
+}
+
 void fill_elements(void* target, const void* value, int bytes, int64_t n) {
   visit_bytes(bytes, [&](auto zero) {
     using E = decltype(zero);

@@ -28,6 +28,7 @@ inline bool is_float(Storage s) { return s <= sBF16; }
 void convert(Storage from, Storage to, const void* source, void* target, int64_t n);
 // One number in a storage type; `target` needs 8 bytes.
 void put_number(Storage to, double value, void* target);
+void put_number(Storage to, const pg_number& value, void* target);
 // Sets n dense elements of `bytes` each to the element at `value`.
 void fill_elements(void* target, const void* value, int bytes, int64_t n);
 

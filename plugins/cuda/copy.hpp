@@ -8,7 +8,7 @@
 namespace cuda {
 
 void copy_tensor(cudaStream_t stream, const pg_tensor& target, const pg_tensor& source);
-void fill_tensor(cudaStream_t stream, const pg_tensor& target, double value);
+void fill_tensor(cudaStream_t stream, const pg_tensor& target, const pg_number& value);
 
 // A description with an address.
 inline pg_tensor at_address(const pg_tensor& t, pg_address address) {

@@ -109,7 +109,7 @@ void Device::copy(uint32_t device, const pg_tensor& target, const pg_tensor& sou
   copy_tensor(stream.native, target, source);
 }
 
-void Device::fill(uint32_t device, const pg_tensor& target, double value, pg::Ticket ticket) {
+void Device::fill(uint32_t device, const pg_tensor& target, const pg_number& value, pg::Ticket ticket) {
   fill_tensor(enter(device, ticket.stream).native, target, value);
 }
 

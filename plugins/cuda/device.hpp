@@ -37,7 +37,7 @@ class Device {
   void upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket);
   void download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket);
   void copy(uint32_t device, const pg_tensor& target, const pg_tensor& source, pg::Ticket ticket);
-  void fill(uint32_t device, const pg_tensor& target, double value, pg::Ticket ticket);
+  void fill(uint32_t device, const pg_tensor& target, const pg_number& value, pg::Ticket ticket);
   void peer(uint32_t target_device, pg_address target, uint32_t source_device, pg_address source, uint64_t bytes,
             pg::Ticket ticket);
   uint64_t native(uint32_t device, const char* what, uint64_t handle);

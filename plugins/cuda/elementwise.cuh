@@ -196,13 +196,17 @@ inline uint32_t widths_for_bits(uint32_t dtype) {
   return with_bits(pg::dtype_bytes(dtype), [](auto zero) { return widths_of<decltype(zero)>; });
 }
 // A number as it lies in memory.
-inline uint64_t bits_of(uint32_t dtype, double value) {
+inline uint64_t bits_of(uint32_t dtype, const pg_number& value) {
   uint64_t bits = 0;
   auto put = [&](auto element) { std::memcpy(&bits, &element, sizeof element); };
-  if (dtype == PG_C64)
-    put(static_cast<float>(value));
-  else
-    with_any(dtype, [&](auto tag) { put(convert<typename decltype(tag)::type>(value)); });
+  if (dtype == PG_C64) {
+    const float parts[2] = {static_cast<float>(value.real), static_cast<float>(value.imaginary)};
+    std::memcpy(&bits, parts, sizeof parts);
+  } else if (dtype == PG_I64 && pg::is_whole(value)) {  // all others hold what a double holds
+    put(value.integer);
+  } else {
+    with_any(dtype, [&](auto tag) { put(convert<typename decltype(tag)::type>(value.real)); });
+  }
   return bits;
 }
 
@@ -210,6 +214,12 @@ inline uint64_t bits_of(uint32_t dtype, double value) {
 template <class T>
 T narrow(double value) {
   return convert<T>(value);
+}
+template <class T>
+T number_as(const pg_number& value) {
+  if constexpr (std::is_same_v<T, int64_t>)
+    if (pg::is_whole(value)) return value.integer;
+  return narrow<T>(value.real);
 }
 
 }  // namespace cuda::elementwise

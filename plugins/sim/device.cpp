@@ -246,7 +246,7 @@ void Device::copy(uint32_t device, const pg_tensor& target, const pg_tensor& sou
   if (out.count() > 0) queue_copy(device, ticket, "copy", [to, from, out, in] { copy_elements(out, in); });
 }
 
-void Device::fill(uint32_t device, const pg_tensor& target, double value, pg::Ticket ticket) {
+void Device::fill(uint32_t device, const pg_tensor& target, const pg_number& value, pg::Ticket ticket) {
   Use to = use(device, target, {target.buffer, target.offset}, "fill");
   Operand out(target, to.data());
   check_dtype(out.dtype);

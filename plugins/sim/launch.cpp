@@ -84,9 +84,9 @@ pg_scalar Work::scalar() const {
   return {PG_SCALAR_NONE, -1};
 }
 
-double Work::scalar_value() const {
+pg_number Work::scalar_value() const {
   for (uint32_t i = 0; i < op_->attr_count; i++) {
-    if (op_->attrs[i]->kind == PG_ATTR_SCALAR) return pg::read_at<double>(attrs_.data(), op_->attrs[i]->value);
+    if (op_->attrs[i]->kind == PG_ATTR_SCALAR) return pg::read_at<pg_number>(attrs_.data(), op_->attrs[i]->value);
   }
   pg::fail(PG_E_INTERNAL, "the operator takes no number");
 }

@@ -47,7 +47,7 @@ class Work {
   uint32_t axes(const char* name, int64_t rank) const;  // a mask; an empty list names all
   std::vector<int64_t> list(const char* name) const;
   pg_scalar scalar() const;  // the number that stands in for an input
-  double scalar_value() const;
+  pg_number scalar_value() const;
 
   const char* op() const { return op_->name; }
   void publish(size_t output, std::initializer_list<int64_t> extents) const;  // of a dynamic output
@@ -81,9 +81,8 @@ class SimKernel : public pg::Kernel {
 
 }  // namespace sim
 
-// Prepared kernels keep nothing of the shapes, so one serves them all. `spares`: the mask of hidden outputs that the
-// kernel can leave out.
+// `spares`: the mask of hidden outputs that the kernel can leave out.
 #define PG_SIM_SPARING_KERNEL(op, spares, ...)                           \
   [[maybe_unused]] static const int PG_CONCAT(pg_kernel_, __COUNTER__) = \
-      pg::add_kernel<sim::SimKernel<__VA_ARGS__>>(op, PG_KEY_CLASS, 0, spares)
+      pg::add_kernel<sim::SimKernel<__VA_ARGS__>>(op, 0, 0, spares)
 #define PG_SIM_KERNEL(op, ...) PG_SIM_SPARING_KERNEL(op, 0, __VA_ARGS__)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's copy and fill, for all pairs of dtypes and all kinds of strides.
+#include <complex>
+
 #include "random.hpp"
 #include "subject.hpp"
 
@@ -74,18 +76,46 @@ TEST_CASE("Copy takes any strides and offsets, empty and 0-dim tensors") {
   }
 }
 
+TEST_CASE("Fill keeps an integer whole, and both parts of a complex number") {
+  SUBJECT(plugin);
+  uint64_t s = plugin.stream(), buffer = plugin.alloc(64);
+  auto filled = [&](uint32_t dtype, const pg_number& number, auto zero) {
+    Tensor two(dtype, {2});
+    pg_tensor t = describe(two, buffer);
+    decltype(zero) got[2] = {};
+    plugin.ok(plugin.device->fill, 0u, static_cast<const pg_tensor*>(&t), &number, s, ++plugin.sequence);
+    plugin.download(got, buffer, sizeof got, s);
+    plugin.sync(s);
+    CHECK(got[0] == got[1]);
+    return got[1];
+  };
+  const int64_t odd = (int64_t{1} << 53) + 1;
+  CHECK(filled(PG_I64, pg::make_number(odd), int64_t{}) == odd);
+  CHECK(filled(PG_I64, pg::make_number(INT64_MIN), int64_t{}) == INT64_MIN);
+  CHECK(filled(PG_F64, pg::make_number(odd), double{}) == static_cast<double>(odd));
+  const pg_number number = pg::make_complex(1.5, -2);
+  Tensor two(PG_C64, {2});
+  pg_tensor t = describe(two, buffer);
+  Code taken = plugin.call(plugin.device->fill, 0u, static_cast<const pg_tensor*>(&t), &number, s, ++plugin.sequence);
+  if (taken.code == PG_E_NOT_SUPPORTED) return;  // a device without complex numbers says so
+  CHECK(taken.code == PG_OK);
+  CHECK(filled(PG_C64, number, std::complex<float>{}) == std::complex<float>(1.5f, -2.0f));
+  CHECK(filled(PG_C128, number, std::complex<double>{}) == std::complex<double>(1.5, -2));
+}
+
 TEST_CASE("Fill converts its number to every dtype, and keeps to its strides") {
   SUBJECT(plugin);
   uint64_t s = plugin.stream();
   Random random(6);
   for (uint32_t dtype : kDtypes) {
     for (double value : {0.0, 2.75, 100.0}) {
+      const pg_number number = pg::make_number(value);
       Tensor target = random.layout(Tensor(dtype, {3, 5}), false);
       std::vector<char> bytes = to_bytes(target);
       uint64_t buffer = plugin.alloc(bytes.size());
       plugin.upload(buffer, bytes.data(), bytes.size(), s);
       pg_tensor t = describe(target, buffer);
-      plugin.ok(plugin.device->fill, 0u, static_cast<const pg_tensor*>(&t), value, s, ++plugin.sequence);
+      plugin.ok(plugin.device->fill, 0u, static_cast<const pg_tensor*>(&t), &number, s, ++plugin.sequence);
       plugin.download(bytes.data(), buffer, bytes.size(), s);
       plugin.sync(s);
       target.values.assign(15, value);

@@ -47,7 +47,8 @@ void replace_by_number(Random& random, Call& call, const pg_attr_info& scalar) {
   bool floats = pg::dtype_class(call.inputs.back().dtype) == PG_M_FLOAT;
   call.inputs.back() = Tensor();
   pg_scalar value = {floats ? PG_SCALAR_FLOAT : PG_SCALAR_INT, last};
-  double number = floats ? (1 + random.below(20)) / 8.0 : static_cast<double>(1 + random.below(3));
+  pg_number number = pg::make_number((1 + random.below(20)) / 8.0);
+  if (!floats) number = pg::make_number(static_cast<int64_t>(1 + random.below(3)));
   std::memcpy(call.attrs.data() + scalar.offset, &value, sizeof value);
   std::memcpy(call.attrs.data() + scalar.value, &number, sizeof number);
 }

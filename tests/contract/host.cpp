@@ -183,6 +183,8 @@ Call& Call::set(const char* name, double value) {
     auto put = [&](auto number) { std::memcpy(attrs.data() + a.offset, &number, sizeof number); };
     if (a.kind == PG_ATTR_FLOAT) {
       put(value);
+    } else if (a.kind == PG_ATTR_NUMBER) {
+      put(pg::make_number(value));
     } else if (a.kind == PG_ATTR_INT || a.kind == PG_ATTR_AXIS) {
       put(static_cast<int64_t>(value));
     } else if (a.kind == PG_ATTR_DTYPE) {

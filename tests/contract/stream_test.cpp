@@ -11,7 +11,8 @@ void occupy(Plugin& plugin, uint64_t s, uint64_t buffer, int64_t count) {
   Tensor large(PG_F32, {count});
   pg_tensor t = describe(large, buffer);
   for (int i = 0; i < 4; i++) {
-    plugin.ok(plugin.device->fill, 0u, static_cast<const pg_tensor*>(&t), 1.0 + i, s, ++plugin.sequence);
+    const pg_number value = pg::make_number(1.0 + i);
+    plugin.ok(plugin.device->fill, 0u, static_cast<const pg_tensor*>(&t), &value, s, ++plugin.sequence);
   }
 }
 
@@ -66,7 +67,8 @@ TEST_CASE("A wait is for the recording at the time of the call, though the event
   for (int round = 0; round < 10; round++) {
     Tensor large(PG_F32, {kCount});
     pg_tensor t = describe(large, buffer);
-    plugin.ok(plugin.device->fill, 0u, static_cast<const pg_tensor*>(&t), 0.0, first, ++plugin.sequence);
+    const pg_number zero{};
+    plugin.ok(plugin.device->fill, 0u, static_cast<const pg_tensor*>(&t), &zero, first, ++plugin.sequence);
     plugin.sync(first);
     occupy(plugin, first, buffer, kCount);
     plugin.ok(plugin.device->event_record, 0u, event, first);

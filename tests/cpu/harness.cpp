@@ -71,7 +71,7 @@ std::vector<char> pack(const KernelCall& call, const pg_op_info& op) {
   attrs.resize(op.attr_size + 8);
   for (const auto& [name, value] : call.numbers) {
     const pg_attr_info& info = pg::find_attr(op, name.c_str());
-    if (info.kind == PG_ATTR_FLOAT)
+    if (info.kind == PG_ATTR_FLOAT || info.kind == PG_ATTR_NUMBER)  // which begins with a double
       put(attrs, info.offset, value);
     else if (info.kind == PG_ATTR_INT || info.kind == PG_ATTR_AXIS)
       put(attrs, info.offset, static_cast<int64_t>(value));

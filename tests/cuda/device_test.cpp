@@ -147,7 +147,8 @@ TEST_CASE("A captured plan runs as often as it is launched, and an upload has no
 
   plugin.ok(device.capture_begin, 0u, s);
   plugin.ok(device.copy, 0u, b, a, s, ++plugin.sequence);
-  plugin.ok(device.fill, 0u, a, 9.0, s, ++plugin.sequence);
+  const pg_number nine = pg::make_number(9.0);
+  plugin.ok(device.fill, 0u, a, &nine, s, ++plugin.sequence);
   Code refused = plugin.call(device.upload, 0u, from, uint64_t{0}, static_cast<const void*>(values), uint64_t{16}, s,
                              ++plugin.sequence);
   CHECK((refused.code == PG_E_FAILED_PRECONDITION || refused.code == PG_E_NOT_SUPPORTED));

@@ -151,9 +151,10 @@ class Use {
     pg_tensor target = *like;
     target.buffer = spare;
     const pg_tensor* given = &target;
+    const pg_number three = pg::make_number(3.0);
     bool well = try_call("capture_begin", device_->capture_begin, on, s);
     if (well) {
-      well = try_call("fill", device_->fill, on, given, 3.0, s, ++n);
+      well = try_call("fill", device_->fill, on, given, &three, s, ++n);
       well = try_call("capture_end", device_->capture_end, on, s, &plan) && well;
     }
     if (well) well = try_call("plan_launch", device_->plan_launch, on, plan, s, ++n);

@@ -188,7 +188,8 @@ Code Gpu::select(const Vector& x, const Vector& index, const Vector& y, uint64_t
 
 Code Gpu::fill(const Vector& target, double value, uint64_t stream) {
   pg_tensor meta = target.meta();
-  return call(device->fill, static_cast<const pg_tensor*>(&meta), value, stream, uint64_t(1));
+  const pg_number number = pg::make_number(value);
+  return call(device->fill, static_cast<const pg_tensor*>(&meta), &number, stream, uint64_t(1));
 }
 
 }  // namespace test

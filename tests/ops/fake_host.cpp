@@ -71,7 +71,7 @@ Attrs& Attrs::number(const std::string& attr, double value) {
   const pg_attr_info& a = find(attr);
   auto narrow = static_cast<int32_t>(value);
   auto wide = static_cast<int64_t>(value);
-  if (a.kind == PG_ATTR_FLOAT)
+  if (a.kind == PG_ATTR_FLOAT || a.kind == PG_ATTR_NUMBER)  // which begins with a double
     write(a.offset, &value, 8);
   else if (a.kind == PG_ATTR_INT || a.kind == PG_ATTR_AXIS)
     write(a.offset, &wide, 8);

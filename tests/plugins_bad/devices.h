@@ -48,7 +48,7 @@ static int32_t no_copy(void* self, uint32_t device, const pg_tensor* target, con
   (void)self, (void)device, (void)target, (void)source, (void)stream, (void)sequence, (void)error;
   return PG_OK;
 }
-static int32_t no_fill(void* self, uint32_t device, const pg_tensor* target, double value, uint64_t stream,
+static int32_t no_fill(void* self, uint32_t device, const pg_tensor* target, const pg_number* value, uint64_t stream,
                        uint64_t sequence, pg_error* error) {
   (void)self, (void)device, (void)target, (void)value, (void)stream, (void)sequence, (void)error;
   return PG_OK;

@@ -25,7 +25,7 @@ static int32_t launch(void* self, uint32_t index, void* kernel, const pg_launch*
 }
 static void release(void* self, uint32_t index, void* kernel) { (void)self, (void)index, (void)kernel; }
 
-static const pg_kernel_info kernel = {PG_SIZE(pg_kernel_info, op), PG_KEY_CLASS, "older_op", ~0ull, ~0ull};
+static const pg_kernel_info kernel = {PG_SIZE(pg_kernel_info, op), 0, "older_op", ~0ull, ~0ull};
 static const pg_kernel_info* const kernel_list[] = {&kernel};
 static pg_kernels kernels = {
     PG_SIZE(pg_kernels, release), 1, "older", kernel_list, supports, prepare, launch, release, 0};

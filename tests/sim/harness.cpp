@@ -204,7 +204,8 @@ void Sim::occupy(uint64_t stream, uint32_t on) {
   int64_t shape = 1 << 22, stride = 1;
   pg_tensor t = {PG_SIZE(pg_tensor, components), PG_FLOAT, 32, 1, 0, &shape, &stride,
                  alloc(uint64_t{4} << 22, on),   0,        0,  0, 0, 0,      nullptr};
-  for (int i = 0; i < 3; i++) ok(device->fill, on, &t, 1.0, stream, ++sequence);
+  const pg_number one = pg::make_number(1.0);
+  for (int i = 0; i < 3; i++) ok(device->fill, on, &t, &one, stream, ++sequence);
 }
 
 int Sim::kernel(const std::string& op) const {

@@ -12,14 +12,19 @@ local M = {}
 jit.off(true, true) -- walks option tables with next, which cannot be compiled; attempts at it thrash
 
 -- PG_ATTR_*
-local BOOL, INT, FLOAT, DTYPE, CHOICE, AXIS, INTS, AXES, DIMS, DEVICE, SCALAR = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local BOOL, INT, FLOAT, DTYPE, CHOICE, AXIS, INTS, AXES, DIMS, DEVICE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local SCALAR, NUMBER = 11, 12
 M.kinds = { bool = BOOL, int = INT, float = FLOAT, dtype = DTYPE, choice = CHOICE, axis = AXIS, ints = INTS,
-            axes = AXES, dims = DIMS, device = DEVICE, scalar = SCALAR }
+            axes = AXES, dims = DIMS, device = DEVICE, scalar = SCALAR, number = NUMBER }
 M.RUNTIME, M.REQUIRED, M.PAIR, M.INTERNAL = 1, 2, 4, 8
 
 local MAX_RANK = 8
 local int32_p, uint32_p = ffi.typeof("int32_t *"), ffi.typeof("uint32_t *")
 local int64_p, double_p, ints_p = ffi.typeof("int64_t *"), ffi.typeof("double *"), ffi.typeof("pg_ints *")
+
+local number_p, int64, uint64 = ffi.typeof("pg_number *"), ffi.typeof("int64_t"), ffi.typeof("uint64_t")
+local istype = ffi.istype
+local NUMBER_INT = 2 -- PG_SCALAR_INT
 
 local find_device -- set by start: name -> number
 
@@ -36,6 +41,22 @@ local function whole(where, attr, v, expected)
   end
   if ffi.istype("int64_t", v) or ffi.istype("uint64_t", v) then return v end
   reject(where, attr, expected or "a whole number", v)
+end
+
+---Whether v is a whole number of LuaJIT's own types, 5LL or 5ULL, that an int64 holds.
+function M.is_whole(v) return istype(int64, v) or istype(uint64, v) and v < 2ULL ^ 63 end
+
+---Writes a number of Lua's, or a whole one of LuaJIT's, to a pg_number. False for what is none.
+function M.put_number(target, v)
+  local number = ffi.cast(number_p, target)
+  if type(v) == "number" then
+    number.real, number.imaginary, number.integer, number.kind = v, 0, 0, 0
+  elseif M.is_whole(v) then
+    number.real, number.imaginary, number.integer, number.kind = tonumber(v), 0, v, NUMBER_INT
+  else
+    return false
+  end
+  return true
 end
 
 local function axis(where, attr, v)
@@ -100,6 +121,9 @@ local write = {
     if type(v) ~= "number" then reject(where, attr, "a number", v) end
     ffi.cast(double_p, base + attr.offset)[0] = v
   end,
+  [NUMBER] = function(where, attr, base, v)
+    if not M.put_number(base + attr.offset, v) then reject(where, attr, "a number", v) end
+  end,
   [DTYPE] = function(where, attr, base, v)
     ffi.cast(uint32_p, base + attr.offset)[0] = dtypes.find(v, where).code
   end,
@@ -128,6 +152,11 @@ local read = {
   [BOOL] = function(attr, base) return ffi.cast(int32_p, base + attr.offset)[0] ~= 0 end,
   [INT] = function(attr, base) return tonumber(ffi.cast(int64_p, base + attr.offset)[0]) end,
   [FLOAT] = function(attr, base) return tonumber(ffi.cast(double_p, base + attr.offset)[0]) end,
+  [NUMBER] = function(attr, base)
+    local number = ffi.cast(number_p, base + attr.offset)
+    if number.kind == NUMBER_INT and math.abs(number.real) >= 2 ^ 53 then return number.integer + 0LL end
+    return number.real
+  end,
   [DTYPE] = function(attr, base)
     local dtype = dtypes.by_code[ffi.cast(uint32_p, base + attr.offset)[0]]
     return dtype and dtype.name
@@ -149,7 +178,7 @@ local function write_default(attr, base)
   local at = base + attr.offset
   if kind == BOOL then ffi.cast(int32_p, at)[0] = (v == true or v == 1) and 1 or 0
   elseif kind == INT or kind == AXIS then ffi.cast(int64_p, at)[0] = v
-  elseif kind == FLOAT then ffi.cast(double_p, at)[0] = default_number[v] or v
+  elseif kind == FLOAT or kind == NUMBER then ffi.cast(double_p, at)[0] = default_number[v] or v
   elseif kind == DTYPE then ffi.cast(uint32_p, at)[0] = dtypes.by_name[v] and dtypes.by_name[v].code or v
   elseif kind == CHOICE then ffi.cast(int32_p, at)[0] = attr.choice_index[v] or v
   elseif kind == DEVICE then ffi.cast(int32_p, at)[0] = v

@@ -32,6 +32,11 @@ typedef struct pg_ints {
 typedef struct pg_scalar {
   int32_t kind, input;
 } pg_scalar;
+typedef struct pg_number {
+  double real, imaginary;
+  int64_t integer;
+  uint32_t kind, reserved;
+} pg_number;
 typedef struct pg_param {
   uint32_t size;
   uint32_t buffer;

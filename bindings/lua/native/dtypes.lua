@@ -42,8 +42,8 @@ end
 ---Raises where a Lua number is outside an integer dtype: C would make another number of it. NaN is outside, too.
 ---@param dtype table one of this module's descriptions
 function M.check_number(where, value, dtype)
-  if not dtype.integer or type(value) ~= "number" then return end
-  local whole = value < 0 and math.ceil(value) or math.floor(value)
+  if not dtype.integer or type(value) ~= "number" and (dtype.bytes == 8 or type(value) ~= "cdata") then return end
+  local whole = type(value) == "cdata" and value or value < 0 and math.ceil(value) or math.floor(value)
   if whole >= dtype.lowest and whole < dtype.beyond then return end
   local range = dtype.bytes == 8 and "-2^63 to 2^63 - 1" or ("%.0f to %.0f"):format(dtype.lowest, dtype.beyond - 1)
   errors.raise("invalid_argument", where, ("%s cannot hold %s"):format(dtype.name, tostring(value)),

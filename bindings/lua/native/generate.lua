@@ -9,6 +9,8 @@ local attributes = require "perigee.native.attributes"
 local has_entries = require "perigee.native.has_entries"
 
 local kinds = attributes.kinds
+-- A pg_number begins with a double, and is that as long as its kind is 0, as it is in a function's own struct.
+local function is_real(attr) return attr.kind == kinds.float or attr.kind == kinds.number end
 
 local head = [[
 local C, ffi, Handle, wrap, op, operators, handles, scratch, origins = ...
@@ -138,7 +140,7 @@ local function number_form(attr, in_place)
   local test, value = nil, "a"
   if attr.kind == kinds.axis then test, value = "a ~= 0 and whole(a)", "a > 0 and a - 1 or a"
   elseif attr.kind == kinds.int then test = "whole(a)"
-  elseif attr.kind == kinds.float then test = "true" end
+  elseif is_real(attr) then test = "true" end
   if not test then return "" end
   return ("if type(a) == 'number' and b == nil and select('#', ...) == 0 and %s then\n  first[0] = %s\n%send\n"):format(
            test, value, run)
@@ -260,7 +262,7 @@ local function number_test(attr, v)
     return ("%s ~= 0 and whole(%s)"):format(v, v), ("%s > 0 and %s - 1 or %s"):format(v, v, v)
   end
   if attr.kind == kinds.int then return ("whole(%s)"):format(v), v end
-  if attr.kind == kinds.float then return ("type(%s) == 'number'"):format(v), v end
+  if is_real(attr) then return ("type(%s) == 'number'"):format(v), v end
 end
 
 local MOST_INPUTS, MOST_NUMBERS = 5, 2
@@ -369,7 +371,7 @@ local function make_scratch(op, in_place)
   end
   scratch.numbers = {}
   for k = 1, math.min(MOST_NUMBERS, #op.visible) do
-    local ctype = op.visible[k].kind == kinds.float and "double *" or "int64_t *"
+    local ctype = is_real(op.visible[k]) and "double *" or "int64_t *"
     scratch.numbers[k] = ffi.cast(ctype, scratch.attrs + op.visible[k].offset)
   end
   local attr = op.visible[1]
@@ -380,7 +382,7 @@ local function make_scratch(op, in_place)
       list.count = 1
       scratch.first, scratch.first_list = list.value, list
     else
-      scratch.first = ffi.cast(attr.kind == kinds.float and "double *" or "int64_t *", at)
+      scratch.first = ffi.cast(is_real(attr) and "double *" or "int64_t *", at)
     end
   end
   return scratch

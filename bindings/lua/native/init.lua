@@ -88,6 +88,7 @@ local function start()
   native.with, native.in_main, native.frames = scopes.with, scopes.in_main, scopes
   native.shape, native.dtypes = require "perigee.native.shape", require "perigee.native.dtypes"
   native.size = require "perigee.native.size"
+  native.is_whole = require("perigee.native.attributes").is_whole -- 5LL
   native.handles, native.operators, native.tensor = module.handles, module.operators, module.tensor
   native.origins, native.process = module.origins, module.process
   native.call, native.op, native.op_names = module.operators.call, module.operators.get_function, module.operators.names

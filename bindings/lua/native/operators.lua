@@ -24,7 +24,7 @@ local kinds = attributes.kinds
 local is_tensor = handles.is_tensor
 
 local pointers, sizes_of = ffi.typeof("pgc_tensor *[?]"), ffi.typeof("uint32_t[?]")
-local scalar_p, double_p = ffi.typeof("pg_scalar *"), ffi.typeof("double *")
+local scalar_p = ffi.typeof("pg_scalar *")
 local FEW = 16
 local few_inputs, few_outputs = pointers(FEW), pointers(FEW) -- for calls of few tensors: no allocation
 
@@ -146,6 +146,7 @@ end
 
 local function scalar_kind(v)
   if type(v) == "boolean" then return SCALAR_BOOL, v and 1 or 0 end
+  if type(v) ~= "number" then return SCALAR_INT, v end
   if v == math.floor(v) and math.abs(v) < 2 ^ 63 then return SCALAR_INT, v end
   return SCALAR_FLOAT, v
 end
@@ -176,7 +177,7 @@ local function put_scalar(op, where, index, v)
   end
   local kind, number = scalar_kind(v)
   scalar.kind, scalar.input = kind, index
-  ffi.cast(double_p, op.attrs + op.scalar.value)[0] = number
+  attributes.put_number(op.attrs + op.scalar.value, number)
 end
 
 local function put_tensor(op, where, input, v, list, count)
@@ -212,7 +213,7 @@ local function collect_inputs(op, where, o)
       end
       count = count + 1
       list[count] = false
-    elseif op.scalar and (type(v) == "number" or type(v) == "boolean") then
+    elseif op.scalar and (type(v) == "number" or type(v) == "boolean" or attributes.is_whole(v)) then
       put_scalar(op, where, i - 1, v)
       count = count + 1
       list[count] = false

@@ -16,7 +16,7 @@ local RETRY = 10
 
 local pointer = {
   [kinds.bool] = "int32_t *", [kinds.choice] = "int32_t *", [kinds.int] = "int64_t *", [kinds.axis] = "int64_t *",
-  [kinds.float] = "double *",
+  [kinds.float] = "double *", [kinds.number] = "double *", -- it begins with one, and is that as long as its kind is 0
   [kinds.dtype] = "uint32_t *", [kinds.ints] = "pg_ints *", [kinds.axes] = "pg_ints *", [kinds.dims] = "pg_ints *",
 }
 

@@ -19,7 +19,7 @@
 //     void upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket);
 //     void download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket);
 //     void copy(uint32_t device, const pg_tensor& target, const pg_tensor& source, pg::Ticket ticket);
-//     void fill(uint32_t device, const pg_tensor& target, double value, pg::Ticket ticket);
+//     void fill(uint32_t device, const pg_tensor& target, const pg_number& value, pg::Ticket ticket);
 //     // optional:
 //     void peer(uint32_t target_device, pg_address target, uint32_t source_device, pg_address source, uint64_t bytes,
 //               pg::Ticket ticket);
@@ -141,9 +141,9 @@ struct DeviceEntries {
                       uint64_t sequence, pg_error* error) noexcept {
     return guard(error, "copy", [&] { get(self).copy(device, *target, *source, Ticket{stream, sequence}); });
   }
-  static int32_t fill(void* self, uint32_t device, const pg_tensor* target, double value, uint64_t stream,
+  static int32_t fill(void* self, uint32_t device, const pg_tensor* target, const pg_number* value, uint64_t stream,
                       uint64_t sequence, pg_error* error) noexcept {
-    return guard(error, "fill", [&] { get(self).fill(device, *target, value, Ticket{stream, sequence}); });
+    return guard(error, "fill", [&] { get(self).fill(device, *target, *value, Ticket{stream, sequence}); });
   }
 
   static int32_t peer(void* self, uint32_t target_device, uint64_t target, uint64_t target_offset,

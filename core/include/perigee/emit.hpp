@@ -94,6 +94,7 @@ class Call {
     }
   }
   Call& set(int attr, const pg_ints& list);
+  Call& set(int attr, const pg_number& number);
   // A number in place of declared input `input`, through the attribute of kind PG_ATTR_SCALAR.
   Call& number(int attr, int input, double number, int kind = PG_SCALAR_FLOAT);
   // All attributes that both operators have, by name.

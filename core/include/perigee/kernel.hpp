@@ -28,7 +28,7 @@
 // not pointers into it. A kernel serves all threads at once: launch changes no member without a lock.
 //
 // One class may serve several operators: PG_KERNEL per name, and call.op() tells which. PG_KERNEL's optional arguments
-// are the key (PG_KEY_SHAPES, PG_KEY_CLASS), the mask of inputs that it may want packed, and the mask of hidden outputs
+// are flags (PG_KERNEL_*), the mask of inputs that it may want packed, and the mask of hidden outputs
 // that it can leave out: in a call whose hidden outputs nobody reads, call.has_output(i) is false then and
 // pg::output(launch, i) NULL.
 // A plugin is, or has in its pg::Provides, a pg::KernelTable<"device type">: its own device's, or another plugin's. On
@@ -56,7 +56,8 @@ T read_at(const void* base, uint32_t offset) {
 
 [[noreturn]] void fail_attr_kind(const char* as);
 
-// An attribute's value as T: any number kind as any arithmetic T; lists as pg_ints; a scalar operand as pg_scalar.
+// An attribute's value as T: any number kind as any arithmetic T, or as pg_number; lists as pg_ints; a scalar operand
+// as pg_scalar.
 template <class T>
 T read_attr(const void* attrs, uint32_t kind, uint32_t offset) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -65,15 +66,22 @@ T read_attr(const void* attrs, uint32_t kind, uint32_t offset) {
       case PG_ATTR_INT:
       case PG_ATTR_AXIS: return static_cast<T>(read_at<int64_t>(attrs, offset));
       case PG_ATTR_DTYPE: return static_cast<T>(read_at<uint32_t>(attrs, offset));
+      case PG_ATTR_NUMBER: {
+        auto number = read_at<pg_number>(attrs, offset);
+        return std::is_integral_v<T> && is_whole(number) ? static_cast<T>(number.integer) : static_cast<T>(number.real);
+      }
       case PG_ATTR_INTS:
       case PG_ATTR_AXES:
       case PG_ATTR_DIMS:
       case PG_ATTR_SCALAR: fail_attr_kind("a number");
       default: return static_cast<T>(read_at<int32_t>(attrs, offset));  // bool, choice, device
     }
+  } else if constexpr (std::is_same_v<T, pg_number>) {
+    if (kind != PG_ATTR_NUMBER) return make_number(read_attr<double>(attrs, kind, offset));
+    return read_at<pg_number>(attrs, offset);
   } else {
     constexpr bool is_list = std::is_same_v<T, pg_ints>;
-    static_assert(is_list || std::is_same_v<T, pg_scalar>, "attributes are numbers, pg_ints or pg_scalar");
+    static_assert(is_list || std::is_same_v<T, pg_scalar>, "attributes are numbers, pg_number, pg_ints or pg_scalar");
     if (is_list && kind != PG_ATTR_INTS && kind != PG_ATTR_AXES && kind != PG_ATTR_DIMS) fail_attr_kind("a list");
     if (!is_list && kind != PG_ATTR_SCALAR) fail_attr_kind("a scalar operand");
     return read_at<T>(attrs, offset);
@@ -149,7 +157,7 @@ class KernelCall {
   uint32_t axis_mask(const char* name, uint32_t rank) const;
   // The number that stands in for an input (attribute "scalar"): kind is PG_SCALAR_NONE where there is none.
   pg_scalar scalar() const;
-  Runtime<double> scalar_value() const;
+  Runtime<pg_number> scalar_value() const;
 
  private:
   template <class Body>
@@ -202,8 +210,8 @@ std::vector<KernelEntry>& kernel_entries();
 int add_kernel(const KernelEntry& entry);
 
 template <class Type>
-int add_kernel(const char* op, uint32_t key = PG_KEY_SHAPES, uint64_t packs = 0, uint64_t spares = 0) {
-  return add_kernel({{PG_SIZE(pg_kernel_info, spares), key, op, packs, spares},
+int add_kernel(const char* op, uint32_t flags = 0, uint64_t packs = 0, uint64_t spares = 0) {
+  return add_kernel({{PG_SIZE(pg_kernel_info, spares), flags, op, packs, spares},
                      [](const KernelCall& call) { Type::supports(call); },
                      [](const KernelCall& call, Plan& plan) -> Kernel* { return new Type(call, plan); }});
 }
@@ -225,8 +233,8 @@ struct KernelTable {
 
 #define PG_CONCAT_(a, b) a##b
 #define PG_CONCAT(a, b) PG_CONCAT_(a, b)
-// PG_KERNEL("softmax", Softmax); PG_KERNEL("linear", Linear, PG_KEY_SHAPES, 1u << 1);
-// PG_KERNEL("max_pool2d", MaxPool, PG_KEY_SHAPES, 0, 1u << 1);
+// PG_KERNEL("softmax", Softmax); PG_KERNEL("linear", Linear, 0, 1u << 1);
+// PG_KERNEL("max_pool2d", MaxPool, 0, 0, 1u << 1);
 #define PG_KERNEL(op, Type, ...)                                         \
   [[maybe_unused]] static const int PG_CONCAT(pg_kernel_, __COUNTER__) = \
       pg::add_kernel<Type>(op __VA_OPT__(, ) __VA_ARGS__)

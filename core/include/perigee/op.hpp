@@ -64,6 +64,8 @@ class OpBuilder {
   OpBuilder& doc(std::string_view text);
   OpBuilder& category(const char* chapter) { return category_ = chapter, *this; }
   OpBuilder& role(const char* role) { return role_ = role, *this; }
+  // Raised when a call that was written down before would mean something else (pg_op_info.version); 1 at first.
+  OpBuilder& version(uint32_t number) { return info_.version = number, *this; }
   OpBuilder& traits(uint32_t traits) { return traits_ |= traits, *this; }
   OpBuilder& numeric(uint32_t numeric) { return numeric_ = numeric, *this; }
   OpBuilder& ordered() { return effect_ = PG_EFFECT_ORDERED, *this; }
@@ -78,7 +80,8 @@ class OpBuilder {
   OpBuilder& output(const char* name, const char* doc, uint32_t flags = 0, uint32_t like = 0);
   OpBuilder& hidden(const char* name, const char* doc) { return output(name, doc, PG_OUTPUT_HIDDEN); }
 
-  // ---- attributes. T: bool int double Axis Axes Ints Dims Dtype DeviceNumber. Modifiers apply to the last one ----
+  // ---- attributes. T: bool int double pg_number Axis Axes Ints Dims Dtype DeviceNumber. Modifiers: of the last one
+  // ----
   template <class T>
   OpBuilder& attr(const char* name, typename AttrKind<T>::type value, const char* doc) {
     typename AttrKind<T>::stored stored = static_cast<typename AttrKind<T>::stored>(value);

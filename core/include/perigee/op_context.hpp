@@ -46,6 +46,8 @@ struct AttrKind<Dims> : AttrKindOf<PG_ATTR_DIMS, pg_ints, pg_ints> {};
 template <>
 struct AttrKind<DeviceNumber> : AttrKindOf<PG_ATTR_DEVICE, int32_t, int32_t> {};
 template <>
+struct AttrKind<pg_number> : AttrKindOf<PG_ATTR_NUMBER, pg_number, pg_number> {};
+template <>
 struct AttrKind<pg_scalar> : AttrKindOf<PG_ATTR_SCALAR, pg_scalar, pg_scalar> {};
 
 class AttrReader {

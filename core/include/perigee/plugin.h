@@ -51,7 +51,7 @@ extern "C" {
 /* ---- versions, sizes ------------------------------------------------------------------------------------------- */
 
 #define PG_MAGIC 0x31474750u /* "PGG1", little endian */
-#define PG_ABI_MINOR 5u      /* raised by one whenever a field or function is appended */
+#define PG_ABI_MINOR 6u      /* raised by one whenever a field or function is appended */
 #define PG_MAX_RANK 8        /* dimensions of a tensor */
 
 /* The end of `last` in `type`: what a writer stores in `size`. */
@@ -105,8 +105,11 @@ typedef struct pg_error {
 #define PG_BFLOAT 4u
 #define PG_COMPLEX 5u /* bits count both parts: complex64 has 64 */
 #define PG_BOOL 6u
-#define PG_FLOAT8_E4M3 10u
+#define PG_FLOAT8_E4M3FN 10u /* no infinities; NaN is all ones behind the sign */
 #define PG_FLOAT8_E5M2 12u
+/* A code without a name here is no float and no integer: of a kind that belongs to no class (PG_M_*). Sizes are bits: n
+ * elements take (n * bits + 7) / 8 bytes where they lie densely. Of dtypes below 8 bits every row (the last axis) begins
+ * on a byte, and an address within one is pg_tensor.bit_offset. */
 
 /* A dtype in one number, as attributes carry it. 0 means "none given". */
 #define PG_DTYPE(code, bits) (((uint32_t)(code) << 16) | (uint32_t)(bits))
@@ -161,6 +164,7 @@ typedef struct pg_tensor {
 #define PG_ATTR_DIMS 9u   /* pg_ints of dimensions: may hold symbols, and -1 where the operator infers one */
 #define PG_ATTR_DEVICE 10u /* int32_t, the host's device number */
 #define PG_ATTR_SCALAR 11u /* pg_scalar: a number in place of a tensor */
+#define PG_ATTR_NUMBER 12u /* pg_number: what keeps an int64 whole, and both parts of a complex number */
 
 /* Attribute flags. Static attributes are part of a kernel's key; runtime attributes are arguments of launch. */
 #define PG_ATTR_RUNTIME 1u
@@ -174,14 +178,24 @@ typedef struct pg_ints {
 } pg_ints;
 
 /* A plain number in place of the declared input `input`, which is then absent. Static, since its kind decides the dtype;
- * the number itself is the runtime attribute (a double) at pg_attr_info.value. */
+ * the number itself is the runtime attribute (a pg_number) at pg_attr_info.value. */
 #define PG_SCALAR_NONE 0
 #define PG_SCALAR_BOOL 1
 #define PG_SCALAR_INT 2
 #define PG_SCALAR_FLOAT 3
+#define PG_SCALAR_COMPLEX 4 /* of a pg_number only */
 typedef struct pg_scalar {
   int32_t kind, input;
 } pg_scalar;
+
+/* A number that says what it is. `real` is always set: what computes in floats needs nothing else. */
+typedef struct pg_number {
+  double real;      /* of an integer the nearest double */
+  double imaginary; /* 0 but for PG_SCALAR_COMPLEX */
+  int64_t integer;  /* PG_SCALAR_INT and PG_SCALAR_BOOL: the number, exactly; else 0 */
+  uint32_t kind;    /* PG_SCALAR_*; PG_SCALAR_NONE, as zeroed bytes have it, is a float */
+  uint32_t reserved;
+} pg_number;
 
 /* Attributes travel as one packed struct that the plugin lays out. All runtime attributes lie at or behind
  * `static_size` (pg_op_info), all static ones before it; bytes that no attribute covers are zero. Offsets are multiples
@@ -193,7 +207,7 @@ typedef struct pg_attr_info {
   const char *name, *doc;
   const char *const *choices;  /* PG_ATTR_CHOICE: the names, by index */
   uint32_t choice_count;
-  uint32_t value; /* PG_ATTR_SCALAR: offset of the number, an internal runtime attribute of kind PG_ATTR_FLOAT */
+  uint32_t value; /* PG_ATTR_SCALAR: offset of the number, an internal runtime attribute of kind PG_ATTR_NUMBER */
 } pg_attr_info;
 
 /* ---- services of the host -------------------------------------------------------------------------------------- */
@@ -325,7 +339,8 @@ typedef struct pg_plugin {
 #define PG_M_INT 2u /* u8 i8 i16 i32 i64 */
 #define PG_M_FLOAT 4u /* f16 bf16 f32 f64 */
 #define PG_M_COMPLEX 8u
-#define PG_M_ANY 15u
+#define PG_M_ANY 15u     /* of the four above */
+#define PG_M_FLOAT8 16u  /* both float8: stored and converted, so only what names them takes them */
 
 typedef struct pg_input_info {
   uint32_t size, flags;
@@ -406,7 +421,7 @@ typedef struct pg_op_info {
   /* The role this operator plays for the host, or NULL. One schema claims a role. Computed by kernels: "accumulate"
    * (x, y) -> x + y; "sum_like" (dy, META x) -> dy summed to x's shape; "zeros_like", "ones_like" (META x);
    * "all_finite" (variadic) -> bool. Carried out by the device's own copy and fill entries: "clone" (x); "cast" (x;
-   * dtype); "transfer" (x; device); "fill" (; DIMS shape, FLOAT value, DTYPE dtype); "copy" (META dst, src) -> dst's
+   * dtype); "transfer" (x; device); "fill" (; DIMS shape, NUMBER value, DTYPE dtype); "copy" (META dst, src) -> dst's
    * next contents, always run in place but in graphs. */
   const char *role;
   uint32_t input_count, output_count, attr_count;
@@ -421,6 +436,11 @@ typedef struct pg_op_info {
   int32_t (*grad)(const pg_grad *call, pg_error *error);         /* [any] NULL: not differentiable */
   int32_t (*decompose)(const pg_expand *call, pg_error *error);  /* [any] NULL: none */
   int32_t (*write_back)(const pg_expand *call, pg_error *error); /* [any] views only; NULL: not writable */
+  /* Since minor 6. Of the schema: raised when inputs, attributes or outputs change what they mean, so that a call that was
+   * written down before means something else. Saved graphs hold it, and one that was saved with another version does not
+   * load. 0 reads as 1. What is only appended (an attribute whose default is what was so far) raises nothing. */
+  uint32_t version;
+  uint32_t reserved;
 } pg_op_info;
 
 typedef struct pg_ops {
@@ -464,8 +484,9 @@ typedef struct pg_device_properties {
  * stream_sync reports a failure once; the stream is then as usable as before, but for PG_ERROR_DEVICE_LOST.
  *
  * Events: one that was never recorded has passed; recording again replaces. A wait is for the recording at the time of
- * the call: the host may record the event again, on any stream, before the waiting stream has got there. It lets a stream
- * wait only for events of its own device. On a synchronous device it uses no events and one stream, and calls no stream_sync; where the
+ * the call: the host may record the event again, on any stream, before the waiting stream has got there. A stream may be
+ * made to wait for an event of another device of the same plugin, as before and after a copy between the two: event_wait's
+ * `device` is the stream's. On a synchronous device it uses no events and one stream, and calls no stream_sync; where the
  * device is host-visible too, it copies bytes itself and calls neither upload nor download. */
 typedef struct pg_device {
   uint32_t size;
@@ -494,8 +515,9 @@ typedef struct pg_device {
    * same shape, empty included. float to int truncates towards zero, what does not fit gives some number and no error;
    * to bool: not equal to zero. */
   int32_t (*copy)(void *self, uint32_t device, const pg_tensor *target, const pg_tensor *source, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] */
-  /* Sets every element to `value` converted to the dtype, as copy would convert a float64. */
-  int32_t (*fill)(void *self, uint32_t device, const pg_tensor *target, double value, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] */
+  /* Sets every element to `value` converted to the dtype, as copy would convert a 0-dim tensor of its kind: an integer
+   * stays whole in int64, a complex target takes both parts, a real one the real part. */
+  int32_t (*fill)(void *self, uint32_t device, const pg_tensor *target, const pg_number *value, uint64_t stream, uint64_t sequence, pg_error *error); /* [stream] */
   /* Optional. Without peer, or once it has answered PG_E_UNIMPLEMENTED, the host copies through its own memory. It does
    * not ask for event_elapsed yet, and for native only on behalf of other plugins (pg_host.device_native), so a device
    * that wants to be served by kernels of others answers it: what its handles stand for, in its vendor's terms. */
@@ -518,14 +540,14 @@ typedef struct pg_device {
 
 #define PG_IFACE_KERNELS "pg.kernels/0"
 
-/* What a prepared kernel may be reused for. */
-#define PG_KEY_SHAPES 0u /* exactly the shapes and strides it was prepared with */
-#define PG_KEY_CLASS 1u  /* any shapes: launch reads them from pg_launch.inputs. A host may prepare for each all the
-                            same; this one does. */
+/* What a kernel can take, or cannot keep, beyond what every kernel does: the host asks for no more than is flagged. What
+ * is prepared serves exactly the shapes and strides that it was prepared with. */
+#define PG_KERNEL_VARIES 1u /* its results depend on the order in which threads get there (atomic sums): never asked while
+                               pg_host.deterministic says 1 */
 
 typedef struct pg_kernel_info {
   uint32_t size;
-  uint32_t key;      /* PG_KEY_* */
+  uint32_t flags;    /* PG_KERNEL_* */
   const char *op;    /* operator's name */
   uint64_t packs;    /* declared inputs that the kernel may want in a private layout; pg_prepared.pack_bytes decides */
   /* Since minor 3. Declared hidden outputs, by bit, that the kernel can leave out; bits of visible ones mean nothing.

@@ -122,21 +122,31 @@ std::string dim_text(int64_t dimension);
 std::string shape_text(const pg_tensor& t);
 
 inline uint32_t dtype_of(const pg_tensor& t) { return PG_DTYPE(t.dtype_code, t.dtype_bits); }
-inline int64_t dtype_bytes(uint32_t dtype) { return ((dtype & 0xffffu) + 7) / 8; }
+inline int64_t dtype_bits(uint32_t dtype) { return dtype & 0xffffu; }
+inline int64_t dtype_bytes(uint32_t dtype) { return (dtype_bits(dtype) + 7) / 8; }
 
 // "float32"; "none" for 0.
 const char* dtype_name(uint32_t dtype);
 
-// The PG_M_* class of a dtype.
+// The PG_M_* class of a dtype; 0: of none.
 inline uint32_t dtype_class(uint32_t dtype) {
   switch (dtype >> 16) {
+    case PG_FLOAT:
+    case PG_BFLOAT: return PG_M_FLOAT;
+    case PG_FLOAT8_E4M3FN:
+    case PG_FLOAT8_E5M2: return PG_M_FLOAT8;
     case PG_BOOL: return PG_M_BOOL;
     case PG_INT:
     case PG_UINT: return PG_M_INT;
     case PG_COMPLEX: return PG_M_COMPLEX;
-    default: return PG_M_FLOAT;
+    default: return 0;
   }
 }
+
+inline pg_number make_number(double real) { return {real, 0, 0, PG_SCALAR_FLOAT, 0}; }
+inline pg_number make_number(int64_t whole) { return {static_cast<double>(whole), 0, whole, PG_SCALAR_INT, 0}; }
+inline pg_number make_complex(double real, double imaginary) { return {real, imaginary, 0, PG_SCALAR_COMPLEX, 0}; }
+inline bool is_whole(const pg_number& n) { return n.kind == PG_SCALAR_INT || n.kind == PG_SCALAR_BOOL; }
 
 inline int64_t element_count(const pg_tensor& t) {
   int64_t count = 1;

@@ -52,7 +52,7 @@ Kinds kinds_of_inputs(const Op& op, Tensor* const* inputs, uint32_t count, const
   }
   for (uint32_t i = 0; i < op.info->attr_count; i++) {
     const pg_attr_info& attr = *op.info->attrs[i];
-    if (attr.kind != PG_ATTR_FLOAT) continue;
+    if (attr.kind != PG_ATTR_FLOAT && attr.kind != PG_ATTR_NUMBER) continue;  // a pg_number begins with a double
     double value;
     std::memcpy(&value, static_cast<const char*>(attrs) + attr.offset, sizeof value);
     all.add(value, 0);

@@ -161,7 +161,7 @@ void run_entry(Signature& s, Pointers& inputs, const void* attrs, Tensors& outpu
   if (y.meta->numel == 0) return;
   uint32_t stream = s.device->synchronous ? 0 : ambient().stream;
   if (s.how == How::fill) {
-    double value = s.fill;
+    pg_number value = pg::make_number(s.fill);
     if (s.op->role == Role::fill)
       std::memcpy(&value, static_cast<const uint8_t*>(attrs) + s.op->value_offset, sizeof value);
     s.device->fill(with_address(y), value, stream, s.op->info->name);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/fork.hpp"
+#include "base/parallel.hpp"
 #include "builder/rule_check.hpp"
 
 namespace perigee {
@@ -149,6 +150,11 @@ struct Maker {
   void choose_kernel() {
     std::string reasons;
     for (const Kernel& k : find_kernels(*key.op, s.device->type)) {
+      if ((k.info->flags & PG_KERNEL_VARIES) && is_deterministic()) {
+        reasons += (reasons.empty() ? "" : "; ") + k.plugin->name +
+                   "'s results vary with the order of threads, which config.set{deterministic=true} forbids";
+        continue;
+      }
       leave_out(k);
       if (supported(k, reasons) || (densify_inputs(kDensifyRead) && supported(k, reasons)) ||
           (densify_inputs(kDensifyWrite) && supported(k, reasons))) {

@@ -200,11 +200,11 @@ void Device::copy(const pg_tensor& target, const pg_tensor& source, uint32_t str
   check(table_->copy(self(), ordinal, &target, &source, handle, sequence(what), &error), error, what);
 }
 
-void Device::fill(const pg_tensor& target, double value, uint32_t stream, const char* what) {
+void Device::fill(const pg_tensor& target, const pg_number& value, uint32_t stream, const char* what) {
   const uint64_t handle = this->stream(stream);
   pg_error error = pg::make_error();
   auto submitting = lock(stream);
-  check(table_->fill(self(), ordinal, &target, value, handle, sequence(what), &error), error, what);
+  check(table_->fill(self(), ordinal, &target, &value, handle, sequence(what), &error), error, what);
 }
 
 void Device::copy_from(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream,

@@ -74,7 +74,7 @@ class Device : private MemorySource {
   void download(void* target, pg_address source, uint64_t bytes, uint32_t stream);
   // On the device; both tensors carry buffers.
   void copy(const pg_tensor& target, const pg_tensor& source, uint32_t stream, const char* what);
-  void fill(const pg_tensor& target, double value, uint32_t stream, const char* what);
+  void fill(const pg_tensor& target, const pg_number& value, uint32_t stream, const char* what);
   // Dense bytes from another device: peer where the plugin offers it, else through the host. Ordered behind both
   // streams' earlier work.
   void copy_from(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream,

@@ -23,6 +23,7 @@ const char* attr_kind_name(uint32_t kind) {
     case PG_ATTR_DIMS: return "dims";
     case PG_ATTR_DEVICE: return "device";
     case PG_ATTR_SCALAR: return "scalar";
+    case PG_ATTR_NUMBER: return "number";
     default: return "none";
   }
 }
@@ -34,7 +35,6 @@ bool is_draw(const Op& op, const pg_attr_info& attr) {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kSchemaVersion = 1;  // of all operators: plugin.h has no other yet
 
 template <class T>
 T read(const GraphNode& n, uint32_t offset) {
@@ -72,7 +72,7 @@ class Writer {
     graph["nodes"] = Json::array();
     for (const GraphNode& n : g_.nodes) {
       graph["nodes"].push_back(n.control ? control(n, operators) : node(n));
-      if (!n.control) operators[n.op->info->name] = {{"version", kSchemaVersion}, {"plugin", n.op->plugin->name}};
+      if (!n.control) operators[n.op->info->name] = {{"version", n.op->info->version}, {"plugin", n.op->plugin->name}};
     }
   }
 
@@ -299,6 +299,7 @@ class Writer {
         return place < 0 ? Json(nullptr) : Json(device(place).name);
       }
       case PG_ATTR_SCALAR: return scalar(n, a);
+      case PG_ATTR_NUMBER: return tagged(read<pg_number>(n, a.offset));
       default: return list(n, a);
     }
   }
@@ -306,7 +307,13 @@ class Writer {
   static Json scalar(const GraphNode& n, const pg_attr_info& a) {
     static constexpr const char* kKinds[] = {"none", "bool", "int", "float"};
     auto s = read<pg_scalar>(n, a.offset);
-    return {{"kind", kKinds[s.kind]}, {"input", s.input}, {"number", number(read<double>(n, a.value))}};
+    return {{"kind", kKinds[s.kind]}, {"input", s.input}, {"number", tagged(read<pg_number>(n, a.value))}};
+  }
+
+  // An integer without a point, a complex number as its parts.
+  static Json tagged(const pg_number& n) {
+    if (n.kind == PG_SCALAR_COMPLEX) return Json::array({number(n.real), number(n.imaginary)});
+    return pg::is_whole(n) ? Json(n.integer) : number(n.real);
   }
 
   Json list(const GraphNode& n, const pg_attr_info& a) const {

@@ -490,11 +490,16 @@ uint32_t graph_bind(Graph& g, uint32_t first, const std::string& attr, Tensor* v
     GraphNode& n = g.nodes[index];
     for (uint32_t i = 0; i < n.op->info->attr_count; i++) {
       const pg_attr_info& a = *n.op->info->attrs[i];
-      if (a.kind != PG_ATTR_FLOAT || !(a.flags & PG_ATTR_RUNTIME) || attr != a.name) continue;
+      const bool number = a.kind == PG_ATTR_FLOAT || a.kind == PG_ATTR_NUMBER;
+      if (!number || !(a.flags & PG_ATTR_RUNTIME) || attr != a.name) continue;
       count++;
       if (value == nullptr) continue;
       if (g.values[id].kind == ValueKind::node && g.values[id].node >= index)
         pg::fail(PG_E_INTERNAL, attr + " is computed after the node that it is bound to");
+      if (a.kind == PG_ATTR_NUMBER) {  // a float from now on: a run writes the double that it begins with
+        const pg_number any{};
+        std::memcpy(n.attrs.data() + a.offset, &any, sizeof any);
+      }
       n.bound.emplace_back(a.offset, id);
     }
   }

@@ -21,6 +21,14 @@ struct State {
   std::vector<uint8_t> attrs{};
 };
 
+// An integer where it stands without a point.
+pg_number tagged(const Json& value, const std::string& what) {
+  if (is_int64(value)) return pg::make_number(value.get<int64_t>());
+  if (!value.is_array()) return pg::make_number(number_of(value, what));
+  if (value.size() != 2) fail(what + ": a complex number has two parts");
+  return pg::make_complex(number_of(value[0], what), number_of(value[1], what));
+}
+
 int32_t choice(const pg_attr_info& a, const Json& value, const std::string& what) {
   const std::string name = text_of(value, "value", what);
   for (uint32_t i = 0; i < a.choice_count; i++)
@@ -47,9 +55,11 @@ void read_scalar(State& c, const pg_attr_info& a, const Json& value, const std::
   for (int32_t i = 0; i < scalar.input; i++) flat += c.about.groups[static_cast<size_t>(i)];
   if (c.about.groups[static_cast<size_t>(scalar.input)] != 1 || c.about.present[flat])
     fail(what + ": the input that it stands for is there");
-  const double number = number_of(member(value, "number", what), what);
-  const bool whole = number == std::floor(number) && std::abs(number) < 0x1p63;
-  if ((scalar.kind == PG_SCALAR_INT && !whole) || (scalar.kind == PG_SCALAR_BOOL && number != 0 && number != 1))
+  const pg_number number = tagged(member(value, "number", what), what);
+  if (number.kind == PG_SCALAR_COMPLEX) fail(what + ": its number is complex");
+  const double real = number.real;
+  const bool whole = pg::is_whole(number) || (real == std::floor(real) && std::abs(real) < 0x1p63);
+  if ((scalar.kind == PG_SCALAR_INT && !whole) || (scalar.kind == PG_SCALAR_BOOL && real != 0 && real != 1))
     fail(what + ": its number is no " + kind);
   put(c.attrs, a.offset, scalar);
   put(c.attrs, a.value, number);
@@ -82,6 +92,7 @@ void read_attribute(State& c, const pg_attr_info& a, const Json& value, const st
     case PG_ATTR_DEVICE:
       return put(c.attrs, a.offset, value.is_null() ? -1 : c.about.device(text_of(value, "value", what)));
     case PG_ATTR_SCALAR: return read_scalar(c, a, value, what);
+    case PG_ATTR_NUMBER: return put(c.attrs, a.offset, tagged(value, what));
     default: return put(c.attrs, a.offset, ints(c, a, value, what));
   }
 }
@@ -108,7 +119,8 @@ std::vector<uint8_t> Attributes::read(const Json& json, const std::string& where
     const std::string what = where + ": the attribute " + a.name;
     if (!settable) fail(what + " is not the file's to say");
     check_object(*it, what, {"type", "value"});
-    if (text_in(*it, "type", what) != attr_kind_name(a.kind))
+    const std::string type = text_in(*it, "type", what);
+    if (type != attr_kind_name(a.kind) && !(type == "float" && a.kind == PG_ATTR_NUMBER))  // what it was before
       fail(what + " is no " + attr_kind_name(a.kind) + " there");
     read_attribute(c, a, member(*it, "value", what), what);
     taken++;

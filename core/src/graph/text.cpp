@@ -18,6 +18,12 @@ std::string number_text(double x) {
   return std::abs(x) < 1e15 && x == std::floor(x) ? pg::format("%.0f", x) : pg::format("%.9g", x);
 }
 
+std::string number_text(const pg_number& n) {
+  if (n.kind == PG_SCALAR_COMPLEX)
+    return number_text(n.real) + (n.imaginary < 0 ? " - " : " + ") + number_text(std::abs(n.imaginary)) + "i";
+  return pg::is_whole(n) ? std::to_string(n.integer) : number_text(n.real);
+}
+
 std::string bool_text(bool on) { return on ? "true" : "false"; }
 
 template <class T>
@@ -43,6 +49,7 @@ std::string attr_text(const GraphNode& n, const pg_attr_info& a) {
     case PG_ATTR_BOOL: return bool_text(read<int32_t>(n, a.offset) != 0);
     case PG_ATTR_INT: return dim_text(read<int64_t>(n, a.offset));
     case PG_ATTR_FLOAT: return number_text(read<double>(n, a.offset));
+    case PG_ATTR_NUMBER: return number_text(read<pg_number>(n, a.offset));
     case PG_ATTR_DTYPE: return pg::dtype_name(read<uint32_t>(n, a.offset));
     case PG_ATTR_CHOICE: return a.choices[read<int32_t>(n, a.offset)];
     case PG_ATTR_AXIS: return axis_text(read<int64_t>(n, a.offset));
@@ -60,6 +67,11 @@ bool is_told(const GraphNode& n, const pg_attr_info& a) {
     std::memcpy(&usual, static_cast<const uint8_t*>(n.op->info->defaults) + a.offset, sizeof usual);
     return list.count != usual.count || !std::equal(list.value, list.value + list.count, usual.value);
   }
+  if (a.kind == PG_ATTR_NUMBER) {  // zeroed bytes and what says that it is a float are the same number
+    pg_number usual, own = read<pg_number>(n, a.offset);
+    std::memcpy(&usual, static_cast<const uint8_t*>(n.op->info->defaults) + a.offset, sizeof usual);
+    return number_text(own) != number_text(usual);
+  }
   uint32_t bytes = attr_bytes(a.kind);
   return std::memcmp(n.attrs.data() + a.offset, static_cast<const uint8_t*>(n.op->info->defaults) + a.offset, bytes) !=
          0;
@@ -71,8 +83,8 @@ std::string absent_text(const GraphNode& n, uint32_t declared) {
   const pg_attr_info& a = *n.op->info->attrs[n.op->scalar_attr];
   auto scalar = read<pg_scalar>(n, a.offset);
   if (scalar.kind == PG_SCALAR_NONE || scalar.input != static_cast<int32_t>(declared)) return "-";
-  double value = read<double>(n, a.value);
-  return scalar.kind == PG_SCALAR_BOOL ? bool_text(value != 0) : number_text(value);
+  auto value = read<pg_number>(n, a.value);
+  return scalar.kind == PG_SCALAR_BOOL ? bool_text(value.real != 0) : number_text(value);
 }
 
 // "x, 2, keepdim=true"

@@ -43,6 +43,7 @@ Json default_of(const pg_attr_info& attr, const void* defaults) {
     case PG_ATTR_INT:
     case PG_ATTR_AXIS: return read<int64_t>(defaults, attr.offset);
     case PG_ATTR_FLOAT: return number(read<double>(defaults, attr.offset));
+    case PG_ATTR_NUMBER: return number(read<pg_number>(defaults, attr.offset).real);
     case PG_ATTR_DEVICE: return read<int32_t>(defaults, attr.offset);
     case PG_ATTR_DTYPE: {
       const auto dtype = read<uint32_t>(defaults, attr.offset);
@@ -122,6 +123,7 @@ std::string op_json(const std::string& name) {
                    {"traits", info.traits},
                    {"effect", info.effect},
                    {"numeric", info.numeric},
+                   {"version", info.version},
                    {"inputs", ends_json(info, true)},
                    {"outputs", ends_json(info, false)},
                    {"attrs", attrs_json(info.attrs, info.attr_count, info.defaults)},

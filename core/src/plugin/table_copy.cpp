@@ -22,7 +22,7 @@ constexpr uint32_t kKnown = 0;
 template <>
 constexpr uint32_t kKnown<pg_ops> = PG_SIZE(pg_ops, ops);
 template <>
-constexpr uint32_t kKnown<pg_op_info> = PG_SIZE(pg_op_info, write_back);
+constexpr uint32_t kKnown<pg_op_info> = PG_SIZE(pg_op_info, reserved);
 template <>
 constexpr uint32_t kKnown<pg_input_info> = PG_SIZE(pg_input_info, written_if);
 template <>
@@ -160,6 +160,7 @@ void copy_op(pg_op_info& op, const std::string& where, TableMemory& keep) {
   for (const pg_input_info& input : inputs.items) require(input.name, named + ".inputs", "name");
   auto& outputs = copy_array(op.outputs, op.output_count, named + ".outputs", PG_SIZE(pg_output_info, doc), keep);
   for (const pg_output_info& output : outputs.items) require(output.name, named + ".outputs", "name");
+  if (op.version == 0) op.version = 1;
   op.inputs = inputs.pointers.data();
   op.outputs = outputs.pointers.data();
   op.attrs = copy_attrs(op.attrs, op.attr_count, named, keep);

@@ -61,10 +61,10 @@ void check_details(const Packed& p, const pg_attr_info& attr) {
   }
   if (attr.kind != PG_ATTR_SCALAR) return;
   auto is_partner = [&](const pg_attr_info* other) {
-    return other->offset == attr.value && other->kind == PG_ATTR_FLOAT && (other->flags & PG_ATTR_RUNTIME) != 0;
+    return other->offset == attr.value && other->kind == PG_ATTR_NUMBER && (other->flags & PG_ATTR_RUNTIME) != 0;
   };
   if (std::none_of(p.attrs, p.attrs + p.attr_count, is_partner)) {
-    fail_attr(p, attr, pg::format("needs a runtime attribute of kind FLOAT at offset %u for its number", attr.value));
+    fail_attr(p, attr, pg::format("needs a runtime attribute of kind NUMBER at offset %u for its number", attr.value));
   }
 }
 
@@ -139,6 +139,7 @@ uint32_t attr_bytes(uint32_t kind) {
     case PG_ATTR_FLOAT:
     case PG_ATTR_AXIS: return 8;
     case PG_ATTR_SCALAR: return sizeof(pg_scalar);
+    case PG_ATTR_NUMBER: return sizeof(pg_number);
     case PG_ATTR_INTS:
     case PG_ATTR_AXES:
     case PG_ATTR_DIMS: return sizeof(pg_ints);

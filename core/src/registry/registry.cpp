@@ -87,7 +87,7 @@ std::unique_ptr<Op> make_op(const pg_op_info& info, LoadedPlugin* plugin) {
     if (attr.kind == PG_ATTR_DIMS) op->has_dims = true;
     if (attr.kind == PG_ATTR_DIMS && name == "shape") op->shape_offset = attr.offset;
     if (attr.kind == PG_ATTR_DEVICE) op->device_offset = attr.offset;
-    if (attr.kind == PG_ATTR_FLOAT && name == "value") op->value_offset = attr.offset;
+    if (attr.kind == PG_ATTR_NUMBER && name == "value") op->value_offset = attr.offset;
     if (info.effect == PG_EFFECT_RANDOM && name == "seed") op->seed_offset = attr.offset;
     if (info.effect == PG_EFFECT_RANDOM && name == "offset") op->offset_offset = attr.offset;
   }

@@ -59,7 +59,7 @@ class Device : public pg::SynchronousDevice {
   void copy(uint32_t, const pg_tensor& target, const pg_tensor& source, pg::Ticket) {
     pg::reference::copy_elements(operand(target), operand(source));
   }
-  void fill(uint32_t, const pg_tensor& target, double value, pg::Ticket) {
+  void fill(uint32_t, const pg_tensor& target, const pg_number& value, pg::Ticket) {
     pg::reference::fill_elements(operand(target), value);
   }
 

@@ -298,8 +298,8 @@ class BatchNormGrad final : public Kernel {
 
 constexpr uint32_t kHidden = 1u << 1 | 1u << 2;
 
-PG_KERNEL("batch_norm", BatchNorm<false>, PG_KEY_SHAPES, 0, kHidden);
-PG_KERNEL("batch_norm_activation", BatchNorm<true>, PG_KEY_SHAPES, 0, kHidden);
+PG_KERNEL("batch_norm", BatchNorm<false>, 0, 0, kHidden);
+PG_KERNEL("batch_norm_activation", BatchNorm<true>, 0, 0, kHidden);
 PG_KERNEL("batch_norm_grad", BatchNormGrad);
 
 }  // namespace

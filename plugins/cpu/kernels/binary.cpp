@@ -60,10 +60,10 @@ struct Binary final : pg::Kernel {
     alignas(8) char number[8];
     BinaryFn run = run_;
     if (number_ >= 0) {
-      double value = value_(launch);
+      pg_number value = value_(launch);
       base[1 + number_] = number;
       if (op_ == bPow && number_ == 1) {
-        if (simple_power(base, value)) return;
+        if (simple_power(base, value.real)) return;
       }
       put_number(kStorageOf[compute_], value, number);
     }
@@ -135,7 +135,7 @@ struct Binary final : pg::Kernel {
   int number_ = -1;       // which operand is a number; -1: none
   bool checked_ = false;  // the right operand has values that are refused
   BinaryFn run_, past_;
-  pg::Runtime<double> value_;
+  pg::Runtime<pg_number> value_;
   BlockLoop<3> loop_;
 };
 

@@ -150,24 +150,24 @@ class ConvGrad final : public Kernel {
 constexpr uint64_t kWeight = 1u << 1;      // what may be packed
 constexpr uint64_t kGradWeight = 1u << 2;  // ... of conv_grad
 
-PG_KERNEL("conv1d", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv2d", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv3d", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv1d_activation", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv2d_activation", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv3d_activation", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv1d_grad_input", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv2d_grad_input", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv3d_grad_input", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv_transpose1d", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv_transpose2d", Conv, PG_KEY_SHAPES, kWeight);
-PG_KERNEL("conv_transpose3d", Conv, PG_KEY_SHAPES, kWeight);
+PG_KERNEL("conv1d", Conv, 0, kWeight);
+PG_KERNEL("conv2d", Conv, 0, kWeight);
+PG_KERNEL("conv3d", Conv, 0, kWeight);
+PG_KERNEL("conv1d_activation", Conv, 0, kWeight);
+PG_KERNEL("conv2d_activation", Conv, 0, kWeight);
+PG_KERNEL("conv3d_activation", Conv, 0, kWeight);
+PG_KERNEL("conv1d_grad_input", Conv, 0, kWeight);
+PG_KERNEL("conv2d_grad_input", Conv, 0, kWeight);
+PG_KERNEL("conv3d_grad_input", Conv, 0, kWeight);
+PG_KERNEL("conv_transpose1d", Conv, 0, kWeight);
+PG_KERNEL("conv_transpose2d", Conv, 0, kWeight);
+PG_KERNEL("conv_transpose3d", Conv, 0, kWeight);
 PG_KERNEL("conv1d_grad_weight", Conv);
 PG_KERNEL("conv2d_grad_weight", Conv);
 PG_KERNEL("conv3d_grad_weight", Conv);
-PG_KERNEL("conv1d_grad", ConvGrad, PG_KEY_SHAPES, kGradWeight);
-PG_KERNEL("conv2d_grad", ConvGrad, PG_KEY_SHAPES, kGradWeight);
-PG_KERNEL("conv3d_grad", ConvGrad, PG_KEY_SHAPES, kGradWeight);
+PG_KERNEL("conv1d_grad", ConvGrad, 0, kGradWeight);
+PG_KERNEL("conv2d_grad", ConvGrad, 0, kGradWeight);
+PG_KERNEL("conv3d_grad", ConvGrad, 0, kGradWeight);
 
 }  // namespace
 }  // namespace pg::cpu

@@ -11,7 +11,8 @@ struct FillLike final : pg::Kernel {
   static void supports(const pg::KernelCall& call) { require_dense(call, call.out(0)); }
   FillLike(const pg::KernelCall&, pg::Plan&) {}
   void launch(const pg_launch& launch) override {
-    if (launch.output[0].buffer != 0) fill_tensor(at_address(*launch.outputs[0], launch.output[0]), kValue);
+    if (launch.output[0].buffer != 0)
+      fill_tensor(at_address(*launch.outputs[0], launch.output[0]), pg::make_number(int64_t{kValue}));
   }
 };
 using Zeros = FillLike<0>;
@@ -21,15 +22,15 @@ PG_KERNEL("ones_like", Ones);
 
 struct Filled final : pg::Kernel {
   static void supports(const pg::KernelCall& call) { require_dense(call, call.out(0)); }
-  Filled(const pg::KernelCall& call, pg::Plan&) : value_(call.runtime<double>("value")) {}
+  Filled(const pg::KernelCall& call, pg::Plan&) : value_(call.runtime<pg_number>("value")) {}
   void launch(const pg_launch& launch) override {
     if (launch.output[0].buffer != 0) fill_tensor(at_address(*launch.outputs[0], launch.output[0]), value_(launch));
   }
 
  private:
-  pg::Runtime<double> value_;
+  pg::Runtime<pg_number> value_;
 };
-PG_KERNEL("filled", Filled, PG_KEY_CLASS);
+PG_KERNEL("filled", Filled);
 
 // start + i * step, in float64 (int64 where both are whole and the dtype is an integer); of spaced the last number is
 // the one that was asked for.
@@ -113,7 +114,7 @@ struct AllFinite final : pg::Kernel {
     return bad == 0;
   }
 };
-PG_KERNEL("all_finite", AllFinite, PG_KEY_CLASS);
+PG_KERNEL("all_finite", AllFinite);
 
 }  // namespace
 }  // namespace cpu

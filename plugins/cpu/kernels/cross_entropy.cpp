@@ -192,7 +192,7 @@ struct CrossEntropy final : pg::Kernel {
   bool hidden_ = false;
   AxisRows<3> rows_;  // logits, log_probs, losses
 };
-PG_KERNEL("cross_entropy", CrossEntropy, PG_KEY_SHAPES, 0, 1u << 1);
+PG_KERNEL("cross_entropy", CrossEntropy, 0, 0, 1u << 1);
 
 struct CrossEntropyGrad final : pg::Kernel {
   static void supports(const pg::KernelCall& call) {

@@ -265,7 +265,7 @@ struct EmbeddingBagMax final : pg::Kernel {
   Storage storage_;
   int64_t width_;
 };
-PG_KERNEL("embedding_bag_max", EmbeddingBagMax, PG_KEY_SHAPES, 0, 1u << 1);
+PG_KERNEL("embedding_bag_max", EmbeddingBagMax, 0, 0, 1u << 1);
 
 struct EmbeddingBagMaxGrad final : pg::Kernel {
   static void supports(const pg::KernelCall& call) { check_call(call, {2, 1, kNone, kNone}, 2); }

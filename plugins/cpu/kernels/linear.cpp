@@ -35,8 +35,8 @@ class Linear final : public Kernel {
   std::unique_ptr<Product> product_;
 };
 
-PG_KERNEL("linear", Linear, PG_KEY_SHAPES, 1u << 1);
-PG_KERNEL("linear_activation", Linear, PG_KEY_SHAPES, 1u << 1);
+PG_KERNEL("linear", Linear, 0, 1u << 1);
+PG_KERNEL("linear_activation", Linear, 0, 1u << 1);
 
 }  // namespace
 }  // namespace pg::cpu

@@ -31,7 +31,7 @@ class Matmul final : public Kernel {
   std::unique_ptr<Product> product_;
 };
 
-PG_KERNEL("matmul", Matmul, PG_KEY_SHAPES, 1u << 1);
+PG_KERNEL("matmul", Matmul, 0, 1u << 1);
 
 }  // namespace
 }  // namespace pg::cpu

@@ -384,12 +384,12 @@ class MaxPoolGather final : public Kernel {
 };
 
 constexpr uint64_t kIndices = 1u << 1;
-PG_KERNEL("max_pool1d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
-PG_KERNEL("max_pool2d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
-PG_KERNEL("max_pool3d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
-PG_KERNEL("adaptive_max_pool1d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
-PG_KERNEL("adaptive_max_pool2d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
-PG_KERNEL("adaptive_max_pool3d", MaxPool, PG_KEY_SHAPES, 0, kIndices);
+PG_KERNEL("max_pool1d", MaxPool, 0, 0, kIndices);
+PG_KERNEL("max_pool2d", MaxPool, 0, 0, kIndices);
+PG_KERNEL("max_pool3d", MaxPool, 0, 0, kIndices);
+PG_KERNEL("adaptive_max_pool1d", MaxPool, 0, 0, kIndices);
+PG_KERNEL("adaptive_max_pool2d", MaxPool, 0, 0, kIndices);
+PG_KERNEL("adaptive_max_pool3d", MaxPool, 0, 0, kIndices);
 PG_KERNEL("max_pool1d_grad", MaxPoolGrad);
 PG_KERNEL("max_pool2d_grad", MaxPoolGrad);
 PG_KERNEL("max_pool3d_grad", MaxPoolGrad);

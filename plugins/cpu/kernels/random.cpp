@@ -274,7 +274,7 @@ struct Dropout final : pg::Kernel {
   pg::Runtime<double> p_;
   pg::Runtime<bool> training_;
 };
-PG_KERNEL("dropout", Dropout, PG_KEY_SHAPES, 0, 1u << 1);
+PG_KERNEL("dropout", Dropout, 0, 0, 1u << 1);
 
 // The mask alone, of a key that is a tensor.
 struct DropoutMask final : pg::Kernel {

@@ -3,7 +3,7 @@
 
 namespace pg::cpu {
 
-PG_KERNEL("rms_norm", NormRows<false>, PG_KEY_SHAPES, 0, 1u << 1);
+PG_KERNEL("rms_norm", NormRows<false>, 0, 0, 1u << 1);
 PG_KERNEL("rms_norm_grad", NormRowsGrad<false>);
 
 }  // namespace pg::cpu

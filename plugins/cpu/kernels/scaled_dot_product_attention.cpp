@@ -165,7 +165,7 @@ class Backward final : public Attention {
   Rows dout_, lse_, delta_;
 };
 
-PG_KERNEL("scaled_dot_product_attention", Forward, PG_KEY_SHAPES, 0, 1u << 1);
+PG_KERNEL("scaled_dot_product_attention", Forward, 0, 0, 1u << 1);
 PG_KERNEL("scaled_dot_product_attention_grad", Backward);
 
 }  // namespace

@@ -54,7 +54,7 @@ struct Ternary final : pg::Kernel {
   TernaryFn run_;
   Storage type_;
   bool number_ = false;
-  pg::Runtime<double> value_;
+  pg::Runtime<pg_number> value_;
   ParameterBlock parameters_;
   BlockLoop<4> loop_;
 };

@@ -38,7 +38,7 @@ struct Where final : pg::Kernel {
  private:
   Storage type_;
   int number_ = 0;  // which operand of the loop is a number; 0: none
-  pg::Runtime<double> value_;
+  pg::Runtime<pg_number> value_;
   BlockLoop<4> loop_;
 };
 PG_KERNEL("where", Where);

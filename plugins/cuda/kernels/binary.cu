@@ -174,22 +174,22 @@ class Arithmetic final : public Kernel {
   }
 
   void run(const Launch& launch) override {
-    double value = number_ >= 0 ? value_(launch.raw) : 0;
+    pg_number value = number_ >= 0 ? value_(launch.raw) : pg_number{};
     void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
     if (op_ == kPow && number_ == 1) {
-      if (whole_ && value < 0) pg::fail_argument("integers cannot be raised to a negative integer power");
-      BinaryOp other = value == 2      ? kPowerSquare
-                       : whole_        ? kPow
-                       : value == 0.5  ? kPowerSqrt
-                       : value == -0.5 ? kPowerRsqrt
-                                       : kPow;
-      if (other != kPow) return cheap(launch, power_, data, other, 0);
+      if (whole_ && value.real < 0) pg::fail_argument("integers cannot be raised to a negative integer power");
+      BinaryOp other = value.real == 2      ? kPowerSquare
+                       : whole_             ? kPow
+                       : value.real == 0.5  ? kPowerSqrt
+                       : value.real == -0.5 ? kPowerRsqrt
+                                            : kPow;
+      if (other != kPow) return cheap(launch, power_, data, other, {});
     }
     if (op_ < kPowerSquare) return cheap(launch, loop_, data, op_, value);
     with_compute(dtype_, [&](auto tag) {
       Costly<typename decltype(tag)::type> f;
       f.op = op_;
-      f.number[0] = f.number[1] = narrow<typename decltype(tag)::type>(value);
+      f.number[0] = f.number[1] = number_as<typename decltype(tag)::type>(value);
       if (whole_ && loop_.count() > 0) {
         FaultKind kind = op_ == kPow ? FaultKind::kNegativePower : FaultKind::kDivisionByZero;
         f.fault = launch.fault_site(kind, 0, *launch.raw.outputs[0]);
@@ -199,11 +199,12 @@ class Arithmetic final : public Kernel {
   }
 
  private:
-  void cheap(const Launch& launch, const Loop<3>& loop, void* const (&data)[3], BinaryOp op, double value) const {
+  void cheap(const Launch& launch, const Loop<3>& loop, void* const (&data)[3], BinaryOp op,
+             const pg_number& value) const {
     with_compute(dtype_, [&](auto tag) {
       Cheap<typename decltype(tag)::type> f;
       f.op = op;
-      f.number[0] = f.number[1] = narrow<typename decltype(tag)::type>(value);
+      f.number[0] = f.number[1] = number_as<typename decltype(tag)::type>(value);
       elementwise::run(launch.native(), loop, data, f);
     });
   }
@@ -212,7 +213,7 @@ class Arithmetic final : public Kernel {
   uint32_t dtype_;
   bool whole_;
   int number_;  // which operand is a number; -1: none
-  pg::Runtime<double> value_;
+  pg::Runtime<pg_number> value_;
   Loop<3> loop_, power_;
 };
 
@@ -269,12 +270,12 @@ class Comparison final : public Kernel {
         loop_(binary_loop(call, widths_for(dtype_))) {}
 
   void run(const Launch& launch) override {
-    double value = number_ >= 0 ? value_(launch.raw) : 0;
+    pg_number value = number_ >= 0 ? value_(launch.raw) : pg_number{};
     void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
     with_compute(dtype_, [&](auto tag) {
       Compare<typename decltype(tag)::type> f;
       f.op = op_;
-      f.number[0] = f.number[1] = narrow<typename decltype(tag)::type>(value);
+      f.number[0] = f.number[1] = number_as<typename decltype(tag)::type>(value);
       elementwise::run(launch.native(), loop_, data, f);
     });
   }
@@ -283,7 +284,7 @@ class Comparison final : public Kernel {
   Relation op_;
   uint32_t dtype_;
   int number_;
-  pg::Runtime<double> value_;
+  pg::Runtime<pg_number> value_;
   Loop<3> loop_;
 };
 

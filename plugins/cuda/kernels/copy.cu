@@ -115,19 +115,20 @@ void copy_tensor(cudaStream_t stream, const pg_tensor& target, const pg_tensor& 
   }
 }
 
-void fill_tensor(cudaStream_t stream, const pg_tensor& target, double value) {
+void fill_tensor(cudaStream_t stream, const pg_tensor& target, const pg_number& value) {
   using namespace elementwise;
   require_plain(target);
   uint32_t dtype = pg::dtype_of(target);
   int64_t count = pg::element_count(target), bytes = pg::dtype_bytes(dtype);
   if (count == 0) return;
-  uint64_t bits = dtype == PG_C128 ? (value != 0 || std::signbit(value) ? 1 : 0) : bits_of(dtype, value);
+  auto is_zero = [](double part) { return part == 0 && !std::signbit(part); };
+  uint64_t bits = dtype != PG_C128 ? bits_of(dtype, value) : is_zero(value.real) && is_zero(value.imaginary) ? 0 : 1;
   Loop<1> loop({raw(target)}, widths_for_bits(dtype));
   if (loop.nest().linear(0) && even_bytes(bits, dtype == PG_C128 ? 8 : bytes)) {
     PG_CUDA(cudaMemsetAsync(start(target), static_cast<int>(bits & 0xff), static_cast<size_t>(count * bytes), stream));
   } else if (dtype == PG_C128) {
     ConvertComplex f;
-    f.number[0] = {value, 0};
+    f.number[0] = {value.real, value.imaginary};
     run(stream, Loop<2>({typed(target), number()}, 0), {start(target), nullptr}, f);
   } else {
     with_bits(bytes, [&](auto zero) {

@@ -18,7 +18,8 @@ class FillLike final : public Kernel {
   FillLike(const pg::KernelCall&, pg::Plan&) {}
   void run(const Launch& launch) override {
     if (launch.out(0) == nullptr) return;
-    fill_tensor(launch.native(), at_address(*launch.raw.outputs[0], launch.raw.output[0]), kValue);
+    fill_tensor(launch.native(), at_address(*launch.raw.outputs[0], launch.raw.output[0]),
+                pg::make_number(int64_t{kValue}));
   }
 };
 using Zeros = FillLike<0>;
@@ -29,14 +30,14 @@ PG_KERNEL("ones_like", Ones);
 class Filled final : public Kernel {
  public:
   static void supports(const pg::KernelCall& call) { Zeros::supports(call); }
-  Filled(const pg::KernelCall& call, pg::Plan&) : value_(call.runtime<double>("value")) {}
+  Filled(const pg::KernelCall& call, pg::Plan&) : value_(call.runtime<pg_number>("value")) {}
   void run(const Launch& launch) override {
     if (launch.out(0) == nullptr) return;
     fill_tensor(launch.native(), at_address(*launch.raw.outputs[0], launch.raw.output[0]), value_(launch.raw));
   }
 
  private:
-  pg::Runtime<double> value_;
+  pg::Runtime<pg_number> value_;
 };
 PG_KERNEL("filled", Filled);
 

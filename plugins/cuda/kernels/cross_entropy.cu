@@ -119,7 +119,7 @@ class CrossEntropy final : public Kernel {
   bool hidden_;
   LineShape shape_;  // log_probs, logits, targets, losses
 };
-PG_KERNEL("cross_entropy", CrossEntropy, PG_KEY_SHAPES, 0, 1u << 1);
+PG_KERNEL("cross_entropy", CrossEntropy, 0, 0, 1u << 1);
 
 // ---- gradient ----
 

@@ -281,7 +281,7 @@ class LayerNorm final : public Kernel {
   pg::Runtime<double> eps_;
   Rows<1> rows_;
 };
-PG_KERNEL("layer_norm", LayerNorm, PG_KEY_SHAPES, 0, 1u << 1 | 1u << 2);
+PG_KERNEL("layer_norm", LayerNorm, 0, 0, 1u << 1 | 1u << 2);
 
 // Places within a row stay, rows go.
 ReduceShape<2> by_place(const pg::KernelCall& call) {

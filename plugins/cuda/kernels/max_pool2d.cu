@@ -83,7 +83,7 @@ class MaxPool2d final : public Kernel {
   bool indices_;
   std::optional<PoolByCudnn> by_cudnn_;
 };
-PG_KERNEL("max_pool2d", MaxPool2d, PG_KEY_SHAPES, 0, 1u << 1);
+PG_KERNEL("max_pool2d", MaxPool2d, 0, 0, 1u << 1);
 
 // ---- by saved indices ----
 

@@ -381,7 +381,7 @@ class Dropout final : public Kernel {
   void keep_all(const Launch& launch) const {
     const pg_launch& raw = launch.raw;
     copy_tensor(launch.native(), at_address(*raw.outputs[0], raw.output[0]), at_address(*raw.inputs[0], raw.input[0]));
-    if (masked_) fill_tensor(launch.native(), at_address(*raw.outputs[1], raw.output[1]), 1);
+    if (masked_) fill_tensor(launch.native(), at_address(*raw.outputs[1], raw.output[1]), pg::make_number(int64_t{1}));
   }
 
   Seed seed_;
@@ -390,7 +390,7 @@ class Dropout final : public Kernel {
   bool wide_, masked_;
   Loop<3> loop_;
 };
-PG_KERNEL("dropout", Dropout, PG_KEY_SHAPES, 0, 1u << 1);
+PG_KERNEL("dropout", Dropout, 0, 0, 1u << 1);
 
 class DropoutMask final : public Kernel {
  public:

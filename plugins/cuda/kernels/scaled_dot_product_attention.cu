@@ -331,7 +331,7 @@ class AttentionBackward final : public AttentionKernel {
   uint64_t scores_at_, flows_at_, weights_at_, slopes_at_, product_at_;
 };
 
-PG_KERNEL("scaled_dot_product_attention", AttentionForward, PG_KEY_SHAPES, 0, 1u << 1);
+PG_KERNEL("scaled_dot_product_attention", AttentionForward, 0, 0, 1u << 1);
 PG_KERNEL("scaled_dot_product_attention_grad", AttentionBackward);
 
 }  // namespace

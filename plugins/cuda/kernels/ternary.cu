@@ -59,7 +59,7 @@ class Ternary final : public Kernel {
       f.op = op_;
       put_parameters(parameters_, launch, f.p);
       // The engine reads a third operand's number from the first place.
-      if (value_.kind != 0) f.number[0] = narrow<T>(value_(launch.raw));
+      if (value_.kind != 0) f.number[0] = number_as<T>(value_(launch.raw));
       elementwise::run(launch.native(), loop_, data, f);
     });
   }
@@ -68,7 +68,7 @@ class Ternary final : public Kernel {
   TernaryOp op_;
   uint32_t dtype_;
   pg::math::Parameters parameters_;
-  pg::Runtime<double> value_;
+  pg::Runtime<pg_number> value_;
   Loop<4> loop_;
 };
 

@@ -16,7 +16,8 @@ struct Select : Function<T, T> {
   }
 };
 
-void select(const Launch& launch, const Loop<4>& loop, void* const (&data)[4], uint32_t dtype, double number) {
+void select(const Launch& launch, const Loop<4>& loop, void* const (&data)[4], uint32_t dtype,
+            const pg_number& number) {
   with_bits(pg::dtype_bytes(dtype), [&](auto zero) {
     using T = decltype(zero);
     Select<T> f;
@@ -50,12 +51,12 @@ class Where final : public Kernel {
   void run(const Launch& launch) override {
     void* const data[4] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1)),
                            const_cast<void*>(launch.in(2))};
-    select(launch, loop_, data, dtype_, value_.kind != 0 ? value_(launch.raw) : 0);
+    select(launch, loop_, data, dtype_, value_.kind != 0 ? value_(launch.raw) : pg_number{});
   }
 
  private:
   uint32_t dtype_;
-  pg::Runtime<double> value_;
+  pg::Runtime<pg_number> value_;
   Loop<4> loop_;
 };
 PG_KERNEL("where", Where);
@@ -65,7 +66,7 @@ class MaskedFill final : public Kernel {
   static void supports(const pg::KernelCall& call) { check_select(call, 1); }
   MaskedFill(const pg::KernelCall& call, pg::Plan&)
       : dtype_(pg::dtype_of(call.out(0))),
-        value_(call.runtime<double>("value")),
+        value_(call.runtime<pg_number>("value")),
         loop_({raw(call.out(0)), typed(call.in(1)), number(), raw(call.in(0))}, widths_for_bits(dtype_)) {}
   void run(const Launch& launch) override {
     void* const data[4] = {launch.out(0), const_cast<void*>(launch.in(1)), nullptr, const_cast<void*>(launch.in(0))};
@@ -74,7 +75,7 @@ class MaskedFill final : public Kernel {
 
  private:
   uint32_t dtype_;
-  pg::Runtime<double> value_;
+  pg::Runtime<pg_number> value_;
   Loop<4> loop_;
 };
 PG_KERNEL("masked_fill", MaskedFill);

@@ -8,7 +8,7 @@ PG_OP("filled")
     .category("creation")
     .doc("x with `value` in place of every element, converted to its dtype. The in-place form is what fill_ does.")
     .input("x", kAnyDtype, "any shape; only described", PG_INPUT_META)
-    .attr<double>("value", 0, "the number")
+    .attr<pg_number>("value", {}, "the number")
     .required()
     .runtime()
     .output("y", "shape of x")
@@ -21,7 +21,7 @@ PG_OP("filled")
       pg_ints shape{};
       shape.count = x.rank();
       for (uint32_t i = 0; i < x.rank(); i++) shape.value[i] = x.dim(i);
-      Value y = Call(e.builder(), fill).set(0, shape).set(1, x.dtype()).set(2, e.get<double>("value")).emit();
+      Value y = Call(e.builder(), fill).set(0, shape).set(1, x.dtype()).set(2, e.get<pg_number>("value")).emit();
       if (y.device() != x.device()) y = Call(e.builder(), move).input(y).set(0, x.device()).emit();
       e.out(0) = y;
     });

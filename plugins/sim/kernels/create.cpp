@@ -12,9 +12,9 @@ namespace reference = pg::reference;
 
 template <int Value>
 void constant(const Work& work) {
-  reference::fill(Value, work.out(0));
+  reference::fill(pg::make_number(int64_t{Value}), work.out(0));
 }
-void fill(const Work& work) { reference::fill(work.attr<double>("value"), work.out(0)); }
+void fill(const Work& work) { reference::fill(work.attr<pg_number>("value"), work.out(0)); }
 void arange(const Work& work) { reference::arange(work.attr<double>("start"), work.attr<double>("step"), work.out(0)); }
 void spaced(const Work& work) { reference::spaced(work.attr<double>("first"), work.attr<double>("last"), work.out(0)); }
 

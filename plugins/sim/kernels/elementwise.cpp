@@ -20,9 +20,9 @@ struct Operands {
     if (absent) return;
     uint32_t like = (a ? a : b).dtype;
     bool whole = pg::dtype_class(like) != PG_M_FLOAT;
-    double value = work.scalar_value();
-    integer = pg::reference::truncate(value);
-    real = value;
+    pg_number value = work.scalar_value();
+    integer = pg::reference::whole_of(value);
+    real = value.real;
     absent.dtype = whole ? PG_I64 : PG_F64;
     absent.data = whole ? static_cast<void*>(&integer) : &real;
     if (!a) swapped = true;

@@ -66,10 +66,11 @@ local function check_operators(path, whole)
       damaged(path, what .. ": its version is not a number, or its plugin not a text")
     end
     if not used[name] then damaged(path, what .. " is of no node") end
-    if not native.operators.get(name) then
+    local here = native.operators.get(name)
+    if not here then
       unknown[#unknown + 1] = ("%s (plugin %s)"):format(name, said.plugin)
-    elseif said.version ~= 1 then
-      other[#other + 1] = ("%s %s"):format(name, tostring(said.version))
+    elseif said.version ~= here.version then
+      other[#other + 1] = ("%s %s, here %s"):format(name, tostring(said.version), tostring(here.version))
     end
   end
   if #unknown > 0 then
@@ -80,7 +81,7 @@ local function check_operators(path, whole)
   end
   if #other > 0 then
     table.sort(other)
-    native.raise("not_supported", WHERE, ("%s: versions of operators that are not known here: %s"):format(
+    native.raise("not_supported", WHERE, ("%s: versions of operators that are others here: %s"):format(
                    path, table.concat(other, ", ")))
   end
 end

@@ -154,7 +154,7 @@ local function from_annotation(entry, name)
 end
 
 local KINDS = { "boolean", "integer", "number", "perigee.Dtype", "string", "integer", "integer|integer[]",
-                "integer|integer[]", "integer|integer[]", "string" }
+                "integer|integer[]", "integer|integer[]", "string", [12] = "number" }
 
 local AXIS, AXES = 6, 8 -- kinds whose numbers schemas count from 0 and users from 1
 local function shown_default(a)

@@ -65,7 +65,7 @@ return function(pg, native)
   local function filled(where, shape, value, dtype)
     if type(value) == "boolean" then value = value and 1 or 0 end
     if native.size.is(value) then return fill(where, shape, 0, dtype) + value end
-    if type(value) ~= "number" then
+    if type(value) ~= "number" and not native.is_whole(value) then
       native.raise("invalid_argument", where, "value must be a number or a boolean, got " .. native.describe(value))
     end
     native.dtypes.check_number(where, value, native.dtypes.find(dtype, where))

@@ -183,6 +183,7 @@ return function(pg, native)
   local function write_number(where, t, value)
     native.dtypes.check_number(where, value, tensor.dtype(t))
     if type(value) == "boolean" then value = value and 1 or 0 end
+    if native.is_whole(value) then return native.call("filled", { t }, { value = value }, true, where) end
     tensor.writer.fill(t, value, where)
     return t
   end
@@ -203,7 +204,7 @@ return function(pg, native)
   ---@param value number|boolean
   ---@return perigee.Tensor
   define("fill_", function(t, value)
-    if type(value) ~= "number" and type(value) ~= "boolean" then
+    if type(value) ~= "number" and type(value) ~= "boolean" and not native.is_whole(value) then
       native.raise("invalid_argument", "fill_", "value must be a number, got " .. native.describe(value))
     end
     return write_number("fill_", t, value)

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "builder/builder.hpp"
+#include "call/signature.hpp"
 #include "device/fake_device.hpp"
 #include "registry/registry.hpp"
 #include "tape/tape.hpp"
@@ -74,7 +76,7 @@ pg_op_info schema(const char* name) {
 // spare the middle two, of which it is asked by declared position, and says so of y too, which means nothing.
 struct Plugin {
   Plugin() {
-    lean = schema("lean_variadic"), full = schema("lean_never");
+    lean = schema("lean_variadic"), full = schema("lean_never"), varies = schema("lean_varies");
     plugin.name = "lean_call_test";
     plugin.ops = &ops;
     plugin.kernels = &kernels;
@@ -84,14 +86,15 @@ struct Plugin {
     register_tables(&other);
   }
   LoadedPlugin plugin, other;
-  pg_op_info lean, full;
-  const pg_op_info* list[2] = {&lean, &full};
-  pg_ops ops{PG_SIZE(pg_ops, ops), 2, list};
-  const pg_kernel_info lean_info{PG_SIZE(pg_kernel_info, spares), PG_KEY_SHAPES, "lean_variadic", 0, 1u << 0 | 1u << 2};
-  const pg_kernel_info full_info{PG_SIZE(pg_kernel_info, spares), PG_KEY_SHAPES, "lean_never", 0, 0};
-  const pg_kernel_info* infos[2] = {&lean_info, &full_info};
-  pg_kernels kernels{PG_SIZE(pg_kernels, release), 2, "lean_sync", infos, supports, prepare, launch, release, nullptr};
-  pg_kernels others{PG_SIZE(pg_kernels, release), 2, "lean_async", infos, supports, prepare, launch, release, nullptr};
+  pg_op_info lean, full, varies;
+  const pg_op_info* list[3] = {&lean, &full, &varies};
+  pg_ops ops{PG_SIZE(pg_ops, ops), 3, list};
+  const pg_kernel_info lean_info{PG_SIZE(pg_kernel_info, spares), 0, "lean_variadic", 0, 1u << 0 | 1u << 2};
+  const pg_kernel_info full_info{PG_SIZE(pg_kernel_info, spares), 0, "lean_never", 0, 0};
+  const pg_kernel_info varies_info{PG_SIZE(pg_kernel_info, spares), PG_KERNEL_VARIES, "lean_varies", 0, 0};
+  const pg_kernel_info* infos[3] = {&lean_info, &full_info, &varies_info};
+  pg_kernels kernels{PG_SIZE(pg_kernels, release), 3, "lean_sync", infos, supports, prepare, launch, release, nullptr};
+  pg_kernels others{PG_SIZE(pg_kernels, release), 3, "lean_async", infos, supports, prepare, launch, release, nullptr};
 };
 
 const Op& op_named(const char* name) {
@@ -183,5 +186,20 @@ TEST_CASE("a kernel that does not say that it can spare them has all outputs") {
   Calls calls("lean_never", GENERATE(true, false));
   CHECK(calls.run() == "11111");
   set_requires_grad(*calls.x[0], true);
+  CHECK(calls.run() == "11111");
+}
+
+TEST_CASE("a kernel whose results vary is not asked while everything is to be deterministic") {
+  Calls calls("lean_varies", GENERATE(true, false));
+  CHECK(calls.run() == "11111");
+  struct Deterministic {
+    Deterministic() { set_deterministic(true), clear_signatures(); }
+    ~Deterministic() { set_deterministic(false), clear_signatures(); }
+  };
+  {
+    Deterministic on;
+    CHECK_THROWS_WITH(calls.run(), Catch::Contains("lean_call_test") && Catch::Contains("vary"));
+    CHECK(seen.launched.size() == 1);
+  }
   CHECK(calls.run() == "11111");
 }

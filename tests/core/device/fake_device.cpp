@@ -136,7 +136,9 @@ struct FakeTable {
   static int32_t copy(void*, uint32_t, const pg_tensor*, const pg_tensor*, uint64_t, uint64_t, pg_error*) {
     return PG_OK;
   }
-  static int32_t fill(void*, uint32_t, const pg_tensor*, double, uint64_t, uint64_t, pg_error*) { return PG_OK; }
+  static int32_t fill(void*, uint32_t, const pg_tensor*, const pg_number*, uint64_t, uint64_t, pg_error*) {
+    return PG_OK;
+  }
   static int32_t peer(void* self, uint32_t, uint64_t target, uint64_t target_offset, uint32_t, uint64_t source,
                       uint64_t source_offset, uint64_t bytes, uint64_t stream, uint64_t, pg_error* error) {
     FakePlugin& p = of(self);

@@ -33,15 +33,15 @@ struct Schema {
              {size, PG_ATTR_DIMS, PG_ATTR_REQUIRED, 16, "shape", "", nullptr, 0, 0},
              {size, PG_ATTR_BOOL, 0, 88, "flat", "", nullptr, 0, 0},
              {size, PG_ATTR_DEVICE, 0, 92, "device", "", nullptr, 0, 0},
-             {size, PG_ATTR_FLOAT, PG_ATTR_RUNTIME | PG_ATTR_INTERNAL, 96, "value", "", nullptr, 0, 0},
-             {size, PG_ATTR_INT, PG_ATTR_RUNTIME, 104, "seed", "", nullptr, 0, 0},
-             {size, PG_ATTR_INT, PG_ATTR_RUNTIME, 112, "offset", "", nullptr, 0, 0},
-             {size, PG_ATTR_FLOAT, PG_ATTR_RUNTIME, 120, "top", "", nullptr, 0, 0}};
+             {size, PG_ATTR_NUMBER, PG_ATTR_RUNTIME | PG_ATTR_INTERNAL, 96, "value", "", nullptr, 0, 0},
+             {size, PG_ATTR_INT, PG_ATTR_RUNTIME, 128, "seed", "", nullptr, 0, 0},
+             {size, PG_ATTR_INT, PG_ATTR_RUNTIME, 136, "offset", "", nullptr, 0, 0},
+             {size, PG_ATTR_FLOAT, PG_ATTR_RUNTIME, 144, "top", "", nullptr, 0, 0}};
     info.size = PG_SIZE(pg_op_info, write_back);
     info.name = name;
     info.doc = "a \"test\"";
     info.effect = PG_EFFECT_RANDOM;
-    info.attr_size = 128;
+    info.attr_size = 152;
     info.static_size = 96;
     info.infer = infer;
     defaults.mode = 1;
@@ -72,11 +72,11 @@ struct Schema {
     uint32_t dtype = 0;
     pg_ints shape{};
     int32_t flat = 1, device = -1;
-    double value = 0;
+    pg_number value{};
     int64_t seed = 0, offset = 0;
     double top = 0;
   };
-  static_assert(sizeof(Packed) == 128);
+  static_assert(sizeof(Packed) == 152);
 
   const char* modes[2] = {"slow", "fast"};
   bool has_defaults = true;
@@ -119,8 +119,8 @@ TEST_CASE("an operator is found by name and number, with what dispatch needs") {
   CHECK(found->shape_offset == 16);
   CHECK(found->device_offset == 92);
   CHECK(found->value_offset == 96);
-  CHECK(found->seed_offset == 104);
-  CHECK(found->offset_offset == 112);
+  CHECK(found->seed_offset == 128);
+  CHECK(found->offset_offset == 136);
   CHECK(found->has_dims);
   CHECK(kernel_places(*found).empty());
 }
@@ -129,7 +129,7 @@ TEST_CASE("an operator's description is JSON") {
   registered();
   const auto json = nlohmann::json::parse(op_json("registry_test_op"));
   CHECK(json.at("doc") == "a \"test\"");
-  CHECK(json.at("attr_size") == 128);
+  CHECK(json.at("attr_size") == 152);
   CHECK(json.at("static_size") == 96);
   CHECK(json.at("inputs").at(1).at("flags") == PG_INPUT_VARIADIC);
   CHECK(json.at("inputs").at(1).at("doc") == "");
@@ -155,8 +155,8 @@ TEST_CASE("schemas that lie are refused, wholly") {
     std::function<void(Schema&)> spoil;
   };
   const Case cases[] = {
-      {"attribute 'top' at offset 124, 8 bytes, lies outside the struct of 128",
-       [](Schema& s) { s.attrs[9].offset = 124; }},
+      {"attribute 'top' at offset 148, 8 bytes, lies outside the struct of 152",
+       [](Schema& s) { s.attrs[9].offset = 148; }},
       {"attribute 'top' at offset 4294967288", [](Schema& s) { s.attrs[9].offset = 4294967288u; }},
       {"attribute 'mode' at offset 9 is not aligned", [](Schema& s) { s.attrs[1].offset = 9; }},
       {"attribute 'mode' overlaps 'scalar'", [](Schema& s) { s.attrs[1].offset = 4; }},
@@ -166,10 +166,10 @@ TEST_CASE("schemas that lie are refused, wholly") {
       {"attribute 'flat' has the unknown kind 99", [](Schema& s) { s.attrs[4].kind = 99; }},
       {"attribute 'flat' is a runtime one, but lies in", [](Schema& s) { s.attrs[4].flags = PG_ATTR_RUNTIME; }},
       {"attribute 'top' is a static one, but lies outside", [](Schema& s) { s.attrs[9].flags = 0; }},
-      {"attribute 'scalar' needs a runtime attribute of kind FLOAT", [](Schema& s) { s.attrs[0].value = 104; }},
+      {"attribute 'scalar' needs a runtime attribute of kind NUMBER", [](Schema& s) { s.attrs[0].value = 128; }},
       {"needs the runtime attribute 'seed'", [](Schema& s) { s.attrs[7].name = "seeds"; }},
       {"required field 'defaults' is missing", [](Schema& s) { s.has_defaults = false; }},
-      {"static_size is larger than attr_size", [](Schema& s) { s.info.static_size = 129; }},
+      {"static_size is larger than attr_size", [](Schema& s) { s.info.static_size = 153; }},
       {"input 'x' is written if 'flat': needs", [](Schema& s) { s.inputs[0].written_if = "flat"; }},
       {"input 'ys' is written if 'none': needs",
        [](Schema& s) {

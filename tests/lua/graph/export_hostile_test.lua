@@ -35,7 +35,7 @@ local rows = {
   { "data_loss", 'the graph: it has an unknown "more"', function(d) d.more = 1 end },
   { "data_loss", 'the graph: it has no "results"', function(d) d.results = nil end },
   { "data_loss", 'operator "matmul" is not among its operators', function(d) d.operators.matmul = nil end },
-  { "not_supported", "versions of operators that are not known here: matmul 3",
+  { "not_supported", "versions of operators that are others here: matmul 3, here 1",
     function(d) d.operators.matmul.version = 3 end },
   { "data_loss", 'the results: "y" is "nope", which the graph has not',
     function(d) d.results[#d.results].value = "nope" end,

@@ -68,6 +68,7 @@ Call& Call::convert(int attr, Number number) {
     case PG_ATTR_INT:
     case PG_ATTR_AXIS: return write(info.offset, static_cast<int64_t>(number));
     case PG_ATTR_FLOAT: return write(info.offset, static_cast<double>(number));
+    case PG_ATTR_NUMBER: return write(info.offset, make_number(number));
     case PG_ATTR_DTYPE: return write(info.offset, static_cast<uint32_t>(number));
     default: fail(PG_E_INTERNAL, format("%s.%s is not a number", op_.info->name, info.name));
   }
@@ -81,10 +82,15 @@ Call& Call::set(int attr, const pg_ints& list) {
     fail(PG_E_INTERNAL, format("%s.%s is not a list", op_.info->name, info.name));
   return write(info.offset, list);
 }
+Call& Call::set(int attr, const pg_number& number) {
+  const pg_attr_info& info = *op_.attrs[attr];
+  if (info.kind != PG_ATTR_NUMBER) return set_number(attr, number.real);
+  return write(info.offset, number);
+}
 Call& Call::number(int attr, int input, double number, int kind) {
   const pg_attr_info& info = *op_.attrs[attr];
   write(info.offset, pg_scalar{kind, input});
-  return write(info.value, number);
+  return write(info.value, make_number(number));
 }
 
 namespace {
@@ -98,6 +104,7 @@ size_t attr_bytes(uint32_t kind) {
     case PG_ATTR_FLOAT:
     case PG_ATTR_AXIS: return 8;
     case PG_ATTR_SCALAR: return sizeof(pg_scalar);
+    case PG_ATTR_NUMBER: return sizeof(pg_number);
     default: return 4;
   }
 }

@@ -102,9 +102,9 @@ pg_scalar KernelCall::scalar() const {
   return {PG_SCALAR_NONE, -1};
 }
 
-Runtime<double> KernelCall::scalar_value() const {
+Runtime<pg_number> KernelCall::scalar_value() const {
   for (uint32_t i = 0; i < raw->op->attr_count; i++) {
-    if (raw->op->attrs[i]->kind == PG_ATTR_SCALAR) return {PG_ATTR_FLOAT, raw->op->attrs[i]->value};
+    if (raw->op->attrs[i]->kind == PG_ATTR_SCALAR) return {PG_ATTR_NUMBER, raw->op->attrs[i]->value};
   }
   return {};
 }

@@ -58,7 +58,7 @@ OpBuilder& OpBuilder::choice(const char* name, std::initializer_list<const char*
 }
 OpBuilder& OpBuilder::scalar() {
   attr<pg_scalar>("scalar", {}, "a number in place of an input");
-  return attr<double>("value", 0, "the number").runtime().internal();
+  return attr<pg_number>("value", {}, "the number").runtime().internal();
 }
 OpBuilder& OpBuilder::random() {
   effect_ = PG_EFFECT_RANDOM;
@@ -145,7 +145,7 @@ const pg_op_info* OpBuilder::build() {
   for (const pg_input_info& i : inputs_) input_table_.push_back(&i);
   for (const pg_output_info& o : outputs_) output_table_.push_back(&o);
   for (const Attr& a : attrs_) attr_table_.push_back(&a.info);
-  info_.size = PG_SIZE(pg_op_info, write_back);
+  info_.size = PG_SIZE(pg_op_info, reserved);
   info_.traits = traits_;
   info_.effect = effect_;
   info_.numeric = numeric_;

@@ -18,9 +18,9 @@ void AttrReader::wrong_kind(const char* name) const {
   fail(PG_E_INTERNAL, format("%s.%s has another kind", info_.name, name));
 }
 double AttrReader::number() const {
-  double value;
+  pg_number value;
   std::memcpy(&value, attrs_ + find("scalar").value, sizeof value);
-  return value;
+  return value.real;
 }
 
 // ---- dimensions and shapes ----

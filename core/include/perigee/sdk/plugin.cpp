@@ -122,6 +122,8 @@ const char* dtype_name(uint32_t dtype) {
     case PG_B8: return "bool";
     case PG_C64: return "complex64";
     case PG_C128: return "complex128";
+    case PG_DTYPE(PG_FLOAT8_E4M3FN, 8): return "float8_e4m3fn";
+    case PG_DTYPE(PG_FLOAT8_E5M2, 8): return "float8_e5m2";
     case 0: return "none";
     default: return "unknown";
   }

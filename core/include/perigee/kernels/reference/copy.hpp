@@ -68,10 +68,10 @@ inline void copy_elements(const Operand& target, const Operand& source) {
   }
 }
 
-inline void fill_elements(const Operand& target, double value) {
-  if (detail::is_complex(target.dtype)) {
-    detail::write_complex(target,
-                          std::vector<detail::Complex>(static_cast<size_t>(target.count()), detail::Complex(value)));
+inline void fill_elements(const Operand& target, const pg_number& value) {
+  const detail::Complex number(value.real, value.imaginary);
+  if (detail::is_complex(target.dtype) || (target.dtype == PG_B8 && value.kind == PG_SCALAR_COMPLEX)) {
+    detail::write_complex(target, std::vector<detail::Complex>(static_cast<size_t>(target.count()), number));
   } else {
     fill(value, target);
   }

@@ -9,12 +9,15 @@
 
 namespace pg::reference {
 
-inline void fill(double value, const Operand& y) {
-  if (dtype_class(y.dtype) == PG_M_FLOAT) return write(y, std::vector<double>(static_cast<size_t>(y.count()), value));
+inline void fill(const pg_number& value, const Operand& y) {
+  if (dtype_class(y.dtype) == PG_M_FLOAT)
+    return write(y, std::vector<double>(static_cast<size_t>(y.count()), value.real));
   // A boolean asks whether it is zero, before the fraction is cut off.
-  int64_t whole = y.dtype == PG_B8 ? value != 0 : truncate(value);
+  int64_t whole = y.dtype == PG_B8 ? value.real != 0 : whole_of(value);
   write(y, std::vector<int64_t>(static_cast<size_t>(y.count()), whole));
 }
+
+inline void fill(double value, const Operand& y) { fill(make_number(value), y); }
 
 // start + i step, in double.
 inline void arange(double start, double step, const Operand& y) {

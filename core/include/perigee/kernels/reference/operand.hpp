@@ -72,6 +72,9 @@ inline int64_t truncate(double x) {
   return x < 0x1p63 ? static_cast<int64_t>(x) : INT64_MAX;
 }
 
+// A number as what computes in integers sees it.
+inline int64_t whole_of(const pg_number& number) { return is_whole(number) ? number.integer : truncate(number.real); }
+
 template <class T>
 auto widen(T x) {
   if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>)
