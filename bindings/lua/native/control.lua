@@ -25,6 +25,10 @@ function M.graph_for(t)
   return C.pgc_graph_of(handles.pointer(t, "graph"))
 end
 
+---A graph without holding it: what a node of the tape keeps for its gradient must not keep the graph alive, which lets
+---go of that node at its end.
+function M.borrow(graph) return ffi.cast("pgc_graph *", graph) end
+
 ---Whether a tensor is one of a graph itself, not of one around it.
 function M.is_of(t, graph) return C.pgc_graph_of(handles.pointer(t, "graph")) == graph end
 

@@ -24,8 +24,8 @@ end
 
 ---A form with no inputs yet.
 function nodes.form(kind, where, graph)
-  return { kind = kind, where = where, graph = graph, name = control.name(graph, kind), inputs = {}, places = {},
-           bodies = {} }
+  return { kind = kind, where = where, graph = control.borrow(graph), name = control.name(graph, kind), inputs = {},
+           places = {}, bodies = {} }
 end
 
 ---Another body of a form, inside of a graph; names in it begin with the node's and its own.

@@ -141,6 +141,7 @@ local read_options = native.signature("save", {
 local function save(path, session, options)
   local o = read_options(options or {})
   local graph = session.graph
+  for _, refresh in ipairs(graph.before_run) do refresh(session) end -- a schedule may have set what the next run reads
   local whole = pg.json.decode(graphs.document(graph.native))
   local content, results = whole.graph, list_results(graph)
   local makers = document.makers(content)
