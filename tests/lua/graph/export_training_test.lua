@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Training that was saved half-way goes on in another process, bit by bit: every optimizer, schedules, accumulation, loss
--- scaling, and the order that g:after and g:group ask for.
+-- Training that was saved half-way goes on in another process, bit by bit: every optimizer, schedules, accumulation,
+-- loss scaling, and the order that g:after and g:group ask for.
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)lua/graph/[^/]*$") or "../../"
 package.path = here .. "?.lua;" .. package.path
@@ -40,7 +40,8 @@ local cases = {
   { "Muon", function(_, model) return optim.Muon { weights(model) } end },
   { "accumulation", function(p) return optim.Adam { p } end, { accumulate = 2, clip_norm = 0.5 } },
   { "groups", function(_, model)
-    return optim.Adam { { { params = model[1]:parameters(), lr = 0.1 }, { params = model[5]:parameters(), lr = 0.01 } } }
+    return optim.Adam { { { params = model[1]:parameters(), lr = 0.1 },
+                          { params = model[5]:parameters(), lr = 0.01 } } }
   end, { clip_value = 0.1 } },
   { "loss scaling", function(p) return optim.Adam { p } end,
     function() return { scaler = pg.amp.GradScaler { init_scale = 2 ^ 10, growth_interval = 2 } } end },
@@ -125,7 +126,9 @@ test("what comes after, and groups, stay in their order", function(t)
   session:run("train")
   local read, feeds = pg.Session { files.round_trip(session) }, { x = pg.tensor { 1, 2 } }
   t.equal(read.graph:text(), session.graph:text())
-  for _, name in ipairs { "seen", "chosen" } do files.same_bits(read:run(name, feeds), session:run(name, feeds), name) end
+  for _, name in ipairs { "seen", "chosen" } do
+    files.same_bits(read:run(name, feeds), session:run(name, feeds), name)
+  end
   for _ = 1, 2 do
     session:run("train")
     read:run("train")
