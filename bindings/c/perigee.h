@@ -395,6 +395,24 @@ PGC_API void pgc_partial_release(pgc_partial *partial);
 /* What a variable of the session's graph holds from now on: a copy of an eager tensor of its shape and dtype. */
 PGC_API int32_t pgc_session_assign(pgc_session *session, pgc_tensor *variable, pgc_tensor *value);
 
+/* ---- compiled functions ----
+ * Between begin and end of a call, what the calling thread asks of this interface is compared with what the function
+ * asked before: where it is the same, tensors are handed out that have no contents as yet, and kernels run when
+ * something looks at contents, or at the end. What differs is called as always, and noted. */
+typedef struct pgc_compiled pgc_compiled;
+PGC_API int32_t pgc_compiled_create(pgc_compiled **output);
+PGC_API void pgc_compiled_release(pgc_compiled *compiled);
+/* *entered 0: a compiled function is being called already, of which this call is a part: neither end nor abort it. */
+PGC_API int32_t pgc_compiled_begin(pgc_compiled *compiled, int32_t *entered);
+/* Others call on this thread meanwhile (a coroutine has yielded), and it goes on. */
+PGC_API void pgc_compiled_pause(pgc_compiled *compiled);
+PGC_API void pgc_compiled_go_on(pgc_compiled *compiled);
+/* Tensors that only the function knows are to be released before. PG_E_RETRY: nothing has happened, issue it again. What
+ * fails otherwise is to be aborted. */
+PGC_API int32_t pgc_compiled_end(pgc_compiled *compiled);
+PGC_API void pgc_compiled_abort(pgc_compiled *compiled); /* an error ended the function: what it asked for has happened */
+PGC_API const char *pgc_compiled_json(pgc_compiled *compiled);
+
 #ifdef __cplusplus
 }
 #endif

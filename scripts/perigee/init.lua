@@ -37,7 +37,7 @@ local providers = {
   custom_grad = "perigee.autograd.custom_grad", recompute = "perigee.autograd.recompute",
   gradcheck = "perigee.autograd.gradcheck", einsum = "perigee.linalg.einsum",
   bench = "perigee.profile.bench", plot = "perigee.plot", SummaryWriter = "perigee.events",
-  CheckpointManager = "perigee.checkpoint",
+  CheckpointManager = "perigee.checkpoint", compile = "perigee.compile",
   graph = "perigee.graph", Session = "perigee.graph.session",
   load_graph = "perigee.graph.load", name_scope = "perigee.graph.name_scope",
   cond = "perigee.control.cond", scan = "perigee.control.scan", while_loop = "perigee.control.while_loop",

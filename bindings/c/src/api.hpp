@@ -3,6 +3,7 @@
 #pragma once
 
 #include "builder/builder.hpp"
+#include "compile/compiled.hpp"
 #include "graph/graph.hpp"
 #include "perigee.h"
 #include "tape/tape.hpp"
@@ -25,6 +26,16 @@ inline Tensor& eager(pgc_tensor* t, const char* what) {
                                            " is a tensor of a graph and has no contents here; fetch it with "
                                            "session:run, or make it outside of pg.graph");
   return *get(t);
+}
+
+// Before something that is no item of a compiled function: contents are there afterwards.
+inline void settle() {
+  if (Compiled* compiled = compiled_now(); compiled != nullptr) [[unlikely]]
+    compiled->settle();
+}
+inline void settle(const pgc_tensor* t) {
+  if (Compiled* compiled = compiled_now(); compiled != nullptr) [[unlikely]]
+    compiled->settle(*get(t));
 }
 
 // A text that a caller must give.

@@ -129,6 +129,7 @@ void write_tensors(const char* shown, const NewFile& file, uint32_t count, const
 int32_t pgc_write(const char* path, uint32_t count, const char* const* names, pgc_tensor* const* tensors,
                   uint32_t note_count, const char* const* notes) {
   return run("save", [&] {
+    settle();
     find_format(given(path, "the path"));  // before there is a file of another name
     NewFile file(path);
     write_tensors(path, file, count, names, tensors, note_count, notes);
@@ -140,6 +141,7 @@ int32_t pgc_write_sealed(const char* stem, const char* extension, uint32_t count
                          pgc_tensor* const* tensors, uint32_t note_count, const char* const* notes,
                          uint64_t* checksum) {
   return run("save", [&] {
+    settle();
     NewFile file(std::string(stem) + "." + extension);
     write_tensors(stem, file, count, names, tensors, note_count, notes);
     *checksum = file.checksum();

@@ -14,6 +14,13 @@ Pass* get(pgc_pass* pass) { return reinterpret_cast<Pass*>(pass); }
 const Pass* get(const pgc_pass* pass) { return reinterpret_cast<const Pass*>(pass); }
 Tensor** results_of(pgc_tensor** results) { return reinterpret_cast<Tensor**>(results); }
 
+// A pass, which a compiled function may know.
+PassRef begin_pass(const BackwardCall& call) {
+  PassRef pass;
+  if (Compiled* compiled = compiled_now(); compiled != nullptr && compiled->backward(call, pass)) return pass;
+  return backward(call);
+}
+
 // `body` begins or continues a pass.
 template <class Body>
 int32_t run_pass(const char* where, Body&& body) {
@@ -30,7 +37,7 @@ int32_t pgc_backward(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32_
       if (api::get(roots[i])->is_graph())
         pg::fail(PG_E_FAILED_PRECONDITION,
                  "this is a tensor of a graph: g:gradients(loss, {...}) adds its gradients to the graph");
-    return backward(
+    return begin_pass(
         {api::get(roots), api::get(seeds), root_count, nullptr, 0, retain_graph != 0, create_graph != 0, nullptr});
   });
 }
@@ -40,14 +47,15 @@ int32_t pgc_gradients(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32
   return run_pass("grad", [&]() -> PassRef {
     for (uint32_t i = 0; i < input_count; i++) gradients[i] = nullptr;
     if (input_count == 0) return nullptr;
-    return backward({api::get(roots), api::get(seeds), root_count, api::get(inputs), input_count, retain_graph != 0,
-                     create_graph != 0, results_of(gradients)});
+    return begin_pass({api::get(roots), api::get(seeds), root_count, api::get(inputs), input_count, retain_graph != 0,
+                       create_graph != 0, results_of(gradients)});
   });
 }
 
 int32_t pgc_custom(pgc_tensor* const* inputs, uint32_t input_count, pgc_tensor* const* outputs, uint32_t output_count,
                    int32_t rehang, pgc_tensor** made, uint64_t* number) {
   return run("custom_grad", [&] {
+    settle();
     std::vector<TensorRef> results;
     for (uint32_t i = 0; i < output_count; i++) results.push_back(TensorRef::share(api::get(outputs[i])));
     *number = record_custom(api::get(inputs), input_count, results.data(), output_count, rehang != 0);
@@ -57,6 +65,7 @@ int32_t pgc_custom(pgc_tensor* const* inputs, uint32_t input_count, pgc_tensor* 
 }
 int32_t pgc_hook(pgc_tensor* tensor, uint64_t* number) {
   return run("hook", [&] {
+    settle();
     const uint64_t fresh = next_node_sequence();
     set_hook(*api::get(tensor), fresh);
     *number = fresh;
@@ -64,12 +73,16 @@ int32_t pgc_hook(pgc_tensor* tensor, uint64_t* number) {
 }
 void pgc_unhook(uint64_t number) { remove_hook(number); }
 int32_t pgc_retain_grad(pgc_tensor* tensor) {
-  return run("retain_grad", [&] { retain_gradient(*api::get(tensor)); });
+  return run("retain_grad", [&] {
+    settle();
+    retain_gradient(*api::get(tensor));
+  });
 }
 uint32_t pgc_forgotten(uint64_t* numbers, uint32_t room) { return take_forgotten(numbers, room); }
 int32_t pgc_leaves(pgc_tensor* const* tensors, uint32_t tensor_count, pgc_tensor* const* except, uint32_t except_count,
                    pgc_tensor** leaves, uint32_t room, uint32_t* count) {
   return run("leaves", [&] {
+    settle();
     std::vector<TensorRef> found = leaves_of(api::get(tensors), tensor_count, api::get(except), except_count);
     *count = static_cast<uint32_t>(found.size());
     if (*count > room) return;

@@ -47,7 +47,10 @@ Control control_of(const pgc_control_form& f) {
 }  // namespace
 
 int32_t pgc_graph_create(pgc_graph** output) {
-  return run("graph", [&] { *output = reinterpret_cast<pgc_graph*>(new Graph()); });
+  return run("graph", [&] {
+    settle();
+    *output = reinterpret_cast<pgc_graph*>(new Graph());
+  });
 }
 void pgc_graph_release(pgc_graph* graph) {
   GraphRef held = GraphRef::adopt(&graph_of(graph));
@@ -59,11 +62,15 @@ int32_t pgc_graph_placeholder(pgc_graph* graph, const char* name, uint32_t dtype
              [&] { *output = give(graph_placeholder(graph_of(graph), name, dtype, rank, shape, symbols)); });
 }
 int32_t pgc_graph_variable(pgc_graph* graph, const char* name, pgc_tensor* value, pgc_tensor** output) {
-  return run("variable",
-             [&] { *output = give(graph_variable(graph_of(graph), name, eager(value, "the initial value"))); });
+  return run("variable", [&] {
+    settle();
+    *output = give(graph_variable(graph_of(graph), name, eager(value, "the initial value")));
+  });
 }
 int32_t pgc_graph_constant(pgc_graph* graph, const char* name, pgc_tensor* value, pgc_tensor** output) {
   return run("constant", [&] {
+    settle();
+
     *output = give(graph_constant(graph_of(graph), name == nullptr ? "" : name, eager(value, "the value")));
   });
 }
@@ -73,6 +80,8 @@ int32_t pgc_graph_set_name(pgc_graph* graph, pgc_tensor* tensor, const char* nam
 int32_t pgc_graph_call(pgc_graph* graph, const char* class_name, uint32_t count, pgc_tensor* const* tensors,
                        const char* const* names) {
   return run("graph", [&] {
+    settle();
+
     std::vector<std::pair<std::string, Tensor*>> held;
     for (uint32_t i = 0; i < count; i++) held.emplace_back(names[i], get(tensors[i]));
     graph_call(root_of(graph_of(graph)), class_name, held);
@@ -257,8 +266,10 @@ int32_t pgc_graph_after(pgc_graph* graph, pgc_tensor* const* tensors, uint32_t c
 }
 void pgc_graph_after_end(pgc_graph* graph, uint32_t before) { graph_of(graph).after.resize(before); }
 int32_t pgc_session_create(pgc_graph* graph, pgc_session** output) {
-  return run("Session",
-             [&] { *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph)))); });
+  return run("Session", [&] {
+    settle();
+    *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph))));
+  });
 }
 void pgc_session_release(pgc_session* session) { delete reinterpret_cast<Session*>(session); }
 int32_t pgc_session_contents(pgc_session* session, const char* name, pgc_tensor** output) {
@@ -276,6 +287,8 @@ const char* pgc_session_placement(pgc_session* session) {
 }
 int32_t pgc_session_assign(pgc_session* session, pgc_tensor* variable, pgc_tensor* value) {
   return run("session", [&] {
+    settle();
+
     eager(value, "what is assigned");
     reinterpret_cast<Session*>(session)->assign(*get(variable), *get(value));
   });
@@ -284,6 +297,8 @@ int32_t pgc_session_run(pgc_session* session, pgc_tensor* const* fetches, uint32
                         pgc_tensor* const* feeds, pgc_tensor* const* values, uint32_t feed_count,
                         pgc_tensor** results) {
   return run("Session:run", [&] {
+    settle();
+
     for (uint32_t i = 0; i < feed_count; i++) eager(values[i], "what is fed");
     std::vector<TensorRef> made(fetch_count);
     reinterpret_cast<Session*>(session)->run(get(fetches), fetch_count, get(feeds), get(values), feed_count,
@@ -302,6 +317,8 @@ int32_t pgc_partial_run(pgc_partial* partial, pgc_tensor* const* fetches, uint32
                         pgc_tensor* const* feeds, pgc_tensor* const* values, uint32_t feed_count,
                         pgc_tensor** results) {
   return run("Session:partial_run", [&] {
+    settle();
+
     for (uint32_t i = 0; i < feed_count; i++) eager(values[i], "what is fed");
     std::vector<TensorRef> made(fetch_count);
     reinterpret_cast<Session::Partial*>(partial)->run(get(fetches), fetch_count, get(feeds), get(values), feed_count,

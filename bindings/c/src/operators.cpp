@@ -105,6 +105,7 @@ int32_t pgc_from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const
 
 int32_t pgc_to_host(pgc_tensor* t, void* target, uint64_t bytes) {
   return run("to_host", [&] {
+    settle(t);
     Tensor& x = eager(t, "this");
     if (bytes != static_cast<uint64_t>(x.meta->bytes))
       pg::fail_argument(pg::format("room for %llu bytes; the tensor has %lld", static_cast<unsigned long long>(bytes),
@@ -120,6 +121,7 @@ void* pgc_data(pgc_tensor* t) {
   if (!x.storage || !x.device->host_visible) return nullptr;
   void* data = nullptr;
   run("data", [&] {
+    settle(t);
     x.device->synchronize();
     pg_address a = x.address();
     data = a.buffer == 0 ? nullptr : reinterpret_cast<void*>(a.buffer + a.offset);
@@ -129,6 +131,7 @@ void* pgc_data(pgc_tensor* t) {
 uint64_t pgc_storage_id(const pgc_tensor* t) { return reinterpret_cast<uint64_t>(get(t)->storage.get()); }
 uint64_t pgc_version_of(const pgc_tensor* t) {
   const Tensor& x = *get(t);
+  run("version", [&] { settle(t); });
   return x.storage ? x.storage->version.load(std::memory_order_relaxed) : base_of(const_cast<Tensor&>(x)).epoch;
 }
 int32_t pgc_is_graph_tensor(const pgc_tensor* t) { return get(t)->is_graph(); }
@@ -153,6 +156,8 @@ int32_t pgc_dim_max(int64_t a, int64_t b, int64_t* result) {
 }
 int32_t pgc_assign(pgc_tensor* t, pgc_tensor* s) {
   return run("assign", [&] {
+    settle(t);
+    settle(s);
     Tensor &target = *get(t), &source = *get(s);
     if (target.is_graph() != source.is_graph())
       pg::fail_argument("a tensor of a graph and an eager one cannot be exchanged");
@@ -173,7 +178,10 @@ int32_t pgc_assign(pgc_tensor* t, pgc_tensor* s) {
 
 int32_t pgc_requires_grad(const pgc_tensor* t) { return needs_gradient(const_cast<Tensor&>(*get(t))); }
 int32_t pgc_set_requires_grad(pgc_tensor* t, int32_t on) {
-  return run("requires_grad", [&] { set_requires_grad(*get(t), on != 0); });
+  return run("requires_grad", [&] {
+    settle(t);
+    set_requires_grad(*get(t), on != 0);
+  });
 }
 int32_t pgc_is_leaf(const pgc_tensor* t) {
   auto& x = const_cast<Tensor&>(*get(t));
@@ -190,7 +198,7 @@ int32_t pgc_set_grad(pgc_tensor* t, pgc_tensor* g) {
     Tensor& x = *get(t);
     TensorRef* place = gradient_of(x);
     if (g == nullptr) {
-      if (place != nullptr) *place = nullptr;
+      if (place != nullptr) pgc_clear_grads(&t, 1);
       return;
     }
     Tensor& gradient = eager(g, "the gradient");
@@ -202,13 +210,21 @@ int32_t pgc_set_grad(pgc_tensor* t, pgc_tensor* g) {
                                    pg::dtype_name(gradient.meta->dtype), shape_text(*gradient.meta).c_str(),
                                    gradient.device->name.c_str(), pg::dtype_name(x.meta->dtype),
                                    shape_text(*x.meta).c_str(), x.device->name.c_str()));
+    if (Compiled* compiled = compiled_now()) return compiled->set_grad(x, &gradient);
     *place = TensorRef::share(&gradient);
   });
 }
 void pgc_clear_grads(pgc_tensor* const* tensors, uint32_t count) {
+  if (Compiled* compiled = compiled_now(); compiled != nullptr) [[unlikely]] {
+    run("zero_grad", [&] { compiled->clear_grads(get(tensors), count); });
+    return;
+  }
   for (uint32_t i = 0; i < count; i++)
     if (TensorRef* gradient = gradient_of(*get(tensors[i]))) *gradient = nullptr;
 }
 int32_t pgc_detach(pgc_tensor* t, pgc_tensor** output) {
-  return run("detach", [&] { *output = give(alias(*get(t))); });
+  return run("detach", [&] {
+    Compiled* compiled = compiled_now();
+    *output = give(compiled != nullptr ? compiled->detach(*get(t)) : alias(*get(t)));
+  });
 }

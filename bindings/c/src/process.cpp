@@ -96,6 +96,7 @@ int32_t pgc_set_threads(int32_t count) {
   return run("threads", [&] {
     if (count < 1) pg::fail_argument(pg::format("%d threads; expected at least 1", count));
     if (count == thread_count()) return;
+    settle();
     set_thread_count(count);
     clear_signatures();  // kernels share their work out when they are prepared
   });
@@ -167,6 +168,7 @@ uint32_t pgc_autocast_dtype(int32_t id) {
 }
 int32_t pgc_set_condition(pgc_tensor* skip) {
   return run("condition", [&] {
+    settle();
     auto fresh = skip != nullptr ? std::make_unique<Condition>(TensorRef::share(get(skip))) : nullptr;
     std::unique_ptr<Condition> old(std::exchange(ambient().condition, fresh.release()));
   });
@@ -215,16 +217,22 @@ int32_t pgc_empty_cache(int32_t id) {
 uint64_t pgc_live_bytes(void) { return live_bytes(); }
 
 int32_t pgc_manual_seed(uint64_t seed) {
-  manual_seed(seed);
-  return PG_OK;
+  return run("manual_seed", [&] {
+    settle();
+    manual_seed(seed);
+  });
 }
 int32_t pgc_rng_state(uint64_t* seed, uint64_t* offset) {
-  RngState s = rng_state();
-  *seed = s.seed;
-  *offset = s.offset;
-  return PG_OK;
+  return run("rng_state", [&] {
+    settle();
+    RngState s = rng_state();
+    *seed = s.seed;
+    *offset = s.offset;
+  });
 }
 int32_t pgc_set_rng_state(uint64_t seed, uint64_t offset) {
-  set_rng_state({seed, offset});
-  return PG_OK;
+  return run("rng_state", [&] {
+    settle();
+    set_rng_state({seed, offset});
+  });
 }

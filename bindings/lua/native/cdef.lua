@@ -50,6 +50,7 @@ typedef struct pg_param {
 typedef struct pgc_tensor pgc_tensor;
 typedef struct pgc_graph pgc_graph;
 typedef struct pgc_session pgc_session;
+typedef struct pgc_compiled pgc_compiled;
 typedef struct pgc_partial pgc_partial;
 const char *pgc_version(void);
 int32_t pgc_add_plugin_path(const char *folder);
@@ -268,6 +269,14 @@ int32_t pgc_partial_run(pgc_partial *partial, pgc_tensor *const *fetches, uint32
                                 pgc_tensor **results);
 void pgc_partial_release(pgc_partial *partial);
 int32_t pgc_session_assign(pgc_session *session, pgc_tensor *variable, pgc_tensor *value);
+int32_t pgc_compiled_create(pgc_compiled **output);
+void pgc_compiled_release(pgc_compiled *compiled);
+int32_t pgc_compiled_begin(pgc_compiled *compiled, int32_t *entered);
+void pgc_compiled_pause(pgc_compiled *compiled);
+void pgc_compiled_go_on(pgc_compiled *compiled);
+int32_t pgc_compiled_end(pgc_compiled *compiled);
+void pgc_compiled_abort(pgc_compiled *compiled);
+const char *pgc_compiled_json(pgc_compiled *compiled);
 
 typedef struct perigee_size {
   int64_t dimension;

@@ -79,6 +79,11 @@ local function sweep()
   return count
 end
 
+---Releases what a collector cycle has found dead, if one has ended since the last time.
+function M.release_dead()
+  if sentinel[1] == nil then sweep() end
+end
+
 ---Lets go of what Lua keeps for native objects that are gone; native/custom.lua sets it.
 function M.forget() end
 

@@ -28,7 +28,8 @@ local given = {
   layer_call = "compile_layer compile_layer_with",
 }
 -- Modules that stand in `native` as they are.
-local whole = { host = true, custom = true, graphs = true, control = true, json = true, words = true }
+local whole = { host = true, custom = true, graphs = true, control = true, json = true, words = true,
+                compiled = true }
 
 local started = {}
 

@@ -11,6 +11,8 @@ namespace perigee {
 struct Graph;
 struct Autocast;
 struct Condition;
+class ItemLog;
+class LaunchLog;
 
 struct Ambient {
   bool grad_enabled = true;
@@ -27,6 +29,8 @@ struct Ambient {
   const char* name_scope = nullptr;  // what names of recorded things begin with: "encoder/attention"; interned
   const Autocast* autocast = nullptr;
   Condition* condition = nullptr;  // of a step that may have to be skipped
+  ItemLog* items = nullptr;        // of a compiled function that runs (tensor/watch.hpp)
+  LaunchLog* launches = nullptr;   // while one of its items is recorded
 };
 
 // Asked for several times by every operator: the model saves a call each time, and costs a few bytes of static space.

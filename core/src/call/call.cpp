@@ -11,6 +11,7 @@
 #include "graph/body.hpp"
 #include "tape/tape.hpp"
 #include "tensor/dims.hpp"
+#include "tensor/watch.hpp"
 
 namespace perigee {
 
@@ -177,6 +178,8 @@ Graph* recording_graph(const PendingCall& call) {
 void call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
           uint32_t flags, TensorRef* outputs, uint32_t output_count) {
   if (attrs == nullptr) attrs = op.info->defaults;
+  if (ambient().items != nullptr) [[unlikely]]
+    if (ambient().items->call(op, inputs, input_count, groups, attrs, flags, outputs, output_count)) return;
   if (op.role == Role::copy && !(flags & emit_functional)) flags |= emit_in_place;
   if (ambient().graph != nullptr && !root_of(*ambient().graph).called.empty()) [[unlikely]]
     if (call_with_variables(op, inputs, input_count, groups, attrs, flags, outputs, output_count)) return;

@@ -5,6 +5,7 @@
 #include "builder/rule_check.hpp"
 #include "call/in_place.hpp"
 #include "call/packed.hpp"
+#include "tensor/watch.hpp"
 
 namespace perigee {
 namespace {
@@ -30,6 +31,16 @@ Tensors allocate_outputs(Signature& s, Tensor* const* inputs) {
     }
   }
   return made;
+}
+
+// Tells who records a compiled function what has just been launched.
+void note_launch(Signature& s, Tensor* const* inputs, const void* attrs, const TensorRef* outputs) {
+  if (ambient().launches == nullptr) [[likely]]
+    return;
+  SmallVector<Tensor*, 4> made(s.outputs.size());
+  for (size_t i = 0; i < made.size(); i++) made[i] = outputs[i].get();
+  ambient().launches->launched(s, inputs, static_cast<uint32_t>(s.inputs.size()), made.data(),
+                               static_cast<uint32_t>(made.size()), attrs);
 }
 
 struct Scratch {
@@ -138,7 +149,10 @@ void launch_seeded(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
 }
 
 void run_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
-  if (s.densify.empty()) return launch_seeded(s, inputs, attrs, outputs);
+  if (s.densify.empty()) {
+    launch_seeded(s, inputs, attrs, outputs);
+    return note_launch(s, inputs.data(), attrs, outputs.data());
+  }
   Tensors dense(inputs.size());
   Pointers given = inputs;
   for (size_t i = 0; i < inputs.size(); i++) {
@@ -147,6 +161,7 @@ void run_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outp
     inputs[i] = dense[i].get();
   }
   launch_seeded(s, inputs, attrs, outputs);
+  note_launch(s, inputs.data(), attrs, outputs.data());
   for (size_t i = 0; i < inputs.size(); i++)
     if (s.densify[i] == kDensifyWrite) copy_into(*given[i], *dense[i], s.op->info->name);
 }
@@ -276,13 +291,19 @@ void check_writes(Signature& s, Tensor* const* inputs) {
 }
 
 void raise_versions(Signature& s, Tensor* const* inputs) {
-  if (s.in_place && inputs[0]->storage) inputs[0]->storage->version.fetch_add(1, std::memory_order_relaxed);
+  LaunchLog* log = ambient().launches;
+  if (s.in_place && inputs[0]->storage) {
+    inputs[0]->storage->version.fetch_add(1, std::memory_order_relaxed);
+    if (log != nullptr) log->raised(*inputs[0]);
+  }
   if (!s.writes) return;
   uint32_t flat = 0;
   for (uint32_t i = 0; i < s.op->info->input_count; i++)
     for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
-      if (inputs[flat] != nullptr && inputs[flat]->storage && s.mutates[i])
+      if (inputs[flat] != nullptr && inputs[flat]->storage && s.mutates[i]) {
         inputs[flat]->storage->version.fetch_add(1, std::memory_order_relaxed);
+        if (log != nullptr) log->raised(*inputs[flat]);
+      }
 }
 
 // A call without any of the special cases. Writes all outputs to `made`, but those that it leaves out.
@@ -299,6 +320,7 @@ void run_plain(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
     out[i] = made[i]->address();
   }
   launch_plain(s, in, out, attrs);
+  note_launch(s, inputs, attrs, made);
 }
 
 void run_plain_recorded(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs,
@@ -346,6 +368,21 @@ void launch_plain(Signature& s, const pg_address* in, const pg_address* out, con
     pg::check(code, error);
 }
 
+void launch_again(Signature& s, Tensor* const* inputs, Tensor* const* outputs, const void* attrs) {
+  if (s.plain) {
+    pg_address in[Signature::plain_inputs], out[Signature::plain_outputs];
+    for (size_t i = 0; i < s.inputs.size(); i++) in[i] = inputs[i] != nullptr ? inputs[i]->address() : pg_address{0, 0};
+    for (size_t i = 0; i < s.outputs.size(); i++)
+      out[i] = outputs[i] != nullptr ? outputs[i]->address() : pg_address{0, 0};
+    return launch_plain(s, in, out, attrs);
+  }
+  Pointers used(inputs, inputs + s.inputs.size());
+  Tensors made;
+  for (size_t i = 0; i < s.outputs.size(); i++) made.push_back(TensorRef::share(outputs[i]));
+  if (s.how == How::kernel) return launch_seeded(s, used, attrs, made);
+  run_entry(s, used, attrs, made);
+}
+
 void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
   if (output_count > s.visible && output_count > s.outputs.size())
     pg::fail_argument(pg::format("has %zu outputs; %u were asked for", s.outputs.size(), output_count));
@@ -380,6 +417,7 @@ void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
       run_kernel(s, used, attrs, made);
     } else {
       run_entry(s, used, attrs, made);
+      note_launch(s, inputs, attrs, made.data());
     }
   }
   // The tape sees the caller's inputs, before versions are raised.

@@ -8,6 +8,8 @@ namespace perigee {
 
 // Of a signature that is plain: its kernel, for outputs that are there. Addresses of what is absent are 0.
 void launch_plain(Signature& s, const pg_address* in, const pg_address* out, const void* attrs);
+// Work of a signature that has been launched once (tensor/watch.hpp), for outputs that are there.
+void launch_again(Signature& s, Tensor* const* inputs, Tensor* const* outputs, const void* attrs);
 void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count);
 
 }  // namespace perigee

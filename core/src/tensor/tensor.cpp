@@ -4,6 +4,7 @@
 #include "base/ambient.hpp"
 #include "tensor/kept.hpp"
 #include "tensor/node.hpp"
+#include "tensor/watch.hpp"
 
 namespace perigee {
 
@@ -29,6 +30,8 @@ StorageRef allocate(Device& device, uint64_t bytes, const char* op) {
   storage->bytes = bytes;
   storage->last_stream = stream;
   storage->block = device.allocator.alloc(bytes, stream, {op, ambient().layer, ambient().origin});
+  if (ambient().launches != nullptr) [[unlikely]]
+    ambient().launches->allocated(*storage);
   return storage;
 }
 
@@ -78,6 +81,7 @@ TensorRef from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const v
   MetaRef meta = intern_meta(dtype, rank, shape);
   if (meta->symbolic) pg::fail_argument("a tensor with contents cannot have symbolic dimensions");
   if (data == nullptr && meta->bytes > 0) pg::fail_argument("the data is NULL");
+  if (ambient().launches != nullptr) ambient().launches->refuse("an operator brings numbers from the host");
   TensorRef tensor = make_dense(device, std::move(meta));
   if (tensor->meta->bytes > 0)
     device.upload(tensor->address(), data, static_cast<uint64_t>(tensor->meta->bytes), ambient().stream);
@@ -86,6 +90,7 @@ TensorRef from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const v
 
 void to_host(Tensor& tensor, void* target) {
   if (tensor.meta->numel == 0) return;
+  if (ambient().launches != nullptr) ambient().launches->refuse("an operator reads a value on the host");
   TensorRef dense = tensor.meta->contiguous ? TensorRef::share(&tensor) : copy_dense(tensor, tensor.meta->dtype);
   Device& device = *dense->device;
   use_on(*dense->storage, ambient().stream, false);
@@ -97,6 +102,7 @@ TensorRef copy_dense(Tensor& tensor, uint32_t dtype) {
   if (target->meta->numel == 0) return target;
   use_on(*tensor.storage, ambient().stream, false);
   tensor.device->copy(with_address(*target), with_address(tensor), ambient().stream, "copy");
+  if (ambient().launches != nullptr) ambient().launches->copied(*target, tensor);
   return target;
 }
 
@@ -106,9 +112,11 @@ void copy_into(Tensor& target, Tensor& source, const char* what) {
   use_on(*source.storage, stream, false);
   use_on(*target.storage, stream, true);
   target.device->copy(with_address(target), with_address(source), stream, what);
+  if (ambient().launches != nullptr) ambient().launches->copied(target, source);
 }
 
 TensorRef move_to(Tensor& tensor, Device& device) {
+  if (ambient().launches != nullptr) ambient().launches->refuse("an operator copies between devices");
   TensorRef source = tensor.meta->contiguous ? TensorRef::share(&tensor) : copy_dense(tensor, tensor.meta->dtype);
   TensorRef target = make_dense(device, source->meta);
   if (target->meta->numel == 0) return target;

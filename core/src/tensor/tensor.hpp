@@ -38,6 +38,7 @@ struct Storage : Recycled<Storage> {
   uint64_t bytes = 0;
   std::atomic<uint64_t> version{0};
   Kept* kept = nullptr;  // owned
+  uint64_t mark = 0;     // of the compiled call that met it (core/src/compile)
 
   pg_address address() const { return {block->buffer, block->offset}; }
   static void destroy(Storage* storage);
@@ -70,6 +71,7 @@ struct Tensor : Recycled<Tensor> {
   GraphRef graph;
   uint32_t value = 0;  // in the graph
   uint64_t tag = 0;    // the front end's
+  uint64_t mark = 0;   // of the compiled call that met it
 
   pg_address address() const {
     if (!storage || storage->block == nullptr) return {0, 0};

@@ -87,6 +87,27 @@ local g = pg.graph(function(g)
 end)
 g:print()                                       -- twice/relu = relu(x) ...
 print(pg.Session{g}:run("twice/relu", { x = {-1, 3} }))]],
+  ["pg.compile"] = [[
+local model = pg.nn.Linear{3, 1}
+local opt = pg.optim.SGD{model:parameters(), lr=0.1}
+local step = pg.compile(function(x)
+  opt:zero_grad()
+  local loss = model(x):pow(2):mean()
+  loss:backward()
+  opt:step()
+  return loss
+end)
+for _ = 1, 10 do step(pg.ones{4, 3}) end
+print(step:stats().hits)]],
+  ["compiled:stats"] = [[
+local double = pg.compile(function(x) return x * 2 end)
+for _ = 1, 5 do double(pg.ones{2}) end
+local s = double:stats()
+print(s.calls, s.plans, s.hits, s.kernels)]],
+  ["compiled:explain"] = [[
+local double = pg.compile(function(x) return x * 2 end)
+for _ = 1, 5 do double(pg.ones{2}) end
+print(double:explain())]],
   ["pg.cond"] = [[
 local x = pg.tensor{4, 9}
 print(pg.cond(x:min():ge(0), function() return x:sqrt() end, function() return -x end))]],

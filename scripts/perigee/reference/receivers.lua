@@ -8,7 +8,8 @@ receivers.prefixes = {
   define = "tensor:", both = "pg.", creator = "pg.", like = "pg.", grad_scope = "pg.", triangle = "pg.", extreme =
   "pg.", arg_extreme = "pg.", methods = "tensor:", Module = "layer:", losses = "nn.", summary = "layer:", state =
   "layer:", fit = "layer:", init = "nn.init.", clip = "optim.", Optimizer = "optimizer:", Dataset = "dataset:", Graph
-  = "graph:", Session = "session:", files = "pg.", class = "nn.", Plot = "plot:", sched = "optim.sched.", History =
+  = "graph:", Session = "session:",
+  Compiled = "compiled:", files = "pg.", class = "nn.", Plot = "plot:", sched = "optim.sched.", History =
   "history:", walk = false, path = false, tensor = false, hooks = false, meta = false, metrics = "metrics.", Metric =
   "metric:", chosen = false, shapes = false, inputs = false, Progress = false, Handle = false,
   Manager = "checkpoint_manager:", checkpoint = "pg.", Schedule = "schedule:", Iterator = "iterator:", Average =
@@ -36,6 +37,7 @@ receivers.locals = {
   ["linalg/einsum.lua"] = { einsum = "pg.einsum" }, ["plot/init.lua"] = { plot = "pg.plot" },
   ["autograd/custom_grad.lua"] = { custom_grad = "pg.custom_grad" },
   ["autograd/recompute.lua"] = { recompute = "pg.recompute" },
+  ["compile/init.lua"] = { compile = "pg.compile" },
   ["graph/init.lua"] = { graph = "pg.graph" },
   ["graph/session.lua"] = { new_session = "pg.Session", eval = "tensor:eval" },
   ["graph/load.lua"] = { load_graph = "pg.load_graph" },

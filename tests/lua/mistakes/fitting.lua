@@ -28,6 +28,7 @@ fitting.objects = {
   checkpoint_manager = function() return pg.CheckpointManager { folder, model = model() } end,
   iterator = function() return dataset():batch(2):each() end,
   gradual = function() return pg.prune.Gradual { model(), amount = 0.5, steps = 4 } end,
+  compiled = function() return pg.compile(function(x) return x end) end,
   lbfgs = function() return optim.LBFGS { trained() } end,
   metric = function() return pg.metrics.Accuracy {} end,
   module_dict = function() return nn.ModuleDict { a = nn.ReLU {} } end,

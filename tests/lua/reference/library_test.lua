@@ -42,6 +42,7 @@ local INNER = {
   ["perigee.SummaryWriter"] = "file",
   ["perigee.Graph"] = "native results eager listed sources symbols names constants optimizers scalers before_run",
   ["perigee.Session"] = "native committed names seen",
+  ["perigee.Compiled"] = "fn native mode fuse",
   ["perigee.Plot"] = "color x_low x_high y_low y_high",
   ["perigee.Callback"] = "options path verbose waited restore",
   ["perigee.Iterator"] = "stage",

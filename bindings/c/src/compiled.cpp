@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled functions.
+#include "api.hpp"
+
+using namespace perigee;
+using namespace perigee::api;
+
+namespace {
+Compiled& compiled_of(pgc_compiled* c) { return *reinterpret_cast<Compiled*>(c); }
+}  // namespace
+
+int32_t pgc_compiled_create(pgc_compiled** output) {
+  return run("compile", [&] { *output = reinterpret_cast<pgc_compiled*>(new Compiled()); });
+}
+void pgc_compiled_release(pgc_compiled* compiled) { delete &compiled_of(compiled); }
+int32_t pgc_compiled_begin(pgc_compiled* compiled, int32_t* entered) {
+  return run("compile", [&] {
+    Compiled& c = compiled_of(compiled);
+    *entered = compiled_now() == nullptr && !c.running() && ambient().graph == nullptr;
+    if (*entered) c.begin();
+  });
+}
+void pgc_compiled_pause(pgc_compiled*) { ambient().items = nullptr; }
+void pgc_compiled_go_on(pgc_compiled* compiled) { ambient().items = compiled_of(compiled).listener(); }
+int32_t pgc_compiled_end(pgc_compiled* compiled) {
+  return run("compile", [&] { compiled_of(compiled).end(); });
+}
+void pgc_compiled_abort(pgc_compiled* compiled) {
+  run("compile", [&] { compiled_of(compiled).abort(); });
+}
+const char* pgc_compiled_json(pgc_compiled* compiled) {
+  const char* text = nullptr;
+  run("compile", [&] { text = keep_text(compiled_of(compiled).text()); });
+  return text;
+}

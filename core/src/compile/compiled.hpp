@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// A compiled function. Each call is a stream of items: operators, backward passes, changes of gradients. While they are
+// those of a plan, tensors without contents are handed out and nothing runs; where the stretch ends the plan's launches
+// run. Where an item differs, those so far are called eagerly, which is recorded as another plan.
+#pragma once
+
+#include <map>
+#include <tuple>
+
+#include "call/autocast.hpp"
+#include "compile/plan.hpp"
+#include "tensor/watch.hpp"
+
+namespace perigee {
+
+class Compiled final : public ItemLog, public LaunchLog {
+ public:
+  // ---- a call: between begin and end the function listens (ambient().items) but where `listen` says otherwise ----
+  void begin();
+  void end();    // launches what is left; throws what that throws
+  void abort();  // the script has raised an error: leaves what eager code would have left
+  bool running() const { return mode_ != Mode::off; }
+  ItemLog* listener() { return mode_ == Mode::recording || mode_ == Mode::matching ? this : nullptr; }
+
+  // ---- items ----
+  bool call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
+            uint32_t flags, TensorRef* outputs, uint32_t output_count) override;
+  // False: make it as if nobody listened, with what is answered.
+  bool backward(const BackwardCall& call, PassRef& paused);
+  void clear_grads(Tensor* const* tensors, uint32_t count);
+  void set_grad(Tensor& x, Tensor* gradient);  // that it may be set has been checked
+  TensorRef detach(Tensor& x);
+  // Something comes that is no item and may look at tensors: the stretch ends.
+  void settle();
+  void settle(const Tensor& x);  // where it belongs to the call
+  std::string text() const;      // JSON: what :stats() shows
+
+ private:
+  enum class Mode : uint8_t { off, eager, recording, matching };
+  using Plans = std::list<std::unique_ptr<Plan>>;
+  struct Undo {
+    uint32_t item;
+    TensorRef leaf, before;
+  };
+
+  // ---- match.cpp ----
+  // What is asked for, before it is known to be an item of a plan.
+  struct Asked {
+    ItemKind kind;
+    const Op* op;
+    uint32_t flags;
+    Tensor* const* inputs;
+    uint32_t input_count;
+    const uint32_t* groups;
+    const void* attrs;
+    uint32_t output_count;
+  };
+  void begin_stretch();
+  void begin_eager();
+  bool match(const Asked& asked);  // false: it is to be recorded, or called
+  bool match_with(const Plan& plan, const Asked& asked, std::string* why);
+  bool match_input(const Plan& plan, uint32_t number, Tensor* x, std::string* why);
+  bool match_numbers(const Plan& plan, const Asked& asked, const Item& item, std::string* why);
+  void accept(const Asked& asked);
+  void move_to_plan(Plan& plan);
+  void forget_from(uint32_t number);
+  Tensor& hand_out(uint32_t number, const Item& item);
+  void put_gradient(Tensor& leaf, TensorRef gradient);
+  uint32_t scope_index();
+  Surroundings surroundings();
+
+  // ---- launch.cpp ----
+  bool complete();  // whether a plan ends where the stretch is now
+  bool finish();    // false: it was called eagerly instead
+  void allocate_for(Plan& plan, const std::vector<uint8_t>& outliving);
+  void run_launches(Plan& plan);
+  void undo_gradients(uint32_t from);
+  void replay(const std::string& why);
+  void call_again(const Plan& plan, const Item& item, const std::vector<TensorRef>& tensors,
+                  const std::vector<AutocastRef>& scopes);
+
+  // ---- record.cpp ----
+  void start_recording();
+  uint32_t number_of(Tensor& x);
+  uint32_t add_made(Tensor& x, bool view);
+  Place place_of(const Tensor& x);
+  uint32_t operand_of(Tensor* x);
+  bool record_call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
+                   uint32_t flags, TensorRef* outputs, uint32_t output_count);
+  void record_backward(const BackwardCall& call, PassRef& paused);
+  Item& add_item(const Asked& asked);
+  void find_histories();
+  void end_recording();
+  void allocated(Storage& storage) override;
+  void launched(Signature& s, Tensor* const* inputs, uint32_t input_count, Tensor* const* outputs,
+                uint32_t output_count, const void* attrs) override;
+  void copied(Tensor& target, Tensor& source) override;
+  void raised(Tensor& tensor) override;
+  void refuse(const std::string& why) override;
+  static const char* not_an_item(const Op& op, Tensor* const* inputs, uint32_t input_count);
+
+  bool is_mine(uint64_t mark) const { return mark >> 24 == serial_; }
+  void note(const std::string& why) { why_[why_.size() < 32 || why_.count(why) != 0 ? why : "others"]++; }
+
+  Mode mode_ = Mode::off;
+  uint64_t serial_ = 0;  // of the stretch; marks begin with it
+  uint64_t calls_ = 0, hits_ = 0, recorded_ = 0, replayed_ = 0, eager_ = 0, made_ = 0;
+  uint64_t generation_ = 0;  // of signatures
+  std::map<std::string, uint64_t> why_;
+  Plans plans_;
+  Plans* list_ = nullptr;             // of the stretch
+  Plan* plan_ = nullptr;              // that is matched
+  Plan* last_ = nullptr;              // that was launched last
+  size_t at_ = 0;                     // items matched so far
+  std::vector<TensorRef> tensors_;    // while matching, by number
+  std::vector<StorageRef> storages_;  // by slot
+  std::vector<AutocastRef> scopes_;   // in the order met
+  std::vector<Undo> undo_;
+  std::unique_ptr<Plan> recording_;
+  std::vector<int64_t> offsets_;   // while recording, of tensors from outside
+  std::vector<TensorRef> leaves_;  // from outside, that require gradients, in the order of their numbers
+  std::map<std::tuple<uint32_t, bool, int64_t, const Meta*>, uint32_t> known_operands_;
+  std::string barred_;
+};
+
+// The compiled function that listens now, or NULL.
+inline Compiled* compiled_now() { return static_cast<Compiled*>(ambient().items); }
+
+}  // namespace perigee

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a stretch that was matched: its plan is launched, or what it asked for is called eagerly after all.
+#include "compile/compiled.hpp"
+
+namespace perigee {
+namespace {
+
+constexpr uint32_t most_failures = 3;
+
+// `pending` becomes what `made` is: whoever holds it sees the result.
+void take_over(Tensor& pending, Tensor& made) {
+  pending.meta = made.meta;
+  pending.storage = made.storage;
+  pending.offset = made.offset;
+  pending.device = made.device;
+  pending.node = made.node;
+  pending.output = made.output;
+  pending.requires_grad = made.requires_grad;
+  pending.view = made.view ? std::make_unique<ViewInfo>(*made.view) : nullptr;
+  pending.epoch = made.epoch;
+  pending.mark = made.mark;
+}
+
+}  // namespace
+
+bool Compiled::complete() {
+  if (at_ == plan_->items.size()) return true;
+  for (auto& p : *list_) {
+    if (!p->barred.empty() || p->items.size() != at_ || !same_until(*plan_, *p, at_)) continue;
+    move_to_plan(*p);
+    return true;
+  }
+  return false;
+}
+
+bool Compiled::finish() {
+  Plan& plan = *plan_;
+  std::vector<uint8_t> outliving(plan.slots.size(), 0);
+  for (size_t n = 0; n < tensors_.size(); n++) {
+    const TensorPlan& t = plan.tensors[n];
+    if (t.outside || tensors_[n]->refs.load(std::memory_order_relaxed) == 1) continue;
+    if (t.history == History::alive) {
+      std::string why = "a tensor with a history that backward has not gone through is read, returned or kept";
+      const bool again = ++plan.failures < most_failures;  // it may be a dead tensor that was not collected yet
+      replay(why);
+      if (again) return false;
+      barred_ = why;
+      std::erase_if(*list_, [&](auto& p) { return p.get() == &plan; });
+      return false;
+    }
+    if (!t.place.outside) outliving[t.place.base] = 1;
+  }
+  // Gradients that were let go of before anything is launched need not come back: eager code has freed them by now.
+  const uint32_t first = plan.launches.empty() ? 0 : plan.launches.front().item;
+  std::erase_if(undo_, [&](const Undo& u) { return u.item < first; });
+  allocate_for(plan, outliving);
+  struct Release {
+    Plan& plan;
+    ~Release() {
+      for (uint32_t o : plan.loose) plan.operands[o].tensor->storage = nullptr;
+      if (plan.arena && plan.arena->block != nullptr)
+        plan.arena->device->allocator.free(std::exchange(plan.arena->block, nullptr));
+    }
+  } release{plan};
+  run_launches(plan);
+  hits_++;
+  plan.failures = 0;
+  plan.uses++;
+  for (auto p = list_->begin(); p != list_->end(); ++p)
+    if (p->get() == &plan && p != list_->begin()) {
+      list_->splice(list_->begin(), *list_, p);
+      break;
+    }
+  last_ = &plan;
+  list_ = &plan.after;
+  return true;
+}
+
+// All that can run out comes before the first write.
+void Compiled::allocate_for(Plan& plan, const std::vector<uint8_t>& outliving) {
+  plan.lay_out(outliving);
+  const uint32_t stream = ambient().stream;
+  for (size_t s = 0; s < plan.slots.size(); s++) {
+    if (!outliving[s] || !storages_[s] || storages_[s]->block != nullptr) continue;
+    Device& device = *plan.slots[s].device;
+    storages_[s]->last_stream = device.synchronous ? 0 : stream;
+    storages_[s]->block = device.allocator.alloc(plan.slots[s].bytes, storages_[s]->last_stream, {"pg.compile"});
+  }
+  if (plan.arena_bytes > 0 && plan.arena->block == nullptr) {
+    Device& device = *plan.device();
+    plan.arena->last_stream = device.synchronous ? 0 : stream;
+    plan.arena->block = device.allocator.alloc(plan.arena_bytes, plan.arena->last_stream, {"pg.compile"});
+  }
+  for (uint32_t o : plan.loose) {
+    const Place& place = plan.operands[o].place;
+    Tensor& x = *plan.operands[o].tensor;
+    x.storage = place.outside ? tensors_[place.base]->storage : storages_[place.base];
+    x.offset = place.offset + (place.outside ? tensors_[place.base]->offset : 0);
+  }
+}
+
+void Compiled::run_launches(Plan& plan) {
+  Scoped<ItemLog*> alone(ambient().items, nullptr);
+  Scoped<bool> no_grad(ambient().grad_enabled, false);
+  Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);
+  Scoped<int32_t> no_scope(ambient().device, -1);
+  SmallVector<Tensor*, 8> inputs, outputs;
+  uint32_t item = 0;
+  const Op* op = nullptr;
+  try {
+    for (Launch& l : plan.launches) {
+      item = l.item;
+      auto at = [&](uint32_t o) { return o == no_number ? nullptr : plan.operands[o].tensor.get(); };
+      inputs.resize(l.inputs.size());
+      outputs.resize(l.outputs.size());
+      for (size_t i = 0; i < inputs.size(); i++) inputs[i] = at(l.inputs[i]);
+      for (size_t i = 0; i < outputs.size(); i++) outputs[i] = at(l.outputs[i]);
+      if (l.signature) {
+        op = l.signature->op;
+        launch_again(*l.signature, inputs.data(), outputs.data(), l.attrs.data());
+      } else {
+        copy_into(*outputs[0], *inputs[0], "copy");
+      }
+      plan.arena->version.fetch_add(1, std::memory_order_relaxed);  // packed forms of what was there are stale
+      for (uint32_t o : l.raised) at(o)->storage->version.fetch_add(1, std::memory_order_relaxed);
+    }
+  } catch (const pg::Error& e) {
+    // What came before has happened, as in eager code; what came behind has not.
+    undo_gradients(item);
+    mode_ = Mode::eager;
+    ambient().items = nullptr;
+    throw pg::Error(e.code, (op != nullptr ? std::string(op->info->name) + ": " : "") + e.what(), e.native, e.flags);
+  }
+}
+
+void Compiled::undo_gradients(uint32_t from) {
+  while (!undo_.empty() && undo_.back().item >= from) {
+    *gradient_of(*undo_.back().leaf) = std::move(undo_.back().before);
+    undo_.pop_back();
+  }
+}
+
+// Calls eagerly what has been matched, which is recorded. Who holds what was handed out then holds the results.
+void Compiled::replay(const std::string& why) {
+  note(why);
+  replayed_++;
+  undo_gradients(0);
+  const std::vector<TensorRef> tensors = std::move(tensors_);
+  const std::vector<AutocastRef> scopes = std::move(scopes_);
+  tensors_.clear();
+  storages_.clear();
+  const Plan& plan = *plan_;
+  const size_t items = at_;
+  start_recording();
+  try {
+    for (size_t i = 0; i < items; i++) call_again(plan, plan.items[i], tensors, scopes);
+  } catch (const pg::Error&) {
+    recording_ = nullptr;
+    mode_ = Mode::eager;
+    ambient().items = nullptr;
+    throw;
+  }
+}
+
+void Compiled::call_again(const Plan& plan, const Item& item, const std::vector<TensorRef>& tensors,
+                          const std::vector<AutocastRef>& scopes) {
+  Ambient& a = ambient();
+  const uint32_t scope = item.around.autocast;
+  Scoped<bool> grad(a.grad_enabled, item.around.grad);
+  Scoped<int32_t> place(a.device, item.around.device);
+  Scoped<uint32_t> stream(a.stream, item.around.stream);
+  Scoped<uint32_t> dtype(a.default_dtype, item.around.dtype);
+  Scoped<const Autocast*> casts(a.autocast, scope == 0 ? nullptr : scopes[scope - 1].get());
+  std::vector<Tensor*> inputs;
+  for (uint32_t n : item.inputs) inputs.push_back(n == no_number ? nullptr : tensors[n].get());
+  switch (item.kind) {
+    case ItemKind::op: {
+      std::vector<TensorRef> made(item.outputs.size());
+      const void* attrs = item.launch != no_number ? plan.launches[item.launch].attrs.data() : item.attrs.data();
+      record_call(*item.op, inputs.data(), static_cast<uint32_t>(inputs.size()),
+                  item.groups.empty() ? nullptr : item.groups.data(), attrs, item.flags, made.data(),
+                  static_cast<uint32_t>(made.size()));
+      for (size_t i = 0; i < made.size(); i++)
+        if (item.outputs[i] != no_number && !(item.in_place && i == 0)) take_over(*tensors[item.outputs[i]], *made[i]);
+      break;
+    }
+    case ItemKind::backward: {
+      const bool seeded = (item.flags & 2u) != 0;
+      BackwardCall call{inputs.data(), nullptr, item.roots, nullptr, 0, (item.flags & 1u) != 0, false, nullptr};
+      if (seeded) call.seeds = inputs.data() + item.roots;
+      PassRef paused;
+      record_backward(call, paused);
+      for (const GradientPlan& g : item.grads) {
+        TensorRef* gradient = gradient_of(*tensors[g.leaf]);
+        take_over(*tensors[g.gradient], **gradient);
+        *gradient = tensors[g.gradient];
+      }
+      break;
+    }
+    case ItemKind::clear_grads: clear_grads(inputs.data(), static_cast<uint32_t>(inputs.size())); break;
+    case ItemKind::set_grad: set_grad(*inputs[0], inputs[1]); break;
+    case ItemKind::detach: take_over(*tensors[item.outputs[0]], *detach(*inputs[0])); break;
+  }
+}
+
+}  // namespace perigee

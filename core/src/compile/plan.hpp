@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stretch of a compiled function came down to when it ran eagerly once: the items that it asked for, and the
+// launches that they took. Launched again where the same items are asked for.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "call/eager.hpp"
+
+namespace perigee {
+
+constexpr uint32_t no_number = UINT32_MAX;
+
+// Where a tensor lies: in memory that the call makes (a slot), or in that of a tensor from outside.
+struct Place {
+  uint32_t base = no_number;  // a slot, or the number of a tensor
+  bool outside = false;
+  int64_t offset = 0;  // bytes into the slot, or behind where the tensor begins
+  bool operator==(const Place&) const = default;
+};
+
+enum class History : uint8_t { none, released, alive };
+
+// A tensor that the call meets or makes, by its number.
+struct TensorPlan {
+  bool outside = false;
+  MetaRef meta;
+  Device* device = nullptr;
+  Place place;        // of one from outside: the first one with this memory, and how far behind it
+  uint8_t leaf = 0;   // of one from outside: whether it requires gradients
+  bool view = false;  // made by a view operator of its item's first input
+  NodeRef node;       // shows that it has a history, which is over
+  bool born = false;  // with that history; else a later item gives it
+  History history = History::none;
+};
+
+// What an item depends on besides its arguments.
+struct Surroundings {
+  bool grad = true;
+  int32_t device = -1;
+  uint32_t stream = 0, dtype = 0;
+  uint32_t autocast = 0;  // 0: none; else which scope of the call
+  bool operator==(const Surroundings&) const = default;
+};
+
+enum class ItemKind : uint8_t { op, backward, clear_grads, set_grad, detach };
+
+struct GradientPlan {
+  uint32_t leaf, gradient;  // numbers
+};
+
+struct Item {
+  ItemKind kind = ItemKind::op;
+  const Op* op = nullptr;
+  uint32_t flags = 0;  // of a backward: 1: retain_graph, 2: it has seeds
+  Surroundings around;
+  std::vector<uint32_t> inputs, outputs;  // numbers; no_number: absent
+  std::vector<uint32_t> groups;           // empty: one each
+  std::vector<uint8_t> attrs;
+  uint32_t launch = no_number;         // that alone depends on its run-time attributes, as they are
+  bool in_place = false;               // output 0 is input 0
+  uint32_t roots = 0;                  // of a backward: how many inputs are roots
+  std::vector<GradientPlan> grads;     // of a backward: what leaves have got
+  std::vector<uint32_t> with_history;  // tensors from before that have one from now on
+};
+
+// A tensor as launches see it.
+struct Operand {
+  Place place;
+  TensorRef tensor;
+};
+
+struct Launch {
+  SignatureRef signature;  // null: a copy of elements
+  uint32_t item = 0;
+  std::vector<uint32_t> inputs, outputs, raised;  // operands; no_number: absent
+  std::vector<uint8_t> attrs;
+};
+
+struct Slot {
+  Device* device = nullptr;
+  uint64_t bytes = 0;
+  uint32_t first = no_number, last = 0;  // launches
+  uint64_t offset = 0;                   // in the arena
+};
+
+struct Plan {
+  std::vector<TensorPlan> tensors;
+  std::vector<Item> items;
+  std::vector<Operand> operands;
+  std::vector<Launch> launches;
+  std::vector<Slot> slots;
+  std::vector<std::pair<uint64_t, uint32_t>> scopes;  // of autocast: dtype elsewhere, and how many types have their own
+  std::string barred;                                 // why it is never launched; then it has no items
+  std::list<std::unique_ptr<Plan>> after;             // of what follows it, the last one used first
+  uint64_t uses = 0;
+  uint32_t failures = 0;  // how often in a row a history kept it from being launched
+  // ---- memory ----
+  std::vector<uint8_t> outlives;  // by slot: has memory of its own
+  uint64_t arena_bytes = 0, bound = 0, laid_out = UINT64_MAX;
+  StorageRef arena;
+  std::vector<uint32_t> loose;  // operands that do not lie in the arena
+
+  Device* device() const { return slots.empty() ? nullptr : slots[0].device; }
+  // Lays out the arena where the set of slots that outlive the call is another one than before.
+  void lay_out(const std::vector<uint8_t>& outliving);
+};
+
+// Whether two plans are the same up to an item.
+bool same_until(const Plan& a, const Plan& b, size_t items);
+bool same_static(const Item& a, const Item& b);
+
+}  // namespace perigee

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// Listening to an eager run: its items, and what they launch.
+#include <algorithm>
+#include <cstring>
+
+#include "compile/compiled.hpp"
+
+namespace perigee {
+namespace {
+
+constexpr uint64_t outside_bit = 1u << 23;
+constexpr size_t most_plans = 16;  // of those that begin alike
+
+bool has_history(const Tensor& x) { return static_cast<bool>(x.node); }
+
+}  // namespace
+
+const char* Compiled::not_an_item(const Op& op, Tensor* const* inputs, uint32_t input_count) {
+  const Ambient& a = ambient();
+  if (a.condition != nullptr) return "a step that may have to be skipped";
+  if (a.detect_anomaly || a.log_placement || a.graph != nullptr) return "every operator is watched";
+  if (op.role == Role::transfer) return "a copy between devices";
+  if (op.info->effect == PG_EFFECT_ORDERED) return "it has effects outside";
+  for (uint32_t i = 0; i < op.info->output_count; i++)
+    if (op.info->outputs[i]->flags & PG_OUTPUT_DYNAMIC) return "the size of its result is not known before";
+  for (uint32_t i = 0; i < input_count; i++)
+    if (inputs[i] != nullptr && inputs[i]->is_graph()) return "it is recorded into a graph";
+  return nullptr;
+}
+
+uint32_t Compiled::number_of(Tensor& x) {
+  if (is_mine(x.mark)) return static_cast<uint32_t>(x.mark & 0xffffff);
+  const auto number = static_cast<uint32_t>(recording_->tensors.size());
+  TensorPlan& t = recording_->tensors.emplace_back();
+  if (number >= outside_bit - 1) pg::fail(PG_E_FAILED_PRECONDITION, "a compiled call has too many tensors");
+  t.outside = true;
+  t.meta = x.meta;
+  t.device = x.device;
+  t.leaf = x.node && x.node->kind == NodeKind::leaf;
+  offsets_.resize(number + 1, 0);
+  offsets_[number] = x.offset;
+  if (needs_gradient(x) && t.leaf == 0) refuse("an argument has a history that begins outside of the call");
+  if (x.node && x.node->rare) refuse("a tensor from outside has a hook, or retains its gradient");
+  if (t.leaf != 0) leaves_.push_back(TensorRef::share(&x));
+  if (!x.storage) {
+    refuse("an input has no contents");
+  } else if (is_mine(x.storage->mark)) {
+    if (!(x.storage->mark & outside_bit)) {
+      refuse("a tensor was made by no operator of the call");
+    } else {
+      const auto base = static_cast<uint32_t>(x.storage->mark & (outside_bit - 1));
+      t.place = {base, true, x.offset - offsets_[base]};
+    }
+  } else {
+    x.storage->mark = serial_ << 24 | outside_bit | number;
+    t.place = {number, true, 0};
+  }
+  x.mark = serial_ << 24 | number;
+  return number;
+}
+
+Place Compiled::place_of(const Tensor& x) {
+  if (x.storage && is_mine(x.storage->mark)) {
+    const auto base = static_cast<uint32_t>(x.storage->mark & (outside_bit - 1));
+    if (!(x.storage->mark & outside_bit)) return {base, false, x.offset};
+    return {base, true, x.offset - offsets_[base]};
+  }
+  refuse(
+      "an operator uses memory that the call has not named: a cast that was kept from before it, or a cached tensor");
+  return {0, true, 0};
+}
+
+uint32_t Compiled::add_made(Tensor& x, bool view) {
+  const auto number = static_cast<uint32_t>(recording_->tensors.size());
+  if (is_mine(x.mark)) refuse("an operator answers with its input");
+  TensorPlan& t = recording_->tensors.emplace_back();
+  t.meta = x.meta;
+  t.device = x.device;
+  t.view = view && x.view;
+  t.node = x.node;
+  t.born = has_history(x);
+  Place place = place_of(x);
+  recording_->tensors[number].place = place;
+  offsets_.resize(number + 1, 0);
+  x.mark = serial_ << 24 | number;
+  return number;
+}
+
+uint32_t Compiled::operand_of(Tensor* x) {
+  if (x == nullptr || !x->storage) return no_number;
+  const Place place = place_of(*x);
+  auto [it, fresh] = known_operands_.try_emplace({place.base, place.outside, place.offset, x->meta.get()}, 0);
+  if (fresh) {
+    it->second = static_cast<uint32_t>(recording_->operands.size());
+    recording_->operands.push_back({place, make_tensor(x->meta, nullptr, place.offset, x->device)});
+  }
+  if (!place.outside && place.base < recording_->slots.size()) {
+    Slot& s = recording_->slots[place.base];
+    s.last = static_cast<uint32_t>(recording_->launches.size());
+    if (s.first == no_number) s.first = s.last;
+  }
+  return it->second;
+}
+
+// ---- what an item launches ----
+
+void Compiled::allocated(Storage& storage) {
+  if (!recording_->slots.empty() && recording_->slots[0].device != storage.device) refuse("it uses several devices");
+  storage.mark = serial_ << 24 | recording_->slots.size();
+  recording_->slots.push_back({storage.device, storage.bytes});
+}
+
+void Compiled::launched(Signature& s, Tensor* const* inputs, uint32_t input_count, Tensor* const* outputs,
+                        uint32_t output_count, const void* attrs) {
+  if (s.dynamic) refuse("the size of a result is not known before");
+  Launch l;
+  l.signature = SignatureRef::share(&s);
+  l.item = static_cast<uint32_t>(recording_->items.size());
+  for (uint32_t i = 0; i < input_count; i++) l.inputs.push_back(operand_of(inputs[i]));
+  for (uint32_t i = 0; i < output_count; i++) l.outputs.push_back(operand_of(outputs[i]));
+  auto* bytes = static_cast<const uint8_t*>(attrs);
+  l.attrs.assign(bytes, bytes + s.op->info->attr_size);
+  recording_->launches.push_back(std::move(l));
+}
+
+void Compiled::copied(Tensor& target, Tensor& source) {
+  Launch l;
+  l.item = static_cast<uint32_t>(recording_->items.size());
+  l.inputs.push_back(operand_of(&source));
+  l.outputs.push_back(operand_of(&target));
+  recording_->launches.push_back(std::move(l));
+}
+
+void Compiled::raised(Tensor& tensor) {
+  if (recording_->launches.empty()) return refuse("a write comes before anything is launched");
+  recording_->launches.back().raised.push_back(operand_of(&tensor));
+}
+
+void Compiled::refuse(const std::string& why) {
+  if (barred_.empty()) barred_ = why;
+}
+
+// ---- items ----
+
+Item& Compiled::add_item(const Asked& asked) {
+  Item item;
+  item.kind = asked.kind;
+  item.op = asked.op;
+  item.flags = asked.flags;
+  item.around = surroundings();
+  for (uint32_t i = 0; i < asked.input_count; i++)
+    item.inputs.push_back(asked.inputs[i] != nullptr ? number_of(*asked.inputs[i]) : no_number);
+  if (asked.op != nullptr) {
+    if (asked.groups != nullptr) item.groups.assign(asked.groups, asked.groups + asked.op->info->input_count);
+    auto* bytes = static_cast<const uint8_t*>(asked.attrs);
+    item.attrs.assign(bytes, bytes + asked.op->info->attr_size);
+  }
+  recording_->items.push_back(std::move(item));
+  return recording_->items.back();
+}
+
+bool Compiled::record_call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups,
+                           const void* attrs, uint32_t flags, TensorRef* outputs, uint32_t output_count) {
+  const size_t first = recording_->launches.size();
+  Item item = add_item({ItemKind::op, &op, flags, inputs, input_count, groups, attrs, output_count});
+  recording_->items.pop_back();  // launches count the items before theirs
+  Tensor* target = input_count > 0 ? inputs[0] : nullptr;
+  Tensor* base = target != nullptr ? &base_of(*target) : nullptr;
+  const Node *before = target != nullptr ? target->node.get() : nullptr,
+             *base_before = base != nullptr ? base->node.get() : nullptr;
+  try {
+    Scoped<ItemLog*> alone(ambient().items, nullptr);
+    Scoped<LaunchLog*> listen(ambient().launches, this);
+    perigee::call(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
+  } catch (const pg::Error&) {
+    recording_->launches.resize(first);
+    refuse("an operator raised an error");
+    throw;
+  }
+  item.in_place = output_count > 0 && target != nullptr && outputs[0].get() == target;
+  bool differentiable = false;
+  for (uint32_t i = 0; i < output_count; i++) {
+    if (item.in_place && i == 0) {
+      item.outputs.push_back(item.inputs[0]);
+    } else {
+      item.outputs.push_back(outputs[i] ? add_made(*outputs[i], i < op.visible_outputs && input_count > 0) : no_number);
+    }
+    differentiable |= outputs[i] && has_history(*outputs[i]);
+  }
+  auto changed = [&](Tensor& x, const Node* was) {
+    if (x.node.get() == was) return;
+    TensorPlan* t = is_mine(x.mark) ? &recording_->tensors[x.mark & 0xffffff] : nullptr;
+    if (t == nullptr || t->outside) return refuse("a tensor from outside gets a history in the call");
+    t->node = x.node;
+    if (was == nullptr) item.with_history.push_back(static_cast<uint32_t>(x.mark & 0xffffff));
+  };
+  if (item.in_place) changed(*target, before);
+  if (item.in_place && base != target) changed(*base, base_before);
+  // Its numbers may change where nothing but its own kernel looks at them.
+  const uint32_t fixed = op.info->static_size, size = op.info->attr_size;
+  uint32_t own = no_number, count = 0;
+  for (size_t i = first; i < recording_->launches.size(); i++) {
+    const Launch& l = recording_->launches[i];
+    if (l.signature && l.signature->op == &op) own = static_cast<uint32_t>(i), count++;
+    if (l.signature && l.signature->op != &op && l.signature->op->role != Role::cast) count = 2;
+  }
+  if (!differentiable && count == 1 && size > fixed &&
+      std::memcmp(recording_->launches[own].attrs.data() + fixed, item.attrs.data() + fixed, size - fixed) == 0)
+    item.launch = own;
+  recording_->items.push_back(std::move(item));
+  return true;
+}
+
+void Compiled::record_backward(const BackwardCall& call, PassRef& paused) {
+  std::vector<Tensor*> inputs(call.roots, call.roots + call.root_count);
+  if (call.seeds != nullptr) inputs.insert(inputs.end(), call.seeds, call.seeds + call.root_count);
+  const uint32_t flags = (call.retain_graph ? 1u : 0u) | (call.seeds != nullptr ? 2u : 0u);
+  Item item = add_item(
+      {ItemKind::backward, nullptr, flags, inputs.data(), static_cast<uint32_t>(inputs.size()), nullptr, nullptr, 0});
+  recording_->items.pop_back();
+  item.roots = call.root_count;
+  const std::vector<TensorRef> leaves = leaves_;
+  std::vector<TensorRef> before;
+  for (const TensorRef& leaf : leaves) {
+    TensorRef* gradient = gradient_of(*leaf);
+    before.push_back(gradient != nullptr ? *gradient : nullptr);
+    item.inputs.push_back(before.back() ? number_of(*before.back()) : no_number);
+  }
+  {
+    Scoped<ItemLog*> alone(ambient().items, nullptr);
+    Scoped<LaunchLog*> listen(ambient().launches, this);
+    try {
+      paused = perigee::backward(call);
+    } catch (const pg::Error&) {
+      refuse("backward raised an error");
+      throw;
+    }
+  }
+  if (paused) {  // the front end goes on with it, which nobody listens to
+    refuse("backward goes through a gradient or a hook of Lua's");
+    end_recording();
+    return begin_eager();
+  }
+  for (size_t i = 0; i < leaves.size(); i++) {
+    TensorRef* gradient = gradient_of(*leaves[i]);
+    if (gradient == nullptr || !*gradient || gradient->get() == before[i].get()) continue;
+    item.grads.push_back({static_cast<uint32_t>(leaves[i]->mark & 0xffffff), add_made(**gradient, false)});
+  }
+  recording_->items.push_back(std::move(item));
+}
+
+void Compiled::clear_grads(Tensor* const* tensors, uint32_t count) {
+  const Asked asked{ItemKind::clear_grads, nullptr, 0, tensors, count, nullptr, nullptr, 0};
+  if (mode_ == Mode::matching && match(asked)) return;
+  if (mode_ == Mode::recording) add_item(asked);
+  for (uint32_t i = 0; i < count; i++)
+    if (TensorRef* gradient = gradient_of(*tensors[i])) *gradient = nullptr;
+}
+
+void Compiled::set_grad(Tensor& x, Tensor* gradient) {
+  Tensor* inputs[2] = {&x, gradient};
+  const Asked asked{ItemKind::set_grad, nullptr, 0, inputs, 2, nullptr, nullptr, 0};
+  if (mode_ == Mode::matching && match(asked)) return;
+  if (mode_ == Mode::recording) add_item(asked);
+  if (TensorRef* place = gradient_of(x)) *place = TensorRef::share(gradient);
+}
+
+TensorRef Compiled::detach(Tensor& x) {
+  Tensor* input = &x;
+  const Asked asked{ItemKind::detach, nullptr, 0, &input, 1, nullptr, nullptr, 1};
+  if (mode_ == Mode::matching && match(asked)) return tensors_[plan_->items[at_ - 1].outputs[0]];
+  TensorRef made = alias(x);
+  if (mode_ != Mode::recording) return made;
+  Item& item = add_item(asked);
+  const uint32_t number = add_made(*made, false);
+  item.outputs.push_back(number);
+  return made;
+}
+
+// ---- the end of a stretch ----
+
+// Which histories are over: another backward would say that what they saved was released.
+void Compiled::find_histories() {
+  std::map<const Node*, bool> released;
+  std::vector<std::pair<Node*, size_t>> open;
+  auto over = [&](Node* from) {
+    if (auto it = released.find(from); it != released.end()) return it->second;
+    released[from] = from->released;
+    open.assign(1, {from, 0});
+    while (!open.empty()) {
+      auto& [node, next] = open.back();
+      if (next == node->inputs.size()) {
+        const bool found = released[node];
+        open.pop_back();
+        if (found && !open.empty()) released[open.back().first] = true;
+        continue;
+      }
+      Node* behind = node->inputs[next++].edge.node.get();
+      if (behind == nullptr) continue;
+      auto [it, fresh] = released.try_emplace(behind, behind->released);
+      if (fresh) {
+        open.emplace_back(behind, 0);
+      } else if (it->second) {
+        released[node] = true;
+      }
+    }
+    return released[from];
+  };
+  for (TensorPlan& t : recording_->tensors) {
+    if (t.outside || !t.node) continue;
+    t.history = over(t.node.get()) ? History::released : History::alive;
+    auto shown = NodeRef::adopt(new Node());
+    shown->op = t.node->op;
+    shown->released = true;
+    shown->outputs.resize(t.node->outputs.size());
+    for (uint32_t i = 0; i < shown->outputs.size(); i++) shown->outputs[i].meta = t.node->outputs[i].meta;
+    t.node = std::move(shown);
+  }
+}
+
+void Compiled::end_recording() {
+  recorded_++;
+  std::unique_ptr<Plan> plan = std::move(recording_);
+  Plans& list = *list_;
+  if (!barred_.empty()) {
+    note(barred_);
+    std::erase_if(list, [](auto& p) { return !p->barred.empty(); });
+    plan = std::make_unique<Plan>();
+    plan->barred = barred_;
+  } else {
+    recording_ = std::move(plan);
+    find_histories();
+    plan = std::move(recording_);
+    made_++;
+    std::erase_if(list, [&](auto& p) {
+      if (!p->barred.empty() || p->items.size() != plan->items.size() || !same_until(*p, *plan, plan->items.size()))
+        return false;
+      plan->failures = p->failures;
+      plan->after = std::move(p->after);
+      return true;
+    });
+  }
+  list.push_front(std::move(plan));
+  if (list.size() > most_plans) list.pop_back();
+  last_ = list.front()->barred.empty() ? list.front().get() : nullptr;
+  list_ = &list.front()->after;
+}
+
+// ---- what is shown ----
+
+std::string Compiled::text() const {
+  auto quoted = [](const std::string& s) {
+    std::string out = "\"";
+    for (char c : s) out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    return out + "\"";
+  };
+  size_t plans = 0;
+  std::string rows;
+  auto visit = [&](auto&& self, const Plans& list) -> void {
+    for (auto& p : list) {
+      plans += p->barred.empty();
+      uint64_t separate = 0;
+      for (const Slot& s : p->slots) separate += s.first != no_number ? s.bytes : 0;
+      rows += (rows.empty() ? "" : ",") +
+              pg::format("{\"items\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":%llu,\"separate\":%llu",
+                         p->items.size(), p->launches.size(), static_cast<unsigned long long>(p->uses),
+                         static_cast<unsigned long long>(p->arena_bytes), static_cast<unsigned long long>(p->bound),
+                         static_cast<unsigned long long>(separate)) +
+              (p->barred.empty() ? "" : ",\"refused\":" + quoted(p->barred)) + "}";
+      self(self, p->after);
+    }
+  };
+  visit(visit, plans_);
+  std::string reasons;
+  for (auto& [why, times] : why_) reasons += (reasons.empty() ? "" : ",") + quoted(why) + ":" + std::to_string(times);
+  return pg::format("{\"calls\":%llu,\"hits\":%llu,\"recorded\":%llu,\"replayed\":%llu,\"eager\":%llu,\"plans\":%zu",
+                    static_cast<unsigned long long>(calls_), static_cast<unsigned long long>(hits_),
+                    static_cast<unsigned long long>(recorded_), static_cast<unsigned long long>(replayed_),
+                    static_cast<unsigned long long>(eager_), plans) +
+         ",\"why\":{" + reasons + "},\"stretches\":[" + rows + "]}";
+}
+
+}  // namespace perigee

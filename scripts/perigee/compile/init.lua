@@ -1,0 +1,105 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- pg.compile: a function whose work is planned once and launched again.
+
+local native = require "perigee.native"
+local pg = require "perigee"
+
+local compiled = native.compiled
+
+---@class perigee.Compiled
+---@overload fun(...: any): any
+local Compiled = {}
+
+local read = native.signature("compile", {
+  { "fn", "function", required = true, doc = "what a call runs; its tensors live as in pg.scope" },
+  { "amp", "any", doc = "a dtype: calls run under pg.amp.autocast with it" },
+  { "fuse", "boolean", default = true, doc = "whether operators may be joined into one kernel where a plugin can" },
+  { "frozen", "boolean", default = false, doc = "whether later calls skip the function" },
+})
+
+local MODES = { off = true, plan = true, fuse = true, layout = true }
+
+-- PERIGEE_COMPILE, looked at when a function is compiled.
+local function mode_of()
+  local mode = os.getenv "PERIGEE_COMPILE"
+  if mode == nil or mode == "" then return "plan" end
+  if not MODES[mode] then
+    native.raise("invalid_argument", "compile",
+                 ("PERIGEE_COMPILE is %q; expected off, plan, fuse or layout"):format(mode))
+  end
+  return mode
+end
+
+---pg.compile(fn, options): a function that does what fn does, with the same bits. fn runs at every call; what it asks
+---for is compared with plans of earlier calls, and where it is the same, the plan's kernels are launched in one go, in
+---memory that was laid out once. A call is a pg.scope: what fn returns or keeps stays. The first call runs as always,
+---the second is noted.
+---@param fn function
+---@return perigee.Compiled
+local function compile(...)
+  local o = read(...)
+  if o.frozen then
+    native.raise("not_supported", "compile", "frozen=true is not available",
+                 "without it the function runs at every call, and gives the same results")
+  end
+  if o.amp and type(o.amp) ~= "string" then
+    native.raise("invalid_argument", "compile", "amp must be a dtype's name, got " .. native.describe(o.amp))
+  end
+  local fn, inner = o.fn, o.fn
+  if o.amp then
+    inner = function(...) return pg.amp.autocast({ dtype = o.amp }, fn, ...) end
+  end
+  local self = { fn = inner, mode = mode_of(), fuse = o.fuse }
+  if self.mode ~= "off" then self.native = compiled.create() end
+  return setmetatable(self, Compiled)
+end
+
+function Compiled:__call(...)
+  if not self.native then return pg.scope(self.fn, ...) end
+  return compiled.call(self.native, pg.scope, self.fn, ...)
+end
+
+local function nothing() -- of a function that is not compiled
+  return { calls = 0, hits = 0, recorded = 0, replayed = 0, eager = 0, plans = 0, why = {}, stretches = {} }
+end
+
+---What the function has done so far: `calls`; `plans` that are kept; `hits`, stretches of calls that were launched as
+---a plan; `recorded`, those that were noted; `replayed`, those that began as a plan and went on otherwise; `eager`,
+---calls that were not looked at; `why`, how often for which reason something was not launched as a plan; `kernels` of
+---the plan used last, and `bytes`, `bound` and `separate`: of its memory as it is laid out, what lives at once at
+---least, and the same without reuse.
+---@return table figures
+function Compiled:stats()
+  local s = self.native and compiled.stats(self.native) or nothing()
+  local first = s.stretches[1]
+  for _, name in ipairs { "kernels", "bytes", "bound", "separate" } do s[name] = first and first[name] or 0 end
+  return s
+end
+
+---The same as text, a line for each stretch that is planned.
+---@return string
+function Compiled:explain()
+  local s, lines = self:stats(), {}
+  lines[1] = ("%s: %d calls, %d plans, %d hits, %d recorded, %d called again as they were, %d eager"):format(
+    self.native and self.mode or "off", s.calls, s.plans, s.hits, s.recorded, s.replayed, s.eager)
+  for i, p in ipairs(s.stretches) do
+    if p.refused then
+      lines[#lines + 1] = ("stretch %d: not planned: %s"):format(i, p.refused)
+    else
+      local text = "stretch %d: %d items, %d kernels, used %d times; memory %d bytes, %d live at once, %d without reuse"
+      lines[#lines + 1] = text:format(i, p.items, p.kernels, p.uses, p.bytes, p.bound, p.separate)
+    end
+  end
+  local reasons = {}
+  for why, times in pairs(s.why) do reasons[#reasons + 1] = ("%d times: %s"):format(times, why) end
+  table.sort(reasons)
+  for _, reason in ipairs(reasons) do lines[#lines + 1] = reason end
+  lines[#lines + 1] = "fusion: no plugin joins operators"
+  return table.concat(lines, "\n")
+end
+
+native.checked.class(Compiled, { noun = "a compiled function", call = "compiled" })
+
+function Compiled:__tostring() return "pg.compile: " .. self:explain() end
+
+return { compile = compile }
