@@ -66,6 +66,10 @@ local CheckpointManager = {}
 ---@field hint? fun(key: string): string? # what to say of a name from elsewhere
 local ClassRules = {}
 
+---@class perigee.Compiled
+---@overload fun(...: any): any
+local Compiled = {}
+
 ---@class perigee.Dataset
 ---@field size integer # how many elements, as #
 ---@field batched boolean? # whether elements are batches
@@ -738,6 +742,18 @@ function CheckpointManager:save(given) end
 ---The steps that there are files of, in the order in which they were saved.
 ---@return integer[]
 function CheckpointManager:steps() end
+
+---The same as text, a line for each stretch that is planned.
+---@return string
+function Compiled:explain() end
+
+---What the function has done so far: `calls`; `plans` that are kept; `hits`, stretches of calls that were launched as
+---a plan; `recorded`, those that were noted; `replayed`, those that began as a plan and went on otherwise; `eager`,
+---calls that were not looked at; `why`, how often for which reason something was not launched as a plan; `kernels` of
+---the plan used last, and `bytes`, `bound` and `separate`: of its memory as it is laid out, what lives at once at
+---least, and the same without reuse.
+---@return table figures
+function Compiled:stats() end
 
 ---A copy of a model in which Linear layers and convolutions are two layers in sequence, of `rank` channels between
 ---them: the product of their weights is the matrix of that rank that is nearest to the weight (singular value
@@ -3827,6 +3843,14 @@ function pg.col2im(...) end
 ---@param ... perigee.Tensor|perigee.Tensor[]
 ---@return perigee.Tensor
 function pg.column_stack(...) end
+
+---pg.compile(fn, options): a function that does what fn does, with the same bits. fn runs at every call; what it asks
+---for is compared with plans of earlier calls, and where it is the same, the plan's kernels are launched in one go, in
+---memory that was laid out once. A call is a pg.scope: what fn returns or keeps stays. The first call runs as always,
+---the second is noted.
+---@param ... any|{fn: function, amp?: any, fuse?: boolean, frozen?: boolean} # fn, amp, fuse=true, frozen=false
+---@return perigee.Compiled
+function pg.compile(...) end
 
 ---One of two functions, by a bool tensor of one element: `pg.cond(x:sum():gt(0), function() return x:sqrt() end,
 ---function() return -x end)`. Only the one that is taken runs. Each returns a tensor, or a table of them; what follows
