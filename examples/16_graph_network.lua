@@ -48,11 +48,11 @@ local GraphConv = nn.class "GraphConv"
 function GraphConv:init(o) self.linear = nn.Linear { o.inputs, o.outputs } end
 function GraphConv:forward(x, graph)
   local messages = self.linear(x)[graph.from] * graph.weight
-  return pg.zeros_like(messages[{ { 1, #x } }]):index_add(1, graph.to, messages)
+  return pg.zeros_like(messages[{ { 1, #x } }]):index_add(graph.to, messages, 1)
 end
 
 local ones = pg.ones { #edges.from, device = options.device }
-local degree = pg.zeros { PEOPLE, device = options.device }:index_add(1, edges.to, ones)
+local degree = pg.zeros { PEOPLE, device = options.device }:index_add(edges.to, ones, 1)
 edges.weight = (degree[edges.from] * degree[edges.to]):rsqrt():unsqueeze(2)
 
 local GraphNet = nn.class "GraphNet"

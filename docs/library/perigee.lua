@@ -215,6 +215,13 @@ local Tape = {}
 ---@operator len: integer
 local Tensor = {}
 
+---@class perigee.Tokenizer
+local Tokenizer = {}
+
+---@class perigee.Vocabulary
+---@field unknown string? # the token that stands for those that it does not have
+local Vocabulary = {}
+
 ---@class perigee.amp
 local amp = {}
 
@@ -241,7 +248,11 @@ local compress = {}
 local config = {}
 
 ---@class perigee.data
+---@field text perigee.data.text # text as numbers
 local data = {}
+
+---@class perigee.data.text
+local data_text = {}
 
 ---@class perigee.events.Reader
 ---@field at integer # bytes in front of the next record
@@ -829,6 +840,34 @@ function data.is_dataset(v) end
 ---@param ... integer|{n: integer} # n
 ---@return perigee.Dataset
 function data.range(...) end
+
+---A tokenizer by byte-pair encoding, from a file: Hugging Face's tokenizer.json (GPT-2's and Llama 3's kind, over
+---bytes)
+---or tiktoken's ranks. The ids are those of the packages `tokenizers` and `tiktoken`; what a file asks for and is not
+---here is refused by name. Needs PCRE2's library.
+---@param ... string|{path: string, pattern?: string, special?: table} # path, pattern, special
+---@return perigee.Tokenizer
+function data_text.bpe(...) end
+
+---The 256 bytes, each under its own number.
+---@param ... any
+---@return perigee.Vocabulary
+function data_text.bytes(...) end
+
+---The characters of a text, the most frequent first.
+---@param ... string|{text: string, size?: integer, least?: integer, unknown?: string} # text, size, least=1, unknown
+---@return perigee.Vocabulary
+function data_text.chars(...) end
+
+---Learns a tokenizer by byte-pair encoding: data.text.train_bpe(text, 4096). The same merges as `tokenizers` learns.
+---@param ... string|string[]|integer|{texts: string|string[], size: integer, least?: integer, pattern?: string, special?: string[]} # texts, size, least=1, pattern, special
+---@return perigee.Tokenizer
+function data_text.train_bpe(...) end
+
+---Words, the most frequent first; or what vocabulary:save wrote.
+---@param ... string[]|string|{words: string[]|string, size?: integer, least?: integer, unknown?: string} # words, size, least=1, unknown
+---@return perigee.Vocabulary
+function data_text.vocabulary(...) end
 
 ---Element i of the pipeline, from 1, or from the end where negative, in the order of the current epoch: `ds[i]`.
 ---@param i integer
@@ -8912,5 +8951,66 @@ function Tensor:zero_grad() end
 ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
 ---@return perigee.Tensor
 function Tensor:zeros_like(options) end
+
+---The text of ids. Ids of a part of a text may end in the middle of a character.
+---@param ... any
+---@return string
+function Tokenizer:decode(...) end
+
+---The ids of a text, from 0, as a tensor [tokens] of int64.
+---@param ... any
+---@return perigee.Tensor
+function Tokenizer:encode(...) end
+
+---The id of a token, or nil.
+---@param token string # its bytes
+---@return integer? id
+function Tokenizer:id(token) end
+
+---The ids of a text, from 0, as a list.
+---@param ... any
+---@return integer[]
+function Tokenizer:ids(...) end
+
+---Writes a tokenizer.json, which data.text.bpe and the `tokenizers` package read.
+---@param path string
+function Tokenizer:save(path) end
+
+---How many tokens it has.
+---@return integer
+function Tokenizer:size() end
+
+---The bytes of a token.
+---@param id integer # from 0
+---@return string
+function Tokenizer:token(id) end
+
+---The text of ids; of words the list.
+---@param ids perigee.Tensor|integer[]
+---@return string|string[]
+function Vocabulary:decode(ids) end
+
+---The ids of a text, or of a list of words, as a tensor [tokens] of int64.
+---@param text string|string[] # a list where the vocabulary is one of words
+---@return perigee.Tensor
+function Vocabulary:encode(text) end
+
+---The id of a token; of one that it does not have, that of `unknown`, or nil where there is none.
+---@param token string
+---@return integer? id
+function Vocabulary:id(token) end
+
+---Writes it as a JSON file, which data.text.vocabulary reads.
+---@param path string
+function Vocabulary:save(path) end
+
+---How many tokens it has.
+---@return integer
+function Vocabulary:size() end
+
+---The token with an id.
+---@param id integer # from 0
+---@return string
+function Vocabulary:token(id) end
 
 return pg

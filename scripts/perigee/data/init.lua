@@ -6,6 +6,7 @@ local native = require "perigee.native"
 local pipeline = require "perigee.data.pipeline"
 
 ---@class perigee.data
+---@field text perigee.data.text text as numbers
 local data = { is_dataset = pipeline.is_dataset }
 
 local function check_slices(tensors)
@@ -101,4 +102,9 @@ function data.csv(...)
   return tensors.data
 end
 
-return require("perigee.names.package").close(data, "data", "data")
+-- Text is loaded when it is asked for.
+return setmetatable(data, { __index = function(_, name)
+  if name ~= "text" then require("perigee.names.package").refuse(data, "data", name, "data", { "text" }) end
+  data.text = require "perigee.data.text"
+  return data.text
+end })

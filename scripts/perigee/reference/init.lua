@@ -389,7 +389,7 @@ function reference.find(name)
   if all[name] then return all[name] end
   local bare = name:gsub("^pg%.", "")
   for _, prefix in ipairs { "", "pg.", "nn.", "optim.", "tensor:", "layer:", "optimizer:", "dataset:", "optim.sched.",
-                            "nn.init.", "nn.utils.", "data.", "graph:", "session:" } do
+                            "nn.init.", "nn.utils.", "data.", "data.text.", "graph:", "session:" } do
     if all[prefix .. bare] then return all[prefix .. bare] end
   end
 end

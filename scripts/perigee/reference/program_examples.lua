@@ -15,6 +15,9 @@ model:fit{x=x, y=y, loss="mse", optimizer=optim.SGD{lr=0.1}, epochs=3, verbose=0
 ]] .. after
 end
 
+local BPE = "local tokenizer = data.text.train_bpe(\"low lower lowest\", 260)\n"
+local CHARS = "local chars = data.text.chars(\"banana\")\n"
+
 local function written(what, after)
   return "local writer = pg.SummaryWriter{os.tmpname() .. \".run\"}\n" .. what .. (after or "\nwriter:close()")
 end
@@ -142,6 +145,31 @@ file:close()
 print(data.csv(path .. ".csv"))
 os.remove(path)
 os.remove(path .. ".csv")]],
+  ["data.text.bytes"] = "print(data.text.bytes():encode(\"Lua\"))",
+  ["data.text.chars"] = "local chars = data.text.chars(\"banana\")\nprint(chars:size(), chars:encode(\"nab\"))",
+  ["data.text.vocabulary"] = [[
+local words = data.text.vocabulary({"to", "be", "or", "not", "to", "be"}, {unknown="<unk>"})
+print(words:encode{"not", "to", "see"})]],
+  ["data.text.bpe"] = [[
+data.text.train_bpe("low lower lowest", 260):save("tokenizer.json")
+local tokenizer = data.text.bpe("tokenizer.json")
+print(tokenizer, tokenizer:encode("lower"))
+os.remove("tokenizer.json")]],
+  ["data.text.train_bpe"] = BPE .. "print(tokenizer:ids(\"low\")[1], tokenizer:token(258))",
+  ["tokenizer:ids"] = BPE .. "print(#tokenizer:ids(\"a low\"))",
+  ["tokenizer:encode"] = BPE .. "print(tokenizer:encode(\"lower\"))",
+  ["tokenizer:decode"] = BPE .. "print(tokenizer:decode(tokenizer:encode(\"lower\")))",
+  ["tokenizer:token"] = BPE .. "print(tokenizer:token(257))",
+  ["tokenizer:id"] = BPE .. "print(tokenizer:id(\"low\"), tokenizer:id(\"high\"))",
+  ["tokenizer:size"] = BPE .. "print(tokenizer:size())",
+  ["tokenizer:save"] = BPE .. "tokenizer:save(\"tokenizer.json\")\nos.remove(\"tokenizer.json\")",
+  ["vocabulary:encode"] = CHARS .. "print(chars:encode(\"nab\"))",
+  ["vocabulary:decode"] = CHARS .. "print(chars:decode{2, 0, 1, 0})",
+  ["vocabulary:token"] = CHARS .. "print(chars:token(0))",
+  ["vocabulary:id"] = CHARS .. "print(chars:id(\"b\"), chars:id(\"x\"))",
+  ["vocabulary:size"] = CHARS .. "print(chars:size())",
+  ["vocabulary:save"] = CHARS .. "chars:save(\"chars.json\")\n" ..
+    "print(data.text.vocabulary(\"chars.json\"))\nos.remove(\"chars.json\")",
   ["dataset:batch"] = SET .. "print(#set:batch(2), #set:batch{2, drop_last=true}, set:batch(2)[1].x)",
   ["dataset:map"] = SET .. "print(set:map(function(sample) return { x = sample.x * 10 } end)[2].x)",
   ["dataset:shuffle"] = SET .. "local order = {}\n" ..

@@ -25,6 +25,8 @@ receivers.prefixes = {
   inner = false, masks = false, choose = false, targets = false, resize = false, spaces = false,
   PackedSequence = "packed_sequence:", events = "pg.", Writer = "summary_writer:", protobuf = false, records = false,
   Reader = false, runs = false, Run = false, kinds = false, TensorBoard = false,
+  text = "data.text.", Vocabulary = "vocabulary:", Tokenizer = "tokenizer:",
+  Heap = false, pieces = false, letters = false,
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.

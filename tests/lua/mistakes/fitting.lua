@@ -24,6 +24,8 @@ fitting.objects = {
   tensor = tensor, layer = model, sequential = model, graph = graph, dataset = dataset, optimizer = optimizer,
   schedule = schedule,
   adapters = function() return nn.lora(model(), { rank = 1 }) end,
+  tokenizer = function() return data.text.train_bpe("a text", 258) end,
+  vocabulary = function() return data.text.chars("a text") end,
   average = function() return optim.EMA { model() } end,
   checkpoint_manager = function() return pg.CheckpointManager { folder, model = model() } end,
   iterator = function() return dataset():batch(2):each() end,

@@ -40,6 +40,9 @@ local INNER = {
   ["perigee.GradScaler"] = "factor growth_factor backoff_factor growth_interval growth_tracker enabled order seen",
   ["perigee.CheckpointManager"] = "objects mode looked_up",
   ["perigee.SummaryWriter"] = "file",
+  ["perigee.Vocabulary"] = "kind tokens ids",
+  ["perigee.Tokenizer"] = "tokens ranks results added steps prefix suffix whole_words document id_of bytes known " ..
+    "known_count added_tokens count find_added",
   ["perigee.Graph"] = "native results eager listed sources symbols names constants optimizers scalers before_run",
   ["perigee.Session"] = "native committed names seen",
   ["perigee.Compiled"] = "fn native mode fuse",

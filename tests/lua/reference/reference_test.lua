@@ -80,6 +80,7 @@ local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:
   ["pg.load_plugin"] = true, ["pg.manual_seed"] = true, ["pg.reset"] = true, ["pg.save"] = true,
   ["pg.save_npy"] = true, ["pg.save_npz"] = true, ["pg.synchronize"] = true, ["plot:save"] = true,
   ["scaler:unscale"] = true, ["schedule:apply"] = true, ["summary_writer:close"] = true,
+  ["tokenizer:save"] = true, ["vocabulary:save"] = true,
   ["session:close"] = true, ["session:commit"] = true,
   ["tensor:backward"] = true, ["tensor:free"] = true, ["tensor:save_npy"] = true }
 local SILENT_METHODS = { load_state = true, step = true, zero_grad = true }
