@@ -46,7 +46,8 @@ TEST_CASE("copies between all dtypes and layouts; fills") {
     Tensor y(dtype, {3, 5}, Layout::stepped);
     pg_tensor t = y.placed();
     pg_error error = pg::make_error();
-    REQUIRE(device().fill(device_self(), 0, &t, 1.0, 1, 0, &error) == PG_OK);
+    const pg_number one = pg::make_number(1.0);
+    REQUIRE(device().fill(device_self(), 0, &t, &one, 1, 0, &error) == PG_OK);
     check_values(y, std::vector<double>(15, 1.0));
   }
 }
