@@ -59,7 +59,7 @@ int32_t pgc_custom(pgc_tensor* const* inputs, uint32_t input_count, pgc_tensor* 
     std::vector<TensorRef> results;
     for (uint32_t i = 0; i < output_count; i++) results.push_back(TensorRef::share(api::get(outputs[i])));
     *number = record_custom(api::get(inputs), input_count, results.data(), output_count, rehang != 0);
-    for (const TensorRef& y : results) graph_note_history(*y);
+    for (const TensorRef& y : results) graph_note_custom(*y);
     for (uint32_t i = 0; i < output_count; i++) made[i] = give(std::move(results[i]));
   });
 }

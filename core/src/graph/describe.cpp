@@ -168,21 +168,12 @@ class Writer {
       json["variable"] = g_.values[v.variable].name;
       if (auto before = over_.find(id); before != over_.end()) json["over"] = g_.values[before->second].name;
     }
-    if (v.history && v.history->kind == NodeKind::custom) mark_custom(json, *v.history);
+    // Its gradient is a script's function: what can be told is by which values there is one.
+    if (auto custom = g_.custom.find(id); custom != g_.custom.end())
+      for (uint32_t by : custom->second) json["custom"].push_back(g_.values[by].name);
     if (!v.history || v.history->kind != NodeKind::leaf) return;
     auto leaf = leaves_.find(v.history.get());
     if (leaf != leaves_.end()) json["leaf"] = leaf->second;
-  }
-
-  // Its gradient is a script's function: what can be told is by which values there is one.
-  void mark_custom(Json& json, const Node& taped) const {
-    Json by = Json::array();
-    for (const InputRecord& input : taped.inputs) {
-      if (!input.edge.node || input.value >= g_.values.size()) continue;
-      const GraphValue& v = g_.values[input.value];
-      if (v.meta.get() == input.meta.get() && v.history) by.push_back(v.name);
-    }
-    if (!by.empty()) json["custom"] = std::move(by);
   }
 
   Json control(const GraphNode& n, Json& operators) {
@@ -192,7 +183,7 @@ class Writer {
     json["inputs"] = Json::array();
     for (uint32_t i = 0; i < n.inputs.size(); i++) {
       json["inputs"].push_back(g_.values[n.inputs[i]].name);
-      if (!c.linked[i] && g_.values[n.inputs[i]].history) json["detached"].push_back(i);
+      if (!c.linked[i] && g_.is_linked(n.inputs[i])) json["detached"].push_back(i);
     }
     if (c.carries > 0) json["carries"] = c.carries;
     if (c.steps > 0) json["steps"] = c.steps;
@@ -210,7 +201,7 @@ class Writer {
       Json output = described(v);
       if (v.device != n.device) output["device"] = v.device->name;
       if (v.named) output["named"] = true;
-      if (v.history) output["gradient"] = true;
+      if (g_.is_linked(id)) output["gradient"] = true;
       json["outputs"].push_back(std::move(output));
     }
     for (uint32_t id : n.after) json["after"].push_back(g_.values[id].name);
@@ -225,8 +216,7 @@ class Writer {
     json["results"] = Json::array();
     for (uint32_t k = 0; k < b.results.size(); k++) {
       json["results"].push_back(name_or_none(b.results[k]));
-      if (b.results[k] != Control::none && !b.linked[k] && g_.values[b.results[k]].history)
-        json["detached"].push_back(k);
+      if (b.results[k] != Control::none && !b.linked[k] && g_.is_linked(b.results[k])) json["detached"].push_back(k);
     }
     return json;
   }
@@ -339,8 +329,7 @@ class Writer {
     for (uint32_t declared = 0; declared < n.groups.size(); declared++)
       for (uint32_t k = 0; k < n.groups[declared]; k++, flat++) {
         const uint32_t id = n.inputs[flat];
-        if (id == UINT32_MAX || !g_.values[id].history || (n.op->info->inputs[declared]->flags & PG_INPUT_META))
-          continue;
+        if (id == UINT32_MAX || !g_.is_linked(id) || (n.op->info->inputs[declared]->flags & PG_INPUT_META)) continue;
         any = open;
         if (taped != nullptr && !taped->inputs[flat].edge.node) apart.push_back(flat);
       }

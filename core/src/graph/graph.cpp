@@ -414,12 +414,16 @@ const std::string& graph_name(Tensor& tensor) {
   return tensor.graph->values[tensor.value].name;
 }
 
-void graph_note_history(const Tensor& x) {
-  if (!x.is_graph()) return;
-  GraphValue& v = x.graph->values[x.value];
-  if (v.history) return;
-  v.history = x.node;
-  v.output = x.output;
+void graph_note_custom(const Tensor& x) {
+  if (!x.is_graph() || !x.node || x.graph->values[x.value].history) return;
+  Graph& g = *x.graph;
+  std::vector<uint32_t>& by = g.custom[x.value];
+  by.clear();
+  for (const InputRecord& input : x.node->inputs) {
+    const bool own = input.edge.node && input.value < g.values.size() && input.value != x.value &&
+                     g.values[input.value].meta.get() == input.meta.get() && g.is_linked(input.value);
+    if (own) by.push_back(input.value);
+  }
 }
 
 uint32_t graph_after(Graph& g, Tensor* const* tensors, uint32_t count) {

@@ -120,6 +120,10 @@ struct Graph {
   std::map<const Tensor*, uint32_t> called_as;
   std::set<std::string> origins;  // of a graph that was read: the texts that its nodes point to
   std::vector<HungNode> hung;     // of one that was read, those of its bodies too
+  // Values whose gradients the front end computes, and those that they are by. The nodes are not kept: they end with
+  // their last tensor.
+  std::map<uint32_t, std::vector<uint32_t>> custom;
+  bool is_linked(uint32_t value) const { return values[value].history || custom.count(value) != 0; }
 
   std::vector<uint32_t> after;  // values that are made before all that is recorded now runs
   // ---- of a body (body.hpp) ----
@@ -167,8 +171,8 @@ TensorRef graph_capture(Graph& g, Tensor& x);
 TensorRef graph_after_writes(Graph& g, Tensor& tensor, uint32_t index, Tensor* also = nullptr);
 // The value of a graph's tensor as it is now: a view whose base was written to is made anew.
 uint32_t graph_value_now(Tensor& x);
-// A value without a history gets that of a tensor which stands for it: for those who look it up by name.
-void graph_note_history(const Tensor& x);
+// A value without a history of its own hangs on the custom node of a tensor that stands for it (Graph::custom).
+void graph_note_custom(const Tensor& x);
 // From now on what is recorded runs after what made these tensors. Answers how long g.after was.
 uint32_t graph_after(Graph& g, Tensor* const* tensors, uint32_t count);
 // In the nodes from the first-th on, runs read the number `attr`, which must not decide about kernels, off a value of

@@ -131,7 +131,7 @@ void GraphReader::read_inside(Control::Body& body) {
   check_symbols();
   body.arguments = read_values(list_of(document_, "arguments", where), "arguments", where);
   body.results = read_values(list_of(document_, "results", where), "results", where);
-  for (uint32_t id : body.results) body.linked.push_back(id != Control::none && g_.values[id].history ? 1 : 0);
+  for (uint32_t id : body.results) body.linked.push_back(id != Control::none && g_.is_linked(id) ? 1 : 0);
   if (!document_.contains("detached")) return;
   for (const Json& index : list_of(document_, "detached", where))
     body.linked[index_of(index, body.linked.size(), where + ": an entry of \"detached\"")] = 0;
@@ -222,8 +222,13 @@ void GraphReader::hang(uint32_t index, const std::vector<TensorRef>& held, const
     if (!any) return;
     const uint64_t number =
         record_custom(inputs.data(), static_cast<uint32_t>(inputs.size()), made.data(), count, false);
-    for (uint32_t k = 0; k < count; k++)
-      if (is_flagged(outputs[first + k])) graph_note_history(*made[k]);
+    for (uint32_t k = 0; k < count; k++) {
+      if (!is_flagged(outputs[first + k])) continue;
+      graph_note_custom(*made[k]);
+      GraphValue& v = g_.values[ids[first + k]];  // which is looked up by name from now on
+      v.history = made[k]->node;
+      v.output = made[k]->output;
+    }
     whole().g_.hung.push_back({number, &g_, index, first, count, static_cast<uint32_t>(inputs.size()), false});
   };
   hang_on(0, own);
@@ -244,6 +249,8 @@ void GraphReader::read_lost(uint32_t id, const Json& json, const std::string& wh
   if (inputs.empty()) return;
   std::vector<TensorRef> made{tensor_of(g_, id)};
   const uint64_t number = record_custom(inputs.data(), static_cast<uint32_t>(inputs.size()), made.data(), 1, false);
+  g_.values[id].history = nullptr;
+  graph_note_custom(*made[0]);
   g_.values[id].history = made[0]->node;
   g_.values[id].output = made[0]->output;
   whole().g_.hung.push_back(

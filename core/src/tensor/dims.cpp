@@ -106,29 +106,41 @@ void cancel(Sum& a, Sum& b) {
   b = without(b);
 }
 
+// Sizes before numbers.
+std::pair<std::string, std::string> ordered_texts(int64_t a, int64_t b) {
+  std::pair texts{dim_text(a), dim_text(b)};
+  const bool both = PG_DIM_IS_SYMBOLIC(a) && PG_DIM_IS_SYMBOLIC(b);
+  if (both ? texts.second < texts.first : PG_DIM_IS_SYMBOLIC(b)) std::swap(texts.first, texts.second);
+  return texts;
+}
+
 // max(-batch, -2) is said as what it is: -min(batch, 2).
 std::string smallest_text(const Atom& atom) {
   if (atom.kind != Kind::maximum) return "";
-  std::string a = dim_text(dim_mul(atom.a, -1)), b = dim_text(dim_mul(atom.b, -1));
+  const auto [a, b] = ordered_texts(dim_mul(atom.a, -1), dim_mul(atom.b, -1));
   return a[0] == '-' || b[0] == '-' ? "" : "min(" + a + ", " + b + ")";
 }
 
-std::string product_text(const Product& product, int64_t factor) {
-  for (int64_t atom : product)
-    if (!smallest_text(Atom(table().atoms[static_cast<size_t>(atom)])).empty()) factor = -factor;
-  std::string text = factor == 1 && !product.empty() ? "" : std::to_string(factor);
-  for (int64_t atom : product) {
-    const Atom a = table().atoms[static_cast<size_t>(atom)];
-    const std::string smallest = smallest_text(a);
-    if (!text.empty()) text += "*";
-    if (!smallest.empty()) {
-      text += smallest;
-      continue;
-    }
-    if (a.kind == Kind::symbol) text += a.name;
-    if (a.kind == Kind::quotient) text += "(" + dim_text(a.a) + ")//(" + dim_text(a.b) + ")";
-    if (a.kind == Kind::maximum) text += "max(" + dim_text(a.a) + ", " + dim_text(a.b) + ")";
+// Texts are ordered by what they say: numbers of symbols are used again, and tell nothing of who came first.
+std::string atom_text(const Atom& atom, bool& negative) {
+  if (atom.kind == Kind::symbol) return atom.name;
+  if (atom.kind == Kind::quotient) return "(" + dim_text(atom.a) + ")//(" + dim_text(atom.b) + ")";
+  if (const std::string smallest = smallest_text(atom); !smallest.empty()) {
+    negative = !negative;
+    return smallest;
   }
+  const auto [first, second] = ordered_texts(atom.a, atom.b);
+  return "max(" + first + ", " + second + ")";
+}
+
+std::string product_text(const Product& product, int64_t factor) {
+  std::vector<std::string> texts;
+  bool negative = false;
+  for (int64_t atom : product) texts.push_back(atom_text(Atom(table().atoms[static_cast<size_t>(atom)]), negative));
+  std::sort(texts.begin(), texts.end());
+  if (negative) factor = -factor;
+  std::string text = factor == 1 && !product.empty() ? "" : std::to_string(factor);
+  for (const std::string& part : texts) text += text.empty() ? part : "*" + part;
   return text;
 }
 
@@ -289,10 +301,21 @@ bool dim_solve(int64_t dimension, int64_t value, Bindings& bindings) {
 std::string dim_text(int64_t dimension) {
   if (!PG_DIM_IS_SYMBOLIC(dimension)) return std::to_string(dimension);
   std::lock_guard lock(table().mutex);
+  struct Term {
+    size_t degree;
+    std::string text;
+    int64_t factor;
+    const Product* product;
+  };
+  const Sum sum = sum_of(dimension);
+  std::vector<Term> terms;
+  for (const auto& [product, factor] : sum)
+    terms.push_back({product.size(), product_text(product, 1), factor, &product});
+  std::sort(terms.begin(), terms.end(),
+            [](const Term& a, const Term& b) { return a.degree != b.degree ? a.degree > b.degree : a.text < b.text; });
   std::string text;
-  Sum sum = sum_of(dimension);
-  for (auto it = sum.rbegin(); it != sum.rend(); ++it) {
-    std::string term = product_text(it->first, it->second);
+  for (const Term& each : terms) {
+    const std::string term = product_text(*each.product, each.factor);
     text += text.empty() ? term : (term[0] == '-' ? " - " + term.substr(1) : " + " + term);
   }
   return text;
