@@ -15,6 +15,7 @@
 ---@field metrics perigee.metrics # how good outputs are
 ---@field callbacks perigee.callbacks # what fit calls while it trains
 ---@field linalg perigee.linalg # norms of vectors and matrices
+---@field image perigee.image # pictures as tensors, from and to files
 ---@field prune perigee.prune # models with fewer weights
 ---@field compress perigee.compress # layers replaced by smaller ones
 ---@field json perigee.json # values as JSON text, and files of it
@@ -263,6 +264,9 @@ local Reader = {}
 ---@field curves table<string, {x: number[], y: number[], time: number[]}> # by tag, in the order of steps
 ---@field damage string[] # what could not be read
 local Run = {}
+
+---@class perigee.image
+local image = {}
 
 ---Objects are tables with names, arrays tables with positions from 1. What was read is written as the same again:
 ---arrays are marked as such, so that an empty one stays one, and null is pg.json.null.
@@ -1002,6 +1006,19 @@ function Graph:text() end
 ---@param ... string|{name: string, shape?: table, init?: "zeros"|"ones"|"uniform"|"normal"|"glorot_uniform"|"glorot_normal"|number|table|function|perigee.Tensor, dtype?: perigee.Dtype} # name, shape, init, dtype
 ---@return perigee.Tensor
 function Graph:variable(...) end
+
+---Reads an image as a uint8 tensor [rows, columns, channels]. Channels are grey; grey and opacity; red, green and blue;
+---or these and opacity, as in the file; palettes become colours, inks (CMYK) red, green and blue, 16 bits 8. What a
+---camera noted of how it was held is not looked at. A damaged or cut file, and an animation, is an error with the code
+---"data_loss" that names the file.
+---@param ... string|{from: string, channels?: integer, scale?: integer, max_pixels?: integer} # from, channels, scale, max_pixels
+---@return perigee.Tensor
+function image.load(...) end
+
+---Writes a uint8 image. Atomic: the file is the old one or the whole new one. A PNG has 1 to 4 channels and a WebP 3 or
+---4; both are read as what was written. A JPEG has 1 or 3 channels and is read as something that looks alike.
+---@param ... string|perigee.Tensor|{path: string, image: perigee.Tensor, quality?: integer} # path, image, quality
+function image.save(...) end
 
 ---Ends it: further calls answer nil.
 function Iterator:close() end
@@ -5631,9 +5648,9 @@ function pg.lion(params, grads, exp_avgs, found_inf, options, ...) end
 ---Reads a file of tensors. With a layer, loads them into it and returns the layer. Without one the options are the
 ---format's: `pg.load("table.csv", {skip=1})`. Tables, arrays and images are one tensor named `data`; a PNG image is
 ---[rows, columns, channels], uint8 or int32 of 16 bits, of at most `max_pixels` (2^28), and channels are grey, grey and
----opacity, red green blue, or these and opacity. A checkpoint in several files is read by its index,
----`pg.load("model.safetensors.index.json", model)`: into a layer a file at a time, so that beside it there is the
----memory of one; all names are looked at before.
+---opacity, red green blue, or these and opacity; JPEG and WebP images are uint8. A checkpoint in several files is read
+---by its index, `pg.load("model.safetensors.index.json", model)`: into a layer a file at a time, so that beside it
+---there is the memory of one; all names are looked at before.
 ---@param path string
 ---@param into? perigee.Layer
 ---@param options? {strict?: boolean, strip_prefix?: string, add_prefix?: string} # as in load_state

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "file.hpp"
+#include "pixels.hpp"
 
 namespace {
 
@@ -143,16 +144,10 @@ void check_size(const Image& image, const Header& header, int64_t max_pixels) {
   const uint64_t samples = channels + ((header.colour & PNG_COLOR_MASK_ALPHA) != 0 ? 1 : 0);
   const double bytes =
       static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(samples) * header.depth / 8;
-  const auto side = [](int64_t n) { return static_cast<long long>(n); };
   if (bytes > 1032.0 * static_cast<double>(image.file.size())) {
-    pg::fail_data(image.file.path(),
-                  format("its %llu bytes cannot hold the %lld x %lld pixels that it claims",
-                         static_cast<unsigned long long>(image.file.size()), side(header.columns), side(header.rows)));
+    formats::fail_claim(image.file.path(), image.file.size(), header.columns, header.rows);
   }
-  if (rows > static_cast<uint64_t>(max_pixels) / columns) {
-    pg::fail_data(image.file.path(), format("%lld x %lld pixels are more than max_pixels, %lld", side(header.columns),
-                                            side(header.rows), side(max_pixels)));
-  }
+  formats::check_pixels(image.file.path(), header.columns, header.rows, max_pixels);
 }
 
 // Has libpng expand everything to whole bytes, 16 bits in this machine's order. Answers the bytes of a row.
@@ -291,10 +286,7 @@ struct Png {
                               *extensions = ".png", *options = "max_pixels=268435456";
 
   static void read(const std::string& path, const pg::Options& options, pg::Sink& sink) {
-    const int64_t max_pixels = options.integer("max_pixels");
-    if (max_pixels < 1) {
-      pg::fail_argument(format("option max_pixels: expected 1 or more, got %lld", static_cast<long long>(max_pixels)));
-    }
+    const int64_t max_pixels = formats::max_pixels_of(options);
     Image image(File::open_to_read(path), false);
     const Header header = read_header(image);
     check_size(image, header, max_pixels);

@@ -15,6 +15,7 @@ if registry[KEY] then return registry[KEY] end
 ---@field metrics perigee.metrics how good outputs are
 ---@field callbacks perigee.callbacks what fit calls while it trains
 ---@field linalg perigee.linalg norms of vectors and matrices
+---@field image perigee.image pictures as tensors, from and to files
 ---@field prune perigee.prune models with fewer weights
 ---@field compress perigee.compress layers replaced by smaller ones
 ---@field json perigee.json values as JSON text, and files of it
@@ -28,7 +29,7 @@ registry[KEY] = pg
 local modules = {
   nn = "perigee.nn", optim = "perigee.optim", data = "perigee.data", amp = "perigee.amp",
   callbacks = "perigee.callbacks", metrics = "perigee.metrics", linalg = "perigee.linalg",
-  json = "perigee.json", prune = "perigee.prune",
+  json = "perigee.json", image = "perigee.image", prune = "perigee.prune",
   compress = "perigee.compress",
 }
 local providers = {

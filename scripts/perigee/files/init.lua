@@ -127,9 +127,9 @@ local function has_own_way(layer) return layer.load_state ~= require("perigee").
 ---Reads a file of tensors. With a layer, loads them into it and returns the layer. Without one the options are the
 ---format's: `pg.load("table.csv", {skip=1})`. Tables, arrays and images are one tensor named `data`; a PNG image is
 ---[rows, columns, channels], uint8 or int32 of 16 bits, of at most `max_pixels` (2^28), and channels are grey, grey and
----opacity, red green blue, or these and opacity. A checkpoint in several files is read by its index,
----`pg.load("model.safetensors.index.json", model)`: into a layer a file at a time, so that beside it there is the
----memory of one; all names are looked at before.
+---opacity, red green blue, or these and opacity; JPEG and WebP images are uint8. A checkpoint in several files is read
+---by its index, `pg.load("model.safetensors.index.json", model)`: into a layer a file at a time, so that beside it
+---there is the memory of one; all names are looked at before.
 ---@param path string
 ---@param into? perigee.Layer
 ---@param options? {strict?: boolean, strip_prefix?: string, add_prefix?: string} as in load_state

@@ -14,7 +14,7 @@ local NAMES = {
     "AdaptiveLogSoftmaxWithLoss MultiLabelMarginLoss TripletMarginWithDistanceLoss DataParallel " ..
     "DistributedDataParallel SimpleRNN Bidirectional TimeDistributed ConvLSTM2D",
   perigee = "profile fft dist distributed onnx quant quantization sparse distributions vmap func " ..
-    "load_graph image audio special stft istft inverse pinverse logdet " ..
+    "load_graph audio special stft istft inverse pinverse logdet " ..
     "triangular_solve cholesky_solve cholesky_inverse " .. LINALG,
   linalg = LINALG .. " cross vecdot tensorinv tensorsolve vander",
   optim = "ASGD SparseAdam Ftrl",

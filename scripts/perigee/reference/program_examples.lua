@@ -73,6 +73,10 @@ print(x.grad)]],
   ["pg.manual_seed"] = "pg.manual_seed(42)\nlocal a = pg.rand{3}\npg.manual_seed(42)\nprint(a:equal(pg.rand{3}))",
   ["json.save"] = "local path = os.tmpname()\npg.json.save(path, {lr=0.1, layers={64, 10}}, {indent=2})\n" ..
     "print(pg.json.load(path).layers[1])",
+  ["image.save"] = "local path = os.tmpname() .. \".jpg\"\n" ..
+    "pg.image.save(path, pg.zeros{4, 6, 3, dtype=\"uint8\"}, {quality=80})\nprint(pg.image.load(path).shape)",
+  ["image.load"] = "local path = os.tmpname() .. \".png\"\npg.image.save(path, pg.ones{4, 6, 1, dtype=\"uint8\"})\n" ..
+    "print(pg.image.load(path, {channels=3}).shape)",
   ["json.load"] = "local path = os.tmpname()\npg.json.save(path, {steps=100})\nprint(pg.json.load(path).steps)",
   ["pg.bench"] = "local result = pg.bench(function() return pg.ones{8}:sum() end, {iterations=5})\n" ..
     "print(result.iterations)",

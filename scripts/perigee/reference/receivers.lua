@@ -26,7 +26,7 @@ receivers.prefixes = {
   PackedSequence = "packed_sequence:", events = "pg.", Writer = "summary_writer:", protobuf = false, records = false,
   Reader = false, runs = false, Run = false, kinds = false, TensorBoard = false,
   text = "data.text.", Vocabulary = "vocabulary:", Tokenizer = "tokenizer:",
-  Heap = false, pieces = false, letters = false,
+  Heap = false, pieces = false, letters = false, image = "image.", common = false,
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.

@@ -151,7 +151,7 @@ test("docs/library: modules offer what they have", function(t)
   local wrong, seen = {}, 0
   for _, name in ipairs { "perigee", "perigee.nn", "perigee.nn.init", "perigee.optim", "perigee.optim.sched",
                           "perigee.data", "perigee.amp", "perigee.callbacks", "perigee.linalg", "perigee.memory",
-                          "perigee.config", "perigee.json", "perigee.prune",
+                          "perigee.config", "perigee.json", "perigee.image", "perigee.prune",
                           "perigee.compress" } do
     local tree = completer:type_of("pg" .. name:sub(8))
     local declared = completer:members(tree)

@@ -77,7 +77,7 @@ local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:
   ["memory.collect"] = true, ["memory.empty_cache"] = true, ["memory.reset_peak"] = true,
   ["metric:reset"] = true, ["metric:update"] = true,
   ["optim.clip_grad_value_"] = true, ["optim.scale_grad_"] = true,
-  ["pg.load_plugin"] = true, ["pg.manual_seed"] = true, ["pg.reset"] = true, ["pg.save"] = true,
+  ["image.save"] = true, ["pg.load_plugin"] = true, ["pg.manual_seed"] = true, ["pg.reset"] = true, ["pg.save"] = true,
   ["pg.save_npy"] = true, ["pg.save_npz"] = true, ["pg.synchronize"] = true, ["plot:save"] = true,
   ["scaler:unscale"] = true, ["schedule:apply"] = true, ["summary_writer:close"] = true,
   ["tokenizer:save"] = true, ["vocabulary:save"] = true,
@@ -143,7 +143,7 @@ test("everything public has an entry with a text", function(t)
     end
   end
   for _, part in ipairs { "nn", "optim", "data", "amp", "callbacks", "metrics", "memory", "config", "linalg",
-                          "json", "prune", "compress" } do
+                          "json", "image", "prune", "compress" } do
     look(part .. ".", pg[part])
   end
   look("pg.", pg)
