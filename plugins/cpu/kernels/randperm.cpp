@@ -12,13 +12,24 @@ namespace cpu {
 namespace {
 
 // What each word of a block says, by the shift that leaves a bucket's number of it: functions of their own, whose
-// numbers stay in registers.
-void count_words(const uint32_t* words, int64_t n, int shift, int64_t* counts) {
-  for (int64_t k = 0; k < n; k++) counts[words[k] >> shift]++;
+// numbers stay in registers. Two pieces by turns: a place that has just been written waits for nobody that way, and it
+// takes half the time.
+struct Pair {
+  int64_t first[2], count[2];  // of elements; the first piece has as many as the second, or more
+};
+void count_words(const uint32_t* words, const Pair& of, int shift, int64_t* a, int64_t* b) {
+  const uint32_t *x = words + of.first[0], *y = words + of.first[1];
+  for (int64_t k = 0; k < of.count[1]; k++) a[x[k] >> shift]++, b[y[k] >> shift]++;
+  for (int64_t k = of.count[1]; k < of.count[0]; k++) a[x[k] >> shift]++;
 }
 template <class T>
-void deal_words(const uint32_t* words, int64_t n, int shift, int64_t* next, int64_t first, T* numbers) {
-  for (int64_t k = 0; k < n; k++) numbers[next[words[k] >> shift]++] = static_cast<T>(first + k);
+void deal_words(const uint32_t* words, const Pair& of, int shift, int64_t* a, int64_t* b, T* numbers) {
+  const uint32_t *x = words + of.first[0], *y = words + of.first[1];
+  for (int64_t k = 0; k < of.count[1]; k++) {
+    numbers[a[x[k] >> shift]++] = static_cast<T>(of.first[0] + k);
+    numbers[b[y[k] >> shift]++] = static_cast<T>(of.first[1] + k);
+  }
+  for (int64_t k = of.count[1]; k < of.count[0]; k++) numbers[a[x[k] >> shift]++] = static_cast<T>(of.first[0] + k);
 }
 
 class RandPerm final : public pg::Kernel {
@@ -32,9 +43,11 @@ class RandPerm final : public pg::Kernel {
         bits_(pg::philox::bucket_bits(static_cast<uint64_t>(count_))),
         wide_(count_ > INT32_MAX) {
     if (bits_ == 0) return;
-    // Numbers are dealt out piece by piece, on several threads; which piece a number is in does not show in the result.
-    piece_ = std::max<int64_t>(1 << 17, (count_ + kMostPieces - 1) / kMostPieces);
-    pieces_ = (count_ + piece_ - 1) / piece_;
+    // Numbers are dealt out two pieces at a time, on several threads; which piece a number is in does not show in the
+    // result.
+    const int64_t pairs = std::min(kMostPairs, (count_ + kPair - 1) / kPair);
+    pieces_ = 2 * pairs;
+    piece_ = (count_ + pieces_ - 1) / pieces_;
     auto bytes = [&](size_t each) { return (static_cast<uint64_t>(count_) * each + 63) / 64 * 64; };
     words_ = bytes(wide_ ? sizeof(int64_t) : sizeof(int32_t));
     places_ = words_ + bytes(sizeof(uint32_t));
@@ -47,7 +60,7 @@ class RandPerm final : public pg::Kernel {
   }
 
  private:
-  static constexpr int64_t kMostPieces = 16;
+  static constexpr int64_t kMostPairs = 8, kPair = 1 << 17;
   struct Draw {
     uint64_t seed, offset;
   };
@@ -81,20 +94,30 @@ class RandPerm final : public pg::Kernel {
   template <class T>
   void deal(T* numbers, uint32_t* words, int64_t* next, Draw d) const {
     auto each = [=, this](auto&& body) {
-      pg::parallel_for(pieces_, 1, [=, this](int64_t begin, int64_t end) {
-        for (int64_t piece = begin; piece < end; piece++) {
-          int64_t first = piece * piece_;
-          body(next + (piece << bits_), first, std::min(count_, first + piece_) - first);
+      pg::parallel_for(pieces_ / 2, 1, [=, this](int64_t begin, int64_t end) {
+        for (int64_t pair = begin; pair < end; pair++) {
+          Pair of;
+          for (int i = 0; i < 2; i++) {
+            of.first[i] = std::min(count_, (2 * pair + i) * piece_);
+            of.count[i] = std::min(count_, of.first[i] + piece_) - of.first[i];
+          }
+          body(of, next + (2 * pair << bits_), next + ((2 * pair + 1) << bits_));
         }
       });
     };
     int shift = 32 - bits_;  // as bucket_of has it; bits_ is above 0 here
     std::fill_n(next, pieces_ << bits_, 0);
-    each([=](int64_t* counts, int64_t first, int64_t count) {
-      for (int64_t i = first; i < first + count; i += kBlock) {  // while the words are in the first cache
-        int64_t n = std::min(kBlock, first + count - i);
-        simd->words(words + i, static_cast<uint64_t>(i), static_cast<uint64_t>(i + n), d.seed, d.offset);
-        count_words(words + i, n, shift, counts);
+    each([=](const Pair& of, int64_t* a, int64_t* b) {
+      for (int64_t i = 0; i < of.count[0]; i += kBlock) {  // while the words are in the first cache
+        Pair block;
+        for (int k = 0; k < 2; k++) {
+          block.first[k] = of.first[k] + i;
+          block.count[k] = std::clamp<int64_t>(of.count[k] - i, 0, kBlock);
+          if (block.count[k] > 0)
+            simd->words(words + block.first[k], static_cast<uint64_t>(block.first[k]),
+                        static_cast<uint64_t>(block.first[k] + block.count[k]), d.seed, d.offset);
+        }
+        count_words(words, block, shift, a, b);
       }
     });
     int64_t place = 0;
@@ -104,9 +127,7 @@ class RandPerm final : public pg::Kernel {
         place += std::exchange(slot, place);
       }
     }
-    each([=](int64_t* slots, int64_t first, int64_t count) {
-      deal_words(words + first, count, shift, slots, first, numbers);
-    });
+    each([=](const Pair& of, int64_t* a, int64_t* b) { deal_words(words, of, shift, a, b, numbers); });
   }
 
   // Shuffles the bucket at position `first` and writes it out.
