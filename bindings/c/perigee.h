@@ -58,6 +58,7 @@ PGC_API const char *pgc_devices_json(void);
 /* Waits for all devices, destroys everything in order, closes plugins. Also runs at exit. Later calls fail. */
 PGC_API int32_t pgc_shutdown(void);
 PGC_API const pg_error *pgc_error(void);
+PGC_API const char *pgc_error_message(void); /* all of it, where pgc_error()->message has no room */
 /* The next call may take its last resort instead of answering PG_E_RETRY. */
 PGC_API void pgc_again(void);
 /* The calling thread's next call of an operator answers PG_E_RETRY before anything has happened: so a front end that
@@ -75,10 +76,12 @@ PGC_API int32_t pgc_set_grad_enabled(int32_t on);
 PGC_API int32_t pgc_grad_enabled(void);
 PGC_API int32_t pgc_set_device(int32_t device);       /* -1: none in force */
 PGC_API int32_t pgc_device(void);
+PGC_API int32_t pgc_set_default_device(int32_t device); /* of eager code that no scope decides about; -1: the processor */
+PGC_API int32_t pgc_default_device(void);
 PGC_API pgc_graph *pgc_set_graph(pgc_graph *graph);   /* NULL: eager */
 PGC_API int32_t pgc_set_stream(int32_t index);        /* of the current device, from 0 */
 PGC_API int32_t pgc_set_detect_anomaly(int32_t on);   /* an eager operator that makes NaN or Inf of none fails */
-/* Every operator that is called or recorded becomes a line on standard error, "add: (add): gpu:0": its name, kind and
+/* Every operator that is called or recorded becomes a line on standard error, "add: (Add): /gpu:0": its name, kind and
  * device. A session's runs say nothing: pgc_session_placement does. */
 PGC_API int32_t pgc_set_log_placement(int32_t on);
 /* Where the operators that follow are called from ("net.lua:12 in Net.0 (Linear)"; NULL: nowhere said): what fails
@@ -106,6 +109,11 @@ PGC_API int32_t pgc_set_condition(pgc_tensor *skip);
 
 /* ---- devices and memory ---- */
 PGC_API int32_t pgc_find_device(const char *name, int32_t *device); /* "cpu", "sim:1", "/gpu:0", "/device:GPU:1" */
+/* The same for scopes and for what is told to be on a device: while a graph is recorded the name may be one that is not
+ * here, which stays a name until a session is made; the number of such a one is good for nothing else. */
+PGC_API int32_t pgc_place_device(const char *name, int32_t *device);
+/* The first accelerator that stands for any ("gpu:0"); -1: there is none. */
+PGC_API int32_t pgc_first_accelerator(int32_t *device);
 PGC_API const char *pgc_device_name(int32_t device);                /* "cpu:0"; NULL: no such device */
 /* From now on only these are shown and found, in this order, besides the processors, which always are: "gpu:0" is the
  * first. NULL: all. A device that has given memory cannot be hidden. */
@@ -267,6 +275,8 @@ PGC_API const char *pgc_folder_names(const char *path);             /* a line ea
 
 /* ---- graphs ---- */
 PGC_API int32_t pgc_graph_create(pgc_graph **output);
+/* Where nodes and sources go that no scope and no accelerator among their inputs decides about; -1: to their inputs. */
+PGC_API int32_t pgc_graph_set_device(pgc_graph *graph, int32_t device);
 PGC_API void pgc_graph_release(pgc_graph *graph);
 /* Dimensions: names[i] NULL: shape[i]; else that symbol. */
 PGC_API int32_t pgc_graph_placeholder(pgc_graph *graph, const char *name, uint32_t dtype, uint32_t rank, const int64_t *shape,
@@ -370,13 +380,14 @@ PGC_API void pgc_graph_key(pgc_tensor *tensor, uint64_t key[3]);
  * nodes that were so far, which pgc_graph_after_end goes back to. */
 PGC_API int32_t pgc_graph_after(pgc_graph *graph, pgc_tensor *const *tensors, uint32_t count, uint32_t *before);
 PGC_API void pgc_graph_after_end(pgc_graph *graph, uint32_t before);
-PGC_API int32_t pgc_session_create(pgc_graph *graph, pgc_session **output);
+/* Decides where everything runs. soft: what cannot be where it was placed goes elsewhere, which the log tells; else an
+ * error names all of it. */
+PGC_API int32_t pgc_session_create(pgc_graph *graph, int32_t soft, pgc_session **output);
 PGC_API void pgc_session_release(pgc_session *session);
 /* What a variable of the session holds now, or a constant: the very tensor, to be looked at before the next run. */
 PGC_API int32_t pgc_session_contents(pgc_session *session, const char *name, pgc_tensor **output);
-/* Nodes that their device has no kernel for run on the processor; the first time the log says so. */
-PGC_API int32_t pgc_session_allow_soft_placement(pgc_session *session, int32_t on);
-PGC_API const char *pgc_session_placement(pgc_session *session); /* a line per node: "add_1: (add): gpu:0" */
+/* A mapping of names to devices, a line per node, "add_1: (Add): /gpu:0", and the copies between devices in bytes. */
+PGC_API const char *pgc_session_placement(pgc_session *session);
 /* Several threads may run one session at once; only runs that update variables wait for each other. fetches and feeds are
  * graph tensors; values and results eager ones. Variables keep what the run wrote. Fetching a
  * variable (as pgc_graph_variable gave it) reads it and asks for no update; fetching its updated value does. */

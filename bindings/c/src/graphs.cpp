@@ -52,6 +52,9 @@ int32_t pgc_graph_create(pgc_graph** output) {
     *output = reinterpret_cast<pgc_graph*>(new Graph());
   });
 }
+int32_t pgc_graph_set_device(pgc_graph* graph, int32_t number) {
+  return run("graph", [&] { graph_of(graph).usual = number < 0 ? nullptr : &device(number); });
+}
 void pgc_graph_release(pgc_graph* graph) {
   GraphRef held = GraphRef::adopt(&graph_of(graph));
   held->forget_history();
@@ -265,20 +268,16 @@ int32_t pgc_graph_after(pgc_graph* graph, pgc_tensor* const* tensors, uint32_t c
   return run("after", [&] { *before = graph_after(graph_of(graph), get(tensors), count); });
 }
 void pgc_graph_after_end(pgc_graph* graph, uint32_t before) { graph_of(graph).after.resize(before); }
-int32_t pgc_session_create(pgc_graph* graph, pgc_session** output) {
+int32_t pgc_session_create(pgc_graph* graph, int32_t soft, pgc_session** output) {
   return run("Session", [&] {
     settle();
-    *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph))));
+    *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph)), soft != 0));
   });
 }
 void pgc_session_release(pgc_session* session) { delete reinterpret_cast<Session*>(session); }
 int32_t pgc_session_contents(pgc_session* session, const char* name, pgc_tensor** output) {
   return run("session",
              [&] { *output = give(reinterpret_cast<Session*>(session)->contents(given(name, "the name"))); });
-}
-int32_t pgc_session_allow_soft_placement(pgc_session* session, int32_t on) {
-  reinterpret_cast<Session*>(session)->allow_soft_placement(on != 0);
-  return PG_OK;
 }
 const char* pgc_session_placement(pgc_session* session) {
   const char* text = nullptr;

@@ -99,7 +99,9 @@ int32_t pgc_from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const
                       pgc_tensor** output) {
   return run("tensor", [&] {
     int32_t chosen = id >= 0 ? id : ambient().device;
-    *output = give(from_host(dtype, rank, shape, data, chosen >= 0 ? device(chosen) : default_device()));
+    Device& place = chosen >= 0 ? device(chosen) : creation_device();
+    // What a graph has that is to run elsewhere is made here: a session takes it where it is read.
+    *output = give(from_host(dtype, rank, shape, data, place.absent ? default_device() : place));
   });
 }
 

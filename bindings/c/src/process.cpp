@@ -20,6 +20,24 @@ pg_error& last_error() {
   return error;
 }
 
+namespace {
+
+// What pg_error has no room for: messages that list things.
+std::string& long_message() {
+  thread_local std::string text;
+  return text;
+}
+
+void keep_message(const char* text) noexcept {
+  try {
+    long_message() = std::strlen(text) < sizeof(pg_error::message) ? "" : text;
+  } catch (const std::bad_alloc&) {
+    long_message().clear();
+  }
+}
+
+}  // namespace
+
 const char* keep_text(std::string text) {
   thread_local std::string kept;
   kept = std::move(text);
@@ -38,6 +56,7 @@ int32_t failed(const std::exception* e, const char* where) noexcept {
   };
   if (auto* known = dynamic_cast<const pg::Error*>(e)) {
     code = pg::set_error(&error, known->code, where, message(known->what()), known->native, known->flags);
+    keep_message(message(known->what()));
   } else if (dynamic_cast<const std::bad_alloc*>(e) != nullptr) {
     code = pg::set_error(&error, PG_E_OUT_OF_MEMORY, where, "out of host memory");
   } else {
@@ -70,6 +89,12 @@ const char* interned(const char* text) {
 
 const char* pgc_version(void) { return PERIGEE_VERSION; }
 const pg_error* pgc_error(void) { return &last_error(); }
+const char* pgc_error_message(void) {
+  // The error may be another one by now, which fits.
+  const std::string& text = long_message();
+  const char* shown = last_error().message;
+  return text.compare(0, sizeof(pg_error::message) / 2, shown, 0, sizeof(pg_error::message) / 2) == 0 ? text.c_str() : shown;
+}
 void pgc_again(void) { ambient().last_resort = true; }
 void pgc_interrupt(void) { ambient().interrupted = true; }
 
@@ -115,6 +140,8 @@ int32_t pgc_set_grad_enabled(int32_t on) { return std::exchange(ambient().grad_e
 int32_t pgc_grad_enabled(void) { return ambient().grad_enabled; }
 int32_t pgc_set_device(int32_t device) { return std::exchange(ambient().device, device); }
 int32_t pgc_device(void) { return ambient().device; }
+int32_t pgc_set_default_device(int32_t device) { return std::exchange(ambient().usual, device); }
+int32_t pgc_default_device(void) { return ambient().usual; }
 pgc_graph* pgc_set_graph(pgc_graph* graph) {
   return reinterpret_cast<pgc_graph*>(std::exchange(ambient().graph, reinterpret_cast<Graph*>(graph)));
 }
@@ -176,6 +203,29 @@ int32_t pgc_set_condition(pgc_tensor* skip) {
 
 int32_t pgc_find_device(const char* name, int32_t* out) {
   return run("device", [&] { *out = find_device(given(name, "the name")).id; });
+}
+int32_t pgc_place_device(const char* name, int32_t* out) {
+  return run("device", [&] {
+    const std::string wanted = given(name, "the name");
+    if (ambient().graph != nullptr) {
+      *out = wished_device(wanted).id;
+      return;
+    }
+    try {
+      *out = find_device(wanted).id;
+    } catch (const pg::Error& e) {
+      if (e.code != PG_E_NOT_FOUND) throw;
+      throw pg::Error(e.code, std::string(e.what()) +
+                                  "; a graph may name it: pg.Session{g, allow_soft_placement=true} then runs on another "
+                                  "device what was placed on one that is not here");
+    }
+  });
+}
+int32_t pgc_first_accelerator(int32_t* out) {
+  return run("device", [&] {
+    const Device* first = first_accelerator();
+    *out = first == nullptr ? -1 : first->id;
+  });
 }
 int32_t pgc_set_visible_devices(const char* const* names, uint32_t count) {
   return run("visible_devices", [&] {

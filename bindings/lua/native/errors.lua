@@ -124,7 +124,7 @@ end
 function M.raise_native(C, where, hint, op)
   local e = C.pgc_error()
   local from = ffi.string(e.where)
-  local message = ffi.string(e.message)
+  local message = ffi.string(C.pgc_error_message())
   if op and op ~= where then
     if from == op then from = where end
     if message:sub(1, #op + 2) == op .. ": " then message = message:sub(#op + 3) end

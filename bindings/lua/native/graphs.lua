@@ -34,6 +34,9 @@ function M.create()
   return ffi.gc(graph[0], C.pgc_graph_release)
 end
 
+---Where goes what no scope and no accelerator among its inputs decides about, by number.
+function M.set_device(graph, device) check(C.pgc_graph_set_device(graph, device), "graph") end
+
 ---Makes a graph (nil: none) the one that operators are recorded into; answers the old one.
 function M.set_current(graph)
   M.recording, M.current = graph ~= nil, graph -- NULL too is nil
@@ -196,17 +199,15 @@ function M.contents(session, name)
   return handles.wrap(out[0])
 end
 
-function M.create_session(graph)
+---`soft`: what cannot be where it was placed goes elsewhere, else it is an error.
+function M.create_session(graph, soft)
   local session = ffi.new("pgc_session *[1]")
-  check(C.pgc_session_create(open(graph, "Session"), session), "Session")
+  check(C.pgc_session_create(open(graph, "Session"), soft and 1 or 0, session), "Session")
   return ffi.gc(session[0], C.pgc_session_release)
 end
 
 function M.close_session(session) C.pgc_session_release(ffi.gc(session, nil)) end
 
-function M.allow_soft_placement(session, on)
-  C.pgc_session_allow_soft_placement(open(session, "Session"), on and 1 or 0)
-end
 function M.placement(session) return ffi.string(C.pgc_session_placement(open(session, "placement"))) end
 
 ---Another number whenever anything was recorded or named.

@@ -74,7 +74,7 @@ local function start()
     module[name].start(C)
   end
   require("perigee.native.attributes").start(function(device, where) -- own code gives numbers
-    return type(device) == "number" and device or module.process.find_device(device, where)
+    return type(device) == "number" and device or module.process.place_device(device, where)
   end)
 
   local grammar = require "perigee.native.grammar"

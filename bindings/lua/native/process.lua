@@ -25,6 +25,18 @@ function M.find_device(name, where)
   return number[0]
 end
 
+---The same for what is placed on a device, which in a graph that is being recorded need not be here.
+function M.place_device(name, where)
+  if type(name) ~= "string" then return M.find_device(name, where) end
+  check(C.pgc_place_device(name, number), where)
+  return number[0]
+end
+---The first accelerator that answers to "gpu", by number; nil: there is none.
+function M.first_accelerator()
+  check(C.pgc_first_accelerator(number), "graph")
+  return number[0] >= 0 and number[0] or nil
+end
+
 function M.device_name(index)
   local name = C.pgc_device_name(index)
   if name == nil then -- nothing has asked for devices yet
@@ -42,10 +54,17 @@ function M.set_stream(index) return C.pgc_set_stream(index) end
 function M.set_grad_enabled(on) return C.pgc_set_grad_enabled(on and 1 or 0) ~= 0 end
 function M.grad_enabled() return C.pgc_grad_enabled() ~= 0 end
 function M.current_device() return C.pgc_device() end
----The device that new tensors go to, by number: the scope's, else the processor.
+---Sets where eager code makes what no scope decides about (-1: on the processor).
+function M.set_default_device(index) C.pgc_set_default_device(index) end
+---The number that was set; nil: none.
+function M.default_device()
+  local index = C.pgc_default_device()
+  return index >= 0 and index or nil
+end
+---The device that new tensors go to, by number: the scope's, else the default one, else the processor.
 function M.ambient_device()
   local index = C.pgc_device()
-  return index >= 0 and index or M.find_device("cpu")
+  return index >= 0 and index or M.default_device() or M.find_device("cpu")
 end
 
 function M.set_log_placement(on) return C.pgc_set_log_placement(on and 1 or 0) ~= 0 end

@@ -95,6 +95,7 @@ end
 ---it; false where the sizes have no numbers yet or such a call makes it elsewhere. `cpu`: the processor's number.
 function M.set_shape_of(t, list, cpu)
   local scope = C.pgc_device()
+  if scope < 0 then scope = C.pgc_default_device() end
   if scope < 0 then scope = cpu end
   if C.pgc_is_graph_tensor(t.ptr) ~= 0 or C.pgc_device_of(t.ptr) ~= scope then return false end
   local d = C.pgc_describe(t.ptr)

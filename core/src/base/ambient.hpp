@@ -21,6 +21,8 @@ struct Ambient {
   volatile bool interrupted = false;  // the next call from outside is to say so; set by signal handlers
   bool last_resort = false;           // memory is short and the front end has released what it could
   int32_t device = -1;                // explicit placement; -1: none
+  int32_t usual = -1;                 // where eager code makes what no scope decides about; -1: the processor
+  bool derived = false;               // what is recorded follows from something else: no scope is the script's wish
   uint32_t stream = 0;
   uint32_t default_dtype = PG_F32;
   const char* origin = nullptr;      // where the front end calls operators from, if it is asked to say; interned

@@ -48,6 +48,7 @@ struct PendingCall {
   std::vector<uint8_t> attrs;
   uint32_t flags;
   Device* device = nullptr;  // where it will run
+  bool wished = false;       // since the script said so
   std::vector<TensorRef> keep;
   bool in_place() const { return (flags & emit_in_place) != 0; }
   uint32_t input_flags(uint32_t flat) const;  // of the declared input that a flat one belongs to

@@ -80,7 +80,7 @@ void check_numbers(const PendingCall& call) {
 void call_slowly(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
                  uint32_t flags, TensorRef* outputs, uint32_t output_count) {
   check_forked();  // in the child of a fork all calls come here
-  PendingCall pending{op, {inputs, inputs + input_count}, {}, {}, flags, nullptr, {}};
+  PendingCall pending{op, {inputs, inputs + input_count}, {}, {}, flags, nullptr, false, {}};
   auto* bytes = static_cast<const uint8_t*>(attrs);
   pending.attrs.assign(bytes, bytes + op.info->attr_size);
   fill_groups(pending, groups);

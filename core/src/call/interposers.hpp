@@ -12,7 +12,9 @@ void check_inputs(PendingCall& call);
 void promote(PendingCall& call);
 void check_dtypes(const PendingCall& call);
 void place(PendingCall& call);
-// "add_1: (add): gpu:0", a line on standard error.
+// "add_1: (Add): /gpu:0"; and as a line on standard error.
+std::string placement_line(const std::string& name, const char* op, const Device& device);
+std::string shown_operator(const char* name);  // "LogSoftmax"
 void log_placement(const char* name, const Op& op, const Device& device);
 
 }  // namespace perigee

@@ -238,6 +238,7 @@ struct Maker {
   }
 
   void prepare(const Kernel& k) {
+    if (probing_) return;
     pg_error error = pg::make_error();
     pg_call c = call();
     pg_prepared p{};
@@ -254,17 +255,15 @@ struct Maker {
   }
 
   std::vector<MetaRef> dense_;
+  bool probing_ = false;  // whether there is a kernel is all that is asked
 };
 
-SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
-  auto made = SignatureRef::adopt(new Signature());
-  Signature& s = *made;
+void describe_call(Signature& s, const SignatureKey& key) {
   const pg_op_info& info = *key.op->info;
   s.op = key.op;
   s.device = key.device;
   s.in_place = key.in_place;
   s.lean = key.lean;
-  s.hash = hash;
   for (uint32_t i = 0; i < key.input_count; i++) {
     s.inputs.push_back(key.inputs[i] != nullptr ? key.inputs[i]->meta : MetaRef());
     s.input_views.push_back(key.inputs[i] != nullptr ? &key.inputs[i]->meta->view : nullptr);
@@ -276,7 +275,15 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
   }
   auto* bytes = static_cast<const uint8_t*>(key.attrs);
   s.attrs.assign(bytes, bytes + info.static_size);
-  Maker maker{key, s, {}};
+}
+
+SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
+  auto made = SignatureRef::adopt(new Signature());
+  Signature& s = *made;
+  const pg_op_info& info = *key.op->info;
+  describe_call(s, key);
+  s.hash = hash;
+  Maker maker{key, s, {}, false};
   maker.plan_outputs();
   maker.plan_in_place();
   if (s.writes) maker.check_writes();
@@ -290,6 +297,20 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
 }
 
 }  // namespace
+
+bool has_kernel(const SignatureKey& key) {
+  Signature s;
+  describe_call(s, key);
+  Maker maker{key, s, {}, true};
+  maker.plan_outputs();
+  try {
+    maker.choose();
+  } catch (const pg::Error& e) {
+    if (e.code == PG_E_NOT_SUPPORTED) return false;
+    throw;
+  }
+  return true;
+}
 
 Signature::~Signature() {
   if (prepared != nullptr && !ended.load(std::memory_order_acquire) && kernel.table->release != nullptr)

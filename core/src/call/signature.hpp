@@ -78,6 +78,9 @@ bool matches(const Signature& s, const SignatureKey& key, uint64_t hash);
 Signature* recent_signature(const SignatureKey& key, uint64_t hash);
 // Finds or makes one. Throws with the reasons when nothing can compute the call.
 SignatureRef find_signature(const SignatureKey& key, uint64_t hash);
+// Whether something could compute the call; throws where its schema refuses it. Prepares nothing. What an operator that
+// is composed of others needs is not looked at.
+bool has_kernel(const SignatureKey& key);
 // Releases prepared kernels: when there are new kernels, so that all calls are decided alike.
 void clear_signatures();
 uint64_t signature_generation();  // how often that has been done: who keeps signatures looks at it

@@ -25,6 +25,19 @@ Device::Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, i
   allocator.configure(properties.alignment, synchronous);
 }
 
+Device::Device(const std::string& type, uint32_t ordinal, int32_t id)
+    : id(id),
+      ordinal(ordinal),
+      type(type),
+      name(type + ":" + std::to_string(ordinal)),
+      allocator(*this),
+      plugin_(nullptr),
+      table_(nullptr),
+      state_(std::make_unique<State>()) {
+  synchronous = accelerator = absent = true;
+  allocator.configure(16, true);
+}
+
 void Device::read_properties() {
   pg_error error = pg::make_error();
   properties.size = PG_SIZE(pg_device_properties, reserved);
@@ -46,6 +59,7 @@ void* Device::self() const { return plugin_->self; }
 bool Device::lost() const { return state_->lost.load(std::memory_order_acquire); }
 
 void Device::check_alive() const {
+  if (absent) fail_absent(name);
   if (state_->closed.load(std::memory_order_relaxed)) {
     pg::fail(PG_E_FAILED_PRECONDITION, name + " has been shut down");
   }
@@ -101,6 +115,7 @@ uint64_t Device::stream(uint32_t index) {
   if (state_->lost.load(std::memory_order_relaxed) || state_->closed.load(std::memory_order_relaxed)) check_alive();
   uint64_t handle = state_->streams[index].load(std::memory_order_acquire);
   if (handle != 0) return handle;
+  if (absent) check_alive();
   std::lock_guard guard(state_->submission[index]);
   handle = state_->streams[index].load();
   if (handle != 0) return handle;
@@ -220,6 +235,7 @@ void Device::close() noexcept {
 }
 
 bool Device::map(uint64_t bytes, uint64_t& buffer, pg_error& error) {
+  if (absent) check_alive();
   int32_t code = table_->alloc(self(), ordinal, PG_MEMORY_DEVICE, bytes, &buffer, &error);
   if (code == PG_E_OUT_OF_MEMORY) return false;
   check(code, error, "alloc");

@@ -39,13 +39,15 @@ class Event {
 class Device : private MemorySource {
  public:
   Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, int32_t id);
+  // One that is not here: a name that graphs are placed on (wished_device). It counts as an accelerator and has nothing.
+  Device(const std::string& type, uint32_t ordinal, int32_t id);
   ~Device();
 
   const int32_t id;              // the number used everywhere in the process
   const uint32_t ordinal;        // within its plugin
   const std::string type, name;  // "sim", "sim:1"
   pg_device_properties properties{};
-  bool host_visible = false, synchronous = false, accelerator = false;
+  bool host_visible = false, synchronous = false, accelerator = false, absent = false;
   CachingAllocator allocator;
 
   LoadedPlugin* plugin() const { return plugin_; }
@@ -130,10 +132,19 @@ const std::vector<Device*>& devices();
 Device& device(int32_t id);  // throws PG_E_INVALID_ARGUMENT for numbers that do not exist
 Device& find_device(
     const std::string& name);  // "cpu", "sim:1", "/gpu:0", "/device:GPU:1"; the error lists what there is
+// The same; where there is none, one that is absent and stands for the name.
+Device& wished_device(const std::string& name);
+Device* present_device(const Device& wished);  // what answers to its name by now; NULL: nothing does
+[[noreturn]] void fail_absent(const std::string& name);  // lists what there is, and why the rest is unavailable
+Device* first_accelerator();  // that answers to a common name such as "gpu"; test instruments do if told to; NULL: none
+// What a device is called on listings: "/gpu:0" where it answers to a common name, else "/sim:0".
+std::string common_name(const Device& device);
 Device* find_made_device(const std::string& type, uint32_t ordinal);  // NULL where there is none yet; loads nothing
 // From now on only these are shown and found, in this order, besides the processors, which always are; NULL: all. A
 // device that has given memory cannot be hidden.
 void set_visible_devices(const std::vector<std::string>* names);
 Device& default_device();  // cpu:0
+// Where eager code makes what nothing else decides about: what the front end has set for the thread, or cpu:0.
+Device& creation_device();
 
 }  // namespace perigee

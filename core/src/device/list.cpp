@@ -10,6 +10,7 @@
 
 #include "device/list.hpp"
 
+#include "base/ambient.hpp"
 #include "base/log.hpp"
 
 namespace perigee {
@@ -17,11 +18,14 @@ namespace perigee {
 namespace {
 
 constexpr int32_t kMaxDevices = 256;
+constexpr int32_t kMaxAbsent = 64;  // names of devices that are not here; their numbers follow those of devices
 
 // Never destroyed: tensors may outlive everything else.
 struct DeviceList {
   std::array<std::atomic<Device*>, kMaxDevices> by_id{};
   std::atomic<int32_t> count{0};
+  std::array<std::atomic<Device*>, kMaxAbsent> absent{};
+  std::atomic<int32_t> absent_count{0};
   std::mutex mutex{};  // of what follows
   // In the order users see; replaced, never changed, since callers iterate over it.
   std::vector<std::unique_ptr<const std::vector<Device*>>> lists;
@@ -123,7 +127,9 @@ std::vector<Device*> hidden_devices() {
   return hidden;
 }
 
-[[noreturn]] void fail_unknown(const std::string& name) {
+}  // namespace
+
+void fail_absent(const std::string& name) {
   std::string text = "there is no device '" + name + "'; ";
   const auto& all = devices();
   if (all.empty()) text += "no device plugin could be loaded";
@@ -135,8 +141,6 @@ std::vector<Device*> hidden_devices() {
   for (const Device* hidden : hidden_devices()) text += "; " + hidden->name + " is not among the visible devices";
   pg::fail(PG_E_NOT_FOUND, text);
 }
-
-}  // namespace
 
 Device* find_made_device(const std::string& type, uint32_t ordinal) {
   const DeviceList& list = device_list();
@@ -203,18 +207,67 @@ const std::vector<Device*>& devices() {
 
 Device& device(int32_t id) {
   DeviceList& list = device_list();
+  if (const int32_t at = id - kMaxDevices; at >= 0 && at < list.absent_count.load(std::memory_order_acquire))
+    return *list.absent[static_cast<size_t>(at)].load(std::memory_order_relaxed);
   const int32_t count = list.count.load(std::memory_order_acquire);
   if (id < 0 || id >= count) pg::fail_argument(pg::format("there is no device number %d; there are %d", id, count));
   return *list.by_id[id].load(std::memory_order_relaxed);
 }
 
-Device& find_device(const std::string& name) {
-  const DeviceName wanted = parse_name(name);
+namespace {
+
+Device* look_for(const DeviceName& wanted) {
   load_device_type(wanted.type);
-  if (Device* found = pick(wanted)) return *found;
+  if (Device* found = pick(wanted)) return found;
   load_kind("device");  // an alias, or a plugin that is not named like its devices
-  if (Device* found = pick(wanted)) return *found;
-  fail_unknown(name);
+  return pick(wanted);
+}
+
+}  // namespace
+
+Device& find_device(const std::string& name) {
+  if (Device* found = look_for(parse_name(name))) return *found;
+  fail_absent(name);
+}
+
+Device& wished_device(const std::string& name) {
+  const DeviceName wanted = parse_name(name);
+  if (Device* found = look_for(wanted)) return *found;
+  DeviceList& list = device_list();
+  std::lock_guard guard(list.mutex);
+  const int32_t count = list.absent_count;
+  for (int32_t i = 0; i < count; i++) {
+    Device* known = list.absent[static_cast<size_t>(i)];
+    if (known->type == wanted.type && known->ordinal == wanted.index) return *known;
+  }
+  if (count == kMaxAbsent)
+    pg::fail_argument(pg::format("'%s' is not here, as are %d others that were named: there is room for no more",
+                                 name.c_str(), kMaxAbsent));
+  auto* made = new Device(wanted.type, wanted.index, kMaxDevices + count);
+  list.absent[static_cast<size_t>(count)] = made;
+  list.absent_count = count + 1;
+  return *made;
+}
+
+Device* present_device(const Device& wished) { return look_for({wished.type, wished.ordinal}); }
+
+Device* first_accelerator() {
+  for (Device* device : devices())
+    if (device->accelerator && device->table()->aliases != nullptr && device->table()->aliases[0] != '\0') return device;
+  return nullptr;
+}
+
+std::string common_name(const Device& device) {
+  std::string alias;
+  if (!device.absent) std::istringstream(device.table()->aliases) >> alias;
+  if (!alias.empty() && alias.back() == ',') alias.pop_back();
+  uint32_t index = 0;
+  if (!alias.empty())
+    for (Device* each : known_devices()) {
+      if (each == &device) return "/" + alias + ":" + std::to_string(index);
+      if (has_alias(*each, alias)) index++;
+    }
+  return "/" + device.name;
 }
 
 void set_visible_devices(const std::vector<std::string>* names) {
@@ -248,6 +301,8 @@ void set_visible_devices(const std::vector<std::string>* names) {
     throw;
   }
 }
+
+Device& creation_device() { return ambient().usual < 0 ? default_device() : device(ambient().usual); }
 
 Device& default_device() {
   static std::atomic<Device*> cached{nullptr};

@@ -63,6 +63,7 @@ TensorRef body_argument(Graph& body, const std::string& name, const Tensor& like
   if (m.rank < first) pg::fail_argument("a tensor without axes has no steps");
   MetaRef meta = intern_meta(m.dtype, m.rank - first, m.shape + first);
   uint32_t id = add_value(body, ValueKind::placeholder, meta, like.device, free_name(body, scoped(name)));
+  body.values[id].wished = true;  // where what it stands for is
   return differentiable ? source_tensor(body, id) : tensor_of(body, id);
 }
 
@@ -89,7 +90,7 @@ TensorRef take_in(Graph& g, Tensor& x, bool meta_only) {
   const std::string& name = from.values[x.value].name;
   uint32_t id = add_value(g, ValueKind::placeholder, dense_meta(*x.meta, x.meta->dtype), x.device,
                           free_name(g, scoped(name.substr(name.rfind('/') + 1))));
-  g.values[id].taken = true;
+  g.values[id].taken = g.values[id].wished = true;
   TensorRef inner = x.node ? source_tensor(g, id) : tensor_of(g, id);
   TensorRef outer = alias(x);
   outer->node = x.node;

@@ -34,7 +34,11 @@ uint32_t variable_of(Graph& g, CalledTensor& c) {
   if (c.variable != UINT32_MAX) return c.variable;
   c.variable =
       add_value(g, ValueKind::variable, dense_meta(*c.meta, c.meta->dtype), c.source->device, free_name(g, c.name));
-  g.values[c.variable].named = true;
+  GraphValue& v = g.values[c.variable];
+  v.named = true;
+  v.wished = c.source->device->accelerator;
+  if (!v.wished && g.usual != nullptr) v.device = g.usual;
+  v.origin = ambient().origin;
   make_variable(g, c.variable, c.source);
   return c.variable;
 }
@@ -77,6 +81,7 @@ TensorRef view_of(Graph& g, const CalledTensor& c, Tensor& x, bool to_write) {
                                            "graph cannot be used in it: make the view inside");
   Scoped<bool> grad(ambient().grad_enabled, ambient().grad_enabled && needs_gradient(x));
   Scoped<int32_t> there(ambient().device, base.device->id);
+  Scoped<bool> by_itself(ambient().derived, true);
   return apply_chain(chain_of(x), *whole_of(g, *of, base, to_write));
 }
 

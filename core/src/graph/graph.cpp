@@ -77,7 +77,13 @@ std::string own_name(Graph& g, const std::string& name) {
   return whole;
 }
 
-Device* scope_device(Device* otherwise) { return ambient().device >= 0 ? &device(ambient().device) : otherwise; }
+// Where a source is said to be: in the scope, else where the graph's things usually are, or where it was made.
+void place_source(Graph& g, uint32_t id, Device& made) {
+  GraphValue& v = g.values[id];
+  v.wished = ambient().device >= 0 || made.accelerator;
+  v.device = ambient().device >= 0 ? &device(ambient().device) : made.accelerator || g.usual == nullptr ? &made : g.usual;
+  v.origin = ambient().origin;
+}
 
 // An eager tensor that is used in a graph means the variable of a layer, or is taken in by identity: runs see what it
 // holds then.
@@ -88,6 +94,7 @@ uint32_t capture(Graph& g, Tensor& x) {
     return it->second;
   it->second = add_value(g, ValueKind::constant, x.meta, x.device, free_name(g, scoped("captured")));
   g.values[it->second].eager = alias(x);
+  g.values[it->second].wished = x.device->accelerator;
   return it->second;
 }
 
@@ -118,6 +125,7 @@ void adopt(Tensor& target, const Tensor& now) {
   TensorRef whole;
   if (&base != &target) {
     Scoped<int32_t> there(ambient().device, base.device->id);  // whatever the scope says
+    Scoped<bool> by_itself(ambient().derived, true);
     whole = write_back(chain_of(target), base, const_cast<Tensor&>(now));
   }
   const Tensor& source = whole ? *whole : now;
@@ -179,6 +187,7 @@ struct Recorder {
   void take_inputs() {
     node.op = &call.op;
     node.device = call.device;
+    node.wished = call.wished;
     node.groups = call.groups;
     node.attrs = call.attrs;
     for (uint32_t i = 0; i < call.inputs.size(); i++) {
@@ -313,6 +322,7 @@ void Graph::forget_history() {
 uint32_t graph_value_now(Tensor& x) {
   if (!x.view || x.view->epoch == base_of(x).epoch) return x.value;
   Scoped<int32_t> there(ambient().device, base_of(x).device->id);
+  Scoped<bool> by_itself(ambient().derived, true);
   Scoped<Graph*> own(ambient().graph, x.graph.get());
   TensorRef again = apply_chain(chain_of(x), base_of(x));
   x.value = again->value;
@@ -337,26 +347,27 @@ TensorRef graph_placeholder(Graph& g, const std::string& name, uint32_t dtype, u
     dims[i] = it->second;
   }
   MetaRef meta = intern_meta(dtype, rank, dims);
-  uint32_t id = add_value(g, ValueKind::placeholder, meta, scope_device(&default_device()), whole);
+  uint32_t id = add_value(g, ValueKind::placeholder, meta, &default_device(), whole);
+  place_source(g, id, default_device());
   g.values[id].named = true;
   return source_tensor(g, id);
 }
 
 TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value) {
   std::string whole = own_name(g, name);
-  Device* place = scope_device(value.device);
-  uint32_t id = add_value(g, ValueKind::variable, dense_meta(*value.meta, value.meta->dtype), place, whole);
+  uint32_t id = add_value(g, ValueKind::variable, dense_meta(*value.meta, value.meta->dtype), value.device, whole);
+  place_source(g, id, *value.device);
   g.values[id].named = true;
-  make_variable(g, id, place == value.device ? copy_dense(value, value.meta->dtype) : move_to(value, *place));
+  make_variable(g, id, copy_dense(value, value.meta->dtype));
   return source_tensor(g, id);
 }
 
 TensorRef graph_constant(Graph& g, const std::string& name, Tensor& value) {
   std::string whole = name.empty() ? free_name(g, scoped("constant")) : own_name(g, name);
-  Device* place = scope_device(value.device);
-  uint32_t id = add_value(g, ValueKind::constant, dense_meta(*value.meta, value.meta->dtype), place, whole);
+  uint32_t id = add_value(g, ValueKind::constant, dense_meta(*value.meta, value.meta->dtype), value.device, whole);
+  place_source(g, id, *value.device);
   g.values[id].named = !name.empty();
-  g.values[id].eager = place == value.device ? copy_dense(value, value.meta->dtype) : move_to(value, *place);
+  g.values[id].eager = copy_dense(value, value.meta->dtype);
   return tensor_of(g, id);
 }
 

@@ -65,11 +65,11 @@ struct ControlRunner::Part {
   };
   std::vector<Result> results{};
   std::vector<uint32_t> inputs{}, fetches{}, feeds{};  // the node's inputs that the body takes; the body's values
-  SoftPlacement soft{};
   std::unique_ptr<Runner> runner{};
 
   // `output_of`: whether a result of the body is asked for.
-  Part(const Control::Body& body, const std::vector<uint8_t>& asked, SoftPlacement* around) {
+  Part(const Control::Body& body, const std::vector<uint8_t>& asked,
+       std::shared_ptr<const Placement> placement) {
     for (uint32_t i = 0; i < body.arguments.size(); i++) {
       if (body.arguments[i] == Control::none) continue;
       inputs.push_back(i);
@@ -85,8 +85,7 @@ struct ControlRunner::Part {
         fetches.push_back(body.results[k]);
       }
     }
-    soft.allowed = around != nullptr && around->allowed;
-    runner = std::make_unique<Runner>(*body.graph, fetches, feeds, &soft);
+    runner = std::make_unique<Runner>(*body.graph, fetches, feeds, std::move(placement));
   }
 
   // `given`: by input of the node; `made`: by output.
@@ -99,12 +98,14 @@ struct ControlRunner::Part {
   }
 };
 
-ControlRunner::ControlRunner(const Graph& g, const GraphNode& n, const std::vector<uint8_t>& wanted,
-                             SoftPlacement* soft)
-    : control_(n.control), input_count_(static_cast<uint32_t>(n.inputs.size())), wanted_(wanted) {
-  for (uint32_t id : n.outputs) {
+ControlRunner::ControlRunner(const Graph& g, uint32_t node, const std::vector<uint8_t>& wanted,
+                             const Placement* placement)
+    : control_(g.nodes[node].control),
+      input_count_(static_cast<uint32_t>(g.nodes[node].inputs.size())),
+      wanted_(wanted) {
+  for (uint32_t id : g.nodes[node].outputs) {
     metas_.push_back(g.values[id].meta);
-    devices_.push_back(g.values[id].device);
+    devices_.push_back(placement != nullptr ? placement->value[id] : g.values[id].device);
   }
   const Control& c = *control_;
   std::vector<uint8_t> asked = wanted;
@@ -112,7 +113,8 @@ ControlRunner::ControlRunner(const Graph& g, const GraphNode& n, const std::vect
   for (size_t b = 0; b < c.bodies.size(); b++) {
     bool condition = c.kind == ControlKind::loop && b == 0;
     parts_.push_back(std::make_unique<Part>(
-        c.bodies[b], condition ? std::vector<uint8_t>(c.bodies[b].results.size(), 1) : asked, soft));
+        c.bodies[b], condition ? std::vector<uint8_t>(c.bodies[b].results.size(), 1) : asked,
+        placement != nullptr ? placement->bodies.at(node)[b] : nullptr));
   }
 }
 ControlRunner::~ControlRunner() = default;
@@ -121,6 +123,8 @@ void ControlRunner::run(Tensor* const* inputs, const Bindings& sizes, TensorRef*
   if (control_->kind == ControlKind::cond) run_cond(inputs, sizes, outputs);
   if (control_->kind == ControlKind::scan) run_scan(inputs, sizes, outputs);
   if (control_->kind == ControlKind::loop) run_loop(inputs, sizes, outputs);
+  for (size_t k = 0; k < metas_.size(); k++)  // branches may lie on different devices
+    if (outputs[k] && outputs[k]->device != devices_[k]) outputs[k] = move_to(*outputs[k], *devices_[k]);
 }
 
 // One element for all positions.

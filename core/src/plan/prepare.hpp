@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/graph.hpp"
+#include "plan/place.hpp"
 
 namespace perigee {
 
@@ -18,6 +19,11 @@ struct PreparedRun {
   };
   struct Feed {
     uint32_t slot, value;  // slot none: fed, but nothing asks for it
+    Device* place;
+  };
+  struct Constant {
+    uint32_t slot, value;
+    Device* place;
   };
   // Handed out at the end. To the last of those who take a value goes that value itself, to others a copy.
   struct Taken {
@@ -36,8 +42,11 @@ struct PreparedRun {
   struct Bound {
     uint32_t offset, slot;
   };
+  // A copy to another device is a step, too: of one input, for the node that first needs it.
   struct Step {
     uint32_t node;
+    Device* place;  // where it runs; NULL: a node that owns bodies
+    bool move;
     uint32_t at;  // in `slots`: its inputs, outputs, and what it reads as the last one
     uint32_t input_count, output_count, end_count;
     uint32_t write_at, write_count;
@@ -46,7 +55,8 @@ struct PreparedRun {
   };
 
   std::vector<Feed> feeds;
-  std::vector<Source> variables, constants;
+  std::vector<Source> variables;
+  std::vector<Constant> constants;
   std::vector<Step> steps;
   std::vector<Taken> fetches;
   std::vector<Commit> commits;
@@ -66,9 +76,10 @@ struct PreparedRun {
 };
 
 // `fetches` and `feeds` are values of the graph. Throws for placeholders that are needed and not fed. Nodes with
-// ordered effects are needed in any case, unless `effects` says otherwise.
+// ordered effects are needed in any case, unless `effects` says otherwise. Without a placement all is where it was
+// recorded.
 PreparedRun prepare_run(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
-                        bool effects = true);
+                        const Placement* placement = nullptr, bool effects = true);
 // Of values that `later` needs, those that are made on the way to `now`; those of `known` need nothing.
 std::vector<uint32_t> made_on_the_way(const Graph& g, std::span<const uint32_t> now, std::span<const uint32_t> later,
                                       std::span<const uint32_t> known);

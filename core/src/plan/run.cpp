@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "call/anomaly.hpp"
 #include "call/eager.hpp"
+#include "call/interposers.hpp"
 #include "plan/control.hpp"
 #include "tensor/dims.hpp"
 
@@ -47,7 +48,7 @@ struct Runner::Frame {
 
   const Graph& g;
   const PreparedRun& p;
-  SoftPlacement* soft;
+  const Placement* placement;
   const std::vector<std::unique_ptr<ControlRunner>>& controls;
   std::vector<TensorRef> values{};   // by slot
   std::vector<uint8_t> borrowed{};   // by slot: memory that is not the run's to write into
@@ -61,9 +62,9 @@ struct Runner::Frame {
   uint64_t generation = 0;           // of signatures
   std::vector<TensorRef> spare{};    // of the run under way: made by it, and no longer read
 
-  Frame(const Graph& graph, const PreparedRun& prepared, SoftPlacement* placement,
+  Frame(const Graph& graph, const PreparedRun& prepared, const Placement* placed,
         const std::vector<std::unique_ptr<ControlRunner>>& control_runners)
-      : g(graph), p(prepared), soft(placement), controls(control_runners) {
+      : g(graph), p(prepared), placement(placed), controls(control_runners) {
     values.resize(p.slot_count);
     borrowed.resize(p.slot_count, 0);
     known.resize(p.steps.size());
@@ -127,15 +128,19 @@ struct Runner::Frame {
     for (size_t i = 0; i < p.feeds.size(); i++) {
       uint32_t slot = p.feeds[i].slot;
       if (slot == none) continue;
-      Device& place = *g.values[p.feeds[i].value].device;
+      Device& place = *p.feeds[i].place;
       borrowed[slot] = feeds[i]->device == &place;
       values[slot] = borrowed[slot] ? TensorRef::share(feeds[i]) : move_to(*feeds[i], place);
     }
     for (size_t i = 0; i < p.variables.size(); i++) take_source(p.variables[i].slot, variables[i]);
-    for (const PreparedRun::Source& c : p.constants) {
+    for (const PreparedRun::Constant& c : p.constants) {
       const TensorRef& held = g.values[c.value].eager;
-      take_source(c.slot, held->meta->symbolic ? described(*held) : held);
+      take_source(c.slot, held->meta->symbolic ? described(*held) : resident(held, *c.place));
     }
+  }
+  TensorRef resident(const TensorRef& held, Device& place) {
+    if (placement != nullptr) return placement->residents->get(*held, place);
+    return !held->storage || held->device == &place ? held : move_to(*held, place);
   }
   // A description with this run's sizes.
   TensorRef described(const Tensor& t) {
@@ -216,27 +221,29 @@ struct Runner::Frame {
     }
     call_node(n, other, there.data(), attrs, k.signature, outputs, step.output_count);
     for (uint32_t i = 0; i < step.output_count; i++)
-      if (outputs[i]) outputs[i] = move_to(*outputs[i], *n.device);
+      if (outputs[i]) outputs[i] = move_to(*outputs[i], *step.place);
     for (const PreparedRun::Write& w : p.writes_of(step))
-      if (w.slot != none) values[w.slot] = move_to(*there[w.input], *n.device);
+      if (w.slot != none) values[w.slot] = move_to(*there[w.input], *step.place);
   }
 
   void place_node(const GraphNode& n, const PreparedRun::Step& step, Tensor* const* inputs, const uint8_t* attrs,
                   Known& k, TensorRef* outputs) {
     if (!k.moved) {
-      bool movable = soft != nullptr && soft->allowed && n.op->role != Role::transfer && n.device != &default_device();
+      bool movable = placement != nullptr && placement->soft && n.op->role != Role::transfer &&
+                     step.place != &default_device();
       try {
-        return call_node(n, *n.device, inputs, attrs, k.signature, outputs, step.output_count);
+        return call_node(n, *step.place, inputs, attrs, k.signature, outputs, step.output_count);
       } catch (const pg::Error& e) {
         if (!movable || e.code != PG_E_NOT_SUPPORTED) throw;
       }
     }
     call_moved(n, step, inputs, attrs, k, outputs);
     if (std::exchange(k.moved, true)) return;
-    std::lock_guard lock(soft->mutex);
-    if (!soft->moved.insert(step.node).second) return;
-    write_log(PG_LOG_WARNING, n.name + ": (" + n.op->info->name + "): " + default_device().name + ", since " +
-                                  n.device->name + " has no kernel for it");
+    std::lock_guard lock(placement->mutex);
+    if (!placement->moved.insert(step.node).second) return;
+    std::string line = placement_line(n.name, n.op->info->name, default_device());
+    line.pop_back();
+    write_log(PG_LOG_WARNING, line + ", since " + common_name(*step.place) + " has no kernel for it");
   }
 
   // Whether nobody but the run sees a value's memory, all of which is the value's.
@@ -251,8 +258,21 @@ struct Runner::Frame {
     return last && owns(slot) ? TensorRef::share(&t) : copy_dense(t, t.meta->dtype);
   }
 
+  void run_move(const PreparedRun::Step& step) {
+    const uint32_t target = p.outputs(step)[0];
+    try {
+      values[target] = move_to(*values[p.inputs(step)[0]], *step.place);
+    } catch (const pg::Error& e) {
+      if (step.node == none) throw;
+      throw told(g.nodes[step.node], e);
+    }
+    borrowed[target] = 0;
+    end(step);
+  }
+
   void run_step(size_t index) {
     const PreparedRun::Step& step = p.steps[index];
+    if (step.move) return run_move(step);
     if (known[index].plain && learnt) {
       if (run_plain(step, known[index])) return;
       known[index].plain = false;
@@ -421,16 +441,18 @@ struct Runner::Lease {
   }
 };
 
-Runner::Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds, SoftPlacement* soft,
-               bool effects)
-    : graph_(g), prepared_(prepare_run(g, fetches, feeds, effects)), soft_(soft) {
+Runner::Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
+               std::shared_ptr<const Placement> placement, bool effects)
+    : graph_(g),
+      placement_(std::move(placement)),
+      prepared_(prepare_run(g, fetches, feeds, placement_.get(), effects)) {
   controls_.resize(prepared_.steps.size());
   for (size_t i = 0; i < prepared_.steps.size(); i++) {
-    const GraphNode& n = g.nodes[prepared_.steps[i].node];
-    if (!n.control) continue;
+    const PreparedRun::Step& step = prepared_.steps[i];
+    if (step.move || !g.nodes[step.node].control) continue;
     std::vector<uint8_t> wanted;
-    for (uint32_t slot : prepared_.outputs(prepared_.steps[i])) wanted.push_back(slot != PreparedRun::none);
-    controls_[i] = std::make_unique<ControlRunner>(g, n, wanted, soft);
+    for (uint32_t slot : prepared_.outputs(step)) wanted.push_back(slot != PreparedRun::none);
+    controls_[i] = std::make_unique<ControlRunner>(g, step.node, wanted, placement_.get());
   }
 }
 Runner::~Runner() = default;
@@ -445,7 +467,7 @@ void Runner::run(Tensor* const* feeds, const TensorRef* variables, TensorRef* re
   Scoped<Condition*> no_condition(ambient().condition, nullptr);
   Scoped<int32_t> no_scope(ambient().device, -1);
   Lease lease(*this);
-  if (!lease.frame) lease.frame = std::make_unique<Frame>(graph_, prepared_, soft_, controls_);
+  if (!lease.frame) lease.frame = std::make_unique<Frame>(graph_, prepared_, placement_.get(), controls_);
   lease.frame->run(feeds, variables, results, commits, around);
 }
 

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <mutex>
-#include <set>
 #include <vector>
 
 #include "plan/prepare.hpp"
@@ -14,20 +13,14 @@ namespace perigee {
 
 class ControlRunner;  // control.hpp
 
-// Whether nodes may run elsewhere than they were recorded, and those that did. For several threads.
-struct SoftPlacement {
-  std::atomic<bool> allowed{false};
-  std::mutex mutex{};
-  std::set<uint32_t> moved{};  // nodes
-};
-
 // Computes some values of a graph, again and again. What it learns in a run (kernels, shapes) serves the next one.
 // Several threads may run it at once. The graph must outlive it, and may have grown since: what was asked for has not.
 class Runner {
  public:
   // `fetches` and `feeds`: values of the graph. Throws for placeholders that are needed and not fed.
+  // Without a placement all is where it was recorded.
   Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
-         SoftPlacement* soft = nullptr, bool effects = true);
+         std::shared_ptr<const Placement> placement = nullptr, bool effects = true);
   ~Runner();
   const PreparedRun& prepared() const { return prepared_; }
   // `feeds`: eager tensors, in the order in which their values were given; never written to. `variables`: what those of
@@ -41,8 +34,8 @@ class Runner {
   struct Frame;
   struct Lease;
   const Graph& graph_;
+  const std::shared_ptr<const Placement> placement_;
   const PreparedRun prepared_;
-  SoftPlacement* const soft_;
   std::vector<std::unique_ptr<ControlRunner>> controls_;  // by step; NULL: no node that owns bodies
   std::mutex mutex_;
   std::vector<std::unique_ptr<Frame>> idle_;  // of runs that are over

@@ -13,36 +13,34 @@ namespace {
 // Scripts ask for a few things again and again; who asks for ever new ones pays for the preparation.
 constexpr size_t max_prepared = 64;
 
-// The nodes of a node's bodies, and of theirs.
-template <class Add>
-void add_bodies(const GraphNode& node, Add&& add) {
-  if (!node.control) return;
-  for (const Control::Body& body : node.control->bodies)
-    for (const GraphNode& n : body.graph->nodes) {
-      add(n.name, n.op->info->name, *n.device);
-      add_bodies(n, add);
-    }
-}
-
 // What a variable begins with: of a layer's, what the layer holds now.
-TensorRef first_value(const GraphValue& v) {
+TensorRef first_value(const GraphValue& v, Device& place) {
   Tensor& now = *v.eager;
   if (now.meta->dtype != v.meta->dtype || !same_shape(*now.meta, *v.meta))
     pg::fail(PG_E_FAILED_PRECONDITION,
              pg::format("variable '%s' is %s %s in the graph, and the layer holds %s %s now", v.name.c_str(),
                         pg::dtype_name(v.meta->dtype), shape_text(*v.meta).c_str(), pg::dtype_name(now.meta->dtype),
                         shape_text(*now.meta).c_str()));
-  return now.device == v.device ? copy_dense(now, v.meta->dtype) : move_to(now, *v.device);
+  return now.device == &place ? copy_dense(now, v.meta->dtype) : move_to(now, place);
 }
 
 }  // namespace
 
-Session::Session(GraphRef graph) : graph_(std::move(graph)) { add_variables(); }
+Session::Session(GraphRef graph, bool soft) : graph_(std::move(graph)), soft_(soft) { take_in(); }
 
-// Those that were recorded since.
-void Session::add_variables() {
+// Under the lock, but for the constructor.
+void Session::take_in() {
+  if (placement_ && placed_ == graph_->revision) return;
+  placement_ = place_graph(*graph_, soft_, placement_.get());
+  placed_ = graph_->revision;
   for (uint32_t id : graph_->variables)
-    if (!variables_.count(id)) variables_[id] = first_value(graph_->values[id]);
+    if (!variables_.count(id)) variables_[id] = first_value(graph_->values[id], *placement_->value[id]);
+}
+
+std::shared_ptr<const Placement> Session::placed() {
+  std::lock_guard lock(mutex_);
+  take_in();
+  return placement_;
 }
 
 void Session::assign(Tensor& variable, Tensor& value) {
@@ -56,7 +54,8 @@ void Session::assign(Tensor& variable, Tensor& value) {
     pg::fail_argument(pg::format("variable '%s' is %s %s; got %s %s", v.name.c_str(), pg::dtype_name(v.meta->dtype),
                                  shape_text(*v.meta).c_str(), pg::dtype_name(value.meta->dtype),
                                  shape_text(*value.meta).c_str()));
-  TensorRef held = value.device == v.device ? copy_dense(value, v.meta->dtype) : move_to(value, *v.device);
+  Device& place = *placed()->value[id];
+  TensorRef held = value.device == &place ? copy_dense(value, v.meta->dtype) : move_to(value, place);
   std::lock_guard updating(updating_);
   std::lock_guard lock(mutex_);
   variables_[id] = std::move(held);
@@ -71,21 +70,7 @@ TensorRef Session::contents(const std::string& name) {
   return held != variables_.end() ? held->second : graph_->values[known->second].eager;
 }
 
-std::string Session::placement() {
-  std::lock_guard lock(soft_.mutex);
-  std::string text;
-  auto add = [&](const std::string& name, const char* kind, const Device& device) {
-    text += name + ": (" + kind + "): " + device.name + "\n";
-  };
-  for (const GraphValue& v : graph_->values)
-    if (v.kind != ValueKind::node) add(v.name, kind_text(v.kind), *v.device);
-  for (uint32_t i = 0; i < graph_->nodes.size(); i++) {
-    const GraphNode& n = graph_->nodes[i];
-    add(n.name, n.op->info->name, soft_.moved.count(i) ? default_device() : *n.device);
-    add_bodies(n, add);
-  }
-  return text;
-}
+std::string Session::placement() { return placement_text(*graph_, *placed()); }
 
 std::shared_ptr<Runner> Session::find_runner(std::vector<uint32_t> fetches, std::vector<uint32_t> feeds) {
   const Graph& g = *graph_;
@@ -99,8 +84,8 @@ std::shared_ptr<Runner> Session::find_runner(std::vector<uint32_t> fetches, std:
     prepared_.splice(prepared_.begin(), prepared_, it);
     return it->runner;
   }
-  auto runner = std::make_shared<Runner>(g, fetches, feeds, &soft_);
-  add_variables();
+  take_in();
+  auto runner = std::make_shared<Runner>(g, fetches, feeds, placement_);
   if (prepared_.size() == max_prepared) prepared_.pop_back();
   prepared_.push_front({std::move(fetches), std::move(feeds), g.revision, runner});
   return runner;
@@ -168,7 +153,7 @@ std::unique_ptr<Session::Partial> Session::begin(Tensor* const* fetches, uint32_
   partial->fetches_ = fetched(fetches, fetch_count);
   partial->feeds_ = fed(feeds, feed_count);
   std::lock_guard lock(mutex_);
-  add_variables();
+  take_in();
   for (uint32_t id : variables_behind(*graph_, partial->fetches_, partial->feeds_))
     partial->known_[id] = variables_.at(id);
   return partial;
@@ -197,7 +182,7 @@ void Session::Partial::run(Tensor* const* fetches, uint32_t fetch_count, Tensor*
   }
   std::vector<uint32_t> kept = made_on_the_way(g, wanted, fetches_, ids);
   wanted.insert(wanted.end(), kept.begin(), kept.end());
-  Runner runner(g, wanted, ids, &session_.soft_, false);
+  Runner runner(g, wanted, ids, session_.placed(), false);
   std::vector<TensorRef> made(wanted.size());
   session_.run(runner, contents.data(), made.data());
   for (size_t i = 0; i < kept.size(); i++) known[kept[i]] = std::move(made[fetch_count + i]);

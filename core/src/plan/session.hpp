@@ -18,7 +18,9 @@ namespace perigee {
 // run may be under way.
 class Session {
  public:
-  explicit Session(GraphRef graph);
+  // Decides where everything runs: throws, naming all of it, where the script wishes what is impossible, or moves that
+  // and says so in the log (`soft`).
+  explicit Session(GraphRef graph, bool soft = false);
   // fetches and feeds are tensors of the graph. A variable that is fetched is what it holds after the run, and does not
   // ask for its updates; its updated value does. Variables take their last values when the run has succeeded; a run
   // that fails leaves them as they were.
@@ -45,9 +47,7 @@ class Session {
   void assign(Tensor& variable, Tensor& value);
   // What a variable holds now, or a constant: the very tensor. Throws for other names.
   TensorRef contents(const std::string& name);
-  // Nodes that their device has no kernel for run on the default device; the first time the log says so.
-  void allow_soft_placement(bool on) { soft_.allowed = on; }
-  // A line a node: "add_1: (add): gpu:0"; those that were moved stand where they ran.
+  // Where everything runs now, what was moved included (placement_text).
   std::string placement();
 
  private:
@@ -61,12 +61,15 @@ class Session {
   std::vector<uint32_t> fed(Tensor* const* feeds, uint32_t count) const;
   std::shared_ptr<Runner> find_runner(std::vector<uint32_t> fetches, std::vector<uint32_t> feeds);
   void run(Runner& runner, Tensor* const* feeds, TensorRef* results);
-  void add_variables();
+  void take_in();  // what was recorded since
+  std::shared_ptr<const Placement> placed();
 
   GraphRef graph_;
-  SoftPlacement soft_;
+  const bool soft_;
   std::mutex updating_;  // held by a run that writes variables
   std::mutex mutex_;     // of what follows, never while something is computed
+  std::shared_ptr<Placement> placement_;
+  uint64_t placed_ = 0;  // the graph's revision then
   std::unordered_map<uint32_t, TensorRef> variables_;
   std::list<Prepared> prepared_;  // the last one used stands first
 };

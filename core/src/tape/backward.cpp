@@ -512,6 +512,7 @@ namespace {
 // Runs a pass to its end, or to where it stops.
 template <class Start>
 PassRef run_pass(PassRef pass, Start&& start) {
+  Scoped<bool> by_itself(ambient().derived, true);
   Scoped<int32_t> no_scope(ambient().device, -1);  // gradients are computed where the forward was, in its dtypes
   Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);
   Scoped<bool> grad(ambient().grad_enabled, pass->create_graph());

@@ -117,7 +117,7 @@ return function(pg, native)
   function pg.device(name, fn, ...)
     if name == nil and fn == nil then return native.device_name(native.ambient_device()) end
     check_function("device", fn)
-    local number = native.find_device(name, "device")
+    local number = native.place_device(name, "device")
     return native.with(function() return native.set_device(number) end, native.set_device, fn, ...)
   end
 

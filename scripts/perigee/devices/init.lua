@@ -41,6 +41,15 @@ return function(pg, native)
     return native.with(function() return native.set_stream(index) end, native.set_stream, fn, ...)
   end
 
+  ---Where eager code makes tensors that no scope, no `device=` and no input says another device of, in this thread:
+  ---`pg.set_default_device("gpu:0")`. What is computed stays where its inputs are. Graphs that are recorded from now on
+  ---have there what no scope of theirs decides about; without a default that is the first accelerator there is, or the
+  ---processor. nil: back to that.
+  ---@param name? string
+  function pg.set_default_device(name)
+    native.set_default_device(name == nil and -1 or native.find_device(name, "set_default_device"))
+  end
+
   ---@class perigee.memory
   pg.memory = {}
   ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
@@ -162,6 +171,7 @@ return function(pg, native)
     native.origins.set(false)
     log_placement = false
     native.set_log_placement(false)
+    native.set_default_device(-1)
     if visible then pg.config.visible_devices() end
     if threads_at_start then native.set_threads(threads_at_start) end
     native.set_deterministic(false)
@@ -180,7 +190,7 @@ return function(pg, native)
   ---and convolutions then take ways that hold to it, some of them slower, and an operator that has none raises by its
   ---name (all_reduce, of sums and means of floating tensors). Other kinds of processors and accelerators, and other
   ---versions of Perigee or its libraries, may still give other bits. log_device_placement: every operator that is
-  ---called or recorded becomes a line on standard error, `add: (add): gpu:0`. visible_devices: as
+  ---called or recorded becomes a line on standard error, `add: (Add): /gpu:0`. visible_devices: as
   ---`config.visible_devices`.
   ---@param ... {threads: integer?, origins: boolean?, matmul_precision: string?, deterministic: boolean?,
   ---  log_device_placement: boolean?, visible_devices: string[]?}

@@ -290,6 +290,8 @@ end
 local function graph(fn)
   native.checked.need_function("graph", fn)
   local self = new(graphs.create())
+  local usual = native.default_device() or native.first_accelerator()
+  if usual then graphs.set_device(self.native, usual) end
   local results = record(self, fn, self)
   if native.is_tensor(results) then results = { output = results } end
   if results ~= nil and (type(results) ~= "table" or getmetatable(results)) then

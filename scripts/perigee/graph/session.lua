@@ -65,7 +65,7 @@ local read_session = native.signature("Session", {
   { "graph", "table", required = true, type = "perigee.Graph", doc = "what pg.graph made" },
   { "log_device_placement", "boolean", named = true, doc = "writes session:placement() to standard error" },
   { "allow_soft_placement", "boolean", named = true,
-    doc = "runs what its device has no kernel for on the processor; a warning names each" },
+    doc = "runs on another device what cannot be where it was placed; a warning names each. Otherwise one error does" },
   { "commit", "table", named = true, doc = "a model that session:close() writes what was learnt back into" },
   { "gpu_options", "table", named = true,
     doc = "allow_growth and per_process_gpu_memory_fraction: pg.config's settings, of the process" } })
@@ -77,15 +77,16 @@ local function new_session(...)
     native.raise("invalid_argument", "Session", "needs a graph from pg.graph")
   end
   if o.gpu_options then set_gpu_options(o.gpu_options) end
-  local self = setmetatable({ graph = o.graph, native = graphs.create_session(o.graph.native),
+  local self = setmetatable({ graph = o.graph, native = graphs.create_session(o.graph.native, o.allow_soft_placement),
                               committed = o.commit or false, names = {}, seen = {} }, Session)
   if o.commit then variables_of(self, "Session", o.commit) end
-  if o.allow_soft_placement then graphs.allow_soft_placement(self.native, true) end
   if o.log_device_placement then io.stderr:write(self:placement()) end
   return self
 end
 
----Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`. Soft placement moves nodes when they run.
+---Where everything is, as TensorFlow writes it: a mapping of the names of devices (`/gpu:0 -> cuda:0, NVIDIA H100`), a
+---line a node (`add_1: (Add): /gpu:0`), and what a run copies between devices, in bytes, in which sizes that are not
+---known before stand by their names. Constants are copied once for all runs.
 ---@return string
 function Session:placement() return graphs.placement(live(self, "placement")) end
 

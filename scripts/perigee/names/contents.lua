@@ -48,5 +48,5 @@ return {
   autograd =
     "backward detect_anomaly device enable_grad grad hook inference_mode is_grad_enabled keep no_grad " ..
     "requires_grad_ retain_grad scope tape zero_grad",
-  devices = "config devices load_plugin memory plugins reset stream synchronize version",
+  devices = "config devices load_plugin memory plugins reset set_default_device stream synchronize version",
 }

@@ -14,7 +14,7 @@ return function(pg, native)
   -- Runs fn(...) with `device` (a name or nil) in force.
   local function on(device, where, fn, ...)
     if not device then return fn(...) end
-    local number = native.find_device(device, where)
+    local number = native.place_device(device, where)
     return native.with(function() return native.set_device(number) end, native.set_device, fn, ...)
   end
 

@@ -5,7 +5,7 @@ jit.off(true, true) -- walks option tables with next, which cannot be compiled; 
 
 return function(pg, native)
   local function from_lua(where, data, o)
-    local number = o.device and native.find_device(o.device, where)
+    local number = o.device and native.place_device(o.device, where)
     return native.host.from_lua(where, data, o.dtype and native.dtypes.by_name[o.dtype], number)
   end
 

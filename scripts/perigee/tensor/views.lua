@@ -142,7 +142,7 @@ return function(pg, native)
     if not (device or dtype) then native.raise("invalid_argument", "to", "needs a device or a dtype, got nothing") end
     if dtype and dtype ~= t.dtype then t = call("cast", { t }, { dtype = dtype }) end
     if device then
-      local number = native.find_device(device, "to")
+      local number = native.place_device(device, "to")
       if native.device_name(number) ~= t.device then t = call("transfer", { t }, { device = number }) end
     end
     return t

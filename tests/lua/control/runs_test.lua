@@ -114,7 +114,7 @@ test("bodies are seen in print, dot and placement", function(t)
   local dot = g:dot()
   has(t, dot, "label=\"rnn/scan/step/cond/then\"")
   t.equal(select(2, dot:gsub("{", "")), select(2, dot:gsub("}", "")))
-  has(t, pg.Session { g }:placement(), "rnn/scan/step/cond/then/add: (add): cpu:0")
+  has(t, pg.Session { g }:placement(), "rnn/scan/step/cond/then/add: (Add): /cpu:0")
 end)
 
 test("while_loop: conditions and limits in a graph", function(t)
