@@ -93,7 +93,8 @@ const char* pgc_error_message(void) {
   // The error may be another one by now, which fits.
   const std::string& text = long_message();
   const char* shown = last_error().message;
-  return text.compare(0, sizeof(pg_error::message) / 2, shown, 0, sizeof(pg_error::message) / 2) == 0 ? text.c_str() : shown;
+  return text.compare(0, sizeof(pg_error::message) / 2, shown, 0, sizeof(pg_error::message) / 2) == 0 ? text.c_str()
+                                                                                                      : shown;
 }
 void pgc_again(void) { ambient().last_resort = true; }
 void pgc_interrupt(void) { ambient().interrupted = true; }
@@ -215,9 +216,10 @@ int32_t pgc_place_device(const char* name, int32_t* out) {
       *out = find_device(wanted).id;
     } catch (const pg::Error& e) {
       if (e.code != PG_E_NOT_FOUND) throw;
-      throw pg::Error(e.code, std::string(e.what()) +
-                                  "; a graph may name it: pg.Session{g, allow_soft_placement=true} then runs on another "
-                                  "device what was placed on one that is not here");
+      throw pg::Error(e.code,
+                      std::string(e.what()) +
+                          "; a graph may name it: pg.Session{g, allow_soft_placement=true} then runs on another "
+                          "device what was placed on one that is not here");
     }
   });
 }

@@ -33,9 +33,9 @@ bool is_free(const Tensor& x) {
   return source.kind != ValueKind::node && !source.wished;
 }
 
-// An explicit scope decides; else the inputs do, and numbers only where there is nothing else. In a graph an accelerator
-// wins where they differ, and what is on none goes to the graph's usual one; in eager code only a 0-dimensional tensor
-// may travel unasked.
+// An explicit scope decides; else the inputs do, and numbers only where there is nothing else. In a graph an
+// accelerator wins where they differ, and what is on none goes to the graph's usual one; in eager code only a
+// 0-dimensional tensor may travel unasked.
 Device* choose(const PendingCall& call, Graph* graph) {
   if (ambient().device >= 0) {
     Device& scope = device(ambient().device);

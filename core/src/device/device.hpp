@@ -39,7 +39,8 @@ class Event {
 class Device : private MemorySource {
  public:
   Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, int32_t id);
-  // One that is not here: a name that graphs are placed on (wished_device). It counts as an accelerator and has nothing.
+  // One that is not here: a name that graphs are placed on (wished_device). It counts as an accelerator and has
+  // nothing.
   Device(const std::string& type, uint32_t ordinal, int32_t id);
   ~Device();
 
@@ -134,7 +135,7 @@ Device& find_device(
     const std::string& name);  // "cpu", "sim:1", "/gpu:0", "/device:GPU:1"; the error lists what there is
 // The same; where there is none, one that is absent and stands for the name.
 Device& wished_device(const std::string& name);
-Device* present_device(const Device& wished);  // what answers to its name by now; NULL: nothing does
+Device* present_device(const Device& wished);            // what answers to its name by now; NULL: nothing does
 [[noreturn]] void fail_absent(const std::string& name);  // lists what there is, and why the rest is unavailable
 Device* first_accelerator();  // that answers to a common name such as "gpu"; test instruments do if told to; NULL: none
 // What a device is called on listings: "/gpu:0" where it answers to a common name, else "/sim:0".

@@ -253,7 +253,8 @@ Device* present_device(const Device& wished) { return look_for({wished.type, wis
 
 Device* first_accelerator() {
   for (Device* device : devices())
-    if (device->accelerator && device->table()->aliases != nullptr && device->table()->aliases[0] != '\0') return device;
+    if (device->accelerator && device->table()->aliases != nullptr && device->table()->aliases[0] != '\0')
+      return device;
   return nullptr;
 }
 

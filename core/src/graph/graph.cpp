@@ -81,7 +81,9 @@ std::string own_name(Graph& g, const std::string& name) {
 void place_source(Graph& g, uint32_t id, Device& made) {
   GraphValue& v = g.values[id];
   v.wished = ambient().device >= 0 || made.accelerator;
-  v.device = ambient().device >= 0 ? &device(ambient().device) : made.accelerator || g.usual == nullptr ? &made : g.usual;
+  v.device = ambient().device >= 0                    ? &device(ambient().device)
+             : made.accelerator || g.usual == nullptr ? &made
+                                                      : g.usual;
   v.origin = ambient().origin;
 }
 

@@ -33,13 +33,13 @@ struct GraphValue {
   uint32_t output = 0;
   bool wished = false;           // a source that was made in a scope of its device
   const char* origin = nullptr;  // of a source; as a node's
-  bool taken = false;  // an argument of a body that stands for what lies around it
+  bool taken = false;            // an argument of a body that stands for what lies around it
 };
 
 struct GraphNode {
   const Op* op = nullptr;
-  Device* device = nullptr;  // that it was recorded for, which may be absent; sessions decide (plan/place.hpp)
-  bool wished = false;       // by a scope of the script's
+  Device* device = nullptr;      // that it was recorded for, which may be absent; sessions decide (plan/place.hpp)
+  bool wished = false;           // by a scope of the script's
   std::vector<uint32_t> inputs;  // values; UINT32_MAX where absent
   std::vector<uint32_t> groups;
   std::vector<uint8_t> attrs;
@@ -128,7 +128,7 @@ struct Graph {
   std::map<uint32_t, std::vector<uint32_t>> custom;
   bool is_linked(uint32_t value) const { return values[value].history || custom.count(value) != 0; }
 
-  Device* usual = nullptr;  // where goes what no scope decides about; NULL: where its inputs are
+  Device* usual = nullptr;      // where goes what no scope decides about; NULL: where its inputs are
   std::vector<uint32_t> after;  // values that are made before all that is recorded now runs
   // ---- of a body (body.hpp) ----
   GraphRef parent;      // the graph around it

@@ -68,8 +68,7 @@ struct ControlRunner::Part {
   std::unique_ptr<Runner> runner{};
 
   // `output_of`: whether a result of the body is asked for.
-  Part(const Control::Body& body, const std::vector<uint8_t>& asked,
-       std::shared_ptr<const Placement> placement) {
+  Part(const Control::Body& body, const std::vector<uint8_t>& asked, std::shared_ptr<const Placement> placement) {
     for (uint32_t i = 0; i < body.arguments.size(); i++) {
       if (body.arguments[i] == Control::none) continue;
       inputs.push_back(i);
@@ -112,9 +111,9 @@ ControlRunner::ControlRunner(const Graph& g, uint32_t node, const std::vector<ui
   if (c.kind != ControlKind::cond) std::fill(asked.begin(), asked.begin() + c.carries, 1);
   for (size_t b = 0; b < c.bodies.size(); b++) {
     bool condition = c.kind == ControlKind::loop && b == 0;
-    parts_.push_back(std::make_unique<Part>(
-        c.bodies[b], condition ? std::vector<uint8_t>(c.bodies[b].results.size(), 1) : asked,
-        placement != nullptr ? placement->bodies.at(node)[b] : nullptr));
+    parts_.push_back(std::make_unique<Part>(c.bodies[b],
+                                            condition ? std::vector<uint8_t>(c.bodies[b].results.size(), 1) : asked,
+                                            placement != nullptr ? placement->bodies.at(node)[b] : nullptr));
   }
 }
 ControlRunner::~ControlRunner() = default;

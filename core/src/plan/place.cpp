@@ -34,7 +34,8 @@ uint32_t fixed_input(const Graph& g, const GraphNode& n) {
   if (n.control || is_transfer(n)) return none;
   if (!n.writes.empty()) return n.inputs[n.writes[0].first];
   // Written in place, or a write through a view.
-  if (!n.wished && !n.outputs.empty() && !n.inputs.empty() && g.values[n.outputs[0]].variable != none) return n.inputs[0];
+  if (!n.wished && !n.outputs.empty() && !n.inputs.empty() && g.values[n.outputs[0]].variable != none)
+    return n.inputs[0];
   return (n.op->info->traits & PG_OP_VIEW) != 0 ? n.inputs[0] : none;
 }
 
@@ -257,8 +258,7 @@ struct Placer {
         if (wished || other == nullptr)
           refuse(n.name, shown_operator(n.op->info->name), type_text(g, n), *place,
                  "the device has no kernel for it" + kernels_text(n), n.origin);
-        if (other != nullptr)
-          tell(n.name, n.op->info->name, *other, common_name(*place) + " has no kernel for it");
+        if (other != nullptr) tell(n.name, n.op->info->name, *other, common_name(*place) + " has no kernel for it");
       }
       if (other != nullptr) place = other;
     }
@@ -319,8 +319,7 @@ struct Listing {
       const Device& place = p.moved.count(i) ? default_device() : *p.node[i];
       nodes += placement_line(n.name, n.op->info->name, place);
       if (n.control)
-        for (size_t b = 0; b < n.control->bodies.size(); b++)
-          add(*n.control->bodies[b].graph, *p.bodies.at(i)[b]);
+        for (size_t b = 0; b < n.control->bodies.size(); b++) add(*n.control->bodies[b].graph, *p.bodies.at(i)[b]);
       if (n.control) continue;
       each_input(n, [&](uint32_t input, uint32_t flags) {
         if (n.inputs[input] == none || (flags & PG_INPUT_META) != 0) return;
@@ -341,8 +340,7 @@ TensorRef Residents::get(Tensor& constant, Device& place) {
   std::lock_guard lock(mutex_);
   const uint64_t version = constant.storage->version.load(std::memory_order_relaxed);
   Copy& kept = copies_[{&constant, place.id}];
-  if (!kept.copy || kept.version != version)
-    kept = {TensorRef::share(&constant), move_to(constant, place), version};
+  if (!kept.copy || kept.version != version) kept = {TensorRef::share(&constant), move_to(constant, place), version};
   return kept.copy;
 }
 
@@ -367,8 +365,7 @@ std::shared_ptr<Placement> place_graph(const Graph& g, bool soft, const Placemen
 
 std::string placement_text(const Graph& g, const Placement& p) {
   std::string text = "Device mapping:\n";
-  for (const Device* d : devices())
-    text += common_name(*d) + " -> " + d->name + ", " + d->properties.name + "\n";
+  for (const Device* d : devices()) text += common_name(*d) + " -> " + d->name + ", " + d->properties.name + "\n";
   Listing listing;
   listing.add(g, p);
   return text + listing.nodes + listing.copies;

@@ -47,9 +47,7 @@ struct Preparer {
   std::vector<Asked> open{};
   std::map<Asked, Copy> copies{};  // of values, on devices other than their own
 
-  Device* home(uint32_t value) const {
-    return placement != nullptr ? placement->value[value] : g.values[value].device;
-  }
+  Device* home(uint32_t value) const { return placement != nullptr ? placement->value[value] : g.values[value].device; }
   // Transfers are copies of what they were made of; with a placement that decides which copies there are.
   uint32_t origin_of(uint32_t value) const {
     while (placement != nullptr && !fed[value]) {
@@ -242,8 +240,7 @@ struct Preparer {
     std::sort(nodes.begin(), nodes.end());
     for (uint32_t n : nodes) add_step(n);
     const uint32_t reader = nodes.empty() ? none : nodes.back();
-    for (PreparedRun::Commit& c : p.commits)
-      c.taken.slot = slot_for(updated.at(c.variable), home(c.variable), reader);
+    for (PreparedRun::Commit& c : p.commits) c.taken.slot = slot_for(updated.at(c.variable), home(c.variable), reader);
     for (uint32_t id : fetches) {
       auto last = updated.find(id);
       p.fetches.push_back({slot_for(last != updated.end() ? last->second : id, home(id), reader), false});

@@ -229,8 +229,8 @@ struct Runner::Frame {
   void place_node(const GraphNode& n, const PreparedRun::Step& step, Tensor* const* inputs, const uint8_t* attrs,
                   Known& k, TensorRef* outputs) {
     if (!k.moved) {
-      bool movable = placement != nullptr && placement->soft && n.op->role != Role::transfer &&
-                     step.place != &default_device();
+      bool movable =
+          placement != nullptr && placement->soft && n.op->role != Role::transfer && step.place != &default_device();
       try {
         return call_node(n, *step.place, inputs, attrs, k.signature, outputs, step.output_count);
       } catch (const pg::Error& e) {
