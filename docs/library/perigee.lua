@@ -808,7 +808,7 @@ function config.memory_limit(...) end
 ---and convolutions then take ways that hold to it, some of them slower, and an operator that has none raises by its
 ---name (all_reduce, of sums and means of floating tensors). Other kinds of processors and accelerators, and other
 ---versions of Perigee or its libraries, may still give other bits. log_device_placement: every operator that is
----called or recorded becomes a line on standard error, `add: (add): gpu:0`. visible_devices: as
+---called or recorded becomes a line on standard error, `add: (Add): /gpu:0`. visible_devices: as
 ---`config.visible_devices`.
 ---@param ... {threads?: integer, origins?: boolean, matmul_precision?: string, deterministic?: boolean, log_device_placement?: boolean, visible_devices?: table} # threads, origins, matmul_precision, deterministic, log_device_placement, visible_devices
 function config.set(...) end
@@ -7150,6 +7150,13 @@ function Tensor:selu() end
 ---@return perigee.Tensor
 function Tensor:selu_() end
 
+---Where eager code makes tensors that no scope, no `device=` and no input says another device of, in this thread:
+---`pg.set_default_device("gpu:0")`. What is computed stays where its inputs are. Graphs that are recorded from now on
+---have there what no scope of theirs decides about; without a default that is the first accelerator there is, or the
+---processor. nil: back to that.
+---@param name? string
+function pg.set_default_device(name) end
+
 ---The float dtype that numbers from Lua get. Answers the one before.
 ---@param name perigee.Dtype
 ---@return perigee.Dtype
@@ -8138,7 +8145,9 @@ function Session:partial_run(handle, fetches, feeds) end
 ---@return perigee.PartialRun
 function Session:partial_run_setup(fetches, feeds) end
 
----Where each node of the graph runs, a line a node: `add_1: (add): gpu:0`. Soft placement moves nodes when they run.
+---Where everything is, as TensorFlow writes it: a mapping of the names of devices (`/gpu:0 -> cuda:0, NVIDIA H100`), a
+---line a node (`add_1: (Add): /gpu:0`), and what a run copies between devices, in bytes, in which sizes that are not
+---known before stand by their names. Constants are copied once for all runs.
 ---@return string
 function Session:placement() end
 
