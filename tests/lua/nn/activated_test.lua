@@ -423,7 +423,7 @@ test("the placement log names the one operator; devices without its kernel run b
   local command = ("CUDA_VISIBLE_DEVICES=-1 PERIGEE_SIM_DEVICES=1 '%s' %s"):format(process.need_perigee(t), script)
   local text, status = process.run(command)
   t.equal(status, 0, text)
-  t.ok(text:find("conv2d_activation: (conv2d_activation): cpu:0\nlinear_activation: (linear_activation): cpu:0\n" ..
+  t.ok(text:find("conv2d_activation: (Conv2dActivation): /cpu:0\nlinear_activation: (LinearActivation): /cpu:0\n" ..
                  "true\ttrue\ntrue\n", 1, true), text)
   os.remove(script)
 end)
