@@ -142,7 +142,7 @@ static void test_graphs_and_modules(void) {
   FAILS(pgc_to_host(y, got, sizeof got), PG_E_FAILED_PRECONDITION, "tensor of a graph");
   pgc_tensor* value = tensor(PG_F32, three, values, cpu);
   FAILS(pgc_assign(y, value), PG_E_INVALID_ARGUMENT, "cannot be exchanged");
-  CHECK(pgc_session_create(graph, &session) == PG_OK);
+  CHECK(pgc_session_create(graph, 0, &session) == PG_OK);
   CHECK(pgc_session_run(session, &y, 1, NULL, NULL, 0, &result) != PG_OK && result == NULL); /* x is not fed */
   CHECK(pgc_session_run(session, &y, 1, &x, &value, 1, &result) == PG_OK);
   CHECK(pgc_to_host(result, got, sizeof got) == PG_OK && got[2] == -3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a session runs the nodes of a graph and holds its sources. Recording notes what the script wishes; what there
-// is on this machine decides here, once, before anything runs (decision 0016).
+// is on this machine decides here, once, before anything runs (decision 0018).
 #pragma once
 
 #include <map>
