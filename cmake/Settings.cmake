@@ -79,3 +79,12 @@ if("cuda" IN_LIST PERIGEE_PLUGINS)
     list(PREPEND PERIGEE_PLUGINS cuda)
   endif()
 endif()
+
+# mpi only where an MPI is; whoever looks for it later is told by `perigee doctor`.
+if("mpi" IN_LIST PERIGEE_PLUGINS)
+  find_package(MPI COMPONENTS C QUIET)
+  if(NOT MPI_C_FOUND)
+    list(REMOVE_ITEM PERIGEE_PLUGINS mpi)
+    message(STATUS "MPI plugin: not built: no MPI was found (Debian: libopenmpi-dev openmpi-bin)")
+  endif()
+endif()

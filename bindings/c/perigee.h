@@ -249,6 +249,27 @@ PGC_API int32_t pgc_optimizer_slots(uint32_t optimizer, const void *attrs, uint6
 PGC_API int32_t pgc_optimizer_step(uint32_t optimizer, const void *attrs, uint64_t step, uint32_t count,
                                    pgc_tensor *const *params, pgc_tensor *const *gradients, pgc_tensor *const *state);
 
+/* ---- processes that were launched together ---- */
+typedef struct pgc_dist_about {
+  int32_t rank, size, local_rank, local_size; /* from 0; local: among those of the same machine. Alone: 0 and 1 */
+} pgc_dist_about;
+/* Joins the others when it is first asked. *engine ("mpi"; "" where it is alone) lives until the thread's next call that
+ * returns text. */
+PGC_API int32_t pgc_dist_world(pgc_dist_about *about, const char **engine);
+/* Called by all of these ranks of the world, which rise. *group is what attribute `group` of the collective operators
+ * takes, and the functions below; 1 is the group of all, which is there, 0 this process alone, of which they know nothing. */
+PGC_API int32_t pgc_dist_group(const int32_t *ranks, uint32_t count, int64_t *group);
+PGC_API int32_t pgc_dist_barrier(int64_t group);
+PGC_API int32_t pgc_dist_send(int64_t group, pgc_tensor *tensor, int32_t peer, int32_t tag);
+/* A new tensor of the shape, dtype and device of `like`. */
+PGC_API int32_t pgc_dist_receive(int64_t group, pgc_tensor *like, int32_t peer, int32_t tag, pgc_tensor **output);
+/* Seconds that calls between processes may take, from now on; 0: any time. *old may be NULL. */
+PGC_API int32_t pgc_dist_set_deadline(double seconds, double *old);
+/* PG_PEER_* of every rank of a group; `room` is at least its size. */
+PGC_API int32_t pgc_dist_peers(int64_t group, uint32_t *states, uint32_t room);
+/* This process has failed and is about to end: those that wait for it are told why. Never fails. */
+PGC_API void pgc_dist_abandon(const char *reason);
+
 /* ---- files ---- */
 typedef struct pgc_file pgc_file; /* what was read: named tensors on the CPU, and notes */
 PGC_API int32_t pgc_read(const char *path, const char *options, pgc_file **output);

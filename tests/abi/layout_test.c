@@ -394,6 +394,49 @@ AT(pg_formats, size, 0);
 AT(pg_formats, count, 4);
 AT(pg_formats, formats, 8);
 
+SIZE(pg_collective, 96);
+AT(pg_collective, size, 0);
+AT(pg_collective, kind, 4);
+AT(pg_collective, reduction, 8);
+AT(pg_collective, dtype, 12);
+AT(pg_collective, peer, 16);
+AT(pg_collective, tag, 20);
+AT(pg_collective, count, 24);
+AT(pg_collective, input, 32);
+AT(pg_collective, output, 48);
+AT(pg_collective, stream, 64);
+AT(pg_collective, sequence, 72);
+AT(pg_collective, deadline, 80);
+AT(pg_collective, what, 88);
+
+SIZE(pg_world, 24);
+AT(pg_world, size, 0);
+AT(pg_world, rank, 4);
+AT(pg_world, count, 8);
+AT(pg_world, local_rank, 12);
+AT(pg_world, local_count, 16);
+AT(pg_world, reserved, 20);
+
+SIZE(pg_group_info, 24);
+AT(pg_group_info, size, 0);
+AT(pg_group_info, count, 4);
+AT(pg_group_info, ranks, 8);
+AT(pg_group_info, device, 16);
+AT(pg_group_info, reserved, 20);
+
+SIZE(pg_collectives, 80);
+AT(pg_collectives, size, 0);
+AT(pg_collectives, reserved, 4);
+AT(pg_collectives, name, 8);
+AT(pg_collectives, device_type, 16);
+AT(pg_collectives, world, 24);
+AT(pg_collectives, group_create, 32);
+AT(pg_collectives, group_destroy, 40);
+AT(pg_collectives, submit, 48);
+AT(pg_collectives, wait, 56);
+AT(pg_collectives, abort, 64);
+AT(pg_collectives, peers, 72);
+
 #define IS(name, value) _Static_assert((name) == (value), #name)
 
 IS(PG_MAGIC, 826754896);
@@ -499,5 +542,21 @@ IS(PG_KERNEL_VARIES, 1);
 IS(PG_INIT_CONSTANT, 0);
 IS(PG_INIT_UNIFORM, 1);
 IS(PG_INIT_NORMAL, 2);
+IS(PG_COLLECTIVE_BARRIER, 1);
+IS(PG_COLLECTIVE_ALL_REDUCE, 2);
+IS(PG_COLLECTIVE_REDUCE, 3);
+IS(PG_COLLECTIVE_BROADCAST, 4);
+IS(PG_COLLECTIVE_ALL_GATHER, 5);
+IS(PG_COLLECTIVE_REDUCE_SCATTER, 6);
+IS(PG_COLLECTIVE_ALL_TO_ALL, 7);
+IS(PG_COLLECTIVE_SEND, 8);
+IS(PG_COLLECTIVE_RECEIVE, 9);
+IS(PG_REDUCE_SUM, 0);
+IS(PG_REDUCE_MEAN, 1);
+IS(PG_REDUCE_MAX, 2);
+IS(PG_REDUCE_MIN, 3);
+IS(PG_PEER_ALIVE, 0);
+IS(PG_PEER_STOPPED, 1);
+IS(PG_PEER_LOST, 2);
 
 int main(void) { return 0; }

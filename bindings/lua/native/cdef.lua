@@ -94,6 +94,17 @@ int32_t pgc_first_accelerator(int32_t *device);
 int32_t pgc_set_visible_devices(const char *const *names, uint32_t count);
 const char *pgc_device_name(int32_t device);
 int32_t pgc_synchronize(int32_t device);
+typedef struct pgc_dist_about {
+  int32_t rank, size, local_rank, local_size;
+} pgc_dist_about;
+int32_t pgc_dist_world(pgc_dist_about *about, const char **engine);
+int32_t pgc_dist_group(const int32_t *ranks, uint32_t count, int64_t *group);
+int32_t pgc_dist_barrier(int64_t group);
+int32_t pgc_dist_send(int64_t group, pgc_tensor *tensor, int32_t peer, int32_t tag);
+int32_t pgc_dist_receive(int64_t group, pgc_tensor *like, int32_t peer, int32_t tag, pgc_tensor **output);
+int32_t pgc_dist_set_deadline(double seconds, double *old);
+int32_t pgc_dist_peers(int64_t group, uint32_t *states, uint32_t room);
+void pgc_dist_abandon(const char *reason);
 typedef struct pgc_memory_stats {
   uint64_t live, reserved, peak, limit;
   uint64_t allocations, device_allocations;

@@ -23,6 +23,8 @@ constexpr const char* kUsage =
     "  perigee test [path...]        run *_test.lua files\n"
     "  perigee lint [path...]        what users of PyTorch write by habit and Lua takes without a word\n"
     "  perigee run-graph FILE        a graph that pg.save wrote, on arrays in files, without a script\n"
+    "  perigee launch -n N script.lua [args]\n"
+    "                                a script in N processes that know of each other, by mpirun\n"
     "  perigee plugins [--json]      plugins, their state and the reason where one is unavailable\n"
     "  perigee devices               devices, and why others are not there\n"
     "  perigee conform PLUGIN.so     whether a device does what devices must, and which operators it computes rightly\n"
@@ -31,7 +33,8 @@ constexpr const char* kUsage =
     "  perigee --version | --help\n";
 
 bool is_command(const char* word) {
-  for (const char* command : {"test", "lint", "run-graph", "plugins", "devices", "doctor", "conform", "repl"}) {
+  for (const char* command :
+       {"test", "lint", "run-graph", "launch", "plugins", "devices", "doctor", "conform", "repl"}) {
     if (std::strcmp(word, command) == 0) return true;
   }
   return false;
@@ -54,6 +57,19 @@ int run_command(lua_State* L, const char* word, int argc, char** argv, int first
   return static_cast<int>(lua_tointeger(L, -1));
 }
 
+// A script that failed among several processes: those that wait for this one are told why (scripts/perigee/dist).
+void tell_others(lua_State* L) {
+  const int top = lua_gettop(L);
+  lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+  lua_getfield(L, -1, "perigee.dist.ending");
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, "failed");
+    lua_pushstring(L, perigee::last_failure().c_str());
+    lua_pcall(L, 1, 0, 0);
+  }
+  lua_settop(L, top);
+}
+
 // The loaded chunk is on the stack, or its syntax error.
 int run_chunk(lua_State* L, int load_status, int argc, char** argv, int script) {
   if (load_status != 0) {
@@ -67,6 +83,7 @@ int run_chunk(lua_State* L, int load_status, int argc, char** argv, int script) 
   for (int i = script + 1; i < argc; ++i) lua_pushstring(L, argv[i]);
   perigee::watch_script(L);
   if (perigee::call(L, argc - script - 1, 0)) return 0;
+  tell_others(L);
   return perigee::was_interrupted() ? perigee::kInterruptedStatus : 1;
 }
 

@@ -58,6 +58,11 @@ static int report(lua_State* L) {
   return 1;
 }
 
+std::string& last_failure() {
+  static std::string text;
+  return text;
+}
+
 bool call(lua_State* L, int count, int results) {
   const int base = lua_gettop(L) - count;
   lua_pushcfunction(L, report);
@@ -67,7 +72,8 @@ bool call(lua_State* L, int count, int results) {
   if (status == 0) return true;
   const char* text = lua_tostring(L, -1);
   std::fflush(stdout);
-  std::fprintf(stderr, "perigee: %s\n", text ? text : "unknown error");
+  last_failure() = text ? text : "unknown error";
+  std::fprintf(stderr, "perigee: %s\n", last_failure().c_str());
   lua_pop(L, 1);
   return false;
 }

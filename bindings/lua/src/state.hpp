@@ -31,5 +31,7 @@ void set_arguments(lua_State* L, int argc, char** argv, int script);
 /// Calls the function under its `count` arguments, with a handler that adds the user's frames to errors. Prints what
 /// went wrong. True when it went well; then its results are on the stack.
 bool call(lua_State* L, int count, int results);
+/// What the last call that did not go well printed.
+std::string& last_failure();
 
 }  // namespace perigee

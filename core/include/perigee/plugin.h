@@ -13,6 +13,7 @@
  *  pg.layer/0      layers, as emitters of operators                         layer.hpp, emit.hpp, functions.hpp
  *  pg.optimizer/0  optimizers, as emitters of updates                       optimizer.hpp
  *  pg.format/0     files of tensors                                         format.hpp
+ *  pg.collectives/0  tensors between processes
  *
  * CAVEATS, first:
  *  - No function of a table may let a C++ exception or a longjmp leave it.
@@ -51,7 +52,7 @@ extern "C" {
 /* ---- versions, sizes ------------------------------------------------------------------------------------------- */
 
 #define PG_MAGIC 0x31474750u /* "PGG1", little endian */
-#define PG_ABI_MINOR 6u      /* raised by one whenever a field or function is appended */
+#define PG_ABI_MINOR 7u      /* raised by one whenever a field or function is appended */
 #define PG_MAX_RANK 8        /* dimensions of a tensor */
 
 /* The end of `last` in `type`: what a writer stores in `size`. */
@@ -275,7 +276,7 @@ typedef struct pg_host {
 
 /* ---- the entry ------------------------------------------------------------------------------------------------- */
 
-/* kinds: of "ops device kernels layers optimizers formats" those that the plugin has, separated by commas. The host
+/* kinds: of "ops device kernels layers optimizers formats collectives" those that the plugin has, separated by commas. The host
  * calls open, asks iface once for every interface it knows (one that `kinds` promises and that is NULL fails the load),
  * and calls close once. A failing open cleans up after itself: there is no close then. No two plugins have one name. The
  * manifest beside the library, where there is one, says the same name and kinds. */
@@ -422,7 +423,10 @@ typedef struct pg_op_info {
    * (x, y) -> x + y; "sum_like" (dy, META x) -> dy summed to x's shape; "zeros_like", "ones_like" (META x);
    * "all_finite" (variadic) -> bool. Carried out by the device's own copy and fill entries: "clone" (x); "cast" (x;
    * dtype); "transfer" (x; device); "fill" (; DIMS shape, NUMBER value, DTYPE dtype); "copy" (META dst, src) -> dst's
-   * next contents, always run in place but in graphs. */
+   * next contents, always run in place but in graphs.
+   * Where the INT attribute "group" is not 0, carried out by an engine of pg.collectives for that group, whose size is
+   * the INT attribute "ranks" (checked): "all_reduce" (variadic xs, one of them; CHOICE op: sum mean max min),
+   * "reduce_scatter" (x; op), "reduce" (x; op, INT root), "broadcast" (x; root), "all_gather" (x), "all_to_all" (x). */
   const char *role;
   uint32_t input_count, output_count, attr_count;
   uint32_t attr_size, static_size; /* bytes of the packed struct, and of its static part */
@@ -754,6 +758,94 @@ typedef struct pg_formats {
   uint32_t count;
   const pg_format_info *const *formats;
 } pg_formats;
+
+/* ---- pg.collectives/0: tensors between processes ---------------------------------------------------------------- */
+
+#define PG_IFACE_COLLECTIVES "pg.collectives/0" /* since minor 7 */
+
+/* What a call does. `size` is the number of ranks in the group, `rank` the caller's. */
+#define PG_COLLECTIVE_BARRIER 1u        /* nobody is through before all have come */
+#define PG_COLLECTIVE_ALL_REDUCE 2u     /* output: the reduction of all inputs; the same bits on every rank */
+#define PG_COLLECTIVE_REDUCE 3u         /* the same at `peer`; other ranks' output is not written */
+#define PG_COLLECTIVE_BROADCAST 4u      /* output: the input of `peer`; other ranks' input is not read */
+#define PG_COLLECTIVE_ALL_GATHER 5u     /* output: size * count elements, all inputs in the order of ranks */
+#define PG_COLLECTIVE_REDUCE_SCATTER 6u /* input: size * count elements; output: block `rank` of their reduction */
+#define PG_COLLECTIVE_ALL_TO_ALL 7u     /* size * count elements each; block k of the input goes to rank k */
+#define PG_COLLECTIVE_SEND 8u           /* the input, to `peer` */
+#define PG_COLLECTIVE_RECEIVE 9u        /* the output, from `peer`; another number of elements than it sends is an error */
+
+#define PG_REDUCE_SUM 0u
+#define PG_REDUCE_MEAN 1u /* of floating dtypes */
+#define PG_REDUCE_MAX 2u  /* NaN where any is */
+#define PG_REDUCE_MIN 3u
+
+/* One call of one rank. All ranks of a group make the same calls in the same order, but for sends and receives, which
+ * pair up by (sender, receiver, tag) in their order. Elements lie densely. Input and output are one address or do not
+ * overlap; they are the engine's from submit until the call is over. */
+typedef struct pg_collective {
+  uint32_t size;
+  uint32_t kind;      /* PG_COLLECTIVE_* */
+  uint32_t reduction; /* PG_REDUCE_* of the kinds that reduce */
+  uint32_t dtype;     /* reductions take the integers and floats of 16 to 64 bits and int8, uint8; all else any dtype */
+  int32_t peer;       /* rank in the group */
+  int32_t tag;        /* of send and receive: 0 to 32767 */
+  uint64_t count;     /* elements, as the kind says; 0 is a call like any other */
+  pg_address input, output;
+  uint64_t stream, sequence; /* of an engine with a device_type: as in pg_launch */
+  double deadline;    /* seconds from submit by which it must be over; 0: none */
+  const char *what;   /* for messages, copied: "all_reduce" */
+} pg_collective;
+
+typedef struct pg_world {
+  uint32_t size;
+  uint32_t rank, count;             /* of this process, from 0; processes in all. 0 and 1 where nothing was launched */
+  uint32_t local_rank, local_count; /* among those of the same machine */
+  uint32_t reserved;
+} pg_world;
+
+typedef struct pg_group_info {
+  uint32_t size;
+  uint32_t count;
+  const int32_t *ranks; /* of the world, by rank in the group; rising, and this process's own among them */
+  uint32_t device;      /* of an engine with a device_type: where this rank's tensors are */
+  uint32_t reserved;
+} pg_group_info;
+
+#define PG_PEER_ALIVE 0u   /* or not known to be otherwise */
+#define PG_PEER_STOPPED 1u /* does not run, but may again */
+#define PG_PEER_LOST 2u    /* has ended, or has left the group */
+
+/* An engine that carries tensors: MPI, NCCL. It serves calls on host memory (device_type ""; addresses are plain) or on
+ * one type of device, on whose streams it then queues them. The host brings tensors of other devices to host memory and
+ * back.
+ *
+ * A call that fails breaks its group: what is still pending fails, and so does every later call, until it is destroyed.
+ * Errors name the ranks they are about. A call whose deadline passes is PG_E_DEADLINE_EXCEEDED, with the ranks that have
+ * not come to it as far as they are known; a peer that has ended is PG_E_FAILED_PRECONDITION, at once where that can be
+ * seen.
+ *
+ * Functions are called by one thread at a time, unless the tag says [any]. */
+typedef struct pg_collectives {
+  uint32_t size;
+  uint32_t reserved;
+  const char *name;        /* "mpi" */
+  const char *device_type; /* "": host memory */
+  /* Required. world joins the other processes when it is first called. group_create is called by all ranks of the group,
+   * with the same list, and returns when all have; there is a deadline of its own. */
+  int32_t (*world)(void *self, pg_world *out, pg_error *error);
+  int32_t (*group_create)(void *self, const pg_group_info *info, double deadline, uint64_t *group, pg_error *error);
+  int32_t (*group_destroy)(void *self, uint64_t group, pg_error *error); /* nothing is pending on it */
+  /* Begins calls, all together: sends and receives among them may meet in any order, other kinds in that of the array.
+   * *request stands for the whole of them, and is over once wait has answered anything but PG_E_BUSY. */
+  int32_t (*submit)(void *self, uint64_t group, uint32_t count, const pg_collective *const *calls, uint64_t *request,
+                    pg_error *error);
+  /* Waits for at most `seconds` (0: looks only). PG_OK: done, on a stream queued; PG_E_BUSY: not yet (not an error). */
+  int32_t (*wait)(void *self, uint64_t group, uint64_t request, double seconds, pg_error *error);
+  /* Optional. abort: this process will make no further calls, because of `reason`: peers that wait for it fail at once
+   * where they can be told. Group 0: all groups. */
+  int32_t (*abort)(void *self, uint64_t group, const char *reason, pg_error *error);
+  int32_t (*peers)(void *self, uint64_t group, uint32_t count, uint32_t *states, pg_error *error); /* PG_PEER_* by rank */
+} pg_collectives;
 
 #ifdef __cplusplus
 }

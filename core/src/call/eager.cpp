@@ -3,6 +3,7 @@
 
 #include "base/rng.hpp"
 #include "builder/rule_check.hpp"
+#include "call/collective.hpp"
 #include "call/in_place.hpp"
 #include "call/packed.hpp"
 #include "tensor/watch.hpp"
@@ -415,6 +416,8 @@ void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
     made = allocate_outputs(s, inputs);
     if (s.how == How::kernel) {
       run_kernel(s, used, attrs, made);
+    } else if (s.how == How::collective) {
+      run_between_processes(*s.op, *inputs[0], attrs, *made[0]);
     } else {
       run_entry(s, used, attrs, made);
       note_launch(s, inputs, attrs, made.data());

@@ -9,6 +9,7 @@
 #include "base/fork.hpp"
 #include "base/parallel.hpp"
 #include "builder/rule_check.hpp"
+#include "call/collective.hpp"
 
 namespace perigee {
 namespace {
@@ -127,6 +128,11 @@ struct Maker {
       case Role::fill: s.how = How::fill; return;
       case Role::transfer: s.how = How::transfer; return;
       default: break;
+    }
+    if (is_between_processes(*key.op, key.attrs)) {
+      check_collective(*key.op, key.attrs, key.input_count);
+      s.how = How::collective;
+      return;
     }
     if (key.op->info->traits & PG_OP_VIEW) {
       if (s.how != How::reshape_copy) s.how = How::view;

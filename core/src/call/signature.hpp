@@ -10,7 +10,19 @@
 
 namespace perigee {
 
-enum class How : uint8_t { kernel, view, clone, cast, copy, fill, transfer, decompose, reshape_copy, apart };
+enum class How : uint8_t {
+  kernel,
+  view,
+  clone,
+  cast,
+  copy,
+  fill,
+  transfer,
+  decompose,
+  reshape_copy,
+  apart,
+  collective
+};
 
 // Of an input that a kernel takes dense only.
 constexpr uint8_t kDensifyRead = 1, kDensifyWrite = 2;  // kDensifyWrite: what was written goes back to where it lies

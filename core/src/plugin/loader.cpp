@@ -19,6 +19,7 @@
 #include "base/fork.hpp"
 #include "base/log.hpp"
 #include "call/signature.hpp"
+#include "collective/group.hpp"
 #include "device/list.hpp"
 #include "plugin/elf_check.hpp"
 #include "plugin/state.hpp"
@@ -191,6 +192,7 @@ void fetch_tables(LoadedPlugin& plugin) {
   fetch_table(plugin, PG_IFACE_LAYERS, "layer", plugin.layers, copy_layers);
   fetch_table(plugin, PG_IFACE_OPTIMIZERS, "optimizer", plugin.optimizers, copy_optimizers);
   fetch_table(plugin, PG_IFACE_FORMATS, "format", plugin.formats, copy_formats);
+  fetch_table(plugin, PG_IFACE_COLLECTIVES, "collective", plugin.collectives, copy_collectives);
 }
 
 void close_plugin(LoadedPlugin& plugin) noexcept {
@@ -301,6 +303,7 @@ void shutdown() {
   if (l.shut_down) return;
   l.shut_down = true;
   drain_devices();  // nothing may be running when prepared kernels go
+  close_groups();
   end_signatures();
   close_devices();
   for (auto plugin = l.opened.rbegin(); plugin != l.opened.rend(); ++plugin) close_plugin(**plugin);

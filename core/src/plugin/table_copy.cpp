@@ -47,6 +47,8 @@ template <>
 constexpr uint32_t kKnown<pg_formats> = PG_SIZE(pg_formats, formats);
 template <>
 constexpr uint32_t kKnown<pg_format_info> = PG_SIZE(pg_format_info, write);
+template <>
+constexpr uint32_t kKnown<pg_collectives> = PG_SIZE(pg_collectives, peers);
 
 template <class T>
 T copy_struct(const void* raw, const std::string& where, uint32_t required) {
@@ -126,6 +128,11 @@ int32_t stub_plan_destroy(void*, uint32_t, uint64_t, pg_error* error) {
 }
 int32_t stub_pack(void*, uint32_t, void*, uint32_t, const pg_launch*, pg_address, pg_error* error) {
   return answer_unimplemented(error, "pack");
+}
+
+int32_t stub_abort(void*, uint64_t, const char*, pg_error* error) { return answer_unimplemented(error, "abort"); }
+int32_t stub_peers(void*, uint64_t, uint32_t, uint32_t*, pg_error* error) {
+  return answer_unimplemented(error, "peers");
 }
 
 // Capture's entries come together.
@@ -267,6 +274,21 @@ const pg_formats* copy_formats(const void* raw, TableMemory& keep) {
     if (format.options == nullptr) format.options = "";
   }
   table->formats = formats.pointers.data();
+  return table;
+}
+
+const pg_collectives* copy_collectives(const void* raw, TableMemory& keep) {
+  const std::string where = PG_IFACE_COLLECTIVES;
+  auto* table = keep_table(copy_struct<pg_collectives>(raw, where, PG_SIZE(pg_collectives, wait)), keep);
+  require(table->name, where, "name");
+  require(table->world, where, "world");
+  require(table->group_create, where, "group_create");
+  require(table->group_destroy, where, "group_destroy");
+  require(table->submit, where, "submit");
+  require(table->wait, where, "wait");
+  if (table->device_type == nullptr) table->device_type = "";
+  if (table->abort == nullptr) table->abort = stub_abort;
+  if (table->peers == nullptr) table->peers = stub_peers;
   return table;
 }
 

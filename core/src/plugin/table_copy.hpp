@@ -21,5 +21,6 @@ const pg_kernels* copy_kernels(const void* raw, TableMemory& keep);
 const pg_layers* copy_layers(const void* raw, TableMemory& keep);
 const pg_optimizers* copy_optimizers(const void* raw, TableMemory& keep);
 const pg_formats* copy_formats(const void* raw, TableMemory& keep);
+const pg_collectives* copy_collectives(const void* raw, TableMemory& keep);
 
 }  // namespace perigee

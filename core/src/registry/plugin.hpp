@@ -27,6 +27,7 @@ struct LoadedPlugin {
   const pg_layers* layers = nullptr;
   const pg_optimizers* optimizers = nullptr;
   const pg_formats* formats = nullptr;
+  const pg_collectives* collectives = nullptr;
   std::vector<std::shared_ptr<void>> keep;  // library handle, table copies
   // From the manifest beside the library, which may be absent.
   bool has_manifest = false, duplicate = false;

@@ -21,7 +21,8 @@ namespace {
 
 constexpr uint32_t kMaxOps = 4096;
 constexpr std::array<const char*, static_cast<size_t>(Role::count)> kRoleNames = {
-    "", "accumulate", "sum_like", "zeros_like", "ones_like", "all_finite", "clone", "cast", "transfer", "fill", "copy"};
+    "",     "accumulate", "sum_like",   "zeros_like", "ones_like",      "all_finite", "clone",  "cast",      "transfer",
+    "fill", "copy",       "all_reduce", "all_gather", "reduce_scatter", "broadcast",  "reduce", "all_to_all"};
 
 using KernelList = std::vector<Kernel>;
 

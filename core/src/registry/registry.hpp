@@ -23,6 +23,12 @@ enum class Role {
   transfer,
   fill,
   copy,
+  all_reduce,  // from here on: between the processes of a group, by an engine (core/src/collective)
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
   count
 };
 

@@ -20,7 +20,8 @@ void infer(ShapeContext& c) {
   c.need(c.get<Choice>("op") != kMean || dtype_class(dtype_of(*xs[0])) == PG_M_FLOAT,
          "op is mean and xs are %s; expected a floating dtype", dtype_name(dtype_of(*xs[0])));
   const bool adds = c.get<Choice>("op") == kSum || c.get<Choice>("op") == kMean;
-  if (adds && xs.size() > 1 && dtype_class(dtype_of(*xs[0])) == PG_M_FLOAT && deterministic())
+  if (adds && (xs.size() > 1 || c.get<int>("group") != 0) && dtype_class(dtype_of(*xs[0])) == PG_M_FLOAT &&
+      deterministic())
     fail_support(
         "adds up as many tensors as there are devices, and deterministic=true lets no result depend on how many"
         " there are; expected op max or min, or whole numbers");
@@ -52,6 +53,7 @@ void decompose(ExpandContext& e) {
 
 PG_OP("all_reduce")
     .category("collective")
+    .role("all_reduce")
     .doc(
         "Every y is the sum (mean, largest, smallest) of all xs, in their order. Of a group of processes: over all of "
         "theirs. Gradients of sum and mean are the same reduction of the cotangents. Under deterministic=true sums and "

@@ -43,6 +43,16 @@ Runs a graph that pg.save wrote, without a script, and prints the dtype and shap
   --device NAME      where all of it goes, instead of where the file says
   --seed NUMBER      what random operators draw from
   --print            the graph's text, its inputs and outputs; alone, nothing is run]],
+  launch = [[
+usage: perigee launch -n N [options] script.lua [args]
+Runs a script in N processes that know of each other (pg.dist), by mpirun; under Slurm, -n is its number of tasks. Each
+line that a process prints begins with its rank. Status: mpirun's, 2 wrong words.
+  -n N              how many processes
+  --hosts A,B:4     on these machines (mpirun's --host), A once and B four times; they have Perigee and the script at
+                    the same places. Without it on this one, as many as asked for, or on what the batch system gave
+  --mpirun PATH     this one instead of the first on the path
+  --no-prefix       lines as they are printed
+  --allow-root      as root too, which mpirun refuses without it]],
   doctor = [[
 usage: perigee doctor
 What is here, what is in force, what is wrong and how to mend it. Status 1 when something is wrong.]],
@@ -108,6 +118,7 @@ end
 function commands.conform(...) return require("perigee.command.conform")(...) end
 function commands.lint(...) return require("perigee.command.lint")(...) end
 function commands.doctor(...) return require("perigee.command.doctor")(...) end
+function commands.launch(...) return require("perigee.command.launch")(...) end
 commands["run-graph"] = function(...) return require("perigee.command.run_graph")(...) end
 function commands.test(...) return require("perigee.command.test")(...) end
 function commands.repl(...) return require("perigee.prompt.repl")(...) end
@@ -131,6 +142,7 @@ return function(word, ...)
       print(HELP[word])
       return 0
     end
+    if word == "launch" and given:find "%.lua$" then break end -- what follows is the script's
   end
   if TAKES_NONE[word] and select("#", ...) > 0 then return usage(word .. " takes no words") end
   return commands[word](...)

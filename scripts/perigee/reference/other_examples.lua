@@ -97,6 +97,23 @@ local UTILS = {
 }
 for name, text in pairs(UTILS) do list["nn.utils." .. name] = "local layer = nn.Linear{2, 3, bias=false}\n" .. text end
 
+-- Of a process alone; in several each prints what it got.
+local DIST = {
+  rank = "print(pg.dist.rank())", size = "print(pg.dist.size())",
+  local_rank = "print(pg.dist.local_rank())", local_size = "print(pg.dist.local_size())",
+  group = "local pair = pg.dist.group{0}\nprint(pair, pair.rank, pair.size)",
+  all_reduce = "print(pg.dist.all_reduce(t, {op=\"mean\"}))", all_gather = "print(pg.dist.all_gather(t))",
+  reduce_scatter = "print(pg.dist.reduce_scatter(t))", broadcast = "print(pg.dist.broadcast(t, 0))",
+  reduce = "print(pg.dist.reduce(t, {root=0}))", all_to_all = "print(pg.dist.all_to_all(t))",
+  barrier = "pg.dist.barrier()\nprint \"all are here\"",
+  send = "if pg.dist.size() > 1 and pg.dist.rank() == 0 then pg.dist.send(t, {to=1}) end\nprint \"sent\"",
+  receive = "if pg.dist.rank() == 1 then t = pg.dist.receive(t, {from=0}) end\nprint(t)",
+  deadline = "pg.dist.deadline(60)\nprint(pg.dist.deadline(600))",
+}
+for name, text in pairs(DIST) do
+  list["dist." .. name] = (text:find "%f[%w]t%f[%W]" and "local t = pg.tensor{1, 2}\n" or "") .. text
+end
+
 -- Of a layer with weights 1 to 8.
 local PRUNE = {
   l1_unstructured = "pg.prune.l1_unstructured(layer, 0.5)\nprint(layer.weight)",

@@ -26,6 +26,7 @@ receivers.prefixes = {
   PackedSequence = "packed_sequence:", events = "pg.", Writer = "summary_writer:", protobuf = false, records = false,
   Reader = false, runs = false, Run = false, kinds = false, TensorBoard = false,
   text = "data.text.", Vocabulary = "vocabulary:", Tokenizer = "tokenizer:",
+  dist = "dist.", world = false, ending = false,
   Heap = false, pieces = false, letters = false, image = "image.", common = false,
 }
 

@@ -50,6 +50,7 @@ local INNER = {
   ["perigee.Callback"] = "options path verbose waited restore",
   ["perigee.Iterator"] = "stage",
   ["perigee.Dataset"] = "stage count seed",
+  ["perigee.Group"] = "number",
 }
 
 local function add_keys(set, t)
@@ -151,7 +152,7 @@ test("docs/library: modules offer what they have", function(t)
   local wrong, seen = {}, 0
   for _, name in ipairs { "perigee", "perigee.nn", "perigee.nn.init", "perigee.optim", "perigee.optim.sched",
                           "perigee.data", "perigee.amp", "perigee.callbacks", "perigee.linalg", "perigee.memory",
-                          "perigee.config", "perigee.json", "perigee.image", "perigee.prune",
+                          "perigee.config", "perigee.json", "perigee.image", "perigee.prune", "perigee.dist",
                           "perigee.compress" } do
     local tree = completer:type_of("pg" .. name:sub(8))
     local declared = completer:members(tree)

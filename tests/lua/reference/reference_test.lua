@@ -73,7 +73,7 @@ end)
 local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:update"] = true,
   ["config.memory_fraction"] = true, ["config.memory_growth"] = true, ["config.memory_limit"] = true,
   ["config.set"] = true, ["config.visible_devices"] = true, ["graph:print"] = true, ["iterator:close"] = true,
-  ["json.save"] = true,
+  ["json.save"] = true, ["dist.barrier"] = true, ["dist.send"] = true,
   ["memory.collect"] = true, ["memory.empty_cache"] = true, ["memory.reset_peak"] = true,
   ["metric:reset"] = true, ["metric:update"] = true,
   ["optim.clip_grad_value_"] = true, ["optim.scale_grad_"] = true,
@@ -144,7 +144,7 @@ test("everything public has an entry with a text", function(t)
     end
   end
   for _, part in ipairs { "nn", "optim", "data", "amp", "callbacks", "metrics", "memory", "config", "linalg",
-                          "json", "image", "prune", "compress" } do
+                          "json", "image", "prune", "compress", "dist" } do
     look(part .. ".", pg[part])
   end
   look("pg.", pg)

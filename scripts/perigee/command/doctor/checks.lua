@@ -4,7 +4,7 @@
 local suggest = require "perigee.native.suggest"
 
 local VARIABLES = { "PERIGEE_HOME", "PERIGEE_PLUGIN_PATH", "PERIGEE_MEMORY", "PERIGEE_CPU_ISA", "PERIGEE_LOG",
-                    "PERIGEE_SIM_DEVICES" }
+                    "PERIGEE_SIM_DEVICES", "PERIGEE_DIST_DEADLINE" }
 
 local checks = {}
 
@@ -103,6 +103,15 @@ function checks.plugins(f, report)
       report("problem", ("no plugin gives %s"):format(kind), "the installation is incomplete: install it again")
     end
   end
+end
+
+-- Plugins that a build leaves out where what they need is not there.
+function checks.collectives(f, report)
+  for _, p in ipairs(f.plugins) do
+    if ("," .. (p.kinds or "") .. ","):find(",collectives?,") then return end
+  end
+  report("note", "no plugin carries tensors between processes: Perigee was built where no MPI was found",
+         "for perigee launch: apt-get install libopenmpi-dev openmpi-bin, and build again")
 end
 
 function checks.devices(f, report)

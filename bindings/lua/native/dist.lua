@@ -1,0 +1,74 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Processes that were launched together: who they are, groups of them, single messages.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+local handles = require "perigee.native.handles"
+local operators = require "perigee.native.operators"
+local tensor = require "perigee.native.tensor"
+
+local M = {}
+local C
+local out, number = ffi.new("pgc_tensor *[1]"), ffi.new("int64_t[1]")
+local STATES = { [0] = "alive", "stopped", "lost" }
+local RETRY = 10
+
+local function check(rc, where)
+  if rc ~= 0 then errors.raise_native(C, where) end
+end
+
+---This process among the others: rank, size, local_rank, local_size, engine (nil where it is alone).
+function M.world(where)
+  local about, engine = ffi.new("pgc_dist_about[1]"), ffi.new("const char *[1]")
+  check(C.pgc_dist_world(about, engine), where)
+  local a, name = about[0], ffi.string(engine[0])
+  return { rank = a.rank, size = a.size, local_rank = a.local_rank, local_size = a.local_size,
+           engine = name ~= "" and name or nil }
+end
+
+---The number of a new group of these ranks.
+function M.group(ranks)
+  check(C.pgc_dist_group(ffi.new("int32_t[?]", math.max(#ranks, 1), ranks), #ranks, number), "dist.group")
+  return tonumber(number[0])
+end
+
+function M.barrier(group) check(C.pgc_dist_barrier(group), "dist.barrier") end
+
+function M.send(group, t, peer, tag)
+  tensor.check_open(t, "dist.send")
+  check(C.pgc_dist_send(group, t.ptr, peer, tag), "dist.send")
+end
+
+function M.receive(group, like, peer, tag)
+  tensor.check_open(like, "dist.receive")
+  local rc = C.pgc_dist_receive(group, like.ptr, peer, tag, out)
+  if rc == RETRY then
+    operators.make_room()
+    rc = C.pgc_dist_receive(group, like.ptr, peer, tag, out)
+  end
+  check(rc, "dist.receive")
+  return handles.wrap(out[0])
+end
+
+---Sets the seconds that a call may take; answers what they were.
+function M.set_deadline(seconds)
+  local old = ffi.new("double[1]")
+  check(C.pgc_dist_set_deadline(seconds, old), "dist.deadline")
+  return old[0]
+end
+
+---"alive", "stopped" or "lost" of each rank of a group of that size, in a list by rank, from 1.
+function M.peers(group, size)
+  local states = ffi.new("uint32_t[?]", size)
+  check(C.pgc_dist_peers(group, states, size), "dist.peers")
+  local list = {}
+  for i = 1, size do list[i] = STATES[states[i - 1]] end
+  return list
+end
+
+---Tells those who wait for this process why it ends.
+function M.abandon(reason) C.pgc_dist_abandon(reason) end
+
+function M.start(library) C = library end
+
+return M

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/collective.hpp"
+
+#include <cstring>
+
+namespace perigee {
+namespace {
+
+uint32_t kind_of(Role role) {
+  switch (role) {
+    case Role::all_reduce: return PG_COLLECTIVE_ALL_REDUCE;
+    case Role::all_gather: return PG_COLLECTIVE_ALL_GATHER;
+    case Role::reduce_scatter: return PG_COLLECTIVE_REDUCE_SCATTER;
+    case Role::broadcast: return PG_COLLECTIVE_BROADCAST;
+    case Role::reduce: return PG_COLLECTIVE_REDUCE;
+    case Role::all_to_all: return PG_COLLECTIVE_ALL_TO_ALL;
+    default: return 0;
+  }
+}
+
+const pg_attr_info* find_attr(const Op& op, const char* name, uint32_t kind) {
+  for (uint32_t i = 0; i < op.info->attr_count; i++)
+    if (op.info->attrs[i]->kind == kind && std::strcmp(op.info->attrs[i]->name, name) == 0) return op.info->attrs[i];
+  return nullptr;
+}
+
+template <class T>
+T read_attr(const Op& op, const void* attrs, const char* name, uint32_t kind, T otherwise) {
+  const pg_attr_info* attr = find_attr(op, name, kind);
+  if (attr != nullptr) std::memcpy(&otherwise, static_cast<const uint8_t*>(attrs) + attr->offset, sizeof otherwise);
+  return otherwise;
+}
+
+int64_t integer(const Op& op, const void* attrs, const char* name, int64_t otherwise) {
+  return read_attr<int64_t>(op, attrs, name, PG_ATTR_INT, otherwise);
+}
+
+// The stream on which a call's tensor is, or will be.
+uint32_t touch(Tensor& x, bool writes) {
+  const uint32_t stream = x.device->synchronous ? 0 : ambient().stream;
+  if (x.storage) use_on(*x.storage, stream, writes);
+  return stream;
+}
+
+}  // namespace
+
+bool is_between_processes(const Op& op, const void* attrs) {
+  return kind_of(op.role) != 0 && integer(op, attrs, "group", 0) != 0;
+}
+
+void check_collective(const Op& op, const void* attrs, uint32_t input_count) {
+  const Group& group = find_group(integer(op, attrs, "group", 0));
+  if (input_count != 1) pg::fail_support(pg::format("got %u tensors; a process of a group gives one", input_count));
+  const int64_t ranks = integer(op, attrs, "ranks", group.size());
+  if (ranks != group.size())
+    pg::fail_argument(pg::format("ranks is %lld; its group has %d", static_cast<long long>(ranks), group.size()));
+  const int64_t root = integer(op, attrs, "root", 0);
+  if (root < 0 || root >= group.size())
+    pg::fail_argument(pg::format("root is %lld; expected a rank of the group, 0..%d", static_cast<long long>(root),
+                                 group.size() - 1));
+}
+
+void run_between_processes(const Op& op, Tensor& x, const void* attrs, Tensor& y) {
+  Group& group = find_group(integer(op, attrs, "group", 0));
+  TensorRef dense = x.meta->contiguous ? TensorRef::share(&x) : copy_dense(x, x.meta->dtype);
+  Device& device = *y.device;
+  const uint32_t stream = touch(*dense, false);
+  touch(y, true);
+  Collective call{kind_of(op.role)};
+  call.reduction = static_cast<uint32_t>(read_attr<int32_t>(op, attrs, "op", PG_ATTR_CHOICE, 0));
+  call.dtype = x.meta->dtype;
+  call.peer = static_cast<int32_t>(integer(op, attrs, "root", -1));
+  const bool shares = op.role == Role::reduce_scatter || op.role == Role::all_to_all;
+  call.count = static_cast<uint64_t>(x.meta->numel) / (shares ? group.ranks.size() : 1);
+  call.input = dense->address();
+  call.output = y.address();
+  call.input_bytes = x.meta->bytes;
+  call.output_bytes = y.meta->bytes;
+  call.what = op.info->name;
+  run_collective(group, device, stream, call);
+  if (op.role == Role::reduce && call.peer != group.rank && y.meta->numel > 0)
+    device.fill(with_address(y), pg::make_number(0.0), stream, op.info->name);
+}
+
+namespace {
+
+void check_pair(const Group& group, int32_t peer, int32_t tag) {
+  if (peer < 0 || peer >= group.size())
+    pg::fail_argument(pg::format("rank %d; expected one of the group, 0..%d", peer, group.size() - 1));
+  if (peer == group.rank) pg::fail_argument(pg::format("rank %d is this process itself", peer));
+  if (tag < 0 || tag > 32767) pg::fail_argument(pg::format("tag %d; expected 0..32767", tag));
+}
+
+}  // namespace
+
+void send_tensor(Group& group, Tensor& x, int32_t peer, int32_t tag) {
+  check_pair(group, peer, tag);
+  TensorRef dense = x.meta->contiguous ? TensorRef::share(&x) : copy_dense(x, x.meta->dtype);
+  Collective call{PG_COLLECTIVE_SEND};
+  call.dtype = x.meta->dtype, call.peer = peer, call.tag = tag;
+  call.count = static_cast<uint64_t>(x.meta->numel);
+  call.input = dense->address(), call.input_bytes = x.meta->bytes;
+  call.what = "send";
+  run_collective(group, *x.device, touch(*dense, false), call);
+}
+
+TensorRef receive_tensor(Group& group, const Tensor& like, int32_t peer, int32_t tag) {
+  check_pair(group, peer, tag);
+  TensorRef y = make_dense(*like.device, dense_meta(*like.meta, like.meta->dtype), "receive");
+  Collective call{PG_COLLECTIVE_RECEIVE};
+  call.dtype = y->meta->dtype, call.peer = peer, call.tag = tag;
+  call.count = static_cast<uint64_t>(y->meta->numel);
+  call.output = y->address(), call.output_bytes = y->meta->bytes;
+  call.what = "receive";
+  run_collective(group, *y->device, touch(*y, true), call);
+  return y;
+}
+
+}  // namespace perigee

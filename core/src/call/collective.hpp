@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators between processes: what they ask of a group's engine.
+#pragma once
+
+#include "builder/builder.hpp"
+#include "collective/group.hpp"
+
+namespace perigee {
+
+// Whether a call's role is one that an engine carries out, and it names a group.
+bool is_between_processes(const Op& op, const void* attrs);
+// Throws where the call does not fit its group.
+void check_collective(const Op& op, const void* attrs, uint32_t input_count);
+// Of a call that has been checked: returns when `y` has its contents.
+void run_between_processes(const Op& op, Tensor& x, const void* attrs, Tensor& y);
+
+// To and from one process of a group, in pairs of one tag.
+void send_tensor(Group& group, Tensor& x, int32_t peer, int32_t tag);
+TensorRef receive_tensor(Group& group, const Tensor& like, int32_t peer, int32_t tag);
+
+}  // namespace perigee

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/group.hpp"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace perigee {
+namespace {
+
+constexpr double kSlice = 0.25;  // seconds that the engine waits at a time
+
+// Never destroyed. Engines are called by one thread at a time.
+struct Groups {
+  std::mutex mutex;
+  bool joined = false, closed = false;
+  World world;
+  LoadedPlugin* plugin = nullptr;  // whose engine is at work
+  std::deque<Group> list;          // by number, from kWorldGroup
+  double deadline = 1800;
+};
+
+Groups& groups() {
+  static auto& groups = *new Groups;
+  return groups;
+}
+
+const pg_collectives& engine() { return *groups().plugin->collectives; }
+
+void check(int32_t code, const pg_error& error) {
+  if (code != PG_OK) pg::fail_as(code, error);
+}
+
+// Mutex held. The first engine that knows of other processes; an engine for one type of device only is none for all.
+void join() {
+  Groups& g = groups();
+  if (g.joined) return;
+  load_kind("collectives");
+  for (LoadedPlugin* plugin : find_plugins()) {
+    if (!plugin->opened || plugin->collectives == nullptr || plugin->collectives->device_type[0] != '\0') continue;
+    pg_world found{};
+    found.size = PG_SIZE(pg_world, reserved);
+    pg_error error = pg::make_error();
+    check(plugin->collectives->world(plugin->self, &found, &error), error);
+    if (found.count <= 1) continue;
+    g.plugin = plugin;
+    g.world = {found.rank, found.count, found.local_rank, found.local_count, plugin->collectives->name};
+    break;
+  }
+  g.joined = true;
+}
+
+[[noreturn]] void fail_alone() {
+  const std::string reasons = unavailable_text();
+  pg::fail(PG_E_FAILED_PRECONDITION, "this process was not launched together with others, so there is no group" +
+                                         (reasons.empty() ? "" : "; " + reasons));
+}
+
+// Mutex held.
+Group& add_group(const std::vector<int32_t>& ranks) {
+  Groups& g = groups();
+  Group made{static_cast<int64_t>(g.list.size()) + kWorldGroup, ranks, -1, 0};
+  for (size_t i = 0; i < ranks.size(); i++) {
+    if (ranks[i] < 0 || static_cast<uint32_t>(ranks[i]) >= g.world.size)
+      pg::fail_argument(
+          pg::format("rank %d of the group is not in the world; expected 0..%u", ranks[i], g.world.size - 1));
+    if (i > 0 && ranks[i] <= ranks[i - 1])
+      pg::fail_argument(
+          pg::format("rank %d stands behind rank %d; ranks rise, and none is named twice", ranks[i], ranks[i - 1]));
+    if (static_cast<uint32_t>(ranks[i]) == g.world.rank) made.rank = static_cast<int32_t>(i);
+  }
+  if (made.rank < 0)
+    pg::fail_argument(pg::format("this is rank %u, which is not in the group; only its members make it", g.world.rank));
+  pg_group_info info{};
+  info.size = PG_SIZE(pg_group_info, reserved);
+  info.count = static_cast<uint32_t>(ranks.size());
+  info.ranks = ranks.data();
+  pg_error error = pg::make_error();
+  check(engine().group_create(groups().plugin->self, &info, g.deadline, &made.handle, &error), error);
+  g.list.push_back(std::move(made));
+  return g.list.back();
+}
+
+// Mutex held. The group of all is the first.
+void need_world_group() {
+  Groups& g = groups();
+  join();
+  if (g.plugin == nullptr) fail_alone();
+  if (g.closed) pg::fail(PG_E_FAILED_PRECONDITION, "Perigee has been shut down");
+  if (!g.list.empty()) return;
+  std::vector<int32_t> all(g.world.size);
+  for (size_t i = 0; i < all.size(); i++) all[i] = static_cast<int32_t>(i);
+  add_group(all);
+}
+
+// Host memory that a tensor of a device travels through.
+struct Staging {
+  std::unique_ptr<char[]> bytes;
+  pg_address address() const { return {reinterpret_cast<uint64_t>(bytes.get()), 0}; }
+  explicit Staging(uint64_t size) : bytes(size > 0 ? new char[size] : nullptr) {}
+};
+
+// Mutex held.
+void submit_and_wait(Group& group, const Collective& call, pg_address input, pg_address output) {
+  pg_collective asked{};
+  asked.size = PG_SIZE(pg_collective, what);
+  asked.kind = call.kind;
+  asked.reduction = call.reduction;
+  asked.dtype = call.dtype;
+  asked.peer = call.peer;
+  asked.tag = call.tag;
+  asked.count = call.count;
+  asked.input = input;
+  asked.output = output;
+  asked.deadline = groups().deadline;
+  asked.what = call.what;
+  const pg_collective* const list[] = {&asked};
+  uint64_t request = 0;
+  void* self = groups().plugin->self;
+  pg_error error = pg::make_error();
+  check(engine().submit(self, group.handle, 1, list, &request, &error), error);
+  int32_t code;
+  do code = engine().wait(self, group.handle, request, kSlice, &error);
+  while (code == PG_E_BUSY);
+  check(code, error);
+}
+
+}  // namespace
+
+const World& world() {
+  std::lock_guard guard(groups().mutex);
+  join();
+  return groups().world;
+}
+
+Group& find_group(int64_t number) {
+  Groups& g = groups();
+  std::lock_guard guard(g.mutex);
+  need_world_group();
+  if (number < kWorldGroup || number >= kWorldGroup + static_cast<int64_t>(g.list.size()))
+    pg::fail_argument(pg::format("there is no group number %lld", static_cast<long long>(number)));
+  return g.list[static_cast<size_t>(number - kWorldGroup)];
+}
+
+int64_t create_group(const std::vector<int32_t>& ranks) {
+  std::lock_guard guard(groups().mutex);
+  need_world_group();
+  return add_group(ranks).number;
+}
+
+double set_deadline(double seconds) {
+  if (!(seconds >= 0)) pg::fail_argument(pg::format("a deadline of %g seconds; expected 0 (none) or more", seconds));
+  std::lock_guard guard(groups().mutex);
+  return std::exchange(groups().deadline, seconds);
+}
+
+double deadline() {
+  std::lock_guard guard(groups().mutex);
+  return groups().deadline;
+}
+
+void run_collective(Group& group, Device& device, uint32_t stream, const Collective& call) {
+  if (device.host_visible && device.synchronous) {
+    std::lock_guard guard(groups().mutex);
+    return submit_and_wait(group, call, call.input, call.output);
+  }
+  Staging input(call.input_bytes), output(call.output_bytes);
+  device.download(input.bytes.get(), call.input, call.input_bytes, stream);
+  {
+    std::lock_guard guard(groups().mutex);
+    submit_and_wait(group, call, input.address(), output.address());
+  }
+  const bool written = call.kind != PG_COLLECTIVE_REDUCE || call.peer == group.rank;
+  if (written) device.upload(call.output, output.bytes.get(), call.output_bytes, stream);
+}
+
+void barrier(Group& group) {
+  Collective call{PG_COLLECTIVE_BARRIER};
+  call.what = "barrier";
+  std::lock_guard guard(groups().mutex);
+  submit_and_wait(group, call, {0, 0}, {0, 0});
+}
+
+std::vector<uint32_t> peer_states(Group& group) {
+  std::vector<uint32_t> states(group.ranks.size(), PG_PEER_ALIVE);
+  std::lock_guard guard(groups().mutex);
+  pg_error error = pg::make_error();
+  check(
+      engine().peers(groups().plugin->self, group.handle, static_cast<uint32_t>(states.size()), states.data(), &error),
+      error);
+  return states;
+}
+
+void abandon_groups(const char* reason) noexcept {
+  Groups& g = groups();
+  std::unique_lock guard(g.mutex, std::try_to_lock);
+  if (!guard || g.plugin == nullptr || g.closed) return;
+  pg_error error = pg::make_error();
+  engine().abort(g.plugin->self, 0, reason, &error);  // what cannot be told is seen by the deadline
+}
+
+void close_groups() noexcept {
+  Groups& g = groups();
+  std::lock_guard guard(g.mutex);
+  if (g.plugin == nullptr || g.closed) return;
+  g.closed = true;
+  for (auto group = g.list.rbegin(); group != g.list.rend(); ++group) {
+    pg_error error = pg::make_error();
+    if (engine().group_destroy(g.plugin->self, group->handle, &error) != PG_OK)
+      write_log(PG_LOG_DEBUG, std::string("group_destroy: ") + error.message);
+  }
+}
+
+}  // namespace perigee

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world of processes, groups of them, and calls in progress.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "peers.hpp"
+
+namespace mpi {
+
+struct Request {
+  std::vector<MPI_Request> handles;
+  std::vector<int64_t> receives;  // elements that a receive expects, by handle; -1: none
+  std::vector<pg_collective> calls;
+  std::string what;                      // "all_reduce"
+  uint64_t number = 0;                   // of the group's calls that all make; 0: a send or receive
+  double begun = 0, late = 0, look = 0;  // seconds; late: its deadline, or 0
+  bool told = false;                     // the others know that this rank has come to it
+};
+
+// "I have come to call `number`", sent by those who wait for long.
+struct Arrived {
+  uint64_t number;
+  char what[56];
+};
+
+struct Group {
+  std::vector<int> ranks;  // of the world
+  int rank = 0;
+  MPI_Comm comm = MPI_COMM_NULL;
+  uint64_t calls = 0;
+  std::map<uint64_t, Request> requests;
+  std::map<int, Arrived> arrived;  // by rank: the last it said
+};
+
+class Engine {
+ public:
+  ~Engine();  // leaves the world, together with all others
+  pg_world world();
+  uint64_t create(const pg_group_info& info, double deadline);
+  void destroy(uint64_t group);
+  uint64_t submit(uint64_t group, uint32_t count, const pg_collective* const* calls);
+  bool wait(uint64_t group, uint64_t request, double seconds);  // false: not yet
+  void leave(const char* reason);
+  void peers(uint64_t group, uint32_t count, uint32_t* states);
+
+ private:
+  void join();
+  Group& find(uint64_t group);
+  void begin(Group& group, Request& request, const pg_collective& call);
+  void finish(Group& group, Request& request, const std::vector<MPI_Status>& statuses);
+  void look(Group& group, Request& request, double now);
+  void tell(Group& group, Request& request);
+  std::vector<int> find_absent(Group& group, const Request& request, std::string& elsewhere);
+  void meet(const std::vector<int>& ranks, double deadline);
+  void check_peers(const std::vector<int>& ranks, const std::string& what);
+  std::string absent_text(const std::vector<int>& absent);
+  [[noreturn]] void break_all(int32_t code, const std::string& what, const std::string& why);
+  void check(int code, const std::string& what);
+
+  bool started_ = false, left_ = false;
+  std::string broken_;  // why nothing can be called any more
+  int rank_ = 0, size_ = 1;
+  MPI_Comm control_ = MPI_COMM_NULL;
+  std::vector<Process> processes_;
+  std::map<uint64_t, std::unique_ptr<Group>> groups_;
+  uint64_t last_group_ = 0, last_request_ = 0;
+};
+
+}  // namespace mpi

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reductions.hpp"
+
+#include <cmath>
+#include <map>
+
+#include "perigee/kernels/float16.hpp"
+
+namespace mpi {
+namespace {
+
+inline float wide(float x) { return x; }
+inline double wide(double x) { return x; }
+inline float wide(pg::f16 x) { return pg::to_float(x); }
+inline float wide(pg::bf16 x) { return pg::to_float(x); }
+
+template <class T, class W>
+T narrow(W x) {
+  if constexpr (std::is_same_v<T, pg::f16>) {
+    return pg::to_f16(x);
+  } else if constexpr (std::is_same_v<T, pg::bf16>) {
+    return pg::to_bf16(x);
+  } else {
+    return x;
+  }
+}
+
+// NaN where any is; both have their arguments in the same place on all ranks, so all get the same bits.
+template <uint32_t kind, class W>
+W combine(W a, W b) {
+  if constexpr (kind == PG_REDUCE_MAX) return a > b || std::isnan(a) ? a : b;
+  if constexpr (kind == PG_REDUCE_MIN) return a < b || std::isnan(a) ? a : b;
+  return a + b;
+}
+
+// As MPI calls it: inout = in (op) inout.
+template <class T, uint32_t kind>
+void reduce(void* in, void* inout, int* count, MPI_Datatype*) {
+  const T* a = static_cast<const T*>(in);
+  T* b = static_cast<T*>(inout);
+  for (int i = 0; i < *count; i++) b[i] = narrow<T>(combine<kind>(wide(a[i]), wide(b[i])));
+}
+
+// Never destroyed: the plugin is closed after statics that were made while it worked.
+std::map<std::pair<uint32_t, uint32_t>, MPI_Op>& made() {
+  static auto& ops = *new std::map<std::pair<uint32_t, uint32_t>, MPI_Op>;
+  return ops;
+}
+
+template <class T>
+MPI_User_function* function_of(uint32_t kind) {
+  switch (kind) {
+    case PG_REDUCE_MAX: return reduce<T, PG_REDUCE_MAX>;
+    case PG_REDUCE_MIN: return reduce<T, PG_REDUCE_MIN>;
+    default: return reduce<T, PG_REDUCE_SUM>;
+  }
+}
+
+// A mean is a sum until it is divided.
+template <class T>
+MPI_Op own(uint32_t dtype, uint32_t kind) {
+  if (kind == PG_REDUCE_MEAN) kind = PG_REDUCE_SUM;
+  auto [place, fresh] = made().try_emplace({dtype, kind}, MPI_OP_NULL);
+  if (fresh) MPI_Op_create(function_of<T>(kind), 1, &place->second);
+  return place->second;
+}
+
+MPI_Op standard(uint32_t kind) { return kind == PG_REDUCE_MAX ? MPI_MAX : kind == PG_REDUCE_MIN ? MPI_MIN : MPI_SUM; }
+
+template <class T>
+void divide_all(void* data, uint64_t count, double by) {
+  T* x = static_cast<T*>(data);
+  for (uint64_t i = 0; i < count; i++) {
+    auto value = wide(x[i]);
+    x[i] = narrow<T>(value / static_cast<decltype(value)>(by));
+  }
+}
+
+}  // namespace
+
+MPI_Datatype carrier(uint32_t dtype) {
+  switch (pg::dtype_bits(dtype)) {
+    case 8: return MPI_UINT8_T;
+    case 16: return MPI_UINT16_T;
+    case 32: return MPI_UINT32_T;
+    case 64: return MPI_UINT64_T;
+    case 128: return MPI_C_DOUBLE_COMPLEX;
+    default: pg::fail_support(pg::format("mpi carries no %s", pg::dtype_name(dtype)));
+  }
+}
+
+Reduction reduction(uint32_t dtype, uint32_t kind) {
+  const bool adds = kind == PG_REDUCE_SUM || kind == PG_REDUCE_MEAN;
+  switch (dtype) {
+    case PG_F32: return {MPI_FLOAT, adds ? MPI_SUM : own<float>(dtype, kind)};
+    case PG_F64: return {MPI_DOUBLE, adds ? MPI_SUM : own<double>(dtype, kind)};
+    case PG_F16: return {MPI_UINT16_T, own<pg::f16>(dtype, kind)};
+    case PG_BF16: return {MPI_UINT16_T, own<pg::bf16>(dtype, kind)};
+    default: break;
+  }
+  if (kind != PG_REDUCE_MEAN) {
+    switch (dtype) {
+      case PG_I64: return {MPI_INT64_T, standard(kind)};
+      case PG_I32: return {MPI_INT32_T, standard(kind)};
+      case PG_I16: return {MPI_INT16_T, standard(kind)};
+      case PG_I8: return {MPI_INT8_T, standard(kind)};
+      case PG_U8: return {MPI_UINT8_T, standard(kind)};
+      default: break;
+    }
+  }
+  pg::fail_support(pg::format("mpi has no such reduction of %s", pg::dtype_name(dtype)));
+}
+
+void free_reductions() {
+  for (auto& [key, op] : made()) MPI_Op_free(&op);
+  made().clear();
+}
+
+void divide(uint32_t dtype, void* data, uint64_t count, double by) {
+  switch (dtype) {
+    case PG_F32: return divide_all<float>(data, count, by);
+    case PG_F64: return divide_all<double>(data, count, by);
+    case PG_F16: return divide_all<pg::f16>(data, count, by);
+    case PG_BF16: return divide_all<pg::bf16>(data, count, by);
+    default: return;
+  }
+}
+
+}  // namespace mpi

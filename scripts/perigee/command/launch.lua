@@ -1,0 +1,130 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- perigee launch: a script in several processes, by mpirun; main.lua says with which options.
+
+local function refuse(message)
+  io.stderr:write("perigee launch: ", message, "\n")
+  return 2
+end
+
+local function quote(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
+
+local function output(command)
+  local pipe = io.popen(command .. " 2>/dev/null")
+  local text = pipe and pipe:read("*a") or ""
+  if pipe then pipe:close() end
+  return (text:gsub("%s+$", ""))
+end
+
+local VALUES = { ["-n"] = "count", ["--hosts"] = "hosts", ["--mpirun"] = "mpirun" }
+
+-- The words as options, or nil and what is wrong. What follows the script is the script's.
+local function read_words(...)
+  local o, words, at = { words = {} }, { ... }, 1
+  while at <= #words do
+    local word = words[at]
+    if VALUES[word] then
+      o[VALUES[word]] = words[at + 1]
+      if not words[at + 1] or words[at + 1] == "" then return nil, word .. " needs a value" end
+      at = at + 2
+    elseif word == "--allow-root" then
+      o.allow_root, at = true, at + 1
+    elseif word == "--no-prefix" then
+      o.no_prefix, at = true, at + 1
+    elseif word:sub(1, 1) == "-" and word ~= "-e" then
+      return nil, "unknown option " .. word
+    else
+      for i = at, #words do o.words[#o.words + 1] = words[i] end
+      break
+    end
+  end
+  if not o.words[1] then return nil, "which script? perigee launch -n N script.lua" end
+  o.count = o.count or os.getenv("SLURM_NTASKS")
+  local n = tonumber(o.count)
+  if not n or n < 1 or n ~= math.floor(n) then
+    return nil, o.count and "-n needs a whole number of at least 1, got " .. o.count or
+      "how many processes? perigee launch -n N script.lua"
+  end
+  o.count = n
+  return o
+end
+
+-- Variables that processes on other machines need; those of this one inherit all.
+local function exported()
+  local list = {}
+  local file = io.open("/proc/self/environ", "rb")
+  local text = file and file:read("*a") or ""
+  if file then file:close() end
+  for name in text:gmatch "([%w_]+)=[^%z]*" do
+    if name:find "^PERIGEE_" or name:find "^OMP_" or name:find "^LUA_" then list[#list + 1] = name end
+  end
+  table.sort(list)
+  return list
+end
+
+-- Environment that this machine's processes get where the user has not set it: processors are shared out, and mpirun
+-- does not warn of networks that it does not use.
+local function prefix_of(o)
+  local parts = {}
+  local function default(name, value)
+    if not os.getenv(name) then parts[#parts + 1] = name .. "=" .. value end
+  end
+  if not o.hosts then
+    local cores = tonumber(output "nproc") or 1
+    default("OMP_NUM_THREADS", math.max(1, math.floor(cores / o.count)))
+  end
+  default("OMPI_MCA_btl_base_warn_component_unused", 0)
+  return #parts > 0 and "env " .. table.concat(parts, " ") .. " " or ""
+end
+
+local function command_of(o, mpirun, perigee)
+  local words = { quote(mpirun), "-n", tostring(o.count), "--bind-to", "none", "--tag-output" }
+  local function add(...)
+    for _, word in ipairs { ... } do words[#words + 1] = word end
+  end
+  if o.hosts then
+    add("--host", quote(o.hosts))
+    for _, name in ipairs(exported()) do add("-x", name) end
+  elseif not os.getenv("SLURM_JOB_ID") and not os.getenv("PBS_NODEFILE") then
+    add("--oversubscribe") -- this machine alone: as many as were asked for
+  end
+  if o.allow_root then add("--allow-run-as-root") end
+  add(quote(perigee))
+  for _, word in ipairs(o.words) do add(quote(word)) end
+  return prefix_of(o) .. table.concat(words, " ") .. " 2>&1; echo status $?"
+end
+
+-- Passes a line on, with the rank in place of mpirun's tag.
+local function show(o, line)
+  local rank, stream, text = line:match("^%[%d+,(%d+)%]<std(%a+)>:?(.*)$")
+  local file = stream == "out" and io.stdout or io.stderr
+  if rank and not o.no_prefix then text = ("[%s] %s"):format(rank, text) end
+  file:write(text or line, "\n")
+  file:flush()
+end
+
+return function(...)
+  local o, problem = read_words(...)
+  if not o then return refuse(problem) end
+  local mpirun = o.mpirun or output "command -v mpirun"
+  if mpirun == "" or output("command -v " .. quote(mpirun)) == "" then
+    return refuse((o.mpirun or "mpirun") ..
+                  " was not found; Debian: apt-get install openmpi-bin libopenmpi-dev, and build Perigee again")
+  end
+  local allowed = o.allow_root or os.getenv("OMPI_ALLOW_RUN_AS_ROOT") == "1"
+  if output "id -u" == "0" and not allowed then
+    return refuse("mpirun does not run as root, where a mistake can damage the system; --allow-root lets it")
+  end
+  local native = require "perigee.native"
+  local status = 1
+  local pipe = assert(io.popen(command_of(o, mpirun, native.home .. "/bin/perigee")))
+  for line in pipe:lines() do
+    local code = line:match("^status (%d+)$")
+    if code then
+      status = tonumber(code)
+    else
+      show(o, line)
+    end
+  end
+  pipe:close()
+  return status
+end

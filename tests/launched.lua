@@ -1,0 +1,66 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Scripts in several processes, for tests.
+
+local process = require "process"
+
+local launched = {}
+
+---Skips the test where processes cannot be launched.
+---@return string perigee
+function launched.need(t)
+  local perigee = process.need_perigee(t)
+  if select(2, process.run "command -v mpirun") ~= 0 then t.skip "mpirun is not here" end
+  local text = process.run(perigee .. " plugins")
+  if not text:find "\nmpi +collectives +%S+ +available" then t.skip "the plugin mpi is not here" end
+  return perigee
+end
+
+-- What every script begins with: pg, d, rank and size, and checks that name what differs.
+local HEAD = [[
+local pg = require "perigee"
+local d = pg.dist
+local rank, size = d.rank(), d.size()
+local function same(got, expected, what)
+  if pg.is_tensor(got) then
+    what = (what or "") .. " got " .. tostring(got)
+    got = got:totable()
+  end
+  local function differs(a, b)
+    if type(a) ~= "table" or type(b) ~= "table" then return a ~= b and not (a ~= a and b ~= b) end
+    if #a ~= #b then return true end
+    for i = 1, #a do if differs(a[i], b[i]) then return true end end
+  end
+  if differs(got, expected) then error(("rank %d: %s"):format(rank, what or tostring(got)), 2) end
+end
+local function raises(fn, text)
+  local ok, err = pcall(fn)
+  if ok then error("did not raise: " .. text, 2) end
+  if not tostring(err):find(text, 1, true) then error("raised " .. tostring(err) .. ", not " .. text, 2) end
+end
+]]
+
+---Runs a script in n processes. `before`: what stands before the command (environment); `options` of perigee launch.
+---@return string text all that they printed, each line behind its rank
+---@return integer status
+function launched.run(t, n, body, before, options)
+  local perigee = launched.need(t)
+  local path = process.file(HEAD .. "---\n" .. body)
+  os.rename(path, path .. ".lua")
+  local text, status = process.run(("%s timeout 60 %s launch -n %d --allow-root %s %s.lua"):format(
+    before or "", perigee, n, options or "", path))
+  os.remove(path .. ".lua")
+  return text, status
+end
+
+---The same, of a script that must come to its end in all processes.
+---@return string text
+function launched.well(t, n, body, before, options)
+  local text, status = launched.run(t, n, body .. "\nprint 'came to its end'\n", before, options)
+  local _, ends = text:gsub("came to its end", "")
+  if status ~= 0 or ends ~= n then
+    error(("status %d, %d of %d came to the end: %s"):format(status, ends, n, text), 2)
+  end
+  return text
+end
+
+return launched
