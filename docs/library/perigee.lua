@@ -18,6 +18,7 @@
 ---@field image perigee.image # pictures as tensors, from and to files
 ---@field prune perigee.prune # models with fewer weights
 ---@field compress perigee.compress # layers replaced by smaller ones
+---@field dist perigee.dist # many processes that run one script
 ---@field json perigee.json # values as JSON text, and files of it
 ---@field memory perigee.memory # what devices have given out
 ---@field config perigee.config # settings of the process
@@ -88,6 +89,14 @@ local Gradual = {}
 
 ---@class perigee.Graph
 local Graph = {}
+
+---Some of the processes, for collectives among them: `.ranks`, those of the world, `.rank`, this process's in the
+---group, and `.size`.
+---@class perigee.Group
+---@field ranks integer[]
+---@field rank integer
+---@field size integer
+local Group = {}
 
 ---@class perigee.History
 ---@field [integer] {epoch: integer, loss: number, val_loss: number?, seconds: number, [string]: number}
@@ -254,6 +263,10 @@ local data = {}
 
 ---@class perigee.data.text
 local data_text = {}
+
+---Without other processes every function works on the one there is: its rank is 0 of 1, and collectives answer copies.
+---@class perigee.dist
+local dist = {}
 
 ---@class perigee.events.Reader
 ---@field at integer # bytes in front of the next record
@@ -931,6 +944,79 @@ function Dataset:split(...) end
 ---@param n integer
 ---@return perigee.Dataset
 function Dataset:take(n) end
+
+---The tensors of all processes behind each other along the first axis, in the order of ranks.
+---@param ... perigee.Tensor|{t: perigee.Tensor, group?: perigee.Group} # t, group
+---@return perigee.Tensor
+function dist.all_gather(...) end
+
+---The sum (`{op="mean"}`, "max", "min") of the tensors of all processes, element by element, on every one of them. All
+---of them call it, in the same order as all other collectives. A gradient of a sum is the sum of all processes'.
+---@param ... perigee.Tensor|{t: perigee.Tensor, op?: string, group?: perigee.Group} # t, op=sum, group
+---@return perigee.Tensor
+function dist.all_reduce(...) end
+
+---Block k of the first axis goes to rank k, and block k of the result came from there.
+---@param ... perigee.Tensor|{t: perigee.Tensor, group?: perigee.Group} # t, group
+---@return perigee.Tensor
+function dist.all_to_all(...) end
+
+---Returns when all processes have called it.
+---@param group? perigee.Group
+function dist.barrier(group) end
+
+---The tensor of one process, on all of them.
+---@param ... perigee.Tensor|integer|{t: perigee.Tensor, root?: integer, group?: perigee.Group} # t, root=0, group
+---@return perigee.Tensor
+function dist.broadcast(...) end
+
+---Seconds that anything between processes may take, 1800 at first, 0 for any time: what has not happened by then is an
+---error that names who did not come. PERIGEE_DIST_DEADLINE in the environment sets it from the start.
+---@param seconds number
+---@return number before
+function dist.deadline(seconds) end
+
+---`pg.dist.group{0, 2}`: a group of these ranks, which all of them make together, and nobody else.
+---@param ranks integer[] # rising
+---@return perigee.Group
+function dist.group(ranks) end
+
+---This process's number among those of the same machine, from 0: which of its devices to take.
+---@return integer
+function dist.local_rank() end
+
+---How many of the processes are on this machine.
+---@return integer
+function dist.local_size() end
+
+---This process's number among those that were launched together, from 0.
+---@return integer
+function dist.rank() end
+
+---`pg.dist.receive(pg.empty{2, 3}, {from=0})`: what one process sends, as a new tensor of the shape, dtype and device
+---of another.
+---@param ... perigee.Tensor|integer|{like: perigee.Tensor, from: integer, tag?: integer, group?: perigee.Group} # like, from, tag=0, group
+---@return perigee.Tensor
+function dist.receive(...) end
+
+---The sum (`{op="mean"}`, "max", "min") of all processes' tensors on one of them, zeros on the others.
+---@param ... perigee.Tensor|integer|{t: perigee.Tensor, root?: integer, op?: string, group?: perigee.Group} # t, root=0, op=sum, group
+---@return perigee.Tensor
+function dist.reduce(...) end
+
+---The sum (`{op="mean"}`, "max", "min") over all processes, of which each gets its block of the first axis.
+---@param ... perigee.Tensor|{t: perigee.Tensor, op?: string, group?: perigee.Group} # t, op=sum, group
+---@return perigee.Tensor # [n, ...]
+function dist.reduce_scatter(...) end
+
+---`pg.dist.send(t, {to=1})`: sends a tensor to one process, which receives it. Messages of one tag arrive in their
+---order.
+---@param ... perigee.Tensor|integer|{t: perigee.Tensor, to: integer, tag?: integer, group?: perigee.Group} # t, to, tag=0, group
+function dist.send(...) end
+
+---How many processes were launched together; 1 for one alone.
+---@return integer
+function dist.size() end
 
 ---Takes up where state() was taken.
 ---@param saved table
@@ -3249,6 +3335,22 @@ function Tensor:all(options, ...) end
 ---@overload fun(arguments: {xs?: perigee.Tensor[]}): perigee.Tensor
 function pg.all_finite(xs) end
 
+---The x of all processes of a group, behind each other along the first axis in the order of ranks; of 0-dim ones a
+---vector. Gradient: reduce_scatter.
+---@param x perigee.Tensor # equal shapes on all ranks
+---@param options? integer|{group?: integer, ranks?: integer} # group=0, ranks=1
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, group?: integer, ranks?: integer}): perigee.Tensor
+function pg.all_gather(x, options, ...) end
+
+---The x of all processes of a group, behind each other along the first axis in the order of ranks; of 0-dim ones a
+---vector. Gradient: reduce_scatter.
+---@param options? integer|{group?: integer, ranks?: integer} # group=0, ranks=1
+---@param ... any
+---@return perigee.Tensor
+function Tensor:all_gather(options, ...) end
+
 ---Every y is the sum (mean, largest, smallest) of all xs, in their order. Of a group of processes: over all of theirs.
 ---Gradients of sum and mean are the same reduction of the cotangents. Under deterministic=true sums and means of
 ---several floating tensors are refused: their bits depend on how many devices there are.
@@ -3258,6 +3360,22 @@ function pg.all_finite(xs) end
 ---@return perigee.Tensor
 ---@overload fun(arguments: {xs?: perigee.Tensor[], op?: "sum"|"mean"|"max"|"min", group?: integer}): perigee.Tensor
 function pg.all_reduce(xs, options, ...) end
+
+---The first axis is in as many blocks as a group has processes: block k of x goes to rank k, and block k of y came from
+---there. Gradient: the same.
+---@param x perigee.Tensor # [ranks * n, ...], equal shapes on all ranks
+---@param options? integer|{group?: integer, ranks?: integer} # group=0, ranks=1
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, group?: integer, ranks?: integer}): perigee.Tensor
+function pg.all_to_all(x, options, ...) end
+
+---The first axis is in as many blocks as a group has processes: block k of x goes to rank k, and block k of y came from
+---there. Gradient: the same.
+---@param options? integer|{group?: integer, ranks?: integer} # group=0, ranks=1
+---@param ... any
+---@return perigee.Tensor
+function Tensor:all_to_all(options, ...) end
 
 ---Whether `isclose` holds everywhere.
 ---@param ... perigee.Tensor|number|boolean|{a: perigee.Tensor, b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean} # a, b, rtol=1e-05, atol=1e-08, equal_nan=false
@@ -3746,6 +3864,20 @@ function pg.block_diag(...) end
 ---@param ... perigee.Tensor|{x: perigee.Tensor, y: perigee.Tensor} # x, y
 ---@return perigee.Tensor
 function pg.bmm(...) end
+
+---Every process of a group gets the x of one of them. Gradient: reduce, so that it arrives at the root alone.
+---@param x perigee.Tensor # equal shapes on all ranks; read at the root
+---@param options? integer|{root?: integer, group?: integer, ranks?: integer} # root=0, group=0, ranks=1
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, root?: integer, group?: integer, ranks?: integer}): perigee.Tensor
+function pg.broadcast(x, options, ...) end
+
+---Every process of a group gets the x of one of them. Gradient: reduce, so that it arrives at the root alone.
+---@param options? integer|{root?: integer, group?: integer, ranks?: integer} # root=0, group=0, ranks=1
+---@param ... any
+---@return perigee.Tensor
+function Tensor:broadcast(options, ...) end
 
 ---Views of the tensors in the shape that they broadcast to, as several results.
 ---@param ... perigee.Tensor|perigee.Tensor[]
@@ -6757,6 +6889,38 @@ function Tensor:reciprocal_() end
 ---@param ... any # arguments of fn
 ---@return perigee.Tensor ... what fn returned
 function pg.recompute(fn, ...) end
+
+---One process of a group gets the sum (mean, largest, smallest) of the x of all, the others zeros. Gradient of sum and
+---mean: broadcast.
+---@param x perigee.Tensor # equal shapes on all ranks
+---@param options? "sum"|"mean"|"max"|"min"|{op?: "sum"|"mean"|"max"|"min", root?: integer, group?: integer, ranks?: integer} # op=sum, root=0, group=0, ranks=1
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, op?: "sum"|"mean"|"max"|"min", root?: integer, group?: integer, ranks?: integer}): perigee.Tensor
+function pg.reduce(x, options, ...) end
+
+---One process of a group gets the sum (mean, largest, smallest) of the x of all, the others zeros. Gradient of sum and
+---mean: broadcast.
+---@param options? "sum"|"mean"|"max"|"min"|{op?: "sum"|"mean"|"max"|"min", root?: integer, group?: integer, ranks?: integer} # op=sum, root=0, group=0, ranks=1
+---@param ... any
+---@return perigee.Tensor
+function Tensor:reduce(options, ...) end
+
+---The sum (mean, largest, smallest) of the x of all processes of a group, of which each gets its block of the first
+---axis: rank 0 the first. Gradient of sum and mean: all_gather.
+---@param x perigee.Tensor # [ranks * n, ...], equal shapes on all ranks
+---@param options? "sum"|"mean"|"max"|"min"|{op?: "sum"|"mean"|"max"|"min", group?: integer, ranks?: integer} # op=sum, group=0, ranks=1
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, op?: "sum"|"mean"|"max"|"min", group?: integer, ranks?: integer}): perigee.Tensor
+function pg.reduce_scatter(x, options, ...) end
+
+---The sum (mean, largest, smallest) of the x of all processes of a group, of which each gets its block of the first
+---axis: rank 0 the first. Gradient of sum and mean: all_gather.
+---@param options? "sum"|"mean"|"max"|"min"|{op?: "sum"|"mean"|"max"|"min", group?: integer, ranks?: integer} # op=sum, group=0, ranks=1
+---@param ... any
+---@return perigee.Tensor
+function Tensor:reduce_scatter(options, ...) end
 
 ---max(x, 0); its slope at 0 is 0.
 ---@param x perigee.Tensor # any shape

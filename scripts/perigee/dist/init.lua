@@ -20,7 +20,8 @@ function dist.size() return world.get("dist.size").size end
 ---@return integer
 function dist.local_rank() return world.get("dist.local_rank").local_rank end
 
----@return integer how many of the processes are on this machine
+---How many of the processes are on this machine.
+---@return integer
 function dist.local_size() return world.get("dist.local_size").local_size end
 
 ---Some of the processes, for collectives among them: `.ranks`, those of the world, `.rank`, this process's in the
@@ -58,6 +59,11 @@ local function collective(name, params, with)
   end
 end
 
+local all_gather = collective("all_gather", { T, GROUP }, {})
+local reduce_scatter = collective("reduce_scatter", { T, OP, GROUP }, { "op" })
+local broadcast = collective("broadcast", { T, ROOT, GROUP }, { "root" })
+local reduce = collective("reduce", { T, ROOT, OP, GROUP }, { "root", "op" })
+local all_to_all = collective("all_to_all", { T, GROUP }, {})
 local read_all_reduce = native.signature("dist.all_reduce", { T, OP, GROUP })
 
 ---The sum (`{op="mean"}`, "max", "min") of the tensors of all processes, element by element, on every one of them. All
@@ -76,21 +82,21 @@ end
 ---@param t perigee.Tensor of one shape everywhere
 ---@param group? perigee.Group
 ---@return perigee.Tensor
-dist.all_gather = collective("all_gather", { T, GROUP }, {})
+function dist.all_gather(...) return all_gather(...) end
 
 ---The sum (`{op="mean"}`, "max", "min") over all processes, of which each gets its block of the first axis.
 ---@param t perigee.Tensor [size * n, ...]
 ---@param op? string
 ---@param group? perigee.Group
----@return perigee.Tensor [n, ...]
-dist.reduce_scatter = collective("reduce_scatter", { T, OP, GROUP }, { "op" })
+---@return perigee.Tensor # [n, ...]
+function dist.reduce_scatter(...) return reduce_scatter(...) end
 
 ---The tensor of one process, on all of them.
 ---@param t perigee.Tensor of one shape everywhere
 ---@param root? integer whose it is; 0 if not given
 ---@param group? perigee.Group
 ---@return perigee.Tensor
-dist.broadcast = collective("broadcast", { T, ROOT, GROUP }, { "root" })
+function dist.broadcast(...) return broadcast(...) end
 
 ---The sum (`{op="mean"}`, "max", "min") of all processes' tensors on one of them, zeros on the others.
 ---@param t perigee.Tensor
@@ -98,13 +104,13 @@ dist.broadcast = collective("broadcast", { T, ROOT, GROUP }, { "root" })
 ---@param op? string
 ---@param group? perigee.Group
 ---@return perigee.Tensor
-dist.reduce = collective("reduce", { T, ROOT, OP, GROUP }, { "root", "op" })
+function dist.reduce(...) return reduce(...) end
 
 ---Block k of the first axis goes to rank k, and block k of the result came from there.
 ---@param t perigee.Tensor [size * n, ...]
 ---@param group? perigee.Group
 ---@return perigee.Tensor
-dist.all_to_all = collective("all_to_all", { T, GROUP }, {})
+function dist.all_to_all(...) return all_to_all(...) end
 
 ---Returns when all processes have called it.
 ---@param group? perigee.Group

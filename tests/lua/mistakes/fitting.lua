@@ -54,6 +54,7 @@ local TYPED = {
   ["perigee.Schedule"] = schedule, ["perigee.Dataset"] = dataset, ["perigee.Graph"] = graph,
   ["perigee.PackedSequence"] = packed,
   ["perigee.PartialRun"] = function() return session():partial_run_setup({ "y" }, { "x" }) end,
+  ["perigee.Group"] = function() return pg.dist.group { 0 } end,
   ["perigee.Dtype"] = "float32", ["perigee.Reduction"] = "sum", ["perigee.LossName"] = "mse",
 }
 
