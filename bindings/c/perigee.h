@@ -444,6 +444,73 @@ PGC_API void pgc_compiled_go_on(pgc_compiled *compiled);
 PGC_API int32_t pgc_compiled_end(pgc_compiled *compiled);
 PGC_API void pgc_compiled_abort(pgc_compiled *compiled); /* an error ended the function: what it asked for has happened */
 PGC_API const char *pgc_compiled_json(pgc_compiled *compiled);
+/* ---- input pipelines ---- */
+/* Stages over sources with random access; a stage keeps those that it was made of. Positions count from 0. */
+typedef struct pgc_stage pgc_stage;
+typedef struct pgc_run pgc_run;
+typedef struct pgc_workers pgc_workers;
+typedef struct pgc_exchange pgc_exchange;
+typedef struct pgc_leaf {
+  pgc_tensor *tensor; /* NULL: none */
+  double number;      /* of a number or a boolean */
+  const char *text;   /* of a text, `bytes` long */
+  uint64_t bytes;
+} pgc_leaf;
+/* The layout says what the leaves are: T (tensor), N (number), B (boolean), S (text), or a table: "{" keys, each with
+ * its value, "}"; a key is "s5:value" or "i3;". The number stands for it: no other text of the process has it. Lives
+ * until the thread's next call that fills one; tensors in it are references that it gives you. */
+typedef struct pgc_element {
+  uint64_t layout;
+  const char *text;
+  uint32_t count;
+  const pgc_leaf *leaves;
+} pgc_element;
+/* Slices along the first axis of tensors in the processor's memory: what a sample is says a layout of theirs. */
+PGC_API int32_t pgc_stage_slices(const char *layout, pgc_tensor *const *tensors, uint32_t count, pgc_stage **output);
+PGC_API int32_t pgc_stage_range(int64_t count, pgc_stage **output); /* { value = i } */
+/* Element k is the parent's k % modulo * step + offset. */
+PGC_API int32_t pgc_stage_window(pgc_stage *parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
+                                 pgc_stage **output);
+PGC_API int32_t pgc_stage_order(pgc_stage *parent, const int64_t *positions, int64_t count, int64_t base,
+                                pgc_stage **output); /* positions count from `base`; copied */
+PGC_API int32_t pgc_stage_zip(pgc_stage *const *parents, uint32_t count, pgc_stage **output); /* lists of one of each */
+PGC_API int32_t pgc_stage_batch(pgc_stage *parent, int64_t size, int32_t drop_last, pgc_stage **output);
+/* A function of the front end, by its number, which workers are asked for. What it draws depends on the seed, the epoch
+ * and the position of its element in the parent alone. */
+PGC_API int32_t pgc_stage_map(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
+PGC_API int32_t pgc_stage_device(pgc_stage *parent, int32_t device, pgc_stage **output); /* by a stream of its own */
+PGC_API int64_t pgc_stage_count(const pgc_stage *stage);
+PGC_API int32_t pgc_stage_get(pgc_stage *stage, int64_t position, pgc_element *element);
+PGC_API void pgc_stage_release(pgc_stage *stage);
+/* Positions 1 .. n in the random order of (seed, epoch); none travels further than `buffer`. */
+PGC_API int32_t pgc_draw_order(int64_t n, uint32_t seed, uint32_t epoch, int64_t buffer, int64_t *positions);
+/* Interpreters of the front end, for functions; a run has them to itself. `call` gets a function's number and an
+ * exchange, on one thread at a time, takes the sample by pgc_exchange_take and answers by pgc_exchange_answer or
+ * pgc_exchange_fail. The number PGC_WORKER_ENDS asks it to let go of all tensors. `close` is the last that is called. */
+#define PGC_WORKER_ENDS UINT32_MAX
+typedef struct pgc_worker {
+  int32_t (*call)(uint32_t function, void *exchange);
+  void (*close)(void *state);
+  void *state;
+} pgc_worker;
+PGC_API int32_t pgc_workers_create(const pgc_worker *list, uint32_t count, pgc_workers **output);
+PGC_API void pgc_workers_release(pgc_workers *workers); /* closed once no run has them */
+PGC_API int32_t pgc_exchange_take(pgc_exchange *exchange, pgc_element *element);
+PGC_API int32_t pgc_exchange_answer(pgc_exchange *exchange, const char *layout, uint64_t bytes, const pgc_leaf *leaves,
+                                    uint32_t count);
+PGC_API int32_t pgc_exchange_fail(pgc_exchange *exchange, const char *message);
+/* A pass over a stage, from element `first` on. `threads` of its own compute at most `capacity` elements ahead; 0 and no
+ * workers: pgc_run_next computes. With workers there is a thread for each of them. */
+PGC_API int32_t pgc_run_start(pgc_stage *stage, int64_t first, uint32_t threads, uint32_t capacity, pgc_workers *workers,
+                              pgc_run **output);
+#define PGC_END 101     /* there are no more elements */
+#define PGC_WAITING 102 /* nothing happened for a while: look at signals and ask again */
+/* PGC_END, PGC_WAITING; an error ends the run. */
+PGC_API int32_t pgc_run_next(pgc_run *run, pgc_element *element);
+/* Ends it, and waits for its threads to leave: PGC_WAITING while they have not. */
+PGC_API int32_t pgc_run_close(pgc_run *run);
+PGC_API void pgc_run_release(pgc_run *run); /* ends it, and waits for nobody */
+PGC_API uint32_t pgc_run_threads(void);     /* of all runs that there are now */
 
 #ifdef __cplusplus
 }

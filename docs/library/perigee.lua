@@ -908,10 +908,17 @@ function Dataset:each(...) end
 ---@return integer
 function Dataset:epoch(set) end
 
----fn(sample) -> sample, for each element, on the script's thread.
----@param ... (fun(sample: any): any)|{fn: (fun(sample: any): any)} # fn
+---fn(sample) -> sample, for each element. With workers it runs in Lua states of their own, on threads: what it refers
+---to is copied once (nil, booleans, numbers, strings, plain tables, Lua functions; tensors of the cpu share their
+---memory; modules are required again), and random draws in it depend on (seed, epoch, element) alone.
+---@param ... (fun(sample: any): any)|{fn: (fun(sample: any): any), workers?: integer|"auto"} # fn, workers
 ---@return perigee.Dataset
 function Dataset:map(...) end
+
+---Elements are made ahead of the script, by a thread (or by map's workers), at most n of them.
+---@param ... integer|"auto"|{n?: integer|"auto", device?: string} # n=auto, device
+---@return perigee.Dataset
+function Dataset:prefetch(...) end
 
 ---The pipeline n times over; an order that is drawn by epoch stays the same within one pass.
 ---@param n integer
@@ -944,6 +951,11 @@ function Dataset:split(...) end
 ---@param n integer
 ---@return perigee.Dataset
 function Dataset:take(n) end
+
+---Elements of several pipelines side by side, { a, b }: as many as the shortest has.
+---@param ... perigee.Dataset
+---@return perigee.Dataset
+function Dataset:zip(...) end
 
 ---The tensors of all processes behind each other along the first axis, in the order of ranks.
 ---@param ... perigee.Tensor|{t: perigee.Tensor, group?: perigee.Group} # t, group
@@ -1106,7 +1118,7 @@ function image.load(...) end
 ---@param ... string|perigee.Tensor|{path: string, image: perigee.Tensor, quality?: integer} # path, image, quality
 function image.save(...) end
 
----Ends it: further calls answer nil.
+---Ends it: further calls answer nil, and its threads have left.
 function Iterator:close() end
 
 ---Where it stands, as a plain table: for `ds:each{from=state}`.

@@ -294,6 +294,54 @@ int32_t pgc_compiled_end(pgc_compiled *compiled);
 void pgc_compiled_abort(pgc_compiled *compiled);
 const char *pgc_compiled_json(pgc_compiled *compiled);
 
+typedef struct pgc_stage pgc_stage;
+typedef struct pgc_run pgc_run;
+typedef struct pgc_workers pgc_workers;
+typedef struct pgc_exchange pgc_exchange;
+typedef struct pgc_leaf {
+  pgc_tensor *tensor;
+  double number;
+  const char *text;
+  uint64_t bytes;
+} pgc_leaf;
+typedef struct pgc_element {
+  uint64_t layout;
+  const char *text;
+  uint32_t count;
+  const pgc_leaf *leaves;
+} pgc_element;
+int32_t pgc_stage_slices(const char *layout, pgc_tensor *const *tensors, uint32_t count, pgc_stage **output);
+int32_t pgc_stage_range(int64_t count, pgc_stage **output);
+int32_t pgc_stage_window(pgc_stage *parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
+                                 pgc_stage **output);
+int32_t pgc_stage_order(pgc_stage *parent, const int64_t *positions, int64_t count, int64_t base,
+                                pgc_stage **output);
+int32_t pgc_stage_zip(pgc_stage *const *parents, uint32_t count, pgc_stage **output);
+int32_t pgc_stage_batch(pgc_stage *parent, int64_t size, int32_t drop_last, pgc_stage **output);
+int32_t pgc_stage_map(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
+int32_t pgc_stage_device(pgc_stage *parent, int32_t device, pgc_stage **output);
+int64_t pgc_stage_count(const pgc_stage *stage);
+int32_t pgc_stage_get(pgc_stage *stage, int64_t position, pgc_element *element);
+void pgc_stage_release(pgc_stage *stage);
+int32_t pgc_draw_order(int64_t n, uint32_t seed, uint32_t epoch, int64_t buffer, int64_t *positions);
+typedef struct pgc_worker {
+  int32_t (*call)(uint32_t function, void *exchange);
+  void (*close)(void *state);
+  void *state;
+} pgc_worker;
+int32_t pgc_workers_create(const pgc_worker *list, uint32_t count, pgc_workers **output);
+void pgc_workers_release(pgc_workers *workers);
+int32_t pgc_exchange_take(pgc_exchange *exchange, pgc_element *element);
+int32_t pgc_exchange_answer(pgc_exchange *exchange, const char *layout, uint64_t bytes, const pgc_leaf *leaves,
+                                    uint32_t count);
+int32_t pgc_exchange_fail(pgc_exchange *exchange, const char *message);
+int32_t pgc_run_start(pgc_stage *stage, int64_t first, uint32_t threads, uint32_t capacity, pgc_workers *workers,
+                              pgc_run **output);
+int32_t pgc_run_next(pgc_run *run, pgc_element *element);
+int32_t pgc_run_close(pgc_run *run);
+void pgc_run_release(pgc_run *run);
+uint32_t pgc_run_threads(void);
+
 typedef struct perigee_size {
   int64_t dimension;
 } perigee_size;
@@ -313,6 +361,15 @@ typedef struct perigee_slots {
 typedef struct perigee_timespec {
   int64_t seconds, nanoseconds;
 } perigee_timespec;
+typedef struct lua_State lua_State;
+lua_State *luaL_newstate(void);
+void luaL_openlibs(lua_State *L);
+int luaL_loadbuffer(lua_State *L, const char *text, size_t bytes, const char *name);
+void lua_pushlstring(lua_State *L, const char *text, size_t bytes);
+const char *lua_tolstring(lua_State *L, int index, size_t *bytes);
+double lua_tonumber(lua_State *L, int index);
+int lua_pcall(lua_State *L, int arguments, int results, int handler);
+void lua_close(lua_State *L);
 int perigee_setenv(const char *name, const char *value, int overwrite) __asm__("setenv");
 int perigee_isatty(int descriptor) __asm__("isatty");
 typedef struct perigee_winsize {

@@ -229,6 +229,15 @@ function M.reclaim()
   set_limit()
 end
 
+---Lets go of every tensor: for a state that is about to be closed.
+function M.release_all()
+  for slot = 1, S.capacity do
+    local p = S.ptrs[slot]
+    S.ptrs[slot] = nil
+    C.pgc_release(p)
+  end
+end
+
 local weak = { __mode = "v" }
 
 ---An empty log for set_log.
@@ -270,6 +279,9 @@ function M.tidy(fn, ...)
 end
 
 function M.start(library) C = library end
+
+---Where the native tensor is, for another Lua state of the process.
+function M.address(t) return tonumber(ffi.cast("uintptr_t", M.pointer(t))) end
 
 function M.is_tensor(value) return ffi.istype(Handle, value) end
 

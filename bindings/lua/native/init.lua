@@ -28,8 +28,8 @@ local given = {
   layer_call = "compile_layer compile_layer_with",
 }
 -- Modules that stand in `native` as they are.
-local whole = { host = true, custom = true, graphs = true, control = true, json = true, words = true,
-                compiled = true, regex = true, dist = true }
+local whole = { host = true, custom = true, graphs = true, control = true, data = true, json = true, words = true,
+                compiled = true, regex = true, workers = true, dist = true }
 
 local started = {}
 
@@ -66,7 +66,7 @@ local function start()
   local errors = require "perigee.native.errors"
   errors.add_own_source("@" .. library.module_dir)
   local C, home = library.load()
-  native.home = home
+  native.home, native.library = home, C
 
   local module = {}
   for _, name in ipairs { "handles", "operators", "tensor", "process", "origins" } do

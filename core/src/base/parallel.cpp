@@ -124,6 +124,11 @@ class Shares {
 
 }  // namespace
 
+void compute_alone() {
+  inside = true;
+  omp_set_num_threads(1);  // of this thread's regions, for libraries
+}
+
 int thread_count() {
   int threads = wanted_threads.load(std::memory_order_relaxed);
   if (threads == 0) {

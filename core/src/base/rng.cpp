@@ -7,18 +7,28 @@ namespace perigee {
 namespace {
 std::mutex mutex;
 RngState state{0, 0};
+thread_local RngState* own_state = nullptr;  // of the thread, where it has one
+
+// The state in force; the lock is held where threads share it.
+template <class Use>
+auto with_state(Use&& use) {
+  if (own_state != nullptr) return use(*own_state);
+  std::lock_guard lock(mutex);
+  return use(state);
+}
 }  // namespace
+
+ThreadRandom::ThreadRandom(RngState begin) : state_(begin), before_(own_state) { own_state = &state_; }
+ThreadRandom::~ThreadRandom() { own_state = before_; }
 
 void manual_seed(uint64_t seed) { set_rng_state({seed, 0}); }
 
 RngState rng_state() {
-  std::lock_guard lock(mutex);
-  return state;
+  return with_state([](RngState& s) { return s; });
 }
 
 void set_rng_state(RngState value) {
-  std::lock_guard lock(mutex);
-  state = value;
+  with_state([&](RngState& s) { s = value; });
 }
 
 namespace {
@@ -27,15 +37,17 @@ uint64_t blocks(int64_t elements) { return elements > 0 ? static_cast<uint64_t>(
 }  // namespace
 
 RngState draw(int64_t elements) {
-  std::lock_guard lock(mutex);
-  RngState begin = state;
-  state.offset += blocks(elements);
-  return begin;
+  return with_state([&](RngState& s) {
+    RngState begin = s;
+    s.offset += blocks(elements);
+    return begin;
+  });
 }
 
 void undo_draw(int64_t elements, RngState begin) {
-  std::lock_guard lock(mutex);
-  if (state.seed == begin.seed && state.offset == begin.offset + blocks(elements)) state = begin;
+  with_state([&](RngState& s) {
+    if (s.seed == begin.seed && s.offset == begin.offset + blocks(elements)) s = begin;
+  });
 }
 
 }  // namespace perigee

@@ -17,4 +17,17 @@ RngState draw(int64_t elements);
 // Gives a reservation that begins at `begin` back, unless another came after it.
 void undo_draw(int64_t elements, RngState begin);
 
+// While it lives the thread draws from a state of its own, whatever others draw meanwhile.
+class ThreadRandom {
+ public:
+  explicit ThreadRandom(RngState begin);
+  ~ThreadRandom();
+  ThreadRandom(const ThreadRandom&) = delete;
+  ThreadRandom& operator=(const ThreadRandom&) = delete;
+
+ private:
+  RngState state_;
+  RngState* before_;
+};
+
 }  // namespace perigee

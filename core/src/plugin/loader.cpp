@@ -20,6 +20,7 @@
 #include "base/log.hpp"
 #include "call/signature.hpp"
 #include "collective/group.hpp"
+#include "data/run.hpp"
 #include "device/list.hpp"
 #include "plugin/elf_check.hpp"
 #include "plugin/state.hpp"
@@ -299,6 +300,7 @@ LoadedPlugin* load_plugin(const std::string& path) {
 void shutdown() {
   if (is_forked()) return;  // all of it is the parent's
   Loader& l = loader();
+  end_runs();  // their threads may be looking something up
   std::lock_guard guard(l.mutex);
   if (l.shut_down) return;
   l.shut_down = true;

@@ -40,8 +40,10 @@ function data.from_slices(tensors, ...)
   end
   local count, own = check_slices(tensors), {}
   for name, t in pairs(tensors) do own[name] = t:detach() end
+  local slices = native.data.slices(own)
   return pipeline.source {
     count = count,
+    native = slices and function() return slices end,
     get = function(i)
       local sample = {}
       for name, t in pairs(own) do sample[name] = t[i] end
@@ -84,7 +86,8 @@ local read_range = native.signature("data.range", { { "n", "integer", required =
 function data.range(...)
   local n = read_range(...).n
   if n < 0 then native.raise("invalid_argument", "data.range", "needs a count of 0 or more, got " .. n) end
-  return pipeline.source { count = n, get = function(i) return { value = i - 1 } end }
+  return pipeline.source { count = n, native = function() return native.data.range(n) end,
+                           get = function(i) return { value = i - 1 } end }
 end
 
 local read_csv = native.signature("data.csv", {

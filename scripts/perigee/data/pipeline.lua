@@ -1,12 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Pipelines: a chain of stages over a source with random access. A stage is { count, get(i), gather(positions) }; the
--- order of an epoch is drawn when each() begins. All runs on the script's thread, when the next element is wanted.
+-- order of an epoch is drawn when each() begins. Where all stages are known to the core it runs them (native.data), on
+-- threads of its own if workers or prefetch ask for some; otherwise all runs on the script's thread, when the next
+-- element is wanted. Both give the same.
 
 local native = require "perigee.native"
 local kept = rawget(native, "data.pipeline") -- a script that clears package.loaded gets the same again
 if kept then return kept end
 local order = require "perigee.data.order"
 local collate = require "perigee.data.collate"
+local pass = require "perigee.data.passes"
 
 ---@class perigee.Dataset
 ---@field size integer how many elements, as #
@@ -50,11 +53,25 @@ local function new(own)
 end
 
 ---A pipeline over { count, get, gather }; gather(positions), if there, gets many elements as one batch.
-local function source(stage) return new { stage = function() return stage end, size = stage.count, epoch = 0 } end
+---`native(epoch)`, if there, makes the core's stage for the same.
+local function source(stage)
+  return new { stage = function() return stage end, native = stage.native or nil, size = stage.count, epoch = 0 }
+end
 
-local function derive(parent, size, make, batched)
-  return new { size = size, epoch = 0, batched = batched or parent.batched,
-               stage = function(epoch) return make(parent.stage(epoch), epoch) end }
+-- `core(stage, epoch)` makes the core's stage over the parent's.
+local function derive(parent, size, make, core, batched)
+  if type(parent) == "userdata" then parent = fields_of(parent) end
+  local below = core and parent.native
+  return new { size = size, epoch = 0, batched = batched or parent.batched, functions = parent.functions,
+               workers = parent.workers, ahead = parent.ahead,
+               stage = function(epoch) return make(parent.stage(epoch), epoch) end,
+               native = below and function(epoch) return core(below(epoch), epoch) end }
+end
+
+-- As a core function: elements step * k + offset of the parent, which begins again after `modulo`.
+local FAR = 2 ^ 53
+local function window(count, modulo, step, offset)
+  return function(stage) return native.data.window(stage, count, modulo, step, offset) end
 end
 
 local function check_count(where, n)
@@ -79,7 +96,8 @@ end
 function Dataset:take(n)
   check_count("take", n)
   local count = math.min(n, self.size)
-  return derive(self, count, function(stage) return through(stage, count, function(i) return i end) end)
+  return derive(self, count, function(stage) return through(stage, count, function(i) return i end) end,
+                window(count, FAR, 1, 0))
 end
 
 ---All but the first n elements.
@@ -88,7 +106,8 @@ end
 function Dataset:skip(n)
   check_count("skip", n)
   local count = math.max(self.size - n, 0)
-  return derive(self, count, function(stage) return through(stage, count, function(i) return i + n end) end)
+  return derive(self, count, function(stage) return through(stage, count, function(i) return i + n end) end,
+                window(count, FAR, 1, math.min(n, self.size)))
 end
 
 ---The pipeline n times over; an order that is drawn by epoch stays the same within one pass.
@@ -99,7 +118,7 @@ function Dataset:repeated(n)
   local size = self.size
   return derive(self, size * n, function(stage)
     return through(stage, size * n, function(i) return (i - 1) % size + 1 end)
-  end)
+  end, window(size * n, size, 1, 0))
 end
 
 local read_shard = native.signature("shard", {
@@ -115,7 +134,7 @@ function Dataset:shard(...)
   local count = math.max(math.ceil((self.size - o.i) / o.n), 0)
   return derive(self, count, function(stage)
     return through(stage, count, function(k) return (k - 1) * o.n + o.i + 1 end)
-  end)
+  end, window(count, FAR, o.n, o.i))
 end
 
 local read_shuffle = native.signature("shuffle", {
@@ -130,25 +149,132 @@ function Dataset:shuffle(...)
   local o = read_shuffle(...)
   if o.buffer and o.buffer < 1 then native.raise("invalid_argument", "shuffle", "buffer must be at least 1") end
   local size = self.size
+  local function drawn(epoch) return order.shuffled(size, o.seed, o.every_epoch and epoch or 1, o.buffer) end
   return derive(self, size, function(stage, epoch)
-    local positions = order.shuffled(size, o.seed, o.every_epoch and epoch or 1, o.buffer)
-    return through(stage, size, function(i) return positions[i] end)
-  end)
+    local positions = drawn(epoch)
+    return through(stage, size, function(i) return tonumber(positions[i]) end)
+  end, function(stage, epoch) return native.data.order(stage, drawn(epoch), size) end)
+end
+
+local function check_native(where, dataset, what)
+  if fields_of(dataset).native then return end
+  native.raise("not_supported", where, what .. " need a pipeline that threads can read, and a stage before this " ..
+               "one runs on the script's thread",
+               "data.from_slices of tensors of the cpu, data.range; every map with workers=")
+end
+
+local last_function = 0 -- numbers of worker functions
+
+local function on_workers(self, fn, workers)
+  check_native("map", self, "workers")
+  native.workers.pack { fn } -- what cannot go to a worker is told here
+  last_function = last_function + 1
+  local number, functions = last_function, { [last_function] = fn }
+  for k, f in pairs(fields_of(self).functions or {}) do functions[k] = f end
+  return number, functions, math.max(fields_of(self).workers or 0, workers)
 end
 
 local read_map = native.signature("map", {
-  { "fn", "function", required = true, type = "fun(sample: any): any", doc = "makes one sample of another" } })
----fn(sample) -> sample, for each element, on the script's thread.
+  { "fn", "function", required = true, type = "fun(sample: any): any", doc = "makes one sample of another" },
+  { "workers", "any", named = true, type = "integer|\"auto\"",
+    doc = "threads that run it, each in a Lua state of its own; on the script's thread if not given" } })
+---fn(sample) -> sample, for each element. With workers it runs in Lua states of their own, on threads: what it refers
+---to is copied once (nil, booleans, numbers, strings, plain tables, Lua functions; tensors of the cpu share their
+---memory; modules are required again), and random draws in it depend on (seed, epoch, element) alone.
 ---@return perigee.Dataset
 function Dataset:map(...)
-  local fn = read_map(...).fn
-  return derive(self, self.size, function(stage)
+  local o = read_map(...)
+  local fn, workers, number, functions = o.fn, o.workers, nil, nil
+  if workers == "auto" then workers = native.workers.automatic() end
+  if workers ~= nil then
+    if type(workers) ~= "number" or workers ~= math.floor(workers) or workers < 1 or workers > 1024 then
+      native.raise("invalid_argument", "map", "workers must be a count of 1 or more, or \"auto\", got " ..
+                   native.describe(workers))
+    end
+    number, functions, workers = on_workers(self, fn, workers)
+  end
+  local made = derive(self, self.size, function(stage)
     return { count = stage.count, get = function(i)
       local sample = fn(stage.get(i))
       if sample == nil then native.raise("invalid_argument", "map", "the function returned nil") end
       return sample
     end }
-  end)
+  end, workers and function(stage, epoch) return native.data.map(stage, number, epoch) end)
+  if workers then
+    local own = fields_of(made)
+    own.functions, own.workers = functions, workers
+  end
+  return made
+end
+
+-- An element with its tensors on a device (nil: where they are).
+local function moved(v, device)
+  if not device then return v end
+  if native.is_tensor(v) then return v:to(device) end
+  if type(v) ~= "table" then return v end
+  local there = {}
+  for key, field in pairs(v) do there[key] = moved(field, device) end
+  return there
+end
+
+local read_prefetch = native.signature("prefetch", {
+  { "n", "any", default = "auto", type = "integer|\"auto\"", doc = "elements that are ready at most; auto: 2" },
+  { "device", "device", named = true, doc = "where their tensors go, beside what the script computes there" } })
+---Elements are made ahead of the script, by a thread (or by map's workers), at most n of them.
+---@return perigee.Dataset
+function Dataset:prefetch(...)
+  local o = read_prefetch(...)
+  local n = o.n == "auto" and 2 or o.n
+  if type(n) ~= "number" or n ~= math.floor(n) or n < 1 or n > 2 ^ 20 then
+    native.raise("invalid_argument", "prefetch", "needs a count of 1 or more, or \"auto\", got " ..
+                 native.describe(o.n))
+  end
+  check_native("prefetch", self, "elements made ahead")
+  local made = derive(self, self.size, function(stage)
+    return { count = stage.count, get = function(i) return moved(stage.get(i), o.device) end }
+  end, function(stage) return o.device and native.data.to_device(stage, native.find_device(o.device)) or stage end)
+  fields_of(made).ahead = math.max(fields_of(self).ahead or 0, n)
+  return made
+end
+
+---Elements of several pipelines side by side, { a, b }: as many as the shortest has.
+---@param ... perigee.Dataset
+---@return perigee.Dataset
+function Dataset:zip(...)
+  local parents, size, functions, workers, ahead = { self, ... }, self.size, nil, nil, nil
+  local threads = true
+  for i, parent in ipairs(parents) do
+    if not (type(parent) == "userdata" and debug.getmetatable(parent) == meta) then
+      native.raise("invalid_argument", "zip", ("argument %d must be a dataset, got %s"):format(i - 1,
+                   native.describe(parent)))
+    end
+    local own = fields_of(parent)
+    size, threads = math.min(size, own.size), threads and own.native
+    for k, f in pairs(own.functions or {}) do
+      functions = functions or {}
+      functions[k] = f
+    end
+    workers, ahead = own.workers and math.max(workers or 0, own.workers) or workers, own.ahead or ahead
+  end
+  if #parents == 1 then native.raise("invalid_argument", "zip", "needs another dataset") end
+  if functions and not threads then
+    native.raise("not_supported", "zip", "a pipeline with workers does not go with one on the script's thread")
+  end
+  return new { size = size, epoch = 0, batched = self.batched, functions = functions, workers = workers, ahead = ahead,
+    stage = function(epoch)
+      local stages = {}
+      for i, parent in ipairs(parents) do stages[i] = fields_of(parent).stage(epoch) end
+      return { count = size, get = function(i)
+        local element = {}
+        for k, stage in ipairs(stages) do element[k] = stage.get(i) end
+        return element
+      end }
+    end,
+    native = threads and function(epoch)
+      local stages = {}
+      for i, parent in ipairs(parents) do stages[i] = fields_of(parent).native(epoch) end
+      return native.data.zip(stages)
+    end }
 end
 
 local read_batch = native.signature("batch", {
@@ -170,7 +296,7 @@ function Dataset:batch(...)
       for k, position in ipairs(positions) do samples[k] = stage.get(position) end
       return collate(samples, positions[1])
     end }
-  end, true)
+  end, function(stage) return native.data.batch(stage, o.size, o.drop_last) end, true)
 end
 
 ---Element i of the pipeline, from 1, or from the end where negative, in the order of the current epoch: `ds[i]`.
@@ -191,9 +317,12 @@ end
 -- Elements first + 1 .. last, in the order of the first epoch at each.
 local function part_of(dataset, first, last)
   local own = fields_of(dataset)
-  return derive({ batched = own.batched, stage = function() return own.stage(1) end }, last - first, function(stage)
+  local fixed = { batched = own.batched, functions = own.functions, workers = own.workers, ahead = own.ahead,
+                  stage = function() return own.stage(1) end,
+                  native = own.native and function() return own.native(1) end }
+  return derive(fixed, last - first, function(stage)
     return through(stage, last - first, function(i) return first + i end)
-  end)
+  end, window(last - first, FAR, 1, first))
 end
 
 ---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves. No element is ever in
@@ -223,30 +352,6 @@ function Dataset:split(...)
   return unpack(parts)
 end
 
----What ds:each() returns: call it for the next step and element.
----@class perigee.Iterator
----@field epoch integer whose order it has
----@field position integer how many elements it has given
----@field size integer
----@overload fun(): integer?, any
-local Iterator = {}
-Iterator.__index = Iterator
-function Iterator:__call()
-  local stage = self.stage
-  if not stage or self.position >= stage.count then return nil end
-  local position = self.position + 1
-  local element = stage.get(position)
-  self.position = position
-  return position, element
-end
-
----Where it stands, as a plain table: for `ds:each{from=state}`.
----@return { epoch: integer, position: integer, size: integer }
-function Iterator:state() return { epoch = self.epoch, position = self.position, size = self.size } end
-
----Ends it: further calls answer nil.
-function Iterator:close() self.stage = nil end
-
 local function check_position(own, from)
   for _, key in ipairs { "epoch", "position", "size" } do
     local count = from[key]
@@ -267,8 +372,6 @@ local function check_position(own, from)
   end
 end
 
-native.checked.class(Iterator, { noun = "an iterator of a dataset", call = "iterator", open = true })
-
 local read_each = native.signature("each", { { "from", "table", named = true, doc = "what state() returned" } })
 ---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
 ---`ds:each{from=state}` goes on behind that state, in the same order.
@@ -283,8 +386,7 @@ function Dataset:each(...)
   else
     own.epoch = own.epoch + 1
   end
-  return setmetatable({ stage = own.stage(own.epoch), epoch = own.epoch, size = own.size,
-                        position = from and from.position or 0 }, Iterator)
+  return pass(own, from and from.position or 0)
 end
 
 ---How many orders have been drawn: each() takes the next. Set it to go on where another process was.

@@ -175,7 +175,11 @@ os.remove("tokenizer.json")]],
   ["vocabulary:save"] = CHARS .. "chars:save(\"chars.json\")\n" ..
     "print(data.text.vocabulary(\"chars.json\"))\nos.remove(\"chars.json\")",
   ["dataset:batch"] = SET .. "print(#set:batch(2), #set:batch{2, drop_last=true}, set:batch(2)[1].x)",
-  ["dataset:map"] = SET .. "print(set:map(function(sample) return { x = sample.x * 10 } end)[2].x)",
+  ["dataset:map"] = SET .. "local function tenfold(sample) return { x = sample.x * 10 } end\n" ..
+    "print(set:map(tenfold)[2].x)\n" ..
+    "for step, b in set:map{tenfold, workers=2}:batch(3):each() do print(step, b.x) end",
+  ["dataset:prefetch"] = SET .. "for step, batch in set:batch(2):prefetch(2):each() do print(step, batch.x) end",
+  ["dataset:zip"] = SET .. "local both = set:zip(data.range(3))\nprint(#both, both[2][1].x, both[2][2].value)",
   ["dataset:shuffle"] = SET .. "local order = {}\n" ..
     "for step, sample in set:shuffle{seed=1}:each() do order[step] = sample.x:item() end\ntable.sort(order)\n" ..
     "print(table.concat(order, \" \"))",

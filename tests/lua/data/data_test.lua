@@ -64,9 +64,6 @@ end)
 
 test("what no stage heeds is refused", function(t)
   local ds = data.range(3)
-  local function same(s) return s end
-  t.raises(function() ds:map { same, workers = 4 } end, "workers")
-  t.raises(function() ds:map(same, { workers = 4 }) end, "workers")
   t.raises(function() ds:map(3) end, "fn must be a function")
   t.raises(function() data.range(2, 5) end, "too many arguments")
   t.raises(function() data.range(math.huge) end, "whole number")

@@ -48,8 +48,8 @@ local INNER = {
   ["perigee.Compiled"] = "fn native mode fuse",
   ["perigee.Plot"] = "color x_low x_high y_low y_high",
   ["perigee.Callback"] = "options path verbose waited restore",
-  ["perigee.Iterator"] = "stage",
-  ["perigee.Dataset"] = "stage count seed",
+  ["perigee.Iterator"] = "stage begin run",
+  ["perigee.Dataset"] = "stage count seed native",
   ["perigee.Group"] = "number",
 }
 

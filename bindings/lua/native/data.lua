@@ -1,0 +1,226 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Input pipelines: stages, runs over them, and elements as Lua values.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+local handles = require "perigee.native.handles"
+
+local M = {}
+jit.off(true, true) -- walks tables with next
+
+local RETRY, END, WAITING = 10, 101, 102
+local C
+local out, element = ffi.new("pgc_stage *[1]"), ffi.new("pgc_element[1]")
+local stage_type = ffi.typeof("pgc_stage *")
+
+-- ---- values ----
+
+local forms, form_count = {}, 0 -- of layouts, by their number
+local MOST_FORMS = 4096
+
+-- A layout as { kind }, or { "{", keys = , values = }.
+local function read_form(text, at)
+  local kind = text:sub(at, at)
+  at = at + 1
+  if kind ~= "{" then return { kind }, at end
+  local form, n = { kind, keys = {}, values = {} }, 0
+  while text:sub(at, at) ~= "}" do
+    local key
+    n = n + 1
+    if text:sub(at, at) == "i" then
+      local digits = text:match("^i(%-?%d+);", at)
+      key, at = tonumber(digits), at + #digits + 2
+    else
+      local digits = text:match("^s(%d+):", at)
+      local begin = at + #digits + 2
+      key, at = text:sub(begin, begin + tonumber(digits) - 1), begin + tonumber(digits)
+    end
+    form.keys[n] = key
+    form.values[n], at = read_form(text, at)
+  end
+  return form, at + 1
+end
+
+local function build(form, leaves, at)
+  local kind = form[1]
+  if kind == "T" then return handles.wrap(leaves[at].tensor), at + 1 end
+  if kind == "N" then return leaves[at].number, at + 1 end
+  if kind == "B" then return leaves[at].number ~= 0, at + 1 end
+  if kind == "S" then return ffi.string(leaves[at].text, leaves[at].bytes), at + 1 end
+  local value, keys, values = {}, form.keys, form.values
+  for i = 1, #keys do value[keys[i]], at = build(values[i], leaves, at) end
+  return value, at
+end
+
+-- The Lua value of an element that C has filled.
+local function decode(e)
+  local id = tonumber(e.layout)
+  local form = forms[id]
+  if not form then
+    if form_count == MOST_FORMS then forms, form_count = {}, 0 end
+    form = read_form(ffi.string(e.text), 1)
+    forms[id], form_count = form, form_count + 1
+  end
+  return (build(form, e.leaves, 0))
+end
+
+local function by_sort(a, b)
+  if type(a) == type(b) then return a < b end
+  return type(a) == "number"
+end
+
+local function encode(value, path, text, leaves)
+  local kind = type(value)
+  if handles.is_tensor(value) then
+    text[#text + 1], leaves[#leaves + 1] = "T", value
+  elseif kind == "number" then text[#text + 1], leaves[#leaves + 1] = "N", value
+  elseif kind == "boolean" then text[#text + 1], leaves[#leaves + 1] = "B", value
+  elseif kind == "string" then text[#text + 1], leaves[#leaves + 1] = "S", value
+  elseif kind == "table" and getmetatable(value) == nil then
+    local keys = {}
+    for key in pairs(value) do
+      if type(key) ~= "string" and (type(key) ~= "number" or key ~= math.floor(key) or math.abs(key) > 2 ^ 53) then
+        return path .. " has a key that is " .. errors.describe(key)
+      end
+      keys[#keys + 1] = key
+    end
+    table.sort(keys, by_sort)
+    text[#text + 1] = "{"
+    for _, key in ipairs(keys) do
+      text[#text + 1] = type(key) == "number" and ("i%.0f;"):format(key) or ("s%d:%s"):format(#key, key)
+      local wrong = encode(value[key], path == "the result" and tostring(key) or path .. "." .. tostring(key), text,
+                           leaves)
+      if wrong then return wrong end
+    end
+    text[#text + 1] = "}"
+  else
+    return path .. " is " .. errors.describe(value)
+  end
+end
+
+local capacity, array = 16, nil
+
+-- The C form of a value: layout, leaves, their number; or nil and what is wrong.
+local function to_leaves(value)
+  local text, leaves = {}, {}
+  local wrong = encode(value, "the result", text, leaves)
+  if wrong then return nil, wrong .. "; expected tensors, numbers, booleans, strings, and plain tables of them" end
+  if not array or #leaves > capacity then
+    capacity = math.max(capacity, 2 * #leaves)
+    array = ffi.new("pgc_leaf[?]", capacity)
+  end
+  for i, leaf in ipairs(leaves) do
+    local slot = array[i - 1]
+    slot.tensor, slot.number, slot.text, slot.bytes = nil, 0, nil, 0
+    if handles.is_tensor(leaf) then slot.tensor = handles.pointer(leaf, "map")
+    elseif type(leaf) == "string" then slot.text, slot.bytes = leaf, #leaf
+    else slot.number = leaf == true and 1 or leaf == false and 0 or leaf end
+  end
+  return table.concat(text), leaves
+end
+
+-- ---- stages ----
+
+local function stage(code, where)
+  if code ~= 0 then errors.raise_native(C, where) end
+  return ffi.gc(out[0], C.pgc_stage_release)
+end
+
+---Samples that are slices of tensors of the processor, { name = tensor }; nil where some are elsewhere.
+function M.slices(tensors)
+  local names, list, text = {}, {}, { "{" }
+  for name in pairs(tensors) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    local t = tensors[name]
+    if C.pgc_is_graph_tensor(t.ptr) ~= 0 then return nil end
+    if ffi.string(C.pgc_device_name(C.pgc_device_of(t.ptr))):sub(1, 4) ~= "cpu:" then return nil end
+    list[i], text[i + 1] = t.ptr, ("s%d:%sT"):format(#name, name)
+  end
+  local array_of = ffi.new("pgc_tensor *[?]", #list, list)
+  return stage(C.pgc_stage_slices(table.concat(text) .. "}", array_of, #list, out), "data.from_slices")
+end
+
+function M.range(n) return stage(C.pgc_stage_range(n, out), "data.range") end
+
+---Element k, from 0, is the parent's k % modulo * step + offset.
+function M.window(parent, count, modulo, step, offset)
+  return stage(C.pgc_stage_window(parent, count, math.max(modulo, 1), step, offset, out))
+end
+
+---Elements of the parent in the order of `positions`, which draw_order made.
+function M.order(parent, positions, count)
+  return stage(C.pgc_stage_order(parent, positions + 1, count, 1, out), "shuffle")
+end
+
+function M.zip(parents)
+  return stage(C.pgc_stage_zip(ffi.new("pgc_stage *[?]", #parents, parents), #parents, out), "zip")
+end
+
+function M.batch(parent, size, drop_last)
+  return stage(C.pgc_stage_batch(parent, size, drop_last and 1 or 0, out), "batch")
+end
+
+---Function number `index` of the run's workers.
+function M.map(parent, index, epoch)
+  local state = ffi.new("uint64_t[2]")
+  C.pgc_rng_state(state, state + 1)
+  return stage(C.pgc_stage_map(parent, index, state[0], epoch, out), "map")
+end
+
+function M.to_device(parent, device) return stage(C.pgc_stage_device(parent, device, out), "prefetch") end
+
+---Positions 1 .. n in a random order, in an array that counts from 1.
+function M.draw_order(n, seed, epoch, buffer)
+  local positions = ffi.new("int64_t[?]", n + 1)
+  if C.pgc_draw_order(n, seed, epoch, buffer, positions + 1) ~= 0 then errors.raise_native(C, "shuffle") end
+  return positions
+end
+
+function M.is_stage(v) return ffi.istype(stage_type, v) end
+
+-- ---- runs ----
+
+---A pass over a stage from element `first` on, from 0: see pgc_run_start.
+function M.start_run(top, first, threads, ahead, workers)
+  local made = ffi.new("pgc_run *[1]")
+  if C.pgc_run_start(top, first, threads, ahead, workers, made) ~= 0 then errors.raise_native(C, "each") end
+  return ffi.gc(made[0], C.pgc_run_release)
+end
+
+---The next element; or nil, and whether it is to be asked for again (a caller outside of this layer is where signals
+---are looked at).
+function M.next_element(run)
+  local code = C.pgc_run_next(run, element)
+  if code == RETRY then
+    handles.reclaim()
+    C.pgc_again()
+    code = C.pgc_run_next(run, element)
+  end
+  if code == 0 then return decode(element[0]) end
+  if code == END then return nil, false end
+  if code == WAITING then return nil, true end
+  local said = ffi.string(C.pgc_error().message)
+  -- A worker's error has the script's line.
+  if said:find "^%S+:%d+: " then errors.raise("invalid_argument", "map", said) end
+  if said:find "sample %d" then errors.raise("invalid_argument", "batch", said) end
+  errors.raise_native(C, "each")
+end
+
+---Ends a run; whether its threads have left.
+function M.close_run(run)
+  local code = C.pgc_run_close(run)
+  if code ~= 0 and code ~= WAITING then errors.raise_native(C, "each") end
+  return code == 0
+end
+
+---Threads that compute elements now, in the whole process.
+function M.run_threads() return C.pgc_run_threads() end
+
+M.decode, M.to_leaves = decode, to_leaves
+---The array that to_leaves filled last.
+function M.leaves() return array end
+
+function M.start(library) C = library end
+
+return M

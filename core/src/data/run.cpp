@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/run.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "base/fork.hpp"
+#include "base/parallel.hpp"
+
+namespace perigee {
+
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(20);       // how often who waits looks at signals
+constexpr auto kLastWait = std::chrono::milliseconds(100);  // for threads at the end of the process
+
+}  // namespace
+
+struct Run::Shared {
+  struct Slot {
+    std::optional<Element> element;
+    std::exception_ptr error;
+  };
+
+  StageRef stage;
+  std::shared_ptr<Workers> workers;
+  std::mutex mutex;
+  std::condition_variable ready, room;  // an element; a free slot, or the end
+  std::vector<Slot> slots;              // of element i: i % capacity
+  int64_t given = 0, begun = 0;         // next element to hand out, to compute
+  uint32_t threads = 0;                 // that have not left
+  bool cancelled = false;
+  std::exception_ptr failure;  // what the run ended with
+
+  void cancel() {
+    std::lock_guard lock(mutex);
+    cancelled = true;
+    room.notify_all();
+  }
+};
+
+namespace {
+
+// Of the process, and never destroyed: threads may outlive what is.
+struct AllRuns {
+  std::mutex mutex;
+  std::condition_variable left;
+  std::set<void*> runs;
+  uint32_t threads = 0;
+};
+AllRuns& all_runs() {
+  static auto* all = new AllRuns();
+  return *all;
+}
+
+void leave() {
+  AllRuns& all = all_runs();
+  std::lock_guard lock(all.mutex);
+  all.threads--;
+  all.left.notify_all();
+}
+
+}  // namespace
+
+Run::Run(StageRef stage, int64_t first, uint32_t threads, uint32_t capacity, std::shared_ptr<Workers> workers)
+    : shared_(std::make_shared<Shared>()) {
+  check_forked();
+  Shared& s = *shared_;
+  if (first < 0 || first > stage->count) pg::fail_argument("begins behind the end");
+  s.stage = std::move(stage);
+  s.workers = std::move(workers);
+  s.given = s.begun = first;
+  if (s.workers) threads = static_cast<uint32_t>(s.workers->list.size());
+  if (threads == 0) return;
+  s.slots.resize(std::max(capacity, 1u));
+  if (s.workers) {
+    if (s.workers->stop) s.workers->stop();
+    s.workers->stop = [one = std::weak_ptr<Shared>(shared_)] {
+      if (auto shared = one.lock()) shared->cancel();
+    };
+  }
+  AllRuns& all = all_runs();
+  std::lock_guard lock(all.mutex);
+  all.runs.insert(&s);
+  for (uint32_t i = 0; i < threads; i++) {
+    s.threads++, all.threads++;
+    try {
+      std::thread([shared = shared_, i]() mutable {
+        work(*shared, i);
+        shared.reset();  // what only this thread still held goes before the thread counts as gone
+        leave();
+      }).detach();
+    } catch (...) {
+      s.threads--, all.threads--;
+      s.cancel();
+      all.runs.erase(&s);
+      throw;
+    }
+  }
+}
+
+Run::~Run() {
+  if (is_forked()) {
+    new std::shared_ptr<Shared>(std::move(shared_));  // its threads stayed in the parent, and may have held its lock
+    return;
+  }
+  Shared& s = *shared_;
+  if (!s.slots.empty()) {
+    AllRuns& all = all_runs();
+    std::lock_guard lock(all.mutex);
+    all.runs.erase(&s);
+  }
+  s.cancel();
+}
+
+void Run::work(Shared& s, size_t thread) {
+  this_worker = s.workers ? s.workers->list[thread].get() : nullptr;
+  std::unique_lock<std::mutex> turn;
+  if (this_worker != nullptr) turn = std::unique_lock(this_worker->turn);
+  compute_alone();
+  std::unique_lock lock(s.mutex);
+  const int64_t capacity = static_cast<int64_t>(s.slots.size());
+  while (true) {
+    s.room.wait(lock, [&] { return s.cancelled || s.begun >= s.stage->count || s.begun < s.given + capacity; });
+    if (s.cancelled || s.begun >= s.stage->count) break;
+    const int64_t i = s.begun++;
+    lock.unlock();
+    Shared::Slot made;
+    try {
+      made.element = s.stage->get(i);
+    } catch (...) {
+      made.error = std::current_exception();
+    }
+    lock.lock();
+    s.slots[static_cast<size_t>(i % capacity)] = std::move(made);
+    if (i == s.given) s.ready.notify_one();
+  }
+  s.threads--;
+  s.ready.notify_all();
+  lock.unlock();
+  this_worker = nullptr;
+}
+
+Step Run::next(Element& out) {
+  check_forked();
+  Shared& s = *shared_;
+  if (s.slots.empty()) {
+    if (s.cancelled || s.given >= s.stage->count) return Step::end;
+    out = s.stage->get(s.given);
+    s.given++;
+    return Step::element;
+  }
+  std::unique_lock lock(s.mutex);
+  if (s.failure) std::rethrow_exception(s.failure);
+  if (s.cancelled || s.given >= s.stage->count) return Step::end;
+  Shared::Slot& slot = s.slots[static_cast<size_t>(s.given) % s.slots.size()];
+  const bool here = s.ready.wait_for(lock, kLook, [&] { return slot.element || slot.error || s.cancelled; });
+  if (s.cancelled) return Step::end;
+  if (!here) return Step::waiting;
+  if (slot.error) {
+    s.cancelled = true;
+    s.room.notify_all();
+    s.failure = slot.error;
+    std::rethrow_exception(s.failure);
+  }
+  out = std::move(*slot.element);
+  slot.element.reset();
+  s.given++;
+  s.room.notify_one();
+  return Step::element;
+}
+
+bool Run::close() {
+  if (is_forked()) return true;
+  Shared& s = *shared_;
+  std::unique_lock lock(s.mutex);
+  s.cancelled = true;
+  s.room.notify_all();
+  if (!s.ready.wait_for(lock, kLook, [&] { return s.threads == 0; })) return false;
+  for (Shared::Slot& slot : s.slots) slot = {};
+  return true;
+}
+
+uint32_t run_threads() {
+  if (is_forked()) return 0;
+  AllRuns& all = all_runs();
+  std::lock_guard lock(all.mutex);
+  return all.threads;
+}
+
+void end_runs() {
+  AllRuns& all = all_runs();
+  std::unique_lock lock(all.mutex);
+  for (void* each : all.runs) static_cast<Run::Shared*>(each)->cancel();
+  all.left.wait_for(lock, kLastWait, [&] { return all.threads == 0; });
+}
+
+}  // namespace perigee

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order, ends and errors of runs, whatever threads take part.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "base/rng.hpp"
+#include "data/run.hpp"
+
+using namespace perigee;
+
+namespace {
+
+std::atomic<int> closed{0};
+std::atomic<int64_t> most_begun{0};
+
+int32_t twice(uint32_t function, void* raw) {
+  if (function == kWorkerEnds) return 0;
+  auto& exchange = *static_cast<Exchange*>(raw);
+  const double n = exchange.in.leaves[0].number;
+  if (function == 2 && n == 5) {
+    exchange.error = "five";
+    return 1;
+  }
+  int64_t before = most_begun;
+  while (before < static_cast<int64_t>(n) && !most_begun.compare_exchange_weak(before, static_cast<int64_t>(n))) {
+  }
+  exchange.out = exchange.in;
+  exchange.out.leaves[0].number = function == 3 ? static_cast<double>(draw(4).seed) : 2 * n;
+  return 0;
+}
+
+std::shared_ptr<Workers> make_workers(size_t count) {
+  auto made = std::make_shared<Workers>();
+  for (size_t i = 0; i < count; i++) {
+    made->list.push_back(std::make_unique<Worker>());
+    made->list[i]->call = twice;
+    made->list[i]->close = [](void*) { closed++; };
+  }
+  return made;
+}
+
+std::vector<double> all(Run& run) {
+  std::vector<double> list;
+  Element element;
+  for (Step step = run.next(element); step != Step::end; step = run.next(element)) {
+    if (step == Step::element) list.push_back(element.leaves[0].number);
+  }
+  return list;
+}
+
+bool threads_leave() {
+  for (int i = 0; i < 500 && run_threads() > 0; i++) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return run_threads() == 0;
+}
+
+}  // namespace
+
+TEST_CASE("elements come in order with any number of threads") {
+  const StageRef stage = map_stage(window_stage(range_stage(50), 40, 40, 1, 3), 1, 0, 1);
+  for (size_t threads : {1u, 2u, 4u}) {
+    Run run(stage, 1, 0, 3, make_workers(threads));
+    const auto list = all(run);
+    REQUIRE(list.size() == 39);
+    for (size_t i = 0; i < list.size(); i++) CHECK(list[i] == 2.0 * static_cast<double>(i + 4));
+  }
+  Run ahead(range_stage(100), 0, 3, 8, nullptr);
+  CHECK(all(ahead).size() == 100);
+  CHECK(threads_leave());
+}
+
+TEST_CASE("a run that is dropped leaves no thread and closes its workers") {
+  closed = 0;
+  most_begun = 0;
+  {
+    Run run(map_stage(range_stage(100000), 1, 0, 1), 0, 0, 4, make_workers(2));
+    Element element;
+    while (run.next(element) == Step::waiting) {
+    }
+  }
+  CHECK(threads_leave());
+  CHECK(closed == 2);
+  CHECK(most_begun <= 6);  // four ahead of the one that was taken
+}
+
+TEST_CASE("workers pass from a run that was left to the next") {
+  const StageRef stage = map_stage(range_stage(40), 1, 0, 1);
+  auto workers = make_workers(2);
+  Run left(stage, 0, 0, 3, workers);
+  Element element;
+  while (left.next(element) == Step::waiting) {
+  }
+  Run next(stage, 0, 0, 3, workers);
+  CHECK(all(next).size() == 40);
+  CHECK(left.next(element) == Step::end);
+}
+
+TEST_CASE("an error comes in its turn, and again when asked again") {
+  Run run(map_stage(range_stage(20), 2, 0, 1), 0, 0, 4, make_workers(2));
+  Element element;
+  int count = 0;
+  const auto take = [&] {
+    Step step;
+    while ((step = run.next(element)) == Step::waiting) {
+    }
+    count += step == Step::element;
+  };
+  for (int i = 0; i < 5; i++) take();
+  CHECK_THROWS_WITH(take(), "five");
+  CHECK_THROWS_WITH(take(), "five");
+  CHECK(count == 5);
+  while (!run.close()) {
+  }
+  CHECK(threads_leave());
+}
+
+TEST_CASE("what a worker draws depends on seed, epoch and element alone") {
+  const auto draws = [](uint64_t seed, uint64_t epoch, size_t threads) {
+    Run run(map_stage(range_stage(30), 3, seed, epoch), 0, 0, 4, make_workers(threads));
+    return all(run);
+  };
+  const auto one = draws(1, 1, 1);
+  CHECK(one == draws(1, 1, 3));
+  CHECK(one != draws(2, 1, 1));
+  CHECK(one != draws(1, 2, 1));
+  CHECK(std::set<double>(one.begin(), one.end()).size() == 30);
+}
+
+TEST_CASE("layouts are checked") {
+  CHECK(parse_layout("{s5:valueNi2;{}s1:xT}")->leaves == 2);
+  for (const char* text : {"", "{", "{s5:val", "X", "{s1:xN}N", "{i3N}", "{s99999999999999999999:x"})
+    CHECK_THROWS(parse_layout(text));
+  CHECK_THROWS(parse_layout(std::string(200, '{')));
+  std::string deep;
+  for (int i = 0; i < 300; i++) deep += "{i1;";
+  CHECK_THROWS(parse_layout(deep));
+}
