@@ -39,23 +39,24 @@ local function raises(fn, text)
 end
 ]]
 
----Runs a script in n processes. `before`: what stands before the command (environment); `options` of perigee launch.
+---Runs a script in n processes. `before`: what stands before the command (environment); `options` of perigee launch;
+---`words`: the script's.
 ---@return string text all that they printed, each line behind its rank
 ---@return integer status
-function launched.run(t, n, body, before, options)
+function launched.run(t, n, body, before, options, words)
   local perigee = launched.need(t)
   local path = process.file(HEAD .. "---\n" .. body)
   os.rename(path, path .. ".lua")
-  local text, status = process.run(("%s timeout 60 %s launch -n %d --allow-root %s %s.lua"):format(
-    before or "", perigee, n, options or "", path))
+  local text, status = process.run(("%s timeout 60 %s launch -n %d --allow-root %s %s.lua %s"):format(
+    before or "", perigee, n, options or "", path, words or ""))
   os.remove(path .. ".lua")
   return text, status
 end
 
 ---The same, of a script that must come to its end in all processes.
 ---@return string text
-function launched.well(t, n, body, before, options)
-  local text, status = launched.run(t, n, body .. "\nprint 'came to its end'\n", before, options)
+function launched.well(t, n, body, before, ...)
+  local text, status = launched.run(t, n, body .. "\nprint 'came to its end'\n", before, ...)
   local _, ends = text:gsub("came to its end", "")
   if status ~= 0 or ends ~= n then
     error(("status %d, %d of %d came to the end: %s"):format(status, ends, n, text), 2)

@@ -265,6 +265,9 @@ PGC_API int32_t pgc_dist_send(int64_t group, pgc_tensor *tensor, int32_t peer, i
 PGC_API int32_t pgc_dist_receive(int64_t group, pgc_tensor *like, int32_t peer, int32_t tag, pgc_tensor **output);
 /* Seconds that calls between processes may take, from now on; 0: any time. *old may be NULL. */
 PGC_API int32_t pgc_dist_set_deadline(double seconds, double *old);
+/* Whether every rank says before a collective what it is about to call (operator, shape, dtype, and the line of
+ * pgc_set_origin), so that all fail, naming both sides, where they do not agree. All ranks set it alike. */
+PGC_API void pgc_dist_set_agreement(int32_t on);
 /* PG_PEER_* of every rank of a group; `room` is at least its size. */
 PGC_API int32_t pgc_dist_peers(int64_t group, uint32_t *states, uint32_t room);
 /* This process has failed and is about to end: those that wait for it are told why. Never fails. */

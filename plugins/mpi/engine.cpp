@@ -345,8 +345,9 @@ void Engine::check_peers(const std::vector<int>& ranks, const std::string& what)
   // Its last words may have arrived in the meantime.
   MPI_Iprobe(MPI_ANY_SOURCE, kLeft, control_, &here, &status);
   if (here) return check_peers(ranks, what);
-  break_all(PG_E_FAILED_PRECONDITION, what,
-            pg::format("cannot be completed: the process of %s has ended", name_ranks(lost).c_str()));
+  break_all(
+      PG_E_FAILED_PRECONDITION, what,
+      pg::format("cannot be completed: %s %s ended", name_ranks(lost).c_str(), lost.size() == 1 ? "has" : "have"));
 }
 
 // What a call that has waited for a while does besides.

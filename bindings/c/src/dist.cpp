@@ -47,6 +47,8 @@ int32_t pgc_dist_set_deadline(double seconds, double* old) {
   });
 }
 
+void pgc_dist_set_agreement(int32_t on) { set_agreement(on != 0); }
+
 int32_t pgc_dist_peers(int64_t group, uint32_t* states, uint32_t room) {
   return run("dist.peers", [&] {
     const std::vector<uint32_t> found = peer_states(find_group(group));

@@ -103,6 +103,7 @@ int32_t pgc_dist_barrier(int64_t group);
 int32_t pgc_dist_send(int64_t group, pgc_tensor *tensor, int32_t peer, int32_t tag);
 int32_t pgc_dist_receive(int64_t group, pgc_tensor *like, int32_t peer, int32_t tag, pgc_tensor **output);
 int32_t pgc_dist_set_deadline(double seconds, double *old);
+void pgc_dist_set_agreement(int32_t on);
 int32_t pgc_dist_peers(int64_t group, uint32_t *states, uint32_t room);
 void pgc_dist_abandon(const char *reason);
 typedef struct pgc_memory_stats {

@@ -5,6 +5,7 @@ local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
 local operators = require "perigee.native.operators"
+local origins = require "perigee.native.origins"
 local tensor = require "perigee.native.tensor"
 
 local M = {}
@@ -30,6 +31,12 @@ end
 function M.group(ranks)
   check(C.pgc_dist_group(ffi.new("int32_t[?]", math.max(#ranks, 1), ranks), #ranks, number), "dist.group")
   return tonumber(number[0])
+end
+
+---Whether ranks compare their calls before they make them, and tell the lines of the script.
+function M.set_agreement(on)
+  C.pgc_dist_set_agreement(on and 1 or 0)
+  origins.set(on or origins.asked())
 end
 
 function M.barrier(group) check(C.pgc_dist_barrier(group), "dist.barrier") end

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/group.hpp"
 
+#include <atomic>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -21,6 +23,7 @@ struct Groups {
   LoadedPlugin* plugin = nullptr;  // whose engine is at work
   std::deque<Group> list;          // by number, from kWorldGroup
   double deadline = 1800;
+  std::atomic<bool> agreement{false};
 };
 
 Groups& groups() {
@@ -178,10 +181,39 @@ void run_collective(Group& group, Device& device, uint32_t stream, const Collect
 }
 
 void barrier(Group& group) {
+  if (wants_agreement()) agree(group, "barrier");
   Collective call{PG_COLLECTIVE_BARRIER};
   call.what = "barrier";
   std::lock_guard guard(groups().mutex);
   submit_and_wait(group, call, {0, 0}, {0, 0});
+}
+
+void set_agreement(bool on) { groups().agreement = on; }
+bool wants_agreement() { return groups().agreement.load(std::memory_order_relaxed); }
+
+void agree(Group& group, const std::string& call) {
+  constexpr size_t kLength = 256;
+  const size_t size = group.ranks.size();
+  std::vector<char> mine(kLength, '\0'), all(kLength * size, '\0');
+  std::memcpy(mine.data(), call.data(), std::min(call.size(), kLength - 1));
+  Collective exchange{PG_COLLECTIVE_ALL_GATHER};
+  exchange.count = kLength;
+  exchange.what = "the debug mode's exchange";
+  {
+    std::lock_guard guard(groups().mutex);
+    submit_and_wait(group, exchange, {reinterpret_cast<uint64_t>(mine.data()), 0},
+                    {reinterpret_cast<uint64_t>(all.data()), 0});
+  }
+  auto said = [&](size_t rank) { return std::string(all.data() + rank * kLength); };
+  auto what = [&](size_t rank) {
+    const std::string text = said(rank);
+    return text.substr(0, text.rfind(" at "));
+  };
+  for (size_t rank = 1; rank < size; rank++) {
+    if (what(rank) == what(0)) continue;
+    pg::fail(PG_E_FAILED_PRECONDITION, pg::format("ranks do not make the same call: rank %d: ", group.ranks[0]) +
+                                           said(0) + pg::format("; rank %d: ", group.ranks[rank]) + said(rank));
+  }
 }
 
 std::vector<uint32_t> peer_states(Group& group) {

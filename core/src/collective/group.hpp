@@ -49,6 +49,12 @@ struct Collective {
 void run_collective(Group& group, Device& device, uint32_t stream, const Collective& call);
 void barrier(Group& group);
 
+// From now on every rank says what it is about to call ("all_reduce sum of float32 [2, 3] at train.lua:12"), and all
+// fail where ranks do not agree. What stands behind " at " is shown, but need not agree.
+void set_agreement(bool on);
+bool wants_agreement();
+void agree(Group& group, const std::string& call);
+
 // PG_PEER_* by rank of the group.
 std::vector<uint32_t> peer_states(Group& group);
 // This process makes no further calls: those that wait for it are told why.

@@ -1,0 +1,109 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What goes wrong between processes: every other one ends with an error that names the rank and the call, and none
+-- stays behind.
+
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
+local launched, process = require "launched", require "process"
+
+-- Runs a script in three processes that must fail, and answers what they printed. No process of it is left.
+local function failing(t, body, environment)
+  local begun = os.time()
+  local mark = ("mark%d_%d"):format(begun, math.random(1e9))
+  local text, status = launched.run(t, 3, body, "PERIGEE_DIST_DEADLINE=2 " .. (environment or ""), nil, mark)
+  t.ok(status ~= 0, "status " .. status .. ": " .. text)
+  t.ok(os.time() - begun < 20, "took long")
+  local left = process.run(("pgrep -f [m]%s"):format(mark:sub(2)))
+  t.equal(left, "")
+  return text
+end
+
+local function says(t, text, rank, message)
+  local found
+  for line in text:gmatch "[^\n]+" do
+    found = found or line:find(("[%d] perigee: "):format(rank), 1, true) and line:find(message, 1, true)
+  end
+  if not found then error(("rank %d does not say %q: %s"):format(rank, message, text), 2) end
+end
+
+local function meet_then(action)
+  return ("d.barrier()\nif rank == 1 then %s end\nd.all_reduce(pg.ones{3})"):format(action)
+end
+
+test("a rank that raises: the others name it and its message", function(t)
+  local text = failing(t, meet_then 'error "no more apples"')
+  for _, rank in ipairs { 0, 2 } do
+    says(t, text, rank, "all_reduce: cannot be completed: rank 1 has failed: ")
+    says(t, text, rank, "no more apples")
+    says(t, text, rank, ".lua:24: all_reduce")
+  end
+  text = failing(t, meet_then "os.exit(3)")
+  says(t, text, 0, "rank 1 has failed: os.exit(3)")
+end)
+
+test("a rank that is killed or stopped, or never comes", function(t)
+  local text = failing(t, meet_then 'os.execute "kill -9 $PPID"')
+  for _, rank in ipairs { 0, 2 } do says(t, text, rank, "all_reduce: cannot be completed: rank") end
+  t.ok(text:find("rank 1 has ended", 1, true), text) -- who sees it late sees that another has ended over it, too
+  text = failing(t, meet_then 'os.execute "kill -STOP $PPID"')
+  for _, rank in ipairs { 0, 2 } do
+    says(t, text, rank, "all_reduce: took more than 2 seconds: rank 1 (stopped) has not come to it")
+  end
+  text = failing(t, 'if rank == 1 then os.execute "sleep 5" end\nd.barrier()')
+  for _, rank in ipairs { 0, 2 } do
+    says(t, text, rank, "dist.barrier: within 2 seconds, rank 1 has not come to make a group")
+  end
+  text = failing(t, "d.barrier()\nif rank == 1 then d.receive(pg.ones{1}, {from=0}) end\nd.all_reduce(pg.ones{3})")
+  says(t, text, 1, "dist.receive: took more than 2 seconds: rank 0 of the group did not answer")
+end)
+
+test("a rank that comes to its end early, or calls something else", function(t)
+  local text = failing(t, meet_then "return")
+  for _, rank in ipairs { 0, 2 } do says(t, text, rank, "all_reduce: ") end
+  text = failing(t, meet_then "d.broadcast(pg.ones{3})")
+  says(t, text, 0, "rank 1 has not come to it; rank 1 is at broadcast instead")
+  says(t, text, 1, "broadcast: took more than 2 seconds: ranks 0 and 2 have not come to it")
+end)
+
+test("the debug mode names both sides of what does not agree, at once and on every rank", function(t)
+  local debug_mode = "PERIGEE_DIST_DEBUG=1"
+  local text = failing(t, meet_then "d.broadcast(pg.ones{3})", debug_mode)
+  for rank = 0, 2 do
+    says(t, text, rank, "ranks do not make the same call: rank 0: all_reduce sum of float32 [3] at ")
+    says(t, text, rank, ".lua:24; rank 1: broadcast (root 0) of float32 [3] at ")
+  end
+  text = failing(t, meet_then "d.all_reduce(pg.ones{4})", debug_mode)
+  says(t, text, 2, "rank 1: all_reduce sum of float32 [4] at ")
+  text = failing(t, meet_then "d.all_reduce(pg.ones{3}:to 'float64')", debug_mode)
+  says(t, text, 0, "rank 1: all_reduce sum of float64 [3] at ")
+  text = failing(t, meet_then "d.barrier()", debug_mode)
+  says(t, text, 1, "rank 1: barrier")
+  launched.well(t, 2, [[
+    if rank == 0 then d.broadcast(pg.ones { 2 }) else d.broadcast(pg.zeros { 2 }) end -- two lines, one call
+    d.all_reduce(pg.ones { 2 }, { op = "max" })
+    d.barrier()
+  ]], debug_mode)
+end)
+
+test("words of perigee launch", function(t)
+  local perigee = launched.need(t)
+  local function refused(words, message)
+    local text, status = process.run(("env -u SLURM_NTASKS %s launch %s"):format(perigee, words))
+    t.equal(status, 2)
+    t.ok(text:find(message, 1, true), text)
+  end
+  refused("", "which script? perigee launch -n N script.lua")
+  refused("script.lua", "how many processes?")
+  refused("-n x script.lua", "-n needs a whole number of at least 1, got x")
+  refused("-n 0 script.lua", "-n needs a whole number of at least 1, got 0")
+  refused("-n", "-n needs a value")
+  refused("--nodes 3 script.lua", "unknown option --nodes")
+  refused("-n 2 --mpirun /nowhere/mpirun script.lua", "/nowhere/mpirun was not found; Debian: apt-get install")
+  if process.run "id -u" == "0\n" then
+    refused("-n 2 script.lua", "--allow-root lets it")
+  end
+  local text = process.run(perigee .. " launch --help")
+  t.ok(text:find("usage: perigee launch -n N", 1, true), text)
+  text = launched.well(t, 2, "print(arg[1], arg[2], os.getenv 'OMP_NUM_THREADS')", "OMP_NUM_THREADS=3", nil, "a 'b c'")
+  t.ok(text:find("[0] a\tb c\t3", 1, true), text)
+end)
