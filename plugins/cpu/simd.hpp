@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "bag_rows.hpp"
+#include "image_rows.hpp"
 #include "perigee/kernels/losses.hpp"
 #include "perigee/kernels/math.hpp"
 #include "perigee/kernels/optimizer.hpp"
@@ -189,6 +190,8 @@ struct Simd {
   CombineRowsFn combine_rows[2];  // float, double
   BagSumsFn bag_sums;
   LargerRowFn larger_row[2];  // float, double
+  PixelRowsFn pixel_rows;
+  PixelColumnFn pixel_column;
 };
 
 // The table in use. Set by choose_simd.

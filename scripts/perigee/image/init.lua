@@ -3,7 +3,7 @@
 
 ---@class perigee.image
 local image = {}
-for _, file in ipairs { "files" } do
+for _, file in ipairs { "files", "geometry", "colour", "random", "batch", "show" } do
   for name, value in pairs(require("perigee.image." .. file)) do image[name] = value end
 end
 

@@ -19,7 +19,7 @@ local OWN = {
 
 -- The same for names of other chapters, whole as users write them.
 local layer_own, other_own = require "perigee.reference.layer_examples", {}
-for _, file in ipairs { "other", "function", "program" } do
+for _, file in ipairs { "other", "function", "program", "image" } do
   for name, code in pairs(require("perigee.reference." .. file .. "_examples")) do other_own[name] = code end
 end
 

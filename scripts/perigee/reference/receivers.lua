@@ -27,7 +27,8 @@ receivers.prefixes = {
   Reader = false, runs = false, Run = false, kinds = false, TensorBoard = false,
   text = "data.text.", Vocabulary = "vocabulary:", Tokenizer = "tokenizer:",
   dist = "dist.", world = false, ending = false,
-  Heap = false, pieces = false, letters = false, image = "image.", common = false,
+  Heap = false, pieces = false, letters = false, image = "image.", common = false, draws = false,
+  Draws = false, tables = false,
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.

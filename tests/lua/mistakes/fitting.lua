@@ -47,7 +47,7 @@ fitting.objects = {
 local function nothing() end
 
 local NAMED = { path = folder .. "/a.safetensors", dir = folder, device = "cpu", into = model, what = model,
-                fn = nothing }
+                fn = nothing, image = function() return pg.zeros { 6, 8, 3, dtype = "uint8" } end }
 local TYPED = {
   integer = 1, number = 0.5, boolean = true, string = "a", table = {}, any = 1, ["function"] = nothing, fun = nothing,
   ["perigee.Tensor"] = tensor, ["perigee.Layer"] = model, ["perigee.Optimizer"] = optimizer,

@@ -54,5 +54,6 @@ void fill_update(Simd& table);
 void fill_attention(Simd& table);
 void fill_resample(Simd& table);
 void fill_bags(Simd& table);
+void fill_image_rows(Simd& table);
 
 }  // namespace cpu::PG_CPU_ISA

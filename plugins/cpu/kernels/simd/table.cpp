@@ -26,6 +26,7 @@ const Simd* make_table() {
   fill_attention(table);
   fill_resample(table);
   fill_bags(table);
+  fill_image_rows(table);
   return &table;
 }
 
