@@ -9,7 +9,7 @@ install(FILES bindings/c/perigee.h DESTINATION include)
 install(FILES LICENSE core/docs/plugin_tutorial.md DESTINATION share/perigee)
 install(DIRECTORY examples/plugins DESTINATION share/perigee/examples)
 install(FILES core/include/perigee/README.md DESTINATION include/perigee)
-install(FILES docs/library/perigee.lua DESTINATION share/perigee/library) # for editors
+install(DIRECTORY docs/library/ DESTINATION share/perigee/library FILES_MATCHING PATTERN "*.lua") # for editors
 install(TARGETS perigee_plugin_sdk EXPORT PerigeeTargets)
 if(TARGET perigee)
   install(TARGETS perigee EXPORT PerigeeTargets LIBRARY DESTINATION ${PERIGEE_LIB_FOLDER})

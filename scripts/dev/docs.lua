@@ -13,11 +13,12 @@ local function write(path, text)
 end
 
 local folder = root .. "/docs/reference"
-os.execute(("mkdir -p '%s' '%s/docs/library' && rm -f '%s'/*.md"):format(folder, root, folder))
+local library = root .. "/docs/library"
+os.execute(("mkdir -p '%s' '%s' && rm -f '%s'/*.md '%s'/*.lua"):format(folder, library, folder, library))
 local count = 0
 for name, text in pairs(require("perigee.reference.pages").make(cases, specs)) do
   write(folder .. "/" .. name, text)
   count = count + 1
 end
-write(root .. "/docs/library/perigee.lua", require "perigee.reference.stubs"())
-print(("docs: %d pages and docs/library/perigee.lua"):format(count))
+for name, text in pairs(require "perigee.reference.stubs"()) do write(library .. "/" .. name, text) end
+print(("docs: %d pages and docs/library"):format(count))

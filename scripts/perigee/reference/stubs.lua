@@ -12,6 +12,9 @@ local HEAD = [[
 -- Made by scripts/dev/docs. Editors complete `require "perigee"` from it: put its folder into Lua.workspace.library.
 ]]
 
+-- Modules whose functions stand in files of their own, `perigee_NAME.lua`: LuaLS skips files of more than 500 KB.
+local APART = { image = true, nn = true }
+
 local KEYWORDS = {}
 for word in ([[and break do else elseif end false for function goto if in local nil not or repeat return then true until
                while]]):gmatch("%a+") do KEYWORDS[word] = true end
@@ -277,10 +280,18 @@ end
 
 local function alias(lines, name, names) lines[#lines + 1] = ("---@alias perigee.%s %s"):format(name, one_of(names)) end
 
----The text of library/perigee.lua.
----@return string
+-- What stands before the first function of a file of its own.
+local function head_of(module)
+  return { (HEAD:gsub("%-%-%-@meta perigee", "---@meta _")),
+           ("---@class perigee.%s\nlocal %s = {}"):format(module, module) }
+end
+
+local function text_of(lines) return (table.concat(lines, "\n"):gsub("[ \t]+\n", "\n"):gsub("\n\n\n+", "\n\n")) end
+
+---The texts of docs/library, by file.
+---@return table<string, string>
 return function()
-  local lines = { HEAD }
+  local lines, apart, files = { HEAD }, {}, {}
   alias(lines, "Dtype", native.dtypes.names)
   alias(lines, "LossName", require("perigee.fit").loss_names())
   alias(lines, "MetricName", require("perigee.fit.metrics").names())
@@ -288,9 +299,13 @@ return function()
   local known = class_stubs(lines)
   for _, name in ipairs(reference.names()) do
     local entry = reference.all()[name]
-    stub(lines, entry, known)
+    local module = target(name):match "^(.-)%."
+    if APART[module] then apart[module] = apart[module] or head_of(module) end
+    stub(apart[module] or lines, entry, known)
     method_stubs(lines, entry)
   end
   lines[#lines + 1] = "\nreturn pg\n"
-  return (table.concat(lines, "\n"):gsub("[ \t]+\n", "\n"):gsub("\n\n\n+", "\n\n"))
+  files["perigee.lua"] = text_of(lines)
+  for module, list in pairs(apart) do files[("perigee_%s.lua"):format(module)] = text_of(list) .. "\n" end
+  return files
 end
