@@ -86,8 +86,8 @@ function image.hue(...) end
 ---Reads an image as a uint8 tensor [rows, columns, channels]. Channels are grey; grey and opacity; red, green and blue;
 ---or these and opacity, as in the file; palettes become colours, inks (CMYK) red, green and blue, 16 bits 8. What a
 ---camera noted of how it was held is not looked at. A damaged or cut file, and an animation, is an error with the code
----"data_loss" that names the file.
----@param ... string|{from: string, channels?: integer, scale?: integer, max_pixels?: integer} # from, channels, scale, max_pixels
+---"data_loss" that names the file. With `crop` and `size` it is that part, resized as image.resize does it.
+---@param ... string|{from: string, channels?: integer, scale?: integer, crop?: integer[], size?: integer|integer[], filter?: "nearest"|"bilinear"|"bicubic"|"lanczos"|"area", draft?: boolean, max_pixels?: integer} # from, channels, scale, crop, size, filter=bilinear, draft=false, max_pixels
 ---@return perigee.Tensor
 function image.load(...) end
 
@@ -174,6 +174,12 @@ function image.sharpness(...) end
 ---Prints a picture, or a batch of them as a grid, into the terminal: in colours where it is one.
 ---@param ... perigee.Tensor|{image: perigee.Tensor, width?: integer} # image, width
 function image.show(...) end
+
+---Rows and columns of an image's file, from its header alone.
+---@param ... string|{from: string} # from
+---@return integer rows
+---@return integer columns
+function image.sides(...) end
 
 ---A picture whose brighter samples are turned around.
 ---@param ... perigee.Tensor|number|{image: perigee.Tensor, threshold?: number} # image, threshold=128

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // jpeg: an image (ISO/IEC 10918-1) as one uint8 tensor "data" [rows, columns, channels], through libjpeg-turbo: 1
 // channel is grey, 3 are red, green and blue; what is stored as cyan, magenta, yellow and black becomes these. `scale`
-// 2, 4 or 8 decodes the image at half, a quarter or an eighth of its sides, which costs a fraction of the time. The
-// comment is the note `Comment`. When writing, the note `quality`, 1 to 100, says how well (90).
+// 2, 4 or 8 decodes the image at half, a quarter or an eighth of its sides, which costs a fraction of the time;
+// `top`, `left`, `height` and `width` say which part of that is decoded. The comment is the note `Comment`. When
+// writing, the note `quality`, 1 to 100, says how well (90).
 #include <cstdio>
 // jpeglib.h needs FILE from above.
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <vector>
@@ -219,6 +222,61 @@ void read_comment(const Decoder& decoder, pg::Sink& sink) {
   }
 }
 
+// What of the (scaled) picture is wanted. A height or width of 0: all from `top` or `left` on.
+struct Region {
+  int64_t top, left, height, width;
+
+  Region(const pg::Options& options, const jpeg_decompress_struct& image)
+      : top(options.integer("top")),
+        left(options.integer("left")),
+        height(options.integer("height")),
+        width(options.integer("width")) {
+    const int64_t rows = image.output_height, columns = image.output_width;
+    if (height == 0) height = rows - top;
+    if (width == 0) width = columns - left;
+    if (top < 0 || left < 0 || height < 1 || width < 1 || top > rows - height || left > columns - width) {
+      pg::fail_argument(
+          format("options top, left, height, width: %lld rows from %lld and %lld columns from %lld are "
+                 "not inside of %lld x %lld pixels, rows first",
+                 static_cast<long long>(height), static_cast<long long>(top), static_cast<long long>(width),
+                 static_cast<long long>(left), static_cast<long long>(rows), static_cast<long long>(columns)));
+    }
+  }
+};
+
+// Rows above and columns beside the region are not transformed, rows below not looked at. Blocks beside it are taken
+// along, as colours between two blocks are made from both: pixels are those of the whole picture.
+void read_region(Decoder& decoder, const Region& region, unsigned char* pixels, size_t channels, bool has_inks) {
+  jpeg_decompress_struct& image = decoder.image;
+  JDIMENSION first = 0;
+  const bool is_narrow = region.width < static_cast<int64_t>(image.output_width);
+  if (is_narrow) {
+    const int64_t block = static_cast<int64_t>(image.max_h_samp_factor) * DCTSIZE;
+    const int64_t from = std::max<int64_t>(region.left - block, 0);
+    const int64_t to = std::min<int64_t>(region.left + region.width + block, image.output_width);
+    first = static_cast<JDIMENSION>(from);
+    auto count = static_cast<JDIMENSION>(to - from);
+    decoder.run([&] { jpeg_crop_scanline(&image, &first, &count); });
+  }
+  const size_t samples = has_inks ? 4 : channels, width = static_cast<size_t>(region.width);
+  std::vector<JSAMPLE> line(has_inks || is_narrow ? image.output_width * samples : 0);
+  const JSAMPLE* from = line.data() + (static_cast<size_t>(region.left) - first) * samples;
+  const auto bottom = static_cast<JDIMENSION>(region.top + region.height);
+  decoder.run([&] {
+    if (region.top > 0) jpeg_skip_scanlines(&image, static_cast<JDIMENSION>(region.top));
+    while (image.output_scanline < bottom) {
+      unsigned char* row = pixels + (image.output_scanline - static_cast<size_t>(region.top)) * width * channels;
+      JSAMPROW rows[1] = {line.empty() ? row : line.data()};
+      jpeg_read_scanlines(&image, rows, 1);
+      if (has_inks)
+        mix_inks(from, row, width, image.saw_Adobe_marker == TRUE);
+      else if (!line.empty())
+        std::memcpy(row, from, width * channels);
+    }
+    if (bottom == image.output_height) jpeg_finish_decompress(&image);
+  });
+}
+
 // ---- writing ----
 
 struct Target {
@@ -274,7 +332,10 @@ struct Encoder {
 
 struct Jpeg {
   static constexpr const char *name = "jpeg", *doc = "A photograph: one uint8 tensor [rows, columns, 1 or 3]",
-                              *extensions = ".jpg .jpeg", *options = "max_pixels=268435456 scale=1";
+                              *extensions = ".jpg .jpeg",
+                              *options =
+                                  "max_pixels=268435456 scale=1 top=0 left=0 height=0 "
+                                  "width=0";
 
   static void read(const std::string& path, const pg::Options& options, pg::Sink& sink) {
     const int64_t max_pixels = formats::max_pixels_of(options), scale = options.integer("scale");
@@ -290,20 +351,11 @@ struct Jpeg {
     image.scale_num = 1;
     image.scale_denom = static_cast<unsigned>(scale);
     decoder->run([&] { jpeg_start_decompress(&image); });
-    const auto columns = static_cast<size_t>(image.output_width);
+    const Region region(options, image);
     const size_t channels = has_inks ? 3 : static_cast<size_t>(image.output_components);
     auto* pixels = static_cast<unsigned char*>(
-        sink.tensor("data", PG_U8, {image.output_height, image.output_width, static_cast<int64_t>(channels)}));
-    std::vector<JSAMPLE> inks(has_inks ? columns * 4 : 0);
-    decoder->run([&] {
-      while (image.output_scanline < image.output_height) {
-        unsigned char* row = pixels + image.output_scanline * columns * channels;
-        JSAMPROW rows[1] = {has_inks ? inks.data() : row};
-        jpeg_read_scanlines(&image, rows, 1);
-        if (has_inks) mix_inks(inks.data(), row, columns, image.saw_Adobe_marker == TRUE);
-      }
-      jpeg_finish_decompress(&image);
-    });
+        sink.tensor("data", PG_U8, {region.height, region.width, static_cast<int64_t>(channels)}));
+    read_region(*decoder, region, pixels, channels, has_inks);
   }
 
   static void write(const std::string& path, const pg::Items& items, const pg::Notes& notes) {

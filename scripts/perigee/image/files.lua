@@ -3,6 +3,7 @@
 
 local native = require "perigee.native"
 local common = require "perigee.image.common"
+local headers = require "perigee.image.headers"
 
 local refuse = common.refuse
 local image = {}
@@ -58,33 +59,107 @@ local function with_channels(t, wanted)
   return pg.cat({ colours, opacity }, 3)
 end
 
-local read_load = native.signature("image.load", {
-  { "from", "string", required = true,
-    doc = "the path of a .jpg, .jpeg, .png or .webp, or such a file's bytes, told by their signature" },
+local function check_box(where, box)
+  for i = 1, 4 do
+    local v = box[i]
+    if type(v) ~= "number" or v ~= math.floor(v) or v < (i <= 2 and 0 or 1) or #box ~= 4 then
+      refuse(where, "crop must be {top, left, height, width} in whole pixels")
+    end
+  end
+end
+
+-- How many times smaller a JPEG may be decoded so that a part of it is still as large as the size that is wanted.
+local function scale_for(box, rows, columns)
+  for _, scale in ipairs { 8, 4, 2 } do
+    if box[3] / scale >= rows and box[4] / scale >= columns then return scale end
+  end
+  return 1
+end
+
+-- One picture as uint8 [rows, columns, channels]; options are those of JPEG's reader.
+local function decode(where, o, kind, options)
+  local t
+  if kind then
+    t = read_bytes(o.from, kind, options)
+  else
+    t = native.read(o.from, options, where).data
+  end
+  if t:dim() == 2 then t = t:unsqueeze(3) end
+  if t.dtype ~= "uint8" then t = ((t + 128):floor_div(257)):to "uint8" end
+  return o.channels and with_channels(t, o.channels) or t
+end
+
+local function load_part(where, o, kind, ending)
+  local box, operations = o.crop, require "perigee.image.geometry"
+  local rows, columns
+  if o.size then rows, columns = common.pair(where, "size", o.size, 1) end
+  if ending ~= "jpg" and ending ~= "jpeg" then
+    local t = decode(where, o, kind, { max_pixels = o.max_pixels })
+    if box then t = operations.crop(t, box[1], box[2], box[3], box[4]) end
+    return rows and operations.resize(t, { rows, columns }, { filter = o.filter }) or t
+  end
+  local height, width = headers.sides(where, o.from, kind)
+  if not box then
+    box = { 0, 0, height, width }
+  elseif box[1] + box[3] > height or box[2] + box[4] > width then
+    refuse(where, ("crop {%d, %d, %d, %d} is not inside of %d x %d"):format(box[1], box[2], box[3], box[4], height,
+           width), "it is {top, left, height, width}")
+  end
+  local scale = o.draft and rows and scale_for(box, rows, columns) or 1
+  local top, left = math.floor(box[1] / scale), math.floor(box[2] / scale)
+  local bottom = math.min(math.ceil((box[1] + box[3]) / scale), math.ceil(height / scale))
+  local right = math.min(math.ceil((box[2] + box[4]) / scale), math.ceil(width / scale))
+  local t = decode(where, o, kind, { max_pixels = o.max_pixels, scale = scale, top = top, left = left,
+                                     height = bottom - top, width = right - left })
+  if not rows then return t end
+  local inner = scale > 1 and { box[1] / scale - top, box[2] / scale - left,
+                                math.min(box[3] / scale, bottom - box[1] / scale),
+                                math.min(box[4] / scale, right - box[2] / scale) } or nil
+  return operations.resize(t, { rows, columns }, { filter = o.filter, box = inner })
+end
+
+local FROM = { "from", "string", required = true,
+               doc = "the path of a .jpg, .jpeg, .png or .webp, or such a file's bytes, told by their signature" }
+
+local read_load = native.signature("image.load", { FROM,
   { "channels", "integer", named = true,
     doc = "1 grey, 2 grey and opacity, 3 red green blue, 4 these and opacity; as the file has them if not given" },
   { "scale", "integer", named = true, doc = "of a JPEG: 2, 4 or 8 decodes it that many times smaller, and faster" },
+  { "crop", "numbers", named = true, type = "integer[]",
+    doc = "{top, left, height, width} of the part that is wanted; of a JPEG little else is decoded" },
+  { "size", "counts", named = true, doc = "rows and columns that it is resized to, or one number for both" },
+  { "filter", "string", default = "bilinear", choices = common.FILTERS, named = true, doc = "of resizing" },
+  { "draft", "boolean", default = false, named = true,
+    doc = "with size: a JPEG is decoded smaller where that is still as large; faster, and not quite the same" },
   { "max_pixels", "integer", named = true, doc = "files that claim more are refused; default 2^28" } })
 ---Reads an image as a uint8 tensor [rows, columns, channels]. Channels are grey; grey and opacity; red, green and blue;
 ---or these and opacity, as in the file; palettes become colours, inks (CMYK) red, green and blue, 16 bits 8. What a
 ---camera noted of how it was held is not looked at. A damaged or cut file, and an animation, is an error with the code
----"data_loss" that names the file.
+---"data_loss" that names the file. With `crop` and `size` it is that part, resized as image.resize does it.
 ---@return perigee.Tensor
 function image.load(...)
   local where, o = "image.load", read_load(...)
   local wanted = o.channels
   if wanted and (wanted < 1 or wanted > 4) then refuse(where, "channels must be 1, 2, 3 or 4, got " .. wanted) end
-  local options, kind = { scale = o.scale, max_pixels = o.max_pixels }, kind_of(o.from)
-  local t
-  if kind then
-    t = read_bytes(o.from, kind, options)
-  else
-    check_path(where, o.from)
-    t = native.read(o.from, options, where).data
+  local kind = kind_of(o.from)
+  if not kind then check_path(where, o.from) end
+  if not o.crop and not o.size then
+    return decode(where, o, kind, { scale = o.scale, max_pixels = o.max_pixels })
   end
-  if t:dim() == 2 then t = t:unsqueeze(3) end
-  if t.dtype ~= "uint8" then t = ((t + 128):floor_div(257)):to "uint8" end
-  return wanted and with_channels(t, wanted) or t
+  if o.scale then refuse(where, "scale is chosen by draft where crop or size is given") end
+  if o.crop then check_box(where, type(o.crop) == "table" and o.crop or {}) end
+  return load_part(where, o, kind, kind or o.from:match("%.(%w+)$"):lower())
+end
+
+local read_sides = native.signature("image.sides", { FROM })
+---Rows and columns of an image's file, from its header alone.
+---@return integer rows
+---@return integer columns
+function image.sides(...)
+  local where, o = "image.sides", read_sides(...)
+  local kind = kind_of(o.from)
+  if not kind then check_path(where, o.from) end
+  return headers.sides(where, o.from, kind)
 end
 
 local read_save = native.signature("image.save", {

@@ -2,6 +2,8 @@
 -- Examples of pg.image.
 
 return {
+  ["image.sides"] = "local path = os.tmpname() .. \".png\"\npg.image.save(path, pg.ones{4, 6, 1, dtype=\"uint8\"})\n" ..
+    "print(pg.image.sides(path))",
   ["image.resize"] = "local x = (pg.rand{6, 8, 3} * 255):to\"uint8\"\n" ..
     "print(pg.image.resize(x, {3, 4}, {filter=\"lanczos\"}).shape)",
   ["image.crop"] = "print(pg.image.crop(pg.rand{6, 8, 3}, 1, 2, 4, 5).shape)",

@@ -28,7 +28,7 @@ receivers.prefixes = {
   text = "data.text.", Vocabulary = "vocabulary:", Tokenizer = "tokenizer:",
   dist = "dist.", world = false, ending = false,
   Heap = false, pieces = false, letters = false, image = "image.", common = false, draws = false,
-  Draws = false, tables = false,
+  Draws = false, tables = false, headers = false,
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.
