@@ -209,8 +209,7 @@ function image.equalize(...)
   return common.each(o.image, tables.equalize)
 end
 
-local function channel_numbers(where, name, v, t)
-  local n = t:size(-1)
+local function channel_numbers(where, name, v, n)
   if type(v) == "number" then v = { v } end
   if #v ~= 1 and #v ~= n then
     refuse(where, ("%s must be one number or %d, one a channel, got %d"):format(name, n, #v))
@@ -222,9 +221,11 @@ local MEAN = { "mean", "numbers", named = true, type = "number|number[]", doc = 
   "or of each" }
 local STD = { "std", "numbers", named = true, type = "number|number[]", doc = "that is divided by" }
 
--- t * scale + shift by channels, as one multiplication and one addition.
-local function scaled(where, t, o, unit)
-  local mean, std = channel_numbers(where, "mean", o.mean or 0, t), channel_numbers(where, "std", o.std or 1, t)
+-- t * scale + shift by channels, which are the last axis or, `first`, the third from the end: as one multiplication and
+-- one addition whose rows are long ones.
+local function scaled(where, t, o, unit, first)
+  local n = first and t:size(-3) or t:size(-1)
+  local mean, std = channel_numbers(where, "mean", o.mean or 0, n), channel_numbers(where, "std", o.std or 1, n)
   local scale, shift = {}, {}
   for i = 1, math.max(#mean, #std) do
     local m, s = mean[#mean == 1 and 1 or i], std[#std == 1 and 1 or i]
@@ -236,7 +237,11 @@ local function scaled(where, t, o, unit)
     return shift[1] == 0 and wide or wide + shift[1]
   end
   local options = { dtype = t.dtype, device = t.device }
-  return t * pg().tensor(scale, options) + pg().tensor(shift, options)
+  scale, shift = pg().tensor(scale, options), pg().tensor(shift, options)
+  if first then return t * scale:reshape(n, 1, 1) + shift:reshape(n, 1, 1) end
+  local columns = t:size(-2)
+  local function row(v) return v:expand(columns, n):reshape(columns * n) end
+  return (t:flatten(-2, -1) * row(scale) + row(shift)):reshape(t.shape)
 end
 
 local read_normalize = native.signature("image.normalize", { IMAGE, MEAN, STD })
@@ -262,9 +267,9 @@ function image.to_float(...)
   if not native.dtypes.by_name[o.dtype].floating then
     refuse(where, "dtype must be a floating one, got " .. o.dtype)
   end
-  local t = scaled(where, o.image:to "float32", o, 255)
+  local t = o.image:to "float32"
   if o.channels_first then t = t:movedim(rank, rank - 2):contiguous() end
-  return t:to(o.dtype)
+  return scaled(where, t, o, 255, o.channels_first):to(o.dtype)
 end
 
 return image

@@ -110,7 +110,8 @@ local read_left_right = native.signature("image.flip_left_right", { IMAGE })
 ---@return perigee.Tensor
 function image.flip_left_right(...)
   local t = read_left_right(...).image
-  return t:flip(check("image.flip_left_right", t) - 1)
+  check("image.flip_left_right", t)
+  return common.mirrored(t)
 end
 
 local read_up_down = native.signature("image.flip_up_down", { IMAGE })
