@@ -107,6 +107,39 @@ PGC_API uint32_t pgc_autocast_dtype(int32_t device);         /* 0: off */
  * steps of optimizers: kernels read the flag on the device, those that cannot make the host wait for it once. */
 PGC_API int32_t pgc_set_condition(pgc_tensor *skip);
 
+/* ---- what this thread does, and when ---- */
+enum {
+  PGC_PROFILE_OP = 1,   /* a call of an operator: all that it takes on the host */
+  PGC_PROFILE_KERNEL,   /* its kernel: the computation on a synchronous device, the submission on another */
+  PGC_PROFILE_BACKWARD, /* an operator's gradient rule, with the operators that it calls */
+  PGC_PROFILE_UPLOAD,   /* bytes from the host to a device */
+  PGC_PROFILE_DOWNLOAD, /* and back; on an asynchronous device with what was waited for */
+  PGC_PROFILE_PEER,     /* bytes from device to device */
+  PGC_PROFILE_WAIT,     /* for a stream */
+  PGC_PROFILE_ALLOC,    /* of memory: `end` is the block's number */
+  PGC_PROFILE_FREE,
+  PGC_PROFILE_RANGE /* named by pgc_profile_end */
+};
+#define PGC_PROFILE_LARGEST (UINT64_C(1) << 26)
+typedef struct pgc_profile_record {
+  int64_t begin, end; /* nanoseconds of CLOCK_MONOTONIC */
+  const char *name;   /* of the operator, the copy, the range; of memory the operator that it was taken for */
+  const char *shapes; /* "float32 [2, 3], [3] -> [2, 3]"; NULL: not told */
+  const char *origin, *layer; /* pgc_set_origin, and the layer of a plugin; NULL: not told */
+  uint64_t bytes;             /* of operators and kernels what they read and write at least */
+  uint32_t kind;              /* PGC_PROFILE_... */
+  int32_t device;             /* -1: none */
+} pgc_profile_record;
+/* Notes what the calling thread does until pgc_profile_stop: the last `capacity` records, 64 bytes each. */
+PGC_API int32_t pgc_profile_start(uint64_t capacity);
+/* The records by their ends, the oldest first, and how many had no room. They are there until the thread's next
+ * pgc_profile_start or _drop. */
+PGC_API int32_t pgc_profile_stop(const pgc_profile_record **records, uint64_t *count, uint64_t *lost);
+PGC_API void pgc_profile_drop(void); /* ends a profile, and forgets the records */
+/* A range: what begin answered (0 without a profile, then end does nothing), and its name. */
+PGC_API int64_t pgc_profile_begin(void);
+PGC_API int32_t pgc_profile_end(int64_t begin, const char *name);
+
 /* ---- devices and memory ---- */
 PGC_API int32_t pgc_find_device(const char *name, int32_t *device); /* "cpu", "sim:1", "/gpu:0", "/device:GPU:1" */
 /* The same for scopes and for what is told to be on a device: while a graph is recorded the name may be one that is not

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process: errors, plugins, devices, ambient state, random numbers.
-#include <mutex>
-#include <set>
-
 #include "api.hpp"
 #include "base/parallel.hpp"
+#include "base/profile.hpp"
 #include "base/rng.hpp"
 #include "call/autocast.hpp"
 #include "call/condition.hpp"
@@ -72,21 +70,6 @@ int32_t failed(const std::exception* e, const char* where) noexcept {
 using namespace perigee;
 using namespace perigee::api;
 
-namespace {
-
-// The same text, kept until the process ends; NULL of NULL.
-const char* interned(const char* text) {
-  static std::mutex mutex;
-  static std::set<std::string, std::less<>> known;  // nodes stay where they are
-  if (text == nullptr) return nullptr;
-  std::lock_guard guard(mutex);
-  auto found = known.find(std::string_view(text));
-  if (found == known.end()) found = known.emplace(text).first;
-  return found->c_str();
-}
-
-}  // namespace
-
 const char* pgc_version(void) { return PERIGEE_VERSION; }
 const pg_error* pgc_error(void) { return &last_error(); }
 const char* pgc_error_message(void) {
@@ -147,10 +130,10 @@ pgc_graph* pgc_set_graph(pgc_graph* graph) {
   return reinterpret_cast<pgc_graph*>(std::exchange(ambient().graph, reinterpret_cast<Graph*>(graph)));
 }
 int32_t pgc_set_origin(const char* text) {
-  return run("set_origin", [&] { ambient().origin = interned(text); });
+  return run("set_origin", [&] { ambient().origin = text != nullptr ? interned(text) : nullptr; });
 }
 int32_t pgc_set_name_scope(const char* text) {
-  return run("set_name_scope", [&] { ambient().name_scope = interned(text); });
+  return run("set_name_scope", [&] { ambient().name_scope = text != nullptr ? interned(text) : nullptr; });
 }
 const char* pgc_interned(const char* text) {
   const char* kept = nullptr;

@@ -81,6 +81,18 @@ int32_t pgc_set_name_scope(const char *text);
 const char *pgc_interned(const char *text);
 uint32_t pgc_set_default_dtype(uint32_t dtype);
 uint32_t pgc_default_dtype(void);
+typedef struct pgc_profile_record {
+  int64_t begin, end;
+  const char *name, *shapes, *origin, *layer;
+  uint64_t bytes;
+  uint32_t kind;
+  int32_t device;
+} pgc_profile_record;
+int32_t pgc_profile_start(uint64_t capacity);
+int32_t pgc_profile_stop(const pgc_profile_record **records, uint64_t *count, uint64_t *lost);
+void pgc_profile_drop(void);
+int64_t pgc_profile_begin(void);
+int32_t pgc_profile_end(int64_t begin, const char *name);
 typedef struct pgc_autocast pgc_autocast;
 int32_t pgc_autocast_create(const char *device_type, uint32_t dtype, pgc_autocast **output);
 void pgc_autocast_release(pgc_autocast *scope);

@@ -13,6 +13,7 @@ struct Autocast;
 struct Condition;
 class ItemLog;
 class LaunchLog;
+class Profile;
 
 struct Ambient {
   bool grad_enabled = true;
@@ -33,6 +34,7 @@ struct Ambient {
   Condition* condition = nullptr;  // of a step that may have to be skipped
   ItemLog* items = nullptr;        // of a compiled function that runs (tensor/watch.hpp)
   LaunchLog* launches = nullptr;   // while one of its items is recorded
+  Profile* profile = nullptr;      // of this thread, if one is under way (base/profile.hpp)
 };
 
 // Asked for several times by every operator: the model saves a call each time, and costs a few bytes of static space.

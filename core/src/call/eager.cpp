@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/eager.hpp"
 
+#include <algorithm>
+
+#include "base/profile.hpp"
 #include "base/rng.hpp"
 #include "builder/rule_check.hpp"
 #include "call/collective.hpp"
@@ -13,6 +16,47 @@ namespace {
 
 using Tensors = SmallVector<TensorRef, 4>;
 using Pointers = SmallVector<Tensor*, 4>;
+
+// ---- profiles ----
+
+// "float32 [64, 128], [128, 10] -> [64, 10]": a dtype stands where it is another than that before.
+const char* described(Signature& s) {
+  if (const char* known = s.described.load(std::memory_order_relaxed); known != nullptr) return known;
+  std::string text;
+  uint32_t dtype = 0;
+  bool first = true;
+  auto add = [&](const Meta* meta) {
+    if (!first) text += ", ";
+    first = false;
+    if (meta == nullptr) {
+      text += "none";
+      return;
+    }
+    if (meta->dtype != dtype) text += std::string(pg::dtype_name(meta->dtype)) + " ";
+    dtype = meta->dtype;
+    text += shape_text(*meta);
+  };
+  for (const MetaRef& meta : s.inputs) add(meta.get());
+  text += text.empty() ? "-> " : " -> ";
+  first = true;
+  for (uint32_t i = 0; i < s.visible && i < s.outputs.size(); i++) add(s.outputs[i].meta.get());
+  const char* kept = interned(text);
+  s.described.store(kept, std::memory_order_relaxed);
+  return kept;
+}
+
+// What a kernel reads and writes at least.
+uint64_t traffic(const Signature& s) {
+  int64_t bytes = 0;
+  for (const MetaRef& meta : s.inputs) bytes += meta ? std::max<int64_t>(meta->bytes, 0) : 0;
+  for (const OutputPlan& plan : s.outputs)
+    if (!plan.absent && plan.meta) bytes += std::max<int64_t>(plan.meta->bytes, 0);
+  return static_cast<uint64_t>(bytes);
+}
+
+void note(ProfileSpan& span, ProfileKind kind, Signature& s) {
+  span.done(kind, s.op->info->name, s.device->id, traffic(s), described(s));
+}
 
 Pointers pointers(const Tensors& tensors) {
   Pointers raw;
@@ -122,8 +166,11 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   error.native = 0;
   error.flags = 0;
   error.message[0] = '\0';
+  ProfileSpan span;
   int32_t code = s.kernel.table->launch(s.kernel.self, s.kernel.index, s.prepared, &launch, &error);
   if (code != PG_OK) pg::check(code, error);
+  if (span.on()) [[unlikely]]
+    note(span, ProfileKind::kernel, s);
   if (s.dynamic) {
     s.device->synchronize(stream);
     cut_dynamic(s, launch.extents, outputs);
@@ -364,9 +411,12 @@ void launch_plain(Signature& s, const pg_address* in, const pg_address* out, con
   error.native = 0;
   error.flags = 0;
   error.message[0] = '\0';
+  ProfileSpan span;
   int32_t code = s.kernel.table->launch(s.kernel.self, s.kernel.index, s.prepared, &launch, &error);
   if (code != PG_OK) [[unlikely]]
     pg::check(code, error);
+  if (span.on()) [[unlikely]]
+    note(span, ProfileKind::kernel, s);
 }
 
 void launch_again(Signature& s, Tensor* const* inputs, Tensor* const* outputs, const void* attrs) {
@@ -384,7 +434,8 @@ void launch_again(Signature& s, Tensor* const* inputs, Tensor* const* outputs, c
   run_entry(s, used, attrs, made);
 }
 
-void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
+static void run_known(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs,
+                      uint32_t output_count) {
   if (output_count > s.visible && output_count > s.outputs.size())
     pg::fail_argument(pg::format("has %zu outputs; %u were asked for", s.outputs.size(), output_count));
   check_contents(s, inputs);
@@ -444,6 +495,14 @@ void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef
     raise_versions(s, inputs);
   }
   for (uint32_t i = 0; i < output_count; i++) outputs[i] = std::move(made[i]);
+}
+
+void run_eager(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count) {
+  if (ambient().profile == nullptr) [[likely]]
+    return run_known(s, inputs, attrs, outputs, output_count);
+  ProfileSpan span;
+  run_known(s, inputs, attrs, outputs, output_count);
+  note(span, ProfileKind::op, s);
 }
 
 }  // namespace perigee

@@ -65,6 +65,8 @@ struct Signature {
   std::vector<MetaRef> dense;    // what input_views of those point into
   std::vector<const pg_tensor*> input_views, output_views;  // null where absent
 
+  std::atomic<const char*> described{nullptr};  // what profiles say of the shapes; made when first asked for
+
   ~Signature();
   static void destroy(Signature* s) { delete s; }
 };

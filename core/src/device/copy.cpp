@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/profile.hpp"
 #include "device/device.hpp"
 #include "device/state.hpp"
 
@@ -17,6 +18,12 @@ constexpr uint64_t kStagingLimit = 64ull << 20;  // pinned memory that uploads i
 uint32_t pinned_class(uint64_t bytes) {
   uint64_t size = std::max<uint64_t>(bytes, 4096);
   return 64 - static_cast<uint32_t>(__builtin_clzll(size - 1));
+}
+
+uint64_t bytes_of(const pg_tensor& t) {
+  uint64_t bytes = (t.dtype_bits + 7u) / 8;
+  for (uint32_t i = 0; i < t.rank; i++) bytes *= static_cast<uint64_t>(t.shape[i]);
+  return bytes;
 }
 
 char* host_address(pg_address address) { return reinterpret_cast<char*>(address.buffer + address.offset); }
@@ -54,18 +61,18 @@ void Device::release(Pinned pinned) {
 void Device::upload(pg_address target, const void* source, uint64_t bytes, uint32_t stream) {
   if (bytes == 0) return;
   check_alive();
+  ProfileSpan span;
   if (synchronous && host_visible) {
     std::memcpy(host_address(target), source, bytes);
-    return;
-  }
-  if (!synchronous) {
+  } else if (!synchronous) {
     upload_staged(target, static_cast<const char*>(source), bytes, stream);
-    return;
+  } else {
+    pg_error error = pg::make_error();
+    const uint64_t handle = this->stream(stream);
+    check(table_->upload(self(), ordinal, target.buffer, target.offset, source, bytes, handle, 0, &error), error,
+          "upload");
   }
-  pg_error error = pg::make_error();
-  const uint64_t handle = this->stream(stream);
-  check(table_->upload(self(), ordinal, target.buffer, target.offset, source, bytes, handle, 0, &error), error,
-        "upload");
+  span.done(ProfileKind::upload, "upload", id, bytes);
 }
 
 void Device::upload_staged(pg_address target, const char* source, uint64_t bytes, uint32_t stream) {
@@ -132,18 +139,18 @@ void Device::reclaim_staging(uint64_t wanted) {
 void Device::download(void* target, pg_address source, uint64_t bytes, uint32_t stream) {
   if (bytes == 0) return;
   check_alive();
+  ProfileSpan span;
   if (synchronous && host_visible) {
     std::memcpy(target, host_address(source), bytes);
-    return;
-  }
-  if (!synchronous) {
+  } else if (!synchronous) {
     download_staged(static_cast<char*>(target), source, bytes, stream);
-    return;
+  } else {
+    pg_error error = pg::make_error();
+    const uint64_t handle = this->stream(stream);
+    check(table_->download(self(), ordinal, target, source.buffer, source.offset, bytes, handle, 0, &error), error,
+          "download");
   }
-  pg_error error = pg::make_error();
-  const uint64_t handle = this->stream(stream);
-  check(table_->download(self(), ordinal, target, source.buffer, source.offset, bytes, handle, 0, &error), error,
-        "download");
+  span.done(ProfileKind::download, "download", id, bytes);
 }
 
 // Two pieces in turn: one is copied out while the device writes the other.
@@ -197,14 +204,20 @@ void Device::copy(const pg_tensor& target, const pg_tensor& source, uint32_t str
   const uint64_t handle = this->stream(stream);
   pg_error error = pg::make_error();
   auto submitting = lock(stream);
+  ProfileSpan span;
   check(table_->copy(self(), ordinal, &target, &source, handle, sequence(what), &error), error, what);
+  if (span.on()) [[unlikely]]
+    span.done(ProfileKind::kernel, what, id, 2 * bytes_of(target));
 }
 
 void Device::fill(const pg_tensor& target, const pg_number& value, uint32_t stream, const char* what) {
   const uint64_t handle = this->stream(stream);
   pg_error error = pg::make_error();
   auto submitting = lock(stream);
+  ProfileSpan span;
   check(table_->fill(self(), ordinal, &target, &value, handle, sequence(what), &error), error, what);
+  if (span.on()) [[unlikely]]
+    span.done(ProfileKind::kernel, what, id, bytes_of(target));
 }
 
 void Device::copy_from(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream,
@@ -237,6 +250,7 @@ bool Device::copy_peer(pg_address target, uint32_t stream, Device& other, pg_add
   if (this != &other || stream != other_stream) wait(stream, other.record(other_stream));
   const uint64_t handle = this->stream(stream);
   pg_error error = pg::make_error();
+  ProfileSpan span;
   {
     auto submitting = lock(stream);
     int32_t code = table_->peer(self(), ordinal, target.buffer, target.offset, other.ordinal, source.buffer,
@@ -247,6 +261,7 @@ bool Device::copy_peer(pg_address target, uint32_t stream, Device& other, pg_add
     }
     check(code, error, "transfer");
   }
+  span.done(ProfileKind::peer, "transfer", id, bytes);
   // The source may be written or freed on its own stream next.
   if (this != &other || stream != other_stream) other.wait(other_stream, record(stream));
   return true;

@@ -3,6 +3,7 @@
 #include "device/device.hpp"
 
 #include "base/log.hpp"
+#include "base/profile.hpp"
 #include "device/state.hpp"
 
 namespace perigee {
@@ -174,7 +175,9 @@ void Device::synchronize(uint32_t stream) {
     kept.swap(state_->failure[stream]);
   }
   pg_error error = pg::make_error();
+  ProfileSpan span;
   int32_t code = table_->stream_sync(self(), ordinal, handle, &error);
+  span.done(ProfileKind::wait, "synchronize", id);
   if (kept) throw *kept;
   check(code, error, nullptr);
 }

@@ -107,6 +107,7 @@ class Device : private MemorySource {
   }
   // What the allocator asks.
   const std::string& source_name() const override { return name; }
+  int32_t source_id() const override { return id; }
   uint64_t memory_total() const override { return properties.memory_total; }
   bool map(uint64_t bytes, uint64_t& buffer, pg_error& error) override;
   void unmap(uint64_t buffer) noexcept override;

@@ -43,7 +43,8 @@ struct MemoryStats {
 class MemorySource {
  public:
   virtual const std::string& source_name() const = 0;
-  virtual uint64_t memory_total() const = 0;  // bytes; 0: not known
+  virtual int32_t source_id() const { return -1; }  // the device's number, in profiles
+  virtual uint64_t memory_total() const = 0;        // bytes; 0: not known
   // A raw allocation, never 0. False where memory is exhausted, with what the device says of it; throws other failures.
   virtual bool map(uint64_t bytes, uint64_t& buffer, pg_error& error) = 0;
   virtual void unmap(uint64_t buffer) noexcept = 0;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/profile.hpp"
 #include "memory/memory.hpp"
 
 namespace perigee {
@@ -159,10 +160,17 @@ struct CachingAllocator::State {
     live.store(now, relaxed);
     allocations.store(allocations.load(relaxed) + 1, relaxed);
     if (now > peak.load(relaxed)) peak.store(now, relaxed);
+    if (ambient().profile != nullptr) [[unlikely]]
+      note(ProfileKind::alloc, block);
   }
   void account_free(Block& block) {  // spin held
     block.given = false;
     live.store(live.load(std::memory_order_relaxed) - block.bytes, std::memory_order_relaxed);
+    if (ambient().profile != nullptr) [[unlikely]]
+      note(ProfileKind::free, block);
+  }
+  void note(ProfileKind kind, const Block& block) {
+    profile_memory(kind, block.use.op, block.use.layer, block.use.origin, block.bytes, &block, source.source_id());
   }
 
   StreamPool& pool(uint32_t home);

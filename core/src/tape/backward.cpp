@@ -4,6 +4,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "base/profile.hpp"
 #include "builder/builder.hpp"
 #include "tape/custom.hpp"
 #include "tape/tape.hpp"
@@ -123,7 +124,10 @@ class Pass {
         stop(node, std::move(in));
         return false;
       }
+      ProfileSpan span;
       step(node, in);
+      if (span.on()) [[unlikely]]
+        span.done(ProfileKind::backward, name_of(node), -1);
     }
     return true;
   }

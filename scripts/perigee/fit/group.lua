@@ -3,6 +3,7 @@
 -- samples, whatever the batches' sizes are and however many come.
 
 local native = require "perigee.native"
+local ranges = native.profile
 
 local Group = {}
 Group.__index = Group
@@ -39,9 +40,9 @@ function Group:add(loss, count, last)
   local weight = count / (self.first * job.accumulate)
   if weight ~= 1 then loss = loss * weight end
   if job.scaler then loss = job.scaler:scale(loss) end
-  loss:backward()
+  ranges.range("backward", loss.backward, loss)
   self.waiting, self.samples = self.waiting + 1, self.samples + count
-  if last or self.waiting == job.accumulate then step(self) end
+  if last or self.waiting == job.accumulate then ranges.range("optimizer", step, self) end
 end
 
 ---@param job table with params, optimizer, accumulate, and perhaps scaler, clip_norm, clip_value

@@ -12,6 +12,7 @@ local resume = require "perigee.fit.resume"
 local notifier = require "perigee.fit.notify"
 local walk = require "perigee.nn.walk"
 local policy = require "perigee.nn.policy"
+local ranges = native.profile
 
 local fit = {}
 
@@ -167,8 +168,8 @@ local function forward(job, x, y)
     local prediction = job.model(x)
     return prediction, job.loss(prediction, y)
   end
-  if job.amp then return policy.autocast(job.amp, nil, run) end
-  return run()
+  if job.amp then return ranges.range("forward", policy.autocast, job.amp, nil, run) end
+  return ranges.range("forward", run)
 end
 
 -- One pass over the batches that changes the parameters. `progress` is told of each. A pass that was interrupted goes
@@ -178,7 +179,7 @@ local function train_epoch(job, progress)
   local group = new_group(job)
   resume.begin_epoch(job, means)
   job.values = function() return read_means(job, means, "") end
-  for step, batch in job.batches do
+  for step, batch in ranges.each("input", job.batches) do
     local x, y, count = inputs.unpack("fit", batch, job.device)
     local prediction, loss = forward(job, x, y)
     check_loss(loss)
@@ -201,7 +202,7 @@ end
 
 local function evaluate_batches(job, batches)
   local means = metrics.begin(job.metrics)
-  for _, batch in batches:each() do
+  for _, batch in ranges.each("input", batches:each()) do
     local x, y, count = inputs.unpack("evaluate", batch, job.device)
     local prediction, loss = forward(job, x, y)
     metrics.add(means, loss, prediction, y, count)
@@ -218,13 +219,14 @@ local function run_epoch(job, epoch)
   job.epoch = epoch
   job.notify("on_epoch_begin", epoch)
   local progress = new_progress(epoch, job.epochs, #job.train, job.verbose)
-  local ok, values = pcall(train_epoch, job, progress)
+  local ok, values = pcall(ranges.range, "epoch", train_epoch, job, progress)
   if not ok then
     progress:abort()
     error(values, 0)
   end
   if job.validation then
-    for _, pair in ipairs(evaluate_in_mode(job, job.validation, "val_")) do values[#values + 1] = pair end
+    local more = ranges.range("validation", evaluate_in_mode, job, job.validation, "val_")
+    for _, pair in ipairs(more) do values[#values + 1] = pair end
   end
   progress:finish(values)
   local entry = { epoch = epoch, seconds = progress.elapsed }

@@ -1,0 +1,84 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the script's thread does and when: the core's records as Lua tables, and ranges that scripts name.
+
+local ffi = require "ffi"
+local errors = require "perigee.native.errors"
+local scopes = require "perigee.native.scopes"
+
+---`on`: a profile is under way.
+local M = { on = false }
+local C
+
+-- By PGC_PROFILE_...
+local KINDS = { "op", "kernel", "backward", "upload", "download", "peer", "wait", "alloc", "free", "range" }
+
+---@param capacity integer records
+function M.begin(capacity)
+  if C.pgc_profile_start(capacity) ~= 0 then errors.raise_native(C, "profile") end
+  M.on = true
+end
+
+-- Texts by their addresses: there are few, and each stands in many records.
+local function reader()
+  local known = {}
+  return function(p)
+    if p == nil then return nil end
+    local key = tonumber(ffi.cast("uintptr_t", p))
+    local text = known[key]
+    if not text then
+      text = ffi.string(p)
+      known[key] = text
+    end
+    return text
+  end
+end
+
+---Ends the profile. Records { kind, name, from, to, shapes, origin, layer, bytes, device, block }, with times in
+---seconds since `base`, in the order in which they ended, and how many had no room.
+---@return table[] records
+---@return integer lost
+function M.finish(base)
+  local records = ffi.new("const pgc_profile_record *[1]")
+  local count, lost = ffi.new("uint64_t[1]"), ffi.new("uint64_t[1]")
+  M.on = false
+  if C.pgc_profile_stop(records, count, lost) ~= 0 then errors.raise_native(C, "profile") end
+  local list, text, first = {}, reader(), records[0]
+  local start = ffi.new("int64_t", base)
+  for i = 0, tonumber(count[0]) - 1 do
+    local r = first[i]
+    local kind = KINDS[r.kind]
+    local memory = kind == "alloc" or kind == "free"
+    local from = tonumber(r.begin - start) * 1e-9
+    list[i + 1] = { kind = kind, name = text(r.name), from = from,
+                    to = memory and from or tonumber(r["end"] - start) * 1e-9, shapes = text(r.shapes),
+                    origin = text(r.origin), layer = text(r.layer), bytes = tonumber(r.bytes), device = r.device,
+                    block = memory and tonumber(r["end"]) or nil }
+  end
+  C.pgc_profile_drop()
+  return list, tonumber(lost[0])
+end
+
+---Forgets a profile that failed.
+function M.drop()
+  M.on = false
+  C.pgc_profile_drop()
+end
+
+---The moment, as finish() takes it; 0 where no profile is under way.
+function M.now() return C.pgc_profile_begin() end
+
+---Calls fn(...), under a name where a profile is under way.
+function M.range(name, fn, ...)
+  if not M.on then return fn(...) end
+  return scopes.with(M.now, function(begin) C.pgc_profile_end(begin, name) end, fn, ...)
+end
+
+---An iterator whose calls are ranges.
+function M.each(name, iterator, state, first)
+  if not M.on then return iterator, state, first end
+  return function(s, control) return M.range(name, iterator, s, control) end, state, first
+end
+
+function M.start(library) C = library end
+
+return M

@@ -1,0 +1,268 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- pg.profile, pg.range, pg.bench_compare.
+
+local pg = require "perigee"
+
+local function by_name(profile)
+  local rows = {}
+  for _, row in ipairs(profile.rows) do rows[row.name] = row end
+  return rows
+end
+
+-- As long as that, without an operator.
+local function idle(seconds)
+  local clock = require("perigee.native").clock
+  local stop = clock() + seconds
+  while clock() < stop do end
+end
+
+local function on_cpu(t)
+  if t.device and t.device ~= "cpu" then t.skip("of the processor") end
+end
+
+test("profile: operators, kernels, their shapes, lines and layers", function(t)
+  on_cpu(t)
+  local model = pg.nn.Sequential { pg.nn.Linear { 3, 2 } }
+  local x = pg.rand { 4, 3 }
+  model(x) -- what a first call makes is not of interest
+  local p = pg.profile(function()
+    for _ = 1, 5 do x:exp() end
+    model(x):sum():backward()
+  end)
+  local row = by_name(p).exp
+  t.equal(row.calls, 5)
+  t.ok(row.total > 0 and row.kernel > 0 and row.kernel <= row.total)
+  t.close(row.mean, row.total / 5)
+  t.equal(row.bytes, 5 * 2 * 4 * 12)
+  local seen = {}
+  for _, r in ipairs(p.records) do
+    t.ok(r.from >= 0 and r.to >= r.from and r.to <= p.seconds + p.noting + 1)
+    seen[r.kind .. " " .. r.name] = r
+  end
+  t.equal(seen["op exp"].shapes, "float32 [4, 3] -> [4, 3]")
+  t.ok(seen["op exp"].origin:find "profile_test.lua:%d+$", seen["op exp"].origin)
+  t.ok(seen["kernel exp"].from >= seen["op exp"].from and seen["kernel exp"].to <= seen["op exp"].to)
+  t.ok(seen["backward linear"] and seen["backward linear"].to > seen["backward linear"].from)
+  t.ok(seen["op linear"].origin:find "Sequential.0 %(Linear%)$", seen["op linear"].origin)
+  t.equal(p.lost, 0)
+end)
+
+test("profile: time is counted once", function(t)
+  on_cpu(t)
+  local x = pg.rand { 64, 64 }
+  local p = pg.profile(function()
+    for _ = 1, 20 do pg.nn.cross_entropy(x, pg.zeros { 64, dtype = "int64" }) end
+    idle(0.01)
+  end, { origins = false })
+  local sum = 0
+  for _, part in pairs(p.parts) do sum = sum + part end
+  t.close(sum, p.seconds, 1e-3 * p.seconds)
+  local rows = 0
+  for _, row in ipairs(p.rows) do rows = rows + row.total end
+  t.close(rows, p.parts.kernels + p.parts.dispatch + p.parts.copies + p.parts.waits, 1e-9)
+  t.ok(p.busy > 0 and p.busy < 1)
+  t.ok(p.gaps[1].seconds >= 0.009)
+end)
+
+test("profile: memory, and who held most", function(t)
+  on_cpu(t)
+  local before = pg.memory.stats("cpu").live
+  local p = pg.profile(function()
+    local a = pg.ones { 1000 }
+    local b = pg.zeros { 250000 }
+    b:free()
+    return a
+  end)
+  local m = p.memory.cpu
+  t.ok(m.peak >= before + 1000000 and m.peak < before + 1100000, tostring(m.peak - before))
+  t.equal(m.before, before)
+  t.ok(m.holders[1].bytes >= 1000000 and m.holders[1].name:find "profile_test.lua:%d+", m.holders[1].name)
+  t.ok(m.holders[2].bytes >= 4000 and m.holders[2].bytes < 10000)
+end)
+
+test("profile: graphs' runs, and what an older record's room was given to", function(t)
+  on_cpu(t)
+  local g = pg.graph(function(g) return { y = g:placeholder { "x", shape = { 2 } }:exp():tanh() } end)
+  local session, x = pg.Session { g }, pg.ones { 2 }
+  session:run("y", { x = x })
+  local p = pg.profile(function()
+    for _ = 1, 4 do session:run("y", { x = x }) end
+  end)
+  t.equal({ by_name(p).exp.calls, by_name(p).tanh.calls }, { 4, 4 })
+  local last = pg.profile(function()
+    for _ = 1, 100 do x:exp() end
+    x:tanh()
+  end, { capacity = 16 })
+  t.equal(#last.records, 16)
+  t.ok(last.lost > 100)
+  t.ok(by_name(last).tanh.calls == 1 and by_name(last).exp.calls < 10)
+  t.ok(tostring(last):find("earlier records had no room", 1, true))
+end)
+
+test("range: answers what the function returns, in a profile and without", function(t)
+  t.equal({ pg.range("a", function(...) return ... end, 1, nil, 3) }, { 1, nil, 3 })
+  local values
+  local p = pg.profile(function()
+    values = { pg.range("outer", function(...) return pg.range("inner", function(v) return v, 2 end, ...) end, 1) }
+    pcall(pg.range, "failed", error, "no")
+  end)
+  t.equal(values, { 1, 2 })
+  local names = {}
+  for _, r in ipairs(p.records) do
+    if r.kind == "range" then names[#names + 1] = r.name end
+  end
+  t.equal(names, { "inner", "outer", "failed" })
+end)
+
+test("profile: an error ends it, and the next one begins anew", function(t)
+  t.raises(function() pg.profile(function() error("in the middle", 0) end) end, "in the middle")
+  t.raises(function() pg.profile(function() pg.profile(function() end) end) end, "a profile is under way")
+  t.raises(function() pg.profile(3) end, "fn")
+  t.raises(function() pg.profile(function() end, { capacity = 0 }) end, "capacity must be at least 1, got 0")
+  t.raises(function() pg.range(1, function() end) end, "range: name must be a string, got number 1")
+  t.raises(function() pg.range("a", 1) end, "range: needs a function, got number 1")
+  local p = pg.profile(function() end)
+  t.ok(p.seconds >= 0 and #p.rows == 0 and tostring(p))
+  t.equal(pg.config.get().origins, false)
+end)
+
+test("profile: the time line is what Perfetto reads", function(t)
+  on_cpu(t)
+  local path = os.tmpname()
+  local p = pg.profile(function()
+    pg.range("step \"1\"", function() return pg.rand { 8 }:to("float64"):sum():item() end)
+  end, { trace = path })
+  local trace = pg.json.load(path)
+  os.remove(path)
+  local names, threads, complete, counters = {}, {}, 0, 0
+  for _, e in ipairs(trace.traceEvents) do
+    t.ok(type(e.name) == "string" and type(e.pid) == "number")
+    if e.ph == "X" then
+      complete = complete + 1
+      t.ok(e.ts >= 0 and e.dur >= 0 and type(e.tid) == "number" and type(e.cat) == "string")
+      names[e.name] = e
+    elseif e.ph == "C" then
+      counters = counters + 1
+      t.ok(e.ts >= 0 and e.args.bytes >= 0)
+    else
+      t.equal(e.ph, "M")
+      if e.name == "thread_name" then threads[e.tid] = e.args.name end
+    end
+  end
+  t.ok(complete > 4 and counters > 2)
+  t.equal({ names['step "1"'].cat, threads[names['step "1"'].tid] }, { "range", "ranges" })
+  t.ok(names.sum and names.sum.args.shapes:find("float64 [8] -> []", 1, true))
+  t.equal(threads[10], "cpu")
+  t.ok(#p.records >= complete)
+end)
+
+-- ---- verdicts ----
+
+local function verdict_of(fn) return pg.profile(fn, { origins = false }).verdict end
+local function check(t, kind, fn)
+  fn(true) -- what the first call makes
+  local v
+  for _ = 1, 3 do -- the machine may have been busy with something else
+    v = verdict_of(fn)
+    if v.kind == kind then break end
+  end
+  t.equal(v.kind, kind, v.text)
+  t.ok(#v.advice > 20)
+end
+
+test("verdict: input-bound", function(t)
+  on_cpu(t)
+  local set = pg.data.from_index { 64, get = function(i)
+    idle(1e-4)
+    return { x = pg.full({ 4 }, i), y = pg.zeros { 1 } }
+  end }:batch { 8 }
+  local model = pg.nn.Linear { 4, 1 }
+  local optimizer = pg.optim.SGD { lr = 1e-4 }
+  check(t, "input-bound", function()
+    model:fit { data = set, loss = "mse", optimizer = optimizer, verbose = 0 }
+  end)
+end)
+
+test("verdict: host-bound", function(t)
+  on_cpu(t)
+  local x = pg.rand { 1000 }
+  check(t, "host-bound", function()
+    for _ = 1, 10 do
+      x:exp()
+      idle(1e-3)
+    end
+  end)
+end)
+
+test("verdict: launch-bound", function(t)
+  on_cpu(t)
+  check(t, "launch-bound", function()
+    local x = pg.rand { 4 }
+    for _ = 1, 20000 do x = x + 1 end
+  end)
+end)
+
+test("verdict: memory-bound", function(t)
+  on_cpu(t)
+  local x = pg.rand { 2 ^ 22 }
+  check(t, "memory-bound", function()
+    for _ = 1, 4 do x:add(1) end
+  end)
+end)
+
+test("verdict: compute-bound", function(t)
+  on_cpu(t)
+  local x = pg.rand { 512, 512 }
+  check(t, "compute-bound", function()
+    for _ = 1, 4 do x:matmul(x) end
+  end)
+end)
+
+test("verdict: copy-bound, on another device", function(t)
+  on_cpu(t)
+  if not pcall(pg.zeros, { 1, device = "sim:0" }) then t.skip("no sim:0") end
+  local x = pg.rand { 2 ^ 20 }
+  check(t, "copy-bound", function()
+    for _ = 1, 4 do x:to("sim:0"):to("cpu") end
+  end)
+end)
+
+test("verdict: of an asynchronous device by what was waited for", function(t)
+  on_cpu(t)
+  if not pcall(pg.zeros, { 1, device = "sim:0" }) then t.skip("no sim:0") end
+  local x = pg.rand({ 160, 160 }):to("sim:0")
+  check(t, "compute-bound", function()
+    for _ = 1, 4 do x:matmul(x) end
+    pg.synchronize("sim:0")
+  end)
+end)
+
+test("fit's ranges stand in a profile", function(t)
+  on_cpu(t)
+  local model, x = pg.nn.Linear { 2, 1 }, pg.rand { 8, 2 }
+  local p = pg.profile(function()
+    model:fit { x = x, y = x:sum { axis = 2, keepdim = true }, loss = "mse", epochs = 2, batch_size = 4, verbose = 0,
+                validation_split = 0.5, optimizer = pg.optim.SGD { lr = 0.1 } }
+  end)
+  local counts = {}
+  for _, r in ipairs(p.records) do
+    if r.kind == "range" then counts[r.name] = (counts[r.name] or 0) + 1 end
+  end
+  t.equal({ counts.epoch, counts.backward, counts.optimizer, counts.validation }, { 2, 2, 2, 2 })
+  t.equal(counts.forward, 4)
+  t.equal(counts.input, 8) -- and one call each that says that there is no more
+end)
+
+test("bench_compare says which function is faster, and when none is", function(t)
+  local function work(seconds)
+    return function() idle(seconds) end
+  end
+  local c = pg.bench_compare(work(2e-4), work(4e-4), { rounds = 5, seconds = 1e-3 })
+  t.equal(c.verdict, "a is faster")
+  t.ok(c.ratio > 1.5 and c.ratio < 2.5 and c.low <= c.ratio and c.ratio <= c.high, tostring(c))
+  t.equal(pg.bench_compare(work(4e-4), work(2e-4), { rounds = 5, seconds = 1e-3 }).verdict, "b is faster")
+  t.ok(tostring(c):find "^a is faster: a [%d.]+ us, b [%d.]+ us, b/a [%d.]+ %(quartiles [%d.]+ to [%d.]+, 5 rounds%)$")
+  t.raises(function() pg.bench_compare(1, 2) end, "a")
+  t.raises(function() pg.bench_compare(function() end, function() end, { rounds = 0 }) end,
+           "rounds must be at least 1, got 0")
+end)
