@@ -68,6 +68,16 @@ local CheckpointManager = {}
 ---@field hint? fun(key: string): string? # what to say of a name from elsewhere
 local ClassRules = {}
 
+---@class perigee.Comparison
+---@field ratio number # the median over the rounds of b's time by a's: 2 says that a is twice as fast
+---@field low number # a quarter of the rounds' ratios lie below
+---@field high number # a quarter lies above
+---@field a number # seconds a call, the median
+---@field b number
+---@field rounds integer
+---@field verdict string # which one is faster, or that there is no difference
+local Comparison = {}
+
 ---@class perigee.Compiled
 ---@overload fun(...: any): any
 local Compiled = {}
@@ -161,6 +171,31 @@ local PartialRun = {}
 ---@field series {x: number[], y: number[], label: string?}[]
 local Plot = {}
 
+--- kernels) and the script
+---@class perigee.Profile
+---@field seconds number # the whole time, but what looking for script lines took
+---@field noting number # seconds of that
+---@field rows perigee.ProfileRow[] # the longest first
+---@field records table[] # all that was noted: { kind, name, from, to, shapes, origin, layer, bytes, device }
+---@field lost integer # how many records had no room
+---@field parts table<string, number> # seconds of input, copies, kernels, waits, dispatch (operators without their
+---@field busy number # share of the time in which kernels and copies ran or were waited for
+---@field gaps {seconds: number, after: string?, origin: string?}[] # the longest times without any operator
+---@field memory table<string, {peak: integer, at: number, holders: table[]}> # by device
+---@field verdict {kind: string, text: string, advice: string}
+local Profile = {}
+
+---@class perigee.ProfileRow
+---@field name string # operator, or upload, download, transfer, synchronize
+---@field calls integer
+---@field total number # seconds, without what it called
+---@field mean number # seconds a call
+---@field share number # of the whole time
+---@field kernel number # seconds of its kernels; on an asynchronous device of their submission
+---@field bytes number # that kernels read and wrote at least
+---@field flops number # estimated, of products and convolutions
+local ProfileRow = {}
+
 ---@class perigee.PruneReport
 ---@field rows {name: string, class: string, shapes: string, parameters: integer, zeros: integer, sparsity: number, bytes: integer}[] # a layer that holds parameters each, in order
 ---@field parameters integer # elements of all parameters, each counted once
@@ -231,6 +266,14 @@ local Tokenizer = {}
 ---@class perigee.Vocabulary
 ---@field unknown string? # the token that stands for those that it does not have
 local Vocabulary = {}
+---@class perigee.Usage
+---@field unit string
+---@field total number # of what adds up: seconds of the processor, joules; else the sum
+---@field mean number
+---@field least number
+---@field most number
+---@field count integer
+local Usage = {}
 
 ---@class perigee.amp
 local amp = {}
@@ -249,7 +292,12 @@ local ModelCheckpoint = {}
 
 ---@class perigee.callbacks.Monitor: perigee.Callback
 ---@field records {done: integer, name: string, norm: number, grad_norm: number?}[]
+---@field usage table<string, perigee.Usage> # of `processor`, `memory`, `memory of cpu`, `energy`
 local Monitor = {}
+
+---@class perigee.callbacks.TensorBoard: perigee.Callback
+---@field writer? perigee.SummaryWriter # what writes, once the training has begun
+local TensorBoard = {}
 
 ---@class perigee.compress
 local compress = {}
@@ -618,6 +666,9 @@ local optim = {}
 ---@class perigee.optim.sched
 local optim_sched = {}
 
+---@class perigee.profile.Meter
+local Meter = {}
+
 ---@class perigee.prune
 local prune = {}
 
@@ -735,7 +786,10 @@ function callbacks.ModelCheckpoint(...) end
 
 ---After every so many batches the Euclidean norms of the parameters whose names fit the Lua pattern, and of their
 ---gradients, as they were in the last step. They are kept in `callback.records`: { done, name, norm, grad_norm }.
----@param ... integer|{every?: integer, pattern?: string, print?: boolean} # every=100, pattern=, print=true
+---What the process uses meanwhile is in `callback.usage`, each with { unit, total, mean, least, most, count }: of the
+---processor (1: a whole core), of memory, of the memory of the device that the model is on, and the energy of the whole
+---processor where it tells (RAPL); it is printed at the end.
+---@param ... integer|{every?: integer, pattern?: string, seconds?: number, print?: boolean} # every=100, pattern=, seconds=0.5, print=true
 ---@return perigee.callbacks.Monitor
 function callbacks.Monitor(...) end
 
@@ -743,6 +797,13 @@ function callbacks.Monitor(...) end
 ---@param ... {verbose?: integer} # verbose=1
 ---@return perigee.Callback
 function callbacks.ProgressBar(...) end
+
+---Writes each epoch's values (`loss`, `val_loss`, metrics, `lr`, `seconds`) into an event file, which TensorBoard and
+---`perigee watch` show; inside of epochs the means so far, as `batch/loss`. A point's step is the number of batches
+---that the training has done, so that all curves of a run, taken up again or not, have one axis.
+---@param ... string|{dir: string, every?: integer, histograms?: integer, input?: table} # dir, every=0, histograms=0, input
+---@return perigee.callbacks.TensorBoard
+function callbacks.TensorBoard(...) end
 
 ---Path, step and metric of the best checkpoint so far; nil before one was saved with a metric.
 ---@return string? path, integer? step, number? metric
@@ -2568,6 +2629,12 @@ function Tensor:bce_odds() end
 ---@param ... function|integer|number|{fn: function, warmup?: integer, iterations?: integer, items?: number} # fn, warmup=3, iterations=20, items=1
 ---@return { mean: number, p50: number, p99: number, min: number, throughput: number, iterations: integer }
 function pg.bench(...) end
+
+---Measures two functions by turns, in changing order, with the devices' work: what disturbs the machine meanwhile
+---disturbs both. The verdict names one as faster where three quarters of the rounds say so, and by more than 1 percent.
+---@param ... function|{a: function, b: function, rounds?: integer, warmup?: integer, seconds?: number} # a, b, rounds=15, warmup=2, seconds=0.01
+---@return perigee.Comparison
+function pg.bench_compare(...) end
 
 ---1 with probability p, else 0. A p outside of [0, 1], or NaN, is an error that names the first one.
 ---@param p perigee.Tensor # probabilities in [0, 1], any shape
@@ -5692,6 +5759,14 @@ function pg.prod(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:prod(options, ...) end
 
+---Runs fn once and notes every operator, kernel, copy, wait, gradient rule and allocation of the script's thread, with
+---script lines and layers, and the ranges of pg.range and of `fit`. tostring tells the verdict, a table by operator,
+---and who held memory when most was in use. Kernels of asynchronous devices are seen from the host: their submission,
+---and what was waited for.
+---@param ... function|{fn: function, trace?: string, origins?: boolean, capacity?: integer} # fn, trace, origins=true, capacity=262144
+---@return perigee.Profile
+function pg.profile(...) end
+
 ---x with values written (or added) at the indices of flat x.
 ---@param ... perigee.Tensor|number|boolean|{x: perigee.Tensor, index: perigee.Tensor, values: perigee.Tensor|number, accumulate?: boolean} # x, index, values, accumulate=false
 ---@return perigee.Tensor
@@ -5773,6 +5848,14 @@ function pg.randn_like(x, options) end
 ---@param ... integer|perigee.Size|{n: integer|perigee.Size, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean} # n, dtype, device, requires_grad
 ---@return perigee.Tensor
 function pg.randperm(...) end
+
+---Calls fn(...) and answers what it returns. In a profile the time is marked with the name; otherwise it costs a
+---tenth of a microsecond. Ranges named "input" count as waiting for data.
+---@param name string
+---@param fn function
+---@param ... any # arguments of fn
+---@return any ...
+function pg.range(name, fn, ...) end
 
 ---The same as tensor:ravel. x as one axis: a view where its strides allow one.
 ---@param x perigee.Tensor
@@ -7013,6 +7096,10 @@ function pg.zeros_like(x, options) end
 ---Writes the plot as a picture: "curve.svg" or "curve.png".
 ---@param path string
 function Plot:save(path) end
+
+---Writes the time line as Chrome's trace format, which ui.perfetto.dev shows.
+---@param path string
+function Profile:save(path) end
 
 ---Sparsity that grows while a model trains, fast at first and slower towards the end, as the cube of what is left of
 ---the time (Zhu and Gupta, 2017, "To prune, or not to prune"): at step t behind `begin` the part

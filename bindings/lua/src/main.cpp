@@ -29,12 +29,14 @@ constexpr const char* kUsage =
     "  perigee devices               devices, and why others are not there\n"
     "  perigee conform PLUGIN.so     whether a device does what devices must, and which operators it computes rightly\n"
     "  perigee doctor                what is here, what is in force, what is wrong and how to mend it\n"
+    "  perigee watch RUN...          curves of trainings in the terminal, from their event files\n"
+    "  perigee top                   devices, memory, and the processes that use them\n"
     "  perigee COMMAND --help        which words and options a command takes\n"
     "  perigee --version | --help\n";
 
 bool is_command(const char* word) {
   for (const char* command :
-       {"test", "lint", "run-graph", "launch", "plugins", "devices", "doctor", "conform", "repl"}) {
+       {"test", "lint", "run-graph", "launch", "watch", "top", "plugins", "devices", "doctor", "conform", "repl"}) {
     if (std::strcmp(word, command) == 0) return true;
   }
   return false;

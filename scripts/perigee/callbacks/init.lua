@@ -18,7 +18,7 @@
 
 ---@class perigee.callbacks
 local callbacks = {}
-for _, name in ipairs { "checkpoint", "stopping", "rates", "records" } do
+for _, name in ipairs { "checkpoint", "stopping", "rates", "records", "board" } do
   for key, value in pairs(require("perigee.callbacks." .. name)) do callbacks[key] = value end
 end
 return callbacks

@@ -3,6 +3,7 @@
 
 local native = require "perigee.native"
 local new_progress = require "perigee.fit.progress"
+local usage = require "perigee.profile.usage"
 
 local callbacks = {}
 
@@ -47,26 +48,50 @@ function CSVLogger:on_epoch_end(job) native.write_text(self.path, csv_text(job.h
 
 ---@class perigee.callbacks.Monitor: perigee.Callback
 ---@field records {done: integer, name: string, norm: number, grad_norm: number?}[]
+---@field usage table<string, perigee.Usage> of `processor`, `memory`, `memory of cpu`, `energy`
 local Monitor = {}
 Monitor.__index = Monitor
 
 local read_monitor = native.signature("Monitor", {
   { "every", "integer", default = 100, doc = "batches between two records" },
   { "pattern", "string", named = true, default = "", doc = "Lua pattern of the parameters' names" },
+  { "seconds", "number", named = true, default = 0.5, doc = "between two looks at what the process uses" },
   { "print", "boolean", named = true, default = true, doc = "whether to print them too" } })
 
 ---After every so many batches the Euclidean norms of the parameters whose names fit the Lua pattern, and of their
 ---gradients, as they were in the last step. They are kept in `callback.records`: { done, name, norm, grad_norm }.
+---What the process uses meanwhile is in `callback.usage`, each with { unit, total, mean, least, most, count }: of the
+---processor (1: a whole core), of memory, of the memory of the device that the model is on, and the energy of the whole
+---processor where it tells (RAPL); it is printed at the end.
 ---@return perigee.callbacks.Monitor
 function callbacks.Monitor(...)
   local o = read_monitor(...)
   if o.every < 1 then native.raise("invalid_argument", "Monitor", "every must be at least 1, got " .. o.every) end
-  return setmetatable({ options = o, records = {} }, Monitor)
+  if o.seconds < 0 or o.seconds ~= o.seconds then
+    native.raise("invalid_argument", "Monitor", "seconds must be at least 0, got " .. tostring(o.seconds))
+  end
+  return setmetatable({ options = o, records = {}, usage = {} }, Monitor)
+end
+
+local function look(self, job)
+  self.next_look = native.clock() + self.options.seconds
+  self.meter:sample { job.device or "cpu:0" }
+end
+
+function Monitor:on_train_begin()
+  self.meter = usage.meter()
+  self.usage, self.next_look = self.meter.values, 0
+end
+
+function Monitor:on_train_end(job)
+  look(self, job)
+  if self.options.print then io.stdout:write(usage.report(self.usage), "\n") end
 end
 
 local function norm_of(t) return t:detach():to("float32"):square():sum():sqrt():item() end
 
 function Monitor:on_batch_end(job)
+  if native.clock() >= self.next_look then look(self, job) end
   if job.done % self.options.every ~= 0 then return end
   for name, p in job.model:named_parameters() do
     if name:find(self.options.pattern) then

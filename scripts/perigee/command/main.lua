@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The commands of the `perigee` executable. Each takes its words and answers an exit status.
 
+local live = require "perigee.command.live"
+
 local commands = {}
 
 -- What `perigee COMMAND --help` prints.
@@ -53,6 +55,18 @@ line that a process prints begins with its rank. Status: mpirun's, 2 wrong words
   --mpirun PATH     this one instead of the first on the path
   --no-prefix       lines as they are printed
   --allow-root      as root too, which mpirun refuses without it]],
+  watch = [[
+usage: perigee watch RUN... [options]
+Draws the scalars of event files (pg.SummaryWriter, callbacks.TensorBoard) in the terminal, those of several runs over
+each other, again whenever there is more. A RUN is a folder of event files, a folder of such folders, or a file.
+  --tag PATTERN     only curves whose name fits the Lua pattern
+  --once            draws once and ends; so it does where standard output is no terminal
+  --every SECONDS   between two looks; 2 if not given]],
+  top = [[
+usage: perigee top [options]
+The devices with their memory, and the processes that use Perigee: share of the processor, memory, devices.
+  --once            shows it once and ends; so it does where standard output is no terminal
+  --every SECONDS   between two looks; 2 if not given]],
   doctor = [[
 usage: perigee doctor
 What is here, what is in force, what is wrong and how to mend it. Status 1 when something is wrong.]],
@@ -67,18 +81,7 @@ local function usage(text)
   return 2
 end
 
--- Rows of text as aligned columns.
-local function columns(rows)
-  local widths = {}
-  for _, row in ipairs(rows) do
-    for i, cell in ipairs(row) do widths[i] = math.max(widths[i] or 0, #cell) end
-  end
-  for _, row in ipairs(rows) do
-    local line = {}
-    for i, cell in ipairs(row) do line[i] = i < #row and cell .. (" "):rep(widths[i] - #cell) or cell end
-    print((table.concat(line, "  "):gsub("%s+$", "")))
-  end
-end
+local function columns(rows) print(live.columns(rows)) end
 
 function commands.plugins(...)
   local native = require "perigee.native"
@@ -120,6 +123,8 @@ function commands.lint(...) return require("perigee.command.lint")(...) end
 function commands.doctor(...) return require("perigee.command.doctor")(...) end
 function commands.launch(...) return require("perigee.command.launch")(...) end
 commands["run-graph"] = function(...) return require("perigee.command.run_graph")(...) end
+function commands.watch(...) return require("perigee.command.watch")(...) end
+function commands.top(...) return require("perigee.command.top")(...) end
 function commands.test(...) return require("perigee.command.test")(...) end
 function commands.repl(...) return require("perigee.prompt.repl")(...) end
 

@@ -13,7 +13,7 @@ local NAMES = {
     "MaxUnpool1d MaxUnpool2d MaxUnpool3d FractionalMaxPool2d FractionalMaxPool3d LPPool3d " ..
     "AdaptiveLogSoftmaxWithLoss MultiLabelMarginLoss TripletMarginWithDistanceLoss DataParallel " ..
     "DistributedDataParallel SimpleRNN Bidirectional TimeDistributed ConvLSTM2D",
-  perigee = "profile fft dist distributed onnx quant quantization sparse distributions vmap func " ..
+  perigee = "fft dist distributed onnx quant quantization sparse distributions vmap func " ..
     "load_graph audio special stft istft inverse pinverse logdet " ..
     "triangular_solve cholesky_solve cholesky_inverse " .. LINALG,
   linalg = LINALG .. " cross vecdot tensorinv tensorsolve vander",

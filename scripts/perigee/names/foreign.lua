@@ -123,7 +123,7 @@ local CALLBACKS = {
   ReduceLROnPlateau = "callbacks.LRScheduler{function(opt) return optim.sched.Plateau{opt} end}",
   LearningRateScheduler = "callbacks.LRScheduler{...}", TerminateOnNaN = "pg.detect_anomaly(fn)",
   History = "fit returns it", Callback = "a table with on_epoch_end, on_batch_end, ...",
-  BackupAndRestore = "callbacks.ModelCheckpoint{dir} and fit{resume=true}", TensorBoard = "callbacks.CSVLogger{path}",
+  BackupAndRestore = "callbacks.ModelCheckpoint{dir} and fit{resume=true}",
 }
 local MEMORY = {
   memory_allocated = "pg.memory.stats(device).live", max_memory_allocated = "pg.memory.stats(device).peak",

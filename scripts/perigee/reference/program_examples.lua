@@ -80,6 +80,14 @@ print(x.grad)]],
   ["json.load"] = "local path = os.tmpname()\npg.json.save(path, {steps=100})\nprint(pg.json.load(path).steps)",
   ["pg.bench"] = "local result = pg.bench(function() return pg.ones{8}:sum() end, {iterations=5})\n" ..
     "print(result.iterations)",
+  ["pg.bench_compare"] = "local x = pg.rand{64, 64}\nlocal result = pg.bench_compare(\n" ..
+    "  function() return x:exp() end, function() return x:exp():exp() end, {rounds=5, seconds=0.001})\n" ..
+    "print(result.rounds)",
+  ["pg.profile"] = "local x = pg.rand{64, 64}\nlocal profile = pg.profile(function()\n" ..
+    "  for _ = 1, 10 do x = (x:matmul(x)):tanh() end\nend)\nprint(profile.rows[1].calls)",
+  ["pg.range"] = "local x = pg.rand{8}\nprint(#pg.range(\"doubling\", function() return x * 2 end))",
+  ["profile:save"] = "local path = os.tmpname()\n" ..
+    "pg.profile(function() return pg.rand{8}:sum() end):save(path)\nos.remove(path)",
   -- graphs
   ["pg.graph"] = [[
 local g = pg.graph(function(g)
@@ -236,7 +244,10 @@ print(Net{inputs=4}(pg.rand{3, 4}).shape)]],
     "pg.callbacks.LRScheduler{function(optimizer) return optim.sched.Step{optimizer, 1} end}",
     "print((\"%.4f\"):format(callback.schedule:lr()[1]))"),
   ["callbacks.Monitor"] = with_callback("pg.callbacks.Monitor{1, pattern=\"weight\", print=false}",
-                                        "print(#callback.records, callback.records[1].name)"),
+                                        "print(#callback.records, callback.records[1].name)\n" ..
+                                        "print(callback.usage.memory.unit)"),
+  ["callbacks.TensorBoard"] = with_callback("pg.callbacks.TensorBoard{os.tmpname() .. \".run\", every=10}",
+    "print(callback.writer.path:match(\"events.out\"))"),
   ["callbacks.ProgressBar"] = "print(pg.callbacks.ProgressBar{verbose=2}.verbose)",
   ["callbacks.CSVLogger"] = with_callback("pg.callbacks.CSVLogger{os.tmpname()}",
     "print(io.open(callback.path):read(\"*l\"))\nos.remove(callback.path)"),

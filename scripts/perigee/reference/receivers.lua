@@ -24,11 +24,12 @@ receivers.prefixes = {
   prune = "prune.", lora = "nn.", Adapters = "adapters:", Gradual = "gradual:",
   inner = false, masks = false, choose = false, targets = false, resize = false, spaces = false,
   PackedSequence = "packed_sequence:", events = "pg.", Writer = "summary_writer:", protobuf = false, records = false,
-  Reader = false, runs = false, Run = false, kinds = false, TensorBoard = false,
   text = "data.text.", Vocabulary = "vocabulary:", Tokenizer = "tokenizer:",
   dist = "dist.", world = false, ending = false,
   Heap = false, pieces = false, letters = false, image = "image.", common = false, draws = false,
   Draws = false, tables = false, headers = false,
+  Reader = false, runs = false, Run = false, kinds = false, TensorBoard = false, usage = false, Meter = false,
+  profile = "pg.", Profile = "profile:",
 }
 
 -- Receivers whose functions have the tensor, where they are methods too, as their first argument.
@@ -37,7 +38,9 @@ receivers.functions = { both = true, like = true, extreme = true, arg_extreme = 
 
 -- Files' local functions that users call, under their names.
 receivers.locals = {
-  ["profile/bench.lua"] = { bench = "pg.bench" }, ["autograd/gradcheck.lua"] = { gradcheck = "pg.gradcheck" },
+  ["profile/bench.lua"] = { bench = "pg.bench" },
+  ["profile/compare.lua"] = { bench_compare = "pg.bench_compare" },
+  ["autograd/gradcheck.lua"] = { gradcheck = "pg.gradcheck" },
   ["linalg/einsum.lua"] = { einsum = "pg.einsum" }, ["plot/init.lua"] = { plot = "pg.plot" },
   ["autograd/custom_grad.lua"] = { custom_grad = "pg.custom_grad" },
   ["autograd/recompute.lua"] = { recompute = "pg.recompute" },

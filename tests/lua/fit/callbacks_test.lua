@@ -91,6 +91,64 @@ test("Monitor records norms of parameters and gradients", function(t)
   t.ok(last.grad_norm > 0)
 end)
 
+test("Monitor tells what the process used", function(t)
+  local monitor = callbacks.Monitor { 100, seconds = 0, print = false }
+  fit { epochs = 3, callbacks = { monitor, function() -- some work, so that the clocks go on
+    local stop = os.clock() + 0.01
+    while os.clock() < stop do pg.ones({ 64 }):sum() end
+  end } }
+  for _, name in ipairs { "processor", "memory", "memory of cpu" } do
+    local u = monitor.usage[name]
+    t.ok(u and u.count > 1 and u.least > 0 and u.least <= u.mean and u.mean <= u.most, name)
+    t.close(u.mean, u.total / u.count)
+  end
+  t.equal(monitor.usage.memory.unit, "bytes")
+  local text = require("perigee.profile.usage").report(monitor.usage)
+  t.ok(text:find "processor +mean [%d.]+ cores, least [%d.e-]+ cores, most [%d.]+ cores %(%d+ times%)", text)
+  t.raises(function() callbacks.Monitor { seconds = -1 } end, "seconds must be at least 0, got %-1")
+end)
+
+test("TensorBoard writes each epoch's values, batches, histograms and the graph", function(t)
+  local folder = temporary()
+  local board = callbacks.TensorBoard { folder, every = 2, histograms = 2, input = { 3 } }
+  local history = fit { epochs = 4, callbacks = { board } } -- three batches an epoch
+  local run = require("perigee.events.runs").open(folder)
+  run:update()
+  t.equal(run.curves.loss.x, { 3, 6, 9, 12 })
+  for i = 1, 4 do
+    t.close(run.curves.loss.y[i], history[i].loss, 1e-6)
+    t.close(run.curves.val_loss.y[i], history[i].val_loss, 1e-6)
+  end
+  t.equal(run.curves["batch/loss"].x, { 2, 4, 6, 8, 10, 12 })
+  t.close(run.curves.lr.y[1], 0.05, 1e-6)
+  t.equal(run.curves.epoch.y, { 1, 2, 3, 4 })
+  run:close()
+  local file = assert(io.open(board.writer.path, "rb"))
+  local text = file:read("*a")
+  file:close()
+  os.execute("rm -r '" .. folder .. "'")
+  for _, name in ipairs { "parameters/weight", "gradients/bias", "_output_shapes" } do
+    t.ok(text:find(name, 1, true), name)
+  end
+  t.raises(function() callbacks.TensorBoard { folder, every = -1 } end, "every must be at least 0, got %-1")
+  t.raises(function() callbacks.TensorBoard {} end, "dir")
+end)
+
+test("TensorBoard: a training that was taken up again has one curve", function(t)
+  local folder = temporary()
+  local function run_to(epochs)
+    fit { epochs = epochs, resume = true,
+          callbacks = { callbacks.TensorBoard { folder .. "/board" },
+                        callbacks.ModelCheckpoint { folder .. "/kept" } } }
+  end
+  run_to(2)
+  run_to(4)
+  local run = require("perigee.events.runs").open(folder .. "/board")
+  run:update()
+  os.execute("rm -r '" .. folder .. "'")
+  t.equal(run.curves.loss.x, { 3, 6, 9, 12 })
+end)
+
 test("ModelCheckpoint keeps the best, and fit resumes where it ended", function(t)
   local folder = temporary()
   local function checkpoint() return callbacks.ModelCheckpoint { folder, keep = 1, monitor = "val_loss" } end

@@ -37,6 +37,7 @@ fitting.objects = {
   module_list = function() return nn.ModuleList { nn.ReLU {} } end,
   packed_sequence = packed,
   parameter_list = function() return nn.ParameterList { pg.rand { 2 } } end,
+  profile = function() return pg.profile(function() return pg.rand { 2 } end) end,
   plot = function() return pg.plot { 1, 2, 3, file = folder .. "/plot.svg" } end,
   scaler = function() return pg.amp.GradScaler {} end,
   session = session,

@@ -9,7 +9,7 @@ require("mistakes.check")(test, {
   { "pg.callbacks.EarlyStoping{}",
     'pg.callbacks has no "EarlyStoping" (did you mean pg.callbacks.EarlyStopping?)' },
   { "pg.callbacks.X{}", 'pg.callbacks has no "X" (it has CSVLogger, EarlyStopping, LRScheduler, ModelCheckpoint, ' ..
-    "Monitor, ProgressBar)" },
+    "Monitor, ProgressBar, TensorBoard)" },
   { "pg.callbacks.TerminateOnNaN()", 'pg.callbacks has no "TerminateOnNaN" (pg.detect_anomaly(fn))' },
   { "pg.memory.x()", 'pg.memory has no "x" (it has collect, empty_cache, reset_peak, stats)' },
   { "pg.memory.memory_allocated()", 'pg.memory has no "memory_allocated" (pg.memory.stats(device).live)' },

@@ -82,7 +82,7 @@ local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:
   ["image.save"] = true, ["image.show"] = true,
   ["pg.load_plugin"] = true, ["pg.manual_seed"] = true, ["pg.reset"] = true, ["pg.save"] = true,
   ["pg.save_npy"] = true, ["pg.save_npz"] = true, ["pg.set_default_device"] = true, ["pg.synchronize"] = true,
-  ["plot:save"] = true,
+  ["plot:save"] = true, ["profile:save"] = true,
   ["scaler:unscale"] = true, ["schedule:apply"] = true, ["summary_writer:close"] = true,
   ["tokenizer:save"] = true, ["vocabulary:save"] = true,
   ["session:close"] = true, ["session:commit"] = true,
