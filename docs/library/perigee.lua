@@ -263,9 +263,6 @@ local Tensor = {}
 ---@class perigee.Tokenizer
 local Tokenizer = {}
 
----@class perigee.Vocabulary
----@field unknown string? # the token that stands for those that it does not have
-local Vocabulary = {}
 ---@class perigee.Usage
 ---@field unit string
 ---@field total number # of what adds up: seconds of the processor, joules; else the sum
@@ -274,6 +271,10 @@ local Vocabulary = {}
 ---@field most number
 ---@field count integer
 local Usage = {}
+
+---@class perigee.Vocabulary
+---@field unknown string? # the token that stands for those that it does not have
+local Vocabulary = {}
 
 ---@class perigee.amp
 local amp = {}

@@ -87,13 +87,14 @@ local function device_memory(self)
   end
 end
 
----Notes what is used now. The processor's share is that since the last time, 1 a whole core.
+---Notes what is used now. The processor's share is that since a time long enough ago to tell, 1 a whole core.
 ---@param names string[] devices
 function Meter:sample(names)
   local clock, processor = native.clock(), os.clock()
-  if clock - self.clock < 1e-3 then return end -- the processor's clock does not resolve it
-  add(self, "processor", "cores", (processor - self.processor) / (clock - self.clock))
-  self.clock, self.processor = clock, processor
+  if clock - self.clock >= 1e-3 then -- the processor's clock does not resolve less
+    add(self, "processor", "cores", (processor - self.processor) / (clock - self.clock))
+    self.clock, self.processor = clock, processor
+  end
   local bytes = resident()
   if bytes then add(self, "memory", "bytes", bytes) end
   local joules = energy(self.joules)
