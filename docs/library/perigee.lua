@@ -41,6 +41,7 @@ local Average = {}
 ---batch.
 ---@class perigee.Callback
 ---@field last? boolean # true: behind the others
+---@field rank_zero? boolean # true: of several processes that share a training, rank 0 alone has it
 ---@field on_train_begin? fun(self: perigee.Callback, job: table)
 ---@field on_epoch_begin? fun(self: perigee.Callback, job: table, epoch: integer)
 ---@field on_batch_end? fun(self: perigee.Callback, job: table, step: integer)
@@ -223,6 +224,12 @@ local Session = {}
 ---@operator unm: integer|perigee.Size
 ---@operator concat(any): string
 local Size = {}
+
+---How a training is spread. `num_replicas_in_sync` is how many compute at once, `rank` which one this process is.
+---@class perigee.Strategy
+---@field num_replicas_in_sync integer
+---@field rank integer
+local Strategy = {}
 
 ---@class perigee.Summary
 ---@field rows {name: string, class: string, depth: integer, output: string?, parameters: integer, calls: integer, shared: boolean, bytes: integer}[]
@@ -1065,6 +1072,13 @@ function dist.local_rank() end
 ---@return integer
 function dist.local_size() end
 
+---Data parallelism over all processes: each holds the model and computes its part of every batch. For `fit{strategy=}`
+---and own loops (strategy:scope, :distribute, :run, :reduce). In one process alone it changes nothing, so that the same
+---script runs with and without a launcher. Where TF_CONFIG is set, as many processes must have been launched as it
+---names.
+---@return perigee.Strategy
+function dist.multi_worker() end
+
 ---This process's number among those that were launched together, from 0.
 ---@return integer
 function dist.rank() end
@@ -1255,8 +1269,10 @@ function Layer:evaluate(...) end
 ---a step: as if they had been one, for a loss that is a mean over samples), clip_norm and clip_value (limits on the
 ---gradients of the optimizer's parameters, in this order), amp ("bfloat16", or "float16" with a GradScaler of fit's
 ---own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
----checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
----@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: perigee.LossName|function|perigee.Layer, metrics?: (perigee.MetricName|function|perigee.Metric)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer|string, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: "bfloat16"|"float16"|"float32"|table, callbacks?: perigee.Callback[]|perigee.Callback, verbose?: integer, shuffle?: boolean, seed?: integer, resume?: boolean} # data, x, y, loss, metrics, batch_size, validation, validation_split, optimizer, epochs=1, accumulate=1, clip_norm, clip_value, amp, callbacks, verbose=1, shuffle, seed, resume=false
+---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none), strategy
+---(pg.dist.multi_worker(): several processes share each batch, whose size is that of all together; files and lines of
+---callbacks are rank 0's).
+---@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: perigee.LossName|function|perigee.Layer, metrics?: (perigee.MetricName|function|perigee.Metric)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer|string, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: "bfloat16"|"float16"|"float32"|table, callbacks?: perigee.Callback[]|perigee.Callback, verbose?: integer, shuffle?: boolean, seed?: integer, strategy?: perigee.Strategy, resume?: boolean} # data, x, y, loss, metrics, batch_size, validation, validation_split, optimizer, epochs=1, accumulate=1, clip_norm, clip_value, amp, callbacks, verbose=1, shuffle, seed, strategy, resume=false
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function Layer:fit(...) end
 
@@ -7330,6 +7346,38 @@ function Session:run(fetches, feeds) end
 ---@param model? perigee.Layer
 ---@return table<string, perigee.Tensor>
 function Session:state(model) end
+
+---Each batch's part for this replica: rows behind each other, as equal as they can be. The batch size is that of all
+---replicas together. Every process goes through the whole data set, in the same order, and keeps its parts.
+---@param dataset perigee.Dataset # of batches
+---@return perigee.Dataset
+function Strategy:distribute(dataset) end
+
+---The sum ("mean", "max", "min") of a number or a tensor over all replicas.
+---@param op string
+---@param value number|perigee.Tensor
+---@return any reduced a number of a number, a tensor of a tensor
+function Strategy:reduce(op, value) end
+
+---Sums the gradients of an optimizer's parameters over all replicas now, inside of strategy:run: before they are
+---clipped or looked at. Each counts by its part of the batch. step() of the optimizer does it where it was not done.
+---@param optimizer perigee.Optimizer
+function Strategy:reduce_gradients(optimizer) end
+
+---Calls fn(...), a step of a training, on every replica with its part of a batch (strategy:distribute). An optimizer's
+---step in it uses the gradients of all replicas: the mean over all samples of the batch, whose parts may differ in
+---size.
+---@param fn function
+---@param ... any # a batch of strategy:distribute, and what fn needs besides
+---@return any ... what fn returns on this replica
+function Strategy:run(fn, ...) end
+
+---Runs fn(...), which makes the model and its optimizer: with the same random numbers on all processes, so that all
+---begin with the same parameters. Behind it each draws its own, for dropout.
+---@param fn function
+---@param ... any
+---@return any ... what fn returns
+function Strategy:scope(fn, ...) end
 
 ---The nodes of a graph, with their devices, shapes and script lines.
 ---@param graph perigee.Graph|perigee.Session

@@ -105,6 +105,8 @@ local function record_of(self, optimizer)
 end
 
 local function unscale_once(self, record)
+  local strategy = rawget(native, "strategy") -- all replicas find the same, and skip a step together
+  if strategy then strategy.before_unscale(record.optimizer) end
   record.found = require("perigee.optim.lasting")(require("perigee").no_grad, unscale, self, record.optimizer)
   record.unscaled = true
 end

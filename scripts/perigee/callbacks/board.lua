@@ -10,6 +10,7 @@ local callbacks = {}
 ---@field writer? perigee.SummaryWriter what writes, once the training has begun
 local TensorBoard = {}
 TensorBoard.__index = TensorBoard
+TensorBoard.rank_zero = true
 TensorBoard.last = true -- what others add to an epoch's entry is written too
 
 local read = native.signature("TensorBoard", {

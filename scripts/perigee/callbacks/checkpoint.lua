@@ -12,6 +12,7 @@ local callbacks = {}
 ---@field manager? perigee.CheckpointManager what saves, once the training has begun
 local ModelCheckpoint = {}
 ModelCheckpoint.__index = ModelCheckpoint
+ModelCheckpoint.rank_zero = true
 ModelCheckpoint.last = true -- behind the others, whose state it saves
 
 local read = native.signature("ModelCheckpoint", {

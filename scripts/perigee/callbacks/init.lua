@@ -7,6 +7,7 @@
 ---batch.
 ---@class perigee.Callback
 ---@field last? boolean true: behind the others
+---@field rank_zero? boolean true: of several processes that share a training, rank 0 alone has it
 ---@field on_train_begin? fun(self: perigee.Callback, job: table)
 ---@field on_epoch_begin? fun(self: perigee.Callback, job: table, epoch: integer)
 ---@field on_batch_end? fun(self: perigee.Callback, job: table, step: integer)

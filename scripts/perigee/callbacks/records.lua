@@ -11,6 +11,7 @@ local callbacks = {}
 
 local CSVLogger = {}
 CSVLogger.__index = CSVLogger
+CSVLogger.rank_zero = true
 CSVLogger.last = true
 
 local read_csv = native.signature("CSVLogger", {
@@ -51,6 +52,7 @@ function CSVLogger:on_epoch_end(job) native.write_text(self.path, csv_text(job.h
 ---@field usage table<string, perigee.Usage> of `processor`, `memory`, `memory of cpu`, `energy`
 local Monitor = {}
 Monitor.__index = Monitor
+Monitor.rank_zero = true
 
 local read_monitor = native.signature("Monitor", {
   { "every", "integer", default = 100, doc = "batches between two records" },
@@ -110,6 +112,7 @@ end
 
 local ProgressBar = {}
 ProgressBar.__index = ProgressBar
+ProgressBar.rank_zero = true
 
 local read_bar = native.signature("ProgressBar", {
   { "verbose", "integer", named = true, default = 1, doc = "1: a bar on a terminal; 2: lines" } })

@@ -161,4 +161,30 @@ end
 ---@return number before
 function dist.deadline(seconds) return world.set_deadline(seconds) end
 
+-- TF_CONFIG names processes; bringing them together is a launcher's.
+local function check_tf_config(size)
+  local text = os.getenv "TF_CONFIG"
+  if not text or text == "" then return end
+  local ok, config = pcall(native.json, text)
+  local cluster = ok and type(config) == "table" and config.cluster
+  if type(cluster) ~= "table" then
+    native.raise("invalid_argument", "dist.multi_worker", "TF_CONFIG is no JSON text with a cluster")
+  end
+  local count = #(cluster.chief or {}) + #(cluster.worker or {})
+  if count == size then return end
+  native.raise("failed_precondition", "dist.multi_worker", ("TF_CONFIG names %d processes, and %d were launched")
+    :format(count, size), "perigee launch -n N --hosts A,B script.lua starts them")
+end
+
+---Data parallelism over all processes: each holds the model and computes its part of every batch. For `fit{strategy=}`
+---and own loops (strategy:scope, :distribute, :run, :reduce). In one process alone it changes nothing, so that the same
+---script runs with and without a launcher. Where TF_CONFIG is set, as many processes must have been launched as it
+---names.
+---@return perigee.Strategy
+function dist.multi_worker()
+  local w = world.get "dist.multi_worker"
+  check_tf_config(w.size)
+  return require "perigee.dist.strategy"(w.rank, w.size)
+end
+
 return dist

@@ -4,6 +4,7 @@
 
 local native = require "perigee.native"
 local ranges = native.profile
+local replicas = require "perigee.fit.replicas"
 
 local Group = {}
 Group.__index = Group
@@ -15,6 +16,7 @@ end
 local function step(group)
   local job, scaler = group.job, group.job.scaler
   local optim = require "perigee.optim"
+  replicas.sum_gradients(job)
   if scaler then scaler:unscale(job.optimizer) end
   -- Each batch counted as if the group were full of batches like the first.
   local assumed = group.first * job.accumulate
@@ -30,18 +32,19 @@ local function step(group)
   zero(group)
 end
 
----Takes a batch's loss, the mean over its `count` samples; `last`: no other batch follows.
-function Group:add(loss, count, last)
+---Takes a batch's loss, the mean over its `count` samples, of `total` that all processes have together; `last`: no
+---other batch follows.
+function Group:add(loss, count, total, last)
   local job = self.job
   if self.waiting == 0 then
     job.optimizer:zero_grad()
-    self.first = count
+    self.first = total
   end
   local weight = count / (self.first * job.accumulate)
   if weight ~= 1 then loss = loss * weight end
   if job.scaler then loss = job.scaler:scale(loss) end
   ranges.range("backward", loss.backward, loss)
-  self.waiting, self.samples = self.waiting + 1, self.samples + count
+  self.waiting, self.samples = self.waiting + 1, self.samples + total
   if last or self.waiting == job.accumulate then ranges.range("optimizer", step, self) end
 end
 

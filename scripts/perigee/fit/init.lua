@@ -8,6 +8,7 @@ local metrics = require "perigee.fit.metrics"
 local new_history = require "perigee.fit.history"
 local new_progress = require "perigee.fit.progress"
 local new_group = require "perigee.fit.group"
+local replicas = require "perigee.fit.replicas"
 local resume = require "perigee.fit.resume"
 local notifier = require "perigee.fit.notify"
 local walk = require "perigee.nn.walk"
@@ -51,6 +52,7 @@ local read_fit = native.signature("fit", with_shared {
   { "shuffle", "boolean", named = true,
     doc = "whether x and y have an order of their own in each epoch; true if not given" },
   { "seed", "integer", named = true, doc = "of these orders; 0 if not given" },
+  { "strategy", "any", named = true, type = "perigee.Strategy", doc = "how several processes share it: pg.dist" },
   { "resume", "boolean", named = true, default = false, doc = "goes on from ModelCheckpoint's newest checkpoint" },
 })
 local read_evaluate = native.signature("evaluate", with_shared {})
@@ -180,13 +182,14 @@ local function train_epoch(job, progress)
   resume.begin_epoch(job, means)
   job.values = function() return read_means(job, means, "") end
   for step, batch in ranges.each("input", job.batches) do
-    local x, y, count = inputs.unpack("fit", batch, job.device)
+    local x, y, all = inputs.unpack("fit", batch, job.device)
+    local count, total_count = replicas.counts(job, batch, all)
     local prediction, loss = forward(job, x, y)
     check_loss(loss)
-    group:add(loss, count, step == total)
-    metrics.add(means, loss, prediction, y, count)
-    job.step, job.done, job.samples, job.whole = step, job.done + 1, count, group.waiting == 0
-    progress:update(step, count, job.values)
+    group:add(loss, count, total_count, step == total)
+    if count > 0 then metrics.add(means, loss, prediction, y, count) end
+    job.step, job.done, job.samples, job.whole = step, job.done + 1, total_count, group.waiting == 0
+    progress:update(step, total_count, job.values)
     job.notify("on_batch_end", step)
     if job.stop and job.whole then
       if step < total then
@@ -197,16 +200,20 @@ local function train_epoch(job, progress)
     end
   end
   resume.end_epoch(job)
+  replicas.merge(job, means)
+  replicas.end_epoch(job)
   return read_means(job, means, "")
 end
 
 local function evaluate_batches(job, batches)
   local means = metrics.begin(job.metrics)
   for _, batch in ranges.each("input", batches:each()) do
-    local x, y, count = inputs.unpack("evaluate", batch, job.device)
+    local x, y, all = inputs.unpack("evaluate", batch, job.device)
+    local count = replicas.counts(job, batch, all)
     local prediction, loss = forward(job, x, y)
-    metrics.add(means, loss, prediction, y, count)
+    if count > 0 then metrics.add(means, loss, prediction, y, count) end
   end
+  replicas.merge(job, means)
   return means
 end
 
@@ -260,7 +267,9 @@ end
 ---a step: as if they had been one, for a loss that is a mean over samples), clip_norm and clip_value (limits on the
 ---gradients of the optimizer's parameters, in this order), amp ("bfloat16", or "float16" with a GradScaler of fit's
 ---own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
----checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none).
+---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none), strategy
+---(pg.dist.multi_worker(): several processes share each batch, whose size is that of all together; files and lines of
+---callbacks are rank 0's).
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function fit.fit(self, ...)
   local o = read_fit(...)
@@ -271,14 +280,16 @@ function fit.fit(self, ...)
   job.amp, job.scaler = resolve_amp(o.amp)
   job.loss = resolve_loss("fit", o.loss)
   job.metrics = metrics.resolve("fit", o.metrics, job.loss)
+  replicas.prepare(job, o.strategy, o)
   job.train, job.validation = inputs.training("fit", o)
   job.optimizer = resolve_optimizer(self, o.optimizer)
   job.params, job.device = params_of(job.optimizer), inputs.device_of(self)
   local notify
-  job.callbacks, notify = notifier(o.callbacks or {})
+  job.callbacks, notify = notifier(replicas.callbacks(job, o.callbacks or {}))
   job.notify = function(event, argument) notify(job, event, argument) end
   self[walk.META].trained = { loss = job.loss, metrics = job.metrics, amp = job.amp }
-  in_mode(self, true, function()
+  replicas.begin(job)
+  replicas.run(job, in_mode, self, true, function()
     job.notify("on_train_begin")
     local first = o.resume and resume.restore(job) or 1
     for epoch = first, job.epochs do

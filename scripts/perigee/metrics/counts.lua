@@ -35,12 +35,24 @@ local function fits_counts(seen)
   return true
 end
 
+-- What several processes have seen, put together. One that has seen nothing counts zeros.
+local function merge(seen, reduce)
+  local classes = reduce("max", seen.hits and seen.hits:numel() or 0)
+  if classes == 0 then return {} end
+  local merged = {}
+  for _, key in ipairs { "hits", "called", "real" } do
+    merged[key] = reduce("sum", seen[key] and seen[key]:flatten() or
+                           require("perigee").zeros({ classes }, { dtype = "int64" }))
+  end
+  return merged
+end
+
 local function numbers(t) return t:flatten():totable() end
 
 -- A kind whose value is a/b, of hits, called and real: of several classes the mean over those that were there or
 -- called.
 local function ratio(name, divide)
-  return { name = name, add = add, fits = fits_counts, read = function(self)
+  return { name = name, add = add, fits = fits_counts, merge = merge, read = function(self)
     local hits, called, real = numbers(self.seen.hits), numbers(self.seen.called), numbers(self.seen.real)
     local sum, classes = 0, 0
     for c = 1, #hits do

@@ -13,7 +13,8 @@ local common = require "perigee.nn.loss.common"
 local Metric = {}
 
 -- A kind is { name, add(metric, prediction, target, samples), which takes a batch into metric.seen, read(metric),
--- fits(seen): whether that is what add leaves }.
+-- fits(seen): whether that is what add leaves, and, where parts can be put together, merge(seen, reduce), with
+-- reduce("sum"|"max", number or tensor) over all processes }.
 local function new(kind, options)
   return setmetatable({ kind = kind, name = kind.name, options = options, threshold = options.threshold, seen = {} },
                       Metric)
@@ -103,11 +104,18 @@ local function fits_mean(seen)
   return is_sum and type(seen.count) == "number" and seen.count > 0
 end
 
+local function number(v) return native.is_tensor(v) and v:to("float64"):sum():item() or v or 0 end
+
+-- What several processes have seen, put together: reduce(op, value) is over all of them.
+local function merge_mean(seen, reduce)
+  local merged = { sum = reduce("sum", number(seen.sum)), count = reduce("sum", seen.count or 0) }
+  return merged.count > 0 and merged or {}
+end
+
 -- The kind whose value is the mean of fn(prediction, target, metric) over batches, by how many samples they have.
 local function mean_of(name, fn)
-  return { name = name, read = read_mean, fits = fits_mean, add = function(self, prediction, target, samples)
-    add_mean(self, fn(prediction, target, self), samples)
-  end }
+  local function add(self, prediction, target, samples) add_mean(self, fn(prediction, target, self), samples) end
+  return { name = name, read = read_mean, fits = fits_mean, merge = merge_mean, add = add }
 end
 
 return { new = new, is_metric = is_metric, mean_of = mean_of }

@@ -247,6 +247,8 @@ function Optimizer:step(closure)
     end
     loss = require("perigee").enable_grad(closure)
   end
+  local strategy = rawget(native, "strategy") -- of replicas that share a batch, whose gradients become one
+  if strategy then strategy.before_step(self) end
   if native.in_autocast() then
     policy.autocast(nil, nil, step_groups, self) -- updates written in Lua
   else

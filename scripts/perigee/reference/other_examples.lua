@@ -108,6 +108,7 @@ local DIST = {
   barrier = "pg.dist.barrier()\nprint \"all are here\"",
   send = "if pg.dist.size() > 1 and pg.dist.rank() == 0 then pg.dist.send(t, {to=1}) end\nprint \"sent\"",
   receive = "if pg.dist.rank() == 1 then t = pg.dist.receive(t, {from=0}) end\nprint(t)",
+  multi_worker = "print(pg.dist.multi_worker())",
   deadline = "pg.dist.deadline(60)\nprint(pg.dist.deadline(600))",
 }
 for name, text in pairs(DIST) do

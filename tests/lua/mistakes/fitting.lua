@@ -41,6 +41,7 @@ fitting.objects = {
   plot = function() return pg.plot { 1, 2, 3, file = folder .. "/plot.svg" } end,
   scaler = function() return pg.amp.GradScaler {} end,
   session = session,
+  strategy = function() return pg.dist.multi_worker() end,
   summary_writer = function() return pg.SummaryWriter { folder } end,
   tape = function() return pg.tape(function(tape) return tape end) end,
 }

@@ -75,7 +75,7 @@ end)
 local SILENT = { ["average:copy_to"] = true, ["average:swap"] = true, ["average:update"] = true,
   ["config.memory_fraction"] = true, ["config.memory_growth"] = true, ["config.memory_limit"] = true,
   ["config.set"] = true, ["config.visible_devices"] = true, ["graph:print"] = true, ["iterator:close"] = true,
-  ["json.save"] = true, ["dist.barrier"] = true, ["dist.send"] = true,
+  ["json.save"] = true, ["dist.barrier"] = true, ["dist.send"] = true, ["strategy:reduce_gradients"] = true,
   ["memory.collect"] = true, ["memory.empty_cache"] = true, ["memory.reset_peak"] = true,
   ["metric:reset"] = true, ["metric:update"] = true,
   ["optim.clip_grad_value_"] = true, ["optim.scale_grad_"] = true,

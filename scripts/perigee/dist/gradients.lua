@@ -1,0 +1,116 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What replicas share: gradients, summed in buckets; parameters and other state; what each says of itself.
+
+local native = require "perigee.native"
+
+local M = {}
+
+local BUCKET = 25 * 2 ^ 20 -- bytes that are reduced at once: enough to hide the latency, not too much to copy
+
+local function pg() return require "perigee" end
+
+---Numbers of all processes: a list by rank of lists. They are whole, below 2^53, or floats that are to be compared.
+function M.exchange(numbers)
+  local size = pg().dist.size()
+  local all = pg().dist.all_gather(pg().tensor(numbers, { dtype = "float64" })):reshape(size, #numbers):totable()
+  return all
+end
+
+-- Which parameters have a gradient on some process: a list of booleans.
+local function used(params)
+  local here = {}
+  for i, p in ipairs(params) do here[i] = p.grad and 1 or 0 end
+  return pg().dist.all_reduce(pg().tensor(here, { dtype = "uint8" }), { op = "max" }):totable()
+end
+
+-- Lists of parameters of one dtype and device, in their order, none much larger than BUCKET bytes.
+local function buckets(params)
+  local open, list = {}, {}
+  local any = used(params)
+  for i, p in ipairs(params) do
+    if any[i] == 1 and p:numel() > 0 then
+      local kind = p.dtype .. " " .. p.device
+      local bucket = open[kind]
+      if not bucket or bucket.bytes >= BUCKET then
+        bucket = { bytes = 0 }
+        open[kind], list[#list + 1] = bucket, bucket
+      end
+      bucket[#bucket + 1] = p
+      bucket.bytes = bucket.bytes + p:numel() * native.dtypes.find(p.dtype, "dist").bytes
+    end
+  end
+  return list
+end
+
+local function sum_bucket(bucket, weight)
+  local parts = {}
+  for i, p in ipairs(bucket) do
+    parts[i] = p.grad and p.grad:reshape(-1) or pg().zeros({ p:numel() }, { dtype = p.dtype, device = p.device })
+  end
+  local flat = #parts == 1 and parts[1] or pg().cat(parts)
+  if weight ~= 1 then flat = flat * weight end
+  flat = pg().dist.all_reduce(flat)
+  local first = 1
+  for _, p in ipairs(bucket) do
+    local n = p:numel()
+    local part = flat[{ { first, first + n - 1 } }]:reshape(p.shape)
+    if p.grad then p.grad:copy_(part) else p.grad = part:clone() end
+    first = first + n
+  end
+end
+
+---Gradients of these parameters, times this process's weight, summed over all processes. A parameter that has one on
+---some process only counts as zero on the others; one that has none anywhere keeps none.
+function M.sum(params, weight)
+  if pg().dist.size() == 1 and weight == 1 then return end
+  pg().no_grad(function()
+    for _, bucket in ipairs(buckets(params)) do sum_bucket(bucket, weight) end
+  end)
+end
+
+---Raises on every process where they have not the same number of parameters, of the same sizes.
+function M.check_models(where, params)
+  local total = 0
+  for _, p in ipairs(params) do total = total + p:numel() end
+  local all = M.exchange { #params, total }
+  for i = 2, #all do
+    if all[i][1] ~= all[1][1] or all[i][2] ~= all[1][2] then
+      native.raise("failed_precondition", where, ("ranks have different models: rank 0 has %d parameters with %d " ..
+                   "elements, rank %d has %d with %d"):format(all[1][1], all[1][2], i - 1, all[i][1], all[i][2]))
+    end
+  end
+end
+
+---Raises on every process where the parameters are not the same.
+function M.check_parameters(where, params)
+  M.check_models(where, params)
+  local sums = {}
+  pg().no_grad(function()
+    for i, p in ipairs(params) do
+      local x = p:to "float64"
+      sums[2 * i - 1], sums[2 * i] = x:sum():item(), (x * x):sum():item()
+    end
+  end)
+  if #sums == 0 then return end
+  local all = M.exchange(sums)
+  for rank = 2, #all do
+    for i, v in ipairs(all[rank]) do
+      local other = all[1][i]
+      if v ~= other and not (v ~= v and other ~= other) then
+        native.raise("failed_precondition", where, ("parameter %d of rank %d is not that of rank 0"):format(
+                       math.ceil(i / 2), rank - 1), "make the model inside of strategy:scope(function() ... end)")
+      end
+    end
+  end
+end
+
+---Gives all processes rank 0's contents of these tensors.
+function M.spread(tensors)
+  pg().no_grad(function()
+    for _, t in ipairs(tensors) do
+      if t:numel() > 0 then t:copy_(pg().dist.broadcast(t:detach())) end
+    end
+  end)
+end
+
+return M
