@@ -32,6 +32,8 @@ function M.prepare(job, strategy, o)
   end
   check_metrics(job)
   job.strategy = strategy
+  -- Launchers give each process a terminal of its own, and pass on what it prints: a bar would be drawn over and over.
+  if strategy.num_replicas_in_sync > 1 and job.verbose == 1 then job.verbose = 2 end
   if strategy.rank > 0 then job.verbose = 0 end
 end
 
