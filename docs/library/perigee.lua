@@ -929,6 +929,15 @@ function data.is_dataset(v) end
 ---@return perigee.Dataset
 function data.range(...) end
 
+---Records of TFRecord files, by position, as samples: { data = bytes }, or with spec the fields of tf.train.Example.
+---A field's dtype is "int64", "float32" or "bytes"; its shape {} if not given, or a list, or "any" for a length of its
+---own. Bytes are strings, with one axis lists of strings; numbers are tensors. With on_error="skip" the second result
+---is a list of what was left out and why.
+---@param ... string|string[]|{path: string|string[], spec?: table, on_error?: "raise"|"skip"} # path, spec, on_error=raise
+---@return perigee.Dataset records
+---@return string[] skipped
+function data.records(...) end
+
 ---A tokenizer by byte-pair encoding, from a file: Hugging Face's tokenizer.json (GPT-2's and Llama 3's kind, over
 ---bytes)
 ---or tiktoken's ranks. The ids are those of the packages `tokenizers` and `tiktoken`; what a file asks for and is not
@@ -956,6 +965,11 @@ function data_text.train_bpe(...) end
 ---@param ... string[]|string|{words: string[]|string, size?: integer, least?: integer, unknown?: string} # words, size, least=1, unknown
 ---@return perigee.Vocabulary
 function data_text.vocabulary(...) end
+
+---Writes samples as TFRecord files, each under its name when it is whole.
+---@param ... string|perigee.Dataset|table[]|string[]|{path: string, samples: perigee.Dataset|table[]|string[], per_file?: integer} # path, samples, per_file
+---@return string[] paths of the files that were written
+function data.write_records(...) end
 
 ---Element i of the pipeline, from 1, or from the end where negative, in the order of the current epoch: `ds[i]`.
 ---@param i integer

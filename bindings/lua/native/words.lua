@@ -40,6 +40,43 @@ function M.float32s(list)
   return ffi.string(buffer, #list * 4)
 end
 
+---A list of whole numbers, of 64 bits or Lua's, as elements of int64.
+function M.int64s(list)
+  local buffer = ffi.new("int64_t[?]", math.max(#list, 1), list)
+  return ffi.string(buffer, #list * 8)
+end
+
+---Elements of int64 as varints, the lowest 7 bits first; negative ones take ten bytes.
+---@param elements string their bytes
+---@return string
+function M.varints(elements)
+  local values, parts = ffi.cast("const uint64_t *", elements), {}
+  for i = 0, #elements / 8 - 1 do
+    local value = values[i]
+    while value >= 128 do
+      parts[#parts + 1] = string.char(tonumber(value % 128) + 128)
+      value = value / 128
+    end
+    parts[#parts + 1] = string.char(tonumber(value))
+  end
+  return table.concat(parts)
+end
+
+---The varint at a position as 64 bits, and where it ends; nil where it does not end by `last`, or in ten bytes.
+---@param text string
+---@param at integer
+---@param last integer
+function M.varint_at(text, at, last)
+  local value, shift = 0ULL, 0
+  for i = at, math.min(at + 9, last) do
+    local byte = text:byte(i)
+    value = bor(value, lshift(0ULL + byte % 128, shift))
+    if byte < 128 then return ffi.cast("int64_t", value), i + 1 end
+    shift = shift + 7
+  end
+  return nil
+end
+
 -- Numbers in texts begin at position `at`, counted from 1; the caller has seen that they are whole. A NaN that is not
 -- LuaJIT's own (host.lua says why) becomes the usual one.
 

@@ -105,6 +105,9 @@ function data.csv(...)
   return tensors.data
 end
 
+local files = require "perigee.data.records"
+data.records, data.write_records = files.records, files.write_records
+
 -- Text is loaded when it is asked for.
 return setmetatable(data, { __index = function(_, name)
   if name ~= "text" then require("perigee.names.package").refuse(data, "data", name, "data", { "text" }) end

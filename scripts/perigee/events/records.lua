@@ -17,6 +17,26 @@ function records.frame(data)
   return length .. words.uint32(words.masked_crc32c(length)) .. data .. words.uint32(words.masked_crc32c(data))
 end
 
+records.HEAD, records.TAIL = HEAD, TAIL
+
+---What a record's first 12 bytes say its data's length is; nil where they are damaged.
+---@param head string
+---@return integer?
+function records.length_of(head)
+  local length = words.to_uint32(head, 1) + words.to_uint32(head, 5) * 2 ^ 32
+  if words.masked_crc32c(head:sub(1, 8)) ~= words.to_uint32(head, 9) or length > LARGEST then return nil end
+  return length
+end
+
+---The data of what stands behind the first 12 bytes; nil where it is not what was written.
+---@param body string data and their checksum
+---@param length integer
+---@return string?
+function records.data_of(body, length)
+  local data = body:sub(1, length)
+  return words.masked_crc32c(data) == words.to_uint32(body, length + 1) and data or nil
+end
+
 ---@class perigee.events.Reader
 ---@field at integer bytes in front of the next record
 local Reader = {}
@@ -41,15 +61,15 @@ function Reader:next()
   self.file:seek("set", self.at)
   local head = self.file:read(HEAD)
   if not head or #head < HEAD then return nil end
-  local length = words.to_uint32(head, 1) + words.to_uint32(head, 5) * 2 ^ 32
+  local length = records.length_of(head)
   local damage
-  if words.masked_crc32c(head:sub(1, 8)) ~= words.to_uint32(head, 9) or length > LARGEST then
+  if not length then
     damage = "length"
   else
     local body = self.file:read(length + TAIL)
     if not body or #body < length + TAIL then return nil end
-    local data = body:sub(1, length)
-    if words.masked_crc32c(data) == words.to_uint32(body, length + 1) then
+    local data = records.data_of(body, length)
+    if data then
       self.at = self.at + HEAD + length + TAIL
       return data
     end

@@ -157,6 +157,18 @@ file:close()
 print(data.csv(path .. ".csv"))
 os.remove(path)
 os.remove(path .. ".csv")]],
+  ["data.records"] = [[
+local path = os.tmpname()
+data.write_records(path, { { id=pg.tensor({7}, {dtype="int64"}), name="seven" } })
+local set = data.records{path, spec={ id="int64", name="bytes", weight={"float32", default=1} }}
+print(#set, set[1].id:item(), set[1].name, set[1].weight:item())
+os.remove(path)]],
+  ["data.write_records"] = [[
+local path = os.tmpname()
+local files = data.write_records{path .. "-{0..9}", {"a", "bc", "def"}, per_file=2}
+print(#files, data.records(files)[3].data)
+for _, file in ipairs(files) do os.remove(file) end
+os.remove(path)]],
   ["data.text.bytes"] = "print(data.text.bytes():encode(\"Lua\"))",
   ["data.text.chars"] = "local chars = data.text.chars(\"banana\")\nprint(chars:size(), chars:encode(\"nab\"))",
   ["data.text.vocabulary"] = [[

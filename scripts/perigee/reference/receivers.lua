@@ -53,6 +53,7 @@ receivers.locals = {
   ["control/cond.lua"] = { cond = "pg.cond" }, ["control/scan.lua"] = { scan = "pg.scan" },
   ["control/while_loop.lua"] = { while_loop = "pg.while_loop" },
   ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
+  ["data/records/init.lua"] = { records = "data.records", write_records = "data.write_records" },
 }
 
 return receivers
