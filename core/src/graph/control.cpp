@@ -147,11 +147,18 @@ Device* output_device(const Control& c, uint32_t k) {
   return nullptr;
 }
 
-TensorRef add_output(Graph& g, GraphNode& n, uint32_t index, uint32_t k) {
+// known: symbols of g that there were before the node.
+TensorRef add_output(Graph& g, GraphNode& n, uint32_t index, uint32_t k, size_t known) {
   const Control& c = *n.control;
   uint32_t id = add_value(g, ValueKind::node, output_meta(g, c, n.name, k), output_device(c, k),
                           k == 0 ? n.name : free_name(g, n.name + "." + std::to_string(k + 1)));
   g.values[id].node = index;
+  // Sizes that this node is the first to have, and nobody else tells.
+  const Meta& m = *g.values[id].meta;
+  for (uint32_t i = 0; i < m.rank; i++)
+    if (std::find(g.made_symbols.begin() + static_cast<ptrdiff_t>(known), g.made_symbols.end(), m.shape[i]) !=
+        g.made_symbols.end())
+      g.told.emplace(m.shape[i], id);
   n.outputs.push_back(id);
   return tensor_of(g, id);
 }
@@ -206,11 +213,12 @@ uint32_t add_control(Graph& g, Control control, const std::string& name, Tensor*
   if (node.device == nullptr) node.device = &default_device();
   const auto count = static_cast<uint32_t>(control.step_body().results.size());
   control.own = count;
+  const size_t known = g.made_symbols.size();
   if (control.kind == ControlKind::loop && count > control.carries && control.length == 0)
     control.length = new_symbol(g, name + "_rounds");
   node.control = std::make_shared<Control>(std::move(control));
   const auto index = static_cast<uint32_t>(g.nodes.size());
-  for (uint32_t k = 0; k < count; k++) outputs.push_back(add_output(g, node, index, k));
+  for (uint32_t k = 0; k < count; k++) outputs.push_back(add_output(g, node, index, k, known));
   if (ordered) g.ordered.push_back(index);
   g.nodes.push_back(std::move(node));
   return index;
@@ -224,6 +232,7 @@ TensorRef keep_value(Graph& g, uint32_t node, uint32_t body, Tensor& inner) {
   for (uint32_t k = 0; k < of.results.size(); k++)
     if (of.results[k] == inner.value && (c.kind == ControlKind::cond || c.is_stacked(k)))
       return tensor_of(g, n.outputs[k]);
+  const size_t known = g.made_symbols.size();
   if (c.kind == ControlKind::loop && c.length == 0) c.length = new_symbol(g, n.name + "_rounds");
   const auto k = static_cast<uint32_t>(n.outputs.size());
   for (Control::Body& b : c.bodies) {
@@ -232,7 +241,7 @@ TensorRef keep_value(Graph& g, uint32_t node, uint32_t body, Tensor& inner) {
   }
   of.results[k] = inner.value;
   of.linked[k] = inner.node ? 1 : 0;
-  return add_output(g, n, node, k);
+  return add_output(g, n, node, k, known);
 }
 
 }  // namespace perigee

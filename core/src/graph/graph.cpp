@@ -232,6 +232,7 @@ struct Recorder {
     node.name = free_name(g, scoped(info.name));
     node.origin = ambient().origin;
     node.after = g.after;
+    wait_for_sizes();
     g.names[node.name] = UINT32_MAX;  // until its first output has it
     auto index = static_cast<uint32_t>(g.nodes.size());
     uint32_t flat = 0;
@@ -245,6 +246,7 @@ struct Recorder {
         uint32_t id = add_value(g, ValueKind::node, meta, call.device,
                                 flat == 0 ? node.name : free_name(g, node.name + "." + info.outputs[i]->name));
         g.values[id].node = index;
+        if (info.outputs[i]->flags & PG_OUTPUT_DYNAMIC) g.told.emplace(m.shape[0], id);
         node.outputs.push_back(id);
       }
     }
@@ -258,6 +260,26 @@ struct Recorder {
     if (info.effect == PG_EFFECT_ORDERED) g.ordered.push_back(index);
     g.nodes.push_back(node);
     g.revision++;
+  }
+
+  // Sizes among the attributes that only a run tells: what tells them runs before.
+  void wait_for_sizes() {
+    if (!call.op.has_dims || g.told.empty()) return;
+    for (uint32_t i = 0; i < info.attr_count; i++) {
+      if (info.attrs[i]->kind != PG_ATTR_DIMS) continue;
+      pg_ints list;
+      std::memcpy(&list, node.attrs.data() + info.attrs[i]->offset, sizeof list);
+      for (int64_t k = 0; k < list.count; k++) {
+        for (int64_t symbol : dim_symbols(list.value[k])) {
+          auto it = g.told.find(symbol);
+          if (it == g.told.end()) continue;
+          std::vector<uint32_t>& after = node.after;
+          const bool known = std::find(after.begin(), after.end(), it->second) != after.end() ||
+                             std::find(node.inputs.begin(), node.inputs.end(), it->second) != node.inputs.end();
+          if (!known) after.push_back(it->second);
+        }
+      }
+    }
   }
 
   void finish(TensorRef* outputs, uint32_t output_count) {

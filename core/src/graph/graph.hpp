@@ -113,6 +113,7 @@ struct Graph {
   std::map<std::string, int64_t> symbols;
   std::vector<WrittenValue> written;            // variables' later values, in the order made
   std::vector<int64_t> made_symbols;            // these, and those of extents that only a run tells
+  std::unordered_map<int64_t, uint32_t> told;   // of the latter: the value whose shape tells it
   std::map<TransferKey, uint32_t> transfers;    // copies on other devices
   std::vector<uint32_t> variables;              // their first values, in the order made
   std::map<uint32_t, uint32_t> latest;          // variable's first value -> its last one

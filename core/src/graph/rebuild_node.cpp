@@ -180,6 +180,8 @@ void GraphReader::read_writes(GraphNode& n, const Json& json, const std::string&
 
 void GraphReader::read_after(GraphNode& n, const Json& json, const std::string& where) {
   if (!json.contains("after")) return;
+  const std::vector<uint32_t> own = std::move(n.after);  // found out while it was recorded, and in the list too
+  n.after.clear();
   for (const Json& name : list_of(json, "after", where)) {
     auto it = values_.find(text_of(name, "after", where));
     const bool known = it != values_.end();
@@ -189,6 +191,8 @@ void GraphReader::read_after(GraphNode& n, const Json& json, const std::string& 
       fail(where + ": it comes after one value twice");
     n.after.push_back(it->second);
   }
+  for (uint32_t id : own)
+    if (std::find(n.after.begin(), n.after.end(), id) == n.after.end()) n.after.push_back(id);
 }
 
 void GraphReader::read_bound(GraphNode& n, const Json& json, const std::string& where) {

@@ -153,3 +153,22 @@ test("graphs that are built again and again leave nothing behind", function(t)
   local left = (resident() - before) / 4500
   t.ok(left < 500, ("%.0f bytes a graph"):format(left))
 end)
+
+test("what counts runs for who needs nothing but the count", function(t)
+  local g = pg.graph(function(g)
+    local x, p = g:placeholder { "x", shape = { "n" } }, g:placeholder { "p", shape = {}, dtype = "bool" }
+    local found = x:nonzero()
+    local cut = pg.cond(p, function() return x[{ { 1, 2 } }] end, function() return x end)
+    return { z = pg.zeros { found:size(1), 2 }, twice = pg.ones { found:size(1) * 2 + 1 }, c = pg.ones { cut:size(1) } }
+  end)
+  local path = os.tmpname() .. ".pgraph"
+  pg.save(path, pg.Session(g), { inputs = { "x", "p" }, outputs = { "z", "twice", "c" } })
+  local feeds = { x = pg.tensor { 1, 0, 2 }, p = true }
+  for _, session in ipairs { pg.Session(g), pg.Session(pg.load_graph(path)) } do
+    t.equal(session:run("z", { x = feeds.x }).shape, { 2, 2 })
+    t.equal(session:run("twice", { x = feeds.x }).shape, { 5 })
+    t.equal(session:run("c", feeds).shape, { 2 })
+    t.raises(function() session:run("z") end, "placeholder 'x' was not fed")
+  end
+  os.remove(path)
+end)
