@@ -11,6 +11,8 @@ local HELP = {
 usage: perigee test [folder|file...] [options]
 Runs *_test.lua files, of the current folder if none is given. Status: 0 all passed, 1 something failed, 2 no test ran.
   --filter PATTERN  only tests whose name or file fits the Lua pattern
+  --compiled        calls each test that passes again, plainly and compiled by pg.compile: what it checks must be the
+                    same to the bit; a test that does not repeat itself is counted, and not compared
   --device NAME     on this device
   --absent FILE     a Lua file that answers the operators that lack kernels, {cuda = {median = true}}: their failures
                     are skipped

@@ -105,7 +105,7 @@ local function read_words(...)
       local shard, shards = (words[i + 1] or ""):match("^(%d+)/(%d+)$")
       o.shard, o.shards, i = tonumber(shard), tonumber(shards), i + 1
       if not o.shard or o.shard < 1 or o.shard > o.shards then return nil, "--shard needs I/N with I from 1 to N" end
-    elseif word == "--verbose" or word == "--times" then
+    elseif word == "--verbose" or word == "--times" or word == "--compiled" then
       o[word:sub(3)] = true
     elseif word:sub(1, 2) == "--" then
       return nil, "unknown option " .. word
@@ -151,6 +151,16 @@ local function run_one(state, file, name, fn)
     return report(e)
   end, t)
   local hole = type(err) == "string" and known_hole(state.absent, err)
+  if ok and state.compiled then
+    local problem, hits = require("perigee.command.test_compiled")(fn, t)
+    local c = state.compiled
+    if problem == "apart" then
+      c.apart = c.apart + 1
+    else
+      c.compared, c.hits = c.compared + 1, c.hits + hits
+      ok, err = problem == nil, problem
+    end
+  end
   if ok then
     state.passed = state.passed + 1
   elseif type(err) == "table" or hole then
@@ -199,6 +209,7 @@ return function(...)
   if not o then return refuse(message) end
   local state = { passed = 0, failed = 0, skipped = 0, verbose = o.verbose, filter = o.filter,
                   absent = o.absent and dofile(o.absent) or {},
+                  compiled = o.compiled and { compared = 0, apart = 0, hits = 0 },
                   tests = {}, files = {}, seen = -1, shard = o.shard or 1, shards = o.shards or 1 }
   if o.verbose then io.stdout:setvbuf("line") end
   local function run_all()
@@ -216,6 +227,11 @@ return function(...)
   if o.times then
     print_slowest("files", state.files)
     print_slowest("tests", state.tests)
+  end
+  if o.compiled then
+    local c, text = state.compiled, "compiled: %d tests the same, or failed above; %d stretches launched as plans; " ..
+                                    "%d tests not repeatable"
+    print(text:format(c.compared, c.hits, c.apart))
   end
   print(("%d passed, %d failed, %d skipped"):format(state.passed, state.failed, state.skipped))
   if state.problem then return refuse(("--filter %s: %s"):format(o.filter, state.problem)) end

@@ -14,7 +14,8 @@ test("every command says what it takes, and refuses what it does not", function(
     local text, status = command(t, name .. " --help")
     t.equal({ text:match("^usage: perigee %a+"), status }, { "usage: perigee " .. name, 0 })
   end
-  for _, option in ipairs { "--filter", "--device", "--absent", "--shard", "--times", "--verbose" } do
+  for _, option in ipairs { "--filter", "--device", "--absent", "--shard", "--times", "--verbose",
+                           "--compiled" } do
     t.ok(command(t, "test --help"):find("  " .. option, 1, true), option)
   end
   for _, name in ipairs { "devices", "doctor", "repl" } do
@@ -84,4 +85,21 @@ test("--absent skips what fails for want of a listed kernel, and nothing else", 
   t.ok(with:find("SKIP " .. suite .. ": in place: index_put has no kernel on cuda", 1, true), with)
   t.ok(with:find("1 passed, 2 failed, 2 skipped", 1, true), with)
   t.ok(without:find("1 passed, 4 failed, 0 skipped", 1, true), without)
+end)
+
+test("--compiled compares what tests check, compiled and not, and counts those that do not repeat", function(t)
+  local suite = os.tmpname()
+  os.remove(suite)
+  suite = suite .. ".lua"
+  process.write(suite, [[
+    local pg, calls = require "perigee", 0
+    test("same", function(t) t.equal((pg.ones{3} * 2 + pg.rand{3} * 0):sum(), 6) end)
+    test("counts", function(t) calls = calls + 1 t.ok(calls) end)
+    test("differs", function(t) calls = calls + 1 t.ok(calls > 6 and 2 or 1) end)
+  ]])
+  local text, status = command(t, ("test --compiled '%s'"):format(suite))
+  os.remove(suite)
+  t.ok(text:find("compiled: 2 tests the same, or failed above; %d+ stretches launched as plans; 1 tests not"), text)
+  t.ok(text:find("differs\n  compiled, call 1: value 1 is 2, plainly 1", 1, true) and status == 1, text)
+  t.ok(tonumber(text:match "(%d+) stretches") >= 2, text)
 end)
