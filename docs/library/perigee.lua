@@ -977,8 +977,9 @@ function data.write_records(...) end
 function Dataset:at(i) end
 
 ---Groups of `size` elements; the last may be smaller. Tensors and numbers of samples are stacked, field by field, also
----in tables with names inside of samples; everything else becomes a list.
----@param ... integer|{size: integer, drop_last?: boolean} # size, drop_last=false
+---in tables with names inside of samples; everything else becomes a list. Tensors of fields that `pad` names are filled
+---behind their ends to the largest of the batch along each axis, on the script's thread: `pad={x=0, ["y.ids"]=-1}`.
+---@param ... integer|{size: integer, drop_last?: boolean, pad?: table<string, number|boolean>} # size, drop_last=false, pad
 ---@return perigee.Dataset
 function Dataset:batch(...) end
 

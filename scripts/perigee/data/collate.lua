@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Samples as one batch: tensors are stacked, numbers and booleans become a tensor, samples and tables with names in
--- them are batched field by field, the rest is a list.
+-- them are batched field by field, the rest is a list. Fields that `pad` names may differ in their sizes.
 
 local native = require "perigee.native"
+local padding = require "perigee.data.padding"
 
 local collate
 
@@ -17,22 +18,27 @@ local function refuse(text, hint) native.raise("invalid_argument", "batch", text
 local function describe(v, path) return kind_of(v, path) == "record" and "a table with names" or native.describe(v) end
 
 -- All must be as the first: `first` counts samples from the pipeline's beginning, `path` is the field ("x.a", or "").
-local function check(values, first, path)
+local function check(values, first, path, padded)
   local of = path == "" and "sample" or path .. " of sample"
   local one, kind = values[1], kind_of(values[1], path)
   for i, v in ipairs(values) do
-    local same = kind_of(v, path) == kind and (kind ~= "tensor" or v.shape == one.shape)
+    local same = kind_of(v, path) == kind
+    if same and kind == "tensor" then
+      if padded then same = v:dim() == one:dim() and v.dtype == one.dtype else same = v.shape == one.shape end
+    end
     if not same then
       refuse(("%s %d is %s, but of sample %d it is %s"):format(of, first + i - 1, describe(v, path), first,
              describe(one, path)),
-             kind == "tensor" and native.is_tensor(v) and "make them of one shape with ds:map" or nil)
+             kind == "tensor" and native.is_tensor(v) and
+             (padded and "padded tensors need the same number of axes and one dtype" or
+              "make them of one shape with ds:map, or pad them") or nil)
     end
   end
   return kind
 end
 
 -- The fields of samples, each as a batch.
-local function fields(samples, first, path)
+local function fields(samples, first, path, pad)
   local batch = {}
   for name in pairs(samples[1]) do
     local values, inner = {}, path == "" and tostring(name) or path .. "." .. tostring(name)
@@ -40,22 +46,39 @@ local function fields(samples, first, path)
       values[i] = sample[name]
       if values[i] == nil then refuse(("sample %d has no %q, unlike sample %d"):format(first + i - 1, inner, first)) end
     end
-    batch[name] = collate(values, first, inner)
+    batch[name] = collate(values, first, inner, pad)
   end
   return batch
 end
 
-function collate(values, first, path)
-  local pg, kind = require "perigee", check(values, first, path)
+function collate(values, first, path, pad)
+  local value = pad and pad.values[path]
+  local pg, kind = require "perigee", check(values, first, path, value ~= nil)
+  if value ~= nil then
+    pad.met[path] = true
+    if kind ~= "tensor" then
+      refuse(("pad names %s, which is %s in sample %d"):format(path, describe(values[1], path), first),
+             "tensors can be padded")
+    end
+    padding.fill(values, value, path)
+  end
   if kind == "tensor" then
     for i, t in ipairs(values) do values[i] = t:unsqueeze(1) end
     return pg.cat(values, { axis = 1 })
   end
   if kind == "number" or kind == "boolean" then return pg.tensor(values) end
-  if kind == "record" then return fields(values, first, path) end
+  if kind == "record" then return fields(values, first, path, pad) end
   return values
 end
 
 ---@param samples any[]
 ---@param first integer where the first of them stands in the pipeline, from 1
-return function(samples, first) return collate(samples, first, "") end
+---@param values? table<string, number|boolean> what fields are padded with, by their paths ("x", "x.a")
+return function(samples, first, values)
+  local pad = values and { values = values, met = {} }
+  local batch = collate(samples, first, "", pad)
+  for path in pairs(values or {}) do
+    if not pad.met[path] then refuse(("pad names %q, which is no field of sample %d"):format(path, first)) end
+  end
+  return batch
+end

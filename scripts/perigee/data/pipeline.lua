@@ -9,6 +9,7 @@ local kept = rawget(native, "data.pipeline") -- a script that clears package.loa
 if kept then return kept end
 local order = require "perigee.data.order"
 local collate = require "perigee.data.collate"
+local padding = require "perigee.data.padding"
 local pass = require "perigee.data.passes"
 
 ---@class perigee.Dataset
@@ -160,7 +161,7 @@ local function check_native(where, dataset, what)
   if fields_of(dataset).native then return end
   native.raise("not_supported", where, what .. " need a pipeline that threads can read, and a stage before this " ..
                "one runs on the script's thread",
-               "data.from_slices of tensors of the cpu, data.range; every map with workers=")
+               "data.from_slices of tensors of the cpu, data.range; every map with workers=; batch without pad=")
 end
 
 local last_function = 0 -- numbers of worker functions
@@ -279,24 +280,32 @@ end
 
 local read_batch = native.signature("batch", {
   { "size", "integer", required = true, doc = "elements in a batch" },
-  { "drop_last", "boolean", named = true, default = false, doc = "whether a smaller last one is left out" } })
+  { "drop_last", "boolean", named = true, default = false, doc = "whether a smaller last one is left out" },
+  { "pad", "table", named = true, type = "table<string, number|boolean>",
+    doc = "fields whose tensors may differ in size, each with the value that fills the smaller ones" } })
 ---Groups of `size` elements; the last may be smaller. Tensors and numbers of samples are stacked, field by field, also
----in tables with names inside of samples; everything else becomes a list.
+---in tables with names inside of samples; everything else becomes a list. Tensors of fields that `pad` names are filled
+---behind their ends to the largest of the batch along each axis, on the script's thread: `pad={x=0, ["y.ids"]=-1}`.
 ---@return perigee.Dataset
 function Dataset:batch(...)
   local o = read_batch(...)
   if o.size < 1 then native.raise("invalid_argument", "batch", "size must be at least 1, got " .. o.size) end
+  local pad, own = o.pad and padding.read(o.pad), fields_of(self)
+  if pad and (own.workers or own.ahead) then
+    native.raise("not_supported", "batch", "pad= runs on the script's thread, and the stages before it on workers",
+                 "map without workers, and no prefetch")
+  end
   local elements = self.size
   local count = o.drop_last and math.floor(elements / o.size) or math.ceil(elements / o.size)
   return derive(self, count, function(stage)
     return { count = count, get = function(i)
       local positions, samples = {}, {}
       for k = (i - 1) * o.size + 1, math.min(i * o.size, elements) do positions[#positions + 1] = k end
-      if stage.gather then return stage.gather(positions) end
+      if stage.gather and not pad then return stage.gather(positions) end
       for k, position in ipairs(positions) do samples[k] = stage.get(position) end
-      return collate(samples, positions[1])
+      return collate(samples, positions[1], pad)
     end }
-  end, function(stage) return native.data.batch(stage, o.size, o.drop_last) end, true)
+  end, not pad and function(stage) return native.data.batch(stage, o.size, o.drop_last) end, true)
 end
 
 ---Element i of the pipeline, from 1, or from the end where negative, in the order of the current epoch: `ds[i]`.

@@ -194,7 +194,9 @@ os.remove("tokenizer.json")]],
   ["vocabulary:size"] = CHARS .. "print(chars:size())",
   ["vocabulary:save"] = CHARS .. "chars:save(\"chars.json\")\n" ..
     "print(data.text.vocabulary(\"chars.json\"))\nos.remove(\"chars.json\")",
-  ["dataset:batch"] = SET .. "print(#set:batch(2), #set:batch{2, drop_last=true}, set:batch(2)[1].x)",
+  ["dataset:batch"] = SET .. [[print(#set:batch(2), #set:batch{2, drop_last=true}, set:batch(2)[1].x)
+local words = data.from_index{2, function(i) return { ids = pg.ones{i + 1, dtype="int64"} } end}
+print(words:batch{2, pad={ids=0}}[1].ids)]],
   ["dataset:map"] = SET .. "local function tenfold(sample) return { x = sample.x * 10 } end\n" ..
     "print(set:map(tenfold)[2].x)\n" ..
     "for step, b in set:map{tenfold, workers=2}:batch(3):each() do print(step, b.x) end",

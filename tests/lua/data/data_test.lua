@@ -62,6 +62,68 @@ test("what cannot be batched is told by field and sample", function(t)
   refused(data.from_index { 4, function(i) if i < 4 then return i end end }, "get%(4%) returned nil")
 end)
 
+test("fields that pad names are filled to the largest of their batch", function(t)
+  local function of(...)
+    local list = {}
+    for i, n in ipairs { ... } do list[i] = { x = pg.full({ n }, i), n = n } end
+    return samples(unpack(list))
+  end
+  local ds = of(2, 3, 0, 1, 2):batch { 2, pad = { x = -1 } }
+  local seen = {}
+  for step, b in ds:each() do seen[step] = { b.x:totable(), b.n:totable() } end
+  t.equal(seen, {
+    { { { 1, 1, -1 }, { 2, 2, 2 } }, { 2, 3 } }, { { { -1 }, { 4 } }, { 0, 1 } }, { { { 5, 5 } }, { 2 } } })
+  t.equal(#of(2, 3, 4):batch { 2, drop_last = true, pad = { x = 0 } }, 1)
+  local again = {}
+  for _, b in ds:each { from = { epoch = 1, position = 2, size = 3 } } do again[#again + 1] = b.x:totable() end
+  t.equal(again, { { { 5, 5 } } })
+  local plane = samples({ x = pg.ones { 1, 3 } }, { x = pg.ones { 2, 1 } }):batch { 2, pad = { x = 0 } }[1].x
+  t.equal(plane:totable(), { { { 1, 1, 1 }, { 0, 0, 0 } }, { { 1, 0, 0 }, { 1, 0, 0 } } })
+  for _, dtype in ipairs { "bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64" } do
+    local a, b = pg.ones { 3, dtype = dtype }, pg.ones { 4, dtype = dtype }
+    local x = samples({ x = a[{ { 1, 3, 2 } }] }, { x = b }):batch { 2, pad = { x = 0 } }[1].x -- a view
+    t.equal({ x.dtype, x:to("float32"):totable() }, { dtype, { { 1, 1, 0, 0 }, { 1, 1, 1, 1 } } })
+  end
+  local inner = samples({ x = { ids = pg.ones { 1 } } }, { x = { ids = pg.ones { 2 } } })
+  t.equal(inner:batch { 2, pad = { ["x.ids"] = 9 } }[1].x.ids:totable(), { { 1, 9 }, { 1, 1 } })
+  local pair = of(1, 2):zip(of(1, 2)):batch { 2, pad = { ["1.x"] = 0, ["2.x"] = 5 } }[1]
+  t.equal({ pair[1].x:totable(), pair[2].x:totable() }, { { { 1, 0 }, { 2, 2 } }, { { 1, 5 }, { 2, 2 } } })
+  local none = samples({ x = pg.tensor(1) }, { x = pg.tensor(2) }):batch { 2, pad = { x = 0 } }[1].x -- no axes
+  t.equal(none:totable(), { 1, 2 })
+  local slices = data.from_slices { x = pg.ones { 4, 2 } }:shuffle { seed = 1 }:batch { 3, pad = { x = 0 } }
+  t.ok(slices[1].x:has_shape { 3, 2 } and slices[2].x:has_shape { 1, 2 })
+end)
+
+test("what pad cannot do is told", function(t)
+  local ds = samples({ x = pg.ones { 1 }, n = 1 }, { x = pg.ones { 2 }, n = 2 })
+  local function refused(pad, text) t.raises(function() return ds:batch { 2, pad = pad }[1] end, text) end
+  refused(0, "pad must be a table")
+  refused({}, "pad names no field")
+  refused({ x = "0" }, "pad of x must be a number or a boolean, got")
+  refused({ x = { a = 0 } }, 'pad of x must be a number or a boolean.*pad={%["x.a"%]=0}')
+  refused({ x = 0, z = 0 }, 'batch: pad names "z", which is no field of sample 1')
+  refused({ x = 0, n = 0 }, "batch: pad names n, which is number 1 in sample 1")
+  refused({ x = true }, "pad of x is true, which float32 cannot hold")
+  t.raises(function() return ds:batch(2)[1] end, "x of sample 2 is tensor float32 {2}.*or pad them")
+  local function held(dtype, value)
+    local one = { x = pg.ones { 1, dtype = dtype } }
+    return samples(one, { x = pg.ones { 2, dtype = dtype } }):batch { 2, pad = { x = value } }[1].x
+  end
+  t.raises(function() held("uint8", -1) end, "pad of x is %-1, which uint8 cannot hold")
+  t.raises(function() held("int64", 1.5) end, "pad of x is 1.5, which int64 cannot hold")
+  t.raises(function() held("bool", 2) end, "pad of x is 2, which bool cannot hold")
+  t.equal(held("bool", true):totable(), { { true, true }, { true, true } })
+  t.raises(function()
+    return samples({ x = pg.ones { 1 } }, { x = pg.ones { 1, 2 } }):batch { 2, pad = { x = 0 } }[1]
+  end, "x of sample 2 .*the same number of axes")
+  t.raises(function()
+    return samples({ x = pg.ones { 1 } }, { x = pg.ones { 2, dtype = "int64" } }):batch { 2, pad = { x = 0.5 } }[1]
+  end, "x of sample 2 is tensor int64 {2}, but of sample 1 .*one dtype")
+  t.raises(function() ds:batch { 2, pad = { x = 0 } }:prefetch(2) end, "batch without pad=")
+  local slices = data.from_slices { x = pg.ones { 4, 2 } }
+  t.raises(function() slices:prefetch(2):batch { 2, pad = { x = 0 } } end, "pad= runs on the script's thread")
+end)
+
 test("what no stage heeds is refused", function(t)
   local ds = data.range(3)
   t.raises(function() ds:map(3) end, "fn must be a function")
