@@ -919,6 +919,13 @@ function data.from_index(...) end
 ---@return perigee.Dataset
 function data.from_slices(tensors) end
 
+---Pictures in folders that are named like their classes, as samples { x = uint8 [rows, columns, channels], y = class },
+---classes from 0 in the order of the alphabet: `ds:class_name(y)`. Files are read when their samples are asked for; one
+---that is damaged is an error that names it.
+---@param ... string|{path: string, channels?: integer, size?: integer|integer[], filter?: "nearest"|"bilinear"|"bicubic"|"lanczos"|"area", draft?: boolean, numbered?: boolean, workers?: integer|"auto"} # path, channels=3, size, filter=bilinear, draft=false, numbered=false, workers
+---@return perigee.Dataset
+function data.image_folder(...) end
+
 ---Whether v is a data set.
 ---@param v any # anything
 ---@return boolean
@@ -982,6 +989,11 @@ function Dataset:at(i) end
 ---@param ... integer|{size: integer, drop_last?: boolean, pad?: table<string, number|boolean>} # size, drop_last=false, pad
 ---@return perigee.Dataset
 function Dataset:batch(...) end
+
+---The name of a class of a pipeline that data.image_folder began.
+---@param id integer # from 0, as in `y`
+---@return string
+function Dataset:class_name(id) end
 
 ---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
 ---`ds:each{from=state}` goes on behind that state, in the same order.

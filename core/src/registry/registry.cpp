@@ -298,12 +298,13 @@ const pg_format_info* find_format(const std::string& path) {
   std::shared_lock guard(registry().mutex);
   const pg_format_info* best = nullptr;
   size_t longest = 0;
-  std::string both, read_only, write_only;
+  std::string both, read_only, write_only, name = path;
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;  // cameras write IMG_1.JPG
   for (const Format& format : registry().formats) {
     std::string& kin = format.info->read == nullptr ? write_only : format.info->write == nullptr ? read_only : both;
     for (const std::string& extension : split_words(format.info->extensions)) {
       kin += " " + extension;
-      if (extension.size() <= longest || !path.ends_with(extension)) continue;
+      if (extension.size() <= longest || !name.ends_with(extension)) continue;
       best = format.info;
       longest = extension.size();
     }

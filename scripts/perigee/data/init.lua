@@ -108,9 +108,12 @@ end
 local files = require "perigee.data.records"
 data.records, data.write_records = files.records, files.write_records
 
--- Text is loaded when it is asked for.
+-- These are loaded when they are asked for.
+local LATER = { text = "perigee.data.text", image_folder = "perigee.data.images" }
 return setmetatable(data, { __index = function(_, name)
-  if name ~= "text" then require("perigee.names.package").refuse(data, "data", name, "data", { "text" }) end
-  data.text = require "perigee.data.text"
-  return data.text
+  if not LATER[name] then
+    require("perigee.names.package").refuse(data, "data", name, "data", { "text", "image_folder" })
+  end
+  data[name] = require(LATER[name])
+  return data[name]
 end })

@@ -64,7 +64,7 @@ local function derive(parent, size, make, core, batched)
   if type(parent) == "userdata" then parent = fields_of(parent) end
   local below = core and parent.native
   return new { size = size, epoch = 0, batched = batched or parent.batched, functions = parent.functions,
-               workers = parent.workers, ahead = parent.ahead,
+               workers = parent.workers, ahead = parent.ahead, classes = parent.classes,
                stage = function(epoch) return make(parent.stage(epoch), epoch) end,
                native = below and function(epoch) return core(below(epoch), epoch) end }
 end
@@ -173,6 +173,21 @@ local function on_workers(self, fn, workers)
   local number, functions = last_function, { [last_function] = fn }
   for k, f in pairs(fields_of(self).functions or {}) do functions[k] = f end
   return number, functions, math.max(fields_of(self).workers or 0, workers)
+end
+
+---The name of a class of a pipeline that data.image_folder began.
+---@param id integer from 0, as in `y`
+---@return string
+function Dataset:class_name(id)
+  local classes = fields_of(self).classes
+  if not classes then
+    native.raise("failed_precondition", "class_name", "the pipeline's source has no names of classes")
+  end
+  if type(id) ~= "number" or not classes[id + 1] then
+    native.raise("invalid_argument", "class_name", ("class must be from 0 to %d, got %s"):format(#classes - 1,
+                 native.describe(id)))
+  end
+  return classes[id + 1]
 end
 
 local read_map = native.signature("map", {
@@ -417,6 +432,12 @@ local function is_dataset(v) return type(v) == "userdata" and debug.getmetatable
 
 native.checked.class(Dataset, { noun = "a dataset", call = "ds", is = is_dataset, open = true })
 
-local pipeline = { source = source, is_dataset = is_dataset }
+-- The pipeline, which says how its classes are called.
+local function named(ds, classes)
+  fields_of(ds).classes = classes
+  return ds
+end
+
+local pipeline = { source = source, is_dataset = is_dataset, named = named }
 rawset(native, "data.pipeline", pipeline)
 return pipeline

@@ -19,7 +19,7 @@ local NAMES = {
   linalg = LINALG .. " cross vecdot tensorinv tensorsolve vander",
   optim = "ASGD SparseAdam Ftrl",
   tensor = "inverse pinverse logdet cholesky_inverse cholesky_solve stft istft to_sparse to_dense " .. LINALG,
-  data = "from_generator files image_folder mnist cifar10 image text ImageFolder IterableDataset Sampler " ..
+  data = "from_generator files mnist cifar10 image text ImageFolder IterableDataset Sampler " ..
     "WeightedRandomSampler random_split Subset ConcatDataset ChainDataset StackDataset",
 }
 

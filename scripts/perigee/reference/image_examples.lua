@@ -2,6 +2,12 @@
 -- Examples of pg.image.
 
 return {
+  ["data.image_folder"] = "local folder = os.tmpname() .. \".d\"\nos.execute(\"mkdir -p \" .. folder .. \"/cat\")\n" ..
+    "pg.image.save(folder .. \"/cat/1.png\", pg.ones{4, 6, 3, dtype=\"uint8\"})\n" ..
+    "local ds = data.image_folder(folder)\nprint(#ds, ds[1].x.shape, ds:class_name(ds[1].y))",
+  ["dataset:class_name"] = "local folder = os.tmpname() .. \".d\"\nos.execute(\"mkdir -p \" .. folder .. \"/cat\")\n" ..
+    "pg.image.save(folder .. \"/cat/1.png\", pg.ones{4, 6, 3, dtype=\"uint8\"})\n" ..
+    "print(data.image_folder(folder):class_name(0))",
   ["image.sides"] = "local path = os.tmpname() .. \".png\"\npg.image.save(path, pg.ones{4, 6, 1, dtype=\"uint8\"})\n" ..
     "print(pg.image.sides(path))",
   ["image.resize"] = "local x = (pg.rand{6, 8, 3} * 255):to\"uint8\"\n" ..

@@ -52,6 +52,7 @@ receivers.locals = {
   ["graph/name_scope.lua"] = { name_scope = "pg.name_scope" },
   ["control/cond.lua"] = { cond = "pg.cond" }, ["control/scan.lua"] = { scan = "pg.scan" },
   ["control/while_loop.lua"] = { while_loop = "pg.while_loop" },
+  ["data/images.lua"] = { image_folder = "data.image_folder" },
   ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
   ["data/records/init.lua"] = { records = "data.records", write_records = "data.write_records" },
 }

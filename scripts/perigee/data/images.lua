@@ -1,0 +1,78 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- data.image_folder: a folder of pictures as a source, a folder in it a class.
+
+local native = require "perigee.native"
+
+local ENDINGS = { png = true, jpg = true, jpeg = true, webp = true }
+
+local function is_picture(name)
+  local ending = name:match "%.(%w+)$"
+  return ending and ENDINGS[ending:lower()] and name:sub(1, 1) ~= "."
+end
+
+-- Names of what is in a folder, nil of what is none.
+local function names_in(path)
+  local ok, names = pcall(native.folder, path)
+  if ok then return names end
+end
+
+-- Pictures of a folder and of those inside of it, behind `list`.
+local function collect(path, names, list)
+  for _, name in ipairs(names) do
+    local whole = path .. "/" .. name
+    if is_picture(name) then
+      list[#list + 1] = whole
+    else
+      local inner = names_in(whole)
+      if inner then collect(whole, inner, list) end
+    end
+  end
+end
+
+local read_folder = native.signature("data.image_folder", {
+  { "path", "string", required = true, doc = "a folder with a folder a class" },
+  { "channels", "integer", default = 3, named = true, doc = "of all pictures: 1, 2, 3 or 4" },
+  { "size", "counts", named = true,
+    doc = "rows and columns that they are resized to, or one number for both; as they are if not given" },
+  { "filter", "string", default = "bilinear", named = true,
+    choices = { "nearest", "bilinear", "bicubic", "lanczos", "area" }, doc = "of resizing" },
+  { "draft", "boolean", default = false, named = true, doc = "JPEGs are decoded smaller where that is still as large" },
+  { "numbered", "boolean", default = false, named = true,
+    doc = "samples have their number, from 1, as `sample`: what pg.image's random functions ask for" },
+  { "workers", "any", named = true, type = "integer|\"auto\"",
+    doc = "threads that decode; on the script's thread if not given" } })
+---Pictures in folders that are named like their classes, as samples { x = uint8 [rows, columns, channels], y = class },
+---classes from 0 in the order of the alphabet: `ds:class_name(y)`. Files are read when their samples are asked for; one
+---that is damaged is an error that names it.
+---@return perigee.Dataset
+local function image_folder(...)
+  local where, o = "data.image_folder", read_folder(...)
+  local root = names_in(o.path)
+  if not root then native.raise("not_found", where, ("there is no folder %q"):format(o.path)) end
+  local classes, paths, labels = {}, {}, {}
+  for _, class in ipairs(root) do
+    local folder = o.path .. "/" .. class
+    local names, list = names_in(folder), {}
+    if names then collect(folder, names, list) end
+    if list[1] then
+      classes[#classes + 1] = class
+      for _, path in ipairs(list) do paths[#paths + 1], labels[#paths + 1] = path, #classes - 1 end
+    end
+  end
+  if not paths[1] then
+    native.raise("not_found", where, ("there are no pictures in the folders of %q"):format(o.path),
+                 "they are PATH/CLASS/NAME.jpg, .jpeg, .png or .webp")
+  end
+  local options = { channels = o.channels, size = o.size, filter = o.filter, draft = o.draft }
+  local numbered = o.numbered
+  local function decode(sample)
+    local i, arguments = sample.value + 1, {}
+    for key, v in pairs(options) do arguments[key] = v end
+    arguments[1] = paths[i]
+    return { x = require("perigee").image.load(arguments), y = labels[i], sample = numbered and i or nil }
+  end
+  local pipeline = require "perigee.data.pipeline"
+  return pipeline.named(require("perigee.data").range(#paths):map { decode, workers = o.workers }, classes)
+end
+
+return image_folder
