@@ -104,14 +104,14 @@ class Compiled final : public ItemLog, public LaunchLog {
 
   Mode mode_ = Mode::off;
   uint64_t serial_ = 0;  // of the stretch; marks begin with it
-  uint64_t calls_ = 0, hits_ = 0, recorded_ = 0, replayed_ = 0, eager_ = 0, made_ = 0;
+  uint64_t calls_ = 0, hits_ = 0, recorded_ = 0, replayed_ = 0, eager_ = 0;
   uint64_t generation_ = 0;  // of signatures
   std::map<std::string, uint64_t> why_;
   Plans plans_;
   Plans* list_ = nullptr;             // of the stretch
   Plan* plan_ = nullptr;              // that is matched
-  Plan* last_ = nullptr;              // that was launched last
   size_t at_ = 0;                     // items matched so far
+  uint32_t stretches_ = 0;            // begun in this call
   std::vector<TensorRef> tensors_;    // while matching, by number
   std::vector<StorageRef> storages_;  // by slot
   std::vector<AutocastRef> scopes_;   // in the order met

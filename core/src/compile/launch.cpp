@@ -71,7 +71,6 @@ bool Compiled::finish() {
       list_->splice(list_->begin(), *list_, p);
       break;
     }
-  last_ = &plan;
   list_ = &plan.after;
   return true;
 }

@@ -8,6 +8,7 @@ namespace perigee {
 namespace {
 
 constexpr uint64_t outside_bit = 1u << 23;
+constexpr uint32_t most_stretches = 1000;  // of a call; what comes behind them is eager
 constexpr uint64_t retry_every = 64;  // calls, after which it is tried again to plan what could not be
 
 uint64_t next_serial() {
@@ -46,8 +47,8 @@ void Compiled::begin() {
   calls_++;
   if (generation_ != signature_generation()) plans_.clear();  // other kernels may serve now
   generation_ = signature_generation();
-  last_ = nullptr;
   list_ = &plans_;
+  stretches_ = 0;
   if (calls_ == 1) return begin_eager();  // what is made once, lazily, is no part of a plan
   begin_stretch();
 }
@@ -65,6 +66,10 @@ void Compiled::begin_stretch() {
   undo_.clear();
   at_ = 0;
   plan_ = nullptr;
+  if (++stretches_ > most_stretches) {
+    note(pg::format("a call has more than %u stretches", most_stretches));
+    return begin_eager();
+  }
   bool hopeless = false;
   for (auto& p : *list_) {
     hopeless |= !p->barred.empty();

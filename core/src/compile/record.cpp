@@ -331,7 +331,6 @@ void Compiled::end_recording() {
     recording_ = std::move(plan);
     find_histories();
     plan = std::move(recording_);
-    made_++;
     std::erase_if(list, [&](auto& p) {
       if (!p->barred.empty() || p->items.size() != plan->items.size() || !same_until(*p, *plan, plan->items.size()))
         return false;
@@ -342,7 +341,6 @@ void Compiled::end_recording() {
   }
   list.push_front(std::move(plan));
   if (list.size() > most_plans) list.pop_back();
-  last_ = list.front()->barred.empty() ? list.front().get() : nullptr;
   list_ = &list.front()->after;
 }
 

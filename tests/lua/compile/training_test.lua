@@ -359,3 +359,16 @@ test("mistakes", function(t)
   t.raises(function() pg.compile(function() end, { amp = 3 }) end, "amp")
   t.ok(pg.compile(function() end):explain():find "0 calls")
 end)
+
+test("a loop that reads a value in each round does not go on making plans for ever", function(t)
+  local x = pg.ones { 2 }
+  local step = pg.compile(function(n)
+    local sum = 0
+    for _ = 1, n do sum = sum + (x * 2):sum():item() end
+    return sum
+  end)
+  for _, n in ipairs { 1, 1, 3000, 3000, 3000, 20 } do t.equal(step(n), 4 * n) end
+  local stats = step:stats()
+  t.equal(#stats.stretches, 1000)
+  t.equal(stats.why["a call has more than 1000 stretches"], 3)
+end)
