@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t outside_bit = 1u << 23;
 constexpr uint32_t most_stretches = 1000;  // of a call; what comes behind them is eager
-constexpr uint64_t retry_every = 64;  // calls, after which it is tried again to plan what could not be
+constexpr uint64_t retry_every = 64;       // calls, after which it is tried again to plan what could not be
 
 uint64_t next_serial() {
   static std::atomic<uint64_t> counter{0};
