@@ -963,6 +963,12 @@ function data_text.bytes(...) end
 ---@return perigee.Vocabulary
 function data_text.chars(...) end
 
+---Sequences laid end to end and cut into rows of `length`, so that nothing is padded but the last:
+---`data.text.pack(sequences, 512, {separator=0})` has samples `ids`, int64 [length]. All are read at once.
+---@param ... perigee.Dataset|(perigee.Tensor|integer[])[]|integer|{sequences: perigee.Dataset|(perigee.Tensor|integer[])[], length: integer, separator?: integer, pad?: integer, segments?: boolean, field?: string} # sequences, length, separator, pad, segments=false, field=ids
+---@return perigee.Dataset
+function data_text.pack(...) end
+
 ---Learns a tokenizer by byte-pair encoding: data.text.train_bpe(text, 4096). The same merges as `tokenizers` learns.
 ---@param ... string|string[]|integer|{texts: string|string[], size: integer, least?: integer, pattern?: string, special?: string[]} # texts, size, least=1, pattern, special
 ---@return perigee.Tokenizer
@@ -989,6 +995,15 @@ function Dataset:at(i) end
 ---@param ... integer|{size: integer, drop_last?: boolean, pad?: table<string, number|boolean>} # size, drop_last=false, pad
 ---@return perigee.Dataset
 function Dataset:batch(...) end
+
+---Batches of samples whose lengths are alike, so that little is padded:
+---`ds:bucket_by_length{"ids", boundaries={16, 64}, size={64, 16, 4}, pad={ids=0}}`. A sample goes to the first bucket
+---whose boundary its length does not exceed. All samples are read once for their lengths; a shuffle before keeps its
+---first order, as in split. Each epoch mixes the samples of a bucket, and the batches of all. Runs on the script's
+---thread.
+---@param ... (string|fun(sample: any): integer)|{by: (string|fun(sample: any): integer), boundaries: integer[], size: integer|integer[], pad?: table<string, number|boolean>, drop_last?: boolean, shuffle?: boolean, seed?: integer} # by, boundaries, size, pad, drop_last=false, shuffle=true, seed=0
+---@return perigee.Dataset
+function Dataset:bucket_by_length(...) end
 
 ---The name of a class of a pipeline that data.image_folder began.
 ---@param id integer # from 0, as in `y`

@@ -17,8 +17,8 @@ local function refuse(text, hint) native.raise("invalid_argument", "batch", text
 
 local function describe(v, path) return kind_of(v, path) == "record" and "a table with names" or native.describe(v) end
 
--- All must be as the first: `first` counts samples from the pipeline's beginning, `path` is the field ("x.a", or "").
-local function check(values, first, path, padded)
+-- All must be as the first: `at` says where in the pipeline they stand, `path` is the field ("x.a", or "").
+local function check(values, at, path, padded)
   local of = path == "" and "sample" or path .. " of sample"
   local one, kind = values[1], kind_of(values[1], path)
   for i, v in ipairs(values) do
@@ -27,7 +27,7 @@ local function check(values, first, path, padded)
       if padded then same = v:dim() == one:dim() and v.dtype == one.dtype else same = v.shape == one.shape end
     end
     if not same then
-      refuse(("%s %d is %s, but of sample %d it is %s"):format(of, first + i - 1, describe(v, path), first,
+      refuse(("%s %d is %s, but of sample %d it is %s"):format(of, at[i], describe(v, path), at[1],
              describe(one, path)),
              kind == "tensor" and native.is_tensor(v) and
              (padded and "padded tensors need the same number of axes and one dtype" or
@@ -38,26 +38,26 @@ local function check(values, first, path, padded)
 end
 
 -- The fields of samples, each as a batch.
-local function fields(samples, first, path, pad)
+local function fields(samples, at, path, pad)
   local batch = {}
   for name in pairs(samples[1]) do
     local values, inner = {}, path == "" and tostring(name) or path .. "." .. tostring(name)
     for i, sample in ipairs(samples) do
       values[i] = sample[name]
-      if values[i] == nil then refuse(("sample %d has no %q, unlike sample %d"):format(first + i - 1, inner, first)) end
+      if values[i] == nil then refuse(("sample %d has no %q, unlike sample %d"):format(at[i], inner, at[1])) end
     end
-    batch[name] = collate(values, first, inner, pad)
+    batch[name] = collate(values, at, inner, pad)
   end
   return batch
 end
 
-function collate(values, first, path, pad)
+function collate(values, at, path, pad)
   local value = pad and pad.values[path]
-  local pg, kind = require "perigee", check(values, first, path, value ~= nil)
+  local pg, kind = require "perigee", check(values, at, path, value ~= nil)
   if value ~= nil then
     pad.met[path] = true
     if kind ~= "tensor" then
-      refuse(("pad names %s, which is %s in sample %d"):format(path, describe(values[1], path), first),
+      refuse(("pad names %s, which is %s in sample %d"):format(path, describe(values[1], path), at[1]),
              "tensors can be padded")
     end
     padding.fill(values, value, path)
@@ -67,18 +67,18 @@ function collate(values, first, path, pad)
     return pg.cat(values, { axis = 1 })
   end
   if kind == "number" or kind == "boolean" then return pg.tensor(values) end
-  if kind == "record" then return fields(values, first, path, pad) end
+  if kind == "record" then return fields(values, at, path, pad) end
   return values
 end
 
 ---@param samples any[]
----@param first integer where the first of them stands in the pipeline, from 1
+---@param at integer[] where they stand in the pipeline, from 1
 ---@param values? table<string, number|boolean> what fields are padded with, by their paths ("x", "x.a")
-return function(samples, first, values)
+return function(samples, at, values)
   local pad = values and { values = values, met = {} }
-  local batch = collate(samples, first, "", pad)
+  local batch = collate(samples, at, "", pad)
   for path in pairs(values or {}) do
-    if not pad.met[path] then refuse(("pad names %q, which is no field of sample %d"):format(path, first)) end
+    if not pad.met[path] then refuse(("pad names %q, which is no field of sample %d"):format(path, at[1])) end
   end
   return batch
 end

@@ -318,10 +318,12 @@ function Dataset:batch(...)
       for k = (i - 1) * o.size + 1, math.min(i * o.size, elements) do positions[#positions + 1] = k end
       if stage.gather and not pad then return stage.gather(positions) end
       for k, position in ipairs(positions) do samples[k] = stage.get(position) end
-      return collate(samples, positions[1], pad)
+      return collate(samples, positions, pad)
     end }
   end, not pad and function(stage) return native.data.batch(stage, o.size, o.drop_last) end, true)
 end
+
+require "perigee.data.buckets"(Dataset, fields_of, derive)
 
 ---Element i of the pipeline, from 1, or from the end where negative, in the order of the current epoch: `ds[i]`.
 ---@param i integer

@@ -180,6 +180,9 @@ local tokenizer = data.text.bpe("tokenizer.json")
 print(tokenizer, tokenizer:encode("lower"))
 os.remove("tokenizer.json")]],
   ["data.text.train_bpe"] = BPE .. "print(tokenizer:ids(\"low\")[1], tokenizer:token(258))",
+  ["data.text.pack"] = [[
+local rows = data.text.pack({ {5, 6, 7}, {8, 9} }, 3, {separator=0, pad=-1, segments=true})
+print(#rows, rows[2].ids, rows[2].segments)]],
   ["tokenizer:ids"] = BPE .. "print(#tokenizer:ids(\"a low\"))",
   ["tokenizer:encode"] = BPE .. "print(tokenizer:encode(\"lower\"))",
   ["tokenizer:decode"] = BPE .. "print(tokenizer:decode(tokenizer:encode(\"lower\")))",
@@ -197,6 +200,10 @@ os.remove("tokenizer.json")]],
   ["dataset:batch"] = SET .. [[print(#set:batch(2), #set:batch{2, drop_last=true}, set:batch(2)[1].x)
 local words = data.from_index{2, function(i) return { ids = pg.ones{i + 1, dtype="int64"} } end}
 print(words:batch{2, pad={ids=0}}[1].ids)]],
+  ["dataset:bucket_by_length"] = [[
+local words = data.from_index{6, function(i) return { ids = pg.ones{i, dtype="int64"} } end}
+local batches = words:bucket_by_length{"ids", boundaries={3}, size={3, 2}, pad={ids=0}, shuffle=false}
+for step, batch in batches:each() do print(step, batch.ids.shape) end]],
   ["dataset:map"] = SET .. "local function tenfold(sample) return { x = sample.x * 10 } end\n" ..
     "print(set:map(tenfold)[2].x)\n" ..
     "for step, b in set:map{tenfold, workers=2}:batch(3):each() do print(step, b.x) end",

@@ -132,6 +132,25 @@ function text.bpe(...)
   return require("perigee.data.text.ranks").read(o.path, contents, o)
 end
 
+local read_pack = native.signature("data.text.pack", {
+  { "sequences", "any", required = true, type = "perigee.Dataset|(perigee.Tensor|integer[])[]",
+    doc = "of ids: a list of tensors or tables, or a pipeline" },
+  { "length", "integer", required = true, doc = "ids in a row" },
+  { "separator", "integer", named = true, doc = "the id behind each sequence, as the end of a text" },
+  { "pad", "integer", named = true, doc = "fills the last row up, which is left out if this is not given" },
+  { "segments", "boolean", named = true, default = false,
+    doc = "whether samples say, as `segments`, which of a row's sequences an id is of: 1, 2, ...; 0 where padded" },
+  { "field", "string", named = true, default = "ids", doc = "of a pipeline: where its samples have the ids" } })
+---Sequences laid end to end and cut into rows of `length`, so that nothing is padded but the last:
+---`data.text.pack(sequences, 512, {separator=0})` has samples `ids`, int64 [length]. All are read at once.
+---@return perigee.Dataset
+function text.pack(...)
+  local first = ...
+  local holds_all = select("#", ...) == 1 and native.is_plain(first) and first.sequences ~= nil
+  return require "perigee.data.text.pack"(read_pack(holds_all and first or
+                                                    by_name("data.text.pack", { "sequences", "length" }, ...)))
+end
+
 local read_train = native.signature("data.text.train_bpe", {
   { "texts", "any", required = true, type = "string|string[]", doc = "to learn from" },
   { "size", "integer", required = true, doc = "how many tokens: special ones, 256 bytes, and what is merged" },
