@@ -13,7 +13,7 @@ local events = {}
 ---@field path string the event file
 local Writer = {}
 
-local opened = 0 -- writers of this process, so that two of one second have files of their own
+local opened = 0 -- writers of this process: two of one second have files of their own, whose names are in order
 
 local function first_word(path)
   local file = io.open(path, "rb")
@@ -24,7 +24,7 @@ end
 
 local function new_path(dir, now)
   opened = opened + 1
-  return ("%s/events.out.tfevents.%010d.%s.%s.%d"):format(dir, math.floor(now),
+  return ("%s/events.out.tfevents.%010d.%s.%s.%06d"):format(dir, math.floor(now),
            (first_word "/proc/sys/kernel/hostname" or "localhost"):gsub("[^%w%-.]", "_"),
            first_word "/proc/self/stat" or "0", opened)
 end

@@ -122,7 +122,8 @@ test("profile: an error ends it, and the next one begins anew", function(t)
   t.raises(function() pg.range(1, function() end) end, "range: name must be a string, got number 1")
   t.raises(function() pg.range("a", 1) end, "range: needs a function, got number 1")
   local p = pg.profile(function() end)
-  t.ok(p.seconds >= 0 and #p.rows == 0 and tostring(p))
+  for _, row in ipairs(p.rows) do t.ok(row.name ~= "in the middle", "what the one before did") end
+  t.ok(p.seconds >= 0 and #tostring(p) > 0)
   t.equal(pg.config.get().origins, false)
 end)
 
@@ -162,7 +163,7 @@ local function verdict_of(fn) return pg.profile(fn, { origins = false }).verdict
 local function check(t, kind, fn)
   fn(true) -- what the first call makes
   local v
-  for _ = 1, 3 do -- the machine may have been busy with something else
+  for _ = 1, 10 do -- the machine may have been busy with something else
     v = verdict_of(fn)
     if v.kind == kind then break end
   end
