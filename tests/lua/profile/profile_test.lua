@@ -74,7 +74,8 @@ test("profile: memory, and who held most", function(t)
     return a
   end)
   local m = p.memory.cpu
-  t.ok(m.peak >= before + 1000000 and m.peak < before + 1100000, tostring(m.peak - before))
+  -- A block that was kept may be larger than what is asked for.
+  t.ok(m.peak >= before + 1000000 and m.peak < before + 1500000, tostring(m.peak - before))
   t.equal(m.before, before)
   t.ok(m.holders[1].bytes >= 1000000 and m.holders[1].name:find "profile_test.lua:%d+", m.holders[1].name)
   t.ok(m.holders[2].bytes >= 4000 and m.holders[2].bytes < 10000)
