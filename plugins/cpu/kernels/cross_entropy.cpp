@@ -30,7 +30,7 @@ struct Common {
       weight_stride = call.in(weight).stride[0];
     }
     index_bytes = (targets.workspace() + 63) / 64 * 64;
-    plan.workspace = index_bytes + static_cast<uint64_t>(targets.count() + classes) * 8;
+    plan.workspace = index_bytes + static_cast<uint64_t>(targets.count() + weight_count()) * 8;
   }
 
   // Checked targets, and the weights of the classes in float64 (empty: all 1) behind them in the workspace.
@@ -40,16 +40,18 @@ struct Common {
     targets.check(t, classes, "cross_entropy", {"target", 0}, ignore);
     return t;
   }
+  // None where there is no target to look one up for: the classes may be very many.
+  int64_t weight_count() const { return targets.count() == 0 ? 0 : classes; }
   double* rows(const pg_launch& launch) const {
     return reinterpret_cast<double*>(pg::host_pointer<char>(launch.workspace) + index_bytes);
   }
   const double* read_weights(const pg_launch& launch) const {
     double* weights = rows(launch) + targets.count();
     if (weight_input == UINT32_MAX) {
-      std::fill_n(weights, classes, 1.0);
+      std::fill_n(weights, weight_count(), 1.0);
     } else {
       const char* from = pg::input<const char>(launch, weight_input);
-      for (int64_t c = 0; c < classes; c++) {
+      for (int64_t c = 0; c < weight_count(); c++) {
         convert(weight_storage, sF64, from + c * weight_stride * kStorageBytes[weight_storage], weights + c, 1);
       }
     }
@@ -209,7 +211,7 @@ struct CrossEntropyGrad final : pg::Kernel {
     const int64_t* targets = common_.read_targets(launch);
     const double* weights = common_.read_weights(launch);
     double smoothing = common_.smoothing(launch), all = 0;
-    for (int64_t c = 0; c < common_.classes; c++) all += weights[c];
+    for (int64_t c = 0; c < common_.weight_count(); c++) all += weights[c];
     double divide = common_.reduce == kMean ? common_.total_weight(targets, weights) : 1.0;
     double each = smoothing / static_cast<double>(common_.classes);
     const char* flow = pg::input<const char>(launch, 0);

@@ -42,9 +42,9 @@ test("a rank that raises: the others name it and its message", function(t)
 end)
 
 test("a rank that is killed or stopped, or never comes", function(t)
+  -- The launcher ends all others when one has died: who would say it last may not come to it.
   local text = failing(t, meet_then 'os.execute "kill -9 $PPID"')
-  for _, rank in ipairs { 0, 2 } do says(t, text, rank, "all_reduce: cannot be completed: rank") end
-  t.ok(text:find("rank 1 has ended", 1, true), text) -- who sees it late sees that another has ended over it, too
+  t.ok(text:find "all_reduce: cannot be completed: rank %d has ended", text)
   text = failing(t, meet_then 'os.execute "kill -STOP $PPID"')
   -- Whoever is late sees that another has ended over it, which wakes the stopped one.
   for _, rank in ipairs { 0, 2 } do says(t, text, rank, "all_reduce: ") end

@@ -50,12 +50,27 @@ for name, code in pairs {
   end)
 end
 
+-- Not even the classes' weights are looked at.
+local function of_no_samples(reduction)
+  return ([[
+for _, device in ipairs { "cpu", "sim:0" } do
+  pg.device(device, function()
+    local x = pg.zeros({ 0, 2 ^ 40 }):requires_grad_(true)
+    pg.nn.CrossEntropyLoss { reduction = %q }(x, pg.zeros({ 0 }, { dtype = "int64" })):backward()
+    assert(x.grad.shape[2] == 2 ^ 40)
+    pg.synchronize(device)
+  end)
+end]]):format(reduction)
+end
+
 -- Nothing is computed, so nothing is needed.
 for name, code in pairs {
   interpolate = "assert(pg.interpolate(pg.ones { 0, 1, 4 }, { size = 2 ^ 32 }).shape[3] == 2 ^ 32)",
   adaptive_max_pool1d = "assert(pg.adaptive_max_pool1d(pg.ones { 0, 1, 5 }, 2 ^ 32).shape[3] == 2 ^ 32)",
   avg_pool1d = "assert(pg.avg_pool1d(pg.ones { 0, 1, 2 ^ 32 }, 1).shape[3] == 2 ^ 32)",
   max_pool1d = "assert(pg.max_pool1d(pg.ones { 0, 1, 2 ^ 32 }, 1).shape[3] == 2 ^ 32)",
+  cross_entropy = of_no_samples "mean",
+  ["summed cross_entropy"] = of_no_samples "sum",
 } do
   test("huge/of nothing/" .. name, function(t)
     local bytes, err, text = growth(t, code)

@@ -68,7 +68,9 @@ inline double total_weight(const std::vector<int64_t>& targets, const std::vecto
   return total;
 }
 
-inline std::vector<double> class_weights(const Operand& weight, int64_t classes) {
+// Empty where there is no target to look one up for: the classes may be very many.
+inline std::vector<double> class_weights(const Operand& weight, int64_t classes, const std::vector<int64_t>& targets) {
+  if (targets.empty()) return {};
   return weight ? read<double>(weight) : std::vector<double>(static_cast<size_t>(classes), 1.0);
 }
 
@@ -78,7 +80,7 @@ inline void cross_entropy(const Operand& logits, const Operand& target, const Op
   AxisSplit s(logits.shape, class_axis(logits));
   auto targets = read_targets(target, s.length, options);
   auto logs = log_softmax_of(logits, class_axis(logits));
-  auto weights = class_weights(weight, s.length);
+  auto weights = class_weights(weight, s.length, targets);
   std::vector<double> losses;
   double sum = 0;
   for (int64_t i = 0; i < s.before * s.after; i++) {
@@ -103,7 +105,7 @@ inline void cross_entropy_grad(const Operand& dloss, const Operand& log_probs, c
                                const Operand& weight, const CrossEntropy& options, const Operand& dlogits) {
   AxisSplit s(log_probs.shape, class_axis(log_probs));
   auto targets = read_targets(target, s.length, options);
-  auto weights = class_weights(weight, s.length);
+  auto weights = class_weights(weight, s.length, targets);
   auto logs = read<double>(log_probs), flow = read<double>(dloss);
   std::vector<double> out(logs.size(), 0);
   double each = options.smoothing / static_cast<double>(s.length), all = 0;
