@@ -15,7 +15,7 @@ local function output(command)
   return (text:gsub("%s+$", ""))
 end
 
-local VALUES = { ["-n"] = "count", ["--hosts"] = "hosts", ["--mpirun"] = "mpirun" }
+local VALUES = { ["-n"] = "count", ["--hosts"] = "hosts", ["--mpirun"] = "mpirun", ["--max-restarts"] = "restarts" }
 
 -- The words as options, or nil and what is wrong. What follows the script is the script's.
 local function read_words(...)
@@ -45,6 +45,11 @@ local function read_words(...)
       "how many processes? perigee launch -n N script.lua"
   end
   o.count = n
+  local restarts = tonumber(o.restarts or 0)
+  if not restarts or restarts < 0 or restarts ~= math.floor(restarts) then
+    return nil, "--max-restarts needs a whole number of at least 0, got " .. o.restarts
+  end
+  o.restarts = restarts
   return o
 end
 
@@ -63,8 +68,8 @@ end
 
 -- Environment that this machine's processes get where the user has not set it: processors are shared out, and mpirun
 -- does not warn of networks that it does not use.
-local function prefix_of(o)
-  local parts = {}
+local function prefix_of(o, run)
+  local parts = { "PERIGEE_RESTARTS=" .. run }
   local function default(name, value)
     if not os.getenv(name) then parts[#parts + 1] = name .. "=" .. value end
   end
@@ -73,10 +78,11 @@ local function prefix_of(o)
     default("OMP_NUM_THREADS", math.max(1, math.floor(cores / o.count)))
   end
   default("OMPI_MCA_btl_base_warn_component_unused", 0)
-  return #parts > 0 and "env " .. table.concat(parts, " ") .. " " or ""
+  return "env " .. table.concat(parts, " ") .. " "
 end
 
-local function command_of(o, mpirun, perigee)
+-- `run` counts from 0; scripts see it as PERIGEE_RESTARTS.
+local function command_of(o, mpirun, perigee, run)
   local words = { quote(mpirun), "-n", tostring(o.count), "--bind-to", "none", "--tag-output" }
   local function add(...)
     for _, word in ipairs { ... } do words[#words + 1] = word end
@@ -84,13 +90,14 @@ local function command_of(o, mpirun, perigee)
   if o.hosts then
     add("--host", quote(o.hosts))
     for _, name in ipairs(exported()) do add("-x", name) end
+    if not os.getenv "PERIGEE_RESTARTS" then add("-x", "PERIGEE_RESTARTS") end -- else it is in the list
   elseif not os.getenv("SLURM_JOB_ID") and not os.getenv("PBS_NODEFILE") then
     add("--oversubscribe") -- this machine alone: as many as were asked for
   end
   if o.allow_root then add("--allow-run-as-root") end
   add(quote(perigee))
   for _, word in ipairs(o.words) do add(quote(word)) end
-  return prefix_of(o) .. table.concat(words, " ") .. " 2>&1; echo status $?"
+  return prefix_of(o, run) .. table.concat(words, " ") .. " 2>&1; echo status $?"
 end
 
 -- Passes a line on, with the rank in place of mpirun's tag.
@@ -100,6 +107,24 @@ local function show(o, line)
   if rank and not o.no_prefix then text = ("[%s] %s"):format(rank, text) end
   file:write(text or line, "\n")
   file:flush()
+end
+
+-- Who stops a run from outside (SIGINT, SIGTERM) does not want it again.
+local STOPPED = { [128 + 2] = true, [128 + 15] = true }
+
+local function run_once(o, command)
+  local status = 1
+  local pipe = assert(io.popen(command))
+  for line in pipe:lines() do
+    local code = line:match("^status (%d+)$")
+    if code then
+      status = tonumber(code)
+    else
+      show(o, line)
+    end
+  end
+  pipe:close()
+  return status
 end
 
 return function(...)
@@ -114,17 +139,10 @@ return function(...)
   if output "id -u" == "0" and not allowed then
     return refuse("mpirun does not run as root, where a mistake can damage the system; --allow-root lets it")
   end
-  local native = require "perigee.native"
-  local status = 1
-  local pipe = assert(io.popen(command_of(o, mpirun, native.home .. "/bin/perigee")))
-  for line in pipe:lines() do
-    local code = line:match("^status (%d+)$")
-    if code then
-      status = tonumber(code)
-    else
-      show(o, line)
-    end
+  local perigee = require("perigee.native").home .. "/bin/perigee"
+  for run = 0, math.huge do
+    local status = run_once(o, command_of(o, mpirun, perigee, run))
+    if status == 0 or STOPPED[status] or run == o.restarts then return status end
+    io.stderr:write(("perigee launch: status %d; restart %d of %d\n"):format(status, run + 1, o.restarts))
   end
-  pipe:close()
-  return status
 end

@@ -54,6 +54,8 @@ line that a process prints begins with its rank. Status: mpirun's, 2 wrong words
   -n N              how many processes
   --hosts A,B:4     on these machines (mpirun's --host), A once and B four times; they have Perigee and the script at
                     the same places. Without it on this one, as many as asked for, or on what the batch system gave
+  --max-restarts N  where a process fails, all are started again, up to N times, and PERIGEE_RESTARTS counts them; a
+                    script goes on where its last checkpoint stands. Not where SIGINT or SIGTERM ended it
   --mpirun PATH     this one instead of the first on the path
   --no-prefix       lines as they are printed
   --allow-root      as root too, which mpirun refuses without it]],
