@@ -18,6 +18,7 @@
 ---@field image perigee.image # pictures as tensors, from and to files
 ---@field prune perigee.prune # models with fewer weights
 ---@field compress perigee.compress # layers replaced by smaller ones
+---@field quant perigee.quant # models with fewer bits a weight
 ---@field dist perigee.dist # many processes that run one script
 ---@field json perigee.json # values as JSON text, and files of it
 ---@field memory perigee.memory # what devices have given out
@@ -204,6 +205,14 @@ local ProfileRow = {}
 ---@field sparsity number # zeros / parameters
 ---@field bytes integer # of parameters and buffers, masks among them
 local PruneReport = {}
+
+--- which its weight moved over that of the weight's own, `largest` the most that one number moved
+---@class perigee.QuantReport
+---@field rows {name: string, dtype: string, group_size: integer, error: number, largest: number, bytes: integer, bytes_before: integer}[] # a quantised layer each, in order: `error` is the root of the sum of the squares by
+---@field left {name: string, why: string}[] # Linear layers that stay as they were
+---@field bytes integer # of the whole model's parameters and buffers now
+---@field bytes_before integer # and before
+local QuantReport = {}
 
 ---@class perigee.Schedule
 ---@field done integer # steps done: epochs or batches, whatever step() is called for
@@ -679,6 +688,9 @@ local Meter = {}
 
 ---@class perigee.prune
 local prune = {}
+
+---@class perigee.quant
+local quant = {}
 
 ---Copies in what state() gave, of a model that was adapted in the same way. All is looked at before anything changes.
 ---@param given table<string, perigee.Tensor>
@@ -3511,6 +3523,23 @@ function Tensor:deg2rad() end
 ---@return perigee.Tensor
 function Tensor:deg2rad_() end
 
+---The weight that quantised numbers stand for: each times the scale of its group.
+---@param q perigee.Tensor # int8 [out, in], or of int4 uint8 [out, in / 2]
+---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
+---@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@return perigee.Tensor
+---@overload fun(arguments: {q?: perigee.Tensor, scale?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.dequantize(q, scale, options) end
+
+---The weight that quantised numbers stand for: each times the scale of its group.
+---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
+---@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {scale?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:dequantize(scale, options) end
+
 ---The same memory without history.
 ---@param t perigee.Tensor
 ---@return perigee.Tensor
@@ -5838,6 +5867,50 @@ function pg.put(...) end
 ---@return perigee.Tensor
 function pg.quantile(...) end
 
+---A weight as whole numbers: x / scale, rounded to the nearest (halves to the even one) and kept within -127..127 of
+---int8 and -8..7 of int4; NaN becomes 0. dequantize is the way back.
+---@param x perigee.Tensor # [out, in]; of int4 an even in
+---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
+---@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, scale?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.quantize(x, scale, options) end
+
+---A weight as whole numbers: x / scale, rounded to the nearest (halves to the even one) and kept within -127..127 of
+---int8 and -8..7 of int4; NaN becomes 0. dequantize is the way back.
+---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
+---@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {scale?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:quantize(scale, options) end
+
+---linear(x, dequantize(weight, scale), bias): x stays as it is, only the weight is quantised. Where a device has a
+---kernel for it, few rows of x read the small weight as it lies.
+---@param x perigee.Tensor # [..., in]
+---@param weight perigee.Tensor # int8 [out, in], or of int4 uint8 [out, in / 2]
+---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
+---@param bias? perigee.Tensor # [out]
+---@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.quantized_linear(x, weight, scale, bias, options) end
+
+---linear(x, dequantize(weight, scale), bias): x stays as it is, only the weight is quantised. Where a device has a
+---kernel for it, few rows of x read the small weight as it lies.
+---@param weight perigee.Tensor # int8 [out, in], or of int4 uint8 [out, in / 2]
+---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
+---@param bias? perigee.Tensor # [out]
+---@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:quantized_linear(weight, scale, bias, options) end
+
 ---Radians to degrees.
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
@@ -7253,6 +7326,17 @@ function prune.restore(model, state) end
 ---@param ... perigee.Layer|{model: perigee.Layer} # model
 ---@return perigee.Layer smaller
 function prune.shrink(...) end
+
+---A copy of a trained model whose Linear layers have weights of whole numbers of eight bits, or of four, and a scale
+---for every row or group (post-training quantisation of weights, symmetric: the largest magnitude of a group becomes
+---127 or 7). Memory and files shrink to about a quarter or an eighth. What goes through layers stays floating, so no
+---data is needed; gradients reach inputs and biases, not the weights. Linear layers that share their weight, have hooks
+---or a weight that is computed (a mask of pg.prune) stay as they are, which the report says; where `targets` names one
+---that is an error.
+---@param ... perigee.Layer|{model: perigee.Layer, dtype?: "int8"|"int4", weight_only?: boolean, group_size?: integer, targets?: string[]} # model, dtype=int8, weight_only=true, group_size, targets
+---@return perigee.Layer quantised
+---@return perigee.QuantReport report by layer how far its weight moved and the bytes it takes; print shows it
+function quant.ptq(...) end
 
 ---The scale; 1 where scaling is off.
 ---@return number

@@ -76,6 +76,7 @@ end
 
 function C.dtype_of(spec, dtype)
   if spec.kind == "index" then return "int64" end
+  if spec.kind == "fixed" then return spec.dtype end
   if spec.kind == "bool" then return "bool" end
   if spec.kind == "whole" then return sweep_of(dtype) and dtype or "int64" end
   if spec.kind == "statistics" then return dtype == "float64" and dtype or "float32" end

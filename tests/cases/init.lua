@@ -3,7 +3,7 @@
 
 local families = { "binary", "unary", "reduction", "view", "index", "bags", "scatter", "sort", "matrix", "window",
                    "resample", "normalise", "recurrent", "attention", "loss", "pointwise", "create", "random",
-                   "optimizer", "collective", "gradients", "memory", "image" }
+                   "optimizer", "collective", "gradients", "memory", "image", "quantized" }
 
 local rows, names = {}, {}
 for _, family in ipairs(families) do

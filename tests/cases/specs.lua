@@ -29,6 +29,11 @@ function S.I(shape, low, high) return { shape = shape, kind = "index", whole = {
 ---Whole numbers in [low, high], by default [-3, 3]: int64 where the sweep's dtype is a floating one.
 function S.W(shape, low, high) return { shape = shape, kind = "whole", whole = { low or -3, high or 3 } } end
 
+---Whole numbers in [low, high] of one dtype, whatever the sweep's is.
+function S.N(shape, low, high, dtype)
+  return { shape = shape, kind = "fixed", whole = { low, high }, dtype = dtype }
+end
+
 function S.B(shape) return { shape = shape, kind = "bool" } end
 
 ---The given values; kind is float (default), index or bool. `special`: no dtype sweep makes sense.
@@ -66,7 +71,8 @@ function S.draw(spec, whole, before)
   local order = spec.distinct and shuffled(array.count(spec.shape))
   return array.fill(spec.shape, function(i)
     if spec.kind == "bool" then return uniform() < 0.5 and 1 or 0 end
-    if spec.kind == "index" or (spec.kind == "whole" and not whole) then return whole_in(spec.whole) end
+    local fixed = spec.kind == "index" or spec.kind == "fixed"
+    if fixed or (spec.kind == "whole" and not whole) then return whole_in(spec.whole) end
     if whole then
       local v = whole_in(spec.whole)
       return whole == "unsigned" and math.abs(v) or v

@@ -4,6 +4,7 @@
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
 local hooks = require "perigee.nn.hooks"
+local places = require "perigee.nn.places"
 local svd = require "perigee.compress.svd"
 
 ---@class perigee.compress
@@ -99,60 +100,17 @@ end
 
 -- ---- a model ----
 
--- Layers with their names and where they stand, each place once.
-local function places_in(model)
-  local list, open = { { path = "", layer = model } }, {}
-  local function visit(layer, prefix)
-    if open[layer] then return end
-    open[layer] = true
-    for _, entry in ipairs(walk.entries(layer)) do
-      if entry.kind == "layer" then
-        list[#list + 1] = { path = prefix .. entry.name, layer = entry.value, parent = layer, key = entry.key,
-                            position = entry.position }
-        visit(entry.value, prefix .. entry.name .. ".")
-      end
-    end
-  end
-  visit(model, "")
-  return list
-end
-
-local function put(place, layer)
-  local apart = place.parent[META].apart
-  if place.position then
-    place.parent[place.key][place.position] = layer
-  elseif apart and apart[place.key] then
-    apart[place.key] = layer
-  else
-    place.parent[place.key] = layer
-  end
-end
-
--- Tensors that several layers hold.
-local function shared_tensors(model)
-  local owners, shared = {}, {}
-  for _, entry in ipairs(walk.tensors(model)) do
-    if owners[entry.tensor] and owners[entry.tensor] ~= entry.owner then shared[entry.tensor] = true end
-    owners[entry.tensor] = entry.owner
-  end
-  return shared
-end
-
-local function fits(target, place)
-  return place.path == target or class_of(place.layer) == target or place.path:sub(-#target - 1) == "." .. target
-end
-
 -- Which places are meant: all that can be factored, or those of `targets`, none of which may be impossible.
 local function chosen(model, o, shared)
-  local places, list = places_in(model), {}
+  local list = {}
   for _, target in ipairs(o.targets or { false }) do
     local found = false
     if o.targets and type(target) ~= "string" then
       native.raise("invalid_argument", WHERE, "targets must be names of layers or of classes, got " ..
                    native.describe(target))
     end
-    for _, place in ipairs(places) do
-      if not target or fits(target, place) then
+    for _, place in ipairs(places.of(model)) do
+      if not target or places.fits(target, place) then
         local why = obstacle(place.layer, shared)
         if target and why then
           native.raise("not_supported", WHERE, ("%s (%s) cannot be factored: %s"):format(place.path,
@@ -207,7 +165,7 @@ function compress.low_rank(...)
   return pg().no_grad(function()
     local model = o.model:clone()
     local report, made = {}, {}
-    for _, place in ipairs(chosen(model, o, shared_tensors(model))) do
+    for _, place in ipairs(chosen(model, o, places.shared_tensors(model))) do
       local layer = place.layer
       if made[layer] == nil then
         local a, b, rank, energy = factor(layer, o)
@@ -218,7 +176,7 @@ function compress.low_rank(...)
         made[layer] = a and split(layer, a, b, rank) or false
         if a then report[#report + 1] = { name = place.path, rank = rank, energy = energy } end
       end
-      if made[layer] and place.parent then put(place, made[layer]) end
+      if made[layer] and place.parent then places.put(place, made[layer]) end
       if made[layer] and not place.parent then model = made[layer] end
     end
     if #report == 0 then

@@ -148,6 +148,9 @@ end
 list["compress.low_rank"] = "local model = nn.Sequential{nn.Linear{64, 64}, nn.ReLU{}, nn.Linear{64, 3}}\n" ..
   "local small, factored = pg.compress.low_rank(model, {rank=8})\n" ..
   "print(small, model:size(), small:size())\nprint(factored[1].name, factored[1].rank)"
+list["quant.ptq"] = "local model = nn.Sequential{nn.Linear{64, 64}, nn.ReLU{}, nn.Linear{64, 3}}\n" ..
+  "local small, report = pg.quant.ptq(model, {dtype=\"int4\", group_size=32})\n" ..
+  "print(small, model:size(), small:size())\nprint(#report.rows, report.rows[1].name, report.rows[1].bytes)"
 local ADAPTED = "local model = nn.Sequential{nn.Linear{8, 8}, nn.ReLU{}, nn.Linear{8, 3}}\n"
 list["nn.lora"] = ADAPTED .. [[
 local adapters = nn.lora(model, {rank=2, targets={"0"}, train={"2"}})

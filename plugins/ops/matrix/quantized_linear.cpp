@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// quantized_linear: linear by a weight of small whole numbers and scales. Devices without a kernel for it make the
+// weight and multiply.
+#include "quantized.hpp"
+
+namespace pg::schema_quantized_linear {
+namespace {
+
+using namespace quantized;
+
+Value weight_of(const ValueContext& c) {
+  static constinit OpRef op("dequantize", "format");
+  return c.call(op, c.in(1), c.in(2));
+}
+
+void infer(ShapeContext& c) {
+  c.check_rank(0, 1);
+  c.check_same_dtype(2, 0);
+  Shape weight = check_weight(c, 1, 2), shape = c.shape(0);
+  c.check_dim(0, shape.rank - 1, weight[1], "the number of columns that weight stands for");
+  shape.dims[shape.rank - 1] = weight.dims[0];
+  if (c.has(3)) {
+    c.check_rank(3, 1, 1);
+    c.check_same_dtype(3, 0);
+    c.check_dim(3, 0, weight[0], "the first axis of weight");
+  }
+  c.out(0).set(c.dtype(0), shape);
+}
+
+void differentiate(GradContext& g) {
+  Value d = g.dout(0);
+  if (g.needed(0)) g.din(0) = matmul(d, weight_of(g));
+  if (g.needed(2)) {
+    Value dweight = matmul(flatten_rows(d), flatten_rows(g.in(0)), true, false);
+    g.din(2) = into_scale(dweight, g.in(1), g.in(2), is_int4(g));
+  }
+  if (g.needed(3)) g.din(3) = sum_like(d, g.in(3));
+}
+
+void declare() {
+  OpBuilder& op = declare_op("quantized_linear")
+                      .category("matrix")
+                      .doc(
+                          "linear(x, dequantize(weight, scale), bias): x stays as it is, only the weight is quantised. "
+                          "Where a device has a kernel for it, few rows of x read the small weight as it lies.")
+                      .input("x", kFloating, "[..., in]", PG_INPUT_PROMOTE)
+                      .input("weight", kInteger, kWeight)
+                      .input("scale", kFloating, kScale, PG_INPUT_PROMOTE)
+                      .input("bias", kFloating, "[out]", PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL);
+  format_attr(op)
+      .output("y", "[..., out]")
+      .numeric(PG_NUMERIC_LOWER)
+      .shape(infer)
+      .saves("x", "weight", "scale")
+      .grad(differentiate)
+      .decompose([](ExpandContext& e) {
+        static constinit OpRef linear("linear");
+        Call call(e.builder(), linear);
+        e.out(0) = call.input(e.in(0)).input(weight_of(e)).input(e.has(3) ? e.in(3) : Value{}).emit();
+      });
+}
+
+[[maybe_unused]] const bool declared = (declare(), true);
+
+}  // namespace
+}  // namespace pg::schema_quantized_linear

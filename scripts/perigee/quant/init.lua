@@ -1,0 +1,172 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- perigee.quant: models with fewer bits a weight.
+
+local native = require "perigee.native"
+local walk = require "perigee.nn.walk"
+local hooks = require "perigee.nn.hooks"
+local places = require "perigee.nn.places"
+local linear = require "perigee.quant.linear"
+local reports = require "perigee.quant.report"
+
+---@class perigee.quant
+local quant = {}
+
+local META = walk.META
+local WHERE = "quant.ptq"
+local DTYPES = { "int8", "int4" }
+local LEAST_GROUP, MOST_GROUP = 16, 64 -- of int4 where no size is given
+
+local function pg() return require "perigee" end
+local function class_of(layer) return getmetatable(layer).__name end
+local function label(place) return place.path == "" and class_of(place.layer) or place.path end
+
+-- ---- groups ----
+
+-- Numbers that share a scale where nothing was asked for: of int8 a whole row, of int4 as many as divide it.
+local function default_group(dtype, inputs)
+  if dtype == "int8" then return inputs end
+  for size = MOST_GROUP, LEAST_GROUP, -2 do
+    if inputs % size == 0 then return size end
+  end
+  return inputs
+end
+
+-- Why a weight of rows of `inputs` numbers cannot be of this dtype and group size; nil: it can.
+local function misfit(inputs, o)
+  if inputs == 0 then return "it has no inputs" end
+  if o.dtype == "int4" and inputs % 2 ~= 0 then
+    return ("int4 needs an even number of inputs, it has %d"):format(inputs)
+  end
+  if o.group_size and inputs % o.group_size ~= 0 then
+    return ("group_size=%d does not divide its %d inputs"):format(o.group_size, inputs)
+  end
+end
+
+-- ---- layers ----
+
+-- Why a layer cannot be quantised; nil: it can.
+local function obstacle(layer, shared)
+  if linear.is_quantized(layer) then return "it is quantised already" end
+  if class_of(layer) ~= "Linear" or not layer[META].attributes or layer.forward ~= pg().nn.Linear.forward then
+    return "it is no Linear"
+  end
+  local rule = hooks.computed(layer, "weight")
+  if rule then return ("its weight is computed by %s"):format(rule.kind) end
+  if layer[META].hooks then return "it has hooks" end
+  if shared[layer.weight] then return "it shares its weight with another layer" end
+end
+
+-- Which places are meant: all Linear layers, or those of `targets`, none of which may be impossible.
+local function chosen(model, o, report)
+  local all, shared, list = places.of(model), places.shared_tensors(model), {}
+  for _, target in ipairs(o.targets or { false }) do
+    local found = false
+    if target and type(target) ~= "string" then
+      native.raise("invalid_argument", WHERE, "targets must be names of layers or of classes, got " ..
+                   native.describe(target))
+    end
+    for _, place in ipairs(all) do
+      local layer = place.layer
+      if target and places.fits(target, place) or not target and
+        (class_of(layer) == "Linear" or linear.is_quantized(layer)) then
+        local why = obstacle(layer, shared)
+        if linear.is_quantized(layer) then
+          native.raise("failed_precondition", WHERE, ("%s is quantised already"):format(label(place)),
+                       "quantise the floating model, or name other layers in targets")
+        elseif why and target then
+          native.raise("not_supported", WHERE, ("%s (%s) cannot be quantised: %s"):format(label(place),
+                       class_of(layer), why))
+        elseif why then
+          report.left[#report.left + 1] = { name = label(place), why = why }
+        else
+          list[#list + 1] = place
+        end
+        found = true
+      end
+    end
+    if target and not found then
+      native.raise("not_found", WHERE, ("no layer fits %q of targets"):format(target))
+    end
+  end
+  if #list == 0 then
+    local left = report.left[1]
+    native.raise("failed_precondition", WHERE, ("%s has no Linear layer to quantise"):format(class_of(model)),
+                 left and ("%s stays: %s"):format(left.name, left.why) or nil)
+  end
+  return list
+end
+
+-- What a layer in place of nn.Linear is made by.
+local function options_of(place, o)
+  local attributes = place.layer[META].attributes
+  local inputs = attributes:get "inputs"
+  local why = misfit(inputs, o)
+  if why then
+    native.raise("invalid_argument", WHERE, ("%s cannot be quantised: %s"):format(label(place), why),
+                 "another group_size or dtype, or targets without it")
+  end
+  if not place.layer.weight:isfinite():all():item() then
+    native.raise("failed_precondition", WHERE, ("the weight of %s holds NaN or infinite values"):format(label(place)))
+  end
+  return { inputs = inputs, out = attributes:get "out", dtype = o.dtype,
+           group_size = o.group_size or default_group(o.dtype, inputs), activation = attributes:get "activation" }
+end
+
+local function check(o)
+  if not walk.is_layer(o.model) then
+    native.raise("invalid_argument", WHERE, "needs a model, got " .. native.describe(o.model))
+  end
+  if not o.weight_only then
+    native.raise("not_supported", WHERE, "weight_only=false: what goes through layers is not quantised, only weights")
+  end
+  if o.group_size and o.group_size < 1 then
+    native.raise("invalid_argument", WHERE, ("group_size must be at least 1, got %d"):format(o.group_size))
+  end
+  if walk.is_lazy(o.model) then
+    native.raise("failed_precondition", WHERE, "sizes are not known before the first input", "call the model once")
+  end
+end
+
+local read = native.signature(WHERE, {
+  { "model", "any", required = true, type = "perigee.Layer", doc = "it stays as it is" },
+  { "dtype", "string", named = true, default = "int8", choices = DTYPES, doc = "of the weights" },
+  { "weight_only", "boolean", named = true, default = true,
+    doc = "that what goes through layers stays floating, which it does so far" },
+  { "group_size", "integer", named = true,
+    doc = "neighbours in a row of a weight that share a scale: must divide every layer's inputs. If not given a " ..
+      "whole row of int8 (a scale an output), of int4 the largest even divisor from 16 to 64, else a whole row" },
+  { "targets", "table", named = true, type = "string[]", doc = "names of layers, as in state() or their ends, or of " ..
+    "classes; all Linear layers if not given" } })
+
+---A copy of a trained model whose Linear layers have weights of whole numbers of eight bits, or of four, and a scale
+---for every row or group (post-training quantisation of weights, symmetric: the largest magnitude of a group becomes
+---127 or 7). Memory and files shrink to about a quarter or an eighth. What goes through layers stays floating, so no
+---data is needed; gradients reach inputs and biases, not the weights. Linear layers that share their weight, have hooks
+---or a weight that is computed (a mask of pg.prune) stay as they are, which the report says; where `targets` names one
+---that is an error.
+---@return perigee.Layer quantised
+---@return perigee.QuantReport report by layer how far its weight moved and the bytes it takes; print shows it
+function quant.ptq(...)
+  local o = read(...)
+  check(o)
+  return pg().no_grad(function()
+    local model = o.model:clone()
+    local report, made = reports.new(model), {}
+    local list = chosen(model, o, report)
+    local options = {}
+    for i, place in ipairs(list) do options[i] = options_of(place, o) end
+    for i, place in ipairs(list) do
+      local layer = place.layer
+      if not made[layer] then
+        local weight
+        made[layer], weight = linear.make(layer, options[i])
+        reports.add(report, place.path, layer, made[layer], weight)
+      end
+      if place.parent then places.put(place, made[layer]) else model = made[layer] end
+    end
+    report.bytes = model:size()
+    return model, report
+  end)
+end
+
+return quant

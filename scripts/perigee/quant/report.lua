@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What quantising did to a model, a line a layer.
+
+local native = require "perigee.native"
+local columns = require "perigee.printing.columns"
+
+---@class perigee.QuantReport
+---@field rows {name: string, dtype: string, group_size: integer, error: number, largest: number, bytes: integer,
+---  bytes_before: integer}[] a quantised layer each, in order: `error` is the root of the sum of the squares by
+---  which its weight moved over that of the weight's own, `largest` the most that one number moved
+---@field left {name: string, why: string}[] Linear layers that stay as they were
+---@field bytes integer of the whole model's parameters and buffers now
+---@field bytes_before integer and before
+local Report = {}
+Report.__index = Report
+
+local report = {}
+
+function report.new(model)
+  return setmetatable({ rows = {}, left = {}, bytes = model:size(), bytes_before = model:size() }, Report)
+end
+
+local function root_of_squares(t) return math.sqrt(t:square():sum():item()) end
+
+---Adds the line of a layer whose weight has become another.
+function report.add(self, name, layer, made, after)
+  local wide = layer.weight.dtype == "float64" and "float64" or "float32"
+  local before, o = layer.weight:detach():to(wide), made.options
+  local off = after:to(wide) - before
+  local all = root_of_squares(before)
+  self.rows[#self.rows + 1] = { name = name, dtype = o.dtype, group_size = o.group_size,
+                                error = all > 0 and root_of_squares(off) / all or 0,
+                                largest = off:numel() > 0 and off:abs():amax():item() or 0,
+                                bytes = made:size(), bytes_before = layer:size() }
+end
+
+-- "1,234,567"
+local function thousands(n)
+  return (("%d"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
+end
+
+function Report:__tostring()
+  local lines, widths = { { "layer", "dtype", "group", "error", "largest", "bytes", "before" } }, {}
+  for _, row in ipairs(self.rows) do
+    lines[#lines + 1] = { row.name == "" and "(the model)" or row.name, row.dtype, thousands(row.group_size),
+                          ("%.3f %%"):format(100 * row.error), ("%.2g"):format(row.largest), thousands(row.bytes),
+                          thousands(row.bytes_before) }
+  end
+  lines[#lines + 1] = { "all", "", "", "", "", thousands(self.bytes), thousands(self.bytes_before) }
+  for _, line in ipairs(lines) do
+    for i, cell in ipairs(line) do widths[i] = math.max(widths[i] or 0, columns.count(cell)) end
+  end
+  local texts = {}
+  for k, line in ipairs(lines) do
+    for i, cell in ipairs(line) do
+      local blanks = (" "):rep(widths[i] - columns.count(cell))
+      line[i] = i <= 2 and cell .. blanks or blanks .. cell
+    end
+    texts[k] = table.concat(line, "  ")
+  end
+  local rule = ("-"):rep(columns.count(texts[1]))
+  table.insert(texts, 2, rule)
+  table.insert(texts, #texts, rule)
+  for _, entry in ipairs(self.left) do texts[#texts + 1] = ("%s stays: %s"):format(entry.name, entry.why) end
+  return table.concat(texts, "\n")
+end
+
+native.checked.class(Report, { noun = "what pg.quant.ptq did", call = "report" })
+
+return report
