@@ -1325,7 +1325,7 @@ function Layer:evaluate(...) end
 ---own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none), strategy
 ---(pg.dist.multi_worker(): several processes share each batch, whose size is that of all together; files and lines of
----callbacks are rank 0's).
+---callbacks are rank 0's; to resume, as many processes must see the folder).
 ---@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: perigee.LossName|function|perigee.Layer, metrics?: (perigee.MetricName|function|perigee.Metric)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer|string, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: "bfloat16"|"float16"|"float32"|table, callbacks?: perigee.Callback[]|perigee.Callback, verbose?: integer, shuffle?: boolean, seed?: integer, strategy?: perigee.Strategy, resume?: boolean} # data, x, y, loss, metrics, batch_size, validation, validation_split, optimizer, epochs=1, accumulate=1, clip_norm, clip_value, amp, callbacks, verbose=1, shuffle, seed, strategy, resume=false
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function Layer:fit(...) end

@@ -12,7 +12,6 @@ local callbacks = {}
 ---@field manager? perigee.CheckpointManager what saves, once the training has begun
 local ModelCheckpoint = {}
 ModelCheckpoint.__index = ModelCheckpoint
-ModelCheckpoint.rank_zero = true
 ModelCheckpoint.last = true -- behind the others, whose state it saves
 
 local read = native.signature("ModelCheckpoint", {
@@ -44,8 +43,11 @@ function ModelCheckpoint:on_train_begin(job)
                                                 optimizer = job.optimizer }
 end
 
+-- Of several processes, all give what they have for themselves to rank 0, which writes.
 local function save(self, job, metric)
-  self.path = self.manager:save { step = job.done, metric = metric, fit = resume.state(job) }
+  local state = resume.state(job)
+  if job.strategy and job.strategy.rank > 0 then return end
+  self.path = self.manager:save { step = job.done, metric = metric, fit = state }
 end
 
 function ModelCheckpoint:on_batch_end(job)

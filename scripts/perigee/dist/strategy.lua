@@ -5,6 +5,7 @@
 local native = require "perigee.native"
 local gradients = require "perigee.dist.gradients"
 local shares = require "perigee.dist.shares"
+local trees = require "perigee.dist.trees"
 
 ---How a training is spread. `num_replicas_in_sync` is how many compute at once, `rank` which one this process is.
 ---@class perigee.Strategy
@@ -165,6 +166,9 @@ Strategy._fit = {
   sum = function(params) gradients.sum(params, 1) end,
   spread_buffers = function(model) gradients.spread(buffers_of(model)) end,
   share = shares.of,
+  gather = trees.gather,
+  rows = trees.rows,
+  exchange = gradients.exchange,
   wrap = function(self, fn, ...) return enter(self, "fit", fn, ...) end,
 }
 

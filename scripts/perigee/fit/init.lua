@@ -269,7 +269,7 @@ end
 ---own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none), strategy
 ---(pg.dist.multi_worker(): several processes share each batch, whose size is that of all together; files and lines of
----callbacks are rank 0's).
+---callbacks are rank 0's; to resume, as many processes must see the folder).
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function fit.fit(self, ...)
   local o = read_fit(...)
@@ -280,7 +280,7 @@ function fit.fit(self, ...)
   job.amp, job.scaler = resolve_amp(o.amp)
   job.loss = resolve_loss("fit", o.loss)
   job.metrics = metrics.resolve("fit", o.metrics, job.loss)
-  replicas.prepare(job, o.strategy, o)
+  replicas.prepare(job, o.strategy)
   job.train, job.validation = inputs.training("fit", o)
   job.optimizer = resolve_optimizer(self, o.optimizer)
   job.params, job.device = params_of(job.optimizer), inputs.device_of(self)

@@ -23,13 +23,9 @@ local function check_metrics(job)
 end
 
 ---What stands for a job's training. Nothing happens where there is no strategy.
-function M.prepare(job, strategy, o)
+function M.prepare(job, strategy)
   if strategy == nil then return end
   check(strategy)
-  if o.resume then
-    native.raise("not_supported", "fit", "resume does not go with a strategy yet: random states of the other " ..
-                 "processes are not in a checkpoint", "load the model's parameters before fit")
-  end
   check_metrics(job)
   job.strategy = strategy
   -- Launchers give each process a terminal of its own, and pass on what it prints: a bar would be drawn over and over.
@@ -81,13 +77,85 @@ function M.merge(job, means)
   table.sort(names)
   for _, name in ipairs(names) do
     local metric = means[name]
-    metric.seen = metric.kind.merge(metric.seen, function(op, value) return job.strategy:reduce(op, value) end)
+    metric.seen = metric.kind.merge(metric.seen, function(op, value) return job.strategy:reduce(op, value) end,
+                                    job.strategy._fit.rows)
   end
 end
 
 ---At an epoch's end: running statistics are rank 0's on all.
 function M.end_epoch(job)
   if job.strategy then job.strategy._fit.spread_buffers(job.model) end
+end
+
+local function is_spread(job) return job.strategy ~= nil and job.strategy.num_replicas_in_sync > 1 end
+
+-- What of a training's state each process has for itself. Running statistics are the same on all between epochs.
+local function own_state(job, state)
+  local seed, offset = native.rng_state()
+  local own = { rng = { seed = seed, offset = offset }, callbacks = state.callbacks, means = state.means }
+  if job.batches then
+    own.buffers = {}
+    for name, t in job.model:named_buffers() do own.buffers[name] = t end
+  end
+  return own
+end
+
+---A job's state, in which `ranks` is what each process has for itself: on rank 0, which saves it. The others' lacks it.
+function M.gather(job, state)
+  if is_spread(job) then state.ranks = job.strategy._fit.gather(own_state(job, state)) end
+  return state
+end
+
+---Raises on all processes where they have not found the same checkpoint. `done`: its batches, nil for none.
+function M.agree(job, done)
+  if not is_spread(job) then return end
+  local all = job.strategy._fit.exchange { done or -1 }
+  local function found(rank) return all[rank][1] < 0 and "none" or ("one after %d batches"):format(all[rank][1]) end
+  for rank = 2, #all do
+    if all[rank][1] ~= all[1][1] then
+      native.raise("failed_precondition", "fit", ("ranks find different checkpoints: rank 0 %s, rank %d %s"):format(
+                     found(1), rank - 1, found(rank)), "the folder must be one that all processes see")
+    end
+  end
+end
+
+local function load_buffers(job, saved, need)
+  for name, t in job.model:named_buffers() do
+    local v = saved[name]
+    need(native.is_tensor(v) and v.shape == t.shape and v.dtype == t.dtype, "buffer " .. name)
+  end
+  require("perigee").no_grad(function()
+    for name, t in job.model:named_buffers() do t:copy_(saved[name]) end
+  end)
+end
+
+---Puts what a checkpoint has of this process into its place, and into a state of gather's.
+function M.adopt(job, state)
+  local saved, size = state.ranks and #state.ranks or 1, job.strategy and job.strategy.num_replicas_in_sync or 1
+  if saved ~= size then
+    native.raise("failed_precondition", "fit", ("the checkpoint is of a training by %d processes, this one is by %d")
+      :format(saved, size), saved > 1 and ("perigee launch -n %d, and strategy=pg.dist.multi_worker()"):format(saved) or
+      "load the model's parameters before fit")
+  end
+  if size == 1 then return end
+  local rank = job.strategy.rank
+  local function need(condition, name)
+    if not condition then
+      native.raise("data_loss", "fit", ("the checkpoint has no %s of rank %d"):format(name, rank))
+    end
+  end
+  local own = state.ranks[rank + 1]
+  need(type(own) == "table" and not native.is_tensor(own), "state")
+  local rng = own.rng
+  need(type(rng) == "table" and type(rng.seed) == "string" and rng.seed:find "^%d+$" and #rng.seed <= 20 and
+         type(rng.offset) == "number" and rng.offset >= 0 and rng.offset % 1 == 0 and rng.offset < 2 ^ 53,
+       "random numbers")
+  need(type(own.callbacks) == "table", "callbacks")
+  need(own.means == nil or type(own.means) == "table", "means")
+  need((own.means ~= nil) == (state.data ~= nil) and (own.buffers ~= nil) == (state.data ~= nil), "place in the epoch")
+  if own.buffers then load_buffers(job, own.buffers, need) end
+  native.set_rng_state(rng.seed, rng.offset)
+  state.callbacks, state.means = own.callbacks, own.means
 end
 
 ---Runs a training; another strategy inside of it is an error.

@@ -3,11 +3,13 @@
 -- the same bits as one that was not.
 
 local native = require "perigee.native"
+local replicas = require "perigee.fit.replicas"
 
 local resume = {}
 
 ---The place of a job as a plain table. That it was to stop is no part of it: the next call may go on.
----Within an epoch, call it where no gradients wait (`job.whole`).
+---Within an epoch, call it where no gradients wait (`job.whole`). Of several processes all call it, and what rank 0
+---gets is to be saved.
 function resume.state(job)
   local state = { epoch = job.epoch, done = job.done, history = {}, callbacks = {}, means = nil,
                   train = job.train:epoch(), validation = job.validation and job.validation:epoch() or nil,
@@ -20,7 +22,7 @@ function resume.state(job)
     state.data, state.means = job.batches:state(), {}
     for name, mean in pairs(job.means) do state.means[name] = mean:state() end
   end
-  return state
+  return replicas.gather(job, state)
 end
 
 local function is_count(v) return type(v) == "number" and v >= 0 and v % 1 == 0 and v < 2 ^ 53 end
@@ -67,8 +69,10 @@ function resume.restore(job)
                  "callbacks={ pg.callbacks.ModelCheckpoint{dir} }")
   end
   local state = found:restore(job)
+  if state then check(state) end
+  replicas.agree(job, state and state.done)
   if not state then return 1 end
-  check(state)
+  replicas.adopt(job, state)
   for i, entry in ipairs(state.history) do job.history[i] = entry end
   job.epoch, job.done = state.epoch, state.done
   job.train:epoch(state.train)

@@ -123,7 +123,19 @@ local function fits_lists(seen)
   return true
 end
 
-local AUC = { name = "auc", add = keep, read = area, fits = fits_lists }
+-- rows(t): the rows of all processes behind each other.
+local function merge_lists(seen, _, rows)
+  local pg = require "perigee"
+  local scores, real = pg.zeros({ 0 }, { dtype = "float32" }), pg.zeros({ 0 }, { dtype = "uint8" })
+  if seen.scores then
+    scores = pg.cat(seen.scores, { axis = 1 }):to "cpu"
+    real = pg.cat(seen.real, { axis = 1 }):to "cpu":to "uint8"
+  end
+  scores, real = rows(scores), rows(real)
+  return #scores > 0 and { scores = { scores }, real = { real:to "bool" } } or {}
+end
+
+local AUC = { name = "auc", add = keep, read = area, fits = fits_lists, merge = merge_lists }
 
 local read_auc = native.signature("metrics.AUC", {})
 ---Area under the ROC curve, exact: how often a positive has a higher score than a negative, ties half. Scores and

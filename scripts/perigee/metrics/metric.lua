@@ -13,7 +13,7 @@ local common = require "perigee.nn.loss.common"
 local Metric = {}
 
 -- A kind is { name, add(metric, prediction, target, samples), which takes a batch into metric.seen, read(metric),
--- fits(seen): whether that is what add leaves, and, where parts can be put together, merge(seen, reduce), with
+-- fits(seen): whether that is what add leaves, and, where parts can be put together, merge(seen, reduce, rows), with
 -- reduce("sum"|"max", number or tensor) over all processes }.
 local function new(kind, options)
   return setmetatable({ kind = kind, name = kind.name, options = options, threshold = options.threshold, seen = {} },

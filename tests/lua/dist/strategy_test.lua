@@ -192,9 +192,28 @@ test("parameters that not all use, mixed precision, metrics of counts, callbacks
     -- the mean of the two replicas' buffers is rank 0's
     local norm = model[2].running_mean
     same(d.all_gather(norm:reshape(1, -1))[2]:eq(norm):all():item(), true, "statistics differ")
-    raises(function() classes { metrics = { "auc" } } end, "cannot be put together from parts")
-    raises(function() classes { resume = true } end, "resume does not go with a strategy yet")
+    raises(function() classes { resume = true } end, "resume=true needs a callback that saves")
     raises(function() classes { strategy = {} } end, "strategy must be one of pg.dist")
+  ]])
+end)
+
+test("area under the curve is that of all samples, also where a process has none", function(t)
+  launched.well(t, 3, COMMON .. [[
+    local x = pg.tensor { 0.1, 0.4, 0.35, 0.8, 0.7, 0.2, 0.9 }:reshape(7, 1)
+    local y = pg.tensor { 0, 0, 1, 1, 0, 1, 1 }:reshape(7, 1)
+    local function area(n, strategy)
+      local model = nn.Sequential { nn.Linear { 1, 1 } }
+      pg.no_grad(function() model[1].weight:fill_(1) model[1].bias:fill_(0) end)
+      local history = model:fit { x = x[{ { 1, n } }], y = y[{ { 1, n } }], loss = "bce_with_logits",
+        metrics = { "auc" }, batch_size = 3, epochs = 1, shuffle = false, verbose = 0, strategy = strategy,
+        optimizer = optim.SGD { lr = 0 } }
+      return history[1].auc
+    end
+    for _, n in ipairs { 7, 5, 3, 2 } do
+      local alone, together = area(n), area(n, d.multi_worker())
+      local nan = together ~= together and alone ~= alone
+      same(together == alone or nan, true, ("%d: %s, %s"):format(n, together, alone))
+    end
   ]])
 end)
 
