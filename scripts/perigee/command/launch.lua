@@ -97,32 +97,54 @@ local function command_of(o, mpirun, perigee, run)
   if o.allow_root then add("--allow-run-as-root") end
   add(quote(perigee))
   for _, word in ipairs(o.words) do add(quote(word)) end
-  return prefix_of(o, run) .. table.concat(words, " ") .. " 2>&1; echo status $?"
+  return prefix_of(o, run) .. table.concat(words, " ") .. " 2>&1; printf '\\001status %d\\n' $?"
 end
 
--- Passes a line on, with the rank in place of mpirun's tag.
-local function show(o, line)
-  local rank, stream, text = line:match("^%[%d+,(%d+)%]<std(%a+)>:?(.*)$")
+local function show(o, rank, stream, text)
   local file = stream == "out" and io.stdout or io.stderr
-  if rank and not o.no_prefix then text = ("[%s] %s"):format(rank, text) end
-  file:write(text or line, "\n")
+  file:write(rank and not o.no_prefix and ("[%s] "):format(rank) or "", text, "\n")
   file:flush()
+end
+
+local TAG = "%[%d+,(%d+)%]<std(%a+)>:?"
+
+-- Passes on what a line of mpirun holds, with ranks in place of its tags. It tags what it reads at once: that may be
+-- the beginning of a line, whose rest stands behind another tag, there or further on. `open`: such beginnings.
+local function take(o, open, line)
+  local _, last, rank, stream = line:find("^" .. TAG)
+  if not rank then show(o, nil, "err", line) end -- mpirun's own
+  while rank do
+    local first, next_last, next_rank, next_stream = line:find(TAG, last + 1)
+    local key = stream .. rank
+    local text = (open[key] or "") .. line:sub(last + 1, first and first - 1)
+    open[key] = first and text or nil
+    if not first then show(o, rank, stream, text) end
+    last, rank, stream = next_last, next_rank, next_stream
+  end
+end
+
+-- Beginnings of lines that no end came for.
+local function finish(o, open)
+  local keys = {}
+  for key in pairs(open) do keys[#keys + 1] = key end
+  table.sort(keys)
+  for _, key in ipairs(keys) do
+    if open[key] ~= "" then show(o, key:match "%d+", key:match "%a+", open[key]) end
+  end
 end
 
 -- Who stops a run from outside (SIGINT, SIGTERM) does not want it again.
 local STOPPED = { [128 + 2] = true, [128 + 15] = true }
 
 local function run_once(o, command)
-  local status = 1
+  local status, open = 1, {}
   local pipe = assert(io.popen(command))
   for line in pipe:lines() do
-    local code = line:match("^status (%d+)$")
-    if code then
-      status = tonumber(code)
-    else
-      show(o, line)
-    end
+    local last, code = line:match "^(.-)\1status (%d+)$" -- last: what a script has printed without an end of line
+    status = tonumber(code) or status
+    if not code or last ~= "" then take(o, open, last or line) end
   end
+  finish(o, open)
   pipe:close()
   return status
 end

@@ -220,3 +220,25 @@ test("a process alone is rank 0 of 1, and collectives are copies", function(t)
   t.raises(function() d.deadline(-1) end, "dist.deadline: needs a number of seconds, got number %-1")
   t.raises(function() pg.all_gather(x, { ranks = 2 }) end, "expected 1 where group is 0")
 end)
+
+test("perigee launch: lines of any length come whole, behind their rank", function(t)
+  local text = launched.well(t, 2, [[
+    for i = 1, 300 do print(("%d:%s."):format(i, ("x"):rep(i * 7 % 901))) end
+    io.stderr:write "a warning\n"
+  ]])
+  local lines = {}
+  for line in text:gmatch "[^\n]+" do lines[line] = true end
+  for rank = 0, 1 do
+    t.ok(lines[("[%d] a warning"):format(rank)], text)
+    for i = 1, 300 do
+      local line = ("[%d] %d:%s."):format(rank, i, ("x"):rep(i * 7 % 901))
+      if not lines[line] then t.ok(false, ("rank %d, line %d is not whole"):format(rank, i)) end
+    end
+  end
+end)
+
+test("perigee launch: what ends without an end of line is shown, and its status counts", function(t)
+  local text, status = launched.run(t, 1, "io.write 'no end'")
+  t.equal(status, 0, text)
+  t.equal(text:match "^[^\n]+", "[0] no end")
+end)
