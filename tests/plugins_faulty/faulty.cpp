@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that break their promises, one each.
+// Operators and optimizers that break their promises, one each.
 #include <perigee/functions.hpp>
 #include <perigee/kernel.hpp>
 #include <perigee/op.hpp>
+#include <perigee/optimizer.hpp>
 
 using namespace pg;
 
@@ -385,7 +386,40 @@ struct Attr : Kernel {
 };
 PG_KERNEL("faulty_attr", Attr);
 
+// ---- optimizers ----
+
+struct FaultySteps {
+  double lr = 0.5;
+  Bool first = false;
+
+  void check() const {}
+  uint64_t slots() const { return 0; }
+  void update(const OptimizerStep& step) const {
+    for (const Update& u : step.updates()) {
+      const double rate = first ? (step.number() == 1 ? lr : lr / 2) : lr / static_cast<double>(step.number());
+      assign(u.param, u.param - u.gradient * rate);
+    }
+  }
+};
+
+PG_OPTIMIZER(FaultySteps, "FaultySteps", "Its rate depends on the step, and no attribute says so.")
+    .attr(&FaultySteps::lr, "lr", "of the first step")
+    .attr(&FaultySteps::first, "first", "the rate is lr in the first step, half of it later; else lr / step");
+
+struct FaultyConstant {
+  double lr = 0.5;
+
+  void check() const {}
+  uint64_t slots() const { return 0; }
+  void update(const OptimizerStep& step) const {
+    for (const Update& u : step.updates()) assign(u.param, u.param - u.gradient * lr);
+  }
+};
+
+PG_OPTIMIZER(FaultyConstant, "FaultyConstant", "Nothing is wrong with it: the same in every step.")
+    .attr(&FaultyConstant::lr, "lr", "rate");
+
 }  // namespace
 
-using Faulty = Provides<OpTable, KernelTable<"cpu">>;
-PG_PLUGIN(Faulty, "faulty", "1.0.0", "ops,kernels");
+using Faulty = Provides<OpTable, KernelTable<"cpu">, OptimizerTable>;
+PG_PLUGIN(Faulty, "faulty", "1.0.0", "ops,kernels,optimizers");

@@ -204,3 +204,30 @@ test("kernels that come late serve shapes seen before", function(t)
   t.equal(pg.faulty_late(x), { 42, 42, 42 })
   t.equal(pg.faulty_late(pg.ones { 5 }), { 42, 42, 42, 42, 42 })
 end)
+
+test("an update that computes with its step's number cannot be recorded once for all steps", function(t)
+  local function trained(opt, w)
+    local g = pg.graph(function(g)
+      local v = g:variable { "v", init = w }
+      return { train = opt:minimize((v * v):sum()), v = v }
+    end)
+    return pg.Session { g }
+  end
+  for _, first in ipairs { false, true } do
+    local problem = t.raises(function() trained(pg.optim.FaultySteps { lr = 0.1, first = first }, x) end,
+                             "FaultySteps: the plugin's update depends on the number of the step")
+    t.equal(problem.code, "not_supported")
+  end
+  local w = pg.tensor { 1, 2, 3 }
+  w.requires_grad = true
+  local eager = pg.optim.FaultySteps { { w }, lr = 0.1 }
+  for _ = 1, 2 do
+    eager:zero_grad();
+    (w * w):sum():backward()
+    eager:step()
+  end
+  t.ok(pg.allclose(w, x * (0.8 * 0.9)))
+  local s = trained(pg.optim.FaultyConstant { lr = 0.25 }, x)
+  s:run "train"
+  t.equal(s:run { "train", "v" }.v, x * 0.25)
+end)

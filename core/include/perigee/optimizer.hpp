@@ -6,11 +6,11 @@
 //     void check() const;                                  // throws on hyperparameters that make no sense
 //     uint64_t slots() const { return momentum != 0; }     // mask: bit i, the i-th of `slots` below is needed
 //     void update(const pg::OptimizerStep& s) const {      // emit operators that write parameters and state
-//       static constinit pg::OpRef op("sgd", "lr", "momentum", "first");
+//       static constinit pg::OpRef op("sgd", "lr", "momentum", "step");
 //       for (const pg::UpdateGroup& g : s.groups()) {      // one multi-tensor operator for all that match
 //         pg::Call call = s.call(op);
 //         call.inputs(g.params).inputs(g.gradients).inputs(g.state[0]);
-//         call.set(0, lr).set(1, momentum).set(2, s.number() == 1).emit(nullptr, 0);
+//         call.set(0, lr).set(1, momentum).set(2, s.number()).emit(nullptr, 0);
 //       }
 //     }
 //   };
@@ -29,7 +29,8 @@
 //
 // The struct is the packed attribute struct of the C table; layer.hpp says what its fields may be. An operator that
 // updates declares its parameters and state as PG_INPUT_MUTATES; one with an in-place form is emitted with
-// PG_EMIT_IN_PLACE. A plugin is, or has in its pg::Provides, a pg::OptimizerTable.
+// PG_EMIT_IN_PLACE. A graph records an update once: in later steps it rewrites the attribute `step`, and those that are
+// named as hyperparameters. One that computes with s.number() itself is for eager code alone, and says so in a graph. A plugin is, or has in its pg::Provides, a pg::OptimizerTable.
 #pragma once
 
 #include "perigee/functions.hpp"

@@ -5,6 +5,7 @@
 
 local native = require "perigee.native"
 local limits = require "perigee.optim.limits"
+local recordable = require "perigee.optim.recordable"
 
 local graphs = native.graphs
 local recorded = {}
@@ -241,6 +242,7 @@ local function update_group(record, group, g, batch, next_step, skip, lr)
     attributes:step(number_step, batch.params, batch.gradients, batch.state,
                     setmetatable(values, { __index = attributes.values }))
   else
+    recordable.check(attributes, batch)
     local first = graphs.node_count()
     native.with(function() native.set_condition(skip) end, function() native.set_condition(nil) end,
                 attributes.step, attributes, 1, batch.params, batch.gradients, batch.state)

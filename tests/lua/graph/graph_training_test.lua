@@ -234,6 +234,49 @@ test("loss scaling skips steps whose gradients overflow, and adapts the scale", 
   end
 end)
 
+test("training in 16 bits under autocast, with loss scaling in float16, is eager training bit by bit", function(t)
+  local amp = pg.amp
+  for _, dtype in ipairs { "bfloat16", "float16" } do
+    for _, name in ipairs { "SGD momentum", "Adam", "LAMB", "Muon" } do
+      local options = { init_scale = 2 ^ 10, growth_interval = 2, enabled = dtype == "float16" }
+      local model = nn.Sequential { nn.Linear { 4, 16 }, nn.LayerNorm { 16 }, nn.GELU {}, nn.Linear { 16, 3 } }
+      local twin, list = model:clone(), {}
+      for i = 1, 5 do list[i] = { x = pg.randn { 8, 4 }, y = pg.randint(0, 3, { 8 }) } end
+      if options.enabled then list[3].x[{ 1, 1 }] = 1 / 0 end
+      local eager, opt = makers[name](model:parameters()), makers[name](twin:parameters())
+      local scaler, own = amp.GradScaler(options), amp.GradScaler(options)
+      local hidden
+      local g = pg.graph(function(g)
+        local x = g:placeholder { "x", shape = { "n", 4 } }
+        local y = g:placeholder { "y", shape = { "n" }, dtype = "int64" }
+        local loss = amp.autocast(dtype, function()
+          hidden = twin[1](x).dtype
+          return nn.cross_entropy(twin(x), y)
+        end)
+        return { loss = loss, train = opt:minimize(loss, { scaler = own }) }
+      end)
+      t.equal(hidden, dtype)
+      local s, steps = pg.Session { g }, 0
+      for i, batch in ipairs(list) do
+        eager:zero_grad()
+        local loss = amp.autocast(dtype, function() return nn.cross_entropy(model(batch.x), batch.y) end)
+        scaler:scale(loss):backward()
+        scaler:step(eager)
+        if not scaler:update() then steps = steps + 1 end
+        local got, what = s:run({ "loss", "train" }, batch), ("%s %s %d"):format(dtype, name, i)
+        if not (options.enabled and i == 3) then t.equal(got.loss, loss:detach(), what) end
+        t.equal(got.train:item(), steps, what)
+        if options.enabled then t.equal(s:run("grad_scaler/scale"):item(), scaler:get_scale(), what) end
+      end
+      t.equal(steps, options.enabled and 4 or 5)
+      s:commit(twin)
+      s:commit(opt)
+      same_model(t, twin, model, dtype .. " " .. name)
+      same_optimizer(t, opt, eager, dtype .. " " .. name)
+    end
+  end
+end)
+
 test("apply_gradients takes gradients that the graph computed; g:variables train, too", function(t)
   local opt = optim.SGD { lr = 0.5, momentum = 0.5 }
   local g = pg.graph(function(g)
