@@ -36,7 +36,7 @@ local function check(state)
   for _, name in ipairs { "epoch", "done", "train" } do need(is_count(state[name]), name) end
   need(state.validation == nil or is_count(state.validation), "validation")
   for _, name in ipairs { "history", "callbacks" } do need(type(state[name]) == "table", name) end
-  for _, name in ipairs { "data", "means", "scaler" } do
+  for _, name in ipairs { "data", "means", "scaler", "ranks" } do
     need(state[name] == nil or type(state[name]) == "table", name)
   end
   need(state.data == nil or is_count(state.data.position) and type(state.means) == "table", "data")

@@ -4,7 +4,7 @@
 local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
 local hooks = require "perigee.nn.hooks"
-local columns = require "perigee.printing.columns"
+local cells = require "perigee.printing.cells"
 
 local prune = {}
 
@@ -85,38 +85,21 @@ function prune.report(...)
   return report
 end
 
--- "1,234,567"
-local function thousands(n)
-  return (("%d"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
-end
+local thousands = cells.thousands
 
-local function cells(label, shapes, row)
+local function line_of(label, shapes, row)
   return { label, shapes, thousands(row.parameters), thousands(row.zeros), ("%.2f %%"):format(100 * row.sparsity),
            thousands(row.bytes) }
 end
 
 function Report:__tostring()
-  local lines, widths = { { "layer", "shapes", "parameters", "zeros", "sparsity", "bytes" } }, {}
+  local lines = { { "layer", "shapes", "parameters", "zeros", "sparsity", "bytes" } }
   for _, row in ipairs(self.rows) do
     local label = row.name == "" and row.class or ("%s (%s)"):format(row.name, row.class)
-    lines[#lines + 1] = cells(label, row.shapes, row)
+    lines[#lines + 1] = line_of(label, row.shapes, row)
   end
-  lines[#lines + 1] = cells("all", "", self)
-  for _, line in ipairs(lines) do
-    for i, cell in ipairs(line) do widths[i] = math.max(widths[i] or 0, columns.count(cell)) end
-  end
-  local texts = {}
-  for k, line in ipairs(lines) do
-    for i, cell in ipairs(line) do
-      local blanks = (" "):rep(widths[i] - columns.count(cell))
-      line[i] = i <= 2 and cell .. blanks or blanks .. cell
-    end
-    texts[k] = table.concat(line, "  ")
-  end
-  local rule = ("-"):rep(columns.count(texts[1]))
-  table.insert(texts, 2, rule)
-  table.insert(texts, #texts, rule)
-  return table.concat(texts, "\n")
+  lines[#lines + 1] = line_of("all", "", self)
+  return table.concat(cells.lines(lines, 2), "\n")
 end
 
 return prune

@@ -2,7 +2,7 @@
 -- What quantising did to a model, a line a layer.
 
 local native = require "perigee.native"
-local columns = require "perigee.printing.columns"
+local cells = require "perigee.printing.cells"
 
 ---@class perigee.QuantReport
 ---@field rows {name: string, dtype: string, group_size: integer, error: number, largest: number, bytes: integer,
@@ -34,33 +34,17 @@ function report.add(self, name, layer, made, after)
                                 bytes = made:size(), bytes_before = layer:size() }
 end
 
--- "1,234,567"
-local function thousands(n)
-  return (("%d"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
-end
+local thousands = cells.thousands
 
 function Report:__tostring()
-  local lines, widths = { { "layer", "dtype", "group", "error", "largest", "bytes", "before" } }, {}
+  local lines = { { "layer", "dtype", "group", "error", "largest", "bytes", "before" } }
   for _, row in ipairs(self.rows) do
     lines[#lines + 1] = { row.name == "" and "(the model)" or row.name, row.dtype, thousands(row.group_size),
                           ("%.3f %%"):format(100 * row.error), ("%.2g"):format(row.largest), thousands(row.bytes),
                           thousands(row.bytes_before) }
   end
   lines[#lines + 1] = { "all", "", "", "", "", thousands(self.bytes), thousands(self.bytes_before) }
-  for _, line in ipairs(lines) do
-    for i, cell in ipairs(line) do widths[i] = math.max(widths[i] or 0, columns.count(cell)) end
-  end
-  local texts = {}
-  for k, line in ipairs(lines) do
-    for i, cell in ipairs(line) do
-      local blanks = (" "):rep(widths[i] - columns.count(cell))
-      line[i] = i <= 2 and cell .. blanks or blanks .. cell
-    end
-    texts[k] = table.concat(line, "  ")
-  end
-  local rule = ("-"):rep(columns.count(texts[1]))
-  table.insert(texts, 2, rule)
-  table.insert(texts, #texts, rule)
+  local texts = cells.lines(lines, 2)
   for _, entry in ipairs(self.left) do texts[#texts + 1] = ("%s stays: %s"):format(entry.name, entry.why) end
   return table.concat(texts, "\n")
 end
