@@ -30,7 +30,8 @@
 // The struct is the packed attribute struct of the C table; layer.hpp says what its fields may be. An operator that
 // updates declares its parameters and state as PG_INPUT_MUTATES; one with an in-place form is emitted with
 // PG_EMIT_IN_PLACE. A graph records an update once: in later steps it rewrites the attribute `step`, and those that are
-// named as hyperparameters. One that computes with s.number() itself is for eager code alone, and says so in a graph. A plugin is, or has in its pg::Provides, a pg::OptimizerTable.
+// named as hyperparameters. One that computes with s.number() itself is for eager code alone, and says so in a graph. A
+// plugin is, or has in its pg::Provides, a pg::OptimizerTable.
 #pragma once
 
 #include "perigee/functions.hpp"
