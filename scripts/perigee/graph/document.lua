@@ -82,8 +82,8 @@ function document.version(whole)
   return version
 end
 
--- Sizes that a node asks for, also in bodies.
-local function each_dimension(node, visit)
+---Sizes that a node asks for, also in bodies.
+function document.each_dimension(node, visit)
   for _, attribute in pairs(node.attributes or {}) do
     if attribute.type == "dims" then
       for _, d in ipairs(attribute.value) do visit(d) end
@@ -94,8 +94,17 @@ local function each_dimension(node, visit)
     for _, source in ipairs(body.sources) do
       for _, d in ipairs(source.shape) do visit(d) end
     end
-    for _, inner in ipairs(body.nodes) do each_dimension(inner, visit) end
+    for _, inner in ipairs(body.nodes) do document.each_dimension(inner, visit) end
   end
+end
+
+---The values that a node needs made before it: inputs, those it waits for, and numbers.
+function document.each_value(node, visit)
+  for _, input in ipairs(node.inputs) do
+    if type(input) == "string" then visit(input) end
+  end
+  for _, name in ipairs(node.after or {}) do visit(name) end
+  for _, name in pairs(node.bound or {}) do visit(name) end
 end
 
 -- Of each symbol the node that finds it out, or the placeholder that a run has it of.
@@ -129,12 +138,8 @@ function document.needed(graph, names)
     if not needed[item] then
       needed[item] = true
       if maker.node then
-        for _, input in ipairs(item.inputs) do
-          if type(input) == "string" then open[#open + 1] = makers[input] end
-        end
-        for _, name in ipairs(item.after or {}) do open[#open + 1] = makers[name] end
-        for _, name in pairs(item.bound or {}) do open[#open + 1] = makers[name] end
-        each_dimension(item, visit_size)
+        document.each_value(item, function(name) open[#open + 1] = makers[name] end)
+        document.each_dimension(item, visit_size)
       end
     end
   end

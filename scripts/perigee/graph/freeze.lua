@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Freezing: of a graph only what its outputs need, with variables as constants of what they hold.
+-- Freezing: of a graph only what its outputs need, with variables as constants of what they hold, and what is computed
+-- of constants alone as constants.
 
 local pg = require "perigee"
 local document = require "perigee.graph.document"
+local fold = require "perigee.graph.fold"
 
 local function keep(list, needed)
   local kept = pg.json.array()
@@ -54,22 +56,30 @@ local function prune_operators(whole)
   whole.operators = kept
 end
 
+-- Only what the named values need.
+local function prune(graph, names)
+  local needed = document.needed(graph, names)
+  graph.sources, graph.nodes = keep(graph.sources, needed), keep(graph.nodes, needed)
+end
+
 ---Changes a document; answers tensors by name that take the place of what the session holds.
+---@param session perigee.Session
 ---@param whole table
 ---@param signature table
 ---@param wanted string[] values that the outputs need computed
 ---@return table<string, perigee.Tensor>
-return function(_, whole, signature, wanted)
+return function(session, whole, signature, wanted)
   local graph = whole.graph
   local names = {}
   for i, entry in ipairs(signature.outputs) do entry.value = wanted[i] end
   for _, side in ipairs { signature.inputs, signature.outputs } do
     for _, entry in ipairs(side) do names[#names + 1] = entry.value end
   end
-  local needed = document.needed(graph, names)
-  graph.sources, graph.nodes = keep(graph.sources, needed), keep(graph.nodes, needed)
+  prune(graph, names)
   forget_variables(graph)
+  local folded = fold(session, graph, names)
+  prune(graph, names)
   prune_symbols(graph)
   prune_operators(whole)
-  return {}
+  return folded
 end

@@ -159,6 +159,45 @@ y = add(matmul, b)  float32 [batch, 2]  cpu:0
   files.same_bits(run:run("train_b", feeds), session:run("train_b", feeds), "b")
 end)
 
+test("frozen, what is computed of constants alone is a constant", function(t)
+  local session = pg.Session { pg.graph(function(g)
+    local x, n = g:placeholder { "x", shape = { "batch", 64 } }, nil
+    local w, b = g:variable { "w", shape = { 64, 64 }, init = "normal" }, g:variable { "b", shape = { 64 } }
+    local scaled = (w * 2):t() -- one after the other, and a view
+    local y = x:matmul(scaled) + b:exp()
+    n = x:size(1)
+    local found = b:eq(0):nonzero() -- of a size that only a run tells
+    local outer = b:reshape { 64, 1 } * b:reshape { 1, 64 } * pg.ones { 9, 64, 64 } -- larger than what it is made of
+    local drawn = pg.dropout(b + 1, 0.5)
+    pg.no_grad(function() b:add_(1) end)
+    return { y = y, scaled = scaled, found = found, outer = outer:sum(), drawn = drawn, rows = pg.ones { n, 2 },
+             first = x[1] + pg.ones { 64 }, train = b, held = b:sum() }
+  end) }
+  session:run "train"
+  local feeds = { x = pg.randn { 3, 64 } }
+  local function nodes_of(outputs)
+    local g, list = files.round_trip(session, { outputs = outputs, freeze = true }), {}
+    pg.manual_seed(1)
+    local got = pg.Session { g }:run(outputs, next(g.inputs) and feeds)
+    pg.manual_seed(1)
+    local copy = pg.Session { session.graph }
+    copy:load_state(session:state())
+    files.same_all(got, copy:run(outputs, feeds))
+    for line in g:text():gmatch "[^\n]+" do
+      if not line:find "= %w+  " then list[#list + 1] = line:match "= (%w+)%(" end
+    end
+    return table.concat(list, " ")
+  end
+  t.equal(nodes_of { "y" }, "matmul add")
+  t.equal(nodes_of { "scaled" }, "")
+  t.equal(nodes_of { "found" }, "nonzero")
+  t.equal(nodes_of { "outer" }, "fill mul sum")
+  t.equal(nodes_of { "drawn" }, "dropout")
+  t.equal(nodes_of { "rows" }, "fill")
+  t.equal(nodes_of { "first" }, "slice add")
+  t.equal(session:run "b", pg.ones { 64 }, "saving trains nothing")
+end)
+
 test("a graph goes where it is told to, or where there is something", function(t)
   if #pg.devices("sim") == 0 then t.skip("no simulated devices") end
   local session = pg.Session { pg.graph(function(g)
