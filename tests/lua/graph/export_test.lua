@@ -161,11 +161,11 @@ end)
 
 test("frozen, what is computed of constants alone is a constant", function(t)
   local session = pg.Session { pg.graph(function(g)
-    local x, n = g:placeholder { "x", shape = { "batch", 64 } }, nil
+    local x = g:placeholder { "x", shape = { "batch", 64 } }
     local w, b = g:variable { "w", shape = { 64, 64 }, init = "normal" }, g:variable { "b", shape = { 64 } }
     local scaled = (w * 2):t() -- one after the other, and a view
     local y = x:matmul(scaled) + b:exp()
-    n = x:size(1)
+    local n = x:size(1)
     local found = b:eq(0):nonzero() -- of a size that only a run tells
     local outer = b:reshape { 64, 1 } * b:reshape { 1, 64 } * pg.ones { 9, 64, 64 } -- larger than what it is made of
     local drawn = pg.dropout(b + 1, 0.5)
