@@ -481,7 +481,7 @@ PGC_API int32_t pgc_compiled_end(pgc_compiled *compiled);
 PGC_API void pgc_compiled_abort(pgc_compiled *compiled); /* an error ended the function: what it asked for has happened */
 PGC_API const char *pgc_compiled_json(pgc_compiled *compiled);
 /* ---- input pipelines ---- */
-/* Stages over sources with random access; a stage keeps those that it was made of. Positions count from 0. */
+/* Stages; each keeps those that it was made of. Positions count from 0. */
 typedef struct pgc_stage pgc_stage;
 typedef struct pgc_run pgc_run;
 typedef struct pgc_workers pgc_workers;
@@ -504,7 +504,9 @@ typedef struct pgc_element {
 /* Slices along the first axis of tensors in the processor's memory: what a sample is says a layout of theirs. */
 PGC_API int32_t pgc_stage_slices(const char *layout, pgc_tensor *const *tensors, uint32_t count, pgc_stage **output);
 PGC_API int32_t pgc_stage_range(int64_t count, pgc_stage **output); /* { value = i } */
-/* Element k is the parent's k % modulo * step + offset. */
+PGC_API int32_t pgc_stage_texts(const char *name, const char *const *texts, int64_t count,
+                                pgc_stage **output); /* { name = text } */
+/* Element k is the parent's k % modulo * step + offset; where it comes in order, `modulo` has no effect. */
 PGC_API int32_t pgc_stage_window(pgc_stage *parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
                                  pgc_stage **output);
 PGC_API int32_t pgc_stage_order(pgc_stage *parent, const int64_t *positions, int64_t count, int64_t base,
@@ -514,12 +516,35 @@ PGC_API int32_t pgc_stage_batch(pgc_stage *parent, int64_t size, int32_t drop_la
 /* A function of the front end, by its number, which workers are asked for. What it draws depends on the seed, the epoch
  * and the position of its element in the parent alone. */
 PGC_API int32_t pgc_stage_map(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
+/* Elements for which a function of workers answers true; how many, nobody knows before the end. */
+PGC_API int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
+/* Elements through a buffer: the order that pgc_draw_order gives to as many, for parents that come in order. */
+PGC_API int32_t pgc_stage_mix(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage **output);
+PGC_API int32_t pgc_stage_repeat(pgc_stage *parent, int64_t times, pgc_stage **output); /* of parents in order */
 PGC_API int32_t pgc_stage_device(pgc_stage *parent, int32_t device, pgc_stage **output); /* by a stream of its own */
-PGC_API int64_t pgc_stage_count(const pgc_stage *stage);
+PGC_API int64_t pgc_stage_count(const pgc_stage *stage); /* -1: unknown */
 PGC_API int32_t pgc_stage_get(pgc_stage *stage, int64_t position, pgc_element *element);
 PGC_API void pgc_stage_release(pgc_stage *stage);
 /* Positions 1 .. n in the random order of (seed, epoch); none travels further than `buffer`. */
 PGC_API int32_t pgc_draw_order(int64_t n, uint32_t seed, uint32_t epoch, int64_t buffer, int64_t *positions);
+/* Step i of it, from 0: which of `reach` that are left in the buffer, from 0. */
+PGC_API int64_t pgc_draw_step(uint32_t seed, uint32_t epoch, int64_t i, int64_t reach);
+/* What only the caller's thread can make: stages of a run that ask for it, and its answers. `source` is the caller's
+ * number of what makes the elements, `time` how often that had been begun before. count -1: unknown. in_order: elements
+ * are asked for once each, and may be answered before they are. */
+typedef struct pgc_feeds pgc_feeds;
+typedef struct pgc_request {
+  uint32_t source, time;
+  int64_t position;
+} pgc_request;
+PGC_API int32_t pgc_feeds_create(pgc_feeds **output);
+PGC_API void pgc_feeds_release(pgc_feeds *feeds);
+PGC_API int32_t pgc_stage_feed(pgc_feeds *feeds, uint32_t source, int64_t count, int32_t in_order, pgc_stage **output);
+PGC_API int32_t pgc_feeds_next(pgc_feeds *feeds, pgc_request *request); /* what is waited for; PGC_END: nothing */
+/* layout NULL: there are only `position` elements or fewer. */
+PGC_API int32_t pgc_feeds_answer(pgc_feeds *feeds, const pgc_request *request, const char *layout, uint64_t bytes,
+                                 const pgc_leaf *leaves, uint32_t count);
+PGC_API int32_t pgc_feeds_fail(pgc_feeds *feeds, const pgc_request *request, const char *message);
 /* Interpreters of the front end, for functions; a run has them to itself. `call` gets a function's number and an
  * exchange, on one thread at a time, takes the sample by pgc_exchange_take and answers by pgc_exchange_answer or
  * pgc_exchange_fail. The number PGC_WORKER_ENDS asks it to let go of all tensors. `close` is the last that is called. */
@@ -536,12 +561,13 @@ PGC_API int32_t pgc_exchange_answer(pgc_exchange *exchange, const char *layout, 
                                     uint32_t count);
 PGC_API int32_t pgc_exchange_fail(pgc_exchange *exchange, const char *message);
 /* A pass over a stage, from element `first` on. `threads` of its own compute at most `capacity` elements ahead; 0 and no
- * workers: pgc_run_next computes. With workers there is a thread for each of them. */
+ * workers: pgc_run_next computes. With workers there is a thread for each of them. feeds: of the stage, or NULL. */
 PGC_API int32_t pgc_run_start(pgc_stage *stage, int64_t first, uint32_t threads, uint32_t capacity, pgc_workers *workers,
-                              pgc_run **output);
+                              pgc_feeds *feeds, pgc_run **output);
 #define PGC_END 101     /* there are no more elements */
 #define PGC_WAITING 102 /* nothing happened for a while: look at signals and ask again */
-/* PGC_END, PGC_WAITING; an error ends the run. */
+#define PGC_ASKED 103   /* the run waits for its feeds: answer and ask again */
+/* PGC_END, PGC_WAITING, PGC_ASKED; an error ends the run. */
 PGC_API int32_t pgc_run_next(pgc_run *run, pgc_element *element);
 /* Ends it, and waits for its threads to leave: PGC_WAITING while they have not. */
 PGC_API int32_t pgc_run_close(pgc_run *run);

@@ -85,7 +85,7 @@ local Comparison = {}
 local Compiled = {}
 
 ---@class perigee.Dataset
----@field size integer # how many elements, as #
+---@field size integer? # how many elements, as #; nil where that is unknown
 ---@field batched boolean? # whether elements are batches
 ---@field [integer] any # an element, as at()
 ---@operator len: integer
@@ -123,7 +123,7 @@ local HookHandle = {}
 ---@class perigee.Iterator
 ---@field epoch integer # whose order it has
 ---@field position integer # how many elements it has given
----@field size integer
+---@field size integer? # nil where the pipeline's length is unknown
 ---@overload fun(): integer?, any
 local Iterator = {}
 
@@ -921,6 +921,20 @@ function config.visible_devices(names) end
 ---@return perigee.Tensor
 function data.csv(...) end
 
+---The files that a pattern stands for, as samples { path = name }, in alphabetical order: data.files "set/*.csv".
+---Names that begin with a dot are left out unless the pattern has the dot. They are looked up once, now.
+---@param ... string|string[]|{pattern: string|string[]} # pattern
+---@return perigee.Dataset
+function data.files(...) end
+
+---Samples that a function yields, one after the other; it begins anew for each pass, and its length is unknown. With a
+---spec, each must have these fields and no others: numbers and tables become tensors of their dtype, and what does not
+---fit is an error that names the field. The function runs on the script's thread when an element is wanted, and later
+---stages beside it where they have threads; what it draws by pg depends on (seed, epoch) alone.
+---@param ... (fun())|{fn: (fun()), spec?: table<string, any>} # fn, spec
+---@return perigee.Dataset
+function data.from_generator(...) end
+
 ---`n` samples by number: get(i), i from 1, returns a table.
 ---@param ... integer|(fun(i: integer): any)|{n: integer, get: (fun(i: integer): any)} # n, get
 ---@return perigee.Dataset
@@ -1023,7 +1037,8 @@ function Dataset:bucket_by_length(...) end
 function Dataset:class_name(id) end
 
 ---`for step, element in ds:each() do`. Each call draws a new epoch's order. What it returns has :state() and :close();
----`ds:each{from=state}` goes on behind that state, in the same order.
+---`ds:each{from=state}` goes on behind that state, in the same order: by position where that is possible, else elements
+---before it are made again.
 ---@param ... {from?: table} # from
 ---@return perigee.Iterator|fun(): integer?, any
 function Dataset:each(...) end
@@ -1033,14 +1048,30 @@ function Dataset:each(...) end
 ---@return integer
 function Dataset:epoch(set) end
 
+---The elements for which fn(sample) answers true. How many, nobody knows before the end: ds.size is nil. workers= as
+---for map.
+---@param ... (fun(sample: any): boolean)|{fn: (fun(sample: any): boolean), workers?: integer|"auto"} # fn, workers
+---@return perigee.Dataset
+function Dataset:filter(...) end
+
+---Elements of the pipelines that fn(sample) answers, taken in turn: `block` of each, of `cycle` pipelines at a time.
+---One that has ended gives its place to the next. How many there are, nobody knows before the end; the order is always
+---the same. It runs on the script's thread, and threads of these pipelines beside it.
+---@param ... (fun(sample: any): perigee.Dataset)|{fn: (fun(sample: any): perigee.Dataset), cycle?: integer, block?: integer} # fn, cycle=4, block=1
+---@return perigee.Dataset
+function Dataset:interleave(...) end
+
 ---fn(sample) -> sample, for each element. With workers it runs in Lua states of their own, on threads: what it refers
 ---to is copied once (nil, booleans, numbers, strings, plain tables, Lua functions; tensors of the cpu share their
----memory; modules are required again), and random draws in it depend on (seed, epoch, element) alone.
+---memory; modules are required again), and random draws in it depend on (seed, epoch, element) alone. Without, it runs
+---on the script's thread, when the next element is wanted, while threads of stages before it work ahead.
 ---@param ... (fun(sample: any): any)|{fn: (fun(sample: any): any), workers?: integer|"auto"} # fn, workers
 ---@return perigee.Dataset
 function Dataset:map(...) end
 
----Elements are made ahead of the script, by a thread (or by map's workers), at most n of them.
+---Elements are made ahead of the script, by a thread (or by map's workers), at most n of them. What functions of the
+---script make (a generator, a map without workers) is made when the script asks for an element, and threads do the rest
+---ahead.
 ---@param ... integer|"auto"|{n?: integer|"auto", device?: string} # n=auto, device
 ---@return perigee.Dataset
 function Dataset:prefetch(...) end
@@ -1055,8 +1086,10 @@ function Dataset:repeated(n) end
 ---@return perigee.Dataset
 function Dataset:shard(...) end
 
----A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible. What
----take and skip leave of it is another choice at every each(); the parts of split stay apart.
+---A new order at every each(). `buffer` limits how far an element may travel; without it all orders are possible.
+---Elements that come one after the other (of a generator, a filter, or behind a function of the script that stands
+---behind workers) pass through a buffer in memory, and need its size. What take and skip leave of it is another choice
+---at every each(); the parts of split stay apart.
 ---@param ... integer|{buffer?: integer, seed?: integer, every_epoch?: boolean} # buffer, seed=0, every_epoch=true
 ---@return perigee.Dataset
 function Dataset:shuffle(...) end
@@ -1240,8 +1273,12 @@ function Graph:variable(...) end
 ---Ends it: further calls answer nil, and its threads have left.
 function Iterator:close() end
 
+---Whether no element follows. Where the length is unknown, the next one is made to see that.
+---@return boolean
+function Iterator:is_last() end
+
 ---Where it stands, as a plain table: for `ds:each{from=state}`.
----@return { epoch: integer, position: integer, size: integer }
+---@return { epoch: integer, position: integer, size: integer? }
 function Iterator:state() end
 
 ---Marks a table as an array: pg.json.array{} is written as [], while {} is written as {}. Arrays that were read are

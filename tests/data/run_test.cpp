@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "base/rng.hpp"
@@ -28,6 +29,11 @@ int32_t twice(uint32_t function, void* raw) {
   while (before < static_cast<int64_t>(n) && !most_begun.compare_exchange_weak(before, static_cast<int64_t>(n))) {
   }
   exchange.out = exchange.in;
+  if (function == 4) {  // of a filter: multiples of 3
+    exchange.out.layout = parse_layout("B");
+    exchange.out.leaves[0].number = static_cast<int64_t>(n) % 3 == 0;
+    return 0;
+  }
   exchange.out.leaves[0].number = function == 3 ? static_cast<double>(draw(4).seed) : 2 * n;
   return 0;
 }
@@ -126,6 +132,84 @@ TEST_CASE("what a worker draws depends on seed, epoch and element alone") {
   CHECK(one != draws(2, 1, 1));
   CHECK(one != draws(1, 2, 1));
   CHECK(std::set<double>(one.begin(), one.end()).size() == 30);
+}
+
+TEST_CASE("filters give the same whatever the threads, also through buffers and again") {
+  const auto make = [] {
+    const StageRef filter = filter_stage(range_stage(100), 4, 0, 1);
+    return repeat_stage(mix_stage(filter, 1, 1, 7), 3);
+  };
+  const auto run_all = [&](int64_t first, size_t threads) {
+    Run run(make(), first, 0, 4, make_workers(threads));
+    return all(run);
+  };
+  const auto one = run_all(0, 1);
+  REQUIRE(one.size() == 102);  // 34 of 100, three times
+  CHECK(std::set<double>(one.begin(), one.end()).size() == 34);
+  CHECK(std::vector<double>(one.begin(), one.begin() + 34) == std::vector<double>(one.begin() + 34, one.begin() + 68));
+  for (size_t threads : {2u, 4u}) CHECK(run_all(0, threads) == one);
+  CHECK(run_all(20, 3) == std::vector<double>(one.begin() + 20, one.end()));
+  CHECK_THROWS_WITH(run_all(103, 2), Catch::Contains("behind the end"));
+  CHECK(make()->count == kUnknown);
+  Run part(window_stage(make(), 5, 5, 7, 3), 1, 0, 2, make_workers(2));
+  CHECK(all(part) == std::vector<double>{one[10], one[17], one[24], one[31]});
+  CHECK(threads_leave());
+}
+
+TEST_CASE("an order through a buffer is that of draw_order") {
+  for (int64_t buffer : {1, 3, 8, 100}) {
+    std::vector<int64_t> order(20);
+    draw_order(20, 5, 2, buffer, order.data());
+    const StageRef mixed = mix_stage(range_stage(20), 5, 2, buffer);
+    for (int64_t i = 0; i < 20; i++)
+      CHECK(mixed->get(i).leaves[0].number == static_cast<double>(order[static_cast<size_t>(i)] - 1));
+    CHECK(!mixed->get(20).layout);
+  }
+}
+
+TEST_CASE("threads are fed by who takes the elements") {
+  static const LayoutRef number = parse_layout("N");
+  const auto serve = [](Feeds& feeds, int64_t count) {
+    for (Feeds::Request request; feeds.next(request);) {
+      Element made;
+      if (request.position < count) {
+        made = {number, std::vector<Leaf>(1)};
+        made.leaves[0].number = static_cast<double>(request.position);
+      }
+      if (request.position == 1000) {
+        feeds.fail(request, "a thousand");
+      } else {
+        feeds.answer(request, std::move(made));
+      }
+    }
+  };
+  for (int64_t count : {0, 1, 50, 5000}) {
+    auto feeds = std::make_shared<Feeds>();
+    const StageRef stage = map_stage(feed_stage(feeds, 0, kUnknown, true), 1, 0, 1);
+    Run run(stage, 0, 0, 8, make_workers(2), feeds);
+    std::vector<double> list;
+    Element element;
+    std::string failure;
+    try {
+      for (Step step = run.next(element); step != Step::end; step = run.next(element)) {
+        if (step == Step::asked) serve(*feeds, count);
+        if (step == Step::element) list.push_back(element.leaves[0].number);
+      }
+    } catch (const std::exception& e) {
+      failure = e.what();
+    }
+    REQUIRE(list.size() == static_cast<size_t>(std::min<int64_t>(count, 1000)));
+    for (size_t i = 0; i < list.size(); i++) CHECK(list[i] == 2.0 * static_cast<double>(i));
+    CHECK(failure == (count > 1000 ? "a thousand" : ""));
+  }
+  {  // left while threads wait for what nobody will make
+    auto feeds = std::make_shared<Feeds>();
+    Run run(filter_stage(feed_stage(feeds, 0, 100, false), 4, 0, 1), 0, 0, 8, make_workers(3), feeds);
+    Element element;
+    while (run.next(element) != Step::asked) {
+    }
+  }
+  CHECK(threads_leave());
 }
 
 TEST_CASE("layouts are checked") {

@@ -15,6 +15,9 @@ struct pgc_run {
 struct pgc_workers {
   std::shared_ptr<Workers> workers;
 };
+struct pgc_feeds {
+  std::shared_ptr<Feeds> feeds = std::make_shared<Feeds>();
+};
 
 namespace {
 
@@ -30,6 +33,25 @@ void show(Element&& element, pgc_element* out) {
     leaves.push_back(
         {leaf.tensor ? give(std::move(leaf.tensor)) : nullptr, leaf.number, leaf.text.data(), leaf.text.size()});
   *out = {last.layout->id, last.layout->text.c_str(), static_cast<uint32_t>(leaves.size()), leaves.data()};
+}
+
+Leaf take_leaf(const pgc_leaf& given) {
+  Leaf leaf;
+  if (given.tensor != nullptr) leaf.tensor = TensorRef::share(&eager(given.tensor, "the result"));
+  leaf.number = given.number;
+  if (given.text != nullptr) leaf.text.assign(given.text, given.bytes);
+  return leaf;
+}
+
+// The element of a layout and leaves of the caller's; `last` was the layout before, as most are alike.
+Element take_element(LayoutRef& last, const char* layout, uint64_t bytes, const pgc_leaf* leaves, uint32_t count) {
+  if (!last || std::string_view(last->text) != std::string_view(layout, bytes))
+    last = parse_layout(std::string(layout, bytes));
+  if (last->leaves != count) pg::fail_argument("a layout of other leaves");
+  Element made{last, {}};
+  made.leaves.reserve(count);
+  for (uint32_t i = 0; i < count; i++) made.leaves.push_back(take_leaf(leaves[i]));
+  return made;
 }
 
 Exchange& exchange_of(pgc_exchange* e) { return *reinterpret_cast<Exchange*>(e); }
@@ -50,6 +72,11 @@ int32_t pgc_stage_slices(const char* layout, pgc_tensor* const* tensors, uint32_
 }
 int32_t pgc_stage_range(int64_t count, pgc_stage** out) {
   return make_stage("data.range", out, [&] { return range_stage(count); });
+}
+int32_t pgc_stage_texts(const char* name, const char* const* texts, int64_t count, pgc_stage** out) {
+  return make_stage("data", out, [&] {
+    return texts_stage(given(name, "the name"), std::vector<std::string>(texts, texts + count));
+  });
 }
 int32_t pgc_stage_window(pgc_stage* parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
                          pgc_stage** out) {
@@ -76,20 +103,65 @@ int32_t pgc_stage_batch(pgc_stage* parent, int64_t size, int32_t drop_last, pgc_
 int32_t pgc_stage_map(pgc_stage* parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage** out) {
   return make_stage("map", out, [&] { return map_stage(parent->stage, function, seed, epoch); });
 }
+int32_t pgc_stage_filter(pgc_stage* parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage** out) {
+  return make_stage("filter", out, [&] { return filter_stage(parent->stage, function, seed, epoch); });
+}
+int32_t pgc_stage_mix(pgc_stage* parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage** out) {
+  return make_stage("shuffle", out, [&] { return mix_stage(parent->stage, seed, epoch, buffer); });
+}
+int32_t pgc_stage_repeat(pgc_stage* parent, int64_t times, pgc_stage** out) {
+  return make_stage("repeated", out, [&] { return repeat_stage(parent->stage, times); });
+}
 int32_t pgc_stage_device(pgc_stage* parent, int32_t id, pgc_stage** out) {
   return make_stage("prefetch", out, [&] { return device_stage(parent->stage, device(id)); });
 }
-int64_t pgc_stage_count(const pgc_stage* stage) { return stage->stage->count; }
+int64_t pgc_stage_count(const pgc_stage* stage) { return stage->stage->count == kUnknown ? -1 : stage->stage->count; }
 int32_t pgc_stage_get(pgc_stage* stage, int64_t position, pgc_element* element) {
   return run("data", [&] {
     if (position < 0 || position >= stage->stage->count) pg::fail_argument("a position beyond the end");
-    show(stage->stage->get(position), element);
+    Element made = stage->stage->get(position);
+    if (!made.layout) pg::fail_argument("a position beyond the end");
+    show(std::move(made), element);
   });
 }
 void pgc_stage_release(pgc_stage* stage) { delete stage; }
 
 int32_t pgc_draw_order(int64_t n, uint32_t seed, uint32_t epoch, int64_t buffer, int64_t* positions) {
   return run("shuffle", [&] { draw_order(n, seed, epoch, buffer, positions); });
+}
+
+int64_t pgc_draw_step(uint32_t seed, uint32_t epoch, int64_t i, int64_t reach) {
+  return draw_step(seed, epoch, i, reach);
+}
+
+int32_t pgc_feeds_create(pgc_feeds** out) {
+  return run("each", [&] { *out = new pgc_feeds; });
+}
+void pgc_feeds_release(pgc_feeds* feeds) { delete feeds; }
+int32_t pgc_stage_feed(pgc_feeds* feeds, uint32_t source, int64_t count, int32_t in_order, pgc_stage** out) {
+  return make_stage("each", out,
+                    [&] { return feed_stage(feeds->feeds, source, count < 0 ? kUnknown : count, in_order != 0); });
+}
+int32_t pgc_feeds_next(pgc_feeds* feeds, pgc_request* request) {
+  bool some = false;
+  const int32_t code = run("each", [&] {
+    Feeds::Request one;
+    some = feeds->feeds->next(one);
+    if (some) *request = {one.source, one.time, one.position};
+  });
+  return code != PG_OK ? code : some ? PG_OK : PGC_END;
+}
+int32_t pgc_feeds_answer(pgc_feeds* feeds, const pgc_request* to, const char* layout, uint64_t bytes,
+                         const pgc_leaf* leaves, uint32_t count) {
+  return run("each", [&] {
+    thread_local LayoutRef last;
+    Element made;
+    if (layout != nullptr) made = take_element(last, layout, bytes, leaves, count);
+    feeds->feeds->answer({to->source, to->time, to->position}, std::move(made));
+  });
+}
+int32_t pgc_feeds_fail(pgc_feeds* feeds, const pgc_request* to, const char* message) {
+  return run("each", [&] { feeds->feeds->fail({to->source, to->time, to->position}, given(message, "the message")); });
 }
 
 int32_t pgc_workers_create(const pgc_worker* list, uint32_t count, pgc_workers** out) {
@@ -112,18 +184,7 @@ int32_t pgc_exchange_answer(pgc_exchange* exchange, const char* layout, uint64_t
                             uint32_t count) {
   return run("map", [&] {
     Exchange& e = exchange_of(exchange);
-    if (!e.last || std::string_view(e.last->text) != std::string_view(layout, bytes))
-      e.last = parse_layout(std::string(layout, bytes));
-    if (e.last->leaves != count) pg::fail_argument("a layout of other leaves");
-    e.out.layout = e.last;
-    e.out.leaves.clear();
-    for (uint32_t i = 0; i < count; i++) {
-      Leaf leaf;
-      if (leaves[i].tensor != nullptr) leaf.tensor = TensorRef::share(&eager(leaves[i].tensor, "the result"));
-      leaf.number = leaves[i].number;
-      if (leaves[i].text != nullptr) leaf.text.assign(leaves[i].text, leaves[i].bytes);
-      e.out.leaves.push_back(std::move(leaf));
-    }
+    e.out = take_element(e.last, layout, bytes, leaves, count);
   });
 }
 int32_t pgc_exchange_fail(pgc_exchange* exchange, const char* message) {
@@ -131,9 +192,10 @@ int32_t pgc_exchange_fail(pgc_exchange* exchange, const char* message) {
 }
 
 int32_t pgc_run_start(pgc_stage* stage, int64_t first, uint32_t threads, uint32_t capacity, pgc_workers* workers,
-                      pgc_run** out) {
+                      pgc_feeds* feeds, pgc_run** out) {
   return run("each", [&] {
-    *out = new pgc_run{Run(stage->stage, first, threads, capacity, workers != nullptr ? workers->workers : nullptr)};
+    *out = new pgc_run{Run(stage->stage, first, threads, capacity, workers != nullptr ? workers->workers : nullptr,
+                           feeds != nullptr ? feeds->feeds : nullptr)};
   });
 }
 int32_t pgc_run_next(pgc_run* handle, pgc_element* element) {
@@ -144,7 +206,13 @@ int32_t pgc_run_next(pgc_run* handle, pgc_element* element) {
     if (step == Step::element) show(std::move(made), element);
   });
   if (code != PG_OK) return code;
-  return step == Step::element ? PG_OK : step == Step::end ? PGC_END : PGC_WAITING;
+  switch (step) {
+    case Step::element: return PG_OK;
+    case Step::end: return PGC_END;
+    case Step::waiting: return PGC_WAITING;
+    case Step::asked: break;
+  }
+  return PGC_ASKED;
 }
 int32_t pgc_run_close(pgc_run* handle) {
   bool done = false;

@@ -325,6 +325,8 @@ typedef struct pgc_element {
 } pgc_element;
 int32_t pgc_stage_slices(const char *layout, pgc_tensor *const *tensors, uint32_t count, pgc_stage **output);
 int32_t pgc_stage_range(int64_t count, pgc_stage **output);
+int32_t pgc_stage_texts(const char *name, const char *const *texts, int64_t count,
+                                pgc_stage **output);
 int32_t pgc_stage_window(pgc_stage *parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
                                  pgc_stage **output);
 int32_t pgc_stage_order(pgc_stage *parent, const int64_t *positions, int64_t count, int64_t base,
@@ -332,11 +334,27 @@ int32_t pgc_stage_order(pgc_stage *parent, const int64_t *positions, int64_t cou
 int32_t pgc_stage_zip(pgc_stage *const *parents, uint32_t count, pgc_stage **output);
 int32_t pgc_stage_batch(pgc_stage *parent, int64_t size, int32_t drop_last, pgc_stage **output);
 int32_t pgc_stage_map(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
+int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
+int32_t pgc_stage_mix(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage **output);
+int32_t pgc_stage_repeat(pgc_stage *parent, int64_t times, pgc_stage **output);
 int32_t pgc_stage_device(pgc_stage *parent, int32_t device, pgc_stage **output);
 int64_t pgc_stage_count(const pgc_stage *stage);
 int32_t pgc_stage_get(pgc_stage *stage, int64_t position, pgc_element *element);
 void pgc_stage_release(pgc_stage *stage);
 int32_t pgc_draw_order(int64_t n, uint32_t seed, uint32_t epoch, int64_t buffer, int64_t *positions);
+int64_t pgc_draw_step(uint32_t seed, uint32_t epoch, int64_t i, int64_t reach);
+typedef struct pgc_feeds pgc_feeds;
+typedef struct pgc_request {
+  uint32_t source, time;
+  int64_t position;
+} pgc_request;
+int32_t pgc_feeds_create(pgc_feeds **output);
+void pgc_feeds_release(pgc_feeds *feeds);
+int32_t pgc_stage_feed(pgc_feeds *feeds, uint32_t source, int64_t count, int32_t in_order, pgc_stage **output);
+int32_t pgc_feeds_next(pgc_feeds *feeds, pgc_request *request);
+int32_t pgc_feeds_answer(pgc_feeds *feeds, const pgc_request *request, const char *layout, uint64_t bytes,
+                                 const pgc_leaf *leaves, uint32_t count);
+int32_t pgc_feeds_fail(pgc_feeds *feeds, const pgc_request *request, const char *message);
 typedef struct pgc_worker {
   int32_t (*call)(uint32_t function, void *exchange);
   void (*close)(void *state);
@@ -349,7 +367,7 @@ int32_t pgc_exchange_answer(pgc_exchange *exchange, const char *layout, uint64_t
                                     uint32_t count);
 int32_t pgc_exchange_fail(pgc_exchange *exchange, const char *message);
 int32_t pgc_run_start(pgc_stage *stage, int64_t first, uint32_t threads, uint32_t capacity, pgc_workers *workers,
-                              pgc_run **output);
+                              pgc_feeds *feeds, pgc_run **output);
 int32_t pgc_run_next(pgc_run *run, pgc_element *element);
 int32_t pgc_run_close(pgc_run *run);
 void pgc_run_release(pgc_run *run);

@@ -8,7 +8,7 @@ local handles = require "perigee.native.handles"
 local M = {}
 jit.off(true, true) -- walks tables with next
 
-local RETRY, END, WAITING = 10, 101, 102
+local RETRY, END, WAITING, ASKED = 10, 101, 102, 103
 local C
 local out, element = ffi.new("pgc_stage *[1]"), ffi.new("pgc_element[1]")
 local stage_type = ffi.typeof("pgc_stage *")
@@ -141,9 +141,14 @@ function M.slices(tensors)
   return stage(C.pgc_stage_slices(table.concat(text) .. "}", array_of, #list, out), "data.from_slices")
 end
 
+---Samples { [name] = text }.
+function M.texts(name, list)
+  return stage(C.pgc_stage_texts(name, ffi.new("const char *[?]", math.max(#list, 1), list), #list, out), "data")
+end
+
 function M.range(n) return stage(C.pgc_stage_range(n, out), "data.range") end
 
----Element k, from 0, is the parent's k % modulo * step + offset.
+---Element k, from 0, is the parent's k % modulo * step + offset; of a parent in order, `modulo` has no effect.
 function M.window(parent, count, modulo, step, offset)
   return stage(C.pgc_stage_window(parent, count, math.max(modulo, 1), step, offset, out))
 end
@@ -161,12 +166,33 @@ function M.batch(parent, size, drop_last)
   return stage(C.pgc_stage_batch(parent, size, drop_last and 1 or 0, out), "batch")
 end
 
----Function number `index` of the run's workers.
-function M.map(parent, index, epoch)
+local function process_seed()
   local state = ffi.new("uint64_t[2]")
   C.pgc_rng_state(state, state + 1)
-  return stage(C.pgc_stage_map(parent, index, state[0], epoch, out), "map")
+  return state[0]
 end
+
+---A seed of the process and an epoch as another seed: both as texts of digits.
+function M.mixed_seed(text, epoch)
+  local value = 0ULL
+  for digit in text:gmatch "%d" do value = value * 10 + tonumber(digit) end
+  return (tostring((value + epoch) * 0x9e3779b97f4a7c15ULL + 1):gsub("ULL", ""))
+end
+
+---Function number `index` of the run's workers.
+function M.map(parent, index, epoch) return stage(C.pgc_stage_map(parent, index, process_seed(), epoch, out), "map") end
+
+---Elements for which function number `index` of the run's workers answers true.
+function M.filter(parent, index, epoch)
+  return stage(C.pgc_stage_filter(parent, index, process_seed(), epoch, out), "filter")
+end
+
+---Elements of a parent in order through a buffer.
+function M.mix(parent, seed, epoch, buffer)
+  return stage(C.pgc_stage_mix(parent, seed, epoch, math.min(buffer, 2 ^ 53), out), "shuffle")
+end
+
+function M.repeated(parent, times) return stage(C.pgc_stage_repeat(parent, times, out), "repeated") end
 
 function M.to_device(parent, device) return stage(C.pgc_stage_device(parent, device, out), "prefetch") end
 
@@ -177,20 +203,115 @@ function M.draw_order(n, seed, epoch, buffer)
   return positions
 end
 
+---Step i of a random order, from 0: which of `reach` that are left in the buffer, from 0.
+function M.draw_step(seed, epoch, i, reach) return tonumber(C.pgc_draw_step(seed, epoch, i, reach)) end
+
 function M.is_stage(v) return ffi.istype(stage_type, v) end
+
+-- ---- feeds: what the script's thread makes for a run's threads ----
+
+local Feeds = {}
+Feeds.__index = Feeds
+local request, answered = ffi.new("pgc_request[1]"), ffi.new("pgc_request[1]")
+
+---The sources of one pass that run on the script's thread.
+function M.feeds()
+  local made = ffi.new("pgc_feeds *[1]")
+  if C.pgc_feeds_create(made) ~= 0 then errors.raise_native(C, "each") end
+  return setmetatable({ ptr = ffi.gc(made[0], C.pgc_feeds_release), sources = {}, count = 0, failures = {} }, Feeds)
+end
+
+---A stage of what a source makes: `get(i)`, i from 1, or where that is nil `begin()`, which answers a function for the
+---next element, nil at the end, and one that ends it early. count nil: unknown.
+function Feeds:stage(count, get, begin)
+  self.sources[self.count] = { get = get, begin = begin, times = {} }
+  self.count = self.count + 1
+  return stage(C.pgc_stage_feed(self.ptr, self.count - 1, count or -1, get and 0 or 1, out), "each")
+end
+
+-- The answer to `answered[0]`.
+local function answer(self, ok, made)
+  local code
+  if not ok then
+    self.failures[#self.failures + 1] = made
+    code = C.pgc_feeds_fail(self.ptr, answered, ("script error %d"):format(#self.failures))
+  elseif made == nil then
+    code = C.pgc_feeds_answer(self.ptr, answered, nil, 0, nil, 0)
+  else
+    local text, leaves = to_leaves(made)
+    if not text then
+      local said = leaves:gsub("^the result", "an element for threads")
+      return answer(self, false, errors.new("invalid_argument", "each", said))
+    end
+    code = C.pgc_feeds_answer(self.ptr, answered, text, #text, array, #leaves)
+  end
+  if code ~= 0 then errors.raise_native(C, "each") end
+end
+
+-- One after the other up to the position that is asked for.
+local function answer_in_order(self, source)
+  local wanted, time = tonumber(answered[0].position), answered[0].time
+  local state = source.times[time]
+  if not state then
+    state = { position = 0 }
+    source.times[time] = state
+    local ok, next_, close = pcall(source.begin)
+    if not ok then return answer(self, false, next_) end
+    state.next, state.close = next_, close
+  end
+  if state.ended then return answer(self, true, nil) end
+  while state.position <= wanted and not state.ended do
+    local ok, made = pcall(state.next)
+    answered[0].position = state.position
+    answer(self, ok, made)
+    state.position, state.ended = state.position + 1, not ok or made == nil
+  end
+  if state.ended and state.position <= wanted then
+    answered[0].position = wanted
+    answer(self, true, nil)
+  end
+end
+
+---Ends what runs for it.
+function Feeds:close()
+  for i = 0, self.count - 1 do
+    for _, state in pairs(self.sources[i].times) do
+      if state.close then state.close() end
+    end
+    self.sources[i].times = {}
+  end
+end
+
+---Makes one thing that threads wait for; whether there was any.
+function Feeds:serve()
+  if C.pgc_feeds_next(self.ptr, request) ~= 0 then return false end
+  answered[0] = request[0] -- what makes elements may begin passes of its own
+  local source = self.sources[tonumber(request[0].source)]
+  if not source.get then
+    answer_in_order(self, source)
+  else
+    local mine = ffi.new("pgc_request", request[0])
+    local ok, made = pcall(source.get, tonumber(mine.position) + 1)
+    answered[0] = mine
+    answer(self, ok, made)
+  end
+  return true
+end
 
 -- ---- runs ----
 
 ---A pass over a stage from element `first` on, from 0: see pgc_run_start.
-function M.start_run(top, first, threads, ahead, workers)
+function M.start_run(top, first, threads, ahead, workers, feeds)
   local made = ffi.new("pgc_run *[1]")
-  if C.pgc_run_start(top, first, threads, ahead, workers, made) ~= 0 then errors.raise_native(C, "each") end
+  if C.pgc_run_start(top, first, threads, ahead, workers, feeds and feeds.ptr, made) ~= 0 then
+    errors.raise_native(C, "each")
+  end
   return ffi.gc(made[0], C.pgc_run_release)
 end
 
 ---The next element; or nil, and whether it is to be asked for again (a caller outside of this layer is where signals
----are looked at).
-function M.next_element(run)
+---are looked at): "asked" where feeds are to be served before.
+function M.next_element(run, feeds)
   local code = C.pgc_run_next(run, element)
   if code == RETRY then
     handles.reclaim()
@@ -200,7 +321,10 @@ function M.next_element(run)
   if code == 0 then return decode(element[0]) end
   if code == END then return nil, false end
   if code == WAITING then return nil, true end
+  if code == ASKED then return nil, "asked" end
   local said = ffi.string(C.pgc_error().message)
+  local failure = feeds and said:match "script error (%d+)"
+  if failure then error(feeds.failures[tonumber(failure)], 0) end
   -- A worker's error has the script's line.
   if said:find "^%S+:%d+: " then errors.raise("invalid_argument", "map", said) end
   if said:find "sample %d" then errors.raise("invalid_argument", "batch", said) end

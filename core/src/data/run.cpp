@@ -25,23 +25,32 @@ struct Run::Shared {
   struct Slot {
     std::optional<Element> element;
     std::exception_ptr error;
+    bool passed = false;  // one that nobody wants, before the first
   };
 
   StageRef stage;
   std::shared_ptr<Workers> workers;
+  std::shared_ptr<Feeds> feeds;
   std::mutex mutex;
   std::condition_variable ready, room;  // an element; a free slot, or the end
   std::vector<Slot> slots;              // of element i: i % capacity
   int64_t given = 0, begun = 0;         // next element to hand out, to compute
+  int64_t first = 0, end = 0;           // of the elements that are wanted; the end may come nearer
+  int64_t wanted = 0;                   // what the stage has been told of
   uint32_t threads = 0;                 // that have not left
   bool cancelled = false;
   std::exception_ptr failure;  // what the run ended with
 
   void cancel() {
     std::lock_guard lock(mutex);
+    stop();
+  }
+  void stop() {  // locked
     cancelled = true;
     room.notify_all();
+    if (feeds) feeds->cancel();
   }
+  bool more() const { return !cancelled && begun < end; }
 };
 
 namespace {
@@ -67,16 +76,28 @@ void leave() {
 
 }  // namespace
 
-Run::Run(StageRef stage, int64_t first, uint32_t threads, uint32_t capacity, std::shared_ptr<Workers> workers)
+Run::Run(StageRef stage, int64_t first, uint32_t threads, uint32_t capacity, std::shared_ptr<Workers> workers,
+         std::shared_ptr<Feeds> feeds)
     : shared_(std::make_shared<Shared>()) {
   check_forked();
   Shared& s = *shared_;
   if (first < 0 || first > stage->count) pg::fail_argument("begins behind the end");
   s.stage = std::move(stage);
   s.workers = std::move(workers);
-  s.given = s.begun = first;
+  s.feeds = std::move(feeds);
+  s.first = first, s.end = s.stage->count;
+  s.given = s.begun = s.wanted = s.stage->in_order ? 0 : first;
   if (s.workers) threads = static_cast<uint32_t>(s.workers->list.size());
+  if (s.stage->fed && (threads == 0 || !s.feeds)) pg::fail_argument("what is fed needs threads and feeds");
   if (threads == 0) return;
+  if (s.feeds) {
+    s.feeds->asked = [one = std::weak_ptr<Shared>(shared_)] {
+      if (auto shared = one.lock()) {
+        std::lock_guard lock(shared->mutex);
+        shared->ready.notify_all();
+      }
+    };
+  }
   s.slots.resize(std::max(capacity, 1u));
   if (s.workers) {
     if (s.workers->stop) s.workers->stop();
@@ -126,19 +147,33 @@ void Run::work(Shared& s, size_t thread) {
   std::unique_lock lock(s.mutex);
   const int64_t capacity = static_cast<int64_t>(s.slots.size());
   while (true) {
-    s.room.wait(lock, [&] { return s.cancelled || s.begun >= s.stage->count || s.begun < s.given + capacity; });
-    if (s.cancelled || s.begun >= s.stage->count) break;
+    s.room.wait(lock, [&] { return !s.more() || s.begun < s.given + capacity; });
+    if (!s.more()) break;
     const int64_t i = s.begun++;
+    const int64_t told = std::exchange(s.wanted, std::max(s.wanted, std::min(s.given + capacity, s.end)));
+    const int64_t tell = s.stage->fed ? s.wanted : told;
     lock.unlock();
     Shared::Slot made;
+    bool more = true;
     try {
-      made.element = s.stage->get(i);
+      for (int64_t k = told; k < tell; k++) s.stage->want(k);
+      made.passed = i < s.first;
+      if (made.passed) {
+        more = s.stage->pass(i);
+        if (!more) pg::fail_argument("from is behind the end of the pipeline");
+      } else {
+        Element element = s.stage->get(i);
+        more = element.layout != nullptr;
+        if (more) made.element = std::move(element);
+      }
     } catch (...) {
       made.error = std::current_exception();
     }
     lock.lock();
+    if (!more && !made.error) s.end = std::min(s.end, i);
     s.slots[static_cast<size_t>(i % capacity)] = std::move(made);
-    if (i == s.given) s.ready.notify_one();
+    if (i == s.given || !more) s.ready.notify_one();
+    if (!more) s.room.notify_all();
   }
   s.threads--;
   s.ready.notify_all();
@@ -149,29 +184,50 @@ void Run::work(Shared& s, size_t thread) {
 Step Run::next(Element& out) {
   check_forked();
   Shared& s = *shared_;
-  if (s.slots.empty()) {
-    if (s.cancelled || s.given >= s.stage->count) return Step::end;
-    out = s.stage->get(s.given);
-    s.given++;
-    return Step::element;
-  }
+  if (s.slots.empty()) return next_here(out);
   std::unique_lock lock(s.mutex);
   if (s.failure) std::rethrow_exception(s.failure);
-  if (s.cancelled || s.given >= s.stage->count) return Step::end;
-  Shared::Slot& slot = s.slots[static_cast<size_t>(s.given) % s.slots.size()];
-  const bool here = s.ready.wait_for(lock, kLook, [&] { return slot.element || slot.error || s.cancelled; });
-  if (s.cancelled) return Step::end;
-  if (!here) return Step::waiting;
-  if (slot.error) {
-    s.cancelled = true;
-    s.room.notify_all();
-    s.failure = slot.error;
-    std::rethrow_exception(s.failure);
+  while (!s.cancelled && s.given < s.end) {
+    Shared::Slot& slot = s.slots[static_cast<size_t>(s.given) % s.slots.size()];
+    bool asked = false;
+    const auto settled = [&] { return slot.element || slot.error || slot.passed || s.cancelled || s.given >= s.end; };
+    const bool here = s.ready.wait_for(lock, kLook, [&] {
+      asked = !settled() && s.feeds && s.feeds->waiting();
+      return asked || settled();
+    });
+    if (asked) return Step::asked;
+    if (!here) return Step::waiting;
+    if (s.cancelled || s.given >= s.end) break;
+    if (slot.error) {
+      s.stop();
+      s.failure = slot.error;
+      std::rethrow_exception(s.failure);
+    }
+    const bool passed = slot.passed;
+    if (!passed) out = std::move(*slot.element);
+    slot = {};
+    s.given++;
+    s.room.notify_one();
+    if (!passed) return Step::element;
   }
-  out = std::move(*slot.element);
-  slot.element.reset();
+  return Step::end;
+}
+
+// What next is without threads.
+Step Run::next_here(Element& out) {
+  Shared& s = *shared_;
+  while (s.given < s.first && s.given < s.end) {
+    if (!s.stage->pass(s.given)) pg::fail_argument("from is behind the end of the pipeline");
+    s.given++;
+  }
+  if (s.cancelled || s.given >= s.end) return Step::end;
+  Element made = s.stage->get(s.given);
+  if (!made.layout) {
+    s.end = s.given;
+    return Step::end;
+  }
+  out = std::move(made);
   s.given++;
-  s.room.notify_one();
   return Step::element;
 }
 
@@ -179,8 +235,7 @@ bool Run::close() {
   if (is_forked()) return true;
   Shared& s = *shared_;
   std::unique_lock lock(s.mutex);
-  s.cancelled = true;
-  s.room.notify_all();
+  s.stop();
   if (!s.ready.wait_for(lock, kLook, [&] { return s.threads == 0; })) return false;
   for (Shared::Slot& slot : s.slots) slot = {};
   return true;

@@ -5,12 +5,9 @@
 #include <cmath>
 
 #include "base/ambient.hpp"
-#include "base/rng.hpp"
 #include "data/worker.hpp"
 
 namespace perigee {
-
-thread_local Worker* this_worker = nullptr;
 
 Element Stage::gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const {
   std::vector<Element> samples;
@@ -26,7 +23,7 @@ constexpr uint32_t kTransferStream = 1;  // of devices: work of the script's thr
 class Slices : public Stage {
  public:
   Slices(LayoutRef layout, std::vector<TensorRef> tensors)
-      : Stage(tensors[0]->meta->shape[0]), layout_(std::move(layout)), tensors_(std::move(tensors)) {
+      : Stage({tensors[0]->meta->shape[0]}), layout_(std::move(layout)), tensors_(std::move(tensors)) {
     for (const TensorRef& t : tensors_)
       pieces_.push_back(intern_meta(t->meta->dtype, t->meta->rank - 1, t->meta->shape + 1, t->meta->stride + 1));
   }
@@ -77,7 +74,7 @@ class Slices : public Stage {
 
 class Range : public Stage {
  public:
-  explicit Range(int64_t n) : Stage(n), layout_(parse_layout("{s5:valueN}")) {}
+  explicit Range(int64_t n) : Stage({n}), layout_(parse_layout("{s5:valueN}")) {}
   Element get(int64_t i) const override {
     Element made{layout_, std::vector<Leaf>(1)};
     made.leaves[0].number = static_cast<double>(i);
@@ -88,16 +85,34 @@ class Range : public Stage {
   const LayoutRef layout_;
 };
 
+class Texts : public Stage {
+ public:
+  Texts(const std::string& name, std::vector<std::string> texts)
+      : Stage({static_cast<int64_t>(texts.size())}),
+        layout_(parse_layout("{s" + std::to_string(name.size()) + ":" + name + "S}")),
+        texts_(std::move(texts)) {}
+  Element get(int64_t i) const override {
+    Element made{layout_, std::vector<Leaf>(1)};
+    made.leaves[0].text = texts_[static_cast<size_t>(i)];
+    return made;
+  }
+
+ private:
+  const LayoutRef layout_;
+  const std::vector<std::string> texts_;
+};
+
 // A parent seen through a function of positions.
 class Through : public Stage {
  public:
-  Through(StageRef parent, int64_t elements) : Stage(elements), parent_(std::move(parent)) {}
+  Through(StageRef parent, int64_t elements) : Stage(parent->traits(elements)), parent_(std::move(parent)) {}
   Element get(int64_t i) const override { return parent_->get(position(i)); }
   Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
     std::vector<int64_t> mapped(positions.size());
     std::transform(positions.begin(), positions.end(), mapped.begin(), [this](int64_t i) { return position(i); });
     return parent_->gather(mapped, number_dtype, first);
   }
+  void want(int64_t i) const override { parent_->want(position(i)); }
 
  protected:
   virtual int64_t position(int64_t i) const = 0;
@@ -130,25 +145,80 @@ class Order : public Through {
   const std::vector<int64_t> positions_;
 };
 
-int64_t shortest(const std::vector<StageRef>& parents) {
-  int64_t count = parents.at(0)->count;
-  for (const StageRef& parent : parents) count = std::min(count, parent->count);
-  return count;
+// Every step-th element behind the first `offset` of a parent in order, which is asked for those between too.
+class Every : public Stage {
+ public:
+  Every(StageRef parent, int64_t elements, int64_t step, int64_t offset)
+      : Stage(parent->traits(parent->count == kUnknown ? kUnknown : elements)),
+        parent_(std::move(parent)),
+        most_(elements),
+        step_(step),
+        offset_(offset) {}
+  Element get(int64_t i) const override { return reach(i) ? parent_->get(i * step_ + offset_) : Element{}; }
+  bool pass(int64_t i) const override { return reach(i) && parent_->pass(i * step_ + offset_); }
+  void want(int64_t i) const override {
+    if (i < most_) parent_->want(i * step_ + offset_);
+  }
+
+ protected:
+  StageRef remade() const override { return std::make_shared<Every>(parent_->again(), most_, step_, offset_); }
+
+ private:
+  bool reach(int64_t i) const {
+    if (i >= most_) return false;
+    const int64_t end = i * step_ + offset_;
+    for (int64_t k = i == 0 ? 0 : end - step_ + 1; k < end; k++) {
+      if (!parent_->pass(k)) return false;
+    }
+    return true;
+  }
+  const StageRef parent_;
+  const int64_t most_, step_, offset_;
+};
+
+Stage::Traits shared_traits(const std::vector<StageRef>& parents) {
+  Stage::Traits all = parents.at(0)->traits();
+  for (const StageRef& parent : parents) {
+    const bool unknown = all.count == kUnknown || parent->count == kUnknown;
+    all.count = unknown ? kUnknown : std::min(all.count, parent->count);
+    all.in_order = all.in_order || parent->in_order;
+    all.fed = all.fed || parent->fed;
+  }
+  return all;
 }
 
 class Zip : public Stage {
  public:
-  explicit Zip(std::vector<StageRef> parents) : Stage(shortest(parents)), parents_(std::move(parents)) {}
+  explicit Zip(std::vector<StageRef> parents) : Stage(shared_traits(parents)), parents_(std::move(parents)) {}
   Element get(int64_t i) const override {
     Element made;
     std::string text = "{";
     for (size_t k = 0; k < parents_.size(); k++) {
+      if (i >= parents_[k]->count) return {};
       Element one = parents_[k]->get(i);
+      if (!one.layout) return {};
       text += "i" + std::to_string(k + 1) + ";" + one.layout->text;
       std::move(one.leaves.begin(), one.leaves.end(), std::back_inserter(made.leaves));
     }
     made.layout = parse_layout(text + "}");
     return made;
+  }
+  bool pass(int64_t i) const override {
+    return std::all_of(parents_.begin(), parents_.end(), [i](const StageRef& parent) {
+      return i < parent->count && (!parent->in_order || parent->pass(i));
+    });
+  }
+  void want(int64_t i) const override {
+    for (const StageRef& parent : parents_) {
+      if (i < parent->count) parent->want(i);
+    }
+  }
+
+ protected:
+  StageRef remade() const override {
+    std::vector<StageRef> list;
+    for (const StageRef& parent : parents_) list.push_back(parent->again());
+    return std::make_shared<Zip>(std::move(list));
   }
 
  private:
@@ -158,58 +228,78 @@ class Zip : public Stage {
 class Batch : public Stage {
  public:
   Batch(StageRef parent, int64_t size, bool drop_last, uint32_t number_dtype)
-      : Stage(parent->count / size + (!drop_last && parent->count % size != 0 ? 1 : 0)),
+      : Stage(parent->traits(batches(parent->count, size, drop_last))),
         parent_(std::move(parent)),
         size_(size),
+        drop_last_(drop_last),
         number_dtype_(number_dtype) {}
   Element get(int64_t i) const override {
     const int64_t begin = i * size_, end = std::min(begin + size_, parent_->count);
+    if (count == kUnknown) return ragged(begin);
     std::vector<int64_t> positions;
     positions.reserve(static_cast<size_t>(end - begin));
     for (int64_t k = begin; k < end; k++) positions.push_back(k);
     return parent_->gather(positions, number_dtype_, begin + 1);
   }
+  bool pass(int64_t i) const override {
+    const int64_t begin = i * size_, end = std::min(begin + size_, parent_->count);
+    int64_t k = begin;
+    while (k < end && parent_->pass(k)) k++;
+    return k == begin + size_ || (k > begin && !drop_last_);
+  }
+  void want(int64_t i) const override {
+    for (int64_t k = i * size_; k < std::min((i + 1) * size_, parent_->count); k++) parent_->want(k);
+  }
+
+ protected:
+  StageRef remade() const override {
+    return std::make_shared<Batch>(parent_->again(), size_, drop_last_, number_dtype_);
+  }
 
  private:
+  static int64_t batches(int64_t elements, int64_t size, bool drop_last) {
+    if (elements == kUnknown) return kUnknown;
+    return elements / size + (!drop_last && elements % size != 0 ? 1 : 0);
+  }
+  Element ragged(int64_t begin) const {
+    std::vector<Element> samples;
+    for (int64_t k = begin; k < begin + size_; k++) {
+      Element one = parent_->get(k);
+      if (!one.layout) break;
+      samples.push_back(std::move(one));
+    }
+    if (samples.empty() || (drop_last_ && static_cast<int64_t>(samples.size()) < size_)) return {};
+    return collate(samples, number_dtype_, begin + 1);
+  }
   const StageRef parent_;
   const int64_t size_;
+  const bool drop_last_;
   const uint32_t number_dtype_;
 };
 
-uint64_t mixed(uint64_t x) {  // splitmix64
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 class Map : public Stage {
  public:
-  Map(StageRef parent, uint32_t function, uint64_t seed, uint64_t epoch)
-      : Stage(parent->count), parent_(std::move(parent)), function_(function), seed_(mixed(mixed(seed) ^ epoch)) {}
+  Map(StageRef parent, uint32_t function, uint64_t key)
+      : Stage(parent->traits()), parent_(std::move(parent)), function_(function), key_(key) {}
   Element get(int64_t i) const override {
     Element in = parent_->get(i);
-    Worker* worker = this_worker;
-    if (worker == nullptr) pg::fail(PG_E_FAILED_PRECONDITION, "a function was to run outside of a worker");
-    Exchange& exchange = worker->exchange;
-    exchange.in = std::move(in);
-    exchange.error.clear();
-    const ThreadRandom own({mixed(seed_ ^ static_cast<uint64_t>(i)), 0});
-    const int32_t code = worker->call(function_, &exchange);
-    exchange.in = {};
-    if (code != PG_OK) pg::fail_argument(exchange.error.empty() ? "a worker could not begin" : exchange.error);
-    return std::move(exchange.out);
+    return in.layout ? call_worker(function_, std::move(in), worker_seed(key_, i)) : Element{};
   }
+  bool pass(int64_t i) const override { return parent_->pass(i); }
+  void want(int64_t i) const override { parent_->want(i); }
+
+ protected:
+  StageRef remade() const override { return std::make_shared<Map>(parent_->again(), function_, key_); }
 
  private:
   const StageRef parent_;
   const uint32_t function_;
-  const uint64_t seed_;
+  const uint64_t key_;
 };
 
 class OnDevice : public Stage {
  public:
-  OnDevice(StageRef parent, Device& device) : Stage(parent->count), parent_(std::move(parent)), device_(device) {}
+  OnDevice(StageRef parent, Device& device) : Stage(parent->traits()), parent_(std::move(parent)), device_(device) {}
   Element get(int64_t i) const override {
     Element made = parent_->get(i);
     const Scoped stream(ambient().stream, device_.synchronous ? 0 : kTransferStream);
@@ -218,6 +308,11 @@ class OnDevice : public Stage {
     }
     return made;
   }
+  bool pass(int64_t i) const override { return parent_->pass(i); }
+  void want(int64_t i) const override { parent_->want(i); }
+
+ protected:
+  StageRef remade() const override { return std::make_shared<OnDevice>(parent_->again(), device_); }
 
  private:
   const StageRef parent_;
@@ -237,13 +332,19 @@ StageRef slices_stage(LayoutRef layout, std::vector<TensorRef> tensors) {
   return std::make_shared<Slices>(std::move(layout), std::move(tensors));
 }
 StageRef range_stage(int64_t count) { return std::make_shared<Range>(count); }
+StageRef texts_stage(const std::string& name, std::vector<std::string> texts) {
+  return std::make_shared<Texts>(name, std::move(texts));
+}
 StageRef window_stage(StageRef parent, int64_t count, int64_t modulo, int64_t step, int64_t offset) {
   if (modulo < 1 || step < 1 || offset < 0 || count < 0 ||
-      (count > 0 && (std::min(count, modulo) - 1) > (parent->count - 1 - offset) / step))
+      (count > 0 && parent->count != kUnknown && (std::min(count, modulo) - 1) > (parent->count - 1 - offset) / step))
     pg::fail_argument("positions beyond the end");
+  if (parent->in_order || parent->count == kUnknown)
+    return std::make_shared<Every>(std::move(parent), count, step, offset);
   return std::make_shared<Window>(std::move(parent), count, modulo, step, offset);
 }
 StageRef order_stage(StageRef parent, std::vector<int64_t> positions) {
+  if (parent->in_order) pg::fail_argument("elements that come in order have no other");
   for (int64_t i : positions) {
     if (i < 0 || i >= parent->count) pg::fail_argument("positions beyond the end");
   }
@@ -258,26 +359,31 @@ StageRef batch_stage(StageRef parent, int64_t size, bool drop_last, uint32_t num
   return std::make_shared<Batch>(std::move(parent), size, drop_last, number_dtype);
 }
 StageRef map_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_t epoch) {
-  return std::make_shared<Map>(std::move(parent), function, seed, epoch);
+  return std::make_shared<Map>(std::move(parent), function, worker_key(seed, epoch));
 }
 StageRef device_stage(StageRef parent, Device& device) { return std::make_shared<OnDevice>(std::move(parent), device); }
 
+namespace {
+
+uint32_t mix(uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x21f0aaadu;
+  x ^= x >> 15;
+  x *= 0x735a2d97u;
+  return x ^ (x >> 15);
+}
+
+}  // namespace
+
+int64_t draw_step(uint32_t seed, uint32_t epoch, int64_t i, int64_t reach) {
+  const uint32_t state = (mix(seed) ^ mix(epoch)) + static_cast<uint32_t>(i + 1) * 0x9e3779b9u;
+  return static_cast<int64_t>(static_cast<double>(mix(state)) / 4294967296.0 * static_cast<double>(reach));
+}
+
 void draw_order(int64_t n, uint32_t seed, uint32_t epoch, int64_t buffer, int64_t* positions) {
-  const auto mix = [](uint32_t x) {
-    x ^= x >> 16;
-    x *= 0x21f0aaadu;
-    x ^= x >> 15;
-    x *= 0x735a2d97u;
-    return x ^ (x >> 15);
-  };
-  uint32_t state = mix(seed) ^ mix(epoch);
   for (int64_t i = 0; i < n; i++) positions[i] = i + 1;
-  for (int64_t i = 0; i < n - 1; i++) {
-    const int64_t reach = std::min(n - i, buffer);
-    state += 0x9e3779b9u;
-    const double drawn = static_cast<double>(mix(state)) / 4294967296.0 * static_cast<double>(reach);
-    std::swap(positions[i], positions[i + static_cast<int64_t>(drawn)]);
-  }
+  for (int64_t i = 0; i < n - 1; i++)
+    std::swap(positions[i], positions[i + draw_step(seed, epoch, i, std::min(n - i, buffer))]);
 }
 
 }  // namespace perigee

@@ -47,4 +47,10 @@ struct Workers {
 // The worker whose thread this is; NULL on others.
 extern thread_local Worker* this_worker;
 
+// What a function of the front end makes of an element, on this thread's worker; throws its error. Its random draws
+// come from the seed alone, which is made of the pass's (seed, epoch) and the element's position.
+Element call_worker(uint32_t function, Element in, uint64_t seed);
+uint64_t worker_key(uint64_t seed, uint64_t epoch);
+uint64_t worker_seed(uint64_t key, int64_t i);
+
 }  // namespace perigee

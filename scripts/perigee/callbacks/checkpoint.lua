@@ -54,7 +54,8 @@ function ModelCheckpoint:on_batch_end(job)
   local steps = self.options.steps
   if not steps then return end
   self.due = self.due or job.done % steps == 0
-  if self.due and job.whole and job.step < #job.train then -- the epoch's end has a checkpoint of its own
+  local batches = job.train.size or math.huge
+  if self.due and job.whole and job.step < batches then -- the epoch's end has a checkpoint of its own
     self.due = false
     save(self, job)
   end

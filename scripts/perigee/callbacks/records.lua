@@ -122,7 +122,7 @@ local read_bar = native.signature("ProgressBar", {
 function callbacks.ProgressBar(...) return setmetatable({ verbose = read_bar(...).verbose }, ProgressBar) end
 
 function ProgressBar:on_epoch_begin(job, epoch)
-  self.bar = new_progress(epoch, job.epochs, #job.train, self.verbose)
+  self.bar = new_progress(epoch, job.epochs, job.train.size or job.seen, self.verbose)
 end
 function ProgressBar:on_batch_end(job, step) self.bar:update(step, job.samples, job.values) end
 function ProgressBar:on_epoch_end(_, entry)

@@ -5,6 +5,8 @@ local native = require "perigee.native"
 local order = require "perigee.data.order"
 local collate = require "perigee.data.collate"
 local padding = require "perigee.data.padding"
+local base = require "perigee.data.dataset"
+local Dataset, fields_of = base.Dataset, base.fields_of
 
 local function refuse(text, hint) native.raise("invalid_argument", "bucket_by_length", text, hint) end
 
@@ -79,54 +81,50 @@ local read_bucket = native.signature("bucket_by_length", {
   { "shuffle", "boolean", named = true, default = true, doc = "whether each epoch has an order of its own" },
   { "seed", "integer", named = true, default = 0, doc = "of the order" } })
 
----@param Dataset perigee.Dataset
----@param fields_of fun(ds: perigee.Dataset): table
----@param derive function
-return function(Dataset, fields_of, derive)
-  ---Batches of samples whose lengths are alike, so that little is padded:
-  ---`ds:bucket_by_length{"ids", boundaries={16, 64}, size={64, 16, 4}, pad={ids=0}}`. A sample goes to the first bucket
-  ---whose boundary its length does not exceed. All samples are read once for their lengths; a shuffle before keeps its
-  ---first order, as in split. Each epoch mixes the samples of a bucket, and the batches of all. Runs on the script's
-  ---thread.
-  ---@return perigee.Dataset
-  function Dataset:bucket_by_length(...)
-    local o, own = read_bucket(...), fields_of(self)
-    if type(o.by) ~= "string" and type(o.by) ~= "function" then
-      refuse("by must be a field's name or a function, got " .. native.describe(o.by))
-    end
-    if own.workers or own.ahead then
-      native.raise("not_supported", "bucket_by_length", "it runs on the script's thread, and the stages before it " ..
-                   "on workers", "map without workers, and no prefetch")
-    end
-    check_boundaries(o.boundaries)
-    local boundaries, pad = { unpack(o.boundaries) }, o.pad and padding.read(o.pad)
-    local sizes, members, count = read_sizes(o.size, #boundaries + 1), {}, 0
-    for b = 1, #sizes do members[b] = {} end
-    local stage = own.stage(1)
-    for i = 1, self.size do
-      local length, b = length_of(stage.get(i), o.by, i), 1
-      while boundaries[b] and length > boundaries[b] do b = b + 1 end
-      members[b][#members[b] + 1] = i
-    end
-    for b, list in ipairs(members) do
-      count = count + (o.drop_last and math.floor or math.ceil)(#list / sizes[b])
-    end
-    local fixed = { batched = own.batched, classes = own.classes, stage = function() return own.stage(1) end }
-    return derive(fixed, count, function(parent, epoch)
-      local batches = {}
-      for b, list in ipairs(members) do
-        local mixed = o.shuffle and reordered(list, o.seed + b, epoch) or list
-        for first = 1, #mixed, sizes[b] do
-          local batch = { unpack(mixed, first, math.min(first + sizes[b] - 1, #mixed)) }
-          if #batch == sizes[b] or not o.drop_last then batches[#batches + 1] = batch end
-        end
-      end
-      if o.shuffle then batches = reordered(batches, o.seed, epoch) end
-      return { count = count, get = function(i)
-        local samples = {}
-        for k, position in ipairs(batches[i]) do samples[k] = parent.get(position) end
-        return collate(samples, batches[i], pad)
-      end }
-    end, nil, true)
+---Batches of samples whose lengths are alike, so that little is padded:
+---`ds:bucket_by_length{"ids", boundaries={16, 64}, size={64, 16, 4}, pad={ids=0}}`. A sample goes to the first bucket
+---whose boundary its length does not exceed. All samples are read once for their lengths; a shuffle before keeps its
+---first order, as in split. Each epoch mixes the samples of a bucket, and the batches of all. Runs on the script's
+---thread.
+---@return perigee.Dataset
+function Dataset:bucket_by_length(...)
+  local o, own = read_bucket(...), fields_of(self)
+  if type(o.by) ~= "string" and type(o.by) ~= "function" then
+    refuse("by must be a field's name or a function, got " .. native.describe(o.by))
   end
+  if own.in_order or base.has_threads(own) then
+    native.raise("not_supported", "bucket_by_length", "it reads elements by position on the script's thread, and " ..
+                 "stages before it run on workers or give them one after the other",
+                 "map without workers, no filter, and no prefetch before it")
+  end
+  check_boundaries(o.boundaries)
+  local boundaries, pad = { unpack(o.boundaries) }, o.pad and padding.read(o.pad)
+  local sizes, members, count = read_sizes(o.size, #boundaries + 1), {}, 0
+  for b = 1, #sizes do members[b] = {} end
+  local stage = own.stage(1)
+  for i = 1, self.size do
+    local length, b = length_of(stage.get(i), o.by, i), 1
+    while boundaries[b] and length > boundaries[b] do b = b + 1 end
+    members[b][#members[b] + 1] = i
+  end
+  for b, list in ipairs(members) do
+    count = count + (o.drop_last and math.floor or math.ceil)(#list / sizes[b])
+  end
+  local fixed = { batched = own.batched, classes = own.classes, stage = function() return own.stage(1) end }
+  return base.derive(fixed, { size = count, batched = true, stage = function(parent, epoch)
+    local batches = {}
+    for b, list in ipairs(members) do
+      local mixed = o.shuffle and reordered(list, o.seed + b, epoch) or list
+      for first = 1, #mixed, sizes[b] do
+        local batch = { unpack(mixed, first, math.min(first + sizes[b] - 1, #mixed)) }
+        if #batch == sizes[b] or not o.drop_last then batches[#batches + 1] = batch end
+      end
+    end
+    if o.shuffle then batches = reordered(batches, o.seed, epoch) end
+    return { count = count, get = function(i)
+      local samples = {}
+      for k, position in ipairs(batches[i]) do samples[k] = parent.get(position) end
+      return collate(samples, batches[i], pad)
+    end }
+  end })
 end

@@ -105,8 +105,9 @@ function data.csv(...)
   return tensors.data
 end
 
-local files = require "perigee.data.records"
-data.records, data.write_records = files.records, files.write_records
+local records = require "perigee.data.records"
+data.records, data.write_records = records.records, records.write_records
+data.from_generator, data.files = require "perigee.data.generator", require "perigee.data.files"
 
 -- These are loaded when they are asked for.
 local LATER = { text = "perigee.data.text", image_folder = "perigee.data.images" }

@@ -177,7 +177,7 @@ end
 -- One pass over the batches that changes the parameters. `progress` is told of each. A pass that was interrupted goes
 -- on where job.position stands.
 local function train_epoch(job, progress)
-  local means, total = metrics.begin(job.metrics), #job.train
+  local means, total = metrics.begin(job.metrics), job.train.size
   local group = new_group(job)
   resume.begin_epoch(job, means)
   job.values = function() return read_means(job, means, "") end
@@ -186,19 +186,25 @@ local function train_epoch(job, progress)
     local count, total_count = replicas.counts(job, batch, all)
     local prediction, loss = forward(job, x, y)
     check_loss(loss)
-    group:add(loss, count, total_count, step == total)
+    local last = step == total
+    if not total and job.accumulate > 1 then last = job.batches:is_last() end -- else nothing waits for it
+    group:add(loss, count, total_count, last)
     if count > 0 then metrics.add(means, loss, prediction, y, count) end
     job.step, job.done, job.samples, job.whole = step, job.done + 1, total_count, group.waiting == 0
     progress:update(step, total_count, job.values)
     job.notify("on_batch_end", step)
     if job.stop and job.whole then
-      if step < total then
+      if not job.batches:is_last() then
         job.interrupted = true
         job.notify("on_interrupt", step)
       end
       break
     end
   end
+  if job.done == 0 then
+    native.raise("invalid_argument", "fit", "there are no samples to train on")
+  end
+  if not job.interrupted then job.seen = job.batches.position end
   resume.end_epoch(job)
   replicas.merge(job, means)
   replicas.end_epoch(job)
@@ -225,7 +231,7 @@ end
 local function run_epoch(job, epoch)
   job.epoch = epoch
   job.notify("on_epoch_begin", epoch)
-  local progress = new_progress(epoch, job.epochs, #job.train, job.verbose)
+  local progress = new_progress(epoch, job.epochs, job.train.size or job.seen, job.verbose)
   local ok, values = pcall(ranges.range, "epoch", train_epoch, job, progress)
   if not ok then
     progress:abort()

@@ -77,7 +77,7 @@ function inputs.training(where, o)
     if o.shuffle ~= false then train = train:shuffle { seed = o.seed } end
   end
   if o.validation ~= nil then validation = validation_data(where, o.validation) end
-  if #train == 0 then native.raise("invalid_argument", where, "there are no samples to train on") end
+  if train.size == 0 then native.raise("invalid_argument", where, "there are no samples to train on") end
   return batched(train, o.batch_size), validation and batched(validation, o.batch_size)
 end
 

@@ -10,7 +10,7 @@ Progress.__index = Progress
 
 local WIDTH, LEAST, INTERVAL = 24, 8, 0.1 -- columns of the bar, at least; seconds between redraws
 
----@param total integer batches in the epoch
+---@param total integer? batches in the epoch; nil where nobody knows before its end
 ---@param verbose integer 0 nothing, 1 a bar on a terminal, 2 lines only
 local function new(epoch, epochs, total, verbose)
   local live = verbose == 1 and native.is_terminal(1)
@@ -55,6 +55,7 @@ local function line_text(self, share, parts, values, width)
     list[#list + 1] = values ~= "" and values or nil
     return table.concat(list, "  ")
   end
+  if not share then return columns.cut(joined(nil, #parts), width) end
   local room = width - columns.count(joined(0, #parts)) -- of "[]"
   if room >= LEAST then return joined(math.min(WIDTH, room), #parts) end
   for count = #parts - 1, 1, -1 do
@@ -71,9 +72,13 @@ function Progress:update(done, samples, values)
   local now = native.clock()
   if now < self.next_draw then return end
   local elapsed = now - self.start
-  local parts = { ("%d/%d"):format(done, self.total), rate_text(self.samples / elapsed) .. "/s",
-                  duration(elapsed / done * (self.total - done)) .. " left" }
-  overwrite(self, line_text(self, done / self.total, parts, values_text(values()), native.terminal_width() - 1))
+  if self.total and done > self.total then self.total = nil end -- it was that of the epoch before
+  local total, rate = self.total, rate_text(self.samples / elapsed) .. "/s"
+  local parts = { ("batch %d"):format(done), rate, duration(elapsed) }
+  if total then
+    parts = { ("%d/%d"):format(done, total), rate, duration(elapsed / done * (total - done)) .. " left" }
+  end
+  overwrite(self, line_text(self, total and done / total, parts, values_text(values()), native.terminal_width() - 1))
   local after = native.clock()
   self.next_draw = after + math.max(INTERVAL, 9 * (after - now)) -- values that are slow to read are read less often
 end

@@ -52,7 +52,7 @@ end
 function M.begin(job)
   local strategy = job.strategy
   if not strategy then return end
-  strategy._fit.begin(strategy, job.model, job.params, #job.train)
+  strategy._fit.begin(strategy, job.model, job.params, job.train.size or -1)
   job.train = strategy:distribute(job.train)
   job.validation = job.validation and strategy:distribute(job.validation)
 end

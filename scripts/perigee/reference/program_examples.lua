@@ -148,6 +148,18 @@ print(session:run("y"))]],
   -- data
   ["data.from_slices"] = SET .. "for step, sample in set:batch(2):each() do print(step, sample.x) end",
   ["data.from_index"] = "local set = data.from_index{3, function(i) return { x = i * i } end}\nprint(#set, set[2].x)",
+  ["data.from_generator"] = [[
+local function squares()
+  for i = 1, 5 do coroutine.yield { x = { i, i * i }, y = i % 2 } end
+end
+local set = data.from_generator { squares, spec = { x = { "float32", shape = { 2 } }, y = "int64" } }
+for step, batch in set:shuffle { 3, seed = 1 }:batch(2):each() do print(step, batch.x, batch.y.dtype) end]],
+  ["data.files"] = [[
+local folder = os.tmpname() .. ".d"
+os.execute("mkdir -p " .. folder)
+for _, name in ipairs { "a.txt", "b.txt" } do io.open(folder .. "/" .. name, "w"):close() end
+for step, file in data.files(folder .. "/*.txt"):each() do print(step, file.path:match "[^/]*$") end
+os.execute("rm -r " .. folder)]],
   ["data.range"] = "local set = data.range(3)\nprint(#set, set[1].value)",
   ["data.csv"] = [[
 local path = os.tmpname()
@@ -215,6 +227,12 @@ for step, batch in batches:each() do print(step, batch.ids.shape) end]],
   ["dataset:take"] = SET .. "print(#set:take(2))", ["dataset:skip"] = SET .. "print(set:skip(2)[1].x)",
   ["dataset:repeated"] = SET .. "print(#set:repeated(2))", ["dataset:shard"] = SET .. "print(set:shard{2, 1}[1].x)",
   ["dataset:split"] = SET .. "local train, test = set:split{0.8, 0.2}\nprint(#train, #test)",
+  ["dataset:filter"] = SET .. "local function small(sample) return sample.x:item() < 3 end\n" ..
+    "local part = set:filter(small)\nprint(part, part.size)\n" ..
+    "for step, sample in part:each() do print(step, sample.x) end",
+  ["dataset:interleave"] = "local function part(s) return data.range(3):map(function(v) return { of = s.value, " ..
+    "value = v.value } end) end\n" ..
+    "for step, s in data.range(4):interleave{part, cycle=2}:each() do print(step, s.of, s.value) end",
   ["dataset:at"] = SET .. "print(set:at(-1).x)",
   ["dataset:each"] = SET .. "for step, sample in set:take(2):each() do print(step, sample.x) end",
   -- mixed precision

@@ -55,6 +55,7 @@ receivers.locals = {
   ["control/while_loop.lua"] = { while_loop = "pg.while_loop" },
   ["data/images.lua"] = { image_folder = "data.image_folder" },
   ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
+  ["data/generator.lua"] = { from_generator = "data.from_generator" }, ["data/files.lua"] = { files = "data.files" },
   ["data/records/init.lua"] = { records = "data.records", write_records = "data.write_records" },
 }
 

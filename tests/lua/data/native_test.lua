@@ -133,9 +133,11 @@ test("elements go to a device beside the script", function(t)
   t.equal(#list, 3)
 end)
 
-test("what prefetch and zip refuse", function(t)
+test("what prefetch and zip take, and refuse", function(t)
   local script = data.from_index { 3, function(i) return i end }
-  t.raises(function() script:prefetch(2) end, "prefetch: elements made ahead need a pipeline that threads can read")
+  local seen = {}
+  for step, element in script:prefetch(2):each() do seen[step] = element end
+  t.equal(seen, { 1, 2, 3 })
   t.raises(function() data.range(3):prefetch(0) end, "needs a count of 1 or more")
   t.raises(function() data.range(3):zip() end, "needs another dataset")
   t.raises(function() data.range(3):zip(3) end, "argument 1 must be a dataset, got number 3")

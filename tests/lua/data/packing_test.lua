@@ -122,7 +122,7 @@ test("bucket_by_length: what is asked for wrongly", function(t)
   fails("the function must return a length, got nil of sample 1",
         { function() end, boundaries = { 5 }, size = 2 })
   t.raises(function() data.range(4):prefetch(2):bucket_by_length { "value", boundaries = { 5 }, size = 2 } end,
-           "it runs on the script's thread")
+           "on the script's thread, and stages before it run on workers")
   local mixed = ds:bucket_by_length { "ids", boundaries = { 9 }, size = 2, shuffle = false }
   t.raises(function() return mixed[1] end, "ids of sample 2 is .* but of sample 1 it is")
 end)

@@ -103,5 +103,6 @@ test("workers are asked for rightly", function(t)
   t.raises(function() data.range(3):map { same, workers = "many" } end, 'or "auto", got string "many"')
   t.equal(values(data.range(3):map { same, workers = "auto" }), { 0, 1, 2 })
   local script = data.from_index { 3, function(i) return { value = i } end }
-  t.raises(function() script:map { same, workers = 2 } end, "workers need a pipeline that threads can read")
+  local mixed = script:map { same, workers = 2 }:shuffle { seed = 1 }
+  t.equal(values(mixed:batch(2)), values(script:shuffle { seed = 1 }:batch(2)))
 end)

@@ -48,8 +48,8 @@ local INNER = {
   ["perigee.Compiled"] = "fn native mode fuse",
   ["perigee.Plot"] = "color x_low x_high y_low y_high",
   ["perigee.Callback"] = "options path verbose waited restore",
-  ["perigee.Iterator"] = "stage begin run",
-  ["perigee.Dataset"] = "stage count seed native",
+  ["perigee.Iterator"] = "stage begin run next stop feeds fed peeked",
+  ["perigee.Dataset"] = "stage pull count seed native pure in_order functions workers ahead",
   ["perigee.Group"] = "number",
 }
 

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages whose element i depends on all elements before it: threads that wait for one compute the parent's meanwhile,
+// and what is done to these in their order is done under a lock.
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+
+#include "data/stage.hpp"
+#include "data/worker.hpp"
+
+namespace perigee {
+
+namespace {
+
+constexpr int64_t kMostAhead = 16;  // elements of the parent that are begun and not yet taken in
+
+class InOrder : public Stage {
+ public:
+  InOrder(StageRef parent, int64_t elements)
+      : Stage({elements, true, parent->fed}), parent_(std::move(parent)), source_(parent_) {}
+
+  Element get(int64_t i) const override {
+    std::unique_lock lock(mutex_);
+    while (i >= first_ + static_cast<int64_t>(made_.size()) && !ended_) {
+      if (begun_ - taken_ == kMostAhead) {
+        changed_.wait(lock);
+      } else {
+        compute_one(lock);
+      }
+    }
+    if (i < first_) pg::fail(PG_E_INTERNAL, "an element that comes in order was asked for again");
+    const auto at = static_cast<size_t>(i - first_);
+    if (at >= made_.size()) return {};
+    Made made = std::move(made_[at]);
+    made_[at].given = true;
+    while (!made_.empty() && made_.front().given) made_.pop_front(), first_++;
+    if (made.error) std::rethrow_exception(made.error);
+    return std::move(made.element);
+  }
+
+ protected:
+  // Of one of the parent's elements, on any thread: whether it is taken in.
+  virtual bool keeps(const Element&, int64_t) const { return true; }
+  // The rest under the lock, in order. `take` may give elements out, and so may `finish`, which is called behind the
+  // last and answers what goes on, or null.
+  virtual void take(Element&& element) const { give(std::move(element)); }
+  virtual StageRef finish() const { return nullptr; }
+  void give(Element&& element) const { made_.push_back({std::move(element), nullptr, false}); }
+
+  const StageRef parent_;
+
+ private:
+  struct Read {
+    Element element;
+    std::exception_ptr error;
+    bool done = false, kept = true;
+  };
+  struct Made {
+    Element element;
+    std::exception_ptr error;
+    bool given;
+  };
+
+  void compute_one(std::unique_lock<std::mutex>& lock) const {
+    const StageRef source = source_;
+    const uint64_t round = round_;
+    const int64_t i = begun_++;
+    const int64_t wanted = std::exchange(wanted_, std::min(i + kMostAhead, source->count));
+    read_.emplace_back();
+    lock.unlock();
+    Read read;
+    try {
+      for (int64_t k = wanted; source->fed && k < std::min(i + kMostAhead, source->count); k++) source->want(k);
+      if (i < source->count) read.element = source->get(i);
+      if (read.element.layout) read.kept = keeps(read.element, i);
+    } catch (...) {
+      read.error = std::current_exception();
+    }
+    read.done = true;
+    lock.lock();
+    if (round == round_ && !ended_) {  // not from behind the end of a source that has ended
+      read_[static_cast<size_t>(i - taken_)] = std::move(read);
+      while (!ended_ && !read_.empty() && read_.front().done) take_in();
+    }
+    changed_.notify_all();
+  }
+
+  void take_in() const {
+    Read read = std::move(read_.front());
+    read_.pop_front();
+    taken_++;
+    if (!read.error && read.element.layout) {
+      if (read.kept) take(std::move(read.element));
+      return;
+    }
+    if (read.error) {
+      made_.push_back({{}, read.error, false});
+      source_ = nullptr;
+    } else {
+      source_ = finish();
+    }
+    ended_ = source_ == nullptr;
+    read_.clear();
+    begun_ = taken_ = wanted_ = 0;
+    round_++;
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable StageRef source_;
+  mutable uint64_t round_ = 0;                          // how many sources have ended
+  mutable int64_t begun_ = 0, taken_ = 0, wanted_ = 0;  // of the source
+  mutable std::deque<Read> read_;                       // from number taken_ on
+  mutable int64_t first_ = 0;
+  mutable std::deque<Made> made_;  // from number first_ on
+  mutable bool ended_ = false;
+};
+
+class Filter : public InOrder {
+ public:
+  Filter(StageRef parent, uint32_t function, uint64_t key)
+      : InOrder(std::move(parent), kUnknown), function_(function), key_(key) {}
+
+ protected:
+  bool keeps(const Element& element, int64_t i) const override {
+    const Element answer = call_worker(function_, element, worker_seed(key_, i));
+    if (!answer.layout || answer.layout->kind != 'B')
+      pg::fail_argument("filter: the function must return true or false");
+    return answer.leaves[0].number != 0;
+  }
+  StageRef remade() const override { return std::make_shared<Filter>(parent_->again(), function_, key_); }
+
+ private:
+  const uint32_t function_;
+  const uint64_t key_;
+};
+
+class Mix : public InOrder {
+ public:
+  Mix(StageRef parent, uint32_t seed, uint32_t epoch, int64_t buffer)
+      : InOrder(parent, parent->count), seed_(seed), epoch_(epoch), buffer_(buffer) {}
+
+ protected:
+  void take(Element&& element) const override {
+    if (came_ < buffer_) {
+      held_.push_back(std::move(element));
+    } else {
+      held_[static_cast<size_t>(came_ % buffer_)] = std::move(element);
+    }
+    came_++;
+    if (came_ >= buffer_) give_one();
+  }
+  StageRef finish() const override {
+    while (gone_ < came_) give_one();
+    return nullptr;
+  }
+  StageRef remade() const override { return std::make_shared<Mix>(parent_->again(), seed_, epoch_, buffer_); }
+
+ private:
+  // As draw_order swaps: one of the next `reach` goes, and the next takes its place.
+  void give_one() const {
+    const int64_t drawn = draw_step(seed_, epoch_, gone_, std::min(came_ - gone_, buffer_));
+    Element& next = held_[static_cast<size_t>(gone_ % buffer_)];
+    Element& chosen = held_[static_cast<size_t>((gone_ + drawn) % buffer_)];
+    std::swap(next, chosen);
+    give(std::move(next));
+    gone_++;
+  }
+  const uint32_t seed_, epoch_;
+  const int64_t buffer_;
+  mutable std::vector<Element> held_;  // element i at i % buffer
+  mutable int64_t came_ = 0, gone_ = 0;
+};
+
+class Repeat : public InOrder {
+ public:
+  Repeat(StageRef parent, int64_t times) : InOrder(parent, all(parent->count, times)), times_(times) {}
+
+ protected:
+  void take(Element&& element) const override {
+    some_ = true;
+    give(std::move(element));
+  }
+  StageRef finish() const override {
+    if (!some_ || ++done_ >= times_) return nullptr;
+    return parent_->again();
+  }
+  StageRef remade() const override { return std::make_shared<Repeat>(parent_->again(), times_); }
+
+ private:
+  static int64_t all(int64_t elements, int64_t times) {
+    return elements == kUnknown || (elements > 0 && times > kUnknown / elements) ? kUnknown : elements * times;
+  }
+  const int64_t times_;
+  mutable int64_t done_ = 0;
+  mutable bool some_ = false;
+};
+
+}  // namespace
+
+StageRef filter_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_t epoch) {
+  return std::make_shared<Filter>(std::move(parent), function, worker_key(seed, epoch));
+}
+StageRef mix_stage(StageRef parent, uint32_t seed, uint32_t epoch, int64_t buffer) {
+  if (buffer < 1) pg::fail_argument("buffer must be at least 1");
+  return std::make_shared<Mix>(std::move(parent), seed, epoch, buffer);
+}
+StageRef repeat_stage(StageRef parent, int64_t times) {
+  if (times < 1) pg::fail_argument("needs a count of 1 or more");
+  return std::make_shared<Repeat>(std::move(parent), times);
+}
+
+}  // namespace perigee

@@ -1,0 +1,132 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Stages that do something to each element: map, filter, prefetch.
+
+local native = require "perigee.native"
+local base = require "perigee.data.dataset"
+local Dataset, fields_of, derive = base.Dataset, base.fields_of, base.derive
+
+local last_function = 0 -- numbers of worker functions
+
+local function check_workers(where, workers)
+  if workers == "auto" then return native.workers.automatic() end
+  if workers ~= nil and (type(workers) ~= "number" or workers ~= math.floor(workers) or workers < 1 or workers > 1024)
+  then
+    native.raise("invalid_argument", where, "workers must be a count of 1 or more, or \"auto\", got " ..
+                 native.describe(workers))
+  end
+  return workers
+end
+
+-- A stage of a function that runs on workers: `make(stage, number, epoch)` makes the core's.
+local function on_workers(self, o, fn, workers, make)
+  native.workers.pack { fn } -- what cannot go to a worker is told here
+  last_function = last_function + 1
+  local number, functions = last_function, { [last_function] = fn }
+  for k, f in pairs(fields_of(self).functions or {}) do functions[k] = f end
+  o.native = function(stage, epoch) return make(stage, number, epoch) end
+  local made = derive(self, o)
+  local own = fields_of(made)
+  own.functions, own.workers = functions, math.max(own.workers or 0, workers)
+  return made
+end
+
+local WORKERS = "threads that run it, each in a Lua state of its own; on the script's thread if not given"
+
+local read_map = native.signature("map", {
+  { "fn", "function", required = true, type = "fun(sample: any): any", doc = "makes one sample of another" },
+  { "workers", "any", named = true, type = "integer|\"auto\"", doc = WORKERS } })
+---fn(sample) -> sample, for each element. With workers it runs in Lua states of their own, on threads: what it refers
+---to is copied once (nil, booleans, numbers, strings, plain tables, Lua functions; tensors of the cpu share their
+---memory; modules are required again), and random draws in it depend on (seed, epoch, element) alone. Without, it runs
+---on the script's thread, when the next element is wanted, while threads of stages before it work ahead.
+---@return perigee.Dataset
+function Dataset:map(...)
+  local o = read_map(...)
+  local fn, workers = o.fn, check_workers("map", o.workers)
+  local function apply(sample)
+    local result = fn(sample)
+    if result == nil then native.raise("invalid_argument", "map", "the function returned nil") end
+    return result
+  end
+  local forms = { size = self.size,
+    stage = function(stage)
+      return { count = stage.count, get = function(i) return apply(stage.get(i)) end }
+    end,
+    pull = function(next_)
+      return function()
+        local sample = next_()
+        if sample == nil then return nil end
+        return apply(sample)
+      end
+    end }
+  return workers and on_workers(self, forms, fn, workers, native.data.map) or derive(self, forms)
+end
+
+local read_filter = native.signature("filter", {
+  { "fn", "function", required = true, type = "fun(sample: any): boolean", doc = "whether a sample stays" },
+  { "workers", "any", named = true, type = "integer|\"auto\"", doc = WORKERS } })
+---The elements for which fn(sample) answers true. How many, nobody knows before the end: ds.size is nil. workers= as
+---for map.
+---@return perigee.Dataset
+function Dataset:filter(...)
+  local o = read_filter(...)
+  local fn, workers = o.fn, check_workers("filter", o.workers)
+  local forms = { in_order = true, pull = function(next_)
+    return function()
+      while true do
+        local sample = next_()
+        if sample == nil then return nil end
+        local stays = fn(sample)
+        if type(stays) ~= "boolean" then
+          native.raise("invalid_argument", "filter", "the function must return true or false, got " ..
+                       native.describe(stays))
+        end
+        if stays then return sample end
+      end
+    end
+  end }
+  return workers and on_workers(self, forms, fn, workers, native.data.filter) or derive(self, forms)
+end
+
+-- An element with its tensors on a device (nil: where they are).
+local function moved(v, device)
+  if not device then return v end
+  if native.is_tensor(v) then return v:to(device) end
+  if type(v) ~= "table" then return v end
+  local there = {}
+  for key, field in pairs(v) do there[key] = moved(field, device) end
+  return there
+end
+
+local read_prefetch = native.signature("prefetch", {
+  { "n", "any", default = "auto", type = "integer|\"auto\"", doc = "elements that are ready at most; auto: 2" },
+  { "device", "device", named = true, doc = "where their tensors go, beside what the script computes there" } })
+---Elements are made ahead of the script, by a thread (or by map's workers), at most n of them. What functions of the
+---script make (a generator, a map without workers) is made when the script asks for an element, and threads do the rest
+---ahead.
+---@return perigee.Dataset
+function Dataset:prefetch(...)
+  local o = read_prefetch(...)
+  local n = o.n == "auto" and 2 or o.n
+  if type(n) ~= "number" or n ~= math.floor(n) or n < 1 or n > 2 ^ 20 then
+    native.raise("invalid_argument", "prefetch", "needs a count of 1 or more, or \"auto\", got " ..
+                 native.describe(o.n))
+  end
+  local made = derive(self, { size = self.size,
+    stage = function(stage)
+      return { count = stage.count, get = function(i) return moved(stage.get(i), o.device) end }
+    end,
+    pull = function(next_)
+      return function()
+        local element = next_()
+        if element == nil then return nil end
+        return moved(element, o.device)
+      end
+    end,
+    native = function(stage)
+      return o.device and native.data.to_device(stage, native.find_device(o.device)) or stage
+    end })
+  local own = fields_of(made)
+  own.ahead = math.max(own.ahead or 0, n)
+  return made
+end
