@@ -208,6 +208,16 @@ function M.close(handle, reason)
   C.pgc_release(p)
 end
 
+---Lets two open handles change places: each shows what the other did. A closed one keeps both as they are.
+function M.exchange(a, b)
+  local p, q = a.ptr, b.ptr
+  if p == nil or q == nil then return end
+  a.ptr, b.ptr = q, p
+  S.ptrs[a.slot], S.ptrs[b.slot] = q, p
+  C.pgc_set_tag(q, a.slot)
+  C.pgc_set_tag(p, b.slot)
+end
+
 ---The number of a reason: what closed a handle, as text.
 function M.reason(text)
   local number = closed_by[text]

@@ -57,6 +57,17 @@ local function all_open(list)
   return true
 end
 
+-- Whether the parameters' handles are open and show what they did.
+local function shows_params(plan)
+  local params, array = plan.params, plan.param_array
+  if #params ~= plan.count then return false end
+  for i = 1, plan.count do
+    local p = params[i].ptr
+    if p == nil or p ~= array[i - 1] then return false end
+  end
+  return true
+end
+
 -- Whether a parameter is no longer where it was. Asked before anything is updated.
 local function has_moved(plan)
   for i = 0, plan.count - 1 do
@@ -66,11 +77,11 @@ local function has_moved(plan)
 end
 
 ---Updates everything; answers false, having done nothing, when the plan does not fit any more: a gradient is missing, a
----tensor was closed, a parameter has moved to another device, or the hyperparameters ask for other state.
+---tensor was closed or changed, a parameter has moved to another device, or the hyperparameters ask for other state.
 function Plan.step(plan, step)
   local attributes = plan.attributes
   local info, struct = attributes.info, attributes.struct
-  if #plan.params ~= plan.count or not all_open(plan.params) then return false end
+  if not shows_params(plan) then return false end
   if slots_used(attributes) ~= plan.slots then return false end
   for _, slot in ipairs(info.slots) do
     if plan.state[slot] and not all_open(plan.state[slot]) then return false end
@@ -89,9 +100,9 @@ function Plan.step(plan, step)
   errors.raise_native(C, info.name)
 end
 
----Forgets the gradients of all parameters; answers false where one was closed.
+---Forgets the gradients of all parameters; answers false where one was closed, or shows another tensor.
 function Plan.clear_gradients(plan)
-  if #plan.params ~= plan.count or not all_open(plan.params) then return false end
+  if not shows_params(plan) then return false end
   C.pgc_clear_grads(plan.param_array, plan.count)
   return true
 end

@@ -105,18 +105,11 @@ local function record_of(self, optimizer)
 end
 
 local function unscale_once(self, record)
-  local strategy = rawget(native, "strategy") -- all replicas find the same, and skip a step together
-  if strategy then strategy.before_unscale(record.optimizer) end
   record.found = require("perigee.optim.lasting")(require("perigee").no_grad, unscale, self, record.optimizer)
   record.unscaled = true
 end
 
----Divides the gradients of an optimizer's parameters by the scale, in place, and checks them: before they are clipped
----or looked at. Once between two updates; step does it where it was not done.
----@param optimizer perigee.Optimizer
-function GradScaler:unscale(optimizer)
-  if not self.enabled then return end
-  check_optimizer("GradScaler:unscale", optimizer)
+local function unscale_now(self, optimizer)
   local record = record_of(self, optimizer)
   if record.stepped or record.unscaled then
     native.raise("failed_precondition", "GradScaler:unscale", record.stepped and
@@ -125,6 +118,20 @@ function GradScaler:unscale(optimizer)
                  "call scaler:update() at the end of every step")
   end
   unscale_once(self, record)
+end
+
+-- Replicas that share a batch find the same, and skip a step together.
+local function strategy_at_work() return rawget(native, "strategy") end
+
+---Divides the gradients of an optimizer's parameters by the scale, in place, and checks them: before they are clipped
+---or looked at. Once between two updates; step does it where it was not done.
+---@param optimizer perigee.Optimizer
+function GradScaler:unscale(optimizer)
+  if not self.enabled then return end
+  check_optimizer("GradScaler:unscale", optimizer)
+  local strategy = strategy_at_work()
+  if strategy then return strategy.change(optimizer, unscale_now, self, optimizer) end
+  unscale_now(self, optimizer)
 end
 
 local function counts_of(optimizer)
@@ -136,15 +143,7 @@ local function counts_of(optimizer)
   return counts
 end
 
----optimizer:step(), which changes nothing where a gradient is infinite or NaN. Does not wait for the device.
----@param optimizer perigee.Optimizer
----@return any ... what the step returns
-function GradScaler:step(optimizer, ...)
-  check_optimizer("GradScaler:step", optimizer)
-  if not self.enabled then return optimizer:step(...) end
-  if select("#", ...) > 0 then
-    native.raise("not_supported", "GradScaler:step", "a step with a closure cannot be scaled")
-  end
+local function step_now(self, optimizer)
   local record = record_of(self, optimizer)
   if record.stepped then
     native.raise("failed_precondition", "GradScaler:step", "this optimizer has already stepped since the last update",
@@ -158,6 +157,20 @@ function GradScaler:step(optimizer, ...)
   record.stepped, record.counts = true, counts_of(optimizer)
   return native.with(function() native.set_condition(record.found) end, function() native.set_condition(nil) end,
                      optimizer.step, optimizer)
+end
+
+---optimizer:step(), which changes nothing where a gradient is infinite or NaN. Does not wait for the device.
+---@param optimizer perigee.Optimizer
+---@return any ... what the step returns
+function GradScaler:step(optimizer, ...)
+  check_optimizer("GradScaler:step", optimizer)
+  if not self.enabled then return optimizer:step(...) end
+  if select("#", ...) > 0 then
+    native.raise("not_supported", "GradScaler:step", "a step with a closure cannot be scaled")
+  end
+  local strategy = strategy_at_work()
+  if strategy then return strategy.step(optimizer, step_now, self, optimizer) end
+  return step_now(self, optimizer)
 end
 
 -- A step that did not happen does not count.
@@ -180,12 +193,7 @@ local function adapt(self, overflowed)
   if grown <= LARGEST then self.factor = grown end
 end
 
----Ends a step: the scale shrinks where gradients overflowed, and grows after `growth_interval` steps in which none did.
----The one place that waits for the device.
----@param new_scale? number sets the scale instead
----@return boolean skipped whether the steps since the last update did nothing
-function GradScaler:update(new_scale)
-  if not self.enabled then return false end
+local function update_now(self, new_scale)
   local overflowed, checked = false, false
   for _, record in ipairs(self.order) do
     if record.found then
@@ -207,6 +215,17 @@ function GradScaler:update(new_scale)
   end
   self.seen, self.order = {}, {}
   return overflowed
+end
+
+---Ends a step: the scale shrinks where gradients overflowed, and grows after `growth_interval` steps in which none did.
+---The one place that waits for the device.
+---@param new_scale? number sets the scale instead
+---@return boolean skipped whether the steps since the last update did nothing
+function GradScaler:update(new_scale)
+  if not self.enabled then return false end
+  local strategy = strategy_at_work()
+  if strategy then return strategy.once("scaler:update()", update_now, self, new_scale) end
+  return update_now(self, new_scale)
 end
 
 ---The scale; 1 where scaling is off.

@@ -16,42 +16,67 @@ function M.exchange(numbers)
   return all
 end
 
+---An optimizer's parameters, in their order.
+---@param optimizer perigee.Optimizer
+---@return perigee.Tensor[]
+function M.params_of(optimizer)
+  local list = {}
+  for _, group in ipairs(optimizer.groups) do
+    for _, p in ipairs(group.params) do list[#list + 1] = p end
+  end
+  return list
+end
+
 -- Which parameters have a gradient on some process: a list of booleans.
 local function used(params)
   local here = {}
   for i, p in ipairs(params) do here[i] = p.grad and 1 or 0 end
-  return pg().dist.all_reduce(pg().tensor(here, { dtype = "uint8" }), { op = "max" }):totable()
+  local any = pg().dist.all_reduce(pg().tensor(here, { dtype = "uint8" }), { op = "max" }):totable()
+  for i = 1, #any do any[i] = any[i] == 1 end
+  return any
 end
 
--- Lists of parameters of one dtype and device, in their order, none much larger than BUCKET bytes.
-local function buckets(params)
+---Lists of parameters of one dtype and device, in their order, none much larger than BUCKET bytes: `index` has their
+---numbers. Only those that `any` says have a gradient somewhere.
+---@param params perigee.Tensor[]
+---@param any boolean[]
+---@return table[]
+function M.buckets(params, any)
   local open, list = {}, {}
-  local any = used(params)
   for i, p in ipairs(params) do
-    if any[i] == 1 and p:numel() > 0 then
+    if any[i] and p:numel() > 0 then
       local kind = p.dtype .. " " .. p.device
       local bucket = open[kind]
       if not bucket or bucket.bytes >= BUCKET then
-        bucket = { bytes = 0 }
+        bucket = { bytes = 0, index = {} }
         open[kind], list[#list + 1] = bucket, bucket
       end
-      bucket[#bucket + 1] = p
+      bucket[#bucket + 1], bucket.index[#bucket + 1] = p, i
       bucket.bytes = bucket.bytes + p:numel() * native.dtypes.find(p.dtype, "dist").bytes
     end
   end
   return list
 end
 
-local function sum_bucket(bucket, weight)
+---The gradients of a list of parameters, zeros where there is none, behind each other, times a weight.
+---@param list perigee.Tensor[]
+---@param weight number
+---@return perigee.Tensor # [n]
+function M.flatten(list, weight)
   local parts = {}
-  for i, p in ipairs(bucket) do
+  for i, p in ipairs(list) do
     parts[i] = p.grad and p.grad:reshape(-1) or pg().zeros({ p:numel() }, { dtype = p.dtype, device = p.device })
   end
   local flat = #parts == 1 and parts[1] or pg().cat(parts)
-  if weight ~= 1 then flat = flat * weight end
-  flat = pg().dist.all_reduce(flat)
+  return weight == 1 and flat or flat * weight
+end
+
+---Gives a list of parameters the gradients that `flatten` has put behind each other.
+---@param list perigee.Tensor[]
+---@param flat perigee.Tensor [n]
+function M.unflatten(list, flat)
   local first = 1
-  for _, p in ipairs(bucket) do
+  for _, p in ipairs(list) do
     local n = p:numel()
     local part = flat[{ { first, first + n - 1 } }]:reshape(p.shape)
     if p.grad then p.grad:copy_(part) else p.grad = part:clone() end
@@ -64,7 +89,9 @@ end
 function M.sum(params, weight)
   if pg().dist.size() == 1 and weight == 1 then return end
   pg().no_grad(function()
-    for _, bucket in ipairs(buckets(params)) do sum_bucket(bucket, weight) end
+    for _, bucket in ipairs(M.buckets(params, used(params))) do
+      M.unflatten(bucket, pg().dist.all_reduce(M.flatten(bucket, weight)))
+    end
   end)
 end
 

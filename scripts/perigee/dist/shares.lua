@@ -5,6 +5,7 @@ local native = require "perigee.native"
 
 local M = {}
 local known = setmetatable({}, { __mode = "k" }) -- { count, total } by batch
+local whole = setmetatable({}, { __mode = "k" }) -- batches of all replicas
 
 -- The rows of all replicas together: those of the first tensor that is found.
 local function rows_of(v)
@@ -37,14 +38,35 @@ local function cut(where, v, name, total, first, last)
   return part
 end
 
----A batch's rows for one replica. Where there are fewer rows than replicas, some get the first row, which counts for
----nothing, since all must take part in the step.
-function M.cut(where, batch, rank, size)
+local function need_rows(where, batch)
   local total = rows_of(batch)
   if not total or total == 0 then
     native.raise("invalid_argument", where, "a batch must hold tensors with a first axis of samples, got " ..
                  native.describe(batch))
   end
+  return total
+end
+
+---Says that a batch is one of all replicas, to be cut where they run. Answers its rows.
+function M.mark(where, batch)
+  local rows = need_rows(where, batch)
+  whole[batch] = true
+  return rows
+end
+
+---Whether M.mark was told of it.
+function M.is_whole(v) return (type(v) == "table" or type(v) == "cdata") and whole[v] == true end
+
+---`copy`, which counts as the part that it is a copy of.
+function M.like(part, copy)
+  known[copy] = known[part]
+  return copy
+end
+
+---A batch's rows for one replica. Where there are fewer rows than replicas, some get the first row, which counts for
+---nothing, since all must take part in the step.
+function M.cut(where, batch, rank, size)
+  local total = need_rows(where, batch)
   local first, last = math.floor(total * rank / size) + 1, math.floor(total * (rank + 1) / size)
   local count = last - first + 1
   if count == 0 then first, last = 1, 1 end

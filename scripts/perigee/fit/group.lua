@@ -29,12 +29,12 @@ local function step(group)
   else
     job.optimizer:step()
   end
+  replicas.spread_parameters(job)
   zero(group)
 end
 
----Takes a batch's loss, the mean over its `count` samples, of `total` that all processes have together; `last`: no
----other batch follows.
-function Group:add(loss, count, total, last)
+---Takes a loss of a replica: the mean over its `count` samples of a batch, of `total` that all have together.
+function Group:backward(loss, count, total)
   local job = self.job
   if self.waiting == 0 then
     job.optimizer:zero_grad()
@@ -44,6 +44,11 @@ function Group:add(loss, count, total, last)
   if weight ~= 1 then loss = loss * weight end
   if job.scaler then loss = job.scaler:scale(loss) end
   ranges.range("backward", loss.backward, loss)
+end
+
+---A batch of `total` samples is done on all replicas; `last`: no other one follows.
+function Group:finish(total, last)
+  local job = self.job
   self.waiting, self.samples = self.waiting + 1, self.samples + total
   if last or self.waiting == job.accumulate then ranges.range("optimizer", step, self) end
 end

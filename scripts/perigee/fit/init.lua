@@ -52,7 +52,7 @@ local read_fit = native.signature("fit", with_shared {
   { "shuffle", "boolean", named = true,
     doc = "whether x and y have an order of their own in each epoch; true if not given" },
   { "seed", "integer", named = true, doc = "of these orders; 0 if not given" },
-  { "strategy", "any", named = true, type = "perigee.Strategy", doc = "how several processes share it: pg.dist" },
+  { "strategy", "any", named = true, type = "perigee.Strategy", doc = "how processes or devices share it: pg.dist" },
   { "resume", "boolean", named = true, default = false, doc = "goes on from ModelCheckpoint's newest checkpoint" },
 })
 local read_evaluate = native.signature("evaluate", with_shared {})
@@ -177,19 +177,23 @@ end
 -- One pass over the batches that changes the parameters. `progress` is told of each. A pass that was interrupted goes
 -- on where job.position stands.
 local function train_epoch(job, progress)
-  local means, total = metrics.begin(job.metrics), job.train.size
-  local group = new_group(job)
-  resume.begin_epoch(job, means)
-  job.values = function() return read_means(job, means, "") end
+  local passes, total = replicas.begin_passes(job, metrics.begin), job.train.size
+  local group, total_count = new_group(job), nil
+  resume.begin_epoch(job, passes)
+  job.values = function() return read_means(job, passes[1], "") end
   for step, batch in ranges.each("input", job.batches) do
-    local x, y, all = inputs.unpack("fit", batch, job.device)
-    local count, total_count = replicas.counts(job, batch, all)
-    local prediction, loss = forward(job, x, y)
-    check_loss(loss)
+    replicas.each(job, batch, function(part, device, k)
+      local x, y, all = inputs.unpack("fit", part, device)
+      local count, together = replicas.counts(job, part, all)
+      local prediction, loss = forward(job, x, y)
+      check_loss(loss)
+      group:backward(loss, count, together)
+      if count > 0 then metrics.add(passes[k], loss, prediction, y, count) end
+      total_count = together
+    end)
     local last = step == total
     if not total and job.accumulate > 1 then last = job.batches:is_last() end -- else nothing waits for it
-    group:add(loss, count, total_count, last)
-    if count > 0 then metrics.add(means, loss, prediction, y, count) end
+    group:finish(total_count, last)
     job.step, job.done, job.samples, job.whole = step, job.done + 1, total_count, group.waiting == 0
     progress:update(step, total_count, job.values)
     job.notify("on_batch_end", step)
@@ -206,21 +210,22 @@ local function train_epoch(job, progress)
   end
   if not job.interrupted then job.seen = job.batches.position end
   resume.end_epoch(job)
-  replicas.merge(job, means)
+  local means = replicas.merge(job, passes)
   replicas.end_epoch(job)
   return read_means(job, means, "")
 end
 
 local function evaluate_batches(job, batches)
-  local means = metrics.begin(job.metrics)
+  local passes = replicas.begin_passes(job, metrics.begin)
   for _, batch in ranges.each("input", batches:each()) do
-    local x, y, all = inputs.unpack("evaluate", batch, job.device)
-    local count = replicas.counts(job, batch, all)
-    local prediction, loss = forward(job, x, y)
-    if count > 0 then metrics.add(means, loss, prediction, y, count) end
+    replicas.each(job, batch, function(part, device, k)
+      local x, y, all = inputs.unpack("evaluate", part, device)
+      local count = replicas.counts(job, part, all)
+      local prediction, loss = forward(job, x, y)
+      if count > 0 then metrics.add(passes[k], loss, prediction, y, count) end
+    end)
   end
-  replicas.merge(job, means)
-  return means
+  return replicas.merge(job, passes)
 end
 
 local function evaluate_in_mode(job, batches, prefix)
@@ -274,8 +279,8 @@ end
 ---gradients of the optimizer's parameters, in this order), amp ("bfloat16", or "float16" with a GradScaler of fit's
 ---own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none), strategy
----(pg.dist.multi_worker(): several processes share each batch, whose size is that of all together; files and lines of
----callbacks are rank 0's; to resume, as many processes must see the folder).
+---(pg.dist.multi_worker() and pg.dist.mirrored{}: several processes or devices share each batch, whose size is that of
+---all together; files and lines of callbacks are rank 0's; to resume, as many processes must see the folder).
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function fit.fit(self, ...)
   local o = read_fit(...)

@@ -10,7 +10,7 @@ local function check(strategy)
   local meta = getmetatable(strategy)
   if type(meta) == "table" and rawget(meta, "__name") == "perigee.Strategy" then return end
   native.raise("invalid_argument", "fit", "strategy must be one of pg.dist, got " .. native.describe(strategy),
-               "pg.dist.multi_worker()")
+               "pg.dist.multi_worker(), pg.dist.mirrored{devices={...}}")
 end
 
 local function check_metrics(job)
@@ -53,6 +53,7 @@ function M.begin(job)
   local strategy = job.strategy
   if not strategy then return end
   strategy._fit.begin(strategy, job.model, job.params, job.train.size or -1)
+  job.devices = strategy._fit.devices(strategy)
   job.train = strategy:distribute(job.train)
   job.validation = job.validation and strategy:distribute(job.validation)
 end
@@ -64,30 +65,76 @@ function M.counts(job, batch, count)
   return share.count, share.total
 end
 
----Before a step: gradients of all, whose losses were weighted.
-function M.sum_gradients(job)
-  if job.strategy then job.strategy._fit.sum(job.params) end
+---fn(part, device, k) for each replica of this process with its part of a batch, the k-th of `begin_passes`.
+function M.each(job, batch, fn)
+  if not job.strategy then return fn(batch, job.device, 1) end
+  job.strategy._fit.each(job.strategy, batch, job.device, fn)
 end
 
----What was seen of batches on all processes, at a pass's end.
-function M.merge(job, means)
-  if not job.strategy then return end
+---What is seen of batches, for each replica of this process: begin(metrics).
+function M.begin_passes(job, begin)
+  local passes = { begin(job.metrics) }
+  for k = 2, job.devices and #job.devices or 1 do passes[k] = begin(job.metrics) end
+  return passes
+end
+
+---Before a step: gradients of all, whose losses were weighted.
+function M.sum_gradients(job)
+  if job.strategy then job.strategy._fit.sum(job.strategy, job.params) end
+end
+
+---Behind a step.
+function M.spread_parameters(job)
+  if job.strategy then job.strategy._fit.spread_parameters(job.strategy, job.params) end
+end
+
+---What was seen of batches on all replicas, at a pass's end.
+function M.merge(job, passes)
+  local means = passes[1]
+  if not job.strategy then return means end
   local names = {}
   for name in pairs(means) do names[#names + 1] = name end
   table.sort(names)
   for _, name in ipairs(names) do
-    local metric = means[name]
-    metric.seen = metric.kind.merge(metric.seen, function(op, value) return job.strategy:reduce(op, value) end,
-                                    job.strategy._fit.rows)
+    local seen = {}
+    for k, pass in ipairs(passes) do seen[k] = pass[name].seen end
+    means[name].seen = job.strategy._fit.merge(job.strategy, means[name].kind, seen)
   end
+  return means
 end
 
 ---At an epoch's end: running statistics are rank 0's on all.
 function M.end_epoch(job)
-  if job.strategy then job.strategy._fit.spread_buffers(job.model) end
+  if job.strategy then job.strategy._fit.spread_buffers(job.strategy, job.model) end
 end
 
-local function is_spread(job) return job.strategy ~= nil and job.strategy.num_replicas_in_sync > 1 end
+---What was seen in an epoch so far, for load_passes: by metric, of several devices a list of such.
+function M.state_of_passes(job)
+  local states = {}
+  for k, pass in ipairs(job.passes) do
+    states[k] = {}
+    for name, mean in pairs(pass) do states[k][name] = mean:state() end
+  end
+  return #states == 1 and states[1] or states
+end
+
+---Puts what was seen in an epoch into its place.
+function M.load_passes(job, saved)
+  local count = saved[1] and #saved or 1
+  if count ~= #job.passes then
+    native.raise("failed_precondition", "fit", ("the checkpoint stands in an epoch of a training by %d devices, this " ..
+                 "one is by %d"):format(count, #job.passes), "one that stands between epochs suits any number")
+  end
+  for k, pass in ipairs(job.passes) do
+    for name, state in pairs(count > 1 and saved[k] or saved) do
+      if pass[name] then pass[name]:load_state(state, job.devices and job.devices[k] or job.device) end
+    end
+  end
+end
+
+-- How many processes share a training.
+local function processes_of(job) return job.strategy and job.strategy._fit.processes(job.strategy) or 1 end
+local function is_spread(job) return processes_of(job) > 1 end
 
 -- What of a training's state each process has for itself. Running statistics are the same on all between epochs.
 local function own_state(job, state)
@@ -131,7 +178,7 @@ end
 
 ---Puts what a checkpoint has of this process into its place, and into a state of gather's.
 function M.adopt(job, state)
-  local saved, size = state.ranks and #state.ranks or 1, job.strategy and job.strategy.num_replicas_in_sync or 1
+  local saved, size = state.ranks and #state.ranks or 1, processes_of(job)
   if saved ~= size then
     native.raise("failed_precondition", "fit", ("the checkpoint is of a training by %d processes, this one is by %d")
       :format(saved, size), saved > 1 and ("perigee launch -n %d, and strategy=pg.dist.multi_worker()"):format(saved) or

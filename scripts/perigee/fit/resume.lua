@@ -18,10 +18,7 @@ function resume.state(job)
   for i, callback in ipairs(job.callbacks) do
     state.callbacks[i] = type(callback) == "table" and callback.state and callback:state() or false
   end
-  if job.batches then
-    state.data, state.means = job.batches:state(), {}
-    for name, mean in pairs(job.means) do state.means[name] = mean:state() end
-  end
+  if job.batches then state.data, state.means = job.batches:state(), replicas.state_of_passes(job) end
   return replicas.gather(job, state)
 end
 
@@ -85,15 +82,13 @@ function resume.restore(job)
 end
 
 ---The batches of an epoch, from the first or from where a checkpoint stood.
-function resume.begin_epoch(job, means)
+function resume.begin_epoch(job, passes)
   local position = job.position
-  job.means, job.position = means, nil
+  job.passes, job.position = passes, nil
   job.batches = job.train:each { from = position and position.data }
-  for name, saved in pairs(position and position.means or {}) do
-    if means[name] then means[name]:load_state(saved, job.device) end
-  end
+  if position and position.means then replicas.load_passes(job, position.means) end
 end
 
-function resume.end_epoch(job) job.batches, job.means = nil, nil end
+function resume.end_epoch(job) job.batches, job.passes = nil, nil end
 
 return resume

@@ -43,6 +43,8 @@ end
 local function construct(class, ...)
   local self = setmetatable({ [META] = fields.new(class), training = true }, class)
   if class.init then native.graphs.outside(class.init, self, ...) end -- what a layer holds is drawn once
+  local made = rawget(native, "made") -- the scope of a strategy
+  if made then made(self) end
   return self
 end
 

@@ -83,10 +83,16 @@ local function move(self, part)
   end
 end
 
----Takes the model's weights into the average. Call it after optimizer:step().
-function Average:update()
+local function update(self)
   self.updates = self.updates + 1
   require("perigee").no_grad(move, self, self:part())
+end
+
+---Takes the model's weights into the average. Call it after optimizer:step().
+function Average:update()
+  local strategy = rawget(native, "strategy") -- of replicas, whose weights are the same
+  if strategy then return strategy.once("average:update()", update, self) end
+  update(self)
 end
 
 -- Averages that the model holds rounded are kept beside, for the way back: where nothing has changed them since.

@@ -134,6 +134,10 @@ function LBFGS:step(closure)
   if type(closure) ~= "function" then
     native.raise("invalid_argument", "LBFGS", "step needs a function, got " .. native.describe(closure))
   end
+  if rawget(native, "strategy") then
+    native.raise("not_supported", "LBFGS", "step evaluates its closure where gradients are those of one replica",
+                 "other optimizers take their step under a strategy")
+  end
   local o, no_grad = self.options, require("perigee").no_grad
   local first = evaluate(closure)
   local loss, gradient = first, lasting(no_grad, flat_gradient, self)

@@ -93,6 +93,8 @@ function Optimizer:add_group(group)
   local entry = { params = list, steps = steps, slots = {}, plan = false,
                   attributes = new_attributes(where, options) }
   self.groups[#self.groups + 1] = setmetatable(entry, Group)
+  local made = rawget(native, "made") -- the scope of a strategy
+  if made then made(self) end
   return self
 end
 
@@ -228,6 +230,14 @@ local function step_groups(self)
   end
 end
 
+local function update(self)
+  if native.in_autocast() then
+    policy.autocast(nil, nil, step_groups, self) -- updates written in Lua
+  else
+    step_groups(self)
+  end
+end
+
 ---Updates all parameters that have gradients: behind a call of closure(), which computes them, where one is given.
 ---@param closure? fun(): perigee.Tensor clears gradients, computes the loss, calls backward, returns the loss
 ---@return perigee.Tensor? loss what the closure returned
@@ -248,11 +258,10 @@ function Optimizer:step(closure)
     loss = require("perigee").enable_grad(closure)
   end
   local strategy = rawget(native, "strategy") -- of replicas that share a batch, whose gradients become one
-  if strategy then strategy.before_step(self) end
-  if native.in_autocast() then
-    policy.autocast(nil, nil, step_groups, self) -- updates written in Lua
+  if strategy then
+    strategy.step(self, update, self)
   else
-    step_groups(self)
+    update(self)
   end
   return loss
 end

@@ -61,12 +61,18 @@ local function go_on(self)
   if self.also then self:also(self.done) end
 end
 
----Counts one more step and sets the rates that follow. Schedules that watch a value are given it.
----@param metric? number
-function Schedule:step(metric)
+local function step(self, metric)
   self.done = self.done + 1
   if self.observe then self:observe(metric) end
   go_on(self)
+end
+
+---Counts one more step and sets the rates that follow. Schedules that watch a value are given it.
+---@param metric? number
+function Schedule:step(metric)
+  local strategy = rawget(native, "strategy") -- of replicas that share an optimizer
+  if strategy then return strategy.once("schedule:step()", step, self, metric) end
+  step(self, metric)
 end
 
 ---The rates in force, a number a group.

@@ -1,0 +1,135 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The strategy of many processes, each of which is one replica.
+
+local native = require "perigee.native"
+local gradients = require "perigee.dist.gradients"
+local shares = require "perigee.dist.shares"
+local trees = require "perigee.dist.trees"
+local new_strategy = require "perigee.dist.strategy"
+
+local kind = {}
+
+local function pg() return require "perigee" end
+
+-- From here on every process draws numbers of its own, from another part of the one sequence that all of them share.
+local PART = 2 ^ 40
+local function part_draws(self)
+  if self._parted or self.num_replicas_in_sync == 1 then return end
+  self._parted = true
+  local seed, offset = native.rng_state()
+  native.set_rng_state(seed, offset % PART + self.rank * PART)
+end
+
+-- Rank 0's random state on all.
+local function share_draws()
+  local seed, offset = native.rng_state()
+  local text = ("%s %.0f"):format(seed, offset)
+  local bytes = { text:byte(1, -1) }
+  for i = #bytes + 1, 64 do bytes[i] = 32 end
+  local got = pg().dist.broadcast(pg().tensor(bytes, { dtype = "uint8" })):totable()
+  local state = string.char(unpack(got))
+  native.set_rng_state(state:match "^%d+", tonumber(state:match " (%d+)"))
+end
+
+function kind.begin_scope(self)
+  if self.num_replicas_in_sync > 1 and not self._parted then share_draws() end
+end
+function kind.scope(_, fn, ...) return fn(...) end
+kind.end_scope = part_draws
+
+local function reduce(self, optimizer)
+  if self._reduced[optimizer] then return end
+  local params = gradients.params_of(optimizer)
+  if not self._known[optimizer] then
+    gradients.check_parameters("strategy", params)
+    self._known[optimizer] = true
+  end
+  gradients.sum(params, self._weight or 1 / self.num_replicas_in_sync)
+  self._reduced[optimizer] = true
+end
+kind.reduce_gradients = reduce
+
+function kind.run(self, fn, ...)
+  part_draws(self)
+  self._weight = shares.weight(...)
+  local function begin() native.strategy = self._work end
+  local function back()
+    native.strategy = nil
+    for optimizer in pairs(self._reduced) do self._reduced[optimizer] = nil end
+  end
+  return native.with(begin, back, fn, ...)
+end
+
+function kind.reduce(_, op, value)
+  if type(value) == "number" then
+    return pg().dist.all_reduce(pg().tensor(value, { dtype = "float64" }), { op = op }):item()
+  end
+  if not native.is_tensor(value) then
+    native.raise("invalid_argument", "strategy:reduce", "needs a number or a tensor, got " .. native.describe(value))
+  end
+  return pg().dist.all_reduce(value:detach(), { op = op })
+end
+
+function kind.distributor(self)
+  return function(batch) return shares.cut("strategy:distribute", batch, self.rank, self.num_replicas_in_sync) end
+end
+
+function kind.describe(self) return ("strategy(rank %d of %d)"):format(self.rank, self.num_replicas_in_sync) end
+
+-- fn(...), whose own steps are no steps of replicas.
+local function apart(self, fn, ...)
+  return native.with(function() native.strategy = nil end, function() native.strategy = self._work end, fn, ...)
+end
+
+function kind.work(self)
+  return {
+    step = function(optimizer, fn, ...)
+      reduce(self, optimizer)
+      self._reduced[optimizer] = nil
+      return apart(self, fn, ...)
+    end,
+    change = function(optimizer, fn, ...)
+      reduce(self, optimizer)
+      return apart(self, fn, ...)
+    end,
+    once = function(_, fn, ...) return fn(...) end,
+  }
+end
+
+local function buffers_of(model)
+  local list = {}
+  for _, t in model:named_buffers() do list[#list + 1] = t end
+  return list
+end
+
+kind.fit = {
+  begin = function(self, model, params, batches)
+    gradients.check_models("fit", params)
+    local all = gradients.exchange { batches }
+    for i = 2, #all do
+      if all[i][1] ~= all[1][1] then
+        native.raise("failed_precondition", "fit", ("ranks have different data: rank 0 has %d batches, rank %d has %d")
+          :format(all[1][1], i - 1, all[i][1]))
+      end
+    end
+    gradients.spread(model:parameters())
+    gradients.spread(buffers_of(model))
+    part_draws(self)
+  end,
+  processes = function(self) return self.num_replicas_in_sync end,
+  devices = function() end,
+  sum = function(_, params) gradients.sum(params, 1) end,
+  spread_parameters = function() end,
+  spread_buffers = function(_, model) gradients.spread(buffers_of(model)) end,
+  each = function(_, batch, device, fn) fn(batch, device, 1) end,
+  merge = function(self, metric_kind, seen)
+    return metric_kind.merge(seen[1], function(op, value) return kind.reduce(self, op, value) end, trees.rows)
+  end,
+  gather = trees.gather,
+  exchange = gradients.exchange,
+}
+
+return function(rank, size)
+  return new_strategy(kind, { num_replicas_in_sync = size, rank = rank,
+                              _known = setmetatable({}, { __mode = "k" }) })
+end

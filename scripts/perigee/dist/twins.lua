@@ -1,0 +1,90 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What each device of a strategy has one of: parameters and buffers. A script's own handles show those of the first
+-- device; while another one computes, they show its twins.
+
+local native = require "perigee.native"
+
+local Twins = {}
+Twins.__index = Twins
+
+local function pg() return require "perigee" end
+
+---Takes a tensor in. It must lie on the first device.
+---@param where string
+---@param t perigee.Tensor
+---@param what string what messages call it
+function Twins:add(where, t, what)
+  if self.of[t] then return end
+  if t.device ~= self.devices[1] then
+    native.raise("failed_precondition", where, ("%s is on %s, and the first device of the strategy is %s"):format(
+                   what, t.device, self.devices[1]), "make the model inside of strategy:scope(function() ... end)")
+  end
+  self.of[t] = {}
+end
+
+-- Twins of one tensor, where it is another one than it was, or has been written to.
+local function follow(self, t, twins)
+  local storage, version = native.storage(t), native.version_of(t)
+  if twins.storage ~= storage or twins.version ~= version then
+    for k = 2, #self.devices do
+      local twin, copy = twins[k], t:detach():to(self.devices[k])
+      if not twin then
+        twins[k] = pg().keep(copy)
+      elseif twin.dtype == copy.dtype and twin.shape == copy.shape then
+        twin:copy_(copy)
+      else
+        native.assign(twin, copy)
+      end
+    end
+    twins.storage, twins.version = storage, version
+  end
+  local wanted = t.requires_grad
+  for k = 2, #self.devices do
+    if twins[k].requires_grad ~= wanted then twins[k].requires_grad = wanted end
+  end
+end
+
+---Brings all devices to what the first one has: all tensors, or those of a list.
+---@param list? perigee.Tensor[]
+function Twins:follow(list)
+  pg().no_grad(function()
+    if list then
+      for _, t in ipairs(list) do follow(self, t, self.of[t]) end
+    else
+      for t, twins in pairs(self.of) do
+        if t.ptr ~= nil then follow(self, t, twins) end
+      end
+    end
+  end)
+end
+
+---Handles show the tensors of device k; called again, those of the first.
+---@param k integer from 2
+function Twins:exchange(k)
+  for t, twins in pairs(self.of) do
+    if twins[k] then native.handles.exchange(t, twins[k]) end
+  end
+end
+
+---A list's tensors on device k.
+---@param list perigee.Tensor[]
+---@param k integer
+---@return perigee.Tensor[]
+function Twins:on(list, k)
+  if k == 1 then return list end
+  local found = {}
+  for i, t in ipairs(list) do found[i] = self.of[t][k] end
+  return found
+end
+
+---The number of the first tensor in a list that has no twins, or nil.
+---@param list perigee.Tensor[]
+---@return integer?
+function Twins:missing(list)
+  for i, t in ipairs(list) do
+    if not self.of[t] then return i end
+  end
+end
+
+---@param devices string[]
+return function(devices) return setmetatable({ devices = devices, of = setmetatable({}, { __mode = "k" }) }, Twins) end
