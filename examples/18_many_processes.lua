@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The digits again, by one process or by several that share every batch; the result is the same but for rounding.
---   perigee examples/18_many_processes.lua [--short] [--epochs 6] [--batch 64] [--seed 1]
+-- The digits again, on one device, on several of one process, or by several processes, which share every batch; the
+-- result is the same but for rounding.
+--   perigee examples/18_many_processes.lua [--short] [--epochs 6] [--batch 64] [--seed 1] [--devices gpu:0,gpu:1]
 --   perigee launch -n 4 examples/18_many_processes.lua
+--   PERIGEE_SIM_DEVICES=4 perigee examples/18_many_processes.lua --devices sim:0,sim:1,sim:2,sim:3
 
 local pg = require "perigee"
 local nn, optim, data = pg.nn, pg.optim, pg.data
@@ -9,11 +11,13 @@ local nn, optim, data = pg.nn, pg.optim, pg.data
 local folder = arg[0]:match("^(.*/)") or "./"
 package.path = folder .. "?.lua;" .. package.path
 local digits = require "digits"
-local options = require "options"({ epochs = 6, batch = 64, seed = 1 }, { epochs = 1 })
+local options = require "options"({ epochs = 6, batch = 64, seed = 1, devices = "" }, { epochs = 1 })
 
 pg.manual_seed(options.seed)
 local train, test = digits.load(folder, 0.2)
-local strategy = pg.dist.multi_worker()
+local devices = {}
+for name in options.devices:gmatch "[^,]+" do devices[#devices + 1] = name end
+local strategy = #devices > 0 and pg.dist.mirrored { devices = devices } or pg.dist.multi_worker()
 
 local model, optimizer
 strategy:scope(function()
@@ -33,17 +37,16 @@ local history = model:fit {
   optimizer = optimizer, epochs = options.epochs, strategy = strategy,
 }
 
--- All have the same parameters, to the bit.
-for name, p in model:named_parameters() do
-  local mine = p:detach():reshape(1, -1)
-  local all = pg.dist.all_gather(mine)
-  for rank = 1, strategy.num_replicas_in_sync do
-    if not all[rank]:eq(mine[1]):all():item() then error(name .. " differs between processes", 0) end
+-- All replicas have the same parameters, to the bit.
+strategy:run(function()
+  for name, p in model:named_parameters() do
+    local lowest, highest = strategy:reduce("min", p), strategy:reduce("max", p)
+    if not lowest:eq(highest):all():item() then error(name .. " differs between replicas", 0) end
   end
-end
+end)
 local last = history[#history]
 if strategy.rank == 0 then
-  print(("%d process(es): loss %.4f, accuracy on held-out digits %.2f %%, %d seconds"):format(
+  print(("%d replica(s): loss %.4f, accuracy on held-out digits %.2f %%, %d seconds"):format(
           strategy.num_replicas_in_sync, last.loss, 100 * last.val_accuracy, os.time() - clock))
 end
 if last.val_accuracy < (options.epochs > 3 and 0.9 or 0.3) then error("it has learnt too little", 0) end

@@ -16,7 +16,7 @@ function launched.need(t)
 end
 
 -- What every script begins with: pg, d, rank and size, and checks that name what differs.
-local HEAD = [[
+launched.HEAD = [[
 local pg = require "perigee"
 local d = pg.dist
 local rank, size = d.rank(), d.size()
@@ -45,7 +45,7 @@ end
 ---@return integer status
 function launched.run(t, n, body, before, options, words)
   local perigee = launched.need(t)
-  local path = process.file(HEAD .. "---\n" .. body)
+  local path = process.file(launched.HEAD .. "---\n" .. body)
   os.rename(path, path .. ".lua")
   local text, status = process.run(("%s timeout 60 %s launch -n %d --allow-root %s %s.lua %s"):format(
     before or "", perigee, n, options or "", path, words or ""))

@@ -234,7 +234,8 @@ local Session = {}
 ---@operator concat(any): string
 local Size = {}
 
----How a training is spread. `num_replicas_in_sync` is how many compute at once, `rank` which one this process is.
+---How a training is spread. `num_replicas_in_sync` is how many compute at once; `rank` which of them this process is,
+---or, where one process has several, which one is computing (0 outside of strategy:run).
 ---@class perigee.Strategy
 ---@field num_replicas_in_sync integer
 ---@field rank integer
@@ -1159,6 +1160,12 @@ function dist.local_rank() end
 ---@return integer
 function dist.local_size() end
 
+---Data parallelism over devices of this process: `pg.dist.mirrored{devices={"gpu:0", "gpu:1"}}`. Each has parameters
+---and buffers of its own, with the same contents. For `fit{strategy=}` and own loops, as pg.dist.multi_worker().
+---@param ... {devices?: string[]} # devices
+---@return perigee.Strategy
+function dist.mirrored(...) end
+
 ---Data parallelism over all processes: each holds the model and computes its part of every batch. For `fit{strategy=}`
 ---and own loops (strategy:scope, :distribute, :run, :reduce). In one process alone it changes nothing, so that the same
 ---script runs with and without a launcher. Where TF_CONFIG is set, as many processes must have been launched as it
@@ -1361,8 +1368,8 @@ function Layer:evaluate(...) end
 ---gradients of the optimizer's parameters, in this order), amp ("bfloat16", or "float16" with a GradScaler of fit's
 ---own; {dtype=..., scaler=...}; by default as amp.policy says), resume (true: go on, exactly, from the newest
 ---checkpoint of the callback pg.callbacks.ModelCheckpoint; begin where there is none), strategy
----(pg.dist.multi_worker(): several processes share each batch, whose size is that of all together; files and lines of
----callbacks are rank 0's; to resume, as many processes must see the folder).
+---(pg.dist.multi_worker() and pg.dist.mirrored{}: several processes or devices share each batch, whose size is that of
+---all together; files and lines of callbacks are rank 0's; to resume, as many processes must see the folder).
 ---@param ... perigee.Dataset|{data?: perigee.Dataset, x?: perigee.Tensor, y?: perigee.Tensor, loss?: perigee.LossName|function|perigee.Layer, metrics?: (perigee.MetricName|function|perigee.Metric)[], batch_size?: integer, validation?: perigee.Dataset|table, validation_split?: number, optimizer?: perigee.Optimizer|string, epochs?: integer, accumulate?: integer, clip_norm?: number, clip_value?: number, amp?: "bfloat16"|"float16"|"float32"|table, callbacks?: perigee.Callback[]|perigee.Callback, verbose?: integer, shuffle?: boolean, seed?: integer, strategy?: perigee.Strategy, resume?: boolean} # data, x, y, loss, metrics, batch_size, validation, validation_split, optimizer, epochs=1, accumulate=1, clip_norm, clip_value, amp, callbacks, verbose=1, shuffle, seed, strategy, resume=false
 ---@return perigee.History history an entry an epoch: history[3].loss, .val_accuracy; #history
 function Layer:fit(...) end
@@ -7510,13 +7517,15 @@ function Session:run(fetches, feeds) end
 ---@return table<string, perigee.Tensor>
 function Session:state(model) end
 
----Each batch's part for this replica: rows behind each other, as equal as they can be. The batch size is that of all
----replicas together. Every process goes through the whole data set, in the same order, and keeps its parts.
+---Batches whose parts the replicas compute: rows behind each other, as equal as they can be. The batch size is that of
+---all replicas together. Every process goes through the whole data set, in the same order, and keeps its part of each
+---batch; for several devices strategy:run takes batches apart.
 ---@param dataset perigee.Dataset # of batches
 ---@return perigee.Dataset
 function Strategy:distribute(dataset) end
 
----The sum ("mean", "max", "min") of a number or a tensor over all replicas.
+---The sum ("mean", "max", "min") of a number or a tensor over all replicas; of several devices also of what
+---strategy:run has returned.
 ---@param op string
 ---@param value number|perigee.Tensor
 ---@return any reduced a number of a number, a tensor of a tensor
@@ -7530,13 +7539,17 @@ function Strategy:reduce_gradients(optimizer) end
 ---Calls fn(...), a step of a training, on every replica with its part of a batch (strategy:distribute). An optimizer's
 ---step in it uses the gradients of all replicas: the mean over all samples of the batch, whose parts may differ in
 ---size.
+---Of several devices each calls fn with its own device in force (pg.device), its own parameters and buffers, and parts
+---of batches that lie there. They take turns: where one comes to a step of an optimizer, a scaler, a schedule or an
+---average, it waits until all have come to it, and the step is made once. What fn returns comes back as a list, a value
+---a device, without gradients; a nil of all of them as nil.
 ---@param fn function
 ---@param ... any # a batch of strategy:distribute, and what fn needs besides
 ---@return any ... what fn returns on this replica
 function Strategy:run(fn, ...) end
 
----Runs fn(...), which makes the model and its optimizer: with the same random numbers on all processes, so that all
----begin with the same parameters. Behind it each draws its own, for dropout.
+---Runs fn(...), which makes the model and its optimizer, so that all replicas begin with the same parameters: of
+---several processes with the same random numbers, of several devices on the first one.
 ---@param fn function
 ---@param ... any
 ---@return any ... what fn returns

@@ -81,6 +81,7 @@ local function turn(self, k)
 end
 
 local function in_turn(self, k, fn, ...)
+  if k > 1 then self._twins:fill() end
   local enter, leave = turn(self, k)
   return native.with(enter, leave, fn, ...)
 end
@@ -366,14 +367,6 @@ end
 
 kind.fit = {
   begin = function(self, model)
-    if #self._devices > 1 then
-      for name, t in model:named_parameters() do
-        if t:numel() == 0 then
-          native.raise("failed_precondition", "fit", ("the size of %s is not known before the first input"):format(name),
-                       "call the model once, or model:summary{input={...}}")
-        end
-      end
-    end
     add_model(self, "fit", model)
     self._twins:follow()
   end,

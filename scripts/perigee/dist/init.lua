@@ -190,8 +190,8 @@ end
 local read_mirrored = native.signature("dist.mirrored", { { "devices", "any", named = true, type = "string[]",
   doc = "one or more, the first of which holds what is saved; all accelerators, or the processor, if not given" } })
 
----Data parallelism over devices of this process: `pg.dist.mirrored{devices={"gpu:0", "gpu:1"}}`. Each has parameters and
----buffers of its own, with the same contents. For `fit{strategy=}` and own loops, as pg.dist.multi_worker().
+---Data parallelism over devices of this process: `pg.dist.mirrored{devices={"gpu:0", "gpu:1"}}`. Each has parameters
+---and buffers of its own, with the same contents. For `fit{strategy=}` and own loops, as pg.dist.multi_worker().
 ---@param ... {devices: string[]?}
 ---@return perigee.Strategy
 function dist.mirrored(...) return require "perigee.dist.devices"(read_mirrored(...).devices) end

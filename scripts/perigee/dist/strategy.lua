@@ -27,8 +27,8 @@ local function enter(self, where, fn, ...)
   return native.with(begin, back, fn, ...)
 end
 
----Runs fn(...), which makes the model and its optimizer, so that all replicas begin with the same parameters: of several
----processes with the same random numbers, of several devices on the first one.
+---Runs fn(...), which makes the model and its optimizer, so that all replicas begin with the same parameters: of
+---several processes with the same random numbers, of several devices on the first one.
 ---@param fn function
 ---@param ... any
 ---@return any ... what fn returns
@@ -103,8 +103,8 @@ native.checked.class(Strategy, { noun = "a strategy", call = "strategy", open = 
             distribute = { { "dataset", "any", required = true } } } })
 Strategy.__index = Strategy
 
----A strategy of a kind: { begin_scope, scope, end_scope, run, reduce_gradients, reduce, distributor, describe, work, fit,
----alone }. `work(self)` is what optimizers and scalers ask while a step runs (native.strategy):
+---A strategy of a kind: { begin_scope, scope, end_scope, run, reduce_gradients, reduce, distributor, describe, work,
+---fit }. `work(self)` is what optimizers and scalers ask while a step runs (native.strategy):
 ---  step(optimizer, fn, ...)    fn(...) updates all replicas' parameters, with the gradients of all
 ---  change(optimizer, fn, ...)  fn(...) changes the gradients of all
 ---  once(what, fn, ...)         fn(...) is for all replicas of the process together

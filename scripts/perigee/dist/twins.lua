@@ -28,6 +28,7 @@ local function follow(self, t, twins)
   if twins.storage ~= storage or twins.version ~= version then
     for k = 2, #self.devices do
       local twin, copy = twins[k], t:detach():to(self.devices[k])
+      self.has_empty = self.has_empty or copy:numel() == 0
       if not twin then
         twins[k] = pg().keep(copy)
       elseif twin.dtype == copy.dtype and twin.shape == copy.shape then
@@ -54,6 +55,18 @@ function Twins:follow(list)
       for t, twins in pairs(self.of) do
         if t.ptr ~= nil then follow(self, t, twins) end
       end
+    end
+  end)
+end
+
+---Twins of what was empty and has got its size since, which layers give it that wait for their first input.
+function Twins:fill()
+  if not self.has_empty then return end
+  self.has_empty = false
+  pg().no_grad(function()
+    for t, twins in pairs(self.of) do
+      if twins[2] and twins[2]:numel() == 0 and t:numel() > 0 then follow(self, t, twins) end
+      self.has_empty = self.has_empty or t:numel() == 0
     end
   end)
 end

@@ -122,8 +122,8 @@ end
 function M.load_passes(job, saved)
   local count = saved[1] and #saved or 1
   if count ~= #job.passes then
-    native.raise("failed_precondition", "fit", ("the checkpoint stands in an epoch of a training by %d devices, this " ..
-                 "one is by %d"):format(count, #job.passes), "one that stands between epochs suits any number")
+    native.raise("failed_precondition", "fit", ("the checkpoint stands in an epoch of a training by %d devices, " ..
+                 "this one is by %d"):format(count, #job.passes), "one that stands between epochs suits any number")
   end
   for k, pass in ipairs(job.passes) do
     for name, state in pairs(count > 1 and saved[k] or saved) do

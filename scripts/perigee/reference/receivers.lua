@@ -27,7 +27,7 @@ receivers.prefixes = {
   PackedSequence = "packed_sequence:", events = "pg.", Writer = "summary_writer:", protobuf = false, records = false,
   text = "data.text.", Vocabulary = "vocabulary:", Tokenizer = "tokenizer:",
   dist = "dist.", Strategy = "strategy:", world = false, ending = false, gradients = false, shares = false,
-  replicas = false,
+  replicas = false, kind = false, Twins = false, Values = false,
   Heap = false, pieces = false, letters = false, image = "image.", common = false, draws = false,
   Draws = false, tables = false, headers = false,
   Reader = false, runs = false, Run = false, kinds = false, TensorBoard = false, usage = false, Meter = false,

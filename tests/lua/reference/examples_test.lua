@@ -39,3 +39,23 @@ test("options of examples: mistakes are told in a line, before anything is train
     t.ok(text:find(message, 1, true), text)
   end
 end)
+
+test("the digits end the same on one device, on four, and by two processes", function(t)
+  local perigee = process.need_perigee(t)
+  local script = root .. "/examples/18_many_processes.lua --epochs 1"
+  local function ends(before, after)
+    local text, status = process.run(("%s timeout 300 '%s' %s %s %s"):format(
+      before, perigee, after:match "^launch.*" or "", script, after:match "^%-%-.*" or ""))
+    if status ~= 0 then error(text, 0) end
+    return text:match "(%d+) replica%(s%): (loss %S+ accuracy on held%-out digits %S+)"
+  end
+  local one, expected = ends("", "")
+  local four, on_four = ends("PERIGEE_SIM_DEVICES=4", "--devices sim:0,sim:1,sim:2,sim:3")
+  t.equal({ one, four }, { "1", "4" })
+  t.equal(on_four, expected)
+  if select(2, process.run "command -v mpirun") ~= 0 or not process.run(perigee .. " plugins"):find "\nmpi +coll" then
+    t.skip "processes cannot be launched here"
+  end
+  local two, by_two = ends("", "launch -n 2 --allow-root")
+  t.equal({ two, by_two }, { "2", expected })
+end)
