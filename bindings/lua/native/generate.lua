@@ -7,6 +7,7 @@ local handles = require "perigee.native.handles"
 local origins = require "perigee.native.origins"
 local attributes = require "perigee.native.attributes"
 local has_entries = require "perigee.native.has_entries"
+local options = require "perigee.native.generate_options"
 
 local kinds = attributes.kinds
 -- A pg_number begins with a double, and is that as long as its kind is 0, as it is in a function's own struct.
@@ -147,8 +148,9 @@ local function number_form(attr, in_place)
 end
 
 local function unary(op, in_place)
-  local parts = { head, "return function(x, a, b, c, d, ...)\n", "if istype(Handle, x) then\n  local p = x.ptr\n",
-                  "  if p == nil then closed(x) end\n" }
+  local locals, form = options.form(expand, op, body({ "p" }, "options", in_place, "x"))
+  local parts = { head, locals, "return function(x, a, b, c, d, ...)\n",
+                  "if istype(Handle, x) then\n  local p = x.ptr\n", "  if p == nil then closed(x) end\n" }
   local attr, second = op.visible[1], op.visible[2]
   if not (attr and attr.required) then
     parts[#parts + 1] = "if a == nil and b == nil and c == nil and d == nil and select('#', ...) == 0 then\n" ..
@@ -157,6 +159,7 @@ local function unary(op, in_place)
   if attr and attr.pair == 0 and not (second and second.required) then
     parts[#parts + 1] = number_form(attr, in_place)
   end
+  parts[#parts + 1] = form
   parts[#parts + 1] = expand(unary_fallback, { flag = tostring(in_place) })
   return table.concat(parts)
 end
@@ -374,6 +377,7 @@ local function make_scratch(op, in_place)
     local ctype = is_real(op.visible[k]) and "double *" or "int64_t *"
     scratch.numbers[k] = ffi.cast(ctype, scratch.attrs + op.visible[k].offset)
   end
+  options.make_scratch(scratch, op)
   local attr = op.visible[1]
   if attr then
     local at = scratch.attrs + attr.offset

@@ -29,17 +29,29 @@ std::string free_name(Graph& g, const std::string& wanted) {
   }
 }
 
-uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const std::string& name) {
+NameEntry& claim_name(Graph& g, const std::string& wanted) {
+  uint32_t& count = g.name_count[wanted];
+  for (std::string name = wanted;; name = wanted + "_" + std::to_string(count)) {
+    auto [entry, fresh] = g.names.try_emplace(name, UINT32_MAX);
+    if (fresh) return *entry;
+    count++;
+  }
+}
+
+uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, NameEntry& name) {
   auto id = static_cast<uint32_t>(g.values.size());
   g.revision++;
-  GraphValue v;
+  GraphValue& v = g.values.emplace_back();
   v.kind = kind;
   v.meta = std::move(meta);
   v.device = device;
-  v.name = name;
-  g.names[name] = id;
-  g.values.push_back(std::move(v));
+  v.name = name.first;
+  name.second = id;
   return id;
+}
+
+uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const std::string& name) {
+  return add_value(g, kind, std::move(meta), device, *g.names.try_emplace(name, UINT32_MAX).first);
 }
 
 void make_variable(Graph& g, uint32_t value, TensorRef first) {
@@ -154,7 +166,8 @@ struct Recorder {
   PendingCall& call;
   Graph& g;
   const pg_op_info& info;
-  GraphNode node{};
+  GraphNode node{};  // until it is the graph's, at `index`
+  uint32_t index = 0;
   std::vector<pg_meta> metas{};
   uint32_t visible = 0;
 
@@ -209,7 +222,7 @@ struct Recorder {
   }
 
   void infer_outputs() {
-    std::vector<const pg_tensor*> views;
+    SmallVector<const pg_tensor*, 8> views;
     for (Tensor* x : call.inputs) views.push_back(x != nullptr ? &x->meta->view : nullptr);
     uint32_t total = output_total(call.op, call.groups.data(), &visible);
     metas.resize(total);
@@ -229,12 +242,12 @@ struct Recorder {
   }
 
   void add_outputs() {
-    node.name = free_name(g, scoped(info.name));
+    NameEntry& name = claim_name(g, scoped(info.name));
+    node.name = name.first;
     node.origin = ambient().origin;
     node.after = g.after;
     wait_for_sizes();
-    g.names[node.name] = UINT32_MAX;  // until its first output has it
-    auto index = static_cast<uint32_t>(g.nodes.size());
+    index = static_cast<uint32_t>(g.nodes.size());
     uint32_t flat = 0;
     for (uint32_t i = 0; i < info.output_count; i++) {
       uint32_t count = info.outputs[i]->flags & PG_OUTPUT_VARIADIC ? call.groups[info.outputs[i]->like] : 1;
@@ -243,8 +256,8 @@ struct Recorder {
         // How many there are is known at run time: a new symbol.
         if (info.outputs[i]->flags & PG_OUTPUT_DYNAMIC) m.shape[0] = new_symbol(g, node.name + "_count");
         MetaRef meta = intern_meta(PG_DTYPE(m.dtype_code, m.dtype_bits), m.rank, m.shape);
-        uint32_t id = add_value(g, ValueKind::node, meta, call.device,
-                                flat == 0 ? node.name : free_name(g, node.name + "." + info.outputs[i]->name));
+        NameEntry& own = flat == 0 ? name : claim_name(g, node.name + "." + info.outputs[i]->name);
+        uint32_t id = add_value(g, ValueKind::node, std::move(meta), call.device, own);
         g.values[id].node = index;
         if (info.outputs[i]->flags & PG_OUTPUT_DYNAMIC) g.told.emplace(m.shape[0], id);
         node.outputs.push_back(id);
@@ -253,12 +266,13 @@ struct Recorder {
     for (uint32_t i = 0; i < call.inputs.size(); i++) {
       if (!(call.input_flags(i) & PG_INPUT_MUTATES) || call.inputs[i] == nullptr) continue;
       Tensor& x = *call.inputs[i];
-      uint32_t id = add_value(g, ValueKind::node, x.meta, x.device, free_name(g, g.values[node.inputs[i]].name + "'"));
+      NameEntry& own = claim_name(g, g.values[node.inputs[i]].name + "'");
+      uint32_t id = add_value(g, ValueKind::node, x.meta, x.device, own);
       g.values[id].node = index;
       node.writes.emplace_back(i, id);
     }
     if (info.effect == PG_EFFECT_ORDERED) g.ordered.push_back(index);
-    g.nodes.push_back(node);
+    g.nodes.push_back(std::move(node));
     g.revision++;
   }
 
@@ -283,25 +297,29 @@ struct Recorder {
   }
 
   void finish(TensorRef* outputs, uint32_t output_count) {
-    std::vector<TensorRef> made;
-    for (uint32_t id : node.outputs) made.push_back(tensor_of(g, id));
-    std::vector<Tensor*> raw;
-    for (TensorRef& t : made) raw.push_back(t.get());
+    const GraphNode& own = g.nodes[index];
+    SmallVector<TensorRef, 4> made;
+    SmallVector<Tensor*, 4> raw;
+    for (uint32_t id : own.outputs) {
+      made.push_back(tensor_of(g, id));
+      raw.push_back(made.back().get());
+    }
     TapeCall noted{&call.op,          call.inputs.data(), static_cast<uint32_t>(call.inputs.size()), call.groups.data(),
                    call.attrs.data(), raw.data(),         static_cast<uint32_t>(raw.size())};
-    noted.values = node.inputs.data();
+    noted.values = own.inputs.data();
     if (ambient().grad_enabled && wants_tape(noted)) attach_node(make_node(noted), raw.data(), visible);
     for (uint32_t i = 0; i < made.size(); i++) {
-      g.values[node.outputs[i]].history = made[i]->node;
-      g.values[node.outputs[i]].output = made[i]->output;
+      g.values[own.outputs[i]].history = made[i]->node;
+      g.values[own.outputs[i]].output = made[i]->output;
     }
-    for (auto& [input, id] : node.writes) adopt(*call.inputs[input], *tensor_of(g, id));
+    const std::vector<std::pair<uint32_t, uint32_t>> writes = own.writes;  // recording what they ask for moves nodes
+    for (auto& [input, id] : writes) adopt(*call.inputs[input], *tensor_of(g, id));
     if ((info.traits & PG_OP_VIEW) && call.inputs[0]->is_graph()) remember_view(*made[0]);
     if (call.in_place()) {
       adopt(*call.inputs[0], *made[0]);
       made[0] = TensorRef::share(call.inputs[0]);
     }
-    for (uint32_t i = 0; i < output_count; i++) outputs[i] = made.at(i);
+    for (uint32_t i = 0; i < output_count; i++) outputs[i] = made[i];
   }
 
   void remember_view(Tensor& y) {

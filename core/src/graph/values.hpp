@@ -11,6 +11,10 @@ namespace perigee {
 std::string scoped(const std::string& name);  // inside the scope in force
 // `wanted`, or that with a number behind it: a name that nothing in the graph has.
 std::string free_name(Graph& g, const std::string& wanted);
+// The same, taken: the graph's entry of it, which belongs to the value that is added with it.
+using NameEntry = std::pair<const std::string, uint32_t>;
+NameEntry& claim_name(Graph& g, const std::string& wanted);
+uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, NameEntry& name);
 // The name is one that is free.
 uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const std::string& name);
 TensorRef tensor_of(Graph& g, uint32_t value);
