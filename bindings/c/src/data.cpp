@@ -65,6 +65,7 @@ int32_t make_stage(const char* where, pgc_stage** out, Make&& make) {
 
 int32_t pgc_stage_slices(const char* layout, pgc_tensor* const* tensors, uint32_t count, pgc_stage** out) {
   return make_stage("data.from_slices", out, [&] {
+    settle();
     std::vector<TensorRef> list;
     for (uint32_t i = 0; i < count; i++) list.push_back(TensorRef::share(&eager(tensors[i], "a tensor")));
     return slices_stage(parse_layout(given(layout, "the layout")), std::move(list));

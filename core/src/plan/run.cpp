@@ -460,6 +460,7 @@ Runner::~Runner() = default;
 void Runner::run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits,
                  const Bindings* around) {
   check_forked();
+  Scoped<ItemLog*> unheard(ambient().items, nullptr);  // what nodes are composed of is no item of a compiled function
   Scoped<bool> no_grad(ambient().grad_enabled, false);
   Scoped<bool> no_lines(ambient().log_placement, false);  // where nodes run was said when they were recorded
   Scoped<Graph*> eager(ambient().graph, nullptr);

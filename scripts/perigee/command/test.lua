@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- perigee test: runs *_test.lua files; main.lua says with which options. In them:
 --   test("name", function(t) t.equal(got, expected) t.close(a, b, tolerance) t.raises(fn, "pattern") t.skip("why") end)
+--   t.uncompiled()
 -- t.device is the device of --device, which is also in force. --verbose keeps nothing in buffers: for tests that may
 -- end the process. --times counts seconds of the clock and of the processor.
 
@@ -91,6 +92,10 @@ function t.ok(value, message)
 end
 
 function t.skip(reason) error({ skip = SKIP, reason = reason or "" }, 0) end
+
+---Said by a test that looks at what a compiled function is free to do in another way, such as the memory in use:
+-----compiled leaves it alone.
+function t.uncompiled() end
 
 -- ---- running ----
 
@@ -230,7 +235,7 @@ return function(...)
   end
   if o.compiled then
     local c, text = state.compiled, "compiled: %d tests the same, or failed above; %d stretches launched as plans; " ..
-                                    "%d tests not repeatable"
+                                    "%d tests not compared"
     print(text:format(c.compared, c.hits, c.apart))
   end
   print(("%d passed, %d failed, %d skipped"):format(state.passed, state.failed, state.skipped))

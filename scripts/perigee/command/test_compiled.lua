@@ -2,6 +2,7 @@
 -- perigee test --compiled: a test that has passed is called again, plainly and compiled by pg.compile, from the same
 -- seed. What it hands to t must be the same, number by number, each time.
 
+local ALONE = {} -- what t.uncompiled throws
 local PLAIN, COMPILED = 2, 4 -- calls; of compiled ones the first is eager, the second is noted
 
 local function text_of(v)
@@ -27,6 +28,7 @@ local function listening(t, log)
       return t[name](got, ...)
     end
   end
+  function l.uncompiled() error(ALONE, 0) end
   -- In a compiled function a kernel's fault is raised where a value is needed: one is asked for.
   function l.raises(fn, ...)
     local pg = require "perigee"
@@ -58,7 +60,7 @@ local function difference(log, expected)
 end
 
 ---Answers nil and how many stretches were launched as plans where the same came out each time; else what differs.
----"apart" instead: the test does not do the same when it is called again, so there is nothing to compare.
+---"apart" instead: the test does not do the same when it is called again, or says t.uncompiled: there is nothing to compare.
 ---@param fn function the test
 ---@param t table what it is called with
 ---@return string? problem

@@ -207,6 +207,7 @@ test("without gradients a parameter's cast is kept for later scopes, until a wri
 end)
 
 test("kept casts are let go of by empty_cache, and when memory is short", function(t)
+  t.uncompiled()
   local device = "sim:0"
   local function live() return pg.memory.stats(device).live end
   local x = pg.ones({ 2, 1024 }, { device = device })

@@ -353,6 +353,31 @@ test("a second backward raises as in eager code", function(t)
   end
 end)
 
+test("sessions and data sources inside: what they read has contents, and what nodes are made of is no item", function(t)
+  local function results(wrap)
+    pg.manual_seed(2)
+    local layer, list = pg.nn.MultiheadAttention { 8, 2 }, {}
+    local f = wrap(function()
+      local x = pg.rand { 2, 3, 8 }
+      local g = pg.graph(function(g)
+        local p = g:placeholder { "x", shape = { 2, 3, 8 } }
+        return { y = layer(p, p, p) }
+      end)
+      local y = pg.Session { g }:run("y", { x = x * 2 })
+      local rows = pg.data.from_slices((x * 3):reshape { 6, 8 }):batch(4)
+      local sum = 0
+      for batch in rows:iter() do sum = sum + batch:sum() end
+      return y, sum
+    end)
+    for _ = 1, 5 do
+      local y, sum = f()
+      list[#list + 1] = { y:totable(), sum:item() }
+    end
+    return list
+  end
+  t.equal(results(pg.compile), results(function(f) return f end))
+end)
+
 test("mistakes", function(t)
   t.raises(function() pg.compile() end, "fn")
   t.raises(function() pg.compile(function() end, { frozen = true }) end, "frozen")

@@ -205,6 +205,7 @@ test("the same layers in graphs, whose sizes may be symbols", function(t)
 end)
 
 test("what a Sequential passes on lives no longer than it must", function(t)
+  t.uncompiled()
   local x, kept = pg.randn { 4, 1024 }, {}
   local function live() return pg.memory.stats(x.device).live end
   local function grown(model)

@@ -274,6 +274,7 @@ test("layers without weights, and embeddings", function(t)
 end)
 
 test("Residual lets go of what its layers gave, unless somebody has seen it", function(t)
+  t.uncompiled()
   local x = pg.randn { 256, 256 }
   local layer, bytes = nn.Linear { 256, 256 }, 256 * 256 * 4
   local function grown(fn)

@@ -15,6 +15,7 @@ end
 
 for _, name in ipairs { "LAMB", "Adafactor", "Muon" } do
   test(name .. ": a step is made as a whole or not at all", function(t)
+    t.uncompiled()
     local device = t.device or "cpu"
     pg.manual_seed(5)
     local params = {}
