@@ -364,9 +364,8 @@ test("sessions and data sources inside: what they read has contents, and what no
         return { y = layer(p, p, p) }
       end)
       local y = pg.Session { g }:run("y", { x = x * 2 })
-      local rows = pg.data.from_slices((x * 3):reshape { 6, 8 }):batch(4)
-      local sum = 0
-      for batch in rows:iter() do sum = sum + batch:sum() end
+      local rows = pg.data.from_slices { x = (x * 3):reshape { 6, 8 } }:batch(4)
+      local sum = rows[1].x:sum() + rows[2].x:sum()
       return y, sum
     end)
     for _ = 1, 5 do
