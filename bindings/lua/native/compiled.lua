@@ -41,16 +41,16 @@ local function finish(compiled, ok, ...)
   return ...
 end
 
----Calls scope(fn, ...), which closes what nobody outside of it may use, and then runs what that has asked for.
-function M.call(self, scope, fn, ...)
+---Calls scope(by, fn, ...), which closes what nobody outside of it may use, and then runs what that has asked for.
+function M.call(self, scope, by, fn, ...)
   local compiled = self.native
   if C.pgc_compiled_begin(compiled, entered) ~= 0 then errors.raise_native(C, "compile") end
-  if entered[0] == 0 then return scope(fn, ...) end
+  if entered[0] == 0 then return scope(by, fn, ...) end
   if scopes.in_main() then -- as scopes.with, in one step
     self.go_on()
-    return finish(compiled, pcall(scope, fn, ...))
+    return finish(compiled, pcall(scope, by, fn, ...))
   end
-  return finish(compiled, pcall(scopes.with, self.go_on, self.pause, scope, fn, ...))
+  return finish(compiled, pcall(scopes.with, self.go_on, self.pause, scope, by, fn, ...))
 end
 
 ---What it has done so far.

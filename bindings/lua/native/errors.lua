@@ -53,8 +53,40 @@ local function lost_forward(layer)
   if info.what ~= "C" and not is_own(info.source) then return frame_name(info) end
 end
 
+-- By function: false of those that are no script's, else names by line, and what getinfo says of the source.
+local scripts = setmetatable({}, { __mode = "k" })
+
+-- M.script_line where no coroutine and no layer's call is met on the way; false: one is. A table that getinfo fills with
+-- one field costs a fraction of one with all, and scopes ask often.
+local function quick_line()
+  if not scopes.in_main() then return false end
+  for level = 3, 250 do
+    local info = debug.getinfo(level, "f")
+    if not info then return nil end
+    local fn = info.func
+    if fn == M.layer_call then return false end
+    local names = scripts[fn]
+    if names == nil then
+      local source = debug.getinfo(fn, "S")
+      names = source.what ~= "C" and not is_own(source.source) and { source = source }
+      scripts[fn] = names
+    end
+    if names then
+      local line = debug.getinfo(level, "l").currentline
+      if not names[line] then
+        names.source.currentline = line
+        names[line] = frame_name(names.source)
+      end
+      return names[line]
+    end
+  end
+  return false
+end
+
 ---Where the user's script stands: "net.lua:12", or nil when no script is on the stack.
 function M.script_line()
+  local quick = quick_line()
+  if quick ~= false then return quick end
   local line = scopes.each_frame("Slf", function(info, thread, level)
     if info.what ~= "C" and not is_own(info.source) then return frame_name(info) end
     if not M.layer_call or info.func ~= M.layer_call then return nil end

@@ -140,18 +140,14 @@ return function(pg, native)
 
   local function end_scope(scope, ok, ...)
     if ok then spare(scope.kept, ...) end
-    handles.close_log(scope.log, scope.kept, scope.outer and scope.outer.log, "pg.scope at " .. scope.line)
+    handles.close_log(scope.log, scope.kept, scope.outer and scope.outer.log, scope.by)
     if not ok then error((...), 0) end
     return ...
   end
 
-  ---Runs fn(...) and closes every tensor it made, but for what it returns (also in a table) or gives to pg.keep.
-  ---@param fn function
-  ---@param ... any arguments of fn
-  ---@return any ... what fn returns
-  function pg.scope(fn, ...)
-    check_function("scope", fn)
-    local scope = { log = handles.new_log(), kept = {}, outer = innermost, line = native.script_line() or "?" }
+  ---pg.scope; `by` is what tensors say that it has closed.
+  function native.scope(by, fn, ...)
+    local scope = { log = handles.new_log(), kept = {}, outer = innermost, by = by }
     local function enter()
       local old = { log = handles.current_log(), scope = innermost }
       handles.set_log(scope.log)
@@ -163,6 +159,15 @@ return function(pg, native)
       innermost = old.scope
     end
     return end_scope(scope, pcall(native.with, enter, leave, fn, ...))
+  end
+
+  ---Runs fn(...) and closes every tensor it made, but for what it returns (also in a table) or gives to pg.keep.
+  ---@param fn function
+  ---@param ... any arguments of fn
+  ---@return any ... what fn returns
+  function pg.scope(fn, ...)
+    check_function("scope", fn)
+    return native.scope("pg.scope at " .. (native.script_line() or "?"), fn, ...)
   end
 
   ---Keeps a tensor beyond the innermost scope. Answers it.

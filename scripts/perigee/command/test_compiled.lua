@@ -60,7 +60,7 @@ local function difference(log, expected)
 end
 
 ---Answers nil and how many stretches were launched as plans where the same came out each time; else what differs.
----"apart" instead: the test does not do the same when it is called again, or says t.uncompiled: there is nothing to compare.
+---"apart" instead: the test does not do the same when it is called again, or says t.uncompiled.
 ---@param fn function the test
 ---@param t table what it is called with
 ---@return string? problem

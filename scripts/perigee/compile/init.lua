@@ -49,14 +49,16 @@ local function compile(...)
   if o.amp then
     inner = function(...) return pg.amp.autocast({ dtype = o.amp }, fn, ...) end
   end
-  local self = { fn = inner, mode = mode_of(), fuse = o.fuse }
+  local by = "the compiled function of " .. (native.script_line() or "?")
+  local scope = pg.scope and native.scope -- which comes with it
+  local self = { fn = inner, mode = mode_of(), fuse = o.fuse, by = by, scope = scope }
   if self.mode ~= "off" then self.native = compiled.create() end
   return setmetatable(self, Compiled)
 end
 
 function Compiled:__call(...)
-  if not self.native then return pg.scope(self.fn, ...) end
-  return compiled.call(self.native, pg.scope, self.fn, ...)
+  if not self.native then return self.scope(self.by, self.fn, ...) end
+  return compiled.call(self.native, self.scope, self.by, self.fn, ...)
 end
 
 local function nothing() -- of a function that is not compiled
