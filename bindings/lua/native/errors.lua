@@ -56,8 +56,8 @@ end
 -- By function: false of those that are no script's, else names by line, and what getinfo says of the source.
 local scripts = setmetatable({}, { __mode = "k" })
 
--- M.script_line where no coroutine and no layer's call is met on the way; false: one is. A table that getinfo fills with
--- one field costs a fraction of one with all, and scopes ask often.
+-- M.script_line where no coroutine and no layer's call is met on the way; false: one is. Tables that getinfo fills with
+-- one field cost a fraction of those with all, and scopes ask often.
 local function quick_line()
   if not scopes.in_main() then return false end
   for level = 3, 250 do
