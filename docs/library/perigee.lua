@@ -3975,6 +3975,33 @@ function pg.exponential(options, ...) end
 ---@return perigee.Tensor
 function pg.eye(...) end
 
+---What dequantising gives back of quantised numbers: q = round(x / scale) + zero_point (halves to the even one) kept
+---within low..high (NaN becomes 0); then (q - zero_point) * scale. The gradient passes straight through where q is
+---within low..high, and is 0 elsewhere (Bengio, Leonard, Courville 2013); scale and zero_point get none.
+---@param x perigee.Tensor # any shape
+---@param scale perigee.Tensor # broadcasts to x; above 0
+---@param zero_point? perigee.Tensor # broadcasts to x: the whole number that stands for 0, which is 0 if it is absent
+---@param options? integer|{low?: integer, high?: integer} # low=-127, high=127
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, scale: perigee.Tensor, options: {low?: integer, high?: integer}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, scale?: perigee.Tensor, zero_point?: perigee.Tensor, low?: integer, high?: integer}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.fake_quantize(x, scale, zero_point, options, ...) end
+
+---What dequantising gives back of quantised numbers: q = round(x / scale) + zero_point (halves to the even one) kept
+---within low..high (NaN becomes 0); then (q - zero_point) * scale. The gradient passes straight through where q is
+---within low..high, and is 0 elsewhere (Bengio, Leonard, Courville 2013); scale and zero_point get none.
+---@param scale perigee.Tensor # broadcasts to x; above 0
+---@param zero_point? perigee.Tensor # broadcasts to x: the whole number that stands for 0, which is 0 if it is absent
+---@param options? integer|{low?: integer, high?: integer} # low=-127, high=127
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, scale: perigee.Tensor, options: {low?: integer, high?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {scale?: perigee.Tensor, zero_point?: perigee.Tensor, low?: integer, high?: integer}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:fake_quantize(scale, zero_point, options, ...) end
+
 ---A tensor whose elements all are `value`, converted to the dtype.
 ---@param options? integer|integer[]|{shape: integer|integer[], dtype?: perigee.Dtype, value?: number} # shape, dtype, value=0
 ---@param ... any
@@ -5930,30 +5957,44 @@ function pg.quantize(x, scale, options) end
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:quantize(scale, options) end
 
----linear(x, dequantize(weight, scale), bias): x stays as it is, only the weight is quantised. Where a device has a
----kernel for it, few rows of x read the small weight as it lies.
+---linear(x, dequantize(weight, scale), bias). activations="floating" leaves x as it is; "int8" and "uint8" make whole
+---numbers of x first (as fake_quantize does), so that the product is one of whole numbers: by x_scale and x_zero_point
+---where they are given, else by each row's largest magnitude (int8) or extremes and 0 (uint8). Gradients pass straight
+---through x's rounding. Where a device has a kernel for it, few rows of x read the small weight as it lies.
 ---@param x perigee.Tensor # [..., in]
 ---@param weight perigee.Tensor # int8 [out, in], or of int4 uint8 [out, in / 2]
 ---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
 ---@param bias? perigee.Tensor # [out]
----@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@param x_scale? perigee.Tensor # [1]
+---@param x_zero_point? perigee.Tensor # [1], of uint8
+---@param options? "int8"|"int4"|{format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"} # format=int8, activations=floating
+---@param ... any
 ---@return perigee.Tensor
----@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {format?: "int8"|"int4"}): perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, x_scale: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, x_scale?: perigee.Tensor, x_zero_point?: perigee.Tensor, format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
-function pg.quantized_linear(x, weight, scale, bias, options) end
+function pg.quantized_linear(x, weight, scale, bias, x_scale, x_zero_point, options, ...) end
 
----linear(x, dequantize(weight, scale), bias): x stays as it is, only the weight is quantised. Where a device has a
----kernel for it, few rows of x read the small weight as it lies.
+---linear(x, dequantize(weight, scale), bias). activations="floating" leaves x as it is; "int8" and "uint8" make whole
+---numbers of x first (as fake_quantize does), so that the product is one of whole numbers: by x_scale and x_zero_point
+---where they are given, else by each row's largest magnitude (int8) or extremes and 0 (uint8). Gradients pass straight
+---through x's rounding. Where a device has a kernel for it, few rows of x read the small weight as it lies.
 ---@param weight perigee.Tensor # int8 [out, in], or of int4 uint8 [out, in / 2]
 ---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
 ---@param bias? perigee.Tensor # [out]
----@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@param x_scale? perigee.Tensor # [1]
+---@param x_zero_point? perigee.Tensor # [1], of uint8
+---@param options? "int8"|"int4"|{format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"} # format=int8, activations=floating
+---@param ... any
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {format?: "int8"|"int4"}): perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, x_scale: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, x_scale?: perigee.Tensor, x_zero_point?: perigee.Tensor, format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
-function Tensor:quantized_linear(weight, scale, bias, options) end
+function Tensor:quantized_linear(weight, scale, bias, x_scale, x_zero_point, options, ...) end
 
 ---Radians to degrees.
 ---@param x perigee.Tensor # any shape

@@ -26,6 +26,11 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
+bool has_vnni() {
+  const char* wanted = std::getenv("PERIGEE_CPU_ISA");
+  return __builtin_cpu_supports("avx512vnni") && (wanted == nullptr || std::strcmp(wanted, "avx512") != 0);
+}
+
 const char* choose_simd() {
   __builtin_cpu_init();
   bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();

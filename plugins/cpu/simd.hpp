@@ -10,6 +10,7 @@
 
 #include "bag_rows.hpp"
 #include "image_rows.hpp"
+#include "narrow_rows.hpp"
 #include "perigee/kernels/losses.hpp"
 #include "perigee/kernels/math.hpp"
 #include "perigee/kernels/optimizer.hpp"
@@ -192,6 +193,7 @@ struct Simd {
   LargerRowFn larger_row[2];  // float, double
   PixelRowsFn pixel_rows;
   PixelColumnFn pixel_column;
+  NarrowLoops narrow;
 };
 
 // The table in use. Set by choose_simd.
@@ -199,5 +201,7 @@ extern const Simd* simd;
 // Picks the table; returns the reason where the processor has none of the instruction sets. PERIGEE_CPU_ISA=avx2 picks
 // a lesser one (for tests).
 const char* choose_simd();
+// Whether the processor multiplies bytes, and PERIGEE_CPU_ISA=avx512 does not want to do without.
+bool has_vnni();
 
 }  // namespace cpu

@@ -59,6 +59,53 @@ inline Value numbers(Value weight, bool packed, uint32_t dtype) {
   return cast(reshape(pairs, make_ints({weight.dim(0), (Dim(weight.dim(1)) * Dim(2)).value})), dtype) - 8.0;
 }
 
+// ---- activations ----
+
+enum Activations : int32_t { kAsIs, kRowsInt8, kRowsUint8 };
+
+inline OpBuilder& activations_attr(OpBuilder& op, const char* doc) {
+  return op.choice("activations", {"floating", "int8", "uint8"}, kAsIs, doc);
+}
+
+// Checks x_scale and x_zero_point at `scale` and behind it.
+inline void check_activations(const ShapeContext& c, uint32_t scale) {
+  const auto kind = c.get<Choice>("activations");
+  const uint32_t zero = scale + 1;
+  for (uint32_t i : {scale, zero}) {
+    if (!c.has(i)) continue;
+    c.need(kind != kAsIs, "%s is given, but activations=\"floating\" are not quantised", c.name(i));
+    c.check_same_dtype(i, 0);
+    c.check_rank(i, 1, 1);
+    c.check_dim(i, 0, 1, "one number for all of x");
+  }
+  c.need(!c.has(zero) || kind == kRowsUint8, "%s is given, but int8 is symmetric: its zero is 0", c.name(zero));
+  c.need(kind != kRowsUint8 || c.has(scale) == c.has(zero), "uint8 takes both %s and %s, or none of them",
+         c.name(scale), c.name(zero));
+}
+
+// x as whole numbers would have it, by a scale (and zero point) for all of it, or where there is none for each row.
+template <class Context>
+Value fake_activations(const Context& c, Value x, Value scale, Value zero) {
+  const auto kind = c.template get<Choice>("activations");
+  if (kind == kAsIs || x.dim(x.rank() - 1) == 0) return x;
+  static constinit OpRef fake("fake_quantize", "low", "high");
+  const pg_ints last = make_ints({-1});
+  auto or_one = [](Value s) { return where(eq(s, 0.0), 1.0, s); };
+  if (!scale && kind == kRowsInt8) scale = or_one(amax(abs(x), last, true) / 127.0);
+  if (!scale) {
+    Value low = minimum(reduce<"amin">(x, last, true), 0.0);
+    scale = or_one((maximum(amax(x, last, true), 0.0) - low) / 255.0);
+    zero = apply<"round">(-(low / scale));
+  }
+  return Call(x.builder, fake)
+      .input(x)
+      .input(scale)
+      .input(zero)
+      .set(0, kind == kRowsInt8 ? -127 : 0)
+      .set(1, kind == kRowsInt8 ? 127 : 255)
+      .emit();
+}
+
 // What flows into the scales, of what flows into the weight that they make.
 inline Value into_scale(Value dweight, Value weight, Value scale, bool packed) {
   Value wide = widen(dweight), products = wide * numbers(weight, packed, wide.dtype());

@@ -24,6 +24,7 @@ void infer(ShapeContext& c) {
     c.check_same_dtype(3, 0);
     c.check_dim(3, 0, weight[0], "the first axis of weight");
   }
+  check_activations(c, 4);
   c.out(0).set(c.dtype(0), shape);
 }
 
@@ -41,22 +42,37 @@ void declare() {
   OpBuilder& op = declare_op("quantized_linear")
                       .category("matrix")
                       .doc(
-                          "linear(x, dequantize(weight, scale), bias): x stays as it is, only the weight is quantised. "
-                          "Where a device has a kernel for it, few rows of x read the small weight as it lies.")
+                          "linear(x, dequantize(weight, scale), bias). activations=\"floating\" leaves x as it is; "
+                          "\"int8\" and \"uint8\" make whole numbers of x first (as fake_quantize does), so that the "
+                          "product is one of whole numbers: by x_scale and x_zero_point where they are given, else by "
+                          "each row's largest magnitude (int8) or extremes and 0 (uint8). Gradients pass straight "
+                          "through x's rounding. Where a device has a kernel for it, few rows of x read the small "
+                          "weight as it lies.")
                       .input("x", kFloating, "[..., in]", PG_INPUT_PROMOTE)
                       .input("weight", kInteger, kWeight)
                       .input("scale", kFloating, kScale, PG_INPUT_PROMOTE)
-                      .input("bias", kFloating, "[out]", PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL);
-  format_attr(op)
+                      .input("bias", kFloating, "[out]", PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL)
+                      .input("x_scale", kFloating, "[1]", PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL)
+                      .input("x_zero_point", kFloating, "[1], of uint8", PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL);
+  format_attr(op);
+  activations_attr(op, "what x is multiplied as")
       .output("y", "[..., out]")
       .numeric(PG_NUMERIC_LOWER)
       .shape(infer)
       .saves("x", "weight", "scale")
       .grad(differentiate)
       .decompose([](ExpandContext& e) {
-        static constinit OpRef linear("linear");
+        static constinit OpRef linear("linear"), dequantize("dequantize", "format");
         Call call(e.builder(), linear);
-        e.out(0) = call.input(e.in(0)).input(weight_of(e)).input(e.has(3) ? e.in(3) : Value{}).emit();
+        Value bias = e.has(3) ? e.in(3) : Value{};
+        if (e.get<Choice>("activations") == kAsIs) {
+          e.out(0) = call.input(e.in(0)).input(weight_of(e)).input(bias).emit();
+          return;
+        }
+        Value x = fake_activations(e, widen(e.in(0)), e.has(4) ? widen(e.in(4)) : Value{},
+                                   e.has(5) ? widen(e.in(5)) : Value{});
+        Value weight = e.call(dequantize, e.in(1), widen(e.in(2)));
+        e.out(0) = cast(call.input(x).input(weight).input(widen(bias)).emit(), e.in(0).dtype());
       });
 }
 

@@ -55,5 +55,7 @@ void fill_attention(Simd& table);
 void fill_resample(Simd& table);
 void fill_bags(Simd& table);
 void fill_image_rows(Simd& table);
+void fill_narrow_floats(Simd& table);
+void fill_narrow_whole(Simd& table);
 
 }  // namespace cpu::PG_CPU_ISA

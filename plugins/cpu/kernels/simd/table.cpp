@@ -27,6 +27,8 @@ const Simd* make_table() {
   fill_resample(table);
   fill_bags(table);
   fill_image_rows(table);
+  fill_narrow_floats(table);
+  fill_narrow_whole(table);
   return &table;
 }
 
