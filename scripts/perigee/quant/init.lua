@@ -5,6 +5,7 @@ local native = require "perigee.native"
 local walk = require "perigee.nn.walk"
 local hooks = require "perigee.nn.hooks"
 local places = require "perigee.nn.places"
+local calibration = require "perigee.quant.calibration"
 local linear = require "perigee.quant.linear"
 local reports = require "perigee.quant.report"
 
@@ -14,6 +15,7 @@ local quant = {}
 local META = walk.META
 local WHERE = "quant.ptq"
 local DTYPES = { "int8", "int4" }
+local MODES = { "weight_only", "dynamic", "static" }
 local LEAST_GROUP, MOST_GROUP = 16, 64 -- of int4 where no size is given
 
 local function pg() return require "perigee" end
@@ -109,15 +111,22 @@ local function options_of(place, o)
     native.raise("failed_precondition", WHERE, ("the weight of %s holds NaN or infinite values"):format(label(place)))
   end
   return { inputs = inputs, out = attributes:get "out", dtype = o.dtype,
-           group_size = o.group_size or default_group(o.dtype, inputs), activation = attributes:get "activation" }
+           group_size = o.group_size or default_group(o.dtype, inputs), activation = attributes:get "activation",
+           activations = o.mode == "weight_only" and "floating" or o.activations }
 end
 
 local function check(o)
   if not walk.is_layer(o.model) then
     native.raise("invalid_argument", WHERE, "needs a model, got " .. native.describe(o.model))
   end
-  if not o.weight_only then
-    native.raise("not_supported", WHERE, "weight_only=false: what goes through layers is not quantised, only weights")
+  o.mode = o.mode or (o.data ~= nil and "static" or "weight_only")
+  if o.mode == "static" and o.data == nil then
+    native.raise("invalid_argument", WHERE, "mode=\"static\" finds the scales of what goes through layers with data=",
+                 "some batches of training data, or mode=\"dynamic\", which needs none")
+  elseif o.mode ~= "static" and o.data ~= nil then
+    native.raise("invalid_argument", WHERE, ("mode=%q does not look at data"):format(o.mode), "mode=\"static\"")
+  elseif o.percentile <= 50 or o.percentile > 100 then
+    native.raise("invalid_argument", WHERE, ("percentile must be above 50 and at most 100, got %g"):format(o.percentile))
   end
   if o.group_size and o.group_size < 1 then
     native.raise("invalid_argument", WHERE, ("group_size must be at least 1, got %d"):format(o.group_size))
@@ -130,8 +139,17 @@ end
 local read = native.signature(WHERE, {
   { "model", "any", required = true, type = "perigee.Layer", doc = "it stays as it is" },
   { "dtype", "string", named = true, default = "int8", choices = DTYPES, doc = "of the weights" },
-  { "weight_only", "boolean", named = true, default = true,
-    doc = "that what goes through layers stays floating, which it does so far" },
+  { "mode", "string", named = true, choices = MODES,
+    doc = "what goes into layers: stays floating (weight_only), is made whole numbers by scales found anew for each " ..
+      "row (dynamic), or by one scale found beforehand with data (static). If not given static where data is, else " ..
+      "weight_only" },
+  { "data", "any", named = true, type = "perigee.Dataset|perigee.Tensor|any[]",
+    doc = "what the model is called with to calibrate: a dataset, a tensor, or a list of inputs" },
+  { "activations", "string", named = true, default = "int8", choices = { "int8", "uint8" },
+    doc = "the numbers of dynamic and static: int8 are symmetric, uint8 have a zero point" },
+  { "observer", "string", named = true, default = "minmax", choices = { "minmax", "percentile", "mse" },
+    doc = "how static finds a range: the extremes, a percentile of them, or the least mean of squared errors" },
+  { "percentile", "number", named = true, default = 99.99, doc = "of observer=\"percentile\"" },
   { "group_size", "integer", named = true,
     doc = "neighbours in a row of a weight that share a scale: must divide every layer's inputs. If not given a " ..
       "whole row of int8 (a scale an output), of int4 the largest even divisor from 16 to 64, else a whole row" },
@@ -140,8 +158,8 @@ local read = native.signature(WHERE, {
 
 ---A copy of a trained model whose Linear layers have weights of whole numbers of eight bits, or of four, and a scale
 ---for every row or group (post-training quantisation of weights, symmetric: the largest magnitude of a group becomes
----127 or 7). Memory and files shrink to about a quarter or an eighth. What goes through layers stays floating, so no
----data is needed; gradients reach inputs and biases, not the weights. Linear layers that share their weight, have hooks
+---127 or 7). Memory and files shrink to about a quarter or an eighth. With mode="dynamic" or "static" layers multiply whole
+---numbers by whole numbers, which is also the fastest where the processor multiplies bytes (VNNI); gradients reach inputs and biases, not the weights. Linear layers that share their weight, have hooks
 ---or a weight that is computed (a mask of pg.prune) stay as they are, which the report says; where `targets` names one
 ---that is an error.
 ---@return perigee.Layer quantised
@@ -155,6 +173,10 @@ function quant.ptq(...)
     local list = chosen(model, o, report)
     local options = {}
     for i, place in ipairs(list) do options[i] = options_of(place, o) end
+    if o.mode == "static" then
+      local seen = calibration.observe(model, list, o.data)
+      for i, place in ipairs(list) do options[i].input = { calibration.parameters(seen[place.layer], o) } end
+    end
     for i, place in ipairs(list) do
       local layer = place.layer
       if not made[layer] then

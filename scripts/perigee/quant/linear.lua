@@ -15,6 +15,12 @@ local Quantized = Module.class "QuantizedLinear"
 
 function Quantized:init(o, weight, scale, bias)
   self.options = o
+  if o.input then
+    self:buffer("input_scale", pg().tensor({ o.input[1] }, { dtype = scale.dtype, device = scale.device }))
+    if o.activations == "uint8" then
+      self:buffer("input_zero_point", pg().tensor({ o.input[2] }, { dtype = scale.dtype, device = scale.device }))
+    end
+  end
   self:buffer("weight_" .. o.dtype, weight)
   self:buffer("weight_scale", scale)
   if bias then self.bias = bias end
@@ -22,8 +28,9 @@ end
 
 function Quantized:forward(x)
   local o = self.options
-  local y = native.call("quantized_linear", { x, self["weight_" .. o.dtype], self.weight_scale, self.bias or false },
-                        { format = o.dtype })
+  local y = native.call("quantized_linear", { x, self["weight_" .. o.dtype], self.weight_scale, self.bias or false,
+                                              self.input_scale or false, self.input_zero_point or false },
+                        { format = o.dtype, activations = o.activations })
   if o.activation == "relu" then return y:relu() end
   return o.activation == "gelu_tanh" and pg().gelu(y, { approximate = "tanh" }) or y
 end
@@ -32,6 +39,9 @@ common.check_input(Quantized)
 function Quantized:describe()
   local o = self.options
   local text = ("inputs=%d, out=%d, dtype=%s, group_size=%d"):format(o.inputs, o.out, o.dtype, o.group_size)
+  if o.activations ~= "floating" then
+    text = text .. (", activations=%s, %s"):format(o.activations, o.input and "static" or "dynamic")
+  end
   if not self.bias then text = text .. ", bias=false" end
   return o.activation == "none" and text or text .. ", activation=" .. o.activation
 end

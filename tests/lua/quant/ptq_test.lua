@@ -31,7 +31,7 @@ end
 test("int8: a scale a row, every number within half a step, the sizes and names that it has", function(t)
   local model = model_of()
   local before = tostring(model)
-  local small, report = quant.ptq(model, { dtype = "int8", weight_only = true })
+  local small, report = quant.ptq(model, { dtype = "int8", mode = "weight_only" })
   t.equal(tostring(model), before)
   t.equal(names_of(small), { "0.bias float32 {48}", "0.weight_int8 int8 {48, 64}", "0.weight_scale float32 {48, 1}",
                              "2.weight_int8 int8 {10, 48}", "2.weight_scale float32 {10, 1}" })
@@ -164,6 +164,56 @@ test("in a model of one's own: lists, attention, one layer in two places; what c
   t.ok(tostring(report):find("tied stays: it shares its weight with another layer", 1, true), tostring(report))
 end)
 
+test("dynamic: rows as whole numbers by scales of their own", function(t)
+  local model = model_of()
+  for _, dtype in ipairs { "int8", "int4" } do
+    for _, activations in ipairs { "int8", "uint8" } do
+      local small = quant.ptq(model, { dtype = dtype, mode = "dynamic", activations = activations })
+      local only = quant.ptq(model, { dtype = dtype })
+      t.equal(names_of(small), names_of(only))
+      t.ok(tostring(small):find("activations=" .. activations .. ", dynamic", 1, true), tostring(small))
+      local x = seq(5, 64):to("float32")
+      t.close(small(x):detach(), only(x):detach(), 0.05)
+      t.ok((small(x) - only(x)):abs():amax():item() > 0)
+    end
+  end
+end)
+
+test("static: one scale of what data puts into a layer, by its extremes, a percentile or the least error", function(t)
+  local model = model_of()
+  local x = pg.rand { 40, 64 }
+  local want = model(x):detach()
+  local sets = { x, { x[{ { 1, 10 } }], x[{ { 11, 40 } }] }, pg.data.from_slices { x = x, y = pg.zeros { 40 } }:batch(8) }
+  for _, data in ipairs(sets) do
+    for _, activations in ipairs { "int8", "uint8" } do
+      local small = quant.ptq(model, { data = data, activations = activations })
+      t.close(small[1].input_scale:item(), x:amax():item() / (activations == "int8" and 127 or 255), 1e-6)
+      t.equal(small[1].input_zero_point and small[1].input_zero_point:item(), activations == "uint8" and 0 or nil)
+      t.close(small(x):detach(), want, 0.06)
+      t.ok(tostring(small):find("static", 1, true))
+    end
+  end
+  local far = pg.rand { 400, 64 }
+  far[{ 1, 1 }] = 3
+  local scales = {}
+  for _, observer in ipairs { "minmax", "percentile", "mse" } do
+    local small = quant.ptq(model, { data = far, observer = observer, percentile = 99 })
+    scales[observer] = small[1].input_scale:item()
+    t.equal(model.training, small.training)
+  end
+  t.close(scales.minmax, 3 / 127, 1e-6)
+  t.ok(scales.percentile < 1.001 / 127 and scales.mse < scales.minmax and scales.mse > 2 / 127)
+  local path = os.tmpname()
+  local small = quant.ptq(model, { data = far, activations = "uint8" })
+  pg.save(path .. ".safetensors", small)
+  local other = quant.ptq(model, { data = x, activations = "uint8" })
+  other:load_state((pg.load(path .. ".safetensors")))
+  t.equal(other(x):totable(), small(x):totable())
+  t.equal(small:clone():to("bfloat16")[1].input_scale.dtype, "bfloat16")
+  os.remove(path)
+  os.remove(path .. ".safetensors")
+end)
+
 test("mistakes", function(t)
   local function raises(text, model, o)
     local err = tostring(t.raises(function() quant.ptq(model, o) end))
@@ -178,7 +228,16 @@ test("mistakes", function(t)
   raises("group_size must be at least 1, got 0", model, { group_size = 0 })
   raises("int4 needs an even number of inputs, it has 5", nn.Linear { 5, 2 }, { dtype = "int4" })
   raises("int5", model, { dtype = "int5" })
-  raises("weight_only=false", model, { weight_only = false })
+  raises("mode=\"static\" finds the scales", model, { mode = "static" })
+  raises("mode=\"dynamic\" does not look at data", model, { mode = "dynamic", data = { pg.rand { 2, 64 } } })
+  raises("data holds no inputs", model, { data = {} })
+  raises("data must be a dataset", model, { data = 3 })
+  raises("percentile must be above 50", model, { data = { pg.rand { 2, 64 } }, percentile = 3 })
+  raises("NaN or infinite values go into 0", model, { data = { pg.full({ 2, 64 }, 0 / 0) } })
+  local Apart = nn.class "Apart"
+  function Apart:init() self.used, self.idle = nn.Linear { 4, 2 }, nn.Linear { 4, 2 } end
+  function Apart:forward(x) return self.used(x) end
+  raises("nothing of data goes into idle", Apart {}, { data = pg.rand { 3, 4 } })
   raises("Sequential has no Linear layer to quantise", nn.Sequential { nn.ReLU {}, nn.Conv2d { 1, 2, 3 } })
   raises("0 stays: its weight is computed by", (pg.prune.l1_unstructured(nn.Sequential { nn.Linear { 4, 2 } }, 0.5)))
   raises("no layer fits \"9\" of targets", model, { targets = { "9" } })
