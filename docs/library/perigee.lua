@@ -7417,13 +7417,12 @@ function prune.restore(model, state) end
 function prune.shrink(...) end
 
 ---A copy of a trained model whose Linear layers have weights of whole numbers of eight bits, or of four, and a scale
----for every row or group (post-training quantisation of weights, symmetric: the largest magnitude of a group becomes
----127 or 7). Memory and files shrink to about a quarter or an eighth. With mode="dynamic" or "static" layers multiply
----whole
----numbers by whole numbers, which is also the fastest where the processor multiplies bytes (VNNI); gradients reach
----inputs and biases, not the weights. Linear layers that share their weight, have hooks
----or a weight that is computed (a mask of pg.prune) stay as they are, which the report says; where `targets` names one
----that is an error.
+---for every row or group (post-training quantisation, symmetric: the largest magnitude of a group becomes 127 or 7).
+---Memory and files shrink to about a quarter or an eighth. What goes through layers stays floating, or with
+---mode="dynamic" and "static" is made whole numbers inside of each layer, which multiplies whole numbers then: the
+---fastest where the processor multiplies bytes (VNNI). Only "static" looks at data. Gradients reach inputs and biases,
+---not the weights. Linear layers that share their weight, have hooks or a weight that is computed (a mask of pg.prune)
+---stay as they are, which the report says; where `targets` names one that is an error.
 ---@param ... perigee.Layer|{model: perigee.Layer, dtype?: "int8"|"int4", mode?: "weight_only"|"dynamic"|"static", data?: perigee.Dataset|perigee.Tensor|any[], activations?: "int8"|"uint8", observer?: "minmax"|"percentile"|"mse", percentile?: number, group_size?: integer, targets?: string[]} # model, dtype=int8, mode, data, activations=int8, observer=minmax, percentile=99.99, group_size, targets
 ---@return perigee.Layer quantised
 ---@return perigee.QuantReport report by layer how far its weight moved and the bytes it takes; print shows it

@@ -126,7 +126,8 @@ local function check(o)
   elseif o.mode ~= "static" and o.data ~= nil then
     native.raise("invalid_argument", WHERE, ("mode=%q does not look at data"):format(o.mode), "mode=\"static\"")
   elseif o.percentile <= 50 or o.percentile > 100 then
-    native.raise("invalid_argument", WHERE, ("percentile must be above 50 and at most 100, got %g"):format(o.percentile))
+    native.raise("invalid_argument", WHERE, ("percentile must be above 50 and at most 100, got %g"):format(
+                 o.percentile))
   end
   if o.group_size and o.group_size < 1 then
     native.raise("invalid_argument", WHERE, ("group_size must be at least 1, got %d"):format(o.group_size))
@@ -157,11 +158,12 @@ local read = native.signature(WHERE, {
     "classes; all Linear layers if not given" } })
 
 ---A copy of a trained model whose Linear layers have weights of whole numbers of eight bits, or of four, and a scale
----for every row or group (post-training quantisation of weights, symmetric: the largest magnitude of a group becomes
----127 or 7). Memory and files shrink to about a quarter or an eighth. With mode="dynamic" or "static" layers multiply whole
----numbers by whole numbers, which is also the fastest where the processor multiplies bytes (VNNI); gradients reach inputs and biases, not the weights. Linear layers that share their weight, have hooks
----or a weight that is computed (a mask of pg.prune) stay as they are, which the report says; where `targets` names one
----that is an error.
+---for every row or group (post-training quantisation, symmetric: the largest magnitude of a group becomes 127 or 7).
+---Memory and files shrink to about a quarter or an eighth. What goes through layers stays floating, or with
+---mode="dynamic" and "static" is made whole numbers inside of each layer, which multiplies whole numbers then: the
+---fastest where the processor multiplies bytes (VNNI). Only "static" looks at data. Gradients reach inputs and biases,
+---not the weights. Linear layers that share their weight, have hooks or a weight that is computed (a mask of pg.prune)
+---stay as they are, which the report says; where `targets` names one that is an error.
 ---@return perigee.Layer quantised
 ---@return perigee.QuantReport report by layer how far its weight moved and the bytes it takes; print shows it
 function quant.ptq(...)

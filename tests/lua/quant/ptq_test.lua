@@ -183,7 +183,8 @@ test("static: one scale of what data puts into a layer, by its extremes, a perce
   local model = model_of()
   local x = pg.rand { 40, 64 }
   local want = model(x):detach()
-  local sets = { x, { x[{ { 1, 10 } }], x[{ { 11, 40 } }] }, pg.data.from_slices { x = x, y = pg.zeros { 40 } }:batch(8) }
+  local sets = { x, { x[{ { 1, 10 } }], x[{ { 11, 40 } }] },
+                 pg.data.from_slices { x = x, y = pg.zeros { 40 } }:batch(8) }
   for _, data in ipairs(sets) do
     for _, activations in ipairs { "int8", "uint8" } do
       local small = quant.ptq(model, { data = data, activations = activations })
