@@ -522,6 +522,21 @@ PGC_API int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t 
 PGC_API int32_t pgc_stage_mix(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage **output);
 PGC_API int32_t pgc_stage_repeat(pgc_stage *parent, int64_t times, pgc_stage **output); /* of parents in order */
 PGC_API int32_t pgc_stage_device(pgc_stage *parent, int32_t device, pgc_stage **output); /* by a stream of its own */
+/* Elements that are kept: in memory (path NULL), or in a file that appears under its name once it has all. `identity`
+ * says whose elements they are, a line a stage: PG_E_FAILED_PRECONDITION where the file is another's, PG_E_DATA_LOSS where
+ * it is damaged. Any thread may use it. */
+typedef struct pgc_cache pgc_cache;
+PGC_API int32_t pgc_cache_create(const char *path, const char *identity, pgc_cache **output);
+PGC_API void pgc_cache_release(pgc_cache *cache);
+PGC_API int64_t pgc_cache_count(const pgc_cache *cache); /* -1: not all elements are there */
+PGC_API int32_t pgc_cache_get(pgc_cache *cache, int64_t position, pgc_element *element); /* PGC_END: not there */
+/* The element at a position of a pipeline of `count` (-1: unknown); layout NULL: there is none, and none behind it. */
+PGC_API int32_t pgc_cache_put(pgc_cache *cache, int64_t position, int64_t count, const char *layout, uint64_t bytes,
+                              const pgc_leaf *leaves, uint32_t leaf_count);
+PGC_API int32_t pgc_stage_cache(pgc_stage *parent, pgc_cache *cache, pgc_stage **output); /* computed once, then kept */
+/* Checksum of bytes, and of a tensor's contents: they find differences, not malice. */
+PGC_API uint64_t pgc_checksum_bytes(const char *bytes, uint64_t size);
+PGC_API int32_t pgc_checksum_tensor(pgc_tensor *tensor, uint64_t *checksum);
 PGC_API int64_t pgc_stage_count(const pgc_stage *stage); /* -1: unknown */
 PGC_API int32_t pgc_stage_get(pgc_stage *stage, int64_t position, pgc_element *element);
 PGC_API void pgc_stage_release(pgc_stage *stage);

@@ -1036,6 +1036,15 @@ function Dataset:batch(...) end
 ---@return perigee.Dataset
 function Dataset:bucket_by_length(...) end
 
+---Elements are computed once, in the first pass that reaches them, and kept: in memory, or in a file that outlives the
+---script. The order and the random draws are those of the first epoch: shuffle and augment behind it. A file appears
+---under its name once it has all elements, holds checksums of them, and is refused where the stages, functions or data
+---before it are others (files are told by their names only: give a `version`). Samples from memory share the memory of
+---what is kept: change copies.
+---@param ... string|{path?: string, version?: string} # path, version
+---@return perigee.Dataset
+function Dataset:cache(...) end
+
 ---The name of a class of a pipeline that data.image_folder began.
 ---@param id integer # from 0, as in `y`
 ---@return string

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input pipelines: stages, runs, workers.
 #include "api.hpp"
+#include "data/cache.hpp"
+#include "data/cache_record.hpp"
 #include "data/run.hpp"
 
 using namespace perigee;
@@ -14,6 +16,9 @@ struct pgc_run {
 };
 struct pgc_workers {
   std::shared_ptr<Workers> workers;
+};
+struct pgc_cache {
+  CacheRef cache;
 };
 struct pgc_feeds {
   std::shared_ptr<Feeds> feeds = std::make_shared<Feeds>();
@@ -115,6 +120,43 @@ int32_t pgc_stage_repeat(pgc_stage* parent, int64_t times, pgc_stage** out) {
 }
 int32_t pgc_stage_device(pgc_stage* parent, int32_t id, pgc_stage** out) {
   return make_stage("prefetch", out, [&] { return device_stage(parent->stage, device(id)); });
+}
+int32_t pgc_cache_create(const char* path, const char* identity, pgc_cache** out) {
+  return run("cache", [&] {
+    *out = new pgc_cache{path == nullptr ? memory_cache() : file_cache(path, given(identity, "the identity"))};
+  });
+}
+void pgc_cache_release(pgc_cache* cache) { delete cache; }
+int64_t pgc_cache_count(const pgc_cache* cache) { return cache->cache->count(); }
+int32_t pgc_cache_get(pgc_cache* cache, int64_t position, pgc_element* element) {
+  bool here = false;
+  const int32_t code = run("cache", [&] {
+    Element made;
+    here = cache->cache->get(position, made);
+    if (here) show(std::move(made), element);
+  });
+  return code != PG_OK ? code : here ? PG_OK : PGC_END;
+}
+int32_t pgc_cache_put(pgc_cache* cache, int64_t position, int64_t count, const char* layout, uint64_t bytes,
+                      const pgc_leaf* leaves, uint32_t leaf_count) {
+  return run("cache", [&] {
+    thread_local LayoutRef last;
+    Element made;
+    if (layout != nullptr) made = take_element(last, layout, bytes, leaves, leaf_count);
+    cache->cache->keep(position, count < 0 ? kUnknown : count, made);
+  });
+}
+int32_t pgc_stage_cache(pgc_stage* parent, pgc_cache* cache, pgc_stage** out) {
+  return make_stage("cache", out, [&] { return cache_stage(parent->stage, cache->cache); });
+}
+uint64_t pgc_checksum_bytes(const char* bytes, uint64_t size) { return checksum_of(bytes, size); }
+int32_t pgc_checksum_tensor(pgc_tensor* tensor, uint64_t* checksum) {
+  return run("data", [&] {
+    Tensor& t = eager(tensor, "the tensor");
+    std::string bytes(static_cast<size_t>(dense_meta(*t.meta, t.meta->dtype)->bytes), '\0');
+    to_host(t.meta->contiguous ? t : *copy_dense(t, t.meta->dtype), bytes.data());
+    *checksum = checksum_of(bytes.data(), bytes.size());
+  });
 }
 int64_t pgc_stage_count(const pgc_stage* stage) { return stage->stage->count == kUnknown ? -1 : stage->stage->count; }
 int32_t pgc_stage_get(pgc_stage* stage, int64_t position, pgc_element* element) {

@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "api.hpp"
-#include "new_file.hpp"
+#include "base/new_file.hpp"
 
 using namespace perigee;
 using namespace perigee::api;

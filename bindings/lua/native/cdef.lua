@@ -338,6 +338,16 @@ int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t seed, ui
 int32_t pgc_stage_mix(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage **output);
 int32_t pgc_stage_repeat(pgc_stage *parent, int64_t times, pgc_stage **output);
 int32_t pgc_stage_device(pgc_stage *parent, int32_t device, pgc_stage **output);
+typedef struct pgc_cache pgc_cache;
+int32_t pgc_cache_create(const char *path, const char *identity, pgc_cache **output);
+void pgc_cache_release(pgc_cache *cache);
+int64_t pgc_cache_count(const pgc_cache *cache);
+int32_t pgc_cache_get(pgc_cache *cache, int64_t position, pgc_element *element);
+int32_t pgc_cache_put(pgc_cache *cache, int64_t position, int64_t count, const char *layout, uint64_t bytes,
+                              const pgc_leaf *leaves, uint32_t leaf_count);
+int32_t pgc_stage_cache(pgc_stage *parent, pgc_cache *cache, pgc_stage **output);
+uint64_t pgc_checksum_bytes(const char *bytes, uint64_t size);
+int32_t pgc_checksum_tensor(pgc_tensor *tensor, uint64_t *checksum);
 int64_t pgc_stage_count(const pgc_stage *stage);
 int32_t pgc_stage_get(pgc_stage *stage, int64_t position, pgc_element *element);
 void pgc_stage_release(pgc_stage *stage);

@@ -208,6 +208,45 @@ function M.draw_step(seed, epoch, i, reach) return tonumber(C.pgc_draw_step(seed
 
 function M.is_stage(v) return ffi.istype(stage_type, v) end
 
+-- ---- caches ----
+
+---Elements that are kept, in memory (path nil) or in a file, of the pipeline that `identity` describes.
+function M.cache(path, identity)
+  local made = ffi.new("pgc_cache *[1]")
+  if C.pgc_cache_create(path, identity, made) ~= 0 then errors.raise_native(C, "cache") end
+  return ffi.gc(made[0], C.pgc_cache_release)
+end
+
+---How many elements it has, nil where it has not all.
+function M.cache_count(cache)
+  local count = tonumber(C.pgc_cache_count(cache))
+  return count >= 0 and count or nil
+end
+
+---Element i, from 1; nil where it is not there.
+function M.cache_get(cache, i)
+  local code = C.pgc_cache_get(cache, i - 1, element)
+  if code == 0 then return decode(element[0]) end
+  if code ~= END then errors.raise_native(C, "cache") end
+end
+
+---Keeps element i of `count` (nil: unknown); nil in its place: the pipeline ends before it.
+function M.cache_put(cache, i, count, value)
+  local code
+  if value == nil then
+    code = C.pgc_cache_put(cache, i - 1, count or -1, nil, 0, nil, 0)
+  else
+    local text, leaves = to_leaves(value)
+    if not text then
+      errors.raise("invalid_argument", "cache", (leaves:gsub("^the result", ("element %d"):format(i))))
+    end
+    code = C.pgc_cache_put(cache, i - 1, count or -1, text, #text, array, #leaves)
+  end
+  if code ~= 0 then errors.raise_native(C, "cache") end
+end
+
+function M.cached(parent, cache) return stage(C.pgc_stage_cache(parent, cache, out), "cache") end
+
 -- ---- feeds: what the script's thread makes for a run's threads ----
 
 local Feeds = {}

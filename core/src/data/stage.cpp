@@ -166,6 +166,7 @@ class Every : public Stage {
  private:
   bool reach(int64_t i) const {
     if (i >= most_) return false;
+    if (!parent_->in_order) return true;
     const int64_t end = i * step_ + offset_;
     for (int64_t k = i == 0 ? 0 : end - step_ + 1; k < end; k++) {
       if (!parent_->pass(k)) return false;

@@ -110,8 +110,10 @@ function Dataset:bucket_by_length(...)
   for b, list in ipairs(members) do
     count = count + (o.drop_last and math.floor or math.ceil)(#list / sizes[b])
   end
-  local fixed = { batched = own.batched, classes = own.classes, stage = function() return own.stage(1) end }
-  return base.derive(fixed, { size = count, batched = true, stage = function(parent, epoch)
+  local what = base.of_function("bucket_by_length", { o.by, boundaries, sizes, o.pad or false, o.shuffle, o.seed })
+  local fixed = { batched = own.batched, classes = own.classes, parents = { own }, what = "in its first order",
+                  stage = function() return own.stage(1) end }
+  return base.derive(fixed, { size = count, batched = true, what = what, stage = function(parent, epoch)
     local batches = {}
     for b, list in ipairs(members) do
       local mixed = o.shuffle and reordered(list, o.seed + b, epoch) or list

@@ -90,12 +90,13 @@ end
 
 ---A pipeline over another. `o`: size; stage(stage, epoch), pull(next, epoch, restart) and native(stage, epoch) make
 ---each form of that of the parent (restart answers a new `next`, of the same elements; pull may answer what ends it
----too); `in_order`: its elements come one after the other. Without `native` it runs on the script's thread, and
----threads of the stages before go on.
+---too); `what` it is, as a text or a function that answers it, for caches; `in_order`: its elements come one after the
+---other. Without `native` it runs on the script's thread, and threads of the stages before go on.
 local function derive(parent, o)
   if type(parent) == "userdata" then parent = fields_of(parent) end
   local cut = not o.native and has_threads(parent)
   local own = { size = o.size, batched = o.batched or parent.batched, classes = parent.classes,
+                what = o.what, parents = { parent },
                 in_order = parent.in_order or o.in_order or cut }
   if o.stage and parent.stage then
     own.stage = function(epoch) return o.stage(parent.stage(epoch), epoch) end
@@ -122,12 +123,40 @@ local function derive(parent, o)
   return new(own)
 end
 
+---A pipeline that has the order of its first epoch in all.
+local function first_epoch(own)
+  local fixed = {}
+  for key, v in pairs(own) do fixed[key] = v end
+  fixed.stage = own.stage and function() return own.stage(1) end
+  fixed.pull = own.pull and function() return own.pull(1) end
+  fixed.native = own.native and function(_, feeds) return own.native(1, feeds) end
+  fixed.crew, fixed.packed, fixed.running = nil, nil, nil
+  return fixed
+end
+
 ---A source by position: { count, get, gather, native }, or one after the other: { pull, count }.
 ---`native(epoch)`, if there, makes the core's stage for the same.
 local function source(stage)
   return new { stage = stage.get and function() return stage end, pull = stage.pull, in_order = stage.pull ~= nil,
-               native = stage.native or nil, pure = stage.native and true or nil, size = stage.count }
+               native = stage.native or nil, pure = stage.native and true or nil, size = stage.count,
+               what = stage.what }
 end
 
-return { Dataset = Dataset, new = new, source = source, derive = derive, fields_of = fields_of, is_dataset = is_dataset,
+---What a pipeline is, a line a stage: another text, another pipeline.
+local function identity(own)
+  local lines = {}
+  for _, parent in ipairs(own.parents or {}) do lines[#lines + 1] = identity(parent) end
+  local what = own.what or "a source of its own"
+  lines[#lines + 1] = type(what) == "function" and what() or what
+  return table.concat(lines, "\n")
+end
+
+---The same text for the same function and all that it refers to.
+local function of_function(name, fn, ...)
+  local more = table.concat({ "", ... }, " ")
+  return function() return name .. " " .. native.fingerprint.value(fn) .. more end
+end
+
+return { identity = identity, of_function = of_function, Dataset = Dataset, first_epoch = first_epoch, new = new,
+         source = source, derive = derive, fields_of = fields_of, is_dataset = is_dataset,
          has_threads = has_threads, pull = pull, core = core, NO_LENGTH = NO_LENGTH }

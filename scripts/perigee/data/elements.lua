@@ -48,7 +48,7 @@ function Dataset:map(...)
     if result == nil then native.raise("invalid_argument", "map", "the function returned nil") end
     return result
   end
-  local forms = { size = self.size,
+  local forms = { size = self.size, what = base.of_function("map", fn),
     stage = function(stage)
       return { count = stage.count, get = function(i) return apply(stage.get(i)) end }
     end,
@@ -71,7 +71,7 @@ local read_filter = native.signature("filter", {
 function Dataset:filter(...)
   local o = read_filter(...)
   local fn, workers = o.fn, check_workers("filter", o.workers)
-  local forms = { in_order = true, pull = function(next_)
+  local forms = { in_order = true, what = base.of_function("filter", fn), pull = function(next_)
     return function()
       while true do
         local sample = next_()
@@ -112,7 +112,7 @@ function Dataset:prefetch(...)
     native.raise("invalid_argument", "prefetch", "needs a count of 1 or more, or \"auto\", got " ..
                  native.describe(o.n))
   end
-  local made = derive(self, { size = self.size,
+  local made = derive(self, { size = self.size, what = "prefetch " .. tostring(o.device),
     stage = function(stage)
       return { count = stage.count, get = function(i) return moved(stage.get(i), o.device) end }
     end,

@@ -38,7 +38,9 @@ function Dataset:batch(...)
   if o.size < 1 then native.raise("invalid_argument", "batch", "size must be at least 1, got " .. o.size) end
   local pad, elements = o.pad and padding.read(o.pad), self.size
   local count = elements and (o.drop_last and math.floor or math.ceil)(elements / o.size)
-  return derive(self, { size = count, batched = true,
+  local what = ("batch %d %s"):format(o.size, tostring(o.drop_last))
+  if pad then what = base.of_function(what .. " pad", pad) end
+  return derive(self, { size = count, batched = true, what = what,
     stage = function(stage)
       return { count = count, get = function(i)
         local positions, samples = {}, {}
@@ -87,7 +89,8 @@ function Dataset:zip(...)
   local parents = { self, ... }
   check_parents(parents)
   local own = merged(parents)
-  own.batched = self.batched
+  own.batched, own.what, own.parents = self.batched, ("zip of %d"):format(#parents), {}
+  for i, parent in ipairs(parents) do own.parents[i] = fields_of(parent) end
   own.stage = own.stage and function(epoch)
     local stages = {}
     for i, parent in ipairs(parents) do stages[i] = fields_of(parent).stage(epoch) end
@@ -174,5 +177,6 @@ function Dataset:interleave(...)
       native.raise("invalid_argument", "interleave", ("%s must be at least 1, got %d"):format(name, o[name]))
     end
   end
-  return derive(self, { in_order = true, pull = function(next_, epoch) return taken_in_turn(next_, o, epoch) end })
+  return derive(self, { in_order = true, what = base.of_function("interleave", o.fn, o.cycle, o.block),
+    pull = function(next_, epoch) return taken_in_turn(next_, o, epoch) end })
 end

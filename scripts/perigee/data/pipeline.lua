@@ -11,6 +11,7 @@ local positions = require "perigee.data.positions"
 require "perigee.data.elements"
 require "perigee.data.groups"
 require "perigee.data.buckets"
+require "perigee.data.cache"
 local Dataset, fields_of = base.Dataset, base.fields_of
 
 ---The name of a class of a pipeline that data.image_folder began.
@@ -110,6 +111,6 @@ local function named(ds, classes)
   return ds
 end
 
-local pipeline = { source = base.source, is_dataset = is_dataset, named = named }
+local pipeline = { source = base.source, of_function = base.of_function, is_dataset = is_dataset, named = named }
 rawset(native, "data.pipeline", pipeline)
 return pipeline

@@ -49,7 +49,8 @@ end
 
 -- `count` elements of a parent: number step * k + offset, from 0.
 local function chosen(parent, count, step, offset, size)
-  return derive(parent, { size = size, native = window(count, FAR, step, offset),
+  local what = ("elements %.0f + %.0f i, %.0f of them"):format(offset, step, count)
+  return derive(parent, { size = size, what = what, native = window(count, FAR, step, offset),
     stage = function(stage) return through(stage, count, function(k) return (k - 1) * step + offset + 1 end) end,
     pull = function(next_) return every(next_, count, step, offset) end })
 end
@@ -80,7 +81,7 @@ function Dataset:repeated(n)
   if n == 0 then return self:take(0) end
   local size, in_order = self.size, fields_of(self).in_order
   local all = size and size * n
-  return derive(self, { size = all,
+  return derive(self, { size = all, what = ("repeated %d"):format(n),
     stage = function(stage) return through(stage, all, function(i) return (i - 1) % size + 1 end) end,
     pull = function(next_, _, restart)
       local left, some = n - 1, false
@@ -150,7 +151,8 @@ function Dataset:shuffle(...)
   end
   local function epoch_of(epoch) return o.every_epoch and epoch or 1 end
   local function drawn(epoch) return order.shuffled(size, o.seed, epoch_of(epoch), o.buffer) end
-  return derive(self, { size = size,
+  local what = ("shuffle %s seed %.0f %s"):format(o.buffer or "all", o.seed, tostring(o.every_epoch))
+  return derive(self, { size = size, what = what,
     stage = function(stage, epoch)
       local positions = drawn(epoch)
       return through(stage, size, function(i) return tonumber(positions[i]) end)
@@ -164,14 +166,7 @@ end
 
 -- Elements first + 1 .. last, in the order of the first epoch at each.
 local function part_of(dataset, first, last)
-  local own = fields_of(dataset)
-  local fixed = {}
-  for key, v in pairs(own) do fixed[key] = v end
-  fixed.stage = own.stage and function() return own.stage(1) end
-  fixed.pull = own.pull and function() return own.pull(1) end
-  fixed.native = own.native and function(_, feeds) return own.native(1, feeds) end
-  fixed.crew, fixed.running = nil, nil
-  return chosen(fixed, last - first, 1, first, last - first)
+  return chosen(base.first_epoch(fields_of(dataset)), last - first, 1, first, last - first)
 end
 
 ---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves. No element is ever in

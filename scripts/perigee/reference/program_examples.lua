@@ -230,6 +230,19 @@ for step, batch in batches:each() do print(step, batch.ids.shape) end]],
   ["dataset:filter"] = SET .. "local function small(sample) return sample.x:item() < 3 end\n" ..
     "local part = set:filter(small)\nprint(part, part.size)\n" ..
     "for step, sample in part:each() do print(step, sample.x) end",
+  ["dataset:cache"] = [[
+local count, path = 0, os.tmpname()
+os.remove(path)
+local function slow(sample)
+  count = count + 1
+  return { x = sample.value ^ 2 }
+end
+local ds = data.range(3):map(slow):cache(path):shuffle{seed=1}:batch(2)
+for epoch = 1, 3 do
+  for step, batch in ds:each() do print(epoch, batch.x) end
+end
+print(count)
+os.remove(path)]],
   ["dataset:interleave"] = "local function part(s) return data.range(3):map(function(v) return { of = s.value, " ..
     "value = v.value } end) end\n" ..
     "for step, s in data.range(4):interleave{part, cycle=2}:each() do print(step, s.of, s.value) end",

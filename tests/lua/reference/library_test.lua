@@ -49,7 +49,7 @@ local INNER = {
   ["perigee.Plot"] = "color x_low x_high y_low y_high",
   ["perigee.Callback"] = "options path verbose waited restore",
   ["perigee.Iterator"] = "stage begin run next stop feeds fed peeked",
-  ["perigee.Dataset"] = "stage pull count seed native pure in_order functions workers ahead",
+  ["perigee.Dataset"] = "stage pull count seed native pure in_order functions workers ahead what parents",
   ["perigee.Group"] = "number",
 }
 

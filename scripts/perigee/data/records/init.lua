@@ -149,7 +149,8 @@ local function records(...)
     skipped[#skipped + 1] = damage
   end
 
-  return pipeline.source { count = #starts, get = function(i)
+  local what = pipeline.of_function("records", { paths, starts, o.spec or false })
+  return pipeline.source { count = #starts, what = what, get = function(i)
     local sample, problem = sample_at(files[i], starts[i], numbers[i])
     if not sample then native.raise("data_loss", READ, problem) end
     return sample

@@ -5,9 +5,10 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
-namespace perigee::api {
+namespace perigee {
 
 // Throws what errno says of `path`, a disk without room as PG_E_OUT_OF_DISK.
 [[noreturn]] void fail_system(const std::string& path, const char* what);
@@ -30,7 +31,9 @@ class NoSizeSignal {
 // writing it, so that what a killed process left can be told (remove_unfinished).
 class NewFile {
  public:
-  explicit NewFile(const std::filesystem::path& target);
+  // `many`: its calls come from several threads, each within a NoSizeSignal of its own.
+  enum class Threads { one, many };
+  explicit NewFile(const std::filesystem::path& target, Threads threads = Threads::one);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -44,7 +47,7 @@ class NewFile {
   void commit(const std::filesystem::path& target);
 
  private:
-  NoSizeSignal no_signal_;
+  std::optional<NoSizeSignal> no_signal_;
   std::filesystem::path target_, temporary_;
   int descriptor_ = -1;
   bool done_ = false;
@@ -56,4 +59,4 @@ uint64_t checksum_of(const std::string& path);
 // Removes what a NewFile of a process that is gone left in a folder, where its target's name begins with `prefix`.
 void remove_unfinished(const std::string& folder, const std::string& prefix);
 
-}  // namespace perigee::api
+}  // namespace perigee

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "new_file.hpp"
+#include "base/new_file.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,7 +14,7 @@
 
 #include "perigee/plugin.hpp"
 
-namespace perigee::api {
+namespace perigee {
 
 namespace fs = std::filesystem;
 
@@ -128,7 +128,8 @@ NoSizeSignal::~NoSizeSignal() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-NewFile::NewFile(const fs::path& target) : target_(target) {
+NewFile::NewFile(const fs::path& target, Threads threads) : target_(target) {
+  if (threads == Threads::one) no_signal_.emplace();
   constexpr int kTries = 16;
   for (int i = 0; i < kTries && descriptor_ < 0; i++) {
     temporary_ = temporary_name(target);
@@ -195,4 +196,4 @@ void remove_unfinished(const std::string& folder, const std::string& prefix) {
   }
 }
 
-}  // namespace perigee::api
+}  // namespace perigee
