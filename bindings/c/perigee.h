@@ -576,9 +576,28 @@ PGC_API int32_t pgc_exchange_answer(pgc_exchange *exchange, const char *layout, 
                                     uint32_t count);
 PGC_API int32_t pgc_exchange_fail(pgc_exchange *exchange, const char *message);
 /* A pass over a stage, from element `first` on. `threads` of its own compute at most `capacity` elements ahead; 0 and no
- * workers: pgc_run_next computes. With workers there is a thread for each of them. feeds: of the stage, or NULL. */
-PGC_API int32_t pgc_run_start(pgc_stage *stage, int64_t first, uint32_t threads, uint32_t capacity, pgc_workers *workers,
+ * workers: pgc_run_next computes. With workers there is a thread for each of them. feeds: of the stage, or NULL. What
+ * it tunes is between 1 and these, by whether the consumer waits; `memory` bounds what is ready then, in bytes. */
+typedef struct pgc_pace {
+  uint32_t threads, capacity;
+  int32_t tunes_threads, tunes_capacity;
+  uint64_t memory;
+} pgc_pace;
+PGC_API int32_t pgc_run_start(pgc_stage *stage, int64_t first, const pgc_pace *pace, pgc_workers *workers,
                               pgc_feeds *feeds, pgc_run **output);
+/* Threads at work, elements that may be ready, the largest one's bytes; elements handed out, and those that the consumer
+ * waited for; nanoseconds that it waited, that threads waited for room, and since the first was asked for. */
+typedef struct pgc_run_state {
+  uint32_t threads, capacity;
+  uint64_t element_bytes, given, starved, starved_ns, blocked_ns, run_ns;
+} pgc_run_state;
+PGC_API int32_t pgc_run_look(pgc_run *run, pgc_run_state *state);
+/* What a stage takes, in all its passes: elements, nanoseconds of its own, and those that it waited for others. */
+typedef struct pgc_times pgc_times;
+PGC_API int32_t pgc_times_create(pgc_times **output);
+PGC_API void pgc_times_release(pgc_times *times);
+PGC_API void pgc_times_look(pgc_times *times, int64_t *elements, int64_t *own, int64_t *waited);
+PGC_API int32_t pgc_stage_timed(pgc_stage *stage, pgc_times *times, pgc_stage **output);
 #define PGC_END 101     /* there are no more elements */
 #define PGC_WAITING 102 /* nothing happened for a while: look at signals and ask again */
 #define PGC_ASKED 103   /* the run waits for its feeds: answer and ask again */

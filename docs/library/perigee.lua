@@ -169,6 +169,21 @@ local PackedSequence = {}
 ---@class perigee.PartialRun
 local PartialRun = {}
 
+---@class perigee.PipelineAdvice
+---@field [integer] { line: string, stage: string, text: string, remedy: string }
+local PipelineAdvice = {}
+
+---@class perigee.PipelineReport
+---@field elements integer # that were taken
+---@field seconds number # that it took
+---@field per_second number
+---@field waited number # part of the time that the script waited for threads
+---@field threads integer # at work at the end; 0: all ran on the script's thread
+---@field ahead integer # elements that threads might have ready at the end
+---@field stages { name: string, line: string, elements: integer, seconds: number, waited: number, script: boolean }[]
+---@field verdict string # what holds it, and what to do
+local PipelineReport = {}
+
 ---@class perigee.Plot
 ---@field series {x: number[], y: number[], label: string?}[]
 local Plot = {}
@@ -1027,6 +1042,13 @@ function Dataset:at(i) end
 ---@return perigee.Dataset
 function Dataset:batch(...) end
 
+---Takes elements of an epoch as fast as they come, and says what each stage took, what waited for what, and what to do:
+---print(ds:benchmark()). `step` stands for a training: with it, the report says whether the pipeline keeps up. The
+---pipeline's epoch and the random numbers of the script stay as they were.
+---@param ... {elements?: integer, seconds?: number, step?: number} # elements, seconds=5, step=0
+---@return perigee.PipelineReport
+function Dataset:benchmark(...) end
+
 ---Batches of samples whose lengths are alike, so that little is padded:
 ---`ds:bucket_by_length{"ids", boundaries={16, 64}, size={64, 16, 4}, pad={ids=0}}`. A sample goes to the first bucket
 ---whose boundary its length does not exceed. All samples are read once for their lengths; a shuffle before keeps its
@@ -1075,6 +1097,11 @@ function Dataset:filter(...) end
 ---@return perigee.Dataset
 function Dataset:interleave(...) end
 
+---What makes the pipeline slow, large or other than meant, each with the script's line and the remedy:
+---print(ds:lint()). First elements are computed to see what they are.
+---@return perigee.PipelineAdvice
+function Dataset:lint() end
+
 ---fn(sample) -> sample, for each element. With workers it runs in Lua states of their own, on threads: what it refers
 ---to is copied once (nil, booleans, numbers, strings, plain tables, Lua functions; tensors of the cpu share their
 ---memory; modules are required again), and random draws in it depend on (seed, epoch, element) alone. Without, it runs
@@ -1086,7 +1113,7 @@ function Dataset:map(...) end
 ---Elements are made ahead of the script, by a thread (or by map's workers), at most n of them. What functions of the
 ---script make (a generator, a map without workers) is made when the script asks for an element, and threads do the rest
 ---ahead.
----@param ... integer|"auto"|{n?: integer|"auto", device?: string} # n=auto, device
+---@param ... integer|"auto"|{n?: integer|"auto", memory?: integer|string, device?: string} # n=auto, memory, device
 ---@return perigee.Dataset
 function Dataset:prefetch(...) end
 

@@ -9,6 +9,7 @@
 
 #include "base/rng.hpp"
 #include "data/run.hpp"
+#include "data/timed.hpp"
 
 using namespace perigee;
 
@@ -20,6 +21,11 @@ std::atomic<int64_t> most_begun{0};
 int32_t twice(uint32_t function, void* raw) {
   if (function == kWorkerEnds) return 0;
   auto& exchange = *static_cast<Exchange*>(raw);
+  if (function == 5) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    exchange.out = exchange.in;
+    return 0;
+  }
   const double n = exchange.in.leaves[0].number;
   if (function == 2 && n == 5) {
     exchange.error = "five";
@@ -67,12 +73,12 @@ bool threads_leave() {
 TEST_CASE("elements come in order with any number of threads") {
   const StageRef stage = map_stage(window_stage(range_stage(50), 40, 40, 1, 3), 1, 0, 1);
   for (size_t threads : {1u, 2u, 4u}) {
-    Run run(stage, 1, 0, 3, make_workers(threads));
+    Run run(stage, 1, {0, 3}, make_workers(threads));
     const auto list = all(run);
     REQUIRE(list.size() == 39);
     for (size_t i = 0; i < list.size(); i++) CHECK(list[i] == 2.0 * static_cast<double>(i + 4));
   }
-  Run ahead(range_stage(100), 0, 3, 8, nullptr);
+  Run ahead(range_stage(100), 0, {3, 8}, nullptr);
   CHECK(all(ahead).size() == 100);
   CHECK(threads_leave());
 }
@@ -81,7 +87,7 @@ TEST_CASE("a run that is dropped leaves no thread and closes its workers") {
   closed = 0;
   most_begun = 0;
   {
-    Run run(map_stage(range_stage(100000), 1, 0, 1), 0, 0, 4, make_workers(2));
+    Run run(map_stage(range_stage(100000), 1, 0, 1), 0, {0, 4}, make_workers(2));
     Element element;
     while (run.next(element) == Step::waiting) {
     }
@@ -94,17 +100,17 @@ TEST_CASE("a run that is dropped leaves no thread and closes its workers") {
 TEST_CASE("workers pass from a run that was left to the next") {
   const StageRef stage = map_stage(range_stage(40), 1, 0, 1);
   auto workers = make_workers(2);
-  Run left(stage, 0, 0, 3, workers);
+  Run left(stage, 0, {0, 3}, workers);
   Element element;
   while (left.next(element) == Step::waiting) {
   }
-  Run next(stage, 0, 0, 3, workers);
+  Run next(stage, 0, {0, 3}, workers);
   CHECK(all(next).size() == 40);
   CHECK(left.next(element) == Step::end);
 }
 
 TEST_CASE("an error comes in its turn, and again when asked again") {
-  Run run(map_stage(range_stage(20), 2, 0, 1), 0, 0, 4, make_workers(2));
+  Run run(map_stage(range_stage(20), 2, 0, 1), 0, {0, 4}, make_workers(2));
   Element element;
   int count = 0;
   const auto take = [&] {
@@ -124,7 +130,7 @@ TEST_CASE("an error comes in its turn, and again when asked again") {
 
 TEST_CASE("what a worker draws depends on seed, epoch and element alone") {
   const auto draws = [](uint64_t seed, uint64_t epoch, size_t threads) {
-    Run run(map_stage(range_stage(30), 3, seed, epoch), 0, 0, 4, make_workers(threads));
+    Run run(map_stage(range_stage(30), 3, seed, epoch), 0, {0, 4}, make_workers(threads));
     return all(run);
   };
   const auto one = draws(1, 1, 1);
@@ -140,7 +146,7 @@ TEST_CASE("filters give the same whatever the threads, also through buffers and 
     return repeat_stage(mix_stage(filter, 1, 1, 7), 3);
   };
   const auto run_all = [&](int64_t first, size_t threads) {
-    Run run(make(), first, 0, 4, make_workers(threads));
+    Run run(make(), first, {0, 4}, make_workers(threads));
     return all(run);
   };
   const auto one = run_all(0, 1);
@@ -151,7 +157,7 @@ TEST_CASE("filters give the same whatever the threads, also through buffers and 
   CHECK(run_all(20, 3) == std::vector<double>(one.begin() + 20, one.end()));
   CHECK_THROWS_WITH(run_all(103, 2), Catch::Contains("behind the end"));
   CHECK(make()->count == kUnknown);
-  Run part(window_stage(make(), 5, 5, 7, 3), 1, 0, 2, make_workers(2));
+  Run part(window_stage(make(), 5, 5, 7, 3), 1, {0, 2}, make_workers(2));
   CHECK(all(part) == std::vector<double>{one[10], one[17], one[24], one[31]});
   CHECK(threads_leave());
 }
@@ -186,7 +192,7 @@ TEST_CASE("threads are fed by who takes the elements") {
   for (int64_t count : {0, 1, 50, 5000}) {
     auto feeds = std::make_shared<Feeds>();
     const StageRef stage = map_stage(feed_stage(feeds, 0, kUnknown, true), 1, 0, 1);
-    Run run(stage, 0, 0, 8, make_workers(2), feeds);
+    Run run(stage, 0, {0, 8}, make_workers(2), feeds);
     std::vector<double> list;
     Element element;
     std::string failure;
@@ -204,12 +210,48 @@ TEST_CASE("threads are fed by who takes the elements") {
   }
   {  // left while threads wait for what nobody will make
     auto feeds = std::make_shared<Feeds>();
-    Run run(filter_stage(feed_stage(feeds, 0, 100, false), 4, 0, 1), 0, 0, 8, make_workers(3), feeds);
+    Run run(filter_stage(feed_stage(feeds, 0, 100, false), 4, 0, 1), 0, {0, 8}, make_workers(3), feeds);
     Element element;
     while (run.next(element) != Step::asked) {
     }
   }
   CHECK(threads_leave());
+}
+
+TEST_CASE("a run that tunes itself grows where its consumer waits, within its limits") {
+  std::vector<std::string> texts(400, std::string(1000, 'x'));
+  Pace pace{1, 64, true, true, 20000};
+  Run run(map_stage(texts_stage("t", texts), 5, 0, 1), 0, pace, make_workers(3));
+  CHECK(run.state().threads == 1);
+  Element element;
+  for (int given = 0; given < 200;) given += run.next(element) == Step::element;
+  const RunState hungry = run.state();
+  CHECK(hungry.threads == 3);
+  CHECK(hungry.element_bytes == 1000);
+  CHECK(hungry.capacity > 2);
+  CHECK(hungry.capacity <= 20);
+  CHECK(hungry.starved > 0);
+  CHECK(hungry.given == 200);
+  for (int given = 0; given < 190;) {  // a consumer that is slower than one thread
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    given += run.next(element) == Step::element;
+  }
+  CHECK(run.state().threads < 3);
+}
+
+TEST_CASE("what stages take is measured") {
+  auto times = std::make_shared<StageTimes>();
+  auto inner = std::make_shared<StageTimes>();
+  std::vector<std::string> texts(20, "x");
+  const StageRef source = timed_stage(texts_stage("t", texts), inner);
+  Run run(timed_stage(map_stage(source, 5, 0, 1), times), 0, {0, 4}, make_workers(2));
+  Element element;
+  for (Step step = run.next(element); step != Step::end; step = run.next(element)) {
+  }
+  CHECK(times->elements == 20);
+  CHECK(inner->elements == 20);
+  CHECK(times->own_ns > 20 * 1000000);  // a millisecond each, and more
+  CHECK(inner->own_ns < times->own_ns);
 }
 
 TEST_CASE("layouts are checked") {

@@ -4,6 +4,7 @@
 #include "data/cache.hpp"
 #include "data/cache_record.hpp"
 #include "data/run.hpp"
+#include "data/timed.hpp"
 
 using namespace perigee;
 using namespace perigee::api;
@@ -16,6 +17,9 @@ struct pgc_run {
 };
 struct pgc_workers {
   std::shared_ptr<Workers> workers;
+};
+struct pgc_times {
+  std::shared_ptr<StageTimes> times = std::make_shared<StageTimes>();
 };
 struct pgc_cache {
   CacheRef cache;
@@ -234,12 +238,30 @@ int32_t pgc_exchange_fail(pgc_exchange* exchange, const char* message) {
   return run("map", [&] { exchange_of(exchange).error = message; });
 }
 
-int32_t pgc_run_start(pgc_stage* stage, int64_t first, uint32_t threads, uint32_t capacity, pgc_workers* workers,
-                      pgc_feeds* feeds, pgc_run** out) {
+int32_t pgc_run_start(pgc_stage* stage, int64_t first, const pgc_pace* pace, pgc_workers* workers, pgc_feeds* feeds,
+                      pgc_run** out) {
   return run("each", [&] {
-    *out = new pgc_run{Run(stage->stage, first, threads, capacity, workers != nullptr ? workers->workers : nullptr,
-                           feeds != nullptr ? feeds->feeds : nullptr)};
+    *out = new pgc_run{
+        Run(stage->stage, first,
+            {pace->threads, pace->capacity, pace->tunes_threads != 0, pace->tunes_capacity != 0, pace->memory},
+            workers != nullptr ? workers->workers : nullptr, feeds != nullptr ? feeds->feeds : nullptr)};
   });
+}
+int32_t pgc_run_look(pgc_run* handle, pgc_run_state* state) {
+  return run("each", [&] {
+    const RunState s = handle->run.state();
+    *state = {s.threads, s.capacity, s.element_bytes, s.given, s.starved, s.starved_ns, s.blocked_ns, s.run_ns};
+  });
+}
+int32_t pgc_times_create(pgc_times** out) {
+  return run("benchmark", [&] { *out = new pgc_times; });
+}
+void pgc_times_release(pgc_times* times) { delete times; }
+void pgc_times_look(pgc_times* times, int64_t* elements, int64_t* own, int64_t* waited) {
+  *elements = times->times->elements, *own = times->times->own_ns, *waited = times->times->waited_ns;
+}
+int32_t pgc_stage_timed(pgc_stage* stage, pgc_times* times, pgc_stage** out) {
+  return make_stage("benchmark", out, [&] { return timed_stage(stage->stage, times->times); });
 }
 int32_t pgc_run_next(pgc_run* handle, pgc_element* element) {
   Step step = Step::end;

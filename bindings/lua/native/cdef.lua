@@ -376,8 +376,23 @@ int32_t pgc_exchange_take(pgc_exchange *exchange, pgc_element *element);
 int32_t pgc_exchange_answer(pgc_exchange *exchange, const char *layout, uint64_t bytes, const pgc_leaf *leaves,
                                     uint32_t count);
 int32_t pgc_exchange_fail(pgc_exchange *exchange, const char *message);
-int32_t pgc_run_start(pgc_stage *stage, int64_t first, uint32_t threads, uint32_t capacity, pgc_workers *workers,
+typedef struct pgc_pace {
+  uint32_t threads, capacity;
+  int32_t tunes_threads, tunes_capacity;
+  uint64_t memory;
+} pgc_pace;
+int32_t pgc_run_start(pgc_stage *stage, int64_t first, const pgc_pace *pace, pgc_workers *workers,
                               pgc_feeds *feeds, pgc_run **output);
+typedef struct pgc_run_state {
+  uint32_t threads, capacity;
+  uint64_t element_bytes, given, starved, starved_ns, blocked_ns, run_ns;
+} pgc_run_state;
+int32_t pgc_run_look(pgc_run *run, pgc_run_state *state);
+typedef struct pgc_times pgc_times;
+int32_t pgc_times_create(pgc_times **output);
+void pgc_times_release(pgc_times *times);
+void pgc_times_look(pgc_times *times, int64_t *elements, int64_t *own, int64_t *waited);
+int32_t pgc_stage_timed(pgc_stage *stage, pgc_times *times, pgc_stage **output);
 int32_t pgc_run_next(pgc_run *run, pgc_element *element);
 int32_t pgc_run_close(pgc_run *run);
 void pgc_run_release(pgc_run *run);

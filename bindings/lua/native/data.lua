@@ -339,10 +339,11 @@ end
 
 -- ---- runs ----
 
----A pass over a stage from element `first` on, from 0: see pgc_run_start.
-function M.start_run(top, first, threads, ahead, workers, feeds)
+---A pass over a stage from element `first` on, from 0: see pgc_run_start. `pace`: threads, capacity, tunes_threads,
+---tunes_capacity, memory.
+function M.start_run(top, first, pace, workers, feeds)
   local made = ffi.new("pgc_run *[1]")
-  if C.pgc_run_start(top, first, threads, ahead, workers, feeds and feeds.ptr, made) ~= 0 then
+  if C.pgc_run_start(top, first, ffi.new("pgc_pace", pace), workers, feeds and feeds.ptr, made) ~= 0 then
     errors.raise_native(C, "each")
   end
   return ffi.gc(made[0], C.pgc_run_release)
@@ -376,6 +377,30 @@ function M.close_run(run)
   if code ~= 0 and code ~= WAITING then errors.raise_native(C, "each") end
   return code == 0
 end
+
+---What a run has come to, as a table of pgc_run_state.
+function M.run_state(run)
+  local state, list = ffi.new("pgc_run_state[1]"), {}
+  if C.pgc_run_look(run, state) ~= 0 then errors.raise_native(C, "each") end
+  for _, name in ipairs { "threads", "capacity", "element_bytes", "given", "starved", "starved_ns", "blocked_ns",
+                          "run_ns" } do
+    list[name] = tonumber(state[0][name])
+  end
+  return list
+end
+
+---A clock for stages, and what it says: elements, nanoseconds of its own, of waits.
+function M.times()
+  local made = ffi.new("pgc_times *[1]")
+  if C.pgc_times_create(made) ~= 0 then errors.raise_native(C, "benchmark") end
+  return ffi.gc(made[0], C.pgc_times_release)
+end
+function M.read_times(times)
+  local v = ffi.new("int64_t[3]")
+  C.pgc_times_look(times, v, v + 1, v + 2)
+  return tonumber(v[0]), tonumber(v[1]), tonumber(v[2])
+end
+function M.timed(parent, times) return stage(C.pgc_stage_timed(parent, times, out), "benchmark") end
 
 ---Threads that compute elements now, in the whole process.
 function M.run_threads() return C.pgc_run_threads() end

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/feed.hpp"
 
+#include "data/timed.hpp"
+
 namespace perigee {
 
 bool Feeds::next(Request& out) {
@@ -48,7 +50,10 @@ Element Feeds::get(const Request& request) {
   }
   Answer& answer = answers_.at(request);
   answer.users++;
-  answered_.wait(lock, [&] { return cancelled_ || answer.element || answer.failed; });
+  {
+    const WaitClock wait;
+    answered_.wait(lock, [&] { return cancelled_ || answer.element || answer.failed; });
+  }
   const bool last = --answer.users == 0;
   if (!answer.element && !answer.failed) pg::fail(PG_E_FAILED_PRECONDITION, "the pass has ended");
   if (!last && !answer.failed) return *answer.element;

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "data/stage.hpp"
+#include "data/timed.hpp"
 #include "data/worker.hpp"
 
 namespace perigee {
@@ -24,6 +25,7 @@ class InOrder : public Stage {
     std::unique_lock lock(mutex_);
     while (i >= first_ + static_cast<int64_t>(made_.size()) && !ended_) {
       if (begun_ - taken_ == kMostAhead) {
+        const WaitClock wait;
         changed_.wait(lock);
       } else {
         compute_one(lock);

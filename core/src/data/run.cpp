@@ -11,6 +11,7 @@
 
 #include "base/fork.hpp"
 #include "base/parallel.hpp"
+#include "data/timed.hpp"
 
 namespace perigee {
 
@@ -18,6 +19,62 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(20);       // how often who waits looks at signals
 constexpr auto kLastWait = std::chrono::milliseconds(100);  // for threads at the end of the process
+
+}  // namespace
+
+namespace {
+
+// Chooses how many threads work and how many elements may be ready, from what the consumer sees: one that waits wants
+// more of both, one that never does leaves the processor to itself.
+struct Tuner {
+  static constexpr int kPatience = 64;  // elements that were ready in time, before a thread rests
+  Pace pace;
+  int64_t capacity = 1;
+  uint32_t active = 1;
+  uint64_t element_bytes = 0;
+  uint64_t given = 0, starved = 0;
+  int64_t starved_ns = 0, blocked_ns = 0, begin_ns = 0;
+  uint32_t idle = 0;      // threads that wait for room
+  bool was_full = false;  // since the capacity last grew
+  int in_time = 0;
+
+  void begin(const Pace& asked) {
+    pace = asked;
+    capacity = asked.tunes_capacity ? std::min<int64_t>(2, asked.capacity) : asked.capacity;
+    active = asked.tunes_threads ? 1 : asked.threads;
+    if (asked.tunes_threads) raise(active);
+  }
+  int64_t most() const {
+    const uint64_t fit = element_bytes == 0 ? UINT64_MAX : pace.memory / element_bytes;
+    return static_cast<int64_t>(std::min<uint64_t>(pace.capacity, std::max<uint64_t>(fit, 1)));
+  }
+  void raise(uint32_t threads) {
+    active = threads;
+    if (pace.tunes_capacity) capacity = std::min(most(), std::max<int64_t>(capacity, 2 * int64_t{active}));
+  }
+  void saw(const Element& element) {
+    uint64_t bytes = 0;
+    for (const Leaf& leaf : element.leaves)
+      bytes += leaf.tensor ? static_cast<uint64_t>(leaf.tensor->meta->bytes) : leaf.text.size();
+    element_bytes = std::max(element_bytes, bytes);
+    if (pace.tunes_capacity) capacity = std::min(capacity, most());
+  }
+  // The consumer has got an element, for which it waited or not.
+  void gave(int64_t wait_ns) {
+    given++;
+    if (wait_ns == 0) {
+      if (++in_time < kPatience) return;
+      in_time = 0;
+      if (pace.tunes_threads && idle > 0 && active > 1) active--;
+      return;
+    }
+    in_time = 0;
+    starved++, starved_ns += wait_ns;
+    if (given == 1) return;  // the first is never ready
+    if (pace.tunes_threads && idle == 0 && active < pace.threads) raise(active + 1);
+    if (pace.tunes_capacity && was_full) capacity = std::min(most(), 2 * capacity), was_full = false;
+  }
+};
 
 }  // namespace
 
@@ -33,11 +90,13 @@ struct Run::Shared {
   std::shared_ptr<Feeds> feeds;
   std::mutex mutex;
   std::condition_variable ready, room;  // an element; a free slot, or the end
-  std::vector<Slot> slots;              // of element i: i % capacity
+  std::vector<Slot> slots;              // of element i: i % their number
   int64_t given = 0, begun = 0;         // next element to hand out, to compute
   int64_t first = 0, end = 0;           // of the elements that are wanted; the end may come nearer
+  int64_t waiting_since = 0;            // the consumer, in ns; 0: it does not wait
   int64_t wanted = 0;                   // what the stage has been told of
   uint32_t threads = 0;                 // that have not left
+  Tuner tuner;
   bool cancelled = false;
   std::exception_ptr failure;  // what the run ended with
 
@@ -50,6 +109,7 @@ struct Run::Shared {
     room.notify_all();
     if (feeds) feeds->cancel();
   }
+  bool has_room() const { return begun < given + tuner.capacity; }
   bool more() const { return !cancelled && begun < end; }
 };
 
@@ -76,8 +136,7 @@ void leave() {
 
 }  // namespace
 
-Run::Run(StageRef stage, int64_t first, uint32_t threads, uint32_t capacity, std::shared_ptr<Workers> workers,
-         std::shared_ptr<Feeds> feeds)
+Run::Run(StageRef stage, int64_t first, Pace pace, std::shared_ptr<Workers> workers, std::shared_ptr<Feeds> feeds)
     : shared_(std::make_shared<Shared>()) {
   check_forked();
   Shared& s = *shared_;
@@ -87,7 +146,9 @@ Run::Run(StageRef stage, int64_t first, uint32_t threads, uint32_t capacity, std
   s.feeds = std::move(feeds);
   s.first = first, s.end = s.stage->count;
   s.given = s.begun = s.wanted = s.stage->in_order ? 0 : first;
-  if (s.workers) threads = static_cast<uint32_t>(s.workers->list.size());
+  if (s.workers) pace.threads = static_cast<uint32_t>(s.workers->list.size());
+  const uint32_t threads = pace.threads;
+  pace.capacity = std::max(pace.capacity, 1u);
   if (s.stage->fed && (threads == 0 || !s.feeds)) pg::fail_argument("what is fed needs threads and feeds");
   if (threads == 0) return;
   if (s.feeds) {
@@ -98,7 +159,8 @@ Run::Run(StageRef stage, int64_t first, uint32_t threads, uint32_t capacity, std
       }
     };
   }
-  s.slots.resize(std::max(capacity, 1u));
+  s.tuner.begin(pace);
+  s.slots.resize(pace.capacity);
   if (s.workers) {
     if (s.workers->stop) s.workers->stop();
     s.workers->stop = [one = std::weak_ptr<Shared>(shared_)] {
@@ -145,12 +207,20 @@ void Run::work(Shared& s, size_t thread) {
   if (this_worker != nullptr) turn = std::unique_lock(this_worker->turn);
   compute_alone();
   std::unique_lock lock(s.mutex);
-  const int64_t capacity = static_cast<int64_t>(s.slots.size());
+  const auto may_begin = [&] { return !s.more() || (s.has_room() && thread < s.tuner.active); };
   while (true) {
-    s.room.wait(lock, [&] { return !s.more() || s.begun < s.given + capacity; });
+    if (!may_begin()) {
+      const int64_t begin = now_ns();
+      const bool active = thread < s.tuner.active;
+      s.tuner.idle += active;
+      s.tuner.was_full = s.tuner.was_full || !s.has_room();
+      s.room.wait(lock, may_begin);
+      s.tuner.idle -= active;
+      s.tuner.blocked_ns += active ? now_ns() - begin : 0;
+    }
     if (!s.more()) break;
     const int64_t i = s.begun++;
-    const int64_t told = std::exchange(s.wanted, std::max(s.wanted, std::min(s.given + capacity, s.end)));
+    const int64_t told = std::exchange(s.wanted, std::max(s.wanted, std::min(s.given + s.tuner.capacity, s.end)));
     const int64_t tell = s.stage->fed ? s.wanted : told;
     lock.unlock();
     Shared::Slot made;
@@ -171,7 +241,8 @@ void Run::work(Shared& s, size_t thread) {
     }
     lock.lock();
     if (!more && !made.error) s.end = std::min(s.end, i);
-    s.slots[static_cast<size_t>(i % capacity)] = std::move(made);
+    if (made.element) s.tuner.saw(*made.element);
+    s.slots[static_cast<size_t>(i) % s.slots.size()] = std::move(made);
     if (i == s.given || !more) s.ready.notify_one();
     if (!more) s.room.notify_all();
   }
@@ -187,10 +258,13 @@ Step Run::next(Element& out) {
   if (s.slots.empty()) return next_here(out);
   std::unique_lock lock(s.mutex);
   if (s.failure) std::rethrow_exception(s.failure);
+  if (s.tuner.begin_ns == 0) s.tuner.begin_ns = now_ns();
   while (!s.cancelled && s.given < s.end) {
     Shared::Slot& slot = s.slots[static_cast<size_t>(s.given) % s.slots.size()];
     bool asked = false;
     const auto settled = [&] { return slot.element || slot.error || slot.passed || s.cancelled || s.given >= s.end; };
+    const bool ready = settled();
+    if (!ready && s.waiting_since == 0) s.waiting_since = now_ns();
     const bool here = s.ready.wait_for(lock, kLook, [&] {
       asked = !settled() && s.feeds && s.feeds->waiting();
       return asked || settled();
@@ -204,10 +278,13 @@ Step Run::next(Element& out) {
       std::rethrow_exception(s.failure);
     }
     const bool passed = slot.passed;
+    const int64_t waited = s.waiting_since != 0 ? now_ns() - s.waiting_since : 0;
+    s.waiting_since = 0;
     if (!passed) out = std::move(*slot.element);
     slot = {};
     s.given++;
-    s.room.notify_one();
+    if (!passed) s.tuner.gave(waited);
+    s.room.notify_all();
     if (!passed) return Step::element;
   }
   return Step::end;
@@ -239,6 +316,20 @@ bool Run::close() {
   if (!s.ready.wait_for(lock, kLook, [&] { return s.threads == 0; })) return false;
   for (Shared::Slot& slot : s.slots) slot = {};
   return true;
+}
+
+RunState Run::state() const {
+  Shared& s = *shared_;
+  std::lock_guard lock(s.mutex);
+  const Tuner& t = s.tuner;
+  return {t.active,
+          static_cast<uint32_t>(t.capacity),
+          t.element_bytes,
+          t.given,
+          t.starved,
+          static_cast<uint64_t>(t.starved_ns),
+          static_cast<uint64_t>(t.blocked_ns),
+          static_cast<uint64_t>(t.begin_ns == 0 ? 0 : now_ns() - t.begin_ns)};
 }
 
 uint32_t run_threads() {

@@ -113,7 +113,8 @@ function Dataset:bucket_by_length(...)
   local what = base.of_function("bucket_by_length", { o.by, boundaries, sizes, o.pad or false, o.shuffle, o.seed })
   local fixed = { batched = own.batched, classes = own.classes, parents = { own }, what = "in its first order",
                   stage = function() return own.stage(1) end }
-  return base.derive(fixed, { size = count, batched = true, what = what, stage = function(parent, epoch)
+  local forms = { name = "bucket_by_length", size = count, batched = true, what = what }
+  function forms.stage(parent, epoch)
     local batches = {}
     for b, list in ipairs(members) do
       local mixed = o.shuffle and reordered(list, o.seed + b, epoch) or list
@@ -128,5 +129,6 @@ function Dataset:bucket_by_length(...)
       for k, position in ipairs(batches[i]) do samples[k] = parent.get(position) end
       return collate(samples, batches[i], pad)
     end }
-  end })
+  end
+  return base.derive(fixed, forms)
 end

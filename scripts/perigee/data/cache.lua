@@ -48,7 +48,7 @@ function Dataset:cache(...)
   local identity = o.path and base.identity(parent) or ""
   if o.version ~= nil then identity = identity .. "\nversion " .. o.version end
   local cache, size = native.data.cache(o.path, identity), self.size
-  return base.derive(parent, { size = size, what = "cache",
+  return base.derive(parent, { name = "cache", in_memory = not o.path, size = size, what = "cache",
     stage = function(stage) return by_position(cache, stage) end,
     pull = function(next_) return one_by_one(cache, next_, size) end,
     native = function(stage) return native.data.cached(stage, cache) end })

@@ -8,6 +8,7 @@
 
 local native = require "perigee.native"
 local pass = require "perigee.data.passes"
+local watch = require "perigee.data.watch"
 
 ---@class perigee.Dataset
 ---@field size integer? how many elements, as #; nil where that is unknown
@@ -63,14 +64,23 @@ local function is_dataset(v) return type(v) == "userdata" and debug.getmetatable
 -- Whether some of its stages run on threads.
 local function has_threads(own) return own.workers ~= nil or own.ahead ~= nil end
 
+-- A stage by position, with a clock while somebody looks.
+local function watched(own, stage)
+  local now = watch.active
+  if not now then return stage end
+  return { count = stage.count, get = now:timed(own, stage.get),
+           gather = stage.gather and now:timed(own, stage.gather) }
+end
+
 ---The elements of an epoch, one after the other: what answers the next, and what ends it early.
 local function pull(own, epoch)
   if has_threads(own) then
     local iterator = pass(own, 0, epoch)
-    return function()
+    local function next_()
       local _, element = iterator()
       return element
-    end, function() iterator:close() end
+    end
+    return watch.active and watch.active:timed(own, next_, true) or next_, function() iterator:close() end
   end
   if own.pull then return own.pull(epoch) end
   local stage, i = own.stage(epoch), 0
@@ -83,23 +93,28 @@ end
 
 ---The core's stage of an epoch.
 local function core(own, epoch, feeds)
-  if own.native then return own.native(epoch, feeds) end
+  if own.native then
+    local stage = own.native(epoch, feeds)
+    return watch.active and watch.active:core(own, stage) or stage
+  end
   if not own.pull then return feeds:stage(own.size, own.stage(epoch).get) end
   return feeds:stage(own.size, nil, function() return pull(own, epoch) end)
 end
 
 ---A pipeline over another. `o`: size; stage(stage, epoch), pull(next, epoch, restart) and native(stage, epoch) make
 ---each form of that of the parent (restart answers a new `next`, of the same elements; pull may answer what ends it
----too); `what` it is, as a text or a function that answers it, for caches; `in_order`: its elements come one after the
----other. Without `native` it runs on the script's thread, and threads of the stages before go on.
+---too); `name`, the method's; `what` it is, as a text or a function that answers it, for caches; `in_order`: its
+---elements come one after the other. Without `native` it runs on the script's thread, and threads of the stages before
+---go on.
 local function derive(parent, o)
   if type(parent) == "userdata" then parent = fields_of(parent) end
   local cut = not o.native and has_threads(parent)
   local own = { size = o.size, batched = o.batched or parent.batched, classes = parent.classes,
-                what = o.what, parents = { parent },
+                what = o.what, parents = { parent }, name = o.name, fn = o.fn,
+                in_memory = o.in_memory, line = native.script_line(),
                 in_order = parent.in_order or o.in_order or cut }
   if o.stage and parent.stage then
-    own.stage = function(epoch) return o.stage(parent.stage(epoch), epoch) end
+    own.stage = function(epoch) return watched(own, o.stage(parent.stage(epoch), epoch)) end
   end
   if own.in_order then
     own.pull = function(epoch)
@@ -110,6 +125,7 @@ local function derive(parent, o)
         return next_
       end
       local made, finish = o.pull(next_, epoch, restart)
+      if watch.active then made = watch.active:timed(own, made) end
       return made, function()
         if finish then finish() end
         close()
@@ -118,6 +134,7 @@ local function derive(parent, o)
   end
   if o.native then
     own.functions, own.workers, own.ahead, own.pure = parent.functions, parent.workers, parent.ahead, parent.pure
+    own.tunes = parent.tunes
     own.native = function(epoch, feeds) return o.native(core(parent, epoch, feeds), epoch) end
   end
   return new(own)
@@ -137,9 +154,14 @@ end
 ---A source by position: { count, get, gather, native }, or one after the other: { pull, count }.
 ---`native(epoch)`, if there, makes the core's stage for the same.
 local function source(stage)
-  return new { stage = stage.get and function() return stage end, pull = stage.pull, in_order = stage.pull ~= nil,
-               native = stage.native or nil, pure = stage.native and true or nil, size = stage.count,
-               what = stage.what }
+  local own = { in_order = stage.pull ~= nil, native = stage.native or nil, pure = stage.native and true or nil,
+                size = stage.count, what = stage.what, name = stage.name, line = native.script_line() }
+  own.stage = stage.get and function() return watched(own, stage) end
+  own.pull = stage.pull and function(epoch)
+    local next_, close = stage.pull(epoch)
+    return watch.active and watch.active:timed(own, next_) or next_, close
+  end
+  return new(own)
 end
 
 ---What a pipeline is, a line a stage: another text, another pipeline.

@@ -7,6 +7,14 @@ local Dataset, fields_of, derive = base.Dataset, base.fields_of, base.derive
 
 local last_function = 0 -- numbers of worker functions
 
+-- What of a pipeline tunes itself, and one thing more.
+local function tuned(own, key, value)
+  local tunes = {}
+  for k, v in pairs(own.tunes or {}) do tunes[k] = v end
+  tunes[key] = value
+  own.tunes = tunes
+end
+
 local function check_workers(where, workers)
   if workers == "auto" then return native.workers.automatic() end
   if workers ~= nil and (type(workers) ~= "number" or workers ~= math.floor(workers) or workers < 1 or workers > 1024)
@@ -18,7 +26,7 @@ local function check_workers(where, workers)
 end
 
 -- A stage of a function that runs on workers: `make(stage, number, epoch)` makes the core's.
-local function on_workers(self, o, fn, workers, make)
+local function on_workers(self, o, fn, workers, make, is_auto)
   native.workers.pack { fn } -- what cannot go to a worker is told here
   last_function = last_function + 1
   local number, functions = last_function, { [last_function] = fn }
@@ -26,7 +34,8 @@ local function on_workers(self, o, fn, workers, make)
   o.native = function(stage, epoch) return make(stage, number, epoch) end
   local made = derive(self, o)
   local own = fields_of(made)
-  own.functions, own.workers = functions, math.max(own.workers or 0, workers)
+  tuned(own, "workers", is_auto and (not own.workers or own.tunes and own.tunes.workers) or nil)
+  own.functions, own.workers, own.on_workers = functions, math.max(own.workers or 0, workers), true
   return made
 end
 
@@ -48,7 +57,7 @@ function Dataset:map(...)
     if result == nil then native.raise("invalid_argument", "map", "the function returned nil") end
     return result
   end
-  local forms = { size = self.size, what = base.of_function("map", fn),
+  local forms = { name = "map", fn = fn, size = self.size, what = base.of_function("map", fn),
     stage = function(stage)
       return { count = stage.count, get = function(i) return apply(stage.get(i)) end }
     end,
@@ -59,7 +68,7 @@ function Dataset:map(...)
         return apply(sample)
       end
     end }
-  return workers and on_workers(self, forms, fn, workers, native.data.map) or derive(self, forms)
+  return workers and on_workers(self, forms, fn, workers, native.data.map, o.workers == "auto") or derive(self, forms)
 end
 
 local read_filter = native.signature("filter", {
@@ -71,7 +80,8 @@ local read_filter = native.signature("filter", {
 function Dataset:filter(...)
   local o = read_filter(...)
   local fn, workers = o.fn, check_workers("filter", o.workers)
-  local forms = { in_order = true, what = base.of_function("filter", fn), pull = function(next_)
+  local forms = { name = "filter", fn = fn, in_order = true, what = base.of_function("filter", fn) }
+  function forms.pull(next_)
     return function()
       while true do
         local sample = next_()
@@ -84,8 +94,9 @@ function Dataset:filter(...)
         if stays then return sample end
       end
     end
-  end }
-  return workers and on_workers(self, forms, fn, workers, native.data.filter) or derive(self, forms)
+  end
+  if not workers then return derive(self, forms) end
+  return on_workers(self, forms, fn, workers, native.data.filter, o.workers == "auto")
 end
 
 -- An element with its tensors on a device (nil: where they are).
@@ -98,8 +109,23 @@ local function moved(v, device)
   return there
 end
 
+local UNITS = { KB = 2 ^ 10, MB = 2 ^ 20, GB = 2 ^ 30 }
+
+local function read_bytes(given)
+  local count, unit = tostring(given):match "^(%d+%.?%d*)%s*([KMG]?B?)$"
+  local bytes = type(given) == "number" and given or count and tonumber(count) * (UNITS[unit] or unit == "" and 1 or 0)
+  if not bytes or bytes < 1 or bytes > 2 ^ 53 or bytes ~= bytes then
+    native.raise("invalid_argument", "prefetch", "memory must be bytes, or a text such as \"512MB\", got " ..
+                 native.describe(given))
+  end
+  return math.floor(bytes)
+end
+
 local read_prefetch = native.signature("prefetch", {
-  { "n", "any", default = "auto", type = "integer|\"auto\"", doc = "elements that are ready at most; auto: 2" },
+  { "n", "any", default = "auto", type = "integer|\"auto\"",
+    doc = "elements that are ready at most; auto: as many as the script waits for" },
+  { "memory", "any", named = true, type = "integer|string",
+    doc = "of auto: bytes of what is ready at most, or \"512MB\"; 1 GB if not given" },
   { "device", "device", named = true, doc = "where their tensors go, beside what the script computes there" } })
 ---Elements are made ahead of the script, by a thread (or by map's workers), at most n of them. What functions of the
 ---script make (a generator, a map without workers) is made when the script asks for an element, and threads do the rest
@@ -107,12 +133,12 @@ local read_prefetch = native.signature("prefetch", {
 ---@return perigee.Dataset
 function Dataset:prefetch(...)
   local o = read_prefetch(...)
-  local n = o.n == "auto" and 2 or o.n
+  local n, memory = o.n == "auto" and 2 or o.n, o.memory and read_bytes(o.memory)
   if type(n) ~= "number" or n ~= math.floor(n) or n < 1 or n > 2 ^ 20 then
     native.raise("invalid_argument", "prefetch", "needs a count of 1 or more, or \"auto\", got " ..
                  native.describe(o.n))
   end
-  local made = derive(self, { size = self.size, what = "prefetch " .. tostring(o.device),
+  local made = derive(self, { name = "prefetch", size = self.size, what = "prefetch " .. tostring(o.device),
     stage = function(stage)
       return { count = stage.count, get = function(i) return moved(stage.get(i), o.device) end }
     end,
@@ -127,6 +153,12 @@ function Dataset:prefetch(...)
       return o.device and native.data.to_device(stage, native.find_device(o.device)) or stage
     end })
   local own = fields_of(made)
+  if o.n == "auto" then
+    tuned(own, "ahead", true)
+    tuned(own, "memory", memory)
+  elseif memory then
+    native.raise("invalid_argument", "prefetch", "memory= is a limit of \"auto\"", "prefetch{\"auto\", memory=...}")
+  end
   own.ahead = math.max(own.ahead or 0, n)
   return made
 end

@@ -98,7 +98,7 @@ local function files(...)
   for path in pairs(found) do paths[#paths + 1] = path end
   table.sort(paths)
   local texts = native.data.texts("path", paths)
-  return pipeline.source { count = #paths, what = pipeline.of_function("files", paths),
+  return pipeline.source { name = "files", count = #paths, what = pipeline.of_function("files", paths),
                            get = function(i) return { path = paths[i] } end,
                            native = function() return texts end }
 end

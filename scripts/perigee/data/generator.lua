@@ -123,7 +123,7 @@ local function from_generator(...)
   local info = debug.getinfo(o.fn, "S")
   local check = checker(o.spec, ("%s:%d"):format((info.source:gsub("^[@=]%.?/?", "")), info.linedefined))
   local what = pipeline.of_function("from_generator", { o.fn, o.spec or false })
-  return pipeline.source { what = what, pull = function(epoch)
+  return pipeline.source { name = "from_generator", what = what, pull = function(epoch)
     local thread, draw, i = coroutine.create(o.fn), with_draws((native.rng_state()), epoch), 0
     return function()
       if not thread then return nil end

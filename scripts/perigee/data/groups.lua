@@ -40,7 +40,7 @@ function Dataset:batch(...)
   local count = elements and (o.drop_last and math.floor or math.ceil)(elements / o.size)
   local what = ("batch %d %s"):format(o.size, tostring(o.drop_last))
   if pad then what = base.of_function(what .. " pad", pad) end
-  return derive(self, { size = count, batched = true, what = what,
+  return derive(self, { name = "batch", size = count, batched = true, what = what,
     stage = function(stage)
       return { count = count, get = function(i)
         local positions, samples = {}, {}
@@ -77,6 +77,10 @@ local function merged(parents)
       all.functions[k] = f
     end
     all.workers = own.workers and math.max(all.workers or 0, own.workers) or all.workers
+    for key, v in pairs(own.tunes or {}) do
+      all.tunes = all.tunes or {}
+      all.tunes[key] = v
+    end
     all.ahead = own.ahead and math.max(all.ahead or 0, own.ahead) or all.ahead
   end
   return all
@@ -89,6 +93,7 @@ function Dataset:zip(...)
   local parents = { self, ... }
   check_parents(parents)
   local own = merged(parents)
+  own.name, own.line = "zip", native.script_line()
   own.batched, own.what, own.parents = self.batched, ("zip of %d"):format(#parents), {}
   for i, parent in ipairs(parents) do own.parents[i] = fields_of(parent) end
   own.stage = own.stage and function(epoch)
@@ -177,6 +182,7 @@ function Dataset:interleave(...)
       native.raise("invalid_argument", "interleave", ("%s must be at least 1, got %d"):format(name, o[name]))
     end
   end
-  return derive(self, { in_order = true, what = base.of_function("interleave", o.fn, o.cycle, o.block),
+  local what = base.of_function("interleave", o.fn, o.cycle, o.block)
+  return derive(self, { name = "interleave", in_order = true, what = what,
     pull = function(next_, epoch) return taken_in_turn(next_, o, epoch) end })
 end

@@ -42,7 +42,7 @@ function data.from_slices(tensors, ...)
   for name, t in pairs(tensors) do own[name] = t:detach() end
   local slices = native.data.slices(own)
   return pipeline.source {
-    count = count,
+    count = count, name = "from_slices",
     what = function() return "from_slices " .. native.fingerprint.value(own) end,
     native = slices and function() return slices end,
     get = function(i)
@@ -72,7 +72,8 @@ local read_index = native.signature("data.from_index", {
 function data.from_index(...)
   local o = read_index(...)
   if o.n < 0 then native.raise("invalid_argument", "data.from_index", "n must not be negative") end
-  return pipeline.source { count = o.n, what = pipeline.of_function("from_index", o.get, o.n), get = function(i)
+  local what = pipeline.of_function("from_index", o.get, o.n)
+  return pipeline.source { name = "from_index", count = o.n, what = what, get = function(i)
     local sample = o.get(i)
     if sample == nil then
       native.raise("invalid_argument", "data.from_index", ("get(%d) returned nil"):format(i))
@@ -87,7 +88,8 @@ local read_range = native.signature("data.range", { { "n", "integer", required =
 function data.range(...)
   local n = read_range(...).n
   if n < 0 then native.raise("invalid_argument", "data.range", "needs a count of 0 or more, got " .. n) end
-  return pipeline.source { count = n, what = "range " .. n, native = function() return native.data.range(n) end,
+  return pipeline.source { name = "range", count = n, what = "range " .. n,
+                           native = function() return native.data.range(n) end,
                            get = function(i) return { value = i - 1 } end }
 end
 

@@ -2,6 +2,7 @@
 -- Passes over a pipeline: what each() returns.
 
 local native = require "perigee.native"
+local watch = require "perigee.data.watch"
 
 ---What ds:each() returns: call it for the next step and element.
 ---@class perigee.Iterator
@@ -100,6 +101,16 @@ local function go_to(self, position)
   if position > 0 then native.set_rng_state(seed, offset) end
 end
 
+local MOST_AHEAD, MEMORY = 256, 2 ^ 30 -- of "auto": elements, and bytes of them
+
+-- How a run works: counts that are "auto" begin low and go up while the script waits.
+local function pace_of(own, threads)
+  local tunes = own.tunes or {}
+  local ahead = tunes.ahead and MOST_AHEAD or math.max(own.ahead or 1, 2 * (own.workers or 0))
+  return { threads = threads, capacity = ahead, tunes_threads = tunes.workers and 1 or 0,
+           tunes_capacity = tunes.ahead and 1 or 0, memory = tunes.memory or MEMORY }
+end
+
 -- With threads, an earlier pass of the pipeline lets go of its own: a loop that was left by break cannot say so.
 local function begin_run(own, top)
   local threads = (own.workers or own.ahead) and 1 or 0
@@ -113,9 +124,8 @@ local function begin_run(own, top)
     if threads > 0 then own.running = setmetatable({ iterator }, { __mode = "v" }) end
     local stage, feeds = top(iterator.epoch)
     iterator.feeds, iterator.fed = feeds, false
-    local ahead = math.max(own.ahead or 1, 2 * (own.workers or 0))
     local begin = iterator.position + (iterator.peeked ~= nil and 1 or 0)
-    iterator.run = native.data.start_run(stage, begin, threads, ahead, own.crew, feeds)
+    iterator.run = native.data.start_run(stage, begin, pace_of(own, threads), own.crew, feeds)
     return iterator.run
   end
 end
@@ -124,7 +134,9 @@ end
 local function top_of(own, epoch)
   local function make()
     local feeds = not own.pure and native.data.feeds() or nil
-    return { own.native(epoch, feeds), feeds }
+    local stage = own.native(epoch, feeds)
+    if watch.active then stage = watch.active:core(own, stage) end
+    return { stage, feeds }
   end
   local made = make() -- now: orders and seeds are drawn when each() is called
   return function()

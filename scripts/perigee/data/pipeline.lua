@@ -12,6 +12,8 @@ require "perigee.data.elements"
 require "perigee.data.groups"
 require "perigee.data.buckets"
 require "perigee.data.cache"
+require "perigee.data.benchmark"
+require "perigee.data.advice"
 local Dataset, fields_of = base.Dataset, base.fields_of
 
 ---The name of a class of a pipeline that data.image_folder began.

@@ -48,9 +48,9 @@ local function every(next_, count, step, offset)
 end
 
 -- `count` elements of a parent: number step * k + offset, from 0.
-local function chosen(parent, count, step, offset, size)
+local function chosen(name, parent, count, step, offset, size)
   local what = ("elements %.0f + %.0f i, %.0f of them"):format(offset, step, count)
-  return derive(parent, { size = size, what = what, native = window(count, FAR, step, offset),
+  return derive(parent, { name = name, size = size, what = what, native = window(count, FAR, step, offset),
     stage = function(stage) return through(stage, count, function(k) return (k - 1) * step + offset + 1 end) end,
     pull = function(next_) return every(next_, count, step, offset) end })
 end
@@ -61,7 +61,7 @@ end
 function Dataset:take(n)
   check_count("take", n)
   local count = math.min(n, self.size or n)
-  return chosen(self, count, 1, 0, (self.size or n == 0) and count or nil)
+  return chosen("take", self, count, 1, 0, (self.size or n == 0) and count or nil)
 end
 
 ---All but the first n elements.
@@ -70,7 +70,7 @@ end
 function Dataset:skip(n)
   check_count("skip", n)
   local size = self.size and math.max(self.size - n, 0)
-  return chosen(self, size or FAR, 1, math.min(n, self.size or n), size)
+  return chosen("skip", self, size or FAR, 1, math.min(n, self.size or n), size)
 end
 
 ---The pipeline n times over; an order that is drawn by epoch stays the same within one pass.
@@ -81,7 +81,7 @@ function Dataset:repeated(n)
   if n == 0 then return self:take(0) end
   local size, in_order = self.size, fields_of(self).in_order
   local all = size and size * n
-  return derive(self, { size = all, what = ("repeated %d"):format(n),
+  return derive(self, { name = "repeated", size = all, what = ("repeated %d"):format(n),
     stage = function(stage) return through(stage, all, function(i) return (i - 1) % size + 1 end) end,
     pull = function(next_, _, restart)
       local left, some = n - 1, false
@@ -109,7 +109,7 @@ function Dataset:shard(...)
     native.raise("invalid_argument", "shard", ("shard %d of %d does not exist"):format(o.i, o.n), "shards count from 0")
   end
   local size = self.size and math.max(math.ceil((self.size - o.i) / o.n), 0)
-  return chosen(self, size or FAR, o.n, o.i, size)
+  return chosen("shard", self, size or FAR, o.n, o.i, size)
 end
 
 -- Elements that come one after the other through a buffer: the same order as by positions.
@@ -152,7 +152,7 @@ function Dataset:shuffle(...)
   local function epoch_of(epoch) return o.every_epoch and epoch or 1 end
   local function drawn(epoch) return order.shuffled(size, o.seed, epoch_of(epoch), o.buffer) end
   local what = ("shuffle %s seed %.0f %s"):format(o.buffer or "all", o.seed, tostring(o.every_epoch))
-  return derive(self, { size = size, what = what,
+  return derive(self, { name = "shuffle", size = size, what = what,
     stage = function(stage, epoch)
       local positions = drawn(epoch)
       return through(stage, size, function(i) return tonumber(positions[i]) end)
@@ -166,7 +166,7 @@ end
 
 -- Elements first + 1 .. last, in the order of the first epoch at each.
 local function part_of(dataset, first, last)
-  return chosen(base.first_epoch(fields_of(dataset)), last - first, 1, first, last - first)
+  return chosen("split", base.first_epoch(fields_of(dataset)), last - first, 1, first, last - first)
 end
 
 ---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves. No element is ever in

@@ -243,6 +243,18 @@ for epoch = 1, 3 do
 end
 print(count)
 os.remove(path)]],
+  ["dataset:benchmark"] = [[
+local function slow(sample)
+  local sum = 0
+  for i = 1, 1e5 do sum = sum + i end
+  return { x = sample.value + sum }
+end
+local ds = data.range(50):map{slow, workers=1}:batch(5):prefetch()
+local report = ds:benchmark{step=0.0001}
+for i, stage in ipairs(report.stages) do print(stage.name, stage.elements) end
+print(report.verdict:match "^%w+")]],
+  ["dataset:lint"] = SET .. "local advice = set:batch(2):shuffle{seed=1}:lint()\n" ..
+    "for _, one in ipairs(advice) do print(one.stage, one.text, one.remedy) end",
   ["dataset:interleave"] = "local function part(s) return data.range(3):map(function(v) return { of = s.value, " ..
     "value = v.value } end) end\n" ..
     "for step, s in data.range(4):interleave{part, cycle=2}:each() do print(step, s.of, s.value) end",

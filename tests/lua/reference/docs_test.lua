@@ -16,7 +16,7 @@ end
 
 for _, page in ipairs { "README", "lint", "coming_from_pytorch", "coming_from_keras", "coming_from_torch7",
                         "graphs_and_sessions", "smaller_models", "compile",
-                        "profiling", "many_machines" } do
+                        "profiling", "many_machines", "input_pipelines" } do
   local number = 0
   for code in (read(root .. "/docs/" .. page .. ".md") or ""):gmatch("\n```lua\n(.-)\n```") do
     number = number + 1

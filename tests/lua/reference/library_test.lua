@@ -49,7 +49,8 @@ local INNER = {
   ["perigee.Plot"] = "color x_low x_high y_low y_high",
   ["perigee.Callback"] = "options path verbose waited restore",
   ["perigee.Iterator"] = "stage begin run next stop feeds fed peeked",
-  ["perigee.Dataset"] = "stage pull count seed native pure in_order functions workers ahead what parents",
+  ["perigee.Dataset"] = "stage pull count seed native pure in_order functions workers ahead what parents name line " ..
+    "fn in_memory on_workers tunes",
   ["perigee.Group"] = "number",
 }
 

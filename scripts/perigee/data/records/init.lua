@@ -150,7 +150,7 @@ local function records(...)
   end
 
   local what = pipeline.of_function("records", { paths, starts, o.spec or false })
-  return pipeline.source { count = #starts, what = what, get = function(i)
+  return pipeline.source { name = "records", count = #starts, what = what, get = function(i)
     local sample, problem = sample_at(files[i], starts[i], numbers[i])
     if not sample then native.raise("data_loss", READ, problem) end
     return sample

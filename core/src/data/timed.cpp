@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/timed.hpp"
+
+#include <chrono>
+
+namespace perigee {
+
+namespace {
+
+// Of this thread, since the stage that is at work began: time of stages before it, and of waits in it.
+thread_local int64_t inner_ns = 0, waited_ns = 0;
+
+class Timed : public Stage {
+ public:
+  Timed(StageRef stage, std::shared_ptr<StageTimes> times)
+      : Stage(stage->traits()), stage_(std::move(stage)), times_(std::move(times)) {}
+  Element get(int64_t i) const override {
+    return measured(1, [&] { return stage_->get(i); });
+  }
+  Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
+    return measured(static_cast<int64_t>(positions.size()),
+                    [&] { return stage_->gather(positions, number_dtype, first); });
+  }
+  bool pass(int64_t i) const override { return stage_->pass(i); }
+  void want(int64_t i) const override { stage_->want(i); }
+
+ protected:
+  StageRef remade() const override { return std::make_shared<Timed>(stage_->again(), times_); }
+
+ private:
+  template <class Body>
+  Element measured(int64_t elements, Body&& body) const {
+    const int64_t outer_inner = std::exchange(inner_ns, 0), outer_waited = std::exchange(waited_ns, 0);
+    const int64_t begin = now_ns();
+    Element made = body();
+    const int64_t all = now_ns() - begin;
+    times_->elements += made.layout ? elements : 0;
+    times_->own_ns += all - inner_ns - waited_ns;
+    times_->waited_ns += waited_ns;
+    inner_ns = outer_inner + all;
+    waited_ns = outer_waited;
+    return made;
+  }
+  const StageRef stage_;
+  const std::shared_ptr<StageTimes> times_;
+};
+
+}  // namespace
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+WaitClock::WaitClock() : begin_(now_ns()) {}
+WaitClock::~WaitClock() { waited_ns += now_ns() - begin_; }
+
+StageRef timed_stage(StageRef stage, std::shared_ptr<StageTimes> times) {
+  return std::make_shared<Timed>(std::move(stage), std::move(times));
+}
+
+}  // namespace perigee
