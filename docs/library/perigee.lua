@@ -641,6 +641,17 @@ local RNNCell = {}
 ---@overload fun(...: any): perigee.Tensor, any
 local Sequential = {}
 
+---BatchNorm1d, 2d or 3d, whose mean and variance while training are those of the whole batch where replicas of a
+---strategy compute parts of it: [N, C, ...] in the same shape. Anywhere else it is a plain one. pg.dist.sync_batchnorm
+---makes it of those in a model.
+---@class perigee.nn.SyncBatchNorm: perigee.Layer
+---@field weight? perigee.Tensor # with affine
+---@field bias? perigee.Tensor # with affine
+---@field running_mean? perigee.Tensor # with track_running_stats
+---@field running_var? perigee.Tensor # with track_running_stats
+---@overload fun(...: any): perigee.Tensor, any
+local SyncBatchNorm = {}
+
 ---Encoder and decoder (Vaswani et al., 2017), each a stack that ends in a layer norm: model(source [N, S, embed],
 ---target [N, T, embed], options) gives [N, T, embed]; options source = {...} and target = {...} are those of the two
 ---stacks.
@@ -1210,8 +1221,11 @@ function dist.mirrored(...) end
 ---and own loops (strategy:scope, :distribute, :run, :reduce). In one process alone it changes nothing, so that the same
 ---script runs with and without a launcher. Where TF_CONFIG is set, as many processes must have been launched as it
 ---names.
+---Gradients are sent as backward computes them, from the second step on; `overlap=false` sends them before the step.
+---The bits are the same. What a script does to `.grad` before the step comes behind strategy:reduce_gradients.
+---@param ... {overlap?: boolean} # overlap=true
 ---@return perigee.Strategy
-function dist.multi_worker() end
+function dist.multi_worker(...) end
 
 ---This process's number among those that were launched together, from 0.
 ---@return integer
@@ -1241,6 +1255,13 @@ function dist.send(...) end
 ---How many processes were launched together; 1 for one alone.
 ---@return integer
 function dist.size() end
+
+---Makes nn.SyncBatchNorm of every BatchNorm1d, 2d and 3d in a model, with the same parameters and running statistics:
+---inside of strategy:run and fit{strategy=} they are normalised over the whole batch. Before the optimizer is made or
+---behind it. Answers the model: another layer where it is a batch norm itself.
+---@param model perigee.Layer
+---@return perigee.Layer
+function dist.sync_batchnorm(model) end
 
 ---Takes up where state() was taken.
 ---@param saved table

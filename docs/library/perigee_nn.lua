@@ -810,6 +810,14 @@ function nn.Softshrink(options) end
 ---@return perigee.Layer
 function nn.Softsign(options) end
 
+---BatchNorm1d, 2d or 3d, whose mean and variance while training are those of the whole batch where replicas of a
+---strategy compute parts of it: [N, C, ...] in the same shape. Anywhere else it is a plain one. pg.dist.sync_batchnorm
+---makes it of those in a model.
+---@param options? integer|{features: integer, eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean} # features, eps=1e-05, momentum=0.1, affine=true, track_running_stats=true
+---@param ... any
+---@return perigee.nn.SyncBatchNorm
+function nn.SyncBatchNorm(options, ...) end
+
 ---(exp(x) - exp(-x)) / (exp(x) + exp(-x))
 ---@param options? table
 ---@return perigee.Layer

@@ -57,6 +57,25 @@ function M.receive(group, like, peer, tag)
   return handles.wrap(out[0])
 end
 
+local sum, over = ffi.new("uint64_t[1]"), ffi.new("int32_t[1]")
+
+---Begins to sum t over a group, in place: the number of what has begun, or nil where it cannot (not host memory). t
+---must not be touched until `look` or `finish` says that it is over.
+function M.begin_sum(group, t)
+  tensor.check_open(t, "all_reduce")
+  check(C.pgc_dist_begin_sum(group, t.ptr, sum), "all_reduce")
+  return sum[0] ~= 0 and tonumber(sum[0]) or nil
+end
+
+---Lets a sum go on, without waiting. Answers whether it is over.
+function M.look(begun)
+  check(C.pgc_dist_look(begun, over), "all_reduce")
+  return over[0] ~= 0
+end
+
+---Waits for a sum.
+function M.finish(begun) check(C.pgc_dist_finish(begun), "all_reduce") end
+
 ---Sets the seconds that a call may take; answers what they were.
 function M.set_deadline(seconds)
   local old = ffi.new("double[1]")

@@ -105,6 +105,21 @@ void check_pair(const Group& group, int32_t peer, int32_t tag) {
 
 }  // namespace
 
+uint64_t begin_sum(Group& group, Tensor& x) {
+  if (!x.device->host_visible || !x.device->synchronous) return 0;
+  if (!x.meta->contiguous) pg::fail_argument("what is summed in place must lie densely");
+  if (wants_agreement())
+    agree(group, std::string("all_reduce sum of ") + pg::dtype_name(x.meta->dtype) + " " + shape_text(*x.meta));
+  touch(x, true);
+  Collective call{PG_COLLECTIVE_ALL_REDUCE};
+  call.dtype = x.meta->dtype;
+  call.count = static_cast<uint64_t>(x.meta->numel);
+  call.input = call.output = x.address();
+  call.input_bytes = call.output_bytes = x.meta->bytes;
+  call.what = "all_reduce";
+  return begin_collective(group, call);
+}
+
 void send_tensor(Group& group, Tensor& x, int32_t peer, int32_t tag) {
   check_pair(group, peer, tag);
   TensorRef dense = x.meta->contiguous ? TensorRef::share(&x) : copy_dense(x, x.meta->dtype);

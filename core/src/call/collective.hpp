@@ -14,6 +14,10 @@ void check_collective(const Op& op, const void* attrs, uint32_t input_count);
 // Of a call that has been checked: returns when `y` has its contents.
 void run_between_processes(const Op& op, Tensor& x, const void* attrs, Tensor& y);
 
+// Begins to sum a dense tensor over the group, in place: a request (collective/group.hpp), until whose end nobody else
+// touches the tensor. 0, and nothing has begun: its device is not host memory that is at rest between calls.
+uint64_t begin_sum(Group& group, Tensor& x);
+
 // To and from one process of a group, in pairs of one tag.
 void send_tensor(Group& group, Tensor& x, int32_t peer, int32_t tag);
 TensorRef receive_tensor(Group& group, const Tensor& like, int32_t peer, int32_t tag);

@@ -107,7 +107,7 @@ struct Staging {
 };
 
 // Mutex held.
-void submit_and_wait(Group& group, const Collective& call, pg_address input, pg_address output) {
+uint64_t submit(Group& group, const Collective& call, pg_address input, pg_address output) {
   pg_collective asked{};
   asked.size = PG_SIZE(pg_collective, what);
   asked.kind = call.kind;
@@ -122,13 +122,24 @@ void submit_and_wait(Group& group, const Collective& call, pg_address input, pg_
   asked.what = call.what;
   const pg_collective* const list[] = {&asked};
   uint64_t request = 0;
-  void* self = groups().plugin->self;
   pg_error error = pg::make_error();
-  check(engine().submit(self, group.handle, 1, list, &request, &error), error);
-  int32_t code;
-  do code = engine().wait(self, group.handle, request, kSlice, &error);
-  while (code == PG_E_BUSY);
-  check(code, error);
+  check(engine().submit(groups().plugin->self, group.handle, 1, list, &request, &error), error);
+  return request;
+}
+
+// Mutex held. False: not yet.
+bool wait_for(Group& group, uint64_t request, double seconds) {
+  pg_error error = pg::make_error();
+  const int32_t code = engine().wait(groups().plugin->self, group.handle, request, seconds, &error);
+  if (code != PG_E_BUSY) check(code, error);
+  return code != PG_E_BUSY;
+}
+
+// Mutex held.
+void submit_and_wait(Group& group, const Collective& call, pg_address input, pg_address output) {
+  const uint64_t request = submit(group, call, input, output);
+  while (!wait_for(group, request, kSlice)) {
+  }
 }
 
 }  // namespace
@@ -178,6 +189,22 @@ void run_collective(Group& group, Device& device, uint32_t stream, const Collect
   }
   const bool written = call.kind != PG_COLLECTIVE_REDUCE || call.peer == group.rank;
   if (written) device.upload(call.output, output.bytes.get(), call.output_bytes, stream);
+}
+
+uint64_t begin_collective(Group& group, const Collective& call) {
+  std::lock_guard guard(groups().mutex);
+  return submit(group, call, call.input, call.output);
+}
+
+bool look_at_collective(Group& group, uint64_t request) {
+  std::lock_guard guard(groups().mutex);
+  return wait_for(group, request, 0);
+}
+
+void finish_collective(Group& group, uint64_t request) {
+  std::lock_guard guard(groups().mutex);
+  while (!wait_for(group, request, kSlice)) {
+  }
 }
 
 void barrier(Group& group) {

@@ -47,6 +47,11 @@ struct Collective {
 };
 // Returns when the output has arrived. The device's stream has passed what was written to the input.
 void run_collective(Group& group, Device& device, uint32_t stream, const Collective& call);
+// The same on host memory, which is the engine's until the request is over: once finish has returned or failed, or a
+// look, which does not wait, has answered true.
+uint64_t begin_collective(Group& group, const Collective& call);
+bool look_at_collective(Group& group, uint64_t request);
+void finish_collective(Group& group, uint64_t request);
 void barrier(Group& group);
 
 // From now on every rank says what it is about to call ("all_reduce sum of float32 [2, 3] at train.lua:12"), and all

@@ -65,8 +65,9 @@ end
 local function turn(self, k)
   local number, twins, draws = self._numbers[k], self._twins, self._draws
   local function enter()
-    local outer = { device = native.set_device(number), work = rawget(native, "strategy"), rank = self.rank }
-    native.strategy, self.rank = self._at_work, k - 1
+    local outer = { device = native.set_device(number), work = rawget(native, "strategy"), rank = self.rank,
+                    replicas = rawget(native, "replicas") }
+    native.strategy, native.replicas, self.rank = self._at_work, self._asking[k], k - 1
     if k > 1 then twins:exchange(k) end
     native.set_rng_state(draws.seed, draws[k])
     return outer
@@ -74,7 +75,7 @@ local function turn(self, k)
   local function leave(outer)
     draws[k] = select(2, native.rng_state())
     if k > 1 then twins:exchange(k) end
-    native.strategy, self.rank = outer.work, outer.rank
+    native.strategy, native.replicas, self.rank = outer.work, outer.replicas, outer.rank
     native.set_device(outer.device)
   end
   return enter, leave
@@ -253,11 +254,40 @@ end
 
 -- ---- run ----
 
+-- Rows of all replicas, on each; or of what each has for all, the sum of what is for one.
+local function exchange(self, questions, answers)
+  for k, device in ipairs(self._devices) do
+    local rows = {}
+    for j, q in ipairs(questions) do rows[j] = q[2]:to(device) end
+    if questions[1][1] == "gather" then
+      for j, t in ipairs(rows) do rows[j] = t:reshape(1, -1) end
+      answers[k] = { n = 1, pg().cat(rows, { axis = 1 }) }
+    else
+      local total = rows[1][k]
+      for j = 2, #rows do total = total + rows[j][k] end
+      answers[k] = { n = 1, total }
+    end
+  end
+end
+
+-- What layers ask that work over replicas (nn/sync_norm.lua), for each. `parts`: what each has of the batch.
+local function ask_for_layers(self, parts, weights)
+  self._asking = {}
+  if #self._devices == 1 then return end
+  for k = 1, #self._devices do
+    self._asking[k] = { weight = weights and weights[k] or 1, empty = parts[k] ~= nil and parts[k].count == 0,
+                        gather = function(t) return lockstep.ask("SyncBatchNorm", "gather", t) end,
+                        scatter_sum = function(t) return lockstep.ask("SyncBatchNorm", "scatter_sum", t) end }
+  end
+end
+
 -- Answers what all replicas ask for.
 local function serve(self, questions)
   local first, answers = questions[1], {}
   for k = 1, #questions do answers[k] = { n = 0 } end
-  if first.what == "strategy:reduce()" then
+  if first.what == "SyncBatchNorm" then
+    pg().no_grad(exchange, self, questions, answers)
+  elseif first.what == "strategy:reduce()" then
     local values = {}
     for k = 1, #questions do values[k] = questions[k][2] end
     local result = reduce_values(self, first[1], values)
@@ -300,6 +330,9 @@ function kind.run(self, fn, ...)
     for j = 1, args[k].n do args[k][j] = part_of(self, args[k][j], k) end
   end
   self._weights, self._at_work = weights_of(self, args), self._work
+  local parts = {}
+  for k = 1, count do parts[k] = shares.first(unpack(args[k], 1, args[k].n)) end
+  ask_for_layers(self, parts, self._weights)
   for optimizer in pairs(self._reduced) do self._reduced[optimizer] = nil end
   local function start(k) return in_turn(self, k, fn, unpack(args[k], 1, args[k].n)) end
   return collect(self, with_turns(self, function()
@@ -381,10 +414,15 @@ kind.fit = {
   spread_buffers = function(self) self._twins:follow() end,
   each = function(self, batch, _, fn)
     self._at_work = nil
+    local parts, counts = {}, {}
+    for k = 1, self.num_replicas_in_sync do
+      parts[k] = part_of(self, batch, k)
+      counts[k] = shares.of(parts[k])
+    end
+    ask_for_layers(self, counts)
+    local function start(k) return in_turn(self, k, fn, parts[k], self._devices[k], k) end
     with_turns(self, function()
-      for k = 1, self.num_replicas_in_sync do
-        in_turn(self, k, fn, part_of(self, batch, k), self._devices[k], k)
-      end
+      return lockstep.run("fit", self._names, start, function(questions) return serve(self, questions) end)
     end)
   end,
   merge = function(self, metric_kind, seen)
@@ -436,5 +474,5 @@ return function(given)
   local names = {}
   for k, device in ipairs(devices) do names[k] = ("replica %d (%s)"):format(k - 1, device) end
   return new_strategy(kind, { num_replicas_in_sync = #devices, rank = 0, _numbers = numbers, _devices = devices,
-                              _names = names, _twins = new_twins(devices), _made = {} })
+                              _names = names, _twins = new_twins(devices), _made = {}, _asking = {} })
 end

@@ -27,28 +27,20 @@ function M.params_of(optimizer)
   return list
 end
 
--- Which parameters have a gradient on some process: a list of booleans.
-local function used(params)
-  local here = {}
-  for i, p in ipairs(params) do here[i] = p.grad and 1 or 0 end
-  local any = pg().dist.all_reduce(pg().tensor(here, { dtype = "uint8" }), { op = "max" }):totable()
-  for i = 1, #any do any[i] = any[i] == 1 end
-  return any
-end
-
 ---Lists of parameters of one dtype and device, in their order, none much larger than BUCKET bytes: `index` has their
 ---numbers. Only those that `any` says have a gradient somewhere.
 ---@param params perigee.Tensor[]
 ---@param any boolean[]
+---@param first_limit? number in place of BUCKET for the first one
 ---@return table[]
-function M.buckets(params, any)
+function M.buckets(params, any, first_limit)
   local open, list = {}, {}
   for i, p in ipairs(params) do
     if any[i] and p:numel() > 0 then
       local kind = p.dtype .. " " .. p.device
       local bucket = open[kind]
-      if not bucket or bucket.bytes >= BUCKET then
-        bucket = { bytes = 0, index = {} }
+      if not bucket or bucket.bytes >= bucket.limit then
+        bucket = { bytes = 0, index = {}, limit = #list == 0 and first_limit or BUCKET }
         open[kind], list[#list + 1] = bucket, bucket
       end
       bucket[#bucket + 1], bucket.index[#bucket + 1] = p, i
@@ -82,17 +74,6 @@ function M.unflatten(list, flat)
     if p.grad then p.grad:copy_(part) else p.grad = part:clone() end
     first = first + n
   end
-end
-
----Gradients of these parameters, times this process's weight, summed over all processes. A parameter that has one on
----some process only counts as zero on the others; one that has none anywhere keeps none.
-function M.sum(params, weight)
-  if pg().dist.size() == 1 and weight == 1 then return end
-  pg().no_grad(function()
-    for _, bucket in ipairs(M.buckets(params, used(params))) do
-      M.unflatten(bucket, pg().dist.all_reduce(M.flatten(bucket, weight)))
-    end
-  end)
 end
 
 ---Raises on every process where they have not the same number of parameters, of the same sizes.

@@ -176,15 +176,30 @@ local function check_tf_config(size)
     :format(count, size), "perigee launch -n N --hosts A,B script.lua starts them")
 end
 
+---Makes nn.SyncBatchNorm of every BatchNorm1d, 2d and 3d in a model, with the same parameters and running statistics:
+---inside of strategy:run and fit{strategy=} they are normalised over the whole batch. Before the optimizer is made or
+---behind it. Answers the model: another layer where it is a batch norm itself.
+---@param model perigee.Layer
+---@return perigee.Layer
+function dist.sync_batchnorm(model) return require "perigee.dist.sync_batchnorm"(model) end
+
+local read_workers = native.signature("dist.multi_worker", {
+  { "overlap", "boolean", named = true, default = true, doc = "whether gradients are sent while backward computes" } })
+
 ---Data parallelism over all processes: each holds the model and computes its part of every batch. For `fit{strategy=}`
 ---and own loops (strategy:scope, :distribute, :run, :reduce). In one process alone it changes nothing, so that the same
 ---script runs with and without a launcher. Where TF_CONFIG is set, as many processes must have been launched as it
 ---names.
+---
+---Gradients are sent as backward computes them, from the second step on; `overlap=false` sends them before the step.
+---The bits are the same. What a script does to `.grad` before the step comes behind strategy:reduce_gradients.
+---@param ... {overlap: boolean?}
 ---@return perigee.Strategy
-function dist.multi_worker()
+function dist.multi_worker(...)
+  local overlap = read_workers(...).overlap and os.getenv "PERIGEE_DIST_DEBUG" ~= "1" -- which asks all before a call
   local w = world.get "dist.multi_worker"
   check_tf_config(w.size)
-  return require "perigee.dist.processes"(w.rank, w.size)
+  return require "perigee.dist.processes"(w.rank, w.size, overlap)
 end
 
 local read_mirrored = native.signature("dist.mirrored", { { "devices", "any", named = true, type = "string[]",

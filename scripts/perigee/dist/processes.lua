@@ -5,6 +5,7 @@ local native = require "perigee.native"
 local gradients = require "perigee.dist.gradients"
 local shares = require "perigee.dist.shares"
 local trees = require "perigee.dist.trees"
+local new_reducer = require "perigee.dist.reducer"
 local new_strategy = require "perigee.dist.strategy"
 
 local kind = {}
@@ -37,6 +38,20 @@ end
 function kind.scope(_, fn, ...) return fn(...) end
 kind.end_scope = part_draws
 
+-- Sums gradients of an optimizer's, or fit's, parameters; `key` is what they are asked for by.
+local function sum(self, key, params, weight)
+  if self.num_replicas_in_sync == 1 then return end
+  local reducer = self._reducers[key]
+  if not reducer or not reducer:is_for(params) then
+    reducer = new_reducer(self, params)
+    self._reducers[key] = reducer
+  end
+  reducer:sum(weight)
+end
+
+-- What a gradient of this process counts in strategy:run.
+local function weight_of(self) return self._weight or 1 / self.num_replicas_in_sync end
+
 local function reduce(self, optimizer)
   if self._reduced[optimizer] then return end
   local params = gradients.params_of(optimizer)
@@ -44,17 +59,29 @@ local function reduce(self, optimizer)
     gradients.check_parameters("strategy", params)
     self._known[optimizer] = true
   end
-  gradients.sum(params, self._weight or 1 / self.num_replicas_in_sync)
+  sum(self, optimizer, params, weight_of(self))
   self._reduced[optimizer] = true
 end
 kind.reduce_gradients = reduce
 
+-- What layers ask that work over replicas (nn/sync_norm.lua).
+local function replicas(self, weight, empty)
+  if self.num_replicas_in_sync == 1 then return nil end
+  local size = self.num_replicas_in_sync
+  return { weight = weight, empty = empty,
+           gather = function(t) return pg().dist.all_gather(t:reshape(1, -1)) end,
+           scatter_sum = function(t) return pg().dist.reduce_scatter(t:reshape(size, -1)):reshape(-1) end }
+end
+
 function kind.run(self, fn, ...)
   part_draws(self)
   self._weight = shares.weight(...)
-  local function begin() native.strategy = self._work end
+  local weight = weight_of(self)
+  local function begin()
+    native.strategy, self._sending, native.replicas = self._work, weight, replicas(self, weight, weight == 0)
+  end
   local function back()
-    native.strategy = nil
+    native.strategy, self._sending, native.replicas = nil, nil, nil
     for optimizer in pairs(self._reduced) do self._reduced[optimizer] = nil end
   end
   return native.with(begin, back, fn, ...)
@@ -118,10 +145,15 @@ kind.fit = {
   end,
   processes = function(self) return self.num_replicas_in_sync end,
   devices = function() end,
-  sum = function(_, params) gradients.sum(params, 1) end,
+  sum = function(self, params) sum(self, params, params, 1) end,
   spread_parameters = function() end,
   spread_buffers = function(_, model) gradients.spread(buffers_of(model)) end,
-  each = function(_, batch, device, fn) fn(batch, device, 1) end,
+  each = function(self, batch, device, fn)
+    local share = shares.of(batch)
+    local function begin() self._sending, native.replicas = 1, replicas(self, 1, share ~= nil and share.count == 0) end
+    local function back() self._sending, native.replicas = nil, nil end
+    native.with(begin, back, fn, batch, device, 1)
+  end,
   merge = function(self, metric_kind, seen)
     return metric_kind.merge(seen[1], function(op, value) return kind.reduce(self, op, value) end, trees.rows)
   end,
@@ -129,7 +161,8 @@ kind.fit = {
   exchange = gradients.exchange,
 }
 
-return function(rank, size)
-  return new_strategy(kind, { num_replicas_in_sync = size, rank = rank,
-                              _known = setmetatable({}, { __mode = "k" }) })
+return function(rank, size, overlap)
+  return new_strategy(kind, { num_replicas_in_sync = size, rank = rank, _overlap = overlap,
+                              _known = setmetatable({}, { __mode = "k" }),
+                              _reducers = setmetatable({}, { __mode = "k" }) })
 end

@@ -78,13 +78,19 @@ end
 ---{ count, total } of a batch that M.cut has made; nil of another.
 function M.of(batch) return known[batch] end
 
----What the gradients of the first such batch among the arguments count: its part of all samples. nil: none is one.
-function M.weight(...)
+---{ count, total } of the first such batch among the arguments; nil: none is one.
+function M.first(...)
   for i = 1, select("#", ...) do
     local v = select(i, ...)
     local share = (type(v) == "table" or type(v) == "cdata") and known[v]
-    if share then return share.count / share.total end
+    if share then return share end
   end
+end
+
+---What its gradients count: its part of all samples.
+function M.weight(...)
+  local share = M.first(...)
+  return share and share.count / share.total
 end
 
 return M

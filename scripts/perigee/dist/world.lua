@@ -119,6 +119,15 @@ function M.group(ranks)
   return setmetatable({ number = number, ranks = { unpack(ranks) }, rank = own, size = #ranks }, Group)
 end
 
+local gradient_group
+
+---The number of a group of all for gradients alone, whose calls come between others at any time. The first call is made
+---by all processes.
+function M.gradients()
+  gradient_group = gradient_group or native.dist.group(M.get("dist").everybody.ranks)
+  return gradient_group
+end
+
 function M.set_deadline(seconds)
   if type(seconds) ~= "number" or seconds < 0 or seconds ~= seconds then
     native.raise("invalid_argument", "dist.deadline", "needs a number of seconds, got " .. native.describe(seconds))

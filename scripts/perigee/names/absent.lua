@@ -9,7 +9,7 @@ local LINALG = "inv pinv solve lstsq det slogdet qr svd svdvals eig eigh eigvals
   "matrix_rank matrix_exp cond multi_dot inv_ex solve_triangular"
 
 local NAMES = {
-  nn = "RNNBase RNNCellBase SyncBatchNorm ParameterDict RReLU FeatureAlphaDropout " ..
+  nn = "RNNBase RNNCellBase ParameterDict RReLU FeatureAlphaDropout " ..
     "MaxUnpool1d MaxUnpool2d MaxUnpool3d FractionalMaxPool2d FractionalMaxPool3d LPPool3d " ..
     "AdaptiveLogSoftmaxWithLoss MultiLabelMarginLoss TripletMarginWithDistanceLoss DataParallel " ..
     "DistributedDataParallel SimpleRNN Bidirectional TimeDistributed ConvLSTM2D",
@@ -27,7 +27,6 @@ local NAMES = {
 local WAYS = {
   nn = {
     ParameterDict = "nn.ParameterList{...}, or a class of your own with nn.Parameter fields",
-    SyncBatchNorm = "nn.BatchNorm2d{features} counts one device's batch",
     DataParallel = "the model runs on one device", DistributedDataParallel = "the model runs on one device",
     RNNBase = "nn.RNN, nn.LSTM, nn.GRU", RNNCellBase = "nn.RNNCell, nn.LSTMCell, nn.GRUCell",
     SimpleRNN = "nn.RNN{hidden_size}", Bidirectional = "nn.LSTM{hidden_size, bidirectional=true}",

@@ -22,7 +22,7 @@ local nn = {
 
 for name, class in pairs(containers) do nn[name] = class end
 for name, value in pairs(losses) do nn[name] = value end
-for _, file in ipairs { "vectors", "attention", "rotary", "transformer", "recurrent", "lora" } do
+for _, file in ipairs { "vectors", "attention", "rotary", "transformer", "recurrent", "lora", "sync_norm" } do
   for name, class in pairs(require("perigee.nn." .. file)) do nn[name] = class end
 end
 for name, class in pairs(spatial) do nn[name] = class end

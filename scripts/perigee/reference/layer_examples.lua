@@ -21,6 +21,7 @@ local list = {
     "print(y.shape, h.shape)" },
   RNNCell = { "nn.RNNCell{4, 3}", "pg.rand{2, 4}" },
   Function = { "nn.Function(function(x) return x * 2 end)", "pg.rand{2, 4}" },
+  SyncBatchNorm = { "nn.SyncBatchNorm{4}", "pg.rand{2, 4, 5, 5}" },
   GroupNorm = { "nn.GroupNorm{2, 4}", "pg.rand{2, 4, 5, 5}" },
   InstanceNorm = { "nn.InstanceNorm{4}", "pg.rand{2, 4, 5, 5}" },
   LPPool1d = { "nn.LPPool1d{2, 3}", "pg.rand{2, 4, 9}" },

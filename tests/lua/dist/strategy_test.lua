@@ -272,3 +272,80 @@ test("in one process a strategy changes nothing", function(t)
   t.equal(trained(strategy), trained())
   t.equal(strategy:reduce("sum", 2.5), 2.5)
 end)
+
+test("gradients are sent while backward computes: the same bits as before the step, whatever a step does", function(t)
+  for _, n in ipairs { 2, 3 } do
+    launched.well(t, n, COMMON .. [[
+      pg.set_default_dtype "float32"
+      -- Two buckets: the first takes 1 MB. `aside` has gradients in some steps, on some ranks.
+      local x = pg.rand { 12, 256 }
+      local y = x:sum { axis = 2, keepdim = true }
+      local function trained(overlap, case)
+        pg.manual_seed(1)
+        local strategy = d.multi_worker { overlap = overlap }
+        local model, aside, optimizer
+        strategy:scope(function()
+          model = nn.Sequential { nn.Linear { 256, 1024 }, nn.Tanh {}, nn.Linear { 1024, 1024 }, nn.Tanh {},
+                                  nn.Linear { 1024, 1024 }, nn.Tanh {}, nn.Linear { 1024, 1 } }
+          aside = nn.Linear { 256, 1 }
+          local params = model:parameters()
+          for _, p in ipairs(aside:parameters()) do params[#params + 1] = p end
+          optimizer = optim.SGD { params, lr = 0.01 }
+        end)
+        local early = {}
+        local ds = strategy:distribute(pg.data.from_slices { x = x, y = y }:batch(5)) -- the last has 2
+        local step = 0
+        for epoch = 1, 2 do
+          for _, batch in ds:each() do
+            step = step + 1
+            strategy:run(function(b)
+              optimizer:zero_grad()
+              case(step, function(with_aside)
+                local out = model(b.x)
+                if with_aside then out = out + aside(b.x) end
+                nn.mse(out, b.y):backward()
+              end, strategy, optimizer)
+              optimizer:step()
+            end, batch)
+            local reducer = strategy._reducers[optimizer]
+            early[step] = reducer.early
+          end
+        end
+        bit_equal(model)
+        local list = {}
+        for _, p in ipairs(optimizer.groups[1].params) do list[#list + 1] = p:detach():reshape(-1) end
+        return pg.cat(list), early
+      end
+      local function compare(what, case, first_early)
+        local expected = trained(false, case)
+        local got, early = trained(true, case)
+        same(got:eq(expected):all():item(), true, what)
+        if first_early and not (early[first_early] == 2) then error(what .. ": nothing was sent early") end
+        if not first_early then
+          for _, count in ipairs(early) do same(count, 0, what) end
+        end
+      end
+      compare("one backward", function(_, backward) backward(false) end, 2)
+      compare("two", function(_, backward) backward(false) backward(false) end, 4)
+      compare("one or two", function(step, backward)
+        backward(false)
+        if step % 3 == 0 then backward(false) end
+      end, 2)
+      compare("one or two, as the rank is", function(step, backward)
+        backward(false)
+        if (step + rank) % 2 == 0 then backward(false) end
+      end, 2)
+      compare("aside at times", function(step, backward) backward(step > 3) end, 2)
+      compare("aside on one rank", function(step, backward) backward(rank == 1 and step % 2 == 0) end, 2)
+      compare("a gradient that is dropped", function(step, backward, _, optimizer)
+        backward(true)
+        if step == 5 then optimizer:zero_grad() end
+      end, 2)
+      compare("clipped", function(_, backward, strategy, optimizer)
+        backward(true)
+        strategy:reduce_gradients(optimizer)
+        optim.clip_grad_norm_(optimizer.groups[1].params, 0.1)
+      end, 2)
+    ]])
+  end
+end)
