@@ -19,6 +19,7 @@
 ---@field prune perigee.prune # models with fewer weights
 ---@field compress perigee.compress # layers replaced by smaller ones
 ---@field quant perigee.quant # models with fewer bits a weight
+---@field tune perigee.tune # settings of a training, found by trying
 ---@field dist perigee.dist # many processes that run one script
 ---@field json perigee.json # values as JSON text, and files of it
 ---@field memory perigee.memory # what devices have given out
@@ -35,6 +36,13 @@ local Adapters = {}
 ---@field updates integer # how many there were
 ---@field shadow table<string|integer, perigee.Tensor> # averages by the names of the model's state, or from 1 for a list
 local Average = {}
+
+---@class perigee.BatchSizes
+---@field batch_size integer # the smallest whose samples a second are within 5 percent of the most
+---@field largest integer # the largest that was tried and had room
+---@field full boolean # whether a larger one had no room
+---@field rows { batch_size: integer, seconds: number, per_second: number, bytes: integer }[] # a step, and memory at most
+local BatchSizes = {}
 
 ---What model:fit{callbacks={...}} takes: a table with any of these methods; the job that they are given has
 ---`model optimizer epoch step done history stop values()`. `job.stop = true` ends the training with the optimizer's
@@ -722,6 +730,9 @@ local prune = {}
 
 ---@class perigee.quant
 local quant = {}
+
+---@class perigee.tune
+local tune = {}
 
 ---Copies in what state() gave, of a model that was adapted in the same way. All is looked at before anything changes.
 ---@param given table<string, perigee.Tensor>
@@ -8501,6 +8512,13 @@ function Tokenizer:size() end
 ---@param id integer # from 0
 ---@return string
 function Tokenizer:token(id) end
+
+---Which batch size trains most samples a second: 1, 2, 4, ... are tried, forward and backward, up to `limit` or until
+---the device has no room. Answers the smallest that is within 5 percent of the best, and all that was measured. What an
+---optimizer keeps comes on top of the memory. The model, its gradients and the random numbers stay as they were.
+---@param ... perigee.Layer|{model: perigee.Layer, x: perigee.Tensor, y: perigee.Tensor, loss: perigee.LossName|function|perigee.Layer, limit?: integer, seconds?: number} # model, x, y, loss, limit=1024, seconds=0.1
+---@return perigee.BatchSizes
+function tune.batch_size(...) end
 
 ---The text of ids; of words the list.
 ---@param ids perigee.Tensor|integer[]

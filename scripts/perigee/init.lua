@@ -19,6 +19,7 @@ if registry[KEY] then return registry[KEY] end
 ---@field prune perigee.prune models with fewer weights
 ---@field compress perigee.compress layers replaced by smaller ones
 ---@field quant perigee.quant models with fewer bits a weight
+---@field tune perigee.tune settings of a training, found by trying
 ---@field dist perigee.dist many processes that run one script
 ---@field json perigee.json values as JSON text, and files of it
 ---@field memory perigee.memory what devices have given out
@@ -32,7 +33,7 @@ local modules = {
   nn = "perigee.nn", optim = "perigee.optim", data = "perigee.data", amp = "perigee.amp",
   callbacks = "perigee.callbacks", metrics = "perigee.metrics", linalg = "perigee.linalg",
   json = "perigee.json", image = "perigee.image", prune = "perigee.prune",
-  compress = "perigee.compress", quant = "perigee.quant", dist = "perigee.dist",
+  compress = "perigee.compress", quant = "perigee.quant", tune = "perigee.fit.tune", dist = "perigee.dist",
 }
 local providers = {
   save = "perigee.files", load = "perigee.files", load_npy = "perigee.files.npy", save_npy = "perigee.files.npy",

@@ -172,11 +172,20 @@ local function process_seed()
   return state[0]
 end
 
----A seed of the process and an epoch as another seed: both as texts of digits.
-function M.mixed_seed(text, epoch)
-  local value = 0ULL
-  for digit in text:gmatch "%d" do value = value * 10 + tonumber(digit) end
-  return (tostring((value + epoch) * 0x9e3779b97f4a7c15ULL + 1):gsub("ULL", ""))
+---A function that calls another with random numbers of its own, which go on where they were: what it draws depends on
+---the process's seed, on the epoch, and on what it drew before.
+function M.own_draws(epoch)
+  local own, outer = ffi.new("uint64_t[2]"), ffi.new("uint64_t[2]")
+  own[0] = (process_seed() + epoch) * 0x9e3779b97f4a7c15ULL + 1
+  return function(fn, ...)
+    C.pgc_rng_state(outer, outer + 1)
+    C.pgc_set_rng_state(own[0], own[1])
+    local ok, a, b = pcall(fn, ...)
+    C.pgc_rng_state(own, own + 1)
+    C.pgc_set_rng_state(outer[0], outer[1])
+    if not ok then error(a, 0) end
+    return a, b
+  end
 end
 
 ---Function number `index` of the run's workers.

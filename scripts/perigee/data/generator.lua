@@ -94,21 +94,6 @@ local function checker(spec, place)
   end
 end
 
--- Runs fn with a generator of random numbers of its own, which goes on where it was: what is drawn depends on (seed,
--- epoch) and on what fn did before, not on the rest of the script.
-local function with_draws(seed, epoch)
-  local own, offset = native.data.mixed_seed(seed, epoch), 0
-  return function(fn, ...)
-    local outer_seed, outer_offset = native.rng_state()
-    native.set_rng_state(own, offset)
-    local ok, a, b = pcall(fn, ...)
-    own, offset = native.rng_state()
-    native.set_rng_state(outer_seed, outer_offset)
-    if not ok then error(a, 0) end
-    return a, b
-  end
-end
-
 local read_generator = native.signature(WHERE, {
   { "fn", "function", required = true, type = "fun()", doc = "yields samples: coroutine.yield{x=..., y=...}" },
   { "spec", "table", named = true, type = "table<string, any>",
@@ -124,7 +109,7 @@ local function from_generator(...)
   local check = checker(o.spec, ("%s:%d"):format((info.source:gsub("^[@=]%.?/?", "")), info.linedefined))
   local what = pipeline.of_function("from_generator", { o.fn, o.spec or false })
   return pipeline.source { name = "from_generator", what = what, pull = function(epoch)
-    local thread, draw, i = coroutine.create(o.fn), with_draws((native.rng_state()), epoch), 0
+    local thread, draw, i = coroutine.create(o.fn), native.data.own_draws(epoch), 0
     return function()
       if not thread then return nil end
       local ok, sample = draw(coroutine.resume, thread)

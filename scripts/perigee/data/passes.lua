@@ -14,17 +14,25 @@ local Iterator = {}
 Iterator.__index = Iterator
 local next_element = native.data.next_element
 
+local AT_ONCE = 32 -- what threads wait for, before somebody looks whether an element is ready
+
+local function serve(feeds, most)
+  for _ = 1, most do
+    if not feeds:serve() then return end
+  end
+end
+
 -- Of a run: what its threads wait for is made before its next element is looked for, but not before its first.
 local function from_run(self)
   local run = self.run or self:begin()
   local feeds = self.feeds
   if feeds and self.fed then
-    while feeds:serve() do end -- luacheck: ignore 542
+    serve(feeds, math.huge)
   end
   local element, again
   repeat
     element, again = next_element(run, feeds)
-    if again == "asked" then feeds:serve() end
+    if again == "asked" then serve(feeds, AT_ONCE) end
   until not again
   self.fed = true
   return element

@@ -135,6 +135,8 @@ local function resolve_amp(given)
   return dtype ~= "float32" and dtype or nil, o.scaler or dtype == "float16" and scaling.new {} or nil
 end
 
+fit.resolve_loss = resolve_loss
+
 -- Runs fn with the model in the given mode and puts every layer's mode back, also after an error.
 local function in_mode(model, training, fn, ...)
   local function enter()
@@ -148,6 +150,8 @@ local function in_mode(model, training, fn, ...)
   end
   return native.with(enter, back, fn, ...)
 end
+
+fit.in_mode = in_mode
 
 -- { name, number } pairs, the loss first.
 local function read_means(job, means, prefix)

@@ -80,6 +80,9 @@ print(x.grad)]],
   ["json.load"] = "local path = os.tmpname()\npg.json.save(path, {steps=100})\nprint(pg.json.load(path).steps)",
   ["pg.bench"] = "local result = pg.bench(function() return pg.ones{8}:sum() end, {iterations=5})\n" ..
     "print(result.iterations)",
+  ["tune.batch_size"] = MODEL .. [[
+local sizes = pg.tune.batch_size(model, {x=pg.rand{8, 2}, y=pg.rand{8, 1}, loss="mse", limit=16, seconds=0})
+print(sizes.largest, #sizes.rows, sizes.full)]],
   ["pg.bench_compare"] = "local x = pg.rand{64, 64}\nlocal result = pg.bench_compare(\n" ..
     "  function() return x:exp() end, function() return x:exp():exp() end, {rounds=5, seconds=0.001})\n" ..
     "print(result.rounds)",

@@ -21,7 +21,7 @@ receivers.prefixes = {
   LBFGS = "lbfgs:", Tape = "tape:", Sequential = "sequential:", ModuleList = "module_list:", ModuleDict =
   "module_dict:", ParameterList = "parameter_list:", on_list = "pg.", matrix_product = "pg.", slices = "pg.", distinct =
   "pg.", with_mean = "pg.", lp_pool = "pg.", filler = "tensor:", utils = "nn.utils.",
-  prune = "prune.", quant = "quant.", linear = false, places = false, report = false, reports = false,
+  prune = "prune.", tune = "tune.", quant = "quant.", linear = false, places = false, report = false, reports = false,
   Quantized = false, lora = "nn.", Adapters = "adapters:", Gradual = "gradual:",
   inner = false, masks = false, choose = false, targets = false, resize = false, spaces = false,
   PackedSequence = "packed_sequence:", events = "pg.", Writer = "summary_writer:", protobuf = false, records = false,

@@ -154,7 +154,7 @@ test("docs/library: modules offer what they have", function(t)
   for _, name in ipairs { "perigee", "perigee.nn", "perigee.nn.init", "perigee.optim", "perigee.optim.sched",
                           "perigee.data", "perigee.amp", "perigee.callbacks", "perigee.linalg", "perigee.memory",
                           "perigee.config", "perigee.json", "perigee.image", "perigee.prune", "perigee.dist",
-                          "perigee.compress", "perigee.quant" } do
+                          "perigee.compress", "perigee.quant", "perigee.tune" } do
     local tree = completer:type_of("pg" .. name:sub(8))
     local declared = completer:members(tree)
     for _ in pairs(declared) do seen = seen + 1 end

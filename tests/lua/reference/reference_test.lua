@@ -147,7 +147,7 @@ test("everything public has an entry with a text", function(t)
     end
   end
   for _, part in ipairs { "nn", "optim", "data", "amp", "callbacks", "metrics", "memory", "config", "linalg",
-                          "json", "image", "prune", "compress", "quant",
+                          "json", "image", "prune", "compress", "quant", "tune",
                           "dist" } do
     look(part .. ".", pg[part])
   end
@@ -189,7 +189,7 @@ test("functions of nn, data, amp, callbacks, metrics and methods of tensors have
   local cases, specs = require "cases", require "cases.specs"
   local native, missing, seen = require "perigee.native", {}, 0
   local parts = { data = true, amp = true, callbacks = true, metrics = true, metric = true, tensor = true,
-                  prune = true, compress = true, quant = true }
+                  prune = true, compress = true, quant = true, tune = true }
   -- Files, memory that is gone, a cdata number. What writes into x is said at the function of the same name.
   local silent = { ["tensor:free"] = true, ["tensor:save_npy"] = true, ["tensor:item_int64"] = true }
   for name in pairs(require("perigee.reference").all()) do
