@@ -7669,6 +7669,12 @@ function Strategy:run(fn, ...) end
 ---@return any ... what fn returns
 function Strategy:scope(fn, ...) end
 
+---Names of the parameters that need gradients and had none on any replica when an optimizer last stepped: those of the
+---model's state() where the model was made in strategy:scope or fit trains it, else "parameter 3", the third of its
+---optimizer. They stay what they are.
+---@return string[]
+function Strategy:unused() end
+
 ---The nodes of a graph, with their devices, shapes and script lines.
 ---@param graph perigee.Graph|perigee.Session
 ---@return perigee.SummaryWriter self

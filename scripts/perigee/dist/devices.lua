@@ -99,15 +99,7 @@ end
 function kind.begin_scope() end
 
 function kind.scope(self, fn, ...)
-  local function begin()
-    native.made = function(object) self._made[#self._made + 1] = object end
-    return native.set_device(self._numbers[1])
-  end
-  local function back(device)
-    native.made = nil
-    native.set_device(device)
-  end
-  return native.with(begin, back, fn, ...)
+  return native.with(function() return native.set_device(self._numbers[1]) end, native.set_device, fn, ...)
 end
 
 local function add_model(self, where, model)
@@ -121,9 +113,7 @@ local function add_optimizer(self, where, optimizer)
   end
 end
 
-function kind.end_scope(self)
-  local made = self._made
-  self._made = {}
+function kind.end_scope(self, made)
   for _, object in ipairs(made) do
     if object.groups then
       add_optimizer(self, "strategy:scope", object)
@@ -149,8 +139,9 @@ end
 local function sum(self, params, weights, to_all)
   local lists, devices = {}, self._devices
   for k = 1, #devices do lists[k] = self._twins:on(params, k) end
+  self._last = { params = params, any = used(lists) }
   pg().no_grad(function()
-    for _, bucket in ipairs(gradients.buckets(params, used(lists))) do
+    for _, bucket in ipairs(gradients.buckets(params, self._last.any)) do
       local total
       for k = 1, #devices do
         local own = {}
@@ -474,5 +465,5 @@ return function(given)
   local names = {}
   for k, device in ipairs(devices) do names[k] = ("replica %d (%s)"):format(k - 1, device) end
   return new_strategy(kind, { num_replicas_in_sync = #devices, rank = 0, _numbers = numbers, _devices = devices,
-                              _names = names, _twins = new_twins(devices), _made = {}, _asking = {} })
+                              _names = names, _twins = new_twins(devices), _asking = {} })
 end

@@ -40,13 +40,19 @@ kind.end_scope = part_draws
 
 -- Sums gradients of an optimizer's, or fit's, parameters; `key` is what they are asked for by.
 local function sum(self, key, params, weight)
-  if self.num_replicas_in_sync == 1 then return end
+  if self.num_replicas_in_sync == 1 then
+    local any = {}
+    for i, p in ipairs(params) do any[i] = p.grad ~= nil end
+    self._last = { params = params, any = any }
+    return
+  end
   local reducer = self._reducers[key]
   if not reducer or not reducer:is_for(params) then
     reducer = new_reducer(self, params)
     self._reducers[key] = reducer
   end
   reducer:sum(weight)
+  self._last = { params = params, any = reducer.any }
 end
 
 -- What a gradient of this process counts in strategy:run.

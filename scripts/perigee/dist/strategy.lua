@@ -27,6 +27,20 @@ local function enter(self, where, fn, ...)
   return native.with(begin, back, fn, ...)
 end
 
+-- fn(...), with all layers and optimizers that it makes in `_made`.
+local function recorded(self, fn, ...)
+  local function begin()
+    native.made = function(object) self._made[#self._made + 1] = object end
+  end
+  local function back() native.made = nil end
+  return native.with(begin, back, self._kind.scope, self, fn, ...)
+end
+
+-- What layers call their parameters; of those inside of others what the outermost, made last, says.
+local function note_names(self, layer)
+  for name, p in layer:named_parameters() do self._names_of[p] = name end
+end
+
 ---Runs fn(...), which makes the model and its optimizer, so that all replicas begin with the same parameters: of
 ---several processes with the same random numbers, of several devices on the first one.
 ---@param fn function
@@ -36,10 +50,15 @@ function Strategy:scope(fn, ...)
   native.checked.need_function("strategy:scope", fn)
   if active == nil then self._kind.begin_scope(self) end
   local function finish(...)
-    self._kind.end_scope(self)
+    local made = self._made
+    self._made = {}
+    for _, object in ipairs(made) do
+      if not object.groups then note_names(self, object) end
+    end
+    self._kind.end_scope(self, made)
     return ...
   end
-  return finish(enter(self, "strategy:scope", self._kind.scope, self, fn, ...))
+  return finish(enter(self, "strategy:scope", recorded, self, fn, ...))
 end
 
 ---Sums the gradients of an optimizer's parameters over all replicas now, inside of strategy:run: before they are
@@ -66,6 +85,18 @@ end
 function Strategy:run(fn, ...)
   native.checked.need_function("strategy:run", fn)
   return enter(self, "strategy:run", self._kind.run, self, fn, ...)
+end
+
+---Names of the parameters that need gradients and had none on any replica when an optimizer last stepped: those of the
+---model's state() where the model was made in strategy:scope or fit trains it, else "parameter 3", the third of its
+---optimizer. They stay what they are.
+---@return string[]
+function Strategy:unused()
+  local last, list = self._last, {}
+  for i, p in ipairs(last and last.params or {}) do
+    if not last.any[i] and p.requires_grad then list[#list + 1] = self._names_of[p] or ("parameter %d"):format(i) end
+  end
+  return list
 end
 
 local OPS = { sum = true, mean = true, max = true, min = true }
@@ -112,9 +143,10 @@ Strategy.__index = Strategy
 return function(kind, fields)
   local self = setmetatable(fields, Strategy)
   self._kind, self._reduced = kind, setmetatable({}, { __mode = "k" })
+  self._made, self._names_of = {}, setmetatable({}, { __mode = "k" })
   self._work = kind.work(self)
   self._fit = setmetatable({
-    share = shares.of, wrap = function(_, fn, ...) return enter(self, "fit", fn, ...) end,
+    share = shares.of, note_names = note_names, wrap = function(_, fn, ...) return enter(self, "fit", fn, ...) end,
   }, { __index = kind.fit })
   return self
 end

@@ -52,6 +52,7 @@ end
 function M.begin(job)
   local strategy = job.strategy
   if not strategy then return end
+  strategy._fit.note_names(strategy, job.model)
   strategy._fit.begin(strategy, job.model, job.params, job.train.size or -1)
   job.devices = strategy._fit.devices(strategy)
   job.train = strategy:distribute(job.train)

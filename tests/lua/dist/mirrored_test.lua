@@ -244,6 +244,25 @@ test("parameters that not all use, GradScaler, autocast, dropout, BatchNorm", fu
     same(b, { 0.5, 0.5 })
     same(c, { 1, 1 })
     same(c.grad == nil, true)
+    same(strategy:unused(), { "parameter 3" })
+
+    -- of layers by their names, in fit too
+    local half, half_optimizer = strategy:scope(function()
+      local model = nn.Sequential { nn.Linear { 2, 1 }, nn.Sequential { nn.Linear { 2, 1 } }, nn.Linear { 2, 1 } }
+      return model, optim.SGD { model:parameters(), lr = 0.1 }
+    end)
+    half[3]:freeze()
+    strategy:run(function()
+      half[1](pg.ones { 3, 2 }):sum():backward()
+      half_optimizer:step()
+    end)
+    same(strategy:unused(), { "1.0.weight", "1.0.bias" })
+    local Half = nn.class "Half"
+    function Half:init() self.used, self.aside = nn.Linear { 2, 1 }, nn.Linear { 2, 1 } end
+    function Half:forward(x) return self.used(x) end
+    strategy:scope(function() return Half() end):fit {
+      x = pg.ones { 4, 2 }, y = pg.ones { 4, 1 }, loss = "mse", verbose = 0, strategy = strategy }
+    same(strategy:unused(), { "aside.weight", "aside.bias" })
 
     -- one replica overflows: both skip the step
     local w, opt = strategy:scope(function()

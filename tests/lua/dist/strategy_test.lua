@@ -151,6 +151,7 @@ test("parameters that not all use, mixed precision, metrics of counts, callbacks
     same(b, { 0.5, 0.5 })
     same(c, { 1, 1 })
     same(c.grad == nil, true)
+    same(strategy:unused(), { "parameter 3" })
 
     -- one replica overflows: both skip the step
     pg.set_default_dtype "float32"
@@ -271,6 +272,14 @@ test("in one process a strategy changes nothing", function(t)
   end
   t.equal(trained(strategy), trained())
   t.equal(strategy:reduce("sum", 2.5), 2.5)
+  t.equal(strategy:unused(), {})
+  local a, b = strategy:scope(function() return pg.nn.Linear { 2, 1 }, pg.nn.Linear { 2, 1 } end)
+  local optimizer = pg.optim.SGD { { a.weight, b.weight }, lr = 1 }
+  strategy:run(function()
+    b(pg.ones { 1, 2 }):sum():backward()
+    optimizer:step()
+  end)
+  t.equal(strategy:unused(), { "weight" })
 end)
 
 test("gradients are sent while backward computes: the same bits as before the step, whatever a step does", function(t)
