@@ -7484,6 +7484,13 @@ function prune.restore(model, state) end
 ---@return perigee.Layer smaller
 function prune.shrink(...) end
 
+---A copy of a model that pg.quant.qat made and that was trained, with weights of whole numbers: what ptq makes of
+---others.
+---@param ... perigee.Layer|{model: perigee.Layer} # model
+---@return perigee.Layer quantised
+---@return perigee.QuantReport report
+function quant.convert(...) end
+
 ---A copy of a trained model whose Linear layers have weights of whole numbers of eight bits, or of four, and a scale
 ---for every row or group (post-training quantisation, symmetric: the largest magnitude of a group becomes 127 or 7).
 ---Memory and files shrink to about a quarter or an eighth. What goes through layers stays floating, or with
@@ -7495,6 +7502,14 @@ function prune.shrink(...) end
 ---@return perigee.Layer quantised
 ---@return perigee.QuantReport report by layer how far its weight moved and the bytes it takes; print shows it
 function quant.ptq(...) end
+
+---A copy of a model whose Linear layers round their weight, and with mode="dynamic" or "static" what goes in, as whole
+---numbers would be, while the parameters stay floating and keep their names: trained on, it learns to be quantised
+---(quantisation-aware training; gradients pass straight through the rounding, Bengio, Leonard and Courville 2013).
+---pg.quant.convert then makes the small model of it.
+---@param ... perigee.Layer|{model: perigee.Layer, dtype?: "int8"|"int4", mode?: "weight_only"|"dynamic"|"static", activations?: "int8"|"uint8", group_size?: integer, targets?: string[]} # model, dtype=int8, mode=weight_only, activations=int8, group_size, targets
+---@return perigee.Layer model to train
+function quant.qat(...) end
 
 ---The scale; 1 where scaling is off.
 ---@return number

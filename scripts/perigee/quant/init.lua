@@ -8,12 +8,12 @@ local places = require "perigee.nn.places"
 local calibration = require "perigee.quant.calibration"
 local linear = require "perigee.quant.linear"
 local reports = require "perigee.quant.report"
+local training = require "perigee.quant.training"
 
 ---@class perigee.quant
 local quant = {}
 
 local META = walk.META
-local WHERE = "quant.ptq"
 local DTYPES = { "int8", "int4" }
 local MODES = { "weight_only", "dynamic", "static" }
 local LEAST_GROUP, MOST_GROUP = 16, 64 -- of int4 where no size is given
@@ -48,7 +48,7 @@ end
 
 -- Why a layer cannot be quantised; nil: it can.
 local function obstacle(layer, shared)
-  if linear.is_quantized(layer) then return "it is quantised already" end
+  if linear.is_quantized(layer) or training.is_trained(layer) then return "it is quantised already" end
   if class_of(layer) ~= "Linear" or not layer[META].attributes or layer.forward ~= pg().nn.Linear.forward then
     return "it is no Linear"
   end
@@ -64,19 +64,19 @@ local function chosen(model, o, report)
   for _, target in ipairs(o.targets or { false }) do
     local found = false
     if target and type(target) ~= "string" then
-      native.raise("invalid_argument", WHERE, "targets must be names of layers or of classes, got " ..
+      native.raise("invalid_argument", o.where, "targets must be names of layers or of classes, got " ..
                    native.describe(target))
     end
     for _, place in ipairs(all) do
       local layer = place.layer
       if target and places.fits(target, place) or not target and
-        (class_of(layer) == "Linear" or linear.is_quantized(layer)) then
+        (class_of(layer) == "Linear" or linear.is_quantized(layer) or training.is_trained(layer)) then
         local why = obstacle(layer, shared)
-        if linear.is_quantized(layer) then
-          native.raise("failed_precondition", WHERE, ("%s is quantised already"):format(label(place)),
+        if linear.is_quantized(layer) or training.is_trained(layer) then
+          native.raise("failed_precondition", o.where, ("%s is quantised already"):format(label(place)),
                        "quantise the floating model, or name other layers in targets")
         elseif why and target then
-          native.raise("not_supported", WHERE, ("%s (%s) cannot be quantised: %s"):format(label(place),
+          native.raise("not_supported", o.where, ("%s (%s) cannot be quantised: %s"):format(label(place),
                        class_of(layer), why))
         elseif why then
           report.left[#report.left + 1] = { name = label(place), why = why }
@@ -87,12 +87,12 @@ local function chosen(model, o, report)
       end
     end
     if target and not found then
-      native.raise("not_found", WHERE, ("no layer fits %q of targets"):format(target))
+      native.raise("not_found", o.where, ("no layer fits %q of targets"):format(target))
     end
   end
   if #list == 0 then
     local left = report.left[1]
-    native.raise("failed_precondition", WHERE, ("%s has no Linear layer to quantise"):format(class_of(model)),
+    native.raise("failed_precondition", o.where, ("%s has no Linear layer to quantise"):format(class_of(model)),
                  left and ("%s stays: %s"):format(left.name, left.why) or nil)
   end
   return list
@@ -104,11 +104,11 @@ local function options_of(place, o)
   local inputs = attributes:get "inputs"
   local why = misfit(inputs, o)
   if why then
-    native.raise("invalid_argument", WHERE, ("%s cannot be quantised: %s"):format(label(place), why),
+    native.raise("invalid_argument", o.where, ("%s cannot be quantised: %s"):format(label(place), why),
                  "another group_size or dtype, or targets without it")
   end
   if not place.layer.weight:isfinite():all():item() then
-    native.raise("failed_precondition", WHERE, ("the weight of %s holds NaN or infinite values"):format(label(place)))
+    native.raise("failed_precondition", o.where, ("the weight of %s holds NaN or infinite values"):format(label(place)))
   end
   return { inputs = inputs, out = attributes:get "out", dtype = o.dtype,
            group_size = o.group_size or default_group(o.dtype, inputs), activation = attributes:get "activation",
@@ -117,45 +117,54 @@ end
 
 local function check(o)
   if not walk.is_layer(o.model) then
-    native.raise("invalid_argument", WHERE, "needs a model, got " .. native.describe(o.model))
-  end
-  o.mode = o.mode or (o.data ~= nil and "static" or "weight_only")
-  if o.mode == "static" and o.data == nil then
-    native.raise("invalid_argument", WHERE, "mode=\"static\" finds the scales of what goes through layers with data=",
-                 "some batches of training data, or mode=\"dynamic\", which needs none")
-  elseif o.mode ~= "static" and o.data ~= nil then
-    native.raise("invalid_argument", WHERE, ("mode=%q does not look at data"):format(o.mode), "mode=\"static\"")
-  elseif o.percentile <= 50 or o.percentile > 100 then
-    native.raise("invalid_argument", WHERE, ("percentile must be above 50 and at most 100, got %g"):format(
-                 o.percentile))
+    native.raise("invalid_argument", o.where, "needs a model, got " .. native.describe(o.model))
   end
   if o.group_size and o.group_size < 1 then
-    native.raise("invalid_argument", WHERE, ("group_size must be at least 1, got %d"):format(o.group_size))
+    native.raise("invalid_argument", o.where, ("group_size must be at least 1, got %d"):format(o.group_size))
   end
   if walk.is_lazy(o.model) then
-    native.raise("failed_precondition", WHERE, "sizes are not known before the first input", "call the model once")
+    native.raise("failed_precondition", o.where, "sizes are not known before the first input", "call the model once")
   end
 end
 
-local read = native.signature(WHERE, {
-  { "model", "any", required = true, type = "perigee.Layer", doc = "it stays as it is" },
-  { "dtype", "string", named = true, default = "int8", choices = DTYPES, doc = "of the weights" },
+-- The mode that options mean, and whether they fit it.
+local function check_calibration(o)
+  o.mode = o.mode or (o.data ~= nil and "static" or "weight_only")
+  if o.mode == "static" and o.data == nil then
+    native.raise("invalid_argument", o.where, "mode=\"static\" finds the scales of what goes through layers with data=",
+                 "some batches of training data, or mode=\"dynamic\", which needs none")
+  elseif o.mode ~= "static" and o.data ~= nil then
+    native.raise("invalid_argument", o.where, ("mode=%q does not look at data"):format(o.mode), "mode=\"static\"")
+  elseif o.percentile <= 50 or o.percentile > 100 then
+    native.raise("invalid_argument", o.where, ("percentile must be above 50 and at most 100, got %g"):format(
+                 o.percentile))
+  end
+end
+
+local DTYPE = { "dtype", "string", named = true, default = "int8", choices = DTYPES, doc = "of the weights" }
+local MODEL = { "model", "any", required = true, type = "perigee.Layer", doc = "it stays as it is" }
+local ACTIVATIONS = { "activations", "string", named = true, default = "int8", choices = { "int8", "uint8" },
+                      doc = "the numbers of dynamic and static: int8 are symmetric, uint8 have a zero point" }
+local GROUP = { "group_size", "integer", named = true,
+                doc = "neighbours in a row of a weight that share a scale: must divide every layer's inputs. If not " ..
+                  "given a whole row of int8 (a scale an output), of int4 the largest even divisor from 16 to 64, " ..
+                  "else a whole row" }
+local TARGETS = { "targets", "table", named = true, type = "string[]",
+                  doc = "names of layers, as in state() or their ends, or of classes; all Linear layers if not given" }
+
+local read = native.signature("quant.ptq", {
+  MODEL, DTYPE,
   { "mode", "string", named = true, choices = MODES,
     doc = "what goes into layers: stays floating (weight_only), is made whole numbers by scales found anew for each " ..
       "row (dynamic), or by one scale found beforehand with data (static). If not given static where data is, else " ..
       "weight_only" },
   { "data", "any", named = true, type = "perigee.Dataset|perigee.Tensor|any[]",
     doc = "what the model is called with to calibrate: a dataset, a tensor, or a list of inputs" },
-  { "activations", "string", named = true, default = "int8", choices = { "int8", "uint8" },
-    doc = "the numbers of dynamic and static: int8 are symmetric, uint8 have a zero point" },
+  ACTIVATIONS,
   { "observer", "string", named = true, default = "minmax", choices = { "minmax", "percentile", "mse" },
     doc = "how static finds a range: the extremes, a percentile of them, or the least mean of squared errors" },
   { "percentile", "number", named = true, default = 99.99, doc = "of observer=\"percentile\"" },
-  { "group_size", "integer", named = true,
-    doc = "neighbours in a row of a weight that share a scale: must divide every layer's inputs. If not given a " ..
-      "whole row of int8 (a scale an output), of int4 the largest even divisor from 16 to 64, else a whole row" },
-  { "targets", "table", named = true, type = "string[]", doc = "names of layers, as in state() or their ends, or of " ..
-    "classes; all Linear layers if not given" } })
+  GROUP, TARGETS })
 
 ---A copy of a trained model whose Linear layers have weights of whole numbers of eight bits, or of four, and a scale
 ---for every row or group (post-training quantisation, symmetric: the largest magnitude of a group becomes 127 or 7).
@@ -168,7 +177,9 @@ local read = native.signature(WHERE, {
 ---@return perigee.QuantReport report by layer how far its weight moved and the bytes it takes; print shows it
 function quant.ptq(...)
   local o = read(...)
+  o.where = "quant.ptq"
   check(o)
+  check_calibration(o)
   return pg().no_grad(function()
     local model = o.model:clone()
     local report, made = reports.new(model), {}
@@ -187,6 +198,75 @@ function quant.ptq(...)
         reports.add(report, place.path, layer, made[layer], weight)
       end
       if place.parent then places.put(place, made[layer]) else model = made[layer] end
+    end
+    report.bytes = model:size()
+    return model, report
+  end)
+end
+
+local read_qat = native.signature("quant.qat", {
+  MODEL, DTYPE,
+  { "mode", "string", named = true, default = "weight_only", choices = MODES,
+    doc = "as ptq's; static takes the extremes of what goes in while training, averaged with a momentum of 0.1" },
+  ACTIVATIONS, GROUP, TARGETS })
+
+---A copy of a model whose Linear layers round their weight, and with mode="dynamic" or "static" what goes in, as whole
+---numbers would be, while the parameters stay floating and keep their names: trained on, it learns to be quantised
+---(quantisation-aware training; gradients pass straight through the rounding, Bengio, Leonard and Courville 2013).
+---pg.quant.convert then makes the small model of it.
+---@return perigee.Layer model to train
+function quant.qat(...)
+  local o = read_qat(...)
+  o.where = "quant.qat"
+  check(o)
+  return pg().no_grad(function()
+    local model, made = o.model:clone(), {}
+    for _, place in ipairs(chosen(model, o, { left = {} })) do
+      local layer = place.layer
+      if not made[layer] then
+        local options = options_of(place, o)
+        options.static = o.mode == "static"
+        made[layer] = training.make(layer, options)
+      end
+      if place.parent then places.put(place, made[layer]) else model = made[layer] end
+    end
+    return model
+  end)
+end
+
+local read_convert = native.signature("quant.convert", {
+  { "model", "any", required = true, type = "perigee.Layer", doc = "of pg.quant.qat; it stays as it is" } })
+
+---A copy of a model that pg.quant.qat made and that was trained, with weights of whole numbers: what ptq makes of
+---others.
+---@return perigee.Layer quantised
+---@return perigee.QuantReport report
+function quant.convert(...)
+  local o = read_convert(...)
+  o.where = "quant.convert"
+  check(o)
+  return pg().no_grad(function()
+    local model, made = o.model:clone(), {}
+    local report = reports.new(model)
+    for _, place in ipairs(places.of(model)) do
+      local layer = place.layer
+      if training.is_trained(layer) then
+        if not made[layer] then
+          local options = training.options(layer)
+          if not options then
+            native.raise("failed_precondition", o.where, ("%s has seen no input in training"):format(label(place)),
+                         "train the model first, in train() mode")
+          end
+          local small, weight = linear.make(layer, options)
+          made[layer] = small
+          reports.add(report, place.path, layer, small, weight)
+        end
+        if place.parent then places.put(place, made[layer]) else model = made[layer] end
+      end
+    end
+    if #report.rows == 0 then
+      native.raise("failed_precondition", o.where, ("%s has no layer of pg.quant.qat"):format(class_of(model)),
+                   "convert what qat made, or quantise another model by pg.quant.ptq")
     end
     report.bytes = model:size()
     return model, report

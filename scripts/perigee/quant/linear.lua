@@ -36,15 +36,18 @@ function Quantized:forward(x)
 end
 common.check_input(Quantized)
 
-function Quantized:describe()
+---What printing shows of a layer with these options.
+function linear.describe(self)
   local o = self.options
   local text = ("inputs=%d, out=%d, dtype=%s, group_size=%d"):format(o.inputs, o.out, o.dtype, o.group_size)
   if o.activations ~= "floating" then
-    text = text .. (", activations=%s, %s"):format(o.activations, o.input and "static" or "dynamic")
+    text = text .. (", activations=%s, %s"):format(o.activations, (o.input or o.static) and "static" or "dynamic")
   end
   if not self.bias then text = text .. ", bias=false" end
   return o.activation == "none" and text or text .. ", activation=" .. o.activation
 end
+
+Quantized.describe = linear.describe
 
 ---Whether a layer is one of these.
 function linear.is_quantized(layer) return getmetatable(layer) == Quantized end

@@ -148,6 +148,10 @@ end
 list["compress.low_rank"] = "local model = nn.Sequential{nn.Linear{64, 64}, nn.ReLU{}, nn.Linear{64, 3}}\n" ..
   "local small, factored = pg.compress.low_rank(model, {rank=8})\n" ..
   "print(small, model:size(), small:size())\nprint(factored[1].name, factored[1].rank)"
+list["quant.qat"] = "local model = pg.quant.qat(nn.Sequential{nn.Linear{8, 8}, nn.Linear{8, 2}}, {dtype=\"int4\"})\n" ..
+  "model(pg.rand{4, 8}):sum():backward()  -- and a step of an optimizer, many times\n" ..
+  "print(pg.quant.convert(model))"
+list["quant.convert"] = list["quant.qat"]
 list["quant.ptq"] = "local model = nn.Sequential{nn.Linear{64, 64}, nn.ReLU{}, nn.Linear{64, 3}}\n" ..
   "local small, report = pg.quant.ptq(model, {dtype=\"int4\", group_size=32})\n" ..
   "print(small, model:size(), small:size())\nprint(#report.rows, report.rows[1].name, report.rows[1].bytes)"
