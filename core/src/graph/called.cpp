@@ -98,7 +98,7 @@ void convert_constant(Graph& g, CalledTensor& c) {
   }
   c.variable = taken->second;
   if (!v.named) {
-    g.names.erase(v.name);
+    forget_name(g, v.name);
     v.name = free_name(g, c.name);
     g.names[v.name] = c.variable;
   }

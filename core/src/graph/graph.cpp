@@ -22,20 +22,28 @@ std::string scoped(const std::string& name) {
 }
 
 std::string free_name(Graph& g, const std::string& wanted) {
-  uint32_t& count = g.name_count[wanted];
-  for (std::string name = wanted;; name = wanted + "_" + std::to_string(count)) {
-    if (!g.names.count(name)) return name;
-    count++;
-  }
+  const NameEntry& entry = claim_name(g, wanted);
+  std::string name = entry.first;
+  forget_name(g, name);
+  return name;
 }
 
 NameEntry& claim_name(Graph& g, const std::string& wanted) {
-  uint32_t& count = g.name_count[wanted];
-  for (std::string name = wanted;; name = wanted + "_" + std::to_string(count)) {
-    auto [entry, fresh] = g.names.try_emplace(name, UINT32_MAX);
+  Graph::Wanted& known = g.wanted[wanted];
+  if (!known.taken) {
+    known.taken = true;
+    auto [entry, fresh] = g.names.try_emplace(wanted, UINT32_MAX);
     if (fresh) return *entry;
-    count++;
   }
+  for (;;) {
+    auto [entry, fresh] = g.names.try_emplace(wanted + "_" + std::to_string(++known.count), UINT32_MAX);
+    if (fresh) return *entry;
+  }
+}
+
+void forget_name(Graph& g, const std::string& name) {
+  if (auto known = g.wanted.find(name); known != g.wanted.end()) known->second.taken = false;
+  g.names.erase(name);
 }
 
 uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, NameEntry& name) {
@@ -428,7 +436,7 @@ void graph_rename(Graph& g, uint32_t value, const std::string& name) {
   auto [it, fresh] = g.names.try_emplace(name, value);
   GraphValue& v = g.values[value];
   if (!fresh && v.name != name) pg::fail_argument("the graph already has a tensor named '" + name + "'");
-  if (v.name != name) g.names.erase(v.name);
+  if (v.name != name) forget_name(g, v.name);
   v.name = name;
   if (v.kind != ValueKind::node) return;
   GraphNode& n = g.nodes[v.node];
@@ -454,7 +462,7 @@ void graph_set_name(Graph& g, Tensor& tensor, const std::string& name) {
   if (!fresh && it->second != tensor.value) pg::fail_argument("the graph already has a tensor named '" + name + "'");
   GraphValue& v = g.values[tensor.value];
   g.revision++;
-  if (!v.named && v.name != name) g.names.erase(v.name);
+  if (!v.named && v.name != name) forget_name(g, v.name);
   v.name = name;
   v.named = true;
   if (v.kind != ValueKind::node) return;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/block_list.hpp"
 #include "builder/builder.hpp"
 #include "tape/tape.hpp"
 
@@ -105,11 +106,14 @@ struct HungNode {
 struct Graph {
   std::atomic<uint32_t> refs{1};
   uint64_t revision = 0;  // another one whenever anything was recorded or named
-  std::vector<GraphValue> values;
-  std::vector<GraphNode> nodes;
+  BlockList<GraphValue> values;
+  BlockList<GraphNode> nodes;
   std::unordered_map<std::string, uint32_t> names;  // of values and nodes; of a node, its first output, if it has any
-  std::unordered_map<std::string, uint32_t>
-      name_count;  // how often one was asked for: where looking for a free one starts
+  struct Wanted {
+    uint32_t count = 0;  // the last number that was tried behind it
+    bool taken = false;  // the name itself is
+  };
+  std::unordered_map<std::string, Wanted> wanted;  // names that were asked for
   std::map<std::string, int64_t> symbols;
   std::vector<WrittenValue> written;            // variables' later values, in the order made
   std::vector<int64_t> made_symbols;            // these, and those of extents that only a run tells

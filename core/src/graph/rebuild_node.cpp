@@ -160,7 +160,7 @@ void GraphReader::name_node(GraphNode& n, const std::string& name, const Json& o
   read_bound(n, json, where);
   if (!n.outputs.empty()) return;
   if (g_.names.count(name) && n.name != name) fail(where + ": the name is taken");
-  g_.names.erase(n.name);
+  forget_name(g_, n.name);
   g_.names[n.name = name] = UINT32_MAX;
 }
 

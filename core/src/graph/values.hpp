@@ -15,6 +15,7 @@ std::string free_name(Graph& g, const std::string& wanted);
 using NameEntry = std::pair<const std::string, uint32_t>;
 NameEntry& claim_name(Graph& g, const std::string& wanted);
 uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, NameEntry& name);
+void forget_name(Graph& g, const std::string& name);  // it is free again
 // The name is one that is free.
 uint32_t add_value(Graph& g, ValueKind kind, MetaRef meta, Device* device, const std::string& name);
 TensorRef tensor_of(Graph& g, uint32_t value);
