@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Order, ends and errors of runs, whatever threads take part.
+#include <unistd.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "base/rng.hpp"
+#include "data/cache.hpp"
 #include "data/run.hpp"
 #include "data/timed.hpp"
 
@@ -155,10 +159,40 @@ TEST_CASE("filters give the same whatever the threads, also through buffers and 
   CHECK(std::vector<double>(one.begin(), one.begin() + 34) == std::vector<double>(one.begin() + 34, one.begin() + 68));
   for (size_t threads : {2u, 4u}) CHECK(run_all(0, threads) == one);
   CHECK(run_all(20, 3) == std::vector<double>(one.begin() + 20, one.end()));
-  CHECK_THROWS_WITH(run_all(103, 2), Catch::Contains("behind the end"));
+  Run behind(make(), 103, {0, 4}, make_workers(2));
+  CHECK_THROWS_WITH(all(behind), Catch::Contains("behind the end"));
+  while (!behind.close()) {
+  }
   CHECK(make()->count == kUnknown);
   Run part(window_stage(make(), 5, 5, 7, 3), 1, {0, 2}, make_workers(2));
   CHECK(all(part) == std::vector<double>{one[10], one[17], one[24], one[31]});
+  CHECK(threads_leave());
+}
+
+TEST_CASE("a cache is filled by several threads, and by several runs at once") {
+  const std::string path = std::filesystem::temp_directory_path() / ("run_test." + std::to_string(::getpid()));
+  for (const bool in_file : {false, true}) {
+    const CacheRef cache = in_file ? file_cache(path, "numbers") : memory_cache();
+    const auto make = [&] { return cache_stage(filter_stage(range_stage(300), 4, 0, 1), cache); };
+    Run one(make(), 0, {0, 8}, make_workers(3)), two(make(), 0, {0, 8}, make_workers(2));
+    std::vector<double> first;
+    Element element;
+    for (int i = 0; i < 40;) {
+      i += one.next(element) == Step::element;
+      if (two.next(element) == Step::element) first.push_back(element.leaves[0].number);
+    }
+    CHECK(cache->count() == -1);
+    const auto rest = all(two);
+    first.insert(first.end(), rest.begin(), rest.end());
+    REQUIRE(first.size() == 100);
+    CHECK(cache->count() == 100);
+    CHECK(all(one).size() == 60);
+    Run again(make(), 0, {3, 8}, nullptr);  // without workers: nothing is computed
+    CHECK(all(again) == first);
+  }
+  CHECK(file_cache(path, "numbers")->count() == 100);
+  CHECK_THROWS_WITH(file_cache(path, "others"), Catch::Contains("its stage 1 is numbers, here it is others"));
+  std::filesystem::remove(path);
   CHECK(threads_leave());
 }
 
@@ -203,6 +237,8 @@ TEST_CASE("threads are fed by who takes the elements") {
       }
     } catch (const std::exception& e) {
       failure = e.what();
+    }
+    while (!run.close()) {
     }
     REQUIRE(list.size() == static_cast<size_t>(std::min<int64_t>(count, 1000)));
     for (size_t i = 0; i < list.size(); i++) CHECK(list[i] == 2.0 * static_cast<double>(i));

@@ -26,6 +26,7 @@ struct pgc_cache {
 };
 struct pgc_feeds {
   std::shared_ptr<Feeds> feeds = std::make_shared<Feeds>();
+  LayoutRef last;  // of what was answered
 };
 
 namespace {
@@ -144,9 +145,9 @@ int32_t pgc_cache_get(pgc_cache* cache, int64_t position, pgc_element* element) 
 int32_t pgc_cache_put(pgc_cache* cache, int64_t position, int64_t count, const char* layout, uint64_t bytes,
                       const pgc_leaf* leaves, uint32_t leaf_count) {
   return run("cache", [&] {
-    thread_local LayoutRef last;
+    LayoutRef own;
     Element made;
-    if (layout != nullptr) made = take_element(last, layout, bytes, leaves, leaf_count);
+    if (layout != nullptr) made = take_element(own, layout, bytes, leaves, leaf_count);
     cache->cache->keep(position, count < 0 ? kUnknown : count, made);
   });
 }
@@ -201,9 +202,8 @@ int32_t pgc_feeds_next(pgc_feeds* feeds, pgc_request* request) {
 int32_t pgc_feeds_answer(pgc_feeds* feeds, const pgc_request* to, const char* layout, uint64_t bytes,
                          const pgc_leaf* leaves, uint32_t count) {
   return run("each", [&] {
-    thread_local LayoutRef last;
     Element made;
-    if (layout != nullptr) made = take_element(last, layout, bytes, leaves, count);
+    if (layout != nullptr) made = take_element(feeds->last, layout, bytes, leaves, count);
     feeds->feeds->answer({to->source, to->time, to->position}, std::move(made));
   });
 }

@@ -70,27 +70,29 @@ class FileCache : public Cache {
   bool get(int64_t i, Element& out) override {
     CachePlace place;
     int from;
+    LayoutRef layout;
     {
       std::lock_guard lock(mutex_);
       const auto found = places_.find(i);
       if (found == places_.end()) return false;
       place = found->second;
       from = descriptor_ >= 0 ? descriptor_ : file_->descriptor();
+      layout = last_;
     }
-    thread_local std::vector<char> bytes;
-    bytes.resize(place.bytes);
-    read(from, bytes.data(), place.bytes, place.offset);
-    thread_local LayoutRef last;
+    const std::unique_ptr<char[]> bytes(new char[place.bytes]);
+    read(from, bytes.get(), place.bytes, place.offset);
     try {
-      if (checksum_of(bytes.data(), bytes.size()) != place.checksum)
+      if (checksum_of(bytes.get(), place.bytes) != place.checksum)
         pg::fail(PG_E_DATA_LOSS, "its content is not what was written");
-      out = from_bytes(bytes.data(), bytes.size(), last);
+      out = from_bytes(bytes.get(), place.bytes, layout);
     } catch (const pg::Error& e) {
       if (e.code == PG_E_OUT_OF_MEMORY) throw;
       pg::fail(PG_E_DATA_LOSS,
                pg::format("%s: element %lld at byte %llu: %s (delete the file)", path_.c_str(),
                           static_cast<long long>(i + 1), static_cast<unsigned long long>(place.offset), e.what()));
     }
+    std::lock_guard lock(mutex_);
+    last_ = std::move(layout);
     return true;
   }
 
@@ -199,6 +201,7 @@ class FileCache : public Cache {
   bool is_broken_ = false;       // a write failed
   uint64_t size_ = 0;
   std::map<int64_t, CachePlace> places_;
+  LayoutRef last_;  // of the elements that were read
 };
 
 }  // namespace

@@ -29,6 +29,7 @@ class Feeds {
   bool waiting();
   void answer(const Request& request, Element element);
   void fail(const Request& request, std::string message);
+  void flush();  // who waits sees all answers, of which the last few may not have been told
 
   // The threads' side.
   Element get(const Request& request);  // waits; throws what failed
@@ -46,12 +47,15 @@ class Feeds {
     uint32_t users = 0;  // threads that wait for it
   };
   bool ask(const Request& request);
+  void tell();
   std::mutex mutex_;
   std::condition_variable answered_;
   std::deque<Request> requests_;
   std::map<Request, Answer> answers_;  // also of what was asked for and is not yet answered
   std::map<uint32_t, uint32_t> times_;
   bool cancelled_ = false;
+  int untold_ = 0;
+  int64_t told_ns_ = 0;
 };
 
 // count: kUnknown where only the source knows its end. in_order: the source makes its elements one after the other.

@@ -22,11 +22,9 @@ constexpr auto kLastWait = std::chrono::milliseconds(100);  // for threads at th
 
 }  // namespace
 
-namespace {
-
 // Chooses how many threads work and how many elements may be ready, from what the consumer sees: one that waits wants
 // more of both, one that never does leaves the processor to itself.
-struct Tuner {
+struct RunTuner {
   static constexpr int kPatience = 64;  // elements that were ready in time, before a thread rests
   Pace pace;
   int64_t capacity = 1;
@@ -76,8 +74,6 @@ struct Tuner {
   }
 };
 
-}  // namespace
-
 struct Run::Shared {
   struct Slot {
     std::optional<Element> element;
@@ -96,7 +92,7 @@ struct Run::Shared {
   int64_t waiting_since = 0;            // the consumer, in ns; 0: it does not wait
   int64_t wanted = 0;                   // what the stage has been told of
   uint32_t threads = 0;                 // that have not left
-  Tuner tuner;
+  RunTuner tuner;
   bool cancelled = false;
   std::exception_ptr failure;  // what the run ended with
 
@@ -256,6 +252,7 @@ Step Run::next(Element& out) {
   check_forked();
   Shared& s = *shared_;
   if (s.slots.empty()) return next_here(out);
+  if (s.feeds) s.feeds->flush();
   std::unique_lock lock(s.mutex);
   if (s.failure) std::rethrow_exception(s.failure);
   if (s.tuner.begin_ns == 0) s.tuner.begin_ns = now_ns();
@@ -321,7 +318,7 @@ bool Run::close() {
 RunState Run::state() const {
   Shared& s = *shared_;
   std::lock_guard lock(s.mutex);
-  const Tuner& t = s.tuner;
+  const RunTuner& t = s.tuner;
   return {t.active,
           static_cast<uint32_t>(t.capacity),
           t.element_bytes,
