@@ -3,6 +3,8 @@
 -- something has gone wrong, so that a call costs nothing for it and an error leaves nothing behind.
 
 local native = require "perigee.native"
+local kept = rawget(native, "nn.path") -- layers that live on call it after a script has cleared package.loaded
+if kept then return kept end
 
 local path = {}
 
@@ -83,4 +85,5 @@ function path.tensors(layer)
   return class_of(layer), names, tensors, walk.is_lazy(layer)
 end
 
+rawset(native, "nn.path", path)
 return path
