@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/group.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -14,14 +15,16 @@ namespace perigee {
 namespace {
 
 constexpr double kSlice = 0.25;  // seconds that the engine waits at a time
+constexpr int kLastSlices = 20;  // of waiting for what is under way when the process ends
 
 // Never destroyed. Engines are called by one thread at a time.
 struct Groups {
   std::mutex mutex;
   bool joined = false, closed = false;
   World world;
-  LoadedPlugin* plugin = nullptr;  // whose engine is at work
-  std::deque<Group> list;          // by number, from kWorldGroup
+  LoadedPlugin* plugin = nullptr;                  // whose engine is at work
+  std::deque<Group> list;                          // by number, from kWorldGroup
+  std::vector<std::pair<Group*, uint64_t>> begun;  // requests that are not known to be over
   double deadline = 1800;
   std::atomic<bool> agreement{false};
 };
@@ -136,6 +139,39 @@ bool wait_for(Group& group, uint64_t request, double seconds) {
 }
 
 // Mutex held.
+void forget_begun(Group& group, uint64_t request) {
+  auto& begun = groups().begun;
+  begun.erase(std::remove(begun.begin(), begun.end(), std::pair(&group, request)), begun.end());
+}
+
+// Mutex held. One that fails is over too.
+bool look_at_begun(Group& group, uint64_t request, double seconds) {
+  try {
+    if (!wait_for(group, request, seconds)) return false;
+  } catch (...) {
+    forget_begun(group, request);
+    throw;
+  }
+  forget_begun(group, request);
+  return true;
+}
+
+// Mutex held. Memory of calls that have begun is about to go: where they do not end soon, since the others do not make
+// them, this process leaves the others.
+void end_begun() noexcept {
+  Groups& g = groups();
+  try {
+    for (int slice = 0; slice < kLastSlices && !g.begun.empty(); slice++)
+      look_at_begun(*g.begun.front().first, g.begun.front().second, kSlice);
+  } catch (const std::exception& error) {
+    write_log(PG_LOG_DEBUG, error.what());
+  }
+  if (g.begun.empty()) return;
+  pg_error error = pg::make_error();
+  engine().abort(g.plugin->self, 0, "it ended before what it had begun", &error);
+}
+
+// Mutex held.
 void submit_and_wait(Group& group, const Collective& call, pg_address input, pg_address output) {
   const uint64_t request = submit(group, call, input, output);
   while (!wait_for(group, request, kSlice)) {
@@ -193,17 +229,19 @@ void run_collective(Group& group, Device& device, uint32_t stream, const Collect
 
 uint64_t begin_collective(Group& group, const Collective& call) {
   std::lock_guard guard(groups().mutex);
-  return submit(group, call, call.input, call.output);
+  const uint64_t request = submit(group, call, call.input, call.output);
+  groups().begun.emplace_back(&group, request);
+  return request;
 }
 
 bool look_at_collective(Group& group, uint64_t request) {
   std::lock_guard guard(groups().mutex);
-  return wait_for(group, request, 0);
+  return look_at_begun(group, request, 0);
 }
 
 void finish_collective(Group& group, uint64_t request) {
   std::lock_guard guard(groups().mutex);
-  while (!wait_for(group, request, kSlice)) {
+  while (!look_at_begun(group, request, kSlice)) {
   }
 }
 
@@ -265,6 +303,7 @@ void close_groups() noexcept {
   Groups& g = groups();
   std::lock_guard guard(g.mutex);
   if (g.plugin == nullptr || g.closed) return;
+  end_begun();
   g.closed = true;
   for (auto group = g.list.rbegin(); group != g.list.rend(); ++group) {
     pg_error error = pg::make_error();

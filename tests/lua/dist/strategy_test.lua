@@ -358,3 +358,24 @@ test("gradients are sent while backward computes: the same bits as before the st
     ]])
   end
 end)
+
+test("a script that ends with gradients on their way ends well", function(t)
+  launched.well(t, 2, COMMON .. [[
+    local strategy = d.multi_worker()
+    local model, optimizer = strategy:scope(function()
+      local model = nn.Sequential { nn.Linear { 512, 512 }, nn.Tanh {}, nn.Linear { 512, 512 } }
+      return model, optim.SGD { model:parameters(), lr = 0.1 }
+    end)
+    local function backward() model(pg.ones { 4, 512 }):sum():backward() end
+    for _ = 1, 3 do
+      strategy:run(function()
+        optimizer:zero_grad()
+        backward()
+        optimizer:step()
+      end)
+    end
+    optimizer:zero_grad()
+    strategy:run(backward)
+    same(strategy._reducers[optimizer].started > 0, true)
+  ]])
+end)
