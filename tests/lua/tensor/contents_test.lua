@@ -84,8 +84,9 @@ test("what is loaded later comes after package.loaded was cleared too", function
       if name:find "^perigee" then package.loaded[name] = nil end
     end
     local again = require "perigee"
-    pg.nn.Sequential { pg.nn.Linear { 2, 2 } }:fit { x = x, y = x, loss = "mse", optimizer = "adam", verbose = 0 }
-    local _, said = pcall(old, x)
+    local taught = pg.nn.Sequential { pg.nn.Linear { 2, 2 } }
+    pcall(taught.fit, taught, { x = x, y = x, loss = "mse", optimizer = "adam", epochs = 1, verbose = 0 })
+    local _, said = pcall(old, 1)
     print(said.message:find("Linear: ", 1, true) ~= nil)
     local model = again.nn.Linear { 2, 1 }
     model(x):sum():backward()
