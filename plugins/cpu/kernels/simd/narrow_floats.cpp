@@ -70,6 +70,7 @@ template <bool four, class Scale, int Rows, int Columns>
     auto block = [&](int64_t b, int first, const uint8_t* limit) __attribute__((always_inline)) {
 #pragma GCC unroll 4
       for (int j = 0; j < Columns; j++) {
+        if (b % (64 / kLanes) == 0) __builtin_prefetch(weight + (j + kNarrowColumns) * step + b * kLanes);
         Numbers<four> w;
         take(load_bytes(weight + j * step + b * kLanes, limit), w);
 #pragma GCC unroll 4

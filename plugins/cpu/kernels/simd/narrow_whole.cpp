@@ -128,6 +128,7 @@ template <class V, class W, class Scale, int Rows, int Columns>
     auto block = [&](const uint8_t* const* at, int64_t b) __attribute__((always_inline)) {
 #pragma GCC unroll 4
       for (int j = 0; j < Columns; j++) {
+        __builtin_prefetch(at[j] + kNarrowColumns * step);  // the same stretch of the next columns
         const W w(at[j]);
 #pragma GCC unroll 4
         for (int i = 0; i < Rows; i++) sum[i][j] = w.add(sum[i][j], x + i * row_step + b * kStep);
