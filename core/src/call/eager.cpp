@@ -113,7 +113,7 @@ void cut_dynamic(Signature& s, const int64_t* extents, Tensors& outputs) {
   }
 }
 
-void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
+void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs, pg_address workspace) {
   SmallVector<pg_address, 6> in(inputs.size()), out(outputs.size());
   uint32_t stream = s.device->synchronous ? 0 : ambient().stream;
   for (size_t i = 0; i < inputs.size(); i++) in[i] = inputs[i] != nullptr ? inputs[i]->address() : pg_address{0, 0};
@@ -140,10 +140,11 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   launch.input = in.data();
   launch.output = out.data();
   launch.attrs = attrs;
-  if (s.workspace > 0) {
+  if (s.workspace > 0 && workspace.buffer == 0) {
     scratch.block = s.device->allocator.alloc(s.workspace, stream);
-    launch.workspace = {scratch.block->buffer, scratch.block->offset};
+    workspace = {scratch.block->buffer, scratch.block->offset};
   }
+  launch.workspace = workspace;
   if (s.dynamic) {
     uint64_t count = 0;
     for (OutputPlan& o : s.outputs) count += o.meta->rank;
@@ -177,9 +178,10 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   }
 }
 
-void launch_seeded(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs) {
+void launch_seeded(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs,
+                   pg_address workspace = {0, 0}) {
   if (s.op->info->effect != PG_EFFECT_RANDOM) {
-    launch_kernel(s, inputs, attrs, outputs);
+    launch_kernel(s, inputs, attrs, outputs, workspace);
     return;
   }
   auto* bytes = static_cast<const uint8_t*>(attrs);
@@ -189,7 +191,7 @@ void launch_seeded(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   std::memcpy(seeded.data() + s.op->seed_offset, &state.seed, sizeof state.seed);
   std::memcpy(seeded.data() + s.op->offset_offset, &state.offset, sizeof state.offset);
   try {
-    launch_kernel(s, inputs, seeded.data(), outputs);
+    launch_kernel(s, inputs, seeded.data(), outputs, workspace);
   } catch (const pg::Error&) {
     undo_draw(elements, state);  // a call that is reissued must draw the same
     throw;
@@ -387,9 +389,12 @@ void run_plain_recorded(Signature& s, Tensor* const* inputs, const void* attrs, 
 
 }  // namespace
 
-void launch_plain(Signature& s, const pg_address* in, const pg_address* out, const void* attrs) {
+void launch_plain(Signature& s, const pg_address* in, const pg_address* out, const void* attrs, pg_address workspace) {
   Scratch scratch{*s.device};
-  if (s.workspace > 0) scratch.block = s.device->allocator.alloc(s.workspace, 0);
+  if (s.workspace > 0 && workspace.buffer == 0) {
+    scratch.block = s.device->allocator.alloc(s.workspace, 0);
+    workspace = {scratch.block->buffer, scratch.block->offset};
+  }
   pg_launch launch{
       PG_SIZE(pg_launch, extents),
       s.device->ordinal,
@@ -404,7 +409,7 @@ void launch_plain(Signature& s, const pg_address* in, const pg_address* out, con
       out,
       nullptr,
       attrs,
-      scratch.block != nullptr ? pg_address{scratch.block->buffer, scratch.block->offset} : pg_address{0, 0},
+      workspace,
       nullptr};
   pg_error error;  // not cleared: half a kilobyte that only a failure fills
   error.size = PG_SIZE(pg_error, message);
@@ -419,18 +424,19 @@ void launch_plain(Signature& s, const pg_address* in, const pg_address* out, con
     note(span, ProfileKind::kernel, s);
 }
 
-void launch_again(Signature& s, Tensor* const* inputs, Tensor* const* outputs, const void* attrs) {
+void launch_again(Signature& s, Tensor* const* inputs, Tensor* const* outputs, const void* attrs,
+                  pg_address workspace) {
   if (s.plain) {
     pg_address in[Signature::plain_inputs], out[Signature::plain_outputs];
     for (size_t i = 0; i < s.inputs.size(); i++) in[i] = inputs[i] != nullptr ? inputs[i]->address() : pg_address{0, 0};
     for (size_t i = 0; i < s.outputs.size(); i++)
       out[i] = outputs[i] != nullptr ? outputs[i]->address() : pg_address{0, 0};
-    return launch_plain(s, in, out, attrs);
+    return launch_plain(s, in, out, attrs, workspace);
   }
   Pointers used(inputs, inputs + s.inputs.size());
   Tensors made;
   for (size_t i = 0; i < s.outputs.size(); i++) made.push_back(TensorRef::share(outputs[i]));
-  if (s.how == How::kernel) return launch_seeded(s, used, attrs, made);
+  if (s.how == How::kernel) return launch_seeded(s, used, attrs, made, workspace);
   run_entry(s, used, attrs, made);
 }
 

@@ -90,6 +90,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   void record_backward(const BackwardCall& call, PassRef& paused);
   Item& add_item(const Asked& asked);
   void find_histories();
+  void add_workspaces();
   void end_recording();
   void allocated(Storage& storage) override;
   void launched(Signature& s, Tensor* const* inputs, uint32_t input_count, Tensor* const* outputs,
@@ -117,6 +118,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   std::vector<AutocastRef> scopes_;   // in the order met
   std::vector<Undo> undo_;
   std::unique_ptr<Plan> recording_;
+  uint64_t live_before_ = 0;       // bytes, when it began
   std::vector<int64_t> offsets_;   // while recording, of tensors from outside
   std::vector<TensorRef> leaves_;  // from outside, that require gradients, in the order of their numbers
   std::map<std::tuple<uint32_t, bool, int64_t, const Meta*>, uint32_t> known_operands_;

@@ -36,9 +36,15 @@ bool Compiled::complete() {
 bool Compiled::finish() {
   Plan& plan = *plan_;
   std::vector<uint8_t> outliving(plan.slots.size(), 0);
-  for (size_t n = 0; n < tensors_.size(); n++) {
+  SmallVector<uint32_t, 64> views(tensors_.size());  // by tensor: those of it that nobody else holds
+  for (size_t n = tensors_.size(); n-- > 0;) {
     const TensorPlan& t = plan.tensors[n];
-    if (t.outside || tensors_[n]->refs.load(std::memory_order_relaxed) == 1) continue;
+    if (t.outside) continue;
+    if (tensors_[n]->refs.load(std::memory_order_relaxed) == 1 + views[n]) {
+      if (tensors_[n]->view && is_mine(tensors_[n]->view->parent->mark))
+        views[tensors_[n]->view->parent->mark & 0xffffff]++;
+      continue;
+    }
     if (t.history == History::alive) {
       std::string why = "a tensor with a history that backward has not gone through is read, returned or kept";
       const bool again = ++plan.failures < most_failures;  // it may be a dead tensor that was not collected yet
@@ -75,21 +81,21 @@ bool Compiled::finish() {
   return true;
 }
 
-// All that can run out comes before the first write.
+// All that can run out comes before the first write; large blocks come before what would cut their place into pieces.
 void Compiled::allocate_for(Plan& plan, const std::vector<uint8_t>& outliving) {
   plan.lay_out(outliving);
   const uint32_t stream = ambient().stream;
-  for (size_t s = 0; s < plan.slots.size(); s++) {
-    if (!outliving[s] || !storages_[s] || storages_[s]->block != nullptr) continue;
-    Device& device = *plan.slots[s].device;
-    storages_[s]->last_stream = device.synchronous ? 0 : stream;
-    storages_[s]->block = device.allocator.alloc(plan.slots[s].bytes, storages_[s]->last_stream, {"pg.compile"});
+  auto allocate = [&](Storage& storage, uint64_t bytes) {
+    if (storage.block != nullptr) return;
+    storage.last_stream = storage.device->synchronous ? 0 : stream;
+    storage.block = storage.device->allocator.alloc(bytes, storage.last_stream, {"pg.compile"});
+  };
+  bool done = plan.arena_bytes == 0;
+  for (uint32_t s : plan.own) {
+    if (!done && plan.arena_bytes >= plan.slots[s].bytes) allocate(*plan.arena, plan.arena_bytes), done = true;
+    if (storages_[s]) allocate(*storages_[s], plan.slots[s].bytes);
   }
-  if (plan.arena_bytes > 0 && plan.arena->block == nullptr) {
-    Device& device = *plan.device();
-    plan.arena->last_stream = device.synchronous ? 0 : stream;
-    plan.arena->block = device.allocator.alloc(plan.arena_bytes, plan.arena->last_stream, {"pg.compile"});
-  }
+  if (!done) allocate(*plan.arena, plan.arena_bytes);
   for (uint32_t o : plan.loose) {
     const Place& place = plan.operands[o].place;
     Tensor& x = *plan.operands[o].tensor;
@@ -116,7 +122,7 @@ void Compiled::run_launches(Plan& plan) {
       for (size_t i = 0; i < outputs.size(); i++) outputs[i] = at(l.outputs[i]);
       if (l.signature) {
         op = l.signature->op;
-        launch_again(*l.signature, inputs.data(), outputs.data(), l.attrs.data());
+        launch_again(*l.signature, inputs.data(), outputs.data(), l.attrs.data(), plan.workspace_of(l));
       } else {
         copy_into(*outputs[0], *inputs[0], "copy");
       }

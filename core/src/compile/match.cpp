@@ -86,6 +86,7 @@ void Compiled::begin_stretch() {
 void Compiled::start_recording() {
   serial_ = next_serial();
   recording_ = std::make_unique<Plan>();
+  live_before_ = live_bytes();
   scopes_.clear();
   offsets_.clear();
   leaves_.clear();

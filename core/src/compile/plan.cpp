@@ -50,22 +50,54 @@ bool same_until(const Plan& a, const Plan& b, size_t items) {
   return std::equal(a.scopes.begin(), a.scopes.begin() + static_cast<ptrdiff_t>(scopes), b.scopes.begin());
 }
 
-// Large ones first, each where the gap between those that live at the same time fits it best.
-void Plan::lay_out(const std::vector<uint8_t>& outliving) {
-  if (arena && outlives == outliving) return;
-  outlives = outliving;
-  std::vector<uint32_t> order;
-  for (uint32_t s = 0; s < slots.size(); s++)
-    if (!outlives[s] && slots[s].first != no_number) order.push_back(s);
-  bound = 0;
+// Whether a launch may write where its first input lies, which nobody reads afterwards: schemas promise that for
+// elementwise operators that can be called in place.
+bool Plan::takes_over(uint32_t launch) const {
+  const Launch& l = launches[launch];
+  if (!l.signature || l.signature->how != How::kernel || l.signature->in_place || l.signature->writes) return false;
+  const uint32_t traits = l.signature->op->info->traits;
+  if (!(traits & PG_OP_ELEMENTWISE) || !(traits & PG_OP_IN_PLACE) || l.outputs.size() != 1 || l.inputs.empty() ||
+      l.inputs[0] == no_number || l.outputs[0] == no_number)
+    return false;
+  const Operand &from = operands[l.inputs[0]], &to = operands[l.outputs[0]];
+  if (from.place.outside || to.place.outside || from.place.base == to.place.base || from.place.offset != 0 ||
+      to.place.offset != 0 || outlives[from.place.base] || outlives[to.place.base])
+    return false;
+  if (from.tensor->meta.get() != to.tensor->meta.get() || !to.tensor->meta->contiguous) return false;
+  const Slot &source = slots[from.place.base], &target = slots[to.place.base];
+  if (source.bytes != target.bytes || source.last != launch || target.first != launch) return false;
+  for (uint32_t o : l.inputs)  // the same memory seen in another way would change while it is read
+    if (o != no_number && o != l.inputs[0] && !operands[o].place.outside && operands[o].place.base == from.place.base)
+      return false;
+  return true;
+}
+
+void Plan::take_over_memory() {
+  for (uint32_t s = 0; s < slots.size(); s++) slots[s].memory = s, slots[s].until = slots[s].last;
+  for (uint32_t i = 0; i < launches.size(); i++) {
+    if (!takes_over(i)) continue;
+    const uint32_t from = slots[operands[launches[i].inputs[0]].place.base].memory;
+    Slot& to = slots[operands[launches[i].outputs[0]].place.base];
+    to.memory = from;
+    slots[from].until = to.last;
+  }
+}
+
+// What lives at once at least.
+void Plan::find_bound(const std::vector<uint32_t>& order) {
   std::vector<std::pair<uint32_t, int64_t>> changes;
   for (uint32_t s : order) {
     changes.emplace_back(slots[s].first * 2, static_cast<int64_t>(rounded(slots[s].bytes)));
-    changes.emplace_back(slots[s].last * 2 + 1, -static_cast<int64_t>(rounded(slots[s].bytes)));
+    changes.emplace_back(slots[s].until * 2 + 1, -static_cast<int64_t>(rounded(slots[s].bytes)));
   }
   std::sort(changes.begin(), changes.end());
+  bound = 0;
   int64_t live = 0;
   for (auto& [when, bytes] : changes) bound = std::max<uint64_t>(bound, static_cast<uint64_t>(live += bytes));
+}
+
+// Large ones first, each where the gap between those that live at the same time fits it best.
+void Plan::place(std::vector<uint32_t>& order) {
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return slots[a].bytes > slots[b].bytes; });
   std::vector<uint32_t> placed;  // by offset
   arena_bytes = 0;
@@ -75,7 +107,7 @@ void Plan::lay_out(const std::vector<uint8_t>& outliving) {
     uint64_t end = 0, best = UINT64_MAX, best_gap = UINT64_MAX;
     for (uint32_t other : placed) {
       const Slot& o = slots[other];
-      if (o.last < slot.first || slot.last < o.first) continue;
+      if (o.until < slot.first || slot.until < o.first) continue;
       if (o.offset >= end + bytes && o.offset - end < best_gap) best = end, best_gap = o.offset - end;
       end = std::max(end, o.offset + rounded(o.bytes));
     }
@@ -85,6 +117,35 @@ void Plan::lay_out(const std::vector<uint8_t>& outliving) {
                                    [&](uint32_t a, uint32_t b) { return slots[a].offset < slots[b].offset; }),
                   s);
   }
+}
+
+pg_address Plan::workspace_of(const Launch& launch) const {
+  if (launch.workspace == no_number) return {0, 0};
+  pg_address at = arena->address();
+  at.offset += slots[launch.workspace].offset;
+  return at;
+}
+
+void Plan::lay_out(const std::vector<uint8_t>& outliving) {
+  if (arena && outlives == outliving) return;
+  outlives = outliving;
+  take_over_memory();
+  std::vector<uint32_t> order;
+  own.clear();
+  own_bytes = 0;
+  for (uint32_t s = 0; s < slots.size(); s++) {
+    if (outlives[s]) {
+      own.push_back(s);
+      own_bytes += rounded(slots[s].bytes);
+    } else if (slots[s].first != no_number && slots[s].memory == s) {
+      order.push_back(s);
+    }
+  }
+  std::stable_sort(own.begin(), own.end(), [&](uint32_t a, uint32_t b) { return slots[a].bytes > slots[b].bytes; });
+  find_bound(order);
+  place(order);
+  for (Slot& s : slots)
+    if (s.memory != no_number) s.offset = slots[s.memory].offset;
   arena = StorageRef::adopt(new Storage());
   arena->device = device();
   arena->bytes = arena_bytes;

@@ -78,6 +78,7 @@ struct Launch {
   uint32_t item = 0;
   std::vector<uint32_t> inputs, outputs, raised;  // operands; no_number: absent
   std::vector<uint8_t> attrs;
+  uint32_t workspace = no_number;  // a slot
 };
 
 struct Slot {
@@ -85,6 +86,8 @@ struct Slot {
   uint64_t bytes = 0;
   uint32_t first = no_number, last = 0;  // launches
   uint64_t offset = 0;                   // in the arena
+  // As it is laid out: the slot whose memory it takes over, itself where none; and that one's last launch.
+  uint32_t memory = no_number, until = 0;
 };
 
 struct Plan {
@@ -100,13 +103,23 @@ struct Plan {
   uint32_t failures = 0;  // how often in a row a history kept it from being launched
   // ---- memory ----
   std::vector<uint8_t> outlives;  // by slot: has memory of its own
-  uint64_t arena_bytes = 0, bound = 0, laid_out = UINT64_MAX;
+  uint64_t arena_bytes = 0, bound = 0;
+  uint64_t own_bytes = 0;   // of the slots that outlive the call
+  uint64_t eager_peak = 0;  // bytes that were taken at once, beyond what was there before, when it was recorded
   StorageRef arena;
   std::vector<uint32_t> loose;  // operands that do not lie in the arena
+  std::vector<uint32_t> own;    // slots that outlive the call, large ones first
 
   Device* device() const { return slots.empty() ? nullptr : slots[0].device; }
   // Lays out the arena where the set of slots that outlive the call is another one than before.
   void lay_out(const std::vector<uint8_t>& outliving);
+  pg_address workspace_of(const Launch& launch) const;
+
+ private:
+  void take_over_memory();
+  bool takes_over(uint32_t launch) const;
+  void find_bound(const std::vector<uint32_t>& order);
+  void place(std::vector<uint32_t>& order);
 };
 
 // Whether two plans are the same up to an item.

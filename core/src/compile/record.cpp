@@ -121,6 +121,20 @@ void Compiled::launched(Signature& s, Tensor* const* inputs, uint32_t input_coun
   auto* bytes = static_cast<const uint8_t*>(attrs);
   l.attrs.assign(bytes, bytes + s.op->info->attr_size);
   recording_->launches.push_back(std::move(l));
+  const uint64_t taken = live_bytes() + s.workspace;
+  if (taken > live_before_) recording_->eager_peak = std::max(recording_->eager_peak, taken - live_before_);
+}
+
+// Known by now is what kernels ask for besides: memory that lives for one launch.
+void Compiled::add_workspaces() {
+  Plan& plan = *recording_;
+  for (uint32_t i = 0; i < plan.launches.size(); i++) {
+    Launch& l = plan.launches[i];
+    if (!l.signature || l.signature->workspace == 0 || l.signature->how != How::kernel) continue;
+    if (!plan.slots.empty() && plan.slots[0].device != l.signature->device) continue;
+    l.workspace = static_cast<uint32_t>(plan.slots.size());
+    plan.slots.push_back({l.signature->device, l.signature->workspace, i, i});
+  }
 }
 
 void Compiled::copied(Tensor& target, Tensor& source) {
@@ -330,6 +344,7 @@ void Compiled::end_recording() {
   } else {
     recording_ = std::move(plan);
     find_histories();
+    add_workspaces();
     plan = std::move(recording_);
     std::erase_if(list, [&](auto& p) {
       if (!p->barred.empty() || p->items.size() != plan->items.size() || !same_until(*p, *plan, plan->items.size()))
@@ -360,10 +375,12 @@ std::string Compiled::text() const {
       uint64_t separate = 0;
       for (const Slot& s : p->slots) separate += s.first != no_number ? s.bytes : 0;
       rows += (rows.empty() ? "" : ",") +
-              pg::format("{\"items\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":%llu,\"separate\":%llu",
+              pg::format("{\"items\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":%llu,\"separate\":%llu,"
+                         "\"own\":%llu,\"eager_peak\":%llu",
                          p->items.size(), p->launches.size(), static_cast<unsigned long long>(p->uses),
                          static_cast<unsigned long long>(p->arena_bytes), static_cast<unsigned long long>(p->bound),
-                         static_cast<unsigned long long>(separate)) +
+                         static_cast<unsigned long long>(separate), static_cast<unsigned long long>(p->own_bytes),
+                         static_cast<unsigned long long>(p->eager_peak)) +
               (p->barred.empty() ? "" : ",\"refused\":" + quoted(p->barred)) + "}";
       self(self, p->after);
     }

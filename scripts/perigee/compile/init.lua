@@ -67,14 +67,15 @@ end
 
 ---What the function has done so far: `calls`; `plans` that are kept; `hits`, stretches of calls that were launched as
 ---a plan; `recorded`, those that were noted; `replayed`, those that began as a plan and went on otherwise; `eager`,
----calls that were not looked at; `why`, how often for which reason something was not launched as a plan; `kernels` of
----the plan used last, and `bytes`, `bound` and `separate`: of its memory as it is laid out, what lives at once at
----least, and the same without reuse.
+---calls that were not looked at; `why`, how often for which reason something was not launched as a plan; `items` and
+---`kernels` of the plan used last, and bytes: `bytes` of its memory as it is laid out, `bound` of what lives at once at
+---least, `separate` the same without reuse, `own` of what outlives the call, `eager_peak` of what eager
+---code held at once.
 ---@return table figures
 function Compiled:stats()
   local s = self.native and compiled.stats(self.native) or nothing()
   local first = s.stretches[1]
-  for _, name in ipairs { "kernels", "bytes", "bound", "separate" } do s[name] = first and first[name] or 0 end
+  for _, name in ipairs { "items", "kernels", "bytes", "bound", "separate", "own", "eager_peak" } do s[name] = first and first[name] or 0 end
   return s
 end
 
@@ -88,8 +89,9 @@ function Compiled:explain()
     if p.refused then
       lines[#lines + 1] = ("stretch %d: not planned: %s"):format(i, p.refused)
     else
-      local text = "stretch %d: %d items, %d kernels, used %d times; memory %d bytes, %d live at once, %d without reuse"
-      lines[#lines + 1] = text:format(i, p.items, p.kernels, p.uses, p.bytes, p.bound, p.separate)
+      local text = "stretch %d: %d items, %d kernels, used %d times; memory %d bytes, %d live at once, " ..
+                   "%d without reuse; %d outlive the call; eager code held %d"
+      lines[#lines + 1] = text:format(i, p.items, p.kernels, p.uses, p.bytes, p.bound, p.separate, p.own, p.eager_peak)
     end
   end
   local reasons = {}
