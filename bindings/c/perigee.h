@@ -451,6 +451,8 @@ PGC_API void pgc_session_release(pgc_session *session);
 PGC_API int32_t pgc_session_contents(pgc_session *session, const char *name, pgc_tensor **output);
 /* A mapping of names to devices, a line per node, "add_1: (Add): /gpu:0", and the copies between devices in bytes. */
 PGC_API const char *pgc_session_placement(pgc_session *session);
+/* What the run that was asked for last does: a line about all, then a line a step. NULL: nothing has run yet. */
+PGC_API const char *pgc_session_plan(pgc_session *session);
 /* Several threads may run one session at once; only runs that update variables wait for each other. fetches and feeds are
  * graph tensors; values and results eager ones. Variables keep what the run wrote. Fetching a
  * variable (as pgc_graph_variable gave it) reads it and asks for no update; fetching its updated value does. */

@@ -904,8 +904,8 @@ function Compiled:explain() end
 ---a plan; `recorded`, those that were noted; `replayed`, those that began as a plan and went on otherwise; `eager`,
 ---calls that were not looked at; `why`, how often for which reason something was not launched as a plan; `items` and
 ---`kernels` of the plan used last, and bytes: `bytes` of its memory as it is laid out, `bound` of what lives at once at
----least, `separate` the same without reuse, `own` of what outlives the call, `eager_peak` of what eager
----code held at once.
+---least, `separate` the same without reuse, `own` of what outlives the call, `eager_peak` of what eager code held at
+---once.
 ---@return table figures
 function Compiled:stats() end
 
@@ -7630,6 +7630,13 @@ function Session:partial_run_setup(fetches, feeds) end
 ---known before stand by their names. Constants are copied once for all runs.
 ---@return string
 function Session:placement() end
+
+---What the run that was asked for last does: how many kernels, views and copies between devices, and how large the
+---block is in which what nobody fetches lies; then a line a step, with the bytes of its results and where they lie in
+---the block. It is laid out when sizes come a second time, and is not there where sizes are known only when it runs
+---(loops, dynamic results).
+---@return string
+function Session:plan() end
 
 ---Runs what is fetched: one name (of a list of results, a position) or tensor gives one result; a table gives a table:
 ---by name for what is listed by name, else by the key that stood there. Feeds are tensors, or numbers and tables of

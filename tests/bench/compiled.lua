@@ -98,8 +98,8 @@ for _, row in ipairs(ROWS) do
   local s = step:stats()
   local middle = median(ratios)
   local without, with = peak(eager), peak(step)
-  local text = "%-18s eager %.1f us, compiled %.1f us, ratio %.2f (%.2f to %.2f); peak %.0f and %.0f KB, ratio %.2f; " ..
+  local text = "%-18s eager %.1f us, compiled %.1f us, ratio %.2f (%.2f to %.2f); peak %.0f and %.0f KB (%.2f); " ..
                "%d kernels, %d of %d hits%s"
-  print(text:format(row[1], median(a), median(b), middle, ratios[1], ratios[#ratios], without, with, with / without,
-                    s.kernels, s.hits, s.calls, torch[row[1]] or ""))
+  print(text:format(row[1], median(a), median(b), middle, ratios[1], ratios[#ratios], without, with,
+                    with / without, s.kernels, s.hits, s.calls, torch[row[1]] or ""))
 end

@@ -284,6 +284,11 @@ const char* pgc_session_placement(pgc_session* session) {
   run("session", [&] { text = keep_text(reinterpret_cast<Session*>(session)->placement()); });
   return text;
 }
+const char* pgc_session_plan(pgc_session* session) {
+  const char* text = nullptr;
+  run("plan", [&] { text = keep_text(reinterpret_cast<Session*>(session)->plan()); });
+  return text;
+}
 int32_t pgc_session_assign(pgc_session* session, pgc_tensor* variable, pgc_tensor* value) {
   return run("session", [&] {
     settle();

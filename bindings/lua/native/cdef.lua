@@ -291,6 +291,7 @@ int32_t pgc_session_create(pgc_graph *graph, int32_t soft, pgc_session **output)
 void pgc_session_release(pgc_session *session);
 int32_t pgc_session_contents(pgc_session *session, const char *name, pgc_tensor **output);
 const char *pgc_session_placement(pgc_session *session);
+const char *pgc_session_plan(pgc_session *session);
 int32_t pgc_session_run(pgc_session *session, pgc_tensor *const *fetches, uint32_t fetch_count,
                                 pgc_tensor *const *feeds, pgc_tensor *const *values, uint32_t feed_count,
                                 pgc_tensor **results);

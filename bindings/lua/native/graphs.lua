@@ -208,6 +208,11 @@ end
 
 function M.close_session(session) C.pgc_session_release(ffi.gc(session, nil)) end
 
+function M.plan(session)
+  local text = C.pgc_session_plan(open(session, "plan"))
+  if text == nil then errors.raise_native(C, "plan") end
+  return ffi.string(text)
+end
 function M.placement(session) return ffi.string(C.pgc_session_placement(open(session, "placement"))) end
 
 ---Another number whenever anything was recorded or named.

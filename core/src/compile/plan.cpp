@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "memory/layout.hpp"
+
 namespace perigee {
 namespace {
-
-constexpr uint64_t alignment = 256;
-
-uint64_t rounded(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + alignment - 1) / alignment * alignment; }
 
 bool same_tensor(const TensorPlan& a, const TensorPlan& b) {
   return a.outside == b.outside && a.meta.get() == b.meta.get() && a.device == b.device && a.place == b.place &&
@@ -83,42 +81,6 @@ void Plan::take_over_memory() {
   }
 }
 
-// What lives at once at least.
-void Plan::find_bound(const std::vector<uint32_t>& order) {
-  std::vector<std::pair<uint32_t, int64_t>> changes;
-  for (uint32_t s : order) {
-    changes.emplace_back(slots[s].first * 2, static_cast<int64_t>(rounded(slots[s].bytes)));
-    changes.emplace_back(slots[s].until * 2 + 1, -static_cast<int64_t>(rounded(slots[s].bytes)));
-  }
-  std::sort(changes.begin(), changes.end());
-  bound = 0;
-  int64_t live = 0;
-  for (auto& [when, bytes] : changes) bound = std::max<uint64_t>(bound, static_cast<uint64_t>(live += bytes));
-}
-
-// Large ones first, each where the gap between those that live at the same time fits it best.
-void Plan::place(std::vector<uint32_t>& order) {
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return slots[a].bytes > slots[b].bytes; });
-  std::vector<uint32_t> placed;  // by offset
-  arena_bytes = 0;
-  for (uint32_t s : order) {
-    Slot& slot = slots[s];
-    const uint64_t bytes = rounded(slot.bytes);
-    uint64_t end = 0, best = UINT64_MAX, best_gap = UINT64_MAX;
-    for (uint32_t other : placed) {
-      const Slot& o = slots[other];
-      if (o.until < slot.first || slot.until < o.first) continue;
-      if (o.offset >= end + bytes && o.offset - end < best_gap) best = end, best_gap = o.offset - end;
-      end = std::max(end, o.offset + rounded(o.bytes));
-    }
-    slot.offset = best != UINT64_MAX ? best : end;
-    arena_bytes = std::max(arena_bytes, slot.offset + bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), s,
-                                   [&](uint32_t a, uint32_t b) { return slots[a].offset < slots[b].offset; }),
-                  s);
-  }
-}
-
 pg_address Plan::workspace_of(const Launch& launch) const {
   if (launch.workspace == no_number) return {0, 0};
   pg_address at = arena->address();
@@ -131,21 +93,23 @@ void Plan::lay_out(const std::vector<uint8_t>& outliving) {
   outlives = outliving;
   take_over_memory();
   std::vector<uint32_t> order;
+  std::vector<Lifetime> lifetimes;
   own.clear();
   own_bytes = 0;
   for (uint32_t s = 0; s < slots.size(); s++) {
     if (outlives[s]) {
       own.push_back(s);
-      own_bytes += rounded(slots[s].bytes);
+      own_bytes += placed_bytes(slots[s].bytes);
     } else if (slots[s].first != no_number && slots[s].memory == s) {
       order.push_back(s);
+      lifetimes.push_back({slots[s].bytes, slots[s].first, slots[s].until});
     }
   }
   std::stable_sort(own.begin(), own.end(), [&](uint32_t a, uint32_t b) { return slots[a].bytes > slots[b].bytes; });
-  find_bound(order);
-  place(order);
-  for (Slot& s : slots)
-    if (s.memory != no_number) s.offset = slots[s.memory].offset;
+  bound = live_at_once(lifetimes);
+  arena_bytes = place_lifetimes(lifetimes);
+  for (size_t i = 0; i < order.size(); i++) slots[order[i]].offset = lifetimes[i].offset;
+  for (Slot& s : slots) s.offset = slots[s.memory].offset;
   arena = StorageRef::adopt(new Storage());
   arena->device = device();
   arena->bytes = arena_bytes;

@@ -118,8 +118,6 @@ struct Plan {
  private:
   void take_over_memory();
   bool takes_over(uint32_t launch) const;
-  void find_bound(const std::vector<uint32_t>& order);
-  void place(std::vector<uint32_t>& order);
 };
 
 // Whether two plans are the same up to an item.

@@ -6,6 +6,7 @@
 #include "call/anomaly.hpp"
 #include "call/eager.hpp"
 #include "call/interposers.hpp"
+#include "plan/arena.hpp"
 #include "plan/control.hpp"
 #include "tensor/dims.hpp"
 
@@ -61,6 +62,9 @@ struct Runner::Frame {
   bool learnt = false;               // all sizes are those of that run
   uint64_t generation = 0;           // of signatures
   std::vector<TensorRef> spare{};    // of the run under way: made by it, and no longer read
+  RunArena arena{};
+  uint64_t laid_out = 0;  // the arena is that of these `sizes`; 0: of none
+  uint64_t moved_bytes = 0;  // to other devices
 
   Frame(const Graph& graph, const PreparedRun& prepared, const Placement* placed,
         const std::vector<std::unique_ptr<ControlRunner>>& control_runners)
@@ -262,6 +266,7 @@ struct Runner::Frame {
     const uint32_t target = p.outputs(step)[0];
     try {
       values[target] = move_to(*values[p.inputs(step)[0]], *step.place);
+      moved_bytes += static_cast<uint64_t>(values[target]->meta->bytes);
     } catch (const pg::Error& e) {
       if (step.node == none) throw;
       throw told(g.nodes[step.node], e);
@@ -330,7 +335,7 @@ struct Runner::Frame {
         }
         uint32_t target = i < step.output_count ? slot[i] : none;
         TensorRef& made = target != none ? values[target] : unread[i];
-        made = fresh(*s.device, s.outputs[i].meta);
+        made = memory_for(target, *s.device, s.outputs[i].meta);
         if (target != none) borrowed[target] = 0;
         out[i] = made->address();
       }
@@ -340,6 +345,11 @@ struct Runner::Frame {
     }
     end(step);
     return true;
+  }
+
+  TensorRef memory_for(uint32_t slot, Device& device, const MetaRef& meta) {
+    Tensor* placed = slot != none ? arena.at(slot) : nullptr;
+    return placed != nullptr && placed->meta.get() == meta.get() ? TensorRef::share(placed) : fresh(device, meta);
   }
 
   // Memory of the run's own that is not read any more serves the next values of its size.
@@ -409,12 +419,38 @@ struct Runner::Frame {
       k.plain = false;
     }
     generation = signature_generation();
+    complete = false;  // signatures are learnt anew, and then memory is laid out
+  }
+
+  // By step, where all that happens is known: a view, or one kernel.
+  std::vector<const Signature*> signatures() const {
+    std::vector<const Signature*> list(p.steps.size(), nullptr);
+    for (size_t i = 0; i < list.size(); i++) {
+      const Known& k = known[i];
+      if (k.plain || (k.signature && k.signature->how == How::view && !k.moved)) list[i] = k.signature.get();
+    }
+    return list;
+  }
+
+  // The second run of the same sizes knows from the first what there is to place.
+  void lay_out() {
+    if (!learnt) arena.clear(), laid_out = 0;
+    if (!learnt || laid_out == sizes) return;
+    arena.lay_out(p, signatures());
+    laid_out = sizes;
   }
 
   void run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits,
            const Bindings* around) {
     look_for_new_kernels();
     bind(feeds, around);
+    moved_bytes = 0;
+    lay_out();
+    struct Held {
+      RunArena& arena;
+      explicit Held(RunArena& a) : arena(a) { arena.allocate(); }
+      ~Held() { arena.release(); }
+    } held(arena);
     take_sources(feeds, variables);
     for (size_t i = 0; i < p.steps.size(); i++) run_step(i);
     for (size_t i = 0; i < p.fetches.size(); i++) results[i] = handed_out(p.fetches[i]);
@@ -456,6 +492,13 @@ Runner::Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<cons
   }
 }
 Runner::~Runner() = default;
+
+std::string Runner::text() {
+  std::lock_guard lock(mutex_);
+  if (idle_.empty()) return "is running for the first time\n";
+  const Frame& f = *idle_.back();
+  return f.arena.text(graph_, prepared_, f.signatures(), f.laid_out != 0, f.moved_bytes);
+}
 
 void Runner::run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits,
                  const Bindings* around) {

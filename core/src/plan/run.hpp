@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "plan/prepare.hpp"
@@ -29,6 +30,9 @@ class Runner {
   // body, what is known of sizes where the node stands that owns it.
   void run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits,
            const Bindings* around = nullptr);
+
+  // What it does, a line a step, and where its values lie: as of the last run that is over.
+  std::string text();
 
  private:
   struct Frame;

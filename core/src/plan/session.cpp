@@ -70,6 +70,16 @@ TensorRef Session::contents(const std::string& name) {
   return held != variables_.end() ? held->second : graph_->values[known->second].eager;
 }
 
+std::string Session::plan() {
+  std::shared_ptr<Runner> runner;
+  {
+    std::lock_guard lock(mutex_);
+    if (prepared_.empty()) pg::fail(PG_E_FAILED_PRECONDITION, "nothing has run yet: a plan is made by session:run");
+    runner = prepared_.front().runner;
+  }
+  return runner->text();
+}
+
 std::string Session::placement() { return placement_text(*graph_, *placed()); }
 
 std::shared_ptr<Runner> Session::find_runner(std::vector<uint32_t> fetches, std::vector<uint32_t> feeds) {

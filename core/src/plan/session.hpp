@@ -49,6 +49,8 @@ class Session {
   TensorRef contents(const std::string& name);
   // Where everything runs now, what was moved included (placement_text).
   std::string placement();
+  // What the run that was asked for last does (Runner::text).
+  std::string plan();
 
  private:
   // A pair of fetches and feeds that has been run.

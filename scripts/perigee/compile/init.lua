@@ -69,13 +69,15 @@ end
 ---a plan; `recorded`, those that were noted; `replayed`, those that began as a plan and went on otherwise; `eager`,
 ---calls that were not looked at; `why`, how often for which reason something was not launched as a plan; `items` and
 ---`kernels` of the plan used last, and bytes: `bytes` of its memory as it is laid out, `bound` of what lives at once at
----least, `separate` the same without reuse, `own` of what outlives the call, `eager_peak` of what eager
----code held at once.
+---least, `separate` the same without reuse, `own` of what outlives the call, `eager_peak` of what eager code held at
+---once.
 ---@return table figures
 function Compiled:stats()
   local s = self.native and compiled.stats(self.native) or nothing()
   local first = s.stretches[1]
-  for _, name in ipairs { "items", "kernels", "bytes", "bound", "separate", "own", "eager_peak" } do s[name] = first and first[name] or 0 end
+  for _, name in ipairs { "items", "kernels", "bytes", "bound", "separate", "own", "eager_peak" } do
+    s[name] = first and first[name] or 0
+  end
   return s
 end
 

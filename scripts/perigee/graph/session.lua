@@ -90,6 +90,13 @@ end
 ---@return string
 function Session:placement() return graphs.placement(live(self, "placement")) end
 
+---What the run that was asked for last does: how many kernels, views and copies between devices, and how large the
+---block is in which what nobody fetches lies; then a line a step, with the bytes of its results and where they lie in
+---the block. It is laid out when sizes come a second time, and is not there where sizes are known only when it runs
+---(loops, dynamic results).
+---@return string
+function Session:plan() return graphs.plan(live(self, "plan")) end
+
 -- What names of this session's fetches and feeds mean, as long as nothing is recorded into the graph.
 local function names_of(self)
   local revision = graphs.revision(self.graph.native)

@@ -150,3 +150,97 @@ test("a run in parts computes every node once", function(t)
   refuses("partial_run: the session is closed", function() s:partial_run(part, "drawn", { x = one }) end)
   refuses("as_default: the session is closed", function() s:as_default(print) end)
 end)
+
+local function figures(s)
+  local text = s:plan()
+  local form = "memory (%d+) bytes for (%d+) values, (%d+) live at once, (%d+) without"
+  local bytes, values, live, separate = text:match(form)
+  return tonumber(bytes), tonumber(values), tonumber(live), tonumber(separate), text
+end
+
+test("a run's values lie in one block, which is as large as what lives at once", function(t)
+  local model = pg.nn.Sequential { pg.nn.Linear { 64, 64 }, pg.nn.GELU {}, pg.nn.LayerNorm { 64 },
+                                   pg.nn.TransformerEncoderLayer { 64, 4, feedforward = 128, dropout = 0 } }:eval()
+  local g = pg.graph(function(g)
+    local x = g:placeholder { "x", shape = { 4, 8, 64 } }
+    local h = model(x)
+    for _ = 1, 5 do h = (h * 1.5 + 0.25):tanh() - h:mean { axis = -1, keepdim = true } end
+    return { y = h:sum(), z = h:transpose(2, 3) }
+  end)
+  local s = pg.Session { g }
+  t.raises(function() s:plan() end, "nothing has run yet")
+  local first = {}
+  for i = 1, 6 do
+    local x = pg.full({ 4, 8, 64 }, i / 4)
+    local r = s:run({ "y", "z" }, { x = x })
+    local fresh = pg.Session { g }:run({ "y", "z" }, { x = x }) -- nothing is laid out in a first run
+    t.equal({ r.y:item(), r.z:totable() }, { fresh.y:item(), fresh.z:totable() })
+    first[i] = { r.y, r.z, r.y:item(), r.z:totable() }
+  end
+  for i = 1, 6 do t.equal({ first[i][1]:item(), first[i][2]:totable() }, { first[i][3], first[i][4] }) end
+  local bytes, values, live, separate = figures(s)
+  t.ok(values > 15 and bytes <= live * 1.05 and bytes < separate / 3, s:plan())
+end)
+
+test("an operand that dies is overwritten, but not one that is read again or seen in another way", function(t)
+  local g = pg.graph(function(g)
+    local x = g:placeholder { "x", shape = { 32, 32 } }
+    local a = x * 3
+    local chain = ((a + 1):exp():neg() * 2):tanh()
+    local kept = a - chain -- a is read after chain's first node
+    local turned = kept + kept:t()
+    return { y = turned * kept, s = (kept * turned):sum() }
+  end)
+  local s = pg.Session { g }
+  local x = pg.randn { 32, 32 }
+  local a = x * 3
+  local kept = a - ((a + 1):exp():neg() * 2):tanh()
+  local turned = kept + kept:t()
+  for _ = 1, 4 do
+    local r = s:run({ "y", "s" }, { x = x })
+    t.equal(r.y:totable(), (turned * kept):totable())
+    t.equal(r.s:item(), (kept * turned):sum():item())
+  end
+  local bytes, _, live = figures(s)
+  t.equal(bytes, live)
+  t.ok(bytes <= 4 * 32 * 32 * 4, s:plan())
+end)
+
+test("other sizes, and a run that fails, leave no trace in the block", function(t)
+  local g = pg.graph(function(g)
+    local x, i = g:placeholder { "x", shape = { "n", 4 } }, g:placeholder { "i", shape = { 1 }, dtype = "int64" }
+    local h = ((x + 1) * 2):relu()
+    return { y = h:index_select(1, i):exp(), h = (h - 1):sum() }
+  end)
+  local s = pg.Session { g }
+  local function check(n, i)
+    local x = pg.randn { n, 4 }
+    local y = s:run("y", { x = x, i = pg.tensor({ i }, { dtype = "int64" }) })
+    t.equal(y:totable(), ((x + 1) * 2):relu():index_select(1, pg.tensor({ i }, { dtype = "int64" })):exp():totable())
+  end
+  for _, n in ipairs { 3, 3, 3, 7, 7, 7, 3, 7, 3, 3 } do check(n, n - 1) end
+  local before = pg.memory.stats().live
+  t.raises(function() check(3, 9) end)
+  collectgarbage()
+  check(3, 2)
+  collectgarbage()
+  t.ok(pg.memory.stats().live <= before + 65536)
+end)
+
+test("what variables keep lies outside of the block", function(t)
+  local g = pg.graph(function(g)
+    local x = g:placeholder { "x", shape = { 16 } }
+    local w = g:variable { "w", shape = { 16 } }
+    local y = (x * 2 + 1):exp():neg()
+    return { y = y, u = w:add_(y * 0.5) }
+  end)
+  local s = pg.Session { g }
+  local w = pg.zeros { 16 }
+  for i = 1, 5 do
+    local x = pg.full({ 16 }, i / 10)
+    local r = s:run({ "y", "u" }, { x = x })
+    w = w + r.y * 0.5
+    t.equal(r.y:totable(), (x * 2 + 1):exp():neg():totable())
+    t.equal({ r.u:totable(), s:state().w:totable() }, { w:totable(), w:totable() })
+  end
+end)
