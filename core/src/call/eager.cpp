@@ -178,8 +178,7 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   }
 }
 
-void launch_seeded(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs,
-                   pg_address workspace = {0, 0}) {
+void launch_seeded(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs, pg_address workspace = {0, 0}) {
   if (s.op->info->effect != PG_EFFECT_RANDOM) {
     launch_kernel(s, inputs, attrs, outputs, workspace);
     return;
@@ -395,22 +394,21 @@ void launch_plain(Signature& s, const pg_address* in, const pg_address* out, con
     scratch.block = s.device->allocator.alloc(s.workspace, 0);
     workspace = {scratch.block->buffer, scratch.block->offset};
   }
-  pg_launch launch{
-      PG_SIZE(pg_launch, extents),
-      s.device->ordinal,
-      s.stream,
-      0,
-      static_cast<uint32_t>(s.inputs.size()),
-      static_cast<uint32_t>(s.outputs.size()),
-      s.input_views.data(),
-      s.output_views.data(),
-      s.groups.data(),
-      in,
-      out,
-      nullptr,
-      attrs,
-      workspace,
-      nullptr};
+  pg_launch launch{PG_SIZE(pg_launch, extents),
+                   s.device->ordinal,
+                   s.stream,
+                   0,
+                   static_cast<uint32_t>(s.inputs.size()),
+                   static_cast<uint32_t>(s.outputs.size()),
+                   s.input_views.data(),
+                   s.output_views.data(),
+                   s.groups.data(),
+                   in,
+                   out,
+                   nullptr,
+                   attrs,
+                   workspace,
+                   nullptr};
   pg_error error;  // not cleared: half a kilobyte that only a failure fills
   error.size = PG_SIZE(pg_error, message);
   error.native = 0;

@@ -375,12 +375,13 @@ std::string Compiled::text() const {
       uint64_t separate = 0;
       for (const Slot& s : p->slots) separate += s.first != no_number ? s.bytes : 0;
       rows += (rows.empty() ? "" : ",") +
-              pg::format("{\"items\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":%llu,\"separate\":%llu,"
-                         "\"own\":%llu,\"eager_peak\":%llu",
-                         p->items.size(), p->launches.size(), static_cast<unsigned long long>(p->uses),
-                         static_cast<unsigned long long>(p->arena_bytes), static_cast<unsigned long long>(p->bound),
-                         static_cast<unsigned long long>(separate), static_cast<unsigned long long>(p->own_bytes),
-                         static_cast<unsigned long long>(p->eager_peak)) +
+              pg::format(
+                  "{\"items\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":%llu,\"separate\":%llu,"
+                  "\"own\":%llu,\"eager_peak\":%llu",
+                  p->items.size(), p->launches.size(), static_cast<unsigned long long>(p->uses),
+                  static_cast<unsigned long long>(p->arena_bytes), static_cast<unsigned long long>(p->bound),
+                  static_cast<unsigned long long>(separate), static_cast<unsigned long long>(p->own_bytes),
+                  static_cast<unsigned long long>(p->eager_peak)) +
               (p->barred.empty() ? "" : ",\"refused\":" + quoted(p->barred)) + "}";
       self(self, p->after);
     }

@@ -118,8 +118,7 @@ void RunArena::lay_out(const PreparedRun& p, const std::vector<const Signature*>
   for (uint32_t slot = 0; slot < p.slot_count; slot++) {
     const uint32_t memory = planner.memory_of[slot];
     if (memory == no_slot || index[memory] == no_slot || !planner.whole[slot]) continue;
-    tensors_[slot] =
-        make_tensor(planner.whole[slot], block_, static_cast<int64_t>(list[index[memory]].offset), device);
+    tensors_[slot] = make_tensor(planner.whole[slot], block_, static_cast<int64_t>(list[index[memory]].offset), device);
   }
 }
 
@@ -144,16 +143,15 @@ std::string RunArena::text(const Graph& g, const PreparedRun& p, const std::vect
       const Tensor* t = slot != no_slot ? at(slot) : nullptr;
       if (t == nullptr) continue;
       placed++;
-      lines += pg::format(", %lld bytes at %lld", static_cast<long long>(t->meta->bytes),
-                          static_cast<long long>(t->offset));
+      lines +=
+          pg::format(", %lld bytes at %lld", static_cast<long long>(t->meta->bytes), static_cast<long long>(t->offset));
     }
     lines += "\n";
   }
   auto count = [](uint64_t x) { return static_cast<unsigned long long>(x); };
-  std::string memory =
-      laid_out ? pg::format("memory %llu bytes for %u values, %llu live at once, %llu without reuse", count(bytes),
-                            placed, count(bound), count(separate))
-               : std::string("memory is laid out when sizes come a second time");
+  std::string memory = laid_out ? pg::format("memory %llu bytes for %u values, %llu live at once, %llu without reuse",
+                                             count(bytes), placed, count(bound), count(separate))
+                                : std::string("memory is laid out when sizes come a second time");
   return pg::format("%zu steps: %u kernels, %u views, %u copies between devices of %llu bytes; ", p.steps.size(),
                     kernels, views, copies, count(moved)) +
          memory + "\n" + lines;

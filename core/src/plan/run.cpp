@@ -63,7 +63,7 @@ struct Runner::Frame {
   uint64_t generation = 0;           // of signatures
   std::vector<TensorRef> spare{};    // of the run under way: made by it, and no longer read
   RunArena arena{};
-  uint64_t laid_out = 0;  // the arena is that of these `sizes`; 0: of none
+  uint64_t laid_out = 0;     // the arena is that of these `sizes`; 0: of none
   uint64_t moved_bytes = 0;  // to other devices
 
   Frame(const Graph& graph, const PreparedRun& prepared, const Placement* placed,
