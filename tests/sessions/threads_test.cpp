@@ -115,3 +115,16 @@ TEST_CASE("while threads run a session others assign, look, and make sessions of
             }
           }) == "");
 }
+
+TEST_CASE("large products of several threads do not share what they compute with") {
+  start();
+  const Recorded r = record(256, 2);
+  const Session session = session_of(r);
+  REQUIRE(on_threads([&](int thread) {
+            for (int i = 0; i < kRuns; i++) {
+              const float value = static_cast<float>(1 + thread);
+              for (float v : values_of(run(session, r.y, r, filled(64, 256, value))))
+                need(std::abs(v - value) <= 1e-3f, "the numbers are another run's");
+            }
+          }) == "");
+}

@@ -96,22 +96,35 @@ OneThread::~OneThread() {
   if (before_ > 0) omp_set_num_threads(before_);
 }
 
-Step::Step(const dnnl::primitive& primitive, const std::vector<Argument>& arguments) : primitive_(primitive) {
-  memories_.reserve(arguments.size());
-  for (const Argument& argument : arguments) {
-    memories_.push_back(dnnl::memory(argument.desc, engine(), DNNL_MEMORY_NONE));
-    arguments_.push_back({argument.id, memories_.back().get()});
+Step::Memories::Memories(const std::vector<Argument>& described) {
+  list.reserve(described.size());
+  for (const Argument& argument : described) {
+    list.push_back(dnnl::memory(argument.desc, engine(), DNNL_MEMORY_NONE));
+    arguments.push_back({argument.id, list.back().get()});
   }
 }
 
+void Step::Memories::set(const std::vector<void*>& addresses) {
+  for (size_t i = 0; i < addresses.size(); i++)
+    check(dnnl_memory_set_data_handle(arguments[i].memory, addresses[i]), "dnnl_memory_set_data_handle");
+}
+
+Step::Step(const dnnl::primitive& primitive, const std::vector<Argument>& arguments)
+    : primitive_(primitive), arguments_(arguments), memories_(std::make_unique<Memories>(arguments)) {}
+
 void Step::run(const std::vector<void*>& addresses) {
-  std::lock_guard lock(*mutex_);
-  size_t i = 0;
-  for (void* address : addresses) {
-    check(dnnl_memory_set_data_handle(arguments_[i++].memory, address), "dnnl_memory_set_data_handle");
+  auto run = [&](Memories& memories) {
+    memories.set(addresses);
+    check(dnnl_primitive_execute(primitive_.get(), stream(), static_cast<int>(addresses.size()),
+                                 memories.arguments.data()),
+          "dnnl_primitive_execute");
+  };
+  if (std::unique_lock lock(*mutex_, std::try_to_lock); lock.owns_lock()) {
+    run(*memories_);
+  } else {
+    Memories own(arguments_);
+    run(own);
   }
-  check(dnnl_primitive_execute(primitive_.get(), stream(), static_cast<int>(i), arguments_.data()),
-        "dnnl_primitive_execute");
 }
 
 Reorder::Reorder(const Desc& from, const Desc& to) {

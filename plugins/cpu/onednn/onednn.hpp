@@ -84,10 +84,18 @@ class Step {
   void run(const std::vector<void*>& addresses);
 
  private:
+  // Memory objects, which hold a launch's addresses.
+  struct Memories {
+    explicit Memories(const std::vector<Argument>& arguments);
+    void set(const std::vector<void*>& addresses);
+    std::vector<dnnl::memory> list;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
   dnnl::primitive primitive_;
-  std::vector<dnnl::memory> memories_;
-  std::vector<dnnl_exec_arg_t> arguments_;
-  // The memory objects hold the addresses, so one launch at a time. Behind a pointer: a Step is moved into its kernel.
+  std::vector<Argument> arguments_;
+  std::unique_ptr<Memories> memories_;
+  // Held by the launch that has `memories_`: one that comes meanwhile, from another thread, makes its own. Behind a
+  // pointer: a Step is moved into its kernel.
   std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
 };
 
