@@ -62,7 +62,7 @@ test("a benchmark names what takes the time", function(t)
     local report = of(case[1])
     t.equal({ i, report.elements }, { i, case[2] })
     t.ok(report.verdict:find(case[3]), i .. report.verdict)
-    t.ok(report.total >= 0.08, report.total)
+    t.ok(report.total > 0, report.total) -- what it is depends on the machine
     t.ok(tostring(report):find "stage +line", tostring(report))
   end
   local report = of(cases[1][1])
