@@ -207,8 +207,8 @@ const std::vector<Device*>& devices() {
 
 Device& device(int32_t id) {
   DeviceList& list = device_list();
-  if (const int32_t at = id - kMaxDevices; at >= 0 && at < list.absent_count.load(std::memory_order_acquire))
-    return *list.absent[static_cast<size_t>(at)].load(std::memory_order_relaxed);
+  if (id >= kMaxDevices && id - kMaxDevices < list.absent_count.load(std::memory_order_acquire))
+    return *list.absent[static_cast<size_t>(id - kMaxDevices)].load(std::memory_order_relaxed);
   const int32_t count = list.count.load(std::memory_order_acquire);
   if (id < 0 || id >= count) pg::fail_argument(pg::format("there is no device number %d; there are %d", id, count));
   return *list.by_id[id].load(std::memory_order_relaxed);

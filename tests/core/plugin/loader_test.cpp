@@ -276,4 +276,6 @@ TEST_CASE("an unknown device is an error that lists what there is and what is no
     CHECK_THROWS_WITH(find_device(name), Contains("is not a device name"));
   }
   CHECK_THROWS_WITH(device(-1), Contains("there is no device number -1"));
+  CHECK_THROWS_WITH(device(INT32_MIN), Contains("there is no device number -2147483648"));
+  CHECK_THROWS_WITH(device(INT32_MAX), Contains("there is no device number 2147483647"));
 }
