@@ -88,11 +88,12 @@ function known.is_package(name)
 end
 
 -- What a value answers to a name that it has not; nil: it has the name, or nothing is like it, and then it may be a
--- plugin's that is found elsewhere.
+-- plugin's that is found elsewhere, or of one that cannot be loaded here, which the message then says.
 local function refusal(value, name)
   local ok, problem = pcall(function() return value[name] end)
   if ok then return nil end
   local text = tostring(problem):match "^[^\n]*":gsub("^[^:]*:[%d-]+: ", "")
+  if text:find(" is unavailable: ", 1, true) then return nil end
   return (text:find "%)$" or text:find "in this version$") and text or nil
 end
 

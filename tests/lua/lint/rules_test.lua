@@ -4,6 +4,7 @@
 local here = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
 local root = here .. "/../../.."
 
+local pg = require "perigee"
 local lint = require "perigee.lint"
 local files_of = require "perigee.command.files"
 
@@ -47,6 +48,12 @@ for _, rule in ipairs(lint.rules()) do
     end
   end)
 end
+
+test("a plugin that cannot be loaded may have a name that nothing is like", function(t)
+  t.raises(function() pg.load_plugin("/nowhere/lint_test.so") end, "cannot be read")
+  t.equal(found("print(pg.my_own_operator(x), nn.MyPluginLayer)", NAMES), {})
+  t.equal(#found("print(pg.zeross(2))", NAMES), 1)
+end)
 
 test("what is found says where, and what is written instead", function(t)
   t.equal(found("local function f(x, pg)\n  if x:gt(0):any() then return x[0] end\nend"),
