@@ -315,6 +315,11 @@ PGC_API void pgc_dist_abandon(const char *reason);
 /* ---- files ---- */
 typedef struct pgc_file pgc_file; /* what was read: named tensors on the CPU, and notes */
 PGC_API int32_t pgc_read(const char *path, const char *options, pgc_file **output);
+/* As the format of an extension (".gz") whatever the path ends in; NULL: as pgc_read. */
+PGC_API int32_t pgc_read_as(const char *path, const char *extension, const char *options, pgc_file **output);
+/* A file's bytes in memory. Messages call them "the bytes given". */
+PGC_API int32_t pgc_read_bytes(const char *extension, const void *bytes, uint64_t size, const char *options,
+                               pgc_file **output);
 PGC_API uint32_t pgc_file_count(const pgc_file *file);
 PGC_API const char *pgc_file_name(const pgc_file *file, uint32_t index);   /* NULL: not so many */
 PGC_API pgc_tensor *pgc_file_tensor(const pgc_file *file, uint32_t index); /* a new reference; NULL: not so many */
@@ -524,6 +529,17 @@ PGC_API int32_t pgc_stage_batch(pgc_stage *parent, int64_t size, int32_t drop_la
 /* A function of the front end, by its number, which workers are asked for. What it draws depends on the seed, the epoch
  * and the position of its element in the parent alone. */
 PGC_API int32_t pgc_stage_map(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
+/* Elements that were left out as a function failed: how many, and the messages of the first. `what`: whose they are, in
+ * the warnings that are logged. Any thread may use it. */
+typedef struct pgc_skips pgc_skips;
+PGC_API int32_t pgc_skips_create(const char *what, pgc_skips **output);
+PGC_API void pgc_skips_release(pgc_skips *skips);
+PGC_API int32_t pgc_skips_add(pgc_skips *skips, int64_t position, const char *message); /* positions count from 0 */
+PGC_API int64_t pgc_skips_count(const pgc_skips *skips);
+PGC_API const char *pgc_skips_message(const pgc_skips *skips, int64_t index); /* NULL: not so many are kept */
+/* As pgc_stage_map; an element of which the function fails is left out. */
+PGC_API int32_t pgc_stage_map_or_skip(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_skips *skips,
+                                      pgc_stage **output);
 /* Elements for which a function of workers answers true; how many, nobody knows before the end. */
 PGC_API int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
 /* Elements through a buffer: the order that pgc_draw_order gives to as many, for parents that come in order. */

@@ -990,8 +990,8 @@ function data.from_slices(tensors) end
 
 ---Pictures in folders that are named like their classes, as samples { x = uint8 [rows, columns, channels], y = class },
 ---classes from 0 in the order of the alphabet: `ds:class_name(y)`. Files are read when their samples are asked for; one
----that is damaged is an error that names it.
----@param ... string|{path: string, channels?: integer, size?: integer|integer[], filter?: "nearest"|"bilinear"|"bicubic"|"lanczos"|"area", draft?: boolean, numbered?: boolean, workers?: integer|"auto"} # path, channels=3, size, filter=bilinear, draft=false, numbered=false, workers
+---that is damaged is an error that names it, or left out (see map).
+---@param ... string|{path: string, channels?: integer, size?: integer|integer[], filter?: "nearest"|"bilinear"|"bicubic"|"lanczos"|"area", draft?: boolean, numbered?: boolean, workers?: integer|"auto", on_error?: "raise"|"skip"} # path, channels=3, size, filter=bilinear, draft=false, numbered=false, workers, on_error=raise
 ---@return perigee.Dataset
 function data.image_folder(...) end
 
@@ -1005,10 +1005,15 @@ function data.is_dataset(v) end
 ---@return perigee.Dataset
 function data.range(...) end
 
----Records of TFRecord files, by position, as samples: { data = bytes }, or with spec the fields of tf.train.Example.
----A field's dtype is "int64", "float32" or "bytes"; its shape {} if not given, or a list, or "any" for a length of its
----own. Bytes are strings, with one axis lists of strings; numbers are tensors. With on_error="skip" the second result
----is a list of what was left out and why.
+---Records of files, as samples. TFRecord: { data = bytes }, or with spec the fields of tf.train.Example: "int64",
+---"float32" or "bytes", of the shape {} if not given, or a list, or "any" for a length of its own; bytes are strings,
+---with
+---one axis lists of strings; numbers are tensors. WebDataset's archives (.tar, .tar.gz, .tgz): files of one name are a
+---sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes the options of image.load,
+---{ "image", from="jpg;png" } the first ending that is there. Plain files are read by position; where some are
+---compressed
+---(gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a time. With
+---on_error="skip" the second result is a list of what was left out and why, of compressed files as passes come to it.
 ---@param ... string|string[]|{path: string|string[], spec?: table, on_error?: "raise"|"skip"} # path, spec, on_error=raise
 ---@return perigee.Dataset records
 ---@return string[] skipped
@@ -1048,8 +1053,9 @@ function data_text.train_bpe(...) end
 ---@return perigee.Vocabulary
 function data_text.vocabulary(...) end
 
----Writes samples as TFRecord files, each under its name when it is whole.
----@param ... string|perigee.Dataset|table[]|string[]|{path: string, samples: perigee.Dataset|table[]|string[], per_file?: integer} # path, samples, per_file
+---Writes samples as TFRecord files, or as WebDataset's archives, each under its name when it is whole. A sample's
+---`__key__` is the name of its files in an archive; without one it is the sample's number.
+---@param ... string|perigee.Dataset|table[]|string[]|{path: string, samples: perigee.Dataset|table[]|string[], per_file?: integer, compression?: "none"|"gzip"} # path, samples, per_file, compression
 ---@return string[] paths of the files that were written
 function data.write_records(...) end
 
@@ -1128,8 +1134,9 @@ function Dataset:lint() end
 ---fn(sample) -> sample, for each element. With workers it runs in Lua states of their own, on threads: what it refers
 ---to is copied once (nil, booleans, numbers, strings, plain tables, Lua functions; tensors of the cpu share their
 ---memory; modules are required again), and random draws in it depend on (seed, epoch, element) alone. Without, it runs
----on the script's thread, when the next element is wanted, while threads of stages before it work ahead.
----@param ... (fun(sample: any): any)|{fn: (fun(sample: any): any), workers?: integer|"auto"} # fn, workers
+---on the script's thread, when the next element is wanted, while threads of stages before it work ahead. With
+---on_error="skip" nobody knows how many elements are left before the end; ds:skipped() says what was left out.
+---@param ... (fun(sample: any): any)|{fn: (fun(sample: any): any), workers?: integer|"auto", on_error?: "raise"|"skip"} # fn, workers, on_error=raise
 ---@return perigee.Dataset
 function Dataset:map(...) end
 
@@ -1162,6 +1169,12 @@ function Dataset:shuffle(...) end
 ---@param n integer
 ---@return perigee.Dataset
 function Dataset:skip(n) end
+
+---How many elements maps with on_error="skip" have left out since the pipeline was made, in all its passes, and why: of
+---each map the first thousand.
+---@return integer count
+---@return string[] messages
+function Dataset:skipped() end
 
 ---Parts by fraction: local train, test = ds:split{0.8, 0.2}. The last takes what rounding leaves. No element is ever in
 ---two of them: a shuffle that comes before keeps its first order in them; one behind train gives it an order an epoch.

@@ -171,8 +171,9 @@ function image.save(...) end
 ---@return perigee.Tensor
 function image.sharpness(...) end
 
----Prints a picture, or a batch of them as a grid, into the terminal: in colours where it is one.
----@param ... perigee.Tensor|{image: perigee.Tensor, width?: integer} # image, width
+---Prints a picture, or a batch of them as a grid, into the terminal: as pixels where it shows such (kitty, Ghostty,
+---WezTerm, Konsole; sixels in foot, mlterm, iTerm2 and others), else in characters, in colours where it is a terminal.
+---@param ... perigee.Tensor|{image: perigee.Tensor, width?: integer, protocol?: "auto"|"blocks"|"sixel"|"kitty"} # image, width, protocol=auto
 function image.show(...) end
 
 ---Rows and columns of an image's file, from its header alone.

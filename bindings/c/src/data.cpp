@@ -21,6 +21,9 @@ struct pgc_workers {
 struct pgc_times {
   std::shared_ptr<StageTimes> times = std::make_shared<StageTimes>();
 };
+struct pgc_skips {
+  SkipsRef skips;
+};
 struct pgc_cache {
   CacheRef cache;
 };
@@ -116,6 +119,19 @@ int32_t pgc_stage_map(pgc_stage* parent, uint32_t function, uint64_t seed, uint6
 }
 int32_t pgc_stage_filter(pgc_stage* parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage** out) {
   return make_stage("filter", out, [&] { return filter_stage(parent->stage, function, seed, epoch); });
+}
+int32_t pgc_skips_create(const char* what, pgc_skips** out) {
+  return run("map", [&] { *out = new pgc_skips{std::make_shared<Skips>(given(what, "what it is of"))}; });
+}
+void pgc_skips_release(pgc_skips* skips) { delete skips; }
+int32_t pgc_skips_add(pgc_skips* skips, int64_t position, const char* message) {
+  return run("map", [&] { skips->skips->add(position, given(message, "the message")); });
+}
+int64_t pgc_skips_count(const pgc_skips* skips) { return skips->skips->count(); }
+const char* pgc_skips_message(const pgc_skips* skips, int64_t index) { return skips->skips->message(index); }
+int32_t pgc_stage_map_or_skip(pgc_stage* parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_skips* skips,
+                              pgc_stage** out) {
+  return make_stage("map", out, [&] { return map_or_skip_stage(parent->stage, function, seed, epoch, skips->skips); });
 }
 int32_t pgc_stage_mix(pgc_stage* parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage** out) {
   return make_stage("shuffle", out, [&] { return mix_stage(parent->stage, seed, epoch, buffer); });

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing files of tensors through format plugins.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -79,19 +84,66 @@ std::string with_path(const std::string& shown, const std::string& given, const 
 
 }  // namespace
 
+namespace {
+
+// What a format reads of `path`, which users know as `shown`.
+pgc_file* read_file(const pg_format_info* format, const std::string& path, const std::string& shown,
+                    const char* options) {
+  if (format->read == nullptr) pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s files can only be written", format->name));
+  auto file = std::make_unique<pgc_file>();
+  pg_sink sink{PG_SIZE(pg_sink, note), 0, file.get(), sink_tensor, sink_note};
+  pg_error error = pg::make_error();
+  int32_t result = format->read(format->user, path.c_str(), options != nullptr ? options : "", &sink, &error);
+  if (result != PG_OK)
+    throw pg::Error(result, with_path(shown, path, pg::message_of(result, error)), error.native, error.flags);
+  return file.release();
+}
+
+// Bytes as a file that has no name, so that formats read them as all others.
+class MemoryFile {
+ public:
+  MemoryFile(const void* bytes, uint64_t size) : descriptor_(::memfd_create("perigee", MFD_CLOEXEC)) {
+    const auto* at = static_cast<const char*>(bytes);
+    bool whole = descriptor_ >= 0;
+    while (whole && size > 0) {
+      const ssize_t done = ::write(descriptor_, at, std::min<uint64_t>(size, 1u << 30));
+      whole = done > 0 || (done < 0 && errno == EINTR);
+      if (done > 0) at += done, size -= static_cast<uint64_t>(done);
+    }
+    if (whole) return;
+    const int number = errno;
+    if (descriptor_ >= 0) ::close(descriptor_);
+    pg::fail(PG_E_OUT_OF_MEMORY, pg::format("no memory for a file of bytes: %s", std::strerror(number)));
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
 int32_t pgc_read(const char* path, const char* options, pgc_file** output) {
+  return pgc_read_as(path, nullptr, options, output);
+}
+int32_t pgc_read_as(const char* path, const char* extension, const char* options, pgc_file** output) {
   return run("load", [&] {
-    const pg_format_info* format = find_format(given(path, "the path"));
+    const pg_format_info* format = find_format(extension != nullptr ? extension : given(path, "the path"));
     std::error_code code;
-    if (!std::filesystem::exists(path, code)) pg::fail(PG_E_NOT_FOUND, pg::format("there is no file '%s'", path));
-    if (format->read == nullptr) pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s files can only be written", format->name));
-    auto file = std::make_unique<pgc_file>();
-    pg_sink sink{PG_SIZE(pg_sink, note), 0, file.get(), sink_tensor, sink_note};
-    pg_error error = pg::make_error();
-    int32_t result = format->read(format->user, path, options != nullptr ? options : "", &sink, &error);
-    if (result != PG_OK)
-      throw pg::Error(result, with_path(path, path, pg::message_of(result, error)), error.native, error.flags);
-    *output = file.release();
+    if (!std::filesystem::exists(given(path, "the path"), code))
+      pg::fail(PG_E_NOT_FOUND, pg::format("there is no file '%s'", path));
+    *output = read_file(format, path, path, options);
+  });
+}
+int32_t pgc_read_bytes(const char* extension, const void* bytes, uint64_t size, const char* options,
+                       pgc_file** output) {
+  return run("load", [&] {
+    const pg_format_info* format = find_format(given(extension, "the extension"));
+    const MemoryFile file(bytes, size);
+    *output = read_file(format, file.path(), "the bytes given", options);
   });
 }
 uint32_t pgc_file_count(const pgc_file* file) { return static_cast<uint32_t>(file->items.size()); }

@@ -205,6 +205,8 @@ int32_t pgc_optimizer_step(uint32_t optimizer, const void *attrs, uint64_t step,
                                    pgc_tensor *const *params, pgc_tensor *const *gradients, pgc_tensor *const *state);
 typedef struct pgc_file pgc_file;
 int32_t pgc_read(const char *path, const char *options, pgc_file **output);
+int32_t pgc_read_as(const char *path, const char *extension, const char *options, pgc_file **output);
+int32_t pgc_read_bytes(const char *extension, const void *bytes, uint64_t size, const char *options, pgc_file **output);
 uint32_t pgc_file_count(const pgc_file *file);
 const char *pgc_file_name(const pgc_file *file, uint32_t index);
 pgc_tensor *pgc_file_tensor(const pgc_file *file, uint32_t index);
@@ -338,6 +340,14 @@ int32_t pgc_stage_order(pgc_stage *parent, const int64_t *positions, int64_t cou
 int32_t pgc_stage_zip(pgc_stage *const *parents, uint32_t count, pgc_stage **output);
 int32_t pgc_stage_batch(pgc_stage *parent, int64_t size, int32_t drop_last, pgc_stage **output);
 int32_t pgc_stage_map(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
+typedef struct pgc_skips pgc_skips;
+int32_t pgc_skips_create(const char *what, pgc_skips **output);
+void pgc_skips_release(pgc_skips *skips);
+int32_t pgc_skips_add(pgc_skips *skips, int64_t position, const char *message);
+int64_t pgc_skips_count(const pgc_skips *skips);
+const char *pgc_skips_message(const pgc_skips *skips, int64_t index);
+int32_t pgc_stage_map_or_skip(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_skips *skips,
+  pgc_stage **output);
 int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
 int32_t pgc_stage_mix(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage **output);
 int32_t pgc_stage_repeat(pgc_stage *parent, int64_t times, pgc_stage **output);

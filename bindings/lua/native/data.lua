@@ -191,6 +191,34 @@ end
 ---Function number `index` of the run's workers.
 function M.map(parent, index, epoch) return stage(C.pgc_stage_map(parent, index, process_seed(), epoch, out), "map") end
 
+---The same, but that what the function fails of is left out, and told to `skips`.
+function M.map_or_skip(parent, index, epoch, skips)
+  return stage(C.pgc_stage_map_or_skip(parent, index, process_seed(), epoch, skips, out), "map")
+end
+
+---What a stage left out. `what`: its name, for the log.
+function M.skips(what)
+  local made = ffi.new("pgc_skips *[1]")
+  if C.pgc_skips_create(what, made) ~= 0 then errors.raise_native(C, "map") end
+  return ffi.gc(made[0], C.pgc_skips_release)
+end
+
+---Element i, from 1, is left out.
+function M.skip(skips, i, message)
+  if C.pgc_skips_add(skips, i - 1, message) ~= 0 then errors.raise_native(C, "map") end
+end
+
+---How many were left out, and the messages of the first of them.
+function M.read_skips(skips, list)
+  local i = 0
+  while true do
+    local message = C.pgc_skips_message(skips, i)
+    if message == nil then break end
+    list[#list + 1], i = ffi.string(message), i + 1
+  end
+  return tonumber(C.pgc_skips_count(skips))
+end
+
 ---Elements for which function number `index` of the run's workers answers true.
 function M.filter(parent, index, epoch)
   return stage(C.pgc_stage_filter(parent, index, process_seed(), epoch, out), "filter")

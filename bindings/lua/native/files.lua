@@ -17,12 +17,9 @@ local function option_lines(options)
   return table.concat(lines, "\n")
 end
 
----Reads a file: tensors by name, names in file order, and a function that answers a note (or nil). `where`: what
----messages call the reader.
-function M.read(path, options, where)
-  local out = ffi.new("pgc_file *[1]")
-  if C.pgc_read(path, option_lines(options), out) ~= 0 then errors.raise_native(C, where or "load", nil, "load") end
-  local file = ffi.gc(out[0], C.pgc_file_close)
+-- What a file holds: tensors by name, names in file order, and a function that answers a note (or nil).
+local function contents(raw)
+  local file = ffi.gc(raw, C.pgc_file_close)
   local tensors, names = {}, {}
   for i = 1, C.pgc_file_count(file) do
     local name = ffi.string(C.pgc_file_name(file, i - 1))
@@ -36,6 +33,25 @@ function M.read(path, options, where)
   end
   C.pgc_file_close(ffi.gc(file, nil))
   return tensors, names, function(key) return notes[key] end
+end
+
+---Reads a file: tensors by name, names in file order, and a function that answers a note (or nil). `where`: what
+---messages call the reader. `extension`: whose format it is, where the path does not say so.
+function M.read(path, options, where, extension)
+  local out = ffi.new("pgc_file *[1]")
+  if C.pgc_read_as(path, extension, option_lines(options), out) ~= 0 then
+    errors.raise_native(C, where or "load", nil, "load")
+  end
+  return contents(out[0])
+end
+
+---The same of a file's bytes.
+function M.read_bytes(bytes, extension, options, where)
+  local out = ffi.new("pgc_file *[1]")
+  if C.pgc_read_bytes(extension, bytes, #bytes, option_lines(options), out) ~= 0 then
+    errors.raise_native(C, where or "load", nil, "load")
+  end
+  return contents(out[0])
 end
 
 -- The C arrays of named tensors and of notes (a table of strings); the lists behind them must live as long.

@@ -20,7 +20,7 @@ local given = {
   gradients = "anomalies assign backward backward_plain clear_grads detach gradients identity is_graph_tensor " ..
     "set_detect_anomaly set_grad storage version_of",
   layers = "layer layer_names new_layer new_optimizer optimizer optimizer_names",
-  files = "checksum folder make_folder read remove_unfinished write write_sealed write_text",
+  files = "checksum folder make_folder read read_bytes remove_unfinished write write_sealed write_text",
   precision = "autocast_dtype in_autocast new_autocast new_collected_autocast release_autocast " ..
     "release_collected_autocast set_autocast set_condition",
   prepared = "prepare writer",

@@ -42,8 +42,8 @@ class InOrder : public Stage {
   }
 
  protected:
-  // Of one of the parent's elements, on any thread: whether it is taken in.
-  virtual bool keeps(const Element&, int64_t) const { return true; }
+  // Of one of the parent's elements, on any thread: whether it is taken in, as it is then.
+  virtual bool keeps(Element&, int64_t) const { return true; }
   // The rest under the lock, in order. `take` may give elements out, and so may `finish`, which is called behind the
   // last and answers what goes on, or null.
   virtual void take(Element&& element) const { give(std::move(element)); }
@@ -125,7 +125,7 @@ class Filter : public InOrder {
       : InOrder(std::move(parent), kUnknown), function_(function), key_(key) {}
 
  protected:
-  bool keeps(const Element& element, int64_t i) const override {
+  bool keeps(Element& element, int64_t i) const override {
     const Element answer = call_worker(function_, element, worker_seed(key_, i));
     if (!answer.layout || answer.layout->kind != 'B')
       pg::fail_argument("filter: the function must return true or false");
@@ -136,6 +136,29 @@ class Filter : public InOrder {
  private:
   const uint32_t function_;
   const uint64_t key_;
+};
+
+class MapOrSkip : public InOrder {
+ public:
+  MapOrSkip(StageRef parent, uint32_t function, uint64_t key, SkipsRef skips)
+      : InOrder(std::move(parent), kUnknown), function_(function), key_(key), skips_(std::move(skips)) {}
+
+ protected:
+  bool keeps(Element& element, int64_t i) const override {
+    try {
+      element = call_worker(function_, element, worker_seed(key_, i));  // as it is where that fails
+      return true;
+    } catch (const pg::Error& error) {
+      skips_->add(i, error.what());
+      return false;
+    }
+  }
+  StageRef remade() const override { return std::make_shared<MapOrSkip>(parent_->again(), function_, key_, skips_); }
+
+ private:
+  const uint32_t function_;
+  const uint64_t key_;
+  const SkipsRef skips_;
 };
 
 class Mix : public InOrder {
@@ -203,6 +226,9 @@ class Repeat : public InOrder {
 
 StageRef filter_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_t epoch) {
   return std::make_shared<Filter>(std::move(parent), function, worker_key(seed, epoch));
+}
+StageRef map_or_skip_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_t epoch, SkipsRef skips) {
+  return std::make_shared<MapOrSkip>(std::move(parent), function, worker_key(seed, epoch), std::move(skips));
 }
 StageRef mix_stage(StageRef parent, uint32_t seed, uint32_t epoch, int64_t buffer) {
   if (buffer < 1) pg::fail_argument("buffer must be at least 1");

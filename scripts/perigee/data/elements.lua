@@ -43,11 +43,40 @@ local WORKERS = "threads that run it, each in a Lua state of its own; on the scr
 
 local read_map = native.signature("map", {
   { "fn", "function", required = true, type = "fun(sample: any): any", doc = "makes one sample of another" },
-  { "workers", "any", named = true, type = "integer|\"auto\"", doc = WORKERS } })
+  { "workers", "any", named = true, type = "integer|\"auto\"", doc = WORKERS },
+  { "on_error", "string", named = true, default = "raise", choices = { "raise", "skip" },
+    doc = "what an error of the function does; \"skip\" leaves the element out, counts it and logs why" } })
+
+-- As map's, but that elements of which the function fails are left out.
+local function mapped_or_skipped(self, fn, apply, workers, is_auto)
+  local line = native.script_line()
+  local skips = native.data.skips("map" .. (line and " at " .. line or ""))
+  local forms = { name = "map", fn = fn, in_order = true, what = base.of_function("map or skip", fn),
+    pull = function(next_)
+      local i = 0
+      return function()
+        while true do
+          local sample = next_()
+          if sample == nil then return nil end
+          i = i + 1
+          local ok, made = pcall(apply, sample)
+          if ok then return made end
+          if made == "interrupted" then error(made, 0) end -- Ctrl-C
+          native.data.skip(skips, i, tostring(made))
+        end
+      end
+    end }
+  local function make(stage, number, epoch) return native.data.map_or_skip(stage, number, epoch, skips) end
+  local made = workers and on_workers(self, forms, fn, workers, make, is_auto) or derive(self, forms)
+  fields_of(made).skips = skips
+  return made
+end
+
 ---fn(sample) -> sample, for each element. With workers it runs in Lua states of their own, on threads: what it refers
 ---to is copied once (nil, booleans, numbers, strings, plain tables, Lua functions; tensors of the cpu share their
 ---memory; modules are required again), and random draws in it depend on (seed, epoch, element) alone. Without, it runs
----on the script's thread, when the next element is wanted, while threads of stages before it work ahead.
+---on the script's thread, when the next element is wanted, while threads of stages before it work ahead. With
+---on_error="skip" nobody knows how many elements are left before the end; ds:skipped() says what was left out.
 ---@return perigee.Dataset
 function Dataset:map(...)
   local o = read_map(...)
@@ -57,6 +86,7 @@ function Dataset:map(...)
     if result == nil then native.raise("invalid_argument", "map", "the function returned nil") end
     return result
   end
+  if o.on_error == "skip" then return mapped_or_skipped(self, fn, apply, workers, o.workers == "auto") end
   local forms = { name = "map", fn = fn, size = self.size, what = base.of_function("map", fn),
     stage = function(stage)
       return { count = stage.count, get = function(i) return apply(stage.get(i)) end }
@@ -69,6 +99,23 @@ function Dataset:map(...)
       end
     end }
   return workers and on_workers(self, forms, fn, workers, native.data.map, o.workers == "auto") or derive(self, forms)
+end
+
+local function read_skips(own, list, seen)
+  if seen[own] then return 0 end
+  seen[own] = true
+  local count = 0
+  for _, parent in ipairs(own.parents or {}) do count = count + read_skips(parent, list, seen) end
+  return count + (own.skips and native.data.read_skips(own.skips, list) or 0)
+end
+
+---How many elements maps with on_error="skip" have left out since the pipeline was made, in all its passes, and why: of
+---each map the first thousand.
+---@return integer count
+---@return string[] messages
+function Dataset:skipped()
+  local list = {}
+  return read_skips(fields_of(self), list, {}), list
 end
 
 local read_filter = native.signature("filter", {

@@ -40,10 +40,12 @@ local read_folder = native.signature("data.image_folder", {
   { "numbered", "boolean", default = false, named = true,
     doc = "samples have their number, from 1, as `sample`: what pg.image's random functions ask for" },
   { "workers", "any", named = true, type = "integer|\"auto\"",
-    doc = "threads that decode; on the script's thread if not given" } })
+    doc = "threads that decode; on the script's thread if not given" },
+  { "on_error", "string", named = true, default = "raise", choices = { "raise", "skip" },
+    doc = "what a damaged file does; \"skip\" leaves it out, counts it and logs why" } })
 ---Pictures in folders that are named like their classes, as samples { x = uint8 [rows, columns, channels], y = class },
 ---classes from 0 in the order of the alphabet: `ds:class_name(y)`. Files are read when their samples are asked for; one
----that is damaged is an error that names it.
+---that is damaged is an error that names it, or left out (see map).
 ---@return perigee.Dataset
 local function image_folder(...)
   local where, o = "data.image_folder", read_folder(...)
@@ -72,7 +74,7 @@ local function image_folder(...)
     return { x = require("perigee").image.load(arguments), y = labels[i], sample = numbered and i or nil }
   end
   local pipeline = require "perigee.data.pipeline"
-  return pipeline.named(require("perigee.data").range(#paths):map { decode, workers = o.workers }, classes)
+  return pipeline.named(require("perigee.data").range(#paths):map { decode, workers = o.workers, on_error = o.on_error }, classes)
 end
 
 return image_folder

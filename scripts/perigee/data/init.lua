@@ -113,11 +113,15 @@ data.records, data.write_records = records.records, records.write_records
 data.from_generator, data.files = require "perigee.data.generator", require "perigee.data.files"
 
 -- These are loaded when they are asked for.
-local LATER = { text = "perigee.data.text", image_folder = "perigee.data.images" }
+local LATER = { text = "perigee.data.text", image_folder = "perigee.data.images", mnist = "perigee.data.sets",
+                cifar10 = "perigee.data.sets" }
 return setmetatable(data, { __index = function(_, name)
   if not LATER[name] then
-    require("perigee.names.package").refuse(data, "data", name, "data", { "text", "image_folder" })
+    local names = {}
+    for later in pairs(LATER) do names[#names + 1] = later end
+    require("perigee.names.package").refuse(data, "data", name, "data", names)
   end
-  data[name] = require(LATER[name])
+  local module = require(LATER[name])
+  data[name] = LATER[name] == "perigee.data.sets" and module[name] or module
   return data[name]
 end })

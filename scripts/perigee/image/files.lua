@@ -26,26 +26,6 @@ local function check_path(where, path)
          where == "image.load" and #path > 80 and "bytes of an image begin with its signature" or nil)
 end
 
--- The format plugins read files.
-local function read_bytes(bytes, kind, options)
-  local name = os.tmpname()
-  local path = name .. "." .. kind
-  local ok, result = pcall(function()
-    local file = assert(io.open(path, "wb"))
-    local written = file:write(bytes)
-    assert(file:close() and written, "cannot write " .. path)
-    return native.read(path, options, "image.load").data
-  end)
-  os.remove(path)
-  os.remove(name)
-  if ok then return result end
-  if not native.is_error(result) then error(result, 0) end
-  local start, stop = result.message:find(path, 1, true)
-  local message = start and result.message:sub(1, start - 1) .. "the bytes given" .. result.message:sub(stop + 1) or
-                  result.message
-  native.raise(result.code, "image.load", (message:gsub("^image%.load: ", "")))
-end
-
 -- From one, two, three or four channels to another number of them.
 local function with_channels(t, wanted)
   local pg = require "perigee"
@@ -80,7 +60,7 @@ end
 local function decode(where, o, kind, options)
   local t
   if kind then
-    t = read_bytes(o.from, kind, options)
+    t = native.read_bytes(o.from, "." .. kind, options, where).data
   else
     t = native.read(o.from, options, where).data
   end

@@ -114,12 +114,45 @@ function image.text(...)
   return (o.color and coloured or shaded)(t:totable())
 end
 
+local CELL = 8 -- columns of pixels a character, of sixels
+
+-- What a terminal that shows pixels reads.
+local function pixels_of(t, protocol, width)
+  t = visible("image.show", t)
+  if t:dim() == 4 then t = image.grid(t) end
+  local rows, columns = common.sides(t)
+  if rows == 0 or columns == 0 then return "" end
+  local terminal, most = require "perigee.image.terminal", width * CELL
+  if protocol == "kitty" then
+    if t:size(3) ~= 4 then t = in_colours(t) end
+    return terminal.kitty(t, columns > most and width or nil)
+  end
+  t = in_colours(t)
+  if columns > most then
+    t = require("perigee.image").resize(t, { math.max(math.floor(rows * most / columns + 0.5), 1), most },
+                                        { filter = "area" })
+  end
+  return terminal.sixel(t)
+end
+
 local read_show = native.signature("image.show", { common.IMAGE,
-  { "width", "integer", named = true, doc = "characters across, at most; 80 if not given" } })
----Prints a picture, or a batch of them as a grid, into the terminal: in colours where it is one.
+  { "width", "integer", named = true, doc = "characters across, at most; 80 if not given" },
+  { "protocol", "string", named = true, default = "auto", choices = { "auto", "blocks", "sixel", "kitty" },
+    doc = "pixels by kitty's protocol or sixels, or characters; auto: what the terminal says it understands" } })
+---Prints a picture, or a batch of them as a grid, into the terminal: as pixels where it shows such (kitty, Ghostty,
+---WezTerm, Konsole; sixels in foot, mlterm, iTerm2 and others), else in characters, in colours where it is a terminal.
 function image.show(...)
-  local o = read_show(...)
-  io.stdout:write(image.text(o.image, { width = o.width or 80, color = native.is_terminal(1) }))
+  local where, o = "image.show", read_show(...)
+  local is_terminal, protocol, width = native.is_terminal(1), o.protocol, o.width or 80
+  if width < 1 then refuse(where, "width must be 1 or more, got " .. width) end
+  if protocol == "auto" then
+    protocol = is_terminal and require("perigee.image.terminal").protocol() or "blocks"
+  end
+  if protocol ~= "blocks" then
+    io.stdout:write(pixels_of(o.image, protocol, width))
+  else
+    io.stdout:write(image.text(o.image, { width = width, color = is_terminal }))
+  end
 end
 
 return image

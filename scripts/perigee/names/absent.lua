@@ -19,7 +19,7 @@ local NAMES = {
   linalg = LINALG .. " cross vecdot tensorinv tensorsolve vander",
   optim = "ASGD SparseAdam Ftrl",
   tensor = "inverse pinverse logdet cholesky_inverse cholesky_solve stft istft to_sparse to_dense " .. LINALG,
-  data = "from_generator files mnist cifar10 image text ImageFolder IterableDataset Sampler " ..
+  data = "cifar100 imagenet image ImageFolder IterableDataset Sampler " ..
     "WeightedRandomSampler random_split Subset ConcatDataset ChainDataset StackDataset",
 }
 
@@ -31,7 +31,7 @@ local WAYS = {
     RNNBase = "nn.RNN, nn.LSTM, nn.GRU", RNNCellBase = "nn.RNNCell, nn.LSTMCell, nn.GRUCell",
     SimpleRNN = "nn.RNN{hidden_size}", Bidirectional = "nn.LSTM{hidden_size, bidirectional=true}",
   },
-  data = { random_split = "x[{{1, n}}] and x[{{n + 1, -1}}]", from_generator = "data.from_index{n, get}" },
+  data = { random_split = "x[{{1, n}}] and x[{{n + 1, -1}}]" },
 }
 
 local rows = {}

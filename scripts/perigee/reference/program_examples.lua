@@ -172,6 +172,28 @@ file:close()
 print(data.csv(path .. ".csv"))
 os.remove(path)
 os.remove(path .. ".csv")]],
+  ["data.mnist"] = [[
+local folder = os.tmpname() .. ".d"
+os.execute("mkdir -p " .. folder)
+local function write(name, bytes)
+  local file = io.open(folder .. "/" .. name, "wb")
+  file:write(bytes)
+  file:close()
+end
+write("t10k-images-idx3-ubyte", "\0\0\8\3\0\0\0\2\0\0\0\28\0\0\0\28" .. ("\9"):rep(2 * 28 * 28))
+write("t10k-labels-idx1-ubyte", "\0\0\8\1\0\0\0\2\7\2")
+local set = data.mnist{folder, split="test"}
+print(#set, set[1].x.shape, set[1].y:item())
+os.execute("rm -r " .. folder)]],
+  ["data.cifar10"] = [[
+local folder = os.tmpname() .. ".d"
+os.execute("mkdir -p " .. folder)
+local file = io.open(folder .. "/test_batch.bin", "wb")
+file:write("\3" .. ("\200"):rep(1024) .. ("\100"):rep(1024) .. ("\50"):rep(1024))
+file:close()
+local set = data.cifar10{folder, split="test"}
+print(#set, set[1].x[1][1], set:class_name(set[1].y:item()))
+os.execute("rm -r " .. folder)]],
   ["data.records"] = [[
 local path = os.tmpname()
 data.write_records(path, { { id=pg.tensor({7}, {dtype="int64"}), name="seven" } })

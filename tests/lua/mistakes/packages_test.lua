@@ -34,7 +34,7 @@ require("mistakes.check")(test, {
   { "pg.svd(x)", "there is no pg.svd in this version" },
   { "local _ = pg.fft", "there is no pg.fft in this version" },
   { "optim.ASGD{w}", "there is no optim.ASGD in this version" },
-  { "data.mnist()", "there is no data.mnist in this version" },
+  { "data.imagenet()", "there is no data.imagenet in this version" },
   { "x:inverse()", 'a tensor has no field or method "inverse" (there is no x:inverse() in this version)' },
   { "nn.LazyLinear{3}", 'nn has no "LazyLinear" (nn.Linear{out} takes its inputs from the first call)' },
   { "nn.Softmax2d{}", 'nn has no "Softmax2d" (nn.Softmax{axis=2})' },

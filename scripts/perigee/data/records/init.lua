@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- data.records and data.write_records: TFRecord files, one or many, as a pipeline and from one.
+-- data.records and data.write_records: TFRecord files and WebDataset's archives, one or many, compressed or not, as a
+-- pipeline and from one.
 
 local native = require "perigee.native"
-local framing = require "perigee.events.records"
-local example = require "perigee.data.records.example"
+local reader = require "perigee.data.records.reader"
+local framed = require "perigee.data.records.framed"
+local shards = require "perigee.data.records.shards"
 local pipeline = require "perigee.data.pipeline"
 
 local READ, WRITE = "data.records", "data.write_records"
-local HEAD, TAIL = framing.HEAD, framing.TAIL
-local MOST_OPEN = 64 -- files at a time
 
 ---The names that "part-{000..009}.x" stands for; a name without braces stands for itself.
 local function expand(path)
@@ -38,71 +38,135 @@ local function all_paths(given)
   return list
 end
 
--- Files that were opened, not all at a time.
-local function opener()
-  local open, count = {}, 0
-  return function(path)
-    if open[path] then return open[path] end
-    if count >= MOST_OPEN then
-      for _, file in pairs(open) do file:close() end
-      open, count = {}, 0
-    end
-    local file, problem = io.open(path, "rb")
-    if not file then native.raise("not_found", READ, tostring(problem)) end
-    open[path], count = file, count + 1
-    return file
-  end
+-- TFRecord files, or, by their names, archives.
+local function kind_of(path)
+  local name = path:lower()
+  return (name:find "%.tar$" or name:find "%.tar%.gz$" or name:find "%.tgz$") and shards or framed
 end
 
-local function place(path, at, number) return ("%s: record %d at byte %d"):format(path, number, at) end
-
--- The data at a position, or nil and what is wrong.
-local function data_at(file, at)
-  file:seek("set", at)
-  local head = file:read(HEAD)
-  local length = head and #head == HEAD and framing.length_of(head)
-  if not length then return nil, "wrong checksum of its length" end
-  local body = file:read(length + TAIL)
-  if not body or #body < length + TAIL then return nil, "the file ends inside of it" end
-  local data = framing.data_of(body, length)
-  if not data then return nil, "wrong checksum of its content" end
-  return data
-end
-
--- Where a file's records are: only their first bytes are read. The second result is what is wrong with the rest.
-local function index(file, path)
-  local size, list, at = file:seek("end"), {}, 0
-  while at and at < size do
-    file:seek("set", at)
-    local head, problem = file:read(HEAD), nil
-    local length = head and #head == HEAD and framing.length_of(head)
-    if not head or #head < HEAD then
-      problem = "the file ends inside of it"
-    elseif not length then
-      problem = "wrong checksum of its length"
-      if at == 0 and head:sub(1, 2) == "\31\139" then problem = "the file is compressed; gunzip it first" end
-    elseif at + HEAD + length + TAIL > size then
-      problem = "the file ends inside of it"
+-- All files must be of one kind: a spec says fields of one.
+local function kind_of_all(where, paths)
+  local kind = kind_of(paths[1])
+  for _, path in ipairs(paths) do
+    if kind_of(path) ~= kind then
+      native.raise("invalid_argument", where, ("%s and %s are of different kinds"):format(paths[1], path))
     end
-    if problem then return list, ("%s: %s"):format(place(path, at, #list + 1), problem) end
-    list[#list + 1] = at
-    at = at + HEAD + length + TAIL
   end
-  return list
+  return kind
 end
 
 local read_records = native.signature(READ, {
   { "path", "any", required = true, type = "string|string[]",
-    doc = "the file, or several, or a pattern: part-{000..009}.tfrecord" },
+    doc = "the file, or several, or a pattern: part-{000..009}.tfrecord, part-{000..009}.tar.gz" },
   { "spec", "table", named = true,
-    doc = "fields of the Examples: name to dtype, or to { dtype, shape=, default= }; without it records are bytes" },
+    doc = "fields: of Examples name to dtype, or to { dtype, shape=, default= }; of archives ending to \"bytes\", " ..
+      "\"int64\", \"json\", \"npy\" or \"image\", or to { kind, from=, default= }; without it all is bytes" },
   { "on_error", "string", named = true, default = "raise", choices = { "raise", "skip" },
-    doc = "what damaged records do; \"skip\" reads all files once to find them" } })
+    doc = "what damaged records do; \"skip\" reads all files once to find them, but for compressed ones" } })
 
----Records of TFRecord files, by position, as samples: { data = bytes }, or with spec the fields of tf.train.Example.
----A field's dtype is "int64", "float32" or "bytes"; its shape {} if not given, or a list, or "any" for a length of its
----own. Bytes are strings, with one axis lists of strings; numbers are tensors. With on_error="skip" the second result
----is a list of what was left out and why.
+-- What reads files of one kind, and says what is wrong with them.
+local function make_source(kind, rules, skips)
+  local self = { skipped = {} }
+  local function told(path, place, number, problem)
+    return ("%s: %s: %s"):format(path, kind.describe(place, number), problem)
+  end
+  -- A sample, or nil and the whole message.
+  function self.sample(path, file, place, number)
+    local sample, problem = kind.sample(READ, file, place, rules)
+    if sample then return sample end
+    return nil, told(path, place, number, problem)
+  end
+  -- Places in a file; what is damaged behind them is an error, or left out.
+  function self.index(path, file)
+    local found, place, problem = kind.index(file)
+    if place then
+      problem = told(path, place, #found + 1, problem)
+      if not skips then native.raise("data_loss", READ, problem) end
+    end
+    return found, problem
+  end
+  function self.skip(problem) self.skipped[#self.skipped + 1] = problem end
+  return self
+end
+
+-- Records of plain files, by position.
+local function by_position(source, paths, open, skips, spec)
+  local files, places, numbers = {}, {}, {}
+  for _, path in ipairs(paths) do
+    local found, damage = source.index(path, open(path))
+    for number, place in ipairs(found) do
+      local problem
+      if skips then problem = select(2, source.sample(path, open(path), place, number)) end
+      if problem then
+        source.skip(problem)
+      else
+        local n = #places + 1
+        files[n], places[n], numbers[n] = path, place, number
+      end
+    end
+    if damage then source.skip(damage) end
+  end
+  local what = pipeline.of_function("records", { paths, places, spec })
+  return pipeline.source { name = "records", count = #places, what = what, get = function(i)
+    local sample, problem = source.sample(files[i], open(files[i]), places[i], numbers[i])
+    if not sample then native.raise("data_loss", READ, problem) end
+    return sample
+  end }
+end
+
+-- Records of files of which some are compressed: one after the other, a file in memory at a time.
+local function one_by_one(kind, source, paths, skips, spec)
+  local what = pipeline.of_function("records", { paths, spec })
+  return pipeline.source { name = "records", what = what, pull = function()
+    local at, path, file, found, number = 0, nil, nil, {}, 0
+    local function close()
+      if file then file:close() end
+      file, at = nil, #paths
+    end
+    local function next_file()
+      if file then file:close() end
+      at = at + 1
+      path, file = paths[at], nil
+      if not path then return false end
+      file = reader.plain(READ, path)
+      if kind.is_packed(file) then
+        file:close()
+        file = nil
+        local ok, made = pcall(reader.unpacked, READ, path)
+        if not ok and not (skips and native.is_error(made) and made.code == "data_loss") then error(made, 0) end
+        if not ok then source.skip((made.message:gsub("^[%w_.]+: ", ""))) end
+        file = ok and made or nil
+      end
+      found, number = {}, 0
+      if file then
+        local damage
+        found, damage = source.index(path, file)
+        if damage then source.skip(damage) end
+      end
+      return true
+    end
+    return function()
+      while true do
+        while number >= #found do
+          if not next_file() then return nil end
+        end
+        number = number + 1
+        local sample, problem = source.sample(path, file, found[number], number)
+        if sample then return sample end
+        if not skips then native.raise("data_loss", READ, problem) end
+        source.skip(problem)
+      end
+    end, close
+  end }
+end
+
+---Records of files, as samples. TFRecord: { data = bytes }, or with spec the fields of tf.train.Example: "int64",
+---"float32" or "bytes", of the shape {} if not given, or a list, or "any" for a length of its own; bytes are strings, with
+---one axis lists of strings; numbers are tensors. WebDataset's archives (.tar, .tar.gz, .tgz): files of one name are a
+---sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes the options of image.load,
+---{ "image", from="jpg;png" } the first ending that is there. Plain files are read by position; where some are compressed
+---(gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a time. With
+---on_error="skip" the second result is a list of what was left out and why, of compressed files as passes come to it.
 ---@return perigee.Dataset records
 ---@return string[] skipped
 local function records(...)
@@ -119,63 +183,51 @@ local function records(...)
   if type(o.path) ~= "string" and not native.is_plain(o.path) then
     native.raise("invalid_argument", READ, "path must be a string or a list, got " .. native.describe(o.path))
   end
-  local rules = o.spec and example.rules(READ, o.spec)
-  local paths, open = all_paths(o.path), opener()
-  local files, starts, numbers, skipped = {}, {}, {}, {}
-
-  -- A sample, or nil and the whole message.
-  local function sample_at(path, at, number)
-    local data, problem = data_at(open(path), at)
-    if data and not rules then return { data = data } end
-    local sample
-    if data then sample, problem = example.parse(READ, data, rules) end
-    if sample then return sample end
-    return nil, ("%s: %s"):format(place(path, at, number), problem)
-  end
-
-  for _, path in ipairs(paths) do
-    local found, damage = index(open(path), path)
-    if damage and o.on_error == "raise" then native.raise("data_loss", READ, damage) end
-    for number, at in ipairs(found) do
-      local problem
-      if o.on_error == "skip" then problem = select(2, sample_at(path, at, number)) end
-      if problem then
-        skipped[#skipped + 1] = problem
-      else
-        local n = #starts + 1
-        files[n], starts[n], numbers[n] = path, at, number
-      end
-    end
-    skipped[#skipped + 1] = damage
-  end
-
-  local what = pipeline.of_function("records", { paths, starts, o.spec or false })
-  return pipeline.source { name = "records", count = #starts, what = what, get = function(i)
-    local sample, problem = sample_at(files[i], starts[i], numbers[i])
-    if not sample then native.raise("data_loss", READ, problem) end
-    return sample
-  end }, skipped
+  local paths, open, skips = all_paths(o.path), reader.opener(READ), o.on_error == "skip"
+  local kind = kind_of_all(READ, paths)
+  local source = make_source(kind, o.spec and kind.rules(READ, o.spec), skips)
+  local spec, any_packed = o.spec or false, false
+  for _, path in ipairs(paths) do any_packed = any_packed or kind.is_packed(open(path)) end
+  if any_packed then return one_by_one(kind, source, paths, skips, spec), source.skipped end
+  return by_position(source, paths, open, skips, spec), source.skipped
 end
 
 local read_write = native.signature(WRITE, {
-  { "path", "string", required = true, doc = "the file, or with per_file a pattern: part-{000..009}.tfrecord" },
+  { "path", "string", required = true,
+    doc = "the file, or with per_file a pattern: part-{000..009}.tfrecord; .tar, .tar.gz and .tgz are archives" },
   { "samples", "any", required = true, type = "perigee.Dataset|table[]|string[]",
-    doc = "each a record's bytes, or the fields of a tf.train.Example: tensors, strings, lists of strings" },
-  { "per_file", "integer", named = true, doc = "records in a file at most" } })
+    doc = "each a record's bytes, or the fields of a tf.train.Example: tensors, strings, lists of strings; for an " ..
+      "archive fields by endings of files: strings, numbers, tensors as npy, png, jpg or webp, tables as json" },
+  { "per_file", "integer", named = true, doc = "records in a file at most" },
+  { "compression", "string", named = true, choices = { "none", "gzip" },
+    doc = "gzip where the name ends in .gz or .tgz if not given" } })
 
 -- Files under their names only when they are whole.
-local function writer(paths)
+local function writer(paths, kind, packs)
   local file, at, done = nil, 0, {}
   local self = {}
   local function check(ok, problem)
     if not ok then native.raise("unavailable", WRITE, ("%s: %s"):format(paths[at], tostring(problem))) end
     return ok
   end
+  -- The whole file in place of what was written.
+  local function pack()
+    local part = paths[at] .. ".part"
+    local plain = check(io.open(part, "rb"))
+    local bytes = plain:read "*a"
+    plain:close()
+    local t = native.host.from_bytes(WRITE, bytes, native.dtypes.by_name.uint8, { #bytes })
+    native.write(part .. ".gz", { "data" }, { t })
+    check(os.rename(part .. ".gz", part))
+  end
   function self.finish()
     if not file then return end
+    local written, unwritten = file:write(kind.finish)
     local whole, problem = file:close()
     file = nil
+    check(written, unwritten)
     check(whole, problem)
+    if packs then pack() end
     check(os.rename(paths[at] .. ".part", paths[at]))
     done[#done + 1] = paths[at]
   end
@@ -190,7 +242,7 @@ local function writer(paths)
     file, problem = io.open(paths[at] .. ".part", "wb")
     check(file, problem)
   end
-  function self.add(data) check(file:write(framing.frame(data))) end
+  function self.add(sample, i) check(file:write(kind.bytes(WRITE, sample, i))) end
   function self.abandon()
     if file then file:close() end
     if at > 0 and paths[at] then os.remove(paths[at] .. ".part") end
@@ -199,7 +251,8 @@ local function writer(paths)
   return self
 end
 
----Writes samples as TFRecord files, each under its name when it is whole.
+---Writes samples as TFRecord files, or as WebDataset's archives, each under its name when it is whole. A sample's
+---`__key__` is the name of its files in an archive; without one it is the sample's number.
 ---@return string[] paths of the files that were written
 local function write_records(...)
   local o = read_write(...)
@@ -212,7 +265,8 @@ local function write_records(...)
   elseif #paths > 1 and not o.per_file then
     native.raise("invalid_argument", WRITE, "a pattern needs per_file", "per_file=1000")
   end
-  local out = writer(paths)
+  local packs = o.compression == "gzip" or not o.compression and (paths[1]:find "%.gz$" or paths[1]:find "%.tgz$")
+  local out = writer(paths, kind_of_all(WRITE, paths), packs)
   local function write_all()
     out.next_file()
     local function add(i, sample)
@@ -221,7 +275,7 @@ local function write_records(...)
         native.raise("invalid_argument", WRITE, ("sample %d must be a string or a table of fields, got %s"):format(i,
                      native.describe(sample)))
       end
-      out.add(type(sample) == "string" and sample or example.bytes(WRITE, sample, i))
+      out.add(sample, i)
     end
     if is_dataset then
       for i, sample in samples:each() do add(i, sample) end

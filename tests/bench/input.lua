@@ -1,0 +1,114 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- perigee tests/bench/input.lua PYTHON [TENSORFLOW_PYTHON] [ROUNDS]: images a second that a pipeline of two workers
+-- makes of a folder of JPEGs (500 x 375): decoded, a random part resized to 224 x 224, flipped at random, less the mean and
+-- divided by the deviation, channels first, in batches of 64; beside PyTorch's DataLoader with torchvision's transforms
+-- in PYTHON and tf.data in TENSORFLOW_PYTHON ("" for none), each in a process of its own, by turns. Of two passes the
+-- second counts. draft: JPEGs are decoded at the scale that the size wants.
+
+local pg = require "perigee"
+local clock = require "perigee.native".clock
+local data, image = pg.data, pg.image
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
+
+local COUNT, BATCH, WORKERS = 256, 64, 2
+local MEAN, STD = { 0.485, 0.456, 0.406 }, { 0.229, 0.224, 0.225 }
+
+local function make(folder)
+  pg.manual_seed(1)
+  local rows, columns = pg.arange(375):reshape(375, 1, 1):float(), pg.arange(500):reshape(1, 500, 1):float()
+  for i = 1, COUNT do
+    local tone = pg.tensor { 0.4, 0.7, 1 }
+    local waves = ((rows * (0.02 + i / 2300)):sin() + (columns * (0.05 - i / 6400)):cos()) * 50 * tone + 120
+    local edges = (rows * columns):remainder(60 + i):gt(40):float() * 30
+    local all = waves + edges + pg.randn { 375, 500, 1 } * 6
+    image.save(("%s/%d/%03d.jpg"):format(folder, i % 2, i), all:clamp(0, 255):to "uint8")
+  end
+end
+
+-- What a worker makes of sample i.
+local function pipeline(folder, draft)
+  local paths = {}
+  for class = 0, 1 do
+    local list = io.popen(("ls '%s/%d'/*.jpg"):format(folder, class))
+    for path in list:lines() do paths[#paths + 1] = path end
+    list:close()
+  end
+  local mean, std, seed = MEAN, STD, 1
+  local function one(s)
+    local im, i = require("perigee").image, s.value + 1
+    local path = paths[i]
+    local height, width = im.sides(path)
+    local box = im.random_rectangle { height, width, seed = seed, sample = i }
+    local t = im.random_flip { im.load { path, crop = box, size = 224, draft = draft }, seed = seed, sample = i }
+    return { x = im.to_float { t, mean = mean, std = std, channels_first = true }, y = i % 2 }
+  end
+  return data.range(#paths):shuffle { seed = 1 }:map { one, workers = WORKERS }:batch(BATCH):prefetch(4)
+end
+
+-- One pass behind one that starts threads; images a second.
+local function rate_of(ds)
+  local rate
+  for _ = 1, 2 do
+    local begin, n = clock(), 0
+    for _, b in ds:each() do n = n + b.x:size(1) end
+    rate = n / (clock() - begin)
+  end
+  return rate
+end
+
+if arg[1] == "--measure" then
+  pg.config.set { threads = 1 }
+  print(rate_of(pipeline(arg[2], arg[3] == "draft")))
+  return
+end
+
+local torch, tensorflow, rounds = arg[1], arg[2] or "", tonumber(arg[3]) or 5
+
+local function number_of(command)
+  local pipe = io.popen(command)
+  local text = pipe:read "*a"
+  pipe:close()
+  return assert(tonumber(text:match "([%d.e+]+)%s*$"), "no number came of " .. command)
+end
+
+local function median(values)
+  table.sort(values)
+  return values[math.ceil(#values / 2)]
+end
+
+local folder = os.tmpname() .. ".d"
+os.execute(("mkdir -p '%s/0' '%s/1'"):format(folder, folder))
+make(folder)
+local perigee = io.popen "readlink /proc/$PPID/exe"
+local exe = perigee:read "*l"
+perigee:close()
+
+local ways = {
+  { "here", ("'%s' '%s/input.lua' --measure '%s' exact"):format(exe, here, folder) },
+  { "here, draft", ("'%s' '%s/input.lua' --measure '%s' draft"):format(exe, here, folder) },
+  { "DataLoader, torchvision", ("'%s' '%s/input_torch.py' '%s' %d %d"):format(torch, here, folder, BATCH, WORKERS) } }
+if tensorflow ~= "" then
+  ways[4] = { "tf.data", ("TF_CPP_MIN_LOG_LEVEL=3 '%s' '%s/input_tensorflow.py' '%s' %d %d 2>/dev/null"):format(
+                tensorflow, here, folder, BATCH, WORKERS) }
+end
+local rates = {}
+for round = 1, rounds do
+  for k, way in ipairs(ways) do
+    rates[k] = rates[k] or {}
+    rates[k][round] = number_of(way[2])
+  end
+end
+os.execute(("rm -r '%s'"):format(folder))
+for k, way in ipairs(ways) do
+  local line = ("%-24s %7.1f images a second"):format(way[1], median { unpack(rates[k]) })
+  for other = 1, math.min(k - 1, 2) do
+    if k > 2 then
+      local ratios = {}
+      for i = 1, rounds do ratios[i] = rates[other][i] / rates[k][i] end
+      local middle = median(ratios)
+      line = line .. (", %s %.2f times as many (%.2f to %.2f)"):format(ways[other][1], middle, ratios[1],
+                     ratios[rounds])
+    end
+  end
+  print(line)
+end
