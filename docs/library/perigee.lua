@@ -1007,13 +1007,12 @@ function data.range(...) end
 
 ---Records of files, as samples. TFRecord: { data = bytes }, or with spec the fields of tf.train.Example: "int64",
 ---"float32" or "bytes", of the shape {} if not given, or a list, or "any" for a length of its own; bytes are strings,
----with
----one axis lists of strings; numbers are tensors. WebDataset's archives (.tar, .tar.gz, .tgz): files of one name are a
----sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes the options of image.load,
+---with one axis lists of strings; numbers are tensors. WebDataset's archives (.tar, .tar.gz, .tgz): files of one name
+---are a sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes options of image.load,
 ---{ "image", from="jpg;png" } the first ending that is there. Plain files are read by position; where some are
----compressed
----(gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a time. With
----on_error="skip" the second result is a list of what was left out and why, of compressed files as passes come to it.
+---compressed (gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a
+---time. With on_error="skip" the second result is a list of what was left out and why, of compressed files as passes
+---come to it.
 ---@param ... string|string[]|{path: string|string[], spec?: table, on_error?: "raise"|"skip"} # path, spec, on_error=raise
 ---@return perigee.Dataset records
 ---@return string[] skipped

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- perigee tests/bench/input.lua PYTHON [TENSORFLOW_PYTHON] [ROUNDS]: images a second that a pipeline of two workers
--- makes of a folder of JPEGs (500 x 375): decoded, a random part resized to 224 x 224, flipped at random, less the mean and
--- divided by the deviation, channels first, in batches of 64; beside PyTorch's DataLoader with torchvision's transforms
--- in PYTHON and tf.data in TENSORFLOW_PYTHON ("" for none), each in a process of its own, by turns. Of two passes the
--- second counts. draft: JPEGs are decoded at the scale that the size wants.
+-- makes of a folder of JPEGs (500 x 375): decoded, a random part resized to 224 x 224, flipped at random, less the mean
+-- and divided by the deviation, channels first, in batches of 64; beside PyTorch's DataLoader with torchvision's
+-- transforms in PYTHON and tf.data in TENSORFLOW_PYTHON ("" for none), each in a process of its own, by turns. Of two
+-- passes the second counts. draft: JPEGs are decoded at the scale that the size wants.
 
 local pg = require "perigee"
 local clock = require "perigee.native".clock

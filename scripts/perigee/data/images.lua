@@ -74,7 +74,8 @@ local function image_folder(...)
     return { x = require("perigee").image.load(arguments), y = labels[i], sample = numbered and i or nil }
   end
   local pipeline = require "perigee.data.pipeline"
-  return pipeline.named(require("perigee.data").range(#paths):map { decode, workers = o.workers, on_error = o.on_error }, classes)
+  local ds = require("perigee.data").range(#paths)
+  return pipeline.named(ds:map { decode, workers = o.workers, on_error = o.on_error }, classes)
 end
 
 return image_folder

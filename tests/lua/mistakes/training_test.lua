@@ -49,11 +49,11 @@ require("mistakes.check")(test, {
   { 'pg.load("nothing.safetensors")',
     "load: there is no file 'nothing.safetensors'" },
   { "pg.save('model.foo', model)",
-    "save: no file format fits the name 'model.foo'; read and written are .jpg .jpeg .npy .npz .png .webp " ..
+    "save: no file format fits the name 'model.foo'; read and written are .gz .jpg .jpeg .npy .npz .png .webp " ..
     ".safetensors .st .pgraph; " ..
     "only read .csv .csv.gz .tsv .tsv.gz" },
   { "pg.load('a.bmp')",
-    "load: no file format fits the name 'a.bmp'; read and written are .jpg .jpeg .npy .npz .png .webp " ..
+    "load: no file format fits the name 'a.bmp'; read and written are .gz .jpg .jpeg .npy .npz .png .webp " ..
     ".safetensors .st .pgraph; " ..
     "only read .csv .csv.gz .tsv .tsv.gz" },
   { "model:summary()",

@@ -161,12 +161,13 @@ local function one_by_one(kind, source, paths, skips, spec)
 end
 
 ---Records of files, as samples. TFRecord: { data = bytes }, or with spec the fields of tf.train.Example: "int64",
----"float32" or "bytes", of the shape {} if not given, or a list, or "any" for a length of its own; bytes are strings, with
----one axis lists of strings; numbers are tensors. WebDataset's archives (.tar, .tar.gz, .tgz): files of one name are a
----sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes the options of image.load,
----{ "image", from="jpg;png" } the first ending that is there. Plain files are read by position; where some are compressed
----(gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a time. With
----on_error="skip" the second result is a list of what was left out and why, of compressed files as passes come to it.
+---"float32" or "bytes", of the shape {} if not given, or a list, or "any" for a length of its own; bytes are strings,
+---with one axis lists of strings; numbers are tensors. WebDataset's archives (.tar, .tar.gz, .tgz): files of one name
+---are a sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes options of image.load,
+---{ "image", from="jpg;png" } the first ending that is there. Plain files are read by position; where some are
+---compressed (gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a
+---time. With on_error="skip" the second result is a list of what was left out and why, of compressed files as passes
+---come to it.
 ---@return perigee.Dataset records
 ---@return string[] skipped
 local function records(...)
