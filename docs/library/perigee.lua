@@ -958,6 +958,13 @@ function config.set(...) end
 ---@param names? string[]
 function config.visible_devices(names) end
 
+---Small photographs of ten classes (Krizhevsky, 2009) from the binary version: data_batch_1.bin to data_batch_5.bin and
+---test_batch.bin in the folder or its cifar-10-batches-bin, or the archive cifar-10-binary.tar.gz as it is: samples
+---{ x = uint8 [32, 32, 3], y = int64 }. Nothing is fetched.
+---@param ... string|{path: string, split?: "train"|"test"} # path, split=train
+---@return perigee.Dataset
+function data.cifar10(...) end
+
 ---A file of numbers, plain or .gz, as a tensor [rows, columns].
 ---Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
 ---@param ... string|{path: string, delimiter?: string, skip?: integer, dtype?: perigee.Dtype} # path, delimiter, skip, dtype
@@ -999,6 +1006,13 @@ function data.image_folder(...) end
 ---@param v any # anything
 ---@return boolean
 function data.is_dataset(v) end
+
+---Handwritten digits (LeCun et al., 1998) from the files train-images-idx3-ubyte, train-labels-idx1-ubyte,
+---t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, as they are or .gz, in the folder or its raw or MNIST/raw: samples
+---{ x = uint8 [28, 28, 1], y = int64 }. Sets that have MNIST's form (Fashion-MNIST) are read too. Nothing is fetched.
+---@param ... string|{path: string, split?: "train"|"test"} # path, split=train
+---@return perigee.Dataset
+function data.mnist(...) end
 
 ---The numbers 0 .. n - 1, as samples { value = number }.
 ---@param ... integer|{n: integer} # n
