@@ -236,7 +236,8 @@ local QuantObserver = {}
 --- which its weight moved over that of the weight's own, `largest` the most that one number moved
 ---@class perigee.QuantReport
 ---@field rows {name: string, dtype: string, group_size: integer, error: number, largest: number, bytes: integer, bytes_before: integer}[] # a quantised layer each, in order: `error` is the root of the sum of the squares by
----@field left {name: string, why: string}[] # Linear layers that stay as they were
+---@field left {name: string, why: string}[] # Linear and Conv2d layers that stay as they were
+---@field folded {name: string, class: string, into: string}[] # what was computed behind a layer and is now part of it
 ---@field bytes integer # of the whole model's parameters and buffers now
 ---@field bytes_before integer # and before
 local QuantReport = {}
@@ -3667,19 +3668,19 @@ function Tensor:deg2rad() end
 function Tensor:deg2rad_() end
 
 ---The weight that quantised numbers stand for: each times the scale of its group.
----@param q perigee.Tensor # int8 [out, in], or of int4 uint8 [out, in / 2]
+---@param q perigee.Tensor # int8 [out, in], of int4 uint8 [out, in / 2], of float8 uint8 [out, in]
 ---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
----@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@param options? "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"|{format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"} # format=int8
 ---@return perigee.Tensor
----@overload fun(arguments: {q?: perigee.Tensor, scale?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(arguments: {q?: perigee.Tensor, scale?: perigee.Tensor, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.dequantize(q, scale, options) end
 
 ---The weight that quantised numbers stand for: each times the scale of its group.
 ---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
----@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@param options? "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"|{format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"} # format=int8
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {scale?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {scale?: perigee.Tensor, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:dequantize(scale, options) end
 
@@ -6038,41 +6039,82 @@ function pg.put(...) end
 function pg.quantile(...) end
 
 ---A weight as whole numbers: x / scale, rounded to the nearest (halves to the even one) and kept within -127..127 of
----int8 and -8..7 of int4; NaN becomes 0. dequantize is the way back.
+---int8 and -8..7 of int4; NaN becomes 0. As float8: the nearest number of the format, its largest (448 or 57344) for
+---what is beyond; NaN stays. dequantize is the way back.
 ---@param x perigee.Tensor # [out, in]; of int4 an even in
 ---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
----@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@param options? "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"|{format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"} # format=int8
 ---@return perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, scale?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, scale?: perigee.Tensor, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.quantize(x, scale, options) end
 
 ---A weight as whole numbers: x / scale, rounded to the nearest (halves to the even one) and kept within -127..127 of
----int8 and -8..7 of int4; NaN becomes 0. dequantize is the way back.
+---int8 and -8..7 of int4; NaN becomes 0. As float8: the nearest number of the format, its largest (448 or 57344) for
+---what is beyond; NaN stays. dequantize is the way back.
 ---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
----@param options? "int8"|"int4"|{format?: "int8"|"int4"} # format=int8
+---@param options? "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"|{format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"} # format=int8
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {scale?: perigee.Tensor, format?: "int8"|"int4"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {scale?: perigee.Tensor, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:quantize(scale, options) end
+
+---conv2d(x, dequantize(weight, scale) as filters [out, C / groups, kh, kw], bias). activations="floating" leaves x as
+---it is; "int8" and "uint8" make whole numbers of x first (as fake_quantize does), so that the product is one of whole
+---numbers: by x_scale and x_zero_point where they are given (which is rounded and kept within 0..255), else by each
+---image's largest magnitude (int8) or extremes and 0 (uint8). Gradients pass straight through x's rounding.
+---@param x perigee.Tensor # [N, C, H, W]
+---@param weight perigee.Tensor # a filter a row, in = C / groups * kh * kw: int8 [out, in], of int4 uint8 [out, in / 2], of float8 uint8 [out, in]
+---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
+---@param bias? perigee.Tensor # [out]
+---@param x_scale? perigee.Tensor # [1]
+---@param x_zero_point? perigee.Tensor # [1], of uint8
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"} # kernel, stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, format=int8, activations=floating, activation=none
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, options: {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, x_scale: perigee.Tensor, options: {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, x_scale?: perigee.Tensor, x_zero_point?: perigee.Tensor, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.quantized_conv2d(x, weight, scale, bias, x_scale, x_zero_point, options, ...) end
+
+---conv2d(x, dequantize(weight, scale) as filters [out, C / groups, kh, kw], bias). activations="floating" leaves x as
+---it is; "int8" and "uint8" make whole numbers of x first (as fake_quantize does), so that the product is one of whole
+---numbers: by x_scale and x_zero_point where they are given (which is rounded and kept within 0..255), else by each
+---image's largest magnitude (int8) or extremes and 0 (uint8). Gradients pass straight through x's rounding.
+---@param weight perigee.Tensor # a filter a row, in = C / groups * kh * kw: int8 [out, in], of int4 uint8 [out, in / 2], of float8 uint8 [out, in]
+---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
+---@param bias? perigee.Tensor # [out]
+---@param x_scale? perigee.Tensor # [1]
+---@param x_zero_point? perigee.Tensor # [1], of uint8
+---@param options? integer|integer[]|{kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"} # kernel, stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1, format=int8, activations=floating, activation=none
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, options: {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, x_scale: perigee.Tensor, options: {kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, x_scale?: perigee.Tensor, x_zero_point?: perigee.Tensor, kernel: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:quantized_conv2d(weight, scale, bias, x_scale, x_zero_point, options, ...) end
 
 ---linear(x, dequantize(weight, scale), bias). activations="floating" leaves x as it is; "int8" and "uint8" make whole
 ---numbers of x first (as fake_quantize does), so that the product is one of whole numbers: by x_scale and x_zero_point
 ---where they are given, else by each row's largest magnitude (int8) or extremes and 0 (uint8). Gradients pass straight
 ---through x's rounding. Where a device has a kernel for it, few rows of x read the small weight as it lies.
 ---@param x perigee.Tensor # [..., in]
----@param weight perigee.Tensor # int8 [out, in], or of int4 uint8 [out, in / 2]
+---@param weight perigee.Tensor # int8 [out, in], of int4 uint8 [out, in / 2], of float8 uint8 [out, in]
 ---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
 ---@param bias? perigee.Tensor # [out]
 ---@param x_scale? perigee.Tensor # [1]
 ---@param x_zero_point? perigee.Tensor # [1], of uint8
----@param options? "int8"|"int4"|{format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"} # format=int8, activations=floating
+---@param options? "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"|{format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"} # format=int8, activations=floating, activation=none
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
----@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
----@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, x_scale: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, x_scale?: perigee.Tensor, x_zero_point?: perigee.Tensor, format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, options: {format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(x: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, x_scale: perigee.Tensor, options: {format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, x_scale?: perigee.Tensor, x_zero_point?: perigee.Tensor, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
 ---@overload fun(...: any): perigee.Tensor
 function pg.quantized_linear(x, weight, scale, bias, x_scale, x_zero_point, options, ...) end
 
@@ -6080,18 +6122,18 @@ function pg.quantized_linear(x, weight, scale, bias, x_scale, x_zero_point, opti
 ---numbers of x first (as fake_quantize does), so that the product is one of whole numbers: by x_scale and x_zero_point
 ---where they are given, else by each row's largest magnitude (int8) or extremes and 0 (uint8). Gradients pass straight
 ---through x's rounding. Where a device has a kernel for it, few rows of x read the small weight as it lies.
----@param weight perigee.Tensor # int8 [out, in], or of int4 uint8 [out, in / 2]
+---@param weight perigee.Tensor # int8 [out, in], of int4 uint8 [out, in / 2], of float8 uint8 [out, in]
 ---@param scale perigee.Tensor # [out, groups]: what each group of a row's numbers is multiplied by
 ---@param bias? perigee.Tensor # [out]
 ---@param x_scale? perigee.Tensor # [1]
 ---@param x_zero_point? perigee.Tensor # [1], of uint8
----@param options? "int8"|"int4"|{format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"} # format=int8, activations=floating
+---@param options? "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2"|{format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"} # format=int8, activations=floating, activation=none
 ---@param ... any
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
----@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
----@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, x_scale: perigee.Tensor, options: {format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, x_scale?: perigee.Tensor, x_zero_point?: perigee.Tensor, format?: "int8"|"int4", activations?: "floating"|"int8"|"uint8"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, options: {format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, options: {format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, weight: perigee.Tensor, scale: perigee.Tensor, bias: perigee.Tensor, x_scale: perigee.Tensor, options: {format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, scale?: perigee.Tensor, bias?: perigee.Tensor, x_scale?: perigee.Tensor, x_zero_point?: perigee.Tensor, format?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", activations?: "floating"|"int8"|"uint8", activation?: "none"|"relu"}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:quantized_linear(weight, scale, bias, x_scale, x_zero_point, options, ...) end
 
@@ -7428,9 +7470,10 @@ function prune.Gradual(...) end
 
 ---Prunes whole output channels of a model's Linear layers and convolutions, in each those of least norm: the weights
 ---that make them and those that read them, through activations, batch norms, pooling, dropout and nn.Flatten to the
----next Linear or convolution of nn.Sequential. What nn.Residual adds up is one set of channels. One always stays. The
----model computes with masks what pg.prune.shrink(model) computes with fewer channels. Channels that leave the model, or
----meet a layer that mixes them (a layer norm, groups, a script's own forward), stay: where `layers` names them, or
+---next Linear or convolution of nn.Sequential. What nn.Residual adds up is one set of channels. One always stays. A
+---convolution with a group a channel is gone through, its filters going with their channels. The model computes with
+---masks what pg.prune.shrink(model) computes with fewer channels. Channels that leave the model, or meet a layer that
+---mixes them (a layer norm, groups of several channels, a script's own forward), stay: where `layers` names them, or
 ---nothing else is there, the error says why. Batches are the first axis.
 ---@param ... perigee.Layer|number|{model: perigee.Layer, amount?: number, count?: integer, n?: integer, layers?: perigee.Layer[]} # model, amount, count, n=2, layers
 ---@return perigee.Layer model
@@ -7518,21 +7561,25 @@ function prune.shrink(...) end
 ---@return perigee.QuantReport report
 function quant.convert(...) end
 
----A copy of a trained model whose Linear layers have weights of whole numbers of eight bits, or of four, and a scale
----for every row or group (post-training quantisation, symmetric: the largest magnitude of a group becomes 127 or 7).
+---A copy of a trained model whose Linear and Conv2d layers have weights of whole numbers of eight bits, or of four, or
+---of float8, and a scale for every row or group (post-training quantisation, symmetric: the largest magnitude of a
+---group becomes 127 or 7, or the format's largest number). A row is all that makes one output: of a Conv2d a filter.
 ---Memory and files shrink to about a quarter or an eighth. What goes through layers stays floating, or with
 ---mode="dynamic" and "static" is made whole numbers inside of each layer, which multiplies whole numbers then: the
----fastest where the processor multiplies bytes (VNNI). Only "static" looks at data. Gradients reach inputs and biases,
----not the weights. Linear layers that share their weight, have hooks or a weight that is computed (a mask of pg.prune)
----stay as they are, which the report says; where `targets` names one that is an error.
----@param ... perigee.Layer|{model: perigee.Layer, dtype?: "int8"|"int4", mode?: "weight_only"|"dynamic"|"static", data?: perigee.Dataset|perigee.Tensor|any[], activations?: "int8"|"uint8", observer?: "minmax"|"percentile"|"mse", percentile?: number, group_size?: integer, targets?: string[]} # model, dtype=int8, mode, data, activations=int8, observer=minmax, percentile=99.99, group_size, targets
+---fastest where the processor multiplies bytes (VNNI). Only "static" looks at data. A BatchNorm2d right behind a Conv2d
+---in an nn.Sequential, as it computes in evaluation, becomes part of its filters, a ReLU behind it part of the layer;
+---where they stood is nn.Identity. Gradients reach inputs and biases, not the weights. Layers that share their weight,
+---have hooks or a weight that is computed (a mask of pg.prune) stay as they are, which the report says; where `targets`
+---names one that is an error.
+---@param ... perigee.Layer|{model: perigee.Layer, dtype?: "int8"|"int4"|"float8_e4m3fn"|"float8_e5m2", mode?: "weight_only"|"dynamic"|"static", data?: perigee.Dataset|perigee.Tensor|any[], activations?: "int8"|"uint8", observer?: "minmax"|"percentile"|"mse", percentile?: number, group_size?: integer, targets?: string[]} # model, dtype=int8, mode, data, activations=int8, observer=minmax, percentile=99.99, group_size, targets
 ---@return perigee.Layer quantised
 ---@return perigee.QuantReport report by layer how far its weight moved and the bytes it takes; print shows it
 function quant.ptq(...) end
 
----A copy of a model whose Linear layers round their weight, and with mode="dynamic" or "static" what goes in, as whole
----numbers would be, while the parameters stay floating and keep their names: trained on, it learns to be quantised
----(quantisation-aware training; gradients pass straight through the rounding, Bengio, Leonard and Courville 2013).
+---A copy of a model whose Linear and Conv2d layers round their weight, and with mode="dynamic" or "static" what goes
+---in, as whole numbers would be, while the parameters stay floating and keep their names: trained on, it learns to be
+---quantised (quantisation-aware training; gradients pass straight through the rounding, Bengio, Leonard and Courville
+---2013). Batch norms and ReLUs behind them are taken in as by ptq: what was normalised is learnt with the filters.
 ---pg.quant.convert then makes the small model of it.
 ---@param ... perigee.Layer|{model: perigee.Layer, dtype?: "int8"|"int4", mode?: "weight_only"|"dynamic"|"static", activations?: "int8"|"uint8", group_size?: integer, targets?: string[]} # model, dtype=int8, mode=weight_only, activations=int8, group_size, targets
 ---@return perigee.Layer model to train

@@ -1041,7 +1041,8 @@ function nn.l1(x, y, options) end
 
 ---Freezes a model and puts adapters beside its Linear layers, or the layers that are named: each then adds
 ---alpha / rank B(A(x)), A and B being layers of `rank` outputs and inputs, and only they are trained (Hu et al., 2021).
----B begins as zeros, so that nothing changes at first. Convolutions can be targets too. Names in state() stay, beside
+---B begins as zeros, so that nothing changes at first. Convolutions can be targets too, and "MultiheadAttention" or the
+---name of one: its in_proj_weight, to which queries, keys and values share an A. Names in state() stay, beside
 ---`fc.weight` there are `fc.lora_A.weight` and `fc.lora_B.weight`, as PEFT has them. Answers the adapters, which are
 ---saved alone, merged into the weights, or taken away.
 ---@param ... perigee.Layer|integer|{model: perigee.Layer, rank?: integer, alpha?: number, dropout?: number, targets?: (string|function)[], train?: (string|function)[]} # model, rank=8, alpha, dropout=0, targets={"Linear"}, train

@@ -2,6 +2,8 @@
 // Chooses the instruction set.
 #include "simd.hpp"
 
+#include "narrow_conv.hpp"
+
 #include <cstdlib>
 #include <cstring>
 #if defined(__x86_64__)
@@ -11,14 +13,17 @@
 namespace cpu {
 
 const Simd* simd = nullptr;
+NarrowConvLoop narrow_conv;
 
 #if defined(__x86_64__)
 namespace avx2 {
 const Simd* make_table();
-}
+NarrowConvLoop make_narrow_conv();
+}  // namespace avx2
 namespace avx512 {
 const Simd* make_table();
-}
+NarrowConvLoop make_narrow_conv();
+}  // namespace avx512
 
 // clang++ 14's __builtin_cpu_supports does not know it.
 bool has_f16c() {
@@ -39,16 +44,20 @@ const char* choose_simd() {
   if (!has_avx2) return "this processor has no AVX2, FMA and F16C, which the CPU kernels are compiled for";
   const char* wanted = std::getenv("PERIGEE_CPU_ISA");
   bool lesser = wanted != nullptr && std::strcmp(wanted, "avx2") == 0;
-  simd = has_avx512 && !lesser ? avx512::make_table() : avx2::make_table();
+  const bool large = has_avx512 && !lesser;
+  simd = large ? avx512::make_table() : avx2::make_table();
+  narrow_conv = large ? avx512::make_narrow_conv() : avx2::make_narrow_conv();
   return nullptr;
 }
 #else
 namespace generic {
 const Simd* make_table();
-}
+NarrowConvLoop make_narrow_conv();
+}  // namespace generic
 
 const char* choose_simd() {
   simd = generic::make_table();
+  narrow_conv = generic::make_narrow_conv();
   return nullptr;
 }
 #endif

@@ -7,11 +7,22 @@ local F, N, V = S.F, S.N, S.V
 
 local rows = {}
 local INT4 = { format = "int4" }
+local E4M3, E5M2 = { format = "float8_e4m3fn" }, { format = "float8_e5m2" }
 local function bytes(out, inputs) return N({ out, inputs }, -127, 127, "int8") end
 local function pairs_of(out, inputs) return N({ out, inputs / 2 }, 0, 255, "uint8") end
 local function scales(out, groups) return F({ out, groups }, 0.25, 2) end
 
 local function scale_at(scale, i, j, inputs) return array.get(scale, i, math.floor(j / (inputs / scale.shape[2]))) end
+
+-- What a code of float8 stands for: a sign, an exponent, `bits` of a fraction.
+local function float8(code, o)
+  local bits, bias = o.format == "float8_e4m3fn" and 3 or 2, o.format == "float8_e4m3fn" and 7 or 15
+  local sign, rest = code >= 128 and -1 or 1, code % 128
+  local exponent, fraction = math.floor(rest / 2 ^ bits), rest % 2 ^ bits / 2 ^ bits
+  if o.format == "float8_e4m3fn" and rest == 127 then return 0 / 0 end
+  if o.format == "float8_e5m2" and exponent == 31 then return fraction == 0 and sign / 0 or 0 / 0 end
+  return sign * (exponent == 0 and fraction * 2 ^ (1 - bias) or (1 + fraction) * 2 ^ (exponent - bias))
+end
 
 local function weight(q, scale, o)
   local four = o.format == "int4"
@@ -22,6 +33,8 @@ local function weight(q, scale, o)
     if four then
       local byte = array.get(q, i, math.floor(j / 2))
       v = (j % 2 == 0 and byte % 16 or math.floor(byte / 16)) - 8
+    elseif o.format and o.format:find "float8" then
+      v = float8(array.get(q, i, j), o)
     else
       v = array.get(q, i, j)
     end
@@ -41,10 +54,29 @@ local function whole(x, scale, i, j, low, high)
   return v ~= v and 0 or nearest(math.min(math.max(v, low), high))
 end
 
+-- The code whose number is nearest, of two as near the even one.
+local function float8_code(v, o)
+  local top = o.format == "float8_e4m3fn" and 0x7e or 0x7b
+  if v ~= v then return 127 end
+  local best, off = 0, math.huge
+  for code = 0, top do
+    local d = math.abs(float8(code, o) - math.abs(v))
+    if math.abs(v) == math.huge then d = top - code end
+    if d < off or d == off and code % 2 == 0 then best, off = code, d end
+  end
+  return v < 0 and best + 128 or best
+end
+
 rows.quantize = {
   class = "exact", grad = false,
   ref = function(a, o)
     local x, scale = a[1], a[2]
+    if o.format and o.format:find "float8" then
+      return array.build(x.shape, function(ix)
+        local step = scale_at(scale, ix[1], ix[2], x.shape[2])
+        return float8_code(array.get(x, ix[1], ix[2]) / step, o)
+      end)
+    end
     if o.format ~= "int4" then
       return array.build(x.shape, function(ix) return whole(x, scale, ix[1], ix[2], -127, 127) end)
     end
@@ -61,6 +93,14 @@ rows.quantize = {
     { V({ 1, 8 }, { 0 / 0, 1 / 0, -1 / 0, 0.5, 1.5, -0.5, -1.5, 1000 }), V({ 1, 1 }, { 1 }), special = true },
     { V({ 1, 8 }, { 0 / 0, 1 / 0, -1 / 0, 0.5, 1.5, -0.5, -1.5, 1000 }), V({ 1, 1 }, { 1 }), special = true,
       attrs = INT4 },
+    { F({ 3, 8 }, -600, 600), V({ 3, 1 }, { 1, 0.5, 2 }), attrs = E4M3 },
+    { F({ 3, 8 }, -0.05, 0.05), V({ 3, 2 }, { 1, 0.5, 2, 1, 4, 0.25 }), attrs = E4M3 },
+    { F({ 3, 8 }, -600, 600), V({ 3, 1 }, { 1, 0.5, 2 }), attrs = E5M2 },
+    { F({ 3, 8 }, -1e-4, 1e-4), V({ 3, 1 }, { 1, 0.5, 2 }), attrs = E5M2 }, { F { 3, 0 }, scales(3, 1), attrs = E5M2 },
+    { V({ 1, 8 }, { 0 / 0, 1 / 0, -1 / 0, 0.5, 1.5, -0.5, 1.0625, 1000 }), V({ 1, 1 }, { 1 }), special = true,
+      attrs = E4M3 },
+    { V({ 1, 8 }, { 0 / 0, 1 / 0, -1 / 0, 0.5, 1.125, -1.375, 1.0625, 1e5 }), V({ 1, 1 }, { 1 }), special = true,
+      attrs = E5M2 },
   },
   bad = { { { F { 3, 4 }, F { 3, 3 } }, nil, "do not divide" }, { { F { 3, 4 }, F { 2, 1 } }, nil, "number of rows" },
     { { F { 3, 4 }, F { 3, 0 } }, nil, "no groups" }, { { F { 3, 5 }, F { 3, 1 } }, INT4, "even" },
@@ -74,8 +114,13 @@ rows.dequantize = {
     { bytes(3, 0), scales(3, 2) }, { bytes(5, 7), scales(5, 7) }, { pairs_of(3, 8), scales(3, 1), attrs = INT4 },
     { pairs_of(3, 8), scales(3, 4), attrs = INT4 }, { pairs_of(3, 0), scales(3, 1), attrs = INT4 },
     { pairs_of(2, 6), scales(2, 2), attrs = INT4 },
+    { N({ 4, 12 }, 0, 126, "uint8"), scales(4, 2), attrs = E4M3 },
+    { N({ 4, 12 }, 128, 254, "uint8"), scales(4, 1), attrs = E4M3 },
+    { N({ 4, 12 }, 0, 110, "uint8"), scales(4, 2), attrs = E5M2 },
+    { N({ 4, 12 }, 128, 238, "uint8"), scales(4, 1), attrs = E5M2 },
   },
   bad = { { { N({ 3, 4 }, 0, 9, "uint8"), F { 3, 1 } }, nil, "expected int8" },
+    { { N({ 3, 4 }, 0, 9, "int8"), F { 3, 1 } }, E4M3, "expected uint8" },
     { { N({ 3, 4 }, 0, 9, "int8"), F { 3, 1 } }, INT4, "expected uint8" },
           { { N({ 3, 4 }, 0, 9, "int8"), F { 3, 3 } }, nil, "do not divide" },
             { { N({ 3 }, 0, 9, "int8"), F { 3, 1 } }, nil, "axes" } },
@@ -84,8 +129,8 @@ rows.dequantize = {
 local function clamp(v, low, high) return math.min(math.max(v, low), high) end
 
 -- x as whole numbers times scales would have it: of each row where there is no scale.
-local function activations(x, scale, zero, o)
-  local inputs = x.shape[#x.shape]
+local function activations(x, scale, zero, o, inputs)
+  inputs = inputs or x.shape[#x.shape]
   if not o.activations or o.activations == "floating" or inputs == 0 then return x end
   local low, high = -127, 127
   if o.activations == "uint8" then low, high = 0, 255 end
@@ -117,7 +162,7 @@ rows.quantized_linear = {
         at[#from] = k
         sum = sum + x.data[array.at(x, at)] * array.get(w, ix[#ix], k)
       end
-      return sum
+      return o.activation == "relu" and sum < 0 and 0 or sum
     end)
   end,
   cases = {
@@ -140,6 +185,11 @@ rows.quantized_linear = {
       grad = false },
     { F({ 3, 32 }, -3, 3), bytes(5, 32), F({ 5, 1 }, 0.01, 0.02), F { 5 }, V({ 1 }, { 0.015625 }),
       attrs = { activations = "int8" }, grad = false },
+    { F { 3, 8 }, bytes(5, 8), F({ 5, 1 }, 0.01, 0.02), F { 5 }, attrs = { activation = "relu" } },
+    { F { 3, 64 }, bytes(5, 64), F({ 5, 1 }, 0.01, 0.02), F { 5 },
+      attrs = { activation = "relu", activations = "uint8" }, grad = false },
+    { F { 3, 8 }, N({ 5, 8 }, 0, 90, "uint8"), F({ 5, 2 }, 0.01, 0.02), F { 5 }, attrs = E4M3 },
+    { F { 3, 8 }, N({ 5, 8 }, 130, 200, "uint8"), F({ 5, 1 }, 0.01, 0.02), F { 5 }, attrs = E5M2 },
     { F({ 3, 32 }, -3, 3), bytes(5, 32), F({ 5, 1 }, 0.01, 0.02), F { 5 }, V({ 1 }, { 0.015625 }), V({ 1 }, { 77 }),
       attrs = { activations = "uint8" }, grad = false },
   },
@@ -147,6 +197,8 @@ rows.quantized_linear = {
     { { F { 3, 8 }, N({ 5, 8 }, 0, 9, "int8"), F { 5, 1 }, F { 4 } }, nil, "first axis of weight" },
           { { F { 3, 8 }, N({ 5, 8 }, 0, 9, "int8"), F { 5, 3 } }, nil, "do not divide" },
             { { F { 3, 8 }, N({ 5, 8 }, 0, 9, "int8"), F { 5, 1 } }, INT4, "expected uint8" },
+            { { F { 3, 8 }, N({ 5, 8 }, 0, 9, "uint8"), F { 5, 1 } },
+              { format = "float8_e5m2", activations = "int8" }, "multiplies floats" },
             { { F {}, N({ 5, 8 }, 0, 9, "int8"), F { 5, 1 } }, nil, "axis" },
             { { F { 3, 8 }, N({ 5, 8 }, 0, 9, "int8"), F { 5, 1 }, F { 5 }, F { 1 } }, nil, "are not quantised" },
             { { F { 3, 8 }, N({ 5, 8 }, 0, 9, "int8"), F { 5, 1 }, F { 5 }, F { 2 } }, { activations = "int8" },
@@ -155,6 +207,78 @@ rows.quantized_linear = {
               { activations = "int8" }, "symmetric" },
             { { F { 3, 8 }, N({ 5, 8 }, 0, 9, "int8"), F { 5, 1 }, F { 5 }, F { 1 } }, { activations = "uint8" },
               "or none of them" } },
+}
+
+rows.quantized_conv2d = {
+  class = "sum",
+  ref = function(a, o)
+    local images, w, bias = a[1], weight(a[2], a[3], o), a[4]
+    local n, channels, height, width = unpack(images.shape)
+    local x = activations(images, a[5], a[6], o, channels * height * width)
+    local function pair(list, default)
+      if not list then return default, default end
+      return list[1], list[2] or list[1]
+    end
+    local kh, kw = pair(o.kernel)
+    local sh, sw = pair(o.stride, 1)
+    local dh, dw = pair(o.dilation, 1)
+    local p, groups, out = o.padding or { 0 }, o.groups or 1, w.shape[1]
+    local top, left, bottom, right = p[1], p[2] or p[1], p[1], p[2] or p[1]
+    if #p == 4 then top, bottom, left, right = unpack(p) end
+    local rows_out = math.floor((height + top + bottom - dh * (kh - 1) - 1) / sh) + 1
+    local columns_out = math.floor((width + left + right - dw * (kw - 1) - 1) / sw) + 1
+    local inside = channels / groups
+    return array.build({ n, out, rows_out, columns_out }, function(ix)
+      local sum = bias and bias.data[ix[2] + 1] or 0
+      local first = math.floor(ix[2] / (out / groups)) * inside
+      for c = 0, inside - 1 do
+        for i = 0, kh - 1 do
+          for j = 0, kw - 1 do
+            local row, column = ix[3] * sh - top + i * dh, ix[4] * sw - left + j * dw
+            if row >= 0 and row < height and column >= 0 and column < width then
+              sum = sum + x.data[array.at(x, { ix[1], first + c, row, column })] *
+                      array.get(w, ix[2], (c * kh + i) * kw + j)
+            end
+          end
+        end
+      end
+      return o.activation == "relu" and sum < 0 and 0 or sum
+    end)
+  end,
+  cases = {
+    { F { 2, 3, 5, 4 }, bytes(4, 27), F({ 4, 1 }, 0.01, 0.02), F { 4 },
+      attrs = { kernel = { 3, 3 }, padding = { 1 } } },
+    { F { 1, 2, 4, 3 }, bytes(4, 8), F({ 4, 1 }, 0.01, 0.02), F { 4 },
+      attrs = { kernel = { 2, 2 }, activation = "relu" } },
+    { F { 1, 2, 4, 5 }, bytes(3, 12), F({ 3, 2 }, 0.01, 0.02), attrs = { kernel = { 2, 3 }, stride = { 2, 1 } } },
+    { F { 2, 4, 5, 5 }, bytes(6, 8), F({ 6, 1 }, 0.01, 0.02), F { 6 },
+      attrs = { kernel = { 2, 2 }, groups = 2, dilation = { 2, 1 }, padding = { 0, 1, 2, 0 } } },
+    { F { 2, 4, 4, 4 }, pairs_of(3, 36), F({ 3, 3 }, 0.1, 0.2), F { 3 },
+      attrs = { kernel = { 3, 3 }, format = "int4" } },
+    { F { 1, 2, 4, 4 }, N({ 3, 8 }, 0, 90, "uint8"), F({ 3, 1 }, 0.01, 0.02), F { 3 },
+      attrs = { kernel = { 2, 2 }, format = "float8_e4m3fn" } },
+    { F { 0, 3, 5, 4 }, bytes(4, 27), F({ 4, 1 }, 0.01, 0.02), F { 4 }, attrs = { kernel = { 3, 3 } } },
+    { F { 2, 0, 5, 4 }, bytes(4, 0), F({ 4, 1 }, 0.01, 0.02), F { 4 }, attrs = { kernel = { 3, 3 } }, grad = false },
+    { F { 2, 3, 5, 4 }, bytes(9, 27), F({ 9, 1 }, 0.01, 0.02), F { 9 },
+      attrs = { kernel = { 3, 3 }, padding = { 1 }, activations = "int8", activation = "relu" }, grad = false },
+    { F { 2, 3, 5, 4 }, bytes(9, 27), F({ 9, 1 }, 0.01, 0.02), F { 9 },
+      attrs = { kernel = { 3, 3 }, padding = { 1 }, activations = "uint8" }, grad = false },
+    { F({ 2, 3, 5, 4 }, -3, 3), bytes(9, 27), F({ 9, 1 }, 0.01, 0.02), F { 9 }, V({ 1 }, { 0.015625 }),
+      V({ 1 }, { 77 }), attrs = { kernel = { 3, 3 }, padding = { 2 }, activations = "uint8" }, grad = false },
+    { F({ 2, 3, 5, 4 }, -3, 3), bytes(3, 27), F({ 3, 3 }, 0.01, 0.02), F { 3 }, V({ 1 }, { 0.015625 }),
+      attrs = { kernel = { 3, 3 }, activations = "int8" }, grad = false },
+  },
+  bad = { { { F { 1, 3, 5, 5 }, N({ 4, 26 }, 0, 9, "int8"), F { 4, 1 } }, { kernel = { 3, 3 } }, "expected 27" },
+    { { F { 3, 5, 5 }, N({ 4, 27 }, 0, 9, "int8"), F { 4, 1 } }, { kernel = { 3, 3 } }, "axes" },
+    { { F { 1, 3, 5, 5 }, N({ 4, 27 }, 0, 9, "int8"), F { 4, 1 }, F { 3 } }, { kernel = { 3, 3 } }, "output channels" },
+    { { F { 1, 3, 5, 5 }, N({ 4, 9 }, 0, 9, "int8"), F { 4, 1 } }, { kernel = { 3, 3 }, groups = 2 }, "do not split" },
+    { { F { 1, 4, 5, 5 }, N({ 3, 18 }, 0, 9, "int8"), F { 3, 1 } }, { kernel = { 3, 3 }, groups = 2 },
+      "do not split" },
+    { { F { 1, 3, 2, 5 }, N({ 4, 27 }, 0, 9, "int8"), F { 4, 1 } }, { kernel = { 3, 3 } }, "smaller than the window" },
+    { { F { 1, 3, 5, 5 }, N({ 4, 27 }, 0, 9, "int8"), F { 4, 2 } }, { kernel = { 3, 3 } }, "do not divide" },
+    { { F { 1, 3, 5, 5 }, N({ 4, 27 }, 0, 9, "int8"), F { 4, 1 }, F { 4 }, F { 1 } }, { kernel = { 3, 3 } },
+      "are not quantised" },
+  },
 }
 
 rows.fake_quantize = {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantized_linear(x [..., in], weight, scale [out, groups], bias? [out], x_scale?, x_zero_point?) -> [..., out]. Few
-// rows of floats, and all rows of whole numbers, read the weight as it lies; for many rows of floats stretches of it
-// are widened and multiplied as any other weight.
+// rows of floats, and all rows of whole numbers, read the weight as it lies; for many rows of floats, and of float8,
+// stretches of it are widened and multiplied as any other weight.
 #include <algorithm>
 #include <memory>
 
 #include "linalg/product.hpp"
+#include "narrow_numbers.hpp"
 #include "storage.hpp"
 
 namespace cpu {
@@ -21,7 +22,8 @@ enum Activations : int32_t { kAsIs, kRowsInt8, kRowsUint8 };
 
 struct Sizes {
   int64_t rows = 1, columns, depth, groups, size;
-  bool four, bias, x_scale;
+  int32_t format;
+  bool four, bias, x_scale, relu;
   Activations activations;
   Storage storage;
 
@@ -30,9 +32,11 @@ struct Sizes {
         depth(call.in(0).shape[call.in(0).rank - 1]),
         groups(call.in(2).shape[1]),
         size(depth / groups),
-        four(call.attr<int32_t>("format") == 1),
+        format(call.attr<int32_t>("format")),
+        four(format == kInt4),
         bias(call.has(3)),
         x_scale(call.has(4)),
+        relu(call.attr<int32_t>("activation") == 1),
         activations(static_cast<Activations>(call.attr<int32_t>("activations"))),
         storage(storage_of(call.in(0))) {
     for (uint32_t i = 0; i + 1 < call.in(0).rank; i++) rows *= call.in(0).shape[i];
@@ -241,11 +245,11 @@ class Stretches final : public QuantizedWay {
       for (int64_t p = 0; p < s_.size; p += kPiece) {
         const int64_t n = std::min(kPiece, s_.size - p), first = g * s_.size + p;
         if (storage_ == sF32) {
-          simd->narrow.widen[s_.four](from, first, n, scale[g], reinterpret_cast<float*>(out) + first);
+          widen_numbers(s_.format, from, first, n, scale[g], reinterpret_cast<float*>(out) + first);
           continue;
         }
         float piece[kPiece];
-        simd->narrow.widen[s_.four](from, first, n, scale[g], piece);
+        widen_numbers(s_.format, from, first, n, scale[g], piece);
         convert(sF32, storage_, piece, out + first * kStorageBytes[storage_], n);
       }
     }
@@ -273,7 +277,7 @@ class Stretches final : public QuantizedWay {
 std::unique_ptr<QuantizedWay> choose(Sizes s) {
   if (s.rows * s.columns == 0) return nullptr;
   if (s.depth == 0) s.activations = kAsIs, s.groups = 1, s.size = 0;
-  if (s.size >= kNarrowGroup && s.activations == kAsIs && s.rows <= kMostRows &&
+  if (s.size >= kNarrowGroup && s.activations == kAsIs && s.rows <= kMostRows && s.format <= kInt4 &&
       simd->narrow.floats[s.four].block != 0) {
     return std::make_unique<FloatRows>(s);
   }
@@ -295,6 +299,8 @@ class QuantizedLinear final : public pg::Kernel {
   }
   QuantizedLinear(const pg::KernelCall& call, pg::Plan& plan) : way_(choose(Sizes(call))) {
     if (way_ == nullptr) return;
+    const Sizes s(call);
+    storage_ = s.storage, results_ = s.relu ? s.rows * s.columns : 0;
     Scratch scratch;
     way_->run({}, scratch);
     plan.workspace = scratch.bytes();
@@ -303,10 +309,27 @@ class QuantizedLinear final : public pg::Kernel {
     if (way_ == nullptr) return;
     auto in = [&](uint32_t i) { return pg::input<const char>(launch, i); };
     Scratch scratch(pg::host_pointer(launch.workspace));
-    way_->run({in(0), in(1), in(2), in(3), in(4), in(5), pg::output<char>(launch, 0)}, scratch);
+    auto* y = pg::output<char>(launch, 0);
+    way_->run({in(0), in(1), in(2), in(3), in(4), in(5), y}, scratch);
+    if (results_ > 0) relu(y);
   }
 
  private:
+  void relu(char* y) const {
+    pg::parallel_for(results_, kGrain, [=, this](int64_t begin, int64_t end) {
+      char* from = y + begin * kStorageBytes[storage_];
+      if (storage_ == sF32) {
+        simd->unary[uRelu][kF32](from, from, end - begin, nullptr);
+        return;
+      }
+      auto* bits = reinterpret_cast<uint16_t*>(from);
+      const uint16_t infinity = storage_ == sBF16 ? 0xff80 : 0xfc00;  // below 0; NaN is above it and stays
+      for (int64_t i = 0; i < end - begin; i++) bits[i] = bits[i] >= 0x8000 && bits[i] <= infinity ? 0 : bits[i];
+    });
+  }
+
+  Storage storage_ = sF32;
+  int64_t results_ = 0;
   std::unique_ptr<QuantizedWay> way_;
 };
 PG_KERNEL("quantized_linear", QuantizedLinear);

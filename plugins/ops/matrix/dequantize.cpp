@@ -18,10 +18,10 @@ void declare() {
       .shape([](ShapeContext& c) { c.out(0).set(c.dtype(1), check_weight(c, 0, 1)); })
       .saves("q")
       .grad([](GradContext& g) {
-        if (g.needed(1)) g.din(1) = into_scale(g.dout(0), g.in(0), g.in(1), is_int4(g));
+        if (g.needed(1)) g.din(1) = into_scale(g.dout(0), g.in(0), g.in(1), format_of(g));
       })
       .decompose([](ExpandContext& e) {
-        Value scale = widen(e.in(1)), q = numbers(e.in(0), is_int4(e), scale.dtype());
+        Value scale = widen(e.in(1)), q = numbers(e.in(0), format_of(e), scale.dtype());
         e.out(0) = cast(reshape_like(grouped(q, scale) * unsqueeze(scale, 2), q), e.in(1).dtype());
       });
 }

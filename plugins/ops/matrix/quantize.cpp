@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantize: a weight as whole numbers of eight or four bits.
+// quantize: a weight as whole numbers of eight or four bits, or as float8.
 #include "quantized.hpp"
 
 namespace pg::schema_quantize {
@@ -24,7 +24,8 @@ void declare() {
           .category("matrix")
           .doc(
               "A weight as whole numbers: x / scale, rounded to the nearest (halves to the even one) and kept within "
-              "-127..127 of int8 and -8..7 of int4; NaN becomes 0. dequantize is the way back.")
+              "-127..127 of int8 and -8..7 of int4; NaN becomes 0. As float8: the nearest number of the format, its "
+              "largest (448 or 57344) for what is beyond; NaN stays. dequantize is the way back.")
           .input("x", kFloating, "[out, in]; of int4 an even in", PG_INPUT_PROMOTE)
           .input("scale", kFloating, kScale, PG_INPUT_PROMOTE);
   format_attr(op)
@@ -35,7 +36,8 @@ void declare() {
         c.check_same_dtype(1, 0);
         Dim rows = c.dim(0, 0), columns = c.dim(0, 1);
         check_scale(c, 1, rows, columns);
-        if (!is_int4(c)) return void(c.out(0).set(PG_I8, {rows, columns}));
+        const Format format = format_of(c);
+        if (format != kInt4) return void(c.out(0).set(format == kInt8 ? PG_I8 : PG_U8, {rows, columns}));
         c.need(columns.symbolic() || columns.value % 2 == 0,
                "%s has rows of %lld numbers; int4 needs an even number, two share a byte", c.text(0).c_str(),
                static_cast<long long>(columns.value));
@@ -43,9 +45,15 @@ void declare() {
       })
       .decompose([](ExpandContext& e) {
         Value x = widen(e.in(0)), scale = widen(e.in(1));
-        Value parts = apply<"round">(grouped(x, scale) / unsqueeze(scale, 2));
+        Value parts = grouped(x, scale) / unsqueeze(scale, 2);
+        const Format format = format_of(e);
+        if (format == kE4M3 || format == kE5M2) {
+          e.out(0) = float8_codes(reshape_like(parts, x), format);
+          return;
+        }
+        parts = apply<"round">(parts);
         Value whole = reshape_like(where(eq(parts, parts), parts, 0.0), x);
-        const bool four = is_int4(e);
+        const bool four = format == kInt4;
         whole = minimum(maximum(whole, four ? -8.0 : -127.0), four ? 7.0 : 127.0);
         e.out(0) = four ? packed(whole + 8.0) : cast(whole, PG_I8);
       });

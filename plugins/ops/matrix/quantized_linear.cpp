@@ -30,10 +30,14 @@ void infer(ShapeContext& c) {
 
 void differentiate(GradContext& g) {
   Value d = g.dout(0);
+  if (is_relu(g)) {  // computed again: kept, it could not be written to afterwards
+    static constinit OpRef op("quantized_linear");
+    d = relu_grad(g.call(op, g.in(0), g.in(1), g.in(2), g.in(3), g.in(4), g.in(5)), d);
+  }
   if (g.needed(0)) g.din(0) = matmul(d, weight_of(g));
   if (g.needed(2)) {
     Value dweight = matmul(flatten_rows(d), flatten_rows(g.in(0)), true, false);
-    g.din(2) = into_scale(dweight, g.in(1), g.in(2), is_int4(g));
+    g.din(2) = into_scale(dweight, g.in(1), g.in(2), format_of(g));
   }
   if (g.needed(3)) g.din(3) = sum_like(d, g.in(3));
 }
@@ -55,24 +59,26 @@ void declare() {
                       .input("x_scale", kFloating, "[1]", PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL)
                       .input("x_zero_point", kFloating, "[1], of uint8", PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL);
   format_attr(op);
-  activations_attr(op, "what x is multiplied as")
+  activation_attr(activations_attr(op, "what x is multiplied as"))
       .output("y", "[..., out]")
       .numeric(PG_NUMERIC_LOWER)
       .shape(infer)
-      .saves("x", "weight", "scale")
+      .saves("x", "weight", "scale", "bias", "x_scale", "x_zero_point")
       .grad(differentiate)
       .decompose([](ExpandContext& e) {
         static constinit OpRef linear("linear"), dequantize("dequantize", "format");
         Call call(e.builder(), linear);
         Value bias = e.has(3) ? e.in(3) : Value{};
         if (e.get<Choice>("activations") == kAsIs) {
-          e.out(0) = call.input(e.in(0)).input(weight_of(e)).input(bias).emit();
+          Value y = call.input(e.in(0)).input(weight_of(e)).input(bias).emit();
+          e.out(0) = is_relu(e) ? relu(y) : y;
           return;
         }
         Value x = fake_activations(e, widen(e.in(0)), e.has(4) ? widen(e.in(4)) : Value{},
                                    e.has(5) ? widen(e.in(5)) : Value{});
         Value weight = e.call(dequantize, e.in(1), widen(e.in(2)));
-        e.out(0) = cast(call.input(x).input(weight).input(widen(bias)).emit(), e.in(0).dtype());
+        Value y = cast(call.input(x).input(weight).input(widen(bias)).emit(), e.in(0).dtype());
+        e.out(0) = is_relu(e) ? relu(y) : y;
       });
 }
 

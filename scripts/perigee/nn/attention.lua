@@ -67,7 +67,7 @@ local MultiheadAttention = layers.MultiheadAttention
 local names = { attn_mask = true, key_padding_mask = true, is_causal = true, need_weights = true,
                 average_attn_weights = true }
 
--- query, key, value [N, L, embed] as projected.
+-- query, key, value [N, L, embed] as projected. nn.lora puts `projected_beside` into a layer: what is added to each.
 local function project(self, query, key, value)
   local e = self.options.inner or self.options.embed
   local weights = { self.q_proj_weight, self.k_proj_weight, self.v_proj_weight }
@@ -78,6 +78,8 @@ local function project(self, query, key, value)
   for i, x in ipairs { query, key, value } do
     local bias = self.in_proj_bias and self.in_proj_bias:narrow(1, (i - 1) * e + 1, e)
     out[i] = pg().linear(x, weights[i], bias)
+    local beside = self.projected_beside
+    if beside then out[i] = out[i] + beside(self, i, x) end
   end
   return out[1], out[2], out[3]
 end

@@ -15,19 +15,36 @@ local function class_of(layer) return getmetatable(layer).__name end
 
 local classes = setmetatable({}, { __mode = "k" }) -- of adapted layers, by the class that they extend
 
+-- What goes into an adapter's A.
+local function dropped(self, x)
+  local o = self.lora
+  return o.dropout > 0 and self.training and pg().dropout(x, { p = o.dropout, training = true }) or x
+end
+
+-- Beside the projections of queries, keys and values, which are one weight [3 embed, embed].
+local function projected_beside(self, i, x)
+  local b = self.lora_B.weight
+  local rows = b.shape[1] / 3
+  return pg().linear(self.lora_A(dropped(self, x)), b:narrow(1, (i - 1) * rows + 1, rows)) * self.lora.scale
+end
+
 local function adapted_class(base)
   local class = classes[base]
   if class then return class end
   class = Module.class("LoRA" .. base.__name, base)
   classes[base] = class
   class.base = base
+  if base.__name == "MultiheadAttention" then
+    class.projected_beside = projected_beside
+    return class
+  end
   function class:forward(x)
-    local y, o = base.forward(self, x), self.lora
-    local input = o.dropout > 0 and self.training and pg().dropout(x, { p = o.dropout, training = true }) or x
-    return y + self.lora_B(self.lora_A(input)) * o.scale
+    return base.forward(self, x) + self.lora_B(self.lora_A(dropped(self, x))) * self.lora.scale
   end
   return class
 end
+
+local function weight_name(layer) return layer.in_proj_weight and "in_proj_weight" or "weight" end
 
 local function is_adapted(layer) return type(rawget(layer, "lora")) == "table" and rawget(layer, "lora_A") ~= nil end
 
@@ -84,10 +101,18 @@ local function check_target(where, entry)
   local layer, name = entry.layer, class_of(entry.layer)
   local text = ("%s (%s)"):format(entry.path == "" and "the model" or entry.path, name)
   local attributes = layer[META].attributes
+  if name == "MultiheadAttention" and layer.forward == pg().nn.MultiheadAttention.forward then
+    if not layer.in_proj_weight then
+      native.raise("not_supported", where, text .. " cannot be adapted: its projections are three weights",
+                   "without kdim and vdim they are one")
+    end
+    return
+  end
   local is_known = attributes and (name == "Linear" or CONVOLUTIONS[name]) and
                    layer.forward == pg().nn[name].forward
   if not is_known then
-    native.raise("not_supported", where, text .. " cannot be adapted", "Linear, Conv1d, Conv2d and Conv3d can")
+    native.raise("not_supported", where, text .. " cannot be adapted",
+                 "Linear, Conv1d, Conv2d, Conv3d and MultiheadAttention can")
   end
   if layer[META].lazy then
     native.raise("failed_precondition", where, ("the sizes of %s are not known before the first input"):format(text),
@@ -106,9 +131,13 @@ end
 
 local function make_pair(layer, rank)
   local nn, name, attributes = pg().nn, class_of(layer), layer[META].attributes
-  local inputs, out = attributes:get "inputs", attributes:get "out"
-  local a, b
-  if name == "Linear" then
+  local inputs, out, a, b
+  if attributes then
+    inputs, out = attributes:get "inputs", attributes:get "out"
+  else
+    out, inputs = unpack(layer.in_proj_weight.shape)
+  end
+  if not CONVOLUTIONS[name] then
     a, b = nn.Linear { inputs, rank, bias = false }, nn.Linear { rank, out, bias = false }
   else
     a = nn[name] { inputs, rank, attributes:get "kernel", stride = attributes:get "stride", bias = false,
@@ -116,7 +145,7 @@ local function make_pair(layer, rank)
     b = nn[name] { rank, out, 1, bias = false }
   end
   pg().no_grad(function() b.weight:fill_(0) end)
-  local weight = layer.weight
+  local weight = layer[weight_name(layer)]
   for _, part in ipairs { a, b } do part:to(weight.device):to(weight.dtype) end
   return a, b
 end
@@ -251,7 +280,8 @@ local function delta_of(layer)
   local a, b = layer.lora_A.weight:detach(), layer.lora_B.weight:detach()
   if a.dtype == "float16" or a.dtype == "bfloat16" then a, b = a:to("float32"), b:to("float32") end
   local rank = layer.lora.rank
-  return (b:reshape(-1, rank):matmul(a:reshape(rank, -1)) * layer.lora.scale):reshape(layer.weight.shape)
+  return (b:reshape(-1, rank):matmul(a:reshape(rank, -1)) * layer.lora.scale)
+           :reshape(layer[weight_name(layer)].shape)
 end
 
 local function check_merge(where, self, list)
@@ -261,13 +291,14 @@ local function check_merge(where, self, list)
     owners[entry.tensor][entry.owner] = true
   end
   for _, entry in ipairs(list) do
-    local rule = hooks.computed(entry.layer, "weight")
+    local name = weight_name(entry.layer)
+    local rule = hooks.computed(entry.layer, name)
     if rule then
       native.raise("failed_precondition", where, ("the weight of %s is computed by %s"):format(entry.path, rule.kind),
                    (rule.undo or "nn.utils.remove_" .. rule.kind) .. " comes first")
     end
     local count = 0
-    for _ in pairs(owners[entry.layer.weight]) do count = count + 1 end
+    for _ in pairs(owners[entry.layer[name]]) do count = count + 1 end
     if count > 1 then
       native.raise("failed_precondition", where, ("the weight of %s is another layer's too, which is not adapted")
                      :format(entry.path), "give it a parameter of its own")
@@ -288,7 +319,7 @@ function Adapters:merge()
   check_merge("Adapters:merge", self, list)
   pg().no_grad(function()
     for _, entry in ipairs(list) do
-      local weight = entry.layer.weight:detach()
+      local weight = entry.layer[weight_name(entry.layer)]:detach()
       local delta = delta_of(entry.layer)
       native.call("copy", { weight, (weight:to(delta.dtype) + delta):to(weight.dtype) })
       restore(entry.layer)
@@ -336,7 +367,8 @@ local read = native.signature("nn.lora", {
 
 ---Freezes a model and puts adapters beside its Linear layers, or the layers that are named: each then adds
 ---alpha / rank B(A(x)), A and B being layers of `rank` outputs and inputs, and only they are trained (Hu et al., 2021).
----B begins as zeros, so that nothing changes at first. Convolutions can be targets too. Names in state() stay, beside
+---B begins as zeros, so that nothing changes at first. Convolutions can be targets too, and "MultiheadAttention" or the
+---name of one: its in_proj_weight, to which queries, keys and values share an A. Names in state() stay, beside
 ---`fc.weight` there are `fc.lora_A.weight` and `fc.lora_B.weight`, as PEFT has them. Answers the adapters, which are
 ---saved alone, merged into the weights, or taken away.
 ---@return perigee.Adapters

@@ -43,6 +43,7 @@ function resize.settle(layer)
   shape = shape and shape.shape
   if info.by_name.inputs and shape then
     local out, inputs = spaces.axes_of(layer)
+    if options.groups == options.inputs and options.groups == options.out then options.groups = shape[1] end
     options.out, options.inputs = shape[out] * (out == 2 and options.groups or 1),
                                   shape[inputs] * (inputs == 2 and options.groups or 1)
   elseif info.by_name.features and not info.by_name.entries then

@@ -117,9 +117,10 @@ local read_channels_options = native.signature("prune.channels", { MODEL, choose
     doc = "those whose output channels are meant; all that can be taken out if not given" } })
 ---Prunes whole output channels of a model's Linear layers and convolutions, in each those of least norm: the weights
 ---that make them and those that read them, through activations, batch norms, pooling, dropout and nn.Flatten to the
----next Linear or convolution of nn.Sequential. What nn.Residual adds up is one set of channels. One always stays. The
----model computes with masks what pg.prune.shrink(model) computes with fewer channels. Channels that leave the model, or
----meet a layer that mixes them (a layer norm, groups, a script's own forward), stay: where `layers` names them, or
+---next Linear or convolution of nn.Sequential. What nn.Residual adds up is one set of channels. One always stays. A
+---convolution with a group a channel is gone through, its filters going with their channels. The model computes with
+---masks what pg.prune.shrink(model) computes with fewer channels. Channels that leave the model, or meet a layer that
+---mixes them (a layer norm, groups of several channels, a script's own forward), stay: where `layers` names them, or
 ---nothing else is there, the error says why. Batches are the first axis.
 ---@return perigee.Layer model
 function prune.channels(...)

@@ -116,7 +116,7 @@ local function check_kind(self, layer, space, kind)
   space.kind = space.kind or kind
 end
 
--- A Linear or a convolution of one group.
+-- A Linear or a convolution of one group: all channels meet.
 local function product(self, layer, space, name)
   local out_axis, in_axis = spaces.axes_of(layer)
   local shape, kind = layer.weight.shape, CONVOLUTIONS[name] and "second" or "last"
@@ -134,6 +134,17 @@ local function product(self, layer, space, name)
   local after = new_space(self, shape[out_axis], kind)
   table.insert(after.makers, { layer = layer, axis = out_axis })
   return after
+end
+
+-- A filter a channel: channels go through it as through a norm, each with a filter of its own.
+local function depthwise(self, layer, space)
+  local before = root(space)
+  local n = layer.weight.shape[1]
+  check_kind(self, layer, space, "second")
+  if before.size and before.size ~= n then pin(before, ("%s takes %d of them"):format(text_of(self, layer), n)) end
+  before.size = before.size or n
+  table.insert(before.followers, { layer = layer })
+  return space
 end
 
 local function grouped(self, layer, space)
@@ -201,8 +212,14 @@ function trace(self, layer, space)
   elseif name == "Linear" then
     after = product(self, layer, space, name)
   elseif CONVOLUTIONS[name or ""] and not layer[META].pad then
-    local is_one = layer[META].attributes:get "groups" == 1
-    after = (is_one and not flat and product or grouped)(self, layer, space, name)
+    local attributes = layer[META].attributes
+    local groups, way = attributes:get "groups", grouped
+    if not flat and groups == 1 then
+      way = product
+    elseif not flat and groups == attributes:get "inputs" and groups == attributes:get "out" then
+      way = depthwise
+    end
+    after = way(self, layer, space, name)
   elseif NORMS[name or ""] then
     after = follow(self, layer, space)
   elseif EACH[name or ""] or IMAGES[name or ""] and not flat and root(space).kind == "second" then

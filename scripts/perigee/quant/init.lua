@@ -6,6 +6,8 @@ local walk = require "perigee.nn.walk"
 local hooks = require "perigee.nn.hooks"
 local places = require "perigee.nn.places"
 local calibration = require "perigee.quant.calibration"
+local conv = require "perigee.quant.conv"
+local fold = require "perigee.quant.fold"
 local linear = require "perigee.quant.linear"
 local reports = require "perigee.quant.report"
 local training = require "perigee.quant.training"
@@ -14,7 +16,9 @@ local training = require "perigee.quant.training"
 local quant = {}
 
 local META = walk.META
-local DTYPES = { "int8", "int4" }
+local WHOLE = { "int8", "int4" }
+local DTYPES = { "int8", "int4", "float8_e4m3fn", "float8_e5m2" }
+local KINDS = { Linear = linear, Conv2d = conv }
 local MODES = { "weight_only", "dynamic", "static" }
 local LEAST_GROUP, MOST_GROUP = 16, 64 -- of int4 where no size is given
 
@@ -26,7 +30,7 @@ local function label(place) return place.path == "" and class_of(place.layer) or
 
 -- Numbers that share a scale where nothing was asked for: of int8 a whole row, of int4 as many as divide it.
 local function default_group(dtype, inputs)
-  if dtype == "int8" then return inputs end
+  if dtype ~= "int4" then return inputs end
   for size = MOST_GROUP, LEAST_GROUP, -2 do
     if inputs % size == 0 then return size end
   end
@@ -46,11 +50,17 @@ end
 
 -- ---- layers ----
 
+local function is_done(layer)
+  local class = getmetatable(layer)
+  return class == linear.class or class == conv.class or training.is_trained(layer)
+end
+
 -- Why a layer cannot be quantised; nil: it can.
 local function obstacle(layer, shared)
-  if linear.is_quantized(layer) or training.is_trained(layer) then return "it is quantised already" end
-  if class_of(layer) ~= "Linear" or not layer[META].attributes or layer.forward ~= pg().nn.Linear.forward then
-    return "it is no Linear"
+  if is_done(layer) then return "it is quantised already" end
+  local name = class_of(layer)
+  if not KINDS[name] or not layer[META].attributes or layer.forward ~= pg().nn[name].forward then
+    return "it is no Linear or Conv2d"
   end
   local rule = hooks.computed(layer, "weight")
   if rule then return ("its weight is computed by %s"):format(rule.kind) end
@@ -58,7 +68,7 @@ local function obstacle(layer, shared)
   if shared[layer.weight] then return "it shares its weight with another layer" end
 end
 
--- Which places are meant: all Linear layers, or those of `targets`, none of which may be impossible.
+-- Which places are meant: all Linear and Conv2d layers, or those of `targets`, none of which may be impossible.
 local function chosen(model, o, report)
   local all, shared, list = places.of(model), places.shared_tensors(model), {}
   for _, target in ipairs(o.targets or { false }) do
@@ -69,10 +79,12 @@ local function chosen(model, o, report)
     end
     for _, place in ipairs(all) do
       local layer = place.layer
-      if target and places.fits(target, place) or not target and
-        (class_of(layer) == "Linear" or linear.is_quantized(layer) or training.is_trained(layer)) then
+      if target and places.fits(target, place) or not target and (KINDS[class_of(layer)] or is_done(layer)) then
         local why = obstacle(layer, shared)
-        if linear.is_quantized(layer) or training.is_trained(layer) then
+        if not why and not target and class_of(layer) == "Conv2d" then -- few of them have rows that are easily divided
+          why = misfit(conv.options(layer[META].attributes).columns, o)
+        end
+        if is_done(layer) then
           native.raise("failed_precondition", o.where, ("%s is quantised already"):format(label(place)),
                        "quantise the floating model, or name other layers in targets")
         elseif why and target then
@@ -92,17 +104,18 @@ local function chosen(model, o, report)
   end
   if #list == 0 then
     local left = report.left[1]
-    native.raise("failed_precondition", o.where, ("%s has no Linear layer to quantise"):format(class_of(model)),
+    native.raise("failed_precondition", o.where,
+                 ("%s has no Linear or Conv2d layer to quantise"):format(class_of(model)),
                  left and ("%s stays: %s"):format(left.name, left.why) or nil)
   end
   return list
 end
 
--- What a layer in place of nn.Linear is made by.
+-- What a layer in place of an nn.Linear or nn.Conv2d is made by.
 local function options_of(place, o)
-  local attributes = place.layer[META].attributes
-  local inputs = attributes:get "inputs"
-  local why = misfit(inputs, o)
+  local meta = place.layer[META]
+  local made = KINDS[class_of(place.layer)].options(meta.attributes, meta.pad)
+  local why = misfit(made.columns, o)
   if why then
     native.raise("invalid_argument", o.where, ("%s cannot be quantised: %s"):format(label(place), why),
                  "another group_size or dtype, or targets without it")
@@ -110,9 +123,30 @@ local function options_of(place, o)
   if not place.layer.weight:isfinite():all():item() then
     native.raise("failed_precondition", o.where, ("the weight of %s holds NaN or infinite values"):format(label(place)))
   end
-  return { inputs = inputs, out = attributes:get "out", dtype = o.dtype,
-           group_size = o.group_size or default_group(o.dtype, inputs), activation = attributes:get "activation",
-           activations = o.mode == "weight_only" and "floating" or o.activations }
+  made.dtype, made.group_size = o.dtype, o.group_size or default_group(o.dtype, made.columns)
+  made.activations = o.mode == "weight_only" and "floating" or o.activations
+  return made
+end
+
+-- A copy of a model with layers in the place of those that are meant: make(kind, layer, options, bias, path). What
+-- stands behind them in an nn.Sequential and is computed with them is nn.Identity afterwards.
+local function replace(o, report, make)
+  local model, made = o.model:clone(), {}
+  local list, options = chosen(model, o, report), {}
+  for i, place in ipairs(list) do options[i] = options_of(place, o) end
+  if o.data ~= nil then
+    local seen = calibration.observe(model, list, o.data)
+    for i, place in ipairs(list) do options[i].input = { calibration.parameters(seen[place.layer], o) } end
+  end
+  for i, place in ipairs(list) do
+    local layer = place.layer
+    if not made[layer] then
+      local bias = fold.behind(model, place, options[i], report)
+      made[layer] = make(KINDS[class_of(layer)], layer, options[i], bias or layer.bias, place.path)
+    end
+    if place.parent then places.put(place, made[layer]) else model = made[layer] end
+  end
+  return model
 end
 
 local function check(o)
@@ -130,6 +164,11 @@ end
 -- The mode that options mean, and whether they fit it.
 local function check_calibration(o)
   o.mode = o.mode or (o.data ~= nil and "static" or "weight_only")
+  if o.dtype:find "float8" and o.mode ~= "weight_only" then
+    native.raise("invalid_argument", o.where,
+                 ("dtype=%q is for weights alone; mode=%q multiplies whole numbers"):format(o.dtype, o.mode),
+                 "dtype=\"int8\", or mode=\"weight_only\"")
+  end
   if o.mode == "static" and o.data == nil then
     native.raise("invalid_argument", o.where, "mode=\"static\" finds the scales of what goes through layers with data=",
                  "some batches of training data, or mode=\"dynamic\", which needs none")
@@ -142,15 +181,17 @@ local function check_calibration(o)
 end
 
 local DTYPE = { "dtype", "string", named = true, default = "int8", choices = DTYPES, doc = "of the weights" }
+local WHOLE_DTYPE = { "dtype", "string", named = true, default = "int8", choices = WHOLE, doc = "of the weights" }
 local MODEL = { "model", "any", required = true, type = "perigee.Layer", doc = "it stays as it is" }
 local ACTIVATIONS = { "activations", "string", named = true, default = "int8", choices = { "int8", "uint8" },
                       doc = "the numbers of dynamic and static: int8 are symmetric, uint8 have a zero point" }
 local GROUP = { "group_size", "integer", named = true,
                 doc = "neighbours in a row of a weight that share a scale: must divide every layer's inputs. If not " ..
-                  "given a whole row of int8 (a scale an output), of int4 the largest even divisor from 16 to 64, " ..
-                  "else a whole row" }
+                  "given a whole row of int8 and float8 (a scale an output), of int4 the largest even divisor from " ..
+                  "16 to 64, else a whole row" }
 local TARGETS = { "targets", "table", named = true, type = "string[]",
-                  doc = "names of layers, as in state() or their ends, or of classes; all Linear layers if not given" }
+                  doc = "names of layers, as in state() or their ends, or of classes; all Linear and Conv2d if not " ..
+                    "given" }
 
 local read = native.signature("quant.ptq", {
   MODEL, DTYPE,
@@ -166,13 +207,16 @@ local read = native.signature("quant.ptq", {
   { "percentile", "number", named = true, default = 99.99, doc = "of observer=\"percentile\"" },
   GROUP, TARGETS })
 
----A copy of a trained model whose Linear layers have weights of whole numbers of eight bits, or of four, and a scale
----for every row or group (post-training quantisation, symmetric: the largest magnitude of a group becomes 127 or 7).
+---A copy of a trained model whose Linear and Conv2d layers have weights of whole numbers of eight bits, or of four, or
+---of float8, and a scale for every row or group (post-training quantisation, symmetric: the largest magnitude of a
+---group becomes 127 or 7, or the format's largest number). A row is all that makes one output: of a Conv2d a filter.
 ---Memory and files shrink to about a quarter or an eighth. What goes through layers stays floating, or with
 ---mode="dynamic" and "static" is made whole numbers inside of each layer, which multiplies whole numbers then: the
----fastest where the processor multiplies bytes (VNNI). Only "static" looks at data. Gradients reach inputs and biases,
----not the weights. Linear layers that share their weight, have hooks or a weight that is computed (a mask of pg.prune)
----stay as they are, which the report says; where `targets` names one that is an error.
+---fastest where the processor multiplies bytes (VNNI). Only "static" looks at data. A BatchNorm2d right behind a Conv2d
+---in an nn.Sequential, as it computes in evaluation, becomes part of its filters, a ReLU behind it part of the layer;
+---where they stood is nn.Identity. Gradients reach inputs and biases, not the weights. Layers that share their weight,
+---have hooks or a weight that is computed (a mask of pg.prune) stay as they are, which the report says; where `targets`
+---names one that is an error.
 ---@return perigee.Layer quantised
 ---@return perigee.QuantReport report by layer how far its weight moved and the bytes it takes; print shows it
 function quant.ptq(...)
@@ -181,38 +225,27 @@ function quant.ptq(...)
   check(o)
   check_calibration(o)
   return pg().no_grad(function()
-    local model = o.model:clone()
-    local report, made = reports.new(model), {}
-    local list = chosen(model, o, report)
-    local options = {}
-    for i, place in ipairs(list) do options[i] = options_of(place, o) end
-    if o.mode == "static" then
-      local seen = calibration.observe(model, list, o.data)
-      for i, place in ipairs(list) do options[i].input = { calibration.parameters(seen[place.layer], o) } end
-    end
-    for i, place in ipairs(list) do
-      local layer = place.layer
-      if not made[layer] then
-        local weight
-        made[layer], weight = linear.make(layer, options[i])
-        reports.add(report, place.path, layer, made[layer], weight)
-      end
-      if place.parent then places.put(place, made[layer]) else model = made[layer] end
-    end
+    local report = reports.new(o.model)
+    local model = replace(o, report, function(kind, layer, options, bias, path)
+      local made, weight = kind.make(layer, options, bias)
+      reports.add(report, path, layer, made, weight)
+      return made
+    end)
     report.bytes = model:size()
     return model, report
   end)
 end
 
 local read_qat = native.signature("quant.qat", {
-  MODEL, DTYPE,
+  MODEL, WHOLE_DTYPE,
   { "mode", "string", named = true, default = "weight_only", choices = MODES,
     doc = "as ptq's; static takes the extremes of what goes in while training, averaged with a momentum of 0.1" },
   ACTIVATIONS, GROUP, TARGETS })
 
----A copy of a model whose Linear layers round their weight, and with mode="dynamic" or "static" what goes in, as whole
----numbers would be, while the parameters stay floating and keep their names: trained on, it learns to be quantised
----(quantisation-aware training; gradients pass straight through the rounding, Bengio, Leonard and Courville 2013).
+---A copy of a model whose Linear and Conv2d layers round their weight, and with mode="dynamic" or "static" what goes
+---in, as whole numbers would be, while the parameters stay floating and keep their names: trained on, it learns to be
+---quantised (quantisation-aware training; gradients pass straight through the rounding, Bengio, Leonard and Courville
+---2013). Batch norms and ReLUs behind them are taken in as by ptq: what was normalised is learnt with the filters.
 ---pg.quant.convert then makes the small model of it.
 ---@return perigee.Layer model to train
 function quant.qat(...)
@@ -220,17 +253,10 @@ function quant.qat(...)
   o.where = "quant.qat"
   check(o)
   return pg().no_grad(function()
-    local model, made = o.model:clone(), {}
-    for _, place in ipairs(chosen(model, o, { left = {} })) do
-      local layer = place.layer
-      if not made[layer] then
-        local options = options_of(place, o)
-        options.static = o.mode == "static"
-        made[layer] = training.make(layer, options)
-      end
-      if place.parent then places.put(place, made[layer]) else model = made[layer] end
-    end
-    return model
+    return replace(o, { left = {}, folded = {} }, function(_, layer, options, bias)
+      options.static = o.mode == "static"
+      return training.make(layer, options, bias)
+    end)
   end)
 end
 
@@ -252,12 +278,12 @@ function quant.convert(...)
       local layer = place.layer
       if training.is_trained(layer) then
         if not made[layer] then
-          local options = training.options(layer)
+          local options, kind = training.options(layer)
           if not options then
             native.raise("failed_precondition", o.where, ("%s has seen no input in training"):format(label(place)),
                          "train the model first, in train() mode")
           end
-          local small, weight = linear.make(layer, options)
+          local small, weight = kind.make(layer, options, layer.bias)
           made[layer] = small
           reports.add(report, place.path, layer, small, weight)
         end

@@ -8,7 +8,8 @@ local cells = require "perigee.printing.cells"
 ---@field rows {name: string, dtype: string, group_size: integer, error: number, largest: number, bytes: integer,
 ---  bytes_before: integer}[] a quantised layer each, in order: `error` is the root of the sum of the squares by
 ---  which its weight moved over that of the weight's own, `largest` the most that one number moved
----@field left {name: string, why: string}[] Linear layers that stay as they were
+---@field left {name: string, why: string}[] Linear and Conv2d layers that stay as they were
+---@field folded {name: string, class: string, into: string}[] what was computed behind a layer and is now part of it
 ---@field bytes integer of the whole model's parameters and buffers now
 ---@field bytes_before integer and before
 local Report = {}
@@ -17,7 +18,7 @@ Report.__index = Report
 local report = {}
 
 function report.new(model)
-  return setmetatable({ rows = {}, left = {}, bytes = model:size(), bytes_before = model:size() }, Report)
+  return setmetatable({ rows = {}, left = {}, folded = {}, bytes = model:size(), bytes_before = model:size() }, Report)
 end
 
 local function root_of_squares(t) return math.sqrt(t:square():sum():item()) end
@@ -45,6 +46,9 @@ function Report:__tostring()
   end
   lines[#lines + 1] = { "all", "", "", "", "", thousands(self.bytes), thousands(self.bytes_before) }
   local texts = cells.lines(lines, 2)
+  for _, entry in ipairs(self.folded) do
+    texts[#texts + 1] = ("%s (%s) is part of %s"):format(entry.name, entry.class, entry.into)
+  end
   for _, entry in ipairs(self.left) do texts[#texts + 1] = ("%s stays: %s"):format(entry.name, entry.why) end
   return table.concat(texts, "\n")
 end

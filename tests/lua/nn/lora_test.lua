@@ -75,6 +75,34 @@ test("what is added is alpha / rank B A", function(t)
   t.close(layer.weight:detach(), w + delta, 1e-6)
 end)
 
+test("attention: the projections of queries, keys and values are adapted, and merge", function(t)
+  for _, o in ipairs { {}, { bias = false }, { dropout = 0.5 } } do
+    local model = nn.TransformerEncoderLayer { 12, 3, feedforward = 16, dropout = 0 }:eval()
+    local base, x = model:clone(), pg.rand { 2, 5, 12 }
+    local adapters = nn.lora(model, { rank = 2, alpha = 3, dropout = o.dropout, targets = { "MultiheadAttention" } })
+    t.equal(adapters:names(), { "self_attn" })
+    t.equal(names_of(adapters:state()), { "self_attn.lora_A.weight", "self_attn.lora_B.weight" })
+    t.equal({ model.self_attn.lora_A.weight.shape, model.self_attn.lora_B.weight.shape }, { { 2, 12 }, { 36, 2 } })
+    t.ok(model(x):detach():equal(base(x):detach()))
+    stir(adapters)
+    local y = model(x):detach()
+    t.ok((y - base(x)):abs():amax():item() > 1e-3)
+    local delta = model.self_attn.lora_B.weight:matmul(model.self_attn.lora_A.weight):detach() * 1.5
+    local want = base:clone()
+    pg.no_grad(function() want.self_attn.in_proj_weight:add_(delta) end)
+    t.close(y, want(x):detach(), 1e-5)
+    t.close(model:clone()(x):detach(), y, 0)
+    model(x):sum():backward()
+    t.ok(model.self_attn.lora_A.weight.grad:abs():sum():item() > 0 and not model.self_attn.in_proj_weight.grad)
+    if o.dropout then t.ok((model:train()(x) - y):abs():amax():item() > 1e-4) end
+    adapters:merge()
+    t.close(model:eval()(x):detach(), y, 1e-5)
+    t.equal({ names_of(model:state()), tostring(model) }, { names_of(base:state()), tostring(base) })
+  end
+  local apart = nn.MultiheadAttention { 4, 2, kdim = 6 }
+  t.raises(function() nn.lora(apart, { targets = { "MultiheadAttention" } }) end, "its projections are three weights")
+end)
+
 test("saved alone, loaded into another copy of the base", function(t)
   local base = model_of():eval()
   local model, x = base:clone(), pg.rand { 2, 1, 4, 4 }

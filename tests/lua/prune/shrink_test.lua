@@ -42,6 +42,15 @@ local MODELS = {
     return nn.Sequential { conv(2, 4), nn.ReLU {}, nn.Conv2d { 4, 4, 3, groups = 2 }, conv(4, 6), nn.ReLU {},
                            conv(6, 2) }
   end, { 2, 6, 6 }, { 4, 4, 3, 2 } },
+  depthwise = { function() -- a filter a channel goes with its channel
+    return nn.Sequential { conv(2, 8), nn.ReLU {}, nn.Conv2d { 8, 8, 3, padding = 1, groups = 8 }, nn.BatchNorm2d { 8 },
+                           nn.ReLU {}, nn.Conv2d { 8, 4, 1 }, nn.ReLU {},
+                           nn.Conv2d { 4, 4, 3, groups = 4, bias = false }, nn.Flatten {}, nn.Linear { 64, 3 } }
+  end, { 2, 6, 6 }, { 4, 4, 2, 2, 3 } },
+  depthwise_transposed = { function()
+    return nn.Sequential { nn.Conv1d { 2, 6, 1 }, nn.ConvTranspose1d { 6, 6, 2, stride = 2, groups = 6 },
+                           nn.Conv1d { 6, 2, 3 } }
+  end, { 2, 5 }, { 3, 1, 2 } },
 }
 
 local function outs(model)
@@ -165,7 +174,7 @@ test("channels that cannot be told are refused by name", function(t)
     { nn.Sequential { nn.utils.weight_norm(nn.Linear { 4, 4 }), nn.Linear { 4, 2 } }, "is computed by weight_norm" },
     { nn.Sequential { nn.Conv2d { 2, 4, 3 }, nn.ReLU {}, nn.Linear { 4, 2 } }, "takes them along another axis" },
     { nn.Residual { nn.Linear { 4, 4 } }, "they are the model's" },
-    { nn.Sequential { nn.Conv2d { 2, 4, 1 }, nn.Conv2d { 4, 4, 1, groups = 4 } }, "has groups" },
+    { nn.Sequential { nn.Conv2d { 2, 4, 1 }, nn.Conv2d { 4, 4, 1, groups = 2 } }, "has groups" },
     { nn.ReLU {}, "the model has no channels that can be taken out" },
   } do
     local model, text = unpack(case)

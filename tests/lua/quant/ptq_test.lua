@@ -164,6 +164,20 @@ test("in a model of one's own: lists, attention, one layer in two places; what c
   t.ok(tostring(report):find("tied stays: it shares its weight with another layer", 1, true), tostring(report))
 end)
 
+test("float8: the nearest numbers of the format, a byte each", function(t)
+  local model = model_of()
+  local x = seq(5, 64):to("float32")
+  for dtype, most in pairs { float8_e4m3fn = 0.04, float8_e5m2 = 0.08 } do
+    local small, report = quant.ptq(model, { dtype = dtype })
+    t.equal({ small[1]["weight_" .. dtype].dtype, report.rows[1].group_size }, { "uint8", 64 })
+    t.equal(small:size(), 48 * 64 + 48 * 4 + 48 * 4 + 10 * 48 + 10 * 4)
+    t.ok(report.rows[1].error > 0.005 and report.rows[1].error < most, report.rows[1].error)
+    local whole = pg.dequantize(small[1]["weight_" .. dtype], small[1].weight_scale, { format = dtype })
+    t.close(small[1](x):detach(), pg.linear(x, whole, model[1].bias):relu():detach(), 1e-4)
+    t.close(small:clone():to("bfloat16")(x:to("bfloat16")):detach():to("float32"), small(x):detach(), 0.2)
+  end
+end)
+
 test("dynamic: rows as whole numbers by scales of their own", function(t)
   local model = model_of()
   for _, dtype in ipairs { "int8", "int4" } do
@@ -239,10 +253,12 @@ test("mistakes", function(t)
   function Apart:init() self.used, self.idle = nn.Linear { 4, 2 }, nn.Linear { 4, 2 } end
   function Apart:forward(x) return self.used(x) end
   raises("nothing of data goes into idle", Apart {}, { data = pg.rand { 3, 4 } })
-  raises("Sequential has no Linear layer to quantise", nn.Sequential { nn.ReLU {}, nn.Conv2d { 1, 2, 3 } })
+  raises("Sequential has no Linear or Conv2d layer to quantise", nn.Sequential { nn.ReLU {}, nn.Conv1d { 1, 2, 3 } })
+  raises("dtype=\"float8_e5m2\" is for weights alone", model, { dtype = "float8_e5m2", mode = "dynamic" })
+  raises("dtype=\"float8_e4m3fn\" is for weights alone", model, { dtype = "float8_e4m3fn", data = pg.rand { 2, 64 } })
   raises("0 stays: its weight is computed by", (pg.prune.l1_unstructured(nn.Sequential { nn.Linear { 4, 2 } }, 0.5)))
   raises("no layer fits \"9\" of targets", model, { targets = { "9" } })
-  raises("1 (ReLU) cannot be quantised: it is no Linear", model, { targets = { "ReLU" } })
+  raises("1 (ReLU) cannot be quantised: it is no Linear or Conv2d", model, { targets = { "ReLU" } })
   raises("targets must be names", model, { targets = { 3 } })
   raises("needs a model, got number", 3)
   raises("sizes are not known", nn.Sequential { nn.Linear { out = 3 } })

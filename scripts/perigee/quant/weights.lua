@@ -1,0 +1,65 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What quantised layers share: weights of rows of numbers that are small, and scales.
+
+local native = require "perigee.native"
+
+local weights = {}
+
+local function pg() return require "perigee" end
+
+local LARGEST = { int8 = 127, int4 = 7, float8_e4m3fn = 448, float8_e5m2 = 57344 }
+
+---Scales of a weight's groups, of [out, ...]: the largest magnitude becomes the largest number. They have the weight's
+---dtype, and the numbers are of what they are once they have been rounded to it.
+function weights.scales(weight, groups, dtype)
+  local wide = weight.dtype == "float64" and weight or weight:to("float32")
+  local largest = wide:abs():reshape(weight.shape[1], groups, -1):amax { axis = 3 }
+  local scale = (largest / LARGEST[dtype]):to(weight.dtype)
+  return pg().where(scale:eq(0), 1, scale) -- of zeros alone any number would do
+end
+
+---A weight [out, ...] as rows of small numbers, their scales, and the weight that they are, in its shape and dtype.
+function weights.whole(weight, o)
+  local rows = weight:reshape(weight.shape[1], -1)
+  local scale = weights.scales(rows, o.columns / o.group_size, o.dtype)
+  local whole = native.call("quantize", { rows, scale }, { format = o.dtype })
+  return whole, scale, native.call("dequantize", { whole, scale }, { format = o.dtype }):reshape(weight.shape)
+end
+
+---Gives a layer what it computes with, under the names that states have.
+function weights.hold(self, o, whole, scale, bias)
+  self.options = o
+  if o.input then
+    self:buffer("input_scale", pg().tensor({ o.input[1] }, { dtype = scale.dtype, device = scale.device }))
+    if o.activations == "uint8" then
+      self:buffer("input_zero_point", pg().tensor({ o.input[2] }, { dtype = scale.dtype, device = scale.device }))
+    end
+  end
+  self:buffer("weight_" .. o.dtype, whole)
+  self:buffer("weight_scale", scale)
+  if bias then self.bias = bias end
+end
+
+---What is in front of what an operator of quantised weights computes, as its inputs.
+function weights.inputs(self, x)
+  return { x, self["weight_" .. self.options.dtype], self.weight_scale, self.bias or false, self.input_scale or false,
+           self.input_zero_point or false }
+end
+
+---The attributes of a call that are the same for all operators.
+function weights.attributes(o)
+  return { format = o.dtype, activations = o.activations, activation = o.activation == "relu" and "relu" or "none" }
+end
+
+---What printing shows of a layer, behind its sizes.
+function weights.describe(self)
+  local o = self.options
+  local text = (", dtype=%s, group_size=%d"):format(o.dtype, o.group_size)
+  if o.activations ~= "floating" then
+    text = text .. (", activations=%s, %s"):format(o.activations, (o.input or o.static) and "static" or "dynamic")
+  end
+  if not self.bias then text = text .. ", bias=false" end
+  return o.activation == "none" and text or text .. ", activation=" .. o.activation
+end
+
+return weights

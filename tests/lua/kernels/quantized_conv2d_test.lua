@@ -1,0 +1,148 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- quantized_conv2d's ways against what it is composed of, in float64: channels and filters that fill no vector,
+-- strides, holes, padding, groups, images from none to many, views; by each instruction set.
+
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
+
+local pg = require "perigee"
+local process = require "process"
+
+-- The result in float64, of x as whole numbers that float32 arithmetic makes of it, as the kernel does.
+local function expected(x, weight, scale, bias, o)
+  local wide = pg.dequantize(weight, scale:to("float64"), { format = o.format })
+  x = x:to("float32")
+  if o.activations and x:numel() > 0 then
+    local low, high, zero = -127, 127, nil
+    local step = o.x_scale
+    if o.activations == "uint8" then
+      low, high, zero = 0, 255, o.x_zero
+      if not step then
+        local least = x:amin { axis = { 2, 3, 4 }, keepdim = true }:minimum(0)
+        step = (x:amax { axis = { 2, 3, 4 }, keepdim = true }:maximum(0) - least) / 255
+        zero = -(least / step):round()
+      end
+    elseif not step then
+      step = x:abs():amax { axis = { 2, 3, 4 }, keepdim = true } / 127
+    end
+    x = pg.fake_quantize(x, step, zero, { low = low, high = high })
+  end
+  local channels = x.shape[2] / (o.groups or 1)
+  local y = pg.conv2d(x:to("float64"), wide:reshape(wide.shape[1], channels, o.kernel[1], o.kernel[2]),
+                      bias and bias:to("float64"), { stride = o.stride, padding = o.padding, dilation = o.dilation,
+                                                     groups = o.groups })
+  return o.activation == "relu" and y:relu() or y
+end
+
+local TOLERANCE = { float32 = 2e-6, bfloat16 = 1e-2, float16 = 1e-3 }
+
+local function check(t, dtype, shape, outputs, scales, o)
+  local x = o.view and pg.randn { shape[1], shape[3], shape[4], shape[2] }:to(dtype):permute(1, 4, 2, 3) or
+            pg.randn { shape }:to(dtype)
+  local numbers = shape[2] / (o.groups or 1) * o.kernel[1] * o.kernel[2]
+  local weight = pg.randint(-127, 128, { outputs, numbers }):to("int8")
+  if o.format == "int4" then weight = pg.randint(0, 256, { outputs, numbers / 2 }):to("uint8") end
+  if o.format and o.format:find "float8" then weight = pg.randint(0, 100, { outputs, numbers }):to("uint8") end
+  local scale = (pg.rand { outputs, scales } * 0.01 + 0.01):to(dtype)
+  local bias = o.bias and pg.randn { outputs }:to(dtype) or nil
+  local y = pg.quantized_conv2d(x, weight, scale, bias, o.x_scale and o.x_scale:to(dtype),
+                                o.x_zero and o.x_zero:to(dtype),
+                                { kernel = o.kernel, stride = o.stride, padding = o.padding, dilation = o.dilation,
+                                  groups = o.groups, format = o.format, activations = o.activations,
+                                  activation = o.activation })
+  local want = expected(x, weight, scale, bias, o)
+  t.equal({ y.dtype, y.shape }, { dtype, want.shape })
+  if y:numel() == 0 then return end
+  local size, off = want:abs():amax():item() + 1e-3, (y:to("float64") - want):abs():amax():item()
+  t.ok(off <= TOLERANCE[dtype] * size, ("%s %s, %d filters, %d scales, %s %s %s groups=%s: off by %g of %g"):format(
+    dtype, table.concat(shape, "x"), outputs, scales, table.concat(o.kernel, "x"), o.format or "int8",
+    o.activations or "floating", tostring(o.groups), off, size))
+end
+
+local CASES = { -- x, filters, scales of one, the rest
+  { { 1, 1, 8, 8 }, 16, 1, { kernel = { 3, 3 }, padding = { 1 }, bias = true } },
+  { { 2, 3, 9, 7 }, 9, 1, { kernel = { 3, 2 }, stride = { 2, 1 }, padding = { 1, 0 } } },
+  { { 1, 16, 14, 14 }, 33, 1, { kernel = { 3, 3 }, padding = { 1 }, bias = true, activation = "relu" } },
+  { { 3, 8, 5, 5 }, 8, 1, { kernel = { 1, 1 }, bias = true } },
+  { { 2, 20, 6, 11 }, 24, 1, { kernel = { 2, 3 }, dilation = { 2, 2 }, padding = { 1, 2, 0, 3 } } },
+  { { 2, 32, 6, 6 }, 48, 1, { kernel = { 3, 3 }, groups = 2, padding = { 1 }, stride = { 2, 2 }, bias = true } },
+  { { 1, 12, 7, 5 }, 24, 1, { kernel = { 3, 3 }, groups = 3, dilation = { 1, 2 }, padding = { 2 } } },
+  { { 1, 5, 9, 9 }, 16, 1, { kernel = { 9, 9 } } },
+  { { 1, 9, 3, 70 }, 17, 1, { kernel = { 3, 5 }, padding = { 3, 4 } } },
+  { { 1, 6, 4, 4 }, 6, 1, { kernel = { 3, 3 }, groups = 6, padding = { 1 }, bias = true } }, -- filters too few
+  { { 2, 8, 6, 6 }, 12, 2, { kernel = { 2, 2 }, activation = "relu" } }, -- scales too many
+  { { 0, 3, 4, 4 }, 8, 1, { kernel = { 3, 3 } } }, { { 2, 4, 3, 3 }, 0, 1, { kernel = { 3, 3 } } },
+  { { 1, 2, 2, 2 }, 8, 1, { kernel = { 2, 2 }, padding = { 6 } } },
+}
+
+local function with(o, more)
+  local all = {}
+  for k, v in pairs(o) do all[k] = v end
+  for k, v in pairs(more) do all[k] = v end
+  return all
+end
+
+test("ragged sizes, formats, dtypes, whole and floating", function(t)
+  pg.manual_seed(3)
+  for i, case in ipairs(CASES) do
+    local shape, outputs, scales, o = unpack(case)
+    for k, activations in ipairs { false, "int8", "uint8" } do
+      local a = activations or nil
+      check(t, "float32", shape, outputs, scales, with(o, { activations = a }))
+      check(t, (i + k) % 2 == 0 and "bfloat16" or "float16", shape, outputs, scales, with(o, { activations = a }))
+      if shape[2] / (o.groups or 1) * o.kernel[1] * o.kernel[2] % 2 == 0 then
+        check(t, "float32", shape, outputs, scales, with(o, { activations = a, format = "int4" }))
+      end
+    end
+    check(t, "float32", shape, outputs, scales, with(o, { format = i % 2 == 0 and "float8_e5m2" or "float8_e4m3fn" }))
+    check(t, "float32", shape, outputs, scales, with(o, { view = true, activations = i % 2 == 0 and "int8" or nil }))
+  end
+end)
+
+test("one scale and zero point for all images", function(t)
+  pg.manual_seed(4)
+  for _, case in ipairs(CASES) do
+    local shape, outputs, scales, o = unpack(case)
+    local fixed = { x_scale = pg.tensor { 0.03125 } }
+    check(t, "float32", shape, outputs, scales, with(o, with(fixed, { activations = "int8" })))
+    for _, zero in ipairs { 0, 93, 255 } do
+      check(t, "float32", shape, outputs, scales,
+            with(o, with(fixed, { activations = "uint8", x_zero = pg.tensor { zero + 0.0 } })))
+    end
+  end
+end)
+
+test("sums of whole numbers are exact, of the largest ones too; a NaN spoils its image only", function(t)
+  local weight, one = pg.full({ 8, 64 * 9 }, -127, { dtype = "int8" }), pg.ones { 8, 1 }
+  local x = pg.full({ 2, 64, 4, 4 }, 127.0)
+  local function run(images, o) return pg.quantized_conv2d(images, weight, one, nil, nil, nil, o) end
+  local y = run(x, { kernel = { 3, 3 }, activations = "int8" })
+  t.equal({ y:amax():item(), y:amin():item() }, { -127 * 127 * 576, -127 * 127 * 576 })
+  x = pg.full({ 2, 64, 4, 4 }, 255.0)
+  y = run(x, { kernel = { 3, 3 }, activations = "uint8" })
+  t.equal(y:amin():item(), -127 * 255 * 576)
+  x[{ 2, 3, 1, 1 }] = 0 / 0
+  for _, activations in ipairs { "int8", "uint8" } do
+    y = run(x, { kernel = { 3, 3 }, activations = activations, activation = "relu" })
+    t.ok(y[2]:isnan():all():item() and not y[1]:isnan():any():item(), activations)
+  end
+end)
+
+test("filters that are kept in a layout of their own follow what is written to them", function(t)
+  local weight, scale = pg.ones({ 8, 4 }, { dtype = "int8" }), pg.ones { 8, 1 }
+  local x = pg.full({ 1, 1, 2, 2 }, 127.0)
+  local function run() return pg.quantized_conv2d(x, weight, scale, nil, nil, nil, { kernel = { 2, 2 },
+                                                                                     activations = "int8" }) end
+  for _ = 1, 5 do t.equal(run():amax():item(), 4 * 127) end
+  weight:fill_(2)
+  for _ = 1, 5 do t.equal(run():amax():item(), 8 * 127) end
+end)
+
+test("the other instruction sets", function(t)
+  if os.getenv "PERIGEE_CPU_ISA" then return end
+  for _, isa in ipairs { "avx2", "avx512" } do
+    local out, code = process.run("PERIGEE_CPU_ISA=" .. isa .. " " .. process.need_perigee(t) .. " test " ..
+                                  debug.getinfo(1, "S").source:sub(2))
+    t.equal(code, 0, out)
+  end
+end)
