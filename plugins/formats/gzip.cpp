@@ -71,7 +71,7 @@ class Unpacker {
     return true;
   }
   void add_block() {
-    blocks_.push_back(std::make_unique<char[]>(kBlock));
+    blocks_.push_back(std::make_unique_for_overwrite<char[]>(kBlock));
     stream_.next_out = reinterpret_cast<Bytef*>(blocks_.back().get());
     stream_.avail_out = kBlock;
   }

@@ -45,15 +45,15 @@ local function pipeline(folder, draft)
   return data.range(#paths):shuffle { seed = 1 }:map { one, workers = WORKERS }:batch(BATCH):prefetch(4)
 end
 
--- One pass behind one that starts threads; images a second.
+-- One pass behind one that starts threads: images a second, and milliseconds of processor time an image.
 local function rate_of(ds)
-  local rate
+  local rate, used
   for _ = 1, 2 do
-    local begin, n = clock(), 0
+    local begin, before, n = clock(), os.clock(), 0
     for _, b in ds:each() do n = n + b.x:size(1) end
-    rate = n / (clock() - begin)
+    rate, used = n / (clock() - begin), (os.clock() - before) / n * 1e3
   end
-  return rate
+  return rate, used
 end
 
 if arg[1] == "--measure" then
@@ -64,11 +64,12 @@ end
 
 local torch, tensorflow, rounds = arg[1], arg[2] or "", tonumber(arg[3]) or 5
 
-local function number_of(command)
+local function numbers_of(command)
   local pipe = io.popen(command)
   local text = pipe:read "*a"
   pipe:close()
-  return assert(tonumber(text:match "([%d.e+]+)%s*$"), "no number came of " .. command)
+  local rate, used = text:match "([%d.e+-]+)%s+([%d.e+-]+)%s*$"
+  return assert(tonumber(rate), "no number came of " .. command), tonumber(used)
 end
 
 local function median(values)
@@ -91,24 +92,26 @@ if tensorflow ~= "" then
   ways[4] = { "tf.data", ("TF_CPP_MIN_LOG_LEVEL=3 '%s' '%s/input_tensorflow.py' '%s' %d %d 2>/dev/null"):format(
                 tensorflow, here, folder, BATCH, WORKERS) }
 end
-local rates = {}
+local rates, times = {}, {}
 for round = 1, rounds do
   for k, way in ipairs(ways) do
-    rates[k] = rates[k] or {}
-    rates[k][round] = number_of(way[2])
+    rates[k], times[k] = rates[k] or {}, times[k] or {}
+    rates[k][round], times[k][round] = numbers_of(way[2])
   end
 end
 os.execute(("rm -r '%s'"):format(folder))
+-- Of two lists, round by round: the median, the least and the most.
+local function ratios_of(a, b)
+  local list = {}
+  for i = 1, rounds do list[i] = a[i] / b[i] end
+  local middle = median(list)
+  return ("%.2f (%.2f to %.2f)"):format(middle, list[1], list[rounds])
+end
 for k, way in ipairs(ways) do
-  local line = ("%-24s %7.1f images a second"):format(way[1], median { unpack(rates[k]) })
-  for other = 1, math.min(k - 1, 2) do
-    if k > 2 then
-      local ratios = {}
-      for i = 1, rounds do ratios[i] = rates[other][i] / rates[k][i] end
-      local middle = median(ratios)
-      line = line .. (", %s %.2f times as many (%.2f to %.2f)"):format(ways[other][1], middle, ratios[1],
-                     ratios[rounds])
-    end
+  print(("%-24s %7.1f images a second, %6.2f ms of processor time an image"):format(way[1], median { unpack(rates[k]) },
+        median { unpack(times[k]) }))
+  for other = 1, k > 2 and 2 or 0 do
+    print(("  %-22s %s times as many a second, %s of its processor time"):format(ways[other][1],
+          ratios_of(rates[other], rates[k]), ratios_of(times[other], times[k])))
   end
-  print(line)
 end

@@ -447,4 +447,5 @@ typedef struct perigee_winsize {
 } perigee_winsize;
 int perigee_ioctl(int descriptor, unsigned long request, perigee_winsize *size) __asm__("ioctl");
 int perigee_clock(int clock, perigee_timespec *time) __asm__("clock_gettime");
+int perigee_sleep(const perigee_timespec *time, perigee_timespec *left) __asm__("nanosleep");
 ]]

@@ -163,6 +163,12 @@ function M.time()
   return tonumber(time.seconds) + tonumber(time.nanoseconds) * 1e-9
 end
 
+---Does nothing for that many seconds, or until a signal.
+function M.sleep(seconds)
+  time.seconds, time.nanoseconds = math.floor(seconds), seconds % 1 * 1e9
+  ffi.C.perigee_sleep(time, nil)
+end
+
 function M.start(library) C = library end
 
 return M

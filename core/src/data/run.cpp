@@ -106,6 +106,8 @@ struct Run::Shared {
     if (feeds) feeds->cancel();
   }
   bool has_room() const { return begun < given + tuner.capacity; }
+  // Who has found no room waits for a quarter of all, so that not every element costs a switch of threads.
+  bool has_much_room() const { return begun <= given + tuner.capacity - std::max<int64_t>(tuner.capacity / 4, 1); }
   bool more() const { return !cancelled && begun < end; }
 };
 
@@ -204,13 +206,14 @@ void Run::work(Shared& s, size_t thread) {
   compute_alone();
   std::unique_lock lock(s.mutex);
   const auto may_begin = [&] { return !s.more() || (s.has_room() && thread < s.tuner.active); };
+  const auto may_go_on = [&] { return may_begin() && (!s.more() || s.has_much_room()); };
   while (true) {
     if (!may_begin()) {
       const int64_t begin = now_ns();
       const bool active = thread < s.tuner.active;
       s.tuner.idle += active;
       s.tuner.was_full = s.tuner.was_full || !s.has_room();
-      s.room.wait(lock, may_begin);
+      s.room.wait(lock, may_go_on);
       s.tuner.idle -= active;
       s.tuner.blocked_ns += active ? now_ns() - begin : 0;
     }
@@ -280,8 +283,9 @@ Step Run::next(Element& out) {
     if (!passed) out = std::move(*slot.element);
     slot = {};
     s.given++;
+    const uint32_t active = s.tuner.active;
     if (!passed) s.tuner.gave(waited);
-    s.room.notify_all();
+    if (s.has_much_room() || s.tuner.active != active) s.room.notify_all();
     if (!passed) return Step::element;
   }
   return Step::end;

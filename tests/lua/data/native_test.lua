@@ -143,3 +143,9 @@ test("what prefetch and zip take, and refuse", function(t)
   t.raises(function() data.range(3):zip(3) end, "argument 1 must be a dataset, got number 3")
   t.equal(script:zip(data.range(2))[2], { 2, { value = 1 } })
 end)
+
+test("a clock and what waits by it agree", function(t)
+  local begin = native.clock()
+  native.sleep(0.02)
+  t.ok(native.clock() - begin >= 0.019) -- a signal may end it, but nothing here sends one
+end)

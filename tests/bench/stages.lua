@@ -1,0 +1,117 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- perigee tests/bench/stages.lua [ROUNDS]: what stages of pipelines add to an element; batches of small slices beside a
+-- plain indexed copy of the same rows; a step of 5 ms behind an input of 5 ms; memory over 100 epochs. Medians, least
+-- and most; each round measures both sides of a ratio, one after the other.
+
+local pg = require "perigee"
+local native = require "perigee.native"
+local data, clock = pg.data, native.clock
+local rounds = tonumber(arg[1]) or 7
+
+local function spread(values)
+  table.sort(values)
+  return values[math.ceil(#values / 2)], values[1], values[#values]
+end
+
+local function seconds_of(ds)
+  local begin = clock()
+  for _ in ds:each() do end -- luacheck: ignore 542
+  return clock() - begin
+end
+
+-- Microseconds an element that `stage`, applied `times` times, adds to a pipeline of n.
+local function overhead(name, n, times, make, stage)
+  local added = {}
+  for round = 0, rounds do
+    local plain, more = make(n), make(n)
+    for _ = 1, times do more = stage(more) end
+    local without, with = seconds_of(plain), seconds_of(more)
+    if round > 0 then added[round] = (with - without) / n / times * 1e6 end
+  end
+  print(("%-34s %6.2f us an element (%.2f to %.2f)"):format(name, spread(added)))
+end
+
+local function same(s) return s end
+local function ahead(n) return data.range(n):prefetch(64) end
+overhead("take, in the core", 20000, 8, data.range, function(ds) return ds:take(20000) end)
+overhead("shuffle, in the core", 20000, 8, data.range, function(ds) return ds:shuffle { seed = 1 } end)
+overhead("map, on the script's thread", 20000, 4, function(n) return data.range(n):map(same) end,
+         function(ds) return ds:map(same) end)
+overhead("filter, on the script's thread", 20000, 4, function(n) return data.range(n):map(same) end,
+         function(ds) return ds:filter(function() return true end) end)
+overhead("prefetch", 20000, 1, data.range, function(ds) return ds:prefetch(64) end)
+overhead("map, on a worker", 20000, 3, ahead, function(ds) return ds:map { same, workers = 1 } end)
+overhead("cache, what is kept", 20000, 1, ahead, function(ds)
+  ds = ds:cache()
+  seconds_of(ds)
+  return ds
+end)
+
+local function slices()
+  local x, size = pg.rand { 20000, 16 }, 256
+  local ds = data.from_slices { x = x }:shuffle { seed = 1 }:batch(size)
+  local order, ratios = pg.randperm(20000), {}
+  local function copied()
+    local begin = clock()
+    for i = 1, 20000 - size + 1, size do
+      local _ = { x = x:index_select(order:narrow(1, i, size), 1) }
+    end
+    return clock() - begin
+  end
+  local least, least_copy = math.huge, math.huge
+  for round = 0, 5 * rounds do
+    local pipeline, copy = seconds_of(ds), copied()
+    least, least_copy = math.min(least, pipeline), math.min(least_copy, copy)
+    if round > 0 then ratios[round] = pipeline / copy end
+  end
+  local middle, low, high = spread(ratios)
+  print(("%-34s %6.2f times an indexed copy (%.2f to %.2f), the best of each %.2f"):format(
+        "batches of 256 rows of 16", middle, low, high, least / least_copy))
+end
+slices()
+
+-- Both only wait, so that the processors' number does not matter.
+local function overlap()
+  local function input(s)
+    require("perigee.native").sleep(0.005)
+    return s
+  end
+  local steps, times = 100, {}
+  for round = 1, rounds do
+    local ds = data.range(steps + 10):map { input, workers = 1 }:prefetch(4)
+    local begin
+    for step in ds:each() do
+      if step == 10 then begin = clock() end
+      native.sleep(0.005)
+    end
+    times[round] = (clock() - begin) / steps * 1e3
+  end
+  print(("%-34s %6.2f ms a step (%.2f to %.2f)"):format("5 ms of input, 5 ms of computation", spread(times)))
+end
+overlap()
+
+local function resident()
+  local file = io.open "/proc/self/statm"
+  local pages = tonumber((select(2, file:read("*n", "*n"))))
+  file:close()
+  return pages * 4096 / 2 ^ 20
+end
+
+local function memory()
+  local function noisy(s)
+    local own = require "perigee"
+    return { x = s.x + own.rand { 64, 64, 3 }, y = s.y }
+  end
+  local ds = data.from_slices { x = pg.rand { 128, 64, 64, 3 }, y = pg.arange(128) }:shuffle { seed = 1 }
+    :map { noisy, workers = 2 }:batch(16):prefetch(4)
+  local at = {}
+  for epoch = 1, 100 do
+    seconds_of(ds)
+    if epoch == 10 or epoch == 50 or epoch == 100 then
+      collectgarbage()
+      at[#at + 1] = ("%.0f MB after %d"):format(resident(), epoch)
+    end
+  end
+  print(("%-34s %s"):format("memory over epochs", table.concat(at, ", ")))
+end
+memory()
