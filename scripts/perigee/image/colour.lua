@@ -222,8 +222,16 @@ local MEAN = { "mean", "numbers", named = true, type = "number|number[]", doc = 
 local STD = { "std", "numbers", named = true, type = "number|number[]", doc = "that is divided by" }
 
 -- t * scale + shift by channels, which are the last axis or, `first`, the third from the end: as one multiplication and
--- one addition whose rows are long ones.
-local function scaled(where, t, o, unit, first)
+-- one addition whose rows are long ones. `is_own`: in the memory of t.
+local function scaled(where, t, o, unit, first, is_own)
+  local function times(a, b)
+    if is_own then return a:mul_(b) end
+    return a * b
+  end
+  local function plus(a, b)
+    if is_own then return a:add_(b) end
+    return a + b
+  end
   local n = first and t:size(-3) or t:size(-1)
   local mean, std = channel_numbers(where, "mean", o.mean or 0, n), channel_numbers(where, "std", o.std or 1, n)
   local scale, shift = {}, {}
@@ -233,15 +241,15 @@ local function scaled(where, t, o, unit, first)
     scale[i], shift[i] = 1 / (s * unit), -m / s
   end
   if #scale == 1 then
-    local wide = t * scale[1]
-    return shift[1] == 0 and wide or wide + shift[1]
+    local wide = times(t, scale[1])
+    return shift[1] == 0 and wide or plus(wide, shift[1])
   end
   local options = { dtype = t.dtype, device = t.device }
   scale, shift = pg().tensor(scale, options), pg().tensor(shift, options)
-  if first then return t * scale:reshape(n, 1, 1) + shift:reshape(n, 1, 1) end
+  if first then return plus(times(t, scale:reshape(n, 1, 1)), shift:reshape(n, 1, 1)) end
   local columns = t:size(-2)
   local function row(v) return v:expand(columns, n):reshape(columns * n) end
-  return (t:flatten(-2, -1) * row(scale) + row(shift)):reshape(t.shape)
+  return plus(times(t:flatten(-2, -1), row(scale)), row(shift)):reshape(t.shape)
 end
 
 local read_normalize = native.signature("image.normalize", { IMAGE, MEAN, STD })
@@ -267,9 +275,15 @@ function image.to_float(...)
   if not native.dtypes.by_name[o.dtype].floating then
     refuse(where, "dtype must be a floating one, got " .. o.dtype)
   end
-  local t = o.image:to "float32"
-  if o.channels_first then t = t:movedim(rank, rank - 2):contiguous() end
-  return scaled(where, t, o, 255, o.channels_first):to(o.dtype)
+  local t, first = o.image, o.channels_first
+  if not native.is_graph_tensor(t) then
+    -- Bytes are moved, and what they become is changed where it is: it is nobody else's.
+    local moved = first and t:movedim(rank, rank - 2):contiguous() or t
+    return scaled(where, moved:to "float32", o, 255, first, true):to(o.dtype)
+  end
+  t = t:to "float32"
+  if first then t = t:movedim(rank, rank - 2):contiguous() end
+  return scaled(where, t, o, 255, first):to(o.dtype)
 end
 
 return image
