@@ -23,7 +23,7 @@ local given = {
   files = "checksum folder make_folder read read_bytes remove_unfinished write write_sealed write_text",
   precision = "autocast_dtype in_autocast new_autocast new_collected_autocast release_autocast " ..
     "release_collected_autocast set_autocast set_condition",
-  prepared = "prepare writer",
+  prepared = "prepare prepare_with writer",
   update_plan = "update_plan",
   layer_call = "compile_layer compile_layer_with",
 }

@@ -20,23 +20,25 @@ local pointer = {
   [kinds.dtype] = "uint32_t *", [kinds.ints] = "pg_ints *", [kinds.axes] = "pg_ints *", [kinds.dims] = "pg_ints *",
 }
 
--- run(x, y, z, u): a call with `count` tensors, of which y and the others may be absent.
+-- run(x, y, z, u, v, w): a call with `count` tensors, of which y and the others may be absent.
 local function runner(op, name, count, struct)
-  local inputs, out, id = ffi.new("pgc_tensor *[4]"), ffi.new("pgc_tensor *[1]"), op.id
-  local function put(x, y, z, u)
+  local inputs, out, id = ffi.new("pgc_tensor *[6]"), ffi.new("pgc_tensor *[1]"), op.id
+  local function put(x, y, z, u, v, w)
     inputs[0] = handles.pointer(x, name)
     inputs[1] = y and handles.pointer(y, name) or nil
     inputs[2] = z and handles.pointer(z, name) or nil
     inputs[3] = u and handles.pointer(u, name) or nil
+    inputs[4] = v and handles.pointer(v, name) or nil
+    inputs[5] = w and handles.pointer(w, name) or nil
   end
-  return function(x, y, z, u)
+  return function(x, y, z, u, v, w)
     if origins.on then origins.note() end
-    put(x, y, z, u)
+    put(x, y, z, u, v, w)
     local rc = C.pgc_call(id, inputs, count, nil, struct, 0, out, 1)
     if rc ~= 0 then
       if rc == RETRY then
         operators.make_room()
-        put(x, y, z, u)
+        put(x, y, z, u, v, w)
         rc = C.pgc_call(id, inputs, count, nil, struct, 0, out, 1)
       end
       if rc ~= 0 then errors.raise_native(C, name, nil, op.name) end
@@ -45,7 +47,7 @@ local function runner(op, name, count, struct)
   end
 end
 
----A function of one tensor (of none, where the operator makes one), or of `count`, at most 4, of which those behind the
+---A function of one tensor (of none, where the operator makes one), or of `count`, at most 6, of which those behind the
 ---first may be absent; and the operator's attributes by name: pointers to numbers, or to { count, value[8] }.
 ---Everything counts from 0 here. `where`: what messages call it, if not by its name.
 function M.prepare(name, count, where)
@@ -84,6 +86,32 @@ function M.prepare(name, count, where)
     return handles.wrap(out[0])
   end
   return #op.inputs == 0 and make or run, attrs, struct -- the struct must outlive the pointers
+end
+
+---As `prepare` for `count` tensors, with attributes that stay as they are given here: whole numbers, lists of them, and
+---words of choices.
+function M.prepare_with(name, count, given)
+  local op = operators.get(name) or errors.raise("not_found", name, "there is no such operator")
+  local run, attrs, struct = M.prepare(name, count)
+  local left = {}
+  for key in pairs(given) do left[key] = true end
+  for _, attr in ipairs(op.attributes) do
+    local v, at = given[attr.name], attrs[attr.name]
+    left[attr.name] = nil
+    if type(v) == "table" and attr.kind == kinds.ints then
+      at.count = #v
+      for i, number in ipairs(v) do at.value[i - 1] = number end
+    elseif type(v) == "number" and attr.kind == kinds.ints then
+      at.count, at.value[0] = 1, v
+    elseif v ~= nil then
+      at[0] = attr.kind == kinds.choice and attr.choice_index[v] or v
+    end
+  end
+  if next(left) then errors.raise("invalid_argument", name, ("unknown option %q"):format(next(left))) end
+  return function(...)
+    local _ = struct -- what run's pointers point into lives as long as this function
+    return run(...)
+  end
 end
 
 ---Functions that write into open tensors by native calls alone, without handles of views. `part`: the struct that

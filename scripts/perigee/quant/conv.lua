@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What stands in the place of nn.Conv2d: the same map by filters of small numbers and scales.
 
-local native = require "perigee.native"
 local Module = require "perigee.nn.module"
 local common = require "perigee.nn.layers_common"
 local weights = require "perigee.quant.weights"
@@ -10,16 +9,12 @@ local conv = {}
 
 local function pg() return require "perigee" end
 
+local ATTRIBUTES = { "kernel", "stride", "padding", "dilation", "groups" }
+
 local Quantized = Module.class "QuantizedConv2d"
 conv.class = Quantized
 
-function Quantized:init(...)
-  weights.hold(self, ...)
-  local o = self.options
-  self.call_options = weights.attributes(o)
-  self.call_options.kernel, self.call_options.stride, self.call_options.padding = o.kernel, o.stride, o.padding
-  self.call_options.dilation, self.call_options.groups = o.dilation, o.groups
-end
+function Quantized:init(...) weights.hold(self, ...) end
 
 -- What is in front of both: another padding than zeros, and an image without a batch.
 local function around(o, x, compute)
@@ -31,7 +26,7 @@ local function around(o, x, compute)
 end
 
 local function product(self, images)
-  return native.call("quantized_conv2d", weights.inputs(self, images), self.call_options)
+  return weights.call(self, "quantized_conv2d", images, ATTRIBUTES)
 end
 
 function Quantized:forward(x)

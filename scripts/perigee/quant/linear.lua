@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What stands in the place of nn.Linear: the same map by a weight of small numbers and scales.
 
-local native = require "perigee.native"
 local Module = require "perigee.nn.module"
 local common = require "perigee.nn.layers_common"
 local weights = require "perigee.quant.weights"
@@ -13,13 +12,10 @@ local function pg() return require "perigee" end
 local Quantized = Module.class "QuantizedLinear"
 linear.class = Quantized
 
-function Quantized:init(...)
-  weights.hold(self, ...)
-  self.call_options = weights.attributes(self.options)
-end
+function Quantized:init(...) weights.hold(self, ...) end
 
 function Quantized:forward(x)
-  local y = native.call("quantized_linear", weights.inputs(self, x), self.call_options)
+  local y = weights.call(self, "quantized_linear", x)
   return self.options.activation == "gelu_tanh" and pg().gelu(y, { approximate = "tanh" }) or y
 end
 common.check_input(Quantized)

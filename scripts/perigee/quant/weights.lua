@@ -40,15 +40,21 @@ function weights.hold(self, o, whole, scale, bias)
   if bias then self.bias = bias end
 end
 
----What is in front of what an operator of quantised weights computes, as its inputs.
-function weights.inputs(self, x)
-  return { x, self["weight_" .. self.options.dtype], self.weight_scale, self.bias or false, self.input_scale or false,
-           self.input_zero_point or false }
-end
+local calls = setmetatable({}, { __mode = "k" }) -- of layers, once they have been called
 
----The attributes of a call that are the same for all operators.
-function weights.attributes(o)
-  return { format = o.dtype, activations = o.activations, activation = o.activation == "relu" and "relu" or "none" }
+---The operator's result for a layer that `hold` filled and that has not changed since. `more`: attributes beside those
+---that all operators have.
+function weights.call(self, name, x, more)
+  local call = calls[self]
+  if not call then
+    local o = self.options
+    local given = { format = o.dtype, activations = o.activations,
+                    activation = o.activation == "relu" and "relu" or "none" }
+    for _, key in ipairs(more or {}) do given[key] = o[key] end
+    call = { run = native.prepare_with(name, 6, given), weight = "weight_" .. o.dtype }
+    calls[self] = call
+  end
+  return call.run(x, self[call.weight], self.weight_scale, self.bias, self.input_scale, self.input_zero_point)
 end
 
 ---What printing shows of a layer, behind its sizes.
