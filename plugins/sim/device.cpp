@@ -34,8 +34,9 @@ uint64_t extent_bytes(const pg_tensor& tensor) {
   return static_cast<uint64_t>((last + 1) * pg::dtype_bytes(pg::dtype_of(tensor)));
 }
 
-Device::Device(Settings settings) : settings_(std::move(settings)), process_(getpid()) {
-  for (uint32_t i = 0; i < settings_.devices; i++) devices_.push_back(std::make_unique<One>(i, settings_.memory));
+Device::Device(Settings settings) : settings_(std::move(settings)), order_(settings_.races), process_(getpid()) {
+  for (uint32_t i = 0; i < settings_.devices; i++)
+    devices_.push_back(std::make_unique<One>(i, settings_.memory, order_));
 }
 
 Device::One& Device::one(uint32_t device) {
@@ -73,7 +74,11 @@ uint64_t Device::alloc(uint32_t device, uint32_t kind, uint64_t bytes) {
   if (bytes == 0) pg::fail_argument("0 bytes");
   if (kind == PG_MEMORY_PINNED) return found.memory.alloc_pinned(bytes);
   if (kind != PG_MEMORY_DEVICE) pg::fail_support(pg::format("memory kind %u", kind));
-  if (int64_t n = ++allocs_; n == settings_.fail_alloc) {
+  std::unique_lock faults(faults_);
+  const int64_t n = ++allocs_;
+  const bool fails = settings_.fail_alloc.hits(n);
+  faults.unlock();
+  if (fails) {
     throw pg::Error(PG_E_OUT_OF_MEMORY,
                     pg::format("allocation %lld fails because PERIGEE_SIM_FAIL says so", static_cast<long long>(n)));
   }
@@ -82,20 +87,23 @@ uint64_t Device::alloc(uint32_t device, uint32_t kind, uint64_t bytes) {
 
 // Works on a lost device too, so that a program can put it away.
 void Device::free(uint32_t device, uint32_t kind, uint64_t buffer) {
-  if (kind == PG_MEMORY_PINNED) return one(device).memory.free_pinned(buffer);
-  one(device).memory.free(buffer);
+  One& found = one(device);
+  if (kind == PG_MEMORY_PINNED) return found.memory.free_pinned(buffer, found.lost);
+  found.memory.free(buffer, found.lost);
 }
 
 uint64_t Device::stream_create(uint32_t device) {
   alive(device);
   std::lock_guard lock(mutex_);
   uint64_t handle = ++serial_;
+  order_.add_stream(handle, device);
   streams_[handle] = {device, std::make_shared<Stream>(settings_.jitter, settings_.seed, handle)};
   return handle;
 }
 
 void Device::stream_destroy(uint32_t device, uint64_t handle) {
   std::shared_ptr<Stream> drained = stream(device, handle);  // joins its thread outside the lock
+  order_.wait_on_host(order_.record(handle));
   std::lock_guard lock(mutex_);
   streams_.erase(handle);
 }
@@ -119,7 +127,10 @@ std::shared_ptr<Event> Device::event(uint64_t handle) {
 }
 
 void Device::stream_sync(uint32_t device, uint64_t handle) {
-  std::optional<Failure> failure = stream(device, handle)->sync();
+  std::shared_ptr<Stream> waited = stream(device, handle);
+  Snapshot until = order_.record(handle);
+  std::optional<Failure> failure = waited->sync();
+  order_.wait_on_host(until);
   if (failure) raise(*failure);
   alive(device);
 }
@@ -140,8 +151,8 @@ void Device::event_destroy(uint32_t device, uint64_t handle) {
 }
 
 void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
-  auto mark = std::make_shared<Mark>();
   std::shared_ptr<Event> recorded = event(handle);
+  auto mark = std::make_shared<Mark>(order_.record(on));
   stream(device, on)->record(mark);
   recorded->set(mark);
 }
@@ -150,20 +161,30 @@ void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
 void Device::event_wait(uint32_t device, uint64_t handle, uint64_t on) {
   std::shared_ptr<Mark> mark = event(handle)->mark();
   std::shared_ptr<Stream> waiter = stream(device, on);
-  if (mark) waiter->wait(mark);
+  if (!mark) return;
+  order_.wait(on, mark->order);
+  waiter->wait(mark);
 }
 
 bool Device::event_query(uint32_t device, uint64_t handle) {
   one(device);
   std::shared_ptr<Mark> mark = event(handle)->mark();
-  return !mark || mark->finished();
+  if (!mark) return true;
+  // Where races are looked for, chance must not decide what the host knows: at first it has to wait.
+  constexpr uint32_t kPatience = 64;
+  if (!order_.known_on_host(mark->order) && ++mark->asked < kPatience) return false;
+  if (!mark->finished()) return false;
+  order_.wait_on_host(mark->order);
+  return true;
 }
 
 void Device::event_sync(uint32_t device, uint64_t handle) {
   one(device);
   std::shared_ptr<Mark> mark = event(handle)->mark();
   if (!mark) return;
-  if (std::optional<Failure> failure = mark->wait()) raise(*failure);
+  std::optional<Failure> failure = mark->wait();
+  order_.wait_on_host(mark->order);
+  if (failure) raise(*failure);
 }
 
 double Device::event_elapsed(uint32_t device, uint64_t start, uint64_t stop) {
@@ -175,56 +196,109 @@ double Device::event_elapsed(uint32_t device, uint64_t start, uint64_t stop) {
   return std::chrono::duration<double>(to->time() - from->time()).count();
 }
 
-void Device::queue(uint32_t device, pg::Ticket ticket, const char* what, std::function<void()> body) {
+void Device::queue(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
+                   std::function<void()> body) {
   One& found = alive(device);
-  stream(device, ticket.stream)->push(ticket.sequence, what, [&found, device, body = std::move(body)] {
+  std::shared_ptr<Stream> target = stream(device, ticket.stream);
+  order_.submit(ticket.stream, what, ticket.sequence, touches);
+  target->push(ticket.sequence, what, [&found, device, body = std::move(body)] {
     if (found.lost) fail_lost(device);
     body();
   });
 }
 
-void Device::launch(uint32_t device, pg::Ticket ticket, const char* op, std::function<void()> body) {
-  int64_t n = ++launches_;
-  if (n == settings_.fail_launch) {
+void Device::launch(uint32_t device, pg::Ticket ticket, const char* op, const std::vector<Touch>& touches,
+                    std::function<void()> body) {
+  std::unique_lock faults(faults_);
+  const int64_t n = ++launches_;
+  const bool fails = settings_.fail_launch.hits(n), lost = settings_.lose_device.hits(n);
+  faults.unlock();
+  if (fails) {
     body = [n] {
       pg::fail(PG_E_INTERNAL,
                pg::format("launch %lld fails because PERIGEE_SIM_FAIL says so", static_cast<long long>(n)));
     };
-  } else if (n == settings_.lose_device) {
+  } else if (lost) {
     body = [lost = &one(device).lost, device] {
       *lost = true;
       fail_lost(device);
     };
   }
-  queue(device, ticket, op, std::move(body));
+  queue(device, ticket, op, touches, std::move(body));
 }
 
-void Device::queue_copy(uint32_t device, pg::Ticket ticket, const char* what, std::function<void()> body) {
-  int64_t n = ++copies_;
-  if (n == settings_.fail_copy) {
+void Device::queue_copy(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
+                        std::function<void()> body) {
+  std::unique_lock faults(faults_);
+  const int64_t n = ++copies_;
+  const bool fails = settings_.fail_copy.hits(n);
+  faults.unlock();
+  if (fails) {
     body = [n] {
       pg::fail(PG_E_INTERNAL,
                pg::format("copy %lld fails because PERIGEE_SIM_FAIL says so", static_cast<long long>(n)));
     };
   }
-  queue(device, ticket, what, std::move(body));
+  queue(device, ticket, what, touches, std::move(body));
+}
+
+uint64_t Device::native(uint32_t device, const char* what, uint64_t handle) {
+  alive(device);
+  std::string word = what;
+  Fault fault;
+  fault.on = word.ends_with('+');
+  if (fault.on) word.pop_back();
+  std::lock_guard lock(faults_);
+  auto set = [&](Fault& which, int64_t count) {
+    fault.nth = handle == 0 ? 0 : count + static_cast<int64_t>(handle);
+    which = fault;
+    return uint64_t{0};
+  };
+  if (word == "fail.alloc") return set(settings_.fail_alloc, allocs_);
+  if (word == "fail.launch") return set(settings_.fail_launch, launches_);
+  if (word == "fail.copy") return set(settings_.fail_copy, copies_);
+  if (word == "lose") return set(settings_.lose_device, launches_);
+  pg::fail_support(pg::format("sim has no '%s'", what));
+}
+
+void Device::check_coverage(const char* op, const pg_tensor& tensor) const {
+  const uint32_t dtype = pg::dtype_of(tensor);
+  for (const char* named : {op, "*"}) {
+    auto found = settings_.missing_dtypes.find(named);
+    if (found == settings_.missing_dtypes.end() || !found->second.contains(dtype)) continue;
+    pg::fail_support(pg::format("PERIGEE_SIM_MISSING says no %s of %s", op, pg::dtype_name(dtype)));
+  }
 }
 
 void Device::upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket) {
   Use to = alive(device).memory.use(target.buffer, target.offset, bytes, "upload");
-  queue_copy(device, ticket, "upload", [to, source, bytes] { std::memcpy(to.data(), source, bytes); });
+  Touch from = alive(device).memory.pinned(source, bytes, false);
+  queue_copy(device, ticket, "upload", {to.touch(true), from}, [this, device, to, source, bytes] {
+    settings_.links.transfer(kHost, static_cast<int32_t>(device), bytes);
+    std::memcpy(to.data(), source, bytes);
+  });
+  order_.watch(ticket.stream, ticket.sequence, from);
 }
 
 void Device::download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket) {
   Use from = alive(device).memory.use(source.buffer, source.offset, bytes, "download");
-  queue_copy(device, ticket, "download", [from, target, bytes] { std::memcpy(target, from.data(), bytes); });
+  Touch to = alive(device).memory.pinned(target, bytes, true);
+  queue_copy(device, ticket, "download", {from.touch(false), to}, [this, device, from, target, bytes] {
+    settings_.links.transfer(static_cast<int32_t>(device), kHost, bytes);
+    std::memcpy(target, from.data(), bytes);
+  });
 }
 
 void Device::peer(uint32_t target_device, pg_address target, uint32_t source_device, pg_address source, uint64_t bytes,
                   pg::Ticket ticket) {
   Use to = alive(target_device).memory.use(target.buffer, target.offset, bytes, "peer copy, target");
   Use from = alive(source_device).memory.use(source.buffer, source.offset, bytes, "peer copy, source");
-  queue_copy(target_device, ticket, "peer", [to, from, bytes] { std::memmove(to.data(), from.data(), bytes); });
+  queue_copy(target_device, ticket, "peer", {from.touch(false), to.touch(true)},
+             [this, source_device, target_device, to, from, bytes] {
+               settings_.links.transfer(static_cast<int32_t>(source_device), static_cast<int32_t>(target_device),
+                                        bytes);
+               std::memmove(to.data(), from.data(), bytes);
+             });
 }
 
 Use Device::use(uint32_t device, const pg_tensor& tensor, pg_address address, const char* what) {
@@ -243,14 +317,19 @@ void Device::copy(uint32_t device, const pg_tensor& target, const pg_tensor& sou
   }
   check_dtype(out.dtype);
   check_dtype(in.dtype);
-  if (out.count() > 0) queue_copy(device, ticket, "copy", [to, from, out, in] { copy_elements(out, in); });
+  if (out.count() > 0) {
+    queue_copy(device, ticket, "copy", {from.touch(false), to.touch(true)},
+               [to, from, out, in] { copy_elements(out, in); });
+  }
 }
 
 void Device::fill(uint32_t device, const pg_tensor& target, const pg_number& value, pg::Ticket ticket) {
   Use to = use(device, target, {target.buffer, target.offset}, "fill");
   Operand out(target, to.data());
   check_dtype(out.dtype);
-  if (out.count() > 0) queue_copy(device, ticket, "fill", [to, out, value] { fill_elements(out, value); });
+  if (out.count() > 0) {
+    queue_copy(device, ticket, "fill", {to.touch(true)}, [to, out, value] { fill_elements(out, value); });
+  }
 }
 
 bool Device::busy() {

@@ -35,6 +35,9 @@ class Device {
   void event_wait(uint32_t device, uint64_t event, uint64_t stream);
   bool event_query(uint32_t device, uint64_t event);
   void event_sync(uint32_t device, uint64_t event);
+  // Words of this plugin, for tests: "fail.alloc", "fail.launch", "fail.copy", "lose": from now on, the handle'th (0:
+  // none) as PERIGEE_SIM_FAIL would have it; with a "+" behind it, all from there on.
+  uint64_t native(uint32_t device, const char* what, uint64_t handle);
   double event_elapsed(uint32_t device, uint64_t start, uint64_t stop);
   void upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket);
   void download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket);
@@ -45,14 +48,17 @@ class Device {
 
   // For kernels: the bytes that a tensor at an address covers, and a place in a stream's queue.
   Use use(uint32_t device, const pg_tensor& tensor, pg_address address, const char* what);
-  void launch(uint32_t device, pg::Ticket ticket, const char* op, std::function<void()> body);
+  void launch(uint32_t device, pg::Ticket ticket, const char* op, const std::vector<Touch>& touches,
+              std::function<void()> body);
+  // Throws where the call's dtypes are switched off.
+  void check_coverage(const char* op, const pg_tensor& tensor) const;
 
   const Settings& settings() const { return settings_; }
   bool busy();
 
  private:
   struct One {  // a device
-    One(uint32_t number, uint64_t limit) : memory(number, limit) {}
+    One(uint32_t number, uint64_t limit, Order& order) : memory(number, limit, order) {}
     Memory memory;
     std::atomic<bool> lost{false};
   };
@@ -60,13 +66,17 @@ class Device {
   One& alive(uint32_t device);  // throws when the device is lost
   std::shared_ptr<Stream> stream(uint32_t device, uint64_t handle);
   std::shared_ptr<Event> event(uint64_t handle);
-  void queue(uint32_t device, pg::Ticket ticket, const char* what, std::function<void()> body);
-  void queue_copy(uint32_t device, pg::Ticket ticket, const char* what, std::function<void()> body);
+  void queue(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
+             std::function<void()> body);
+  void queue_copy(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
+                  std::function<void()> body);
 
-  const Settings settings_;
+  Settings settings_;  // faults change
+  Order order_;
   const int process_;  // a child of fork has none of the threads
   std::vector<std::unique_ptr<One>> devices_;
-  std::atomic<int64_t> allocs_{0}, launches_{0}, copies_{0};
+  std::mutex faults_;  // of the counts, and of the settings' faults
+  int64_t allocs_ = 0, launches_ = 0, copies_ = 0;
   std::mutex mutex_;
   uint64_t serial_ = 0;
   std::map<uint64_t, std::pair<uint32_t, std::shared_ptr<Stream>>> streams_;

@@ -9,22 +9,32 @@
 namespace sim {
 
 Work::Work(const pg_op_info* op, const pg_launch& launch) : op_(op), extents_(launch.extents) {
-  auto take = [&](const pg_tensor* tensor, pg_address address, bool contents, std::vector<Operand>& to) {
+  auto take = [&](const pg_tensor* tensor, pg_address address, bool contents, bool writes, std::vector<Operand>& to) {
     if (tensor == nullptr) return to.push_back(Operand());
     Use use = contents ? plugin->device().use(launch.device, *tensor, address, op->name) : Use();
     to.push_back(Operand(*tensor, use.data()));
     uses_.push_back(std::move(use));
+    writes_.push_back(writes);
   };
   for (uint32_t declared = 0, i = 0; declared < op->input_count; declared++) {
     groups_.push_back(launch.groups == nullptr ? 1 : launch.groups[declared]);
-    bool contents = !(op->inputs[declared]->flags & PG_INPUT_META);
-    for (uint32_t end = i + groups_.back(); i < end; i++) take(launch.inputs[i], launch.input[i], contents, in_);
+    const uint32_t flags = op->inputs[declared]->flags;
+    const bool contents = !(flags & PG_INPUT_META), writes = (flags & PG_INPUT_MUTATES) != 0;
+    for (uint32_t end = i + groups_.back(); i < end; i++)
+      take(launch.inputs[i], launch.input[i], contents, writes, in_);
   }
-  for (uint32_t i = 0; i < launch.output_count; i++) take(launch.outputs[i], launch.output[i], true, out_);
+  for (uint32_t i = 0; i < launch.output_count; i++) take(launch.outputs[i], launch.output[i], true, true, out_);
   if (op->attr_size > 0) {
     const auto* from = static_cast<const std::byte*>(launch.attrs == nullptr ? op->defaults : launch.attrs);
     attrs_.assign(from, from + op->attr_size);
   }
+}
+
+std::vector<Touch> Work::touches() const {
+  std::vector<Touch> list;
+  for (size_t i = 0; i < uses_.size(); i++)
+    if (uses_[i].data() != nullptr) list.push_back(uses_[i].touch(writes_[i] != 0));
+  return list;
 }
 
 std::vector<Operand> Work::group(uint32_t declared) const {
@@ -101,6 +111,7 @@ void Work::publish(size_t output, std::initializer_list<int64_t> extents) const 
 void check_dtypes(const pg::KernelCall& call, uint32_t dtypes) {
   auto check = [&](const pg_tensor* tensor, uint32_t allowed, const char* what, uint32_t i) {
     if (tensor == nullptr) return;
+    plugin->device().check_coverage(call.raw->op->name, *tensor);
     uint32_t dtype = pg::dtype_of(*tensor);
     if (tensor->layout != 0 || tensor->class_id != PG_CLASS_DENSE) pg::fail_support("only plain dense tensors");
     if (!(pg::dtype_class(dtype) & allowed)) {
@@ -115,7 +126,8 @@ void check_dtypes(const pg::KernelCall& call, uint32_t dtypes) {
 
 void launch(const pg_op_info* op, const pg_launch& call, void (*run)(const Work&)) {
   auto work = std::make_shared<Work>(op, call);
-  plugin->device().launch(call.device, {call.stream, call.sequence}, op->name, [work, run] { run(*work); });
+  plugin->device().launch(call.device, {call.stream, call.sequence}, op->name, work->touches(),
+                          [work, run] { run(*work); });
 }
 
 }  // namespace sim

@@ -50,6 +50,7 @@ class Work {
   pg_number scalar_value() const;
 
   const char* op() const { return op_->name; }
+  std::vector<Touch> touches() const;                                         // of the bytes that it reads and writes
   void publish(size_t output, std::initializer_list<int64_t> extents) const;  // of a dynamic output
 
  private:
@@ -58,7 +59,8 @@ class Work {
   std::vector<uint32_t> groups_;
   std::vector<std::byte> attrs_;
   int64_t* extents_;
-  std::vector<Use> uses_;
+  std::vector<Use> uses_;        // of inputs, then of outputs
+  std::vector<uint8_t> writes_;  // by use
 };
 
 void check_dtypes(const pg::KernelCall& call, uint32_t dtypes);

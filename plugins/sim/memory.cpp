@@ -31,6 +31,7 @@ uint64_t Memory::alloc(uint64_t bytes) {
   }
   auto allocation = std::make_shared<Allocation>(bytes);
   uint64_t buffer = kMark | static_cast<uint64_t>(device_) << 40 | ++serial_;
+  allocation->number = serial_;
   live_.emplace(buffer, std::move(allocation));
   used_ += bytes;
   return buffer;
@@ -52,9 +53,10 @@ std::shared_ptr<Allocation> Memory::find(uint64_t buffer, const char* what) {
                   pg::format("%s: buffer %" PRIu64 " of sim:%u has been freed", what, serial, device_));
 }
 
-void Memory::free(uint64_t buffer) {
+void Memory::free(uint64_t buffer, bool lost) {
   std::lock_guard lock(mutex_);
   std::shared_ptr<Allocation> allocation = find(buffer, "free");
+  if (!lost) order_.check_free(*allocation);
   if (int64_t pending = allocation->pending; pending > 0) {
     throw pg::Error(
         PG_E_FAILED_PRECONDITION,
@@ -65,16 +67,29 @@ void Memory::free(uint64_t buffer) {
 }
 
 uint64_t Memory::alloc_pinned(uint64_t bytes) {
-  auto allocation = std::make_unique<Allocation>(bytes);
+  auto allocation = std::make_shared<Allocation>(bytes);
   uint64_t address = reinterpret_cast<uintptr_t>(allocation->data);
   std::lock_guard lock(mutex_);
   pinned_.emplace(address, std::move(allocation));
   return address;
 }
 
-void Memory::free_pinned(uint64_t address) {
+void Memory::free_pinned(uint64_t address, bool lost) {
   std::lock_guard lock(mutex_);
-  if (pinned_.erase(address) == 0) pg::fail_argument("free: not the address of pinned memory of this device");
+  auto found = pinned_.find(address);
+  if (found == pinned_.end()) pg::fail_argument("free: not the address of pinned memory of this device");
+  if (!lost) order_.check_free(*found->second);
+  pinned_.erase(found);
+}
+
+Touch Memory::pinned(const void* address, uint64_t bytes, bool writes) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  std::lock_guard lock(mutex_);
+  auto next = pinned_.upper_bound(at);
+  if (next == pinned_.begin()) return {};
+  auto& [begin, allocation] = *std::prev(next);
+  if (at + bytes > begin + allocation->size) return {};
+  return {allocation, at - begin, at - begin + bytes, writes};
 }
 
 Use Memory::use(uint64_t buffer, uint64_t offset, uint64_t bytes, const char* what) {
@@ -84,7 +99,7 @@ Use Memory::use(uint64_t buffer, uint64_t offset, uint64_t bytes, const char* wh
     pg::fail_argument(pg::format("%s: bytes %" PRIu64 "..%" PRIu64 " of a buffer of %" PRIu64 " bytes", what, offset,
                                  offset + bytes, allocation->size));
   }
-  return Use(std::move(allocation), offset);
+  return Use(std::move(allocation), offset, bytes);
 }
 
 uint64_t Memory::used() {

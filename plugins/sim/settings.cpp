@@ -9,12 +9,6 @@
 #include "perigee/plugin.hpp"
 
 namespace sim {
-namespace {
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 int64_t number(const char* name, const std::string& text, int64_t low, int64_t high) {
   char* end = nullptr;
@@ -27,7 +21,6 @@ int64_t number(const char* name, const std::string& text, int64_t low, int64_t h
   return value;
 }
 
-// "64MB", "1.5GB", "4096"; units are powers of 1024.
 uint64_t bytes(const char* name, const std::string& text) {
   double value = 0;  // by no locale
   const char* end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
@@ -48,13 +41,20 @@ uint64_t bytes(const char* name, const std::string& text) {
   return static_cast<uint64_t>(total);
 }
 
-std::vector<std::string> split(const std::string& text) {
+std::vector<std::string> split(const std::string& text, char by) {
   std::vector<std::string> parts;
   std::stringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) {
+  for (std::string part; std::getline(stream, part, by);) {
     if (!part.empty()) parts.push_back(part);
   }
   return parts;
+}
+
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 void read_faults(Settings& out) {
@@ -62,17 +62,40 @@ void read_faults(Settings& out) {
   for (const std::string& part : split(variable(name))) {
     size_t colon = part.find(':');
     std::string what = part.substr(0, colon);
-    int64_t nth = number(name, colon == std::string::npos ? "" : part.substr(colon + 1), 1, INT64_MAX);
+    std::string text = colon == std::string::npos ? "" : part.substr(colon + 1);
+    Fault fault;
+    fault.on = !text.empty() && text.back() == '+';
+    if (fault.on) text.pop_back();
+    fault.nth = number(name, text, 1, INT64_MAX);
     if (what == "alloc")
-      out.fail_alloc = nth;
+      out.fail_alloc = fault;
     else if (what == "launch")
-      out.fail_launch = nth;
+      out.fail_launch = fault;
     else if (what == "copy")
-      out.fail_copy = nth;
+      out.fail_copy = fault;
     else if (what == "lost")
-      out.lose_device = nth;
+      out.lose_device = fault;
     else
       pg::fail_argument(pg::format("%s: '%s' is not one of alloc, launch, copy, lost", name, what.c_str()));
+  }
+}
+
+// "conv2d", "add:float16|bfloat16", "*:float64".
+void read_missing(const char* name, Settings& out) {
+  for (const std::string& part : split(variable(name))) {
+    const size_t colon = part.find(':');
+    const std::string op = part.substr(0, colon);
+    if (colon == std::string::npos) {
+      out.missing.insert(op);
+      continue;
+    }
+    for (const std::string& dtype : split(part.substr(colon + 1), '|')) {
+      uint32_t found = 0;
+      for (uint32_t each : {PG_B8, PG_I8, PG_I16, PG_I32, PG_I64, PG_U8, PG_F16, PG_BF16, PG_F32, PG_F64})
+        if (dtype == pg::dtype_name(each)) found = each;
+      if (found == 0) pg::fail_argument(pg::format("%s: there is no dtype '%s' here", name, dtype.c_str()));
+      out.missing_dtypes[op].insert(found);
+    }
   }
 }
 
@@ -91,7 +114,9 @@ Settings read_settings() {
       [&](auto* n, auto& text) { out.seed = static_cast<uint64_t>(number(n, text, 0, INT64_MAX)); });
   set("PERIGEE_SIM_MEMORY", [&](auto* n, auto& text) { out.memory = bytes(n, text); });
   read_faults(out);
-  for (const std::string& op : split(variable("PERIGEE_SIM_MISSING"))) out.missing.insert(op);
+  set("PERIGEE_SIM_RACES", [&](auto* n, auto& text) { out.races = number(n, text, 0, 1) == 1; });
+  out.links = Links::parse("PERIGEE_SIM_LINKS", variable("PERIGEE_SIM_LINKS"));
+  read_missing("PERIGEE_SIM_MISSING", out);
   return out;
 }
 

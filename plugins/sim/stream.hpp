@@ -2,6 +2,7 @@
 // Streams and events of the simulated accelerator: a stream is a queue and a thread that works it off in order.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "order.hpp"
 #include "perigee/plugin.hpp"
 
 namespace sim {
@@ -27,6 +29,9 @@ struct Failure {
 // One recording of an event. Waiters hold on to the recording they saw, whatever happens to the event afterwards.
 class Mark {
  public:
+  explicit Mark(Snapshot order) : order(std::move(order)) {}
+  const Snapshot order;            // what is over when it has passed
+  std::atomic<uint32_t> asked{0};  // how often the host has
   void finish(const std::optional<Failure>& failure);
   std::optional<Failure> wait();  // until finished; the failure that poisoned it
   bool finished();

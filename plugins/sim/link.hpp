@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links between devices, and between the host and a device: what goes over one takes its latency and its share of the
+// bandwidth, one transfer after the other in each direction.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace sim {
+
+constexpr int32_t kHost = -1;
+
+struct LinkSpeed {
+  double bytes_per_second = 0;  // 0: no limit
+  int64_t latency = 0;          // microseconds
+};
+
+class Links {
+ public:
+  // "0-1:10GB/5,host-0:1GB/20,*:2GB": from one to the other and back; `*` is every link that is not named.
+  static Links parse(const char* variable, const std::string& text);
+
+  void transfer(int32_t from, int32_t to, uint64_t bytes) const;  // takes as long as that takes
+  bool any() const { return !speeds_.empty() || others_.latency > 0 || others_.bytes_per_second > 0; }
+
+ private:
+  struct Lane {
+    std::mutex busy;
+  };
+  std::map<std::pair<int32_t, int32_t>, LinkSpeed> speeds_;  // the lower number first
+  LinkSpeed others_;
+  std::shared_ptr<std::map<std::pair<int32_t, int32_t>, Lane>> lanes_;  // by direction; made at once
+};
+
+}  // namespace sim
