@@ -10,3 +10,4 @@ files["tests/lua"] = { globals = { "test" } }
 files["tests/amx"] = { globals = { "test" } }
 files["tests/gpu"] = { globals = { "test" } }
 files["tests/plugins_faulty"] = { globals = { "test" } }
+files["tests/mutants"] = { globals = { "test" } }

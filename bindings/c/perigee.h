@@ -155,10 +155,28 @@ PGC_API int32_t pgc_synchronize(int32_t device);                    /* -1: all; 
 typedef struct pgc_memory_stats {
   uint64_t live, reserved, peak, limit; /* bytes; limit 0: none */
   uint64_t allocations, device_allocations; /* served; asked of the device */
+  uint64_t requested; /* of what is live: the bytes that were asked for */
+  uint64_t grows;     /* 1: memory is taken as it is needed */
 } pgc_memory_stats;
 PGC_API int32_t pgc_get_memory_stats(int32_t device, pgc_memory_stats *out);
 /* 0: none. What is cached above the limit goes back to the device. */
 PGC_API int32_t pgc_set_memory_limit(int32_t device, uint64_t bytes);
+/* on 0: all that the device may have (its limit, else what is free) is taken now and nothing more later, and a new limit
+ * takes or gives back what nobody uses. */
+PGC_API int32_t pgc_set_memory_growth(int32_t device, int32_t on);
+/* Several devices that stand for one, each with a limit of its own: the device itself first, then new ones. ids: room
+ * for `count` numbers. Asked again, it changes the limits, and adds devices where there are more. */
+PGC_API int32_t pgc_split_device(int32_t device, const uint64_t *limits, uint32_t count, int32_t *ids);
+/* For tests: from the `after`th allocation from now on, `count` fail as if memory had run out (UINT64_MAX: until this is
+ * called again). 0, 0: none. */
+PGC_API int32_t pgc_fail_allocations(int32_t device, uint64_t after, uint64_t count);
+/* What a device's plugin has to say of a handle, in its vendor's terms (pg_device.native). */
+PGC_API int32_t pgc_device_native(int32_t device, const char *what, uint64_t handle, uint64_t *out);
+/* What a plugin's tables must do: of a library that is not loaded yet, by its path, and of a device, all or a
+ * group of them ("memory", "copies", "streams", "threads"; NULL: all). A line a check: group, name, and what is wrong,
+ * separated by tabs; valid until the thread's next call. */
+PGC_API int32_t pgc_conform_library(const char *path, const char **lines);
+PGC_API int32_t pgc_conform_device(int32_t device, const char *group, const char **lines);
 PGC_API int32_t pgc_reset_peak(int32_t device); /* the peak is what is live now */
 PGC_API int32_t pgc_empty_cache(int32_t device); /* -1: all */
 /* Bytes that live tensors hold over all devices, cheap to ask: what a collecting front end paces itself by. */

@@ -924,11 +924,22 @@ function compress.low_rank(...) end
 ---@return {threads: integer, origins: boolean, matmul_precision: string, deterministic: boolean, log_device_placement: boolean, visible_devices: string[]?}
 function config.get() end
 
+---Several devices that stand for one, each with a share of its memory and streams of its own:
+---`pg.config.logical_devices("gpu:0", {{memory_limit="4GB"}, {memory_limit="4GB"}})`. The device itself is the first;
+---the others get the numbers that follow those of its kind. Answers their names. Called again, it changes the limits,
+---and adds devices where the list is longer; taken away they cannot be. `config.memory_limit`, `memory_fraction` (of
+---the whole device) and `memory_growth` go for each of them.
+---@param ... string|{memory_limit: integer|string}[]|{device: string, parts: {memory_limit: integer|string}[]} # device, parts
+---@return string[] names
+function config.logical_devices(...) end
+
 ---At most this share of a device's memory: `pg.config.memory_fraction("gpu:0", 0.4)`.
 ---@param ... string|number|{device: string, fraction: number} # device, fraction
 function config.memory_fraction(...) end
 
----Memory is taken from a device as it is needed, always; what TensorFlow calls growth cannot be turned off.
+---Whether memory is taken from a device as it is needed, which is how it begins. false: the whole limit (without one,
+---what the device has free; the processor needs one) is taken now and nothing more later, so that nobody else takes
+---it; a new limit then takes more, or gives back what nobody uses.
 ---@param ... string|boolean|{device: string, on: boolean} # device, on
 function config.memory_growth(...) end
 
@@ -1617,9 +1628,10 @@ function memory.empty_cache(device) end
 ---@param device? string
 function memory.reset_peak(device) end
 
----Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
+---Bytes `.live .reserved .peak .limit` and `.allocations` of a device. `.live` is what blocks in use take,
+---`.requested` what was asked for of it, to the byte; `.grows`: whether memory is taken as it is needed.
 ---@param device? string
----@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer}
+---@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer, requested: integer, grows: boolean}
 function memory.stats(device) end
 
 ---Another one of its kind that has seen nothing.
@@ -6357,8 +6369,8 @@ function pg.resample2d(x, options, ...) end
 function Tensor:resample2d(options, ...) end
 
 ---Back to how the process began, but for what the script holds: waits for all devices and forgets what has failed
----there, releases what is unreachable and all cached memory, lifts memory limits, and restores the default dtype, the
----policy of layers (amp.policy), the number of threads and the other settings.
+---there, releases what is unreachable and all cached memory, lifts memory limits and lets memory grow, and restores
+---the default dtype, the policy of layers (amp.policy), the number of threads and the other settings.
 function pg.reset() end
 
 ---The elements of x, in row-major order, in another shape. A view where strides can say it, else a copy.

@@ -7,6 +7,7 @@
 #include "call/autocast.hpp"
 #include "call/condition.hpp"
 #include "call/signature.hpp"
+#include "conform/conform.hpp"
 #include "plugin/describe.hpp"
 #include "plugin/loader.hpp"
 #include "tensor/kept.hpp"
@@ -233,11 +234,50 @@ int32_t pgc_synchronize(int32_t id) {
 int32_t pgc_get_memory_stats(int32_t id, pgc_memory_stats* out) {
   return run("memory.stats", [&] {
     MemoryStats s = device(id).allocator.stats();
-    *out = {s.live, s.reserved, s.peak, s.limit, s.allocations, s.device_allocations};
+    *out = {s.live,        s.reserved,           s.peak,      s.limit,
+            s.allocations, s.device_allocations, s.requested, s.grows ? uint64_t{1} : 0};
   });
 }
 int32_t pgc_set_memory_limit(int32_t id, uint64_t bytes) {
   return run("memory_limit", [&] { device(id).allocator.set_limit(bytes); });
+}
+int32_t pgc_set_memory_growth(int32_t id, int32_t on) {
+  return run("memory_growth", [&] { device(id).allocator.set_growth(on != 0); });
+}
+int32_t pgc_split_device(int32_t id, const uint64_t* limits, uint32_t count, int32_t* ids) {
+  return run("logical_devices", [&] {
+    const std::vector<Device*> parts = split_device(device(id), {limits, limits + count});
+    for (uint32_t i = 0; i < count; i++) ids[i] = parts[i]->id;
+  });
+}
+int32_t pgc_fail_allocations(int32_t id, uint64_t after, uint64_t count) {
+  return run("memory", [&] { device(id).allocator.fail_allocations(after, count); });
+}
+int32_t pgc_device_native(int32_t id, const char* what, uint64_t handle, uint64_t* out) {
+  return run("device", [&] {
+    Device& d = device(id);
+    if (d.absent) fail_absent(d.name);
+    pg_error error = pg::make_error();
+    pg::check(d.table()->native(d.self(), d.ordinal, what, handle, out, &error), error);
+  });
+}
+namespace {
+const char* lines_of(const std::vector<Finding>& found) {
+  std::string text;
+  for (const Finding& f : found) {
+    std::string problem = f.problem;
+    for (char& c : problem)
+      if (c == '\n' || c == '\t') c = ' ';
+    text += f.group + "\t" + f.name + "\t" + problem + "\n";
+  }
+  return keep_text(std::move(text));
+}
+}  // namespace
+int32_t pgc_conform_library(const char* path, const char** lines) {
+  return run("conform", [&] { *lines = lines_of(conform_library(given(path, "the path"))); });
+}
+int32_t pgc_conform_device(int32_t id, const char* group, const char** lines) {
+  return run("conform", [&] { *lines = lines_of(conform_device(device(id), group == nullptr ? "" : group)); });
 }
 int32_t pgc_reset_peak(int32_t id) {
   return run("memory.reset_peak", [&] { device(id).allocator.reset_peak(); });

@@ -124,9 +124,17 @@ void pgc_dist_abandon(const char *reason);
 typedef struct pgc_memory_stats {
   uint64_t live, reserved, peak, limit;
   uint64_t allocations, device_allocations;
+  uint64_t requested;
+  uint64_t grows;
 } pgc_memory_stats;
 int32_t pgc_get_memory_stats(int32_t device, pgc_memory_stats *out);
 int32_t pgc_set_memory_limit(int32_t device, uint64_t bytes);
+int32_t pgc_set_memory_growth(int32_t device, int32_t on);
+int32_t pgc_split_device(int32_t device, const uint64_t *limits, uint32_t count, int32_t *ids);
+int32_t pgc_fail_allocations(int32_t device, uint64_t after, uint64_t count);
+int32_t pgc_device_native(int32_t device, const char *what, uint64_t handle, uint64_t *out);
+int32_t pgc_conform_library(const char *path, const char **lines);
+int32_t pgc_conform_device(int32_t device, const char *group, const char **lines);
 int32_t pgc_reset_peak(int32_t device);
 int32_t pgc_empty_cache(int32_t device);
 uint64_t pgc_live_bytes(void);

@@ -3,6 +3,7 @@
 
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
+local gradients = require "perigee.native.gradients"
 local handles = require "perigee.native.handles"
 local modules = require "perigee.native.modules"
 local operators = require "perigee.native.operators"
@@ -22,9 +23,44 @@ function M.create()
            pause = function() C.pgc_compiled_pause(compiled) end }
 end
 
-local function finish(compiled, ok, ...)
+-- Optimizers count steps that a compiled call has yet to carry out. Where it fails before that, they count as before.
+-- Whether an update has happened is told by the version of a parameter, which is looked at before a call begins: within
+-- it that would end what is planned as one.
+local noted
+---Before a group of parameters, { params =, steps = }, is stepped.
+function M.note_step(group)
+  if not noted or noted[group] then return end
+  local steps = {}
+  for i, step in ipairs(group.steps) do steps[i] = step end
+  noted[group] = steps
+end
+
+local function version_of(group) return group.params[1] and gradients.version_of(group.params[1]) end
+
+local function begin_notes(self)
+  if noted then return false end -- within another's call, which notes for both
+  self.versions = {}
+  for group in pairs(self.groups or {}) do self.versions[group] = version_of(group) end
+  noted = {}
+  return true
+end
+
+local function take_back(self, noting)
+  if not noting then return end
+  local list = noted
+  noted = nil
+  for group, steps in pairs(list or {}) do
+    if self.versions[group] ~= nil and self.versions[group] == version_of(group) then
+      for i, step in ipairs(steps) do group.steps[i] = step end
+    end
+  end
+end
+
+local function finish(self, noting, ok, ...)
+  local compiled = self.native
   if not ok then
     C.pgc_compiled_abort(compiled)
+    take_back(self, noting)
     error((...), 0)
   end
   handles.release_dead() -- what nobody can ask for any more needs no memory of its own
@@ -36,7 +72,12 @@ local function finish(compiled, ok, ...)
   if rc ~= 0 then
     local _, err = pcall(errors.raise_native, C, "compile")
     C.pgc_compiled_abort(compiled)
+    take_back(self, noting)
     error(err, 0)
+  end
+  if noting then
+    if next(noted) then self.groups = noted end
+    noted = nil
   end
   return ...
 end
@@ -44,13 +85,20 @@ end
 ---Calls scope(by, fn, ...), which closes what nobody outside of it may use, and then runs what that has asked for.
 function M.call(self, scope, by, fn, ...)
   local compiled = self.native
-  if C.pgc_compiled_begin(compiled, entered) ~= 0 then errors.raise_native(C, "compile") end
-  if entered[0] == 0 then return scope(by, fn, ...) end
+  local noting = begin_notes(self)
+  if C.pgc_compiled_begin(compiled, entered) ~= 0 then
+    take_back(self, noting)
+    errors.raise_native(C, "compile")
+  end
+  if entered[0] == 0 then
+    take_back(self, noting)
+    return scope(by, fn, ...)
+  end
   if scopes.in_main() then -- as scopes.with, in one step
     self.go_on()
-    return finish(compiled, pcall(scope, by, fn, ...))
+    return finish(self, noting, pcall(scope, by, fn, ...))
   end
-  return finish(compiled, pcall(scopes.with, self.go_on, self.pause, scope, by, fn, ...))
+  return finish(self, noting, pcall(scopes.with, self.go_on, self.pause, scope, by, fn, ...))
 end
 
 ---What it has done so far.

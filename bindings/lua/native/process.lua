@@ -80,13 +80,52 @@ function M.memory_stats(index)
   local stats = ffi.new("pgc_memory_stats")
   check(C.pgc_get_memory_stats(index, stats), "memory.stats")
   local result = {}
-  for _, name in ipairs { "live", "reserved", "peak", "limit", "allocations", "device_allocations" } do
+  for _, name in ipairs { "live", "reserved", "peak", "limit", "allocations", "device_allocations", "requested" } do
     result[name] = tonumber(stats[name])
   end
+  result.grows = stats.grows ~= 0
   return result
 end
 
 function M.set_memory_limit(index, bytes) check(C.pgc_set_memory_limit(index, bytes), "memory_limit") end
+function M.set_memory_growth(index, on) check(C.pgc_set_memory_growth(index, on and 1 or 0), "memory_growth") end
+---The numbers of the devices that share the memory of one, by these limits.
+function M.split_device(index, limits)
+  local bytes, ids = ffi.new("uint64_t[?]", #limits), ffi.new("int32_t[?]", #limits)
+  for i, limit in ipairs(limits) do bytes[i - 1] = limit end
+  check(C.pgc_split_device(index, bytes, #limits, ids), "logical_devices")
+  local list = {}
+  for i = 1, #limits do list[i] = ids[i - 1] end
+  return list
+end
+---For tests: `count` allocations fail (nil: all), from the nth from now on (nil: none does).
+function M.fail_allocations(index, nth, count)
+  check(C.pgc_fail_allocations(index, nth or 0, nth and (count or ffi.cast("uint64_t", -1LL)) or 0), "memory")
+end
+local function findings(rc, lines, where)
+  check(rc, where)
+  local list = {}
+  for group, name, problem in ffi.string(lines[0]):gmatch("([^\t\n]*)\t([^\t\n]*)\t([^\n]*)\n") do
+    list[#list + 1] = { group = group, name = name, problem = problem ~= "" and problem or nil }
+  end
+  return list
+end
+---What the conformance suite finds of a plugin's library, by its path, before it is loaded: { group, name, problem }.
+function M.conform_library(path)
+  local lines = ffi.new("const char *[1]")
+  return findings(C.pgc_conform_library(path, lines), lines, "conform")
+end
+---The same of a device's table; of one group of checks, or of all.
+function M.conform_device(index, group)
+  local lines = ffi.new("const char *[1]")
+  return findings(C.pgc_conform_device(index, group, lines), lines, "conform")
+end
+---What the plugin of a device answers to a word of its own.
+function M.device_native(index, what, handle)
+  local out = ffi.new("uint64_t[1]")
+  check(C.pgc_device_native(index, what, handle or 0, out), "device")
+  return tonumber(out[0])
+end
 function M.reset_peak(index) check(C.pgc_reset_peak(index), "memory.reset_peak") end
 function M.empty_cache(index) check(C.pgc_empty_cache(index or -1), "empty_cache") end
 function M.live_bytes() return tonumber(C.pgc_live_bytes()) end

@@ -113,6 +113,23 @@ void cut_dynamic(Signature& s, const int64_t* extents, Tensors& outputs) {
   }
 }
 
+// What a launch reports at once. A device that it says is lost stays so. What was to be written may have been, in part:
+// whoever has saved it must not take it for what it was. Where memory was short nothing has begun.
+[[noreturn]] void fail_launch(Signature& s, Tensor* const* written, int32_t code, const pg_error& error) {
+  if (written != nullptr && code != PG_E_OUT_OF_MEMORY && code != PG_E_NOT_SUPPORTED) {
+    auto raise = [](Tensor* x) {
+      if (x != nullptr && x->storage) x->storage->version.fetch_add(1, std::memory_order_relaxed);
+    };
+    if (s.in_place) raise(written[0]);
+    uint32_t flat = 0;
+    for (uint32_t i = 0; s.writes && i < s.op->info->input_count; i++)
+      for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
+        if (s.mutates[i]) raise(written[flat]);
+  }
+  if ((error.flags & PG_ERROR_DEVICE_LOST) != 0) s.device->fail(code, error, "launch");
+  pg::fail_as(code, error);
+}
+
 void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs, pg_address workspace) {
   SmallVector<pg_address, 6> in(inputs.size()), out(outputs.size());
   uint32_t stream = s.device->synchronous ? 0 : ambient().stream;
@@ -169,7 +186,7 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   error.message[0] = '\0';
   ProfileSpan span;
   int32_t code = s.kernel.table->launch(s.kernel.self, s.kernel.index, s.prepared, &launch, &error);
-  if (code != PG_OK) pg::check(code, error);
+  if (code != PG_OK) fail_launch(s, inputs.data(), code, error);
   if (span.on()) [[unlikely]]
     note(span, ProfileKind::kernel, s);
   if (s.dynamic) {
@@ -417,7 +434,7 @@ void launch_plain(Signature& s, const pg_address* in, const pg_address* out, con
   ProfileSpan span;
   int32_t code = s.kernel.table->launch(s.kernel.self, s.kernel.index, s.prepared, &launch, &error);
   if (code != PG_OK) [[unlikely]]
-    pg::check(code, error);
+    fail_launch(s, nullptr, code, error);  // plain calls write into nothing
   if (span.on()) [[unlikely]]
     note(span, ProfileKind::kernel, s);
 }
@@ -454,7 +471,7 @@ static void run_known(Signature& s, Tensor* const* inputs, const void* attrs, Te
   }
   if (s.in_place || s.writes) check_writes(s, inputs);
   if (s.how == How::apart) return call_apart(s, inputs, attrs, outputs, output_count);
-  if (s.in_place && call_separated(s, inputs, attrs, outputs, output_count)) return;
+  if ((s.in_place || s.writes) && call_separated(s, inputs, attrs, outputs, output_count)) return;
   bool records = ambient().grad_enabled && !s.lean;
   TensorRef before;
   if (s.in_place && records)

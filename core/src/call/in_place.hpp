@@ -7,8 +7,9 @@
 
 namespace perigee {
 
-// Calls the operator with copies of those inputs that share memory with the target but lie in it otherwise: a kernel
-// may write before it has read all of them. False where there are none; nothing has been done then.
+// Calls the operator with copies of those inputs that share memory with what it writes to, the target in place or an
+// input, but that lie in it otherwise: a kernel may write before it has read all of them. False where there are none;
+// nothing has been done then.
 bool call_separated(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* outputs, uint32_t output_count);
 
 // Where nothing writes into the target as it lies there, or at all: computes the operator as if it were not in place,

@@ -59,8 +59,7 @@ bool Compiled::finish() {
   // Gradients that were let go of before anything is launched need not come back: eager code has freed them by now.
   const uint32_t first = plan.launches.empty() ? 0 : plan.launches.front().item;
   std::erase_if(undo_, [&](const Undo& u) { return u.item < first; });
-  allocate_for(plan, outliving);
-  struct Release {
+  struct Release {  // also where memory runs out half-way
     Plan& plan;
     ~Release() {
       for (uint32_t o : plan.loose) plan.operands[o].tensor->storage = nullptr;
@@ -68,6 +67,7 @@ bool Compiled::finish() {
         plan.arena->device->allocator.free(std::exchange(plan.arena->block, nullptr));
     }
   } release{plan};
+  allocate_for(plan, outliving);
   run_launches(plan);
   hits_++;
   plan.failures = 0;

@@ -8,11 +8,12 @@
 
 namespace perigee {
 
-Device::Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, int32_t id)
+Device::Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, int32_t id, uint32_t number)
     : id(id),
       ordinal(ordinal),
+      number(number),
       type(table->type),
-      name(type + ":" + std::to_string(ordinal)),
+      name(type + ":" + std::to_string(number)),
       allocator(*this),
       plugin_(plugin),
       table_(table),
@@ -26,11 +27,12 @@ Device::Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, i
   allocator.configure(properties.alignment, synchronous);
 }
 
-Device::Device(const std::string& type, uint32_t ordinal, int32_t id)
+Device::Device(const std::string& type, uint32_t number, int32_t id)
     : id(id),
-      ordinal(ordinal),
+      ordinal(number),
+      number(number),
       type(type),
-      name(type + ":" + std::to_string(ordinal)),
+      name(type + ":" + std::to_string(number)),
       allocator(*this),
       plugin_(nullptr),
       table_(nullptr),
@@ -156,7 +158,7 @@ Event Device::record(uint32_t stream) {
 
 void Device::wait(uint32_t stream, const Event& event) {
   if (!event) return;
-  if (event.device_ != this) {  // the interface promises nothing for events of another device
+  if (event.device_->plugin_ != plugin_) {  // the interface promises nothing for events of another plugin
     event.wait();
     return;
   }
@@ -244,6 +246,15 @@ bool Device::map(uint64_t bytes, uint64_t& buffer, pg_error& error) {
   check(code, error, "alloc");
   if (buffer == 0) pg::fail(PG_E_INTERNAL, name + ": alloc: the plugin gave the handle 0");
   return true;
+}
+
+uint64_t Device::memory_free() {
+  if (absent || host_visible) return 0;  // a processor's memory is for everybody
+  pg_device_properties now{};
+  now.size = PG_SIZE(pg_device_properties, reserved);
+  pg_error error = pg::make_error();
+  check(table_->properties(self(), ordinal, &now, &error), error, "properties");
+  return now.memory_free;
 }
 
 void Device::unmap(uint64_t buffer) noexcept {

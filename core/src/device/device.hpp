@@ -38,14 +38,16 @@ class Event {
 // One device. Lives until shutdown. Methods throw pg::Error.
 class Device : private MemorySource {
  public:
-  Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, int32_t id);
+  // `number`: in its name. More than one may stand for one device of the plugin, each with a share of its memory.
+  Device(LoadedPlugin* plugin, const pg_device* table, uint32_t ordinal, int32_t id, uint32_t number);
   // One that is not here: a name that graphs are placed on (wished_device). It counts as an accelerator and has
   // nothing.
-  Device(const std::string& type, uint32_t ordinal, int32_t id);
+  Device(const std::string& type, uint32_t number, int32_t id);
   ~Device();
 
   const int32_t id;              // the number used everywhere in the process
   const uint32_t ordinal;        // within its plugin
+  const uint32_t number;         // within its type
   const std::string type, name;  // "sim", "sim:1"
   pg_device_properties properties{};
   bool host_visible = false, synchronous = false, accelerator = false, absent = false;
@@ -61,7 +63,8 @@ class Device : private MemorySource {
   // operator; a pointer that lives as long as the process). Cheap; 0 on synchronous devices.
   uint64_t sequence(const char* what, const char* origin = nullptr);
   Event record(uint32_t stream);
-  void wait(uint32_t stream, const Event& event);  // makes the stream wait for it
+  // Makes the stream wait for it, on the device where the event's is of the same plugin, else here.
+  void wait(uint32_t stream, const Event& event);
   void synchronize(uint32_t stream);
   void synchronize();  // all streams
   // Waits for all streams without raising; what failed is kept for the next synchronize.
@@ -109,6 +112,7 @@ class Device : private MemorySource {
   const std::string& source_name() const override { return name; }
   int32_t source_id() const override { return id; }
   uint64_t memory_total() const override { return properties.memory_total; }
+  uint64_t memory_free() override;
   bool map(uint64_t bytes, uint64_t& buffer, pg_error& error) override;
   void unmap(uint64_t buffer) noexcept override;
   uint64_t mark(uint32_t stream) override;
@@ -142,6 +146,9 @@ Device* first_accelerator();  // that answers to a common name such as "gpu"; te
 // What a device is called on listings: "/gpu:0" where it answers to a common name, else "/sim:0".
 std::string common_name(const Device& device);
 Device* find_made_device(const std::string& type, uint32_t ordinal);  // NULL where there is none yet; loads nothing
+// Several devices that stand for one, each with a limit of its own: the device itself first, then those made before,
+// then new ones, whose numbers follow all others of the type. With fewer limits than there are parts it fails.
+std::vector<Device*> split_device(Device& device, const std::vector<uint64_t>& limits);
 // From now on only these are shown and found, in this order, besides the processors, which always are; NULL: all. A
 // device that has given memory cannot be hidden.
 void set_visible_devices(const std::vector<std::string>* names);

@@ -46,7 +46,7 @@ void publish() {
   auto sorted = std::make_unique<std::vector<Device*>>();
   for (int32_t i = 0; i < list.count; i++) sorted->push_back(list.by_id[i]);
   std::sort(sorted->begin(), sorted->end(), [](const Device* a, const Device* b) {
-    auto key = [](const Device* d) { return std::make_tuple(d->type != "cpu", d->plugin()->name, d->ordinal); };
+    auto key = [](const Device* d) { return std::make_tuple(d->type != "cpu", d->plugin()->name, d->number); };
     return key(a) < key(b);
   });
   if (list.visible) {
@@ -101,7 +101,7 @@ DeviceName parse_name(const std::string& name) {
 Device* pick(const DeviceName& wanted) {
   uint32_t seen = 0;
   for (Device* device : known_devices()) {
-    if (device->type == wanted.type && device->ordinal == wanted.index) return device;
+    if (device->type == wanted.type && device->number == wanted.index) return device;
   }
   for (Device* device : known_devices()) {
     if (has_alias(*device, wanted.type) && seen++ == wanted.index) return device;
@@ -169,7 +169,8 @@ DeviceParts make_devices(LoadedPlugin& plugin, uint32_t count) {
   }
   DeviceParts made;
   for (uint32_t ordinal = 0; ordinal < count; ordinal++) {
-    made.push_back(std::make_unique<Device>(&plugin, plugin.device, ordinal, first + static_cast<int32_t>(ordinal)));
+    made.push_back(
+        std::make_unique<Device>(&plugin, plugin.device, ordinal, first + static_cast<int32_t>(ordinal), ordinal));
   }
   return made;
 }
@@ -238,7 +239,7 @@ Device& wished_device(const std::string& name) {
   const int32_t count = list.absent_count;
   for (int32_t i = 0; i < count; i++) {
     Device* known = list.absent[static_cast<size_t>(i)];
-    if (known->type == wanted.type && known->ordinal == wanted.index) return *known;
+    if (known->type == wanted.type && known->number == wanted.index) return *known;
   }
   if (count == kMaxAbsent)
     pg::fail_argument(pg::format("'%s' is not here, as are %d others that were named: there is room for no more",
@@ -249,7 +250,7 @@ Device& wished_device(const std::string& name) {
   return *made;
 }
 
-Device* present_device(const Device& wished) { return look_for({wished.type, wished.ordinal}); }
+Device* present_device(const Device& wished) { return look_for({wished.type, wished.number}); }
 
 Device* first_accelerator() {
   for (Device* device : devices())
@@ -269,6 +270,49 @@ std::string common_name(const Device& device) {
       if (has_alias(*each, alias)) index++;
     }
   return "/" + device.name;
+}
+
+std::vector<Device*> split_device(Device& device, const std::vector<uint64_t>& limits) {
+  DeviceList& list = device_list();
+  std::lock_guard setting(list.setting);
+  if (device.absent) fail_absent(device.name);
+  std::vector<Device*> parts;
+  uint32_t next = 0;
+  for (int32_t i = 0; i < list.count; i++) {
+    Device* each = list.by_id[static_cast<size_t>(i)];
+    if (each->type == device.type) next = std::max(next, each->number + 1);
+    if (each->plugin() == device.plugin() && each->ordinal == device.ordinal) parts.push_back(each);
+  }
+  if (parts[0] != &device) pg::fail_argument(device.name + " is itself a part of " + parts[0]->name);
+  if (limits.size() < parts.size()) {
+    pg::fail(PG_E_FAILED_PRECONDITION,
+             pg::format("%s is %zu devices already, which cannot be taken away; %zu were given", device.name.c_str(),
+                        parts.size(), limits.size()));
+  }
+  uint64_t sum = 0;
+  for (uint64_t limit : limits) {
+    if (limit == 0 || sum + limit < sum) pg::fail_argument("each part needs a limit above 0");
+    sum += limit;
+  }
+  if (const uint64_t total = device.properties.memory_total; total != 0 && sum > total) {
+    pg::fail_argument(pg::format("the parts' limits are %llu bytes in all; %s has %llu",
+                                 static_cast<unsigned long long>(sum), device.name.c_str(),
+                                 static_cast<unsigned long long>(total)));
+  }
+  DeviceParts made;
+  for (size_t i = parts.size(); i < limits.size(); i++) {
+    const int32_t id = list.count + static_cast<int32_t>(made.size());
+    if (id >= kMaxDevices) pg::fail_support(pg::format("there is room for %d devices in all", kMaxDevices));
+    made.push_back(std::make_unique<Device>(device.plugin(), device.table(), device.ordinal, id, next++));
+    parts.push_back(made.back().get());
+  }
+  if (list.visible && !always_visible(device)) {
+    std::lock_guard guard(list.mutex);
+    for (auto& part : made) list.visible->push_back(part.get());
+  }
+  list_devices(std::move(made));
+  for (size_t i = 0; i < limits.size(); i++) parts[i]->allocator.set_limit(limits[i]);
+  return parts;
 }
 
 void set_visible_devices(const std::vector<std::string>* names) {

@@ -2,6 +2,7 @@
 #include "memory/memory.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -91,24 +92,26 @@ Block* CachingAllocator::alloc(uint64_t bytes, uint32_t stream, const MemoryUse&
   if (home >= kMaxStreams)
     pg::fail_argument(pg::format("stream %u is out of range; there are %u", stream, kMaxStreams));
   if (bytes == 0) return s.alloc_empty(use);
+  if (s.failing.load(std::memory_order_relaxed)) [[unlikely]]
+    s.count_to_failure(bytes);
   if (bytes > (UINT64_MAX >> 1)) {
     std::lock_guard guard(s.mutex);
     s.fail_exhausted(bytes, pg::make_error());
   }
-  if (s.exact) return s.alloc_large(bytes, home, use);
+  if (s.exact) return s.alloc_large(bytes, home, bytes, use);
   uint64_t units = (bytes + s.unit - 1) >> s.unit_shift;
-  if (units <= kSmallUnits) return s.alloc_small(class_of(units), home, use);
-  return s.alloc_large(units << s.unit_shift, home, use);
+  if (units <= kSmallUnits) return s.alloc_small(class_of(units), home, bytes, use);
+  return s.alloc_large(units << s.unit_shift, home, bytes, use);
 }
 
-Block* CachingAllocator::State::alloc_small(uint32_t size_class, uint32_t home, const MemoryUse& use) {
+Block* CachingAllocator::State::alloc_small(uint32_t size_class, uint32_t home, uint64_t asked, const MemoryUse& use) {
   Block*& list = pool(home).small[size_class];
   for (;;) {
     {
       std::lock_guard guard(spin);
       if (Block* block = list; block != nullptr) {
         list = block->next;
-        account_alloc(*block, use);
+        account_alloc(*block, asked, use);
         return block;
       }
     }
@@ -157,7 +160,7 @@ Block* CachingAllocator::State::alloc_empty(const MemoryUse& use) {
     std::lock_guard guard(spin);
     if (Block* block = empty_blocks; block != nullptr) {
       empty_blocks = block->next;
-      account_alloc(*block, use);
+      account_alloc(*block, 0, use);
       return block;
     }
   }
@@ -166,15 +169,15 @@ Block* CachingAllocator::State::alloc_empty(const MemoryUse& use) {
   std::lock_guard guard(mutex);
   empties.push_back(std::move(block));
   std::lock_guard spinning(spin);
-  account_alloc(*empties.back(), use);
+  account_alloc(*empties.back(), 0, use);
   return empties.back().get();
 }
 
-Block* CachingAllocator::State::alloc_large(uint64_t bytes, uint32_t home, const MemoryUse& use) {
+Block* CachingAllocator::State::alloc_large(uint64_t bytes, uint32_t home, uint64_t asked, const MemoryUse& use) {
   std::lock_guard guard(mutex);
   Chunk* chunk = take_chunk(bytes, home);
   std::lock_guard spinning(spin);
-  account_alloc(chunk->block, use);
+  account_alloc(chunk->block, asked, use);
   return &chunk->block;
 }
 
@@ -264,14 +267,52 @@ void CachingAllocator::empty_cache() {
   if (state_->closed) return;
   state_->poll_deferred(false);
   state_->release_segments(false);
+  if (state_->grows) state_->release_reservations(false);
 }
 
 void CachingAllocator::set_limit(uint64_t bytes) {
   state_->limit.store(bytes);
   std::lock_guard guard(state_->mutex);
-  if (bytes == 0 || state_->reserved <= bytes || state_->closed) return;
-  state_->poll_deferred(true);
-  state_->release_segments(false);
+  if (state_->closed) return;
+  if (bytes != 0 && state_->reserved > bytes) {
+    state_->poll_deferred(true);
+    state_->release_segments(false);
+    state_->release_reservations(false);
+  }
+  if (!state_->grows) state_->reserve_rest();
+}
+
+void CachingAllocator::set_growth(bool on) {
+  std::lock_guard guard(state_->mutex);
+  if (state_->closed) return;
+  if (!on) {
+    state_->reserve_rest();
+  } else if (!state_->grows) {
+    state_->poll_deferred(false);
+    state_->release_segments(false);
+    state_->release_reservations(false);
+  }
+  state_->grows = on;
+}
+
+void CachingAllocator::fail_allocations(uint64_t after, uint64_t count) {
+  std::lock_guard guard(state_->mutex);
+  state_->fail_after = after;
+  state_->fail_count = count;
+  state_->failing = count != 0;
+}
+
+void CachingAllocator::State::count_to_failure(uint64_t asked) {
+  std::lock_guard guard(mutex);
+  if (!failing) return;
+  if (fail_after > 1) {
+    fail_after--;
+    return;
+  }
+  if (fail_count != UINT64_MAX && --fail_count == 0) failing = false;
+  pg_error error = pg::make_error();
+  std::snprintf(error.message, sizeof error.message, "a test asked for this failure");
+  fail_exhausted(asked, error);
 }
 
 void CachingAllocator::reset_peak() {
@@ -281,7 +322,7 @@ void CachingAllocator::reset_peak() {
 
 MemoryStats CachingAllocator::stats() const {
   const State& s = *state_;
-  return {s.live, s.reserved, s.peak, s.limit, s.allocations, s.device_allocations};
+  return {s.live, s.reserved, s.peak, s.limit, s.allocations, s.device_allocations, s.requested, s.grows};
 }
 
 void CachingAllocator::close() noexcept {
@@ -290,6 +331,7 @@ void CachingAllocator::close() noexcept {
   state_->deferred.clear();
   state_->deferred_count = 0;
   state_->release_segments(true);
+  state_->release_reservations(true);
 }
 
 }  // namespace perigee

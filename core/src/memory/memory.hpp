@@ -25,6 +25,7 @@ struct Block {
   uint64_t buffer = 0;      // the plugin's handle of the raw allocation it is part of
   uint64_t offset = 0;      // bytes into that
   uint64_t bytes = 0;       // capacity; at least what was asked for
+  uint64_t asked = 0;       // bytes, while it is in use
   uint32_t home = 0;        // index of the stream it was allocated for
   uint32_t used_on = 0;     // bit i: also used on stream i since; its reuse then waits for that stream
   uint32_t size_class = 0;  // the allocator's own
@@ -37,6 +38,8 @@ struct Block {
 struct MemoryStats {
   uint64_t live = 0, reserved = 0, peak = 0, limit = 0;  // bytes
   uint64_t allocations = 0, device_allocations = 0;
+  uint64_t requested = 0;  // bytes that were asked for of what is live: without what was rounded up
+  bool grows = true;
 };
 
 // What the allocator asks of the device whose memory it gives out.
@@ -45,6 +48,7 @@ class MemorySource {
   virtual const std::string& source_name() const = 0;
   virtual int32_t source_id() const { return -1; }  // the device's number, in profiles
   virtual uint64_t memory_total() const = 0;        // bytes; 0: not known
+  virtual uint64_t memory_free() { return 0; }      // bytes that could be taken at once; 0: not known
   // A raw allocation, never 0. False where memory is exhausted, with what the device says of it; throws other failures.
   virtual bool map(uint64_t bytes, uint64_t& buffer, pg_error& error) = 0;
   virtual void unmap(uint64_t buffer) noexcept = 0;
@@ -71,7 +75,12 @@ class CachingAllocator {
   void free(Block* block) noexcept;
   void empty_cache();              // gives unused segments back to the device
   void set_limit(uint64_t bytes);  // of reserved memory; 0: none. What is cached above it goes back to the device
-  void reset_peak();               // the peak is what is live now
+  // false: the whole limit, or what the device has free, is taken from it at once and nothing more afterwards; a new
+  // limit takes or gives back what nobody uses. true, as it begins: memory is taken as it is needed.
+  void set_growth(bool on);
+  // An instrument of tests: from the `after`th allocation on, `count` fail as if memory had run out. 0, 0: none.
+  void fail_allocations(uint64_t after, uint64_t count);
+  void reset_peak();  // the peak is what is live now
   MemoryStats stats() const;
   // Called once by the device, before the first block: alignment of blocks, and whether streams matter.
   void configure(uint64_t alignment, bool synchronous);

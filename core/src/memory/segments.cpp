@@ -70,27 +70,32 @@ Chunk* CachingAllocator::State::find_chunk(uint64_t bytes, uint32_t home, uint32
   return chunk;
 }
 
-bool CachingAllocator::State::map_segment(uint64_t bytes, uint32_t kind, uint32_t home, pg_error& error) {
+bool CachingAllocator::State::map_raw(uint64_t bytes, Segment& into, pg_error& error) {
+  if (take_reserved(bytes, into)) return true;
   const uint64_t cap = limit.load(), held = reserved.load();
-  if (cap != 0 && (held > cap || bytes > cap - held)) return false;
+  if (!grows || (cap != 0 && (held > cap || bytes > cap - held))) return false;
+  if (!source.map(bytes, into.buffer, error)) return false;
+  into.bytes = bytes;
+  device_allocations.fetch_add(1, std::memory_order_relaxed);
+  reserved.fetch_add(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+bool CachingAllocator::State::map_segment(uint64_t bytes, uint32_t kind, uint32_t home, pg_error& error) {
   std::unique_ptr<Chunk> header = make_chunk();
   std::list<Segment> fresh(1);
   StreamPool& owner = pool(home);
-  uint64_t buffer = 0;
-  if (!source.map(bytes, buffer, error)) return false;
-  device_allocations.fetch_add(1, std::memory_order_relaxed);
-  reserved.fetch_add(bytes, std::memory_order_relaxed);
+  if (!map_raw(bytes, fresh.front(), error)) return false;
 
   segments.splice(segments.end(), fresh);
   Segment& segment = segments.back();
-  segment.buffer = buffer;
-  segment.bytes = bytes;
   segment.self = std::prev(segments.end());
   segment.home = home;
   segment.kind = kind;
   Chunk* chunk = header.release();
   chunk->segment = &segment;
-  chunk->block.buffer = buffer;
+  chunk->block.buffer = segment.buffer;
+  chunk->block.offset = segment.offset;
   chunk->block.bytes = bytes;
   chunk->block.home = home;
   chunk->block.size_class = kLargeClass;
@@ -210,6 +215,7 @@ void CachingAllocator::State::release_segments(bool all) {
 }
 
 void CachingAllocator::State::give_to_device(const Segment& segment) {
+  if (segment.reservation != nullptr) return give_reserved(segment);
   source.unmap(segment.buffer);
   reserved.fetch_sub(segment.bytes, std::memory_order_relaxed);
 }

@@ -55,9 +55,21 @@ inline uint32_t class_units(uint32_t size_class) {
 
 bool exact_memory();
 
-// One raw allocation of the device.
-struct Segment {
+// A raw allocation that was taken in advance, and its parts: free ones, and one a segment.
+struct Reservation {
+  struct Part {
+    uint64_t offset = 0, bytes = 0;
+    bool free = true;
+  };
   uint64_t buffer = 0, bytes = 0;
+  std::list<Part> parts;
+};
+
+// One raw allocation of the device, or a part of a reservation.
+struct Segment {
+  uint64_t buffer = 0, offset = 0, bytes = 0;
+  Reservation* reservation = nullptr;
+  std::list<Reservation::Part>::iterator part;
   uint32_t home = 0, kind = 0;
   struct Chunk* first = nullptr;
   std::list<Segment>::iterator self;
@@ -139,6 +151,7 @@ struct CachingAllocator::State {
   std::array<std::atomic<StreamPool*>, kMaxStreams> pools{};
   Block* empty_blocks = nullptr;
   std::list<Segment> segments;
+  std::list<Reservation> reservations;
   std::vector<std::unique_ptr<Block>> empties;
 
   struct Deferred {
@@ -150,11 +163,15 @@ struct CachingAllocator::State {
   std::atomic<bool> closed{false};
 
   // Written under `spin`, read by anyone.
-  std::atomic<uint64_t> live{0}, peak{0}, allocations{0}, reserved{0}, limit{0}, device_allocations{0};
+  std::atomic<uint64_t> live{0}, peak{0}, allocations{0}, reserved{0}, limit{0}, device_allocations{0}, requested{0};
+  std::atomic<bool> grows{true}, failing{false};
+  uint64_t fail_after = 0, fail_count = 0;  // guarded by `mutex`; looked at while `failing`
 
-  void account_alloc(Block& block, const MemoryUse& use) {  // spin held
+  void account_alloc(Block& block, uint64_t asked, const MemoryUse& use) {  // spin held
     constexpr auto relaxed = std::memory_order_relaxed;
     block.given = true;
+    block.asked = asked;
+    requested.store(requested.load(relaxed) + asked, relaxed);
     block.use = use;
     uint64_t now = live.load(relaxed) + block.bytes;
     live.store(now, relaxed);
@@ -165,6 +182,7 @@ struct CachingAllocator::State {
   }
   void account_free(Block& block) {  // spin held
     block.given = false;
+    requested.store(requested.load(std::memory_order_relaxed) - block.asked, std::memory_order_relaxed);
     live.store(live.load(std::memory_order_relaxed) - block.bytes, std::memory_order_relaxed);
     if (ambient().profile != nullptr) [[unlikely]]
       note(ProfileKind::free, block);
@@ -174,9 +192,10 @@ struct CachingAllocator::State {
   }
 
   StreamPool& pool(uint32_t home);
-  Block* alloc_small(uint32_t size_class, uint32_t home, const MemoryUse& use);
+  Block* alloc_small(uint32_t size_class, uint32_t home, uint64_t asked, const MemoryUse& use);
   Block* alloc_empty(const MemoryUse& use);
-  Block* alloc_large(uint64_t bytes, uint32_t home, const MemoryUse& use);
+  Block* alloc_large(uint64_t bytes, uint32_t home, uint64_t asked, const MemoryUse& use);
+  void count_to_failure(uint64_t asked);            // throws where its turn has come
   void give_back(Block* block);                     // into its free list; statistics are the caller's
   void defer(Block* block);                         // until the other streams that used it have passed
   void poll_deferred(bool wait);                    // mutex held
@@ -192,7 +211,13 @@ struct CachingAllocator::State {
   void release_segments(bool all);
   void release_segment(std::list<Segment>::iterator segment);  // one that is free as a whole
   void give_to_device(const Segment& segment);
-  std::string holders_text();  // "1.2 GiB in 3 tensors of conv2d, ...": who has most
+  bool map_raw(uint64_t bytes, Segment& into, pg_error& error);  // from a reservation, else from the device
+  // reserve.cpp; likewise.
+  bool take_reserved(uint64_t bytes, Segment& into);
+  void give_reserved(const Segment& segment);
+  void reserve_rest();                  // up to the limit or what is free; throws out of memory
+  void release_reservations(bool all);  // those of which nothing is used
+  std::string holders_text();           // "1.2 GiB in 3 tensors of conv2d, ...": who has most
   [[noreturn]] void fail_exhausted(uint64_t bytes, const pg_error& error);
 };
 

@@ -178,7 +178,7 @@ std::string devices_json() {
     if (device->table()->properties(device->self(), device->ordinal, &now, &error) != PG_OK) now = device->properties;
     list.push_back({{"name", device->name},
                     {"type", device->type},
-                    {"index", device->ordinal},
+                    {"index", device->number},
                     {"device", device->id},
                     {"description", std::string(device->properties.name)},
                     {"memory_total", now.memory_total},

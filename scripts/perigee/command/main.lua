@@ -26,8 +26,14 @@ All plugins that are found: kinds, version, state, and the reason where one is n
 usage: perigee devices
 The devices and their memory, and why others are not there.]],
   conform = [[
-usage: perigee conform PLUGIN.so [--cases FOLDER]
-Asks a device plugin for what every device must do, and each of its kernels for what the CPU computes.
+usage: perigee conform PLUGIN.so [--level N] [--json] [--group NAME] [--ops NAMES] [--cases FOLDER]
+Asks a device plugin for everything that plugin.h promises, and each of its kernels for what the CPU computes.
+Levels: 0 loads, 1 memory, 2 streams, 3 core kernels, 4 training, 5 everything. Status: 0 nothing failed, 1 something.
+  --level N         asks for no more than that level does
+  --json            what was found as JSON: level, groups, failures by name, operators and dtypes
+  --group NAME      asks one group of questions only: abi lifecycle memory copies streams threads kernels strides
+                    empty aliases repeated gradients training errors random
+  --ops NAMES       of kernels only those of these operators, separated by commas
   --cases FOLDER    what holds the folder of cases; tests if not given]],
   lint = [[
 usage: perigee lint [folder|script...] [--rules]

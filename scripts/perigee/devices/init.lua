@@ -52,9 +52,11 @@ return function(pg, native)
 
   ---@class perigee.memory
   pg.memory = {}
-  ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device.
+  ---Bytes `.live .reserved .peak .limit` and `.allocations` of a device. `.live` is what blocks in use take,
+  ---`.requested` what was asked for of it, to the byte; `.grows`: whether memory is taken as it is needed.
   ---@param device? string
-  ---@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer}
+  ---@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer,
+  ---  requested: integer, grows: boolean}
   function pg.memory.stats(device)
     return native.memory_stats(native.find_device(device or pg.device(), "memory.stats"))
   end
@@ -121,16 +123,48 @@ return function(pg, native)
                  "config.memory_limit takes bytes")
   end
   local read_growth = native.signature("config.memory_growth", { DEVICE, { "on", "boolean", required = true } })
-  ---Memory is taken from a device as it is needed, always; what TensorFlow calls growth cannot be turned off.
+  ---Whether memory is taken from a device as it is needed, which is how it begins. false: the whole limit (without one,
+  ---what the device has free; the processor needs one) is taken now and nothing more later, so that nobody else takes
+  ---it; a new limit then takes more, or gives back what nobody uses.
   ---@param device string
   ---@param on boolean
   function pg.config.memory_growth(...)
     local o = read_growth(...)
-    native.find_device(o.device, "config.memory_growth")
-    if o.on ~= true then
-      native.raise("not_supported", "config.memory_growth", "memory is always taken as it is needed",
-                   "config.memory_limit sets an upper bound")
+    native.set_memory_growth(native.find_device(o.device, "config.memory_growth"), o.on)
+  end
+
+  local read_logical = native.signature("config.logical_devices", {
+    DEVICE, { "parts", "table", required = true } })
+  ---Several devices that stand for one, each with a share of its memory and streams of its own:
+  ---`pg.config.logical_devices("gpu:0", {{memory_limit="4GB"}, {memory_limit="4GB"}})`. The device itself is the first;
+  ---the others get the numbers that follow those of its kind. Answers their names. Called again, it changes the limits,
+  ---and adds devices where the list is longer; taken away they cannot be. `config.memory_limit`, `memory_fraction` (of
+  ---the whole device) and `memory_growth` go for each of them.
+  ---@param device string
+  ---@param parts {memory_limit: integer|string}[]
+  ---@return string[] names
+  function pg.config.logical_devices(...)
+    local where, o = "config.logical_devices", read_logical(...)
+    local limits = {}
+    for i, part in ipairs(o.parts) do
+      if type(part) ~= "table" or part.memory_limit == nil then
+        native.raise("invalid_argument", where, ("part %d must be {memory_limit=...}, got %s"):format(i,
+          native.describe(part)))
+      end
+      for key in pairs(part) do
+        if key ~= "memory_limit" then
+          native.raise("invalid_argument", where, ("part %d has no option '%s'; there is memory_limit"):format(i,
+            tostring(key)))
+        end
+      end
+      limits[i] = bytes(where, part.memory_limit)
     end
+    if #limits == 0 then native.raise("invalid_argument", where, "needs a list of {memory_limit=...}") end
+    local names = {}
+    for i, index in ipairs(native.split_device(native.find_device(o.device, where), limits)) do
+      names[i] = native.device_name(index)
+    end
+    return names
   end
 
   local log_placement, visible = false, nil
@@ -154,14 +188,15 @@ return function(pg, native)
 
   local threads_at_start
   ---Back to how the process began, but for what the script holds: waits for all devices and forgets what has failed
-  ---there, releases what is unreachable and all cached memory, lifts memory limits, and restores the default dtype, the
-  ---policy of layers (amp.policy), the number of threads and the other settings.
+  ---there, releases what is unreachable and all cached memory, lifts memory limits and lets memory grow, and restores
+  ---the default dtype, the policy of layers (amp.policy), the number of threads and the other settings.
   function pg.reset()
     for _, d in ipairs(pg.devices()) do
       local index = native.find_device(d.name, "reset")
       for _ = 1, 32 do -- a stream's failure at a time
         if pcall(native.synchronize, index) then break end
       end
+      native.set_memory_growth(index, true)
       native.set_memory_limit(index, 0)
     end
     native.handles.reclaim()

@@ -226,6 +226,7 @@ end
 
 local function step_groups(self)
   for _, group in ipairs(self.groups) do
+    native.compiled.note_step(group)
     if not step_together(group) then require("perigee").no_grad(step_apart, group) end
   end
 end

@@ -167,6 +167,22 @@ TEST_CASE("bytes go from device to device, by peer or through the host") {
   CHECK(plugin.peer_copies == (options.peer ? 1 : 0));
 }
 
+TEST_CASE("a copy between devices of one plugin keeps the host waiting for neither") {
+  FakeOptions options;
+  options.peer = true;
+  FakePlugin plugin(options);
+  auto a = make_device(plugin, 0), b = make_device(plugin, 1);
+  const auto source = pattern(100);
+  Block *from = a->allocator.alloc(100, 0), *to = b->allocator.alloc(100, 0);
+  a->upload(at(from), source.data(), 100, 0);
+  b->copy_from(at(to), 0, *a, at(from), 0, 100);
+  CHECK(plugin.pending(0) == 4);  // upload and its event, the event for the copy, and the wait for the copy
+  CHECK(plugin.pending(1) == 3);  // the wait for the upload, copy, event
+  std::vector<uint8_t> back(100);
+  b->download(back.data(), at(to), 100, 0);
+  CHECK(back == source);
+}
+
 TEST_CASE("closing gives everything back") {
   FakePlugin plugin({});
   {

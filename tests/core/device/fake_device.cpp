@@ -20,6 +20,7 @@ struct FakeTable {
     out->flags = p.options.synchronous ? PG_DEVICE_SYNCHRONOUS | PG_DEVICE_HOST_VISIBLE : PG_DEVICE_ACCELERATOR;
     std::snprintf(out->name, sizeof out->name, "fake");
     out->memory_total = p.options.memory;
+    if (p.options.memory != 0) out->memory_free = p.options.memory - p.allocated;
     out->stream_count = 2;
     out->alignment = p.options.alignment;
     return PG_OK;
@@ -216,7 +217,7 @@ void FakePlugin::submit_failure(uint32_t stream, uint64_t sequence, std::string 
 }
 
 std::unique_ptr<Device> make_device(FakePlugin& plugin, uint32_t ordinal, int32_t id) {
-  return std::make_unique<Device>(&plugin.loaded, &plugin.table, ordinal, id);
+  return std::make_unique<Device>(&plugin.loaded, &plugin.table, ordinal, id, ordinal);
 }
 
 }  // namespace perigee::test

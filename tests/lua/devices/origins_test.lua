@@ -101,5 +101,5 @@ test("a share of a device's memory", function(t)
   end
   t.raises(function() pg.config.memory_fraction("cpu", 2) end, "above 0 and at most 1")
   pg.config.memory_growth("cpu", true)
-  t.raises(function() pg.config.memory_growth("cpu", false) end, "always taken as it is needed")
+  t.raises(function() pg.config.memory_growth("cpu", false) end, "set a limit first")
 end)
