@@ -314,13 +314,21 @@ PGC_API int32_t pgc_dist_barrier(int64_t group);
 PGC_API int32_t pgc_dist_send(int64_t group, pgc_tensor *tensor, int32_t peer, int32_t tag);
 /* A new tensor of the shape, dtype and device of `like`. */
 PGC_API int32_t pgc_dist_receive(int64_t group, pgc_tensor *like, int32_t peer, int32_t tag, pgc_tensor **output);
-/* Begins to sum a dense tensor over a group, in place; nobody else touches it until that is over. *number is what the two
- * functions below take; 0, with PG_OK: nothing has begun, since this is for host memory alone. A look lets it go on and
+/* Begins to sum a dense tensor over a group, in place; nobody else touches it until that is over. *number is what look and
+ * finish take; 0, with PG_OK: nothing has begun, since this is for host memory alone. A look lets it go on and
  * does not wait; over: 1, and the number is none any more. finish waits. */
 PGC_API int32_t pgc_dist_begin_sum(int64_t group, pgc_tensor *tensor, uint64_t *number);
+/* Writes the tensors of all ranks, in their order, into a dense output. flags: 1, begins it as above (*number 0: it is
+ * done); 2, the output gets no new version, since it is what it was before pgc_drop_memory. */
+PGC_API int32_t pgc_dist_gather(int64_t group, pgc_tensor *tensor, pgc_tensor *output, uint32_t flags, uint64_t *number);
+PGC_API int32_t pgc_dist_begin_send(int64_t group, pgc_tensor *tensor, int32_t peer, int32_t tag, uint64_t *number);
 PGC_API int32_t pgc_dist_look(uint64_t number, int32_t *over);
 PGC_API int32_t pgc_dist_finish(uint64_t number);
 /* Seconds that calls between processes may take, from now on; 0: any time. *old may be NULL. */
+/* Gives the memory of a tensor, and of all that share it, back to the allocator; and takes memory for it again, whose
+ * contents the caller brings. In between what reads it fails. */
+PGC_API int32_t pgc_drop_memory(pgc_tensor *tensor);
+PGC_API int32_t pgc_renew_memory(pgc_tensor *tensor);
 PGC_API int32_t pgc_dist_set_deadline(double seconds, double *old);
 /* Whether every rank says before a collective what it is about to call (operator, shape, dtype, and the line of
  * pgc_set_origin), so that all fail, naming both sides, where they do not agree. All ranks set it alike. */

@@ -152,6 +152,14 @@ local Layer = {}
 ---@overload fun(...: any): perigee.Layer
 local LayerClass = {}
 
+---All processes, arranged along axes that have names: `mesh.model` is the group of those that differ from this one in
+---their place along that axis alone.
+---@class perigee.Mesh
+---@field axes string[] # names, the outermost first
+---@field sizes integer[] # of the axes
+---@field [string] perigee.Group
+local Mesh = {}
+
 ---What is known of a model's outputs so far, batch by batch: `update` it with each, read `value`, `reset` it. For
 ---fit{metrics={...}} and evaluate, which do so, it only says what to compute: they have one of their own for each pass.
 ---@class perigee.Metric
@@ -429,6 +437,15 @@ local BatchNorm3d = {}
 ---@overload fun(...: any): perigee.Tensor, any
 local Bilinear = {}
 
+---A Linear whose outputs are shared out: weight [outputs / N, inputs] and bias of the own ones, from [..., inputs] to
+---[..., outputs / N], or with gather to [..., outputs] on all. With sequence_axis the input is a part of the sequence
+---along that axis, and the result is of all of it. An nn.RowLinear goes on without a word in between.
+---@class perigee.nn.ColumnLinear: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias? perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local ColumnLinear = {}
+
 ---@class perigee.nn.Conv1d: perigee.Layer
 ---@field weight perigee.Tensor
 ---@field bias perigee.Tensor
@@ -641,6 +658,15 @@ local RNN = {}
 ---@overload fun(...: any): perigee.Tensor, any
 local RNNCell = {}
 
+---A Linear whose inputs are shared out: weight [outputs, inputs / N], from [..., inputs / N], as an nn.ColumnLinear
+---leaves it, or with split from [..., inputs], to [..., outputs] on all. The bias is added once. With sequence_axis
+---each process gets its part of the result along that axis.
+---@class perigee.nn.RowLinear: perigee.Layer
+---@field weight perigee.Tensor
+---@field bias? perigee.Tensor # whole on all
+---@overload fun(...: any): perigee.Tensor, any
+local RowLinear = {}
+
 ---Layers one after the other: what one returns is the next one's input. model[2] is the second, model[-1] the last,
 ---model[{1, 2}] another Sequential of the first two; model[2] = layer replaces, model[2] = nil or model:remove(2) takes
 ---out. What is assigned over an entry is looked at in the next call or read: until then # may still count one that
@@ -649,6 +675,28 @@ local RNNCell = {}
 ---@class perigee.nn.Sequential: perigee.Layer
 ---@overload fun(...: any): perigee.Tensor, any
 local Sequential = {}
+
+---A MultiheadAttention of which each process has some of the heads, and the rows of the projections that are theirs;
+---the result is that of all heads, on all. Called as one, with the same masks. With sequence=true query, key and value
+---are parts of their sequences, and so is the result.
+---@class perigee.nn.ShardedAttention: perigee.nn.MultiheadAttention
+---@field in_proj_weight perigee.Tensor # [3 embed / N, embed]
+---@field in_proj_bias perigee.Tensor
+---@field out_proj perigee.nn.RowLinear
+---@overload fun(...: any): perigee.Tensor, any
+local ShardedAttention = {}
+
+---A Dropout that draws other random numbers on each process of a group: for parts of activations.
+---@class perigee.nn.ShardedDropout: perigee.Layer
+---@overload fun(...: any): perigee.Tensor, any
+local ShardedDropout = {}
+
+---An Embedding whose rows are shared out: weight [entries / N, features]; from [...] int64 to [..., features] on all,
+---or with sequence_axis each process's part of it along that axis of the result.
+---@class perigee.nn.ShardedEmbedding: perigee.Layer
+---@field weight perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, any
+local ShardedEmbedding = {}
 
 ---BatchNorm1d, 2d or 3d, whose mean and variance while training are those of the whole batch where replicas of a
 ---strategy compute parts of it: [N, C, ...] in the same shape. Anywhere else it is a plain one. pg.dist.sync_batchnorm
@@ -1253,6 +1301,20 @@ function dist.deadline(seconds) end
 ---@return perigee.Group
 function dist.group(ranks) end
 
+---Tensor and sequence parallelism: the parts of all processes of a group behind each other along an axis. Of the
+---gradient each gets its own part.
+---@param ... perigee.Tensor|integer|{t: perigee.Tensor, axis?: integer, group: perigee.Group} # t, axis=-1, group
+---@return perigee.Tensor
+function dist.join(...) end
+
+---Copies whole tensors in by name, as model:load_state(state, options) does, where processes hold parts: each takes its
+---own. It asks no other process.
+---@param model perigee.Layer
+---@param state table<string, perigee.Tensor> # by name, as pg.dist.whole_state or pg.load give them
+---@param options? {strict?: boolean, strip_prefix?: string, add_prefix?: string}
+---@return string[] missing, string[] unexpected
+function dist.load_whole(model, state, options) end
+
 ---This process's number among those of the same machine, from 0: which of its devices to take.
 ---@return integer
 function dist.local_rank() end
@@ -1260,6 +1322,14 @@ function dist.local_rank() end
 ---How many of the processes are on this machine.
 ---@return integer
 function dist.local_size() end
+
+---`pg.dist.mesh{data=2, model=2}`: all processes in lines along axes with names, which all of them ask for together;
+---sizes multiply to their number. `mesh.data` and `mesh.model` are the groups that this process is in: replicas, and
+---those that hold parts of one. Ranks are counted along the last axis first: data, pipeline, others by name, model, or
+---as `order={"model", "data"}` says.
+---@param options table<string, integer>
+---@return perigee.Mesh
+function dist.mesh(options) end
 
 ---Data parallelism over devices of this process: `pg.dist.mirrored{devices={"gpu:0", "gpu:1"}}`. Each has parameters
 ---and buffers of its own, with the same contents. For `fit{strategy=}` and own loops, as pg.dist.multi_worker().
@@ -1273,7 +1343,9 @@ function dist.mirrored(...) end
 ---names.
 ---Gradients are sent as backward computes them, from the second step on; `overlap=false` sends them before the step.
 ---The bits are the same. What a script does to `.grad` before the step comes behind strategy:reduce_gradients.
----@param ... {overlap?: boolean} # overlap=true
+---With a mesh a replica is all processes that have the same place along its axis `data`: they hold its parts, get the
+---same rows, and draw the same random numbers.
+---@param ... {mesh?: perigee.Mesh, overlap?: boolean} # mesh, overlap=true
 ---@return perigee.Strategy
 function dist.multi_worker(...) end
 
@@ -1302,9 +1374,34 @@ function dist.reduce_scatter(...) end
 ---@param ... perigee.Tensor|integer|{t: perigee.Tensor, to: integer, tag?: integer, group?: perigee.Group} # t, to, tag=0, group
 function dist.send(...) end
 
+---Spreads what all processes would have over them (Rajbhandari et al., 2020), so that each has its 1 / N of every
+---parameter's elements: of states of optimizers at level 1, of gradients too at level 2, of the parameters themselves
+---too at level 3, where a layer's are whole only while it computes. Called by all, with the same model
+---(strategy:scope makes it so), before the optimizer is made. Answers the model.
+---At levels 2 and 3 parameters outside of their layers' calls are vectors, this process's stretch, and `.grad` is that
+---of the stretch, summed over all: the mean where no strategy is at work, weighted by samples where one is. A layer's
+---parameters are read by its own call alone. Optimizers that go element by element work on them (SGD, Adam, AdamW and
+---others); pg.dist.whole_state brings them together. Level 1 needs a strategy (pg.dist.multi_worker), which sums
+---gradients.
+---@param ... perigee.Layer|{model: perigee.Layer, level: integer, group?: perigee.Group, prefetch?: boolean} # model, level, group, prefetch=true
+---@return perigee.Layer
+function dist.shard(...) end
+
+---Tensor parallelism: t as it is, the same on all processes of a group, for what each goes on with by itself; gradients
+---are summed over them. The counterpart of pg.dist.total; nn.ColumnLinear begins so.
+---@param ... perigee.Tensor|{t: perigee.Tensor, group: perigee.Group} # t, group
+---@return perigee.Tensor
+function dist.share(...) end
+
 ---How many processes were launched together; 1 for one alone.
 ---@return integer
 function dist.size() end
+
+---Tensor and sequence parallelism: of what all processes of a group have, the own part along an axis. Gradients are
+---joined again.
+---@param ... perigee.Tensor|integer|{t: perigee.Tensor, axis?: integer, group: perigee.Group} # t, axis=-1, group
+---@return perigee.Tensor
+function dist.split(...) end
 
 ---Makes nn.SyncBatchNorm of every BatchNorm1d, 2d and 3d in a model, with the same parameters and running statistics:
 ---inside of strategy:run and fit{strategy=} they are normalised over the whole batch. Before the optimizer is made or
@@ -1312,6 +1409,28 @@ function dist.size() end
 ---@param model perigee.Layer
 ---@return perigee.Layer
 function dist.sync_batchnorm(model) end
+
+---Tensor parallelism of transformers: attention becomes nn.ShardedAttention, and the two linear layers of each block of
+---nn.TransformerEncoderLayer and its kin nn.ColumnLinear and nn.RowLinear, each process with its part of the weights
+---that the model has. All processes of the group have the same model, make this call before its optimizer, and call the
+---model with the same inputs; with sequence=true those of the blocks are `pg.dist.split(x, {axis=2, group=group})`, and
+---pg.dist.join brings the results together. Answers the model.
+---@param ... perigee.Layer|{model: perigee.Layer, group: perigee.Group, sequence?: boolean} # model, group, sequence=false
+---@return perigee.Layer
+function dist.tensor_parallel(...) end
+
+---Tensor parallelism: the sum over a group, for what all of its processes go on with alike, up to one loss that all
+---compute. Its gradient is the one that each has: pg.dist.all_reduce instead sums it once more, which is right where
+---each process has a loss of its own.
+---@param ... perigee.Tensor|{t: perigee.Tensor, group: perigee.Group} # t, group
+---@return perigee.Tensor
+function dist.total(...) end
+
+---Parameters and buffers of a model by name, as model:state() gives them, where processes hold parts: these are brought
+---together, one after the other, on every process. All that hold parts call it.
+---@param model perigee.Layer
+---@return table<string, perigee.Tensor>
+function dist.whole_state(model) end
 
 ---Takes up where state() was taken.
 ---@param saved table
@@ -1530,6 +1649,13 @@ function Layer:named_buffers() end
 ---@return fun(): string?, perigee.Tensor
 function Layer:named_parameters() end
 
+---Moves the layer to a device and keeps it there: calls bring their inputs along, and what forward makes is made there.
+---A model whose layers are on several devices computes on one after the other, backward too, and its results are where
+---its last layer is. model:to(device) brings all of it together again.
+---@param device string
+---@return perigee.Layer
+function Layer:on(device) end
+
 ---All parameters, each once, in order.
 ---@return perigee.Tensor[]
 function Layer:parameters() end
@@ -1633,6 +1759,11 @@ function memory.reset_peak(device) end
 ---@param device? string
 ---@return {live: integer, reserved: integer, peak: integer, limit: integer, allocations: integer, requested: integer, grows: boolean}
 function memory.stats(device) end
+
+---The group of this process along an axis.
+---@param name string
+---@return perigee.Group
+function Mesh:group(name) end
 
 ---Another one of its kind that has seen nothing.
 ---@param name? string # its name, where it is another
@@ -2023,7 +2154,8 @@ function optim.SGD(options, ...) end
 function optim.SWA(...) end
 
 ---Scales all gradients so that the norm of all their elements together is at most `max_norm`. Waits for the device only
----with error_if_nonfinite.
+---with error_if_nonfinite. Of parameters of which several processes hold parts it is that of all parts, and all
+---of these processes call it.
 ---@param ... perigee.Tensor[]|perigee.Layer|number|{params: perigee.Tensor[]|perigee.Layer, max_norm: number, norm_type?: number, error_if_nonfinite?: boolean} # params, max_norm, norm_type=2, error_if_nonfinite
 ---@return perigee.Tensor norm the norm before, 0-dim
 function optim.clip_grad_norm_(...) end

@@ -164,6 +164,14 @@ function nn.CircularPad2d(options, ...) end
 ---@return perigee.Layer
 function nn.CircularPad3d(options, ...) end
 
+---A Linear whose outputs are shared out: weight [outputs / N, inputs] and bias of the own ones, from [..., inputs] to
+---[..., outputs / N], or with gather to [..., outputs] on all. With sequence_axis the input is a part of the sequence
+---along that axis, and the result is of all of it. An nn.RowLinear goes on without a word in between.
+---@param options? integer|{inputs?: integer, outputs?: integer, bias?: boolean, group: perigee.Group, from?: perigee.nn.Linear, sequence_axis?: integer, gather?: boolean} # inputs, outputs, bias=true, group, from, sequence_axis, gather=false
+---@param ... any
+---@return perigee.nn.ColumnLinear
+function nn.ColumnLinear(options, ...) end
+
 ---[N, C, L] padded by `value` along the last axis; N may be missing.
 ---@param options? integer|integer[]|{padding: integer|integer[], value: number} # padding, value
 ---@param ... any
@@ -748,6 +756,14 @@ function nn.Residual(...) end
 ---@return perigee.Layer
 function nn.RoPE(options, ...) end
 
+---A Linear whose inputs are shared out: weight [outputs, inputs / N], from [..., inputs / N], as an nn.ColumnLinear
+---leaves it, or with split from [..., inputs], to [..., outputs] on all. The bias is added once. With sequence_axis
+---each process gets its part of the result along that axis.
+---@param options? integer|{inputs?: integer, outputs?: integer, bias?: boolean, group: perigee.Group, from?: perigee.nn.Linear, sequence_axis?: integer, split?: boolean} # inputs, outputs, bias=true, group, from, sequence_axis, split=false
+---@param ... any
+---@return perigee.nn.RowLinear
+function nn.RowLinear(options, ...) end
+
 ---1.0507 x where positive, 1.7581 (exp(x) - 1) elsewhere, which keeps mean 0 and variance 1 (Klambauer et al., 2017)
 ---@param options? table
 ---@return perigee.Layer
@@ -761,6 +777,27 @@ function nn.SELU(options) end
 ---@param ... perigee.Layer|(perigee.Layer|function)[] # layers, or functions of tensors
 ---@return perigee.nn.Sequential
 function nn.Sequential(...) end
+
+---A MultiheadAttention of which each process has some of the heads, and the rows of the projections that are theirs;
+---the result is that of all heads, on all. Called as one, with the same masks. With sequence=true query, key and value
+---are parts of their sequences, and so is the result.
+---@param options? integer|{embed?: integer, heads?: integer, dropout?: number, bias?: boolean, batch_first?: boolean, group: perigee.Group, sequence?: boolean, from?: perigee.nn.MultiheadAttention} # embed, heads, dropout=0, bias=true, batch_first=true, group, sequence=false, from
+---@param ... any
+---@return perigee.nn.ShardedAttention
+function nn.ShardedAttention(options, ...) end
+
+---A Dropout that draws other random numbers on each process of a group: for parts of activations.
+---@param options? number|{p?: number, group: perigee.Group} # p=0.5, group
+---@param ... any
+---@return perigee.nn.ShardedDropout
+function nn.ShardedDropout(options, ...) end
+
+---An Embedding whose rows are shared out: weight [entries / N, features]; from [...] int64 to [..., features] on all,
+---or with sequence_axis each process's part of it along that axis of the result.
+---@param options? integer|{entries?: integer, features?: integer, group: perigee.Group, from?: perigee.nn.Embedding, sequence_axis?: integer} # entries, features, group, from, sequence_axis
+---@param ... any
+---@return perigee.nn.ShardedEmbedding
+function nn.ShardedEmbedding(options, ...) end
 
 ---x sigmoid(x) (Elfwing, Uchibe and Doya, 2017)
 ---@param options? table
@@ -1094,6 +1131,12 @@ function nn.nll(log_probs, labels, options) end
 ---@param options? {log_input?: boolean, full?: boolean, eps?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function nn.poisson_nll(x, y, options) end
+
+---Cross entropy over classes that are shared out: what nn.cross_entropy gives of the logits of all processes behind
+---each other, on each of them, without bringing these together. Classes stand on the last axis.
+---@param ... perigee.Tensor|{logits: perigee.Tensor, labels: perigee.Tensor, group: perigee.Group, reduction?: "mean"|"sum"|"none", label_smoothing?: number, ignore_index?: integer} # logits, labels, group, reduction=mean, label_smoothing=0, ignore_index=-100
+---@return perigee.Tensor
+function nn.sharded_cross_entropy(...) end
 
 ---Huber's loss divided by beta (Girshick, 2015): with d = |x - y|, d^2 / (2 beta) where d < beta, else d - beta / 2.
 ---@param x perigee.Tensor # prediction

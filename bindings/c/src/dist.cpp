@@ -5,46 +5,53 @@
 
 #include "api.hpp"
 #include "call/collective.hpp"
+#include "tensor/dropped.hpp"
 
 using namespace perigee;
 using namespace perigee::api;
 
 namespace {
 
-// A sum that has been begun: its tensor lives until it is over.
-struct Sum {
+// A call that has been begun: its tensors live until it is over.
+struct Begun {
   Group* group;
   uint64_t request;
-  TensorRef tensor;
+  TensorRef tensor, other;
+  const char* what;
+  bool writes;  // the tensor, which gets a new version
 };
-struct Sums {
+struct Calls {
   std::mutex mutex;
-  std::map<uint64_t, Sum> list;
+  std::map<uint64_t, Begun> list;
   uint64_t last = 0;
 };
-Sums& sums() {
-  static auto& sums = *new Sums;
-  return sums;
+Calls& calls() {
+  static auto& calls = *new Calls;
+  return calls;
+}
+
+// 0 where nothing has begun.
+uint64_t note(Begun begun) {
+  if (begun.request == 0) return 0;
+  std::lock_guard guard(calls().mutex);
+  calls().list[++calls().last] = std::move(begun);
+  return calls().last;
 }
 
 // Where it is over, `done` takes it out; so does a failure.
 template <class Done>
-void with_sum(uint64_t number, Done&& done) {
-  std::unique_lock guard(sums().mutex);
-  auto found = sums().list.find(number);
-  if (found == sums().list.end()) pg::fail_argument("this sum is over");
-  const Sum sum = found->second;
+int32_t with_call(uint64_t number, Done&& done) {
+  std::unique_lock guard(calls().mutex);
+  auto found = calls().list.find(number);
+  if (found == calls().list.end()) return run("dist", [] { pg::fail_argument("this call is over"); });
+  const Begun begun = found->second;
   guard.unlock();
-  auto forget = [&] {
-    std::lock_guard again(sums().mutex);
-    sums().list.erase(number);
-  };
-  try {
-    if (done(sum)) forget();
-  } catch (...) {
-    forget();
-    throw;
-  }
+  bool over = true;
+  const int32_t code = run(begun.what, [&] { over = done(begun); });
+  if (code == PG_OK && !over) return code;
+  std::lock_guard again(calls().mutex);
+  calls().list.erase(number);
+  return code;
 }
 
 }  // namespace
@@ -88,30 +95,58 @@ int32_t pgc_dist_begin_sum(int64_t group, pgc_tensor* tensor, uint64_t* number) 
     settle(tensor);
     Group& among = find_group(group);
     Tensor& x = eager(tensor, "t");
-    const uint64_t request = begin_sum(among, x);
-    *number = 0;
-    if (request == 0) return;
-    std::lock_guard guard(sums().mutex);
-    *number = ++sums().last;
-    sums().list[*number] = {&among, request, TensorRef::share(&x)};
+    *number = note({&among, begin_sum(among, x), TensorRef::share(&x), nullptr, "all_reduce", true});
+  });
+}
+
+int32_t pgc_dist_gather(int64_t group, pgc_tensor* tensor, pgc_tensor* output, uint32_t flags, uint64_t* number) {
+  return run("all_gather", [&] {
+    settle(tensor);
+    settle(output);
+    Group& among = find_group(group);
+    Tensor &x = eager(tensor, "t"), &y = eager(output, "output");
+    const bool begin = (flags & 1) != 0, writes = (flags & 2) == 0;
+    *number = note(
+        {&among, gather_into(among, x, y, begin), TensorRef::share(&y), TensorRef::share(&x), "all_gather", writes});
+    if (*number == 0 && writes) y.storage->version.fetch_add(1, std::memory_order_relaxed);
+  });
+}
+
+int32_t pgc_dist_begin_send(int64_t group, pgc_tensor* tensor, int32_t peer, int32_t tag, uint64_t* number) {
+  return run("dist.send", [&] {
+    settle(tensor);
+    Group& among = find_group(group);
+    Tensor& x = eager(tensor, "t");
+    *number = note({&among, begin_send(among, x, peer, tag), TensorRef::share(&x), nullptr, "dist.send", false});
   });
 }
 
 int32_t pgc_dist_look(uint64_t number, int32_t* over) {
-  return run("all_reduce", [&] {
-    *over = 0;
-    with_sum(number,
-             [&](const Sum& sum) { return (*over = look_at_collective(*sum.group, sum.request) ? 1 : 0) != 0; });
+  *over = 0;
+  return with_call(number, [&](const Begun& begun) {
+    return (*over = look_at_collective(*begun.group, begun.request) ? 1 : 0) != 0;
   });
 }
 
 int32_t pgc_dist_finish(uint64_t number) {
-  return run("all_reduce", [&] {
-    with_sum(number, [&](const Sum& sum) {
-      finish_collective(*sum.group, sum.request);
-      sum.tensor->storage->version.fetch_add(1, std::memory_order_relaxed);
-      return true;
-    });
+  return with_call(number, [&](const Begun& begun) {
+    finish_collective(*begun.group, begun.request);
+    if (begun.writes) begun.tensor->storage->version.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  });
+}
+
+int32_t pgc_drop_memory(pgc_tensor* tensor) {
+  return run("drop_memory", [&] {
+    settle(tensor);
+    drop_memory(*eager(tensor, "t").storage);
+  });
+}
+
+int32_t pgc_renew_memory(pgc_tensor* tensor) {
+  return run("renew_memory", [&] {
+    settle(tensor);
+    renew_memory(*eager(tensor, "t").storage);
   });
 }
 

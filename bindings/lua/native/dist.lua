@@ -67,13 +67,40 @@ function M.begin_sum(group, t)
   return sum[0] ~= 0 and tonumber(sum[0]) or nil
 end
 
----Lets a sum go on, without waiting. Answers whether it is over.
+---Writes the tensors of all ranks of a group into `target`, dense and as many times as large. `begins`: answers the
+---number of what has begun, or nil where it is done. `quiet`: the target gets no new version.
+function M.gather(group, t, target, begins, quiet)
+  tensor.check_open(t, "all_gather")
+  tensor.check_open(target, "all_gather")
+  check(C.pgc_dist_gather(group, t.ptr, target.ptr, (begins and 1 or 0) + (quiet and 2 or 0), sum), "all_gather")
+  return sum[0] ~= 0 and tonumber(sum[0]) or nil
+end
+
+---Begins to send a dense tensor, which must not be written to until that is over: a number as of begin_sum.
+function M.begin_send(group, t, peer, tag)
+  tensor.check_open(t, "dist.send")
+  check(C.pgc_dist_begin_send(group, t.ptr, peer, tag, sum), "dist.send")
+  return sum[0] ~= 0 and tonumber(sum[0]) or nil
+end
+
+---Gives a tensor's memory back, and takes memory for it again, whose contents the caller brings.
+function M.drop_memory(t) check(C.pgc_drop_memory(t.ptr), "drop_memory") end
+function M.renew_memory(t)
+  local rc = C.pgc_renew_memory(t.ptr)
+  if rc == RETRY then
+    operators.make_room()
+    rc = C.pgc_renew_memory(t.ptr)
+  end
+  check(rc, "renew_memory")
+end
+
+---Lets what has begun go on, without waiting. Answers whether it is over.
 function M.look(begun)
   check(C.pgc_dist_look(begun, over), "all_reduce")
   return over[0] ~= 0
 end
 
----Waits for a sum.
+---Waits for what has begun.
 function M.finish(begun) check(C.pgc_dist_finish(begun), "all_reduce") end
 
 ---Sets the seconds that a call may take; answers what they were.

@@ -120,6 +120,40 @@ uint64_t begin_sum(Group& group, Tensor& x) {
   return begin_collective(group, call);
 }
 
+uint64_t gather_into(Group& group, Tensor& x, Tensor& y, bool begin) {
+  const int64_t size = group.size();
+  if (!x.meta->contiguous || !y.meta->contiguous) pg::fail_argument("what is gathered must lie densely");
+  if (x.meta->dtype != y.meta->dtype || x.device != y.device || y.meta->numel != x.meta->numel * size)
+    pg::fail_argument(pg::format("%lld elements of each of %lld ranks do not fill %lld of the same dtype and device",
+                                 static_cast<long long>(x.meta->numel), static_cast<long long>(size),
+                                 static_cast<long long>(y.meta->numel)));
+  if (wants_agreement())
+    agree(group, std::string("all_gather of ") + pg::dtype_name(x.meta->dtype) + " " + shape_text(*x.meta));
+  Collective call{PG_COLLECTIVE_ALL_GATHER};
+  call.dtype = x.meta->dtype;
+  call.count = static_cast<uint64_t>(x.meta->numel);
+  const uint32_t stream = touch(x, false);
+  touch(y, true);
+  call.input = x.address(), call.output = y.address();
+  call.input_bytes = x.meta->bytes, call.output_bytes = y.meta->bytes;
+  call.what = "all_gather";
+  if (begin && y.device->host_visible && y.device->synchronous) return begin_collective(group, call);
+  run_collective(group, *y.device, stream, call);
+  return 0;
+}
+
+uint64_t begin_send(Group& group, Tensor& x, int32_t peer, int32_t tag) {
+  check_pair(group, peer, tag);
+  if (!x.device->host_visible || !x.device->synchronous) return 0;
+  if (!x.meta->contiguous) pg::fail_argument("what is sent must lie densely");
+  Collective call{PG_COLLECTIVE_SEND};
+  call.dtype = x.meta->dtype, call.peer = peer, call.tag = tag;
+  call.count = static_cast<uint64_t>(x.meta->numel);
+  call.input = x.address(), call.input_bytes = x.meta->bytes;
+  call.what = "send";
+  return begin_collective(group, call);
+}
+
 void send_tensor(Group& group, Tensor& x, int32_t peer, int32_t tag) {
   check_pair(group, peer, tag);
   TensorRef dense = x.meta->contiguous ? TensorRef::share(&x) : copy_dense(x, x.meta->dtype);

@@ -18,6 +18,12 @@ void run_between_processes(const Op& op, Tensor& x, const void* attrs, Tensor& y
 // touches the tensor. 0, and nothing has begun: its device is not host memory that is at rest between calls.
 uint64_t begin_sum(Group& group, Tensor& x);
 
+// Writes every rank's dense input, in their order, into a dense output that is as many times as large. `begin` answers
+// a request as begin_sum does; 0: it is written.
+uint64_t gather_into(Group& group, Tensor& x, Tensor& y, bool begin);
+// The same of a dense tensor that goes to one process. 0, and nothing has been sent: not host memory at rest.
+uint64_t begin_send(Group& group, Tensor& x, int32_t peer, int32_t tag);
+
 // To and from one process of a group, in pairs of one tag.
 void send_tensor(Group& group, Tensor& x, int32_t peer, int32_t tag);
 TensorRef receive_tensor(Group& group, const Tensor& like, int32_t peer, int32_t tag);

@@ -2,6 +2,7 @@
 #include "tensor/tensor.hpp"
 
 #include "base/ambient.hpp"
+#include "tensor/dropped.hpp"
 #include "tensor/kept.hpp"
 #include "tensor/node.hpp"
 #include "tensor/watch.hpp"
@@ -70,6 +71,7 @@ Tensor& base_of(Tensor& tensor) {
 }
 
 pg_tensor with_address(const Tensor& tensor) {
+  if (tensor.storage && is_dropped(*tensor.storage)) fail_dropped();
   pg_tensor t = tensor.meta->view;
   pg_address a = tensor.address();
   t.buffer = a.buffer;
@@ -93,6 +95,7 @@ void to_host(Tensor& tensor, void* target) {
   if (ambient().launches != nullptr) ambient().launches->refuse("an operator reads a value on the host");
   TensorRef dense = tensor.meta->contiguous ? TensorRef::share(&tensor) : copy_dense(tensor, tensor.meta->dtype);
   Device& device = *dense->device;
+  if (is_dropped(*dense->storage)) fail_dropped();
   use_on(*dense->storage, ambient().stream, false);
   device.download(target, dense->address(), static_cast<uint64_t>(dense->meta->bytes), ambient().stream);
 }
@@ -120,6 +123,7 @@ TensorRef move_to(Tensor& tensor, Device& device) {
   TensorRef source = tensor.meta->contiguous ? TensorRef::share(&tensor) : copy_dense(tensor, tensor.meta->dtype);
   TensorRef target = make_dense(device, source->meta);
   if (target->meta->numel == 0) return target;
+  if (is_dropped(*source->storage)) fail_dropped();
   device.copy_from(target->address(), ambient().stream, *source->device, source->address(),
                    source->storage->last_stream, static_cast<uint64_t>(source->meta->bytes));
   // The source may be freed by now: its memory must not be reused before the copy has read it.

@@ -3,6 +3,7 @@
 -- Whether gradients overflowed stays on the device: the step looks at it there, and the host first sees it in update.
 
 local native = require "perigee.native"
+local partial = require "perigee.nn.partial"
 
 if native.grad_scaler then return native.grad_scaler end -- package.loaded was cleared: the one in use
 
@@ -104,8 +105,29 @@ local function record_of(self, optimizer)
   return record
 end
 
+-- Where processes hold parts of parameters, what one has found all know.
+local function found_by_all(optimizer, found)
+  local asked, first = {}, nil
+  for _, group in ipairs(optimizer.groups) do
+    for _, p in ipairs(group.params) do
+      for _, among in ipairs(partial.groups(p)) do
+        if not asked[among.number] then
+          asked[among.number], first = true, first or p
+          local own = found and found:to "int32" or
+                      require("perigee").zeros({}, { dtype = "int32", device = first.device })
+          local all = native.call("all_reduce", { { own } }, { op = "max", group = among.number })
+          found = all:ne(0)
+        end
+      end
+    end
+  end
+  return found
+end
+
+local function unscale_all(self, optimizer) return found_by_all(optimizer, unscale(self, optimizer)) end
+
 local function unscale_once(self, record)
-  record.found = require("perigee.optim.lasting")(require("perigee").no_grad, unscale, self, record.optimizer)
+  record.found = require("perigee.optim.lasting")(require("perigee").no_grad, unscale_all, self, record.optimizer)
   record.unscaled = true
 end
 

@@ -2,6 +2,7 @@
 -- What replicas share: gradients, summed in buckets; parameters and other state; what each says of itself.
 
 local native = require "perigee.native"
+local partial = require "perigee.nn.partial"
 
 local M = {}
 
@@ -9,11 +10,24 @@ local BUCKET = 25 * 2 ^ 20 -- bytes that are reduced at once: enough to hide the
 
 local function pg() return require "perigee" end
 
----Numbers of all processes: a list by rank of lists. They are whole, below 2^53, or floats that are to be compared.
-function M.exchange(numbers)
-  local size = pg().dist.size()
-  local all = pg().dist.all_gather(pg().tensor(numbers, { dtype = "float64" })):reshape(size, #numbers):totable()
-  return all
+---Numbers of all processes, or of a group's: a list by rank of lists. They are whole, below 2^53, or floats that are to
+---be compared.
+---@param numbers number[]
+---@param group? perigee.Group
+function M.exchange(numbers, group)
+  local size = group and group.size or pg().dist.size()
+  local all = pg().dist.all_gather(pg().tensor(numbers, { dtype = "float64" }), { group = group })
+  return all:reshape(size, #numbers):totable()
+end
+
+---Those that every process has whole. Of others each has a part, which nobody else has.
+function M.whole_ones(tensors, group)
+  local list = {}
+  for _, t in ipairs(tensors) do
+    local part = partial.of(t)
+    if not part or part.group.number ~= group.number then list[#list + 1] = t end
+  end
+  return list
 end
 
 ---An optimizer's parameters, in their order.
@@ -77,10 +91,10 @@ function M.unflatten(list, flat)
 end
 
 ---Raises on every process where they have not the same number of parameters, of the same sizes.
-function M.check_models(where, params)
+function M.check_models(where, params, group)
   local total = 0
   for _, p in ipairs(params) do total = total + p:numel() end
-  local all = M.exchange { #params, total }
+  local all = M.exchange({ #params, total }, group)
   for i = 2, #all do
     if all[i][1] ~= all[1][1] or all[i][2] ~= all[1][2] then
       native.raise("failed_precondition", where, ("ranks have different models: rank 0 has %d parameters with %d " ..
@@ -90,8 +104,9 @@ function M.check_models(where, params)
 end
 
 ---Raises on every process where the parameters are not the same.
-function M.check_parameters(where, params)
-  M.check_models(where, params)
+function M.check_parameters(where, params, group)
+  M.check_models(where, params, group)
+  params = M.whole_ones(params, group)
   local sums = {}
   pg().no_grad(function()
     for i, p in ipairs(params) do
@@ -100,7 +115,7 @@ function M.check_parameters(where, params)
     end
   end)
   if #sums == 0 then return end
-  local all = M.exchange(sums)
+  local all = M.exchange(sums, group)
   for rank = 2, #all do
     for i, v in ipairs(all[rank]) do
       local other = all[1][i]
@@ -112,11 +127,11 @@ function M.check_parameters(where, params)
   end
 end
 
----Gives all processes rank 0's contents of these tensors.
-function M.spread(tensors)
+---Gives all processes of a group its rank 0's contents of these tensors, other than of parts.
+function M.spread(tensors, group)
   pg().no_grad(function()
-    for _, t in ipairs(tensors) do
-      if t:numel() > 0 then t:copy_(pg().dist.broadcast(t:detach())) end
+    for _, t in ipairs(M.whole_ones(tensors, group)) do
+      if t:numel() > 0 then t:copy_(pg().dist.broadcast(t:detach(), { group = group })) end
     end
   end)
 end

@@ -39,6 +39,14 @@ function dist.local_size() return world.get("dist.local_size").local_size end
 ---@return perigee.Group
 function dist.group(ranks) return world.group(ranks) end
 
+---`pg.dist.mesh{data=2, model=2}`: all processes in lines along axes with names, which all of them ask for together;
+---sizes multiply to their number. `mesh.data` and `mesh.model` are the groups that this process is in: replicas, and
+---those that hold parts of one. Ranks are counted along the last axis first: data, pipeline, others by name, model, or
+---as `order={"model", "data"}` says.
+---@param options table<string, integer>
+---@return perigee.Mesh
+function dist.mesh(options) return require "perigee.dist.mesh".new(options) end
+
 local GROUP = { "group", "table", named = true }
 local T = { "t", "tensor", required = true }
 local OP = { "op", "string", named = true, default = "sum" }
@@ -155,6 +163,127 @@ function dist.receive(...)
                              world.check_tag("dist.receive", o.tag))
 end
 
+local conjugate = require "perigee.nn.conjugate"
+local AXIS = { "axis", "axis", default = -1, doc = "the last if not given" }
+local AMONG = { "group", "table", named = true, required = true, type = "perigee.Group" }
+local read_share = native.signature("dist.share", { T, AMONG })
+local read_total = native.signature("dist.total", { T, AMONG })
+local read_split = native.signature("dist.split", { T, AXIS, AMONG })
+local read_join = native.signature("dist.join", { T, AXIS, AMONG })
+
+local function between(where, name, o)
+  local axis = o.axis
+  if axis then
+    if axis < 0 then axis = o.t:dim() + 1 + axis end
+    if axis < 1 or axis > o.t:dim() then
+      native.raise("invalid_argument", where, ("axis %d is out of range for t %s"):format(o.axis, tostring(o.t.shape)))
+    end
+  end
+  return conjugate[name](o.t, world.group_of(where, o.group), axis)
+end
+
+---Tensor parallelism: t as it is, the same on all processes of a group, for what each goes on with by itself; gradients
+---are summed over them. The counterpart of pg.dist.total; nn.ColumnLinear begins so.
+---@param t perigee.Tensor
+---@param options {group: perigee.Group}
+---@return perigee.Tensor
+function dist.share(...) return between("dist.share", "share", read_share(...)) end
+
+---Tensor parallelism: the sum over a group, for what all of its processes go on with alike, up to one loss that all
+---compute. Its gradient is the one that each has: pg.dist.all_reduce instead sums it once more, which is right where
+---each process has a loss of its own.
+---@param t perigee.Tensor
+---@param options {group: perigee.Group}
+---@return perigee.Tensor
+function dist.total(...) return between("dist.total", "total", read_total(...)) end
+
+---Tensor and sequence parallelism: of what all processes of a group have, the own part along an axis. Gradients are
+---joined again.
+---@param t perigee.Tensor
+---@param axis? integer
+---@param options {axis?: integer, group: perigee.Group}
+---@return perigee.Tensor
+function dist.split(...)
+  local o = read_split(...)
+  local g = world.group_of("dist.split", o.group)
+  if o.t:dim() > 0 and o.t:size(o.axis) % g.size ~= 0 then
+    native.raise("invalid_argument", "dist.split", ("axis %d of t %s is not to be cut into %d equal parts"):format(
+                   o.axis, tostring(o.t.shape), g.size))
+  end
+  return between("dist.split", "split", o)
+end
+
+---Tensor and sequence parallelism: the parts of all processes of a group behind each other along an axis. Of the
+---gradient each gets its own part.
+---@param t perigee.Tensor
+---@param axis? integer
+---@param options {axis?: integer, group: perigee.Group}
+---@return perigee.Tensor
+function dist.join(...) return between("dist.join", "join", read_join(...)) end
+
+local read_parallel = native.signature("dist.tensor_parallel", {
+  { "model", "any", required = true, type = "perigee.Layer" }, AMONG,
+  { "sequence", "boolean", named = true, default = false,
+    doc = "whether blocks get and give parts of the sequence, which norms and dropouts then compute" } })
+
+---Tensor parallelism of transformers: attention becomes nn.ShardedAttention, and the two linear layers of each block of
+---nn.TransformerEncoderLayer and its kin nn.ColumnLinear and nn.RowLinear, each process with its part of the weights
+---that the model has. All processes of the group have the same model, make this call before its optimizer, and call the
+---model with the same inputs; with sequence=true those of the blocks are `pg.dist.split(x, {axis=2, group=group})`, and
+---pg.dist.join brings the results together. Answers the model.
+---@param model perigee.Layer
+---@param options {group: perigee.Group, sequence?: boolean}
+---@return perigee.Layer
+function dist.tensor_parallel(...)
+  local o = read_parallel(...)
+  local group = world.group_of("dist.tensor_parallel", o.group)
+  return require "perigee.dist.tensor_parallel"(o.model, { group = group, sequence = o.sequence })
+end
+
+local read_shard = native.signature("dist.shard", {
+  { "model", "any", required = true, type = "perigee.Layer" },
+  { "level", "integer", named = true, required = true,
+    doc = "1: states of optimizers are spread, 2: gradients too, 3: parameters too" },
+  { "group", "table", named = true, type = "perigee.Group", doc = "over whom: mesh.data; all if not given" },
+  { "prefetch", "boolean", named = true, default = true,
+    doc = "whether at level 3 the parameters of the next layer are fetched while one computes" } })
+
+---Spreads what all processes would have over them (Rajbhandari et al., 2020), so that each has its 1 / N of every
+---parameter's elements: of states of optimizers at level 1, of gradients too at level 2, of the parameters themselves
+---too at level 3, where a layer's are whole only while it computes. Called by all, with the same model
+---(strategy:scope makes it so), before the optimizer is made. Answers the model.
+---
+---At levels 2 and 3 parameters outside of their layers' calls are vectors, this process's stretch, and `.grad` is that
+---of the stretch, summed over all: the mean where no strategy is at work, weighted by samples where one is. A layer's
+---parameters are read by its own call alone. Optimizers that go element by element work on them (SGD, Adam, AdamW and
+---others); pg.dist.whole_state brings them together. Level 1 needs a strategy (pg.dist.multi_worker), which sums
+---gradients.
+---@param model perigee.Layer
+---@param options {level: integer, group?: perigee.Group, prefetch?: boolean}
+---@return perigee.Layer
+function dist.shard(...)
+  local o = read_shard(...)
+  local group = world.group_of("dist.shard", o.group)
+  return require "perigee.dist.shard"(o.model, { level = o.level, group = group, prefetch = o.prefetch })
+end
+
+---Parameters and buffers of a model by name, as model:state() gives them, where processes hold parts: these are brought
+---together, one after the other, on every process. All that hold parts call it.
+---@param model perigee.Layer
+---@return table<string, perigee.Tensor>
+function dist.whole_state(model) return require "perigee.dist.whole".state("dist.whole_state", model) end
+
+---Copies whole tensors in by name, as model:load_state(state, options) does, where processes hold parts: each takes its
+---own. It asks no other process.
+---@param model perigee.Layer
+---@param state table<string, perigee.Tensor> by name, as pg.dist.whole_state or pg.load give them
+---@param options? {strict?: boolean, strip_prefix?: string, add_prefix?: string}
+---@return string[] missing, string[] unexpected
+function dist.load_whole(model, state, options)
+  local own = require "perigee.dist.whole".parts("dist.load_whole", model, state)
+  return model:load_state(own, options)
+end
+
 ---Seconds that anything between processes may take, 1800 at first, 0 for any time: what has not happened by then is an
 ---error that names who did not come. PERIGEE_DIST_DEADLINE in the environment sets it from the start.
 ---@param seconds number
@@ -184,6 +313,7 @@ end
 function dist.sync_batchnorm(model) return require "perigee.dist.sync_batchnorm"(model) end
 
 local read_workers = native.signature("dist.multi_worker", {
+  { "mesh", "any", named = true, type = "perigee.Mesh", doc = "whose axis `data` they are; else all processes" },
   { "overlap", "boolean", named = true, default = true, doc = "whether gradients are sent while backward computes" } })
 
 ---Data parallelism over all processes: each holds the model and computes its part of every batch. For `fit{strategy=}`
@@ -193,13 +323,19 @@ local read_workers = native.signature("dist.multi_worker", {
 ---
 ---Gradients are sent as backward computes them, from the second step on; `overlap=false` sends them before the step.
 ---The bits are the same. What a script does to `.grad` before the step comes behind strategy:reduce_gradients.
----@param ... {overlap: boolean?}
+---
+---With a mesh a replica is all processes that have the same place along its axis `data`: they hold its parts, get the
+---same rows, and draw the same random numbers.
+---@param ... {mesh: perigee.Mesh?, overlap: boolean?}
 ---@return perigee.Strategy
 function dist.multi_worker(...)
-  local overlap = read_workers(...).overlap and os.getenv "PERIGEE_DIST_DEBUG" ~= "1" -- which asks all before a call
+  local o = read_workers(...)
+  local overlap = o.overlap and os.getenv "PERIGEE_DIST_DEBUG" ~= "1" -- which asks all before a call
   local w = world.get "dist.multi_worker"
   check_tf_config(w.size)
-  return require "perigee.dist.processes"(w.rank, w.size, overlap)
+  local group = w.everybody
+  if o.mesh ~= nil then group = require "perigee.dist.mesh".need("dist.multi_worker", o.mesh):group "data" end
+  return require "perigee.dist.processes"(group, w.everybody, overlap)
 end
 
 local read_mirrored = native.signature("dist.mirrored", { { "devices", "any", named = true, type = "string[]",

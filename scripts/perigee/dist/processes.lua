@@ -4,6 +4,7 @@
 local native = require "perigee.native"
 local gradients = require "perigee.dist.gradients"
 local shares = require "perigee.dist.shares"
+local partial = require "perigee.nn.partial"
 local trees = require "perigee.dist.trees"
 local new_reducer = require "perigee.dist.reducer"
 local new_strategy = require "perigee.dist.strategy"
@@ -22,24 +23,25 @@ local function part_draws(self)
 end
 
 -- Rank 0's random state on all.
-local function share_draws()
+local function share_draws(self)
   local seed, offset = native.rng_state()
   local text = ("%s %.0f"):format(seed, offset)
   local bytes = { text:byte(1, -1) }
   for i = #bytes + 1, 64 do bytes[i] = 32 end
-  local got = pg().dist.broadcast(pg().tensor(bytes, { dtype = "uint8" })):totable()
+  local got = pg().dist.broadcast(pg().tensor(bytes, { dtype = "uint8" }), { group = self._everybody }):totable()
   local state = string.char(unpack(got))
   native.set_rng_state(state:match "^%d+", tonumber(state:match " (%d+)"))
 end
 
 function kind.begin_scope(self)
-  if self.num_replicas_in_sync > 1 and not self._parted then share_draws() end
+  if self._everybody.size > 1 and not self._parted then share_draws(self) end
 end
 function kind.scope(_, fn, ...) return fn(...) end
 kind.end_scope = part_draws
 
 -- Sums gradients of an optimizer's, or fit's, parameters; `key` is what they are asked for by.
 local function sum(self, key, params, weight)
+  params = gradients.whole_ones(params, self._group) -- of parts each process has the sum already
   if self.num_replicas_in_sync == 1 then
     local any = {}
     for i, p in ipairs(params) do any[i] = p.grad ~= nil end
@@ -52,6 +54,10 @@ local function sum(self, key, params, weight)
     self._reducers[key] = reducer
   end
   reducer:sum(weight)
+  for _, p in ipairs(params) do
+    local stretch = partial.stretch_of(p)
+    if stretch then stretch.summed = true end
+  end
   self._last = { params = params, any = reducer.any }
 end
 
@@ -62,7 +68,7 @@ local function reduce(self, optimizer)
   if self._reduced[optimizer] then return end
   local params = gradients.params_of(optimizer)
   if not self._known[optimizer] then
-    gradients.check_parameters("strategy", params)
+    gradients.check_parameters("strategy", params, self._group)
     self._known[optimizer] = true
   end
   sum(self, optimizer, params, weight_of(self))
@@ -73,10 +79,12 @@ kind.reduce_gradients = reduce
 -- What layers ask that work over replicas (nn/sync_norm.lua).
 local function replicas(self, weight, empty)
   if self.num_replicas_in_sync == 1 then return nil end
-  local size = self.num_replicas_in_sync
+  local size, group = self.num_replicas_in_sync, self._group
   return { weight = weight, empty = empty,
-           gather = function(t) return pg().dist.all_gather(t:reshape(1, -1)) end,
-           scatter_sum = function(t) return pg().dist.reduce_scatter(t:reshape(size, -1)):reshape(-1) end }
+           gather = function(t) return pg().dist.all_gather(t:reshape(1, -1), { group = group }) end,
+           scatter_sum = function(t)
+             return pg().dist.reduce_scatter(t:reshape(size, -1), { group = group }):reshape(-1)
+           end }
 end
 
 function kind.run(self, fn, ...)
@@ -85,22 +93,23 @@ function kind.run(self, fn, ...)
   local weight = weight_of(self)
   local function begin()
     native.strategy, self._sending, native.replicas = self._work, weight, replicas(self, weight, weight == 0)
+    shares.sending = weight
   end
   local function back()
-    native.strategy, self._sending, native.replicas = nil, nil, nil
+    native.strategy, self._sending, native.replicas, shares.sending = nil, nil, nil, nil
     for optimizer in pairs(self._reduced) do self._reduced[optimizer] = nil end
   end
   return native.with(begin, back, fn, ...)
 end
 
-function kind.reduce(_, op, value)
+function kind.reduce(self, op, value)
   if type(value) == "number" then
-    return pg().dist.all_reduce(pg().tensor(value, { dtype = "float64" }), { op = op }):item()
+    return pg().dist.all_reduce(pg().tensor(value, { dtype = "float64" }), { op = op, group = self._group }):item()
   end
   if not native.is_tensor(value) then
     native.raise("invalid_argument", "strategy:reduce", "needs a number or a tensor, got " .. native.describe(value))
   end
-  return pg().dist.all_reduce(value:detach(), { op = op })
+  return pg().dist.all_reduce(value:detach(), { op = op, group = self._group })
 end
 
 function kind.distributor(self)
@@ -137,38 +146,47 @@ end
 
 kind.fit = {
   begin = function(self, model, params, batches)
-    gradients.check_models("fit", params)
-    local all = gradients.exchange { batches }
+    gradients.check_models("fit", params, self._group)
+    local all = gradients.exchange({ batches }, self._group)
     for i = 2, #all do
       if all[i][1] ~= all[1][1] then
         native.raise("failed_precondition", "fit", ("ranks have different data: rank 0 has %d batches, rank %d has %d")
           :format(all[1][1], i - 1, all[i][1]))
       end
     end
-    gradients.spread(model:parameters())
-    gradients.spread(buffers_of(model))
+    gradients.spread(model:parameters(), self._group)
+    gradients.spread(buffers_of(model), self._group)
     part_draws(self)
   end,
   processes = function(self) return self.num_replicas_in_sync end,
   devices = function() end,
   sum = function(self, params) sum(self, params, params, 1) end,
   spread_parameters = function() end,
-  spread_buffers = function(_, model) gradients.spread(buffers_of(model)) end,
+  spread_buffers = function(self, model) gradients.spread(buffers_of(model), self._group) end,
   each = function(self, batch, device, fn)
     local share = shares.of(batch)
-    local function begin() self._sending, native.replicas = 1, replicas(self, 1, share ~= nil and share.count == 0) end
-    local function back() self._sending, native.replicas = nil, nil end
+    local function begin()
+      self._sending, native.replicas = 1, replicas(self, 1, share ~= nil and share.count == 0)
+      shares.sending = 1
+    end
+    local function back() self._sending, native.replicas, shares.sending = nil, nil, nil end
     native.with(begin, back, fn, batch, device, 1)
   end,
   merge = function(self, metric_kind, seen)
-    return metric_kind.merge(seen[1], function(op, value) return kind.reduce(self, op, value) end, trees.rows)
+    return metric_kind.merge(seen[1], function(op, value) return kind.reduce(self, op, value) end,
+                             function(t) return trees.rows(t, self._group) end)
   end,
   gather = trees.gather,
   exchange = gradients.exchange,
 }
 
-return function(rank, size, overlap)
-  return new_strategy(kind, { num_replicas_in_sync = size, rank = rank, _overlap = overlap,
+---@param group perigee.Group of the replicas
+---@param everybody perigee.Group those with whom the first random numbers are shared
+---@param overlap boolean
+return function(group, everybody, overlap)
+  return new_strategy(kind, { num_replicas_in_sync = group.size, rank = group.rank, _overlap = overlap,
+                              _group = group, _everybody = everybody,
+                              _beside = group.rank == 0 and everybody.rank > 0 or nil,
                               _known = setmetatable({}, { __mode = "k" }),
                               _reducers = setmetatable({}, { __mode = "k" }) })
 end

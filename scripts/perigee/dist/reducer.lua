@@ -75,7 +75,7 @@ local function exchange(self)
   local n, here = #self.params, {}
   for i, p in ipairs(self.params) do here[i] = p.grad and 1 or 0 end
   here[n + 1], here[n + 2] = self.stale and 1 or 0, self.started
-  local all = pg().dist.all_reduce(pg().tensor(here, { dtype = "int32" }), { op = "max" }):totable()
+  local all = pg().dist.all_reduce(pg().tensor(here, { dtype = "int32" }), { op = "max", group = self.among }):totable()
   local any = {}
   for i = 1, n do any[i] = all[i] == 1 end
   return any, all[n + 1] == 1, all[n + 2]
@@ -200,7 +200,8 @@ function Reducer:is_for(params) return same_list(self.params, params) end
 ---@param strategy perigee.Strategy whose `_sending` is the weight of gradients that may be sent now, or nil
 ---@param params perigee.Tensor[]
 return function(strategy, params)
-  local self = setmetatable({ strategy = strategy, params = { unpack(params) }, group = world.gradients(), buckets = {},
+  local self = setmetatable({ strategy = strategy, params = { unpack(params) }, among = strategy._group,
+                              group = world.gradients(strategy._group), buckets = {},
                               places = {}, any = {}, seen = {}, expected = {}, started = 0, looked = 1, stale = false },
                             Reducer)
   for i, p in ipairs(params) do self.seen[i], self.expected[i] = p.grad and 1 or 0, 0 end

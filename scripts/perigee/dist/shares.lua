@@ -7,6 +7,9 @@ local M = {}
 local known = setmetatable({}, { __mode = "k" }) -- { count, total } by batch
 local whole = setmetatable({}, { __mode = "k" }) -- batches of all replicas
 
+---What gradients of this process count while a strategy runs; nil: nothing is said.
+M.sending = nil
+
 -- The rows of all replicas together: those of the first tensor that is found.
 local function rows_of(v)
   if native.is_tensor(v) then return v:dim() > 0 and v.shape[1] or nil end

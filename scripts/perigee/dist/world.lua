@@ -115,17 +115,23 @@ function M.group(ranks)
     native.raise("invalid_argument", where, ("this is rank %d, which is not in the group; only its members make it")
       :format(w.rank))
   end
-  local number = w.size > 1 and native.dist.group(ranks) or 0
+  local number = #ranks > 1 and native.dist.group(ranks) or 0
   return setmetatable({ number = number, ranks = { unpack(ranks) }, rank = own, size = #ranks }, Group)
 end
 
-local gradient_group
+---This process as a group of its own.
+function M.alone()
+  return setmetatable({ number = 0, ranks = { M.get("dist").rank }, rank = 0, size = 1 }, Group)
+end
 
----The number of a group of all for gradients alone, whose calls come between others at any time. The first call is made
----by all processes.
-function M.gradients()
-  gradient_group = gradient_group or native.dist.group(M.get("dist").everybody.ranks)
-  return gradient_group
+local gradient_groups = {}
+
+---The number of a second group of the same ranks for gradients alone, whose calls come between others at any time. The
+---first call is made by all of them.
+function M.gradients(group)
+  local number = gradient_groups[group.number] or native.dist.group(group.ranks)
+  gradient_groups[group.number] = number
+  return number
 end
 
 function M.set_deadline(seconds)

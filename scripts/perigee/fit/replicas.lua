@@ -13,6 +13,9 @@ local function check(strategy)
                "pg.dist.multi_worker(), pg.dist.mirrored{devices={...}}")
 end
 
+-- Of several processes that hold parts of the first replica, one.
+local function is_first(strategy) return strategy.rank == 0 and rawget(strategy, "_beside") == nil end
+
 local function check_metrics(job)
   for _, metric in ipairs(job.metrics) do
     if not metric.kind.merge then
@@ -30,12 +33,12 @@ function M.prepare(job, strategy)
   job.strategy = strategy
   -- Launchers give each process a terminal of its own, and pass on what it prints: a bar would be drawn over and over.
   if strategy.num_replicas_in_sync > 1 and job.verbose == 1 then job.verbose = 2 end
-  if strategy.rank > 0 then job.verbose = 0 end
+  if not is_first(strategy) then job.verbose = 0 end
 end
 
 ---The callbacks that this process has: files and lines are rank 0's.
 function M.callbacks(job, list)
-  if not job.strategy or job.strategy.rank == 0 or type(list) ~= "table" then return list end
+  if not job.strategy or is_first(job.strategy) or type(list) ~= "table" then return list end
   if getmetatable(list) ~= nil then list = { list } end
   local kept = {}
   for key, callback in pairs(list) do

@@ -204,27 +204,94 @@ function hooks.set_computed(self, name, rule)
   if next(meta.hooks) == nil then meta.hooks = nil end
 end
 
----The hooks of a clone: only what its parameters need.
+---The hooks of a clone: only what its parameters need, and where it is.
 function hooks.of_clone(meta)
-  local computed = meta.hooks and meta.hooks.computed
-  return computed and { computed = computed } or nil
+  local set = meta.hooks
+  return set and (set.computed or set.on) and { computed = set.computed, on = set.on } or nil
+end
+
+-- ---- layers that are on a device of their own ----
+
+---From now on calls of the layer bring their inputs to a device (its number); nil: they do not.
+function hooks.set_device(self, number)
+  local meta = self[META]
+  if number == nil and not meta.hooks then return end
+  meta.hooks = meta.hooks or {}
+  meta.hooks.on = number
+  if next(meta.hooks) == nil then meta.hooks = nil end
+end
+
+-- Tensors of a graph are brought where they are needed when it runs.
+local function moved(v, device)
+  if native.is_tensor(v) then return native.is_graph_tensor(v) and v or v:to(device) end
+  if not native.is_plain(v) then return v end
+  local copy = {}
+  for key, field in pairs(v) do copy[key] = moved(field, device) end
+  return copy
+end
+
+local function move_inputs(inputs, number)
+  local device = native.device_name(number)
+  for i = 1, inputs.n do inputs[i] = moved(inputs[i], device) end
+end
+
+-- Names in an order that is the same in every process: rules may ask other processes.
+local function names_of(computed)
+  local names = {}
+  for name in pairs(computed) do names[#names + 1] = name end
+  if #names > 1 then table.sort(names) end
+  return names
 end
 
 local function put_back(tensors, old, computed, ok, ...)
-  for name in pairs(computed) do tensors[name] = old[name] end
+  for name in pairs(old) do
+    tensors[name] = old[name] or nil
+    if computed[name].done then computed[name].done() end -- the call is over
+  end
   if not ok then error((...), 0) end
   return ...
+end
+
+---fn() is called where a backward pass comes to an output of the layer's call.
+function hooks.set_entered(self, fn)
+  local meta = self[META]
+  meta.hooks = meta.hooks or {}
+  meta.hooks.entered = fn
+end
+
+-- The outputs, behind a node that tells.
+local function watch_outputs(outputs, entered)
+  local results, found = needing(outputs)
+  if #results == 0 then return outputs end
+  return (through(outputs, results, found, function(gradients)
+    entered()
+    return gradients
+  end))
 end
 
 -- forward with parameters that are computed for this call.
 local function forward_computed(self, computed, ...)
   local tensors, old = self[META].tensors, {}
-  for name in pairs(computed) do old[name] = tensors[name] end
-  for name, rule in pairs(computed) do tensors[name] = rule.compute(self, true) end
+  local ok, err = pcall(function()
+    for _, name in ipairs(names_of(computed)) do
+      local made = computed[name].compute(self, true)
+      old[name] = tensors[name] or false
+      tensors[name] = made
+    end
+  end)
+  if not ok then return put_back(tensors, old, computed, false, err) end
   return put_back(tensors, old, computed, pcall(path.call, self, self.forward, ...))
 end
 
-local function forward(self, set, ...)
+local forward
+function forward(self, set, ...)
+  if set.on then
+    local on = set.on
+    local function enter() return native.set_device(on) end
+    return native.with(enter, native.set_device, function(...)
+      return forward(self, { computed = set.computed }, ...)
+    end, ...)
+  end
   if set.computed then return forward_computed(self, set.computed, ...) end
   return path.call(self, self.forward, ...)
 end
@@ -234,10 +301,12 @@ end
 ---layer(...) of a layer that has hooks.
 function hooks.call(self, set, ...)
   local inputs = pack(...)
+  if set.on then move_inputs(inputs, set.on) end
   for _, hook in ipairs(set.forward_pre or {}) do replace(inputs, pack(hook.fn(self, inputs))) end
   local leave
   if (set.backward or set.backward_pre) and native.grad_enabled() then inputs, leave = watch(self, inputs) end
   local outputs = pack(forward(self, set, unpack(inputs, 1, inputs.n)))
+  if set.entered and native.grad_enabled() then outputs = watch_outputs(outputs, set.entered) end
   for _, hook in ipairs(set.forward or {}) do
     replace(outputs, pack(hook.fn(self, inputs, unpack(outputs, 1, outputs.n))))
   end

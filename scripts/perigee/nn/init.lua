@@ -26,6 +26,9 @@ for _, file in ipairs { "vectors", "attention", "rotary", "transformer", "recurr
   for name, class in pairs(require("perigee.nn." .. file)) do nn[name] = class end
 end
 for name, class in pairs(spatial) do nn[name] = class end
+local tensor_parallel = require "perigee.nn.tensor_parallel"
+for name, class in pairs(tensor_parallel.layers) do nn[name] = class end
+for name, fn in pairs(tensor_parallel.losses) do nn[name] = fn end
 require("perigee.nn.layers_common").check_input(nn.RoPE)
 
 local read_parameter = native.signature("nn.Parameter", {

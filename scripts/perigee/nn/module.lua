@@ -193,7 +193,7 @@ function Module.unfreeze(self) return set_trainable(self, true) end
 ---Forgets the gradients of all parameters.
 function Module.zero_grad(self) native.clear_grads(self:parameters()) end
 
-for name, source in pairs { state = "state", load_state = "state", to = "state", clone = "state",
+for name, source in pairs { state = "state", load_state = "state", to = "state", on = "state", clone = "state",
                             summary = "summary" } do
   Module[name] = function(self, ...) return require("perigee.nn." .. source)[name](self, ...) end
 end
@@ -206,7 +206,8 @@ function Module.cpu(self) return self:to("cpu") end
 native.checked.class(Module, { noun = "a layer", call = "model", is = walk.is_layer, open = true, skip = "class",
   kinds = { state = {}, clone = {}, apply = { { "fn", "function", required = true } }, train = { { "on", "boolean" } },
             hook = { { "event", "any" }, { "fn", "function", required = true } },
-            to = { { "target", "any", required = true }, { "second", "any" } } } })
+            to = { { "target", "any", required = true }, { "second", "any" } },
+            on = { { "device", "any", required = true } } } })
 
 local foreign_methods = require("perigee.names.foreign").layer_methods(native.raise)
 setmetatable(Module, { __index = foreign_methods, __call = function()

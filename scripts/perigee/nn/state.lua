@@ -7,14 +7,23 @@ local positions = require "perigee.nn.positions"
 local hooks = require "perigee.nn.hooks"
 local initialise = require "perigee.nn.initialise"
 local loading = require "perigee.nn.loading"
+local partial = require "perigee.nn.partial"
 
 local state = {}
 local META = walk.META
+
+-- Parts would pass for whole ones where they are loaded.
+local function refuse_part(where, name, t)
+  if not partial.of(t) then return end
+  native.raise("failed_precondition", where, ("%s is the part of a parameter %s that this process holds"):format(name,
+               tostring(native.shape(partial.whole_shape(t)))), "pg.dist.whole_state(model) brings parts together")
+end
 
 ---Parameters and buffers by name, without history, sharing the layer's memory.
 ---@return table<string, perigee.Tensor>
 function state.state(self)
   local tensors = {}
+  for _, entry in ipairs(walk.tensors(self)) do refuse_part("state", entry.name, entry.tensor) end
   for _, entry in ipairs(walk.tensors(self)) do tensors[entry.name] = entry.tensor:detach() end
   return tensors
 end
@@ -80,12 +89,16 @@ end
 ---@param second? string
 ---@return perigee.Layer
 function state.to(self, target, second)
+  partial.refuse_dropped(self, "to")
   require("perigee").no_grad(function()
     local targets = { target, second }
     local wanted = {}
     for i = 1, #targets do wanted[i] = read_target(targets[i]) or false end
     for i, name in ipairs(targets) do
       local dtype = wanted[i]
+      if not dtype then -- layers that were on another one
+        for _, layer in ipairs(walk.modules(self)) do hooks.set_device(layer, nil) end
+      end
       local seen = {}
       for _, entry in ipairs(walk.tensors(self)) do
         local t = entry.tensor
@@ -99,11 +112,24 @@ function state.to(self, target, second)
   return self
 end
 
+---Moves the layer to a device and keeps it there: calls bring their inputs along, and what forward makes is made there.
+---A model whose layers are on several devices computes on one after the other, backward too, and its results are where
+---its last layer is. model:to(device) brings all of it together again.
+---@param device string
+---@return perigee.Layer
+function state.on(self, device)
+  local number = native.find_device(device, "on")
+  state.to(self, native.device_name(number))
+  hooks.set_device(self, number)
+  return self
+end
+
 local function clone_tensor(t)
   local copy = t:detach():clone()
   if walk.is_parameter(t) then
     copy.requires_grad = t.requires_grad
     walk.mark_parameter(copy)
+    if partial.of(t) then partial.mark(copy, partial.of(t)) end
   end
   return copy
 end
@@ -155,6 +181,7 @@ end
 ---A copy with parameters and buffers of its own. Hooks stay behind.
 ---@return perigee.Layer
 function state.clone(self)
+  partial.refuse_dropped(self, "clone")
   return require("perigee").no_grad(clone_value, self, {}, false)
 end
 

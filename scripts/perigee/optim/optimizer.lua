@@ -9,6 +9,7 @@ local walk = require "perigee.nn.walk"
 local policy = require "perigee.nn.policy"
 local lasting = require "perigee.optim.lasting"
 local parameters = require "perigee.optim.parameters"
+local stretches = require "perigee.optim.stretches"
 
 ---Parameters of 16 bits step in float32 and keep float32 state, but no float32 copy of themselves: to have one, keep
 ---float32 parameters and compute under amp.autocast. Every hyperparameter may change between steps.
@@ -231,13 +232,15 @@ local function step_groups(self)
   end
 end
 
-local function update(self)
+local function update_all(self)
   if native.in_autocast() then
     policy.autocast(nil, nil, step_groups, self) -- updates written in Lua
   else
     step_groups(self)
   end
 end
+
+local function update(self) stretches.around(self, update_all) end
 
 ---Updates all parameters that have gradients: behind a call of closure(), which computes them, where one is given.
 ---@param closure? fun(): perigee.Tensor clears gradients, computes the loss, calls backward, returns the loss

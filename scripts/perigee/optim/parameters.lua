@@ -2,8 +2,12 @@
 -- What optimizers of both kinds do with their parameters: look at what they are given, and clear gradients.
 
 local native = require "perigee.native"
+local partial = require "perigee.nn.partial"
 
 local parameters = {}
+
+-- Those whose steps depend on all elements of a parameter together.
+local WHOLE = { LAMB = true, LARS = true, Adafactor = true, Muon = true, LBFGS = true }
 
 ---Refuses what no optimizer can change, and what is in `seen` already.
 function parameters.check(where, seen, p, i)
@@ -13,6 +17,10 @@ function parameters.check(where, seen, p, i)
   if not p.is_leaf then
     native.raise("invalid_argument", where, ("parameter %d is the result of an operation"):format(i),
                  "optimizers change leaves: tensors made with requires_grad")
+  end
+  if partial.of(p) and WHOLE[where] then
+    native.raise("not_supported", where, ("parameter %d is the part of one that this process holds, and %s looks at " ..
+                 "whole ones"):format(i, where), "SGD, Adam, AdamW and others that go element by element")
   end
   if seen[p] then native.raise("invalid_argument", where, ("parameter %d is there twice"):format(i)) end
   seen[p] = true

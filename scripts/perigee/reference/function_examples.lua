@@ -101,6 +101,8 @@ local prints = {
   embedding_bag = "pg.embedding_bag(" .. M .. ", pg.tensor({{0, 1}}, {dtype=\"int64\"}), {mode=\"sum\"})",
   ["nn.unfold"] = "nn.unfold(" .. IMAGE .. ", 2, {stride=2}).shape",
   ["nn.fold"] = "nn.fold(pg.ones{1, 4, 4}, {4, 4}, 2, {stride=2}).shape",
+  ["nn.sharded_cross_entropy"] = "nn.sharded_cross_entropy(pg.zeros{2, 4}, pg.tensor({0, 3}, {dtype=\"int64\"}), " ..
+    "{group=pg.dist.group{0}})",
   ["nn.is_layer"] = "nn.is_layer(nn.ReLU{}), nn.is_layer(1)",
   ["nn.is_parameter"] = "nn.is_parameter(nn.Linear{2, 1}.weight)",
   ["nn.init.constant_"] = "nn.init.constant_(pg.empty{2}, 3)", ["nn.init.zeros_"] = "nn.init.zeros_(pg.empty{2})",

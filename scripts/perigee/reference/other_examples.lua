@@ -109,6 +109,18 @@ local DIST = {
   send = "if pg.dist.size() > 1 and pg.dist.rank() == 0 then pg.dist.send(t, {to=1}) end\nprint \"sent\"",
   receive = "if pg.dist.rank() == 1 then t = pg.dist.receive(t, {from=0}) end\nprint(t)",
   multi_worker = "print(pg.dist.multi_worker())",
+  mesh = "local mesh = pg.dist.mesh{data=1, model=1}\nprint(mesh, mesh.model.size)",
+  share = "print(pg.dist.share(t, {group=pg.dist.group{0}}))",
+  total = "print(pg.dist.total(t, {group=pg.dist.group{0}}))",
+  split = "print(pg.dist.split(t, {axis=1, group=pg.dist.group{0}}))",
+  join = "print(pg.dist.join(t, {axis=1, group=pg.dist.group{0}}))",
+  tensor_parallel = "local model = nn.TransformerEncoderLayer{8, 2, 16}\n" ..
+    "pg.dist.tensor_parallel(model, {group=pg.dist.group{0}})\nprint(model(pg.rand{2, 5, 8}).shape)",
+  shard = "local model = pg.dist.shard(nn.Linear{4, 8}, {level=3})\nprint(model(pg.rand{2, 4}).shape)",
+  whole_state = "local layer = nn.ColumnLinear{4, 8, group=pg.dist.group{0}}\n" ..
+    "print(pg.dist.whole_state(layer).weight.shape)",
+  load_whole = "local layer = nn.ColumnLinear{4, 8, group=pg.dist.group{0}}\n" ..
+    "pg.dist.load_whole(layer, nn.Linear{4, 8}:state())\nprint(layer.weight.shape)",
   deadline = "pg.dist.deadline(60)\nprint(pg.dist.deadline(600))",
 }
 for name, text in pairs(DIST) do
