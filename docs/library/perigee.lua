@@ -185,6 +185,12 @@ local PackedSequence = {}
 ---@class perigee.PartialRun
 local PartialRun = {}
 
+---Stages of a model, one after the other. `stages` are those that this process has, by their number from 1.
+---@class perigee.Pipeline
+---@field stages table<integer, perigee.Layer>
+---@field micro_batches integer
+local Pipeline = {}
+
 ---@class perigee.PipelineAdvice
 ---@field [integer] { line: string, stage: string, text: string, remedy: string }
 local PipelineAdvice = {}
@@ -1348,6 +1354,17 @@ function dist.mirrored(...) end
 ---@param ... {mesh?: perigee.Mesh, overlap?: boolean} # mesh, overlap=true
 ---@return perigee.Strategy
 function dist.multi_worker(...) end
+
+---Pipeline parallelism: stages of a model on several devices of this process (stage 1 on the first, 2 on the second,
+---and where there are more stages than devices from the first again), or in as many processes, which compute parts of a
+---batch at the same time. `pipeline:step(x, y)` adds gradients to those of the parameters, `pipeline(x)` evaluates,
+---optimizers take `pipeline:parameters()`. A stage takes one tensor, and gives one. Gradients are those of
+---loss(model(x), y), which must be a mean over samples. A place holds activations of as many micro-batches as there are
+---places behind it (1f1b), or of all (gpipe), and waits for others
+---(places - 1) / (micro_batches * stages of a place + places - 1) of the time.
+---@param ... {stages: (perigee.Layer|function)[], devices?: string[], group?: perigee.Group, micro_batches?: integer, schedule?: "1f1b"|"interleaved"|"gpipe", loss?: function} # stages, devices, group, micro_batches=4, schedule=1f1b, loss
+---@return perigee.Pipeline
+function dist.pipeline(...) end
 
 ---This process's number among those that were launched together, from 0.
 ---@return integer
@@ -7594,6 +7611,28 @@ function pg.zeros(...) end
 ---@return perigee.Tensor
 ---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
 function pg.zeros_like(x, options) end
+
+---The part of a step's time that places wait for each other where all stages take as long, backward `ratio` times what
+---forward takes, and sending takes none: (places - 1) / (micro_batches * stages of a place + places - 1).
+---@param ratio? number # 2 if not given
+---@return number
+function Pipeline:bubble(ratio) end
+
+---The parameters of the stages that this process has.
+---@return perigee.Tensor[]
+function Pipeline:parameters() end
+
+---What each place, a device or a process, does in a step, in its order: { kind = "F" or "B", stage, micro }.
+---@return table[][]
+function Pipeline:schedule() end
+
+---A step's forward and backward passes: x and y are cut into micro-batches, of which each stage computes one while its
+---neighbours compute others; gradients are added to those that parameters have, as loss:backward() does. All processes
+---of a pipeline call it with the same batch.
+---@param x perigee.Tensor # [N, ...]
+---@param y? any # [N, ...], what the loss gets besides the last stage's result
+---@return perigee.Tensor loss the mean over all samples, on every process
+function Pipeline:step(x, y) end
 
 ---Writes the plot as a picture: "curve.svg" or "curve.png".
 ---@param path string

@@ -267,6 +267,36 @@ function dist.shard(...)
   return require "perigee.dist.shard"(o.model, { level = o.level, group = group, prefetch = o.prefetch })
 end
 
+local read_pipeline = native.signature("dist.pipeline", {
+  { "stages", "table", named = true, required = true, type = "(perigee.Layer|function)[]",
+    doc = "layers that follow one another, or functions that make one where it is needed" },
+  { "devices", "any", named = true, type = "string[]", doc = "of this process; processes if not given" },
+  { "group", "table", named = true, type = "perigee.Group", doc = "of processes: mesh.pipeline; all if not given" },
+  { "micro_batches", "integer", named = true, default = 4, doc = "parts of a batch, which stages compute by turns" },
+  { "schedule", "string", named = true, default = "1f1b", choices = { "1f1b", "interleaved", "gpipe" },
+    doc = "interleaved: several stages a place" },
+  { "loss", "function", named = true, doc = "(result, y) to a mean over samples; what step needs" } })
+
+---Pipeline parallelism: stages of a model on several devices of this process (stage 1 on the first, 2 on the second,
+---and where there are more stages than devices from the first again), or in as many processes, which compute parts of a
+---batch at the same time. `pipeline:step(x, y)` adds gradients to those of the parameters, `pipeline(x)` evaluates,
+---optimizers take `pipeline:parameters()`. A stage takes one tensor, and gives one. Gradients are those of
+---loss(model(x), y), which must be a mean over samples. A place holds activations of as many micro-batches as there are
+---places behind it (1f1b), or of all (gpipe), and waits for others
+---(places - 1) / (micro_batches * stages of a place + places - 1) of the time.
+---@param options {stages: table, devices?: string[], group?: perigee.Group, micro_batches?: integer, schedule?: string,
+---  loss?: function}
+---@return perigee.Pipeline
+function dist.pipeline(...)
+  local o = read_pipeline(...)
+  if o.micro_batches < 1 then
+    native.raise("invalid_argument", "dist.pipeline", "micro_batches must be positive, got " .. o.micro_batches)
+  end
+  local devices, given = o.devices, o.group
+  if not devices or given then o.group = world.group_of("dist.pipeline", given) end
+  return require "perigee.dist.pipeline"(o)
+end
+
 ---Parameters and buffers of a model by name, as model:state() gives them, where processes hold parts: these are brought
 ---together, one after the other, on every process. All that hold parts call it.
 ---@param model perigee.Layer

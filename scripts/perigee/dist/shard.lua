@@ -3,7 +3,7 @@
 -- optimizers (level 1), gradients too (2), parameters too (3).
 --
 -- At levels 2 and 3 a parameter is this process's stretch of its elements, a leaf. While its layer is called the
--- stretches of all are together in `flat`, which the layer sees as its parameter: the result of a node over the stretch,
+-- stretches of all are together in `flat`, which the layer sees as its parameter: the result of a node over it,
 -- whose gradient is summed, and cut, as soon as a backward pass has it. At level 3 `flat` has memory only while a layer
 -- needs it, in forward and again in backward; the tape goes on showing it in between (core/src/tensor/dropped.hpp).
 

@@ -116,6 +116,8 @@ local DIST = {
   join = "print(pg.dist.join(t, {axis=1, group=pg.dist.group{0}}))",
   tensor_parallel = "local model = nn.TransformerEncoderLayer{8, 2, 16}\n" ..
     "pg.dist.tensor_parallel(model, {group=pg.dist.group{0}})\nprint(model(pg.rand{2, 5, 8}).shape)",
+  pipeline = "local pipeline = pg.dist.pipeline{stages={nn.Linear{4, 8}, nn.Linear{8, 1}}, devices={\"cpu\"}, " ..
+    "micro_batches=2, loss=nn.mse}\nprint(pipeline, pipeline:step(pg.ones{4, 4}, pg.ones{4, 1}).shape)",
   shard = "local model = pg.dist.shard(nn.Linear{4, 8}, {level=3})\nprint(model(pg.rand{2, 4}).shape)",
   whole_state = "local layer = nn.ColumnLinear{4, 8, group=pg.dist.group{0}}\n" ..
     "print(pg.dist.whole_state(layer).weight.shape)",
