@@ -297,6 +297,16 @@ function dist.pipeline(...)
   return require "perigee.dist.pipeline"(o)
 end
 
+---`pg.dist.Checkpoints{folder, keep=3, model=model, optimizer=optimizer, ...}`: checkpoints that all processes write
+---together, each its share, where they hold parts (pg.dist.shard, pg.dist.tensor_parallel) or not; read by any number
+---of processes, whose models may be spread otherwise, or by one. What they hold are whole tensors in safetensors files:
+---`pg.load(folder .. "/step-00000010/model.safetensors.index.json", model)` reads a plain model's. Objects are layers,
+---optimizers, averages, and what has state() and load_state() of plain values. `group`: who writes; all if not given.
+---The folder must be one that all see.
+---@param given table
+---@return perigee.Checkpoints
+function dist.Checkpoints(given) return require "perigee.dist.checkpoints"(given) end
+
 ---Parameters and buffers of a model by name, as model:state() gives them, where processes hold parts: these are brought
 ---together, one after the other, on every process. All that hold parts call it.
 ---@param model perigee.Layer

@@ -2,8 +2,9 @@
 -- In which order the places of a pipeline compute: which stage's forward ("F") or backward ("B") of which micro-batch.
 --
 -- 1F1B (Narayanan et al., 2019): a place computes as many forwards as there are places behind it, then by turns a
--- forward and a backward, so that it never holds more activations than that. Interleaved (Narayanan et al., 2021): a place has
--- several stages, each as many places behind the one before, and what it waits for at both ends is shared by them.
+-- forward and a backward, so that it never holds more activations than that. Interleaved (Narayanan et al., 2021): a
+-- place has several stages, each as many places behind the one before, and what it waits for at both ends is shared by
+-- them.
 
 local M = {}
 

@@ -118,6 +118,9 @@ local DIST = {
     "pg.dist.tensor_parallel(model, {group=pg.dist.group{0}})\nprint(model(pg.rand{2, 5, 8}).shape)",
   pipeline = "local pipeline = pg.dist.pipeline{stages={nn.Linear{4, 8}, nn.Linear{8, 1}}, devices={\"cpu\"}, " ..
     "micro_batches=2, loss=nn.mse}\nprint(pipeline, pipeline:step(pg.ones{4, 4}, pg.ones{4, 1}).shape)",
+  Checkpoints = "local model = nn.Linear{4, 8}\n" ..
+    "local checkpoints = pg.dist.Checkpoints{folder .. \"/run\", model=model}\n" ..
+    "checkpoints:save{step=10}\nprint(checkpoints:restore().step)",
   shard = "local model = pg.dist.shard(nn.Linear{4, 8}, {level=3})\nprint(model(pg.rand{2, 4}).shape)",
   whole_state = "local layer = nn.ColumnLinear{4, 8, group=pg.dist.group{0}}\n" ..
     "print(pg.dist.whole_state(layer).weight.shape)",

@@ -82,7 +82,7 @@ test("processes: every schedule trains as the whole model does", function(t)
         of = nn.Sequential { nn.Sequential { whole[1], whole[2] }, nn.Sequential { whole[3], whole[4] } }
       end
       same_stages(pipeline, of, x)
-      raises(function() pipeline:step(x[{ { 1, 3 } }], y[{ { 1, 3 } }]) end, "3 samples are fewer than 4")
+      raises(function() pipeline:step(x[{ { 1, 3 } }], y[{ { 1, 3 } }]) end, "are fewer than 4")
     end
     raises(function() d.pipeline { stages = { build(1), build(2), build(3) } } end, "3 stages cannot be shared by 2")
     raises(function() d.pipeline { stages = { build(1), build(2), build(3), build(4) } } end, "schedule=\"interleaved\"")

@@ -43,6 +43,7 @@ fitting.objects = {
   session = session,
   strategy = function() return pg.dist.multi_worker() end,
   pipeline = function() return pg.dist.pipeline { stages = { model() }, devices = { "cpu" }, loss = pg.nn.mse } end,
+  checkpoints = function() return pg.dist.Checkpoints { folder .. "/spread", model = model() } end,
   mesh = function() return pg.dist.mesh { model = 1 } end,
   summary_writer = function() return pg.SummaryWriter { folder } end,
   tape = function() return pg.tape(function(tape) return tape end) end,
