@@ -67,6 +67,11 @@ local Callback = {}
 ---@field skipped string[] # what the last restore passed over, and why
 local CheckpointManager = {}
 
+---@class perigee.Checkpoints
+---@field dir string # the folder
+---@field keep integer # how many of the newest stay
+local Checkpoints = {}
+
 ---@class perigee.ClassRules
 ---@field noun string # what messages call an object: "a graph"
 ---@field call string # what a script may call it: "graph:print()"
@@ -951,6 +956,21 @@ function CheckpointManager:save(given) end
 ---@return integer[]
 function CheckpointManager:steps() end
 
+---Loads the newest checkpoint, or that of a step; called by all processes, of which there may be another number than
+---have written it, and whose models may be spread in another way. Answers what save was given; nil: there is none.
+---@param step? integer
+---@return table? values
+function Checkpoints:restore(step) end
+
+---Writes all objects, and plain values besides; called by all processes. Durable when it returns.
+---@param given { step: integer } # and plain values
+---@return string path the folder of the step
+function Checkpoints:save(given) end
+
+---The steps that there are checkpoints of, in their order.
+---@return integer[]
+function Checkpoints:steps() end
+
 ---The same as text, a line for each stretch that is planned.
 ---@return string
 function Compiled:explain() end
@@ -1270,6 +1290,16 @@ function Dataset:take(n) end
 ---@param ... perigee.Dataset
 ---@return perigee.Dataset
 function Dataset:zip(...) end
+
+---`pg.dist.Checkpoints{folder, keep=3, model=model, optimizer=optimizer, ...}`: checkpoints that all processes write
+---together, each its share, where they hold parts (pg.dist.shard, pg.dist.tensor_parallel) or not; read by any number
+---of processes, whose models may be spread otherwise, or by one. What they hold are whole tensors in safetensors files:
+---`pg.load(folder .. "/step-00000010/model.safetensors.index.json", model)` reads a plain model's. Objects are layers,
+---optimizers, averages, and what has state() and load_state() of plain values. `group`: who writes; all if not given.
+---The folder must be one that all see.
+---@param given table
+---@return perigee.Checkpoints
+function dist.Checkpoints(given) end
 
 ---The tensors of all processes behind each other along the first axis, in the order of ranks.
 ---@param ... perigee.Tensor|{t: perigee.Tensor, group?: perigee.Group} # t, group

@@ -119,7 +119,7 @@ local DIST = {
   pipeline = "local pipeline = pg.dist.pipeline{stages={nn.Linear{4, 8}, nn.Linear{8, 1}}, devices={\"cpu\"}, " ..
     "micro_batches=2, loss=nn.mse}\nprint(pipeline, pipeline:step(pg.ones{4, 4}, pg.ones{4, 1}).shape)",
   Checkpoints = "local model = nn.Linear{4, 8}\n" ..
-    "local checkpoints = pg.dist.Checkpoints{folder .. \"/run\", model=model}\n" ..
+    "local checkpoints = pg.dist.Checkpoints{os.tmpname() .. \".run\", model=model}\n" ..
     "checkpoints:save{step=10}\nprint(checkpoints:restore().step)",
   shard = "local model = pg.dist.shard(nn.Linear{4, 8}, {level=3})\nprint(model(pg.rand{2, 4}).shape)",
   whole_state = "local layer = nn.ColumnLinear{4, 8, group=pg.dist.group{0}}\n" ..

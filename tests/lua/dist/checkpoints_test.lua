@@ -89,6 +89,7 @@ test("what is refused", function(t)
   t.raises(function() checkpoints:restore(4) end, "there is no checkpoint of step 4")
   checkpoints:save { step = 1 }
   t.equal(checkpoints:steps(), { 1 })
-  t.raises(function() pg.dist.Checkpoints { folder, model = pg.nn.Linear { 2, 3 } }:restore() end, "is {2}; the model's")
+  local other = pg.dist.Checkpoints { folder, model = pg.nn.Linear { 2, 3 } }
+  t.raises(function() other:restore() end, "is {2}; the model's")
   process.run("rm -r " .. folder)
 end)
