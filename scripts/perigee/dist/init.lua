@@ -283,7 +283,8 @@ local read_pipeline = native.signature("dist.pipeline", {
 ---optimizers take `pipeline:parameters()`. A stage takes one tensor, and gives one. Gradients are those of
 ---loss(model(x), y), which must be a mean over samples. A place holds activations of as many micro-batches as there are
 ---places behind it (1f1b), or of all (gpipe), and waits for others
----(places - 1) / (micro_batches * stages of a place + places - 1) of the time.
+---(places - 1) / (micro_batches * stages of a place + places - 1) of the time. Devices of one process share the memory
+---that a model takes, but overlap little: a copy between two waits for both.
 ---@param options {stages: table, devices?: string[], group?: perigee.Group, micro_batches?: integer, schedule?: string,
 ---  loss?: function}
 ---@return perigee.Pipeline
