@@ -1391,7 +1391,8 @@ function dist.multi_worker(...) end
 ---optimizers take `pipeline:parameters()`. A stage takes one tensor, and gives one. Gradients are those of
 ---loss(model(x), y), which must be a mean over samples. A place holds activations of as many micro-batches as there are
 ---places behind it (1f1b), or of all (gpipe), and waits for others
----(places - 1) / (micro_batches * stages of a place + places - 1) of the time.
+---(places - 1) / (micro_batches * stages of a place + places - 1) of the time. Devices of one process share the memory
+---that a model takes, but overlap little: a copy between two waits for both.
 ---@param ... {stages: (perigee.Layer|function)[], devices?: string[], group?: perigee.Group, micro_batches?: integer, schedule?: "1f1b"|"interleaved"|"gpipe", loss?: function} # stages, devices, group, micro_batches=4, schedule=1f1b, loss
 ---@return perigee.Pipeline
 function dist.pipeline(...) end
