@@ -48,7 +48,7 @@ local function rounded(size) return math.ceil(size / BLOCK) * BLOCK end
 local ENDS = "the archive ends inside of it"
 
 -- One header: a table, nil at the end of the archive, or false and what is wrong.
-local function header_at(file, at, total)
+local function header_at(file, at)
   local block = file:read(at, BLOCK)
   if block == ("\0"):rep(#block) and (#block == BLOCK or #block == 0) then return nil end
   if #block < BLOCK then return false, ENDS end
@@ -60,17 +60,17 @@ local function header_at(file, at, total)
   if prefix ~= "" and block:sub(258, 264) ~= "ustar  " then name = prefix .. "/" .. name end
   local kind = block:sub(157, 157)
   local has_data = not kind:find "[1-6]"
-  return { name = name, kind = kind, size = has_data and size or 0, data = at + BLOCK, total = total }
+  return { name = name, kind = kind, size = has_data and size or 0, data = at + BLOCK }
 end
 
----Calls see(name, at, size) for each file of an archive, in order; what it answers ends that. Answers the byte of what
----is damaged and what is wrong, or nil.
+---Calls see(name, at, size) for each file of an archive, in order. Answers the byte of what is damaged and what is
+---wrong, or nil.
 function tar.each(file, see)
   local total, at = file:size(), 0
   local name, size -- what extensions said of the next file
   while true do
     local begin = at
-    local head, problem = header_at(file, at, total)
+    local head, problem = header_at(file, at)
     if head == nil then return nil end
     if not head then return begin, problem end
     local kind = head.kind
@@ -94,8 +94,7 @@ function tar.each(file, see)
     else
       if kind == "S" then return begin, "a sparse file, which is not served" end
       if kind == "0" or kind == "\0" or kind == "7" then
-        local answer = see(name or head.name, head.data, head.size)
-        if answer ~= nil then return begin, answer end
+        see(name or head.name, head.data, head.size)
       end
       name, size = nil, nil
     end
