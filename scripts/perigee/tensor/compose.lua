@@ -132,19 +132,50 @@ return function(pg, native)
     end
   end
 
-  ---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
-  ---for the last axes, more make new axes in front.
-  ---@return perigee.Tensor
-  both("tile", { { "counts", "list", required = true } }, function(o)
-    local x, counts = o.x, o.counts
+  local MAX_RANK = 8
+
+  -- All axes repeated in one copy: an axis of `count` in front of each. Nil where that has too many axes, or where a
+  -- size is one that only a run tells.
+  local function tiled(x, counts)
+    local n, first = rank(x), rank(x) - #counts
+    local apart, wide, shape = {}, {}, {}
+    for i = 1, n do
+      local length, count = size(x, i), i > first and counts[i - first] or 1
+      if type(length) ~= "number" or type(count) ~= "number" then return nil end
+      if count ~= 1 then apart[#apart + 1], wide[#wide + 1] = 1, count end
+      apart[#apart + 1], wide[#wide + 1], shape[i] = length, length, length * count
+    end
+    if #apart == n then return x:clone() end
+    return #apart <= MAX_RANK and x:reshape(apart):expand(wide):reshape(shape) or nil
+  end
+
+  local function tile(x, counts)
+    for i = 1, #counts do check_count("tile", counts[i]) end
     for _ = rank(x) + 1, #counts do x = x:unsqueeze(1) end
-    local result = x
+    local result = tiled(x, counts)
+    if result then return result end
+    result = x
     for i = 1, #counts do
-      check_count("tile", counts[i])
       if counts[i] ~= 1 then result = repeated(result, rank(x) - #counts + i, counts[i], 0) end
     end
-    return rawequal(result, o.x) and x:clone() or result
-  end)
+    return result
+  end
+  local read_tile = native.signature("tile", {
+    { "x", "tensor", required = true }, { "counts", "list", required = true } })
+  ---x again and again: `x:tile(2, 3)` is twice along axis 1 and three times along axis 2. Fewer counts than axes are
+  ---for the last axes, more make new axes in front.
+  ---@param x perigee.Tensor
+  ---@param counts integer|integer[]
+  ---@return perigee.Tensor
+  function pg.tile(...)
+    local x, a, b = ...
+    if native.is_tensor(x) and type(a) == "number" and select("#", ...) <= 3 and (b == nil or type(b) == "number") then
+      return tile(x, { a, b })
+    end
+    local o = read_tile(...)
+    return tile(o.x, o.counts)
+  end
+  native.methods.tile = pg.tile
 
   -- Which position stands at each of the repeated ones, when position i comes counts[i] times.
   local function repeated_places(x, axis, counts)
@@ -241,13 +272,11 @@ return function(pg, native)
   -- Column minus row of every element of [..., n, m] matrices: [n, m].
   local function distance(x, rows, columns) return (places(x, columns)) - (places(x, rows)):unsqueeze(2) end
 
-  ---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
-  ---@return perigee.Tensor
-  both("diag", { { "diagonal", "integer", default = 0 } }, function(o)
-    local x, k = o.x, o.diagonal
+  local function diag(x, k)
     local n = rank(x) == 1 and size(x, 1)
     if type(n) == "number" and n > 0 then
-      local wide = x:narrow(1, 1, 1):expand(n + math.abs(k), n + math.abs(k)) -- only its shape is looked at
+      local all = n + math.abs(k)
+      local wide = k == 0 and x:expand(n, n) or x:narrow(1, 1, 1):expand(all, all) -- only its shape is looked at
       return native.op("diagonal_grad")(x, wide, k)
     end
     if rank(x) == 1 then
@@ -258,7 +287,20 @@ return function(pg, native)
       native.raise("invalid_argument", "diag", ("x is %s; expected 1 or 2 axes"):format(tostring(x.shape)))
     end
     return native.op("diagonal")(x, k):clone()
-  end)
+  end
+  local read_diag = native.signature("diag", {
+    { "x", "tensor", required = true }, { "diagonal", "integer", default = 0 } })
+  ---Of a vector the matrix with it on diagonal number `diagonal`, else zeros; of a matrix that diagonal.
+  ---@param x perigee.Tensor
+  ---@param diagonal? integer 0 unless given
+  ---@return perigee.Tensor
+  function pg.diag(...)
+    local x = ...
+    if select("#", ...) == 1 and native.is_tensor(x) then return diag(x, 0) end
+    local o = read_diag(...)
+    return diag(o.x, o.diagonal)
+  end
+  native.methods.diag = pg.diag
 
   -- ---- picking ----
 
