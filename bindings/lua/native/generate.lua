@@ -8,6 +8,7 @@ local origins = require "perigee.native.origins"
 local attributes = require "perigee.native.attributes"
 local has_entries = require "perigee.native.has_entries"
 local options = require "perigee.native.generate_options"
+local results_of = require "perigee.native.results"
 
 local kinds = attributes.kinds
 -- A pg_number begins with a double, and is that as long as its kind is 0, as it is in a function's own struct.
@@ -199,6 +200,21 @@ local function general(_, in_place)
   return head .. ("return function(...) return any(op, %s, select('#', ...), ...) end"):format(in_place)
 end
 
+-- What the call has given, as run of operators.lua answers it.
+local function results(op)
+  local count = op.visible_outputs
+  if count == 1 then return give[false] end
+  local lines, list = {}, {}
+  for i = 1, count do
+    lines[i] = ("  local y%d = out[%d]\n"):format(i, i - 1)
+    list[i] = ("y%d ~= nil and wrap(y%d) or nil"):format(i, i)
+  end
+  if count == 2 then
+    lines[3] = "  if y1 ~= nil and y2 ~= nil then return scratch.note(where, wrap(y1), wrap(y2)) end\n"
+  end
+  return table.concat(lines) .. ("  do return %s end\n"):format(table.concat(list, ", "))
+end
+
 -- Tensors that must be there, then tensors that may be: linear(x, weight, bias), cross_entropy(logits, labels).
 local function with_optional(op)
   local names, tests, stores = {}, {}, {}
@@ -215,10 +231,10 @@ local function with_optional(op)
   end
   local list = table.concat(names, ", ")
   local store = table.concat(stores)
-  local run = expand(issue, { call = ("call(id, ins, %d, nil, nil, 0, out, 1)"):format(#names), again = store,
-                              attrs = "nil", first = "x1" })
+  local run = expand(issue, { call = ("call(id, ins, %d, nil, nil, 0, out, %d)"):format(#names, op.visible_outputs),
+                              again = store, attrs = "nil", first = "x1" })
   return table.concat { head, "return function(", list, ", ...)\nif select('#', ...) == 0 and ",
-                        table.concat(tests, " and "), " then\n", store, run, give[false], "end\n",
+                        table.concat(tests, " and "), " then\n", store, run, results(op), "end\n",
                         expand(optional_fallback, { flag = "false", count = tostring(#names), list = list }) }
 end
 
@@ -268,7 +284,7 @@ local function number_test(attr, v)
   if is_real(attr) then return ("type(%s) == 'number'"):format(v), v end
 end
 
-local MOST_INPUTS, MOST_NUMBERS = 5, 2
+local MOST_INPUTS, MOST_NUMBERS, MOST_RESULTS = 5, 2, 4
 
 -- Whether `positional` can write calls of an operator: what must be given are tensors and the first numbers.
 local function takes_numbers(op)
@@ -329,6 +345,15 @@ local function positional(op, in_place)
   return table.concat(parts)
 end
 
+-- Whether tensors alone make a call that has several results: lstm_cell(x, hidden, c).
+local function gives_several(op)
+  for _, attr in ipairs(op.visible) do
+    if attr.required then return false end
+  end
+  return not op.variadic and not op.variadic_output and not op.scalar and op.visible_outputs > 1 and
+         op.visible_outputs <= MOST_RESULTS and #op.inputs > 0 and #op.inputs <= MOST_INPUTS
+end
+
 -- Whether tensors alone make a call: some that must be there, then only ones that may.
 local function may_end_early(op)
   local seen = false
@@ -349,6 +374,7 @@ local function pick(op, in_place)
      op.visible[1] and op.visible[1].kind == kinds.axis then
     return variadic
   end
+  if not in_place and gives_several(op) then return with_optional end
   if op.variadic or op.visible_outputs ~= 1 then return general end
   if not op.scalar and not in_place and may_end_early(op) then return with_optional end
   local plain = true
@@ -363,7 +389,8 @@ end
 -- Structs that the function writes into; each keeps the defaults in what it does not write.
 local MOST = 64 -- tensors of a list; longer ones go to the grammar
 local function make_scratch(op, in_place)
-  local scratch = { out = ffi.new("pgc_tensor *[1]"), groups = ffi.new("uint32_t[1]"), most = MOST,
+  local scratch = { out = ffi.new("pgc_tensor *[?]", math.max(op.visible_outputs, 1)), note = results_of.note,
+                    groups = ffi.new("uint32_t[1]"), most = MOST,
                     ins = ffi.new("pgc_tensor *[?]", op.variadic and MOST or math.max(#op.inputs, 2)),
                     attrs = ffi.new("uint8_t[?]", math.max(op.attr_size, 8)),
                     has_entries = has_entries, where = in_place and op.name .. "_" or op.shown or op.name }

@@ -18,9 +18,22 @@ local native = require "perigee.native"
 local close = native.handles.close
 
 local cells = {}
-local function pg() return require "perigee" end
+local whole
+local function pg() -- asked for at every step: `require` would keep the loops from being compiled
+  whole = whole or require "perigee"
+  return whole
+end
 
-local function slope_of_tanh(y, d) return native.call("tanh_grad", { y, d }) end
+local function operator(name)
+  local f
+  return function(...)
+    f = f or native.op(name)
+    return f(...)
+  end
+end
+local lstm_cell, lstm_cell_grad = operator "lstm_cell", operator "lstm_cell_grad"
+local gru_cell, gru_cell_grad = operator "gru_cell", operator "gru_cell_grad"
+local tanh_grad, relu_grad = operator "tanh_grad", operator "relu_grad"
 
 -- ---- RNN: h' = f(x + h W^T) ----
 
@@ -41,9 +54,9 @@ local function plain(activation, slope)
   }
 end
 
-cells.tanh = plain("tanh", slope_of_tanh)
+cells.tanh = plain("tanh", tanh_grad)
 -- Where y is 0 so was the slope: relu's own rule.
-cells.relu = plain("relu", function(y, d) return native.call("relu_grad", { y, d }) end)
+cells.relu = plain("relu", relu_grad)
 
 -- ---- LSTM: c' = f c + i g, h' = o tanh(c'), gates in the order i, f, g, o ----
 
@@ -62,7 +75,7 @@ cells.lstm = {
   end,
   run = function(x, h, c, w, keep)
     local product = pg().linear(h, w.hidden)
-    local m, new_c, gates = native.call("lstm_cell", { x, product, c })
+    local m, new_c, gates = lstm_cell(x, product, c)
     local new_h = w.projection and pg().linear(m, w.projection) or m
     close(product)
     if keep then
@@ -75,7 +88,7 @@ cells.lstm = {
   end,
   back = function(saved, dh, dc, w)
     local dm = w.projection and dh:matmul(w.projection) or dh
-    local dx, new_dc = native.call("lstm_cell_grad", { dm, dc or false, saved[1], saved[2] })
+    local dx, new_dc = lstm_cell_grad(dm, dc or nil, saved[1], saved[2])
     return dx, nil, new_dc
   end,
 }
@@ -95,7 +108,7 @@ cells.gru = {
   end,
   run = function(x, h, _, w, keep)
     local product = pg().linear(h, w.hidden, w.bias)
-    local new_h, gates = native.call("gru_cell", { x, product, h })
+    local new_h, gates = gru_cell(x, product, h)
     if keep then
       keep { gates, product, h }
     else
@@ -105,7 +118,7 @@ cells.gru = {
     return new_h
   end,
   back = function(saved, dh)
-    local dx, dhidden, direct = native.call("gru_cell_grad", { dh, unpack(saved, 1, 3) })
+    local dx, dhidden, direct = gru_cell_grad(dh, saved[1], saved[2], saved[3])
     return dx, direct, nil, dhidden
   end,
 }
