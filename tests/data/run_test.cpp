@@ -31,8 +31,8 @@ int32_t twice(uint32_t function, void* raw) {
     return 0;
   }
   const double n = exchange.in.leaves[0].number;
-  if (function == 2 && n == 5) {
-    exchange.error = "five";
+  if ((function == 2 && n == 5) || (function == 6 && static_cast<int64_t>(n) % 3 == 0)) {
+    exchange.error = n == 5 ? "five" : "a multiple of three";
     return 1;
   }
   int64_t before = most_begun;
@@ -142,6 +142,30 @@ TEST_CASE("what a worker draws depends on seed, epoch and element alone") {
   CHECK(one != draws(2, 1, 1));
   CHECK(one != draws(1, 2, 1));
   CHECK(std::set<double>(one.begin(), one.end()).size() == 30);
+}
+
+TEST_CASE("what a function fails of is left out, whatever the threads, and counted") {
+  std::vector<double> expected;
+  for (int n = 0; n < 100; n++) {
+    if (n % 3 != 0) expected.push_back(2 * n);
+  }
+  for (size_t threads : {1u, 2u, 4u}) {
+    for (uint32_t capacity : {1u, 4u, 64u}) {
+      const auto skips = std::make_shared<Skips>("a test");
+      const StageRef stage = map_or_skip_stage(range_stage(100), 6, 0, 1, skips);
+      {
+        Run run(stage, 0, {0, capacity}, make_workers(threads));
+        CHECK(all(run) == expected);
+      }
+      CHECK(skips->count() == 34);
+      REQUIRE(skips->message(33) != nullptr);
+      CHECK(skips->message(34) == nullptr);
+      CHECK(std::string(skips->message(0)).ends_with("a multiple of three"));
+      Run again(repeat_stage(stage->again(), 2), 60, {0, capacity}, make_workers(threads));
+      CHECK(all(again).size() == 72);  // 66 twice, less 60
+      CHECK(skips->count() == 3 * 34);
+    }
+  }
 }
 
 TEST_CASE("filters give the same whatever the threads, also through buffers and again") {
