@@ -220,15 +220,33 @@ local Plot = {}
 ---@field seconds number # the whole time, but what looking for script lines took
 ---@field noting number # seconds of that
 ---@field rows perigee.ProfileRow[] # the longest first
----@field records table[] # all that was noted: { kind, name, from, to, shapes, origin, layer, bytes, device }
+---@field records table[] # all that was noted: { kind, name, from, to, shapes, line, layer, bytes, device }
 ---@field lost integer # how many records had no room
 ---@field parts table<string, number> # seconds of input, copies, kernels, waits, dispatch (operators without their
 ---@field busy number # share of the time in which kernels and copies ran or were waited for
----@field gaps {seconds: number, after: string?, origin: string?}[] # the longest times without any operator
----@field memory table<string, {peak: integer, at: number, holders: table[]}> # by device
+---@field devices table<string, perigee.ProfileDevice> # by name
+---@field gaps {seconds: number, at: number, after: string?, origin: string?}[] # the longest times without any operator
+---@field memory table<string, perigee.ProfileMemory> # by device
 ---@field verdict {kind: string, text: string, advice: string}
 local Profile = {}
 
+---@class perigee.ProfileDevice
+---@field kernels number # seconds in which kernels ran; of one that tells nothing: nil
+---@field copies number # seconds in which bytes were copied to or from it, and no kernel ran
+---@field bytes number # that were copied
+---@field busy number # share of the time
+---@field gaps {seconds: number, at: number, after: string?, origin: string?}[] # the longest times without any work
+local ProfileDevice = {}
+
+---@class perigee.ProfileMemory
+---@field peak integer # the most bytes of tensors that were live at one time
+---@field at number # when that was, in seconds
+---@field before integer # bytes that were live when the profile began
+---@field holders {name: string, bytes: integer, count: integer}[] # of what was taken in the profile, at the peak
+---@field curve {at: number, bytes: integer}[] # the most that was live in each of equal parts of the time
+local ProfileMemory = {}
+
+--- by the kernels' time; over 1 where the data lay in caches
 ---@class perigee.ProfileRow
 ---@field name string # operator, or upload, download, transfer, synchronize
 ---@field calls integer
@@ -237,7 +255,9 @@ local Profile = {}
 ---@field share number # of the whole time
 ---@field kernel number # seconds of its kernels; on an asynchronous device of their submission
 ---@field bytes number # that kernels read and wrote at least
----@field flops number # estimated, of products and convolutions
+---@field flops number # operations, estimated from shapes
+---@field roofline number? # share of what the device could do: the least time that its arithmetic and its memory allow,
+---@field bound string? # which of them allows no less, compute or memory
 local ProfileRow = {}
 
 ---@class perigee.PruneReport
@@ -355,9 +375,10 @@ local EarlyStopping = {}
 ---@field manager? perigee.CheckpointManager # what saves, once the training has begun
 local ModelCheckpoint = {}
 
+--- `energy of nvidia 0`
 ---@class perigee.callbacks.Monitor: perigee.Callback
 ---@field records {done: integer, name: string, norm: number, grad_norm: number?}[]
----@field usage table<string, perigee.Usage> # of `processor`, `memory`, `memory of cpu`, `energy`
+---@field usage table<string, perigee.Usage> # of `processor`, `memory`, `memory of cpu`, `energy`, `use of nvidia 0`,
 local Monitor = {}
 
 ---@class perigee.callbacks.TensorBoard: perigee.Callback
@@ -909,8 +930,9 @@ function callbacks.ModelCheckpoint(...) end
 ---After every so many batches the Euclidean norms of the parameters whose names fit the Lua pattern, and of their
 ---gradients, as they were in the last step. They are kept in `callback.records`: { done, name, norm, grad_norm }.
 ---What the process uses meanwhile is in `callback.usage`, each with { unit, total, mean, least, most, count }: of the
----processor (1: a whole core), of memory, of the memory of the device that the model is on, and the energy of the whole
----processor where it tells (RAPL); it is printed at the end.
+---processor (1: a whole core), of memory, of the memory of the device that the model is on, the energy of the whole
+---processor where it tells (RAPL), and where NVIDIA's driver is (NVML), how busy each of its devices was and the energy
+---that it took, whoever used it; it is printed at the end.
 ---@param ... integer|{every?: integer, pattern?: string, seconds?: number, print?: boolean} # every=100, pattern=, seconds=0.5, print=true
 ---@return perigee.callbacks.Monitor
 function callbacks.Monitor(...) end
@@ -6212,9 +6234,9 @@ function Tensor:prod(options, ...) end
 
 ---Runs fn once and notes every operator, kernel, copy, wait, gradient rule and allocation of the script's thread, with
 ---script lines and layers, and the ranges of pg.range and of `fit`. tostring tells the verdict, a table by operator,
----and who held memory when most was in use. Kernels of asynchronous devices are seen from the host: their submission,
----and what was waited for.
----@param ... function|{fn: function, trace?: string, origins?: boolean, capacity?: integer} # fn, trace, origins=true, capacity=262144
+---and who held memory when most was in use. Kernels of asynchronous devices are seen from the host: their
+---submission, and what was waited for.
+---@param ... function|{fn: function, trace?: string, origins?: boolean, roofline?: boolean, capacity?: integer} # fn, trace, origins=true, roofline=true, capacity=262144
 ---@return perigee.Profile
 function pg.profile(...) end
 

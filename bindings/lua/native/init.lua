@@ -29,7 +29,8 @@ local given = {
 }
 -- Modules that stand in `native` as they are.
 local whole = { host = true, custom = true, graphs = true, control = true, data = true, json = true, words = true,
-                compiled = true, regex = true, workers = true, fingerprint = true, dist = true, profile = true }
+                compiled = true, regex = true, workers = true, fingerprint = true, dist = true, profile = true,
+                nvml = true }
 
 local started = {}
 

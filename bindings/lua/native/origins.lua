@@ -7,7 +7,8 @@ local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local scopes = require "perigee.native.scopes"
 
-local M = { on = false }
+---`on`: somebody wants lines: pg.config.set, a graph that is being recorded, or a profile.
+local M = { on = false, in_profile = false }
 errors.origins = M
 local C
 
@@ -85,6 +86,118 @@ local function is_whole(stack)
   return frames < most_frames and scopes.in_main()
 end
 
+-- ---- in a profile ----
+-- The line must cost less than an operator, so it is looked for once for each few innermost lines of the stack, in each
+-- call of layers; found again, it is one text that LuaJIT's profiler makes, and one look into a table.
+
+local NEAR = 4 -- frames: the profiler's, this file's, the operator's function, and mostly the script's
+-- The layer whose call is under way: { places by stack, children by layer, layer, thread }; nil: no profile.
+local profiled
+local places, in_layer -- of that layer; whether there is one
+local spent -- seconds and counts: what looking for lines has taken, which is not what a profile is about
+local dumpstack, running = has_profiler and profiler.dumpstack, coroutine.running
+
+local function turn_to(layer)
+  profiled = layer
+  places, in_layer = layer and layer.places, layer and layer.layer ~= nil
+end
+
+local function now() return C.pgc_profile_begin() end -- nanoseconds
+
+-- What is noted for the stack as it stands, and the line alone.
+local function place_slowly()
+  local begin = now()
+  local line, path = errors.script_line() or "?", errors.layer_path and errors.layer_path() or nil
+  spent.slowly = spent.slowly + tonumber(now() - begin) * 1e-9
+  return path and line .. " in " .. path or line, line
+end
+
+-- Of a stack whose nearest frames are not known, or do not say enough. Not to be a function's last call, which would
+-- leave the stack.
+local function place_farther(near)
+  if in_layer and running() ~= profiled.thread then return (place_slowly()) end
+  local place, line
+  if places[near] == nil then
+    place, line = place_slowly()
+    if (";" .. near):gsub(";%./", ";"):find(";" .. line .. ";", 1, true) then
+      places[near] = place
+      return place
+    end
+    places[near] = false -- the line lies deeper
+  end
+  spent.deep = spent.deep + 1
+  local whole = dumpstack("pl;", most_frames)
+  if places[whole] then return places[whole] end
+  place = place or place_slowly()
+  if is_whole(whole) then places[whole] = place end
+  return place
+end
+
+local note -- what M.note is without a profile
+local function note_profiled()
+  if asked or recording then note() end
+  local near = dumpstack and dumpstack("pl;", NEAR)
+  local place = near and places[near]
+  if not place or in_layer and running() ~= profiled.thread then
+    place = near and place_farther(near) or place_slowly()
+  end
+  tell(place)
+end
+
+-- Seconds that a look at so many frames takes.
+local function cost_of_look(frames)
+  local known, begin, count = {}, now(), 100
+  for _ = 1, count do
+    if known[dumpstack("pl;", frames)] then count = 0 end
+  end
+  return tonumber(now() - begin) * 1e-9 / count
+end
+local near_cost, deep_cost
+
+---Operators are noted with lines and layers from now on.
+function M.begin_profile()
+  turn_to { places = {}, children = setmetatable({}, { __mode = "k" }) }
+  spent = { slowly = 0, deep = 0 }
+  if dumpstack then near_cost, deep_cost = cost_of_look(NEAR), cost_of_look(most_frames) end
+  M.in_profile, M.on = true, true
+  note, M.note = M.note, note_profiled
+end
+
+---Not any more. Answers a function of the number of operators, of which each asked for its line: the seconds that this
+---took.
+---@return fun(operators: integer): number
+function M.end_profile()
+  if not profiled then return function() return 0 end end
+  turn_to(nil)
+  M.in_profile, M.note = false, note
+  tell(false)
+  M.set(asked)
+  local s = spent
+  return function(operators)
+    if not dumpstack then return s.slowly end
+    return s.slowly + operators * near_cost + s.deep * deep_cost
+  end
+end
+
+---The call of a layer begins; answers what leave_layer takes when it is over.
+function M.enter_layer(layer)
+  local outer = profiled
+  if not outer then return nil end
+  local inner = outer.children[layer]
+  if not inner then
+    inner = { places = {}, children = setmetatable({}, { __mode = "k" }), layer = layer }
+    outer.children[layer] = inner
+  end
+  inner.thread = running()
+  turn_to(inner)
+  return outer
+end
+function M.leave_layer(outer)
+  if profiled and outer then turn_to(outer) end
+end
+
+-- ---- otherwise ----
+
 ---Tells the core the script's line, and the layer whose call stands on the stack.
 function M.note()
   if not recording or not has_profiler then
@@ -106,7 +219,7 @@ end
 
 function M.set(on)
   asked = on
-  M.on = asked or recording ~= nil
+  M.on = asked or recording ~= nil or M.in_profile
   if not M.on then tell(false) end
 end
 

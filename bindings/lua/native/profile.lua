@@ -3,6 +3,7 @@
 
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
+local origins = require "perigee.native.origins"
 local scopes = require "perigee.native.scopes"
 
 ---`on`: a profile is under way.
@@ -13,9 +14,11 @@ local C
 local KINDS = { "op", "kernel", "backward", "upload", "download", "peer", "wait", "alloc", "free", "range" }
 
 ---@param capacity integer records
-function M.begin(capacity)
+---@param lines boolean whether operators are noted with the script's lines and the layers
+function M.begin(capacity, lines)
   if C.pgc_profile_start(capacity) ~= 0 then errors.raise_native(C, "profile") end
   M.on = true
+  if lines then origins.begin_profile() end
 end
 
 -- Texts by their addresses: there are few, and each stands in many records.
@@ -33,14 +36,24 @@ local function reader()
   end
 end
 
----Ends the profile. Records { kind, name, from, to, shapes, origin, layer, bytes, device, block }, with times in
----seconds since `base`, in the order in which they ended, and how many had no room.
+-- "train.lua:12 in Net.fc (Linear)" as both; of one that a plugin's layer called, the layer is known already.
+local function split(origin, layer)
+  if not origin then return nil, layer end
+  local line, path = origin:match "^(.-) in (.*)$"
+  return line or origin, path or layer
+end
+
+---Ends the profile. Records { kind, name, from, to, shapes, origin, line, layer, bytes, device, thread, block }, with
+---times in seconds since `base`, in the order in which they ended; how many had no room; and the seconds that looking
+---for lines took. `origin`: line and layer.
 ---@return table[] records
 ---@return integer lost
+---@return number noting
 function M.finish(base)
   local records = ffi.new("const pgc_profile_record *[1]")
   local count, lost = ffi.new("uint64_t[1]"), ffi.new("uint64_t[1]")
   M.on = false
+  local noting_of, operators = origins.end_profile(), 0
   if C.pgc_profile_stop(records, count, lost) ~= 0 then errors.raise_native(C, "profile") end
   local list, text, first = {}, reader(), records[0]
   local start = ffi.new("int64_t", base)
@@ -48,19 +61,23 @@ function M.finish(base)
     local r = first[i]
     local kind = KINDS[r.kind]
     local memory = kind == "alloc" or kind == "free"
-    local from = tonumber(r.begin - start) * 1e-9
+    local from, origin = tonumber(r.begin - start) * 1e-9, text(r.origin)
+    local line, layer = split(origin, text(r.layer))
+    if kind == "op" then operators = operators + 1 end
     list[i + 1] = { kind = kind, name = text(r.name), from = from,
                     to = memory and from or tonumber(r["end"] - start) * 1e-9, shapes = text(r.shapes),
-                    origin = text(r.origin), layer = text(r.layer), bytes = tonumber(r.bytes), device = r.device,
+                    origin = origin, line = line, layer = layer, thread = "script", bytes = tonumber(r.bytes),
+                    device = r.device,
                     block = memory and tonumber(r["end"]) or nil }
   end
   C.pgc_profile_drop()
-  return list, tonumber(lost[0])
+  return list, tonumber(lost[0]), noting_of(operators)
 end
 
 ---Forgets a profile that failed.
 function M.drop()
   M.on = false
+  origins.end_profile()
   C.pgc_profile_drop()
 end
 

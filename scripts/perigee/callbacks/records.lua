@@ -49,7 +49,8 @@ function CSVLogger:on_epoch_end(job) native.write_text(self.path, csv_text(job.h
 
 ---@class perigee.callbacks.Monitor: perigee.Callback
 ---@field records {done: integer, name: string, norm: number, grad_norm: number?}[]
----@field usage table<string, perigee.Usage> of `processor`, `memory`, `memory of cpu`, `energy`
+---@field usage table<string, perigee.Usage> of `processor`, `memory`, `memory of cpu`, `energy`, `use of nvidia 0`,
+---  `energy of nvidia 0`
 local Monitor = {}
 Monitor.__index = Monitor
 Monitor.rank_zero = true
@@ -63,8 +64,9 @@ local read_monitor = native.signature("Monitor", {
 ---After every so many batches the Euclidean norms of the parameters whose names fit the Lua pattern, and of their
 ---gradients, as they were in the last step. They are kept in `callback.records`: { done, name, norm, grad_norm }.
 ---What the process uses meanwhile is in `callback.usage`, each with { unit, total, mean, least, most, count }: of the
----processor (1: a whole core), of memory, of the memory of the device that the model is on, and the energy of the whole
----processor where it tells (RAPL); it is printed at the end.
+---processor (1: a whole core), of memory, of the memory of the device that the model is on, the energy of the whole
+---processor where it tells (RAPL), and where NVIDIA's driver is (NVML), how busy each of its devices was and the energy
+---that it took, whoever used it; it is printed at the end.
 ---@return perigee.callbacks.Monitor
 function callbacks.Monitor(...)
   local o = read_monitor(...)

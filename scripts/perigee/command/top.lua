@@ -71,10 +71,14 @@ local function names_of(set)
 end
 
 local function device_rows()
-  local rows = { { "DEVICE", "MEMORY", "FREE", "DESCRIPTION" } }
+  local rows = { { "DEVICE", "MEMORY", "FREE", "USE", "DESCRIPTION" } }
   for _, d in ipairs(require("perigee").devices()) do
     local function size(n) return n and n > 0 and size_text(n) or "" end
-    rows[#rows + 1] = { d.name, size(d.memory_total), size(d.memory_free), d.description or "" }
+    rows[#rows + 1] = { d.name, size(d.memory_total), size(d.memory_free), "", d.description or "" }
+  end
+  for _, d in ipairs(native.nvml.look()) do -- in the driver's order, which need not be that of cuda:n
+    local use = d.use and ("%.0f %%"):format(100 * d.use) or "?"
+    rows[#rows + 1] = { "nvidia " .. d.number, "", "", use, "of the driver" }
   end
   return rows
 end

@@ -24,12 +24,22 @@ local function after_writes(written, ...)
   return unpack(results, 1, results.n)
 end
 
+-- A profile knows which layer is being called.
+local function leave(outer, ok, ...)
+  native.origins.leave_layer(outer)
+  if not ok then error((...), 0) end
+  return ...
+end
+
 ---Calls a layer's forward, or what computes it and more. Its frame stays on the stack meanwhile: `pass` keeps the call
 ---from being a tail call.
 function path.call(self, forward, ...)
   if native.graphs.recording then
     native.graphs.enter_layer()
     return pass(after_writes(native.graphs.written(), forward(self, ...)))
+  end
+  if native.origins.in_profile then
+    return leave(native.origins.enter_layer(self), pcall(forward, self, ...))
   end
   return pass(forward(self, ...))
 end

@@ -1,187 +1,212 @@
 -- SPDX-License-Identifier: Apache-2.0
--- From records to figures: who called whom, rows by operator, where the time went, memory over time.
+-- From records to figures: rows by operator, where the time went, what devices did, memory.
 
 local flops = require "perigee.profile.flops"
+local lines = require "perigee.profile.lines"
+local memory = require "perigee.profile.memory"
 
-local IS_COPY = { upload = true, download = true, peer = true }
-
--- The records that last, those that began first in front, what encloses others before them; each with `inner` (seconds
--- of what it called) and `parent`.
-local function nest(records)
-  local list = {}
-  for _, r in ipairs(records) do
-    if not r.block then
-      list[#list + 1] = r
-      r.inner, r.order = 0, #list
-    end
-  end
-  table.sort(list, function(a, b)
-    if a.from ~= b.from then return a.from < b.from end
-    if a.to ~= b.to then return a.to > b.to end
-    return a.order > b.order -- the outer one ends later
-  end)
-  local open = {}
-  for _, r in ipairs(list) do
-    while #open > 0 and open[#open].to < r.to do table.remove(open) end
-    r.parent = open[#open]
-    if r.parent then r.parent.inner = r.parent.inner + (r.to - r.from) end
-    open[#open + 1] = r
-  end
-  return list
-end
-
--- The nearest thing around a record that is no range.
+-- The nearest thing around a record that is an operator, or what copies.
 local function caller(r)
   local p = r.parent
-  while p and p.kind == "range" do p = p.parent end
+  while p and (p.kind == "range" or p.kind == "stage") do p = p.parent end
   return p
 end
 
-local function row_of(rows, by_name, name)
+local function row_of(self, by_name, name)
   local row = by_name[name]
   if not row then
-    row = { name = name, calls = 0, total = 0, kernel = 0, bytes = 0, flops = 0 }
-    by_name[name], rows[#rows + 1] = row, row
+    row = { name = name, calls = 0, total = 0, host = 0, kernel = 0, bytes = 0, flops = 0, least = 0, computing = 0 }
+    by_name[name] = row
+    self.rows[#self.rows + 1] = row
   end
   return row
 end
 
--- An operator's row has its kernels' time too; what it called has rows of its own.
-local function count_rows(self, list)
-  local rows, by_name = {}, {}
-  for _, r in ipairs(list) do
-    if r.kind ~= "range" and r.kind ~= "backward" then
-      local own, around = r.to - r.from - r.inner, caller(r)
-      local part = r.kind == "kernel" and around and around.kind == "op"
-      local row = row_of(rows, by_name, part and around.name or r.name)
-      row.total = row.total + own
-      if not part then row.calls = row.calls + 1 end
-      if r.kind == "kernel" then
-        row.kernel, row.bytes = row.kernel + (r.to - r.from), row.bytes + r.bytes
-        row.flops = row.flops + flops(r.name, r.shapes)
+-- Seconds that the device needs at least for a kernel, and those of its arithmetic alone; nil where it cannot say.
+local function least_of(self, r, operations)
+  local roofline = self.roofline_of
+  local name = roofline and self.names[r.device]
+  if not name then return nil end
+  local bandwidth = roofline.bytes(name)
+  local rate = operations > 0 and roofline.flops(name, (r.shapes or ""):match "^(%w+) %[" or "float32")
+  if not bandwidth or (operations > 0 and not rate) then return nil end
+  local computing = operations > 0 and operations / rate or 0
+  return math.max(computing, r.bytes / bandwidth), computing
+end
+
+-- Whether the times of a record on the script's thread are those of the device: the host computes for a processor, to
+-- others it only submits.
+local function is_own_time(self, r) return (self.names[r.device] or ""):find "^cpu" ~= nil end
+
+local function count_kernel(self, row, r)
+  local operations = flops(r.name, r.shapes)
+  row.kernel, row.bytes, row.flops = row.kernel + (r.to - r.from), row.bytes + r.bytes, row.flops + operations
+  local least, computing = least_of(self, r, operations)
+  if least then row.least, row.computing = row.least + least, row.computing + computing end
+  if not r.thread or is_own_time(self, r) then row.seen = (row.seen or 0) + (r.to - r.from) end
+end
+
+local ROWS = { op = true, kernel = true, launch = true, upload = true, download = true, peer = true, wait = true,
+               plan = true }
+
+-- An operator's row has its kernels' time too; what it called has rows of its own. What a device told of counts beside
+-- the time that its submission took on the host.
+local function count_rows(self)
+  self.rows = {}
+  local by_name = {}
+  for _, list in pairs(self.threads) do
+    for _, r in ipairs(list) do
+      if ROWS[r.kind] then
+        local own, around = r.to - r.from - r.inner, caller(r)
+        local part = (r.kind == "kernel" or r.kind == "launch") and around and ROWS[around.kind] and
+                     (around.kind == "op" or lines.is_copy(around))
+        local row = row_of(self, by_name, part and around.name or r.name)
+        row.total, row.host = row.total + own, row.host + own
+        if not part then row.calls = row.calls + 1 end
+        if r.kind == "kernel" then count_kernel(self, row, r) end
       end
     end
   end
-  for _, row in ipairs(rows) do
-    row.mean, row.share = row.total / math.max(row.calls, 1), row.total / self.seconds
+  for _, list in pairs(self.on_devices) do
+    for _, r in ipairs(list) do
+      local row = row_of(self, by_name, r.name)
+      row.total = row.total + (r.to - r.from)
+      if r.kind == "kernel" then count_kernel(self, row, r) end
+    end
   end
-  table.sort(rows, function(a, b)
+  for _, row in ipairs(self.rows) do
+    row.mean, row.share = row.total / math.max(row.calls, 1), row.total / math.max(self.seconds, 1e-12)
+    if row.least > 0 and row.kernel > 0 then
+      row.roofline = row.seen == row.kernel and row.least / row.kernel or nil
+      row.bound = row.computing >= row.least * 0.5 and "compute" or "memory"
+    end
+  end
+  table.sort(self.rows, function(a, b)
     if a.total ~= b.total then return a.total > b.total end
     return a.name < b.name
   end)
-  self.rows = rows
 end
 
-local function in_input(r)
+-- What the script's thread is at in a record. What is made for the input counts as input, whatever it is.
+local function kind_of(r)
   local p = r
   while p do
-    if p.kind == "range" and p.name == "input" then return true end
+    if p.kind == "stage" or p.kind == "range" and p.name == "input" then return "input" end
     p = p.parent
   end
-  return false
+  if r.kind == "range" then return "script" end
+  if lines.is_copy(r) then return "copies" end
+  if r.kind == "launch" or r.kind == "wait" then
+    if r.parent and lines.is_copy(r.parent) then return "copies" end
+    return r.kind == "wait" and "waits" or "dispatch"
+  end
+  return r.kind == "kernel" and "kernels" or "dispatch"
 end
 
--- Where the time went. What is made for the input counts as input, whatever it is.
-local function count_parts(self, list)
+-- Where the time went. While a device that tells computes or copies, that is what the time is for; else it is what the
+-- script's thread is at.
+local function count_parts(self)
   local parts = { input = 0, copies = 0, kernels = 0, waits = 0, dispatch = 0, script = 0 }
-  local noted = 0
-  for _, r in ipairs(list) do
-    local own = r.to - r.from - r.inner
-    if in_input(r) then
-      if r.kind == "range" and r.name == "input" and not in_input(r.parent) then
-        parts.input, noted = parts.input + (r.to - r.from), noted + (r.to - r.from)
-      end
-    elseif r.kind ~= "range" then
-      local part = IS_COPY[r.kind] and "copies" or r.kind == "kernel" and "kernels" or r.kind == "wait" and
-                   (r.parent and IS_COPY[r.parent.kind] and "copies" or "waits") or "dispatch"
-      parts[part], noted = parts[part] + own, noted + own
-    end
+  local host = lines.innermost(self.threads.script, kind_of)
+  local kernels, copies = {}, {}
+  for _, list in pairs(self.on_devices) do
+    for _, r in ipairs(list) do table.insert(r.kind == "kernel" and kernels or copies, r) end
+  end
+  local function by_time(a, b) return a.from < b.from end
+  table.sort(kernels, by_time)
+  table.sort(copies, by_time)
+  local computing = lines.union(kernels)
+  local copying = lines.outside(lines.union(copies), computing)
+  parts.kernels, parts.copies = lines.sum(computing), lines.sum(copying)
+  local noted = parts.kernels + parts.copies
+  for _, s in ipairs(lines.outside(lines.outside(host, computing), copying)) do
+    parts[s.kind] = parts[s.kind] + (s.to - s.from)
+    if s.kind ~= "script" then noted = noted + (s.to - s.from) end
   end
   parts.script = math.max(0, self.seconds - noted)
   self.parts = parts
-  self.busy = math.min(1, (parts.kernels + parts.copies + parts.waits) / self.seconds)
+  self.busy = math.min(1, (parts.kernels + parts.copies + parts.waits) / math.max(self.seconds, 1e-12))
 end
 
 local GAPS = 3
-local function find_gaps(self, list)
+local function longest(gaps)
+  table.sort(gaps, function(a, b) return a.seconds > b.seconds end)
+  for i = #gaps, GAPS + 1, -1 do gaps[i] = nil end
+  return gaps
+end
+
+local function gaps_between(spans, stop)
   local gaps, last = {}, nil
   local function add(to)
     local from = last and last.to or 0
     if to > from then
-      gaps[#gaps + 1] = { seconds = to - from, after = last and last.name, origin = last and last.origin }
+      local r = last and last.last
+      gaps[#gaps + 1] = { seconds = to - from, at = from, after = r and r.name, origin = r and r.origin }
     end
   end
-  for _, r in ipairs(list) do
-    if r.kind ~= "range" then
-      add(r.from)
-      if not last or r.to > last.to then last = r end
-    end
+  for _, s in ipairs(spans) do
+    add(s.from)
+    last = s
   end
-  add(self.seconds + self.noting)
-  table.sort(gaps, function(a, b) return a.seconds > b.seconds end)
-  for i = #gaps, GAPS + 1, -1 do gaps[i] = nil end
-  self.gaps = gaps
+  add(stop)
+  return longest(gaps)
 end
 
--- Visits every change of a device's memory with the bytes that are live then, beginning with `live`.
-local function replay(records, device, live, visit)
-  for _, r in ipairs(records) do
-    if r.block and r.device == device then
-      live = live + (r.kind == "alloc" and r.bytes or -r.bytes)
-      visit(r, live)
+---@class perigee.ProfileDevice
+---@field kernels number seconds in which kernels ran; of one that tells nothing: nil
+---@field copies number seconds in which bytes were copied to or from it, and no kernel ran
+---@field bytes number that were copied
+---@field busy number share of the time
+---@field gaps {seconds: number, at: number, after: string?, origin: string?}[] the longest times without any work
+
+local function count_devices(self)
+  self.devices = {}
+  for id, list in pairs(self.on_devices) do
+    local kernels, bytes = {}, 0
+    for _, r in ipairs(list) do
+      if r.kind == "kernel" then kernels[#kernels + 1] = r else bytes = bytes + r.bytes end
     end
+    local all, computing = lines.union(list), lines.sum(lines.union(kernels))
+    local busy = lines.sum(all)
+    self.devices[self.names[id] or tostring(id)] = {
+      kernels = computing, copies = busy - computing, bytes = bytes, busy = busy / math.max(self.seconds, 1e-12),
+      gaps = gaps_between(all, self.seconds + self.noting) }
+  end
+  -- A processor computes on the script's thread; others that tell nothing are seen from the host only.
+  local by_device = {}
+  for _, r in ipairs(self.threads.script) do
+    if r.kind == "kernel" and not self.on_devices[r.device] and is_own_time(self, r) then
+      by_device[r.device] = by_device[r.device] or {}
+      table.insert(by_device[r.device], r)
+    end
+  end
+  for id, list in pairs(by_device) do
+    local all = lines.union(list)
+    local busy = lines.sum(all)
+    self.devices[self.names[id] or tostring(id)] = { kernels = busy, copies = 0, bytes = 0,
+      busy = busy / math.max(self.seconds, 1e-12), gaps = gaps_between(all, self.seconds + self.noting) }
   end
 end
 
-local function holder_name(r)
-  return ("%s%s"):format(r.name or "?", r.origin and " at " .. r.origin or r.layer and " in " .. r.layer or "")
-end
-
--- Who held what was taken in the profile when most of a device's memory was in use.
-local function holders_at(records, device, peak)
-  local held, sums = {}, {}
-  for _, r in ipairs(records) do
-    if r.block and r.device == device then
-      held[r.block] = r.kind == "alloc" and r or nil
-      if r == peak then break end
-    end
-  end
-  for _, r in pairs(held) do
-    local name = holder_name(r)
-    sums[name] = sums[name] or { name = name, bytes = 0, count = 0 }
-    sums[name].bytes, sums[name].count = sums[name].bytes + r.bytes, sums[name].count + 1
-  end
+local function find_gaps(self)
   local list = {}
-  for _, sum in pairs(sums) do list[#list + 1] = sum end
-  table.sort(list, function(a, b)
-    if a.bytes ~= b.bytes then return a.bytes > b.bytes end
-    return a.name < b.name
-  end)
-  return list
-end
-
-local function count_memory(self, live)
-  self.memory = {}
-  for device, start in pairs(live) do
-    local peak, at = start.bytes, nil
-    replay(self.records, device, start.bytes, function(r, bytes)
-      if bytes > peak then peak, at = bytes, r end
-    end)
-    if at then
-      self.memory[start.name] = { peak = peak, at = at.from, before = start.bytes,
-                                  holders = holders_at(self.records, device, at) }
-    end
+  for _, r in ipairs(self.threads.script) do
+    if r.kind ~= "range" and r.kind ~= "stage" then list[#list + 1] = r end
   end
+  self.gaps = gaps_between(lines.union(list), self.seconds + self.noting)
 end
 
----Fills a profile that has records, lost and seconds. `live`: { name, bytes } of each device when it began.
-return function(self, live)
-  self.live = live
-  local list = nest(self.records)
-  self.nested = list
-  count_rows(self, list)
-  count_parts(self, list)
-  find_gaps(self, list)
-  count_memory(self, live)
+---Fills a profile that has records, lost, seconds and noting. `live`: { name, bytes } of each device when it began.
+---`roofline`: what a device can do; nil: nobody asks.
+return function(self, live, roofline)
+  self.live, self.names, self.roofline_of = live, {}, roofline or false
+  for id, start in pairs(live) do self.names[id] = start.name end
+  self.threads, self.on_devices, self.thread_names = lines.sort(self.records)
+  self.nested = self.threads.script
+  count_rows(self)
+  count_parts(self)
+  count_devices(self)
+  find_gaps(self)
+  self.memory = memory(self.records, live, self.seconds + self.noting)
   return self
 end

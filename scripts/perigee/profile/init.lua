@@ -17,19 +17,23 @@ local core = native.profile
 ---@field share number of the whole time
 ---@field kernel number seconds of its kernels; on an asynchronous device of their submission
 ---@field bytes number that kernels read and wrote at least
----@field flops number estimated, of products and convolutions
+---@field flops number operations, estimated from shapes
+---@field roofline number? share of what the device could do: the least time that its arithmetic and its memory allow,
+---  by the kernels' time; over 1 where the data lay in caches
+---@field bound string? which of them allows no less, compute or memory
 
 ---@class perigee.Profile
 ---@field seconds number the whole time, but what looking for script lines took
 ---@field noting number seconds of that
 ---@field rows perigee.ProfileRow[] the longest first
----@field records table[] all that was noted: { kind, name, from, to, shapes, origin, layer, bytes, device }
+---@field records table[] all that was noted: { kind, name, from, to, shapes, line, layer, bytes, device }
 ---@field lost integer how many records had no room
 ---@field parts table<string, number> seconds of input, copies, kernels, waits, dispatch (operators without their
 ---  kernels) and the script
 ---@field busy number share of the time in which kernels and copies ran or were waited for
----@field gaps {seconds: number, after: string?, origin: string?}[] the longest times without any operator
----@field memory table<string, {peak: integer, at: number, holders: table[]}> by device
+---@field devices table<string, perigee.ProfileDevice> by name
+---@field gaps {seconds: number, at: number, after: string?, origin: string?}[] the longest times without any operator
+---@field memory table<string, perigee.ProfileMemory> by device
 ---@field verdict {kind: string, text: string, advice: string}
 local Profile = {}
 
@@ -37,43 +41,32 @@ local read = native.signature("profile", {
   { "fn", "function", required = true, doc = "what is looked at" },
   { "trace", "string", named = true, doc = "file of a time line, for ui.perfetto.dev or chrome://tracing" },
   { "origins", "boolean", named = true, default = true,
-    doc = "whether operators have the script's line and the layer: finding them takes microseconds, which the " ..
-      "figures leave out but the time line shows" },
+    doc = "whether operators have the script's line and the layer: finding them takes time, which the figures " ..
+      "leave out but the time line shows" },
+  { "roofline", "boolean", named = true, default = true,
+    doc = "whether devices are measured (once a process, tens of milliseconds), to say how near to their limits " ..
+      "kernels are" },
   { "capacity", "integer", named = true, default = 2 ^ 18,
     doc = "records, of 64 bytes: if there are more, the first are lost" } })
 
 local function run(o)
-  local old = native.origins.asked()
-  local note, spent = native.origins.note, 0
-  if o.origins then
-    native.origins.set(true)
-    native.origins.note = function() -- what finding lines takes is not what is looked at
-      local start = native.clock()
-      note()
-      spent = spent + native.clock() - start
-    end
-  end
-  core.begin(o.capacity)
-  local base, clock = core.now(), native.clock()
+  core.begin(o.capacity, o.origins)
+  local clock, base = native.clock(), core.now()
   local ok, problem = xpcall(o.fn, function(e) return e end)
   if ok then ok, problem = pcall(pg.synchronize) end
   local seconds = native.clock() - clock
-  if o.origins then
-    native.origins.set(old)
-    native.origins.note = note
-  end
   if not ok then
     core.drop()
     error(problem, 0)
   end
-  local records, lost = core.finish(base)
-  return records, lost, seconds, spent
+  local records, lost, noting = core.finish(base)
+  return records, lost, seconds, math.min(noting, seconds)
 end
 
 ---Runs fn once and notes every operator, kernel, copy, wait, gradient rule and allocation of the script's thread, with
 ---script lines and layers, and the ranges of pg.range and of `fit`. tostring tells the verdict, a table by operator,
----and who held memory when most was in use. Kernels of asynchronous devices are seen from the host: their submission,
----and what was waited for.
+---and who held memory when most was in use. Kernels of asynchronous devices are seen from the host: their
+---submission, and what was waited for.
 ---@return perigee.Profile
 function profile.profile(...)
   local o = read(...)
@@ -87,7 +80,7 @@ function profile.profile(...)
   for i, d in ipairs(pg.devices()) do live[i - 1] = { name = d.name, bytes = native.memory_stats(i - 1).live } end
   local records, lost, seconds, spent = run(o)
   local self = setmetatable({ records = records, lost = lost, seconds = seconds - spent, noting = spent }, Profile)
-  analysis(self, live)
+  analysis(self, live, o.roofline and require "perigee.profile.roofline" or nil)
   self.verdict = verdict(self)
   if o.trace then self:save(o.trace) end
   return self

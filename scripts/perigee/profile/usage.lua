@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a process uses: processor, memory, memory of devices, energy where the processor tells. Read from /proc and
--- /sys, some 20 microseconds a time.
+-- What a process uses: processor, memory, memory of devices, energy where the processor tells; and what NVIDIA's driver
+-- tells of its devices. Read from /proc, /sys and NVML, some 20 microseconds a time.
 
 local native = require "perigee.native"
 
@@ -48,6 +48,17 @@ local function energy(last)
   return known and sum or nil
 end
 
+-- What the driver's devices do, whoever's work it is: their use now, and their energy since the last call.
+local function graphics(self)
+  for _, device in ipairs(native.nvml.look()) do
+    local name = "nvidia " .. device.number
+    if device.use then self:add("use of " .. name, "devices", device.use) end
+    local last = self.graphics[device.number]
+    if device.joules and last then self:add("energy of " .. name, "joules", math.max(device.joules - last, 0)) end
+    self.graphics[device.number] = device.joules
+  end
+end
+
 ---@class perigee.Usage
 ---@field unit string
 ---@field total number of what adds up: seconds of the processor, joules; else the sum
@@ -61,13 +72,14 @@ local Meter = {}
 Meter.__index = Meter
 
 function usage.meter()
-  local self = setmetatable({ values = {}, joules = {}, devices = {} }, Meter)
+  local self = setmetatable({ values = {}, joules = {}, devices = {}, graphics = {} }, Meter)
   self.clock, self.processor = native.clock(), os.clock()
   energy(self.joules)
+  for _, device in ipairs(native.nvml.look()) do self.graphics[device.number] = device.joules end
   return self
 end
 
-local function add(self, name, unit, value)
+function Meter:add(name, unit, value)
   local v = self.values[name]
   if not v then
     v = { unit = unit, total = 0, least = value, most = value, count = 0 }
@@ -83,7 +95,7 @@ local function device_memory(self)
   for _, name in ipairs(self.names or {}) do
     local index = self.devices[name] or native.find_device(name, "Monitor")
     self.devices[name] = index
-    add(self, "memory of " .. native.device_name(index), "bytes", native.memory_stats(index).live)
+    self:add("memory of " .. native.device_name(index), "bytes", native.memory_stats(index).live)
   end
 end
 
@@ -92,15 +104,16 @@ end
 function Meter:sample(names)
   local clock, processor = native.clock(), os.clock()
   if clock - self.clock >= 1e-3 then -- the processor's clock does not resolve less
-    add(self, "processor", "cores", (processor - self.processor) / (clock - self.clock))
+    self:add("processor", "cores", (processor - self.processor) / (clock - self.clock))
     self.clock, self.processor = clock, processor
   end
   local bytes = resident()
-  if bytes then add(self, "memory", "bytes", bytes) end
+  if bytes then self:add("memory", "bytes", bytes) end
   local joules = energy(self.joules)
-  if joules then add(self, "energy", "joules", joules) end
+  if joules then self:add("energy", "joules", joules) end
   self.names = names
   device_memory(self)
+  graphics(self)
 end
 
 local SCALES = { bytes = { { 2 ^ 30, "GB" }, { 2 ^ 20, "MB" }, { 2 ^ 10, "KB" } } }

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What holds a run back, and what to change.
 
--- A kernel that does fewer operations than this for each byte that it moves waits for memory, on any machine.
+-- Where nobody says how fast a device is: a kernel that does fewer operations than this for each byte that it moves
+-- waits for memory.
 local INTENSITY = 4
 -- A kernel that is over before the next one can be called: its calls are what takes the time.
 local SMALL = 10e-6
@@ -11,8 +12,8 @@ local ADVICE = {
     "does not change, prefetch",
   ["copy-bound"] = "bytes travel between devices: keep data where it is computed with, copy it once, in larger " ..
     "pieces, and avoid :item() and :totable() in the loop",
-  ["launch-bound"] = "many small operators: larger batches, fewer and larger operators, or a graph (pg.Session), " ..
-    "which calls them for less",
+  ["launch-bound"] = "many small operators: larger batches, fewer and larger operators, pg.compile, or a graph " ..
+    "(pg.Session), which calls them for less",
   ["host-bound"] = "the script itself takes the time: move loops over elements into operators, and work that does " ..
     "not depend on the step out of it",
   ["memory-bound"] = "kernels move more bytes than they compute with: join elementwise operators, use bfloat16, " ..
@@ -25,24 +26,25 @@ local ADVICE = {
 local function is_dense(self)
   local dense, sparse = 0, 0
   for _, row in ipairs(self.rows) do
-    local weight = row.kernel
+    local weight, computes = row.kernel, row.bytes > 0 and row.flops / row.bytes > INTENSITY
+    if row.bound then computes = row.bound == "compute" end
     if self.parts.waits > self.parts.kernels then -- its own time is unknown
       weight = math.max(row.flops / 8, row.bytes)
     end
-    if row.bytes > 0 and row.flops / row.bytes > INTENSITY then
-      dense = dense + weight
-    else
-      sparse = sparse + weight
-    end
+    if computes then dense = dense + weight else sparse = sparse + weight end
   end
   return dense > sparse
 end
 
 local function mean_kernel(self)
   local seconds, count = 0, 0
-  for _, r in ipairs(self.nested) do
-    if r.kind == "kernel" then seconds, count = seconds + (r.to - r.from), count + 1 end
+  local function add(list)
+    for _, r in ipairs(list) do
+      if r.kind == "kernel" then seconds, count = seconds + (r.to - r.from), count + 1 end
+    end
   end
+  add(self.threads.script)
+  for _, list in pairs(self.on_devices) do add(list) end
   return count > 0 and seconds / count or 0, count
 end
 
@@ -64,7 +66,7 @@ return function(self)
     weigh(is_dense(self) and "compute-bound" or "memory-bound", compute)
     weigh("launch-bound", parts.dispatch)
   end
-  local function percent(v) return ("%.0f %%"):format(100 * v / self.seconds) end
+  local function percent(v) return ("%.0f %%"):format(100 * v / math.max(self.seconds, 1e-12)) end
   local text = ("%s: input %s, copies %s, kernels %s, waiting for devices %s, calling operators %s, script %s"):format(
     kind, percent(parts.input), percent(parts.copies), percent(parts.kernels), percent(parts.waits),
     percent(parts.dispatch), percent(parts.script))

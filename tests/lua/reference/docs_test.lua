@@ -16,7 +16,7 @@ end
 
 for _, page in ipairs { "README", "lint", "coming_from_pytorch", "coming_from_keras", "coming_from_torch7",
                         "graphs_and_sessions", "smaller_models", "compile",
-                        "profiling", "many_machines", "input_pipelines" } do
+                        "profiling", "many_machines", "input_pipelines", "from_tf_data_and_dataloader" } do
   local number = 0
   for code in (read(root .. "/docs/" .. page .. ".md") or ""):gmatch("\n```lua\n(.-)\n```") do
     number = number + 1

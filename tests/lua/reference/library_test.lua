@@ -39,7 +39,8 @@ local INNER = {
   ["perigee.Average"] = "name options part sources exact",
   ["perigee.GradScaler"] = "factor growth_factor backoff_factor growth_interval growth_tracker enabled order seen",
   ["perigee.CheckpointManager"] = "objects mode looked_up",
-  ["perigee.SummaryWriter"] = "file", ["perigee.Profile"] = "live nested",
+  ["perigee.SummaryWriter"] = "file",
+  ["perigee.Profile"] = "live names nested on_devices roofline_of thread_names threads",
   ["perigee.Vocabulary"] = "kind tokens ids",
   ["perigee.Tokenizer"] = "tokens ranks results added steps prefix suffix whole_words document id_of bytes known " ..
     "known_count added_tokens count find_added",
