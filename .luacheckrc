@@ -9,5 +9,6 @@ self = false
 files["tests/lua"] = { globals = { "test" } }
 files["tests/amx"] = { globals = { "test" } }
 files["tests/gpu"] = { globals = { "test" } }
+files["tests/expressions"] = { globals = { "test" } }
 files["tests/plugins_faulty"] = { globals = { "test" } }
 files["tests/mutants"] = { globals = { "test" } }

@@ -5,7 +5,7 @@
 
 namespace cpu {
 
-DenseUnary::DenseUnary(UnaryOp op, uint32_t dtype)
+DenseUnary::DenseUnary(Primitive op, uint32_t dtype)
     : storage_(storage_of(dtype)),
       wide_(kStorageOf[kComputeOf[storage_]]),
       function_(simd->unary[op][kComputeOf[storage_]]) {

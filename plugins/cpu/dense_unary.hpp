@@ -9,7 +9,7 @@ namespace cpu {
 
 class DenseUnary {
  public:
-  DenseUnary(UnaryOp op, uint32_t dtype);
+  DenseUnary(Primitive op, uint32_t dtype);
   void run(void* data, int64_t count) const;
 
  private:

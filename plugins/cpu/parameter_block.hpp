@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of an elementwise operator, as the loops of kernels/simd want them: in the compute type, side by side.
+// The parameters of a primitive, as the loops of kernels/simd want them: in the compute type, side by side.
 #pragma once
 
 #include "perigee/kernels/parameters.hpp"
@@ -10,8 +10,8 @@ namespace cpu {
 class ParameterBlock {
  public:
   ParameterBlock() = default;
-  ParameterBlock(const pg::KernelCall& call, const pg_tensor& like)
-      : parameters_(call, pg::dtype_of(like)), type_(kStorageOf[kComputeOf[storage_of(like)]]) {}
+  ParameterBlock(const pg::KernelCall& call, const pg::ScalarStep& step, uint32_t dtype)
+      : parameters_(call, step, dtype), type_(kStorageOf[kComputeOf[storage_of(dtype)]]) {}
 
   struct Packed {
     alignas(8) char bytes[pg::math::kMaxParameters * 8] = {};

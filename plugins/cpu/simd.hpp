@@ -47,23 +47,10 @@ using ReduceFn = void (*)(const void* x, int64_t n, int64_t base, Acc* acc);
 // acc[j] = acc[j] op x[i * stride + j] for rows i and columns j, in the compute type.
 using ColumnFn = void (*)(const void* x, int64_t stride, int64_t rows, int64_t columns, void* acc);
 
-// Operators by the lists of math.hpp, in their order: comparisons and predicates come last.
-#define PG_ROW(name, Op) b##Op,
-enum BinaryOp : uint8_t {
-  PG_MATH_BINARY(PG_ROW) PG_MATH_BINARY_FLOAT(PG_ROW) PG_MATH_BINARY_INT(PG_ROW) PG_MATH_COMPARE(PG_ROW) kBinaryCount
-};
-#undef PG_ROW
-#define PG_ROW(name, Op) u##Op,
-enum UnaryOp : uint8_t {
-  PG_MATH_UNARY(PG_ROW) PG_MATH_UNARY_FLOAT(PG_ROW) PG_MATH_UNARY_INT(PG_ROW) PG_MATH_PREDICATE(PG_ROW) kUnaryCount
-};
-#undef PG_ROW
-#define PG_ROW(name, Op) t##Op,
-enum TernaryOp : uint8_t { PG_MATH_TERNARY(PG_ROW) PG_MATH_TERNARY_FLOAT(PG_ROW) kTernaryCount };
-#undef PG_ROW
-#define PG_ROW(name, Op) g##Op,
-enum SlopeOp : uint8_t { PG_MATH_SLOPE(PG_ROW) PG_MATH_GELU_SLOPE(PG_ROW) kSlopeCount };
-#undef PG_ROW
+using enum pg::math::Primitive;
+using pg::math::kPrimitiveCount;
+using pg::math::Primitive;
+
 #define PG_ROW(name, ...) l##name,
 enum LossOp : uint8_t { PG_MATH_LOSS(PG_ROW) kLossCount };
 #undef PG_ROW
@@ -135,23 +122,24 @@ using RepeatFn = void (*)(const void* source, int64_t step, int64_t rows, int64_
 
 struct Simd {
   const char* name;
-  BinaryFn binary[kBinaryCount][kComputeCount];  // NULL: the operator is not defined for the type
+  // By primitive, those of other forms being empty.
+  BinaryFn binary[kPrimitiveCount][kComputeCount];  // NULL: not defined for the type
   // The same, written past the caches; stream_fence as for stream_copy. NULL: not worth it.
-  BinaryFn binary_stream[kBinaryCount][kComputeCount];
-  UnaryFn unary[kUnaryCount][kComputeCount];
-  TernaryFn ternary[kTernaryCount][kComputeCount];
-  SlopeFn slope[kSlopeCount][kComputeCount];
+  BinaryFn binary_stream[kPrimitiveCount][kComputeCount];
+  UnaryFn unary[kPrimitiveCount][kComputeCount];
+  TernaryFn ternary[kPrimitiveCount][kComputeCount];
+  SlopeFn slope[kPrimitiveCount][kComputeCount];
   TernaryFn loss[kLossCount][2];  // float, double
   LossSumFn loss_sum[kLossCount][2];
   LossSlopeFn loss_slope[kLossCount][2];
   // Of bools, a byte each, without blocks of int32 in between. NULL: not there.
-  UnaryFn unary_bool[kUnaryCount];
-  BinaryFn binary_bool[kBinaryCount];
+  UnaryFn unary_bool[kPrimitiveCount];
+  BinaryFn binary_bool[kPrimitiveCount];
   // Of dense bfloat16, without blocks of float32 in between; parameters are float32. NULL: not worth it.
-  UnaryFn unary_bf16[kUnaryCount];
-  BinaryFn binary_bf16[kBinaryCount];
-  TernaryFn ternary_bf16[kTernaryCount];
-  SlopeFn slope_bf16[kSlopeCount];
+  UnaryFn unary_bf16[kPrimitiveCount];
+  BinaryFn binary_bf16[kPrimitiveCount];
+  TernaryFn ternary_bf16[kPrimitiveCount];
+  SlopeFn slope_bf16[kPrimitiveCount];
   SelectFn select[4];  // elements of 1, 2, 4, 8 bytes
   RepeatFn repeat[4];
   ConvertFn f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16;

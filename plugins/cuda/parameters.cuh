@@ -3,6 +3,7 @@
 #pragma once
 
 #include "elementwise.cuh"
+#include "elementwise_form.hpp"
 #include "kernel.hpp"
 #include "perigee/kernels/math.hpp"
 #include "perigee/kernels/parameters.hpp"

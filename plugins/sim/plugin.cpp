@@ -7,6 +7,15 @@ namespace sim {
 
 Plugin* plugin = nullptr;
 
+// Operators with a scalar expression share a kernel, which looks itself for what is switched off.
+static bool is_scalar(const std::string& op) {
+  uint32_t id = 0;
+  const pg_op_info* info = nullptr;
+  pg_error error = pg::make_error();
+  const pg_host& host = *pg::host;
+  return host.op_find(host.context, op.c_str(), &id, &info, &error) == PG_OK && info->scalar != nullptr;
+}
+
 // A kernel that is switched off is simply not there, as on hardware that lacks it.
 static void choose_kernels(const std::set<std::string>& missing) {
   static const std::vector<pg::KernelEntry> all = pg::kernel_entries();
@@ -14,7 +23,7 @@ static void choose_kernels(const std::set<std::string>& missing) {
   for (const std::string& op : missing) {
     size_t gone =
         std::erase_if(pg::kernel_entries(), [&](const pg::KernelEntry& entry) { return op == entry.info.op; });
-    if (gone == 0) pg::log(PG_LOG_WARNING, "PERIGEE_SIM_MISSING: there is no kernel for " + op);
+    if (gone == 0 && !is_scalar(op)) pg::log(PG_LOG_WARNING, "PERIGEE_SIM_MISSING: there is no kernel for " + op);
   }
 }
 

@@ -158,7 +158,7 @@ AT(pg_expand, groups, 40);
 AT(pg_expand, attrs, 48);
 AT(pg_expand, outputs, 56);
 
-SIZE(pg_op_info, 168);
+SIZE(pg_op_info, 176);
 AT(pg_op_info, size, 0);
 AT(pg_op_info, traits, 4);
 AT(pg_op_info, effect, 8);
@@ -185,6 +185,7 @@ AT(pg_op_info, decompose, 144);
 AT(pg_op_info, write_back, 152);
 AT(pg_op_info, version, 160);
 AT(pg_op_info, reserved, 164);
+AT(pg_op_info, scalar, 168);
 
 SIZE(pg_ops, 16);
 AT(pg_ops, size, 0);
@@ -539,6 +540,7 @@ IS(PG_DEVICE_HOST_VISIBLE, 1);
 IS(PG_DEVICE_SYNCHRONOUS, 2);
 IS(PG_DEVICE_ACCELERATOR, 4);
 IS(PG_KERNEL_VARIES, 1);
+IS(PG_KERNEL_SCALAR, 2);
 IS(PG_INIT_CONSTANT, 0);
 IS(PG_INIT_UNIFORM, 1);
 IS(PG_INIT_NORMAL, 2);

@@ -284,6 +284,10 @@ int Plugin::kernel(const std::string& op) const {
   for (uint32_t i = 0; i < kernels->count; i++) {
     if (op == kernels->kernels[i]->op) return static_cast<int>(i);
   }
+  const pg_op_info* info = find_op(op);
+  for (uint32_t i = 0; info != nullptr && info->scalar != nullptr && i < kernels->count; i++) {
+    if ((kernels->kernels[i]->flags & PG_KERNEL_SCALAR) != 0) return static_cast<int>(i);
+  }
   return -1;
 }
 

@@ -239,6 +239,8 @@ std::vector<Tensor> KernelCall::run() {
   const pg_kernels& table = *cpu().table<pg_kernels>(PG_IFACE_KERNELS);
   uint32_t index = 0;
   while (index < table.count && op != table.kernels[index]->op) index++;
+  if (index == table.count && info->scalar != nullptr)
+    for (index = 0; index < table.count && (table.kernels[index]->flags & PG_KERNEL_SCALAR) == 0;) index++;
   if (index == table.count) throw std::runtime_error("no kernel for " + op);
   pg_call call{PG_SIZE(pg_call, attrs),
                0,

@@ -116,7 +116,8 @@ class Use {
     pg_tensor meta = describe(numbers);
     const pg_tensor* metas[] = {&meta, &meta};
     uint32_t groups[] = {1, 1}, at = 0;
-    while (at < kernels_->count && std::string(kernels_->kernels[at]->op) != op) at++;
+    const std::string named = call.op->scalar == nullptr ? op : "*";
+    while (at < kernels_->count && kernels_->kernels[at]->op != named) at++;
     pg_call request = {PG_SIZE(pg_call, attrs), on, call.op, 2, 1, metas, groups, metas, call.attrs.data()};
     pg_prepared prepared{};
     prepared.size = PG_SIZE(pg_prepared, pack_bytes);

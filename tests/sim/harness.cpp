@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <deque>
+#include <map>
 
 #include "perigee/kernels/reference/operand.hpp"
 
@@ -13,15 +14,42 @@ namespace {
 
 using pg::reference::Operand;
 
+// The scalar expressions of elementwise operators, over inputs x, y, z; NULL: of another operator.
+const char* scalar_of(const std::string& op) {
+  static const std::map<std::string, const char*> texts = {
+      {"add", "Add(x, y)"},
+      {"mul", "Mul(x, y)"},
+      {"lt", "Lt(x, y)"},
+      {"maximum", "Maximum(x, y)"},
+      {"floor_div", "FloorDiv(x, y)"},
+      {"remainder", "Remainder(x, y)"},
+      {"exp", "Exp(x)"},
+      {"neg", "Neg(x)"},
+      {"relu", "Relu(x)"},
+      {"gelu", "approximate ? GeluTanh(x) : Gelu(x)"},
+      {"clamp", "Clamp(x; min, max)"},
+      {"floor", "Floor(x)"},
+      {"where", "Select(x, y, z)"},
+      {"masked_fill", "Select(y, value, x)"},
+  };
+  auto found = texts.find(op);
+  return found == texts.end() ? nullptr : found->second;
+}
+
 // A schema whose attributes all have a slot of one size.
 class Schema {
  public:
   explicit Schema(const Operation& call) : call_(call) {
-    info.size = PG_SIZE(pg_op_info, write_back);
+    info.size = PG_SIZE(pg_op_info, scalar);
+    info.scalar = scalar_of(call_.op);
+    if (info.scalar != nullptr) info.traits = PG_OP_ELEMENTWISE;
     info.name = call_.op.c_str();
     for (uint32_t i = 0; i < call_.inputs.size(); i++) {
-      uint32_t flags = PG_INPUT_VARIADIC | (i == call_.meta_input ? PG_INPUT_META : 0);
-      inputs_.push_back({PG_SIZE(pg_input_info, doc), flags, PG_M_ANY, 0, "x", "", nullptr});
+      static const char* const names[] = {"x", "y", "z"};
+      const bool scalar = info.scalar != nullptr, mask = scalar && call_.inputs[i][0].dtype == PG_B8;
+      uint32_t flags = scalar ? 0 : PG_INPUT_VARIADIC | (i == call_.meta_input ? PG_INPUT_META : 0);
+      inputs_.push_back(
+          {PG_SIZE(pg_input_info, doc), flags, mask ? PG_M_BOOL : PG_M_ANY, 0, scalar ? names[i] : "x", "", nullptr});
       input_list_.push_back(&inputs_.back());
     }
     for (size_t i = 0; i < call_.outputs.size(); i++) {
@@ -210,14 +238,17 @@ void Sim::occupy(uint64_t stream, uint32_t on) {
 
 int Sim::kernel(const std::string& op) const {
   for (uint32_t i = 0; i < kernels->count; i++) {
-    if (op == kernels->kernels[i]->op) return static_cast<int>(i);
+    const pg_kernel_info& info = *kernels->kernels[i];
+    const bool scalar = (info.flags & PG_KERNEL_SCALAR) != 0 && scalar_of(op) != nullptr;
+    if (op == info.op || scalar) return static_cast<int>(i);
   }
   return -1;
 }
 
 Code Sim::try_run(const Operation& operation, std::vector<Tensor>* results) {
   uint64_t s = stream();
-  Schema schema(operation);
+  static std::deque<Schema> schemas;  // they live as long as the process
+  const Schema& schema = schemas.emplace_back(operation);
   Sides in, to;
   std::vector<uint32_t> groups;
   for (const auto& group : operation.inputs) {

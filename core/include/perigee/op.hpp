@@ -90,6 +90,8 @@ class OpBuilder {
   OpBuilder& choice(const char* name, std::initializer_list<const char*> names, int32_t value, const char* doc);
   // A Lua number in place of one of the inputs: static attribute "scalar" and the runtime number "value".
   OpBuilder& scalar();
+  // What an elementwise operator computes, over the primitives of perigee/kernels/primitives.hpp (pg_op_info.scalar).
+  OpBuilder& expression(const char* text) { return expression_ = text, *this; }
   OpBuilder& runtime() { return flag(PG_ATTR_RUNTIME); }
   OpBuilder& required() { return flag(PG_ATTR_REQUIRED); }
   OpBuilder& pair() { return flag(PG_ATTR_PAIR); }
@@ -131,7 +133,7 @@ class OpBuilder {
   void check_inputs(const ShapeContext& c) const;
 
   std::string name_, doc_;
-  const char *category_ = "other", *role_ = nullptr;
+  const char *category_ = "other", *role_ = nullptr, *expression_ = nullptr;
   uint32_t traits_ = 0, effect_ = PG_EFFECT_NONE, numeric_ = PG_NUMERIC_KEEP;
   std::vector<pg_input_info> inputs_;
   std::vector<pg_output_info> outputs_;

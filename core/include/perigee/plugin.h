@@ -52,7 +52,7 @@ extern "C" {
 /* ---- versions, sizes ------------------------------------------------------------------------------------------- */
 
 #define PG_MAGIC 0x31474750u /* "PGG1", little endian */
-#define PG_ABI_MINOR 7u      /* raised by one whenever a field or function is appended */
+#define PG_ABI_MINOR 8u      /* raised by one whenever a field or function is appended */
 #define PG_MAX_RANK 8        /* dimensions of a tensor */
 
 /* The end of `last` in `type`: what a writer stores in `size`. */
@@ -445,6 +445,26 @@ typedef struct pg_op_info {
    * load. 0 reads as 1. What is only appended (an attribute whose default is what was so far) raises nothing. */
   uint32_t version;
   uint32_t reserved;
+  /* Since minor 8. What an elementwise operator (PG_OP_ELEMENTWISE, one output) computes, as a text over the primitives of
+   * perigee/kernels/primitives.hpp, or NULL. Kernels, fused code and references follow from it: an operator that has one
+   * needs no kernel of its own where kernels of PG_KERNEL_SCALAR are.
+   *
+   *   expr  := input                                    by name; not variadic, not META
+   *          | attr | number                            the same for all elements
+   *          | Primitive "(" expr {"," expr} [";" param {"," param}] ")"
+   *          | attr "?" expr ":" expr                   by a static bool, choice or whole number: whether it is not 0
+   *   param := attr | number                            attributes of kinds BOOL, INT, FLOAT, CHOICE, NUMBER
+   *
+   *   "Add(x, y)"  "Clamp(x; min, max)"  "approximate ? GeluTanh(x) : Gelu(x)"  "Select(mask, value, x)"
+   *
+   * Inputs of which only bool is taken, comparisons and predicates are truth values. The other inputs that are there have
+   * one dtype, the call's; bool where there is none. A primitive computes in float (float32 and 16-bit floats), double,
+   * int64 or int32 (the smaller integers and bool), and its result is converted to the call's dtype at once, as that of an
+   * operator is: an expression has the bits of the composition of the operators. A primitive of truth values alone computes
+   * in bool; beside other operands a truth value is 0 or 1. Numbers, and a Lua number in place of an input, are in the type
+   * of the arithmetic, unrounded, but for those that Select moves. The result is converted to the output's dtype. Integer
+   * division by zero and negative powers of integers fail the call. */
+  const char *scalar;
 } pg_op_info;
 
 typedef struct pg_ops {
@@ -548,11 +568,13 @@ typedef struct pg_device {
  * is prepared serves exactly the shapes and strides that it was prepared with. */
 #define PG_KERNEL_VARIES 1u /* its results depend on the order in which threads get there (atomic sums): never asked while
                                pg_host.deterministic says 1 */
+#define PG_KERNEL_SCALAR 2u /* since minor 8, with "*" for `op`: of any operator with a scalar expression. Asked behind the
+                               kernels that name the operator; pg_call.op tells which it is */
 
 typedef struct pg_kernel_info {
   uint32_t size;
   uint32_t flags;    /* PG_KERNEL_* */
-  const char *op;    /* operator's name */
+  const char *op;    /* operator's name; "*" with PG_KERNEL_SCALAR */
   uint64_t packs;    /* declared inputs that the kernel may want in a private layout; pg_prepared.pack_bytes decides */
   /* Since minor 3. Declared hidden outputs, by bit, that the kernel can leave out; bits of visible ones mean nothing.
    * Where nobody will read the hidden outputs of a call, the host leaves those out all together: their entries in

@@ -8,6 +8,7 @@
 //   device.hpp     a device: memory, streams, copies          kernel.hpp     kernels of operators on a device
 //   op.hpp         operators: schema, shape rule, gradient    layer.hpp      layers
 //   optimizer.hpp  optimizers                                 format.hpp     files of tensors
+//   scalar.hpp     scalar expressions, which elementwise operators state in place of kernels
 //   emit.hpp, functions.hpp  emitting operators, which gradients, layers and optimizers do
 //   kernels/       arithmetic that all devices share: math, float16, strided, philox; reference/ defines all operators
 //

@@ -184,7 +184,7 @@ struct Maker {
     }
     std::string text = "no kernel for " + description() + " on " + s.device->name;
     if (!reasons.empty()) text += " (" + reasons + ")";
-    std::string places = kernel_places(*key.op);
+    std::string places = kernel_places(*key.op, s.device->type);
     pg::fail(PG_E_NOT_SUPPORTED, text + (places.empty() ? "; no device has one" : "; there are kernels on " + places));
   }
 

@@ -144,12 +144,11 @@ void refusals_have_reasons(Library& library) {
   x.stride = &stride;
   const pg_tensor* list[] = {&x};
   const uint32_t groups[] = {1};
-  for (uint32_t i = 0; kernels != nullptr && i < kernels->count; i++) {
-    const std::string name = kernels->kernels[i]->op;
-    const Op* op = find_op(name);
+  auto ask = [&](uint32_t i, const Op* op) {
     if (op == nullptr || op->info->input_count != 1 || op->info->output_count != 1 ||
         (op->info->inputs[0]->flags | op->info->outputs[0]->flags) != 0)
-      continue;
+      return;
+    const std::string name = op->info->name;
     pg_call call{};
     call.size = PG_SIZE(pg_call, attrs);
     call.op = op->info;
@@ -162,6 +161,14 @@ void refusals_have_reasons(Library& library) {
     need(code != PG_OK, name + " takes numbers of an unknown kind");
     need(code == PG_E_NOT_SUPPORTED, name + pg::format(" refuses an unknown kind of numbers with code %d", code));
     need(why.message[0] != '\0', name + " refuses an unknown kind of numbers without a reason");
+  };
+  for (uint32_t i = 0; kernels != nullptr && i < kernels->count; i++) {
+    if ((kernels->kernels[i]->flags & PG_KERNEL_SCALAR) == 0) {
+      ask(i, find_op(kernels->kernels[i]->op));
+      continue;
+    }
+    for (uint32_t k = 0; k < op_count(); k++)
+      if (op_at(k)->info->scalar != nullptr) ask(i, op_at(k));
   }
   opened.close();
 }

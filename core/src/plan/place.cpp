@@ -257,7 +257,7 @@ struct Placer {
       if (here != nullptr && !known) {
         if (wished || other == nullptr)
           refuse(n.name, shown_operator(n.op->info->name), type_text(g, n), *place,
-                 "the device has no kernel for it" + kernels_text(n), n.origin);
+                 "the device has no kernel for it" + kernels_text(n, place->type), n.origin);
         if (other != nullptr) tell(n.name, n.op->info->name, *other, common_name(*place) + " has no kernel for it");
       }
       if (other != nullptr) place = other;
@@ -267,9 +267,9 @@ struct Placer {
     for (auto& [input, id] : n.writes) p->value[id] = place;
   }
 
-  static std::string kernels_text(const GraphNode& n) {
+  static std::string kernels_text(const GraphNode& n, const std::string& without = "") {
     if (is_transfer(n) || n.op->info->decompose != nullptr) return "";
-    const std::string places = kernel_places(*n.op);
+    const std::string places = kernel_places(*n.op, without);
     return places.empty() ? "" : "; there are kernels on " + places;
   }
 

@@ -22,7 +22,7 @@ constexpr uint32_t kKnown = 0;
 template <>
 constexpr uint32_t kKnown<pg_ops> = PG_SIZE(pg_ops, ops);
 template <>
-constexpr uint32_t kKnown<pg_op_info> = PG_SIZE(pg_op_info, reserved);
+constexpr uint32_t kKnown<pg_op_info> = PG_SIZE(pg_op_info, scalar);
 template <>
 constexpr uint32_t kKnown<pg_input_info> = PG_SIZE(pg_input_info, written_if);
 template <>

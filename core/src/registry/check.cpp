@@ -181,6 +181,17 @@ void check_op(const pg_op_info& info) {
   if ((info.traits & PG_OP_IN_PLACE) != 0 && (info.input_count == 0 || info.output_count == 0)) {
     pg::fail_argument(owner + ": an in-place form needs an input and an output");
   }
+  if (info.scalar != nullptr && ((info.traits & PG_OP_ELEMENTWISE) == 0 || info.output_count != 1)) {
+    pg::fail_argument(owner + ": only elementwise operators with one output have a scalar expression");
+  }
+}
+
+void check_kernel(const pg_kernel_info& info) {
+  const bool all = std::strcmp(info.op, "*") == 0, scalar = (info.flags & PG_KERNEL_SCALAR) != 0;
+  if (all != scalar) {
+    pg::fail_argument(std::string("kernel of '") + info.op +
+                      "': \"*\" for an operator and PG_KERNEL_SCALAR belong together");
+  }
 }
 
 void check_layer(const pg_layer_info& info) {

@@ -15,6 +15,7 @@ struct LoadedPlugin;
 // Each throws pg::Error that names the operator and the field.
 void check_op(const pg_op_info& info);
 void check_layer(const pg_layer_info& info);
+void check_kernel(const pg_kernel_info& info);
 void check_optimizer(const pg_optimizer_info& info);
 void check_device_type(const std::string& type);
 

@@ -20,6 +20,7 @@ namespace perigee {
 namespace {
 
 constexpr uint32_t kMaxOps = 4096;
+constexpr const char* kScalarKernels = "*";  // what kernels of PG_KERNEL_SCALAR have for an operator's name
 constexpr std::array<const char*, static_cast<size_t>(Role::count)> kRoleNames = {
     "",     "accumulate", "sum_like",   "zeros_like", "ones_like",      "all_finite", "clone",  "cast",      "transfer",
     "fill", "copy",       "all_reduce", "all_gather", "reduce_scatter", "broadcast",  "reduce", "all_to_all"};
@@ -42,6 +43,8 @@ struct Registry {
   // operator, device type. A list is replaced, never changed, when a plugin adds to it.
   std::unordered_map<std::string, std::map<std::string, const KernelList*>> kernels;
   std::deque<KernelList> kernel_lists;
+  // Those of an operator by name and, behind them, those of all scalar expressions, where there are both.
+  std::map<std::pair<const KernelList*, const KernelList*>, KernelList> joined_lists;
   std::deque<Layer> layers;
   std::deque<Optimizer> optimizers;
   std::vector<Format> formats;
@@ -128,6 +131,8 @@ void check_plugin(const LoadedPlugin& plugin) {
     const Op* holder = r.roles[static_cast<size_t>(role)];
     roles.add(info.role, holder == nullptr ? nullptr : holder->plugin);
   }
+  for (uint32_t i = 0; plugin.kernels != nullptr && i < plugin.kernels->count; i++)
+    check_kernel(*plugin.kernels->kernels[i]);
   NameCheck layers("layer"), optimizers("optimizer");
   for (uint32_t i = 0; plugin.layers != nullptr && i < plugin.layers->count; i++) {
     const pg_layer_info& info = *plugin.layers->layers[i];
@@ -179,6 +184,14 @@ void add_kernels(LoadedPlugin* plugin) {
     r.kernel_lists.push_back(std::move(all));
     list = &r.kernel_lists.back();
   }
+}
+
+// Of the kernels that name it; NULL where there are none. Lock held.
+const KernelList* kernels_named(const char* op, const std::string& device_type) {
+  auto found = registry().kernels.find(op);
+  if (found == registry().kernels.end()) return nullptr;
+  auto list = found->second.find(device_type);
+  return list == found->second.end() ? nullptr : list->second;
 }
 
 template <class Item>
@@ -248,11 +261,20 @@ const Op& role_op(Role role) {
 const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_type) {
   static const KernelList none;
   load_device_type(device_type);
-  std::shared_lock guard(registry().mutex);
-  auto found = registry().kernels.find(op.info->name);
-  if (found == registry().kernels.end()) return none;
-  auto list = found->second.find(device_type);
-  return list == found->second.end() ? none : *list->second;
+  {
+    std::shared_lock guard(registry().mutex);
+    const KernelList* named = kernels_named(op.info->name, device_type);
+    const KernelList* scalar = op.info->scalar == nullptr ? nullptr : kernels_named(kScalarKernels, device_type);
+    if (named == nullptr || scalar == nullptr) return named != nullptr ? *named : scalar != nullptr ? *scalar : none;
+    auto joined = registry().joined_lists.find({named, scalar});
+    if (joined != registry().joined_lists.end()) return joined->second;
+  }
+  std::unique_lock guard(registry().mutex);
+  const KernelList* named = kernels_named(op.info->name, device_type);
+  const KernelList* scalar = kernels_named(kScalarKernels, device_type);
+  auto [joined, fresh] = registry().joined_lists.try_emplace({named, scalar}, *named);
+  if (fresh) joined->second.insert(joined->second.end(), scalar->begin(), scalar->end());
+  return joined->second;
 }
 
 std::vector<std::string> unknown_ops(const LoadedPlugin& plugin) {
@@ -261,19 +283,24 @@ std::vector<std::string> unknown_ops(const LoadedPlugin& plugin) {
   std::shared_lock guard(registry().mutex);
   for (uint32_t i = 0; plugin.kernels != nullptr && i < plugin.kernels->count; i++) {
     const char* name = plugin.kernels->kernels[i]->op;
-    if (registry().ops_by_name.count(name) == 0) unknown.insert(name);
+    if (std::strcmp(name, kScalarKernels) != 0 && registry().ops_by_name.count(name) == 0) unknown.insert(name);
   }
   return {unknown.begin(), unknown.end()};
 }
 
-std::string kernel_places(const Op& op) {
+std::string kernel_places(const Op& op, const std::string& without) {
   load_kind("device");  // only messages ask: the answer may cost something
   load_kind("kernels");
-  std::string text;
+  std::set<std::string> types;
   std::shared_lock guard(registry().mutex);
-  auto found = registry().kernels.find(op.info->name);
-  if (found == registry().kernels.end()) return text;
-  for (const auto& [type, list] : found->second) text += (text.empty() ? "" : ", ") + type;
+  for (const char* name : {op.info->name, op.info->scalar == nullptr ? op.info->name : kScalarKernels}) {
+    auto found = registry().kernels.find(name);
+    if (found == registry().kernels.end()) continue;
+    for (const auto& each : found->second)
+      if (name == op.info->name || each.first != without) types.insert(each.first);
+  }
+  std::string text;
+  for (const std::string& type : types) text += (text.empty() ? "" : ", ") + type;
   return text;
 }
 

@@ -86,7 +86,8 @@ const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_
 // What the plugin's kernels are for that is no operator: a name written wrong, or of a plugin that is not there.
 std::vector<std::string> unknown_ops(const LoadedPlugin& plugin);
 // "float32 on cpu, sim" for messages: which device types have a kernel for it.
-std::string kernel_places(const Op& op);
+// `without`: a device type that has refused, and is left out unless a kernel of its own names the operator.
+std::string kernel_places(const Op& op, const std::string& without = "");
 const Layer* find_layer(const std::string& name);
 const Layer& layer(uint32_t id);
 const Optimizer* find_optimizer(const std::string& name);

@@ -15,6 +15,15 @@ pg.gradcheck(function(x, b) -- of second order
   return (pg.grad(x:requires_grad_():my_snake(b):sum(), { x }, { create_graph = true }))
 end, { pg.randn { 2, 3 }, a })
 
+-- The one without a kernel runs wherever the expression's primitives do, in any dtype, with the bits of the operators.
+for _, device in ipairs { "cpu", "sim:0" } do
+  for _, dtype in ipairs { "float64", "float32", "bfloat16" } do
+    local x = (pg.randn { 4, 5 } * 50):to(dtype):to(device)
+    assert((pg.my_softcap(x, { cap = 20 }):eq((x / 20):tanh() * 20)):all():item(), device .. " " .. dtype)
+  end
+end
+pg.gradcheck(function(x) return x:my_softcap { cap = 2 } end, { pg.randn { 2, 3 } })
+
 -- A wave on a slope, known in [-6, 6] and asked for in [6, 12].
 local function wave(x) return x * 0.3 + (x * 2):sin() end
 pg.manual_seed(3)

@@ -9,7 +9,7 @@ namespace {
 class ActivatedConvolution final : public Convolution {
  public:
   ActivatedConvolution(const ConvShape& s, std::unique_ptr<Convolution> convolution)
-      : count_(s.y.count()), activation_(::cpu::uRelu, s.dtype), convolution_(std::move(convolution)) {}
+      : count_(s.y.count()), activation_(::cpu::pRelu, s.dtype), convolution_(std::move(convolution)) {}
   uint64_t workspace() const override { return convolution_->workspace(); }
   uint64_t packed_bytes() const override { return convolution_->packed_bytes(); }
   void pack(const void* weight, void* target) override { convolution_->pack(weight, target); }

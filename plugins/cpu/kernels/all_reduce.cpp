@@ -27,7 +27,7 @@ struct AllReduce final : pg::Kernel {
   }
 
   void launch(const pg_launch& launch) override {
-    BinaryOp op = choice_ == kMax ? bMaximum : choice_ == kMin ? bMinimum : bAdd;
+    Primitive op = choice_ == kMax ? pMaximum : choice_ == kMin ? pMinimum : pAdd;
     BinaryFn combine = simd->binary[op][compute_];
     Storage type = kStorageOf[compute_];
     int bytes = kStorageBytes[storage_];

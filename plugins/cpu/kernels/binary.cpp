@@ -2,45 +2,32 @@
 // Two-operand arithmetic and comparisons; either operand may be a number.
 #include <algorithm>
 
-#include "block_loop.hpp"
+#include "elementwise.hpp"
 
 namespace cpu {
 namespace {
 
-BinaryOp find_binary(const pg::KernelCall& call) {
-#define PG_ROW(name, Op) \
-  if (call.is(#name)) return b##Op;
-  PG_MATH_BINARY(PG_ROW)
-  PG_MATH_BINARY_FLOAT(PG_ROW)
-  PG_MATH_BINARY_INT(PG_ROW)
-  PG_MATH_COMPARE(PG_ROW)
-#undef PG_ROW
-  pg::fail(PG_E_INTERNAL, "unknown operator");
-}
-
-bool compares(BinaryOp op) { return op >= bEq; }
-
 struct Binary final : pg::Kernel {
-  static const pg_tensor& operand(const pg::KernelCall& call) { return call.has(0) ? call.in(0) : call.in(1); }
+  static Storage storage(const ScalarCall& scalar) {
+    return scalar.program.step[0].of_truth ? sBool : storage_of(scalar.dtype);
+  }
 
-  static void supports(const pg::KernelCall& call) {
-    require_all_dense(call), refuse_turned(call);
-    BinaryOp op = find_binary(call);
-    Storage s = storage_of(operand(call));
-    if (call.has(0) && call.has(1) && storage_of(call.in(0)) != storage_of(call.in(1))) refuse(call);
-    if (storage_of(call.out(0)) != (compares(op) ? sBool : s)) refuse(call);
-    if (s == sBool && (op == bSub || op == bPow || op == bRemainder || op == bFloorDiv || op == bFmod)) refuse(call);
+  static void supports(const pg::KernelCall& call, const ScalarCall& scalar) {
+    const Primitive op = scalar.program.step[0].primitive;
+    const Storage s = storage(scalar);
+    if (s == sBool && (pg::math::info(op).types & pg::math::kOfBooleans) == 0) refuse(call);
     if (simd->binary[op][kComputeOf[s]] == nullptr) refuse(call);
   }
 
-  Binary(const pg::KernelCall& call, pg::Plan&) : op_(find_binary(call)) {
-    Storage s = storage_of(operand(call));
+  Binary(const pg::KernelCall& call, const ScalarCall& scalar) : op_(scalar.program.step[0].primitive) {
+    const ScalarStep& step = scalar.program.step[0];
+    Storage s = storage(scalar);
     compute_ = kComputeOf[s];
     Storage type = kStorageOf[compute_];
-    number_ = call.has(0) ? (call.has(1) ? -1 : 1) : 0;
-    if (number_ >= 0) value_ = call.scalar_value();
-    const pg_tensor* a = call.has(0) ? &call.in(0) : nullptr;
-    const pg_tensor* b = call.has(1) ? &call.in(1) : nullptr;
+    for (int i = 0; i < 2; i++) {
+      operand_[i] = LoopInput(call, step.operand[i]);
+      if (operand_[i].is_number()) number_ = i;
+    }
     run_ = simd->binary[op_][compute_], past_ = simd->binary_stream[op_][compute_];
     const bool direct = s == sBF16 && number_ < 0 && simd->binary_bf16[op_] != nullptr;
     if (direct) {  // a number may need more than 16 bits
@@ -49,24 +36,18 @@ struct Binary final : pg::Kernel {
     if (s == sBool && number_ < 0 && simd->binary_bool[op_] != nullptr) {
       type = s, run_ = simd->binary_bool[op_], past_ = nullptr;
     }
-    loop_ = BlockLoop<3>({{&call.out(0), compares(op_) ? sBool : type}, {a, type}, {b, type}});
+    loop_ = BlockLoop<3>(
+        {{&call.out(0), step.truth ? sBool : type}, {operand_[0].tensor(), type}, {operand_[1].tensor(), type}});
     if (direct) loop_.set_grain(kGrainBF16);
-    checked_ = (op_ == bRemainder || op_ == bFloorDiv || op_ == bFmod || op_ == bPow) && !is_float(s);
+    checked_ = pg::math::info(op_).checks != pg::math::kNothing && !is_float(s);
   }
 
   void launch(const pg_launch& launch) override {
-    void* base[3] = {pg::output(launch, 0), const_cast<void*>(pg::input(launch, 0)),
-                     const_cast<void*>(pg::input(launch, 1))};
     alignas(8) char number[8];
+    void* base[3] = {pg::output(launch, 0), operand_[0].address(launch, kStorageOf[compute_], number),
+                     operand_[1].address(launch, kStorageOf[compute_], number)};
     BinaryFn run = run_;
-    if (number_ >= 0) {
-      pg_number value = value_(launch);
-      base[1 + number_] = number;
-      if (op_ == bPow && number_ == 1) {
-        if (simple_power(base, value.real)) return;
-      }
-      put_number(kStorageOf[compute_], value, number);
-    }
+    if (op_ == pPow && number_ == 1 && simple_power(base, operand_[1].number(launch).real)) return;
     if (checked_) return launch_checked(base);
     auto body = [run](void* const* p, int64_t n) { run(p[1], p[2], p[0], n); };
     if (past_ == nullptr) return loop_.run(base, body);
@@ -80,14 +61,14 @@ struct Binary final : pg::Kernel {
     if (!real && exponent < 0) pg::fail_argument(kNegativePower);
     alignas(8) char unused[8] = {};
     void* const with[3] = {base[0], base[1], unused};
-    BinaryFn mul = simd->binary[bMul][compute_];
+    BinaryFn mul = simd->binary[pMul][compute_];
     if (exponent == 2) {
       loop_.run(with, [mul](void* const* p, int64_t n) { mul(p[1], p[1], p[0], n); });
     } else if (exponent == 3) {
       const int bytes = kStorageBytes[kStorageOf[compute_]];
       loop_.run(with, [mul, bytes](void* const* p, int64_t n) { cube(mul, p[1], p[0], n, bytes); });
     } else if (real && (exponent == 0.5 || exponent == -0.5)) {
-      UnaryFn root = simd->unary[exponent > 0 ? uSqrt : uRsqrt][compute_];
+      UnaryFn root = simd->unary[exponent > 0 ? pSqrt : pRsqrt][compute_];
       loop_.run(with, [root](void* const* p, int64_t n) { root(p[1], p[0], n, nullptr); });
     } else {
       return false;
@@ -118,7 +99,7 @@ struct Binary final : pg::Kernel {
   void launch_checked(void* const (&base)[3]) const {
     int bad = 0, *found = &bad;
     BinaryFn run = run_;
-    const bool wide = compute_ == kI64, divides = op_ != bPow;
+    const bool wide = compute_ == kI64, divides = op_ != pPow;
     loop_.run(base, [=](void* const* p, int64_t n) {
       if (wide ? has_bad<int64_t>(p[2], n, divides) : has_bad<int32_t>(p[2], n, divides)) {
         __atomic_store_n(found, 1, __ATOMIC_RELAXED);
@@ -130,21 +111,17 @@ struct Binary final : pg::Kernel {
 
   static constexpr const char* kNegativePower = "integers cannot be raised to a negative integer power";
 
-  BinaryOp op_;
+  Primitive op_;
   Compute compute_;
   int number_ = -1;       // which operand is a number; -1: none
   bool checked_ = false;  // the right operand has values that are refused
   BinaryFn run_, past_;
-  pg::Runtime<pg_number> value_;
+  LoopInput operand_[2];
   BlockLoop<3> loop_;
 };
 
-#define PG_ROW(name, Op) PG_KERNEL(#name, Binary);
-PG_MATH_BINARY(PG_ROW)
-PG_MATH_BINARY_FLOAT(PG_ROW)
-PG_MATH_BINARY_INT(PG_ROW)
-PG_MATH_COMPARE(PG_ROW)
-#undef PG_ROW
-
 }  // namespace
+
+const ElementwiseForm kBinaryForm = elementwise_form<Binary>();
+
 }  // namespace cpu

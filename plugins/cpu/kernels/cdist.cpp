@@ -52,15 +52,15 @@ Order order_of(double p) {
 // y[i] = x[i]^p, x not negative.
 void raise(float* x, double p, int64_t n, float* exponents) {
   std::fill_n(exponents, n, static_cast<float>(p));
-  ::cpu::simd->binary[::cpu::bPow][::cpu::kF32](x, exponents, x, n);
+  ::cpu::simd->binary[::cpu::pPow][::cpu::kF32](x, exponents, x, n);
 }
 void raise(double* x, double p, int64_t n, double* exponents) {
   std::fill_n(exponents, n, p);
-  ::cpu::simd->binary[::cpu::bPow][::cpu::kF64](x, exponents, x, n);
+  ::cpu::simd->binary[::cpu::pPow][::cpu::kF64](x, exponents, x, n);
 }
 
-void root(float* x, int64_t n) { ::cpu::simd->unary[::cpu::uSqrt][::cpu::kF32](x, x, n, nullptr); }
-void root(double* x, int64_t n) { ::cpu::simd->unary[::cpu::uSqrt][::cpu::kF64](x, x, n, nullptr); }
+void root(float* x, int64_t n) { ::cpu::simd->unary[::cpu::pSqrt][::cpu::kF32](x, x, n, nullptr); }
+void root(double* x, int64_t n) { ::cpu::simd->unary[::cpu::pSqrt][::cpu::kF64](x, x, n, nullptr); }
 
 // Where the matrices of a batch begin, in matrices, for operands whose leading axes broadcast.
 std::vector<int64_t> starts_of(const pg_tensor& out, const pg_tensor& t) {

@@ -99,7 +99,7 @@ struct AllFinite final : pg::Kernel {
     Storage s = storage_of(t);
     if (!is_float(s)) return true;
     Compute compute = kComputeOf[s];
-    UnaryFn test = simd->unary[uIsFinite][compute];
+    UnaryFn test = simd->unary[pIsFinite][compute];
     int bad = 0;
     int* found = &bad;
     BlockLoop<2> loop({{&t, kStorageOf[compute]}, {&t, kStorageOf[compute]}});

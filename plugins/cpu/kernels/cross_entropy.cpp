@@ -280,7 +280,7 @@ struct CrossEntropyGrad final : pg::Kernel {
     }
     for (int64_t c = 0; c < n; c++) {
       float* row = to + c * to_step;
-      simd->unary[uExp][kF32](from + c * from_step, row, width, nullptr);
+      simd->unary[pExp][kF32](from + c * from_step, row, width, nullptr);
       for (int64_t j = 0; j < width; j++) row[j] *= factor[j];
       if (tile[0].each != 0)
         for (int64_t j = 0; j < width; j++) row[j] -= spread[j] * static_cast<float>(weights[c]);
@@ -301,13 +301,13 @@ struct CrossEntropyGrad final : pg::Kernel {
     int64_t n = rows_.length();
     const T* block = rows_.load_lines(1, logs, i, count, from.element);
     T* result = rows_.target_lines(0, out, i, to.element);
-    simd->unary[uExp][sizeof(T) == 8 ? kF64 : kF32](block, result, count * n, nullptr);
+    simd->unary[pExp][sizeof(T) == 8 ? kF64 : kF32](block, result, count * n, nullptr);
     for (int64_t j = 0; j < count; j++) finish_row(tile[j], weights, result + j * n);
     if (result == to.element) rows_.store_lines(0, out, i, count, to.element);
   }
   template <class T>
   void fill_row(const Row& row, const double* weights, const T* logs, T* out) const {
-    simd->unary[uExp][sizeof(T) == 8 ? kF64 : kF32](logs, out, rows_.length(), nullptr);
+    simd->unary[pExp][sizeof(T) == 8 ? kF64 : kF32](logs, out, rows_.length(), nullptr);
     finish_row(row, weights, out);
   }
   // scale (share p[c] - each w[c] - hit [c = target]), in place of p

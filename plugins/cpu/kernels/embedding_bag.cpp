@@ -198,7 +198,7 @@ struct EmbeddingBagGradWeights final : pg::Kernel {
         for (int64_t k = r.begin[bag]; k < r.begin[bag + 1]; k++) {
           Acc sum;
           if (r.index[k] != index_.skip() && width_ > 0) {
-            simd->binary[bMul][compute](flow, table.get(r.index[k], buffer.data()), buffer.data(), width_);
+            simd->binary[pMul][compute](flow, table.get(r.index[k], buffer.data()), buffer.data(), width_);
             simd->reduce[rSum][compute](buffer.data(), width_, 0, &sum);
           }
           put_number(storage_, sum.f, out + k * kStorageBytes[storage_]);

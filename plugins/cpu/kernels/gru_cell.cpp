@@ -21,12 +21,12 @@ class GruCell final : public RecurrentStep {
       for (int64_t k = 0; k < kGates; k++) {
         y[k] = stretch_.out(gates, wide + k * size_, rooms[k]);
         const char *a = stretch_.in(x, wide + k * size_, n, left), *b = stretch_.in(hidden, wide + k * size_, n, right);
-        if (k == 2) loops_.binary(bMul, y[0], b, y[k], n), b = y[k];
-        loops_.binary(bAdd, a, b, y[k], n);
-        loops_.unary(k == 2 ? uTanh : uSigmoid, y[k], y[k], n);
+        if (k == 2) loops_.binary(pMul, y[0], b, y[k], n), b = y[k];
+        loops_.binary(pAdd, a, b, y[k], n);
+        loops_.unary(k == 2 ? pTanh : pSigmoid, y[k], y[k], n);
       }
       char* state = stretch_.out(next, at, left);
-      simd->ternary[tLerp][loops_.compute](y[2], stretch_.in(h, at, n, right), y[1], state, n, nullptr);
+      simd->ternary[pLerp][loops_.compute](y[2], stretch_.in(h, at, n, right), y[1], state, n, nullptr);
       stretch_.done(next, at, n, state);
       for (int64_t k = 0; k < kGates; k++) stretch_.done(gates, wide + k * size_, n, y[k]);
     });
@@ -54,20 +54,20 @@ class GruCellGrad final : public RecurrentStep {
         stretch_.done(data, wide + k * size_, n, to);
       };
       char* kept = stretch_.out(dh, at, through);
-      loops_.binary(bMul, d, y[1], kept, n);
-      loops_.binary(bSub, d, kept, sum, n);
+      loops_.binary(pMul, d, y[1], kept, n);
+      loops_.binary(pSub, d, kept, sum, n);
       stretch_.done(dh, at, n, kept);
       alignas(64) Room slope;
-      loops_.slope(gTanhGrad, y[2], sum, slope, n);
+      loops_.slope(pTanhGrad, y[2], sum, slope, n);
       write(dx, 2, slope);
-      loops_.binary(bMul, slope, y[0], sum, n);
+      loops_.binary(pMul, slope, y[0], sum, n);
       write(dhidden, 2, sum);
-      loops_.binary(bMul, slope, inner, sum, n);
-      loops_.slope(gSigmoidGrad, y[0], sum, slope, n);
+      loops_.binary(pMul, slope, inner, sum, n);
+      loops_.slope(pSigmoidGrad, y[0], sum, slope, n);
       write(dx, 0, slope), write(dhidden, 0, slope);
-      loops_.binary(bSub, old, y[2], sum, n);
-      loops_.binary(bMul, d, sum, sum, n);
-      loops_.slope(gSigmoidGrad, y[1], sum, slope, n);
+      loops_.binary(pSub, old, y[2], sum, n);
+      loops_.binary(pMul, d, sum, sum, n);
+      loops_.slope(pSigmoidGrad, y[1], sum, slope, n);
       write(dx, 1, slope), write(dhidden, 1, slope);
     });
   }

@@ -131,7 +131,7 @@ struct IndexSelectGrad final : pg::Kernel {
   void add_slices(const void* dy, const int64_t* index, char* sums, int64_t begin, int64_t end) const {
     int64_t n = index_.count();
     int width = kStorageBytes[kStorageOf[compute_]];
-    BinaryFn add = simd->binary[bAdd][compute_];
+    BinaryFn add = simd->binary[pAdd][compute_];
     std::vector<char> buffer(static_cast<size_t>(inner_) * 8);
     for (int64_t b = begin / size_; b * size_ < end; b++) {
       for (int64_t i = 0; i < n; i++) {

@@ -21,16 +21,16 @@ class LstmCell final : public RecurrentStep {
       for (int64_t k = 0; k < kKept; k++) y[k] = stretch_.out(gates, kept + k * size_, rooms[k]);
       for (int64_t k = 0; k < kGates; k++) {
         const char* a = stretch_.in(x, sums + k * size_, n, left);
-        loops_.binary(bAdd, a, stretch_.in(hidden, sums + k * size_, n, right), y[k], n);
-        loops_.unary(k == 2 ? uTanh : uSigmoid, y[k], y[k], n);
+        loops_.binary(pAdd, a, stretch_.in(hidden, sums + k * size_, n, right), y[k], n);
+        loops_.unary(k == 2 ? pTanh : pSigmoid, y[k], y[k], n);
       }
       char* state = stretch_.out(next, at, left);
-      loops_.binary(bMul, y[1], stretch_.in(c, at, n, right), state, n);
-      loops_.binary(bMul, y[0], y[2], y[4], n);
-      loops_.binary(bAdd, state, y[4], state, n);
-      loops_.unary(uTanh, state, y[4], n);
+      loops_.binary(pMul, y[1], stretch_.in(c, at, n, right), state, n);
+      loops_.binary(pMul, y[0], y[2], y[4], n);
+      loops_.binary(pAdd, state, y[4], state, n);
+      loops_.unary(pTanh, state, y[4], n);
       char* z = stretch_.out(h, at, right);
-      loops_.binary(bMul, y[3], y[4], z, n);
+      loops_.binary(pMul, y[3], y[4], z, n);
       stretch_.done(next, at, n, state);
       stretch_.done(h, at, n, z);
       for (int64_t k = 0; k < kKept; k++) stretch_.done(gates, kept + k * size_, n, y[k]);
@@ -54,9 +54,9 @@ class LstmCellGrad final : public RecurrentStep {
       const char *flow = stretch_.in(dh, at, n, flows[0]), *d = stretch_.in(dnext, at, n, flows[1]);
       const char* before = stretch_.in(c, at, n, flows[2]);
       if (flow != nullptr) {  // through the state's tanh
-        loops_.binary(bMul, flow, y[3], product, n);
-        loops_.slope(gTanhGrad, y[4], product, sum, n);
-        if (d != nullptr) loops_.binary(bAdd, d, sum, sum, n);
+        loops_.binary(pMul, flow, y[3], product, n);
+        loops_.slope(pTanhGrad, y[4], product, sum, n);
+        if (d != nullptr) loops_.binary(pAdd, d, sum, sum, n);
         d = sum;
       }
       const char* others[kGates] = {y[2], before, y[0], y[4]};
@@ -64,13 +64,13 @@ class LstmCellGrad final : public RecurrentStep {
         if (k == 3 && flow == nullptr)
           std::memset(product, 0, sizeof product);
         else
-          loops_.binary(bMul, k == 3 ? flow : d, others[k], product, n);
+          loops_.binary(pMul, k == 3 ? flow : d, others[k], product, n);
         char* z = stretch_.out(dx, sums + k * size_, result);
-        loops_.slope(k == 2 ? gTanhGrad : gSigmoidGrad, y[k], product, z, n);
+        loops_.slope(k == 2 ? pTanhGrad : pSigmoidGrad, y[k], product, z, n);
         stretch_.done(dx, sums + k * size_, n, z);
       }
       char* z = stretch_.out(dc, at, result);
-      loops_.binary(bMul, d, y[1], z, n);
+      loops_.binary(pMul, d, y[1], z, n);
       stretch_.done(dc, at, n, z);
     });
   }

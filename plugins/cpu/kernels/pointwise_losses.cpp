@@ -139,7 +139,7 @@ struct PointwiseLoss final : pg::Kernel {
     if (costly(call_.op())) loop_.set_grain(kGrainCostly);
     costs_ = simd->loss[call_.op()][call_.compute()];
     sum_ = simd->loss_sum[call_.op()][call_.compute()];
-    multiply_ = simd->binary[bMul][call_.compute()];
+    multiply_ = simd->binary[pMul][call_.compute()];
     add_ = simd->reduce[rSum][call_.compute()];
   }
 
@@ -215,7 +215,7 @@ struct PointwiseLossGrad final : pg::Kernel {
                           {&flow, type}});
     if (costly(call_.op())) loop_.set_grain(kGrainCostly);
     slopes_ = simd->loss_slope[call_.op()][call_.compute()];
-    multiply_ = simd->binary[bMul][call_.compute()];
+    multiply_ = simd->binary[pMul][call_.compute()];
   }
 
   // dx = slope weight flow, the flow being one number where the loss is.

@@ -319,7 +319,7 @@ class QuantizedLinear final : public pg::Kernel {
     pg::parallel_for(results_, kGrain, [=, this](int64_t begin, int64_t end) {
       char* from = y + begin * kStorageBytes[storage_];
       if (storage_ == sF32) {
-        simd->unary[uRelu][kF32](from, from, end - begin, nullptr);
+        simd->unary[pRelu][kF32](from, from, end - begin, nullptr);
         return;
       }
       auto* bits = reinterpret_cast<uint16_t*>(from);

@@ -14,11 +14,11 @@ constexpr int64_t kPiece = 256;
 // Loops over dense elements of the type that is computed in.
 struct Loops {
   Compute compute;
-  void binary(BinaryOp op, const void* a, const void* b, void* out, int64_t n) const {
+  void binary(Primitive op, const void* a, const void* b, void* out, int64_t n) const {
     simd->binary[op][compute](a, b, out, n);
   }
-  void unary(UnaryOp op, const void* x, void* out, int64_t n) const { simd->unary[op][compute](x, out, n, nullptr); }
-  void slope(SlopeOp op, const void* y, const void* d, void* out, int64_t n) const {
+  void unary(Primitive op, const void* x, void* out, int64_t n) const { simd->unary[op][compute](x, out, n, nullptr); }
+  void slope(Primitive op, const void* y, const void* d, void* out, int64_t n) const {
     simd->slope[op][compute](y, d, out, n, nullptr);
   }
 };

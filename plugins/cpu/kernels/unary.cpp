@@ -1,59 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // One-operand functions and predicates, with up to three runtime parameters.
-#include "block_loop.hpp"
-#include "parameter_block.hpp"
+#include "elementwise.hpp"
 
 namespace cpu {
 namespace {
 
-UnaryOp find_unary(const pg::KernelCall& call) {
-  if (call.is("gelu")) return call.attr<int>("approximate") != 0 ? uGeluTanh : uGelu;
-  if (call.is("round") && call.attr<int>("decimals") != 0) return uRoundTo;
-  if (call.is("bitwise_not") && pg::dtype_of(call.in(0)) == PG_B8) return uLogicalNot;
-#define PG_ROW(name, Op) \
-  if (call.is(#name)) return u##Op;
-  PG_MATH_UNARY(PG_ROW)
-  PG_MATH_UNARY_FLOAT(PG_ROW)
-  PG_MATH_UNARY_INT(PG_ROW)
-  PG_MATH_PREDICATE(PG_ROW)
-#undef PG_ROW
-  pg::fail(PG_E_INTERNAL, "unknown operator");
-}
-
-bool predicate(UnaryOp op) { return op >= uIsNan; }
-bool costly(UnaryOp op) { return op >= uExp && !predicate(op); }
-bool rounds(UnaryOp op) { return op >= uFloor && op <= uTrunc; }
-// Functions of all types that booleans have too.
-bool takes_bool(UnaryOp op) {
-  return op >= uReciprocal || op == uAbs || op == uSign || op == uSquare || op == uNanToNum;
-}
-
 struct Unary final : pg::Kernel {
-  static void supports(const pg::KernelCall& call) {
-    require_all_dense(call), refuse_turned(call);
-    UnaryOp op = find_unary(call);
-    Storage s = storage_of(call.in(0));
-    if (storage_of(call.out(0)) != (predicate(op) ? sBool : s)) refuse(call);
-    if (s == sBool && !takes_bool(op)) refuse(call);
-    if (rounds(op) && !is_float(s)) return;  // a copy
+  static void supports(const pg::KernelCall& call, const ScalarCall& scalar) {
+    const Primitive op = scalar.program.step[0].primitive;
+    const Storage s = storage_of(operand(call, scalar));
+    if (s == sBool && (pg::math::info(op).types & pg::math::kOfBooleans) == 0) refuse(call);
     if (simd->unary[op][kComputeOf[s]] == nullptr) refuse(call);
   }
 
-  Unary(const pg::KernelCall& call, pg::Plan&) : parameters_(call, call.in(0)) {
-    UnaryOp op = find_unary(call);
-    Storage s = storage_of(call.in(0));
+  Unary(const pg::KernelCall& call, const ScalarCall& scalar)
+      : index_(scalar.program.step[0].operand[0].index),
+        parameters_(call, scalar.program.step[0], pg::dtype_of(operand(call, scalar))) {
+    const Primitive op = scalar.program.step[0].primitive;
+    const Storage s = storage_of(operand(call, scalar));
     type_ = kStorageOf[kComputeOf[s]];
     run_ = simd->unary[op][kComputeOf[s]];
     const bool direct = s == sBF16 && simd->unary_bf16[op] != nullptr;
     if (direct) type_ = s, run_ = simd->unary_bf16[op];
     if (s == sBool && simd->unary_bool[op] != nullptr) type_ = s, run_ = simd->unary_bool[op];
-    loop_ = BlockLoop<2>({{&call.out(0), predicate(op) ? sBool : type_}, {&call.in(0), type_}});
+    if (pg::math::rounds(op) && !is_float(s)) type_ = s, run_ = nullptr;  // a copy
+    const bool truth = pg::math::info(op).result == pg::math::kTruth;
+    loop_ = BlockLoop<2>({{&call.out(0), truth ? sBool : type_}, {&operand(call, scalar), type_}});
     if (direct) loop_.set_grain(kGrainBF16);
-    if (costly(op)) loop_.set_grain(kGrainCostly);
+    if (pg::math::info(op).cost != pg::math::kCheap) loop_.set_grain(kGrainCostly);
   }
 
   void launch(const pg_launch& launch) override {
-    void* base[2] = {pg::output(launch, 0), const_cast<void*>(pg::input(launch, 0))};
+    void* base[2] = {pg::output(launch, 0), const_cast<void*>(pg::input(launch, index_))};
     UnaryFn run = run_;
     if (run == nullptr)
       return loop_.run(base, [this](void* const* p, int64_t n) {
@@ -65,22 +43,19 @@ struct Unary final : pg::Kernel {
   }
 
  private:
+  static const pg_tensor& operand(const pg::KernelCall& call, const ScalarCall& scalar) {
+    return call.in(scalar.program.step[0].operand[0].index);
+  }
+
+  uint32_t index_;
   UnaryFn run_;
   Storage type_;
   ParameterBlock parameters_;
   BlockLoop<2> loop_;
 };
 
-#define PG_ROW(name, Op) PG_KERNEL(#name, Unary);
-PG_MATH_UNARY(PG_ROW)
-PG_MATH_UNARY_CHEAP(PG_ROW)
-PG_MATH_ROUND(PG_ROW)
-PG_MATH_UNARY_COSTLY(PG_ROW)
-PG_MATH_UNARY_SPECIAL(PG_ROW)
-PG_MATH_UNARY_INT(PG_ROW)
-PG_MATH_PREDICATE(PG_ROW)
-#undef PG_ROW
-PG_KERNEL("gelu", Unary);
-
 }  // namespace
+
+const ElementwiseForm kUnaryForm = elementwise_form<Unary>();
+
 }  // namespace cpu

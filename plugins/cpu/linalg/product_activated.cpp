@@ -11,7 +11,7 @@ class ActivatedProduct final : public Product {
  public:
   ActivatedProduct(const ProductShape& s, std::unique_ptr<Product> product)
       : count_(s.m * s.n * s.batch_count()),
-        activation_(s.activation == Activation::kRelu ? ::cpu::uRelu : ::cpu::uGeluTanh, s.dtype),
+        activation_(s.activation == Activation::kRelu ? ::cpu::pRelu : ::cpu::pGeluTanh, s.dtype),
         product_(std::move(product)) {}
   uint64_t workspace() const override { return product_->workspace(); }
   uint64_t packed_bytes() const override { return product_->packed_bytes(); }

@@ -16,7 +16,7 @@ class OwnProduct final : public Product {
         gemm_(s.m, s.n, s.k, slices_ > 1 ? 1 : thread_count()),
         packs_(constant_b && s.batch.empty() && std::is_same_v<Accumulator<T>, float>) {
     if constexpr (!std::is_integral_v<T>) {
-      auto* functions = ::cpu::simd->unary[s.activation == Activation::kRelu ? ::cpu::uRelu : ::cpu::uGeluTanh];
+      auto* functions = ::cpu::simd->unary[s.activation == Activation::kRelu ? ::cpu::pRelu : ::cpu::pGeluTanh];
       if (s.activation != Activation::kNone)
         activation_ = functions[std::is_same_v<T, double> ? ::cpu::kF64 : ::cpu::kF32];
     }

@@ -2,78 +2,38 @@
 // Two-operand arithmetic and comparisons; either operand may be a number. Cheap operators share a kernel that reads and
 // writes whole packets; the others are bound by their arithmetic and take an element a thread.
 #include "../elementwise.cuh"
+#include "../elementwise_form.hpp"
 #include "../kernel.hpp"
 #include "perigee/kernels/math.hpp"
 
 namespace cuda::elementwise {
 namespace {
 
-[[noreturn]] void refuse(const pg::KernelCall& call) {
-  pg::fail_support(pg::format("%s on cuda does not take (%s)", call.op(), pg::describe(call).c_str()));
-}
+using namespace pg::math;
 
-// Whichever is a tensor.
-const pg_tensor& operand(const pg::KernelCall& call) { return call.has(0) ? call.in(0) : call.in(1); }
+// Both operands of the step; one may be a number.
+class Pair {
+ public:
+  Pair(const pg::KernelCall& call, const ScalarCall& scalar) {
+    for (int i = 0; i < 2; i++) {
+      input_[i] = LoopInput(call, scalar.program.step[0].operand[i]);
+      if (input_[i].is_number()) number_ = i;
+    }
+  }
+  // Which operand is a number; -1: none.
+  int number() const { return number_; }
+  pg_number value(const Launch& launch) const { return number_ >= 0 ? input_[number_].number(launch) : pg_number{}; }
+  void* address(const Launch& launch, int i) const { return input_[i].address(launch); }
+  Loop<3> loop(const pg::KernelCall& call, uint32_t widths) const {
+    return Loop<3>({typed(call.out(0)), typed(call, input_[0]), typed(call, input_[1])}, widths);
+  }
 
-// The position of the number that stands in for an operand; -1: there is none.
-int number_of_call(const pg::KernelCall& call) { return !call.has(0) ? 0 : !call.has(1) ? 1 : -1; }
-
-void check_binary(const pg::KernelCall& call) {
-  check_dtypes(call, kAny);
-  if (!call.has(0) && !call.has(1)) refuse(call);
-  if (call.has(0) && call.has(1) && pg::dtype_of(call.in(0)) != pg::dtype_of(call.in(1))) refuse(call);
-}
-
-Loop<3> binary_loop(const pg::KernelCall& call, uint32_t widths) {
-  return Loop<3>(
-      {typed(call.out(0)), call.has(0) ? typed(call.in(0)) : number(), call.has(1) ? typed(call.in(1)) : number()},
-      widths);
-}
-
-// ---- arithmetic ----
-
-// Behind the operators: what powers are computed as, of x alone.
-enum BinaryOp : int32_t {
-  kAdd,
-  kSub,
-  kMul,
-  kMaximum,
-  kMinimum,
-  kFmax,
-  kFmin,
-  kBitwiseAnd,
-  kBitwiseOr,
-  kBitwiseXor,
-  kLeftShift,
-  kRightShift,
-  kDiv,
-  kCopysign,
-  kPowerSquare,
-  kPowerSqrt,
-  kPowerRsqrt,
-  kPow,
-  kRemainder,
-  kFloorDiv,
-  kFmod,
-  kAtan2,
-  kHypot,
-  kLogAddExp,
-  kLogAddExp2,
-  kXlogy
+ private:
+  LoopInput input_[2];
+  int number_ = -1;
 };
 
-BinaryOp find_binary(const pg::KernelCall& call) {
-#define PG_ROW(name, Op) \
-  if (call.is(#name)) return k##Op;
-  PG_MATH_BINARY(PG_ROW)
-  PG_MATH_BINARY_FLOAT(PG_ROW)
-  PG_MATH_BINARY_INT(PG_ROW)
-#undef PG_ROW
-  pg::fail(PG_E_INTERNAL, "unknown operator");
-}
-bool of_integers(BinaryOp op) { return op >= kBitwiseAnd && op <= kRightShift; }
-bool of_floats(BinaryOp op) { return op == kDiv || op == kCopysign || op >= kAtan2; }
-bool of_booleans(BinaryOp op) { return op == kAdd || op == kMul || (op >= kMaximum && op <= kBitwiseXor); }
+// ---- arithmetic ----
 
 template <class Op, class T, int V>
 __device__ __forceinline__ void each(const T (&x)[2][V], T (&y)[V]) {
@@ -84,35 +44,22 @@ __device__ __forceinline__ void each(const T (&x)[2][V], T (&y)[V]) {
 template <class T>
 struct Cheap : Function<T, T> {
   static constexpr int kInputs = 2;
-  BinaryOp op;
+  Primitive op;  // or what a power is computed as, of x alone
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[2][V], T (&y)[V]) const {
-    using namespace pg::math;
     switch (op) {
-      case kAdd: return each<Add>(x, y);
-      case kSub: return each<Sub>(x, y);
-      case kMul: return each<Mul>(x, y);
-      case kMaximum: return each<Maximum>(x, y);
-      case kMinimum: return each<Minimum>(x, y);
-      case kFmax: return each<Fmax>(x, y);
-      case kFmin: return each<Fmin>(x, y);
-      default: break;
+#define PG_ROW(number, Op, form, parameters, types, result, cost, ...)                                          \
+  case p##Op:                                                                                                   \
+    if constexpr (form == kBinary && result == kSame && cost == kCheap && (pg::math::types & types_of<T>) != 0) \
+      return each<pg::math::Op>(x, y);                                                                          \
+    break;
+      PG_PRIMITIVES(PG_ROW)
+#undef PG_ROW
     }
-    if constexpr (!is_float<T>) {
-      switch (op) {
-        case kBitwiseAnd: return each<BitwiseAnd>(x, y);
-        case kBitwiseOr: return each<BitwiseOr>(x, y);
-        case kBitwiseXor: return each<BitwiseXor>(x, y);
-        case kLeftShift: return each<LeftShift>(x, y);
-        case kRightShift: return each<RightShift>(x, y);
-        default: break;
-      }
-    } else {
-      if (op == kDiv) return each<Div>(x, y);
-      if (op == kCopysign) return each<Copysign>(x, y);
-      if (op == kPowerSqrt || op == kPowerRsqrt) {
+    if constexpr (is_float<T>) {
+      if (op == pSqrt || op == pRsqrt) {
 #pragma unroll
-        for (int i = 0; i < V; i++) y[i] = op == kPowerSqrt ? Sqrt()(x[0][i], x[0]) : Rsqrt()(x[0][i], x[0]);
+        for (int i = 0; i < V; i++) y[i] = op == pSqrt ? Sqrt()(x[0][i], x[0]) : Rsqrt()(x[0][i], x[0]);
         return;
       }
     }
@@ -125,73 +72,57 @@ template <class T>
 struct Costly : Function<T, T> {
   static constexpr int kInputs = 2;
   static constexpr uint32_t kWidths = 0;
-  BinaryOp op;
+  Primitive op;
   FaultSite fault;  // integers divide by no zero and have no negative powers
   template <int V>
   __device__ __forceinline__ void operator()(int64_t at, const T (&x)[2][V], T (&y)[V]) const {
-    using namespace pg::math;
     if constexpr (!is_float<T>) {
-      if (op == kPow ? x[1][0] < 0 : x[1][0] == 0) note_fault(fault, x[1][0], at);
-    } else {
-      switch (op) {
-        case kAtan2: return each<Atan2>(x, y);
-        case kHypot: return each<Hypot>(x, y);
-        case kLogAddExp: return each<LogAddExp>(x, y);
-        case kLogAddExp2: return each<LogAddExp2>(x, y);
-        case kXlogy: return each<Xlogy>(x, y);
-        default: break;
-      }
+      if (op == pPow ? x[1][0] < 0 : x[1][0] == 0) note_fault(fault, x[1][0], at);
     }
-    if (op == kPow) return each<Pow>(x, y);
-    if (op == kRemainder) return each<Remainder>(x, y);
-    if (op == kFmod) return each<Fmod>(x, y);
-    each<FloorDiv>(x, y);
+    switch (op) {
+#define PG_ROW(number, Op, form, parameters, types, result, cost, ...)                        \
+  case p##Op:                                                                                 \
+    if constexpr (form == kBinary && cost == kCostly && (pg::math::types & types_of<T>) != 0) \
+      return each<pg::math::Op>(x, y);                                                        \
+    break;
+      PG_PRIMITIVES(PG_ROW)
+#undef PG_ROW
+    }
   }
 };
 
 class Arithmetic final : public Kernel {
  public:
-  static void supports(const pg::KernelCall& call) {
-    check_binary(call);
-    uint32_t dtype = pg::dtype_of(operand(call));
-    BinaryOp op = find_binary(call);
-    bool same = pg::dtype_of(call.out(0)) == dtype;
-    bool floating = pg::dtype_class(dtype) == PG_M_FLOAT;
-    if (!same || (of_floats(op) && !floating) || (of_integers(op) && floating)) refuse(call);
-    if (dtype == PG_B8 && !of_booleans(op)) refuse(call);
-  }
+  static void supports(const pg::KernelCall& call, const ScalarCall& scalar) { check_primitive(call, scalar); }
 
-  Arithmetic(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_binary(call)),
-        dtype_(pg::dtype_of(operand(call))),
+  Arithmetic(const pg::KernelCall& call, const ScalarCall& scalar)
+      : op_(scalar.program.step[0].primitive),
+        dtype_(scalar.program.step[0].of_truth ? PG_B8 : scalar.dtype),
         whole_(pg::dtype_class(dtype_) != PG_M_FLOAT),
-        number_(number_of_call(call)),
-        value_(call.scalar_value()),
-        loop_(binary_loop(call, op_ < kPowerSquare ? widths_for(dtype_) : 0)) {
-    if (op_ == kPow && number_ == 1) {
-      power_ = binary_loop(call, widths_for(dtype_));
-    }
+        pair_(call, scalar),
+        loop_(pair_.loop(call, info(op_).cost == kCheap ? widths_for(dtype_) : 0)) {
+    if (op_ == pPow && pair_.number() == 1) power_ = pair_.loop(call, widths_for(dtype_));
   }
 
   void run(const Launch& launch) override {
-    pg_number value = number_ >= 0 ? value_(launch.raw) : pg_number{};
-    void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
-    if (op_ == kPow && number_ == 1) {
+    const pg_number value = pair_.value(launch);
+    void* const data[3] = {launch.out(0), pair_.address(launch, 0), pair_.address(launch, 1)};
+    if (op_ == pPow && pair_.number() == 1) {
       if (whole_ && value.real < 0) pg::fail_argument("integers cannot be raised to a negative integer power");
-      BinaryOp other = value.real == 2      ? kPowerSquare
-                       : whole_             ? kPow
-                       : value.real == 0.5  ? kPowerSqrt
-                       : value.real == -0.5 ? kPowerRsqrt
-                                            : kPow;
-      if (other != kPow) return cheap(launch, power_, data, other, {});
+      Primitive other = value.real == 2      ? pSquare
+                        : whole_             ? pPow
+                        : value.real == 0.5  ? pSqrt
+                        : value.real == -0.5 ? pRsqrt
+                                             : pPow;
+      if (other != pPow) return cheap(launch, power_, data, other, {});
     }
-    if (op_ < kPowerSquare) return cheap(launch, loop_, data, op_, value);
+    if (info(op_).cost == kCheap) return cheap(launch, loop_, data, op_, value);
     with_compute(dtype_, [&](auto tag) {
       Costly<typename decltype(tag)::type> f;
       f.op = op_;
       f.number[0] = f.number[1] = number_as<typename decltype(tag)::type>(value);
       if (whole_ && loop_.count() > 0) {
-        FaultKind kind = op_ == kPow ? FaultKind::kNegativePower : FaultKind::kDivisionByZero;
+        FaultKind kind = op_ == pPow ? FaultKind::kNegativePower : FaultKind::kDivisionByZero;
         f.fault = launch.fault_site(kind, 0, *launch.raw.outputs[0]);
       }
       elementwise::run(launch.native(), loop_, data, f);
@@ -199,7 +130,7 @@ class Arithmetic final : public Kernel {
   }
 
  private:
-  void cheap(const Launch& launch, const Loop<3>& loop, void* const (&data)[3], BinaryOp op,
+  void cheap(const Launch& launch, const Loop<3>& loop, void* const (&data)[3], Primitive op,
              const pg_number& value) const {
     with_compute(dtype_, [&](auto tag) {
       Cheap<typename decltype(tag)::type> f;
@@ -209,47 +140,29 @@ class Arithmetic final : public Kernel {
     });
   }
 
-  BinaryOp op_;
+  Primitive op_;
   uint32_t dtype_;
   bool whole_;
-  int number_;  // which operand is a number; -1: none
-  pg::Runtime<pg_number> value_;
+  Pair pair_;
   Loop<3> loop_, power_;
 };
 
-#define PG_ROW(name, Op) PG_KERNEL(#name, Arithmetic);
-PG_MATH_BINARY(PG_ROW)
-PG_MATH_BINARY_FLOAT(PG_ROW)
-PG_MATH_BINARY_INT(PG_ROW)
-#undef PG_ROW
-
 // ---- comparisons ----
-
-#define PG_ROW(name, Op) k##Op,
-enum Relation : int32_t { PG_MATH_COMPARE(PG_ROW) };
-#undef PG_ROW
-
-Relation find_relation(const pg::KernelCall& call) {
-#define PG_ROW(name, Op) \
-  if (call.is(#name)) return k##Op;
-  PG_MATH_COMPARE(PG_ROW)
-#undef PG_ROW
-  pg::fail(PG_E_INTERNAL, "unknown operator");
-}
 
 template <class T>
 struct Compare : Function<T, Truth> {
   static constexpr int kInputs = 2;
-  Relation op;
+  Primitive op;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[2][V], Truth (&y)[V]) const {
     switch (op) {
-#define PG_ROW(name, Op)                                                                   \
-  case k##Op: {                                                                            \
-    _Pragma("unroll") for (int i = 0; i < V; i++) y[i] = pg::math::Op()(x[0][i], x[1][i]); \
-    break;                                                                                 \
-  }
-      PG_MATH_COMPARE(PG_ROW)
+#define PG_ROW(number, Op, form, parameters, types, result, ...)                             \
+  case p##Op:                                                                                \
+    if constexpr (form == kBinary && result == kTruth) {                                     \
+      _Pragma("unroll") for (int i = 0; i < V; i++) y[i] = pg::math::Op()(x[0][i], x[1][i]); \
+    }                                                                                        \
+    break;
+      PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
     }
   }
@@ -257,21 +170,17 @@ struct Compare : Function<T, Truth> {
 
 class Comparison final : public Kernel {
  public:
-  static void supports(const pg::KernelCall& call) {
-    check_binary(call);
-    if (pg::dtype_of(call.out(0)) != PG_B8) refuse(call);
-  }
+  static void supports(const pg::KernelCall& call, const ScalarCall& scalar) { check_primitive(call, scalar); }
 
-  Comparison(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_relation(call)),
-        dtype_(pg::dtype_of(operand(call))),
-        number_(number_of_call(call)),
-        value_(call.scalar_value()),
-        loop_(binary_loop(call, widths_for(dtype_))) {}
+  Comparison(const pg::KernelCall& call, const ScalarCall& scalar)
+      : op_(scalar.program.step[0].primitive),
+        dtype_(scalar.program.step[0].of_truth ? PG_B8 : scalar.dtype),
+        pair_(call, scalar),
+        loop_(pair_.loop(call, widths_for(dtype_))) {}
 
   void run(const Launch& launch) override {
-    pg_number value = number_ >= 0 ? value_(launch.raw) : pg_number{};
-    void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
+    const pg_number value = pair_.value(launch);
+    void* const data[3] = {launch.out(0), pair_.address(launch, 0), pair_.address(launch, 1)};
     with_compute(dtype_, [&](auto tag) {
       Compare<typename decltype(tag)::type> f;
       f.op = op_;
@@ -281,16 +190,15 @@ class Comparison final : public Kernel {
   }
 
  private:
-  Relation op_;
+  Primitive op_;
   uint32_t dtype_;
-  int number_;
-  pg::Runtime<pg_number> value_;
+  Pair pair_;
   Loop<3> loop_;
 };
 
-#define PG_ROW(name, Op) PG_KERNEL(#name, Comparison);
-PG_MATH_COMPARE(PG_ROW)
-#undef PG_ROW
-
 }  // namespace
+
+const Form kArithmeticForm = form_of<Arithmetic>();
+const Form kComparisonForm = form_of<Comparison>();
+
 }  // namespace cuda::elementwise

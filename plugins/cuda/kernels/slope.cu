@@ -6,19 +6,6 @@
 namespace cuda::elementwise {
 namespace {
 
-#define PG_ROW(name, Op) k##Op,
-enum SlopeOp : int32_t { PG_MATH_SLOPE(PG_ROW) PG_MATH_GELU_SLOPE(PG_ROW) };
-#undef PG_ROW
-
-SlopeOp find_slope(const pg::KernelCall& call) {
-  if (call.is("gelu_grad")) return call.attr<int>("approximate") != 0 ? kGeluTanhGrad : kGeluGrad;
-#define PG_ROW(name, Op) \
-  if (call.is(#name)) return k##Op;
-  PG_MATH_SLOPE(PG_ROW)
-#undef PG_ROW
-  pg::fail(PG_E_INTERNAL, "unknown operator");
-}
-
 template <class Op>
 struct OneSlope : Function<float, float> {
   static constexpr int kInputs = 2;
@@ -34,16 +21,17 @@ template <class T>
 struct EverySlope : Function<T, T> {
   static constexpr int kInputs = 2;
   static constexpr uint32_t kWidths = 0;
-  SlopeOp op;
+  Primitive op;
   T p[pg::math::kMaxParameters];
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[2][V], T (&y)[V]) const {
     y[0] = T(0);
     switch (op) {
-#define PG_ROW(name, Op) \
-  case k##Op: y[0] = pg::math::Op()(x[0][0], x[1][0], p); break;
-      PG_MATH_SLOPE(PG_ROW)
-      PG_MATH_GELU_SLOPE(PG_ROW)
+#define PG_ROW(number, Op, form, ...)                                                             \
+  case pg::math::p##Op:                                                                           \
+    if constexpr (pg::math::form == pg::math::kSlope) y[0] = pg::math::Op()(x[0][0], x[1][0], p); \
+    break;
+      PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
     }
   }
@@ -51,26 +39,24 @@ struct EverySlope : Function<T, T> {
 
 class Slope final : public Kernel {
  public:
-  static void supports(const pg::KernelCall& call) {
-    check_dtypes(call, kFloats);
-    uint32_t dtype = pg::dtype_of(call.out(0));
-    if (pg::dtype_of(call.in(0)) != dtype || pg::dtype_of(call.in(1)) != dtype)
-      pg::fail_support(pg::format("%s on cuda does not take (%s)", call.op(), pg::describe(call).c_str()));
-  }
-  Slope(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_slope(call)),
-        wide_(pg::dtype_of(call.out(0)) == PG_F64),
-        parameters_(call, pg::dtype_of(call.out(0))),
-        loop_({typed(call.out(0)), typed(call.in(0)), typed(call.in(1))}, wide_ ? 0 : 4) {}
+  static void supports(const pg::KernelCall& call, const ScalarCall& scalar) { check_primitive(call, scalar); }
+  Slope(const pg::KernelCall& call, const ScalarCall& scalar)
+      : op_(scalar.program.step[0].primitive),
+        x_(call, scalar.program.step[0].operand[0]),
+        d_(call, scalar.program.step[0].operand[1]),
+        wide_(scalar.dtype == PG_F64),
+        parameters_(call, scalar.program.step[0], scalar.dtype),
+        loop_({typed(call.out(0)), typed(call, x_), typed(call, d_)}, wide_ ? 0 : 4) {}
 
   void run(const Launch& launch) override {
     if (wide_) return every<double>(launch);
     if (loop_.width() == 1) return every<float>(launch);
     switch (op_) {
-#define PG_ROW(name, Op) \
-  case k##Op: return one<pg::math::Op>(launch);
-      PG_MATH_SLOPE(PG_ROW)
-      PG_MATH_GELU_SLOPE(PG_ROW)
+#define PG_ROW(number, Op, form, ...)                                                   \
+  case pg::math::p##Op:                                                                 \
+    if constexpr (pg::math::form == pg::math::kSlope) return one<pg::math::Op>(launch); \
+    break;
+      PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
     }
   }
@@ -81,27 +67,26 @@ class Slope final : public Kernel {
     EverySlope<T> f;
     f.op = op_;
     put_parameters(parameters_, launch, f.p);
-    void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
+    void* const data[3] = {launch.out(0), x_.address(launch), d_.address(launch)};
     elementwise::run(launch.native(), loop_, data, f);
   }
   template <class Op>
   void one(const Launch& launch) const {
     OneSlope<Op> f;
     put_parameters(parameters_, launch, f.p);
-    void* const data[3] = {launch.out(0), const_cast<void*>(launch.in(0)), const_cast<void*>(launch.in(1))};
+    void* const data[3] = {launch.out(0), x_.address(launch), d_.address(launch)};
     run_packets<4>(launch.native(), loop_, data, f);
   }
 
-  SlopeOp op_;
+  Primitive op_;
+  LoopInput x_, d_;
   bool wide_;
   pg::math::Parameters parameters_;
   Loop<3> loop_;
 };
 
-#define PG_ROW(name, Op) PG_KERNEL(#name, Slope);
-PG_MATH_SLOPE(PG_ROW)
-#undef PG_ROW
-PG_KERNEL("gelu_grad", Slope);
-
 }  // namespace
+
+const Form kSlopeForm = form_of<Slope>();
+
 }  // namespace cuda::elementwise

@@ -5,32 +5,24 @@
 namespace cuda::elementwise {
 namespace {
 
-#define PG_ROW(name, Op) k##Op,
-enum SpecialOp : int32_t { PG_MATH_UNARY_SPECIAL(PG_ROW) };
-#undef PG_ROW
-
-SpecialOp find_special(const pg::KernelCall& call) {
-#define PG_ROW(name, Op) \
-  if (call.is(#name)) return k##Op;
-  PG_MATH_UNARY_SPECIAL(PG_ROW)
-#undef PG_ROW
-  pg::fail(PG_E_INTERNAL, "unknown operator");
-}
-
 // In double whatever the dtype: one body for all.
 template <class T>
 struct Special : Function<T, T> {
   static constexpr uint32_t kWidths = 0;
-  SpecialOp op;
+  Primitive op;
   double p;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], T (&y)[V]) const {
-    double value = x[0][0];
+    using Wide = std::conditional_t<sizeof(T) != 0, double, T>;  // depends on T, so that other rows are not compiled
+    const Wide value = x[0][0];
+    const Wide* with = &p;
     y[0] = T(0);
     switch (op) {
-#define PG_ROW(name, Op) \
-  case k##Op: y[0] = static_cast<T>(pg::math::Op()(value, &p)); break;
-      PG_MATH_UNARY_SPECIAL(PG_ROW)
+#define PG_ROW(number, Op, form, parameters, types, result, cost, ...)                                      \
+  case pg::math::p##Op:                                                                                     \
+    if constexpr (pg::math::cost == pg::math::kSpecial) y[0] = static_cast<T>(pg::math::Op()(value, with)); \
+    break;
+      PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
     }
   }
@@ -38,38 +30,34 @@ struct Special : Function<T, T> {
 
 class SpecialKernel final : public Kernel {
  public:
-  static void supports(const pg::KernelCall& call) {
-    check_dtypes(call, kFloats);
-    if (pg::dtype_of(call.out(0)) != pg::dtype_of(call.in(0))) {
-      pg::fail_support(pg::format("%s on cuda does not take (%s)", call.op(), pg::describe(call).c_str()));
-    }
-  }
-  SpecialKernel(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_special(call)),
-        wide_(pg::dtype_of(call.in(0)) == PG_F64),
-        parameters_(call, pg::dtype_of(call.in(0))),
-        loop_({typed(call.out(0)), typed(call.in(0))}, 0) {}
+  static void supports(const pg::KernelCall& call, const ScalarCall& scalar) { check_primitive(call, scalar); }
+  SpecialKernel(const pg::KernelCall& call, const ScalarCall& scalar)
+      : op_(scalar.program.step[0].primitive),
+        input_(call, scalar.program.step[0].operand[0]),
+        wide_(scalar.dtype == PG_F64),
+        parameters_(call, scalar.program.step[0], scalar.dtype),
+        loop_({typed(call.out(0)), typed(call, input_)}, 0) {}
   void run(const Launch& launch) override { wide_ ? start<double>(launch) : start<float>(launch); }
 
  private:
   template <class T>
   void start(const Launch& launch) const {
-    void* const data[2] = {launch.out(0), const_cast<void*>(launch.in(0))};
+    void* const data[2] = {launch.out(0), input_.address(launch)};
     Special<T> f;
     f.op = op_;
     f.p = parameters_.count() > 0 ? parameters_(launch.raw, 0) : 0;
     elementwise::run(launch.native(), loop_, data, f);
   }
 
-  SpecialOp op_;
+  Primitive op_;
+  LoopInput input_;
   bool wide_;
   pg::math::Parameters parameters_;
   Loop<2> loop_;
 };
 
-#define PG_ROW(name, Op) PG_KERNEL(#name, SpecialKernel);
-PG_MATH_UNARY_SPECIAL(PG_ROW)
-#undef PG_ROW
-
 }  // namespace
+
+const Form kSpecialForm = form_of<SpecialKernel>();
+
 }  // namespace cuda::elementwise

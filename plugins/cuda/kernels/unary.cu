@@ -9,105 +9,66 @@
 namespace cuda::elementwise {
 namespace {
 
-#define PG_ROW(name, Op) k##Op,
-enum UnaryOp : int32_t {
-  PG_MATH_UNARY(PG_ROW) PG_MATH_UNARY_CHEAP(PG_ROW) PG_MATH_ROUND(PG_ROW) kRoundTo,
-  PG_MATH_UNARY_INT(PG_ROW) PG_MATH_PREDICATE(PG_ROW)
-};
-#undef PG_ROW
-
-UnaryOp find_unary(const pg::KernelCall& call) {
-  if (call.is("round") && call.attr<int>("decimals") != 0) return kRoundTo;
-  if (call.is("bitwise_not") && pg::dtype_of(call.in(0)) == PG_B8) return kLogicalNot;
-#define PG_ROW(name, Op) \
-  if (call.is(#name)) return k##Op;
-  PG_MATH_UNARY(PG_ROW)
-  PG_MATH_UNARY_CHEAP(PG_ROW)
-  PG_MATH_ROUND(PG_ROW)
-  PG_MATH_UNARY_INT(PG_ROW)
-  PG_MATH_PREDICATE(PG_ROW)
-#undef PG_ROW
-  pg::fail(PG_E_INTERNAL, "unknown operator");
-}
-bool rounds(UnaryOp op) { return op >= kFloor && op <= kTrunc; }
-// Functions of all types that booleans have too.
-bool takes_bool(UnaryOp op) {
-  return op == kAbs || op == kSign || op == kSquare || op == kNanToNum || rounds(op) || op >= kIsNan;
-}
+using namespace pg::math;
 
 // clang-format off
-#define PG_ROW(name, Op)                                                                       \
-  case k##Op: {                                                                                \
-    _Pragma("unroll") for (int i = 0; i < V; i++) y[i] = pg::math::Op()(x[0][i], p);           \
-    return;                                                                                    \
-  }
+#define PG_CASE(Op, among)                                                               \
+  case p##Op:                                                                            \
+    if constexpr (among) {                                                               \
+      _Pragma("unroll") for (int i = 0; i < V; i++) y[i] = pg::math::Op()(x[0][i], p);   \
+      return;                                                                            \
+    }                                                                                    \
+    break;
 // clang-format on
 
 template <class T>
 struct Simple : Function<T, T> {
-  UnaryOp op;
-  T p[pg::math::kMaxParameters];
+  Primitive op;
+  T p[kMaxParameters];
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], T (&y)[V]) const {
     switch (op) {
-      PG_MATH_UNARY(PG_ROW)
+#define PG_ROW(number, Op, form, parameters, types, result, cost, ...) \
+  PG_CASE(Op, form == kUnary && result == kSame && cost == kCheap && (pg::math::types & types_of<T>) != 0)
+      PG_PRIMITIVES(PG_ROW)
+#undef PG_ROW
       default: break;
     }
-    if constexpr (std::is_floating_point_v<T>) {
-      switch (op) {
-        PG_MATH_UNARY_CHEAP(PG_ROW)
-        PG_MATH_ROUND(PG_ROW)
-        PG_ROW(round_to, RoundTo)
-        default: break;
-      }
-    } else {
-      switch (op) {
-        PG_MATH_UNARY_INT(PG_ROW)
-        default: break;
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < V; i++) y[i] = x[0][i];  // integers are rounded already
   }
 };
 
 template <class T>
 struct Predicate : Function<T, Truth> {
-  UnaryOp op;
+  Primitive op;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], Truth (&y)[V]) const {
     const T* p = nullptr;
     switch (op) {
-      PG_MATH_PREDICATE(PG_ROW)
+#define PG_ROW(number, Op, form, parameters, types, result, ...) PG_CASE(Op, form == kUnary && result == kTruth)
+      PG_PRIMITIVES(PG_ROW)
+#undef PG_ROW
       default: break;
     }
   }
 };
-#undef PG_ROW
+#undef PG_CASE
 
 class Unary final : public Kernel {
  public:
-  static void supports(const pg::KernelCall& call) {
-    check_dtypes(call, kAny);
-    UnaryOp op = find_unary(call);
-    uint32_t from = pg::dtype_of(call.in(0)), kind = pg::dtype_class(from);
-    bool refused = pg::dtype_of(call.out(0)) != (op >= kIsNan ? PG_B8 : from) ||
-                   (kind == PG_M_BOOL && !takes_bool(op)) || (kind == PG_M_FLOAT && op == kBitwiseNot) ||
-                   (kind != PG_M_FLOAT && op >= kReciprocal && op < kBitwiseNot && !rounds(op));
-    if (refused) pg::fail_support(pg::format("%s on cuda does not take (%s)", call.op(), pg::describe(call).c_str()));
-  }
+  static void supports(const pg::KernelCall& call, const ScalarCall& scalar) { check_primitive(call, scalar); }
 
-  Unary(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_unary(call)),
-        dtype_(pg::dtype_of(call.in(0))),
-        parameters_(call, dtype_),
-        loop_({typed(call.out(0)), typed(call.in(0))}, widths_for(dtype_)) {}
+  Unary(const pg::KernelCall& call, const ScalarCall& scalar)
+      : op_(scalar.program.step[0].primitive),
+        input_(call, scalar.program.step[0].operand[0]),
+        dtype_(pg::dtype_of(input_.tensor(call))),
+        parameters_(call, scalar.program.step[0], dtype_),
+        loop_({typed(call.out(0)), typed(call, input_)}, widths_for(dtype_)) {}
 
   void run(const Launch& launch) override {
-    void* const data[2] = {launch.out(0), const_cast<void*>(launch.in(0))};
+    void* const data[2] = {launch.out(0), input_.address(launch)};
     with_compute(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if (op_ >= kIsNan) {
+      if (info(op_).result == kTruth) {
         Predicate<T> f;
         f.op = op_;
         return elementwise::run(launch.native(), loop_, data, f);
@@ -120,39 +81,19 @@ class Unary final : public Kernel {
   }
 
  private:
-  UnaryOp op_;
+  Primitive op_;
+  LoopInput input_;
   uint32_t dtype_;
   pg::math::Parameters parameters_;
   Loop<2> loop_;
 };
 
-#define PG_ROW(name, Op) PG_KERNEL(#name, Unary);
-PG_MATH_UNARY(PG_ROW)
-PG_MATH_UNARY_CHEAP(PG_ROW)
-PG_MATH_ROUND(PG_ROW)
-PG_MATH_UNARY_INT(PG_ROW)
-PG_MATH_PREDICATE(PG_ROW)
-#undef PG_ROW
-
 // ---- elementary functions ----
-
-#define PG_ROW(name, Op) k##Op,
-enum Elementary : int32_t { PG_MATH_UNARY_COSTLY(PG_ROW) PG_MATH_GELU(PG_ROW) };
-#undef PG_ROW
-
-Elementary find_elementary(const pg::KernelCall& call) {
-  if (call.is("gelu")) return call.attr<int>("approximate") != 0 ? kGeluTanh : kGelu;
-#define PG_ROW(name, Op) \
-  if (call.is(#name)) return k##Op;
-  PG_MATH_UNARY_COSTLY(PG_ROW)
-#undef PG_ROW
-  pg::fail(PG_E_INTERNAL, "unknown operator");
-}
 
 // One operator, in packets of four: more are no faster, as the arithmetic of these has to be done too.
 template <class Op>
 struct One : Function<float, float> {
-  float p[pg::math::kMaxParameters];
+  float p[kMaxParameters];
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const float (&x)[1][V], float (&y)[V]) const {
 #pragma unroll
@@ -163,15 +104,16 @@ struct One : Function<float, float> {
 template <class T>
 struct Every : Function<T, T> {
   static constexpr uint32_t kWidths = 0;
-  Elementary op;
-  T p[pg::math::kMaxParameters];
+  Primitive op;
+  T p[kMaxParameters];
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], T (&y)[V]) const {
     switch (op) {
-#define PG_ROW(name, Op) \
-  case k##Op: y[0] = pg::math::Op()(x[0][0], p); break;
-      PG_MATH_UNARY_COSTLY(PG_ROW)
-      PG_MATH_GELU(PG_ROW)
+#define PG_ROW(number, Op, form, parameters, types, result, cost, ...)                  \
+  case p##Op:                                                                           \
+    if constexpr (form == kUnary && cost == kCostly) y[0] = pg::math::Op()(x[0][0], p); \
+    break;
+      PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
     }
   }
@@ -179,28 +121,25 @@ struct Every : Function<T, T> {
 
 class ElementaryKernel final : public Kernel {
  public:
-  static void supports(const pg::KernelCall& call) {
-    check_dtypes(call, kFloats);
-    if (pg::dtype_of(call.out(0)) != pg::dtype_of(call.in(0))) {
-      pg::fail_support(pg::format("%s on cuda does not take (%s)", call.op(), pg::describe(call).c_str()));
-    }
-  }
+  static void supports(const pg::KernelCall& call, const ScalarCall& scalar) { check_primitive(call, scalar); }
 
-  ElementaryKernel(const pg::KernelCall& call, pg::Plan&)
-      : op_(find_elementary(call)),
-        wide_(pg::dtype_of(call.in(0)) == PG_F64),
-        parameters_(call, pg::dtype_of(call.in(0))),
-        loop_({typed(call.out(0)), typed(call.in(0))}, wide_ ? 0 : 4) {}
+  ElementaryKernel(const pg::KernelCall& call, const ScalarCall& scalar)
+      : op_(scalar.program.step[0].primitive),
+        input_(call, scalar.program.step[0].operand[0]),
+        wide_(scalar.dtype == PG_F64),
+        parameters_(call, scalar.program.step[0], scalar.dtype),
+        loop_({typed(call.out(0)), typed(call, input_)}, wide_ ? 0 : 4) {}
 
   void run(const Launch& launch) override {
-    void* const data[2] = {launch.out(0), const_cast<void*>(launch.in(0))};
+    void* const data[2] = {launch.out(0), input_.address(launch)};
     if (wide_) return every<double>(launch, data);
     if (loop_.width() == 1) return every<float>(launch, data);
     switch (op_) {
-#define PG_ROW(name, Op) \
-  case k##Op: return one<pg::math::Op>(launch, data);
-      PG_MATH_UNARY_COSTLY(PG_ROW)
-      PG_MATH_GELU(PG_ROW)
+#define PG_ROW(number, Op, form, parameters, types, result, cost, ...)                       \
+  case p##Op:                                                                                \
+    if constexpr (form == kUnary && cost == kCostly) return one<pg::math::Op>(launch, data); \
+    break;
+      PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
     }
   }
@@ -220,16 +159,16 @@ class ElementaryKernel final : public Kernel {
     run_packets<4>(launch.native(), loop_, data, f);
   }
 
-  Elementary op_;
+  Primitive op_;
+  LoopInput input_;
   bool wide_;
   pg::math::Parameters parameters_;
   Loop<2> loop_;
 };
 
-#define PG_ROW(name, Op) PG_KERNEL(#name, ElementaryKernel);
-PG_MATH_UNARY_COSTLY(PG_ROW)
-#undef PG_ROW
-PG_KERNEL("gelu", ElementaryKernel);
-
 }  // namespace
+
+const Form kUnaryForm = form_of<Unary>();
+const Form kElementaryForm = form_of<ElementaryKernel>();
+
 }  // namespace cuda::elementwise

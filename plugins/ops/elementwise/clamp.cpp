@@ -18,6 +18,7 @@ PG_OP("clamp")
     .runtime()
     .output("y", "shape of x")
     .traits(PG_OP_ELEMENTWISE | PG_OP_IN_PLACE)
+    .expression("Clamp(x; min, max)")
     .shape(like_input)
     .saves("x")
     .grad([](GradContext& g) {

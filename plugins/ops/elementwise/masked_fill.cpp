@@ -13,6 +13,7 @@ PG_OP("masked_fill")
     .runtime()
     .output("y", "shape of x")
     .traits(PG_OP_ELEMENTWISE | PG_OP_IN_PLACE)
+    .expression("Select(mask, value, x)")
     .shape([](ShapeContext& c) {
       check_broadcasts_to(c, 1, 0);
       c.out(0) = c.in(0);

@@ -12,6 +12,7 @@ PG_OP("polygamma")
     .required()
     .output("y", "shape of x")
     .traits(PG_OP_ELEMENTWISE | PG_OP_IN_PLACE)
+    .expression("Polygamma(x; n)")
     .numeric(PG_NUMERIC_FLOAT32)
     .shape([](ShapeContext& c) {
       int64_t n = c.get<int>("n");

@@ -12,7 +12,7 @@ namespace {
 using Formula = Value (*)(const AttrReader& a, Value x);
 
 struct Slope {
-  const char *name, *doc;
+  const char *name, *expression, *doc;
   const char* of;  // x or y
   void (*attrs)(OpBuilder& op);
   Formula slope;
@@ -103,45 +103,49 @@ Value hardswish_curve(const AttrReader&, Value x) { return one_where(logical_and
 void none(OpBuilder&) {}
 
 const Slope kSlopes[] = {
-    {"relu_grad", "d where y > 0, else 0.", "y", none, [](auto&, Value y) { return one_where(gt(y, 0.0), y); }, nullptr,
-     OpRef("relu_grad")},
-    {"hardtanh_grad", "d where min_val < x < max_val, else 0.", "x",
+    {"relu_grad", "ReluGrad(y, d)", "d where y > 0, else 0.", "y", none,
+     [](auto&, Value y) { return one_where(gt(y, 0.0), y); }, nullptr, OpRef("relu_grad")},
+    {"hardtanh_grad", "HardtanhGrad(x, d; min_val, max_val)", "d where min_val < x < max_val, else 0.", "x",
      [](OpBuilder& op) {
        op.attr<double>("min_val", -1, "lower bound").runtime().attr<double>("max_val", 1, "upper bound").runtime();
      },
      hardtanh_slope, nullptr, OpRef("hardtanh_grad")},
-    {"leaky_relu_grad", "d where x > 0, else negative_slope * d.", "x",
+    {"leaky_relu_grad", "LeakyReluGrad(x, d; negative_slope)", "d where x > 0, else negative_slope * d.", "x",
      [](OpBuilder& op) { op.attr<double>("negative_slope", 0.01, "slope for negative x").runtime(); },
      [](auto& a, Value x) {
        Value positive = one_where(gt(x, 0.0), x);
        return positive * (1 - a.template get<double>("negative_slope")) + a.template get<double>("negative_slope");
      },
      nullptr, OpRef("leaky_relu_grad")},
-    {"elu_grad", "d * scale * (1 where x > 0, else alpha * input_scale * exp(input_scale * x)).", "x",
+    {"elu_grad", "EluGrad(x, d; alpha, scale, input_scale)",
+     "d * scale * (1 where x > 0, else alpha * input_scale * exp(input_scale * x)).", "x",
      [](OpBuilder& op) {
        op.attr<double>("alpha", 1, "of the exponential").runtime();
        op.attr<double>("scale", 1, "of all").runtime();
        op.attr<double>("input_scale", 1, "of x in the exponential").runtime();
      },
      elu_slope, elu_curve, OpRef("elu_grad")},
-    {"sigmoid_grad", "d * y * (1 - y).", "y", none, [](auto&, Value y) { return y * (1.0 - y); },
+    {"sigmoid_grad", "SigmoidGrad(y, d)", "d * y * (1 - y).", "y", none, [](auto&, Value y) { return y * (1.0 - y); },
      [](auto&, Value y) { return 1.0 - y * 2.0; }, OpRef("sigmoid_grad")},
-    {"tanh_grad", "d * (1 - y^2).", "y", none, [](auto&, Value y) { return 1.0 - square(y); },
+    {"tanh_grad", "TanhGrad(y, d)", "d * (1 - y^2).", "y", none, [](auto&, Value y) { return 1.0 - square(y); },
      [](auto&, Value y) { return y * -2.0; }, OpRef("tanh_grad")},
-    {"silu_grad", "d times the slope of silu at x.", "x", none, silu_slope, silu_curve, OpRef("silu_grad")},
-    {"gelu_grad", "d times the slope of gelu at x.", "x",
+    {"silu_grad", "SiluGrad(x, d)", "d times the slope of silu at x.", "x", none, silu_slope, silu_curve,
+     OpRef("silu_grad")},
+    {"gelu_grad", "approximate ? GeluTanhGrad(x, d) : GeluGrad(x, d)", "d times the slope of gelu at x.", "x",
      [](OpBuilder& op) {
        op.choice("approximate", {"none", "tanh"}, 0, "the exact function, or its tanh form");
      },
      gelu_slope, gelu_curve, OpRef("gelu_grad")},
-    {"softplus_grad", "d * sigmoid(beta * x), and d where beta * x > threshold.", "x",
+    {"softplus_grad", "SoftplusGrad(x, d; beta, threshold)", "d * sigmoid(beta * x), and d where beta * x > threshold.",
+     "x",
      [](OpBuilder& op) {
        op.attr<double>("beta", 1, "of softplus").runtime().attr<double>("threshold", 20, "of softplus").runtime();
      },
      softplus_slope, softplus_curve, OpRef("softplus_grad")},
-    {"mish_grad", "d times the slope of mish at x.", "x", none, mish_slope, mish_curve, OpRef("mish_grad")},
-    {"hardswish_grad", "d times the slope of hardswish at x.", "x", none, hardswish_slope, hardswish_curve,
-     OpRef("hardswish_grad")},
+    {"mish_grad", "MishGrad(x, d)", "d times the slope of mish at x.", "x", none, mish_slope, mish_curve,
+     OpRef("mish_grad")},
+    {"hardswish_grad", "HardswishGrad(x, d)", "d times the slope of hardswish at x.", "x", none, hardswish_slope,
+     hardswish_curve, OpRef("hardswish_grad")},
 };
 
 void differentiate(GradContext& g, const Slope& row) {
@@ -154,6 +158,7 @@ void declare(const Slope& row) {
   OpBuilder& op = declare_op(row.name)
                       .category("elementwise")
                       .doc(row.doc)
+                      .expression(row.expression)
                       .input(row.of, kFloating, "any shape", PG_INPUT_PROMOTE)
                       .input("d", kFloating, "a shape that broadcasts with the other", PG_INPUT_PROMOTE);
   row.attrs(op);

@@ -15,18 +15,19 @@ void infer(ShapeContext& c) {
   c.out(0).set(c.dtype(0), shape);
 }
 
-OpBuilder& declare(const char* name, const char* doc, uint32_t dtypes) {
+OpBuilder& declare(const char* name, const char* expression, const char* doc, uint32_t dtypes) {
   return declare_op(name)
       .category("elementwise")
       .doc(doc)
+      .expression(expression)
       .input("x", dtypes, "any shape", PG_INPUT_PROMOTE)
       .output("z", "the shape that all broadcast to")
       .traits(PG_OP_ELEMENTWISE | PG_OP_IN_PLACE)
       .shape(infer);
 }
 
-OpBuilder& declare_product(const char* name, const char* doc, uint32_t dtypes) {
-  return declare(name, doc, dtypes)
+OpBuilder& declare_product(const char* name, const char* expression, const char* doc, uint32_t dtypes) {
+  return declare(name, expression, doc, dtypes)
       .input("a", dtypes, "a shape that broadcasts", PG_INPUT_PROMOTE)
       .input("b", dtypes, "a shape that broadcasts", PG_INPUT_PROMOTE)
       .attr<double>("value", 1, "factor of what is added")
@@ -35,7 +36,7 @@ OpBuilder& declare_product(const char* name, const char* doc, uint32_t dtypes) {
 }
 
 const bool declared = [] {
-  declare("lerp", "x + weight * (y - x): x for weight 0, y for weight 1.", kFloating)
+  declare("lerp", "Lerp(x, y, weight)", "x + weight * (y - x): x for weight 0, y for weight 1.", kFloating)
       .input("y", kFloating, "a shape that broadcasts", PG_INPUT_PROMOTE)
       .input("weight", kFloating, "a shape that broadcasts, or a number",
              PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL | PG_INPUT_HOST_SCALAR)
@@ -49,7 +50,7 @@ const bool declared = [] {
         if (g.needed(2)) g.din(2) = sum_like(d * (y - x), g.in(2));
       });
 
-  declare_product("addcmul", "x + value * a * b.", kReal).grad([](GradContext& g) {
+  declare_product("addcmul", "Addcmul(x, a, b; value)", "x + value * a * b.", kReal).grad([](GradContext& g) {
     Value d = g.dout(0);
     double value = g.get<double>("value");
     if (g.needed(0)) g.din(0) = sum_like(d, g.in(0));
@@ -57,7 +58,7 @@ const bool declared = [] {
     if (g.needed(2)) g.din(2) = sum_like(d * g.in(1) * value, g.in(2));
   });
 
-  declare_product("addcdiv", "x + value * a / b.", kFloating).grad([](GradContext& g) {
+  declare_product("addcdiv", "Addcdiv(x, a, b; value)", "x + value * a / b.", kFloating).grad([](GradContext& g) {
     Value d = g.dout(0), a = g.in(1), b = g.in(2);
     double value = g.get<double>("value");
     if (g.needed(0)) g.din(0) = sum_like(d, g.in(0));

@@ -15,6 +15,7 @@ PG_OP("where")
     .scalar()
     .output("z", "the shape that condition, x and y broadcast to")
     .traits(PG_OP_ELEMENTWISE)
+    .expression("Select(condition, x, y)")
     .shape([](ShapeContext& c) {
       uint32_t some = c.has(1) ? 1 : 2;
       c.need(c.has(some), "x and y are both numbers; one must be a tensor");

@@ -179,7 +179,7 @@ TEST_CASE("a newer plugin's additions are ignored") {
   REQUIRE(plugin.state == PluginState::available);
   const Op* op = find_op("newer_op");
   REQUIRE(op != nullptr);
-  CHECK(op->info->size == PG_SIZE(pg_op_info, reserved));
+  CHECK(op->info->size == PG_SIZE(pg_op_info, scalar));
   CHECK(op->info->input_count == 2);
   CHECK(std::string(op->info->inputs[1]->name) == "x");
   CHECK(std::string(op->info->attrs[0]->name) == "rate");

@@ -16,8 +16,8 @@ test("the plugin tutorial quotes its plugins as they are", function(t)
   if not page then t.skip("the tutorial is not beside the tests") end
   local sources = ""
   for _, path in ipairs { "tiny_device/tiny_device.cpp", "my_layer/CMakeLists.txt", "my_layer/plugin.cpp",
-                          "my_layer/snake_op.cpp", "my_layer/snake_kernel.cpp", "my_layer/snake_layer.cpp",
-                          "my_layer/signum.cpp" } do
+                          "my_layer/snake_op.cpp", "my_layer/snake_kernel.cpp", "my_layer/softcap_op.cpp",
+                          "my_layer/snake_layer.cpp", "my_layer/signum.cpp" } do
     sources = sources .. t.ok(read("examples/plugins/" .. path), path)
   end
   local blocks = 0
@@ -44,8 +44,8 @@ test("what the plugin tutorial quotes of my_layer is all of it", function(t)
   if not page then t.skip("the tutorial is not beside the tests") end
   local quoted = ""
   for block in page:gmatch("```c[%a]+\n(.-)```") do quoted = quoted .. bare(block) end
-  for _, name in ipairs { "CMakeLists.txt", "plugin.cpp", "snake_op.cpp", "snake_kernel.cpp", "snake_layer.cpp",
-                          "signum.cpp" } do
+  for _, name in ipairs { "CMakeLists.txt", "plugin.cpp", "snake_op.cpp", "snake_kernel.cpp", "softcap_op.cpp",
+                          "snake_layer.cpp", "signum.cpp" } do
     local whole = bare(t.ok(read("examples/plugins/my_layer/" .. name), name))
     t.ok(quoted:find(whole, 1, true), name .. " is not all in the tutorial")
   end

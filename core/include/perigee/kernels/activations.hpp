@@ -254,21 +254,4 @@ struct HardswishGrad {
   }
 };
 
-// X(operator name, functor)
-// clang-format off
-#define PG_MATH_ACTIVATION_CHEAP(X) \
-  X(hardshrink, Hardshrink) X(softshrink, Softshrink) X(softsign, Softsign) X(hardswish, Hardswish) \
-  X(hardsigmoid, Hardsigmoid) X(leaky_relu, LeakyRelu)
-#define PG_MATH_ACTIVATION(X) \
-  X(sigmoid, Sigmoid) X(silu, Silu) X(softplus, Softplus) X(elu, Elu) X(celu, Celu) X(selu, Selu) X(mish, Mish) \
-  X(logsigmoid, LogSigmoid) X(tanhshrink, Tanhshrink)
-// One operator in two forms, which an attribute chooses.
-#define PG_MATH_GELU(X) X(gelu, Gelu) X(gelu_tanh, GeluTanh)
-#define PG_MATH_GELU_SLOPE(X) X(gelu_grad, GeluGrad) X(gelu_tanh_grad, GeluTanhGrad)
-#define PG_MATH_SLOPE(X) \
-  X(relu_grad, ReluGrad) X(hardtanh_grad, HardtanhGrad) X(leaky_relu_grad, LeakyReluGrad) X(elu_grad, EluGrad) \
-  X(sigmoid_grad, SigmoidGrad) X(tanh_grad, TanhGrad) X(silu_grad, SiluGrad) X(softplus_grad, SoftplusGrad) \
-  X(mish_grad, MishGrad) X(hardswish_grad, HardswishGrad)
-// clang-format on
-
 }  // namespace pg::math

@@ -9,10 +9,9 @@
 
 #include "perigee/kernels/fast_power.hpp"
 #include "perigee/kernels/fast_trig.hpp"
+#include "perigee/kernels/primitives.hpp"
 
 namespace pg::math {
-
-constexpr int kMaxParameters = 3;  // of an operator: p[0], p[1], p[2]
 
 template <class T>
 inline constexpr bool is_float = std::is_floating_point_v<T>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scalar arithmetic of every elementwise operator, once, for all devices: functors templated on the type they
-// compute in (float, double, int32_t, int64_t; 16-bit floats compute in float, smaller integers and bool in int32_t),
-// and the lists of them by operator name. Comparisons and predicates return bool.
+// compute in (float, double, int32_t, int64_t; 16-bit floats compute in float, smaller integers and bool in int32_t).
+// Comparisons and predicates return bool. primitives.hpp is the table of them.
 #pragma once
 
 #include "perigee/kernels/activations.hpp"
@@ -195,25 +195,10 @@ struct LogicalXor {
   }
 };
 
-// X(operator name, functor)
-// clang-format off
-#define PG_MATH_BINARY(X) \
-  X(add, Add) X(sub, Sub) X(mul, Mul) X(maximum, Maximum) X(minimum, Minimum) X(pow, Pow) \
-  X(remainder, Remainder) X(floor_div, FloorDiv) X(fmod, Fmod) X(fmax, Fmax) X(fmin, Fmin)
-// clang-format on
-// clang-format off
-#define PG_MATH_BINARY_FLOAT(X) \
-  X(div, Div) X(atan2, Atan2) X(hypot, Hypot) X(copysign, Copysign) X(logaddexp, LogAddExp) \
-  X(logaddexp2, LogAddExp2) X(xlogy, Xlogy)
-#define PG_MATH_BINARY_INT(X) \
-  X(bitwise_and, BitwiseAnd) X(bitwise_or, BitwiseOr) X(bitwise_xor, BitwiseXor) \
-  X(bitwise_left_shift, LeftShift) X(bitwise_right_shift, RightShift)
-#define PG_MATH_COMPARE(X) \
-  X(eq, Eq) X(ne, Ne) X(lt, Lt) X(le, Le) X(gt, Gt) X(ge, Ge) X(logical_and, LogicalAnd) \
-  X(logical_or, LogicalOr) X(logical_xor, LogicalXor)
-// clang-format on
-
 // ---- ternary ----
+
+// The condition comes as a truth value, and what it chooses is not looked at: devices move bits.
+struct Select {};
 
 // From the nearer end, so that weights 0 and 1 give the operands.
 struct Lerp {
@@ -237,8 +222,6 @@ struct Addcdiv {
     return x + p[0] * (a / b);
   }
 };
-#define PG_MATH_TERNARY(X) X(addcmul, Addcmul)
-#define PG_MATH_TERNARY_FLOAT(X) X(lerp, Lerp) X(addcdiv, Addcdiv)
 
 // ---- unary; `p` are the operator's parameters ----
 
@@ -355,26 +338,38 @@ struct Erfc {
 struct Floor {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return std::floor(x);
+    if constexpr (is_float<T>)
+      return std::floor(x);
+    else
+      return x;
   }
 };
 struct Ceil {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return std::ceil(x);
+    if constexpr (is_float<T>)
+      return std::ceil(x);
+    else
+      return x;
   }
 };
 // Halves go to the even neighbour.
 struct Round {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return std::nearbyint(x);
+    if constexpr (is_float<T>)
+      return std::nearbyint(x);
+    else
+      return x;
   }
 };
 struct Trunc {
   template <class T>
   PG_HD T operator()(T x, const T*) const {
-    return std::trunc(x);
+    if constexpr (is_float<T>)
+      return std::trunc(x);
+    else
+      return x;
   }
 };
 
@@ -515,31 +510,5 @@ struct LogicalNot {
     return x == T(0);
   }
 };
-
-// X(operator name, functor). In the order in which devices number them: those of all types, of floats, of integers,
-// predicates. gelu_tanh and round_to are gelu and round with an attribute, and no operators by themselves.
-// clang-format off
-#define PG_MATH_UNARY(X) \
-  X(neg, Neg) X(abs, Abs) X(sign, Sign) X(square, Square) X(relu, Relu) X(relu6, Relu6) X(clamp, Clamp) \
-  X(hardtanh, Hardtanh) X(threshold, Threshold) X(nan_to_num, NanToNum)
-#define PG_MATH_UNARY_CHEAP(X) \
-  X(reciprocal, Reciprocal) X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(deg2rad, Deg2rad) X(rad2deg, Rad2deg) X(frac, Frac) \
-  PG_MATH_ACTIVATION_CHEAP(X)
-#define PG_MATH_ROUND(X) X(floor, Floor) X(ceil, Ceil) X(round, Round) X(trunc, Trunc)
-#define PG_MATH_UNARY_COSTLY(X) \
-  X(exp, Exp) X(exp2, Exp2) X(expm1, Expm1) X(log, Log) X(log1p, Log1p) X(log2, Log2) X(log10, Log10) X(sin, Sin) \
-  X(cos, Cos) X(tan, Tan) X(sinh, Sinh) X(cosh, Cosh) X(tanh, Tanh) X(asin, Asin) X(acos, Acos) X(atan, Atan) \
-  X(asinh, Asinh) X(acosh, Acosh) X(atanh, Atanh) X(erf, Erf) X(erfc, Erfc) X(logit, Logit) \
-  PG_MATH_ACTIVATION(X)
-#define PG_MATH_UNARY_SPECIAL(X) \
-  X(erfinv, Erfinv) X(lgamma, Lgamma) X(digamma, Digamma) X(polygamma, Polygamma) X(sinc, Sinc)
-#define PG_MATH_UNARY_FLOAT(X) \
-  PG_MATH_UNARY_CHEAP(X) PG_MATH_ROUND(X) PG_MATH_UNARY_COSTLY(X) PG_MATH_UNARY_SPECIAL(X) PG_MATH_GELU(X) \
-  X(round_to, RoundTo)
-#define PG_MATH_UNARY_INT(X) X(bitwise_not, BitwiseNot)
-#define PG_MATH_PREDICATE(X) \
-  X(isnan, IsNan) X(isinf, IsInf) X(isfinite, IsFinite) X(isposinf, IsPosInf) X(isneginf, IsNegInf) \
-  X(signbit, Signbit) X(logical_not, LogicalNot)
-// clang-format on
 
 }  // namespace pg::math

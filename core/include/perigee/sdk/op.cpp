@@ -2,6 +2,8 @@
 // From an OpBuilder to the tables of plugin.h.
 #include "perigee/op.hpp"
 
+#include "perigee/scalar.hpp"
+
 #include <deque>
 
 namespace pg {
@@ -145,7 +147,7 @@ const pg_op_info* OpBuilder::build() {
   for (const pg_input_info& i : inputs_) input_table_.push_back(&i);
   for (const pg_output_info& o : outputs_) output_table_.push_back(&o);
   for (const Attr& a : attrs_) attr_table_.push_back(&a.info);
-  info_.size = PG_SIZE(pg_op_info, reserved);
+  info_.size = PG_SIZE(pg_op_info, scalar);
   info_.traits = traits_;
   info_.effect = effect_;
   info_.numeric = numeric_;
@@ -165,6 +167,8 @@ const pg_op_info* OpBuilder::build() {
   info_.grad = grad_ ? run_grad : nullptr;
   info_.decompose = decompose_ ? run_decompose : nullptr;
   info_.write_back = write_back_ ? run_write_back : nullptr;
+  info_.scalar = expression_;
+  if (expression_ != nullptr) ScalarExpression{info_};  // throws what is wrong with it
   return &info_;
 }
 

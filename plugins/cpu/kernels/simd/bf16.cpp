@@ -132,24 +132,23 @@ void binary_lanes(const void* x, const void* y, void* out, int64_t n) {
 }  // namespace
 
 void fill_bf16(Simd& table) {
-  table.unary_bf16[uRelu] = unary_bits<ReluBits>;
-  table.unary_bf16[uAbs] = unary_bits<AbsBits>;
-  table.unary_bf16[uNeg] = unary_bits<NegBits>;
-  table.binary_bf16[bMaximum] = binary_bits<MaximumBits>;
-  table.binary_bf16[bMinimum] = binary_bits<MinimumBits>;
-  table.binary_bf16[bCopysign] = binary_bits<CopysignBits>;
-  table.slope_bf16[gReluGrad] = slope_bits<ReluGradBits>;
+  table.unary_bf16[pRelu] = unary_bits<ReluBits>;
+  table.unary_bf16[pAbs] = unary_bits<AbsBits>;
+  table.unary_bf16[pNeg] = unary_bits<NegBits>;
+  table.binary_bf16[pMaximum] = binary_bits<MaximumBits>;
+  table.binary_bf16[pMinimum] = binary_bits<MinimumBits>;
+  table.binary_bf16[pCopysign] = binary_bits<CopysignBits>;
+  table.slope_bf16[pReluGrad] = slope_bits<ReluGradBits>;
 #if defined(__AVX2__)
-  table.binary_bf16[bAdd] = binary_lanes<AddLanes>;
-  table.binary_bf16[bSub] = binary_lanes<SubLanes>;
-  table.binary_bf16[bMul] = binary_lanes<MulLanes>;
-  table.binary_bf16[bDiv] = binary_lanes<DivLanes>;
-  table.unary_bf16[uClamp] = unary_pieces<pg::math::Clamp>;
-  table.slope_bf16[gLeakyReluGrad] = slope_pieces<pg::math::LeakyReluGrad>;
-#define PG_ROW(name, Op) table.ternary_bf16[t##Op] = ternary_pieces<pg::math::Op>;
-  PG_MATH_TERNARY(PG_ROW)
-  PG_MATH_TERNARY_FLOAT(PG_ROW)
-#undef PG_ROW
+  table.binary_bf16[pAdd] = binary_lanes<AddLanes>;
+  table.binary_bf16[pSub] = binary_lanes<SubLanes>;
+  table.binary_bf16[pMul] = binary_lanes<MulLanes>;
+  table.binary_bf16[pDiv] = binary_lanes<DivLanes>;
+  table.unary_bf16[pClamp] = unary_pieces<pg::math::Clamp>;
+  table.slope_bf16[pLeakyReluGrad] = slope_pieces<pg::math::LeakyReluGrad>;
+  table.ternary_bf16[pAddcmul] = ternary_pieces<pg::math::Addcmul>;
+  table.ternary_bf16[pLerp] = ternary_pieces<pg::math::Lerp>;
+  table.ternary_bf16[pAddcdiv] = ternary_pieces<pg::math::Addcdiv>;
 #endif
 }
 

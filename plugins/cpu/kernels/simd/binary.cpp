@@ -58,31 +58,6 @@ void streamed(BinaryFn* row) {
 }
 #endif
 
-template <class Op>
-void same(BinaryFn* row) {
-  row[kF32] = binary<Op, float, float>;
-  row[kF64] = binary<Op, double, double>;
-  row[kI64] = binary<Op, int64_t, int64_t>;
-  row[kI32] = binary<Op, int32_t, int32_t>;
-}
-template <class Op>
-void floats(BinaryFn* row) {
-  row[kF32] = binary<Op, float, float>;
-  row[kF64] = binary<Op, double, double>;
-}
-template <class Op>
-void integers(BinaryFn* row) {
-  row[kI64] = binary<Op, int64_t, int64_t>;
-  row[kI32] = binary<Op, int32_t, int32_t>;
-}
-template <class Op>
-void compare(BinaryFn* row) {
-  row[kF32] = binary<Op, float, uint8_t>;
-  row[kF64] = binary<Op, double, uint8_t>;
-  row[kI64] = binary<Op, int64_t, uint8_t>;
-  row[kI32] = binary<Op, int32_t, uint8_t>;
-}
-
 template <class Op, class T>
 void ternary(const void* a, const void* b, const void* c, void* out, int64_t n, const void* params) {
   const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b), *z = static_cast<const T*>(c);
@@ -91,43 +66,41 @@ void ternary(const void* a, const void* b, const void* c, void* out, int64_t n, 
   PG_LOOP
   for (int64_t i = 0; i < n; i++) o[i] = Op()(x[i], y[i], z[i], &p);
 }
-template <class Op>
-void three_floats(TernaryFn* row) {
-  row[kF32] = ternary<Op, float>;
-  row[kF64] = ternary<Op, double>;
+// By what a primitive takes and gives; R: void stands for the type itself.
+template <class Op, class T, class R>
+BinaryFn two() {
+  return binary<Op, T, std::conditional_t<std::is_void_v<R>, T, R>>;
 }
-template <class Op>
-void three(TernaryFn* row) {
-  three_floats<Op>(row);
-  row[kI64] = ternary<Op, int64_t>;
-  row[kI32] = ternary<Op, int32_t>;
+template <class Op, int types, class R>
+void fill(BinaryFn* row) {
+  if constexpr ((types & pg::math::kOfFloats) != 0) row[kF32] = two<Op, float, R>(), row[kF64] = two<Op, double, R>();
+  if constexpr ((types & pg::math::kWhole) != 0) row[kI64] = two<Op, int64_t, R>(), row[kI32] = two<Op, int32_t, R>();
+}
+template <class Op, int types>
+void fill(TernaryFn* row) {
+  row[kF32] = ternary<Op, float>, row[kF64] = ternary<Op, double>;
+  if constexpr ((types & pg::math::kWhole) != 0) row[kI64] = ternary<Op, int64_t>, row[kI32] = ternary<Op, int32_t>;
+}
+
+// Of primitives of other forms nothing is instantiated.
+template <class Op, pg::math::Form form, int types, pg::math::Result result>
+void fill_operands(Simd& table, Primitive p) {
+  if constexpr (form == pg::math::kBinary)
+    fill<Op, types, std::conditional_t<result == pg::math::kTruth, uint8_t, void>>(table.binary[p]);
+  if constexpr (form == pg::math::kTernary) fill<Op, types>(table.ternary[p]);
 }
 
 }  // namespace
 
 void fill_binary(Simd& table) {
-#define PG_ROW(name, Op) same<pg::math::Op>(table.binary[b##Op]);
-  PG_MATH_BINARY(PG_ROW)
-#undef PG_ROW
-#define PG_ROW(name, Op) floats<pg::math::Op>(table.binary[b##Op]);
-  PG_MATH_BINARY_FLOAT(PG_ROW)
-#undef PG_ROW
-#define PG_ROW(name, Op) integers<pg::math::Op>(table.binary[b##Op]);
-  PG_MATH_BINARY_INT(PG_ROW)
-#undef PG_ROW
-#define PG_ROW(name, Op) three<pg::math::Op>(table.ternary[t##Op]);
-  PG_MATH_TERNARY(PG_ROW)
-#undef PG_ROW
-#define PG_ROW(name, Op) three_floats<pg::math::Op>(table.ternary[t##Op]);
-  PG_MATH_TERNARY_FLOAT(PG_ROW)
-#undef PG_ROW
-#define PG_ROW(name, Op) compare<pg::math::Op>(table.binary[b##Op]);
-  PG_MATH_COMPARE(PG_ROW)
+#define PG_ROW(number, Op, form, parameters, types, result, ...) \
+  fill_operands<pg::math::Op, pg::math::form, pg::math::types, pg::math::result>(table, p##Op);
+  PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
 #if defined(__AVX2__)
-  streamed<AddLanes>(table.binary_stream[bAdd]);
-  streamed<SubLanes>(table.binary_stream[bSub]);
-  streamed<MulLanes>(table.binary_stream[bMul]);
+  streamed<AddLanes>(table.binary_stream[pAdd]);
+  streamed<SubLanes>(table.binary_stream[pSub]);
+  streamed<MulLanes>(table.binary_stream[pMul]);
 #endif
 }
 

@@ -45,17 +45,17 @@ void logical_not(const void* x, void* out, int64_t n, const void*) {
 }  // namespace
 
 void fill_bools(Simd& table) {
-  table.binary_bool[bMul] = table.binary_bool[bMinimum] = binary<And>;
-  table.binary_bool[bLogicalAnd] = table.binary_bool[bBitwiseAnd] = binary<And>;
-  table.binary_bool[bAdd] = table.binary_bool[bMaximum] = binary<Or>;
-  table.binary_bool[bLogicalOr] = table.binary_bool[bBitwiseOr] = binary<Or>;
-  table.binary_bool[bNe] = table.binary_bool[bLogicalXor] = table.binary_bool[bBitwiseXor] = binary<Xor>;
-  table.binary_bool[bEq] = binary<Same>;
-  table.binary_bool[bLt] = binary<Less>;
-  table.binary_bool[bLe] = binary<LessOrEqual>;
-  table.binary_bool[bGt] = binary<Less, true>;
-  table.binary_bool[bGe] = binary<LessOrEqual, true>;
-  table.unary_bool[uLogicalNot] = logical_not;
+  table.binary_bool[pMul] = table.binary_bool[pMinimum] = binary<And>;
+  table.binary_bool[pLogicalAnd] = table.binary_bool[pBitwiseAnd] = binary<And>;
+  table.binary_bool[pAdd] = table.binary_bool[pMaximum] = binary<Or>;
+  table.binary_bool[pLogicalOr] = table.binary_bool[pBitwiseOr] = binary<Or>;
+  table.binary_bool[pNe] = table.binary_bool[pLogicalXor] = table.binary_bool[pBitwiseXor] = binary<Xor>;
+  table.binary_bool[pEq] = binary<Same>;
+  table.binary_bool[pLt] = binary<Less>;
+  table.binary_bool[pLe] = binary<LessOrEqual>;
+  table.binary_bool[pGt] = binary<Less, true>;
+  table.binary_bool[pGe] = binary<LessOrEqual, true>;
+  table.unary_bool[pLogicalNot] = logical_not;
 }
 
 }  // namespace cpu::PG_CPU_ISA

@@ -39,53 +39,34 @@ void slope(const void* x, const void* d, void* out, int64_t n, const void* param
   PG_LOOP
   for (int64_t i = 0; i < n; i++) o[i] = Op()(a[i], b[i], with.p);
 }
-template <class Op>
-void slopes(SlopeFn* row) {
-  row[kF32] = slope<Op, float>;
-  row[kF64] = slope<Op, double>;
+// By what a primitive takes and gives; R: void stands for the type itself.
+template <class Op, class T, class R>
+UnaryFn loop_of() {
+  return unary<Op, T, std::conditional_t<std::is_void_v<R>, T, R>>;
+}
+template <class Op, int types, class R>
+void fill(UnaryFn* row) {
+  if constexpr ((types & pg::math::kOfFloats) != 0)
+    row[kF32] = loop_of<Op, float, R>(), row[kF64] = loop_of<Op, double, R>();
+  if constexpr ((types & pg::math::kWhole) != 0)
+    row[kI64] = loop_of<Op, int64_t, R>(), row[kI32] = loop_of<Op, int32_t, R>();
 }
 
-template <class Op>
-void floats(UnaryFn* row) {
-  row[kF32] = unary<Op, float, float>;
-  row[kF64] = unary<Op, double, double>;
-}
-template <class Op>
-void integers(UnaryFn* row) {
-  row[kI64] = unary<Op, int64_t, int64_t>;
-  row[kI32] = unary<Op, int32_t, int32_t>;
-}
-template <class Op>
-void same(UnaryFn* row) {
-  floats<Op>(row);
-  integers<Op>(row);
-}
-template <class Op>
-void predicate(UnaryFn* row) {
-  row[kF32] = unary<Op, float, uint8_t>;
-  row[kF64] = unary<Op, double, uint8_t>;
-  row[kI64] = unary<Op, int64_t, uint8_t>;
-  row[kI32] = unary<Op, int32_t, uint8_t>;
+// Of primitives of other forms nothing is instantiated.
+template <class Op, pg::math::Form form, int types, pg::math::Result result>
+void fill_primitive(Simd& table, Primitive p) {
+  if constexpr (form == pg::math::kUnary)
+    fill<Op, types, std::conditional_t<result == pg::math::kTruth, uint8_t, void>>(table.unary[p]);
+  if constexpr (form == pg::math::kSlope)
+    table.slope[p][kF32] = slope<Op, float>, table.slope[p][kF64] = slope<Op, double>;
 }
 
 }  // namespace
 
 void fill_unary(Simd& table) {
-#define PG_ROW(name, Op) same<pg::math::Op>(table.unary[u##Op]);
-  PG_MATH_UNARY(PG_ROW)
-#undef PG_ROW
-#define PG_ROW(name, Op) floats<pg::math::Op>(table.unary[u##Op]);
-  PG_MATH_UNARY_FLOAT(PG_ROW)
-#undef PG_ROW
-#define PG_ROW(name, Op) integers<pg::math::Op>(table.unary[u##Op]);
-  PG_MATH_UNARY_INT(PG_ROW)
-#undef PG_ROW
-#define PG_ROW(name, Op) slopes<pg::math::Op>(table.slope[g##Op]);
-  PG_MATH_SLOPE(PG_ROW)
-  PG_MATH_GELU_SLOPE(PG_ROW)
-#undef PG_ROW
-#define PG_ROW(name, Op) predicate<pg::math::Op>(table.unary[u##Op]);
-  PG_MATH_PREDICATE(PG_ROW)
+#define PG_ROW(number, Op, form, parameters, types, result, ...) \
+  fill_primitive<pg::math::Op, pg::math::form, pg::math::types, pg::math::result>(table, p##Op);
+  PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
 }
 
