@@ -125,6 +125,7 @@ A.tensor_of = tensor_of
 local function one(name, kind)
   if kind:find "^\"" or kind == "true" or kind == "false" then return kind end
   if kind == "integer" then return integer(name) end
+  if kind == "number" and name == "seconds" then return ("%.2f"):format(R.int(-1, 9) / 100) end
   if kind == "number" then return STEPS[name] and integer(name) or V.number() end
   if kind == "boolean" then return R.percent(97) and R.pick { "true", "false" } or V.odd() end
   if kind == "perigee.Tensor" then return tensor_of(name) end

@@ -89,13 +89,14 @@ end
 -- Takes elements; answers how many, and the run's state.
 local function take(iterator, o)
   local elements, state, begin = 0, nil, native.clock()
+  local over = begin + o.seconds
   repeat
     if iterator() == nil then break end
     elements = elements + 1
     if iterator.run then state = native.data.run_state(iterator.run) end
-    local free = native.clock() + o.step
+    local free = math.min(native.clock() + o.step, over)
     while native.clock() < free do end -- luacheck: ignore 542
-  until elements == o.elements or native.clock() - begin >= o.seconds
+  until elements == o.elements or native.clock() >= over
   return elements, state, native.clock() - begin
 end
 

@@ -83,6 +83,7 @@ test("a benchmark names what takes the time", function(t)
   t.equal(ds:epoch(), 0)
   t.raises(function() of(data.range(4):map(function() error "bad" end)) end, "bad")
   t.equal(#all(data.range(4):map(same)), 4) -- no clock is left
+  t.equal(of(data.range(4), { step = 1e6, seconds = 0.05 }).elements, 1) -- ends when it is said to
   t.raises(function() ds:benchmark { elements = 0 } end, "at least 1")
   t.raises(function() ds:benchmark { step = -1 } end, "step must be 0 or more")
   no_threads(t)
