@@ -212,6 +212,7 @@ class Assembler {
         release(v);
     }
     // What is written over may be read no more.
+    for (uint32_t k : late) put_aside(k, late);
     for (uint32_t k : late) {
       const uint32_t v = values_.of(piece_.raw->outputs[k]);
       bring(v);
@@ -285,6 +286,19 @@ class Assembler {
     else
       emit({threaded().load[x.word][program_.width], nullptr, narrow(in_memory(v)), 0, 0});
     now_ = v;
+  }
+
+  // An output that is an input as it is, over which another output may be stored before.
+  void put_aside(uint32_t k, const std::vector<uint32_t>& late) {
+    const uint32_t v = values_.of(piece_.raw->outputs[k]);
+    Value& x = list_[v];
+    if (x.kind != Value::kInput || x.slot != UINT32_MAX) return;
+    if (std::none_of(late.begin(), late.end(),
+                     [&](uint32_t other) { return other != k && (piece_.raw->overwrites[other] >> x.index & 1u); }))
+      return;
+    bring(v);
+    x.slot = x.memory = take_slot();
+    emit({threaded().keep, nullptr, narrow(x.slot), 0, 0});
   }
 
   void release(uint32_t v) {

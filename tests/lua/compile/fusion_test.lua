@@ -136,6 +136,22 @@ test("writes in place", function(t)
   t.ok(step:stats().kernels < step:stats().launches)
 end)
 
+test("copies that lie where the other's source did", function(t)
+  t.uncompiled()
+  for _, dtype in ipairs { "float32", "float64", "bfloat16" } do
+    local step = compare("copies of " .. dtype, function()
+      return { pg.randn({ 17, 17 }):to(dtype), pg.randn({ 17, 17 }):to(dtype), pg.randn({ 17, 17 }):to(dtype) }
+    end, function(_, x, y, z)
+      local a, b = x:matmul(y), y:matmul(z)
+      local sum = a + b
+      local p, q = b:clone(), a:clone()
+      return p:matmul(q), sum
+    end)
+    t.equal(step:stats().regions[1].operators, "add clone clone")
+    t.equal(step:stats().regions[1].outputs, 3)
+  end
+end)
+
 test("a fault between writes finds what eager code has written", function(t)
   t.uncompiled()
   local step = compare("fault", function()
