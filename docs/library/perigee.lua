@@ -999,10 +999,11 @@ function Compiled:explain() end
 
 ---What the function has done so far: `calls`; `plans` that are kept; `hits`, stretches of calls that were launched as
 ---a plan; `recorded`, those that were noted; `replayed`, those that began as a plan and went on otherwise; `eager`,
----calls that were not looked at; `why`, how often for which reason something was not launched as a plan; `items` and
----`kernels` of the plan used last, and bytes: `bytes` of its memory as it is laid out, `bound` of what lives at once at
----least, `separate` the same without reuse, `own` of what outlives the call, `eager_peak` of what eager code held at
----once.
+---calls that were not looked at; `why`, how often for which reason something was not launched as a plan. Of the plan
+---used last: `items`; `launches`, the kernels that these are one by one, and `kernels`, those that are launched;
+---`regions`, each with the `operators` that are one kernel, and how many `nodes`, `inputs` and `outputs`; and bytes:
+---`bytes` of its memory as it is laid out, `bound` of what lives at once at least, `separate` the same without reuse,
+---`own` of what outlives the call, `eager_peak` of what eager code held at once.
 ---@return table figures
 function Compiled:stats() end
 

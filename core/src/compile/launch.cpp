@@ -113,9 +113,18 @@ void Compiled::run_launches(Plan& plan) {
   uint32_t item = 0;
   const Op* op = nullptr;
   try {
-    for (Launch& l : plan.launches) {
+    auto at = [&](uint32_t o) { return o == no_number ? nullptr : plan.operands[o].tensor.get(); };
+    for (const PlanStep& step : plan.steps) {
+      if (step.region != nullptr) {
+        op = nullptr;  // what fails says which
+        item = plan.launches[step.region->view.launches.front()].item;
+        step.region->launch(plan, *step.kernel);
+        plan.arena->version.fetch_add(1, std::memory_order_relaxed);
+        for (uint32_t o : step.region->raised) at(o)->storage->version.fetch_add(1, std::memory_order_relaxed);
+        continue;
+      }
+      Launch& l = plan.launches[step.launch];
       item = l.item;
-      auto at = [&](uint32_t o) { return o == no_number ? nullptr : plan.operands[o].tensor.get(); };
       inputs.resize(l.inputs.size());
       outputs.resize(l.outputs.size());
       for (size_t i = 0; i < inputs.size(); i++) inputs[i] = at(l.inputs[i]);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "call/eager.hpp"
+#include "compile/region.hpp"
 
 namespace perigee {
 
@@ -84,10 +85,17 @@ struct Launch {
 struct Slot {
   Device* device = nullptr;
   uint64_t bytes = 0;
-  uint32_t first = no_number, last = 0;  // launches
+  uint32_t first = no_number, last = 0;  // launches; once laid out: steps
   uint64_t offset = 0;                   // in the arena
-  // As it is laid out: the slot whose memory it takes over, itself where none; and that one's last launch.
+  // As it is laid out: the slot whose memory it takes over, itself where none; and that one's last step.
   uint32_t memory = no_number, until = 0;
+};
+
+// What is run: a launch as it was recorded, or a region in the place of its last one.
+struct PlanStep {
+  uint32_t launch = no_number;
+  Region* region = nullptr;
+  RegionKernel* kernel = nullptr;
 };
 
 struct Plan {
@@ -101,6 +109,10 @@ struct Plan {
   std::list<std::unique_ptr<Plan>> after;             // of what follows it, the last one used first
   uint64_t uses = 0;
   uint32_t failures = 0;  // how often in a row a history kept it from being launched
+  // ---- what is run ----
+  bool fuse = false, cut = false;  // whether regions are wanted; whether they have been looked for
+  std::vector<std::unique_ptr<Region>> regions;
+  std::vector<PlanStep> steps;
   // ---- memory ----
   std::vector<uint8_t> outlives;  // by slot: has memory of its own
   uint64_t arena_bytes = 0, bound = 0;
@@ -116,8 +128,12 @@ struct Plan {
   pg_address workspace_of(const Launch& launch) const;
 
  private:
+  void find_steps();
+  void find_lifetimes();
   void take_over_memory();
-  bool takes_over(uint32_t launch) const;
+  void take_over(uint32_t from, uint32_t to);
+  bool takes_over(uint32_t step) const;
+  bool dies_into(uint32_t step, uint32_t from, uint32_t to) const;
 };
 
 // Whether two plans are the same up to an item.

@@ -346,6 +346,7 @@ void Compiled::end_recording() {
     find_histories();
     add_workspaces();
     plan = std::move(recording_);
+    plan->fuse = fuse_;
     std::erase_if(list, [&](auto& p) {
       if (!p->barred.empty() || p->items.size() != plan->items.size() || !same_until(*p, *plan, plan->items.size()))
         return false;
@@ -367,6 +368,21 @@ std::string Compiled::text() const {
     for (char c : s) out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
     return out + "\"";
   };
+  // The regions of a plan as it was launched last.
+  auto regions = [](const Plan& p) {
+    std::string text;
+    for (const auto& region : p.regions) {
+      const RegionKernel* kernel = region->kernels.empty() ? nullptr : region->kernels.front().get();
+      if (kernel == nullptr) continue;
+      const bool joined = kernel->prepared != nullptr || kernel->outputs.empty();
+      text +=
+          (text.empty() ? "" : ",") +
+          pg::format("{\"operators\":\"%s\",\"by\":\"%s\",\"nodes\":%zu,\"inputs\":%zu,\"outputs\":%zu,\"joined\":%s}",
+                     region->names, region->by->name.c_str(), region->view.nodes.size(), kernel->input_operands.size(),
+                     kernel->outputs.size(), joined ? "true" : "false");
+    }
+    return text;
+  };
   size_t plans = 0;
   std::string rows;
   auto visit = [&](auto&& self, const Plans& list) -> void {
@@ -376,13 +392,15 @@ std::string Compiled::text() const {
       for (const Slot& s : p->slots) separate += s.first != no_number ? s.bytes : 0;
       rows += (rows.empty() ? "" : ",") +
               pg::format(
-                  "{\"items\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":%llu,\"separate\":%llu,"
+                  "{\"items\":%zu,\"launches\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":%llu,"
+                  "\"separate\":%llu,"
                   "\"own\":%llu,\"eager_peak\":%llu",
-                  p->items.size(), p->launches.size(), static_cast<unsigned long long>(p->uses),
-                  static_cast<unsigned long long>(p->arena_bytes), static_cast<unsigned long long>(p->bound),
-                  static_cast<unsigned long long>(separate), static_cast<unsigned long long>(p->own_bytes),
-                  static_cast<unsigned long long>(p->eager_peak)) +
-              (p->barred.empty() ? "" : ",\"refused\":" + quoted(p->barred)) + "}";
+                  p->items.size(), p->launches.size(), p->arena ? p->steps.size() : p->launches.size(),
+                  static_cast<unsigned long long>(p->uses), static_cast<unsigned long long>(p->arena_bytes),
+                  static_cast<unsigned long long>(p->bound), static_cast<unsigned long long>(separate),
+                  static_cast<unsigned long long>(p->own_bytes), static_cast<unsigned long long>(p->eager_peak)) +
+              ",\"regions\":[" + regions(*p) + "]" + (p->barred.empty() ? "" : ",\"refused\":" + quoted(p->barred)) +
+              "}";
       self(self, p->after);
     }
   };

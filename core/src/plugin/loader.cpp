@@ -194,6 +194,7 @@ void fetch_tables(LoadedPlugin& plugin) {
   fetch_table(plugin, PG_IFACE_OPTIMIZERS, "optimizer", plugin.optimizers, copy_optimizers);
   fetch_table(plugin, PG_IFACE_FORMATS, "format", plugin.formats, copy_formats);
   fetch_table(plugin, PG_IFACE_COLLECTIVES, "collective", plugin.collectives, copy_collectives);
+  fetch_table(plugin, PG_IFACE_COMPILER, "compiler", plugin.compiler, copy_compiler);
 }
 
 void close_plugin(LoadedPlugin& plugin) noexcept {
@@ -241,7 +242,7 @@ void open_plugin(LoadedPlugin& plugin) {
     register_tables(&plugin);
     loader().opened.push_back(&plugin);
     list_devices(std::move(made));
-    if (plugin.kernels != nullptr) clear_signatures();
+    if (plugin.kernels != nullptr || plugin.compiler != nullptr) clear_signatures();
     plugin.state = none.empty() ? PluginState::available : PluginState::unavailable;
     plugin.reason = none;
   } catch (...) {

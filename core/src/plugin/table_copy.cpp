@@ -49,6 +49,8 @@ template <>
 constexpr uint32_t kKnown<pg_format_info> = PG_SIZE(pg_format_info, write);
 template <>
 constexpr uint32_t kKnown<pg_collectives> = PG_SIZE(pg_collectives, peers);
+template <>
+constexpr uint32_t kKnown<pg_compiler> = PG_SIZE(pg_compiler, release);
 
 template <class T>
 T copy_struct(const void* raw, const std::string& where, uint32_t required) {
@@ -289,6 +291,17 @@ const pg_collectives* copy_collectives(const void* raw, TableMemory& keep) {
   if (table->device_type == nullptr) table->device_type = "";
   if (table->abort == nullptr) table->abort = stub_abort;
   if (table->peers == nullptr) table->peers = stub_peers;
+  return table;
+}
+
+const pg_compiler* copy_compiler(const void* raw, TableMemory& keep) {
+  const char* where = PG_IFACE_COMPILER;
+  auto* table = keep_table(copy_struct<pg_compiler>(raw, where, PG_SIZE(pg_compiler, release)), keep);
+  require(table->device_type, where, "device_type");
+  require(table->claim, where, "claim");
+  require(table->compile, where, "compile");
+  require(table->launch, where, "launch");
+  require(table->release, where, "release");
   return table;
 }
 

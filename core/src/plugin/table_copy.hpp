@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "perigee/compiler.h"
 #include "perigee/plugin.hpp"
 
 namespace perigee {
@@ -22,5 +23,6 @@ const pg_layers* copy_layers(const void* raw, TableMemory& keep);
 const pg_optimizers* copy_optimizers(const void* raw, TableMemory& keep);
 const pg_formats* copy_formats(const void* raw, TableMemory& keep);
 const pg_collectives* copy_collectives(const void* raw, TableMemory& keep);
+const pg_compiler* copy_compiler(const void* raw, TableMemory& keep);
 
 }  // namespace perigee

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "perigee/compiler.h"
 #include "perigee/plugin.hpp"
 
 namespace perigee {
@@ -28,6 +29,7 @@ struct LoadedPlugin {
   const pg_optimizers* optimizers = nullptr;
   const pg_formats* formats = nullptr;
   const pg_collectives* collectives = nullptr;
+  const pg_compiler* compiler = nullptr;
   std::vector<std::shared_ptr<void>> keep;  // library handle, table copies
   // From the manifest beside the library, which may be absent.
   bool has_manifest = false, duplicate = false;

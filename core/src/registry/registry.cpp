@@ -48,6 +48,7 @@ struct Registry {
   std::deque<Layer> layers;
   std::deque<Optimizer> optimizers;
   std::vector<Format> formats;
+  std::vector<const LoadedPlugin*> compilers;
 };
 
 Registry& registry() {
@@ -209,6 +210,7 @@ void register_tables(LoadedPlugin* plugin) {
   check_plugin(*plugin);
   if (plugin->ops != nullptr) add_ops(plugin);
   if (plugin->kernels != nullptr) add_kernels(plugin);
+  if (plugin->compiler != nullptr) r.compilers.push_back(plugin);
   for (uint32_t i = 0; plugin->layers != nullptr && i < plugin->layers->count; i++) {
     r.layers.push_back({static_cast<uint32_t>(r.layers.size()), plugin->layers->layers[i], plugin});
   }
@@ -275,6 +277,15 @@ const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_
   auto [joined, fresh] = registry().joined_lists.try_emplace({named, scalar}, *named);
   if (fresh) joined->second.insert(joined->second.end(), scalar->begin(), scalar->end());
   return joined->second;
+}
+
+std::vector<const LoadedPlugin*> find_compilers(const std::string& device_type) {
+  load_kind("compiler");
+  std::vector<const LoadedPlugin*> found;
+  std::shared_lock guard(registry().mutex);
+  for (const LoadedPlugin* plugin : registry().compilers)
+    if (device_type == plugin->compiler->device_type) found.push_back(plugin);
+  return found;
 }
 
 std::vector<std::string> unknown_ops(const LoadedPlugin& plugin) {

@@ -83,6 +83,8 @@ uint32_t op_count();
 // Kernels for an operator on a type of device, in the order of registration. Reads are cheap, but cached per signature
 // anyway.
 const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_type);
+// Compilers of regions for a type of device, in the order of registration.
+std::vector<const LoadedPlugin*> find_compilers(const std::string& device_type);
 // What the plugin's kernels are for that is no operator: a name written wrong, or of a plugin that is not there.
 std::vector<std::string> unknown_ops(const LoadedPlugin& plugin);
 // "float32 on cpu, sim" for messages: which device types have a kernel for it.

@@ -22,7 +22,7 @@ local MODES = { off = true, plan = true, fuse = true, layout = true }
 -- PERIGEE_COMPILE, looked at when a function is compiled.
 local function mode_of()
   local mode = os.getenv "PERIGEE_COMPILE"
-  if mode == nil or mode == "" then return "plan" end
+  if mode == nil or mode == "" then return "fuse" end
   if not MODES[mode] then
     native.raise("invalid_argument", "compile",
                  ("PERIGEE_COMPILE is %q; expected off, plan, fuse or layout"):format(mode))
@@ -52,7 +52,7 @@ local function compile(...)
   local by = "the compiled function of " .. (native.script_line() or "?")
   local scope = pg.scope and native.scope -- which comes with it
   local self = { fn = inner, mode = mode_of(), fuse = o.fuse, by = by, scope = scope }
-  if self.mode ~= "off" then self.native = compiled.create() end
+  if self.mode ~= "off" then self.native = compiled.create(o.fuse and self.mode ~= "plan") end
   return setmetatable(self, Compiled)
 end
 
@@ -67,15 +67,17 @@ end
 
 ---What the function has done so far: `calls`; `plans` that are kept; `hits`, stretches of calls that were launched as
 ---a plan; `recorded`, those that were noted; `replayed`, those that began as a plan and went on otherwise; `eager`,
----calls that were not looked at; `why`, how often for which reason something was not launched as a plan; `items` and
----`kernels` of the plan used last, and bytes: `bytes` of its memory as it is laid out, `bound` of what lives at once at
----least, `separate` the same without reuse, `own` of what outlives the call, `eager_peak` of what eager code held at
----once.
+---calls that were not looked at; `why`, how often for which reason something was not launched as a plan. Of the plan
+---used last: `items`; `launches`, the kernels that these are one by one, and `kernels`, those that are launched;
+---`regions`, each with the `operators` that are one kernel, and how many `nodes`, `inputs` and `outputs`; and bytes:
+---`bytes` of its memory as it is laid out, `bound` of what lives at once at least, `separate` the same without reuse,
+---`own` of what outlives the call, `eager_peak` of what eager code held at once.
 ---@return table figures
 function Compiled:stats()
   local s = self.native and compiled.stats(self.native) or nothing()
   local first = s.stretches[1]
-  for _, name in ipairs { "items", "kernels", "bytes", "bound", "separate", "own", "eager_peak" } do
+  s.regions = first and first.regions or {}
+  for _, name in ipairs { "items", "launches", "kernels", "bytes", "bound", "separate", "own", "eager_peak" } do
     s[name] = first and first[name] or 0
   end
   return s
@@ -91,16 +93,22 @@ function Compiled:explain()
     if p.refused then
       lines[#lines + 1] = ("stretch %d: not planned: %s"):format(i, p.refused)
     else
-      local text = "stretch %d: %d items, %d kernels, used %d times; memory %d bytes, %d live at once, " ..
-                   "%d without reuse; %d outlive the call; eager code held %d"
-      lines[#lines + 1] = text:format(i, p.items, p.kernels, p.uses, p.bytes, p.bound, p.separate, p.own, p.eager_peak)
+      local text = "stretch %d: %d items, %d kernels (%d without fusion), used %d times; memory %d bytes, " ..
+                   "%d live at once, %d without reuse; %d outlive the call; eager code held %d"
+      lines[#lines + 1] = text:format(i, p.items, p.kernels, p.launches, p.uses, p.bytes, p.bound, p.separate, p.own,
+                                      p.eager_peak)
+      for _, r in ipairs(p.regions) do
+        local form = r.joined and "  one kernel of %s: %s (%d inputs, %d outputs)"
+                     or "  %s computes one by one: %s (%d inputs, %d outputs)"
+        lines[#lines + 1] = form:format(r.by, r.operators, r.inputs, r.outputs)
+      end
     end
   end
   local reasons = {}
   for why, times in pairs(s.why) do reasons[#reasons + 1] = ("%d times: %s"):format(times, why) end
   table.sort(reasons)
   for _, reason in ipairs(reasons) do lines[#lines + 1] = reason end
-  lines[#lines + 1] = "fusion: no plugin joins operators"
+  if not self.fuse or self.mode == "plan" or self.mode == "off" then lines[#lines + 1] = "fusion: off" end
   return table.concat(lines, "\n")
 end
 

@@ -145,7 +145,8 @@ local function program(seed)
   end
 end
 
-local function number_text(x) return ("%.17g"):format(x) end
+-- Which of two NaN comes out of a sum is left open where operators are joined.
+local function number_text(x) return x ~= x and "nan" or ("%.17g"):format(x) end
 local function text(v)
   if pg.is_tensor(v) then
     local flat, parts = v:detach():clone():reshape { -1 }:totable(), {}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which launches of a plan may be one: what compilers claim, cut where moving a launch back to the last one of its
+// piece would change what is read.
+#include <algorithm>
+#include <map>
+
+#include "base/log.hpp"
+#include "base/profile.hpp"
+#include "compile/plan.hpp"
+#include "compile/region.hpp"
+
+namespace perigee {
+namespace {
+
+constexpr size_t most_nodes = 48;  // of a region: what is compiled for each set of outputs stays small
+
+using Memory = std::pair<bool, uint32_t>;  // outside, and the slot or tensor
+
+struct Access {
+  uint32_t operand = no_number;  // the one by which a region reaches it
+  bool read = false, written = false;
+};
+
+Memory memory_of(const Plan& plan, uint32_t operand) {
+  const Place& place = plan.operands[operand].place;
+  return {place.outside, place.base};
+}
+
+// Calls f(operand, whether it is written).
+template <class F>
+void each_access(const Launch& l, const F& f) {
+  for (uint32_t o : l.inputs)
+    if (o != no_number) f(o, false);
+  for (const auto* list : {&l.outputs, &l.raised})
+    for (uint32_t o : *list)
+      if (o != no_number) f(o, true);
+}
+
+// Whether a launch computes elements of its one result from those of its inputs, and nothing else happens.
+bool is_node(const Plan& plan, const Launch& l, const LoadedPlugin& compiler) {
+  if (!l.signature || l.outputs.size() != 1 || l.outputs[0] == no_number) return false;
+  const Signature& s = *l.signature;
+  if (s.how == How::kernel) {
+    if (!(s.op->info->traits & PG_OP_ELEMENTWISE) || s.op->info->effect != PG_EFFECT_NONE || s.writes || s.dynamic ||
+        s.packs || !s.densify.empty() || s.kernel.plugin != &compiler)
+      return false;
+  } else if (s.how != How::cast && s.how != How::clone) {
+    return false;
+  }
+  const Operand& out = plan.operands[l.outputs[0]];
+  if (out.tensor->meta->numel == 0) return false;
+  if (s.in_place && l.inputs[0] != l.outputs[0]) return false;
+  for (size_t i = 0; i < l.inputs.size(); i++) {
+    if (l.inputs[i] == no_number) {
+      if (s.inputs[i]) return false;  // only described
+      continue;
+    }
+    if (l.inputs[i] != l.outputs[0] && memory_of(plan, l.inputs[i]) == memory_of(plan, l.outputs[0])) return false;
+  }
+  return true;
+}
+
+// Launches that are gathered, to run where the last of them stands.
+struct Open {
+  uint32_t cluster = 0;
+  const LoadedPlugin* by = nullptr;
+  std::vector<uint32_t> launches;
+  std::map<Memory, Access> memory;
+  bool writes_outside = false;
+
+  bool takes(const Plan& plan, const Launch& l) const {
+    bool fits = launches.size() < most_nodes;
+    each_access(l, [&](uint32_t o, bool writes) {
+      auto known = memory.find(memory_of(plan, o));
+      if (known == memory.end()) return;
+      // Seen in another way, what is written must have happened everywhere before it is read.
+      if (known->second.operand != o && (writes || known->second.written)) fits = false;
+    });
+    return fits;
+  }
+  void add(const Plan& plan, uint32_t launch) {
+    launches.push_back(launch);
+    each_access(plan.launches[launch], [&](uint32_t o, bool writes) {
+      auto [it, fresh] = memory.try_emplace(memory_of(plan, o), Access{o, false, false});
+      if (!fresh && it->second.operand != o) it->second.operand = no_number;  // in several ways
+      (writes ? it->second.written : it->second.read) = true;
+      writes_outside |= writes && plan.operands[o].place.outside;
+    });
+  }
+  // Whether these may not run behind a launch that they came before.
+  bool must_precede(const Plan& plan, const Launch& l, bool may_fail) const {
+    if (may_fail && writes_outside) return true;  // had it failed, the writes would be missed
+    bool found = false;
+    each_access(l, [&](uint32_t o, bool writes) {
+      auto known = memory.find(memory_of(plan, o));
+      found |= known != memory.end() && (writes || known->second.written);
+    });
+    return found;
+  }
+};
+
+// By launch: a number for each cluster of any compiler, 0 for what nobody claims. Who is asked first wins.
+std::vector<uint32_t> claim(const Plan& plan, Device& device, std::vector<const LoadedPlugin*>& owners) {
+  std::vector<uint32_t> clusters(plan.launches.size(), 0);
+  owners.assign(1, nullptr);
+  for (const LoadedPlugin* plugin : find_compilers(device.type)) {
+    std::vector<uint8_t> offered(plan.launches.size(), 0);
+    for (size_t i = 0; i < offered.size(); i++)
+      offered[i] = clusters[i] == 0 && is_node(plan, plan.launches[i], *plugin);
+    RegionView view;
+    view.draw(plan, offered, device);
+    if (view.nodes.size() < 2) continue;
+    std::vector<uint32_t> claimed(view.nodes.size(), 0);
+    pg_error error = pg::make_error();
+    const int32_t code = plugin->compiler->claim(plugin->self, &view.raw, claimed.data(), &error);
+    if (code != PG_OK) {
+      write_log(PG_LOG_WARNING, "plugin '" + plugin->name + "': claim: " + pg::message_of(code, error));
+      continue;
+    }
+    std::map<uint32_t, uint32_t> numbers;
+    for (size_t n = 0; n < claimed.size(); n++) {
+      if (claimed[n] == 0) continue;
+      auto [it, fresh] = numbers.try_emplace(claimed[n], static_cast<uint32_t>(owners.size()));
+      if (fresh) owners.push_back(plugin);
+      clusters[view.launches[n]] = it->second;
+    }
+  }
+  return clusters;
+}
+
+std::unique_ptr<Region> make_region(const Plan& plan, const Open& piece, Device& device) {
+  auto made = std::make_unique<Region>();
+  Region& r = *made;
+  r.by = piece.by;
+  r.device = &device;
+  r.end = piece.launches.back();
+  std::vector<uint8_t> mine(plan.launches.size(), 0);
+  for (uint32_t i : piece.launches) mine[i] = 1;
+  r.view.draw(plan, mine, device);
+  std::map<Memory, bool> elsewhere;  // memory that others touch
+  for (size_t i = 0; i < mine.size(); i++)
+    if (!mine[i]) each_access(plan.launches[i], [&](uint32_t o, bool) { elsewhere[memory_of(plan, o)] = true; });
+  for (uint32_t v = 0; v < r.view.operands.size(); v++) {
+    const bool input = std::find(r.view.inputs.begin(), r.view.inputs.end(), v) != r.view.inputs.end();
+    if (input || r.view.last[v] != v) continue;
+    const Memory memory = memory_of(plan, r.view.operands[v]);
+    r.finals.push_back(v);
+    r.needed.push_back(memory.first || elsewhere.count(memory) != 0);
+  }
+  r.attrs.assign(r.view.attr_bytes, 0);
+  std::string names;
+  for (size_t n = 0; n < r.view.nodes.size(); n++) {
+    const Launch& l = plan.launches[r.view.launches[n]];
+    std::copy(l.attrs.begin(), l.attrs.end(), r.attrs.begin() + static_cast<ptrdiff_t>(r.view.nodes[n].attrs_offset));
+    names += (names.empty() ? "" : " ") + std::string(r.view.nodes[n].op->name);
+    r.raised.insert(r.raised.end(), l.raised.begin(), l.raised.end());
+  }
+  r.names = interned(names);
+  return made;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Region>> cut_regions(const Plan& plan) {
+  std::vector<std::unique_ptr<Region>> regions;
+  Device* only = nullptr;
+  for (const Launch& l : plan.launches) {
+    if (!l.signature) continue;
+    if (only != nullptr && only != l.signature->device) return regions;
+    only = l.signature->device;
+  }
+  if (only == nullptr) return regions;
+  Device& device = *only;
+  std::vector<const LoadedPlugin*> owners;
+  const std::vector<uint32_t> clusters = claim(plan, device, owners);
+  std::vector<Open> open;
+  auto close = [&](const Open& piece) {
+    if (piece.launches.size() > 1) regions.push_back(make_region(plan, piece, device));
+  };
+  for (uint32_t i = 0; i < plan.launches.size(); i++) {
+    const Launch& l = plan.launches[i];
+    const uint32_t cluster = clusters[i];
+    bool joined = false;
+    std::erase_if(open, [&](Open& piece) {
+      if (cluster != 0 && piece.cluster == cluster && piece.takes(plan, l)) {
+        joined = true;
+        return false;
+      }
+      const bool ends = (cluster != 0 && piece.cluster == cluster) || piece.must_precede(plan, l, cluster == 0);
+      if (ends) close(piece);
+      return ends;
+    });
+    if (cluster == 0) continue;
+    if (!joined) open.push_back({cluster, owners[cluster], {}, {}, false});
+    for (Open& piece : open)
+      if (piece.cluster == cluster) piece.add(plan, i);
+  }
+  for (const Open& piece : open) close(piece);
+  return regions;
+}
+
+}  // namespace perigee

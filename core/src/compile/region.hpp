@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several launches of a plan as one kernel of a compiler's (perigee/compiler.h).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "registry/plugin.hpp"
+#include "tensor/meta.hpp"
+
+namespace perigee {
+
+struct Plan;
+
+// A region of a plan as compilers see it. Values are numbered in the order in which they are met; each stands for what
+// an operand of the plan holds at a time.
+struct RegionView {
+  std::vector<uint32_t> operands;  // by value
+  std::vector<uint32_t> last;      // by value: the one that lies in the same operand last
+  std::vector<uint32_t> inputs;    // values that no node makes
+  std::vector<uint32_t> launches;  // by node
+  uint64_t attr_bytes = 0;
+
+  std::vector<std::vector<uint32_t>> numbers;  // of nodes: inputs and outputs
+  std::vector<pg_node> nodes;
+  std::vector<const pg_node*> node_pointers;
+  std::vector<const pg_tensor*> values;
+  pg_region raw{};
+
+  // Of those launches of the plan that are marked.
+  void draw(const Plan& plan, const std::vector<uint8_t>& marked, Device& device);
+};
+
+// A piece, compiled for the outputs that are wanted.
+struct RegionKernel {
+  std::vector<uint32_t> outputs;  // values
+  std::vector<uint64_t> overwrites;
+  const LoadedPlugin* by = nullptr;
+  void* prepared = nullptr;  // NULL: it could not be compiled
+  uint64_t workspace = 0;
+  std::vector<const pg_tensor*> input_views, output_views;
+  std::vector<uint32_t> input_operands, output_operands;
+  ~RegionKernel();
+};
+
+struct Region {
+  const LoadedPlugin* by = nullptr;
+  Device* device = nullptr;
+  RegionView view;
+  std::vector<uint32_t> raised;                        // operands, whose version a launch raises
+  std::vector<uint32_t> finals;                        // values that may be wanted outside
+  std::vector<uint8_t> needed;                         // by final: it is, whoever holds the results
+  std::vector<uint8_t> attrs;                          // the packed structs of all nodes
+  std::vector<std::unique_ptr<RegionKernel>> kernels;  // by wanted outputs, the last used in front
+  const char* names = "";                              // of the operators
+  uint32_t end = 0;                                    // its last launch, in whose place it is launched
+
+  // The kernel for those finals that outlive the call or are needed. NULL: launch them one by one.
+  RegionKernel* kernel_for(const Plan& plan, const std::vector<uint8_t>& outlives);
+  void launch(Plan& plan, const RegionKernel& kernel);
+};
+
+// Asks the compilers of the plan's device, and cuts what they claim into pieces that may be moved together.
+std::vector<std::unique_ptr<Region>> cut_regions(const Plan& plan);
+
+}  // namespace perigee
