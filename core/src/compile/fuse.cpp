@@ -128,7 +128,14 @@ std::vector<uint32_t> claim(const Plan& plan, Device& device, std::vector<const 
   return clusters;
 }
 
-std::unique_ptr<Region> make_region(const Plan& plan, const Open& piece, Device& device) {
+// How often launches reach for memory.
+using Touches = std::map<Memory, uint32_t>;
+
+void count_touches(const Plan& plan, const Launch& l, Touches& touches) {
+  each_access(l, [&](uint32_t o, bool) { touches[memory_of(plan, o)]++; });
+}
+
+std::unique_ptr<Region> make_region(const Plan& plan, const Open& piece, Device& device, const Touches& all) {
   auto made = std::make_unique<Region>();
   Region& r = *made;
   r.by = piece.by;
@@ -137,15 +144,14 @@ std::unique_ptr<Region> make_region(const Plan& plan, const Open& piece, Device&
   std::vector<uint8_t> mine(plan.launches.size(), 0);
   for (uint32_t i : piece.launches) mine[i] = 1;
   r.view.draw(plan, mine, device);
-  std::map<Memory, bool> elsewhere;  // memory that others touch
-  for (size_t i = 0; i < mine.size(); i++)
-    if (!mine[i]) each_access(plan.launches[i], [&](uint32_t o, bool) { elsewhere[memory_of(plan, o)] = true; });
+  Touches own;
+  for (uint32_t i : piece.launches) count_touches(plan, plan.launches[i], own);
   for (uint32_t v = 0; v < r.view.operands.size(); v++) {
     const bool input = std::find(r.view.inputs.begin(), r.view.inputs.end(), v) != r.view.inputs.end();
     if (input || r.view.last[v] != v) continue;
     const Memory memory = memory_of(plan, r.view.operands[v]);
     r.finals.push_back(v);
-    r.needed.push_back(memory.first || elsewhere.count(memory) != 0);
+    r.needed.push_back(memory.first || all.at(memory) > own.at(memory));  // others touch it
   }
   r.attrs.assign(r.view.attr_bytes, 0);
   std::string names;
@@ -173,9 +179,11 @@ std::vector<std::unique_ptr<Region>> cut_regions(const Plan& plan) {
   Device& device = *only;
   std::vector<const LoadedPlugin*> owners;
   const std::vector<uint32_t> clusters = claim(plan, device, owners);
+  Touches all;
+  for (const Launch& l : plan.launches) count_touches(plan, l, all);
   std::vector<Open> open;
   auto close = [&](const Open& piece) {
-    if (piece.launches.size() > 1) regions.push_back(make_region(plan, piece, device));
+    if (piece.launches.size() > 1) regions.push_back(make_region(plan, piece, device, all));
   };
   for (uint32_t i = 0; i < plan.launches.size(); i++) {
     const Launch& l = plan.launches[i];

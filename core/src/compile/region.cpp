@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/log.hpp"
 #include "base/profile.hpp"
@@ -28,35 +29,44 @@ struct Scratch {
 }  // namespace
 
 void RegionView::draw(const Plan& plan, const std::vector<uint8_t>& marked, Device& device) {
-  std::vector<uint32_t> now(plan.operands.size(), no_number);  // values, by operand
+  std::vector<uint32_t> now(plan.operands.size(), no_number);       // values, by operand
+  std::map<std::pair<bool, uint32_t>, std::vector<uint32_t>> seen;  // operands that stand for values, by their memory
   std::vector<uint8_t> made;
   auto value_of = [&](uint32_t operand, bool fresh) {
     if (operand == no_number) return PG_VALUE_NONE;
     if (fresh || now[operand] == no_number) {
+      const Place& place = plan.operands[operand].place;
+      if (now[operand] == no_number) seen[{place.outside, place.base}].push_back(operand);
       now[operand] = static_cast<uint32_t>(operands.size());
       operands.push_back(operand);
       made.push_back(fresh);
     }
     return now[operand];
   };
-  auto forget = [&](uint32_t written) {
+  auto forget = [&](uint32_t written, bool itself) {
     const Place& place = plan.operands[written].place;
-    for (size_t o = 0; o < now.size(); o++)
-      if (o != written && plan.operands[o].place.base == place.base && plan.operands[o].place.outside == place.outside)
-        now[o] = no_number;
+    auto list = seen.find({place.outside, place.base});
+    if (list == seen.end()) return;
+    const bool stays = !itself && now[written] != no_number;
+    for (uint32_t o : list->second)
+      if (itself || o != written) now[o] = no_number;
+    list->second.assign(stays ? 1 : 0, written);
   };
-  for (uint32_t i = 0; i < plan.launches.size(); i++) {
+  // What lies before the first of them and behind the last says nothing.
+  const auto first = std::find(marked.begin(), marked.end(), 1) - marked.begin();
+  const auto end = marked.rend() - std::find(marked.rbegin(), marked.rend(), 1);
+  for (auto i = static_cast<uint32_t>(first); i < static_cast<uint32_t>(end); i++) {
     const Launch& l = plan.launches[i];
     if (!marked[i]) {
       for (const auto* list : {&l.outputs, &l.raised})
         for (uint32_t o : *list)
-          if (o != no_number) forget(o), now[o] = no_number;
+          if (o != no_number) forget(o, true);
       continue;
     }
     launches.push_back(i);
     auto& numbered = numbers.emplace_back();
     for (uint32_t o : l.inputs) numbered.push_back(value_of(o, false));
-    for (uint32_t o : l.outputs) forget(o), numbered.push_back(value_of(o, true));
+    for (uint32_t o : l.outputs) forget(o, false), numbered.push_back(value_of(o, true));
   }
   for (size_t n = 0; n < launches.size(); n++) {
     const Launch& l = plan.launches[launches[n]];

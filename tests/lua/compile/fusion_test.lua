@@ -152,6 +152,16 @@ test("copies that lie where the other's source did", function(t)
   end
 end)
 
+test("chains of any length", function(t) -- what looks at all launches for each kernel would take minutes
+  t.uncompiled()
+  local step = compare("a long chain", function() return { pg.randn { 3 } } end, function(_, x)
+    for _ = 1, 20000 do x = x * 1.0001 end
+    return x
+  end, 3)
+  t.equal(step:stats().launches, 20000)
+  t.equal(step:stats().kernels, math.ceil(20000 / 48))
+end)
+
 test("a fault between writes finds what eager code has written", function(t)
   t.uncompiled()
   local step = compare("fault", function()
