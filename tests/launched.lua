@@ -32,6 +32,10 @@ local function same(got, expected, what)
   end
   if differs(got, expected) then error(("rank %d: %s"):format(rank, what or tostring(got)), 2) end
 end
+local function near(what, a, b)
+  local e = (a - b):abs():max():item() / (b:abs():max():item() + 1e-30)
+  if not (e < 1e-9) then error(("rank %d: %s differs by %g"):format(rank, what, e), 2) end
+end
 local function raises(fn, text)
   local ok, err = pcall(fn)
   if ok then error("did not raise: " .. text, 2) end

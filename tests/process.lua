@@ -24,8 +24,16 @@ function process.is_sanitized()
   return text:find("libasan", 1, true) ~= nil
 end
 
+---@return string text all that a file holds
+function process.read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
 function process.write(path, text)
-  local file = assert(io.open(path, "w"))
+  local file = assert(io.open(path, "wb"))
   file:write(text)
   file:close()
 end

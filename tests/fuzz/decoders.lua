@@ -4,18 +4,15 @@
 -- more memory than a picture of a million pixels takes.
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
+package.path = here .. "/../?.lua;" .. package.path
 local pg = require "perigee"
+local process = require "process"
 local native = require "perigee.native"
 
 local FINE = { data_loss = true, not_supported = true, invalid_argument = true }
 local MAX_PIXELS = 2 ^ 20
 
-local function whole(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "*a"
-  file:close()
-  return text
-end
+local whole = process.read
 
 -- The bytes that pg.save and its kin write.
 local function saved(ending, save)

@@ -60,12 +60,7 @@ function conv.options(attributes, pad)
 end
 
 ---The layer in place of an nn.Conv2d of these options; and its weight as it is now, in the old one's dtype.
-function conv.make(layer, o, bias)
-  local whole, scale, weight = weights.whole(layer.weight:detach(), o)
-  local made = Quantized(o, whole, scale, bias)
-  made:train(layer.training)
-  return made, weight
-end
+function conv.make(layer, o, bias) return weights.replace(Quantized, layer, o, bias) end
 
 ---The same map of filters that are floating, while a model learns to be quantised.
 function conv.compute(o, x, weight, bias)

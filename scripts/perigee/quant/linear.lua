@@ -27,12 +27,7 @@ function linear.options(attributes)
 end
 
 ---The layer in place of an nn.Linear of these options; and its weight as it is now, in the old one's dtype.
-function linear.make(layer, o, bias)
-  local whole, scale, weight = weights.whole(layer.weight:detach(), o)
-  local made = Quantized(o, whole, scale, bias)
-  made:train(layer.training)
-  return made, weight
-end
+function linear.make(layer, o, bias) return weights.replace(Quantized, layer, o, bias) end
 
 ---The same map of a weight that is floating, while a model learns to be quantised.
 function linear.compute(o, x, weight, bias)

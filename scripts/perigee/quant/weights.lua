@@ -26,6 +26,14 @@ function weights.whole(weight, o)
   return whole, scale, native.call("dequantize", { whole, scale }, { format = o.dtype }):reshape(weight.shape)
 end
 
+---The layer of a class in the place of one of these options; and its weight as it is now, in the old one's dtype.
+function weights.replace(class, layer, o, bias)
+  local whole, scale, weight = weights.whole(layer.weight:detach(), o)
+  local made = class(o, whole, scale, bias)
+  made:train(layer.training)
+  return made, weight
+end
+
 ---Gives a layer what it computes with, under the names that states have.
 function weights.hold(self, o, whole, scale, bias)
   self.options = o

@@ -26,18 +26,7 @@ local function with_folder(fn)
   if not ok then error(err, 0) end
 end
 
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read("*a")
-  file:close()
-  return text
-end
-
-local function write(path, text)
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-end
+local read, write = process.read, process.write
 
 test("any tree of plain values and tensors comes back as it was", function(t)
   local tree = { a = { 1, "two", false, { deep = -0.1, [3] = "x" } }, empty = {}, ["$odd"] = 1, ["quote\"\n\1"] = "é\0",

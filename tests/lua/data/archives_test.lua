@@ -2,7 +2,11 @@
 -- data.records of archives and of compressed files: those that tensorflow and webdataset wrote
 -- (records/make_packed.py), what we write, and damaged ones.
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
+
 local pg = require "perigee"
+local process = require "process"
 local tar = require "perigee.data.records.tar"
 local data = pg.data
 
@@ -11,18 +15,7 @@ local folder = here .. "/records/"
 local EXAMPLE = { id = "int64", name = "bytes", weights = { "float32", shape = { 2 } } }
 local SHARD = { png = { "image", channels = 3 }, cls = "int64", json = "json", ["w.npy"] = "npy", txt = "bytes" }
 
-local function whole(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "*a"
-  file:close()
-  return text
-end
-
-local function write(path, text)
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-end
+local whole, write = process.read, process.write
 
 -- With the path of a file that is not there yet, and is gone behind.
 local function with_path(ending, fn)

@@ -34,18 +34,7 @@ local function exists(path)
   return file ~= nil
 end
 
-local function whole(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "*a"
-  file:close()
-  return text
-end
-
-local function write(path, text)
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-end
+local whole, write = process.read, process.write
 
 -- A source that counts what is asked of it, and elements of all kinds.
 local function counted(n)

@@ -1,7 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- data.mnist and data.cifar10 from files of their formats, made here; files that are missing or damaged.
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
+
 local pg = require "perigee"
+local process = require "process"
 local tar = require "perigee.data.records.tar"
 local native = require "perigee.native"
 local data = pg.data
@@ -12,11 +16,7 @@ local function folder(name)
   return root .. "/" .. name
 end
 
-local function write(path, text)
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-end
+local write = process.write
 local function write_gzip(path, text)
   native.write(path, { "data" }, { native.host.from_bytes("test", text, native.dtypes.by_name.uint8, { #text }) })
 end

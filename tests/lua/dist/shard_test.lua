@@ -8,10 +8,6 @@ local pg = require "perigee"
 
 local COMMON = [[
 local nn, optim = pg.nn, pg.optim
-local function near(what, a, b)
-  local e = (a - b):abs():max():item() / (b:abs():max():item() + 1e-30)
-  if not (e < 1e-9) then error(("rank %d: %s differs by %g"):format(rank, what, e), 2) end
-end
 local function same_models(model, whole)
   local state = d.whole_state(model)
   for name, p in whole:named_parameters() do near(name, state[name], p:detach()) end

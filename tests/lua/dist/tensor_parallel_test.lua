@@ -11,10 +11,6 @@ local COMMON = [[
 local nn, optim = pg.nn, pg.optim
 local partial = require "perigee.nn.partial"
 pg.set_default_dtype "float64"
-local function near(what, a, b)
-  local e = (a - b):abs():max():item() / (b:abs():max():item() + 1e-30)
-  if not (e < 1e-9) then error(("rank %d: %s differs by %g"):format(rank, what, e), 2) end
-end
 local function same_models(model, whole, gradients)
   local named = {}
   for name, p in whole:named_parameters() do named[name] = p end
