@@ -39,6 +39,18 @@ constexpr int64_t kNarrowGroup = 16, kWholeGroup = int64_t{1} << 17;  // of int8
 // A row as whole numbers: q = round(x / scale) + zero kept within low..high, minus `shift`, which makes them int8.
 struct WholeRow {
   float scale, zero, low, high, shift;
+  // The whole number that a float becomes, before `shift`; NaN is 0. Loops copy the struct first: what they write may
+  // alias it.
+  [[gnu::always_inline]] float whole(float x) const {
+    constexpr float kRounds = 12582912;  // 1.5 * 2^23: what is added to it loses its fraction, halves to the even one
+    float q = x / scale;
+    q = q < -1024 ? -1024.0F : q;
+    q = q > 1024 ? 1024.0F : q;
+    q = (q + kRounds) - kRounds + zero;
+    q = q == q ? q : 0;
+    q = q < low ? low : q;
+    return q > high ? high : q;
+  }
 };
 
 struct NarrowLoops {

@@ -24,7 +24,6 @@ constexpr int64_t kThread = int64_t{1} << 18;       // multiplications that are 
 constexpr int64_t kMostNumbers = int64_t{1} << 15;  // of a filter: sums of products of bytes fit int32
 constexpr int64_t kFewestFilters = 8;  // of a group: fewer would waste most of what is computed side by side
 constexpr int64_t kSlack = 64;         // bytes behind an image that its last unit may reach into
-enum Activations : int32_t { kAsIs, kRowsInt8, kRowsUint8 };
 
 struct Sizes {
   int64_t n, c, h, w, o, out_h, out_w;
@@ -401,12 +400,7 @@ std::unique_ptr<QuantizedConvolution> choose(const Sizes& s) {
 
 class QuantizedConv2d final : public pg::Kernel {
  public:
-  static void supports(const pg::KernelCall& call) {
-    require_all_dense(call);
-    call.need_dense();
-    const Storage s = storage_of(call.out(0));
-    if (s != sF32 && s != sBF16 && s != sF16) refuse(call);
-  }
+  static void supports(const pg::KernelCall& call) { require_narrow_call(call); }
   QuantizedConv2d(const pg::KernelCall& call, pg::Plan& plan) : way_(choose(Sizes(call))) {
     if (way_ == nullptr) return;
     Scratch scratch;

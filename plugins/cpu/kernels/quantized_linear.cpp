@@ -18,7 +18,6 @@ constexpr int64_t kMostRows = 128;              // of floats that read the weigh
 constexpr int64_t kThread = int64_t{1} << 18;   // multiplications that are worth a thread
 constexpr int64_t kStretch = int64_t{1} << 18;  // numbers of the weight that are widened at a time
 constexpr int64_t kPiece = 256;                 // that are widened in float32 before they are rounded
-enum Activations : int32_t { kAsIs, kRowsInt8, kRowsUint8 };
 
 struct Sizes {
   int64_t rows = 1, columns, depth, groups, size;
@@ -291,12 +290,7 @@ std::unique_ptr<QuantizedWay> choose(Sizes s) {
 
 class QuantizedLinear final : public pg::Kernel {
  public:
-  static void supports(const pg::KernelCall& call) {
-    require_all_dense(call);
-    call.need_dense();
-    const Storage s = storage_of(call.out(0));
-    if (s != sF32 && s != sBF16 && s != sF16) refuse(call);
-  }
+  static void supports(const pg::KernelCall& call) { require_narrow_call(call); }
   QuantizedLinear(const pg::KernelCall& call, pg::Plan& plan) : way_(choose(Sizes(call))) {
     if (way_ == nullptr) return;
     const Sizes s(call);

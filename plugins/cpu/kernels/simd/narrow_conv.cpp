@@ -152,23 +152,12 @@ void multiply(const NarrowConvTile& t) {
   }
 }
 
-// How the numbers of a line become whole: as to_whole of narrow_whole.cpp.
 constexpr int64_t kPiece = 64;  // of a line that are worked on at a time
 [[gnu::always_inline]] inline void whole_piece(const float* x, int64_t n, const WholeRow& how, int32_t plus,
                                                int16_t* out) {
-  constexpr float kRounds = 12582912;  // 1.5 * 2^23: what is added to it loses its fraction, halves to the even one
-  const float scale = how.scale, zero = how.zero, low = how.low, high = how.high;
+  const WholeRow row = how;
   PG_LOOP
-  for (int64_t i = 0; i < n; i++) {
-    float q = x[i] / scale;
-    q = q < -1024 ? -1024.0F : q;
-    q = q > 1024 ? 1024.0F : q;
-    q = (q + kRounds) - kRounds + zero;
-    q = q == q ? q : 0;
-    q = q < low ? low : q;
-    q = q > high ? high : q;
-    out[i] = static_cast<int16_t>(static_cast<int32_t>(q) + plus);
-  }
+  for (int64_t i = 0; i < n; i++) out[i] = static_cast<int16_t>(static_cast<int32_t>(row.whole(x[i])) + plus);
 }
 
 // Eight numbers of eight lines, kPiece apart, as eight of eight channels, `channels` apart.

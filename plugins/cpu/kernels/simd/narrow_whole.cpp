@@ -232,18 +232,10 @@ void extremes(const float* row, int64_t n, float* low, float* high) {
 }
 
 void to_whole(const float* row, int64_t n, const WholeRow& how, int8_t* out) {
-  constexpr float kRounds = 12582912;  // 1.5 * 2^23: what is added to it loses its fraction, halves to the even one
-  const float scale = how.scale, zero = how.zero, low = how.low, high = how.high, shift = how.shift;
+  const WholeRow numbers = how;
   PG_LOOP
   for (int64_t i = 0; i < n; i++) {
-    float q = row[i] / scale;
-    q = q < -1024 ? -1024.0F : q;
-    q = q > 1024 ? 1024.0F : q;
-    q = (q + kRounds) - kRounds + zero;
-    q = q == q ? q : 0;
-    q = q < low ? low : q;
-    q = q > high ? high : q;
-    out[i] = static_cast<int8_t>(static_cast<int32_t>(q - shift));
+    out[i] = static_cast<int8_t>(static_cast<int32_t>(numbers.whole(row[i]) - numbers.shift));
   }
 }
 
