@@ -15,13 +15,6 @@
 namespace perigee {
 namespace {
 
-pg_address address_of(const Tensor& x) {
-  const pg_address address = x.address();
-  if (address.buffer == 0 && x.storage && is_dropped(*x.storage)) [[unlikely]]
-    fail_dropped();
-  return address;
-}
-
 using Tensors = SmallVector<TensorRef, 4>;
 using Pointers = SmallVector<Tensor*, 4>;
 
@@ -141,7 +134,8 @@ void cut_dynamic(Signature& s, const int64_t* extents, Tensors& outputs) {
 void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs, pg_address workspace) {
   SmallVector<pg_address, 6> in(inputs.size()), out(outputs.size());
   uint32_t stream = s.device->synchronous ? 0 : ambient().stream;
-  for (size_t i = 0; i < inputs.size(); i++) in[i] = inputs[i] != nullptr ? address_of(*inputs[i]) : pg_address{0, 0};
+  for (size_t i = 0; i < inputs.size(); i++)
+    in[i] = inputs[i] != nullptr ? present_address(*inputs[i]) : pg_address{0, 0};
   for (size_t i = 0; i < outputs.size(); i++) out[i] = outputs[i] ? outputs[i]->address() : pg_address{0, 0};
   if (!s.device->synchronous) {
     uint32_t flat = 0;
@@ -384,7 +378,8 @@ void raise_versions(Signature& s, Tensor* const* inputs) {
 void run_plain(Signature& s, Tensor* const* inputs, const void* attrs, TensorRef* made) {
   pg_address in[Signature::plain_inputs], out[Signature::plain_outputs];
   size_t input_count = s.inputs.size(), output_count = s.outputs.size();
-  for (size_t i = 0; i < input_count; i++) in[i] = inputs[i] != nullptr ? address_of(*inputs[i]) : pg_address{0, 0};
+  for (size_t i = 0; i < input_count; i++)
+    in[i] = inputs[i] != nullptr ? present_address(*inputs[i]) : pg_address{0, 0};
   for (size_t i = 0; i < output_count; i++) {
     if (s.outputs[i].absent) {
       out[i] = {0, 0};
@@ -452,7 +447,7 @@ void launch_again(Signature& s, Tensor* const* inputs, Tensor* const* outputs, c
   if (s.plain) {
     pg_address in[Signature::plain_inputs], out[Signature::plain_outputs];
     for (size_t i = 0; i < s.inputs.size(); i++)
-      in[i] = inputs[i] != nullptr ? address_of(*inputs[i]) : pg_address{0, 0};
+      in[i] = inputs[i] != nullptr ? present_address(*inputs[i]) : pg_address{0, 0};
     for (size_t i = 0; i < s.outputs.size(); i++)
       out[i] = outputs[i] != nullptr ? outputs[i]->address() : pg_address{0, 0};
     return launch_plain(s, in, out, attrs, workspace);

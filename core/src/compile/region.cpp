@@ -10,6 +10,7 @@
 #include "base/profile.hpp"
 #include "base/small_vector.hpp"
 #include "compile/plan.hpp"
+#include "tensor/dropped.hpp"
 
 namespace perigee {
 namespace {
@@ -180,7 +181,7 @@ void Region::launch(Plan& plan, const RegionKernel& kernel) {
   auto address = [&](uint32_t operand, bool writes) {
     Tensor& x = *plan.operands[operand].tensor;
     if (!device->synchronous) use_on(*x.storage, stream, writes);
-    return x.address();
+    return present_address(x);
   };
   for (size_t i = 0; i < in.size(); i++) in[i] = address(kernel.input_operands[i], false);
   for (size_t i = 0; i < out.size(); i++) out[i] = address(kernel.output_operands[i], true);
@@ -206,6 +207,7 @@ void Region::launch(Plan& plan, const RegionKernel& kernel) {
   ProfileSpan span;
   const int32_t code = kernel.by->compiler->launch(kernel.by->self, kernel.prepared, &launch, &error);
   if (code != PG_OK) {
+    if ((error.flags & PG_ERROR_DEVICE_LOST) != 0) device->fail(code, error, names);
     error.where[sizeof error.where - 1] = '\0';
     const std::string where = error.where[0] != '\0' ? error.where : names;
     throw pg::Error(code, where + ": " + pg::message_of(code, error), error.native, error.flags);

@@ -52,16 +52,24 @@ std::vector<float> floats_of(Probe& p, uint64_t buffer, size_t count, uint64_t s
   return got;
 }
 
+constexpr size_t kGapped = 40;  // floats, of which a target with gaps has six
+uint64_t gapped_target(Probe& p, uint64_t stream) {
+  const uint64_t to = p.alloc(kGapped * 4);
+  const std::vector<float> untouched(kGapped, -1.0f);
+  p.upload(to, untouched.data(), kGapped * 4, stream);
+  p.sync(stream);  // it may be read as late as then
+  return to;
+}
+bool is_of_target(size_t i) { return i >= 4 && (i - 4) % 10 % 2 == 0 && (i - 4) % 10 <= 2 && (i - 4) / 10 < 3; }
+
 // [3, 2] with gaps, transposed, four elements into its buffer.
 void copies_follow_strides(Probe& p) {
-  const uint64_t stream = p.stream(), from = p.alloc(6 * 4), to = p.alloc(40 * 4);
+  const uint64_t stream = p.stream(), from = p.alloc(6 * 4), to = gapped_target(p, stream);
   const float source[6] = {1, 2, 3, 4, 5, 6};
-  const std::vector<float> untouched(40, -1.0f);
   p.upload(from, source, sizeof source, stream);
-  p.upload(to, untouched.data(), 160, stream);
   View x(PG_F32, {3, 2}, {1, 3}, from), y(PG_F32, {3, 2}, {10, 2}, to, 16);
   p.copy(y, x, stream);
-  const std::vector<float> got = floats_of(p, to, 40, stream);
+  const std::vector<float> got = floats_of(p, to, kGapped, stream);
   for (int i = 0; i < 3; i++)
     for (int j = 0; j < 2; j++) {
       const float v = got[static_cast<size_t>(4 + 10 * i + 2 * j)], wanted = source[i + 3 * j];
@@ -70,33 +78,22 @@ void copies_follow_strides(Probe& p) {
 }
 
 void copies_leave_gaps(Probe& p) {
-  const uint64_t stream = p.stream(), from = p.alloc(6 * 4), to = p.alloc(40 * 4);
+  const uint64_t stream = p.stream(), from = p.alloc(6 * 4), to = gapped_target(p, stream);
   const float source[6] = {1, 2, 3, 4, 5, 6};
-  const std::vector<float> untouched(40, -1.0f);
   p.upload(from, source, sizeof source, stream);
-  p.upload(to, untouched.data(), 160, stream);
   View x(PG_F32, {3, 2}, {2, 1}, from), y(PG_F32, {3, 2}, {10, 2}, to, 16);
   p.copy(y, x, stream);
-  const std::vector<float> got = floats_of(p, to, 40, stream);
-  for (int i = 0; i < 40; i++) {
-    const int at = i - 4;
-    if (at >= 0 && at % 10 % 2 == 0 && at % 10 <= 2 && at / 10 < 3) continue;
-    need(got[static_cast<size_t>(i)] == -1.0f, pg::format("element %d, which is none of the target's, is written", i));
-  }
+  const std::vector<float> got = floats_of(p, to, kGapped, stream);
+  for (size_t i = 0; i < kGapped; i++)
+    need(is_of_target(i) || got[i] == -1.0f, pg::format("element %zu, which is none of the target's, is written", i));
 }
 
 void fills_follow_strides(Probe& p) {
-  const uint64_t stream = p.stream(), to = p.alloc(40 * 4);
-  const std::vector<float> untouched(40, -1.0f);
-  p.upload(to, untouched.data(), 160, stream);
+  const uint64_t stream = p.stream(), to = gapped_target(p, stream);
   p.fill(View(PG_F32, {3, 2}, {10, 2}, to, 16), pg::make_number(5.0), stream);
-  const std::vector<float> got = floats_of(p, to, 40, stream);
-  for (int i = 0; i < 40; i++) {
-    const int at = i - 4;
-    const bool mine = at >= 0 && at % 10 % 2 == 0 && at % 10 <= 2 && at / 10 < 3;
-    need(got[static_cast<size_t>(i)] == (mine ? 5.0f : -1.0f),
-         pg::format("element %d is %g", i, got[static_cast<size_t>(i)]));
-  }
+  const std::vector<float> got = floats_of(p, to, kGapped, stream);
+  for (size_t i = 0; i < kGapped; i++)
+    need(got[i] == (is_of_target(i) ? 5.0f : -1.0f), pg::format("element %zu is %g", i, got[i]));
 }
 
 void fills_keep_integers(Probe& p) {

@@ -15,4 +15,12 @@ void renew_memory(Storage& storage);
 inline bool is_dropped(const Storage& storage) { return storage.block == nullptr && storage.bytes > 0; }
 [[noreturn]] void fail_dropped();
 
+// Where a kernel reads a tensor; fails where its memory has been given back.
+inline pg_address present_address(const Tensor& x) {
+  const pg_address address = x.address();
+  if (address.buffer == 0 && x.storage && is_dropped(*x.storage)) [[unlikely]]
+    fail_dropped();
+  return address;
+}
+
 }  // namespace perigee

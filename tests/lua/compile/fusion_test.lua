@@ -3,6 +3,7 @@
 -- and what is left alone. PERIGEE_FUSED says how many random functions; PERIGEE_FUSED_ONE runs that one.
 
 local pg = require "perigee"
+local native = require "perigee.native"
 
 local INF, NAN = math.huge, 0 / 0
 
@@ -271,6 +272,19 @@ local function random_function(seed)
   end
   return make, fn
 end
+
+test("memory that has been given back is not read", function(t)
+  t.uncompiled()
+  local x = pg.randn { 4096 }
+  local step = pg.compile(function() return (x * 2 + 1):relu() end)
+  for _ = 1, 4 do step() end
+  t.ok(step:stats().kernels < step:stats().launches)
+  native.dist.drop_memory(x)
+  t.raises(function() step() end, "has been given back")
+  native.dist.renew_memory(x)
+  x:fill_(1)
+  t.equal(step()[1]:item(), 3)
+end)
 
 test("random functions", function(t)
   t.uncompiled()

@@ -195,28 +195,16 @@ void round(const TileStep* step, TileFrame* frame, PG_TILE) {
   PG_NEXT;
 }
 
-template <class I, class F>
-void to_float(const TileStep* step, TileFrame* frame, PG_TILE) {
-  alignas(64) I x[kCount<I>];
+// To a type of the same width: the nearest number, or whether it is not 0.
+template <class From, class To, bool truth>
+void convert(const TileStep* step, TileFrame* frame, PG_TILE) {
+  alignas(64) From x[kCount<From>];
   PG_EACH(PG_SPREAD)
-  alignas(64) F y[kCount<F>];
+  alignas(64) To y[kCount<To>];
   PG_LOOP
-  for (int64_t k = 0; k < kCount<I>; k++) y[k] = static_cast<F>(x[k]);
+  for (int64_t k = 0; k < kCount<From>; k++) y[k] = truth ? x[k] != From(0) : static_cast<To>(x[k]);
   {
-    const F* x = y;
-    PG_EACH(PG_GATHER)
-  }
-  PG_NEXT;
-}
-template <class F, class I>
-void to_truth(const TileStep* step, TileFrame* frame, PG_TILE) {
-  alignas(64) F x[kCount<F>];
-  PG_EACH(PG_SPREAD)
-  alignas(64) I y[kCount<I>];
-  PG_LOOP
-  for (int64_t k = 0; k < kCount<F>; k++) y[k] = x[k] != F(0);
-  {
-    const I* x = y;
+    const To* x = y;
     PG_EACH(PG_GATHER)
   }
   PG_NEXT;
@@ -380,10 +368,10 @@ const Threaded* make_threaded() {
   fill_storage<int64_t, int64_t>(t, sI64, 1);
   fill_storage<int64_t, bool>(t, sBool, 1);
   t.keep = handler(keep);
-  t.to_float[0] = handler(to_float<int32_t, float>);
-  t.to_float[1] = handler(to_float<int64_t, double>);
-  t.to_truth[0] = handler(to_truth<float, int32_t>);
-  t.to_truth[1] = handler(to_truth<double, int64_t>);
+  t.to_float[0] = handler(convert<int32_t, float, false>);
+  t.to_float[1] = handler(convert<int64_t, double, false>);
+  t.to_truth[0] = handler(convert<float, int32_t, true>);
+  t.to_truth[1] = handler(convert<double, int64_t, true>);
   t.primitive[pSelect][kF32] = t.primitive[pSelect][kI32] = handler(choose<int32_t>);
   t.primitive[pSelect][kF64] = t.primitive[pSelect][kI64] = handler(choose<int64_t>);
 #define PG_ROW(number, Op, form, parameters, types, result, cost, ...) \
