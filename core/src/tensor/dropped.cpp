@@ -20,7 +20,8 @@ void renew_memory(Storage& storage) {
   if (!is_dropped(storage)) return;
   if (ambient().launches != nullptr) ambient().launches->refuse("the memory of a tensor is taken again");
   const uint32_t stream = storage.device->synchronous ? 0 : ambient().stream;
-  storage.block = storage.device->allocator.alloc(storage.bytes, stream, {"gathered parameters", ambient().layer, ambient().origin});
+  storage.block = storage.device->allocator.alloc(storage.bytes, stream,
+                                                  {"gathered parameters", ambient().layer, ambient().origin});
   storage.last_stream = stream;
 }
 
