@@ -181,7 +181,9 @@ struct Dense {
   pg_tensor t;
   int64_t stride[PG_MAX_RANK] = {};
 };
-bool dense(const pg_tensor& t) { return std::memcmp(Dense(t).stride, t.stride, t.rank * sizeof(int64_t)) == 0; }
+bool dense(const pg_tensor& t) {
+  return t.rank == 0 || std::memcmp(Dense(t).stride, t.stride, t.rank * sizeof(int64_t)) == 0;
+}
 uint32_t dtype_of(const pg_tensor& t) { return PG_DTYPE(t.dtype_code, t.dtype_bits); }
 
 int32_t copy(void* self, uint32_t n, const pg_tensor* target, const pg_tensor* source, uint64_t stream,
