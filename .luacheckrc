@@ -11,4 +11,5 @@ files["tests/amx"] = { globals = { "test" } }
 files["tests/gpu"] = { globals = { "test" } }
 files["tests/expressions"] = { globals = { "test" } }
 files["tests/plugins_faulty"] = { globals = { "test" } }
+files["tests/plugins_data"] = { globals = { "test" } }
 files["tests/mutants"] = { globals = { "test" } }

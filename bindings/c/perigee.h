@@ -29,6 +29,7 @@
 #ifndef PERIGEE_H
 #define PERIGEE_H
 
+#include "perigee/data.h"
 #include "perigee/plugin.h"
 
 #ifdef __cplusplus
@@ -352,6 +353,14 @@ PGC_API pgc_tensor *pgc_file_tensor(const pgc_file *file, uint32_t index); /* a 
 PGC_API const char *pgc_file_note(const pgc_file *file, const char *key);  /* NULL: no such note */
 PGC_API const char *pgc_file_note_key(const pgc_file *file, uint32_t index); /* NULL: not so many */
 PGC_API void pgc_file_close(pgc_file *file);
+/* Codecs of plugins (perigee/data.h). pgc_codec_of: whose bytes begin so (64 are enough); NULL: nobody's. pgc_probe:
+ * what the header of a file, or of bytes where `path` is NULL, says; `codec` NULL: by the path's extension. */
+PGC_API const char *pgc_codecs_json(void);
+PGC_API const char *pgc_codec_of(const void *head, uint64_t size);
+PGC_API int32_t pgc_probe(const char *codec, const char *path, const void *bytes, uint64_t size, pg_coded_info *info);
+/* `bytes` live until the thread's next call that returns text. Notes as of pgc_write. */
+PGC_API int32_t pgc_encode(const char *codec, pgc_tensor *tensor, uint32_t note_count, const char *const *notes,
+                           const char **bytes, uint64_t *size);
 /* Atomic: a temporary file beside it, of a name that cannot be foreseen, fsync, rename, fsync of the folder. A disk, a
  * quota or a limit of file sizes without room is PG_E_OUT_OF_DISK. notes: key, value, key, value, ... */
 PGC_API int32_t pgc_write(const char *path, uint32_t count, const char *const *names, pgc_tensor *const *tensors,
@@ -573,6 +582,22 @@ PGC_API int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t 
 PGC_API int32_t pgc_stage_mix(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage **output);
 PGC_API int32_t pgc_stage_repeat(pgc_stage *parent, int64_t times, pgc_stage **output); /* of parents in order */
 PGC_API int32_t pgc_stage_device(pgc_stage *parent, int32_t device, pgc_stage **output); /* by a stream of its own */
+/* Sources and transforms of plugins. `attrs` is the packed struct of their options, copied; `shown` is what messages
+ * call them. A transform's `number`: which of its pipeline's it is. */
+PGC_API const char *pgc_source_json(const char *name); /* NULL: there is none */
+PGC_API const char *pgc_source_names_json(void);
+PGC_API const char *pgc_transform_json(const char *name);
+PGC_API const char *pgc_transform_names_json(void);
+PGC_API int32_t pgc_stage_source(const char *name, const void *attrs, const char *shown, pgc_stage **output);
+typedef struct pgc_transform pgc_transform;
+PGC_API int32_t pgc_transform_open(const char *name, const void *attrs, const char *shown, uint64_t number,
+                                   pgc_transform **output);
+PGC_API void pgc_transform_release(pgc_transform *transform); /* stages keep it */
+PGC_API int32_t pgc_transform_apply(pgc_transform *transform, uint64_t seed, uint64_t epoch, int64_t position,
+                                    const char *layout, uint64_t bytes, const pgc_leaf *leaves, uint32_t count,
+                                    pgc_element *element); /* `element`: until the thread's next call that gives one */
+PGC_API int32_t pgc_stage_transform(pgc_stage *parent, pgc_transform *transform, uint64_t seed, uint64_t epoch,
+                                    pgc_stage **output);
 /* Elements that are kept: in memory (path NULL), or in a file that appears under its name once it has all. `identity`
  * says whose elements they are, a line a stage: PG_E_FAILED_PRECONDITION where the file is another's, PG_E_DATA_LOSS where
  * it is damaged. Any thread may use it. */
@@ -589,6 +614,7 @@ PGC_API int32_t pgc_stage_cache(pgc_stage *parent, pgc_cache *cache, pgc_stage *
 PGC_API uint64_t pgc_checksum_bytes(const char *bytes, uint64_t size);
 PGC_API int32_t pgc_checksum_tensor(pgc_tensor *tensor, uint64_t *checksum);
 PGC_API int64_t pgc_stage_count(const pgc_stage *stage); /* -1: unknown */
+PGC_API int32_t pgc_stage_in_order(const pgc_stage *stage);
 PGC_API int32_t pgc_stage_get(pgc_stage *stage, int64_t position, pgc_element *element);
 PGC_API void pgc_stage_release(pgc_stage *stage);
 /* Positions 1 .. n in the random order of (seed, epoch); none travels further than `buffer`. */

@@ -1080,6 +1080,21 @@ function data.cifar10(...) end
 ---@return perigee.Tensor
 function data.csv(...) end
 
+---What bytes of a file hold, as a tensor: `data.decode(bytes, {codec="png"})`. Without `codec` it is told by how they
+---begin. Other options are the codec's: max_pixels (what a header may claim), of some scale, top, left, height and
+---width, and what a plugin adds.
+---@param bytes string
+---@param options? table<string, string|number|boolean|integer[]>
+---@return perigee.Tensor
+function data.decode(bytes, options) end
+
+---A tensor as the bytes of a file: `data.encode(tensor, "png")`. Options are the codec's, such as quality.
+---@param tensor perigee.Tensor
+---@param codec string
+---@param options? table<string, string|number|boolean|integer[]>
+---@return string
+function data.encode(tensor, codec, options) end
+
 ---The files that a pattern stands for, as samples { path = name }, in alphabetical order: data.files "set/*.csv".
 ---Names that begin with a dot are left out unless the pattern has the dot. They are looked up once, now.
 ---@param ... string|string[]|{pattern: string|string[]} # pattern
@@ -1140,6 +1155,13 @@ function data.range(...) end
 ---@return perigee.Dataset records
 ---@return string[] skipped
 function data.records(...) end
+
+---Samples of a source that a plugin brings: `data.source("lines", {path="a.txt"})`. What it is called, which options it
+---has and what its samples hold, the plugin says; what is not there is an error with the names that are.
+---@param name string
+---@param options? table<string, string|number|boolean|integer[]>
+---@return perigee.Dataset
+function data.source(name, options) end
 
 ---A tokenizer by byte-pair encoding, from a file: Hugging Face's tokenizer.json (GPT-2's and Llama 3's kind, over
 ---bytes)
@@ -1308,6 +1330,14 @@ function Dataset:split(...) end
 ---@param n integer
 ---@return perigee.Dataset
 function Dataset:take(n) end
+
+---A transform that a plugin brings, of each element: `ds:transform("jitter", {by=0.2})`. It takes and gives fields of
+---the samples, runs in native code on the pipeline's threads, and draws from (seed, epoch, element) alone. A name or an
+---option that is not there is an error with those that are. The option `workers` is ours: threads that run it.
+---@param name string
+---@param options? table<string, string|number|boolean|integer[]>
+---@return perigee.Dataset
+function Dataset:transform(name, options) end
 
 ---Elements of several pipelines side by side, { a, b }: as many as the shortest has.
 ---@param ... perigee.Dataset

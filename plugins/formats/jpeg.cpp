@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // jpeg: an image (ISO/IEC 10918-1) as one uint8 tensor "data" [rows, columns, channels], through libjpeg-turbo: 1
 // channel is grey, 3 are red, green and blue; what is stored as cyan, magenta, yellow and black becomes these. `scale`
-// 2, 4 or 8 decodes the image at half, a quarter or an eighth of its sides, which costs a fraction of the time;
-// `top`, `left`, `height` and `width` say which part of that is decoded. The comment is the note `Comment`. When
-// writing, the note `quality`, 1 to 100, says how well (90).
+// 2, 4 or 8 decodes the image at half, a quarter or an eighth of its sides, which costs a fraction of the time; of a
+// part little else is decoded. The comment is the note `Comment`. The option `quality` says how well it is written.
 #include <cstdio>
 // jpeglib.h needs FILE from above.
 #include <jerror.h>
@@ -17,15 +16,12 @@
 #include <memory>
 #include <vector>
 
-#include "file.hpp"
 #include "pixels.hpp"
 
 namespace {
 
-using formats::File;
 using pg::format;
 
-constexpr int kQuality = 90;
 // Each scan of a progressive image goes over all of it, however few bytes it has: real encoders make about ten.
 constexpr int kMaxScans = 200;
 
@@ -77,11 +73,15 @@ void run(Failure& failure, Calls calls, Fail fail) {
 
 struct Source {
   jpeg_source_mgr manager{};
-  File file;
+  pg::Bytes from;
   uint64_t at = 0;
-  std::array<JOCTET, 1 << 16> bytes{};
+  std::array<JOCTET, 1 << 16> bytes;  // of what is not in memory
 
-  explicit Source(File opened) : file(std::move(opened)) {}
+  explicit Source(const pg::Bytes& given) : from(given) {
+    if (from.data() == nullptr) return;
+    manager.next_input_byte = from.data();
+    manager.bytes_in_buffer = at = from.size();
+  }
 };
 
 Source& source_of(j_decompress_ptr image) { return *reinterpret_cast<Source*>(image->src); }
@@ -92,9 +92,9 @@ void end_source(j_decompress_ptr) {}
 boolean fill_source(j_decompress_ptr image) {
   Source& source = source_of(image);
   try {
-    const uint64_t left = source.file.size() - source.at;
+    const uint64_t left = source.from.size() - source.at;
     const uint64_t count = std::min<uint64_t>(left, source.bytes.size());
-    source.file.read(source.at, source.bytes.data(), std::max<uint64_t>(count, 1));  // of nothing: says where it ends
+    source.from.read(source.at, source.bytes.data(), std::max<uint64_t>(count, 1));  // of nothing: says where it ends
     source.at += count;
     source.manager.next_input_byte = source.bytes.data();
     source.manager.bytes_in_buffer = count;
@@ -130,7 +130,7 @@ struct Decoder {
   jpeg_progress_mgr progress{};
   jpeg_decompress_struct image{};
 
-  explicit Decoder(File file) : source(std::move(file)) {
+  explicit Decoder(const pg::Bytes& from) : source(from) {
     image.err = use_failure(failure);
     source.manager.init_source = begin_source;
     source.manager.fill_input_buffer = fill_source;
@@ -143,20 +143,21 @@ struct Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  const std::string& path() const { return source.file.path(); }
   template <class Calls>
   void run(Calls calls) {
-    ::run(failure, calls, [this](const char* message) { pg::fail_data(path(), message); });
+    ::run(failure, calls, [](const char* message) { pg::fail_damaged(message); });
   }
 };
 
+bool begins_as_jpeg(const unsigned char* head) { return head[0] == 0xFF && head[1] == 0xD8 && head[2] == 0xFF; }
+
 void read_jpeg_header(Decoder& decoder) {
   std::array<unsigned char, 3> signature{};
-  const File& file = decoder.source.file;
-  if (file.size() < signature.size()) pg::fail_data(file.path(), "too short for a JPEG image");
-  file.read(0, signature.data(), signature.size());
-  if (signature[0] != 0xFF || signature[1] != 0xD8 || signature[2] != 0xFF) {
-    pg::fail_data(file.path(), "not a JPEG image: it does not begin with JPEG's signature");
+  const pg::Bytes& from = decoder.source.from;
+  if (from.size() < signature.size()) pg::fail_damaged("too short for a JPEG image");
+  from.read(0, signature.data(), signature.size());
+  if (!begins_as_jpeg(signature.data())) {
+    pg::fail_damaged("not a JPEG image: it does not begin with JPEG's signature");
   }
   decoder.run([&] {
     jpeg_create_decompress(&decoder.image);
@@ -171,11 +172,11 @@ void read_jpeg_header(Decoder& decoder) {
 // 1024 pixels have 8 blocks. Arithmetic coding has no such bound.
 void check_jpeg_size(const Decoder& decoder, int64_t max_pixels) {
   const int64_t columns = decoder.image.image_width, rows = decoder.image.image_height;
-  formats::check_pixels(decoder.path(), columns, rows, max_pixels);
-  const uint64_t bytes = decoder.source.file.size();
+  formats::check_pixels(columns, rows, max_pixels);
+  const uint64_t bytes = decoder.source.from.size();
   if (decoder.image.arith_code == FALSE &&
       static_cast<uint64_t>(columns) * static_cast<uint64_t>(rows) / 1024 > bytes) {
-    formats::fail_claim(decoder.path(), bytes, columns, rows);
+    formats::fail_claim(bytes, columns, rows);
   }
 }
 
@@ -189,9 +190,7 @@ bool choose_colours(Decoder& decoder) {
     case JCS_RGB: image.out_color_space = JCS_RGB; return false;
     case JCS_CMYK:
     case JCS_YCCK: image.out_color_space = JCS_CMYK; return true;
-    default:
-      pg::fail_data(decoder.path(),
-                    format("an image of %d components whose colours are not known", image.num_components));
+    default: pg::fail_damaged(format("an image of %d components whose colours are not known", image.num_components));
   }
 }
 
@@ -226,11 +225,8 @@ void read_comment(const Decoder& decoder, pg::Sink& sink) {
 struct Region {
   int64_t top, left, height, width;
 
-  Region(const pg::Options& options, const jpeg_decompress_struct& image)
-      : top(options.integer("top")),
-        left(options.integer("left")),
-        height(options.integer("height")),
-        width(options.integer("width")) {
+  Region(const std::array<int64_t, 2>& begin, const std::array<int64_t, 2>& extent, const jpeg_decompress_struct& image)
+      : top(begin[0]), left(begin[1]), height(extent[0]), width(extent[1]) {
     const int64_t rows = image.output_height, columns = image.output_width;
     if (height == 0) height = rows - top;
     if (width == 0) width = columns - left;
@@ -281,10 +277,10 @@ void read_region(Decoder& decoder, const Region& region, unsigned char* pixels, 
 
 struct Target {
   jpeg_destination_mgr manager{};
-  File file;
-  std::array<JOCTET, 1 << 16> bytes{};
+  pg::ByteSink& to;
+  std::array<JOCTET, 1 << 16> bytes;
 
-  explicit Target(File opened) : file(std::move(opened)) {}
+  explicit Target(pg::ByteSink& given) : to(given) {}
 };
 
 void begin_target(j_compress_ptr image) {
@@ -296,7 +292,7 @@ void begin_target(j_compress_ptr image) {
 void write_target(j_compress_ptr image, size_t count) {
   auto& target = *reinterpret_cast<Target*>(image->dest);
   try {
-    target.file.write(target.bytes.data(), count);
+    target.to.write(target.bytes.data(), count);
     return begin_target(image);
   } catch (...) {
     failure_of(reinterpret_cast<j_common_ptr>(image)).cause = std::current_exception();
@@ -319,7 +315,7 @@ struct Encoder {
   Target target;
   jpeg_compress_struct image{};
 
-  explicit Encoder(File file) : target(std::move(file)) {
+  explicit Encoder(pg::ByteSink& to) : target(to) {
     image.err = use_failure(failure);
     target.manager.init_destination = begin_target;
     target.manager.empty_output_buffer = empty_target;
@@ -332,50 +328,55 @@ struct Encoder {
 
 struct Jpeg {
   static constexpr const char *name = "jpeg", *doc = "A photograph: one uint8 tensor [rows, columns, 1 or 3]",
-                              *extensions = ".jpg .jpeg",
-                              *options =
-                                  "max_pixels=268435456 scale=1 top=0 left=0 height=0 "
-                                  "width=0";
+                              *extensions = ".jpg .jpeg";
+  static constexpr uint32_t flags = PG_DECODE_PART | PG_DECODE_SCALE;
+  struct DecodeOptions {};
+  struct EncodeOptions {
+    int64_t quality = 90;
+  };
 
-  static void read(const std::string& path, const pg::Options& options, pg::Sink& sink) {
-    const int64_t max_pixels = formats::max_pixels_of(options), scale = options.integer("scale");
-    if (scale != 1 && scale != 2 && scale != 4 && scale != 8) {
-      pg::fail_argument(format("option scale: expected 1, 2, 4 or 8, got %lld", static_cast<long long>(scale)));
-    }
-    const auto decoder = std::make_unique<Decoder>(File::open_to_read(path));
+  static bool matches(const unsigned char* head, uint64_t count) { return count >= 3 && begins_as_jpeg(head); }
+
+  static pg::CodedInfo probe(const pg::Bytes& from) {
+    const auto decoder = std::make_unique<Decoder>(from);
+    read_jpeg_header(*decoder);
+    const jpeg_decompress_struct& image = decoder->image;
+    return {PG_U8, {image.image_height, image.image_width, image.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3}, 0b1111};
+  }
+
+  static void decode(const pg::Bytes& from, const pg::Decode<DecodeOptions>& how, pg::Sink& sink) {
+    const uint32_t scale = how.scale;
+    if (scale != 1 && scale != 2 && scale != 4 && scale != 8)
+      pg::fail_argument(format("option scale: expected 1, 2, 4 or 8, got %u", scale));
+    const auto decoder = std::make_unique<Decoder>(from);
     jpeg_decompress_struct& image = decoder->image;
     read_jpeg_header(*decoder);
-    check_jpeg_size(*decoder, max_pixels);
+    check_jpeg_size(*decoder, how.max_pixels);
     read_comment(*decoder, sink);
     const bool has_inks = choose_colours(*decoder);
     image.scale_num = 1;
-    image.scale_denom = static_cast<unsigned>(scale);
+    image.scale_denom = scale;
     decoder->run([&] { jpeg_start_decompress(&image); });
-    const Region region(options, image);
+    const Region region(how.begin, how.extent, image);
     const size_t channels = has_inks ? 3 : static_cast<size_t>(image.output_components);
     auto* pixels = static_cast<unsigned char*>(
         sink.tensor("data", PG_U8, {region.height, region.width, static_cast<int64_t>(channels)}));
     read_region(*decoder, region, pixels, channels, has_inks);
   }
 
-  static void write(const std::string& path, const pg::Items& items, const pg::Notes& notes) {
-    const int64_t channels = formats::byte_channels(items, "JPEG", "13", JPEG_MAX_DIMENSION);
-    int quality = kQuality;
+  static void encode(const pg::Item& item, const EncodeOptions& options, const pg::Notes& notes, pg::ByteSink& to) {
+    const int64_t channels = formats::byte_channels(item, "JPEG", "13", JPEG_MAX_DIMENSION);
+    formats::check_quality(options.quality);
     const std::string* comment = nullptr;
     for (const auto& [key, value] : notes) {
-      if (key == "quality") {
-        quality = formats::quality_of(value);
-      } else if (key == "Comment" && value.size() <= 65533) {
-        comment = &value;
-      } else {
+      if (key != "Comment" || value.size() > 65533)
         pg::fail_argument("a JPEG image has notes named quality and Comment, of 65,533 bytes at most; got " + key);
-      }
+      comment = &value;
     }
-    const pg::Item& item = items[0];
     const size_t row_bytes = static_cast<size_t>(item.shape[1]) * static_cast<size_t>(channels);
     auto* pixels = static_cast<unsigned char*>(const_cast<void*>(item.data));  // libjpeg does not say const
 
-    const auto encoder = std::make_unique<Encoder>(File::open_to_write(path));
+    const auto encoder = std::make_unique<Encoder>(to);
     jpeg_compress_struct& image = encoder->image;
     run(
         encoder->failure,
@@ -387,7 +388,7 @@ struct Jpeg {
           image.input_components = static_cast<int>(channels);
           image.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
           jpeg_set_defaults(&image);
-          jpeg_set_quality(&image, quality, TRUE);
+          jpeg_set_quality(&image, static_cast<int>(options.quality), TRUE);
           jpeg_start_compress(&image, TRUE);
           if (comment != nullptr) {
             jpeg_write_marker(&image, JPEG_COM, reinterpret_cast<const JOCTET*>(comment->data()),
@@ -400,10 +401,9 @@ struct Jpeg {
           jpeg_finish_compress(&image);
         },
         [](const char* message) { pg::fail_argument(message); });
-    encoder->target.file.finish();
   }
 };
 
-PG_FORMAT(Jpeg);
+PG_CODEC(Jpeg).encode_attr(&Jpeg::EncodeOptions::quality, "quality", "1 to 100, of which 100 is nearly without loss");
 
 }  // namespace

@@ -12,12 +12,10 @@
 #include <exception>
 #include <vector>
 
-#include "file.hpp"
 #include "pixels.hpp"
 
 namespace {
 
-using formats::File;
 using pg::format;
 
 constexpr int64_t kMaxSide = (int64_t{1} << 31) - 1;
@@ -31,15 +29,16 @@ constexpr char kIgnored[] = "cHRM\0gAMA\0iCCP\0sRGB\0sBIT\0bKGD\0hIST\0pHYs\0sPL
 // libpng calls back and, where something is wrong, leaves by longjmp: what is thrown in a callback waits here
 // meanwhile.
 struct Image {
-  File file;
-  bool writes;
+  const pg::Bytes* from;  // NULL: it is written
+  pg::ByteSink* to;
+  const bool writes;
   uint64_t at = 0;
   std::array<char, 160> message{};
   std::exception_ptr cause;
   png_structp png = nullptr;
   png_infop info = nullptr;
 
-  Image(File opened, bool for_writing);
+  Image(const pg::Bytes* from, pg::ByteSink* to);
   ~Image() {
     if (writes) png_destroy_write_struct(&png, &info);
     if (!writes) png_destroy_read_struct(&png, &info, nullptr);
@@ -50,7 +49,7 @@ struct Image {
   [[noreturn]] void fail() {
     if (cause) std::rethrow_exception(cause);
     if (writes) pg::fail_argument(message.data());
-    pg::fail_data(file.path(), message.data());
+    pg::fail_damaged(message.data());
   }
 };
 
@@ -65,7 +64,7 @@ void on_warning(png_structp, png_const_charp) {}
 void read_bytes(png_structp png, png_bytep target, size_t bytes) {
   auto& image = *static_cast<Image*>(png_get_io_ptr(png));
   try {
-    image.file.read(image.at, target, bytes);
+    image.from->read(image.at, target, bytes);
     image.at += bytes;
     return;
   } catch (...) {
@@ -77,7 +76,7 @@ void read_bytes(png_structp png, png_bytep target, size_t bytes) {
 void write_bytes(png_structp png, png_bytep source, size_t bytes) {
   auto& image = *static_cast<Image*>(png_get_io_ptr(png));
   try {
-    image.file.write(source, bytes);
+    image.to->write(source, bytes);
     return;
   } catch (...) {
     image.cause = std::current_exception();
@@ -87,7 +86,7 @@ void write_bytes(png_structp png, png_bytep source, size_t bytes) {
 
 void flush_nothing(png_structp) {}
 
-Image::Image(File opened, bool for_writing) : file(std::move(opened)), writes(for_writing) {
+Image::Image(const pg::Bytes* from, pg::ByteSink* to) : from(from), to(to), writes(from == nullptr) {
   png = writes ? png_create_write_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning)
                : png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
   info = png != nullptr ? png_create_info_struct(png) : nullptr;
@@ -114,10 +113,10 @@ struct Header {
 
 Header read_header(Image& image) {
   std::array<unsigned char, 8> signature{};
-  if (image.file.size() < signature.size()) pg::fail_data(image.file.path(), "too short for a PNG image");
-  image.file.read(0, signature.data(), signature.size());
+  if (image.from->size() < signature.size()) pg::fail_damaged("too short for a PNG image");
+  image.from->read(0, signature.data(), signature.size());
   if (png_sig_cmp(signature.data(), 0, signature.size()) != 0) {
-    pg::fail_data(image.file.path(), "not a PNG image: it does not begin with PNG's signature");
+    pg::fail_damaged("not a PNG image: it does not begin with PNG's signature");
   }
   Header header{};
   run(image, [&](png_structp png, png_infop info) {
@@ -144,10 +143,10 @@ void check_size(const Image& image, const Header& header, int64_t max_pixels) {
   const uint64_t samples = channels + ((header.colour & PNG_COLOR_MASK_ALPHA) != 0 ? 1 : 0);
   const double bytes =
       static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(samples) * header.depth / 8;
-  if (bytes > 1032.0 * static_cast<double>(image.file.size())) {
-    formats::fail_claim(image.file.path(), image.file.size(), header.columns, header.rows);
+  if (bytes > 1032.0 * static_cast<double>(image.from->size())) {
+    formats::fail_claim(image.from->size(), header.columns, header.rows);
   }
-  formats::check_pixels(image.file.path(), header.columns, header.rows, max_pixels);
+  formats::check_pixels(header.columns, header.rows, max_pixels);
 }
 
 // Has libpng expand everything to whole bytes, 16 bits in this machine's order. Answers the bytes of a row.
@@ -283,13 +282,26 @@ std::vector<png_text> texts_of(const pg::Notes& notes) {
 
 struct Png {
   static constexpr const char *name = "png", *doc = "An image: one tensor [rows, columns, channels], uint8 or 16 bits",
-                              *extensions = ".png", *options = "max_pixels=268435456";
+                              *extensions = ".png";
+  struct DecodeOptions {};
+  struct EncodeOptions {};
 
-  static void read(const std::string& path, const pg::Options& options, pg::Sink& sink) {
-    const int64_t max_pixels = formats::max_pixels_of(options);
-    Image image(File::open_to_read(path), false);
+  static bool matches(const unsigned char* head, uint64_t count) { return count >= 8 && png_sig_cmp(head, 0, 8) == 0; }
+
+  static pg::CodedInfo probe(const pg::Bytes& from) {
+    Image image(&from, nullptr);
     const Header header = read_header(image);
-    check_size(image, header, max_pixels);
+    int channels = 0;
+    expand(image, header, channels);
+    std::vector<int64_t> shape = {header.rows, header.columns};
+    if (channels != 1 || !has_rank_2(image)) shape.push_back(channels);
+    return {header.depth == 16 ? PG_I32 : PG_U8, shape};
+  }
+
+  static void decode(const pg::Bytes& from, const pg::Decode<DecodeOptions>& how, pg::Sink& sink) {
+    Image image(&from, nullptr);
+    const Header header = read_header(image);
+    check_size(image, header, how.max_pixels);
     int channels = 0;
     const size_t row_bytes = expand(image, header, channels);
     const bool wide = header.depth == 16, is_matrix = channels == 1 && has_rank_2(image);
@@ -297,16 +309,14 @@ struct Png {
     if (!is_matrix) shape.push_back(channels);
     const auto row_samples = static_cast<size_t>(header.columns) * static_cast<size_t>(channels);
     if (row_bytes != row_samples * (wide ? 2 : 1))
-      pg::fail_data(path, "its rows have another length than its header says");
+      pg::fail_damaged("its rows have another length than its header says");
     auto* pixels = static_cast<unsigned char*>(sink.tensor("data", wide ? PG_I32 : PG_U8, shape));
     read_rows(image, header, pixels, row_bytes, row_samples * (wide ? sizeof(int32_t) : 1));
     if (wide) widen(pixels, header.rows, row_samples);
     read_notes(image, sink);
   }
 
-  static void write(const std::string& path, const pg::Items& items, const pg::Notes& notes) {
-    if (items.size() != 1) pg::fail_argument(format("an image is one tensor, got %zu", items.size()));
-    const pg::Item& item = items[0];
+  static void encode(const pg::Item& item, const EncodeOptions&, const pg::Notes& notes, pg::ByteSink& to) {
     const auto channels = static_cast<size_t>(channels_of(item));
     const bool wide = item.dtype == PG_I32;
     const std::vector<uint16_t> samples = wide ? narrowed(item) : std::vector<uint16_t>();
@@ -314,7 +324,7 @@ struct Png {
     const size_t row_bytes = static_cast<size_t>(item.shape[1]) * channels * (wide ? 2 : 1);
     const auto* pixels = static_cast<const unsigned char*>(wide ? samples.data() : item.data);
 
-    Image image(File::open_to_write(path), true);
+    Image image(nullptr, &to);
     run(image, [&](png_structp png, png_infop info) {
       png_set_write_fn(png, &image, write_bytes, flush_nothing);
       png_set_user_limits(png, kMaxSide, kMaxSide);
@@ -331,10 +341,9 @@ struct Png {
       }
       png_write_end(png, info);
     });
-    image.file.finish();
   }
 };
 
-PG_FORMAT(Png);
+PG_CODEC(Png);
 
 }  // namespace

@@ -1,28 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // webp: an image as one uint8 tensor "data" [rows, columns, 3 or 4], through libwebp: red, green and blue, or these and
-// opacity. It is written without loss, or as the note `quality`, 1 to 100, says. Animations are refused: they are many
+// opacity. It is written without loss, or as the option `quality` says. Animations are refused: they are many
 // images.
 #include <webp/decode.h>
 #include <webp/encode.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <vector>
 
-#include "file.hpp"
 #include "pixels.hpp"
 
 namespace {
 
-using formats::File;
-using pg::format;
-
 // RIFF counts its bytes in 32 bits.
 constexpr uint64_t kMaxWebpBytes = (uint64_t{1} << 32) + 8;
 
-std::vector<uint8_t> read_whole(const File& file) {
-  if (file.size() > kMaxWebpBytes) pg::fail_data(file.path(), "longer than a WebP image can be");
-  std::vector<uint8_t> bytes(file.size());
-  file.read(0, bytes.data(), bytes.size());
-  return bytes;
+// All of it, which is copied unless it is in memory.
+class Whole {
+ public:
+  explicit Whole(const pg::Bytes& from) : data_(from.data()), size_(from.size()) {
+    if (size_ > kMaxWebpBytes) pg::fail_damaged("longer than a WebP image can be");
+    if (data_ != nullptr) return;
+    copy_.resize(size_);
+    from.read(0, copy_.data(), size_);
+    data_ = copy_.data();
+  }
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  const uint8_t* data_;
+  size_t size_;
+  std::vector<uint8_t> copy_;
+};
+
+bool begins_as_webp(const unsigned char* head, uint64_t count) {
+  return count >= 12 && std::memcmp(head, "RIFF", 4) == 0 && std::memcmp(head + 8, "WEBP", 4) == 0;
 }
 
 const char* reason_of(VP8StatusCode status) {
@@ -64,34 +79,45 @@ struct Picture {
 };
 
 // Without a quality: every sample as it is, also behind what is fully transparent.
-WebPConfig config_of(const pg::Notes& notes) {
+WebPConfig config_of(int64_t quality) {
   WebPConfig config;
   if (WebPConfigInit(&config) == 0) pg::fail_argument("libwebp has another version than its headers");
-  config.lossless = config.exact = 1;
-  for (const auto& [key, value] : notes) {
-    if (key != "quality") pg::fail_argument("a WebP image has no notes but quality; got " + key);
-    config.lossless = config.exact = 0;
-    config.quality = static_cast<float>(formats::quality_of(value));
-  }
+  config.lossless = config.exact = quality == 0;
+  if (quality != 0) config.quality = static_cast<float>(quality);
   return config;
+}
+
+WebPBitstreamFeatures read_features(const uint8_t* bytes, size_t count) {
+  if (!begins_as_webp(bytes, count)) pg::fail_damaged("not a WebP image: it does not begin with WebP's signature");
+  WebPBitstreamFeatures features;
+  const VP8StatusCode found = WebPGetFeatures(bytes, count, &features);
+  if (found != VP8_STATUS_OK) pg::fail_damaged(reason_of(found));
+  if (features.has_animation != 0) pg::fail_damaged("an animation; only single images are read");
+  return features;
 }
 
 struct Webp {
   static constexpr const char *name = "webp", *doc = "An image: one uint8 tensor [rows, columns, 3 or 4]",
-                              *extensions = ".webp", *options = "max_pixels=268435456";
+                              *extensions = ".webp";
+  struct DecodeOptions {};
+  struct EncodeOptions {
+    int64_t quality = 0;
+  };
 
-  static void read(const std::string& path, const pg::Options& options, pg::Sink& sink) {
-    const int64_t max_pixels = formats::max_pixels_of(options);
-    const File file = File::open_to_read(path);
-    const std::vector<uint8_t> bytes = read_whole(file);
-    if (bytes.size() < 12 || std::memcmp(bytes.data(), "RIFF", 4) != 0 || std::memcmp(&bytes[8], "WEBP", 4) != 0) {
-      pg::fail_data(path, "not a WebP image: it does not begin with WebP's signature");
-    }
-    WebPBitstreamFeatures features;
-    const VP8StatusCode found = WebPGetFeatures(bytes.data(), bytes.size(), &features);
-    if (found != VP8_STATUS_OK) pg::fail_data(path, reason_of(found));
-    if (features.has_animation != 0) pg::fail_data(path, "an animation; only single images are read");
-    formats::check_pixels(path, features.width, features.height, max_pixels);
+  static bool matches(const unsigned char* head, uint64_t count) { return begins_as_webp(head, count); }
+
+  static pg::CodedInfo probe(const pg::Bytes& from) {
+    std::array<uint8_t, 64> head{};
+    const size_t count = std::min<size_t>(head.size(), from.size());
+    from.read(0, head.data(), count);
+    const WebPBitstreamFeatures features = read_features(head.data(), count);
+    return {PG_U8, {features.height, features.width, features.has_alpha != 0 ? 4 : 3}};
+  }
+
+  static void decode(const pg::Bytes& from, const pg::Decode<DecodeOptions>& how, pg::Sink& sink) {
+    const Whole bytes(from);
+    const WebPBitstreamFeatures features = read_features(bytes.data(), bytes.size());
+    formats::check_pixels(features.width, features.height, how.max_pixels);
 
     const int64_t channels = features.has_alpha != 0 ? 4 : 3;
     WebPDecoderConfig config;
@@ -105,13 +131,14 @@ struct Webp {
         static_cast<uint8_t*>(sink.tensor("data", PG_U8, {features.height, features.width, channels}));
     const VP8StatusCode status = WebPDecode(bytes.data(), bytes.size(), &config);
     WebPFreeDecBuffer(&config.output);
-    if (status != VP8_STATUS_OK) pg::fail_data(path, reason_of(status));
+    if (status != VP8_STATUS_OK) pg::fail_damaged(reason_of(status));
   }
 
-  static void write(const std::string& path, const pg::Items& items, const pg::Notes& notes) {
-    const int64_t channels = formats::byte_channels(items, "WebP", "34", WEBP_MAX_DIMENSION);
-    const WebPConfig config = config_of(notes);
-    const pg::Item& item = items[0];
+  static void encode(const pg::Item& item, const EncodeOptions& options, const pg::Notes& notes, pg::ByteSink& to) {
+    const int64_t channels = formats::byte_channels(item, "WebP", "34", WEBP_MAX_DIMENSION);
+    for (const auto& [key, value] : notes) pg::fail_argument("a WebP image has no notes but quality; got " + key);
+    if (options.quality != 0) formats::check_quality(options.quality);
+    const WebPConfig config = config_of(options.quality);
     const auto* pixels = static_cast<const uint8_t*>(item.data);
     const int stride = static_cast<int>(item.shape[1] * channels);
     Picture picture;
@@ -121,12 +148,10 @@ struct Webp {
     const int imported = channels == 4 ? WebPPictureImportRGBA(&picture.raw, pixels, stride)
                                        : WebPPictureImportRGB(&picture.raw, pixels, stride);
     if (imported == 0 || WebPEncode(&config, &picture.raw) == 0) pg::fail_argument(reason_of(picture.raw.error_code));
-    File file = File::open_to_write(path);
-    file.write(picture.writer.mem, picture.writer.size);
-    file.finish();
+    to.write(picture.writer.mem, picture.writer.size);
   }
 };
 
-PG_FORMAT(Webp);
+PG_CODEC(Webp).encode_attr(&Webp::EncodeOptions::quality, "quality", "1 to 100; 0: without loss");
 
 }  // namespace

@@ -60,6 +60,7 @@ run_example() { # its script, with the plugins named
 }
 run_example "$work/tiny_device/run.lua" tiny_device
 run_example "$work/my_layer/train.lua" my_layer
+run_example "$work/my_data/run.lua" my_data
 run_example "$work/tiny_exp/work.lua" tiny_device tiny_exp
 
 # What conformance finds of it: all that a device must do, four operators, and nothing wrong.

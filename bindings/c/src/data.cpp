@@ -3,8 +3,10 @@
 #include "api.hpp"
 #include "data/cache.hpp"
 #include "data/cache_record.hpp"
+#include "data/parts.hpp"
 #include "data/run.hpp"
 #include "data/timed.hpp"
+#include "registry/registry.hpp"
 
 using namespace perigee;
 using namespace perigee::api;
@@ -26,6 +28,10 @@ struct pgc_skips {
 };
 struct pgc_cache {
   CacheRef cache;
+};
+struct pgc_transform {
+  std::shared_ptr<const OpenTransform> transform;
+  LayoutRef last;  // of what it was given
 };
 struct pgc_feeds {
   std::shared_ptr<Feeds> feeds = std::make_shared<Feeds>();
@@ -86,6 +92,36 @@ int32_t pgc_stage_slices(const char* layout, pgc_tensor* const* tensors, uint32_
 }
 int32_t pgc_stage_range(int64_t count, pgc_stage** out) {
   return make_stage("data.range", out, [&] { return range_stage(count); });
+}
+int32_t pgc_stage_source(const char* name, const void* attrs, const char* shown, pgc_stage** out) {
+  return make_stage("data.source", out, [&] {
+    const Source* found = find_source(given(name, "the name"));
+    if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no source '%s'", name));
+    return source_stage(*found->info, attrs, given(shown, "the text shown"));
+  });
+}
+int32_t pgc_transform_open(const char* name, const void* attrs, const char* shown, uint64_t number,
+                           pgc_transform** out) {
+  return run("transform", [&] {
+    const Transform* found = find_transform(given(name, "the name"));
+    if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no transform '%s'", name));
+    *out = new pgc_transform{
+        std::make_shared<const OpenTransform>(*found->info, attrs, given(shown, "the text shown"), number), nullptr};
+  });
+}
+void pgc_transform_release(pgc_transform* transform) { delete transform; }
+int32_t pgc_transform_apply(pgc_transform* transform, uint64_t seed, uint64_t epoch, int64_t position,
+                            const char* layout, uint64_t bytes, const pgc_leaf* leaves, uint32_t count,
+                            pgc_element* element) {
+  return run("transform", [&] {
+    Element in = take_element(transform->last, given(layout, "the layout"), bytes, leaves, count);
+    show(transform->transform->apply(std::move(in), seed, epoch, position), element);
+  });
+}
+int32_t pgc_stage_transform(pgc_stage* parent, pgc_transform* transform, uint64_t seed, uint64_t epoch,
+                            pgc_stage** out) {
+  return make_stage("transform", out,
+                    [&] { return transform_stage(parent->stage, transform->transform, seed, epoch); });
 }
 int32_t pgc_stage_texts(const char* name, const char* const* texts, int64_t count, pgc_stage** out) {
   return make_stage("data", out, [&] {
@@ -180,6 +216,7 @@ int32_t pgc_checksum_tensor(pgc_tensor* tensor, uint64_t* checksum) {
   });
 }
 int64_t pgc_stage_count(const pgc_stage* stage) { return stage->stage->count == kUnknown ? -1 : stage->stage->count; }
+int32_t pgc_stage_in_order(const pgc_stage* stage) { return stage->stage->in_order ? 1 : 0; }
 int32_t pgc_stage_get(pgc_stage* stage, int64_t position, pgc_element* element) {
   return run("data", [&] {
     if (position < 0 || position >= stage->stage->count) pg::fail_argument("a position beyond the end");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing files of tensors through format plugins.
+// Reading and writing files of tensors through the formats and codecs of plugins.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,6 +13,7 @@
 
 #include "api.hpp"
 #include "base/new_file.hpp"
+#include "data/codec.hpp"
 
 using namespace perigee;
 using namespace perigee::api;
@@ -87,19 +88,26 @@ std::string with_path(const std::string& shown, const std::string& given, const 
 namespace {
 
 // What a format reads of `path`, which users know as `shown`.
-pgc_file* read_file(const pg_format_info* format, const std::string& path, const std::string& shown,
-                    const char* options) {
+void read_format(const pg_format_info* format, const std::string& path, const std::string& shown, const char* options,
+                 const pg_sink& sink) {
   if (format->read == nullptr) pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s files can only be written", format->name));
-  auto file = std::make_unique<pgc_file>();
-  pg_sink sink{PG_SIZE(pg_sink, note), 0, file.get(), sink_tensor, sink_note};
   pg_error error = pg::make_error();
   int32_t result = format->read(format->user, path.c_str(), options != nullptr ? options : "", &sink, &error);
   if (result != PG_OK)
     throw pg::Error(result, with_path(shown, path, pg::message_of(result, error)), error.native, error.flags);
+}
+
+// What `fill` puts into a sink.
+template <class Fill>
+pgc_file* read_file(Fill&& fill) {
+  auto file = std::make_unique<pgc_file>();
+  fill(pg_sink{PG_SIZE(pg_sink, note), 0, file.get(), sink_tensor, sink_note});
   return file.release();
 }
 
-// Bytes as a file that has no name, so that formats read them as all others.
+constexpr const char* kBytesGiven = "the bytes given";
+
+// Bytes as a file that has no name, so that formats, which take paths, read them as all others.
 class MemoryFile {
  public:
   MemoryFile(const void* bytes, uint64_t size) : descriptor_(::memfd_create("perigee", MFD_CLOEXEC)) {
@@ -131,19 +139,25 @@ int32_t pgc_read(const char* path, const char* options, pgc_file** output) {
 }
 int32_t pgc_read_as(const char* path, const char* extension, const char* options, pgc_file** output) {
   return run("load", [&] {
-    const pg_format_info* format = find_format(extension != nullptr ? extension : given(path, "the path"));
+    const FileKind kind = find_file_kind(extension != nullptr ? extension : given(path, "the path"));
     std::error_code code;
     if (!std::filesystem::exists(given(path, "the path"), code))
       pg::fail(PG_E_NOT_FOUND, pg::format("there is no file '%s'", path));
-    *output = read_file(format, path, path, options);
+    *output = read_file([&](const pg_sink& sink) {
+      if (kind.codec != nullptr) return decode(*kind.codec, FileBytes(path).raw(), path, options, sink);
+      read_format(kind.format, path, path, options, sink);
+    });
   });
 }
 int32_t pgc_read_bytes(const char* extension, const void* bytes, uint64_t size, const char* options,
                        pgc_file** output) {
   return run("load", [&] {
-    const pg_format_info* format = find_format(given(extension, "the extension"));
-    const MemoryFile file(bytes, size);
-    *output = read_file(format, file.path(), "the bytes given", options);
+    const FileKind kind = find_file_kind(given(extension, "the extension"));
+    *output = read_file([&](const pg_sink& sink) {
+      if (kind.codec != nullptr) return decode(*kind.codec, bytes_in_memory(bytes, size), kBytesGiven, options, sink);
+      const MemoryFile file(bytes, size);
+      read_format(kind.format, file.path(), kBytesGiven, options, sink);
+    });
   });
 }
 uint32_t pgc_file_count(const pgc_file* file) { return static_cast<uint32_t>(file->items.size()); }
@@ -164,14 +178,24 @@ void pgc_file_close(pgc_file* file) { delete file; }
 
 namespace {
 
-void write_tensors(const char* shown, const NewFile& file, uint32_t count, const char* const* names,
+int32_t write_to_file(void* context, const void* bytes, uint64_t count, pg_error* error) {
+  return pg::guard(error, "save", [&] { static_cast<NewFile*>(context)->write(bytes, count); });
+}
+
+void write_tensors(const char* shown, NewFile& file, uint32_t count, const char* const* names,
                    pgc_tensor* const* tensors, uint32_t note_count, const char* const* notes) {
   const std::string path = file.temporary().string();
-  const pg_format_info* format = find_format(path);
-  if (format->write == nullptr) pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s files can only be read", format->name));
+  const FileKind kind = find_file_kind(path);
+  if (!kind.writes()) pg::fail(PG_E_NOT_SUPPORTED, pg::format("%s files can only be read", kind.name()));
   HostTensors host = gather(count, names, tensors);
+  if (kind.codec != nullptr) {
+    if (count != 1) pg::fail_argument(pg::format("%s: a %s file is one tensor, got %u", shown, kind.name(), count));
+    const pg_byte_sink to{PG_SIZE(pg_byte_sink, write), 0, &file, write_to_file};
+    return encode(*kind.codec, host.views[0], shown, note_count, notes, to);
+  }
   pg_error error = pg::make_error();
-  int32_t result = format->write(format->user, path.c_str(), count, host.pointers.data(), note_count, notes, &error);
+  int32_t result =
+      kind.format->write(kind.format->user, path.c_str(), count, host.pointers.data(), note_count, notes, &error);
   if (result != PG_OK)
     throw pg::Error(result, with_path(shown, path, pg::message_of(result, error)), error.native, error.flags);
 }
@@ -182,7 +206,7 @@ int32_t pgc_write(const char* path, uint32_t count, const char* const* names, pg
                   uint32_t note_count, const char* const* notes) {
   return run("save", [&] {
     settle();
-    find_format(given(path, "the path"));  // before there is a file of another name
+    find_file_kind(given(path, "the path"));  // before there is a file of another name
     NewFile file(path);
     write_tensors(path, file, count, names, tensors, note_count, notes);
     file.commit(path);
@@ -200,6 +224,48 @@ int32_t pgc_write_sealed(const char* stem, const char* extension, uint32_t count
     char seal[20];
     std::snprintf(seal, sizeof seal, "%016llx", static_cast<unsigned long long>(*checksum));
     file.commit(std::string(stem) + "." + seal + "." + extension);
+  });
+}
+
+const char* pgc_codec_of(const void* head, uint64_t size) {
+  const Codec* found = nullptr;
+  run("load", [&] { found = find_codec_of(head, size); });
+  return found == nullptr ? nullptr : found->info->name;
+}
+
+int32_t pgc_probe(const char* name, const char* path, const void* bytes, uint64_t size, pg_coded_info* info) {
+  return run("load", [&] {
+    const FileKind kind = name == nullptr ? find_file_kind(given(path, "the path")) : FileKind{nullptr, nullptr};
+    const Codec* named = name == nullptr ? nullptr : find_codec(name);
+    const pg_codec_info* codec = named != nullptr ? named->info : kind.codec;
+    if (codec == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no codec for %s", name ? name : path));
+    *info = path != nullptr ? probe(*codec, FileBytes(path).raw(), path)
+                            : probe(*codec, bytes_in_memory(bytes, size), kBytesGiven);
+  });
+}
+
+namespace {
+
+int32_t append(void* context, const void* bytes, uint64_t count, pg_error* error) {
+  return pg::guard(error, "encode",
+                   [&] { static_cast<std::string*>(context)->append(static_cast<const char*>(bytes), count); });
+}
+
+}  // namespace
+
+int32_t pgc_encode(const char* name, pgc_tensor* tensor, uint32_t note_count, const char* const* notes,
+                   const char** bytes, uint64_t* size) {
+  return run("encode", [&] {
+    settle();
+    const Codec* codec = find_codec(given(name, "the name"));
+    if (codec == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no codec '%s'", name));
+    const char* shown = "the tensor";
+    HostTensors host = gather(1, &shown, &tensor);
+    std::string made;
+    const pg_byte_sink to{PG_SIZE(pg_byte_sink, write), 0, &made, append};
+    encode(*codec->info, host.views[0], shown, note_count, notes, to);
+    *size = made.size();
+    *bytes = keep_text(std::move(made));
   });
 }
 

@@ -78,6 +78,16 @@ int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, const c
   });
 }
 
+const char* pgc_source_json(const char* name) {
+  return json("source", [&] { return source_json(given(name, "the name")); });
+}
+const char* pgc_source_names_json(void) { return json("sources", source_names_json); }
+const char* pgc_transform_json(const char* name) {
+  return json("transform", [&] { return transform_json(given(name, "the name")); });
+}
+const char* pgc_transform_names_json(void) { return json("transforms", transform_names_json); }
+const char* pgc_codecs_json(void) { return json("codecs", codecs_json); }
+
 const char* pgc_optimizer_json(const char* name) {
   return json("optimizer", [&] { return optimizer_json(given(name, "the name")); });
 }

@@ -13,7 +13,7 @@ jit.off(true, true) -- walks option tables with next, which cannot be compiled; 
 
 -- PG_ATTR_*
 local BOOL, INT, FLOAT, DTYPE, CHOICE, AXIS, INTS, AXES, DIMS, DEVICE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SCALAR, NUMBER = 11, 12
+local SCALAR, NUMBER, TEXT = 11, 12, 13
 M.kinds = { bool = BOOL, int = INT, float = FLOAT, dtype = DTYPE, choice = CHOICE, axis = AXIS, ints = INTS,
             axes = AXES, dims = DIMS, device = DEVICE, scalar = SCALAR, number = NUMBER }
 M.RUNTIME, M.REQUIRED, M.PAIR, M.INTERNAL = 1, 2, 4, 8
@@ -22,6 +22,7 @@ local MAX_RANK = 8
 local int32_p, uint32_p = ffi.typeof("int32_t *"), ffi.typeof("uint32_t *")
 local int64_p, double_p, ints_p = ffi.typeof("int64_t *"), ffi.typeof("double *"), ffi.typeof("pg_ints *")
 
+local text_p = ffi.typeof("const char **")
 local number_p, int64, uint64 = ffi.typeof("pg_number *"), ffi.typeof("int64_t"), ffi.typeof("uint64_t")
 local istype = ffi.istype
 local NUMBER_INT = 2 -- PG_SCALAR_INT
@@ -132,6 +133,12 @@ local write = {
     if not index then choice.refuse(where, attr.shown, attr.choices, v) end
     ffi.cast(int32_p, base + attr.offset)[0] = index
   end,
+  -- The string must live as long as the struct.
+  [TEXT] = function(where, attr, base, v)
+    if type(v) ~= "string" then reject(where, attr, "a string", v) end
+    if v:find("%z") then errors.raise("invalid_argument", where, attr.shown .. " has a byte 0 in it") end
+    ffi.cast(text_p, base + attr.offset)[0] = v
+  end,
   [AXIS] = function(where, attr, base, v) ffi.cast(int64_p, base + attr.offset)[0] = axis(where, attr, v) end,
   [INTS] = function(where, attr, base, v) write_list(where, attr, base, v, whole) end,
   [AXES] = function(where, attr, base, v) write_list(where, attr, base, v, axis) end,
@@ -182,6 +189,7 @@ local function write_default(attr, base)
   elseif kind == DTYPE then ffi.cast(uint32_p, at)[0] = dtypes.by_name[v] and dtypes.by_name[v].code or v
   elseif kind == CHOICE then ffi.cast(int32_p, at)[0] = attr.choice_index[v] or v
   elseif kind == DEVICE then ffi.cast(int32_p, at)[0] = v
+  elseif kind == TEXT then ffi.cast(text_p, at)[0] = v
   elseif kind == INTS or kind == AXES or kind == DIMS then
     local target = ffi.cast(ints_p, at)
     target.count = #v

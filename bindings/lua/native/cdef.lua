@@ -46,6 +46,14 @@ typedef struct pg_param {
   double a, b;
   int64_t shape[8];
 } pg_param;
+typedef struct pg_coded_info {
+  uint32_t size;
+  uint32_t dtype, rank;
+  uint32_t flags;
+  uint32_t scales;
+  uint32_t reserved;
+  int64_t shape[8];
+} pg_coded_info;
 
 typedef struct pgc_tensor pgc_tensor;
 typedef struct pgc_graph pgc_graph;
@@ -230,6 +238,11 @@ int32_t pgc_write(const char *path, uint32_t count, const char *const *names, pg
 int32_t pgc_write_sealed(const char *stem, const char *extension, uint32_t count, const char *const *names,
                                  pgc_tensor *const *tensors, uint32_t note_count, const char *const *notes,
                                  uint64_t *checksum);
+const char *pgc_codecs_json(void);
+const char *pgc_codec_of(const void *head, uint64_t size);
+int32_t pgc_probe(const char *codec, const char *path, const void *bytes, uint64_t size, pg_coded_info *info);
+int32_t pgc_encode(const char *codec, pgc_tensor *tensor, uint32_t note_count, const char *const *notes,
+                           const char **bytes, uint64_t *size);
 int32_t pgc_write_bytes(const char *path, const void *bytes, uint64_t size);
 int32_t pgc_remove_unfinished(const char *folder, const char *prefix);
 int32_t pgc_checksum(const char *path, uint64_t *checksum);
@@ -365,6 +378,20 @@ int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t seed, ui
 int32_t pgc_stage_mix(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage **output);
 int32_t pgc_stage_repeat(pgc_stage *parent, int64_t times, pgc_stage **output);
 int32_t pgc_stage_device(pgc_stage *parent, int32_t device, pgc_stage **output);
+const char *pgc_source_json(const char *name);
+const char *pgc_source_names_json(void);
+const char *pgc_transform_json(const char *name);
+const char *pgc_transform_names_json(void);
+int32_t pgc_stage_source(const char *name, const void *attrs, const char *shown, pgc_stage **output);
+typedef struct pgc_transform pgc_transform;
+int32_t pgc_transform_open(const char *name, const void *attrs, const char *shown, uint64_t number,
+                                   pgc_transform **output);
+void pgc_transform_release(pgc_transform *transform);
+int32_t pgc_transform_apply(pgc_transform *transform, uint64_t seed, uint64_t epoch, int64_t position,
+                                    const char *layout, uint64_t bytes, const pgc_leaf *leaves, uint32_t count,
+                                    pgc_element *element);
+int32_t pgc_stage_transform(pgc_stage *parent, pgc_transform *transform, uint64_t seed, uint64_t epoch,
+                                    pgc_stage **output);
 typedef struct pgc_cache pgc_cache;
 int32_t pgc_cache_create(const char *path, const char *identity, pgc_cache **output);
 void pgc_cache_release(pgc_cache *cache);
@@ -376,6 +403,7 @@ int32_t pgc_stage_cache(pgc_stage *parent, pgc_cache *cache, pgc_stage **output)
 uint64_t pgc_checksum_bytes(const char *bytes, uint64_t size);
 int32_t pgc_checksum_tensor(pgc_tensor *tensor, uint64_t *checksum);
 int64_t pgc_stage_count(const pgc_stage *stage);
+int32_t pgc_stage_in_order(const pgc_stage *stage);
 int32_t pgc_stage_get(pgc_stage *stage, int64_t position, pgc_element *element);
 void pgc_stage_release(pgc_stage *stage);
 int32_t pgc_draw_order(int64_t n, uint32_t seed, uint32_t epoch, int64_t buffer, int64_t *positions);

@@ -146,6 +146,53 @@ function M.texts(name, list)
   return stage(C.pgc_stage_texts(name, ffi.new("const char *[?]", math.max(#list, 1), list), #list, out), "data")
 end
 
+local function process_seed()
+  local state = ffi.new("uint64_t[2]")
+  C.pgc_rng_state(state, state + 1)
+  return state[0]
+end
+
+---A source of a plugin. `struct`: its options, whose texts `options` holds.
+function M.plugin_source(name, struct, shown, options) -- luacheck: ignore options
+  return stage(C.pgc_stage_source(name, struct, shown, out), "data.source")
+end
+
+---How many elements a stage has; nil where that is unknown.
+function M.stage_count(made)
+  local count = tonumber(C.pgc_stage_count(made))
+  return count >= 0 and count or nil
+end
+
+---Whether its elements come one after the other.
+function M.stage_in_order(made) return C.pgc_stage_in_order(made) ~= 0 end
+
+---Element i, from 1, of a stage whose elements have positions.
+function M.stage_get(made, i)
+  if C.pgc_stage_get(made, i - 1, element) ~= 0 then errors.raise_native(C, "data") end
+  return decode(element[0])
+end
+
+---Opens a transform of a plugin; `number`: which of its pipeline's it is.
+function M.transform(name, struct, shown, number, options) -- luacheck: ignore options
+  local made = ffi.new("pgc_transform *[1]")
+  if C.pgc_transform_open(name, struct, shown, number, made) ~= 0 then errors.raise_native(C, "transform") end
+  return ffi.gc(made[0], C.pgc_transform_release)
+end
+
+---A sample as a transform makes it, in an epoch; i: its position, from 1.
+function M.apply_transform(transform, epoch, i, sample)
+  local text, leaves = to_leaves(sample)
+  if not text then errors.raise("invalid_argument", "transform", (leaves:gsub("^the result", "the sample"))) end
+  if C.pgc_transform_apply(transform, process_seed(), epoch, i - 1, text, #text, array, #leaves, element) ~= 0 then
+    errors.raise_native(C, "transform")
+  end
+  return decode(element[0])
+end
+
+function M.transformed(parent, transform, epoch)
+  return stage(C.pgc_stage_transform(parent, transform, process_seed(), epoch, out), "transform")
+end
+
 function M.range(n) return stage(C.pgc_stage_range(n, out), "data.range") end
 
 ---Element k, from 0, is the parent's k % modulo * step + offset; of a parent in order, `modulo` has no effect.
@@ -164,12 +211,6 @@ end
 
 function M.batch(parent, size, drop_last)
   return stage(C.pgc_stage_batch(parent, size, drop_last and 1 or 0, out), "batch")
-end
-
-local function process_seed()
-  local state = ffi.new("uint64_t[2]")
-  C.pgc_rng_state(state, state + 1)
-  return state[0]
 end
 
 ---A function that calls another with random numbers of its own, which go on where they were: what it draws depends on

@@ -30,7 +30,7 @@ local given = {
 -- Modules that stand in `native` as they are.
 local whole = { host = true, custom = true, graphs = true, control = true, data = true, json = true, words = true,
                 compiled = true, regex = true, workers = true, fingerprint = true, dist = true, profile = true,
-                nvml = true }
+                nvml = true, codecs = true, parts = true }
 
 local started = {}
 

@@ -45,6 +45,7 @@ Json default_of(const pg_attr_info& attr, const void* defaults) {
     case PG_ATTR_FLOAT: return number(read<double>(defaults, attr.offset));
     case PG_ATTR_NUMBER: return number(read<pg_number>(defaults, attr.offset).real);
     case PG_ATTR_DEVICE: return read<int32_t>(defaults, attr.offset);
+    case PG_ATTR_TEXT: return read<const char*>(defaults, attr.offset);
     case PG_ATTR_DTYPE: {
       const auto dtype = read<uint32_t>(defaults, attr.offset);
       return dtype == 0 ? Json(nullptr) : Json(pg::dtype_name(dtype));
@@ -166,6 +167,43 @@ std::string optimizer_json(const std::string& name) {
 }
 
 std::string optimizer_names_json() { return dump(Json(optimizer_names())); }
+
+// ---- parts of pipelines ----
+
+namespace {
+
+template <class Found>
+std::string part_json(const Found* found) {
+  if (found == nullptr) return "";
+  const auto& info = *found->info;
+  return dump(Json{{"name", info.name},
+                   {"doc", text_of(info.doc)},
+                   {"attrs", attrs_json(info.attrs, info.attr_count, info.defaults)},
+                   {"attr_size", info.attr_size},
+                   {"id", found->id}});
+}
+
+}  // namespace
+
+std::string source_json(const std::string& name) { return part_json(find_source(name)); }
+std::string source_names_json() { return dump(Json(source_names())); }
+std::string transform_json(const std::string& name) { return part_json(find_transform(name)); }
+std::string transform_names_json() { return dump(Json(transform_names())); }
+
+std::string codecs_json() {
+  Json list = Json::array();
+  for (const std::string& name : codec_names()) {
+    const pg_codec_info& info = *find_codec(name)->info;
+    list.push_back({{"name", info.name},
+                    {"doc", text_of(info.doc)},
+                    {"extensions", split_words(info.extensions)},
+                    {"flags", info.flags},
+                    {"decode_attrs", attrs_json(info.decode_attrs, info.decode_attr_count, info.decode_defaults)},
+                    {"encode_attrs", attrs_json(info.encode_attrs, info.encode_attr_count, info.encode_defaults)},
+                    {"encodes", info.encode != nullptr}});
+  }
+  return dump(list);
+}
 
 // ---- devices ----
 

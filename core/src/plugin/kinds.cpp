@@ -84,7 +84,7 @@ void load_device_type(const std::string& type) {
 }
 
 void load_built_in_first(const LoadedPlugin& plugin) {
-  for (const char* kind : {"ops", "layer", "optimizer", "format"})
+  for (const char* kind : {"ops", "layer", "optimizer", "format", "data"})
     if (may_have_kind(plugin, kind)) load_kind(kind);
   for (const std::string& type : plugin.device_types) load_device_type(type);
 }

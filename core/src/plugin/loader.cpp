@@ -195,6 +195,7 @@ void fetch_tables(LoadedPlugin& plugin) {
   fetch_table(plugin, PG_IFACE_FORMATS, "format", plugin.formats, copy_formats);
   fetch_table(plugin, PG_IFACE_COLLECTIVES, "collective", plugin.collectives, copy_collectives);
   fetch_table(plugin, PG_IFACE_COMPILER, "compiler", plugin.compiler, copy_compiler);
+  fetch_table(plugin, PG_IFACE_DATA, "data", plugin.data, copy_data);
 }
 
 void close_plugin(LoadedPlugin& plugin) noexcept {

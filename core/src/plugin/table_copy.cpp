@@ -51,6 +51,14 @@ template <>
 constexpr uint32_t kKnown<pg_collectives> = PG_SIZE(pg_collectives, peers);
 template <>
 constexpr uint32_t kKnown<pg_compiler> = PG_SIZE(pg_compiler, release);
+template <>
+constexpr uint32_t kKnown<pg_data> = PG_SIZE(pg_data, codecs);
+template <>
+constexpr uint32_t kKnown<pg_source_info> = PG_SIZE(pg_source_info, close);
+template <>
+constexpr uint32_t kKnown<pg_transform_info> = PG_SIZE(pg_transform_info, close);
+template <>
+constexpr uint32_t kKnown<pg_codec_info> = PG_SIZE(pg_codec_info, encode);
 
 template <class T>
 T copy_struct(const void* raw, const std::string& where, uint32_t required) {
@@ -302,6 +310,47 @@ const pg_compiler* copy_compiler(const void* raw, TableMemory& keep) {
   require(table->compile, where, "compile");
   require(table->launch, where, "launch");
   require(table->release, where, "release");
+  return table;
+}
+
+const pg_data* copy_data(const void* raw, TableMemory& keep) {
+  const std::string where = PG_IFACE_DATA;
+  auto* table = keep_table(copy_struct<pg_data>(raw, where, PG_SIZE(pg_data, codecs)), keep);
+  auto& sources =
+      copy_array(table->sources, table->source_count, where + ": sources", PG_SIZE(pg_source_info, close), keep);
+  for (pg_source_info& source : sources.items) {
+    require(source.name, where, "name");
+    const std::string named = where + ": " + source.name;
+    require(source.open, named, "open");
+    require(source.read, named, "read");
+    require(source.close, named, "close");
+    source.attrs = copy_attrs(source.attrs, source.attr_count, named, keep);
+  }
+  auto& transforms = copy_array(table->transforms, table->transform_count, where + ": transforms",
+                                PG_SIZE(pg_transform_info, close), keep);
+  for (pg_transform_info& transform : transforms.items) {
+    require(transform.name, where, "name");
+    const std::string named = where + ": " + transform.name;
+    require(transform.open, named, "open");
+    require(transform.apply, named, "apply");
+    require(transform.close, named, "close");
+    transform.attrs = copy_attrs(transform.attrs, transform.attr_count, named, keep);
+  }
+  auto& codecs =
+      copy_array(table->codecs, table->codec_count, where + ": codecs", PG_SIZE(pg_codec_info, decode), keep);
+  for (pg_codec_info& codec : codecs.items) {
+    require(codec.name, where, "name");
+    const std::string named = where + ": " + codec.name;
+    require(codec.extensions, named, "extensions");
+    require(codec.matches, named, "matches");
+    require(codec.probe, named, "probe");
+    require(codec.decode, named, "decode");
+    codec.decode_attrs = copy_attrs(codec.decode_attrs, codec.decode_attr_count, named, keep);
+    codec.encode_attrs = copy_attrs(codec.encode_attrs, codec.encode_attr_count, named, keep);
+  }
+  table->sources = sources.pointers.data();
+  table->transforms = transforms.pointers.data();
+  table->codecs = codecs.pointers.data();
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "perigee/compiler.h"
+#include "perigee/data.h"
 #include "perigee/plugin.hpp"
 
 namespace perigee {
@@ -24,5 +25,6 @@ const pg_optimizers* copy_optimizers(const void* raw, TableMemory& keep);
 const pg_formats* copy_formats(const void* raw, TableMemory& keep);
 const pg_collectives* copy_collectives(const void* raw, TableMemory& keep);
 const pg_compiler* copy_compiler(const void* raw, TableMemory& keep);
+const pg_data* copy_data(const void* raw, TableMemory& keep);
 
 }  // namespace perigee

@@ -20,13 +20,14 @@ void check_name(const std::string& name, const std::string& owner, bool capitals
                     ", digits and '_', and begins with no digit");
 }
 
-constexpr uint32_t kNoParts = UINT32_MAX;  // layers and optimizers tell no static attributes from runtime ones
+constexpr uint32_t kNoParts = UINT32_MAX;  // all but operators tell no static attributes from runtime ones
 
 struct Packed {
   const pg_attr_info* const* attrs;
   uint32_t attr_count, attr_size, static_size;
   const void* defaults;
-  std::string owner;  // "operator 'add'"
+  std::string owner;     // "operator 'add'"
+  bool is_data = false;  // options of pg.data
 };
 
 [[noreturn]] void fail_attr(const Packed& p, const pg_attr_info& attr, const std::string& text) {
@@ -35,7 +36,8 @@ struct Packed {
 
 void check_place(const Packed& p, const pg_attr_info& attr) {
   const uint32_t bytes = attr_bytes(attr.kind);
-  if (bytes == 0) fail_attr(p, attr, pg::format("has the unknown kind %u", attr.kind));
+  const bool known = p.is_data ? attr.kind != PG_ATTR_SCALAR && attr.kind != PG_ATTR_DIMS : attr.kind != PG_ATTR_TEXT;
+  if (bytes == 0 || !known) fail_attr(p, attr, pg::format("has the unknown kind %u", attr.kind));
   if (attr.offset > p.attr_size || bytes > p.attr_size - attr.offset) {
     fail_attr(p, attr,
               pg::format("at offset %u, %u bytes, lies outside the struct of %u", attr.offset, bytes, p.attr_size));
@@ -78,6 +80,10 @@ void check_attrs(const Packed& p) {
     if (!names.insert(attr->name).second) fail_attr(p, *attr, "is declared twice");
     check_place(p, *attr);
     check_details(p, *attr);
+    if (attr->kind != PG_ATTR_TEXT) continue;
+    const char* text;
+    std::memcpy(&text, static_cast<const char*>(p.defaults) + attr->offset, sizeof text);
+    if (text == nullptr) fail_attr(p, *attr, "is a text whose default is NULL");
   }
   std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
   for (size_t i = 1; i < sorted.size(); i++) {
@@ -137,6 +143,7 @@ uint32_t attr_bytes(uint32_t kind) {
     case PG_ATTR_DEVICE: return 4;
     case PG_ATTR_INT:
     case PG_ATTR_FLOAT:
+    case PG_ATTR_TEXT:
     case PG_ATTR_AXIS: return 8;
     case PG_ATTR_SCALAR: return sizeof(pg_scalar);
     case PG_ATTR_NUMBER: return sizeof(pg_number);
@@ -206,6 +213,27 @@ void check_optimizer(const pg_optimizer_info& info) {
   check_name(info.name, owner, true);
   check_attrs({info.attrs, info.attr_count, info.attr_size, kNoParts, info.defaults, owner});
   if (info.slot_count > 64) pg::fail_argument(owner + ": more than 64 slots");
+}
+
+void check_source(const pg_source_info& info) {
+  const std::string owner = std::string("source '") + info.name + "'";
+  check_name(info.name, owner, true);
+  check_attrs({info.attrs, info.attr_count, info.attr_size, kNoParts, info.defaults, owner, true});
+}
+
+void check_transform(const pg_transform_info& info) {
+  const std::string owner = std::string("transform '") + info.name + "'";
+  check_name(info.name, owner, true);
+  check_attrs({info.attrs, info.attr_count, info.attr_size, kNoParts, info.defaults, owner, true});
+}
+
+void check_codec(const pg_codec_info& info) {
+  const std::string owner = std::string("codec '") + info.name + "'";
+  check_name(info.name, owner, true);
+  check_attrs(
+      {info.decode_attrs, info.decode_attr_count, info.decode_attr_size, kNoParts, info.decode_defaults, owner, true});
+  check_attrs(
+      {info.encode_attrs, info.encode_attr_count, info.encode_attr_size, kNoParts, info.encode_defaults, owner, true});
 }
 
 void check_device_type(const std::string& type) { check_name(type, "device type '" + type + "'", false); }

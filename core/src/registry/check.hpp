@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "perigee/data.h"
 #include "perigee/plugin.hpp"
 
 namespace perigee {
@@ -17,6 +18,9 @@ void check_op(const pg_op_info& info);
 void check_layer(const pg_layer_info& info);
 void check_kernel(const pg_kernel_info& info);
 void check_optimizer(const pg_optimizer_info& info);
+void check_source(const pg_source_info& info);
+void check_transform(const pg_transform_info& info);
+void check_codec(const pg_codec_info& info);
 void check_device_type(const std::string& type);
 
 // Names of one sort that a plugin brings: taken twice within it, or by another plugin (`holder`), is an error.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "perigee/compiler.h"
+#include "perigee/data.h"
 #include "perigee/plugin.hpp"
 
 namespace perigee {
@@ -30,6 +31,7 @@ struct LoadedPlugin {
   const pg_formats* formats = nullptr;
   const pg_collectives* collectives = nullptr;
   const pg_compiler* compiler = nullptr;
+  const pg_data* data = nullptr;
   std::vector<std::shared_ptr<void>> keep;  // library handle, table copies
   // From the manifest beside the library, which may be absent.
   bool has_manifest = false, duplicate = false;

@@ -48,6 +48,9 @@ struct Registry {
   std::deque<Layer> layers;
   std::deque<Optimizer> optimizers;
   std::vector<Format> formats;
+  std::deque<Source> sources;
+  std::deque<Transform> transforms;
+  std::deque<Codec> codecs;
   std::vector<const LoadedPlugin*> compilers;
 };
 
@@ -107,13 +110,40 @@ auto find_named(List& list, const std::string& name) -> decltype(&list.front()) 
   return nullptr;
 }
 
-// Exclusive lock held.
-const Format* find_extension(const std::string& extension) {
-  for (const Format& format : registry().formats) {
-    const auto known = split_words(format.info->extensions);
-    if (std::find(known.begin(), known.end(), extension) != known.end()) return &format;
-  }
+// Who brings an extension; NULL: nobody. Exclusive lock held.
+const LoadedPlugin* find_extension(const std::string& extension) {
+  auto has = [&](const char* extensions) {
+    const auto known = split_words(extensions);
+    return std::find(known.begin(), known.end(), extension) != known.end();
+  };
+  for (const Format& format : registry().formats)
+    if (has(format.info->extensions)) return format.plugin;
+  for (const Codec& codec : registry().codecs)
+    if (has(codec.info->extensions)) return codec.plugin;
   return nullptr;
+}
+
+// Of one sort of a table's entries: what each is, and that nobody has its name.
+template <class Info, class List>
+void check_entries(const char* sort, const Info* const* infos, uint32_t count, List& known,
+                   void (*check)(const Info&)) {
+  NameCheck names(sort);
+  for (uint32_t i = 0; i < count; i++) {
+    check(*infos[i]);
+    auto* holder = find_named(known, infos[i]->name);
+    names.add(infos[i]->name, holder == nullptr ? nullptr : holder->plugin);
+  }
+}
+
+void check_extensions(const LoadedPlugin& plugin) {
+  NameCheck extensions("extension");
+  auto add = [&](const char* list) {
+    for (const std::string& extension : split_words(list)) extensions.add(extension, find_extension(extension));
+  };
+  for (uint32_t i = 0; plugin.formats != nullptr && i < plugin.formats->count; i++)
+    add(plugin.formats->formats[i]->extensions);
+  for (uint32_t i = 0; plugin.data != nullptr && i < plugin.data->codec_count; i++)
+    add(plugin.data->codecs[i]->extensions);
 }
 
 // All checks, so that a plugin is registered wholly or not at all. Exclusive lock held.
@@ -134,29 +164,19 @@ void check_plugin(const LoadedPlugin& plugin) {
   }
   for (uint32_t i = 0; plugin.kernels != nullptr && i < plugin.kernels->count; i++)
     check_kernel(*plugin.kernels->kernels[i]);
-  NameCheck layers("layer"), optimizers("optimizer");
-  for (uint32_t i = 0; plugin.layers != nullptr && i < plugin.layers->count; i++) {
-    const pg_layer_info& info = *plugin.layers->layers[i];
-    check_layer(info);
-    Layer* known = find_named(r.layers, info.name);
-    layers.add(info.name, known == nullptr ? nullptr : known->plugin);
+  if (plugin.layers != nullptr)
+    check_entries("layer", plugin.layers->layers, plugin.layers->count, r.layers, check_layer);
+  if (plugin.optimizers != nullptr)
+    check_entries("optimizer", plugin.optimizers->optimizers, plugin.optimizers->count, r.optimizers, check_optimizer);
+  if (plugin.formats != nullptr)
+    check_entries<pg_format_info>("format", plugin.formats->formats, plugin.formats->count, r.formats,
+                                  [](const pg_format_info&) {});
+  if (plugin.data != nullptr) {
+    check_entries("source", plugin.data->sources, plugin.data->source_count, r.sources, check_source);
+    check_entries("transform", plugin.data->transforms, plugin.data->transform_count, r.transforms, check_transform);
+    check_entries("codec", plugin.data->codecs, plugin.data->codec_count, r.codecs, check_codec);
   }
-  for (uint32_t i = 0; plugin.optimizers != nullptr && i < plugin.optimizers->count; i++) {
-    const pg_optimizer_info& info = *plugin.optimizers->optimizers[i];
-    check_optimizer(info);
-    Optimizer* known = find_named(r.optimizers, info.name);
-    optimizers.add(info.name, known == nullptr ? nullptr : known->plugin);
-  }
-  NameCheck formats("format"), extensions("extension");
-  for (uint32_t i = 0; plugin.formats != nullptr && i < plugin.formats->count; i++) {
-    const pg_format_info& info = *plugin.formats->formats[i];
-    Format* known = find_named(r.formats, info.name);
-    formats.add(info.name, known == nullptr ? nullptr : known->plugin);
-    for (const std::string& extension : split_words(info.extensions)) {
-      const Format* holder = find_extension(extension);
-      extensions.add(extension, holder == nullptr ? nullptr : holder->plugin);
-    }
-  }
+  check_extensions(plugin);
 }
 
 void add_ops(LoadedPlugin* plugin) {
@@ -196,6 +216,22 @@ const KernelList* kernels_named(const char* op, const std::string& device_type) 
 }
 
 template <class Item>
+const Item* look_up(const char* kind, std::deque<Item>& list, const std::string& name) {
+  load_kind(kind);
+  std::shared_lock guard(registry().mutex);
+  return find_named(list, name);
+}
+
+template <class List>
+std::vector<std::string> names_of(const char* kind, const List& list) {
+  load_kind(kind);
+  std::vector<std::string> names;
+  std::shared_lock guard(registry().mutex);
+  for (const auto& each : list) names.push_back(each.info->name);
+  return names;
+}
+
+template <class Item>
 const Item& item_at(std::deque<Item>& list, uint32_t id, const char* what) {
   std::shared_lock guard(registry().mutex);
   if (id >= list.size()) pg::fail_argument(pg::format("there is no %s number %u", what, id));
@@ -220,6 +256,14 @@ void register_tables(LoadedPlugin* plugin) {
   for (uint32_t i = 0; plugin->formats != nullptr && i < plugin->formats->count; i++) {
     r.formats.push_back({plugin->formats->formats[i], plugin});
   }
+  if (plugin->data == nullptr) return;
+  const pg_data& data = *plugin->data;
+  auto add = [plugin](auto& list, auto* const* infos, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) list.push_back({static_cast<uint32_t>(list.size()), infos[i], plugin});
+  };
+  add(r.sources, data.sources, data.source_count);
+  add(r.transforms, data.transforms, data.transform_count);
+  add(r.codecs, data.codecs, data.codec_count);
 }
 
 bool Op::mutates(uint32_t input, const void* attrs) const {
@@ -315,44 +359,57 @@ std::string kernel_places(const Op& op, const std::string& without) {
   return text;
 }
 
-const Layer* find_layer(const std::string& name) {
-  load_kind("layer");
-  std::shared_lock guard(registry().mutex);
-  return find_named(registry().layers, name);
-}
+const Layer* find_layer(const std::string& name) { return look_up("layer", registry().layers, name); }
 
 const Layer& layer(uint32_t id) { return item_at(registry().layers, id, "layer"); }
 
-const Optimizer* find_optimizer(const std::string& name) {
-  load_kind("optimizer");
-  std::shared_lock guard(registry().mutex);
-  return find_named(registry().optimizers, name);
-}
+const Optimizer* find_optimizer(const std::string& name) { return look_up("optimizer", registry().optimizers, name); }
 
 const Optimizer& optimizer(uint32_t id) { return item_at(registry().optimizers, id, "optimizer"); }
 
-const pg_format_info* find_format(const std::string& path) {
+FileKind find_file_kind(const std::string& path) {
   load_kind("format");
+  load_kind("data");
   std::shared_lock guard(registry().mutex);
-  const pg_format_info* best = nullptr;
+  FileKind best;
   size_t longest = 0;
   std::string both, read_only, write_only, name = path;
   for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;  // cameras write IMG_1.JPG
-  for (const Format& format : registry().formats) {
-    std::string& kin = format.info->read == nullptr ? write_only : format.info->write == nullptr ? read_only : both;
-    for (const std::string& extension : split_words(format.info->extensions)) {
+  auto look = [&](const FileKind& kind, const char* extensions) {
+    std::string& kin = !kind.reads() ? write_only : !kind.writes() ? read_only : both;
+    for (const std::string& extension : split_words(extensions)) {
       kin += " " + extension;
       if (extension.size() <= longest || !name.ends_with(extension)) continue;
-      best = format.info;
+      best = kind;
       longest = extension.size();
     }
-  }
-  if (best != nullptr) return best;
+  };
+  for (const Format& format : registry().formats) look({format.info, nullptr}, format.info->extensions);
+  for (const Codec& codec : registry().codecs) look({nullptr, codec.info}, codec.info->extensions);
+  if (longest > 0) return best;
   std::string known = both.empty() ? "" : "; read and written are" + both;
   if (!read_only.empty()) known += "; only read" + read_only;
   if (!write_only.empty()) known += "; only written" + write_only;
   pg::fail(PG_E_NOT_FOUND, "no file format fits the name '" + path + "'" +
                                (known.empty() ? "; there is none, since no format plugin was found" : known));
+}
+
+const Source* find_source(const std::string& name) { return look_up("data", registry().sources, name); }
+const Source& source(uint32_t id) { return item_at(registry().sources, id, "source"); }
+const Transform* find_transform(const std::string& name) { return look_up("data", registry().transforms, name); }
+const Transform& transform(uint32_t id) { return item_at(registry().transforms, id, "transform"); }
+const Codec* find_codec(const std::string& name) { return look_up("data", registry().codecs, name); }
+const Codec& codec(uint32_t id) { return item_at(registry().codecs, id, "codec"); }
+std::vector<std::string> source_names() { return names_of("data", registry().sources); }
+std::vector<std::string> transform_names() { return names_of("data", registry().transforms); }
+std::vector<std::string> codec_names() { return names_of("data", registry().codecs); }
+
+const Codec* find_codec_of(const void* head, uint64_t count) {
+  load_kind("data");
+  std::shared_lock guard(registry().mutex);
+  for (const Codec& codec : registry().codecs)
+    if (codec.info->matches(codec.info->user, head, std::min<uint64_t>(count, 64)) != 0) return &codec;
+  return nullptr;
 }
 
 std::vector<std::string> op_names() {
@@ -362,20 +419,7 @@ std::vector<std::string> op_names() {
   return names;
 }
 
-std::vector<std::string> layer_names() {
-  load_kind("layer");
-  std::vector<std::string> names;
-  std::shared_lock guard(registry().mutex);
-  for (const Layer& each : registry().layers) names.push_back(each.info->name);
-  return names;
-}
-
-std::vector<std::string> optimizer_names() {
-  load_kind("optimizer");
-  std::vector<std::string> names;
-  std::shared_lock guard(registry().mutex);
-  for (const Optimizer& each : registry().optimizers) names.push_back(each.info->name);
-  return names;
-}
+std::vector<std::string> layer_names() { return names_of("layer", registry().layers); }
+std::vector<std::string> optimizer_names() { return names_of("optimizer", registry().optimizers); }
 
 }  // namespace perigee

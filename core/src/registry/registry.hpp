@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins registered: operators, kernels, layers, optimizers, formats, found by name.
+// What plugins registered: operators, kernels, layers, optimizers, formats, parts of pipelines, found by name.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +72,30 @@ struct Optimizer {
   LoadedPlugin* plugin;
 };
 
+struct Source {
+  uint32_t id;
+  const pg_source_info* info;
+  LoadedPlugin* plugin;
+};
+struct Transform {
+  uint32_t id;
+  const pg_transform_info* info;
+  LoadedPlugin* plugin;
+};
+struct Codec {
+  uint32_t id;
+  const pg_codec_info* info;
+  LoadedPlugin* plugin;
+};
+// What a file's name says of it: one of the two.
+struct FileKind {
+  const pg_format_info* format = nullptr;
+  const pg_codec_info* codec = nullptr;
+  const char* name() const { return codec != nullptr ? codec->name : format->name; }
+  bool reads() const { return codec != nullptr || format->read != nullptr; }
+  bool writes() const { return codec != nullptr ? codec->encode != nullptr : format->write != nullptr; }
+};
+
 // Called by the loader. Throw on what is inconsistent (name taken, role taken, attribute outside the struct).
 void register_tables(LoadedPlugin* plugin);
 
@@ -94,7 +118,18 @@ const Layer* find_layer(const std::string& name);
 const Layer& layer(uint32_t id);
 const Optimizer* find_optimizer(const std::string& name);
 const Optimizer& optimizer(uint32_t id);
-const pg_format_info* find_format(const std::string& path);  // by extension; throws listing the known ones
+FileKind find_file_kind(const std::string& path);  // by extension; throws listing the known ones
+// NULL: there is none of that name; find_codec_of: whose bytes begin so.
+const Source* find_source(const std::string& name);
+const Source& source(uint32_t id);
+const Transform* find_transform(const std::string& name);
+const Transform& transform(uint32_t id);
+const Codec* find_codec(const std::string& name);
+const Codec* find_codec_of(const void* head, uint64_t count);
+const Codec& codec(uint32_t id);
+std::vector<std::string> source_names();
+std::vector<std::string> transform_names();
+std::vector<std::string> codec_names();
 std::vector<std::string> op_names();
 std::vector<std::string> layer_names();
 std::vector<std::string> optimizer_names();

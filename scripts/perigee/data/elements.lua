@@ -101,6 +101,55 @@ function Dataset:map(...)
   return workers and on_workers(self, forms, fn, workers, native.data.map, o.workers == "auto") or derive(self, forms)
 end
 
+-- Transforms of plugins that a pipeline has.
+local function count_transforms(own)
+  local count = own.transform and 1 or 0
+  for _, parent in ipairs(own.parents or {}) do count = count + count_transforms(parent) end
+  return count
+end
+
+---A transform that a plugin brings, of each element: `ds:transform("jitter", {by=0.2})`. It takes and gives fields of
+---the samples, runs in native code on the pipeline's threads, and draws from (seed, epoch, element) alone. A name or an
+---option that is not there is an error with those that are. The option `workers` is ours: threads that run it.
+---@param name string
+---@param options? table<string, string|number|boolean|integer[]>
+---@return perigee.Dataset
+function Dataset:transform(name, options, ...)
+  local parts = require("perigee.data.plugins").parts
+  name, options = parts.read("transform", "transform", name, options, ...)
+  local given = options.workers
+  local workers = check_workers("transform", given)
+  options.workers = nil
+  local parent = fields_of(self)
+  local info = native.parts.transform("transform", name)
+  local struct = native.parts.pack("transform", info, options)
+  local number, shown = count_transforms(parent), parts.shown("transform", name)
+  local transform = native.data.transform(name, struct, shown, number, options)
+  local apply = native.data.apply_transform
+  local what = parts.of_options("transform", name, options)
+  local made = derive(self, { name = "transform", size = self.size, what = what,
+    stage = function(stage, epoch)
+      return { count = stage.count, get = function(i) return apply(transform, epoch, i, stage.get(i)) end }
+    end,
+    pull = function(next_, epoch)
+      local i = 0
+      return function()
+        local sample = next_()
+        if sample == nil then return nil end
+        i = i + 1
+        return apply(transform, epoch, i, sample)
+      end
+    end,
+    native = function(stage, epoch) return native.data.transformed(stage, transform, epoch) end })
+  local own = fields_of(made)
+  own.transform = true
+  if workers then
+    tuned(own, "workers", given == "auto" and (not own.workers or own.tunes and own.tunes.workers) or nil)
+    own.functions, own.workers = own.functions or {}, math.max(own.workers or 0, workers)
+  end
+  return made
+end
+
 local function read_skips(own, list, seen)
   if seen[own] then return 0 end
   seen[own] = true

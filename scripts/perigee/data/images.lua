@@ -3,11 +3,9 @@
 
 local native = require "perigee.native"
 
-local ENDINGS = { png = true, jpg = true, jpeg = true, webp = true }
-
-local function is_picture(name)
+local function is_picture(name, endings)
   local ending = name:match "%.(%w+)$"
-  return ending and ENDINGS[ending:lower()] and name:sub(1, 1) ~= "."
+  return ending and name:sub(1, 1) ~= "." and endings[ending:lower()] ~= nil
 end
 
 -- Names of what is in a folder, nil of what is none.
@@ -17,14 +15,14 @@ local function names_in(path)
 end
 
 -- Pictures of a folder and of those inside of it, behind `list`.
-local function collect(path, names, list)
+local function collect(path, names, list, endings)
   for _, name in ipairs(names) do
     local whole = path .. "/" .. name
-    if is_picture(name) then
+    if is_picture(name, endings) then
       list[#list + 1] = whole
     else
       local inner = names_in(whole)
-      if inner then collect(whole, inner, list) end
+      if inner then collect(whole, inner, list, endings) end
     end
   end
 end
@@ -51,11 +49,11 @@ local function image_folder(...)
   local where, o = "data.image_folder", read_folder(...)
   local root = names_in(o.path)
   if not root then native.raise("not_found", where, ("there is no folder %q"):format(o.path)) end
-  local classes, paths, labels = {}, {}, {}
+  local classes, paths, labels, endings = {}, {}, {}, native.codecs.endings()
   for _, class in ipairs(root) do
     local folder = o.path .. "/" .. class
     local names, list = names_in(folder), {}
-    if names then collect(folder, names, list) end
+    if names then collect(folder, names, list, endings) end
     if list[1] then
       classes[#classes + 1] = class
       for _, path in ipairs(list) do paths[#paths + 1], labels[#paths + 1] = path, #classes - 1 end

@@ -110,6 +110,8 @@ end
 
 local records = require "perigee.data.records"
 data.records, data.write_records = records.records, records.write_records
+local plugins = require "perigee.data.plugins"
+data.source, data.decode, data.encode = plugins.source, plugins.decode, plugins.encode
 data.from_generator, data.files = require "perigee.data.generator", require "perigee.data.files"
 
 -- These are loaded when they are asked for.

@@ -1,28 +1,30 @@
 -- SPDX-License-Identifier: Apache-2.0
--- pg.image.load and pg.image.save: what the format plugins read and write, as uint8 with the channels that are wanted.
+-- pg.image.load and pg.image.save: what codecs of plugins read and write, as uint8 with the channels that are wanted.
 
 local native = require "perigee.native"
 local common = require "perigee.image.common"
-local headers = require "perigee.image.headers"
 
 local refuse = common.refuse
 local image = {}
 
-local ENDINGS = { png = true, jpg = true, jpeg = true, webp = true }
-local ENDING_NAMES = ".jpg, .jpeg, .png or .webp"
-
--- What bytes are by how they begin, as the ending of a file's name; nil of a path.
-local function kind_of(bytes)
-  if bytes:sub(1, 8) == "\137PNG\r\n\26\n" then return "png" end
-  if bytes:sub(1, 3) == "\255\216\255" then return "jpg" end
-  if bytes:sub(1, 4) == "RIFF" and bytes:sub(9, 12) == "WEBP" then return "webp" end
+-- ".jpg, .jpeg, .png or .webp", and those of other plugins.
+local function ending_names()
+  local codecs, names = native.codecs.list(), {}
+  table.sort(codecs, function(a, b) return a.name < b.name end)
+  for _, codec in ipairs(codecs) do
+    for _, ending in ipairs(codec.extensions) do names[#names + 1] = ending end
+  end
+  local last = table.remove(names)
+  return names[1] and table.concat(names, ", ") .. " or " .. last or tostring(last)
 end
 
-local function check_path(where, path)
+-- The codec of a path.
+local function codec_of(where, path)
   local ending = path:match "%.(%w+)$"
-  if ending and ENDINGS[ending:lower()] then return end
+  local codec = ending and native.codecs.of_ending(ending)
+  if codec then return codec end
   local shown = #path > 80 and path:sub(1, 80):gsub("%c", "?") .. "..." or path:gsub("%c", "?")
-  refuse(where, ("path must end in %s, got %q"):format(ENDING_NAMES, shown),
+  refuse(where, ("path must end in %s, got %q"):format(ending_names(), shown),
          where == "image.load" and #path > 80 and "bytes of an image begin with its signature" or nil)
 end
 
@@ -54,7 +56,7 @@ local function check_box(where, box)
   end
 end
 
--- How many times smaller a JPEG may be decoded so that a part of it is still as large as the size that is wanted.
+-- How many times smaller a picture may be decoded so that a part of it is still as large as the size that is wanted.
 local function scale_for(box, rows, columns)
   for _, scale in ipairs { 8, 4, 2 } do
     if box[3] / scale >= rows and box[4] / scale >= columns then return scale end
@@ -62,41 +64,45 @@ local function scale_for(box, rows, columns)
   return 1
 end
 
--- One picture as uint8 [rows, columns, channels]; options are those of JPEG's reader.
-local function decode(where, o, kind, options)
+-- One picture as uint8 [rows, columns, channels]. `coded`: the codec of bytes.
+local function decode(where, o, coded, options)
   local t
-  if kind then
-    t = native.read_bytes(o.from, "." .. kind, options, where).data
+  if coded then
+    t = native.read_bytes(o.from, coded.extensions[1], options, where).data
   else
     t = native.read(o.from, options, where).data
   end
   if t:dim() == 2 then t = t:unsqueeze(3) end
+  if t:dim() ~= 3 or (t.dtype ~= "uint8" and t.dtype ~= "int32") then
+    native.raise("not_supported", where, ("no picture: a %s tensor %s"):format(t.dtype, tostring(t.shape)),
+                 "pg.load reads what is none")
+  end
   if t.dtype ~= "uint8" then t = ((t + 128):floor_div(257)):to "uint8" end
   return o.channels and with_channels(t, o.channels) or t
 end
 
-local function load_part(where, o, kind, ending)
+local function load_part(where, o, coded, codec)
   local box, operations = o.crop, require "perigee.image.geometry"
   local rows, columns
   if o.size then rows, columns = common.pair(where, "size", o.size, 1) end
-  if ending ~= "jpg" and ending ~= "jpeg" then
-    local t = decode(where, o, kind, { max_pixels = o.max_pixels })
+  if not codec.part then
+    local t = decode(where, o, coded, { max_pixels = o.max_pixels })
     if box then t = operations.crop(t, box[1], box[2], box[3], box[4]) end
     return rows and in_place_of(t, operations.resize(t, { rows, columns }, { filter = o.filter })) or t
   end
-  local height, width = headers.sides(where, o.from, kind)
+  local height, width = unpack(native.codecs.probe(where, o.from, coded))
   if not box then
     box = { 0, 0, height, width }
   elseif box[1] + box[3] > height or box[2] + box[4] > width then
     refuse(where, ("crop {%d, %d, %d, %d} is not inside of %d x %d"):format(box[1], box[2], box[3], box[4], height,
            width), "it is {top, left, height, width}")
   end
-  local scale = o.draft and rows and scale_for(box, rows, columns) or 1
+  local scale = o.draft and rows and codec.scales and scale_for(box, rows, columns) or 1
   local top, left = math.floor(box[1] / scale), math.floor(box[2] / scale)
   local bottom = math.min(math.ceil((box[1] + box[3]) / scale), math.ceil(height / scale))
   local right = math.min(math.ceil((box[2] + box[4]) / scale), math.ceil(width / scale))
-  local t = decode(where, o, kind, { max_pixels = o.max_pixels, scale = scale, top = top, left = left,
-                                     height = bottom - top, width = right - left })
+  local t = decode(where, o, coded, { max_pixels = o.max_pixels, scale = scale > 1 and scale or nil,
+                                      top = top, left = left, height = bottom - top, width = right - left })
   if not rows then return t end
   local inner = scale > 1 and { box[1] / scale - top, box[2] / scale - left,
                                 math.min(box[3] / scale, bottom - box[1] / scale),
@@ -105,7 +111,7 @@ local function load_part(where, o, kind, ending)
 end
 
 local FROM = { "from", "string", required = true,
-               doc = "the path of a .jpg, .jpeg, .png or .webp, or such a file's bytes, told by their signature" }
+               doc = "the path of a .jpg, .jpeg, .png, .webp or what plugins have codecs for, or such a file's bytes" }
 
 local read_load = native.signature("image.load", { FROM,
   { "channels", "integer", named = true,
@@ -127,14 +133,14 @@ function image.load(...)
   local where, o = "image.load", read_load(...)
   local wanted = o.channels
   if wanted and (wanted < 1 or wanted > 4) then refuse(where, "channels must be 1, 2, 3 or 4, got " .. wanted) end
-  local kind = kind_of(o.from)
-  if not kind then check_path(where, o.from) end
+  local coded = native.codecs.of_bytes(o.from)
+  local codec = coded or codec_of(where, o.from)
   if not o.crop and not o.size then
-    return decode(where, o, kind, { scale = o.scale, max_pixels = o.max_pixels })
+    return decode(where, o, coded, { scale = o.scale, max_pixels = o.max_pixels })
   end
   if o.scale then refuse(where, "scale is chosen by draft where crop or size is given") end
   if o.crop then check_box(where, type(o.crop) == "table" and o.crop or {}) end
-  return load_part(where, o, kind, kind or o.from:match("%.(%w+)$"):lower())
+  return load_part(where, o, coded, codec)
 end
 
 local read_sides = native.signature("image.sides", { FROM })
@@ -143,9 +149,17 @@ local read_sides = native.signature("image.sides", { FROM })
 ---@return integer columns
 function image.sides(...)
   local where, o = "image.sides", read_sides(...)
-  local kind = kind_of(o.from)
-  if not kind then check_path(where, o.from) end
-  return headers.sides(where, o.from, kind)
+  local coded = native.codecs.of_bytes(o.from)
+  if not coded then codec_of(where, o.from) end
+  local shape = native.codecs.probe(where, o.from, coded)
+  return shape[1], shape[2]
+end
+
+local function has_option(codec, name)
+  for _, attr in ipairs(codec.encode_attrs) do
+    if attr.name == name then return true end
+  end
+  return false
 end
 
 local read_save = native.signature("image.save", {
@@ -157,15 +171,16 @@ local read_save = native.signature("image.save", {
 ---4; both are read as what was written. A JPEG has 1 or 3 channels and is read as something that looks alike.
 function image.save(...)
   local where, o = "image.save", read_save(...)
-  check_path(where, o.path)
+  local codec = codec_of(where, o.path)
   local t = o.image
   native.host.need_contents(where, t)
   if t.dtype ~= "uint8" then
     refuse(where, "image must be uint8, got " .. t.dtype,
            native.dtypes.by_name[t.dtype].floating and 'of numbers from 0 to 1: (t * 255):round():to("uint8")' or nil)
   end
-  if o.quality and o.path:lower():find "%.png$" then
-    refuse(where, "a PNG is written without loss; it has no quality", "leave it out, or save a .jpg or .webp")
+  if o.quality and not has_option(codec, "quality") then
+    refuse(where, ("a %s is written without loss; it has no quality"):format(codec.name:upper()),
+           "leave it out, or save a .jpg or .webp")
   end
   native.write(o.path, { "image" }, { t:detach():to "cpu" }, o.quality and { quality = o.quality })
 end

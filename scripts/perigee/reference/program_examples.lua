@@ -163,6 +163,20 @@ os.execute("mkdir -p " .. folder)
 for _, name in ipairs { "a.txt", "b.txt" } do io.open(folder .. "/" .. name, "w"):close() end
 for step, file in data.files(folder .. "/*.txt"):each() do print(step, file.path:match "[^/]*$") end
 os.execute("rm -r " .. folder)]],
+  ["data.source"] = [[
+local path = os.tmpname()
+local file = io.open(path, "w")
+file:write("one\ntwo\nthree\n")
+file:close()
+for step, sample in data.source("lines", { path = path }):each() do print(step, sample.text) end
+print(select(2, pcall(data.source, "line", { path = path })).message)
+os.remove(path)]],
+  ["data.encode"] = [[
+local bytes = data.encode(pg.tensor({ { 0, 80 }, { 160, 240 } }, { dtype = "uint8" }), "png")
+print(#bytes > 50, bytes:sub(2, 4))]],
+  ["data.decode"] = [[
+local bytes = data.encode(pg.tensor({ { 0, 80 }, { 160, 240 } }, { dtype = "uint8" }), "png")
+print(data.decode(bytes))]],
   ["data.range"] = "local set = data.range(3)\nprint(#set, set[1].value)",
   ["data.csv"] = [[
 local path = os.tmpname()
@@ -241,6 +255,9 @@ print(words:batch{2, pad={ids=0}}[1].ids)]],
 local words = data.from_index{6, function(i) return { ids = pg.ones{i, dtype="int64"} } end}
 local batches = words:bucket_by_length{"ids", boundaries={3}, size={3, 2}, pad={ids=0}, shuffle=false}
 for step, batch in batches:each() do print(step, batch.ids.shape) end]],
+  ["dataset:transform"] = [[
+local set = data.range(4)
+print(select(2, pcall(set.transform, set, "jitter", { by = 0.2 })).message) -- a plugin would bring it]],
   ["dataset:map"] = SET .. "local function tenfold(sample) return { x = sample.x * 10 } end\n" ..
     "print(set:map(tenfold)[2].x)\n" ..
     "for step, b in set:map{tenfold, workers=2}:batch(3):each() do print(step, b.x) end",

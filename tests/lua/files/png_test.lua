@@ -142,7 +142,7 @@ test("png: what cannot be written", function(t)
     t.equal(e.code, "invalid_argument")
   end
   local x = pg.zeros { 2, 2, 3, dtype = "uint8" }
-  raises({ a = x, b = x }, "an image is one tensor, got 2")
+  raises({ a = x, b = x }, "a png file is one tensor, got 2")
   raises({ a = x:to("float32") }, "an image is a uint8 tensor [rows, columns] or [rows, columns, 1 to 4], or int32")
   raises({ a = x[{ {}, {}, 1 }]:reshape(4) }, "an image is a uint8 tensor")
   raises({ a = pg.zeros { 2, 2, 5, dtype = "uint8" } }, "rows, columns, 1 to 4")

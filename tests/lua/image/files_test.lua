@@ -108,7 +108,7 @@ test("image.load and image.save: mistakes", function(t)
       pg.image.save("a.png", x:float())
     end,
     ["image.save: a PNG is written without loss"] = function() pg.image.save { "a.png", x, quality = 3 } end,
-    ['the note quality must be a whole number from 1 to 100, got "0"'] = function()
+    ["quality must be from 1 to 100, got 0"] = function()
       pg.image.save { "a.jpg", x, quality = 0 }
     end,
     ["a JPEG image is a uint8 tensor [rows, columns] or [rows, columns, 1 or 3]"] = function()

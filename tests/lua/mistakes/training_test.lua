@@ -49,12 +49,12 @@ require("mistakes.check")(test, {
   { 'pg.load("nothing.safetensors")',
     "load: there is no file 'nothing.safetensors'" },
   { "pg.save('model.foo', model)",
-    "save: no file format fits the name 'model.foo'; read and written are .gz .jpg .jpeg .npy .npz .png .webp " ..
-    ".safetensors .st .pgraph; " ..
+    "save: no file format fits the name 'model.foo'; read and written are .gz .npy .npz .safetensors " ..
+    ".st .pgraph .jpg .jpeg .png .webp; " ..
     "only read .csv .csv.gz .tsv .tsv.gz" },
   { "pg.load('a.bmp')",
-    "load: no file format fits the name 'a.bmp'; read and written are .gz .jpg .jpeg .npy .npz .png .webp " ..
-    ".safetensors .st .pgraph; " ..
+    "load: no file format fits the name 'a.bmp'; read and written are .gz .npy .npz .safetensors " ..
+    ".st .pgraph .jpg .jpeg .png .webp; " ..
     "only read .csv .csv.gz .tsv .tsv.gz" },
   { "model:summary()",
     "summary: needs the shape of one sample, a tensor, or a list of them, one an input " ..
