@@ -234,10 +234,62 @@ TEST_CASE("names and extensions of formats are taken once") {
   CHECK_THROWS_WITH(add("second", {{"fresh", ".fresh .uno"}}),
                     "extension '.uno' is provided by plugin 'first' already");
   CHECK_THROWS_WITH(add("second", {{"a", ".same"}, {"b", ".same"}}), "extension '.same' is provided twice");
-  CHECK_THROWS_WITH(find_format("x.fresh"),
+  CHECK_THROWS_WITH(find_file_kind("x.fresh"),
                     Contains("no file format fits the name 'x.fresh'; read and written are .one .uno .one.two; "
                              "only read .r .rr; only written .w"));
-  CHECK(std::string(find_format("x.one.two")->name) == "two");
+  CHECK(std::string(find_file_kind("x.one.two").name()) == "two");
+}
+
+TEST_CASE("codecs share the extensions of formats, and options have texts") {
+  struct Options {
+    const char* text = "";
+    int64_t number = 3;
+  };
+  struct Tables {
+    LoadedPlugin plugin;
+    pg_codec_info codec{};
+    const pg_codec_info* codecs[1] = {&codec};
+    pg_attr_info attr{PG_SIZE(pg_attr_info, value), PG_ATTR_TEXT, 0, 0, "text", "", nullptr, 0, 0};
+    const pg_attr_info* attrs[1] = {&attr};
+    Options defaults;
+    pg_data data{};
+  };
+  auto make = [](const char* name, const char* extensions) {
+    auto* t = new Tables();  // what was registered stays
+    t->plugin.name = std::string("codec ") + name;
+    t->codec.name = name, t->codec.extensions = extensions;
+    t->codec.matches = [](void*, const void* head, uint64_t count) {
+      return int32_t{count > 1 && static_cast<const char*>(head)[0] == '!'};
+    };
+    t->codec.decode_attrs = t->attrs, t->codec.decode_attr_count = 1;
+    t->codec.decode_attr_size = sizeof(Options), t->codec.decode_defaults = &t->defaults;
+    t->data.codec_count = 1, t->data.codecs = t->codecs;
+    t->plugin.data = &t->data;
+    return t;
+  };
+  Tables* first = make("coded", ".coded");
+  register_tables(&first->plugin);
+  CHECK(find_file_kind("A.CODED").codec == &first->codec);
+  CHECK(find_codec("coded")->info == &first->codec);
+  CHECK(find_codec("other") == nullptr);
+  CHECK(find_codec_of("!!", 2)->info == &first->codec);
+  CHECK(find_codec_of("!!", 1) == nullptr);
+  CHECK_THROWS_WITH(register_tables(&make("coded", ".other")->plugin),
+                    "codec 'coded' is provided by plugin 'codec coded' already");
+  CHECK_THROWS_WITH(register_tables(&make("second", ".coded")->plugin),
+                    "extension '.coded' is provided by plugin 'codec coded' already");
+  CHECK_THROWS_WITH(register_tables(&make("third", ".t .uno")->plugin),
+                    "extension '.uno' is provided by plugin 'first' already");
+  Tables* bad = make("bad", ".bad");
+  bad->defaults.text = nullptr;
+  CHECK_THROWS_WITH(register_tables(&bad->plugin),
+                    Contains("codec 'bad': attribute 'text' is a text whose default is NULL"));
+  bad->defaults.text = "", bad->attr.offset = 12;
+  CHECK_THROWS_WITH(register_tables(&bad->plugin), Contains("outside the struct"));
+  bad->attr.offset = 4;
+  CHECK_THROWS_WITH(register_tables(&bad->plugin), Contains("is not aligned"));
+  bad->attr.offset = 0, bad->attr.kind = PG_ATTR_SCALAR;
+  CHECK_THROWS_WITH(register_tables(&bad->plugin), Contains("has the unknown kind"));
 }
 
 TEST_CASE("names and roles are taken once") {
@@ -265,5 +317,5 @@ TEST_CASE("numbers that do not exist are errors") {
   CHECK(find_layer("NoSuchLayer") == nullptr);
   CHECK(layer_json("NoSuchLayer").empty());
   CHECK(optimizer_json("NoSuchOptimizer").empty());
-  CHECK_THROWS_WITH(find_format("model.unknown"), Contains("no file format fits the name 'model.unknown'"));
+  CHECK_THROWS_WITH(find_file_kind("model.unknown"), Contains("no file format fits the name 'model.unknown'"));
 }
