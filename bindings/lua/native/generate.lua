@@ -50,7 +50,7 @@ local issue = [[
   end
 ]]
 
-local give = { [false] = "  return wrap(out[0])\n", [true] = "  release(out[0])\n  return x\n" }
+local give = { [false] = "  local made = wrap(out[0])\n  return made\n", [true] = "  release(out[0])\n  return x\n" }
 
 local function expand(template, names)
   return (template:gsub("%$(%l+)", function(name) return names[name] or error("no value for $" .. name) end))

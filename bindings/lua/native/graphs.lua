@@ -121,9 +121,11 @@ end
 function M.forget_writes(written) C.pgc_graph_forget_writes(M.current, written) end
 
 ---A model is called, and that call is over: from then on its variables are read as sessions hold them.
-function M.enter_layer() depth = depth + 1 end
+function M.enter_layer()
+  depth, origins.layers = depth + 1, origins.layers + 1
+end
 function M.leave_layer()
-  depth = depth - 1
+  depth, origins.layers = depth - 1, origins.layers - 1
   if depth <= 0 then C.pgc_graph_settle(M.current) end
 end
 

@@ -7,8 +7,9 @@ local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local scopes = require "perigee.native.scopes"
 
----`on`: somebody wants lines: pg.config.set, a graph that is being recorded, or a profile.
-local M = { on = false, in_profile = false }
+---`on`: somebody wants lines: pg.config.set, a graph that is being recorded, or a profile. `layers`: how many are being
+---called in the recording; other than 0 too where an error has ended a call.
+local M = { on = false, in_profile = false, layers = 0 }
 errors.origins = M
 local C
 
@@ -79,6 +80,7 @@ end
 local has_profiler, profiler = pcall(require, "jit.profile")
 local most_frames, most_stacks = 64, 1000
 local lines, line_count = {}, 0 -- by stack
+local near_lines = {}           -- by its nearest frames, where the line is one of them and no layer is being called
 
 -- Whether that is all of the stack: a coroutine's goes on in the one around it (scopes.each_frame).
 local function is_whole(stack)
@@ -91,6 +93,10 @@ end
 -- call of layers; found again, it is one text that LuaJIT's profiler makes, and one look into a table.
 
 local NEAR = 4 -- frames: the profiler's, this file's, the operator's function, and mostly the script's
+
+-- Whether a line is that of one of these frames.
+local function is_near(near, line) return (";" .. near):gsub(";%./", ";"):find(";" .. line .. ";", 1, true) ~= nil end
+
 -- The layer whose call is under way: { places by stack, children by layer, layer, thread }; nil: no profile.
 local profiled
 local places, in_layer -- of that layer; whether there is one
@@ -119,7 +125,7 @@ local function place_farther(near)
   local place, line
   if places[near] == nil then
     place, line = place_slowly()
-    if (";" .. near):gsub(";%./", ";"):find(";" .. line .. ";", 1, true) then
+    if is_near(near, line) then
       places[near] = place
       return place
     end
@@ -204,17 +210,30 @@ function M.note()
     note_slowly()
     return
   end
-  local stack = profiler.dumpstack("pl;", most_frames)
-  local line = lines[stack]
-  if line and scopes.in_main() then
+  local near
+  if M.layers == 0 then
+    if recording.bare == nil then recording.bare = not (errors.layer_path and errors.layer_path()) end
+    near = recording.bare and dumpstack("pl;", NEAR)
+  end
+  local line, stack = near_lines[near or 1], nil
+  if not line then
+    stack = dumpstack("pl;", most_frames)
+    line = scopes.in_main() and lines[stack]
+  end
+  if line then
     tell(line)
     tell_scope(scope or false)
     return
   end
   local found, plain = note_slowly()
-  if not plain or not is_whole(stack) then return end
-  if line_count == most_stacks then lines, line_count = {}, 0 end
-  lines[stack], line_count = found, line_count + 1
+  if not plain then return end
+  if line_count >= most_stacks then lines, near_lines, line_count = {}, {}, 0 end
+  line_count = line_count + 1
+  if near and is_near(near, found) then
+    near_lines[near] = found
+  elseif is_whole(stack) then
+    lines[stack] = found
+  end
 end
 
 function M.set(on)
@@ -228,6 +247,7 @@ function M.asked() return asked end
 
 ---A graph is being recorded from now on (nil: none).
 function M.record(graph)
+  if not recording then M.layers = 0 end
   recording = graph ~= nil and { graph = graph, named = setmetatable({}, { __mode = "k" }) } or nil
   M.set(asked)
   tell_scope(recording and scope or false)

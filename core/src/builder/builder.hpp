@@ -43,9 +43,9 @@ TensorRef emit_transfer(Tensor& x, Device& device);
 // A call on its way through the interposers (call/interposers.hpp).
 struct PendingCall {
   const Op& op;
-  std::vector<Tensor*> inputs;
-  std::vector<uint32_t> groups;  // by declared input
-  std::vector<uint8_t> attrs;
+  SmallVector<Tensor*, 8> inputs;
+  SmallVector<uint32_t, 8> groups;  // by declared input
+  SmallVector<uint8_t, 128> attrs;
   uint32_t flags;
   Device* device = nullptr;  // where it will run
   bool wished = false;       // since the script said so

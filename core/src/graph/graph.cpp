@@ -176,7 +176,7 @@ struct Recorder {
   const pg_op_info& info;
   GraphNode node{};  // until it is the graph's, at `index`
   uint32_t index = 0;
-  std::vector<pg_meta> metas{};
+  SmallVector<pg_meta, 2> metas{};
   uint32_t visible = 0;
 
   // In a body: what lies around it enters as an argument, which nothing may write into.
@@ -212,7 +212,7 @@ struct Recorder {
     node.device = call.device;
     node.wished = call.wished;
     node.groups = call.groups;
-    node.attrs = call.attrs;
+    node.attrs.assign(call.attrs.begin(), call.attrs.end());
     for (uint32_t i = 0; i < call.inputs.size(); i++) {
       Tensor* x = call.inputs[i];
       if (x != nullptr && !x->is_graph()) check_not_written(i);
@@ -334,7 +334,7 @@ struct Recorder {
     y.view = std::make_unique<ViewInfo>();
     y.view->parent = TensorRef::share(call.inputs[0]);
     y.view->op = &call.op;
-    y.view->attrs = call.attrs;
+    y.view->attrs.assign(call.attrs.begin(), call.attrs.end());
     for (size_t i = 1; i < call.inputs.size(); i++) y.view->others.push_back(describe_only(*call.inputs[i]));
     y.view->epoch = base_of(*call.inputs[0]).epoch;
   }

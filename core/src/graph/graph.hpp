@@ -39,12 +39,12 @@ struct GraphValue {
 
 struct GraphNode {
   const Op* op = nullptr;
-  Device* device = nullptr;      // that it was recorded for, which may be absent; sessions decide (plan/place.hpp)
-  bool wished = false;           // by a scope of the script's
-  std::vector<uint32_t> inputs;  // values; UINT32_MAX where absent
-  std::vector<uint32_t> groups;
+  Device* device = nullptr;         // that it was recorded for, which may be absent; sessions decide (plan/place.hpp)
+  bool wished = false;              // by a scope of the script's
+  SmallVector<uint32_t, 4> inputs;  // values; UINT32_MAX where absent
+  SmallVector<uint32_t, 4> groups;
   std::vector<uint8_t> attrs;
-  std::vector<uint32_t> outputs;                      // all of the operator's, hidden ones last
+  SmallVector<uint32_t, 2> outputs;                   // all of the operator's, hidden ones last
   std::vector<std::pair<uint32_t, uint32_t>> writes;  // (flat input, value that it becomes)
   std::vector<uint32_t> after;  // values that are made before it runs, whether it reads them or not
   // (offset of a number among attrs, the value that a run reads it off)

@@ -175,7 +175,7 @@ void GraphReader::take_sizes(uint32_t id, const Json& json, size_t made_before, 
 
 void GraphReader::name_outputs(uint32_t index, size_t made_before, const std::string& name, const Json& outputs,
                                const std::string& where) {
-  const std::vector<uint32_t> ids = g_.nodes[index].outputs;
+  const auto ids = g_.nodes[index].outputs;  // recording moves nodes
   for (uint32_t k = 0; k < ids.size(); k++)
     for (uint32_t axis = 0; axis < g_.values[ids[k]].meta->rank; axis++) {
       auto word = counted_.find({name, k, axis});
@@ -210,7 +210,7 @@ void GraphReader::hang(uint32_t index, const std::vector<TensorRef>& held, const
   for (const TensorRef& t : held)
     if (t->node) inputs.push_back(t.get());
   if (inputs.empty()) return;
-  const std::vector<uint32_t> ids = g_.nodes[index].outputs;
+  const auto ids = g_.nodes[index].outputs;  // recording moves nodes
   const uint32_t own = g_.nodes[index].control->own;
   auto hang_on = [&](uint32_t first, uint32_t count) {
     bool any = false;

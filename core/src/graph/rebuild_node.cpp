@@ -123,7 +123,8 @@ void GraphReader::record_call(Call& c, const std::string& name, const std::strin
     call(*c.op, c.pointers.data(), static_cast<uint32_t>(c.pointers.size()), c.groups.data(),
          c.attrs.empty() ? nullptr : c.attrs.data(), emit_functional, made.data(), total);
   });
-  if (g_.nodes.size() != before + 1 || g_.nodes.back().inputs != c.inputs || g_.nodes.back().op != c.op)
+  if (g_.nodes.size() != before + 1 || !std::ranges::equal(g_.nodes.back().inputs, c.inputs) ||
+      g_.nodes.back().op != c.op)
     fail(where + ": its inputs have dtypes or devices that do not go together");
   if (!c.attrs.empty() && g_.nodes.back().attrs != c.attrs) fail(where + ": its attributes leave something open");
   if (g_.nodes.back().device != c.place) fail(where + ": it cannot be on " + c.place->name);

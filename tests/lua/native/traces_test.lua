@@ -103,9 +103,14 @@ for name, use in pairs(uses) do
       jit.flush = function() end
       local ok, problem = pcall(function()
         for _ = 1, 4 do use() end
-        local before = live()
-        for _ = 1, 4 do use() end
-        t.ok(live() <= before, ("%d bytes more"):format(live() - before))
+        -- A slot of the stack that compiled code left as it was may hold one dead tensor more, at one time or another;
+        -- what calls leave behind is there each time.
+        local before, after = live(), math.huge
+        for _ = 1, 3 do
+          for _ = 1, 4 do use() end
+          after = math.min(after, live())
+        end
+        t.ok(after <= before, ("%d bytes more"):format(after - before))
       end)
       jit.flush = flush
       if not ok then error(problem, 0) end
