@@ -98,7 +98,14 @@ local optional_fallback = [[
 end
 ]]
 
--- One tensor, then up to four whole numbers that make up the list attribute.
+-- One tensor, then up to four whole numbers that make up the list attribute, or a list of them: of its entries the
+-- first few without a loop, which would end the trace of the loop that the call stands in.
+local list_entry = [[
+      if n >= $i then
+        v = a[$i]
+        if whole(v) and (v ~= 0 or $zero) then first[$i - 1] = $entry else whole_ones = false end
+      end
+]]
 local list_form = [[
 if whole(a) $nonzero and select('#', ...) == 0 then
   local n = d and 4 or c and 3 or b and 2 or 1
@@ -113,9 +120,10 @@ $body
 elseif type(a) == 'table' and b == nil and select('#', ...) == 0 then
   local n, meta = #a, getmetatable(a)
   if n > 0 and n <= 8 and (meta == nil or type(meta) == 'table' and meta.__perigee_list) and holds(a, n) then
-    local whole_ones = true
-    for i = 1, n do
-      local v = a[i]
+    local whole_ones, v = true, nil
+$entries
+    for i = 5, n do
+      v = a[i]
       if whole(v) and (v ~= 0 or $zero) then first[i - 1] = $entry else whole_ones = false break end
     end
     if whole_ones then
@@ -137,6 +145,12 @@ local function number_form(attr, in_place)
       names.nonzero = "and a ~= 0 and b ~= 0 and c ~= 0 and d ~= 0"
       for _, name in ipairs { "a", "b", "c", "d" } do names[name] = (("@ > 0 and @ - 1 or @"):gsub("@", name)) end
     end
+    local entries = {}
+    for i = 1, 4 do
+      names.i = tostring(i)
+      entries[i] = expand(list_entry, names)
+    end
+    names.entries = table.concat(entries)
     return expand(list_form, names)
   end
   local test, value = nil, "a"

@@ -22,7 +22,15 @@ local known = {
 
 local options = {}
 
----Stores axes, a number or a list of them, into a pg_ints; answers whether they are such.
+-- The i-th of a list of axes, if it is one.
+local function put_axis(target, i, axis)
+  if type(axis) ~= "number" or axis ~= math.floor(axis) or axis == 0 then return false end
+  target.value[i - 1] = axis > 0 and axis - 1 or axis
+  return true
+end
+
+---Stores axes, a number or a list of them, into a pg_ints; answers whether they are such. The first few without a loop,
+---which would end the trace of the loop that the call stands in.
 function options.put_axes(target, v)
   if type(v) == "number" then
     if v ~= math.floor(v) or v == 0 or v >= 2 ^ 63 or v <= -2 ^ 63 then return false end
@@ -32,10 +40,11 @@ function options.put_axes(target, v)
   if type(v) ~= "table" or getmetatable(v) ~= nil then return false end
   local count = #v
   if count > MOST or not has_entries(v, count) then return false end
-  for i = 1, count do
-    local axis = v[i]
-    if type(axis) ~= "number" or axis ~= math.floor(axis) or axis == 0 then return false end
-    target.value[i - 1] = axis > 0 and axis - 1 or axis
+  if count >= 1 and not put_axis(target, 1, v[1]) then return false end
+  if count >= 2 and not put_axis(target, 2, v[2]) then return false end
+  if count >= 3 and not put_axis(target, 3, v[3]) then return false end
+  for i = 4, count do
+    if not put_axis(target, i, v[i]) then return false end
   end
   target.count = count
   return true

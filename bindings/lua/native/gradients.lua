@@ -112,9 +112,18 @@ function M.set_detect_anomaly(on)
   return C.pgc_set_detect_anomaly(on and 1 or 0) ~= 0
 end
 
-function M.identity(t) return tonumber(ffi.cast("uintptr_t", pointer(t))) end
-function M.storage(t) return tonumber(C.pgc_storage_id(pointer(t))) end
-function M.version_of(t) return tonumber(C.pgc_version_of(pointer(t))) end
+function M.identity(t)
+  local value = tonumber(ffi.cast("uintptr_t", pointer(t)))
+  return value
+end
+function M.storage(t)
+  local value = tonumber(C.pgc_storage_id(pointer(t)))
+  return value
+end
+function M.version_of(t)
+  local value = tonumber(C.pgc_version_of(pointer(t)))
+  return value
+end
 function M.is_graph_tensor(t) return C.pgc_is_graph_tensor(pointer(t)) ~= 0 end
 
 function M.start(library) C = library end

@@ -106,7 +106,10 @@ function M.variable_of(graph, t)
 end
 
 ---How many values variables have got in the graph that is being recorded.
-function M.written() return C.pgc_graph_written(M.current) end
+function M.written()
+  local value = C.pgc_graph_written(M.current)
+  return value
+end
 
 ---A tensor of the graph that is being recorded, computed after the values that variables have got since `written`, and
 ---after `also`, if there is one.
@@ -130,7 +133,10 @@ function M.leave_layer()
 end
 
 ---How many nodes the graph that is being recorded has.
-function M.node_count() return C.pgc_graph_node_count(M.current) end
+function M.node_count()
+  local value = C.pgc_graph_node_count(M.current)
+  return value
+end
 
 local bound = ffi.new("uint32_t[1]")
 

@@ -308,7 +308,10 @@ function M.start(library) C = library end
 ---Where the native tensor is, for another Lua state of the process.
 function M.address(t) return tonumber(ffi.cast("uintptr_t", M.pointer(t))) end
 
-function M.is_tensor(value) return ffi.istype(Handle, value) end
+function M.is_tensor(value)
+  local is = ffi.istype(Handle, value) -- no tail call: see "Code that compiles" in bindings/lua/README.md
+  return is
+end
 
 M.Handle, M.wrap, M.wrap_shared = Handle, wrap, wrap_shared
 return M

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What the quick ways of calls ask of a list before they read it by position.
 
----Whether a table has just n entries. Compiles, where pairs would not; the first few without a loop, which would end the
----trace of the loop that it is called in.
+---Whether a table has just n entries. Compiles, where pairs would not; the first few without a loop, which would end
+---the trace of the loop that it is called in.
 ---@param list table
 ---@param n integer
 ---@return boolean

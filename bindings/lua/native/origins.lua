@@ -108,7 +108,10 @@ local function turn_to(layer)
   places, in_layer = layer and layer.places, layer and layer.layer ~= nil
 end
 
-local function now() return C.pgc_profile_begin() end -- nanoseconds
+local function now()
+  local value = C.pgc_profile_begin() -- nanoseconds
+  return value
+end
 
 -- What is noted for the stack as it stands, and the line alone.
 local function place_slowly()

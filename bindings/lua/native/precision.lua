@@ -28,7 +28,10 @@ function M.release_autocast(scope) C.pgc_autocast_release(scope) end
 function M.release_collected_autocast(scope) C.pgc_autocast_release(ffi.gc(scope, nil)) end
 
 ---Puts a scope in force and answers the old one.
-function M.set_autocast(scope) return C.pgc_set_autocast(scope) end
+function M.set_autocast(scope)
+  local value = C.pgc_set_autocast(scope)
+  return value
+end
 
 ---Whether any scope is in force, be it one that switches autocast off.
 function M.in_autocast() return C.pgc_autocast_scope() ~= nil end

@@ -49,11 +49,20 @@ end
 function M.devices() return json(ffi.string(C.pgc_devices_json())) end
 
 ---Sets the ambient device (-1: none) and answers the old one.
-function M.set_device(index) return C.pgc_set_device(index) end
-function M.set_stream(index) return C.pgc_set_stream(index) end
+function M.set_device(index)
+  local value = C.pgc_set_device(index)
+  return value
+end
+function M.set_stream(index)
+  local value = C.pgc_set_stream(index)
+  return value
+end
 function M.set_grad_enabled(on) return C.pgc_set_grad_enabled(on and 1 or 0) ~= 0 end
 function M.grad_enabled() return C.pgc_grad_enabled() ~= 0 end
-function M.current_device() return C.pgc_device() end
+function M.current_device()
+  local value = C.pgc_device()
+  return value
+end
 ---Sets where eager code makes what no scope decides about (-1: on the processor).
 function M.set_default_device(index) C.pgc_set_default_device(index) end
 ---The number that was set; nil: none.
@@ -128,10 +137,16 @@ function M.device_native(index, what, handle)
 end
 function M.reset_peak(index) check(C.pgc_reset_peak(index), "memory.reset_peak") end
 function M.empty_cache(index) check(C.pgc_empty_cache(index or -1), "empty_cache") end
-function M.live_bytes() return tonumber(C.pgc_live_bytes()) end
+function M.live_bytes()
+  local value = tonumber(C.pgc_live_bytes())
+  return value
+end
 
 function M.set_threads(count) check(C.pgc_set_threads(count), "config.set") end
-function M.threads() return C.pgc_threads() end
+function M.threads()
+  local value = C.pgc_threads()
+  return value
+end
 function M.set_deterministic(on) C.pgc_set_deterministic(on and 1 or 0) end
 function M.deterministic() return C.pgc_deterministic() ~= 0 end
 

@@ -82,7 +82,10 @@ function M.drop()
 end
 
 ---The moment, as finish() takes it; 0 where no profile is under way.
-function M.now() return C.pgc_profile_begin() end
+function M.now()
+  local value = C.pgc_profile_begin()
+  return value
+end
 
 ---Calls fn(...), under a name where a profile is under way.
 function M.range(name, fn, ...)

@@ -38,4 +38,7 @@ function Shape.__concat(a, b) return tostring(a) .. tostring(b) end
 
 ---Makes a shape of a list, which it takes over.
 ---@param list (integer|perigee.Size)[]
-return function(list) return setmetatable(list, Shape) end
+return function(list)
+  local shape = setmetatable(list, Shape)
+  return shape
+end

@@ -16,12 +16,16 @@ local names        -- the same of the graph that is being recorded, by name
 local C
 
 ---Whether v is such a size.
-function M.is(v) return ffi.istype(Size, v) end
+function M.is(v)
+  local is = ffi.istype(Size, v)
+  return is
+end
 
 ---A dimension of the core as a number or a size.
 function M.of(d)
-  if d >= SYMBOLIC then return tonumber(d) end
-  local index = tonumber(SYMBOLIC - d)
+  local index = d >= SYMBOLIC and tonumber(d)
+  if index then return index end
+  index = tonumber(SYMBOLIC - d)
   local size = known[index]
   if not size then
     size = Size(d)

@@ -99,8 +99,13 @@ function M.set_shape_of(t, list, cpu)
   if scope < 0 then scope = cpu end
   if C.pgc_is_graph_tensor(t.ptr) ~= 0 or C.pgc_device_of(t.ptr) ~= scope then return false end
   local d = C.pgc_describe(t.ptr)
-  list.count = d.rank
-  for i = 0, d.rank - 1 do list.value[i] = d.shape[i] end
+  local rank, to, from = d.rank, list.value, d.shape
+  list.count = rank
+  if rank > 0 then to[0] = from[0] end
+  if rank > 1 then to[1] = from[1] end
+  if rank > 2 then to[2] = from[2] end
+  if rank > 3 then to[3] = from[3] end
+  for i = 4, rank - 1 do to[i] = from[i] end
   return true
 end
 
@@ -109,7 +114,12 @@ local fields = {}
 function fields.shape(t)
   check_open(t, "shape")
   local d, list = C.pgc_describe(t.ptr), {}
-  for i = 1, d.rank do list[i] = sizes.of(d.shape[i - 1]) end
+  local rank, shape = d.rank, d.shape
+  if rank > 0 then list[1] = sizes.of(shape[0]) end
+  if rank > 1 then list[2] = sizes.of(shape[1]) end
+  if rank > 2 then list[3] = sizes.of(shape[2]) end
+  if rank > 3 then list[4] = sizes.of(shape[3]) end
+  for i = 5, rank do list[i] = sizes.of(shape[i - 1]) end
   return make_shape(list)
 end
 
@@ -253,7 +263,8 @@ local function arithmetic(name)
   local f
   return function(a, b)
     if not f then f = operators.get_function(name) end
-    return f(a, b)
+    local made = f(a, b)
+    return made
   end
 end
 

@@ -74,13 +74,24 @@ return function(pg, native)
   local function extreme(name, reduce, position, elementwise)
     local read = native.signature(name, { { "axis", "any", type = "integer|perigee.Tensor" },
                                           { "keepdim", "boolean", default = false } })
+    local run, attributes, struct = native.prepare(reduce, nil, name)
+    local find, of_find, find_struct = native.prepare(position, nil, name)
+    -- Along one axis, from 1, which is kept (1) or not (0).
+    local function along(x, axis, kept)
+      axis = tensor.axis_of(name, x, axis) - 1
+      attributes.axes.count, attributes.axes.value[0], attributes.keepdim[0] = 1, axis, kept
+      local values = struct and run(x)
+      of_find.axis[0], of_find.flat[0], of_find.keepdim[0] = axis, 0, kept
+      if x.dtype == "bool" then x = x:to("uint8") end
+      return note(name, values, find_struct and find(x))
+    end
     define(name, function(x, ...)
+      local axis = ...
+      if type(axis) == "number" and select("#", ...) == 1 then return along(x, axis, 0) end
       local o = read(...)
       if native.is_tensor(o.axis) then return call(elementwise, { x, o.axis }) end
       if o.axis == nil then return call(reduce, { x }, nil, false, name) end
-      local axis = tensor.axis_of(name, x, o.axis)
-      local values = call(reduce, { x }, { axes = { axis }, keepdim = o.keepdim }, false, name)
-      return note(name, values, positions_of(position, x, { axis = axis, flat = false, keepdim = o.keepdim }))
+      return along(x, o.axis, o.keepdim and 1 or 0)
     end)
     pg[name] = native.methods[name]
   end

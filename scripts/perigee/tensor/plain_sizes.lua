@@ -27,14 +27,30 @@ local function is_whole(v) return type(v) == "number" and v == floor(v) and v > 
 local function is_size(v) return is_whole(v) and v >= 0 end
 M.is_whole, M.is_size = is_whole, is_size
 
----Writes a shape that is a plain list; false where it is none.
+---Writes a shape that is a plain list; false where it is none. The first sizes without a loop, which would end the
+---trace of the loop that the call stands in.
 function M.set_list(target, list)
   if type(list) ~= "table" or getmetatable(list) ~= nil then return false end
   local n = #list
   if n == 0 or n > MOST_AXES or not has_entries(list, n) then return false end
-  for i = 1, n do
+  local value = target.value
+  if not is_size(list[1]) then return false end
+  value[0] = list[1]
+  if n > 1 then
+    if not is_size(list[2]) then return false end
+    value[1] = list[2]
+  end
+  if n > 2 then
+    if not is_size(list[3]) then return false end
+    value[2] = list[3]
+  end
+  if n > 3 then
+    if not is_size(list[4]) then return false end
+    value[3] = list[4]
+  end
+  for i = 5, n do
     if not is_size(list[i]) then return false end
-    target.value[i - 1] = list[i]
+    value[i - 1] = list[i]
   end
   target.count = n
   return true

@@ -110,18 +110,8 @@ return function(pg, native)
   local run_cast, cast, cast_struct = native.prepare("cast")
 
   local read_to = native.signature("to", { { "device", "device" }, { "dtype", "dtype" } })
-  ---Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`,
-  ---`t:to(other)`.
-  ---@param target string|perigee.Tensor|{device?: string, dtype?: perigee.Dtype}
-  ---@param second? string
-  ---@return perigee.Tensor
-  define("to", function(t, target, second)
-    local known = second == nil and type(target) == "string" and native.dtypes.by_name[target]
-    if known and not known.complex then
-      if known == tensor.dtype(t) then return t end
-      cast.dtype[0] = known.code
-      return cast_struct and run_cast(t)
-    end
+  -- Apart: a function with closures is not compiled.
+  local function to_any(t, target, second)
     local device, dtype
     local function take(v)
       if v == nil then return end
@@ -146,10 +136,26 @@ return function(pg, native)
       if native.device_name(number) ~= t.device then t = call("transfer", { t }, { device = number }) end
     end
     return t
+  end
+
+  ---Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`,
+  ---`t:to(other)`.
+  ---@param target string|perigee.Tensor|{device?: string, dtype?: perigee.Dtype}
+  ---@param second? string
+  ---@return perigee.Tensor
+  define("to", function(t, target, second)
+    local known = second == nil and type(target) == "string" and native.dtypes.by_name[target]
+    if not known or known.complex then return to_any(t, target, second) end
+    if known == tensor.dtype(t) then return t end
+    cast.dtype[0] = known.code
+    return cast_struct and run_cast(t)
   end)
   ---The same on the processor: x:to("cpu").
   ---@return perigee.Tensor
-  define("cpu", function(t) return t:to("cpu") end)
+  define("cpu", function(t)
+    if t.device == "cpu:0" then return t end
+    return t:to("cpu")
+  end)
   ---x:to("float32").
   ---@return perigee.Tensor
   define("float", function(t) return t:to "float32" end)
@@ -236,6 +242,10 @@ return function(pg, native)
 
   local run_permute, permuted, permute_struct = native.prepare("permute")
   local order = permuted.axes
+  -- All eight, for any number of axes: no loop.
+  local function put_in_order(value)
+    value[0], value[1], value[2], value[3], value[4], value[5], value[6], value[7] = 0, 1, 2, 3, 4, 5, 6, 7
+  end
 
   local read_transpose = native.signature("transpose", {
     { "a", "axis", required = true }, { "b", "axis", required = true } })
@@ -252,8 +262,9 @@ return function(pg, native)
     end
     a, b = axis_of("transpose", t, a), axis_of("transpose", t, b)
     local count = rank(t)
-    for i = 0, count - 1 do order.value[i] = i end
-    order.count, order.value[a - 1], order.value[b - 1] = count, b - 1, a - 1
+    order.count = count
+    put_in_order(order.value)
+    order.value[a - 1], order.value[b - 1] = b - 1, a - 1
     return permute_struct and run_permute(t)
   end)
 

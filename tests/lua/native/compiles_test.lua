@@ -1,0 +1,58 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Loops that call operators compile, whatever form their arguments have: nothing that a call does keeps LuaJIT from it.
+
+local pg = require "perigee"
+
+local x = pg.rand { 4, 4 }
+local calls = {
+  ["with a number"] = function() return x + 1 end,
+  ["without arguments"] = function() return x:relu() end,
+  ["with an axis"] = function() return x:sum(1) end,
+  ["with a list"] = function() return x:reshape { 2, 8 } end,
+  ["with a list of numbers apart"] = function() return x:permute(2, 1) end,
+  ["with options"] = function() return x:sum { axis = 1, keepdim = true } end,
+  ["with options, one of them a list"] = function() return x:sum { axis = { 1, 2 } } end,
+  ["of x.shape"] = function() return x.shape end,
+  ["of x:to"] = function() return x:to "float64" end,
+  ["of x:max"] = function() return x:max(2) end,
+  ["of x:transpose"] = function() return x:transpose(1, 2) end,
+  ["of pg.zeros"] = function() return pg.zeros { 2, 2, 2 } end,
+  ["of x[1]"] = function() return x[1] end,
+}
+
+-- Whether LuaJIT compiles a loop of such calls, and why it gave up where not.
+local function compiles(call)
+  local loop = assert(loadstring "local call = ... for _ = 1, 400 do call() end")
+  local started, whole, aborted = {}, false, {}
+  local function watch(what, trace, fn, _, code, reason)
+    if what == "start" then started[trace] = fn
+    elseif what == "stop" and started[trace] == loop then whole = true
+    elseif what == "abort" and started[trace] == loop then aborted[#aborted + 1] = tostring(reason or code) end
+  end
+  jit.flush() -- what other tests' traces make of the functions on the way
+  jit.attach(watch, "trace")
+  local ok, problem = pcall(loop, call)
+  jit.attach(watch)
+  if not ok then error(problem, 0) end
+  return whole, table.concat(aborted, ", ")
+end
+
+for name, call in pairs(calls) do
+  test("a loop of calls " .. name, function(t)
+    if not jit.status() then t.skip "LuaJIT's compiler is off" end
+    local whole, reasons = compiles(call)
+    t.ok(whole, "given up for reasons " .. reasons)
+  end)
+end
+
+test("calls that code which is not compiled has made a hundred thousand times", function(t)
+  if not jit.status() then t.skip "LuaJIT's compiler is off" end
+  local function call() return pg.is_tensor(x + 1) and x.shape and x:sum { axis = 1 } end
+  local function never()
+    for _ = 1, 100000 do local _ = pg.is_tensor(x + 1) and x.shape and x:sum { axis = 1 } end
+  end
+  jit.off(never)
+  never()
+  local whole, reasons = compiles(call)
+  t.ok(whole, "given up for reasons " .. reasons)
+end)
