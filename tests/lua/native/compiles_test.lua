@@ -37,14 +37,14 @@ local function compiles_once(call)
   return whole, table.concat(aborted, ", ")
 end
 
--- In a process that has run for long, a loop may come late to its turn: what keeps it from being compiled does so always.
+-- In a process that has run for long, a loop's turn may come late. What keeps it from being compiled does so always.
 local function compiles(call)
   local whole, reasons
   for _ = 1, 3 do
     whole, reasons = compiles_once(call)
-    if whole then return true end
+    if whole then break end
   end
-  return false, reasons
+  return whole, reasons
 end
 
 for name, call in pairs(calls) do
